@@ -93,7 +93,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("when: 'a && b'", "3:34: `when`: unexpected character | write `and`"),
     ("when: '{{ iteration }}'", "3:31: `when`: a condition is written without braces | write it as in `iteration > 2`"),
     ("when: ''", "3:31: `when`: a condition must not be empty"),
-    (r#"when: "goal.upper()""#, "3:36: `when`: values have no methods: `upper` | write it as a filter: `… | upper`"),
+    (r#"when: "goal.upper()""#, "3:36: `when`: values have no methods: `upper` | write `goal | upper`"),
     (
         "when: 'goal ~ goal'",
         "3:32: `when`: `~` is not part of the language | in a template, write the two one after the other",

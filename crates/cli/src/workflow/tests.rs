@@ -311,6 +311,52 @@ fn expressions() {
     );
     check(&one("execute_command", "{command: ls, args: ['${nope}']}"), "unknown name `nope`", "");
     check(&one("create_task", "{goal: {fromContext: 'a b'}}"), "", "");
+    check(&one("create_task", "{goal: {fromContext: task.idd}}"), "unknown name `task.idd` [task.idd]", "`task.id`");
+    parse(&one("create_task", "{goal: {fromContext: context.steps.a.data.taskId}}"), "w", false).expect("a path");
+}
+
+/// What was written in the words of JavaScript is marked where it is wrong, in whichever line that is.
+#[test]
+fn slips_are_marked_where_they_are() {
+    let predicate = |text: &str| one("condition", &format!("\n      predicate: {text}"));
+    let lines = "|\n        !task.goal ||\n        task.labels.includes('x') ||\n        task.gaol === 'x'";
+    let problem = parse(&predicate(lines), "file", false).expect_err(lines);
+    let line = |at: usize| predicate(lines)[..at].matches('\n').count() + 1;
+    assert_eq!(problem.at.map(|at| line(at.start)), Some(9));
+    for text in [
+        lines,
+        ">\n        task.labels &&\n        task.gaol",
+        "\"!task.goal || task.gaol == 'x'\"",
+        "context.a === null && [task.gaol]",
+        "task.labels.includes(task.gaol)",
+        "task.gaol.startsWith('task.gaol') || task.goal",
+        "${task.goal || task.gaol}",
+    ] {
+        check(&predicate(text), "unknown name `task.gaol` [task.gaol]", "did you mean `task.goal`?");
+    }
+    check(&predicate("task.goal || task.id | uper"), "unknown filter `uper` [uper]", "upper");
+    check(&predicate("task.goal || task.id is strng"), "unknown test `strng` [strng]", "string");
+    check(&one("create_task", "{goal: 'Hi ${task.id || task.gaol}'}"), "[task.gaol]", "");
+}
+
+/// Whatever is offered can be written, see the engine. Here it stands where it is needed.
+#[test]
+fn words_of_other_languages() {
+    let predicate = |text: &str| one("condition", &format!("{{predicate: \"{text}\"}}"));
+    check(&predicate("task.goal.split(',') == []"), "no methods: `split` [split]", "`task.goal | split(',')`");
+    check(&predicate("task.labels.contains('x')"), "[contains]", "`'x' in task.labels`");
+    check(&predicate("task.labels.includes("), "this `(` is not closed [(]", "close it with `)`");
+    check(&predicate("task.goal == 'x"), "this text is not closed ['x]", "close it with `'`");
+    check(&predicate("parseInt(iteration) > 2"), "unknown function `parseInt` [parseInt]", "`iteration | int`");
+    check(&predicate("new Date() > 2"), "`new` is not part of the language [new]", "`event.timestamp`");
+    check(&predicate("return true"), "`return` is not part of the language [return]", "leave it out");
+    check(&predicate("true;"), "one value [;]", "leave the `;` out");
+    check(&predicate("task instanceof Object"), "[instanceof]", "is mapping");
+    check(&predicate("{{ iteration > 2 }}"), "without braces [{{]", "write `iteration > 2`");
+    check(&predicate("task.goal =~ /x/"), "patterns are not part of the language [=~]", "startingwith");
+    check(&one("create_task", "{goal: '${{ task.id }}'}"), "one pair of braces [{ task.id }]", "write `${task.id}`");
+    parse(&one("create_task", "{goal: x, body: \"${{'a': 1}}\"}"), "w", false).expect("a map");
+    check(&one("create_task", "{goal: \"${task.id || 'x}\"}"), "this text is not closed ['x}]", "close it with `'`");
 }
 
 /// Two steps, of which the second has this configuration.

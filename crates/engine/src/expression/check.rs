@@ -13,7 +13,9 @@ use minijinja::machinery::ast::{BinOp, BinOpKind, Call, CallArg, Expr, Filter, F
 use super::bounds::FACTOR;
 use super::context::Used;
 use super::error::{ExpressionError, cut, range};
+use super::foreign;
 use super::language::{FILTERS, FUNCTIONS, LOOP, MAPPED, TESTS};
+use super::marks::start;
 use super::names::Names;
 use crate::naming::nearest;
 
@@ -21,6 +23,7 @@ type Checked = Result<(), ExpressionError>;
 
 /// What a text uses of its context, if everything in it is known.
 pub struct Check<'n, 'a> {
+    text: &'n str,
     names: &'n Names,
     /// Variables of the loops around, innermost last.
     variables: Vec<&'a str>,
@@ -32,8 +35,8 @@ pub struct Check<'n, 'a> {
 }
 
 impl<'n, 'a> Check<'n, 'a> {
-    pub fn new(names: &'n Names) -> Self {
-        Self { names, variables: Vec::new(), in_source: false, in_product: false, used: Used::default() }
+    pub fn new(text: &'n str, names: &'n Names) -> Self {
+        Self { text, names, variables: Vec::new(), in_source: false, in_product: false, used: Used::default() }
     }
 
     pub fn statement(&mut self, statement: &Stmt<'a>) -> Checked {
@@ -242,22 +245,26 @@ impl<'n, 'a> Check<'n, 'a> {
             Expr::Var(function) if FUNCTIONS.contains(&function.id) => self.arguments(&it.args, at),
             Expr::Var(function) => {
                 let problem = unknown("function", function.id, range(function.span()));
-                Err(problem.suggest(suggestion(function.id, FUNCTIONS)))
+                Err(problem.suggest(foreign::function(function.id, self.given(&at))))
             }
             Expr::GetAttr(method) if is_loop(&method.expr) && matches!(method.name, "cycle" | "changed") => {
                 self.path(&it.expr)?;
                 self.arguments(&it.args, at)
             }
             Expr::GetAttr(method) => {
-                let problem =
-                    ExpressionError::new(format!("values have no methods: `{}`", cut(method.name, 60))).at(at);
-                Err(problem.suggest(match FILTERS.contains(&method.name) {
-                    true => format!("write it as a filter: `… | {}`", method.name),
-                    false => instead_of(method.name),
-                }))
+                let problem = ExpressionError::new(format!("values have no methods: `{}`", cut(method.name, 60)));
+                let value = start(&method.expr).and_then(|start| self.text.get(start..at.start)).unwrap_or_default();
+                let instead = foreign::method(value, method.name, self.given(&at));
+                Err(problem.at(at).suggest(instead))
             }
             _ => Err(ExpressionError::new("only functions can be called").at(at)),
         }
+    }
+
+    /// What a call is given, as it is written.
+    fn given(&self, call: &Range<usize>) -> &'n str {
+        let call = self.text.get(call.clone()).unwrap_or_default();
+        call.split_once('(').map_or("", |(_, given)| given.strip_suffix(')').unwrap_or(given))
     }
 
     fn arguments(&mut self, arguments: &[CallArg<'a>], at: Range<usize>) -> Checked {
@@ -267,19 +274,6 @@ impl<'n, 'a> Check<'n, 'a> {
                 Err(ExpressionError::new("arguments are written one by one").at(at.clone()))
             }
         })
-    }
-}
-
-/// What to write for a method that is not a filter either.
-fn instead_of(method: &str) -> String {
-    match method {
-        "includes" => "write `… in …`".to_owned(),
-        "startsWith" => "write `… is startingwith(…)`".to_owned(),
-        "endsWith" => "write `… is endingwith(…)`".to_owned(),
-        _ => nearest(method, FILTERS).map_or_else(
-            || "write a filter, as in `… | lower`".to_owned(),
-            |near| format!("did you mean the filter `… | {near}`?"),
-        ),
     }
 }
 

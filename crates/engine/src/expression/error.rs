@@ -5,6 +5,8 @@ use std::ops::Range;
 use minijinja::ErrorKind;
 use minijinja::machinery::Span;
 
+use super::foreign::PATTERNS;
+
 /// Characters of a text, or of a reason, that a message shows.
 const SHOWN: usize = 60;
 const REASON: usize = 200;
@@ -37,12 +39,18 @@ impl ExpressionError {
     /// What the parser says, in a sentence of ours.
     pub(super) fn syntax(error: &minijinja::Error, text: &str) -> Self {
         let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+        if detail == "unexpected end of string" {
+            return Self::new("a text is not closed").suggest("close it with the quote that it begins with");
+        }
         let problem = Self::new(cut(&detail, REASON));
         // A place at the very end has nothing to mark.
         let range = error.range().filter(|range| range.start < range.end && text.get(range.clone()).is_some());
         let Some(range) = range else { return problem };
+        if text[range.start..].starts_with("=~") {
+            return Self::new("patterns are not part of the language").at(range).suggest(PATTERNS);
+        }
         let meant = match text.as_bytes()[range.start] {
-            b'=' => "write `==` to compare",
+            b'=' if !text[range.start..].starts_with("==") => "write `==` to compare",
             b'&' => "write `and`",
             b'|' => "write `or`",
             b'!' => "write `not`",

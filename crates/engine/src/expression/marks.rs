@@ -175,7 +175,11 @@ impl Marks<'_> {
                 self.operand(value, 0);
             }
         }
-        self.arguments(&it.args, 0);
+        match it.args.as_slice() {
+            // What is not taken may be missing.
+            [CallArg::Pos(other)] if it.name == "otherwise" && self.asked(other) => {}
+            given => self.arguments(given, 0),
+        }
     }
 
     fn test(&mut self, it: &Spanned<Test<'_>>) {
@@ -208,17 +212,21 @@ impl Marks<'_> {
 
     /// Names with dots between them of which it is asked whether they are there: on the way there, too, nothing may be.
     fn asked(&mut self, value: &Expr<'_>) -> bool {
-        let (mut names, mut inner) = (Vec::new(), value);
+        let (mut names, mut inner) = (Vec::<serde_json::Value>::new(), value);
         let root = loop {
             inner = match inner {
                 Expr::Var(root) => break range(root.span()).end,
                 Expr::GetAttr(it) => {
-                    names.push(it.name);
+                    names.push(it.name.into());
                     &it.expr
                 }
                 Expr::GetItem(it) => match &it.subscript_expr {
-                    Expr::Const(name) if name.value.as_str().is_some() => {
-                        names.push(name.value.as_str().unwrap_or_default());
+                    Expr::Const(name) => {
+                        let place = || name.value.as_i64().filter(|_| name.value.is_integer());
+                        let Some(name) = name.value.as_str().map(Into::into).or_else(|| place().map(Into::into)) else {
+                            return false;
+                        };
+                        names.push(name);
                         &it.expr
                     }
                     _ => return false,
@@ -228,7 +236,7 @@ impl Marks<'_> {
         };
         let mut mark = String::new();
         for name in names.iter().rev() {
-            let _ = write!(mark, "|_field({})", serde_json::Value::from(*name));
+            let _ = write!(mark, "|_field({name})");
         }
         // Where it ends in brackets, those are of the value too: `(a).b`.
         let end = range(value.span()).end;
@@ -270,7 +278,7 @@ impl Marks<'_> {
 }
 
 /// Where a name with what is looked up in it begins.
-fn start(expression: &Expr<'_>) -> Option<usize> {
+pub fn start(expression: &Expr<'_>) -> Option<usize> {
     match expression {
         Expr::Var(it) => Some(range(it.span()).start),
         Expr::Const(it) => Some(range(it.span()).start),

@@ -19,6 +19,7 @@ mod bounds;
 mod check;
 mod context;
 mod error;
+pub(crate) mod foreign;
 mod language;
 mod marks;
 mod names;
@@ -152,7 +153,7 @@ impl Compiled {
     fn parse(text: &str, written: &str, names: &Names) -> Result<Arc<Self>, ExpressionError> {
         bounds::check(text, Form::Expression)?;
         let tree = parse_expr(text).map_err(|error| ExpressionError::syntax(&error, text))?;
-        let mut check = Check::new(names);
+        let mut check = Check::new(text, names);
         check.expression(&tree)?;
         let used = check.used;
         let marked = marks::expression(text, &tree);
@@ -176,7 +177,7 @@ impl Template {
     pub fn parse(text: &str, names: &Names) -> Result<Self, ExpressionError> {
         bounds::check(text, Form::Template)?;
         let tree = parse(text, TEMPLATE, Default::default()).map_err(|error| statement_error(&error, text))?;
-        let mut check = Check::new(names);
+        let mut check = Check::new(text, names);
         check.statement(&tree)?;
         let used = check.used;
         let mut environment = ENVIRONMENT.clone();

@@ -170,9 +170,10 @@ fn unknown_filters_tests_and_functions_are_found_when_read() {
     check_refused("goal | uper", "unknown filter `uper` at `uper`; did you mean `upper`?");
     check_refused("iteration is od", "unknown test `od` at `od`; did you mean `odd`?");
     check_refused("rnge(3)", "unknown function `rnge` at `rnge`; did you mean `range`?");
-    check_refused("debug()", "unknown function `debug` at `debug`; known here: `range`");
-    check_refused("goal.upper()", "values have no methods: `upper` at `.upper()`; write it as a filter: `… | upper`");
-    check_refused("(goal)()", "unknown function `goal` at `goal`; known here: `range`");
+    let functions = "the only function is `range`; what else can be done is a filter, as in `task.labels | length`";
+    check_refused("debug()", &format!("unknown function `debug` at `debug`; {functions}"));
+    check_refused("goal.upper()", "values have no methods: `upper` at `.upper()`; write `goal | upper`");
+    check_refused("(goal)()", &format!("unknown function `goal` at `goal`; {functions}"));
     check_refused("task.labels | map('uper')", "unknown filter `uper` at `'uper'`; did you mean `upper`?");
     check_refused("task.labels | map(goal)", "the name of the filter must be written out at `map(goal)`");
     check_refused("task.labels | select('od')", "unknown test `od` at `'od'`; did you mean `odd`?");
@@ -196,7 +197,9 @@ fn what_is_not_part_of_the_language_is_refused() {
     check_refused("error || goal", "unexpected `|`, expected identifier at `|`; write `or`");
     check_refused("!error", "unexpected character at `!`; write `not`");
     check_refused("iteration > 2 and (", "unexpected end of input, expected expression at `(`");
-    check_refused("'open", "unexpected end of string");
+    check_refused("'open", "a text is not closed; close it with the quote that it begins with");
+    check_refused("goal.split(', ')", "values have no methods: `split` at `.split(', ')`; write `goal | split(', ')`");
+    check_refused("int(goal)", "unknown function `int` at `int`; write `goal | int`");
     check_template_refused("{{ goal", "unexpected end of input, expected end of variable block at `goal`");
     check_template_refused("{% if iteration %}x", "unexpected end of input, expected end of block at `x`");
     let known = "known here: `if`, `for`";

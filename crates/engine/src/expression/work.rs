@@ -138,10 +138,10 @@ pub fn ordered(value: Value) -> Result<Value, Error> {
     charge(1).map(|()| value)
 }
 
-/// What is below a name, or nothing where there is nothing to look into.
-pub fn field(value: &Value, name: &str) -> Result<Value, Error> {
-    charge(1)?;
-    Ok(if value.is_undefined() { Value::UNDEFINED } else { value.get_attr(name).unwrap_or(Value::UNDEFINED) })
+/// What is below a name or at a place, or nothing where there is nothing to look into.
+pub fn field(value: &Value, name: &Value) -> Result<Value, Error> {
+    charge(value.as_str().map_or(1, |text| 1 + text.len() as u64))?;
+    Ok(if value.is_undefined() { Value::UNDEFINED } else { value.get_item(name).unwrap_or(Value::UNDEFINED) })
 }
 
 /// Has a list that would be worked out whenever it is looked at be a list.

@@ -4,81 +4,26 @@
 //! or none, is refused with the way to write it (`habits`).
 //!
 //! `a || b` is `b` where `a` is missing, null or an empty text: 0 and false are values. Where a truth is asked for, it is
-//! the `or` of JavaScript. `!a` holds where `a` is missing.
+//! the `or` of JavaScript.
+//!
+//! What is missing is a no for `||`, `&&` and `!`, and null for `== null`. For our own words it is an error, as ever.
 
 use super::habits;
-use super::methods::{self, Call};
+use super::methods::{self, Call, Method};
+use super::tokens::{Kind, Token, closing, read};
 use crate::expression::ExpressionError;
 
 /// Brackets and signs that are looked into. What has more is refused by the language anyway.
 const NESTED: usize = 256;
 const LONGEST: usize = 64 * 1024;
 
-/// A piece of an expression.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Token<'t> {
-    pub kind: Kind,
-    pub at: usize,
-    /// As it is written.
-    pub text: &'t str,
-    /// In our language.
-    ours: &'t str,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    Space,
-    /// A text in quotes.
-    Text,
-    Number,
-    Word,
-    /// A word after a dot.
-    Field,
-    Sign,
-    Open,
-    Close,
-    /// `&&` or `and`.
-    And,
-    /// `||`.
-    Or,
-    /// `!`.
-    Not,
-}
-
-impl Token<'_> {
-    pub fn is(&self, text: &str) -> bool {
-        self.text == text && !matches!(self.kind, Kind::Text | Kind::Field)
-    }
-
-    pub fn end(&self) -> usize {
-        self.at + self.text.len()
-    }
-
-    /// What ends an operand of `||` beside brackets.
-    pub fn ends_operands(&self) -> bool {
-        [",", ":", "=", "if", "else", "or"].iter().any(|sign| self.is(sign))
-    }
-
-    /// Whether it is the end of something that has fields.
-    pub fn ends_a_value(&self) -> bool {
-        match self.kind {
-            Kind::Word => !KEYWORDS.contains(&self.text),
-            Kind::Text | Kind::Number | Kind::Field | Kind::Close => true,
-            Kind::Space | Kind::Sign | Kind::Open | Kind::And | Kind::Or | Kind::Not => false,
-        }
-    }
-
-    fn compares(&self) -> bool {
-        matches!(self.kind, Kind::And | Kind::Not)
-            || ["==", "===", "!=", "!==", "<", ">", "<=", ">=", "not", "in", "is"].iter().any(|sign| self.is(sign))
-    }
-}
-
 /// What an expression is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
     Value,
     Truth,
+    /// A truth, by one of the signs of JavaScript: what is missing is a no.
+    Guard,
 }
 
 /// The expression in our language. It is the very same text if nothing had to be said otherwise.
@@ -96,99 +41,6 @@ pub fn translate(text: &str, asked: Asked) -> Result<String, ExpressionError> {
     Ok(if !is_readable || tokens.iter().enumerate().all(is_ours) { text.to_owned() } else { written(&tokens, asked) })
 }
 
-/// Signs of more than one letter, and ours for them.
-const SIGNS: &[(&str, &str, Kind)] = &[
-    ("===", "==", Kind::Sign),
-    ("!==", "!=", Kind::Sign),
-    ("==", "==", Kind::Sign),
-    ("!=", "!=", Kind::Sign),
-    ("<=", "<=", Kind::Sign),
-    (">=", ">=", Kind::Sign),
-    ("||", "||", Kind::Or),
-    ("&&", "and", Kind::And),
-    ("!", "not", Kind::Not),
-    ("(", "(", Kind::Open),
-    ("[", "[", Kind::Open),
-    ("{", "{", Kind::Open),
-    (")", ")", Kind::Close),
-    ("]", "]", Kind::Close),
-    ("}", "}", Kind::Close),
-];
-const WORDS: &[(&str, &str)] = &[("null", "none"), ("undefined", "none"), (RESULTS, "steps")];
-/// Words of ours that are no values.
-const KEYWORDS: &[&str] = &["in", "is", "not", "or", "if", "else"];
-/// What came of steps, elsewhere.
-const RESULTS: &str = "stepResults";
-
-fn read(text: &str) -> Result<Vec<Token<'_>>, ExpressionError> {
-    let mut tokens = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        let token = next(text, at, &tokens)?;
-        at = token.end();
-        tokens.push(token);
-    }
-    Ok(tokens)
-}
-
-fn next<'t>(text: &'t str, at: usize, before: &[Token<'t>]) -> Result<Token<'t>, ExpressionError> {
-    let rest = &text[at..];
-    let first = rest.chars().next().unwrap_or(' ');
-    let upto = |end: Option<usize>| &rest[..end.unwrap_or(rest.len())];
-    let plain = |kind, text| Token { kind, at, text, ours: text };
-    if let '\'' | '"' = first {
-        let length = quoted(rest);
-        let length = length.ok_or_else(|| ExpressionError::new("this text is not closed").at(at..text.len()))?;
-        return Ok(plain(Kind::Text, upto(Some(length))));
-    }
-    if first.is_whitespace() {
-        return Ok(plain(Kind::Space, upto(rest.find(|letter: char| !letter.is_whitespace()))));
-    }
-    let word = upto(rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_'));
-    if first.is_ascii_digit() {
-        return Ok(plain(Kind::Number, word));
-    }
-    let mut said = before.iter().rev().filter(|token| token.kind != Kind::Space);
-    let last = said.next();
-    if !word.is_empty() {
-        return Ok(match WORDS.iter().find(|(theirs, _)| *theirs == word) {
-            Some((RESULTS, ours)) if is_below_context(before) => Token { kind: Kind::Field, at, text: word, ours },
-            _ if last.is_some_and(|last| last.is(".")) => plain(Kind::Field, word),
-            _ if word == "and" => plain(Kind::And, word),
-            // `is undefined` is ours.
-            Some((_, ours)) if !last.is_some_and(|last| last.is("is") || last.is("not")) => {
-                Token { kind: Kind::Word, at, text: word, ours }
-            }
-            _ => plain(Kind::Word, word),
-        });
-    }
-    habits::sign(text, at, last)?;
-    Ok(match SIGNS.iter().find(|(theirs, _, _)| rest.starts_with(theirs)) {
-        Some((theirs, ours, kind)) => Token { kind: *kind, at, text: upto(Some(theirs.len())), ours },
-        None => plain(Kind::Sign, upto(Some(first.len_utf8()))),
-    })
-}
-
-/// Whether what comes next is a name in `context`.
-fn is_below_context(before: &[Token<'_>]) -> bool {
-    matches!(before, [.., context, dot] if dot.is(".") && context.kind == Kind::Word && context.is("context"))
-}
-
-/// How long a text in quotes is, with them.
-pub fn quoted(text: &str) -> Option<usize> {
-    let quote = text.chars().next()?;
-    let mut escaped = false;
-    for (at, letter) in text.char_indices().skip(1) {
-        match letter {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            letter if letter == quote => return Some(at + quote.len_utf8()),
-            _ => {}
-        }
-    }
-    None
-}
-
 /// Tokens as text: operands of `||`, and what is weaker than it between them.
 fn written(tokens: &[Token<'_>], asked: Asked) -> String {
     let parts = split(tokens, Token::ends_operands);
@@ -197,12 +49,12 @@ fn written(tokens: &[Token<'_>], asked: Asked) -> String {
     let mut before: Option<&Token<'_>> = None;
     for (part, end) in parts {
         let beside = |word: &str| [before, end].into_iter().flatten().any(|token| token.is(word));
-        let is_asked = before.is_some_and(|token| token.is("if")) || beside("or");
-        let asked = match is_asked || asked == Asked::Truth && !is_list {
+        let asked = match before.is_some_and(|token| token.is("if")) || beside("or") {
             true => Asked::Truth,
-            false => Asked::Value,
+            false if is_list => Asked::Value,
+            false => asked,
         };
-        text.push_str(&alternatives(part, asked));
+        text.push_str(alternatives(part, asked).trim());
         // A word needs spaces around it, a sign has none before it.
         match end.map(|end| (end.kind, end.ours)) {
             Some((Kind::Word, word)) => text.push_str(&format!(" {word} ")),
@@ -238,28 +90,105 @@ fn split<'a, 't>(
 
 fn alternatives(tokens: &[Token<'_>], asked: Asked) -> String {
     let parts = split(tokens, |token| token.kind == Kind::Or);
+    if parts.len() < 2 {
+        return together(tokens, asked);
+    }
     let compares = |part: &[Token<'_>]| split(part, Token::compares).len() > 1;
     let is_truth = |(part, _): &(&[Token<'_>], _)| compares(part) || methods::asks(part);
-    let asked = if parts.len() > 1 && parts.iter().any(is_truth) { Asked::Truth } else { asked };
+    if asked != Asked::Value || parts.iter().any(is_truth) {
+        let parts = parts.iter().map(|(part, _)| together(part, Asked::Guard).trim().to_owned());
+        return parts.collect::<Vec<_>>().join(" or ");
+    }
     let mut parts = parts.into_iter().rev().map(|(part, _)| together(part, asked));
     let last = parts.next().unwrap_or_default();
-    parts.fold(last, |later, part| match (part.trim(), later.trim(), asked) {
-        (part, later, Asked::Truth) => format!("({part}) | default({later}, true)"),
-        (part, later, Asked::Value) => format!("({part}) | otherwise({later})"),
-    })
+    parts.fold(last, |later, part| format!("({}) | otherwise({})", part.trim(), later.trim()))
 }
 
-/// What `&&` joins.
+/// What `&&` and `and` join.
 fn together(tokens: &[Token<'_>], asked: Asked) -> String {
     let parts = split(tokens, |token| token.kind == Kind::And);
-    let asked = if parts.len() > 1 { Asked::Truth } else { asked };
-    let one = |(part, _): &(&[Token<'_>], Option<&Token<'_>>)| {
-        let negated = part.iter().position(|token| token.kind != Kind::Space && !token.is("not")).unwrap_or(0);
-        let asked = if part[..negated].iter().any(|token| token.is("not")) { Asked::Truth } else { asked };
-        // What is compared or looked into is a value, whatever is asked for.
-        plain(part, if is_bracket(&part[negated..]) { asked } else { Asked::Value }).trim().to_owned()
+    if parts.len() < 2 {
+        return negated(tokens, asked);
+    }
+    let mut before: Option<&Token<'_>> = None;
+    let mut joined = Vec::new();
+    for (part, end) in parts {
+        let is_theirs = [before, end].into_iter().flatten().any(|token| token.is("&&"));
+        joined.push(negated(part, if is_theirs { Asked::Guard } else { Asked::Truth }).trim().to_owned());
+        before = end;
+    }
+    joined.join(" and ")
+}
+
+/// What may stand behind a `not`, which is ours.
+fn negated(tokens: &[Token<'_>], asked: Asked) -> String {
+    let is_not = |token: &Token<'_>| token.kind == Kind::Space || token.is("not");
+    let start = tokens.iter().position(|token| !is_not(token)).unwrap_or(0);
+    let (nots, rest) = tokens.split_at(start);
+    let asked = if nots.iter().any(|token| token.is("not")) { Asked::Truth } else { asked };
+    plain(nots, Asked::Value) + &equalities(rest, asked)
+}
+
+/// What is compared with null may be missing.
+fn equalities(tokens: &[Token<'_>], asked: Asked) -> String {
+    let parts = split(tokens, |token| ["==", "===", "!=", "!=="].iter().any(|sign| token.is(sign)));
+    if parts.len() < 2 {
+        return operand_of(tokens, asked);
+    }
+    let is_null = |place: usize| parts.get(place).is_some_and(|(part, _)| is_null(part));
+    let mut text = String::new();
+    for (place, (part, sign)) in parts.iter().enumerate() {
+        let is_asked = place.checked_sub(1).is_some_and(is_null) || is_null(place + 1);
+        // What is compared is a value, whatever is asked for.
+        let value = plain(part, Asked::Value);
+        match is_asked && (is_value(part) || is_bracket(trimmed(part))) {
+            true => text.push_str(&format!("({}) | default(none)", value.trim())),
+            false => text.push_str(value.trim()),
+        }
+        text.push_str(&sign.map_or_else(String::new, |sign| format!(" {} ", sign.ours)));
+    }
+    text
+}
+
+/// One operand of `||` or `&&`, or all there is.
+fn operand_of(tokens: &[Token<'_>], asked: Asked) -> String {
+    match asked {
+        _ if is_bracket(tokens) => plain(tokens, asked),
+        Asked::Guard if is_value(tokens) => format!("({}) | default(false)", plain(tokens, Asked::Value).trim()),
+        // What is looked into is a value, whatever is asked for.
+        _ => plain(tokens, Asked::Value),
+    }
+}
+
+fn is_null(tokens: &[Token<'_>]) -> bool {
+    matches!(trimmed(tokens), [token] if token.kind == Kind::Word && matches!(token.text, "null" | "undefined"))
+}
+
+/// Whether it is something with what is looked up in it, and nothing else: such a thing may be missing.
+fn is_value(tokens: &[Token<'_>]) -> bool {
+    let tokens = trimmed(tokens);
+    let mut at = match tokens {
+        [word] if ["true", "false", "none"].contains(&word.ours) => return false,
+        [word, ..] if word.kind == Kind::Word => 1,
+        [open, ..] if open.is("(") && !is_bracket(tokens) => closing(tokens, 0) + 1,
+        _ => return false,
     };
-    parts.iter().map(one).collect::<Vec<_>>().join(" and ")
+    while let Some(token) = tokens.get(at) {
+        at = match token.kind {
+            Kind::Space | Kind::Field => at + 1,
+            Kind::Open if is_looked_into(tokens, at) => closing(tokens, at) + 1,
+            Kind::Sign if token.is(".") => at + 1,
+            _ => return false,
+        };
+    }
+    !methods::asks(tokens)
+}
+
+fn trimmed<'a, 't>(tokens: &'a [Token<'t>]) -> &'a [Token<'t>] {
+    let said = |token: &Token<'_>| token.kind != Kind::Space;
+    let start = tokens.iter().position(said).unwrap_or(tokens.len());
+    let end = tokens.iter().rposition(said).map_or(start, |last| last + 1);
+    &tokens[start..end]
 }
 
 fn is_bracket(tokens: &[Token<'_>]) -> bool {
@@ -276,10 +205,15 @@ fn plain(tokens: &[Token<'_>], asked: Asked) -> String {
     while let Some(token) = tokens.get(at) {
         match token.kind {
             Kind::Field if let Some(Call { method, open, close }) = Call::at(tokens, at) => {
-                let given = format!("({})", written(&tokens[open + 1..close], Asked::Value));
+                let given = match trimmed(&tokens[open + 1..close]) {
+                    [word] => word.ours.to_owned(),
+                    given => format!("({})", written(given, Asked::Value)),
+                };
                 let on = text.split_off(value);
                 let on = on.trim_end().strip_suffix('.').unwrap_or(&on).trim_end();
-                text.push_str(&format!("({})", method.ours(on, &given)));
+                let ours = method.ours(on, &given);
+                // A path stays one, so that what is missing on the way is seen.
+                text.push_str(&if method == Method::Get { ours } else { format!("({ours})") });
                 at = close;
             }
             Kind::Open => {
@@ -296,7 +230,7 @@ fn plain(tokens: &[Token<'_>], asked: Asked) -> String {
             Kind::Not => {
                 let end = operand(tokens, at + 1);
                 let inner = &tokens[at + 1..end];
-                let asked = if is_bracket(inner) { Asked::Truth } else { Asked::Value };
+                let asked = if is_bracket(inner) { Asked::Guard } else { Asked::Value };
                 let value = plain(inner, asked);
                 text.push_str(&match (value.trim(), is_bracket(inner)) {
                     ("", _) => "(not )".to_owned(),
@@ -354,23 +288,6 @@ fn operand(tokens: &[Token<'_>], start: usize) -> usize {
     }
 }
 
-pub fn closing(tokens: &[Token<'_>], open: usize) -> usize {
-    let mut depth = 0_usize;
-    for (at, token) in tokens.iter().enumerate().skip(open) {
-        match token.kind {
-            Kind::Open => depth += 1,
-            Kind::Close => {
-                depth = depth.saturating_sub(1);
-                if depth == 0 {
-                    return at;
-                }
-            }
-            _ => {}
-        }
-    }
-    tokens.len()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -391,11 +308,10 @@ mod tests {
 
     #[test]
     fn habits_that_mean_the_same_are_read() {
-        check("a === null", "a == none");
         check("a === 0", "a == 0");
         check("a !== 0", "a != 0");
-        check("!a && b", "(not (a) | otherwise(false)) and b");
-        check("a&&b", "a and b");
+        check("!a && b", "(not (a) | otherwise(false)) and (b) | default(false)");
+        check("a&&b == 2", "(a) | default(false) and b == 2");
     }
 
     #[test]
@@ -403,22 +319,51 @@ mod tests {
         check("a || 'b'", "(a) | otherwise('b')");
         check("a||b||c", "(a) | otherwise((b) | otherwise(c))");
         check("(a || b) + 1", "((a) | otherwise(b)) + 1");
-        check("f(a || b, c)", "f((a) | otherwise(b), c)");
+        check("range(a || b, c)", "range((a) | otherwise(b), c)");
         check("(a || false) == true", "((a) | otherwise(false)) == true");
     }
 
     #[test]
     fn where_a_truth_is_asked_for_an_alternative_is_an_or() {
-        check("a === 1 || b", "(a == 1) | default(b, true)");
-        check("(a || b) && c", "((a) | default(b, true)) and c");
-        check("!(a || b)", "(not ((a) | default(b, true)) | otherwise(false))");
-        assert_eq!(translate("a || b", Asked::Truth).unwrap(), "(a) | default(b, true)");
+        check("a === 1 || b", "a == 1 or (b) | default(false)");
+        check("(a || b) && c", "((a) | default(false) or (b) | default(false)) and (c) | default(false)");
+        check("!(a || b)", "(not ((a) | default(false) or (b) | default(false)) | otherwise(false))");
+        assert_eq!(translate("a || b", Asked::Truth).unwrap(), "(a) | default(false) or (b) | default(false)");
         assert_eq!(translate("(a || 0) < 2", Asked::Truth).unwrap(), "((a) | otherwise(0)) < 2");
     }
 
     #[test]
+    fn what_is_missing_is_a_no_for_their_signs_alone() {
+        check(
+            "a.b && c[0].d && e.get('f')",
+            "(a.b) | default(false) and (c[0].d) | default(false) and (e['f']) | default(false)",
+        );
+        check("a and b && c", "a and (b) | default(false) and (c) | default(false)");
+        check("a or b || c", "a or (b) | default(false) or (c) | default(false)");
+        check("(a and b) && c", "(a and b) and (c) | default(false)");
+        check("not a && b", "not a and (b) | default(false)");
+        check("(a or b) || not (c)", "(a or b) or not (c)");
+        check("a | length && b is defined", "a | length and b is defined");
+        check("a && b < 2 && true && 'x'", "(a) | default(false) and b < 2 and true and 'x'");
+        assert_eq!(translate("(a) === b", Asked::Truth).unwrap(), "(a) == b");
+    }
+
+    #[test]
+    fn what_is_missing_is_null() {
+        check("a.b === null", "(a.b) | default(none) == none");
+        check("a.get('b') != undefined", "(a['b']) | default(none) != none");
+        check("null === a", "none == (a) | default(none)");
+        check("not a == null && b", "not (a) | default(none) == none and (b) | default(false)");
+        check("(a || b).c !== null", "(((a) | otherwise(b)).c) | default(none) != none");
+        check("(a || b) == null", "(((a) | otherwise(b))) | default(none) == none");
+        check("a + 1 == null", "a + 1 == none");
+        check("a == none", "a == none");
+        check("a | first == null", "a | first == none");
+    }
+
+    #[test]
     fn an_alternative_ends_where_our_own_forms_go_on() {
-        check("'x' if a || b else 'y'", "'x' if (a) | default(b, true) else 'y'");
+        check("'x' if a || b else 'y'", "'x' if (a) | default(false) or (b) | default(false) else 'y'");
         check("{'reason': a || 'none'}", "{'reason': (a) | otherwise('none')}");
         check("range(end=a || 2)", "range(end=(a) | otherwise(2))");
     }
@@ -430,7 +375,6 @@ mod tests {
         check("!!a", "(not ((not (a) | otherwise(false))) | otherwise(false))");
         check("!a | default(false)", "(not (a | default(false)) | otherwise(false))");
         check("!'x' in a", "(not ('x' in a) | otherwise(false))");
-        check("!", "(not )");
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! Habits of JavaScript that cannot be read: each is refused with the way to write it here.
 
-use super::dialect::{Kind, Token, closing};
-use super::methods::{Call, Method};
+#[cfg(test)]
+mod tests;
+
+use super::methods::Call;
+use super::tokens::{Kind, Token, closing};
+use crate::expression::foreign::{self, PATTERNS, TIME};
 use crate::expression::{ExpressionError, Names};
 
 /// Signs, and what to write.
@@ -11,9 +15,36 @@ const SIGNS: &[(&str, &str, &str)] = &[
     ("=>", "functions are not part of the language", "write a filter: `task.labels | select('in', […])`"),
     ("?", "`? :` is not part of the language", "write `A if CONDITION else B`"),
     ("`", "texts stand in `'` or `\"`", "write the parts one after the other: `Hello ${task.goal}`"),
+    ("=~", "patterns are not part of the language", PATTERNS),
+    ("!~", "patterns are not part of the language", PATTERNS),
+    ("{{", "an expression is written without braces", "write it as in `task.priority < 2`"),
+    ("{%", "an expression is written without braces", "write `A if CONDITION else B`"),
+    (";", "an expression is one value", "leave the `;` out"),
 ];
 
-const PATTERNS: &str = "write `… is startingwith('…')`, `… is endingwith('…')` or `'…' in …`";
+/// Words, and what to write.
+const WORDS: &[(&str, &str)] = &[
+    ("typeof", "write `… is string`, `… is number` or `… is defined`"),
+    ("instanceof", "write `… is string`, `… is sequence` or `… is mapping`"),
+    ("new", "write a value: a text in quotes, a number, `[…]` or `{…}`"),
+    ("return", "leave it out: an expression is its value"),
+    ("await", "leave it out: nothing is waited for"),
+    ("let", "write the value where it is needed"),
+    ("const", "write the value where it is needed"),
+    ("var", "write the value where it is needed"),
+    ("function", "write a filter: `task.labels | select('in', […])`"),
+    ("void", "write `none`"),
+    ("AND", "write `and`"),
+    ("OR", "write `or`"),
+    ("NOT", "write `not`"),
+    ("delete", "leave it out: an expression changes nothing"),
+];
+
+/// Signs that have a value on either side.
+const COMPARISONS: &[&str] = &["==", "===", "!=", "!==", "<", ">", "<=", ">="];
+
+/// Names before the one that has dashes: `context.steps.a-b`.
+const DEEPEST: usize = 2;
 
 /// How far a pattern is looked for.
 const NEAR: usize = 1000;
@@ -29,31 +60,53 @@ pub fn sign(text: &str, at: usize, last: Option<&Token<'_>>) -> Result<(), Expre
     }
     for (sign, message, instead) in SIGNS {
         if rest.starts_with(sign) {
-            return Err(ExpressionError::new(*message).at(at..at + sign.len()).suggest(*instead));
+            let inside =
+                rest[..rest.floor_char_boundary(NEAR)].strip_prefix("{{").and_then(|rest| rest.split_once("}}"));
+            let inside = inside.map(|(inside, _)| inside.trim()).filter(|inside| !inside.is_empty());
+            let instead = inside.map_or_else(|| (*instead).to_owned(), |inside| format!("write `{inside}`"));
+            return Err(ExpressionError::new(*message).at(at..at + sign.len()).suggest(instead));
         }
     }
     Ok(())
 }
 
-/// Refuses words and methods; those that can be read only where nothing is.
+/// What is wrong, and what to write.
+type Found = Option<(String, String)>;
+
+/// Refuses words, functions and methods; those that can be read only where nothing is.
 pub fn check(text: &str, tokens: &[Token<'_>], is_readable: bool) -> Result<(), ExpressionError> {
+    if is_readable {
+        brackets(tokens)?;
+    }
     for (place, token) in tokens.iter().enumerate() {
-        let found = match (token.kind, token.text) {
-            (Kind::Field, "length") => {
-                Some(("`.length` is not part of the language".to_owned(), "write `… | length`".to_owned()))
+        let found = match token.kind {
+            Kind::Field if token.text == "length" && !is_called(tokens, place) => {
+                let instead = format!("write `{} | length`", value(text, tokens, place));
+                Some(("`.length` is not part of the language".to_owned(), instead))
             }
-            (Kind::Word, "typeof") => {
-                let instead = "write `… is string`, `… is number` or `… is defined`";
-                Some(("`typeof` is not part of the language".to_owned(), instead.to_owned()))
+            Kind::Word => {
+                word(tokens, place).or_else(|| side_by_side(tokens, place)).or_else(|| function(text, tokens, place))
             }
-            (Kind::Field, _) => dashed(text, tokens, place).or_else(|| {
+            Kind::Text | Kind::Number => side_by_side(tokens, place),
+            Kind::Field => dashed(text, tokens, place).or_else(|| {
                 let is_read = is_readable && Call::at(tokens, place).is_some();
                 if is_read { None } else { method(text, tokens, place) }
             }),
-            (Kind::Or, _) if is_lonely(tokens, place) => Some((
+            Kind::Or if is_lonely(tokens, place) => Some((
                 "`||` has a value on either side".to_owned(),
                 "write it as in `context.who || 'nobody'`".to_owned(),
             )),
+            Kind::And if token.text == "&&" && is_lonely(tokens, place) => Some((
+                "`&&` has a value on either side".to_owned(),
+                "write it as in `context.who && context.urgent`".to_owned(),
+            )),
+            Kind::Sign if COMPARISONS.contains(&token.text) && is_lonely(tokens, place) => Some((
+                format!("`{}` has a value on either side", token.text),
+                format!("write it as in `task.priority {} 2`", token.text),
+            )),
+            Kind::Not if has_nothing_after(tokens, place) => {
+                Some(("`!` stands before a value".to_owned(), "write it as in `!context.urgent`".to_owned()))
+            }
             _ => None,
         };
         if let Some((message, instead)) = found {
@@ -63,16 +116,88 @@ pub fn check(text: &str, tokens: &[Token<'_>], is_readable: bool) -> Result<(), 
     Ok(())
 }
 
-fn is_lonely(tokens: &[Token<'_>], or: usize) -> bool {
-    let said = |token: &&Token<'_>| token.kind != Kind::Space;
-    let is_none = |token: Option<&Token<'_>>, bracket: Kind| {
-        token.is_none_or(|token| token.kind == bracket || token.kind == Kind::Or || token.ends_operands())
+/// Refuses a bracket that is not closed, or not by its own kind.
+fn brackets(tokens: &[Token<'_>]) -> Result<(), ExpressionError> {
+    let mut open: Vec<&Token<'_>> = Vec::new();
+    let unclosed = |open: &Token<'_>| {
+        let close = match open.text {
+            "(" => ")",
+            "[" => "]",
+            _ => "}",
+        };
+        ExpressionError::new(format!("this `{}` is not closed", open.text))
+            .at(open.at..open.end())
+            .suggest(format!("close it with `{close}`"))
     };
-    is_none(tokens[..or].iter().rfind(said), Kind::Open) || is_none(tokens[or + 1..].iter().find(said), Kind::Close)
+    for token in tokens {
+        match token.kind {
+            Kind::Open => open.push(token),
+            // One that closes nothing is the parser's to complain about.
+            Kind::Close => match open.pop() {
+                Some(last) if !matches!((last.text, token.text), ("(", ")") | ("[", "]") | ("{", "}")) => {
+                    return Err(unclosed(last));
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    open.pop().map_or(Ok(()), |last| Err(unclosed(last)))
+}
+
+fn word(tokens: &[Token<'_>], place: usize) -> Found {
+    let (word, instead) = WORDS.iter().find(|(word, _)| *word == tokens[place].text)?;
+    let next = tokens[place + 1..].iter().find(|token| token.kind != Kind::Space);
+    let instead = if next.is_some_and(|next| next.text == "Date") { TIME } else { instead };
+    Some((format!("`{word}` is not part of the language"), instead.to_owned()))
+}
+
+/// Two values with nothing between them. A test may have what it is given right behind it.
+fn side_by_side(tokens: &[Token<'_>], place: usize) -> Found {
+    let mut before = tokens[..place].iter().rev().filter(|token| token.kind != Kind::Space);
+    let (value, last) = (&tokens[place], before.next()?);
+    let is_test = before.next().is_some_and(|token| token.is("is") || token.is("not"));
+    let are_texts = value.kind == Kind::Text && last.kind == Kind::Text;
+    if is_test || are_texts || !last.ends_a_value() || !value.ends_a_value() {
+        return None;
+    }
+    let instead = "write `and`, `or`, `==` or another sign between them".to_owned();
+    Some(("two values stand side by side".to_owned(), instead))
+}
+
+fn is_called(tokens: &[Token<'_>], place: usize) -> bool {
+    tokens.get(place + 1).is_some_and(|token| token.is("("))
+}
+
+/// A function that there is not. What stands behind `|` or `is` is none.
+fn function(text: &str, tokens: &[Token<'_>], place: usize) -> Found {
+    let name = &tokens[place];
+    let mut before = tokens[..place].iter().rev().filter(|token| token.kind != Kind::Space);
+    let last = before.next();
+    let is_ours = last.is_some_and(|last| last.is("|") || last.is("is") || last.is("not"));
+    if is_ours || !is_called(tokens, place) || !name.ends_a_value() || foreign::is_function(name.text) {
+        return None;
+    }
+    let instead = foreign::function(name.text, given(text, tokens, place + 1));
+    Some((format!("unknown function `{}`", name.text), instead))
+}
+
+fn is_lonely(tokens: &[Token<'_>], sign: usize) -> bool {
+    let before = tokens[..sign].iter().rfind(|token| token.kind != Kind::Space);
+    is_nothing(before, Kind::Open) || has_nothing_after(tokens, sign)
+}
+
+fn has_nothing_after(tokens: &[Token<'_>], sign: usize) -> bool {
+    is_nothing(tokens[sign + 1..].iter().find(|token| token.kind != Kind::Space), Kind::Close)
+}
+
+fn is_nothing(token: Option<&Token<'_>>, bracket: Kind) -> bool {
+    let joins = |token: &Token<'_>| matches!(token.kind, Kind::Or | Kind::And) || token.ends_operands();
+    token.is_none_or(|token| token.kind == bracket || joins(token))
 }
 
 /// `steps.a-b.success` is `steps['a-b'].success`.
-fn dashed(text: &str, tokens: &[Token<'_>], place: usize) -> Option<(String, String)> {
+fn dashed(text: &str, tokens: &[Token<'_>], place: usize) -> Found {
     let path = path(tokens, place);
     let (_, parents) = path.split_last()?;
     let of_steps = matches!(parents, ["steps"] | ["context", "steps"]);
@@ -96,30 +221,33 @@ fn dashed(text: &str, tokens: &[Token<'_>], place: usize) -> Option<(String, Str
     Some((format!("`{name}` is one name less another here"), instead))
 }
 
-fn method(text: &str, tokens: &[Token<'_>], place: usize) -> Option<(String, String)> {
+fn method(text: &str, tokens: &[Token<'_>], place: usize) -> Found {
     let name = tokens[place].text;
-    let open = place + 1;
-    tokens.get(open).filter(|token| token.is("("))?;
-    let message = format!("values have no methods: `{name}`");
-    if matches!(name, "test" | "match") {
-        return Some((message, PATTERNS.to_owned()));
+    if !is_called(tokens, place) {
+        return None;
     }
-    let value = text.get(tokens[beginning(tokens, place)].at..tokens[place - 1].at).unwrap_or_default().trim();
+    let instead = foreign::method(&value(text, tokens, place), name, given(text, tokens, place + 1));
+    Some((format!("values have no methods: `{name}`"), instead))
+}
+
+/// The value that a field is of, as it is written in our language.
+fn value(text: &str, tokens: &[Token<'_>], field: usize) -> String {
+    let start = tokens[beginning(tokens, field)].at;
+    let value = text.get(start..tokens[field].at).unwrap_or_default().trim_end();
+    let value = value.strip_suffix('.').unwrap_or(value).trim();
     // `context` has again what has a name of its own.
     let own = value.strip_prefix("context.").filter(|own| {
         let root = own.split(['.', '[']).next().unwrap_or_default();
         Names::workflow().all().any(|name| name == root)
     });
-    let value = Some(own.unwrap_or(value)).filter(|value| !value.is_empty()).unwrap_or("…");
+    let value = own.unwrap_or(value);
+    if value.is_empty() { "…".to_owned() } else { value.to_owned() }
+}
+
+/// What stands in brackets.
+fn given<'t>(text: &'t str, tokens: &[Token<'_>], open: usize) -> &'t str {
     let close = tokens.get(closing(tokens, open)).map_or(text.len(), |token| token.at);
-    let given = text[tokens[open].end()..close].trim();
-    let instead = match (Method::named(name), name) {
-        (Some(method), _) => method.ours(value, given),
-        (None, "indexOf") => Method::Includes.ours(value, given),
-        (None, "toString") => format!("{value} | string"),
-        (None, _) => return None,
-    };
-    Some((message, format!("write `{instead}`")))
+    text[tokens[open].end()..close].trim()
 }
 
 /// The fields that are written right after a place.
@@ -139,6 +267,10 @@ fn below<'t>(text: &'t str, tokens: &[Token<'_>], start: usize) -> &'t str {
 fn path<'t>(tokens: &[Token<'t>], place: usize) -> Vec<&'t str> {
     let (mut path, mut at) = (vec![tokens[place].text], place);
     while tokens[at].kind == Kind::Field {
+        // Nothing that is asked for is further down.
+        if path.len() > DEEPEST {
+            return Vec::new();
+        }
         match at.checked_sub(2).map(|before| &tokens[before]) {
             Some(parent) if tokens[at - 1].is(".") && matches!(parent.kind, Kind::Word | Kind::Field) => {
                 path.push(parent.text);
@@ -160,6 +292,8 @@ fn beginning(tokens: &[Token<'_>], field: usize) -> usize {
             Kind::Word if !matches!(tokens[before].text, "in" | "is" | "not" | "or" | "if" | "else") => before,
             Kind::Field | Kind::Text | Kind::Number => before,
             Kind::Sign if tokens[before].is(".") => before,
+            // A path may go on in the next line.
+            Kind::Space if tokens[at].is(".") || tokens[..before].last().is_some_and(|token| token.is(".")) => before,
             _ => break,
         };
     }
@@ -179,97 +313,4 @@ fn opening(tokens: &[Token<'_>], close: usize) -> usize {
         }
     }
     0
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::super::dialect::{Asked, translate};
-
-    #[track_caller]
-    fn check(text: &str, instead: &str) {
-        let error = translate(text, Asked::Value).expect_err(text);
-        let said = error.suggestion.clone().unwrap_or_default();
-        assert!(said.contains(instead) && said.len() < 120, "{text}: {error:?}");
-    }
-
-    #[test]
-    fn signs() {
-        check("a ? b : c", "A if CONDITION else B");
-        check("a?.b", "default('')");
-        check("a ?? b", "default(…)");
-        check("a.length > 2", "| length");
-        check("`x`", "one after the other");
-        check("a.map(x => x)", "filter");
-        check("a ||", "context.who || 'nobody'");
-        check("(|| a)", "context.who || 'nobody'");
-        assert!(translate("'never closed", Asked::Value).is_err());
-    }
-
-    #[track_caller]
-    fn reads(text: &str, ours: &str) {
-        assert_eq!(translate(text, Asked::Value).unwrap(), ours, "{text}");
-    }
-
-    #[test]
-    fn methods_that_mean_the_same_are_read() {
-        reads("context.task.labels.includes('agent')", "(('agent') in context.task.labels)");
-        reads("a.b\n  .includes( 'VALUE' )", "(('VALUE') in a.b)");
-        reads("a.get('x')[0].get(1).c", "((a[('x')])[0][(1)]).c");
-        reads("'x' in a.get('b') and [a.get('c')]", "'x' in (a[('b')]) and [(a[('c')])]");
-        reads("a.includes([1, 2])", "(([1, 2]) in a)");
-        reads("a.includes('x') || b.has('y')", "((('x') in a)) | default((('y') in b), true)");
-        reads("f(a.startsWith('x') || b)", "f(((a is startingwith(('x')))) | default(b, true))");
-        reads(
-            "!context.mine['x'].includes( 'a' ) && b",
-            "(not ((('a') in context.mine['x'])) | otherwise(false)) and b",
-        );
-        reads("task.goal.startsWith('a')", "(task.goal is startingwith(('a')))");
-        reads("task.goal.toLowerCase() == 'a'", "(task.goal | lower) == 'a'");
-        reads("a and task.goal.toUpperCase().endsWith('A')", "a and ((task.goal | upper) is endingwith(('A')))");
-        reads("a.includes(b || c.toUpperCase())", "(((b) | otherwise((c | upper))) in a)");
-        reads("data.includes == 1", "data.includes == 1");
-    }
-
-    #[test]
-    fn methods_that_do_not_are_refused() {
-        check("context.task.labels.indexOf('agent') >= 0", "`'agent' in task.labels`");
-        check("a.includes('b', 2)", "`'b', 2 in a`");
-        check("a.includes('b']", "`'b' in a`");
-        check("context.flag.toString() === 'true'", "`context.flag | string`");
-        check(&format!("{}a.includes('b')", "!".repeat(300)), "`'b' in a`");
-        check("/^a?/i.test(task.goal)", "startingwith");
-        check("a.test(b)", "startingwith");
-        check("typeof a === 'string'", "is string");
-        check("a.includes(", "`");
-        check(".includes('a')", "`");
-        check("a.includes()", "`");
-    }
-
-    #[test]
-    fn results_of_steps() {
-        reads("context.stepResults.get('x').error", "(context.steps[('x')]).error");
-        reads("context.stepResults['x']", "context.steps['x']");
-        reads("stepResults.x.data.taskId", "steps.x.data.taskId");
-        reads("data.stepResults", "data.stepResults");
-        check("stepResults.get(", "`steps[]`");
-    }
-
-    #[test]
-    fn names_with_dashes() {
-        check("steps.a-b.success", "`steps['a-b'].success`");
-        check("steps.a-b.data.stdout.includes('x')", "`steps['a-b'].data.stdout`");
-        check("context.steps.a-b-2.data.taskId == 1", "`context.steps['a-b-2'].data.taskId`");
-        check("data.my-name", "`data['my-name']`");
-        assert!(translate("data.count-1 + context.n-iteration", Asked::Value).is_ok());
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_panics(text in "([a-c!|&.() \\[\\]{}:,='/-]|steps|context|stepResults|includes\\(|get| if | in |é){0,40}") {
-            let _ = translate(&text, Asked::Value);
-            let _ = translate(&text, Asked::Truth);
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! Methods of JavaScript that mean the same as something here.
 
-use super::dialect::{Kind, Token, closing};
+use super::tokens::{Kind, Token, closing};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {

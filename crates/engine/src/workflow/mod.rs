@@ -18,7 +18,11 @@ mod habits;
 mod methods;
 mod names;
 mod pattern;
+mod place;
 mod progress;
+#[cfg(test)]
+mod tests;
+mod tokens;
 
 use core::time::Duration;
 
