@@ -21,7 +21,7 @@ pub fn method(value: &str, name: &str, given: &str) -> String {
     }
     let value = operand(value);
     let like = like_ours(&value, name, &given).or_else(|| filter(&value, &plain(name), &given));
-    like.unwrap_or_else(|| near(&value, name, &given))
+    like.unwrap_or_else(listed)
 }
 
 /// What to write for a function.
@@ -95,7 +95,7 @@ fn of_object(object: &str, name: &str, given: &[&str]) -> Option<String> {
 /// The largest or smallest of what is given.
 fn extreme(name: &str, given: &[&str]) -> String {
     match given {
-        [list] if list.starts_with("...") => format!("{} | {name}", operand(list.trim_start_matches('.'))),
+        [list] => format!("{} | {name}", operand(list.trim_start_matches('.'))),
         given => format!("[{}] | {name}", given.iter().map(|given| shown(given)).collect::<Vec<_>>().join(", ")),
     }
 }
@@ -106,8 +106,11 @@ fn like_ours(value: &str, name: &str, given: &[&str]) -> Option<String> {
     let given: Vec<String> = given.iter().map(|given| shown(given)).collect();
     Some(write(match (plain(name).as_str(), given.as_slice()) {
         ("test" | "match" | "matches" | "matchall" | "search" | "exec", _) => return Some(PATTERNS.to_owned()),
-        ("includes" | "contains" | "has" | "haskey" | "hasownproperty" | "indexof" | "lastindexof", _) => {
-            format!("{first} in {value}")
+        ("includes" | "contains" | "has" | "haskey" | "hasownproperty", _) => format!("{first} in {value}"),
+        ("indexof" | "lastindexof", _) => {
+            return Some(format!(
+                "write `{first} in {value}`, or `{first} not in {value}` where it is compared with -1"
+            ));
         }
         ("startswith" | "startingwith" | "beginswith", _) => format!("{value} is startingwith({first})"),
         ("endswith" | "endingwith", _) => format!("{value} is endingwith({first})"),
@@ -143,6 +146,8 @@ fn filter(value: &str, name: &str, given: &[&str]) -> Option<String> {
         ("replace", [_, _]) if !has_pattern => format!("{value} | replace{}", in_brackets(given)),
         ("replace", _) => format!("{value} | replace('from', 'to')"),
         ("split", _) if has_pattern => format!("{value} | split(',')"),
+        ("split", ["''" | "\"\""]) => format!("{value} | list"),
+        ("count" | "length", [_, ..]) => return Some(listed()),
         ("map", [given]) if MAPPED.contains(&given.trim_matches(['\'', '"'])) || given.starts_with("attribute=") => {
             format!("{value} | map({given})")
         }
@@ -150,13 +155,6 @@ fn filter(value: &str, name: &str, given: &[&str]) -> Option<String> {
         ("select" | "reject", [first, ..]) if !is_text(first) => format!("{value} | {name}('in', ['a', 'b'])"),
         _ => format!("{value} | {name}{}", in_brackets(given)),
     }))
-}
-
-/// A filter whose name is nearly the same, or all of them.
-fn near(value: &str, name: &str, given: &[&str]) -> String {
-    let near = nearest(name, FILTERS).filter(|near| near.len() > 3 && near.len().abs_diff(name.len()) < 2);
-    let near = near.and_then(|near| filter(value, near, given));
-    near.unwrap_or_else(listed)
 }
 
 fn listed() -> String {
@@ -236,10 +234,12 @@ mod tests {
 
     #[test]
     fn no_guess_is_wrong() {
-        for name in ["padStart", "toISOString", "forEach", "reduce"] {
+        for name in ["padStart", "toISOString", "forEach", "reduce", "repeat", "flat", "uper", "count"] {
             assert!(method("a", name, "1").starts_with("what can be done with a value is a filter: `abs`"), "{name}");
         }
-        assert_eq!(method("a", "uper", ""), "write `a | upper`");
+        assert_eq!(method("a", "split", "''"), "write `a | list`");
+        assert!(method("a", "indexOf", "'x'").contains("`'x' not in a` where it is compared with -1"));
+        assert_eq!(function("min", "a.b"), "write `a.b | min`");
         assert_eq!(function("rang", "2"), "did you mean `range`?");
         assert!(function("fetch", "2").starts_with("the only function is `range`"));
         assert!(method(&"a".repeat(9_000), "trim", "").len() < 40);

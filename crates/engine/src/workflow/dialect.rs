@@ -93,15 +93,41 @@ fn alternatives(tokens: &[Token<'_>], asked: Asked) -> String {
     if parts.len() < 2 {
         return together(tokens, asked);
     }
-    let compares = |part: &[Token<'_>]| split(part, Token::compares).len() > 1;
-    let is_truth = |(part, _): &(&[Token<'_>], _)| compares(part) || methods::asks(part);
-    if asked != Asked::Value || parts.iter().any(is_truth) {
+    if asked != Asked::Value || parts.iter().any(|(part, _)| is_truth(part)) {
         let parts = parts.iter().map(|(part, _)| together(part, Asked::Guard).trim().to_owned());
         return parts.collect::<Vec<_>>().join(" or ");
     }
-    let mut parts = parts.into_iter().rev().map(|(part, _)| together(part, asked));
-    let last = parts.next().unwrap_or_default();
-    parts.fold(last, |later, part| format!("({}) | otherwise({})", part.trim(), later.trim()))
+    let mut later = String::new();
+    let mut is_plain = true;
+    for (part, end) in parts.iter().rev() {
+        let value = together(part, asked);
+        let (value, rest) = (value.trim(), later.trim());
+        later = match end {
+            None => value.to_owned(),
+            // What is not needed is not looked at, where that could fail. It is said twice, so there is nothing of the kind in it.
+            Some(_) if !is_plain && is_value(part) && !part.iter().any(|token| token.kind == Kind::Or) => {
+                format!("({value} if ({value} | otherwise(none)) is not none else ({rest}))")
+            }
+            Some(_) => format!("({value}) | otherwise({rest})"),
+        };
+        is_plain &= is_path(part) || trimmed(part).len() < 2;
+    }
+    later
+}
+
+/// Whether it can be looked at without harm, be it there or not.
+fn is_path(tokens: &[Token<'_>]) -> bool {
+    let mut calls = (0..tokens.len()).filter_map(|place| Call::at(tokens, place));
+    is_value(tokens) && calls.all(|call| call.method == Method::Get)
+}
+
+/// Whether it is asked for a truth, within brackets around all of it, too.
+fn is_truth(tokens: &[Token<'_>]) -> bool {
+    let tokens = trimmed(tokens);
+    match is_bracket(tokens) {
+        true => is_truth(&tokens[1..tokens.len() - 1]),
+        false => split(tokens, Token::compares).len() > 1 || methods::asks(tokens),
+    }
 }
 
 /// What `&&` and `and` join.
@@ -229,7 +255,7 @@ fn plain(tokens: &[Token<'_>], asked: Asked) -> String {
             }
             Kind::Not => {
                 let end = operand(tokens, at + 1);
-                let inner = &tokens[at + 1..end];
+                let inner = trimmed(&tokens[at + 1..end]);
                 let asked = if is_bracket(inner) { Asked::Guard } else { Asked::Value };
                 let value = plain(inner, asked);
                 text.push_str(&match (value.trim(), is_bracket(inner)) {

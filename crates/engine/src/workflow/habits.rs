@@ -11,7 +11,7 @@ use crate::expression::{ExpressionError, Names};
 /// Signs, and what to write.
 const SIGNS: &[(&str, &str, &str)] = &[
     ("?.", "`?.` is not part of the language", "write `… | default('')` for what may be missing"),
-    ("??", "`??` is not part of the language", "write `… | default(…)`"),
+    ("??", "`??` is not part of the language", "write `… || …`"),
     ("=>", "functions are not part of the language", "write a filter: `task.labels | select('in', […])`"),
     ("?", "`? :` is not part of the language", "write `A if CONDITION else B`"),
     ("`", "texts stand in `'` or `\"`", "write the parts one after the other: `Hello ${task.goal}`"),

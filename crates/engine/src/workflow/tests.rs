@@ -203,3 +203,28 @@ fn guards_are_answered() {
     assert_eq!(both("${task.labels[0] || context.no.such}"), Ok(json!("x")));
     assert!(both("${context.a || context.no}").is_err());
 }
+
+/// What stands in brackets, or behind a space, means what it means without.
+#[test]
+fn brackets_and_spaces_change_nothing() {
+    let context = json!({"context": {"a": false, "b": true, "one": 1, "two": 2, "s": "abc", "list": ["x"]}});
+    let value = |text: &str| Pattern::parse(&json!(format!("${{{text}}}"))).unwrap().fill(&context).unwrap();
+    for (text, expected) in [
+        ("! (context.a || context.b)", json!(false)),
+        ("!\n(context.a || context.b)", json!(false)),
+        ("(context.one === 2) || (context.two === 2)", json!(true)),
+        ("((context.one > 1)) || ((context.two > 1))", json!(true)),
+        ("(context.b && 'x') || 'y'", json!("x")),
+        ("(context.a && 'x') || 'y'", json!("y")),
+        ("(!context.b) || (context.b)", json!(true)),
+        ("context.a || (context.list.includes('x'))", json!(true)),
+        ("((context.one === 2) || (context.two === 2)) === true", json!(true)),
+        // A default that is not needed is not looked at.
+        ("context.s || context.nope.toLowerCase()", json!("abc")),
+        ("context.s || context.nope + 'x'", json!("abc")),
+        ("context.nope.deep || context.s + 'x'", json!("abcx")),
+        ("context.a || context.s + 'x'", json!(false)),
+    ] {
+        assert_eq!(value(text), expected, "{text}");
+    }
+}

@@ -17,7 +17,7 @@ fn check(text: &str, instead: &str) {
 fn signs() {
     check("a ? b : c", "A if CONDITION else B");
     check("a?.b", "default('')");
-    check("a ?? b", "default(…)");
+    check("a ?? b", "`… || …`");
     check("a.length > 2", "| length");
     check("`x`", "one after the other");
     check("a.map(x => x)", "filter");
@@ -48,7 +48,7 @@ fn methods_that_mean_the_same_are_read() {
     reads("task.goal.startsWith('a')", "(task.goal is startingwith('a'))");
     reads("task.goal.toLowerCase() == 'a'", "(task.goal | lower) == 'a'");
     reads("a and task.goal.toUpperCase().endsWith('A')", "a and ((task.goal | upper) is endingwith('A'))");
-    reads("a.includes(b || c.toUpperCase())", "(((b) | otherwise((c | upper))) in a)");
+    reads("a.includes(b || c.toUpperCase())", "(((b if (b | otherwise(none)) is not none else ((c | upper)))) in a)");
     reads("data.includes == 1", "data.includes == 1");
 }
 
