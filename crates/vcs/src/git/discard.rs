@@ -35,6 +35,11 @@ fn going(path: &Path) -> Option<PathBuf> {
     Some(path.with_file_name(name))
 }
 
+/// Whether somebody was killed while removing it.
+pub(super) fn is_going(path: &Path) -> bool {
+    going(path).is_some_and(|going| fs::symlink_metadata(going).is_ok())
+}
+
 /// The worktree that this was, if somebody was killed while removing it.
 pub fn half_removed(name: &str) -> Option<&str> {
     name.strip_prefix(GOING)

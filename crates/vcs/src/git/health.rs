@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::open::INITIALIZING;
 use super::repository::Head;
-use super::{Branch, Error, Git, locks};
+use super::{Branch, Error, Git, discard, locks};
 
 /// Files that a git which was killed leaves behind, and that keep the next one from its work.
 const SHARED: [&str; 4] = ["index.lock", "HEAD.lock", "packed-refs.lock", "config.lock"];
@@ -42,7 +42,9 @@ impl Git<'_> {
             };
             let trouble = match &entry.locked {
                 Some(reason) if reason != INITIALIZING => Some(Obstacle::Locked(reason.clone())),
-                _ if std::fs::symlink_metadata(&entry.path).is_err() => Some(Obstacle::Vanished),
+                _ if std::fs::symlink_metadata(&entry.path).is_err() => {
+                    (!discard::is_going(&entry.path)).then_some(Obstacle::Vanished)
+                }
                 _ if !entry.is_whole() => Some(Obstacle::Occupied),
                 _ => None,
             };
