@@ -148,3 +148,23 @@ fn looks_again(step: &str, killer: &str) {
     assert!(ran.code == 0 && ran.stdout.contains("complete after one iteration"), "{ran}");
     assert_eq!(fs::read_to_string(world.path("ran")).unwrap(), "x\nx\n");
 }
+
+/// A store can come with a repository, and nobody has seen what it says.
+#[test]
+fn what_nobody_has_trusted_is_not_gone_on_with() {
+    let world = World::new();
+    let _ = fs::remove_file(world.path(".windlass/config.yaml"));
+    fs::create_dir_all(world.path(".windlass/workflows")).unwrap();
+    let steps = "steps:
+  - {id: a, type: execute_command, config: {command: sh, args: [kill.sh]}, onFailure: b}
+  - {id: b, type: execute_command, config: {command: touch, args: [went-on]}}
+";
+    world.write(".windlass/workflows/w.yaml", steps);
+    world.write("kill.sh", KILLER);
+    assert_eq!(world.run(&["--trust", "workflow", "run", "w"]).code, KILLED);
+    let words = ["run", "Mend the pump", "--agent", "command:echo '<promise>COMPLETE</promise>'"];
+    let ran = world.run(&words);
+    assert!(!world.path("went-on").exists(), "{ran}");
+    world.ok(&["--trust", "doctor", "--settle"]);
+    assert!(world.path("went-on").exists(), "somebody has said so");
+}

@@ -301,6 +301,31 @@ echo '<promise>COMPLETE</promise>'
     assert!(world.read("ours").ends_with("0\n"), "what comes along is trusted: {}", world.read("ours"));
 }
 
+/// Whatever it is that the agent has windlass do.
+#[test]
+fn inside_a_run_hooks_do_not_run_files_that_were_written_since() {
+    let world = hooked("hooks: {task_created: [{workflow: w, when: \"'agents' in task.labels\"}]}\n");
+    world.write(".windlass/workflows/w.yaml", "steps: [{id: a, type: noop}]");
+    world.ok(&["trust", "--yes"]);
+    world.write("evil.yaml", PASSES);
+    let agent = format!(
+        "{WINDLASS} task add One --label agents >one 2>&1
+cp evil.yaml .windlass/workflows/w.yaml
+{WINDLASS} task add Two --label agents >two 2>&1
+env -u WINDLASS_RUN {WINDLASS} trust --yes >trust 2>&1
+{WINDLASS} run Nested --agent 'command:echo \"<promise>COMPLETE</promise>\"' >nested 2>&1
+echo '<promise>COMPLETE</promise>'
+"
+    );
+    world.write("agent.sh", agent);
+    let ran = world.run(&["run", "Mend the pump", "--agent", "command:sh agent.sh"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(!world.path("written-by-the-agent").exists(), "{ran}");
+    assert!(!world.read("one").contains("may not run"), "{}", world.read("one"));
+    assert!(world.read("two").contains("may not run: something has changed"), "{}", world.read("two"));
+    assert!(world.read("trust").contains("only a person can trust"), "{}", world.read("trust"));
+}
+
 #[test]
 fn init_trusts_only_what_it_has_written() {
     let world = World::empty();

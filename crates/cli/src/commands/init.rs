@@ -14,7 +14,7 @@ use std::path::Path;
 use serde_json::json;
 
 pub use self::look::{Found, Git};
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::context::{self, Context};
 use crate::durable::{self, Readers};
 use crate::failure::{Code, Failure};
@@ -75,7 +75,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
 
 /// Trusts what was just written here. What others have written beside it is for a person to look at.
 fn trust_own(project: &Project) -> Result<(), Failure> {
-    if !config::workflow_files(&workflow::directory(project))?.is_empty() {
+    if !workflow::files(project)?.is_empty() {
         return Err(Failure::new(
             Code::Trust,
             "there are workflows already: `windlass trust` shows what they would run",

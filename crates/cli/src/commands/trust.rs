@@ -9,6 +9,7 @@ use windlass_tools::validation::{AgentCommands, Standing};
 use crate::commands::{self, confirm};
 use crate::config::{Config, Effect};
 use crate::context::Context;
+use crate::dispatch::Inside;
 use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
@@ -35,6 +36,14 @@ pub struct Args {
     revoke: bool,
 }
 
+/// Whether an agent or a hook asks, even one that has taken its variables away.
+fn is_inside(context: &Context) -> bool {
+    let opened =
+        context.project().ok().filter(|project| project.store_file().exists()).and_then(|_| context.open().ok());
+    let inside = opened.and_then(|opened| Inside::look_above(&opened).ok());
+    inside.is_some_and(|inside| inside.run.is_some() || inside.via.is_some())
+}
+
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let project = context.project()?;
     if args.revoke {
@@ -48,7 +57,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     if state == Trust::Trusted {
         return finish(&project, state, "is trusted already", out);
     }
-    if environment::run().is_some() || environment::debt().is_some() {
+    if environment::run().is_some() || environment::debt().is_some() || is_inside(context) {
         return Err(refused("an agent or a hook asks, and only a person can trust")
             .hint("say it in a terminal of your own, outside the run")
             .into());

@@ -161,7 +161,7 @@ fn run_hooks(
         .then(|| Launcher::own(SUPERVISE))
         .transpose()
         .map_err(|error| Failure::new(Code::System, "cannot find this very program").caused_by(error))?;
-    let settings = settings(&opened.project, outline, rules, records, launcher);
+    let settings = settings((&opened.project, opened.trust), outline, rules, records, launcher);
     // What the agent has done is in its worktree, and so is what is to be looked at.
     let settings = Settings { directory: project::worktree(&opened.project, &directory), ..settings };
     // Whoever waits is told in the answer, and nowhere else.

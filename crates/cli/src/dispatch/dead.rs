@@ -9,8 +9,8 @@ use crate::config::Config;
 use crate::context::Opened;
 use crate::failure::{Code, Failure};
 use crate::outline::Outline;
-use crate::remedy;
 use crate::trust::{self, Trust};
+use crate::{remedy, workflow};
 
 /// Whose hooks are settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,5 +132,7 @@ pub fn left_by_the_dead(opened: &Opened) -> Result<Vec<Debt>, Failure> {
 fn may_run(opened: &Opened, config: &Config, reach: Reach<'_>) -> Result<bool, Failure> {
     let present = Config::load(&opened.project).is_ok_and(|present| present.text() == config.text());
     let told = opened.trust && (present || reach == Reach::Everything);
-    Ok(told || !config.exists() || (present && trust::state(&opened.project, config)? == Trust::Trusted))
+    // Without a configuration there may be workflows all the same.
+    let is_bare = !config.exists() && workflow::files(&opened.project)?.is_empty();
+    Ok(told || is_bare || (present && trust::state(&opened.project, config)? == Trust::Trusted))
 }

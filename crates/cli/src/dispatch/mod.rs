@@ -154,7 +154,7 @@ fn run_hooks<T>(
     work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let records = opened.project.make_records(RECORDS)?;
-    let settings = settings(&opened.project, outline, rules, records, None);
+    let settings = settings((&opened.project, opened.trust), outline, rules, records, None);
     let outside = Outside { now: &environment::now, random: &random_bytes, tell, shows_output: false };
     let mut dispatch =
         Dispatch::new(&mut opened.store, settings, roster, control.clone(), outside).map_err(remedy::run)?;
@@ -169,9 +169,9 @@ pub fn listen() -> Result<(Control, signals::Received), Failure> {
     Ok((control, received))
 }
 
-/// What hooks are run with.
+/// What hooks are run with; and whether somebody has said that whatever is written may run.
 pub fn settings(
-    project: &Project,
+    (project, told): (&Project, bool),
     outline: &Arc<Outline>,
     rules: Rules,
     records: PathBuf,
@@ -182,7 +182,7 @@ pub fn settings(
         // Only a session judges what agents have registered, and it says whether it may.
         permission: config.permission(standing(false)),
         hooks: plan::hooks(outline.clone()),
-        workflows: workflow::runnable(project),
+        workflows: workflow::runnable(project, outline, told),
         rules,
         project: project.root.clone(),
         directory: project.root.clone(),

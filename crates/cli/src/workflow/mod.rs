@@ -27,7 +27,10 @@ use windlass_runner::Workflows;
 use crate::config::{Config, ConfigError, Node, Problem, source};
 use crate::failure::{Code, Failure};
 use crate::import::json;
+use crate::outline::Outline;
 use crate::project::Project;
+use crate::remedy::HOW_TO_TRUST;
+use crate::trust::{self, Trust};
 use crate::{config, text};
 
 /// Those that come along.
@@ -121,6 +124,19 @@ impl Known {
         }
     }
 
+    /// Those that come along; every file is one that may not be used.
+    fn without_files(mut self) -> Self {
+        let (files, ours) = std::mem::take(&mut self.found).into_iter().partition(|defined| defined.file.is_some());
+        self.found = ours;
+        let files: Vec<Defined> = files;
+        self.wrong.extend(files.into_iter().map(|defined| {
+            let (id, file) = (defined.workflow.id.clone(), defined.file.unwrap_or_default());
+            let message = format!("the workflow `{id}` may not run: something has changed since it was trusted");
+            Wrong { file, id, failure: Failure::new(Code::Trust, message).hint(HOW_TO_TRUST) }
+        }));
+        self
+    }
+
     /// Every id, of files that cannot be used too.
     fn ids(&self) -> impl Iterator<Item = &str> {
         let found = self.found.iter().map(|defined| defined.workflow.id.as_str());
@@ -212,8 +228,12 @@ pub fn check_hooks(project: &Project, config: &Config) -> Result<(), Failure> {
 pub struct Held(Arc<Result<Known, String>>);
 
 impl Held {
-    pub fn now(project: &Project) -> Self {
-        Self(Arc::new(known(Some(project)).map_err(|failure| failure.message)))
+    /// Those of now. What a person has trusted may have been changed since, by an agent that gives this very command: then
+    /// only what comes along is run, unless somebody says otherwise.
+    pub fn now(project: &Project, config: &Config, told: bool) -> Self {
+        let known = known(Some(project)).map_err(|failure| failure.message);
+        let is_refused = !told && has_changed(project, config);
+        Self(Arc::new(if is_refused { known.map(Known::without_files) } else { known }))
     }
 
     /// Those that a runner finds when they are owed.
@@ -232,9 +252,21 @@ impl Held {
 }
 
 /// The same for a single command, as soon as one is owed.
-pub fn runnable(project: &Project) -> Workflows {
-    let (project, held) = (project.clone(), OnceCell::new());
-    Workflows::found_by(move |id| held.get_or_init(|| Held::now(&project)).get(id))
+pub fn runnable(project: &Project, outline: &Arc<Outline>, told: bool) -> Workflows {
+    let (project, outline, held) = (project.clone(), outline.clone(), OnceCell::new());
+    Workflows::found_by(move |id| held.get_or_init(|| Held::now(&project, outline.frame(), told)).get(id))
+}
+
+/// Whether something was trusted that is not there any more, neither with this configuration nor with the present one.
+fn has_changed(project: &Project, config: &Config) -> bool {
+    let state = |config: &Config| trust::state(project, config).ok();
+    let is_trusted = || Config::load(project).is_ok_and(|present| state(&present) == Some(Trust::Trusted));
+    state(config) == Some(Trust::Changed) && !is_trusted()
+}
+
+/// What lies where a project's workflows are.
+pub fn files(project: &Project) -> Result<Vec<String>, ConfigError> {
+    config::workflow_files(&directory(project))
 }
 
 pub fn directory(project: &Project) -> PathBuf {

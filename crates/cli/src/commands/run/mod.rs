@@ -142,7 +142,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         let config = outline.frame();
         check_trust(&opened.project, config, choice.resumed(), context.trust || inside.config.is_some())?;
         workflow::check_hooks(&opened.project, config)?;
-        let workflows = Held::now(&opened.project);
+        let workflows = Held::now(&opened.project, config, context.trust);
         let listed = agent::listed(&opened.store, wish, config)?;
         let agent = agent::chosen(named, &choice, (config, listed.as_deref()), context.trust)?;
         agent::check(&agent, &opened.project.root)?;
@@ -503,7 +503,7 @@ fn settings(
     let records = project.make_records(session.as_str())?;
     let launcher = Launcher::own(SUPERVISE).map_err(|error| system("cannot find this very program", error))?;
     let rules = plan::session_rules(outline, owner)?;
-    let settings = dispatch::settings(project, outline, rules, records, Some(launcher));
+    let settings = dispatch::settings((project, false), outline, rules, records, Some(launcher));
     Ok(Settings { prompt: outline.frame().prompt()?, workflows: workflows.runnable(), ..settings })
 }
 

@@ -131,7 +131,7 @@ fn prepare<'a>(context: &'a Context, args: &Args, opened: &Opened, out: &Output)
     let config = outline.frame();
     check_trust(&opened.project, config, None, context.trust || inside.config.is_some())?;
     workflow::check_hooks(&opened.project, config)?;
-    let workflows = Held::now(&opened.project);
+    let workflows = Held::now(&opened.project, config, context.trust);
     let serves_agents = serves_agents(context, &inside, &opened.project, config)?;
     let (grounds, protected) = (grounds(&opened.project, config)?, Job::protected(&opened.project, config)?);
     let look = Look { json: out.is_json(), palette: out.palette(), columns: out.columns() };
