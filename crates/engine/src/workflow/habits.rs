@@ -81,7 +81,8 @@ pub fn check(text: &str, tokens: &[Token<'_>], is_readable: bool) -> Result<(), 
     for (place, token) in tokens.iter().enumerate() {
         let found = match token.kind {
             Kind::Field if token.text == "length" && !is_called(tokens, place) => {
-                let instead = format!("write `{} | length`", value(text, tokens, place));
+                let value = value(text, tokens, place);
+                let instead = format!("write `{value} | length`, or `{value}['length']` for what is called so");
                 Some(("`.length` is not part of the language".to_owned(), instead))
             }
             Kind::Word => {
