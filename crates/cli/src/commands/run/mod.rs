@@ -167,8 +167,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             stage = Some(Stage::set(out)?);
         }
         let stage = stage.as_mut().expect("it was just set");
-        let (args, outline) = (&args, (outline, workflows));
-        let session = Run { context, args, wish, choice, inside, outline, agent, gatekeepers, types, held_back };
+        let with = Equipment { outline, workflows, gatekeepers, types, held_back };
+        let session = Run { context, args: &args, wish, choice, inside, agent, with };
         if let Some(code) = session.finish(&mut opened, stage, out)? {
             return Ok(code);
         }
@@ -201,9 +201,15 @@ struct Run<'a> {
     wish: Wish<'a>,
     choice: Choice,
     inside: Inside,
-    /// And the workflows that its hooks run.
-    outline: (Arc<Outline>, Held),
     agent: Agent,
+    with: Equipment,
+}
+
+/// What a session works with.
+struct Equipment {
+    outline: Arc<Outline>,
+    /// Those that its hooks run.
+    workflows: Held,
     gatekeepers: Gatekeepers,
     types: Types,
     /// Types that are left alone, each with why.
@@ -213,8 +219,8 @@ struct Run<'a> {
 impl Run<'_> {
     /// The answer is the exit code, or nothing where somebody else has begun the session at this very moment.
     fn finish(self, opened: &mut Opened, stage: &mut Stage, out: &mut Output) -> Result<Option<u8>, Stop> {
-        let Self { context, args, wish, choice, inside, outline, agent, gatekeepers, types, held_back } = self;
-        let (outline, workflows) = outline;
+        let Self { context, args, wish, choice, inside, agent, with } = self;
+        let Equipment { outline, workflows, gatekeepers, types, held_back } = with;
         let (config, control, still) = (outline.frame(), &stage.control, &stage.still);
         let view = stage.live.as_ref().map(Live::view);
         stage.listening.follow(&opened.project, control, choice.name(), view)?;
