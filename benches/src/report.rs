@@ -144,8 +144,11 @@ impl Report {
     fn obstacles(&self) -> String {
         let rows = self.sections.iter().flat_map(|(_, rows)| rows);
         let missed: Vec<&str> = rows.filter(|row| row.met == Some(false)).map(|row| row.what.as_str()).collect();
-        let in_the_way = OBSTACLES.iter().filter(|(what, _)| missed.iter().any(|row| row.starts_with(what)));
-        let told: String = in_the_way.map(|(what, why)| format!("- **{what}**: {why}\n")).collect();
+        let known = OBSTACLES.iter().filter(|(what, _)| missed.iter().any(|row| row.starts_with(what)));
+        let known = known.map(|(what, why)| format!("- **{what}**: {why}\n"));
+        let unknown = missed.iter().filter(|row| !OBSTACLES.iter().any(|(what, _)| row.starts_with(what)));
+        let unknown = unknown.map(|row| format!("- **{row}**: not looked into yet.\n"));
+        let told: String = known.chain(unknown).collect();
         if told.is_empty() { told } else { format!("\n## What stands in the way\n\n{told}") }
     }
 }
@@ -163,6 +166,16 @@ const OBSTACLES: &[(&str, &str)] = &[
         "rebuilding every row",
         "rows are compared with what is there before they are written, so that a store that is sound is not written to. That \
          reads every row once more than reading the log does.",
+    ),
+    (
+        "`task add` against the bare program",
+        "the bare program writes what comes out in the end; before that `task add` looks for its project and configuration, reads \
+         what the decision needs, and takes a digest of every event. Its executable, which is larger, is read as well.",
+    ),
+    (
+        "from KILL to the end of",
+        "fifty processes are taken apart by the kernel, on two cores, one after the other; every one is in a session of its own, \
+         so each gets its own signal, and what was born meanwhile is looked for again before it is over.",
     ),
 ];
 
