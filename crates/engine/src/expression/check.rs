@@ -254,7 +254,7 @@ impl<'n, 'a> Check<'n, 'a> {
             Expr::GetAttr(method) => {
                 let problem = ExpressionError::new(format!("values have no methods: `{}`", cut(method.name, 60)));
                 let value = start(&method.expr).and_then(|start| self.text.get(start..at.start)).unwrap_or_default();
-                let instead = foreign::method(value, method.name, self.given(&at));
+                let instead = foreign::method(within_brackets(value), method.name, self.given(&at));
                 Err(problem.at(at).suggest(instead))
             }
             _ => Err(ExpressionError::new("only functions can be called").at(at)),
@@ -312,6 +312,15 @@ fn is_loop(expression: &Expr<'_>) -> bool {
 /// Where a name stands that begins a longer part of the text.
 fn named(name: &str, at: Range<usize>) -> Range<usize> {
     at.start..at.start + name.len()
+}
+
+/// What stands in brackets, without those that are closed and were opened before it.
+fn within_brackets(mut value: &str) -> &str {
+    let count = |value: &str, bracket: char| value.chars().filter(|c| *c == bracket).count();
+    while let Some(shorter) = value.trim_end().strip_suffix(')').filter(|_| count(value, ')') > count(value, '(')) {
+        value = shorter;
+    }
+    value
 }
 
 fn unknown(what: &str, name: &str, at: Range<usize>) -> ExpressionError {

@@ -173,6 +173,8 @@ fn unknown_filters_tests_and_functions_are_found_when_read() {
     let functions = "the only function is `range`; what else can be done is a filter, as in `task.labels | length`";
     check_refused("debug()", &format!("unknown function `debug` at `debug`; {functions}"));
     check_refused("goal.upper()", "values have no methods: `upper` at `.upper()`; write `goal | upper`");
+    check_refused("(goal).upper()", "values have no methods: `upper` at `.upper()`; write `goal | upper`");
+    check_refused("((goal)).upper()", "values have no methods: `upper` at `.upper()`; write `goal | upper`");
     check_refused("(goal)()", &format!("unknown function `goal` at `goal`; {functions}"));
     check_refused("task.labels | map('uper')", "unknown filter `uper` at `'uper'`; did you mean `upper`?");
     check_refused("task.labels | map(goal)", "the name of the filter must be written out at `map(goal)`");
