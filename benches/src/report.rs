@@ -173,6 +173,11 @@ const OBSTACLES: &[(&str, &str)] = &[
          what the decision needs, and takes a digest of every event. Its executable, which is larger, is read as well.",
     ),
     (
+        "a call that writes (`note_add`)",
+        "beside the commit it is looked whether the configuration has changed, a number for the commit is drawn, and the answer is \
+         written twice, as text and as data. Where a wake-up through a pipe is cheap, that is more than three of them.",
+    ),
+    (
         "from KILL to the end of",
         "fifty processes are taken apart by the kernel, on two cores, one after the other; every one is in a session of its own, \
          so each gets its own signal, and what was born meanwhile is looked for again before it is over.",
