@@ -137,6 +137,8 @@ impl Session {
         match &self.stopping {
             None if self.is_held_back() && closing.ending == Ending::Completed => self.go_on(),
             _ if self.epoch().is_some() && closing.ending == Ending::Completed => self.submit(closing),
+            // The work is done, and what heard of it asks for a person.
+            Some(asked) if asked.ending == Ending::Escalated => self.close(asked),
             _ if self.epoch().is_some() || !of_task => self.close(closing),
             Some(asked) => self.close(asked),
             None => Step::TakeTask,

@@ -275,7 +275,7 @@ fn what_is_merged_is_accepted_whatever_follows() {
          T1 hook_finished after Failure
          T1 session_stopping Escalated, `after` asks for a person
          T1 task_completed
-         T1 session_ended Completed",
+         T1 session_ended Escalated, `after` asks for a person",
     );
 }
 
