@@ -264,6 +264,21 @@ fn secrets_of_agents_are_masked() {
     }
 }
 
+/// Of long answers the beginning and the end are kept in memory: no half of a secret stays at the edges.
+#[test]
+fn half_a_secret_of_an_agent_is_one_too() {
+    let world = hooked("secrets: [API_KEY]");
+    let script = "pad() { head -c $1 /dev/zero | tr '\\0' x; }
+pad $((16 * 1024 - 8)); printf %s $API_KEY; pad 1000; printf %s $API_KEY; pad $((40 * 1024 - 8))";
+    world.write("agent.sh", script);
+    world.run_with(("API_KEY", SECRET), &[RUN, &["--max-iterations", "1"]].concat());
+    for (place, bytes) in world.everything() {
+        for half in [&SECRET[..6], &SECRET[SECRET.len() - 6..]] {
+            assert!(!bytes.windows(half.len()).any(|window| window == half.as_bytes()), "{place}: {half}");
+        }
+    }
+}
+
 #[test]
 fn a_gate_whose_files_have_changed_is_not_believed() {
     let check = |agent: &str, named: Option<&str>| {

@@ -133,6 +133,7 @@ impl Dispatch<'_> {
             }
             Err(_) => (false, None),
         };
+        let ran = ran.map(|finished| self.settings.mask.run(finished));
         let end = agent.answer(&ran);
         let record = record.or_else(|| self.kept(file, ran.as_ref().ok()?, &end));
         Ok(Asked { leaky, record, ..Asked::ended(end, patience.time) })
