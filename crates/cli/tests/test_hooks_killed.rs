@@ -106,6 +106,29 @@ fn a_gate_does_not_survive_the_loop() {
     assert_eq!(outcomes(&world), ["bad interrupted", "bad success"]);
 }
 
+#[test]
+fn programs_of_a_gate_side_by_side_do_not_survive_the_loop() {
+    let world = hooked("hooks: {stop: [{workflow: w}]}");
+    let workflow = "id: w
+steps:
+  - id: all
+    type: parallel
+    config:
+      steps:
+        - {id: stays, type: execute_command, config: {command: setsid, args: [sh, stay.sh]}}
+        - {id: kills, type: execute_command, config: {command: sh, args: [bad.sh]}}
+";
+    world.write(".windlass/workflows/w.yaml", workflow);
+    world.ok(&["trust", "--yes"]);
+    world.write("agent.sh", DONE);
+    world.write("stay.sh", "echo $$ >pid.new; mv pid.new pid; exec sleep 1000");
+    let killer =
+        "until test -e pid; do :; done; kill -9 $(sed -n 's/^PPid:\\s*//p' /proc/$PPID/status); exec sleep 1000";
+    world.write("bad.sh", killer);
+    assert_eq!(world.run(RUN).code, KILLED);
+    await_end(world.number_in("pid"));
+}
+
 /// A hook of `task_created` that adds a task each time it runs.
 #[test]
 fn calls_within_calls_have_an_end() {

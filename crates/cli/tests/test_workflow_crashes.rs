@@ -113,9 +113,7 @@ fn one_that_was_changed_meanwhile_is_not_gone_on_with() {
 /// A gate judges, so it looks again.
 #[test]
 fn a_gate_that_was_interrupted_runs_again() {
-    // In a session a supervisor is between them.
-    let killer = KILLER.replace("$PPID", "$(sed -n 's/^PPid:[[:space:]]*//p' /proc/$PPID/status)");
-    looks_again("{id: a, type: execute_command, config: {command: sh, args: [kill.sh]}}", &killer);
+    looks_again("{id: a, type: execute_command, config: {command: sh, args: [kill.sh]}}");
 }
 
 #[test]
@@ -125,15 +123,15 @@ fn a_gate_of_several_programs_that_was_interrupted_runs_them_again() {
             {id: a, type: execute_command, config: {command: sh, args: [kill.sh]}},
             {id: b, type: execute_command, config: {command: sh, args: [-c, exit 0]}},
         ]}}",
-        KILLER,
     );
 }
 
 #[track_caller]
-fn looks_again(step: &str, killer: &str) {
+fn looks_again(step: &str) {
     let world = hooked("hooks: {stop: [{workflow: w}]}\n");
     world.write(".windlass/workflows/w.yaml", format!("id: w\nsteps: [{step}]\n"));
-    world.write("kill.sh", killer);
+    // In a session a supervisor is between them.
+    world.write("kill.sh", KILLER.replace("$PPID", "$(sed -n 's/^PPid:[[:space:]]*//p' /proc/$PPID/status)"));
     world.ok(&["trust", "--yes"]);
     world.write("agent.sh", "echo '<promise>COMPLETE</promise>'");
     let agent = "command:sh agent.sh";

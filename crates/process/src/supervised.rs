@@ -71,6 +71,11 @@ impl Supervisor {
         Ok(Self { launcher: launcher.clone(), link: Some(Link::new(launcher)?) })
     }
 
+    /// One that is started with the first program that it has to run.
+    pub fn of(launcher: &Launcher) -> Self {
+        Self { launcher: launcher.clone(), link: None }
+    }
+
     /// As [`run`](crate::run()), but under the supervisor.
     pub fn run(
         &mut self,

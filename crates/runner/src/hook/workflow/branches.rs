@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::Map;
 use windlass_engine::workflow::{Branch, Did, Program, Several, Step, StepResult, Wanted, What};
 use windlass_engine::{ActionRequest, Allowance};
-use windlass_process::run;
+use windlass_process::{Supervisor, run};
 
 use super::program::{Prepared, came_to, side_by_side, stored};
 use super::{Doing, Done, interrupted};
@@ -48,7 +48,12 @@ impl Dispatch<'_> {
         }
         let control = self.control_for(doing.flow.running.resolve).apart();
         let specs: Vec<_> = programs.iter().map(|(.., prepared)| &prepared.spec).collect();
-        let ran = side_by_side(&specs, &control, all, |spec, control| run(spec, self.roster, control, &mut |_, _| {}));
+        let launcher = self.settings.launcher.as_ref();
+        let ran = side_by_side(&specs, &control, all, |spec, control| match launcher {
+            // One supervisor runs one program at a time.
+            Some(launcher) => Supervisor::of(launcher).run(spec, self.roster, control, &mut |_, _| {}),
+            None => run(spec, self.roster, control, &mut |_, _| {}),
+        });
         let mut left_behind = Map::new();
         for ((place, step, program, prepared), ran) in programs.iter().zip(ran) {
             let result = came_to(step, program, ran, &prepared.limit, |ran| self.settings.mask.run(ran));
