@@ -25,6 +25,7 @@ use windlass_process::Finished;
 
 use crate::forms::forms;
 use crate::http::Response;
+use crate::telling::said_missing;
 
 /// Shorter values are everywhere: masking them would hide the text, not the secret.
 pub const SHORTEST: usize = 4;
@@ -76,6 +77,30 @@ impl Mask {
             // A value that is no UTF-8 can cut a letter in two.
             Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
         }
+    }
+
+    /// What was kept of a long text, with a line where something was left out.
+    pub fn kept<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let is_gap = |line: &str| said_missing(line).is_some();
+        if self.is_empty() || !text.lines().any(is_gap) {
+            return self.text(text);
+        }
+        let (mut masked, mut piece, mut is_after) = (Vec::new(), Vec::new(), false);
+        for line in text.split_inclusive('\n') {
+            if !is_gap(line) {
+                piece.extend_from_slice(line.as_bytes());
+                continue;
+            }
+            // The end of the line before is ours.
+            let before = piece.strip_suffix(b"\n").unwrap_or(&piece);
+            let before = if is_after { self.after_gap(before).0 } else { before.to_vec() };
+            masked.extend(self.before_gap(&before).0);
+            masked.extend_from_slice(if piece.is_empty() { b"" } else { b"\n" });
+            masked.extend_from_slice(line.as_bytes());
+            (piece, is_after) = (Vec::new(), true);
+        }
+        masked.extend(self.after_gap(&piece).0);
+        Cow::Owned(String::from_utf8_lossy(&masked).into_owned())
     }
 
     /// What was kept of a run.

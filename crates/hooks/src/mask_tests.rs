@@ -180,6 +180,25 @@ fn no_half_of_a_value_is_kept_at_a_gap() {
 }
 
 #[test]
+fn no_half_of_a_value_is_kept_where_a_text_says_that_it_has_a_gap() {
+    let mask = Mask::new([("TOKEN", "hunter2")]);
+    let pad = "x".repeat(mask.longest);
+    for cut in 1..7 {
+        let (first, second) = "hunter2".split_at(cut);
+        let text = format!(
+            "hunter2 {pad}{first}\n[9 bytes left out]\n{second}{pad}{first}\n[9 bytes left out]\n{second}{pad} hunter2"
+        );
+        let kept = mask.kept(&text);
+        assert!(kept.starts_with("[secret TOKEN] x") && kept.ends_with("x [secret TOKEN]"), "{kept}");
+        assert_eq!(kept.matches("\n[9 bytes left out]\n").count(), 2, "{kept}");
+        let rest = kept.replace("[secret TOKEN]", "").replace("[9 bytes left out]", "");
+        assert!(rest.chars().all(|c| " x\n".contains(c)), "{kept}");
+    }
+    assert_eq!(mask.kept("is hunter2\n[bytes left out]\nhun"), "is [secret TOKEN]\n[bytes left out]\nhun");
+    assert_eq!(Mask::new([("", "")]).kept("hun\n[9 bytes left out]\nter2"), "hun\n[9 bytes left out]\nter2");
+}
+
+#[test]
 fn an_answer_that_was_cut_ends_before_half_a_value() {
     let mask = Mask::new([("TOKEN", "hunter2")]);
     let body = |text: &str, cut| {

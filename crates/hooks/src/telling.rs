@@ -222,7 +222,7 @@ fn print(text: &str, units: &[Unit], kept: &[bool]) -> String {
 }
 
 /// How many bytes a line stands for that says that some are missing.
-fn said_missing(line: &str) -> Option<u64> {
+pub fn said_missing(line: &str) -> Option<u64> {
     line.trim_end().strip_prefix('[')?.strip_suffix(" bytes left out]")?.parse().ok()
 }
 

@@ -155,7 +155,7 @@ impl Runner<'_> {
         let (fault, error) = match end {
             TurnEnd::Said(text) => {
                 // A claim that only a terminal would hide is no claim either.
-                let text = mask.text(&clean(&text)).into_owned();
+                let text = mask.kept(&clean(&text)).into_owned();
                 let promise = detect(&text, prompt);
                 let output = cut(&text, Limits::OUTPUT);
                 let tree = self.change(session, turn, promise);

@@ -224,7 +224,7 @@ impl Dispatch<'_> {
             sum.used = sum.used.plus(asked.usage);
             sum.record = asked.record.or(sum.record.take());
             let said = match asked.end {
-                TurnEnd::Said(said) => clean(&self.settings.mask.text(&said)),
+                TurnEnd::Said(said) => self.settings.mask.kept(&clean(&said)).into_owned(),
                 end => return Ok(Err(end)),
             };
             let unfit = match Judgement::read(&said, &asked_so_far) {
