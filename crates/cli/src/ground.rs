@@ -262,6 +262,7 @@ impl Ground for ProjectGround {
             environment: environment::inherited_inside(),
             mask: dispatch::mask(config),
             permission: config.permission(dispatch::standing(trusted)),
+            launcher: Some(dispatch::launcher().map_err(told)?),
             roster: self.roster().map_err(told)?,
         })
     }

@@ -27,7 +27,7 @@ use crate::program::{Program, c_string, variable};
 use crate::run::Start;
 use crate::watch::Tree;
 use crate::wire::{self, Report};
-use crate::{Control, Finished, NotStarted, Roster, Spec, Stream};
+use crate::{Control, Finished, NotStarted, Roster, Spec, Stream, run};
 
 /// How long a supervisor may take to stop or end its tree. It bounds itself more tightly.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -69,11 +69,6 @@ pub(crate) struct Link {
 impl Supervisor {
     pub fn start(launcher: &Launcher) -> io::Result<Self> {
         Ok(Self { launcher: launcher.clone(), link: Some(Link::new(launcher)?) })
-    }
-
-    /// One that is started with the first program that it has to run.
-    pub fn of(launcher: &Launcher) -> Self {
-        Self { launcher: launcher.clone(), link: None }
     }
 
     /// As [`run`](crate::run()), but under the supervisor.
@@ -128,6 +123,21 @@ impl Supervisor {
             link.process.kill();
             Begun::Lost
         }))
+    }
+}
+
+/// As [`run`](crate::run()), but under a supervisor of its own where there is how to start one: a supervisor runs one program
+/// at a time, and these are run side by side.
+pub fn run_apart(
+    launcher: Option<&Launcher>,
+    spec: &Spec,
+    roster: &Roster,
+    control: &Control,
+) -> Result<Finished, NotStarted> {
+    let observe = &mut |_, _: &[u8]| {};
+    match launcher.cloned() {
+        Some(launcher) => Supervisor { launcher, link: None }.run(spec, roster, control, observe),
+        None => run(spec, roster, control, observe),
     }
 }
 

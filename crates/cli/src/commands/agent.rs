@@ -5,9 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use windlass_agents::scripted::{self, Script, Setting};
-use windlass_process::{Launcher, Roster};
+use windlass_process::Roster;
 
-use crate::SUPERVISE;
 use crate::context::Context;
 use crate::failure::{Code, Failure};
 use crate::output::{Output, Stop};
@@ -35,8 +34,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let nonce = environment::random()
         .map_err(|error| Failure::new(Code::System, "cannot get random bytes").caused_by(error))?;
     let place = Place::new(nonce)?;
-    let launcher = Launcher::own(SUPERVISE)
-        .map_err(|error| Failure::new(Code::System, "cannot find this very program").caused_by(error))?;
+    let launcher = dispatch::launcher()?;
     let setting = Setting { roster: &place.roster, environment: environment::whole(), launcher: &launcher };
     let played = scripted::serve(script, &setting, nonce, io::stdin(), &mut io::stdout().lock());
     match played {

@@ -16,18 +16,17 @@ use std::time::Duration;
 
 use windlass_bridge::Moment;
 use windlass_engine::{Authority, Command, Origin, RunId, Trusted, View, would_owe};
-use windlass_process::Launcher;
 use windlass_runner::{Called, Dispatch, Outside, Replied, Settings};
 use windlass_store::{Lifetime, Sqlite, Store, StoreError};
 
-use super::{Inside, RECORDS, enlist, listen, mask, owner, random, random_bytes, settings};
+use super::{Inside, RECORDS, enlist, launcher, listen, mask, owner, random, random_bytes, settings};
 use crate::config::Written;
 use crate::context::{Opened, create_store};
-use crate::failure::{Code, Failure};
+use crate::failure::Failure;
 use crate::outline::Outline;
 use crate::project::{self, Project};
 use crate::trust::{self, Trust};
-use crate::{SUPERVISE, environment, plan, remedy};
+use crate::{environment, plan, remedy};
 
 /// What came of a call.
 pub enum Bridged {
@@ -157,10 +156,7 @@ fn run_hooks(
     let rules = plan::rules(outline, &owner(&roster), Trusted::Yes)?;
     let records = opened.project.make_records(RECORDS)?;
     // An agent that loses its patience kills us, and a gate may run for long: nothing of it is to survive.
-    let launcher = matches!(moment, Moment::Stop | Moment::SubagentStop)
-        .then(|| Launcher::own(SUPERVISE))
-        .transpose()
-        .map_err(|error| Failure::new(Code::System, "cannot find this very program").caused_by(error))?;
+    let launcher = matches!(moment, Moment::Stop | Moment::SubagentStop).then(launcher).transpose()?;
     let settings = settings((&opened.project, opened.trust), outline, rules, records, launcher);
     // What the agent has done is in its worktree, and so is what is to be looked at.
     let settings = Settings { directory: project::worktree(&opened.project, &directory), ..settings };

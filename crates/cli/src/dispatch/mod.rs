@@ -37,7 +37,7 @@ use crate::outline::Outline;
 use crate::output::Messages;
 use crate::project::Project;
 use crate::trust::{self, Trust};
-use crate::{environment, plan, remedy, show, workflow};
+use crate::{SUPERVISE, environment, plan, remedy, show, workflow};
 
 /// Where commands keep what their hooks write.
 const RECORDS: &str = "commands";
@@ -251,6 +251,12 @@ pub fn mask(config: &Config) -> Mask {
         Some((name.value.clone(), value.into_encoded_bytes()))
     });
     Mask::new(secrets)
+}
+
+/// How supervisors are started: nothing that they run outlives whoever has started them.
+pub fn launcher() -> Result<Launcher, Failure> {
+    Launcher::own(SUPERVISE)
+        .map_err(|error| Failure::new(Code::System, "cannot find this very program").caused_by(error))
 }
 
 /// Makes this process known as one that runs programs.

@@ -186,6 +186,26 @@ fn a_signal_ends_it_with_everything_that_it_has_started() {
     }
 }
 
+/// The program of a rule has a supervisor, so that it does not outlive who has it run.
+#[test]
+fn a_rule_does_not_outlive_a_server_that_is_killed() {
+    let world = World::with_tasks(&["One"]);
+    world.make_pipe("started");
+    let mut served = Served::start(&world, &[]);
+    let command = "setsid sh -c 'echo $$ > pid; echo > started; exec sleep 1000'";
+    let rules = json!([{"type": "command", "name": "slow", "config": {"command": command}}]);
+    let start =
+        json!({"taskId": "T1", "maxIterations": 3, "completionPromises": ["COMPLETE"], "validationRules": rules});
+    let started = served.ask(call(1, "iteration_start", &start));
+    let series = &started["result"]["structuredContent"]["iterationId"];
+    assert!(series.is_string(), "{started}");
+    served.send(call(2, "iteration_validate", &json!({"iterationId": series, "agentOutput": "x"})));
+    world.hear("started");
+    served.signal(Signal::KILL);
+    await_end(world.number_in("pid"));
+    world.ok(&["doctor"]);
+}
+
 /// What a hook prints is not of the protocol.
 #[test]
 fn only_the_protocol_is_on_standard_output() {

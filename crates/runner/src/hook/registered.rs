@@ -49,6 +49,7 @@ impl Dispatch<'_> {
             environment,
             mask: self.settings.mask.clone(),
             permission: self.settings.permission.clone(),
+            launcher: self.settings.launcher.clone(),
             roster: self.roster,
         };
         let means = Means { notes: &notes, workshop: &workshop, control: &control, closures: &Closures::default() };

@@ -115,6 +115,7 @@ impl Ground for Shop {
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
             mask: secrets(),
             permission: self.permission.clone(),
+            launcher: None,
             roster,
         })
     }

@@ -28,7 +28,7 @@ use std::thread;
 use serde_json::Value;
 use windlass_engine::validation::{RuleKind, RuleResult, ValidationRule};
 use windlass_hooks::Mask;
-use windlass_process::{Control, Environment, Roster};
+use windlass_process::{Control, Environment, Launcher, Roster};
 
 pub use permission::{AgentCommands, NotAllowed, Permission, Standing};
 pub use program::{NotRun, Order};
@@ -44,6 +44,8 @@ pub struct Workshop<'a> {
     pub environment: Environment,
     pub mask: Mask,
     pub permission: Permission,
+    /// How supervisors are started, where nothing may outlive whoever runs this.
+    pub launcher: Option<Launcher>,
     /// Whoever starts programs.
     pub roster: &'a Roster,
 }

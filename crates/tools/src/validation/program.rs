@@ -8,7 +8,7 @@ use serde_json::Value;
 use windlass_engine::in_words;
 use windlass_engine::validation::{CommandRule, RuleKind, ValidationRule};
 use windlass_hooks::{clean, cut};
-use windlass_process::{Capture, Control, Exit, Finished, Invocation, NotStarted, Spec, overlay, run};
+use windlass_process::{Capture, Control, Exit, Finished, Invocation, NotStarted, Spec, overlay, run_apart};
 
 use super::{Finding, Matter, Workshop, quoted};
 
@@ -59,7 +59,7 @@ impl Workshop<'_> {
             grace: GRACE,
             capture: Capture { head: KEPT / 2, tail: KEPT / 2, spill: None },
         };
-        let ran = run(&spec, self.roster, control, &mut |_, _| {})?;
+        let ran = run_apart(self.launcher.as_ref(), &spec, self.roster, control)?;
         // Before anything is cut out of it: half a secret is one too.
         Ok(self.mask.run(ran))
     }

@@ -76,6 +76,7 @@ impl Scene {
             environment: self.environment.clone(),
             mask: self.mask.clone(),
             permission: self.permission.clone(),
+            launcher: None,
             roster: &self.roster,
         }
     }

@@ -32,7 +32,7 @@ use windlass_engine::{
     Authority, Command, Ending, Grounds, NewSession, Origin, OwnerName, Rules, Session, SessionName, TaskId, TypeName,
     Types,
 };
-use windlass_process::{Control, Launcher};
+use windlass_process::Control;
 use windlass_runner::{Delivery, Dispatch, Gatekeepers, Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};
 use windlass_vcs::git::Repository;
@@ -49,7 +49,6 @@ pub use self::summary::quoted;
 use self::tally::Tally;
 use self::wish::Wish;
 use super::init;
-use crate::SUPERVISE;
 use crate::config::{self, Config};
 use crate::context::{Context, Opened};
 use crate::dispatch::{Inside, Reach};
@@ -507,7 +506,7 @@ fn settings(
     session: &SessionName,
 ) -> Result<Settings, Failure> {
     let records = project.make_records(session.as_str())?;
-    let launcher = Launcher::own(SUPERVISE).map_err(|error| system("cannot find this very program", error))?;
+    let launcher = dispatch::launcher()?;
     let rules = plan::session_rules(outline, owner)?;
     let settings = dispatch::settings((project, false), outline, rules, records, Some(launcher));
     Ok(Settings { prompt: outline.frame().prompt()?, workflows: workflows.runnable(), ..settings })

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::Map;
 use windlass_engine::workflow::{Branch, Did, Program, Several, Step, StepResult, Wanted, What};
 use windlass_engine::{ActionRequest, Allowance};
-use windlass_process::{Supervisor, run};
+use windlass_process::run_apart;
 
 use super::program::{Prepared, came_to, side_by_side, stored};
 use super::{Doing, Done, interrupted};
@@ -49,11 +49,7 @@ impl Dispatch<'_> {
         let control = self.control_for(doing.flow.running.resolve).apart();
         let specs: Vec<_> = programs.iter().map(|(.., prepared)| &prepared.spec).collect();
         let launcher = self.settings.launcher.as_ref();
-        let ran = side_by_side(&specs, &control, all, |spec, control| match launcher {
-            // One supervisor runs one program at a time.
-            Some(launcher) => Supervisor::of(launcher).run(spec, self.roster, control, &mut |_, _| {}),
-            None => run(spec, self.roster, control, &mut |_, _| {}),
-        });
+        let ran = side_by_side(&specs, &control, all, |spec, control| run_apart(launcher, spec, self.roster, control));
         let mut left_behind = Map::new();
         for ((place, step, program, prepared), ran) in programs.iter().zip(ran) {
             let result = came_to(step, program, ran, &prepared.limit, |ran| self.settings.mask.run(ran));
