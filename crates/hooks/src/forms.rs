@@ -3,6 +3,13 @@
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 
+use crate::mask::SHORTEST;
+use crate::text::clean;
+
+/// The shortest line of several that is taken for a secret by itself.
+const LINE: usize = 16;
+/// So many bytes of a value are known in base64 wherever its lines are broken.
+const PIECE: usize = 9;
 /// The shortest piece of base64 that is taken for a secret in the middle of something longer.
 const INNER: usize = 8;
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";
@@ -11,12 +18,12 @@ const LOWER: &[u8; 16] = b"0123456789abcdef";
 /// The value, and each other form of it once.
 pub(crate) fn forms(value: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = vec![value.to_vec()];
-    if let Ok(text) = std::str::from_utf8(value) {
-        let json = in_json(text);
-        forms.push(json.replace('/', "\\/").into_bytes());
-        forms.push(ascii(&json, LOWER).into_bytes());
-        forms.push(ascii(&json, UPPER).into_bytes());
-        forms.push(json.into_bytes());
+    if let Ok(text) = str::from_utf8(value) {
+        forms.extend(in_text(text));
+        let cleaned = clean(text);
+        let cleaned = cleaned.trim();
+        forms.extend(in_text(cleaned).into_iter().filter(|_| cleaned.len() >= SHORTEST));
+        forms.extend(own_lines(cleaned).flat_map(in_text));
     }
     for digits in [UPPER, LOWER] {
         forms.push(in_url(value, digits, b"-_.~", b"%20"));
@@ -28,10 +35,25 @@ pub(crate) fn forms(value: &[u8]) -> Vec<Vec<u8>> {
     for engine in [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD] {
         forms.push(engine.encode(value).into_bytes());
         forms.extend((0..3).filter_map(|before| within(engine, value, before)));
+        // Lines are broken between groups of three bytes, wherever in the value these begin.
+        forms.extend(value.windows(PIECE).map(|piece| engine.encode(piece).into_bytes()));
     }
     forms.sort();
     forms.dedup();
     forms
+}
+
+/// As it is, and as it looks in JSON.
+fn in_text(text: &str) -> [Vec<u8>; 5] {
+    let json = in_json(text);
+    let slashes = json.replace('/', "\\/");
+    [text.to_owned(), slashes, ascii(&json, LOWER), ascii(&json, UPPER), json].map(String::into_bytes)
+}
+
+/// The lines of a value that has several, where they say something about it: what begins and ends a key is in every key.
+fn own_lines(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().map(str::trim).filter(|_| text.contains('\n'));
+    lines.filter(|line| line.len() >= LINE && !line.starts_with("-----"))
 }
 
 /// Between the quotes of a JSON string.

@@ -1,7 +1,8 @@
 //! Keeps secrets out of what is shown and kept.
 //!
 //! Every configured value is looked for as it is, and as it looks in JSON, in a URL and in base64, there also in the
-//! middle of something longer (`user:password` of a header). What is found becomes `[secret NAME]`.
+//! middle of something longer (`user:password` of a header) and in pieces; of a value of several lines also each line.
+//! What is found becomes `[secret NAME]`.
 //!
 //! Invariants:
 //! - Where values overlap, all of them are covered, by one marker.

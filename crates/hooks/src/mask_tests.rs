@@ -93,6 +93,55 @@ fn a_header_does_not_give_it_away() {
     }
 }
 
+const KEY: &str = "-----BEGIN PRIVATE KEY-----
+MIIEvQIBADANBgkqhkiG9w0BAQEFAASC/KcwggSjAgEAAoIBAQC7VJTUt9Us8cKj
+MzEfYyjiWA4R4+M2bS1GB4t7NXp98C3SC6dVMvDuictGeurT8jNbvJZHtCSuYEvu
+-----END PRIVATE KEY-----";
+
+#[test]
+fn lines_of_a_value_are_masked_by_themselves() {
+    let crossed = KEY.replace('\n', "\r\n");
+    for value in [KEY, &crossed] {
+        let mask = Mask::new([("KEY", value)]);
+        for before in ["    ", "+", "> \t", "3: "] {
+            let text: String = KEY.lines().map(|line| format!("{before}{line}\n")).collect();
+            let marked = format!("{before}[secret KEY]\n");
+            let expected =
+                format!("{before}-----BEGIN PRIVATE KEY-----\n{marked}{marked}{before}-----END PRIVATE KEY-----\n");
+            assert_eq!(mask.text(&text), expected);
+        }
+        assert_eq!(mask.text(value), "[secret KEY]");
+    }
+    let words = Mask::new([("WORDS", "yes\nthis is rather long\nno")]);
+    assert_eq!(words.text("yes, this is rather long"), "yes, [secret WORDS]");
+}
+
+/// As `base64` of coreutils, `openssl` and mail write it.
+#[test]
+fn base64_in_lines_is_masked() {
+    let long: String = ('!'..='z').collect();
+    for value in [&long[..40], &long, KEY] {
+        let mask = Mask::new([("KEY", value)]);
+        for width in [64, 76] {
+            for before in 0..80 {
+                let encoded = STANDARD.encode(format!("{}{value}", "u".repeat(before)));
+                let lines: Vec<&str> =
+                    encoded.as_bytes().chunks(width).map(|line| str::from_utf8(line).unwrap()).collect();
+                let masked = mask.text(&format!("  {}\n", lines.join("\n  "))).into_owned();
+                let bytes: Vec<u8> = masked
+                    .split_whitespace()
+                    .filter(|word| !"[secret KEY]".contains(word))
+                    .flat_map(|line| line.split("[secret").chain(line.rsplit("KEY]")))
+                    .flat_map(|piece| URL_SAFE_NO_PAD.decode(piece.get(..piece.len() / 4 * 4).unwrap_or_default()))
+                    .flatten()
+                    .collect();
+                let left = value.as_bytes().windows(9).any(|window| bytes.windows(9).any(|other| other == window));
+                assert!(masked.contains("[secret KEY]") && !left, "{masked}");
+            }
+        }
+    }
+}
+
 #[test]
 fn bytes_that_are_no_text_are_masked() {
     let mask = Mask::new([("RAW", [0xff, 0xfe, 0x00, 0x80])]);
