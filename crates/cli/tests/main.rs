@@ -57,6 +57,7 @@ mod test_run;
 mod test_run_graph;
 mod test_run_hostile;
 mod test_run_prompt;
+mod test_secrets;
 mod test_seeds;
 mod test_signals;
 mod test_summary;

@@ -12,8 +12,8 @@ use windlass_engine::{HookOutcome, HookReport, Limits, Situation};
 use windlass_process::{Captured, Exit, Finished};
 
 use crate::forms::forms;
-use crate::mask::SHORTEST;
-use crate::{Carrier, Hook, Kind, Mask, Role, Script, Values, answer, clean, cut, said};
+use crate::mask::{SHORTEST, Stream as MaskStream};
+use crate::{Carrier, Hook, Kind, Mask, Role, Script, Shown, Values, answer, clean, cut, said};
 
 pub use shell::shell;
 
@@ -40,24 +40,46 @@ pub fn clean_text(bytes: &[u8]) {
     }
 }
 
-/// Every form of a value is covered and nothing else is changed, however the text is cut into pieces.
+/// Every form of a value is covered and nothing else is changed, however the text is cut into pieces; in what is shown, also
+/// those that only cleaning puts together.
 pub fn mask(bytes: &[u8]) {
     let mut parts = bytes.splitn(3, |byte| *byte == BETWEEN);
     let mut next = || parts.next().unwrap_or_default();
     let (one, two, text) = (next(), next(), next());
     let mask = Mask::new([("ONE", one), ("TWO", two)]);
     let values = Forms::of([("ONE", one), ("TWO", two)]);
+    let plain = in_pieces(text, text.len(), (mask.stream(), MaskStream::push, MaskStream::finish));
+    values.check(text, &plain);
+    let cleaned = clean(&String::from_utf8_lossy(&plain));
+    let shown_text = in_pieces(text, text.len(), (mask.shown(), Shown::push, Shown::finish));
+    match values.0.is_empty() {
+        true => assert_eq!(shown_text, text, "nothing to look for"),
+        false => values.check(cleaned.as_bytes(), &shown_text),
+    }
+    // Bytes are kept, unless they hide a value.
+    let hides = values.0.iter().any(|(_, form)| is_in(form, cleaned.as_bytes()));
     let masked = mask.bytes(text);
-    values.check(text, &masked);
+    assert_eq!(shown(&masked), shown(if hides { &shown_text } else { &plain }));
     for size in [1, 3, 7, 64] {
-        let mut stream = mask.stream();
-        let mut streamed: Vec<u8> = text.chunks(size).flat_map(|piece| stream.push(piece)).collect();
-        streamed.extend(stream.finish());
-        assert_eq!(shown(&streamed), shown(&masked), "in pieces of {size}");
+        let streamed = in_pieces(text, size, (mask.stream(), MaskStream::push, MaskStream::finish));
+        assert_eq!(shown(&streamed), shown(&plain), "in pieces of {size}");
+        let streamed = in_pieces(text, size, (mask.shown(), Shown::push, Shown::finish));
+        assert_eq!(shown(&streamed), shown(&shown_text), "shown in pieces of {size}");
     }
     let named = format!("Mask {{ markers: [{:?}, {:?}], .. }}", values.marker("ONE"), values.marker("TWO"));
     assert!(named.len() >= format!("{mask:?}").len(), "only names are printed: {mask:?}");
     gap(&mask, text, &values);
+}
+
+/// What becomes of a text that comes in pieces of a size.
+fn in_pieces<S>(
+    text: &[u8],
+    size: usize,
+    (mut stream, push, finish): (S, impl Fn(&mut S, &[u8]) -> Vec<u8>, impl FnOnce(S) -> Vec<u8>),
+) -> Vec<u8> {
+    let mut streamed: Vec<u8> = text.chunks(size.max(1)).flat_map(|piece| push(&mut stream, piece)).collect();
+    streamed.extend(finish(stream));
+    streamed
 }
 
 /// Where output has a gap, no part of a value is left at its edges.

@@ -39,7 +39,7 @@ use windlass_engine::{Allowance, Rule, Template};
 
 pub use answer::{Parts, answer, fitting, gist, silent_no};
 pub use call::Call;
-pub use mask::{Mask, Stream as Masked};
+pub use mask::{Mask, Shown};
 pub use papers::{Carried, Papers};
 pub use retry::Retry;
 pub use said::{BadAnswer, Said};

@@ -7,10 +7,13 @@
 //! Invariants:
 //! - Where values overlap, all of them are covered, by one marker.
 //! - It does not matter how a stream is cut into pieces.
+//! - Where control sequences stand within a value, only text is left: whoever shows it would put the value together.
 //! - Where output has a gap, no part of a value is left at its edges.
 //! - No value is in what this module prints about itself.
 //!
 //! Not here: which values are secret.
+
+mod shown;
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -27,6 +30,10 @@ use windlass_process::Finished;
 use crate::forms::forms;
 use crate::http::Response;
 use crate::telling::said_missing;
+use crate::text::{Cleaner, clean};
+
+use shown::Search;
+pub use shown::Shown;
 
 /// Shorter values are everywhere: masking them would hide the text, not the secret.
 pub const SHORTEST: usize = 4;
@@ -34,7 +41,7 @@ pub const SHORTEST: usize = 4;
 const CHUNK: usize = 64 * 1024;
 
 /// The secrets of a project.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Mask {
     finder: Option<AhoCorasick>,
     /// For each pattern, the index of its marker.
@@ -151,6 +158,23 @@ impl Mask {
     }
 
     pub fn bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        let masked = self.as_they_are(bytes);
+        match self.hidden(&masked) {
+            Some(cleaned) => Cow::Owned(self.as_they_are(cleaned.as_bytes()).into_owned()),
+            None => masked,
+        }
+    }
+
+    /// The text of bytes that have a value only once they are cleaned.
+    fn hidden(&self, masked: &[u8]) -> Option<String> {
+        let finder = self.finder.as_ref()?;
+        // The last one begins control characters beyond ASCII.
+        let hides = |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\n' | b'\t') || *byte == 0xc2;
+        let cleaned = masked.iter().any(hides).then(|| clean(&String::from_utf8_lossy(masked)));
+        cleaned.filter(|cleaned| finder.is_match(cleaned))
+    }
+
+    fn as_they_are<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         if !self.finder.as_ref().is_some_and(|finder| finder.is_match(bytes)) {
             return Cow::Borrowed(bytes);
         }
@@ -188,6 +212,11 @@ impl Mask {
         Stream { mask: self, held: Vec::new(), covered: 0 }
     }
 
+    /// For output that comes in pieces and is shown: where there is anything to look for, as text.
+    pub fn shown(&self) -> Shown<'_> {
+        Shown::new(self)
+    }
+
     /// What is kept of a run in files. One that cannot be rewritten is not kept.
     pub fn spilled(&self, ran: &Finished) {
         for spilled in [&ran.stdout.spilled, &ran.stderr.spilled].into_iter().flatten() {
@@ -197,21 +226,26 @@ impl Mask {
         }
     }
 
-    /// Masks a file. One without a secret is not touched; another is replaced as a whole, or not at all.
+    /// Masks a file. One without a secret is not touched; another is replaced as a whole, or not at all. It keeps its bytes,
+    /// unless control sequences hide a value: then it is text.
     pub fn file(&self, path: &Path) -> io::Result<()> {
         let found = fs::symlink_metadata(path)?;
         if !found.is_file() {
             return Err(io::Error::other("cannot mask what is not a regular file"));
         }
-        if self.is_empty() || !self.is_in(File::open(path)?)? {
+        let (plain, hidden) = self.look(File::open(path)?)?;
+        if !plain && !hidden {
             return Ok(());
         }
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut beside = NamedTempFile::new_in(directory)?;
         let (mut input, mut output) = (File::open(path)?, BufWriter::new(beside.as_file_mut()));
-        let mut stream = self.stream();
-        pieces(&mut input, |piece| output.write_all(&stream.push(piece)).map(|()| true))?;
-        output.write_all(&stream.finish())?;
+        let (mut stream, mut shown) = (self.stream(), self.shown());
+        pieces(&mut input, |piece| {
+            let masked = if hidden { shown.push(piece) } else { stream.push(piece) };
+            output.write_all(&masked).map(|()| true)
+        })?;
+        output.write_all(&if hidden { shown.finish() } else { stream.finish() })?;
         output.flush()?;
         drop(output);
         beside.as_file().set_permissions(found.permissions())?;
@@ -219,16 +253,21 @@ impl Mask {
         beside.persist(path).map(drop).map_err(|refused| refused.error)
     }
 
-    fn is_in(&self, mut input: File) -> io::Result<bool> {
-        let Some(finder) = &self.finder else { return Ok(false) };
-        let (mut seen, mut found) = (Vec::new(), false);
+    /// Whether a file has values as they are, and whether it has others once it is cleaned.
+    fn look(&self, mut input: File) -> io::Result<(bool, bool)> {
+        if self.is_empty() {
+            return Ok((false, false));
+        }
+        let (mut plain, mut hidden) = (Search::new(self), Search::new(self));
+        let (mut stream, mut cleaner) = (self.stream(), Cleaner::default());
         pieces(&mut input, |piece| {
-            seen.extend_from_slice(piece);
-            found = finder.is_match(&seen);
-            seen.drain(..seen.len().saturating_sub(self.longest - 1));
-            Ok(!found)
+            plain.push(piece);
+            hidden.push(cleaner.push(&stream.push(piece)).as_bytes());
+            Ok(!hidden.found)
         })?;
-        Ok(found)
+        hidden.push(cleaner.push(&stream.finish()).as_bytes());
+        hidden.push(cleaner.finish().as_bytes());
+        Ok((plain.found, hidden.found))
     }
 
     /// Writes what is before `sure`, where every value that begins there is seen whole. `covered` is how much of the start

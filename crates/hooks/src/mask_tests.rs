@@ -143,6 +143,42 @@ fn base64_in_lines_is_masked() {
 }
 
 #[test]
+fn what_only_a_terminal_understands_hides_no_value() {
+    let mask = Mask::new([("TOKEN", "hunter2-abc-XYZ")]);
+    let place = tempfile::tempdir().unwrap();
+    for hidden in [
+        "hunter\x1b[1m2-abc-XYZ",
+        "h\0unter2-abc\x1b]0;title\x07-XYZ",
+        "hunter2\u{9b}-abc-XY\x1b(BZ",
+        "\x1b[01;31m\x1b[Khunter2\x1b[m\x1b[K-abc\x08-XYZ",
+    ] {
+        let text = format!("\x1b[1mis\x1b[m {hidden}, {hidden}.\n");
+        let expected = "is [secret TOKEN], [secret TOKEN].\n";
+        assert_eq!(mask.text(&text), expected);
+        for size in 1..text.len() {
+            let mut stream = mask.shown();
+            let mut shown: Vec<u8> = text.as_bytes().chunks(size).flat_map(|piece| stream.push(piece)).collect();
+            shown.extend(stream.finish());
+            assert_eq!(String::from_utf8_lossy(&shown), expected, "{size}");
+        }
+        // Where a file is read in two pieces.
+        let filler = "\x1b[1m".repeat(CHUNK / 4 - 2);
+        let path = place.path().join("record");
+        fs::write(&path, format!("{filler}{text}")).unwrap();
+        mask.file(&path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), expected);
+    }
+    let seen = "\x1b[1mis hunter2-abc-XYZ\x1b[m\0";
+    let path = place.path().join("seen");
+    fs::write(&path, seen).unwrap();
+    mask.file(&path).unwrap();
+    let expected = "\x1b[1mis [secret TOKEN]\x1b[m\0";
+    assert_eq!(fs::read_to_string(&path).unwrap(), expected, "what hides nothing keeps its bytes");
+    assert_eq!(mask.text(seen), expected);
+    assert_eq!(Mask::default().shown().push(seen.as_bytes()), seen.as_bytes());
+}
+
+#[test]
 fn bytes_that_are_no_text_are_masked() {
     let mask = Mask::new([("RAW", [0xff, 0xfe, 0x00, 0x80])]);
     assert_eq!(mask.bytes(b"a\xff\xfe\x00\x80b").as_ref(), b"a[secret RAW]b");
@@ -288,6 +324,30 @@ proptest! {
         streamed.extend(stream.push(rest));
         streamed.extend(stream.finish());
         prop_assert_eq!(streamed, masked.as_bytes());
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_value_is_seen_whatever_stands_within(
+        value in "[a-zA-Z0-9]{4,12}",
+        between in prop::collection::vec("(\x1b\\[[0-9;]{0,3}[mK]|\x1b\\][a-z]{0,4}\x07|\x1b\\(B|\0|\x08|\u{9b}){0,2}", 12),
+        around in "[a-z\r\n\x1b\\[]{0,9}",
+        size in 1_usize..9,
+    ) {
+        let within: String = value.chars().zip(&between).flat_map(|(letter, before)| before.chars().chain([letter])).collect();
+        let text = format!("{around}\n{within}{around}");
+        let mask = Mask::new([("KEY", &value)]);
+        let mut stream = mask.shown();
+        let mut shown: Vec<u8> = text.as_bytes().chunks(size).flat_map(|piece| stream.push(piece)).collect();
+        shown.extend(stream.finish());
+        let file = NamedTempFile::new().unwrap();
+        fs::write(file.path(), &text).unwrap();
+        mask.file(file.path()).unwrap();
+        let kept = fs::read_to_string(file.path()).unwrap();
+        for seen in [String::from_utf8_lossy(&shown).as_ref(), &mask.text(&text), &kept, &clean(&mask.text(&text)), &clean(&kept)] {
+            prop_assert!(!seen.contains(&value), "{value} in {seen:?}");
+        }
     }
 }
 

@@ -2,51 +2,114 @@
 //!
 //! Not here: making it shorter (`telling`).
 
-use std::iter::Peekable;
-use std::str::Chars;
+use std::mem;
 
 pub use crate::telling::cut;
 
 /// Takes control sequences and control characters out, but for line ends and tabs.
 pub fn clean(text: &str) -> String {
-    let mut cleaned = String::with_capacity(text.len());
-    let mut letters = text.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\x1b' => skip_sequence(&mut letters),
-            '\n' | '\t' => cleaned.push(letter),
-            '\r' if letters.peek() == Some(&'\n') => {}
-            '\r' => cleaned.push('\n'),
-            _ if letter.is_control() => {}
-            _ => cleaned.push(letter),
-        }
-    }
+    let (mut cleaner, mut cleaned) = (Cleaner::default(), String::with_capacity(text.len()));
+    cleaner.take_all(text, &mut cleaned);
+    cleaner.finish_into(&mut cleaned);
     cleaned
 }
 
-/// The rest of a control sequence: `[31m`, `(B`, `]0;title` up to its end, or a single letter. One that does not end where
-/// it should ends where text goes on.
-fn skip_sequence(letters: &mut Peekable<Chars<'_>>) {
-    match letters.next_if(|letter| !letter.is_control()) {
-        Some('[') => {
-            while letters.next_if(|letter| ('\x20'..='\x3f').contains(letter)).is_some() {}
-            letters.next_if(|letter| ('\x40'..='\x7e').contains(letter));
-        }
-        Some(']' | 'P' | '^' | '_' | 'X') => {
-            while let Some(letter) = letters.next_if(|letter| !matches!(letter, '\n' | '\r')) {
-                match letter {
-                    '\x07' => break,
-                    '\x1b' if letters.next_if_eq(&'\\').is_some() => break,
-                    _ => {}
-                }
+/// The same for output that comes in pieces, wherever it was cut.
+#[derive(Default)]
+pub struct Cleaner {
+    within: Within,
+    /// The beginning of a letter.
+    held: Vec<u8>,
+}
+
+/// What the next letter belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Within {
+    #[default]
+    Text,
+    /// A carriage return, which may be the first half of a line end.
+    Return,
+    Escape,
+    /// `[31m`
+    Parameters,
+    /// `(B`
+    Charset,
+    /// `]0;title`, up to its end.
+    Words,
+    /// That end may have begun.
+    WordsEscape,
+}
+
+impl Cleaner {
+    /// Takes more, and gives its text.
+    pub fn push(&mut self, bytes: &[u8]) -> String {
+        self.held.extend_from_slice(bytes);
+        let bytes = mem::take(&mut self.held);
+        let (mut cleaned, mut chunks) = (String::with_capacity(bytes.len()), bytes.utf8_chunks().peekable());
+        while let Some(chunk) = chunks.next() {
+            self.take_all(chunk.valid(), &mut cleaned);
+            match chunk.invalid() {
+                [] => {}
+                half if chunks.peek().is_none() && is_half(half) => self.held = half.to_vec(),
+                _ => self.take(char::REPLACEMENT_CHARACTER, &mut cleaned),
             }
         }
-        Some('\x20'..='\x2f') => {
-            while letters.next_if(|letter| ('\x20'..='\x2f').contains(letter)).is_some() {}
-            letters.next_if(|letter| ('\x30'..='\x7e').contains(letter));
-        }
-        _ => {}
+        cleaned
     }
+
+    /// What only its end makes text.
+    pub fn finish(mut self) -> String {
+        let mut cleaned = String::new();
+        if !self.held.is_empty() {
+            self.take(char::REPLACEMENT_CHARACTER, &mut cleaned);
+        }
+        self.finish_into(&mut cleaned);
+        cleaned
+    }
+
+    fn finish_into(self, cleaned: &mut String) {
+        if self.within == Within::Return {
+            cleaned.push('\n');
+        }
+    }
+
+    fn take_all(&mut self, text: &str, cleaned: &mut String) {
+        text.chars().for_each(|letter| self.take(letter, cleaned));
+    }
+
+    fn take(&mut self, letter: char, cleaned: &mut String) {
+        use Within::{Charset, Escape, Parameters, Return, Text, Words, WordsEscape};
+        if self.within == Return {
+            cleaned.push('\n');
+        }
+        self.within = match (self.within, letter) {
+            (Return, '\n') => Text,
+            (Escape, '[') => Parameters,
+            (Escape, ']' | 'P' | '^' | '_' | 'X') => Words,
+            (Escape | Charset, '\x20'..='\x2f') => Charset,
+            (Escape, letter) if !letter.is_control() => Text,
+            (Charset, '\x30'..='\x7e') => Text,
+            (Parameters, '\x20'..='\x3f') => Parameters,
+            (Parameters, '\x40'..='\x7e') => Text,
+            (Words | WordsEscape, '\x07') | (WordsEscape, '\\') => Text,
+            (Words | WordsEscape, '\x1b') => WordsEscape,
+            (Words | WordsEscape, letter) if !matches!(letter, '\n' | '\r') => Words,
+            // A sequence that does not end where it should ends where text goes on.
+            (_, '\x1b') => Escape,
+            (_, '\r') => Return,
+            (_, letter) => {
+                if !letter.is_control() || matches!(letter, '\n' | '\t') {
+                    cleaned.push(letter);
+                }
+                Text
+            }
+        };
+    }
+}
+
+/// Whether more bytes could make a letter of it.
+fn is_half(bytes: &[u8]) -> bool {
+    str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
 
 /// What there is of some texts, with something between them.
@@ -77,5 +140,17 @@ mod tests {
         assert_eq!(clean("\x1b[31\u{e9}t\u{e9}"), "\u{e9}t\u{e9}");
         assert_eq!(clean("bold\x1b(B\x1b[m off"), "bold off");
         assert_eq!(clean("\x1b\nx"), "\nx");
+    }
+
+    #[test]
+    fn pieces_are_cleaned_like_the_whole() {
+        let whole = "a\x1b[1;31mb\r\nc\rd\x1b]0;title\x1b\\e\x1b(Bf\0\u{9b}é\u{1f600}\r".as_bytes();
+        for bytes in [whole, b"\xff\xe2\x82\xe2\x82\xac\xf0\x9f"] {
+            for size in 1..bytes.len() {
+                let mut cleaner = Cleaner::default();
+                let pieces: String = bytes.chunks(size).map(|piece| cleaner.push(piece)).collect();
+                assert_eq!(pieces + &cleaner.finish(), clean(&String::from_utf8_lossy(bytes)), "{size}");
+            }
+        }
     }
 }

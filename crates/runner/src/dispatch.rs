@@ -227,7 +227,7 @@ impl<'a> Dispatch<'a> {
         let control = self.control_for(resolve);
         // Whoever watches sees no secret either, however the output is cut into pieces.
         let mask = self.settings.mask.clone();
-        let (mut out, mut err) = (mask.stream(), mask.stream());
+        let (mut out, mut err) = (mask.shown(), mask.shown());
         let ran = self.start_watched(spec, &control, &mut |dispatch, stream, bytes| {
             if dispatch.outside.shows_output {
                 let masked = if stream == Stream::Stdout { &mut out } else { &mut err };

@@ -1,7 +1,8 @@
 //! The record of a turn: what the agent said and did, in a file.
 //!
 //! Invariants:
-//! - No secret is in it, however it was cut into pieces.
+//! - No secret is in it, however it was cut into pieces, and whatever stands between these. Where there are secrets it is
+//!   text, without what only a terminal understands.
 //! - It is bounded, and a file that cannot be written never fails a turn.
 //! - What is written is there at once: a crash leaves the turn up to its last word, and still no secret.
 
@@ -9,7 +10,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use windlass_hooks::{Mask, Masked};
+use windlass_hooks::{Mask, Shown};
 use windlass_process::create_record;
 
 /// The most that is kept of a turn.
@@ -25,13 +26,13 @@ pub(crate) fn named(file: &Path, end: &str) -> PathBuf {
 
 /// What comes in pieces, masked and kept.
 pub(crate) struct TurnRecord<'m> {
-    masked: Masked<'m>,
+    masked: Shown<'m>,
     kept: Kept,
 }
 
 impl<'m> TurnRecord<'m> {
     pub fn new(mask: &'m Mask, planned: PathBuf) -> Self {
-        Self { masked: mask.stream(), kept: Kept::new(planned) }
+        Self { masked: mask.shown(), kept: Kept::new(planned) }
     }
 
     /// Takes a piece. The answer is what may be shown by now.

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_engine::{Event, Record, Seq, SessionName, Voice, Wanted, Work};
-use windlass_hooks::clean;
+use windlass_hooks::{Mask, clean};
 use windlass_store::{Filter, Store};
 
 use super::is_alive;
+use crate::config::Config;
 use crate::context::Context;
 use crate::output::{Done, Messages, Output, Stop, Tone};
-use crate::{remedy, show, small_file, text};
+use crate::{dispatch, remedy, show, small_file, text};
 
 /// Events are told at once; that the reader went away has to be looked for.
 const SECOND_LOOK: Duration = Duration::from_secs(1);
@@ -46,9 +47,18 @@ struct Entry {
     record: Option<String>,
 }
 
+impl Entry {
+    fn masked(self, mask: &Mask) -> Self {
+        let masked = |text: String| mask.text(&text).into_owned();
+        Self { who: masked(self.who), what: masked(self.what), text: self.text.map(masked), ..self }
+    }
+}
+
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let opened = context.open()?;
     opened.session(&args.name)?;
+    // What is there is without secrets already, but for those that were none when it was written.
+    let mask = Config::load(&opened.project).map(|config| dispatch::mask(&config)).unwrap_or_default();
     let filter = Filter { session: Some(args.name.clone()), ..Filter::default() };
     let (mut after, mut was_deserted) = (Seq::START, false);
     loop {
@@ -61,7 +71,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
             after = record.seq;
             let entry = entry(record, &opened.project.records());
             if let Some(entry) = entry.or_else(|| of_task(record).filter(|_| session.work == Work::Graph)) {
-                show_entry(record, &entry, out)?;
+                show_entry(record, &entry.masked(&mask), out)?;
             }
         }
         if !args.follow || over {
