@@ -1,10 +1,10 @@
-//! Secrets between control sequences.
+//! Secrets that are said by commands, and between control sequences.
 
 use windlass_hooks::clean;
 
 use crate::support::hooked::{DONE, hooked};
 use crate::support::watched::Watched;
-use crate::support::{Ran, World};
+use crate::support::{Ran, WINDLASS, World};
 use crate::test_run::RUN;
 
 const SECRET: &str = "hunter2-abc-XYZ";
@@ -23,6 +23,52 @@ fn check(world: &World, said: &str) {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         assert!(!text.contains(SECRET) && !clean(&text).contains(SECRET), "{place}");
     }
+}
+
+/// With hooks and without: what is said then goes another way.
+#[test]
+fn what_people_say_by_commands_is_masked() {
+    for hooks in ["", "hooks: {task_created: [{command: 'true'}]}"] {
+        let world = hooked(&format!("secrets: [API_KEY]\n{hooks}"));
+        let hidden = "hunter2\u{1b}[1m-abc-XYZ";
+        let commands: &[&[&str]] = &[
+            &["task", "add", "t hunter2-abc-XYZ", "--body", "b hunter2-abc-XYZ", "--deliverable", "hunter2-abc-XYZ"],
+            &["task", "add", "Two", "--label", "hunter2-abc-XYZ", "--body", hidden],
+            &["task", "update", "T1", "--goal", "g hunter2-abc-XYZ", "--add-label", "hunter2-abc-XYZ"],
+            &["note", "add", "--task", "T1", "n hunter2-abc-XYZ"],
+            &["task", "claim", "T1", "--owner", SECRET],
+            &["task", "release", "T1", "--force", "--reason", "r hunter2-abc-XYZ"],
+            &["task", "complete", "T1", "--result", SECRET, "--artifact", SECRET],
+            &["task", "block", "T2", "--reason", "x hunter2-abc-XYZ"],
+        ];
+        for words in commands {
+            let ran = run(&world, words);
+            assert_eq!(ran.code, 0, "{words:?}\n{ran}");
+            check(&world, &ran.to_string());
+        }
+        assert_eq!(world.json(&["task", "show", "T1"])["goal"], "g [secret API_KEY]");
+    }
+}
+
+#[test]
+fn what_an_agent_says_by_commands_is_masked() {
+    let world = hooked("secrets: [API_KEY]");
+    world.write(
+        "agent.sh",
+        format!(
+            "cat >>prompts; {WINDLASS} note add \"n $API_KEY\"; {WINDLASS} say \"s $API_KEY\"
+{WINDLASS} task complete T1 --result \"$API_KEY\" --artifact \"$API_KEY\"; {WINDLASS} task add \"t $API_KEY\""
+        ),
+    );
+    let ran = run(&world, &["run", "Use hunter2-abc-XYZ", "--agent", "command:sh agent.sh", "--max-iterations", "3"]);
+    check(&world, &ran.to_string());
+    let log = world.ok(&["events", "--json"]);
+    for said in ["n [secret API_KEY]", "s [secret API_KEY]", "t [secret API_KEY]", "Use [secret API_KEY]"] {
+        assert!(log.contains(said), "{said}\n{log}");
+    }
+    let prompts = std::fs::read_to_string(world.path("prompts")).unwrap();
+    assert!(prompts.contains("n [secret API_KEY]") && !prompts.contains(SECRET), "{prompts}");
+    assert!(ran.stdout.starts_with("session use-secret-api"), "its name is made from what may be seen: {ran}");
 }
 
 #[test]

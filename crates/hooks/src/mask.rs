@@ -13,6 +13,7 @@
 //!
 //! Not here: which values are secret.
 
+mod command;
 mod shown;
 
 use std::borrow::Cow;
@@ -195,7 +196,7 @@ impl Mask {
         report
     }
 
-    fn value(&self, value: Value) -> Value {
+    pub fn value(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.text(&text).into_owned()),
             Value::Array(items) => items.into_iter().map(|item| self.value(item)).collect(),

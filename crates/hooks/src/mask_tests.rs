@@ -179,6 +179,52 @@ fn what_only_a_terminal_understands_hides_no_value() {
 }
 
 #[test]
+fn what_people_and_agents_say_by_commands_is_masked() {
+    use windlass_engine::{Command, NewTask, TaskPatch};
+    let id: windlass_engine::TaskId = "T1".parse().unwrap();
+    let commands = |word: &str, owner: &str| {
+        let (text, texts) = (format!("a {word}"), vec![word.to_owned()]);
+        let some = Some(text.clone());
+        let new = NewTask {
+            goal: text.clone(),
+            body: some.clone(),
+            deliverables: texts.clone(),
+            labels: texts.clone(),
+            ..NewTask::default()
+        };
+        let patch = TaskPatch {
+            goal: some.clone(),
+            body: some.clone(),
+            deliverables: Some(texts.clone()),
+            labels: Some(texts.clone()),
+            add_labels: texts.clone(),
+            remove_labels: texts.clone(),
+            ..TaskPatch::default()
+        };
+        let (until, owner) = (windlass_engine::Timestamp::from_millis(0), owner.parse().unwrap());
+        let context = json!({word: [word]});
+        [
+            Command::CreateTask(new),
+            Command::UpdateTask { id, patch },
+            Command::ClaimTask { id: None, owner, until, agent: some.clone() },
+            Command::StartTask { id, context: context.clone() },
+            Command::CompleteTask { id, result: some.clone(), artifacts: texts.clone() },
+            Command::BlockTask { id, reason: text.clone(), required_knowledge: texts },
+            Command::FailTask { id, reason: text.clone() },
+            Command::Say { session: "s".parse().unwrap(), text },
+            Command::CancelSession { name: "s".parse().unwrap(), reason: some },
+            Command::TriggerWorkflow { id: "w".into(), context: context.as_object().unwrap().clone(), task: None },
+        ]
+    };
+    let mask = Mask::new([("TOKEN", "hunter22")]);
+    for (plain, masked) in commands("hunter22", "hunter22").iter().zip(&commands("[secret TOKEN]", "secret")) {
+        assert_eq!(mask.command(plain).as_ref(), masked);
+        assert_eq!(mask.command(masked).as_ref(), masked);
+        assert!(matches!(Mask::default().command(plain), Cow::Borrowed(_)));
+    }
+}
+
+#[test]
 fn bytes_that_are_no_text_are_masked() {
     let mask = Mask::new([("RAW", [0xff, 0xfe, 0x00, 0x80])]);
     assert_eq!(mask.bytes(b"a\xff\xfe\x00\x80b").as_ref(), b"a[secret RAW]b");

@@ -136,7 +136,7 @@ impl<'a> Dispatch<'a> {
     /// Carries out somebody's command. Whoever gave it learns from the answer what came of it.
     pub fn give_for(&mut self, origin: &Origin, command: &Command) -> Result<Vec<Record>, RunError> {
         let nonce = (self.outside.random)().map_err(RunError::Random)?;
-        Ok(self.store.execute(&self.settings.rules, origin, command, nonce)?)
+        Ok(self.store.execute(&self.settings.rules, origin, &self.settings.mask.command(command), nonce)?)
     }
 
     /// Runs every hook that is ours, and what they lead to. Somebody who asks for the end gets it: what has not begun is

@@ -62,10 +62,14 @@ pub fn execute_inside(
     let outline = Outline::of(inside.written(opened)?)?;
     let config = outline.frame();
     let Inside { run, via, .. } = inside;
-    let origin = Origin { by: environment::user(), at: environment::now(), authority, run, via };
+    // Whoever speaks, the log is read by others.
+    let mask = mask(config);
+    let by = mask.text(&environment::user()).into_owned();
+    let origin = Origin { by, at: environment::now(), authority, run, via };
     if outline.events().is_empty() {
         let nonce = random()?;
-        return opened.store.execute(&plan::pure_rules(config)?, &origin, command, nonce).map_err(remedy::execute);
+        let (rules, command) = (plan::pure_rules(config)?, mask.command(command));
+        return opened.store.execute(&rules, &origin, &command, nonce).map_err(remedy::execute);
     }
     let trusted = opened.trust || inside.config.is_some() || trust::state(&opened.project, config)? == Trust::Trusted;
     let trusted = if trusted { Trusted::Yes } else { Trusted::No };
@@ -178,6 +182,7 @@ pub fn settings(
     launcher: Option<Launcher>,
 ) -> Settings {
     let config = outline.frame();
+    let mask = mask(config);
     Settings {
         // Only a session judges what agents have registered, and it says whether it may.
         permission: config.permission(standing(false)),
@@ -189,7 +194,7 @@ pub fn settings(
         records,
         environment: environment::inherited(),
         prompt: None,
-        mask: mask(config),
+        mask,
         protected: config.protected(),
         delivery: delivery(project, config),
         launcher,

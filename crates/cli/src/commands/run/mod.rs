@@ -122,6 +122,11 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     project.keep_out_of_git();
     let store = Sqlite::create(&project.store_file(), Lifetime::Service).map_err(remedy::store)?;
     let mut opened = Opened { project, store, trust: context.trust };
+    // Before a session is named after it.
+    let goal = args.goal.as_deref().map(|goal| as_seen(&opened, goal)).transpose()?;
+    let args = Args { goal, ..args };
+    let wish = Wish::of(&args)?;
+    let named = args.agent.as_deref();
     let mut stage = None;
     if !matches!(wish, Wish::Goal(_)) {
         silent::take_over(&mut opened)?;
@@ -392,6 +397,12 @@ fn found_or_made(context: &Context, agent: Option<&str>) -> Result<Project, Fail
             None => Err(agent::none_named()),
         },
     }
+}
+
+/// A goal without secrets. Where nobody knows them, no session is started either.
+fn as_seen(opened: &Opened, goal: &str) -> Result<String, Failure> {
+    let config = Config::parse(Inside::look(opened)?.written(opened)?);
+    Ok(config.map(|config| dispatch::mask(&config).text(goal).into_owned()).unwrap_or_else(|_| goal.to_owned()))
 }
 
 /// What the session works with: the configuration that it was started with, else the present one.
