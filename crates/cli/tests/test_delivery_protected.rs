@@ -164,3 +164,25 @@ fn a_submodule_counts_as_its_commit_has_it() {
         assert_eq!(ran.code, code, "{script}\n{ran}");
     }
 }
+
+/// Of files that git keeps, and of others.
+#[test]
+fn no_secret_is_in_the_name_of_a_protected_file() {
+    for (script, named) in [
+        ("true", None),
+        ("echo n > tests/new-$API_KEY", Some("tests/new-[secret API_KEY]")),
+        ("echo n > tests/new-$API_KEY.key", Some("tests/new-[secret API_KEY].key")),
+        ("echo n > tests/$API_KEY; git add -A; git commit -qm Work", Some("tests/[secret API_KEY]")),
+    ] {
+        let repo = guarded(&format!("secrets: [API_KEY]\n{CONFIG}"));
+        let others = repo.others("echo s > tests/hunter2-abc; echo s > tests/again-hunter2-abc");
+        assert_eq!(repo.world.finish(&mut repo.world.program(others)).code, 0);
+        repo.agent(&format!("cat > /dev/null\necho x > work.txt\n{script}")).add("Work");
+        let words = ["run", "--trust", "--agent", "command:agent"];
+        let ran = repo.world.run_with(("API_KEY", "hunter2-abc"), &words);
+        assert_eq!(ran.code, if named.is_some() { 4 } else { 0 }, "{script}\n{ran}");
+        assert!(named.is_none_or(|named| ran.stdout.contains(&format!("has to look: {named}\n"))), "{script}\n{ran}");
+        let log = repo.world.ok(&["events", "--json"]);
+        assert!(!log.contains("hunter2-abc") && !ran.to_string().contains("hunter2-abc"), "{script}\n{log}");
+    }
+}

@@ -1,4 +1,4 @@
-//! Secrets that are said by commands, and between control sequences.
+//! Secrets that are said by commands, in names, and between control sequences.
 
 use windlass_hooks::clean;
 
@@ -114,4 +114,16 @@ fn a_value_in_colours_is_not_seen_while_it_is_written() {
     let (watched, code) = watched.end();
     assert_eq!(code, 0);
     assert!(!String::from_utf8_lossy(&watched.raw).contains("hunter2"));
+}
+
+#[test]
+fn names_of_protected_files_are_masked() {
+    let world = hooked("secrets: [API_KEY]\nprotected: ['*.lock']\nhooks: {stop: [{command: 'true'}]}");
+    world.write("agent.sh", format!("touch \"w-$API_KEY.lock\"; {DONE}"));
+    let ran = run(&world, RUN);
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(ran.stdout.contains("a person has to look: w-[secret API_KEY].lock"), "{ran}");
+    let again = run(&world, &[RUN, &["--fresh"]].concat());
+    assert_eq!(again.code, 0, "it was there when the session began: {again}");
+    check(&world, &format!("{ran}{again}"));
 }

@@ -6,6 +6,7 @@
 //! Invariants:
 //! - Whatever cannot be read has changed if it could be read before, and the other way round.
 //! - A look is whole or an error: half of one would hide what it has not seen.
+//! - No secret is in a name: looks are recorded, and names are told.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use thiserror::Error;
 use windlass_engine::Digest;
+use windlass_hooks::Mask;
 
 /// The most files and directories that are looked at.
 const ENTRIES: usize = 100_000;
@@ -46,6 +48,7 @@ pub struct Protected {
     ways: GlobSet,
     /// What is left out, whatever the patterns say.
     kept: GlobSet,
+    mask: Mask,
 }
 
 impl Protected {
@@ -68,7 +71,12 @@ impl Protected {
                 }
             }
         }
-        Ok(Self { patterns: set.build()?, ways: ways.build()?, kept: kept.build()? })
+        Ok(Self { patterns: set.build()?, ways: ways.build()?, kept: kept.build()?, mask: Mask::default() })
+    }
+
+    /// The same, with what nobody may see.
+    pub fn hiding(self, mask: Mask) -> Self {
+        Self { mask, ..self }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -77,6 +85,11 @@ impl Protected {
 
     pub(crate) fn is_meant(&self, path: &Path) -> bool {
         self.patterns.is_match(path)
+    }
+
+    /// How a file is called in what is recorded and told.
+    pub(crate) fn name(&self, path: &Path) -> String {
+        self.mask.text(&path.to_string_lossy()).into_owned()
     }
 
     /// What the files hold now, one line each.
@@ -95,7 +108,7 @@ impl Protected {
         self.walk(root, Path::new(""), &mut left, &mut found).ok_or(TooMany(most))?;
         found.retain(|path| !others.contains(path));
         let digest = |path: &PathBuf| digest(&root.join(path));
-        let line = |path: &PathBuf| format!("{} {}\n", digest(path), path.to_string_lossy());
+        let line = |path: &PathBuf| format!("{} {}\n", digest(path), self.name(path));
         Ok(found.iter().map(line).collect())
     }
 
@@ -287,5 +300,21 @@ mod tests {
             protected.look(place.path()).unwrap()
         });
         assert_eq!(difference(&looks[0], &looks[1]).as_deref(), Some("check.sh"));
+    }
+
+    /// Two files are told apart by what they hold, also where their names look alike.
+    #[test]
+    fn no_secret_is_in_a_name() {
+        let place = tempfile::tempdir().unwrap();
+        let protected = Protected::new(&["*.lock".to_owned()]).unwrap().hiding(Mask::new([("KEY", "hunter22")]));
+        let empty = protected.look(place.path()).unwrap();
+        fs::write(place.path().join("a-hunter22.lock"), "a").unwrap();
+        let one = protected.look(place.path()).unwrap();
+        assert_eq!(difference(&empty, &one).as_deref(), Some("a-[secret KEY].lock"));
+        fs::write(place.path().join("a-hun\x1b[1mter22.lock"), "a").unwrap();
+        let two = protected.look(place.path()).unwrap();
+        assert_eq!(difference(&one, &two).as_deref(), Some("files whose names are alike"));
+        fs::write(place.path().join("a-hunter22.lock"), "b").unwrap();
+        assert_eq!(difference(&two, &protected.look(place.path()).unwrap()).as_deref(), Some("a-[secret KEY].lock"));
     }
 }

@@ -19,7 +19,7 @@ use windlass_engine::{HookOutcome, HookReport, Session, View, Workspace};
 use windlass_vcs::git::{Branch, Commit, Error, Git, Kept};
 
 use crate::checkout::{self, Began};
-use crate::protected::{difference, differing, named};
+use crate::protected::{Protected, difference, differing, named};
 use crate::stacking::{self, Below};
 use crate::workspace::explained;
 use crate::{Dispatch, RunError};
@@ -42,22 +42,24 @@ struct Compared {
 /// What was recorded of files below a directory of a worktree when the work began.
 struct Recorded<'a> {
     within: &'a Path,
+    protected: &'a Protected,
     /// Nothing for a name that more than one line speaks of.
     digests: HashMap<&'a str, Option<&'a str>>,
 }
 
 impl<'a> Recorded<'a> {
-    fn new(look: &'a str, within: &'a Path) -> Self {
+    fn new(look: &'a str, within: &'a Path, protected: &'a Protected) -> Self {
         let mut digests = HashMap::new();
         for (digest, name) in look.lines().filter_map(|line| line.split_once(' ')) {
             digests.entry(name).and_modify(|found| *found = None).or_insert(Some(digest));
         }
-        Self { within, digests }
+        Self { within, protected, digests }
     }
 
     /// By its path in the worktree.
     fn of(&self, path: &Path) -> Option<&'a str> {
-        *self.digests.get(path.strip_prefix(self.within).ok()?.to_str()?)?
+        let path = path.strip_prefix(self.within).ok().filter(|path| path.to_str().is_some())?;
+        *self.digests.get(self.protected.name(path).as_str())?
     }
 }
 
@@ -90,6 +92,7 @@ impl Dispatch<'_> {
             }
             Err(why) => format!("nobody can tell whether protected files have changed: {why}"),
         };
+        let said = self.settings.mask.text(&said).into_owned();
         Ok(Some(HookReport { message: Some(said), ..HookOutcome::Escalate.into() }))
     }
 
@@ -97,12 +100,13 @@ impl Dispatch<'_> {
     fn changed_in(&self, workspace: &Workspace, below: &[Below], before: &str) -> Result<Option<String>, String> {
         let (worktree, place) = (self.settings.delivery.worktrees.join(&workspace.name), self.place_of(workspace));
         let within = place.strip_prefix(worktree).unwrap_or(Path::new("")).to_owned();
-        let compared = self.with_git(|git| self.compare(git, workspace, below, &Recorded::new(before, &within)));
+        let protected = &self.settings.protected;
+        let recorded = Recorded::new(before, &within, protected);
+        let compared = self.with_git(|git| self.compare(git, workspace, below, &recorded));
         let compared = compared.map_err(|error| explained(&error))?;
-        let now = self.settings.protected.look_beside(&place, &compared.kept).map_err(|error| error.to_string())?;
-        let names = |files: &BTreeSet<PathBuf>| -> BTreeSet<String> {
-            files.iter().map(|path| path.to_string_lossy().into_owned()).collect()
-        };
+        let now = protected.look_beside(&place, &compared.kept).map_err(|error| error.to_string())?;
+        let names =
+            |files: &BTreeSet<PathBuf>| -> BTreeSet<String> { files.iter().map(|path| protected.name(path)).collect() };
         let kept = names(&compared.ever);
         let is_kept = |line: &&str| line.split_once(' ').is_some_and(|(_, path)| kept.contains(path));
         let before: String = before.lines().filter(|line| !is_kept(line)).map(|line| format!("{line}\n")).collect();

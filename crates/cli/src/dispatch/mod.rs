@@ -194,8 +194,8 @@ pub fn settings(
         records,
         environment: environment::inherited(),
         prompt: None,
+        protected: config.protected().hiding(mask.clone()),
         mask,
-        protected: config.protected(),
         delivery: delivery(project, config),
         launcher,
     }

@@ -488,7 +488,7 @@ impl Job<'_> {
 
     /// What the protected files hold before anybody works on them.
     fn protected(project: &Project, config: &Config) -> Result<Option<String>, Failure> {
-        let protected = config.protected();
+        let protected = config.protected().hiding(dispatch::mask(config));
         if protected.is_empty() {
             return Ok(None);
         }
