@@ -84,6 +84,19 @@ fn an_agent_that_removes_the_project_is_noticed() {
     assert!(ran.stderr.contains("was removed or replaced while it was in use"), "{ran}");
 }
 
+/// What was acknowledged before is not gone with the log that had it.
+#[test]
+fn an_agent_that_removes_the_log_is_noticed() {
+    for tampering in ["rm .windlass/windlass.db-wal", "rm .windlass/windlass.db-*"] {
+        let world = world("", &format!("{tampering}; echo '<promise>COMPLETE</promise>'"));
+        let ran = world.run(RUN);
+        assert_eq!(ran.code, 1, "{ran}");
+        assert!(ran.stderr.contains("was removed or replaced while it was in use"), "{ran}");
+        world.ok(&["doctor"]);
+        assert_eq!(world.lines(&["events", "--type", "turn_started"]).len(), 1, "{tampering}");
+    }
+}
+
 #[test]
 fn a_hook_may_do_what_a_person_may() {
     let windlass = crate::support::WINDLASS;

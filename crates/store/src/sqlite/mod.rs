@@ -77,13 +77,30 @@ pub struct Sqlite {
     /// How many hold the present moment still. They share it: a connection can be at one moment only.
     readers: Cell<u32>,
     /// The file itself, whatever becomes of its name.
-    identity: Option<(u64, u64)>,
+    file: Option<Identity>,
+    /// The same of the write-ahead log. Nobody makes it shorter while the store is open.
+    log: Cell<Option<Identity>>,
 }
 
 /// What a file is, apart from its name.
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    let metadata = std::fs::metadata(path).ok()?;
-    Some((metadata.dev(), metadata.ino()))
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    length: u64,
+}
+
+impl Identity {
+    /// A link is no file.
+    fn of(path: &Path) -> Option<Self> {
+        let found = path.symlink_metadata().ok()?;
+        Some(Self { device: found.dev(), inode: found.ino(), length: found.len() })
+    }
+
+    /// Whether it is this file still, and nothing was cut off from it.
+    fn is_still(self, now: Option<Self>) -> bool {
+        now.is_some_and(|now| (now.device, now.inode) == (self.device, self.inode) && now.length >= self.length)
+    }
 }
 
 /// SQLite sees to it that a store's name outlasts the power, but not to the name of the directory, which may be as new.
@@ -100,8 +117,6 @@ impl Sqlite {
     /// Makes a store where there is none, or opens the one that is there.
     pub fn create(path: &Path, lifetime: Lifetime) -> Result<Self, StoreError> {
         match file_length(path) {
-            // A link that leads nowhere would have the store made wherever it points to.
-            Err(StoreError::Missing(_)) if path.is_symlink() => Err(StoreError::NotAStore(path.to_owned())),
             // SQLite would throw the write-ahead log away, and that may be all that is left of somebody's work.
             Ok(0) if wal_length(path) > 0 => Err(StoreError::NotAStore(path.to_owned())),
             Ok(_) | Err(StoreError::Missing(_)) => {
@@ -157,6 +172,7 @@ impl Sqlite {
             connection.pragma_update(None, "wal_autocheckpoint", pages)
         })?;
         store.look_for_lost_commits()?;
+        store.log.set(Identity::of(&wal::path_of(path)));
         store.long_log.set(lifetime == Lifetime::Command && store.log_frames()? >= LONG_FOR_A_COMMAND);
         Ok(store)
     }
@@ -184,7 +200,8 @@ impl Sqlite {
     fn new(connection: Connection, path: &Path, read_only: bool) -> Self {
         let long_log = Cell::new(false);
         let (bell, readers) = (OnceCell::new(), Cell::new(0));
-        Self { connection, path: path.to_owned(), read_only, long_log, bell, readers, identity: identity(path) }
+        let (file, log) = (Identity::of(path), Cell::new(None));
+        Self { connection, path: path.to_owned(), read_only, long_log, bell, readers, file, log }
     }
 
     pub fn path(&self) -> &Path {
@@ -219,27 +236,41 @@ impl Sqlite {
         if self.read_only {
             return Err(StoreError::ReadOnly(self.path.clone()));
         }
-        if self.identity.is_some() && identity(&self.path) != self.identity {
-            return Err(StoreError::Replaced(self.path.clone()));
-        }
+        self.check_files()?;
         self.fold_back_if_long()?;
         let mut transaction = Transaction::begin(self)?;
         let result = work(&mut transaction)?;
         let wrote = transaction.wrote();
         let committed = transaction.commit();
         if wrote {
+            self.log.set(Identity::of(&wal::path_of(&self.path)));
             follow::wake(&self.path);
         }
         committed.map(|()| result)
     }
 
+    /// Refuses to write where nobody would find it: the files are not those that were opened any more.
+    fn check_files(&self) -> Result<(), StoreError> {
+        let log = Identity::of(&wal::path_of(&self.path));
+        let is_there = self.file.is_none_or(|file| file.is_still(Identity::of(&self.path)));
+        if is_there && self.log.get().is_none_or(|known| known.is_still(log)) {
+            return Ok(());
+        }
+        if is_there && log.is_none() {
+            // Here it is open still, and what it has would be gone with it.
+            let _ = self.fold_back();
+        }
+        Err(StoreError::Replaced(self.path.clone()))
+    }
+
     /// Folds the write-ahead log back. Only a commit that follows in the same process begins it anew at its start: what
     /// has been folded back is forgotten with the last process that had the store open.
     fn fold_back_if_long(&self) -> Result<(), StoreError> {
-        if self.long_log.take() {
-            self.sql(|connection| connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())))?;
-        }
-        Ok(())
+        if self.long_log.take() { self.fold_back() } else { Ok(()) }
+    }
+
+    fn fold_back(&self) -> Result<(), StoreError> {
+        self.sql(|connection| connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())))
     }
 
     /// How many frames of the write-ahead log SQLite takes.
@@ -297,7 +328,7 @@ impl Sqlite {
 
 /// How long the file is, if it is one that could be a store.
 fn file_length(path: &Path) -> Result<u64, StoreError> {
-    match path.metadata() {
+    match path.symlink_metadata() {
         // SQLite would take what is shorter than any database for an empty one.
         Ok(found) if found.is_file() && !(1..512).contains(&found.len()) => Ok(found.len()),
         Ok(_) => Err(StoreError::NotAStore(path.to_owned())),

@@ -197,6 +197,49 @@ fn a_link_that_leads_nowhere_is_not_followed() {
     assert!(!target.exists());
 }
 
+/// The write-ahead log would be looked for beside the file that it leads to.
+#[test]
+fn a_link_in_the_place_of_a_store_is_not_followed() {
+    let (place, _) = filled(3);
+    let mut store = place.open();
+    fs::rename(&place.path, place.path.with_extension("away")).unwrap();
+    std::os::unix::fs::symlink(place.path.with_extension("away"), &place.path).unwrap();
+    let refused = store.execute(&rules(), &origin(), &create("after"), nonce());
+    assert!(matches!(refused, Err(ExecuteError::Store(StoreError::Replaced(_)))), "{refused:?}");
+    let refused = Sqlite::open(&place.path, Lifetime::Command).map(drop);
+    assert!(matches!(refused, Err(StoreError::NotAStore(_))), "{refused:?}");
+}
+
+/// Nor is what is written into a log that nobody finds any more. What was acknowledged before is folded back, if it can be.
+#[test]
+fn a_store_whose_log_was_removed_or_replaced_takes_no_more() {
+    let tampering: [fn(&Path); 4] = [
+        |log| fs::remove_file(log).unwrap(),
+        |log| {
+            fs::rename(log, log.with_extension("away")).unwrap();
+            fs::copy(log.with_extension("away"), log).unwrap();
+        },
+        |log| drop(fs::File::create(log).unwrap()),
+        |log| {
+            fs::rename(log, log.with_extension("away")).unwrap();
+            std::os::unix::fs::symlink(log.with_extension("away"), log).unwrap();
+        },
+    ];
+    for (nth, tamper) in tampering.into_iter().enumerate() {
+        let (place, _) = filled(3);
+        let mut store = place.open();
+        give(&mut store, &create("before"));
+        let log = everything(&store);
+        tamper(&place.wal());
+        let refused = store.execute(&rules(), &origin(), &create("after"), nonce());
+        assert!(matches!(refused, Err(ExecuteError::Store(StoreError::Replaced(_)))), "{nth}: {refused:?}");
+        drop(store);
+        if nth == 0 {
+            assert_eq!(everything(&place.open()), log);
+        }
+    }
+}
+
 /// What is written into a file without a name is acknowledged and gone.
 #[test]
 fn a_store_that_was_removed_takes_no_more() {
