@@ -264,6 +264,14 @@ fn secrets_of_agents_are_masked() {
     }
 }
 
+/// Colours inside of a secret are taken out of what is kept, and then it would be whole again.
+#[test]
+fn a_secret_of_an_agent_with_colours_in_it_is_one_too() {
+    let world = hooked("secrets: [API_KEY]");
+    world.write("agent.sh", format!("printf '%s\\033[0mmore\\n' ${{API_KEY%more}}; {DONE}"));
+    check_secret(&world, &[RUN, &["--max-iterations", "1"]].concat());
+}
+
 /// Of long answers the beginning and the end are kept in memory: no half of a secret stays at the edges.
 #[test]
 fn half_a_secret_of_an_agent_is_one_too() {
