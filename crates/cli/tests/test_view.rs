@@ -1,6 +1,7 @@
 //! What a person sees at a terminal while the loop turns.
 
 use crate::support::World;
+use crate::support::hooked::hooked;
 use crate::support::watched::Watched;
 
 /// An agent that prints something, and then waits for a word from the test.
@@ -108,6 +109,22 @@ fn nothing_is_obeyed() {
     let (watched, _) = watched.end();
     let raw = String::from_utf8_lossy(&watched.raw);
     assert!(!raw.contains("\x1b[2J") && !raw.contains("\x1b]0") && !raw.contains('\u{202e}'), "{raw:?}");
+}
+
+/// Whoever looks over somebody's shoulder sees no secret either.
+#[test]
+fn no_secret_is_shown() {
+    let world = hooked("secrets: [API_KEY]");
+    world.make_pipe("go");
+    let says = "the key is $API_KEY\\nand here is a line that is longer than all forms of the key\\n";
+    world.write("agent.sh", format!("SAYS=\"{says}\"\n{AGENT}"));
+    let mut watched = world.watch((30, 100), RUN, &[("API_KEY", "hunter2-and-some-more")]);
+    let screen = watched.until(|screen| screen.contains("│ and here is"));
+    assert!(screen.contains("  │ the key is [secret API_KEY]\n"), "{screen}");
+    go(&world);
+    let (watched, _) = watched.end();
+    let raw = String::from_utf8_lossy(&watched.raw);
+    assert!(!raw.contains("hunter2"), "{raw:?}");
 }
 
 #[test]
