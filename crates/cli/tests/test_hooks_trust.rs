@@ -272,6 +272,23 @@ fn a_secret_of_an_agent_with_colours_in_it_is_one_too() {
     check_secret(&world, &[RUN, &["--max-iterations", "1"]].concat());
 }
 
+/// So is one of a hook, and one whose letters JSON writes otherwise.
+#[test]
+fn a_secret_of_a_hook_in_disguise_is_one_too() {
+    let answer = |value: &str| format!("printf '%s' '{value}'").replace("KEY", "\\u0068'\"${API_KEY#h}\"'");
+    for script in [
+        "printf '%s\\033[0mmore\\n' ${API_KEY%more} >&2; exit 1".to_owned(),
+        answer(r#"{"status": "failure", "message": "KEY"}"#),
+        answer(r#"{"actions": [{"type": "create_task", "payload": {"goal": "KEY"}}]}"#),
+        answer(r#"{"context": {"KEY": ["KEY"]}}"#),
+    ] {
+        let world =
+            hooked("secrets: [API_KEY]\nhooks: {task_created: [{command: sh bad.sh, when: \"goal == 'One'\"}]}");
+        world.write("bad.sh", &script);
+        check_secret(&world, &["task", "add", "One"]);
+    }
+}
+
 /// Of long answers the beginning and the end are kept in memory: no half of a secret stays at the edges.
 #[test]
 fn half_a_secret_of_an_agent_is_one_too() {

@@ -23,9 +23,9 @@ use std::path::Path;
 use std::{fmt, mem};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tempfile::NamedTempFile;
-use windlass_engine::HookReport;
+use windlass_engine::{ChangeFact, HookReport};
 use windlass_process::Finished;
 
 use crate::forms::forms;
@@ -193,6 +193,10 @@ impl Mask {
             action.kind = masked(mem::take(&mut action.kind));
             action.payload = self.value(action.payload.take());
         }
+        report.context = self.fields(report.context);
+        if let Some(ChangeFact::Opened(change)) = &mut report.change {
+            change.url = change.url.take().map(masked);
+        }
         report
     }
 
@@ -200,12 +204,13 @@ impl Mask {
         match value {
             Value::String(text) => Value::String(self.text(&text).into_owned()),
             Value::Array(items) => items.into_iter().map(|item| self.value(item)).collect(),
-            Value::Object(fields) => {
-                let field = |(name, value): (String, Value)| (self.text(&name).into_owned(), self.value(value));
-                Value::Object(fields.into_iter().map(field).collect())
-            }
+            Value::Object(fields) => Value::Object(self.fields(fields)),
             other => other,
         }
+    }
+
+    fn fields(&self, fields: Map<String, Value>) -> Map<String, Value> {
+        fields.into_iter().map(|(name, value)| (self.text(&name).into_owned(), self.value(value))).collect()
     }
 
     /// For output that comes in pieces.

@@ -31,15 +31,18 @@ fn values_become_their_names() {
 
 #[test]
 fn what_a_hook_asks_for_is_masked_too() {
-    use windlass_engine::{ActionRequest, HookOutcome};
+    use windlass_engine::{ActionRequest, ChangeRef, HookOutcome};
     let action = |word: &str| ActionRequest {
         kind: format!("do {word}"),
         payload: json!({"goal": word, "labels": [word, 7], word: {"a": word}}),
     };
+    let change = |url: String| ChangeRef { branch: None, base: None, url: Some(url), number: None };
     let report = |word: &str| HookReport {
         message: Some(word.to_owned()),
         feedback: Some(word.to_owned()),
         actions: vec![action(word)],
+        context: [(word.to_owned(), json!([word]))].into_iter().collect(),
+        change: Some(ChangeFact::Opened(change(format!("https://{word}@forge")))),
         ..HookOutcome::Success.into()
     };
     assert_eq!(Mask::new([("TOKEN", "hunter2")]).report(report("hunter2")), report("[secret TOKEN]"));
