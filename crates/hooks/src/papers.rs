@@ -123,3 +123,22 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     })?;
     file.write_all(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_for_its_owner_alone_whatever_was_there() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("1.payload.json");
+        for text in ["a task", "another"] {
+            write(&path, text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        }
+    }
+}
