@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use insta::assert_snapshot;
 
 use crate::support::World;
-use crate::support::terminal::answer;
+use crate::support::terminal::{Terminal, answer};
 
 const CONFIG: &str = "\
 version: 1
@@ -117,6 +117,22 @@ fn a_person_is_asked() {
         );
         assert_eq!(world.json(&["trust", "--show"])["trust"], state, "{typed:?}");
     }
+}
+
+/// A yes is for what was shown.
+#[test]
+fn what_changes_while_a_person_looks_at_it_is_not_trusted() {
+    let world = World::new();
+    world.write(".windlass/config.yaml", "hooks: {stop: [{command: make test}]}\n");
+    world.write(".windlass/workflows/w.json", "{}");
+    let mut terminal = Terminal::open();
+    let mut child = terminal.start(&mut world.command(&["trust"]));
+    terminal.read_until("Trust it? [y/N]");
+    world.write(".windlass/workflows/w.json", "[]");
+    terminal.press("y\n");
+    assert_eq!(child.wait().unwrap().code(), Some(64));
+    terminal.read_until("something has been changed while it was looked at");
+    assert_eq!(world.json(&["trust", "--show"])["trust"], "changed");
 }
 
 /// A copy of a trusted project is another project.
