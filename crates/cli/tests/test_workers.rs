@@ -7,6 +7,7 @@ use std::process::{Child, Stdio};
 use insta::assert_snapshot;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::support::hooked::DONE;
 use crate::support::{World, timeless};
 
 /// A project in a clone of a bare repository, whose worker agents each write one line.
@@ -175,6 +176,22 @@ fn what_is_left_is_said_with_what_to_type() {
     let ran = world.run(&words);
     assert_eq!(ran.code, 3, "{ran}");
     assert!(world.path(".windlass/runs/t3-never-2").is_dir(), "each attempt has records of its own");
+}
+
+/// Where there are several, nobody sits beside each of them: a question is a task for a person.
+#[test]
+fn no_session_of_a_worker_stays_open_for_an_answer() {
+    let world = World::with_tasks(&["One", "Two"]);
+    let config = "worktrees: false\nlimits: {max_hook_retries: 0}\non_retry_limit: ask\n\
+                  hooks: {stop: [{name: check, command: 'test $WINDLASS_TASK_ID = T2 || exit 2'}]}\n";
+    world.write(".windlass/config.yaml", config);
+    world.ok(&["trust", "--yes"]);
+    world.write("agent.sh", DONE);
+    let ran = world.run(&["run", "--workers", "1", "--agent", "command:sh agent.sh"]);
+    assert_eq!(ran.code, 4, "{ran}");
+    let endings: Vec<_> = world.data_of("session_ended").iter().map(|ended| ended["ending"].clone()).collect();
+    assert_eq!(endings, ["escalated", "completed"], "{ran}");
+    assert_eq!(world.json(&["task", "show", "T1"])["state"], "blocked");
 }
 
 /// An agent that cannot be started is no fault of the tasks.
