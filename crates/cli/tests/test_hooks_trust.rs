@@ -332,6 +332,22 @@ fn a_gate_whose_files_have_changed_is_not_believed() {
     check("mkdir sub; cp gate.sh sub/", Some("sub/gate.sh"));
 }
 
+/// What is registered for a task is asked about the work too.
+#[test]
+fn registered_hooks_are_not_asked_about_changed_files() {
+    let world = World::with_tasks(&["One"]);
+    world.write(".windlass/config.yaml", "protected: [tests/]\n");
+    world.ok(&["trust", "--yes"]);
+    world.ok(&["hooks", "register", "T1", "--type", "promise"]);
+    world.write("tests/a", "a");
+    world.write("agent.sh", format!("echo b >tests/a; {DONE}"));
+    let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
+    assert_eq!(ran.code, 4, "{ran}");
+    let why = "protected files have changed under this session, and a person has to look: tests/a\n";
+    assert!(ran.stdout.contains(why), "{ran}");
+    assert_eq!(world.data_of("hook_evaluated").len(), 0);
+}
+
 #[test]
 fn what_is_too_much_to_look_at_is_never_believed() {
     let world = hooked("protected: [gate.sh]\nhooks: {stop: [{command: sh gate.sh}]}");
