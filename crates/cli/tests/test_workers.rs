@@ -418,6 +418,25 @@ fn a_session_of_a_dead_worker_is_taken_up() {
     assert_eq!((claims, world.data_of("session_resumed").len(), world.data_of("task_completed").len()), (1, 1, 1));
 }
 
+/// It would go on with what it was started with, and a person has trusted something else since.
+#[test]
+fn a_session_of_a_dead_worker_is_not_taken_up_without_trust() {
+    let world = cloned(&merging(SLOW), 1);
+    let mut killed = begun(&world, &["run", "--workers", "1"]);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    for pipe in ["began", "go"] {
+        fs::remove_file(world.path(pipe)).unwrap();
+        world.write(pipe, "");
+    }
+    world.write(".windlass/config.yaml", merging(WRITES));
+    world.ok(&["trust", "--yes"]);
+    let ran = world.run(&["run", "--workers", "1"]);
+    assert_eq!(ran.code, 64, "{ran}");
+    assert!(ran.stderr.contains("`t1-part-1` works with an older configuration than the trusted one"), "{ran}");
+    assert_eq!(world.data_of("session_resumed").len(), 0);
+}
+
 #[test]
 fn one_signal_ends_all_of_them_in_order() {
     let world = cloned(&merging(SLOW), 2);
