@@ -133,6 +133,32 @@ fn a_change_is_opened_once_although_the_run_is_killed() {
     }
 }
 
+/// Taken away after the push and before the change is opened: what follows is for whoever has it now.
+#[test]
+fn no_change_is_opened_for_a_task_that_was_taken_away() {
+    let hosted = Hosted::new(Flavour::GitHub, SUBMIT);
+    let repo = &hosted.repo;
+    repo.add("Write it");
+    repo.world.make_pipe("pushed");
+    repo.world.make_pipe("go");
+    let (pushed, go) = (repo.world.path("pushed"), repo.world.path("go"));
+    let hook = repo.remote().join("hooks/post-receive");
+    fs::write(&hook, format!("#!/bin/sh\necho > '{}'\ncat '{}'\n", pushed.display(), go.display())).unwrap();
+    fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut child = hosted.command(&["run", "--trust", "--agent", "command:agent"]);
+    let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    repo.world.hear("pushed");
+    for words in [&["task", "release", "T1", "--force"][..], &["task", "claim", "T1", "--owner", "bob"]] {
+        let ran = hosted.windlass(words);
+        assert_eq!(ran.code, 0, "{ran}");
+    }
+    fs::write(&go, "").unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(3), "{ended:?}");
+    assert!(hosted.forge.pulls().is_empty(), "{ended:?}");
+    assert!(repo.events("change_opened").is_empty());
+}
+
 #[test]
 fn a_person_merges_by_the_forge() {
     let hosted = Hosted::new(Flavour::GitHub, SUBMIT);
