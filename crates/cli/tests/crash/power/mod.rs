@@ -242,6 +242,24 @@ fn plain_files(directory: &Path) -> BTreeMap<PathBuf, String> {
     found
 }
 
+/// A sync that fails says nothing of what is on the disk: it is looked at before anything is said.
+#[test]
+fn a_sync_that_fails_once_neither_loses_nor_doubles_anything() {
+    if !can_trace() {
+        return;
+    }
+    let world = World::with_tasks(&["First"]);
+    let trace = world.programs().join("trace");
+    let mut command = world.program(strace().expect("it was looked for"));
+    command.args(["-qq", "-f", "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=1", "-o"]);
+    let ran = world.finish(command.arg(&trace).arg(WINDLASS).args(["task", "add", "Second"]));
+    assert!(fs::read_to_string(&trace).unwrap().contains("(INJECTED)"));
+    let listed = world.lines(&["task", "list"]);
+    let goals: Vec<_> = listed.iter().map(|task| task["goal"].as_str().unwrap()).collect();
+    assert_eq!((ran.code, goals), (0, vec!["First", "Second"]), "{ran}");
+    assert_eq!(world.run(&["doctor"]).code, 0);
+}
+
 /// That it would be seen.
 #[test]
 fn syncs_that_are_left_out_are_missed() {
