@@ -214,6 +214,7 @@ fn files_that_are_no_store_are_not_lost_either() {
         &["hooks", "disable", "claude-true"],
         &["uninstall", "claude", "--yes"],
         &["trust", "--revoke"],
+        &["backup", "kept.db"],
     ];
     for words in commands {
         recording.run_with(&world, &[("WINDLASS_STATE_DIR", state.as_os_str())], words);
@@ -226,8 +227,8 @@ fn files_that_are_no_store_are_not_lost_either() {
     assert!(plain_files(&world.directory).contains_key(Path::new(".windlass/config.yaml")));
 }
 
-/// Every file below a directory with its text, but for the store's, and for what is only remembered to be faster.
-fn plain_files(directory: &Path) -> BTreeMap<PathBuf, String> {
+/// Every file below a directory with what is in it, but for the store's, and for what is only remembered to be faster.
+fn plain_files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let (mut found, mut places) = (BTreeMap::new(), vec![directory.to_owned()]);
     while let Some(place) = places.pop() {
         for entry in fs::read_dir(&place).unwrap().flatten() {
@@ -235,7 +236,7 @@ fn plain_files(directory: &Path) -> BTreeMap<PathBuf, String> {
             if path.is_dir() {
                 places.extend((entry.file_name() != "plans").then_some(path));
             } else if !entry.file_name().to_string_lossy().starts_with("windlass.db") {
-                found.insert(path.strip_prefix(directory).unwrap().to_owned(), fs::read_to_string(&path).unwrap());
+                found.insert(path.strip_prefix(directory).unwrap().to_owned(), fs::read(&path).unwrap());
             }
         }
     }

@@ -181,6 +181,9 @@ impl<'a> Call<'a> {
             "fdatasync" | "fsync" => Some(Op::Sync(self.path(0)?)),
             "mkdir" => Some(Op::Make(self.whole_path(0)?)),
             "rename" => Some(Op::Rename(self.whole_path(0)?, self.whole_path(1)?)),
+            "renameat2" if self.says(4, "RENAME_NOREPLACE") => {
+                Some(Op::Rename(self.path(0)?.join(self.path(1)?), self.path(2)?.join(self.path(3)?)))
+            }
             "linkat" => Some(Op::Link(self.path(0)?.join(self.path(1)?), self.path(2)?.join(self.path(3)?))),
             "unlink" | "rmdir" => Some(Op::Remove(self.whole_path(0)?)),
             "unlinkat" => Some(Op::Remove(self.path(0)?.join(self.path(1)?))),
