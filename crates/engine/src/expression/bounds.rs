@@ -53,6 +53,12 @@ pub fn check(text: &str, form: Form) -> Result<(), ExpressionError> {
     Ok(())
 }
 
+/// Refuses what has been parsed and is not all of the language: behind a text the parser forgets what is no token.
+pub fn check_end(text: &str, form: Form) -> Result<(), ExpressionError> {
+    let bad = tokenize(text, form == Form::Expression, Default::default()).find_map(Result::err);
+    bad.map_or(Ok(()), |error| Err(ExpressionError::syntax(&error, text)))
+}
+
 fn nests(token: &Token<'_>) -> bool {
     match token {
         Token::Ident(word) => matches!(*word, "and" | "or" | "not" | "is" | "in" | "if" | "else"),

@@ -153,6 +153,7 @@ impl Compiled {
     fn parse(text: &str, written: &str, names: &Names) -> Result<Arc<Self>, ExpressionError> {
         bounds::check(text, Form::Expression)?;
         let tree = parse_expr(text).map_err(|error| ExpressionError::syntax(&error, text))?;
+        bounds::check_end(text, Form::Expression)?;
         let mut check = Check::new(text, names);
         check.expression(&tree)?;
         let used = check.used;
@@ -177,6 +178,7 @@ impl Template {
     pub fn parse(text: &str, names: &Names) -> Result<Self, ExpressionError> {
         bounds::check(text, Form::Template)?;
         let tree = parse(text, TEMPLATE, Default::default()).map_err(|error| statement_error(&error, text))?;
+        bounds::check_end(text, Form::Template)?;
         let mut check = Check::new(text, names);
         check.statement(&tree)?;
         let used = check.used;

@@ -199,6 +199,8 @@ fn what_is_not_part_of_the_language_is_refused() {
     check_refused("error || goal", "unexpected `|`, expected identifier at `|`; write `or`");
     check_refused("!error", "unexpected character at `!`; write `not`");
     check_refused("iteration > 2 and (", "unexpected end of input, expected expression at `(`");
+    check_refused("goal == 'x'$", "unexpected character at `$`");
+    check_refused("goal == 'x''open", "a text is not closed; close it with the quote that it begins with");
     check_refused("'open", "a text is not closed; close it with the quote that it begins with");
     check_refused("goal.split(', ')", "values have no methods: `split` at `.split(', ')`; write `goal | split(', ')`");
     check_refused("int(goal)", "unknown function `int` at `int`; write `goal | int`");
