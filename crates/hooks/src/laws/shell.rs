@@ -29,7 +29,7 @@ pub fn shell(bytes: &[u8]) {
     let piece =
         |byte: &u8| *all.clone().nth(usize::from(*byte) % (PIECES.len() + COMMANDS.len())).expect("one of them");
     let text: String = rest.iter().take(MOST).map(piece).collect();
-    if !text.contains("{{error}}") {
+    if !text.contains("{{error}}") || runs_a_variable(&text) {
         return;
     }
     let Ok(script) = Script::parse(&text) else { return };
@@ -40,6 +40,12 @@ pub fn shell(bytes: &[u8]) {
     let filled = script.fill(&values);
     let left = run(shell, &filled, payload);
     assert!(!left.iter().any(|name| name.starts_with("pwned")), "{shell} has run {payload:?} in {filled:?}");
+}
+
+/// Whether it may have run what it has put into a variable itself: that is for whoever writes it to answer for.
+fn runs_a_variable(text: &str) -> bool {
+    let names = ["$x", "${x", "$y", "${y"];
+    names.iter().any(|name| text.contains(name)) && ["eval", "sh", "find", "xargs"].iter().any(|way| text.contains(way))
 }
 
 /// Runs a script, and answers which files it has left.
