@@ -56,6 +56,7 @@ fn what_is_planted_is_noticed() {
         (Planted::LostEvent, ""),
         (Planted::TwoOwners, "has two owners"),
         (Planted::DoneTwice, "was done twice"),
+        (Planted::AnySession, "was completed by a session that does not hold it"),
     ];
     for (planted, expected) in planted {
         // Not in every history has somebody lost what he reports about.
@@ -113,6 +114,8 @@ enum Planted {
     TwoOwners,
     /// The end of a task is carried out twice.
     DoneTwice,
+    /// A session is taken for one that holds nothing.
+    AnySession,
 }
 
 struct World {
@@ -126,6 +129,8 @@ struct World {
     born: u64,
     sessions: u64,
     holders: BTreeMap<TaskId, (OwnerName, Epoch)>,
+    /// The sessions among them, as the log has named them.
+    holding: BTreeMap<TaskId, SessionName>,
     epochs: BTreeMap<TaskId, Epoch>,
     completed: BTreeMap<TaskId, usize>,
     seen: BTreeMap<&'static str, usize>,
@@ -148,6 +153,7 @@ impl World {
             born: 0,
             sessions: 0,
             holders: BTreeMap::new(),
+            holding: BTreeMap::new(),
             epochs: BTreeMap::new(),
             completed: BTreeMap::new(),
             seen: BTreeMap::new(),
@@ -350,7 +356,21 @@ impl World {
         match command {
             None => self.workers[who].doing = Doing::Nothing,
             Some(command) => {
+                let held = self.holding.clone();
                 let given = self.give(who, Authority::Person, &command);
+                for record in given.iter().flatten() {
+                    let (Node::Task(id), Event::TaskCompleted(_)) = (record.envelope.node, &record.envelope.event)
+                    else {
+                        continue;
+                    };
+                    let holder = held.get(&id).filter(|_| self.planted != Some(Planted::AnySession));
+                    let seed = self.seed;
+                    assert_eq!(
+                        holder,
+                        Some(name),
+                        "seed {seed}: {id} was completed by a session that does not hold it"
+                    );
+                }
                 // A hook of a session that is about to end is not begun any more: the session says what follows.
                 if given.is_err() {
                     let _ = self.give(who, Authority::Person, &Command::AdvanceSession { name: name.clone() });
@@ -412,22 +432,28 @@ impl World {
                 assert!(last < Some(claimed.epoch), "seed {seed}: {id} has {:?} after {last:?}", claimed.epoch);
                 let before = self.holders.insert(id, (claimed.owner.clone(), claimed.epoch));
                 assert_eq!(before, None, "seed {seed}: {id} has two owners");
+                self.holding.extend(claimed.session.clone().map(|session| (id, session)));
             }
             Event::LeaseExpired(_) => {
-                self.holders.remove(&id);
+                self.leave(id);
                 self.note("lease ran out");
             }
             Event::TaskCompleted(_) => {
-                self.holders.remove(&id);
+                self.leave(id);
                 let times = self.completed.entry(id).or_default();
                 *times += 1;
                 assert_eq!(*times, 1, "seed {seed}: {id} was done twice");
             }
             Event::TaskReleased(_) | Event::TaskNeedsContinuation(_) | Event::TaskBlocked(_) | Event::TaskFailed(_) => {
-                self.holders.remove(&id);
+                self.leave(id);
             }
             _ => {}
         }
+    }
+
+    fn leave(&mut self, id: TaskId) {
+        self.holders.remove(&id);
+        self.holding.remove(&id);
     }
 
     fn is_done(&self) -> bool {
