@@ -18,16 +18,15 @@ use crate::report::{Report, Times, at_most, ratio, shown};
 use crate::stores::fill;
 use crate::{Effort, Outcome};
 
-const CONFIG: &str = "hooks:
-  stop: [{rules: [{when: 'retries > 9', action: continue, reason: never}]}]
-  pre_tool_use: [{matcher: Edit, command: 'false'}]
-";
+/// Hooks that a call has nothing to do with, and those of a stop.
+const OTHERS: &str = "pre_tool_use: [{matcher: Edit, command: 'false'}]";
+const RULE: &str = "stop: [{rules: [{when: 'retries > 9', action: continue, reason: never}]}]";
 
-/// What is called, and what it costs at most in bare programs, if there is a goal.
-const CALLS: &[(&str, &str, Option<f64>)] = &[
-    ("`hook stop` where no hook stands", "subagent_stop", Some(1.3)),
-    ("`hook pre_tool_use` with hooks for other tools", "pre_tool_use", Some(1.3)),
-    ("`hook stop` with a rule that lets it go: four commits", "stop", None),
+/// What is called in a project with which hooks, and what it costs at most in bare programs, if there is a goal.
+const CALLS: &[(&str, &str, &[&str], Option<f64>)] = &[
+    ("`hook stop` without a hook at it", "stop", &[OTHERS], Some(1.3)),
+    ("`hook pre_tool_use` with hooks for other tools", "pre_tool_use", &[OTHERS], Some(1.3)),
+    ("`hook stop` with a rule that lets it go: four commits", "stop", &[OTHERS, RULE], None),
 ];
 
 pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
@@ -36,7 +35,7 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
     for size in effort.sizes {
         sizes.push(at_size(effort, size)?);
     }
-    for (place, (name, _, goal)) in CALLS.iter().enumerate() {
+    for (place, (name, .., goal)) in CALLS.iter().enumerate() {
         let times: Vec<Duration> = sizes.iter().map(|(_, times)| times[place]).collect();
         let worst = sizes.iter().map(|(bare, times)| ratio(times[place], *bare)).fold(0.0, f64::max);
         let all: Vec<String> = times.iter().map(|time| shown(*time)).collect();
@@ -55,10 +54,13 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
 
 /// The medians of the bare program and of every call, taken in turns.
 fn at_size(effort: Effort, size: u64) -> Outcome<(Duration, Vec<Duration>)> {
-    let directory = project(size)?;
+    let filled = tempfile::tempdir()?;
+    let mut store = Sqlite::create(&filled.path().join("filled.db"), Lifetime::Service)?;
+    fill(&mut store, size)?;
     let bare = program("bare")?;
-    let copy = directory.path().join("bare.db");
-    Sqlite::open(&directory.path().join(".windlass/windlass.db"), Lifetime::Service)?.backup(&copy)?;
+    let copy = filled.path().join("bare.db");
+    store.backup(&copy)?;
+    let projects: Vec<TempDir> = CALLS.iter().map(|(_, _, hooks, _)| project(&store, hooks)).collect::<Outcome<_>>()?;
     let mut bare_times = Vec::new();
     let mut times = vec![Vec::new(); CALLS.len()];
     for _ in 0..effort.commands {
@@ -67,9 +69,9 @@ fn at_size(effort: Effort, size: u64) -> Outcome<(Duration, Vec<Duration>)> {
         let began = Instant::now();
         run(command)?;
         bare_times.push(began.elapsed());
-        for (place, (_, point, _)) in CALLS.iter().enumerate() {
+        for (place, (_, point, ..)) in CALLS.iter().enumerate() {
             let began = Instant::now();
-            call(directory.path(), point)?;
+            call(projects[place].path(), point)?;
             times[place].push(began.elapsed());
         }
     }
@@ -77,13 +79,13 @@ fn at_size(effort: Effort, size: u64) -> Outcome<(Duration, Vec<Duration>)> {
     Ok((Times::from(bare_times).p50(), medians))
 }
 
-/// A trusted project with so many tasks, and what an agent says.
-fn project(size: u64) -> Outcome<TempDir> {
+/// A trusted project with these tasks and hooks, and what an agent says.
+fn project(store: &Sqlite, hooks: &[&str]) -> Outcome<TempDir> {
     let directory = tempfile::tempdir()?;
-    run(windlass(directory.path(), &["init"])?)?;
-    fs::write(directory.path().join(".windlass/config.yaml"), CONFIG)?;
+    fs::create_dir(directory.path().join(".windlass"))?;
+    store.backup(&directory.path().join(".windlass/windlass.db"))?;
+    fs::write(directory.path().join(".windlass/config.yaml"), format!("hooks:\n  {}\n", hooks.join("\n  ")))?;
     run(windlass(directory.path(), &["trust", "--yes"])?)?;
-    fill(&mut Sqlite::open(&directory.path().join(".windlass/windlass.db"), Lifetime::Service)?, size)?;
     let payload = json!({
         "session_id": "0f4c9f0e-6f0b-4b5e-8f0e-0c3f3a9d7a11", "cwd": directory.path(), "stop_hook_active": false,
         "tool_name": "Bash", "tool_input": {"command": "cargo test --workspace"},

@@ -31,7 +31,7 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
     report.fact("the store with that log, its rows and indexes", measured);
     let killed = killed(directory.path(), &path)?;
     let measured = format!("{} (write-ahead log of {:.1} MB)", shown(killed.0), killed.1 as f64 / 1e6);
-    report.figure("the same after `kill -9`", measured, millis(killed.0), at_most(50.0, " ms"));
+    report.figure("the same as it is left by `kill -9`", measured, millis(killed.0), at_most(50.0, " ms"));
 
     let mut store = Sqlite::open(&path, Lifetime::Service)?;
     let read = Times::of(3, |_| reading(&path))?.p50();
@@ -58,7 +58,7 @@ fn opening(path: &Path) -> Outcome<Times> {
     Ok(Times::of(101, |_| Sqlite::open(path, Lifetime::Command)?.snapshot()?.ready(1).map(drop))?)
 }
 
-/// A copy of a store in use, as a power cut would leave it: the file, and a write-ahead log that was never folded back.
+/// A copy of a store in use, as whoever is killed leaves it: the file, and a write-ahead log that was never folded back.
 fn killed(directory: &Path, path: &Path) -> Outcome<(Duration, u64)> {
     let mut store = Sqlite::open(path, Lifetime::Service)?;
     // Somebody who reads for long keeps the log from being folded back.
