@@ -21,8 +21,8 @@ pub enum Crash {
     Fail(&'static str, u32),
     /// Killed on entering a system call for the n-th time.
     Call(&'static str, u32),
-    /// Not killed: the system call fails so ten times in a row, the n-th such row.
-    Error(&'static str, &'static str, u32),
+    /// Not killed: the system call fails so, for so long.
+    Error(&'static str, &'static str, Lasting, u32),
     /// Killed by the n-th program that was started, while that runs.
     Effect(u32),
     /// The same, and its supervisor at once.
@@ -31,6 +31,28 @@ pub enum Crash {
     BeforeGit(u32),
     /// Killed when the n-th call of git has done its work, and nobody has heard of it.
     AfterGit(u32),
+}
+
+/// How long a system call fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lasting {
+    /// The n-th time.
+    Once,
+    /// Ten times in a row, the n-th such row.
+    Row,
+    /// From the n-th row on, to the end.
+    Ever,
+}
+
+impl Lasting {
+    /// As strace is told.
+    fn when(self, nth: u32) -> String {
+        match self {
+            Self::Once => nth.to_string(),
+            Self::Row => format!("{}..{}", nth * 10 - 9, nth * 10),
+            Self::Ever => format!("{}+", nth * 10 - 9),
+        }
+    }
 }
 
 impl Crash {
@@ -111,8 +133,8 @@ impl Stage {
     pub fn command(&self, words: &[&str], crash: Option<Crash>) -> Command {
         let mut command = match crash {
             Some(Crash::Call(call, nth)) => self.traced(call, &format!("signal=KILL:when={nth}")),
-            Some(Crash::Error(call, error, nth)) => {
-                self.traced(call, &format!("error={error}:when={}..{}", nth * 10 - 9, nth * 10))
+            Some(Crash::Error(call, error, lasting, nth)) => {
+                self.traced(call, &format!("error={error}:when={}", lasting.when(nth)))
             }
             _ => self.world.program(&self.program),
         };
@@ -151,7 +173,7 @@ impl Stage {
             // It may do without, or give up with an error. It may not fall over.
             Some(_) => matches!(end, End::Code(code) if code != PANICKED),
         };
-        if !is_expected {
+        if !is_expected || read(&complained).contains("panicked at") {
             let said = seen
                 .acknowledged
                 .last()

@@ -113,7 +113,9 @@ impl<P: Play> Sweep<P> {
         let reached = self.reached.load(Ordering::Relaxed) - before.0;
         let wrong = self.wrong.lock().unwrap().len() - before.1;
         if is_whole() && reached > 0 {
-            say(&format!("killed {kind}: {reached} crash points, {wrong} of them wrong\n"));
+            let is_deadly = crashes(1).iter().all(|crash| crash.is_deadly());
+            let (how, what) = if is_deadly { ("killed", "crash points") } else { ("disturbed", "moments") };
+            say(&format!("{how} {kind}: {reached} {what}, {wrong} of them wrong\n"));
         }
         tried.then_some(reached)
     }

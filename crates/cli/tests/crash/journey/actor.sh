@@ -22,9 +22,11 @@ agent)
     windlass note add --task "$WINDLASS_TASK_ID" "by $WINDLASS_TASK_ID" >/dev/null || exit 1
     printf '%s\n' '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"journey","version":"1"}}}' \
         '{"jsonrpc":"2.0","method":"notifications/initialized"}' \
-        "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"task_get\",\"arguments\":{\"taskId\":\"$WINDLASS_TASK_ID\"}}}" |
+        "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"task_get\",\"arguments\":{\"taskId\":\"$WINDLASS_TASK_ID\"}}}" \
+        "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/call\",\"params\":{\"name\":\"note_add\",\"arguments\":{\"taskId\":\"$WINDLASS_TASK_ID\",\"text\":\"through mcp\"}}}" |
         windlass mcp >answers || exit 1
-    grep -q "by $WINDLASS_TASK_ID" answers || exit 1
+    grep -q "by $WINDLASS_TASK_ID" answers && grep -q '"isError":false' answers || exit 1
+    windlass events --json --type note_added | grep -q 'through mcp' || exit 1
     rm answers
     echo "$WINDLASS_TASK_ID" >"part-$WINDLASS_TASK_ID"
     echo '<promise>COMPLETE</promise>'

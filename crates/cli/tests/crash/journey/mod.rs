@@ -15,7 +15,8 @@ mod facts;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::checks::Fault;
+use super::checks::{Fault, Kind};
+use super::stage::Lasting::{self, Ever, Once, Row};
 use super::stage::{Crash, End, Program, Seen, Stage, can_trace};
 use super::sweep::{Call, Play, Sweep};
 use super::{AFTER, BEFORE};
@@ -59,20 +60,25 @@ git push -q -u origin main && git checkout -q -b desk";
 
 const RUN: &[&str] = &["--json", "run"];
 
-/// The calls that reach a disk, and how they fail.
-const FAILING: &[(&str, Call)] = &[
-    ("ENOSPC", &[("pwrite64", &[15])]),
-    ("EIO", &[("pwrite64", &[])]),
-    ("EIO", &[("fdatasync", &[2])]),
-    ("ENOSPC", &[("fdatasync", &[])]),
-    ("ENOSPC", &[("write", &[6])]),
-    ("EIO", &[("write", &[8])]),
-    ("EIO", &[("ftruncate", &[])]),
-    ("EIO", &[("openat", &[])]),
-    ("ENOSPC", &[("openat", &[12])]),
-    ("EIO", &[("unlink", &[]), ("unlinkat", &[3])]),
-    ("EIO", &[("fsync", &[])]),
-    ("ENOSPC", &[("mkdir", &[1]), ("mkdirat", &[])]),
+/// The calls that reach a disk, how they fail, and for how long.
+const FAILING: &[(&str, Lasting, Call)] = &[
+    ("ENOSPC", Row, &[("pwrite64", &[15])]),
+    ("EIO", Row, &[("pwrite64", &[])]),
+    ("EIO", Row, &[("fdatasync", &[2])]),
+    ("EIO", Once, &[("fdatasync", &[9])]),
+    ("ENOSPC", Row, &[("fdatasync", &[])]),
+    ("ENOSPC", Row, &[("write", &[6])]),
+    ("EIO", Row, &[("write", &[8])]),
+    ("EIO", Row, &[("ftruncate", &[])]),
+    ("EIO", Row, &[("openat", &[])]),
+    ("ENOSPC", Row, &[("openat", &[12])]),
+    ("EIO", Row, &[("unlink", &[]), ("unlinkat", &[3])]),
+    ("EIO", Row, &[("fsync", &[])]),
+    ("ENOSPC", Row, &[("mkdir", &[1]), ("mkdirat", &[])]),
+    ("EIO", Row, &[("pread64", &[4])]),
+    ("EIO", Row, &[("rename", &[]), ("renameat", &[])]),
+    ("ENOSPC", Ever, &[("pwrite64", &[20])]),
+    ("ENOSPC", Ever, &[("write", &[])]),
 ];
 
 /// Calls that change files, and the times at which the ordinary tests are killed in them.
@@ -151,6 +157,9 @@ fn play(program: &Program, crashes: &[Crash]) -> (Seen, Facts) {
             Crash::Error(..) => stage.was_disturbed(),
             _ => end != End::Code(0),
         };
+        if is_reached && end == End::Code(0) && !is_done(&stage) {
+            seen.faults.push(Fault::new(Kind::Odd, "a run said that nothing is left"));
+        }
         if !is_reached {
             break;
         }
@@ -250,8 +259,9 @@ fn calls_fail() {
         return;
     }
     let sweep = Sweep::new(Journey::new());
-    for (error, call) in FAILING {
-        sweep.kill_in(&format!("on the whole way by {error} in"), call, |name, nth| Crash::Error(name, error, nth));
+    for (error, lasting, call) in FAILING {
+        let kind = format!("on the whole way by {error} in");
+        sweep.kill_in(&kind, call, |name, nth| Crash::Error(name, error, *lasting, nth));
     }
     sweep.end();
 }
