@@ -260,7 +260,12 @@ fn calls_fail() {
     }
     let sweep = Sweep::new(Journey::new());
     for (error, lasting, call) in FAILING {
-        let kind = format!("on the whole way by {error} in");
+        let how = match lasting {
+            Once => "once by",
+            Row => "by rows of",
+            Ever => "to the end by",
+        };
+        let kind = format!("on the whole way {how} {error} in");
         sweep.kill_in(&kind, call, |name, nth| Crash::Error(name, error, *lasting, nth));
     }
     sweep.end();
