@@ -130,10 +130,26 @@ fn nobody_inside_a_turn_is_a_person() {
         "{prompt}"
     );
     assert!(
-        world.read("refused").starts_with("error: an agent cannot cancel its own session\n"),
+        world.read("refused").starts_with("error: only a person can cancel a session\n"),
         "{}",
         world.read("refused")
     );
+}
+
+/// Neither its own nor another's, by way of whatever other run.
+#[test]
+fn no_agent_cancels_a_session() {
+    let helper = "windlass run helper --session two --agent 'command:sh helper.sh' > helped 2>&1";
+    let world = world("", &format!("{helper}; echo '<promise>COMPLETE</promise>'")).with_windlass();
+    let cancel = format!(
+        "for name in two {NAME}; do windlass session cancel $name; env -i PATH=\"$PATH\" windlass session cancel $name; done"
+    );
+    world.write("helper.sh", format!("cat > /dev/null; {cancel} > refused 2>&1; echo '<promise>COMPLETE</promise>'"));
+    let ran = world.run(RUN);
+    assert!(ran.code == 0 && ran.stdout.contains("complete after one iteration"), "{ran}");
+    let refused = "error: only a person can cancel a session\n\
+                   hint: end the turn with `<promise>BLOCKED</promise>` and say what is needed\n";
+    assert_eq!(world.read("refused"), refused.repeat(4));
 }
 
 #[test]

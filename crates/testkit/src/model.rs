@@ -432,6 +432,7 @@ impl Attempt<'_> {
                 (session.ended.is_none() && session.stopping.is_none()).then_some(())
             }
             C::CancelSession { name, .. } => {
+                (self.origin.run.is_none() || self.origin.via.is_some()).then_some(())?;
                 let session = self.session(name)?;
                 (session.ended.is_none() && session.stopping.is_none()).then_some(())
             }

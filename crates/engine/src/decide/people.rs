@@ -3,7 +3,7 @@
 //! Invariants:
 //! - About a session they record what is wanted and decide nothing further. What follows, hooks included, falls to whoever
 //!   runs the session.
-//! - Nobody inside a run answers for a person.
+//! - Nobody inside a run answers for a person, and no agent ends a session: neither its own nor another's.
 
 use super::{Causing, Deciding};
 use crate::debt::Effect;
@@ -20,6 +20,9 @@ use crate::voice::Voice;
 
 impl Deciding<'_, '_> {
     pub(super) fn cancel_session(&mut self, name: &SessionName, reason: Option<&str>) -> Result<(), Refusal> {
+        if self.origin.run.is_some() && self.via.is_none() {
+            return Err(Refusal::NoPerson { what: "cancel a session" });
+        }
         check_bytes("the reason", reason.unwrap_or_default(), Limits::REASON)?;
         let session = self.open_session(name)?;
         if session.stopping.is_some() {

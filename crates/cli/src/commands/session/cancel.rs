@@ -6,7 +6,6 @@ use windlass_engine::{Authority, Command, SessionName};
 use super::Seen;
 use crate::context::Context;
 use crate::dispatch::{self, Inside};
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 
 #[derive(Debug, clap::Args)]
@@ -15,7 +14,8 @@ use crate::output::{Done, Output, Tone};
   windlass session cancel fix-the-login-3757e17e --reason \"wrong branch\"
 
 The turn that runs is given up, what is pending is said to the agent, and `session_end` hooks run. Whoever runs the
-session does that; if that is dead, `windlass doctor --settle` or the next `windlass run` does.")]
+session does that; if that is dead, `windlass doctor --settle` or the next `windlass run` does. From inside an agent's turn
+it is refused.")]
 pub struct Args {
     /// The session
     #[arg(value_name = "NAME")]
@@ -29,11 +29,6 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let mut opened = context.open()?;
     let session = opened.session(&args.name)?;
     let inside = Inside::look_above(&opened)?;
-    if inside.via.is_none() && inside.run.as_ref().is_some_and(|run| run.session == session.name) {
-        return Err(Failure::new(Code::Refused, "an agent cannot cancel its own session")
-            .hint("end the turn with `<promise>BLOCKED</promise>` and say why")
-            .into());
-    }
     let command = Command::CancelSession { name: args.name.clone(), reason: args.reason.clone() };
     dispatch::execute_inside(&mut opened, inside, &command, Authority::Person)?;
     // After it is in the log: whoever is woken looks there.

@@ -1,7 +1,7 @@
 //! What people say to a session that runs, and how they end it from outside.
 
 use super::script::{Script, check, check_with, default_rules};
-use crate::debt::{HookClass, OnFailure, OwedHook};
+use crate::debt::{Effect, HookClass, OnFailure, OwedHook};
 use crate::decide::{Effects, Rules};
 use crate::event::EventType;
 use crate::session::{Purpose, Wanted};
@@ -215,6 +215,21 @@ fn a_cancelled_session_is_ended_by_whoever_runs_it() {
          system iteration_interrupted a.1
          system session_ended Cancelled",
     );
+}
+
+/// Whoever could end sessions could complete what they held. A hook is a person's.
+#[test]
+fn an_agent_cancels_no_session() {
+    let mut project = Script::after(gated(), "session a\nsession b\nhook ready");
+    let refused = ["! only a person can cancel a session"];
+    for line in ["run=a.1 cancel a", "run=a.1 cancel b", "run=elsewhere.1 cancel b", "forced cancel b run=a.1"] {
+        assert_eq!(project.run(line).len(), 1, "{line}");
+        assert!(project.run(line)[0].starts_with("! only a person can "), "{line}");
+    }
+    assert_eq!(project.run("run=a.1 cancel b"), refused);
+    let hook = project.debts().into_iter().find(|debt| matches!(debt.effect, Effect::Hook(_))).unwrap().id;
+    let cancelled = project.run(&format!("begin {hook}\nvia={hook} run=a.1 cancel a"));
+    assert_eq!(cancelled.last().unwrap(), "system session_stopping Cancelled");
 }
 
 /// What was decided before somebody asked for the end stays decided, and a delivery can be cut short.
