@@ -324,9 +324,10 @@ impl World {
                 let own = (self.workers[who].owner.clone(), epoch);
                 assert_eq!(holder, Some(own), "seed {}: {id} was completed by somebody else", self.seed);
             }
-            Err(Refusal::LeaseLost { .. } | Refusal::IllegalMove { state: State::Completed, .. }) => {
-                self.note("too late")
-            }
+            // What a session holds is moved by no epoch at all.
+            Err(
+                Refusal::LeaseLost { .. } | Refusal::Held { .. } | Refusal::IllegalMove { state: State::Completed, .. },
+            ) => self.note("too late"),
             Err(other) => panic!("seed {}: {other}", self.seed),
         }
         self.workers[who].doing = Doing::Nothing;

@@ -527,7 +527,8 @@ impl Attempt<'_> {
             _ if hook => node.lease.is_none(),
             Authority::Forced => true,
             Authority::Person => node.lease.is_none(),
-            Authority::Holder(epoch) => node.lease.is_some_and(|(held, _)| held == epoch),
+            // A session's has no end, and is nobody else's.
+            Authority::Holder(epoch) => node.lease.is_some_and(|(held, until)| held == epoch && until.is_some()),
         };
         (may && (from.contains(&state) || forced && forced_from.contains(&state))).then_some(node)
     }

@@ -35,7 +35,7 @@ use crate::moves::Move;
 use crate::promise::Promise;
 use crate::refusal::Refusal;
 use crate::registry::Registry;
-use crate::task::Task;
+use crate::task::{Lease, Task};
 use crate::types::Types;
 use crate::view::{Change, Looked, Scope, View};
 use bridge::Asked;
@@ -330,17 +330,20 @@ impl<'v, 'r> Deciding<'v, 'r> {
         Ok(task)
     }
 
-    /// While somebody holds a task, nobody else moves it.
+    /// While somebody holds a task, nobody else moves it. An epoch is the proof of somebody who works by hand; that of a
+    /// session is known to its agent, and to everybody who can read.
     fn may_touch(&self, task: &Task) -> Result<(), Refusal> {
+        let held = |lease: &Lease| Err(Refusal::Held { id: task.id, lease: Box::new(lease.clone()) });
         match (&task.lease, self.origin.authority) {
             _ if self.depth > self.base => Ok(()),
             (_, Authority::Forced) | (None, Authority::Person) => Ok(()),
+            (Some(lease), Authority::Holder(epoch)) if lease.epoch == epoch && lease.session.is_some() => held(lease),
             (Some(lease), Authority::Holder(epoch)) if lease.epoch == epoch => Ok(()),
             (lease, Authority::Holder(epoch)) => {
                 let current = lease.as_ref().map(|lease| lease.epoch);
                 Err(Refusal::LeaseLost { id: task.id, epoch, current })
             }
-            (Some(lease), Authority::Person) => Err(Refusal::Held { id: task.id, lease: Box::new(lease.clone()) }),
+            (Some(lease), Authority::Person) => held(lease),
         }
     }
 }

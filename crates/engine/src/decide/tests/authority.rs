@@ -26,6 +26,31 @@ fn an_agent_inside_its_turn_only_claims_to_be_done() {
     assert_eq!(claimed.envelope.iteration, Some(1));
 }
 
+/// Its epoch is in the log for everybody to read, its agent included, which may seem to be anybody.
+#[test]
+fn no_epoch_moves_what_a_session_holds() {
+    check(
+        "add one
+         session a task=T1
+         session b
+         --
+         epoch=1 complete T1
+         epoch=1 release T1
+         epoch=1 release T1 run=a.1
+         epoch=1 fail T1 run=b.1
+         cancel a
+         epoch=1 complete T1
+         run=b.1 epoch=1 complete T1",
+        "! T1 is held by session `a` (epoch 1)
+         ! T1 is held by session `a` (epoch 1)
+         ! T1 is held by session `a` (epoch 1)
+         ! T1 is held by session `a` (epoch 1)
+         T1 session_stopping Cancelled
+         ! T1 is held by session `a` (epoch 1)
+         T1 completion_claimed b.1",
+    );
+}
+
 #[test]
 fn force_inside_a_turn_is_still_only_a_claim() {
     check(

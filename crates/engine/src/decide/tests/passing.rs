@@ -43,7 +43,7 @@ fn without_the_lease_no_hook_of_a_gate_is_taken_over() {
 #[test]
 fn what_somebody_has_submitted_by_hand_is_judged_all_the_same() {
     for submit in [
-        "epoch=1 run=a.1 submit T1\nturn-done a.1 says=complete\nwork a",
+        "forced submit T1\nturn-done a.1 says=complete\nwork a",
         "turn-done a.1 says=complete\nwork a\nforced submit T1",
     ] {
         let mut project = Script::after(hooks(&["tests"]), &format!("{BEGUN}\n{submit}"));
