@@ -44,6 +44,20 @@ fn a_store_that_came_with_the_project_starts_nothing() {
     assert!(!victim.path("pwned").exists());
 }
 
+/// An agent can take variables away, but not its parents.
+#[test]
+fn runs_within_turns_come_to_an_end() {
+    let deeper = "env -i PATH=\"$PATH\" windlass run deeper --fresh --agent 'command:sh agent.sh'";
+    let agent = format!("mine=$turn; {deeper} > said.$mine 2>&1; echo '<promise>COMPLETE</promise>'");
+    let world = world("", &agent).with_windlass();
+    let ran = world.run(RUN);
+    assert_eq!((ran.code, world.read("turns").as_str()), (0, "3\n"), "{ran}");
+    let refused = "error: 3 runs lie within each other already; one more is refused\n\
+                   hint: `windlass task add` leaves work for a run that comes after this one\n";
+    assert_eq!(world.read("said.3"), refused);
+    assert_eq!(world.lines(&["session", "list", "--all", "--json"]).len(), 3);
+}
+
 #[test]
 fn links_in_a_project_lead_nobody_astray() {
     let world = world("", "head -c 400000 /dev/zero; echo '<promise>COMPLETE</promise>'");

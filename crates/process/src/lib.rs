@@ -61,4 +61,4 @@ pub use program::missing;
 pub use roster::{Roster, Swept, is_alive, is_ours, sweep};
 pub use run::run;
 pub use spec::{Capture, Exit, Finished, Invocation, Spec, Spill, Stream};
-pub use supervised::{Launcher, Supervisor, run_apart};
+pub use supervised::{Launcher, Supervisor, run_apart, supervisors_above};

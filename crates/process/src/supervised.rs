@@ -148,6 +148,11 @@ enum Begun {
     Refused(io::Error),
     /// There was no answer: it may have been started.
     Lost,
+/// Within how many supervisors that were started with this argument this process runs.
+pub fn supervisors_above(argument: &str) -> usize {
+    os::above_with(&[NAME.as_bytes(), argument.as_bytes()])
+}
+
 }
 
 impl Link {

@@ -70,9 +70,18 @@ pub(crate) fn nudge(pid: Pid, start: u64) -> bool {
 
 /// Whether this process descends from one that was started then.
 pub(crate) fn is_below(pid: Pid, start: u64) -> bool {
+    ancestors().any(|process| process.pid == pid && process.start == start)
+}
+
+/// How many of the processes above this one were started with these words.
+pub(crate) fn above_with(words: &[&[u8]]) -> usize {
+    ancestors().filter(|process| proc::words(process.pid).is_some_and(|found| found == words)).count()
+}
+
+/// The processes above this one, its parent first.
+fn ancestors() -> impl Iterator<Item = Process> {
     let above = |process: &Process| Pid::from_raw(process.parent).and_then(proc::look_among_ours);
-    let me = proc::look_among_ours(getpid());
-    std::iter::successors(me, above).skip(1).take(DEEP).any(|process| process.pid == pid && process.start == start)
+    std::iter::successors(proc::look_among_ours(getpid()), above).skip(1).take(DEEP)
 }
 
 /// The time now, as the start times of processes are told: in clock ticks since the system started.

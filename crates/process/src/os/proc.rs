@@ -108,6 +108,13 @@ pub(super) fn tag(pid: Pid) -> Option<String> {
     String::from_utf8(value.to_vec()).ok()
 }
 
+/// The words that a process was started with.
+pub(super) fn words(pid: Pid) -> Option<Vec<Vec<u8>>> {
+    let text = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).ok()?;
+    let words = text.strip_suffix(b"\0")?.split(|byte| *byte == 0);
+    Some(words.map(<[u8]>::to_vec).collect())
+}
+
 fn open(path: &str) -> Option<OwnedFd> {
     rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
 }

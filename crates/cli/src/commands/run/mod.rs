@@ -59,7 +59,7 @@ use crate::output::{Messages, Output, Stop};
 use crate::project::{self, Project};
 use crate::trust::{self, Trust};
 use crate::workflow::Held;
-use crate::{agents, dispatch, environment, gatekeepers, plan, remedy, workflow};
+use crate::{SUPERVISE, agents, dispatch, environment, gatekeepers, plan, remedy, workflow};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -109,7 +109,21 @@ fn worker_count(text: &str) -> Result<u8, String> {
     count.ok_or_else(|| "it is a number from 1 to 64".to_owned())
 }
 
+/// So many runs lie within each other at most: an agent may call `windlass run`, whose agent may call it again.
+const NESTED: usize = 3;
+
+/// Refuses a run that lies within too many others, in whatever project. Each has its agent under a supervisor, and an agent
+/// can take variables away, but not its parents.
+fn check_nesting() -> Result<(), Failure> {
+    if windlass_process::supervisors_above(SUPERVISE) < NESTED {
+        return Ok(());
+    }
+    Err(Failure::new(Code::Refused, format!("{NESTED} runs lie within each other already; one more is refused"))
+        .hint("`windlass task add` leaves work for a run that comes after this one"))
+}
+
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> {
+    check_nesting()?;
     if let Some(workers) = args.workers {
         return workers::run(context, &args, workers.into(), out);
     }
