@@ -6,7 +6,8 @@
 //! Invariants:
 //! - A supervisor has one run at a time, which `&mut` says.
 //! - If it dies, the run is [`Exit::Lost`](crate::Exit), what carries the run's tag is ended from here, and the next run
-//!   gets a new supervisor. One that does not do what it is told is killed first, so that its orphans come to us.
+//!   gets a new supervisor. One that does not do what it is told is killed, so that its orphans come to us. If what it runs
+//!   traces it, it is dead only when that is: nothing waits for its end without a bound.
 //! - A program that may have been started is not started again.
 //! - A supervisor that somebody stopped is woken with every word to it, and lost if it is stopped again and again.
 
@@ -270,9 +271,7 @@ impl<L: Borrow<Link>> Supervised<L> {
     /// Ends what the supervisor did not.
     fn end_lost(&mut self) -> usize {
         self.lost = true;
-        // Only then are its orphans ours.
-        self.link.borrow().process.kill();
-        os::end_lost(&self.tag, self.pid)
+        os::end_lost(&self.tag, self.pid, &self.link.borrow().process)
     }
 }
 

@@ -1,4 +1,5 @@
-//! A program for tests: the supervisor, and an owner of runs that can be killed.
+//! A program for tests: the supervisor, an owner of runs that can be killed, and one who traces its parent.
+#![allow(unsafe_code, reason = "there is no safe way to trace")]
 
 use std::io::Write;
 use std::path::Path;
@@ -15,7 +16,20 @@ fn main() -> ExitCode {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["supervise"] => supervisor::serve(),
         ["owner", directory, way, script] => owner(Path::new(directory), way, script),
+        ["trace"] => trace_the_parent(),
         _ => ExitCode::from(64),
+    }
+}
+
+/// Holds its parent still for as long as it is there, and says whether it may.
+fn trace_the_parent() -> ExitCode {
+    let parent = rustix::process::getppid().expect("a parent").as_raw_nonzero().get();
+    let nothing = std::ptr::null_mut::<libc::c_void>();
+    // SAFETY: to attach to a process touches no memory of ours.
+    let attached = unsafe { libc::ptrace(libc::PTRACE_ATTACH, parent, nothing, nothing) };
+    std::fs::write("traced", format!("{attached}\n")).expect("a file");
+    loop {
+        std::thread::park();
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use windlass_process::{Exit, Launcher, Supervisor};
 
-use crate::common::{Scene, Way, is_dead, supervisor, tagged, until};
+use crate::common::{Scene, Way, is_dead, probe, supervisor, tagged, until};
 
 /// A shell script in place of a supervisor.
 fn fake(scene: &Scene, script: &str) -> Supervisor {
@@ -96,6 +96,27 @@ fn what_keeps_its_supervisor_stopped_is_ended_all_the_same() {
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     assert_eq!(tagged(scene.roster.name()), [0; 0]);
     assert!(is_dead(scene.number_in("hidden")));
+}
+
+/// Whoever is traced is dead only for its tracer, and would be waited for as long as that is there.
+#[test]
+fn what_traces_its_supervisor_is_ended_all_the_same() {
+    let scene = Scene::new(Way::Supervised);
+    let hide = "(env -i setsid sh -c 'echo $$ >hidden; exec sleep 1000' >/dev/null 2>&1 &)";
+    let wait = "while ! [ -s hidden ]; do sleep 0.01; done";
+    let mut spec = scene.shell(&format!("trap '' TERM HUP INT CONT; {hide}; {wait}; exec {} trace", probe()));
+    spec.timeout = Some(Duration::from_secs(1));
+    spec.grace = Duration::from_millis(100);
+    let began = Instant::now();
+    let mut supervisor = supervisor();
+    let finished = supervisor.run(&spec, &scene.roster, &scene.control, &mut |_, _| {}).expect("it starts");
+    assert_eq!(finished.exit, Exit::TimedOut);
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert_eq!(tagged(scene.roster.name()), [0; 0]);
+    assert!(is_dead(scene.number_in("hidden")));
+    // Where the system lets nobody trace its parent, all this was easy.
+    assert!([0, -1].contains(&scene.number_in("traced")));
+    assert_eq!(run(&mut supervisor, &scene, "exit 3"), Exit::Code(3), "there is another one");
 }
 
 #[test]

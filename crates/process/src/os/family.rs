@@ -136,11 +136,13 @@ pub(super) fn descendants(since: Option<Pid>, known: &Known) -> Vec<Process> {
     with_descendants(proc::processes(since, known), known, |process| process.parent == me)
 }
 
-/// All that carry a tag, whoever's children they are, and all below them.
-pub(super) fn carriers(tag: &str, known: &Known) -> Vec<Process> {
-    let is_carrier =
-        |process: &Process| process.pid != getpid() && proc::tag(process.pid).is_some_and(|found| found == tag);
-    with_descendants(proc::processes(None, known), known, is_carrier)
+/// The children of a process, all that carry a tag, whoever's children they are, and all below them.
+pub(super) fn below_or_tagged(parent: Pid, tag: &str, known: &Known) -> Vec<Process> {
+    let is_meant = |process: &Process| {
+        process.parent == raw(parent)
+            || process.pid != getpid() && proc::tag(process.pid).is_some_and(|found| found == tag)
+    };
+    with_descendants(proc::processes(None, known), known, is_meant)
 }
 
 /// What a dead owner has left: what carries a tag of its, the sessions of its leaders, and all below these.

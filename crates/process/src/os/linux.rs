@@ -30,6 +30,9 @@ use crate::spawn::{is_ignored, seal_descriptors};
 /// Nobody has more processes above: where they change while they are looked at, they might never end.
 const DEEP: usize = 1024;
 
+/// How long a supervisor that was killed may take to be dead.
+const DEATH: Duration = Duration::from_secs(3);
+
 const KILLED: Status = Status::Signal(Signal::KILL.as_raw());
 
 /// Makes this process fit to start others.
@@ -97,10 +100,14 @@ pub(crate) fn grow(pipe: &OwnedFd, size: usize) {
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, size);
 }
 
-/// Ends what a supervisor that died has left of a run: its orphans are ours now, or carry the tag.
-pub(crate) fn end_lost(tag: &str, leader: Option<Pid>) -> usize {
+/// Ends a supervisor that is good for nothing any more, and what it has left of a run. What is below it or carries the tag
+/// goes first: whoever traces it keeps it from being dead. Its orphans are ours then.
+pub(crate) fn end_lost(tag: &str, leader: Option<Pid>, supervisor: &Helper) -> usize {
+    supervisor.signal(Signal::KILL);
+    let first = ending::end(&|known| family::below_or_tagged(supervisor.pid, tag, known)).killed;
+    supervisor.kill();
     let scope = Scope { tag, session: leader, leader: None, since: None };
-    ending::end(&|known| family::carriers(tag, known)).killed + ending::end(&|known| scope.processes(known)).killed
+    first + ending::end(&|known| scope.processes(known)).killed
 }
 
 /// Ends what a dead owner has left. The numbers of what was ended.
@@ -278,9 +285,17 @@ impl Helper {
         Ok(Self { pid, descriptor })
     }
 
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    fn signal(&self, signal: Signal) {
+        let _ = pidfd_send_signal(&self.descriptor, signal);
+    }
+
     /// Has it go on if somebody stopped it.
     pub fn wake(&self) {
-        let _ = pidfd_send_signal(&self.descriptor, Signal::CONT);
+        self.signal(Signal::CONT);
     }
 
     pub fn is_stopped(&self) -> bool {
@@ -288,22 +303,40 @@ impl Helper {
         waitid(WaitId::PidFd(self.descriptor.as_fd()), options).is_ok_and(|status| status.is_some())
     }
 
-    /// Kills it, and returns when it is dead. It is still to be dismissed.
+    /// Kills it, and returns when it is dead, or does not die. It is still to be dismissed.
     pub fn kill(&self) {
-        let _ = pidfd_send_signal(&self.descriptor, Signal::KILL);
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        while matches!(waitid(WaitId::PidFd(self.descriptor.as_fd()), options), Err(rustix::io::Errno::INTR)) {}
+        self.signal(Signal::KILL);
+        self.has_ended(DEATH);
     }
 
-    /// Waits until it has ended, and kills it if it does not.
+    /// Waits until it has ended, and kills it if it does not. The status of one that somebody traces is theirs as long as
+    /// they are there: it is not waited for without end.
     pub fn dismiss(&mut self, patience: Duration) {
-        let mut descriptors = [PollFd::new(&self.descriptor, PollFlags::IN)];
-        let patience = patience.try_into().expect("a short time fits");
-        if poll(&mut descriptors, Some(&patience)) != Ok(1) {
-            let _ = pidfd_send_signal(&self.descriptor, Signal::KILL);
+        if !self.has_ended(patience) {
+            self.kill();
         }
-        let _ = waitid(WaitId::PidFd(self.descriptor.as_fd()), WaitIdOptions::EXITED);
+        let give_up = Instant::now() + DEATH;
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        while let Ok(None) = waitid(WaitId::PidFd(self.descriptor.as_fd()), options) {
+            if Instant::now() > give_up {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
         family::forget(self.pid);
+    }
+
+    /// Whether it is dead, or dies within that time. Its status may still have to be taken.
+    fn has_ended(&self, patience: Duration) -> bool {
+        let mut descriptors = [PollFd::new(&self.descriptor, PollFlags::IN)];
+        let give_up = Instant::now() + patience;
+        loop {
+            let left = give_up.saturating_duration_since(Instant::now());
+            match poll(&mut descriptors, Some(&left.try_into().expect("a short time fits"))) {
+                Err(rustix::io::Errno::INTR) => {}
+                found => return found == Ok(1),
+            }
+        }
     }
 }
 

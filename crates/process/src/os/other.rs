@@ -53,7 +53,8 @@ pub(crate) fn above_with(_: &[&[u8]]) -> usize {
 
 pub(crate) fn grow(_: &OwnedFd, _: usize) {}
 
-pub(crate) fn end_lost(_: &str, leader: Option<Pid>) -> usize {
+pub(crate) fn end_lost(_: &str, leader: Option<Pid>, supervisor: &Helper) -> usize {
+    supervisor.kill();
     // The group outlives the supervisor only if its leader or another member does, so the number is still its own.
     usize::from(leader.is_some_and(|leader| kill_process_group(leader, Signal::KILL).is_ok()))
 }
@@ -172,6 +173,10 @@ pub(crate) struct Helper(Pid);
 impl Helper {
     pub fn start(program: &Program, descriptors: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
         spawn(program, descriptors).map(Self)
+    }
+
+    pub fn pid(&self) -> Pid {
+        self.0
     }
 
     pub fn wake(&self) {
