@@ -254,6 +254,7 @@ pub(crate) fn launch(
     let program = Program::of(spec, &tag)?;
     let before = os::ticks();
     let link = Link::new(launcher).map_err(|source| NotStarted::other(&launcher.program, source))?;
+    link.list(roster);
     let pid = match begin(&link, &program, descriptors) {
         Ok(Ok(pid)) => pid,
         Ok(Err(refused)) => return Err(NotStarted::explain(program.path(), &spec.directory, refused)),

@@ -2,7 +2,7 @@
 //!
 //! An owner is a file in a directory, and is alive as long as it holds the kernel's lock on that file, which no crash
 //! can leave behind. If somebody has removed the file, the process that the name tells of says whether it is alive. A line
-//! of the file is a leader that it started: its number, the two moments between which it was started, and the boot they
+//! of the file is a leader that it started, or a supervisor: its number, the two moments between which it was started, and the boot they
 //! belong to. To note two moments is quicker than to ask for the start time. The first line is its pulse (`heart`).
 //!
 //! Invariants:

@@ -64,7 +64,7 @@ pub(crate) struct Start<'a> {
     pub tag: String,
     pub program: Program,
     spec: &'a Spec,
-    roster: &'a Roster,
+    pub roster: &'a Roster,
     listener: Listener,
     ours: Pipes<'a>,
     theirs: Ends,

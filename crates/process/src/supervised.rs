@@ -17,6 +17,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -65,6 +66,10 @@ pub struct Supervisor {
 pub(crate) struct Link {
     socket: UnixStream,
     process: Helper,
+    /// A moment before it was started, in ticks.
+    before: u64,
+    /// Set once it is on the list of its owner.
+    listed: OnceLock<()>,
 }
 
 impl Supervisor {
@@ -109,6 +114,7 @@ impl Supervisor {
             None => self.link.insert(Link::new(&self.launcher)?),
         };
         let descriptors = start.descriptors()?;
+        link.list(start.roster);
         link.process.wake();
         if let Err(error) = wire::send_start(&link.socket, &start.program, &descriptors) {
             link.process.kill();
@@ -142,6 +148,11 @@ pub fn run_apart(
     }
 }
 
+/// Within how many supervisors that were started with this argument this process runs.
+pub fn supervisors_above(argument: &str) -> usize {
+    os::above_with(&[NAME.as_bytes(), argument.as_bytes()])
+}
+
 /// What came of an order to start a program.
 enum Begun {
     Started(Pid),
@@ -149,11 +160,6 @@ enum Begun {
     Refused(io::Error),
     /// There was no answer: it may have been started.
     Lost,
-/// Within how many supervisors that were started with this argument this process runs.
-pub fn supervisors_above(argument: &str) -> usize {
-    os::above_with(&[NAME.as_bytes(), argument.as_bytes()])
-}
-
 }
 
 impl Link {
@@ -174,8 +180,15 @@ impl Link {
             environment: environment.collect::<io::Result<_>>()?,
         };
         let null = std::fs::File::options().write(true).open("/dev/null")?;
+        let before = os::ticks();
         let process = Helper::start(&program, [theirs.as_fd(), null.as_fd(), null.as_fd()])?;
-        Ok(Self { socket, process })
+        Ok(Self { socket, process, before, listed: OnceLock::new() })
+    }
+
+    /// Puts it on the list of an owner, so that it is ended after the owner's death if it cannot end itself: its agent may
+    /// have stopped it.
+    pub fn list(&self, roster: &Roster) {
+        self.listed.get_or_init(|| roster.note(self.process.pid(), self.before));
     }
 
     pub fn socket(&self) -> &UnixStream {

@@ -94,6 +94,25 @@ fn what_a_dead_owner_left_is_swept_by_the_next() {
     assert_eq!(sweep(&scene.path("owners")).expect("it can be read"), []);
 }
 
+/// One that stands still does not see that its owner is dead.
+#[test]
+fn a_supervisor_that_was_stopped_is_swept_with_what_it_ran() {
+    let scene = Scene::new(Way::Supervised);
+    let hidden = "(env -i setsid sh -c 'echo $$; exec sleep 1000' &)";
+    let mut owner = Owner::new(&scene, &format!("echo $$; echo $PPID; {hidden}; sleep 1000; :"));
+    let pids = [owner.number(), owner.number(), owner.number()];
+    let [_, supervisor, _] = pids;
+    // As its agent may do.
+    kill_process(Pid::from_raw(supervisor).expect("a number"), Signal::STOP).expect("it is there");
+    until("it stands still", || state(supervisor) == Some('T'));
+    owner.signal(Signal::KILL);
+    owner.process.wait().expect("it is dead");
+    assert!(pids.iter().all(|pid| !is_dead(*pid)), "nobody ends them at once");
+    let swept = sweep(&scene.path("owners")).expect("it can be read");
+    assert!(swept[0].ended.contains(&supervisor), "{swept:?}");
+    assert!(pids.iter().all(|pid| is_dead(*pid)), "{pids:?}");
+}
+
 #[test]
 fn what_an_owner_inherited_its_runs_do_not() {
     check(|scene| {
