@@ -48,6 +48,8 @@ pub fn main() -> ExitCode {
     if environment::first_argument().is_some_and(|argument| argument == SUPERVISE) {
         return windlass_process::supervisor::serve();
     }
+    // It never fails for this signal; if it did, all would be as it is without it.
+    let _ = windlass_process::signals::outlive_file_limits();
     if let Some(place) = environment::failpoint() {
         windlass_store::failpoint::arm(&place);
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use crate::support::World;
+use crate::support::{WINDLASS, World};
 use crate::test_run::{RUN, world};
 
 #[test]
@@ -56,6 +56,17 @@ fn runs_within_turns_come_to_an_end() {
                    hint: `windlass task add` leaves work for a run that comes after this one\n";
     assert_eq!(world.read("said.3"), refused);
     assert_eq!(world.lines(&["session", "list", "--all", "--json"]).len(), 3);
+}
+
+/// The system would end whoever writes beyond it, without a word.
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error() {
+    let world = world("", "echo '<promise>COMPLETE</promise>'");
+    let mut command = world.program("sh");
+    command.args(["-c", "ulimit -f 100; exec \"$0\" \"$@\"", WINDLASS]).args(RUN);
+    let ran = world.finish(&mut command);
+    assert_eq!(ran.code, 1, "{ran}");
+    assert!(ran.stderr.starts_with("error: cannot "), "{ran}");
 }
 
 #[test]
@@ -113,7 +124,7 @@ fn an_agent_that_removes_the_log_is_noticed() {
 
 #[test]
 fn a_hook_may_do_what_a_person_may() {
-    let windlass = crate::support::WINDLASS;
+    let windlass = WINDLASS;
     let config = format!("hooks: {{pre_iteration: [{{command: '{windlass} task complete T1'}}]}}");
     let world = world(&config, "echo '<promise>COMPLETE</promise>'");
     world.ok(&["init"]);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGSTOP, SIGTERM, SIGTSTP, SIGUSR1, SIGWINCH};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGSTOP, SIGTERM, SIGTSTP, SIGUSR1, SIGWINCH, SIGXFSZ};
 use signal_hook::iterator::{Handle, Signals};
 
 use crate::Control;
@@ -97,6 +97,12 @@ pub fn install(control: &Control, told: impl Fn(Signalled) + Send + 'static) -> 
         }
     })?;
     Ok(received)
+}
+
+/// A file that may not grow any further is from now on an error of whoever writes to it, like a full disk, instead of the
+/// end of this process. Programs that are started have the default again.
+pub fn outlive_file_limits() -> io::Result<()> {
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).map(drop)
 }
 
 /// Calls `heed` in a thread of its own whenever somebody has woken this process (`nudge`), until it is dropped.
