@@ -46,10 +46,7 @@ impl Mask {
             | Command::StopSession { reason: text, .. }
             | Command::CancelSession { reason: text, .. } => self.hide_all(text),
             Command::StartSession(new) => self.hide_all(&mut new.goal),
-            Command::TriggerWorkflow { context, .. } => {
-                let hidden = mem::take(context).into_iter();
-                *context = hidden.map(|(name, value)| (self.text(&name).into_owned(), self.value(value))).collect();
-            }
+            Command::TriggerWorkflow { context, .. } => *context = self.fields(mem::take(context)),
             // What programs have printed is masked where it is heard, what tools are given where they are called.
             _ => {}
         }
