@@ -83,40 +83,36 @@ fn one_that_was_stopped_is_woken_when_it_is_needed() {
 
 #[test]
 fn what_keeps_its_supervisor_stopped_is_ended_all_the_same() {
-    let scene = Scene::new(Way::Supervised);
-    let hide = "(env -i setsid sh -c 'echo $$ >hidden; exec sleep 1000' >/dev/null 2>&1 &)";
-    let wait = "while ! [ -s hidden ]; do sleep 0.01; done";
-    let mut spec = scene.shell(&format!("trap '' TERM; {hide}; {wait}; while :; do kill -STOP $PPID; done"));
-    spec.timeout = Some(Duration::from_secs(1));
-    spec.grace = Duration::from_millis(100);
-    let began = Instant::now();
-    let mut supervisor = supervisor();
-    let finished = supervisor.run(&spec, &scene.roster, &scene.control, &mut |_, _| {}).expect("it starts");
-    assert_eq!(finished.exit, Exit::TimedOut);
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
-    assert_eq!(tagged(scene.roster.name()), [0; 0]);
-    assert!(is_dead(scene.number_in("hidden")));
+    check_ended("trap '' TERM", "while :; do kill -STOP $PPID; done", Duration::from_secs(5));
 }
 
 /// Whoever is traced is dead only for its tracer, and would be waited for as long as that is there.
 #[test]
 fn what_traces_its_supervisor_is_ended_all_the_same() {
+    let (scene, mut supervisor) =
+        check_ended("trap '' TERM HUP INT CONT", &format!("exec {} trace", probe()), Duration::from_secs(20));
+    // Where the system lets nobody trace its parent, all this was easy.
+    assert!([0, -1].contains(&scene.number_in("traced")));
+    assert_eq!(run(&mut supervisor, &scene, "exit 3"), Exit::Code(3), "there is another one");
+}
+
+/// A program that hides another one and then does this to its supervisor is ended with it, within that time.
+#[track_caller]
+fn check_ended(trap: &str, then: &str, within: Duration) -> (Scene, Supervisor) {
     let scene = Scene::new(Way::Supervised);
     let hide = "(env -i setsid sh -c 'echo $$ >hidden; exec sleep 1000' >/dev/null 2>&1 &)";
     let wait = "while ! [ -s hidden ]; do sleep 0.01; done";
-    let mut spec = scene.shell(&format!("trap '' TERM HUP INT CONT; {hide}; {wait}; exec {} trace", probe()));
+    let mut spec = scene.shell(&format!("{trap}; {hide}; {wait}; {then}"));
     spec.timeout = Some(Duration::from_secs(1));
     spec.grace = Duration::from_millis(100);
     let began = Instant::now();
     let mut supervisor = supervisor();
     let finished = supervisor.run(&spec, &scene.roster, &scene.control, &mut |_, _| {}).expect("it starts");
     assert_eq!(finished.exit, Exit::TimedOut);
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(began.elapsed() < within, "{:?}", began.elapsed());
     assert_eq!(tagged(scene.roster.name()), [0; 0]);
     assert!(is_dead(scene.number_in("hidden")));
-    // Where the system lets nobody trace its parent, all this was easy.
-    assert!([0, -1].contains(&scene.number_in("traced")));
-    assert_eq!(run(&mut supervisor, &scene, "exit 3"), Exit::Code(3), "there is another one");
+    (scene, supervisor)
 }
 
 #[test]
