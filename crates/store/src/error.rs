@@ -17,6 +17,8 @@ pub enum StoreError {
     /// What is written into a file that nobody can find is lost.
     #[error("the store {} was removed or replaced while it was in use", .0.display())]
     Replaced(PathBuf),
+    #[error("the store {} is a link, which is not followed", .0.display())]
+    Linked(PathBuf),
     #[error("{} is not a store of Windlass", .0.display())]
     NotAStore(PathBuf),
     #[error("the store {} has schema {found}, and this version of Windlass knows up to {known}", path.display())]

@@ -78,7 +78,7 @@ pub struct Sqlite {
     readers: Cell<u32>,
     /// The file itself, whatever becomes of its name.
     file: Option<Identity>,
-    /// The same of the write-ahead log. Nobody makes it shorter while the store is open.
+    /// The same of the write-ahead log.
     log: Cell<Option<Identity>>,
 }
 
@@ -97,9 +97,9 @@ impl Identity {
         Some(Self { device: found.dev(), inode: found.ino(), length: found.len() })
     }
 
-    /// Whether it is this file still, and nothing was cut off from it.
+    /// Whether it is this file still.
     fn is_still(self, now: Option<Self>) -> bool {
-        now.is_some_and(|now| (now.device, now.inode) == (self.device, self.inode) && now.length >= self.length)
+        now.is_some_and(|now| (now.device, now.inode) == (self.device, self.inode))
     }
 }
 
@@ -239,28 +239,51 @@ impl Sqlite {
         self.check_files()?;
         self.fold_back_if_long()?;
         let mut transaction = Transaction::begin(self)?;
+        // Its turn may have been long in coming.
+        if !self.has_its_files() {
+            drop(transaction);
+            return Err(self.replaced());
+        }
         let result = work(&mut transaction)?;
         let wrote = transaction.wrote();
-        let committed = transaction.commit();
+        transaction.commit()?;
         if wrote {
-            self.log.set(Identity::of(&wal::path_of(&self.path)));
+            if !self.has_its_files() {
+                return Err(self.replaced());
+            }
+            self.log.set(self.log_now());
             follow::wake(&self.path);
         }
-        committed.map(|()| result)
+        Ok(result)
     }
 
-    /// Refuses to write where nobody would find it: the files are not those that were opened any more.
+    fn log_now(&self) -> Option<Identity> {
+        Identity::of(&wal::path_of(&self.path))
+    }
+
+    /// Refuses to write where nobody would find it: the files are not those that were opened any more, or the log was cut.
     fn check_files(&self) -> Result<(), StoreError> {
-        let log = Identity::of(&wal::path_of(&self.path));
-        let is_there = self.file.is_none_or(|file| file.is_still(Identity::of(&self.path)));
-        if is_there && self.log.get().is_none_or(|known| known.is_still(log)) {
-            return Ok(());
+        let (known, now) = (self.log.get(), self.log_now());
+        let is_shorter = known.zip(now).is_some_and(|(known, now)| now.length < known.length);
+        // Whoever has folded all of it back may empty it: then nothing of it is taken.
+        if !self.has_its_files() || is_shorter && self.log_frames()? > 0 {
+            return Err(self.replaced());
         }
-        if is_there && log.is_none() {
-            // Here it is open still, and what it has would be gone with it.
+        self.log.set(now);
+        Ok(())
+    }
+
+    fn has_its_files(&self) -> bool {
+        self.file.is_none_or(|file| file.is_still(Identity::of(&self.path)))
+            && self.log.get().is_none_or(|log| log.is_still(self.log_now()))
+    }
+
+    /// The files are others. A log that was only removed is open here still: what it has would be gone with it.
+    fn replaced(&self) -> StoreError {
+        if self.file.is_some_and(|file| file.is_still(Identity::of(&self.path))) && self.log_now().is_none() {
             let _ = self.fold_back();
         }
-        Err(StoreError::Replaced(self.path.clone()))
+        StoreError::Replaced(self.path.clone())
     }
 
     /// Folds the write-ahead log back. Only a commit that follows in the same process begins it anew at its start: what
@@ -329,6 +352,8 @@ impl Sqlite {
 /// How long the file is, if it is one that could be a store.
 fn file_length(path: &Path) -> Result<u64, StoreError> {
     match path.symlink_metadata() {
+        // SQLite would look for the log beside the file that it leads to.
+        Ok(found) if found.is_symlink() => Err(StoreError::Linked(path.to_owned())),
         // SQLite would take what is shorter than any database for an empty one.
         Ok(found) if found.is_file() && !(1..512).contains(&found.len()) => Ok(found.len()),
         Ok(_) => Err(StoreError::NotAStore(path.to_owned())),

@@ -8,7 +8,7 @@ use windlass_engine::Seq;
 use windlass_store::{ExecuteError, Lifetime, Sqlite, Store as _, StoreError};
 
 use crate::scene::{Place, create, everything, give, nonce, origin, rules};
-use crate::{check_damage, filled, inspect, salvage};
+use crate::{check_damage, filled, fold_back, inspect, salvage};
 
 const PAGE: u64 = 4096;
 
@@ -193,7 +193,7 @@ fn a_link_that_leads_nowhere_is_not_followed() {
     let target = place.directory.path().join("elsewhere");
     std::os::unix::fs::symlink(&target, &place.path).unwrap();
     let refused = Sqlite::create(&place.path, Lifetime::Command).map(drop);
-    assert!(matches!(refused, Err(StoreError::NotAStore(_))), "{refused:?}");
+    assert!(matches!(refused, Err(StoreError::Linked(_))), "{refused:?}");
     assert!(!target.exists());
 }
 
@@ -207,7 +207,42 @@ fn a_link_in_the_place_of_a_store_is_not_followed() {
     let refused = store.execute(&rules(), &origin(), &create("after"), nonce());
     assert!(matches!(refused, Err(ExecuteError::Store(StoreError::Replaced(_)))), "{refused:?}");
     let refused = Sqlite::open(&place.path, Lifetime::Command).map(drop);
-    assert!(matches!(refused, Err(StoreError::NotAStore(_))), "{refused:?}");
+    assert!(matches!(refused, Err(StoreError::Linked(_))), "{refused:?}");
+}
+
+/// Who folds everything back may empty the log.
+#[test]
+fn a_log_that_was_emptied_is_still_the_log() {
+    let (place, _) = filled(3);
+    let mut store = place.open();
+    give(&mut store, &create("before"));
+    fold_back(&place.raw());
+    assert_eq!(fs::metadata(place.wal()).unwrap().len(), 0);
+    give(&mut store, &create("after"));
+    assert_eq!(everything(&place.open()), everything(&store));
+}
+
+/// Where the log goes away while somebody waits for his turn, or at the commit itself.
+#[test]
+fn what_was_written_beside_a_store_is_not_acknowledged() {
+    let (place, _) = filled(3);
+    let mut store = place.open();
+    give(&mut store, &create("before"));
+    let refused = store.transact(|_| fs::remove_file(place.wal()).map_err(|error| panic!("{error}")));
+    assert!(refused.is_ok(), "nothing was written: {refused:?}");
+    let refused = store.execute(&rules(), &origin(), &create("after"), nonce());
+    assert!(matches!(refused, Err(ExecuteError::Store(StoreError::Replaced(_)))), "{refused:?}");
+    let (place, _) = filled(3);
+    let mut store = place.open();
+    give(&mut store, &create("before"));
+    let refused = store.transact(|transaction| {
+        let done = transaction.execute(&rules(), &origin(), &create("after"), nonce());
+        fs::remove_file(place.wal()).unwrap();
+        done.map_err(|error| panic!("{error}"))
+    });
+    assert!(matches!(refused, Err(StoreError::Replaced(_))), "{refused:?}");
+    drop(store);
+    assert!(everything(&place.open()).len() > 3, "what was acknowledged was folded back");
 }
 
 /// Nor is what is written into a log that nobody finds any more. What was acknowledged before is folded back, if it can be.
