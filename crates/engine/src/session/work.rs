@@ -134,11 +134,12 @@ impl Session {
                 _ => Step::EndWithout(closing.clone()),
             };
         }
+        let is_done = closing.ending == Ending::Completed;
         match &self.stopping {
-            None if self.is_held_back() && closing.ending == Ending::Completed => self.go_on(),
-            _ if self.epoch().is_some() && closing.ending == Ending::Completed => self.submit(closing),
+            None if self.is_held_back() && is_done => self.go_on(),
+            _ if self.epoch().is_some() && is_done => self.submit(closing),
             // The work is done, and what heard of it asks for a person.
-            Some(asked) if asked.ending == Ending::Escalated => self.close(asked),
+            Some(asked) if is_done && asked.ending == Ending::Escalated => self.close(asked),
             _ if self.epoch().is_some() || !of_task => self.close(closing),
             Some(asked) => self.close(asked),
             None => Step::TakeTask,

@@ -312,6 +312,19 @@ fn a_hook_that_judges_no_turn_may_ask_for_a_person() {
          system session_stopping Escalated, `greet` asks for a person
          system session_ended Escalated, `greet` asks for a person",
     );
+    // What the agent asks a person for is not forgotten.
+    check_with(
+        off_the_gates("note", OnFailure::Escalate),
+        "session a goal=mend
+         turn-done a.1 says=blocked
+         --
+         hook note out=failure",
+        "T1 hook_started note 1 by w1
+         T1 hook_finished note Failure
+         T1 session_stopping Escalated, `note` asks for a person
+         T1 task_blocked the agent says it is blocked: said
+         T1 session_ended Escalated, the agent says it is blocked",
+    );
     for out in ["failure", "timed_out", "escalate", "cancelled"] {
         let mut project = Script::after(off_the_gates("ready", OnFailure::Escalate), "session a");
         project.run(&format!("hook ready out={out}"));
