@@ -32,11 +32,12 @@ pub(crate) fn forms(value: &[u8]) -> Vec<Vec<u8>> {
         forms.push(in_url(value, digits, b"-_.~!$&'()*+,;=:@/", b"%20"));
         forms.push(in_url(value, digits, b"-_.~!'()*", b"%20"));
     }
+    let parts = telling(value);
     for engine in [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD] {
         forms.push(engine.encode(value).into_bytes());
         forms.extend((0..3).filter_map(|before| within(engine, value, before)));
         // Lines are broken between groups of three bytes, wherever in the value these begin.
-        forms.extend(value.windows(PIECE).map(|piece| engine.encode(piece).into_bytes()));
+        forms.extend(parts.iter().flat_map(|part| part.windows(PIECE)).map(|piece| engine.encode(piece).into_bytes()));
     }
     forms.sort();
     forms.dedup();
@@ -50,10 +51,27 @@ fn in_text(text: &str) -> [Vec<u8>; 5] {
     [text.to_owned(), slashes, ascii(&json, LOWER), ascii(&json, UPPER), json].map(String::into_bytes)
 }
 
-/// The lines of a value that has several, where they say something about it: what begins and ends a key is in every key.
+/// The lines of a value that has several, but for those of words or fields, which may stand elsewhere.
 fn own_lines(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines().map(str::trim).filter(|_| text.contains('\n'));
-    lines.filter(|line| line.len() >= LINE && !line.starts_with("-----"))
+    lines.filter(|line| line.len() >= LINE && !line.contains(' ') && tells(line.as_bytes()))
+}
+
+/// The value without the lines that say nothing about it.
+fn telling(value: &[u8]) -> Vec<Vec<u8>> {
+    let mut parts = vec![Vec::new()];
+    for line in value.split_inclusive(|byte| *byte == b'\n') {
+        match parts.last_mut() {
+            Some(part) if tells(line) => part.extend_from_slice(line),
+            _ => parts.push(Vec::new()),
+        }
+    }
+    parts
+}
+
+/// Whether a line says something about the value: what begins and ends a key is in every key.
+fn tells(line: &[u8]) -> bool {
+    !line.starts_with(b"-----")
 }
 
 /// Between the quotes of a JSON string.

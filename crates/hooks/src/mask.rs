@@ -20,6 +20,7 @@ use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::{fmt, mem};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
@@ -45,6 +46,8 @@ const CHUNK: usize = 64 * 1024;
 #[derive(Clone, Default)]
 pub struct Mask {
     finder: Option<AhoCorasick>,
+    /// The patterns: all that a value looks like.
+    forms: Arc<[Vec<u8>]>,
     /// For each pattern, the index of its marker.
     owners: Vec<usize>,
     markers: Vec<String>,
@@ -72,7 +75,7 @@ impl Mask {
         let finder = (!patterns.is_empty()).then(build).map(|built| built.expect("values are far from two gigabytes"));
         let markers = names.iter().map(|name| marker(name, finder.as_ref())).collect();
         let longest = patterns.iter().map(Vec::len).max().unwrap_or_default();
-        Self { finder, owners, markers, longest }
+        Self { finder, forms: patterns.into(), owners, markers, longest }
     }
 
     /// Whether there is nothing to look for.
@@ -94,22 +97,34 @@ impl Mask {
         if self.is_empty() || !text.lines().any(is_gap) {
             return self.text(text);
         }
-        let (mut masked, mut piece, mut is_after) = (Vec::new(), Vec::new(), false);
+        let (mut kept, mut piece, mut is_after) = (String::with_capacity(text.len()), String::new(), false);
         for line in text.split_inclusive('\n') {
             if !is_gap(line) {
-                piece.extend_from_slice(line.as_bytes());
+                piece.push_str(line);
                 continue;
             }
             // The end of the line before is ours.
-            let before = piece.strip_suffix(b"\n").unwrap_or(&piece);
-            let before = if is_after { self.after_gap(before).0 } else { before.to_vec() };
-            masked.extend(self.before_gap(&before).0);
-            masked.extend_from_slice(if piece.is_empty() { b"" } else { b"\n" });
-            masked.extend_from_slice(line.as_bytes());
-            (piece, is_after) = (Vec::new(), true);
+            let before = piece.strip_suffix('\n').unwrap_or(&piece);
+            kept += &self.without_halves(before, is_after, true);
+            kept += &piece[before.len()..];
+            kept += line;
+            (piece, is_after) = (String::new(), true);
         }
-        masked.extend(self.after_gap(&piece).0);
-        Cow::Owned(String::from_utf8_lossy(&masked).into_owned())
+        Cow::Owned(kept + &self.without_halves(&piece, is_after, false))
+    }
+
+    /// Masks what may have a gap before and after it. People quote such lines: only what could be half of a value is dropped.
+    fn without_halves(&self, text: &str, is_after: bool, is_before: bool) -> String {
+        let masked = self.text(text);
+        let longest = |is_half: &dyn Fn(&[u8], usize) -> bool| {
+            self.forms.iter().flat_map(|form| (1..form.len()).filter(|many| is_half(form, *many))).max().unwrap_or(0)
+        };
+        let first = |form: &[u8], many| masked.as_bytes().starts_with(&form[form.len() - many..]);
+        let last = |form: &[u8], many| masked.as_bytes().ends_with(&form[..many]);
+        let start = if is_after { longest(&first) } else { 0 };
+        let end = masked.len() - if is_before { longest(&last) } else { 0 };
+        let (start, end) = (masked.ceil_char_boundary(start), masked.floor_char_boundary(end));
+        masked.get(start..end).unwrap_or_default().to_owned()
     }
 
     /// What was kept of a run.

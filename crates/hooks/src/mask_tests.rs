@@ -116,8 +116,12 @@ fn lines_of_a_value_are_masked_by_themselves() {
         }
         assert_eq!(mask.text(value), "[secret KEY]");
     }
-    let words = Mask::new([("WORDS", "yes\nthis is rather long\nno")]);
-    assert_eq!(words.text("yes, this is rather long"), "yes, [secret WORDS]");
+    // Words and fields may stand anywhere.
+    let account = "{\n  \"type\": \"service_account\",\n  \"key\": \"hunter2\"\n}";
+    let words = Mask::new([("ACCOUNT", account)]);
+    assert_eq!(words.text("\"type\": \"service_account\","), "\"type\": \"service_account\",");
+    let certificate = STANDARD.encode("-----BEGIN PRIVATE KEY-----\nanother\n-----END PRIVATE KEY-----\n");
+    assert_eq!(Mask::new([("KEY", KEY)]).text(&certificate), certificate);
 }
 
 /// As `base64` of coreutils, `openssl` and mail write it.
@@ -126,6 +130,7 @@ fn base64_in_lines_is_masked() {
     let long: String = ('!'..='z').collect();
     for value in [&long[..40], &long, KEY] {
         let mask = Mask::new([("KEY", value)]);
+        let own: String = value.split_inclusive('\n').filter(|line| !line.starts_with("-----")).collect();
         for width in [64, 76] {
             for before in 0..80 {
                 let encoded = STANDARD.encode(format!("{}{value}", "u".repeat(before)));
@@ -139,7 +144,7 @@ fn base64_in_lines_is_masked() {
                     .flat_map(|piece| URL_SAFE_NO_PAD.decode(piece.get(..piece.len() / 4 * 4).unwrap_or_default()))
                     .flatten()
                     .collect();
-                let left = value.as_bytes().windows(9).any(|window| bytes.windows(9).any(|other| other == window));
+                let left = own.as_bytes().windows(9).any(|window| bytes.windows(9).any(|other| other == window));
                 assert!(masked.contains("[secret KEY]") && !left, "{masked}");
             }
         }
@@ -330,6 +335,9 @@ fn no_half_of_a_value_is_kept_where_a_text_says_that_it_has_a_gap() {
         assert!(rest.chars().all(|c| " x\n".contains(c)), "{kept}");
     }
     assert_eq!(mask.kept("is hunter2\n[bytes left out]\nhun"), "is [secret TOKEN]\n[bytes left out]\nhun");
+    // One that is quoted takes nothing with it that is no half of a value.
+    let quoted = "it says:\n[9 bytes left out]\nfine\n<promise>COMPLETE</promise>";
+    assert_eq!(mask.kept(quoted), quoted);
     assert_eq!(Mask::new([("", "")]).kept("hun\n[9 bytes left out]\nter2"), "hun\n[9 bytes left out]\nter2");
 }
 

@@ -3,30 +3,28 @@
 use super::{Mask, Stream};
 use crate::text::Cleaner;
 
-/// Masks output as it comes and is shown. Values are looked for in its bytes, and in its text again.
+/// Masks output as it comes and is shown. Values are looked for in what is left of it then.
 pub struct Shown<'m> {
-    raw: Stream<'m>,
     cleaner: Cleaner,
     cleaned: Stream<'m>,
 }
 
 impl<'m> Shown<'m> {
     pub(super) fn new(mask: &'m Mask) -> Self {
-        Self { raw: mask.stream(), cleaner: Cleaner::default(), cleaned: mask.stream() }
+        Self { cleaner: Cleaner::default(), cleaned: mask.stream() }
     }
 
     /// Takes more, and gives what is sure.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
-        if self.raw.mask.is_empty() {
+        if self.cleaned.mask.is_empty() {
             return bytes.to_vec();
         }
-        self.cleaned.push(self.cleaner.push(&self.raw.push(bytes)).as_bytes())
+        self.cleaned.push(self.cleaner.push(bytes).as_bytes())
     }
 
     /// Gives what was held back.
     pub fn finish(mut self) -> Vec<u8> {
-        let rest = self.cleaner.push(&self.raw.finish()) + &self.cleaner.finish();
-        let mut shown = self.cleaned.push(rest.as_bytes());
+        let mut shown = self.cleaned.push(self.cleaner.finish().as_bytes());
         shown.extend(self.cleaned.finish());
         shown
     }
