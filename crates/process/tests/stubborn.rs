@@ -83,7 +83,7 @@ fn one_that_was_stopped_is_woken_when_it_is_needed() {
 
 #[test]
 fn what_keeps_its_supervisor_stopped_is_ended_all_the_same() {
-    check_ended("trap '' TERM", "while :; do kill -STOP $PPID; done", Duration::from_secs(5));
+    check_ended("trap '' TERM", "while :; do kill -STOP $PPID; done", Duration::from_secs(8));
 }
 
 /// Whoever is traced is dead only for its tracer, and would be waited for as long as that is there.
@@ -103,7 +103,7 @@ fn check_ended(trap: &str, then: &str, within: Duration) -> (Scene, Supervisor) 
     let hide = "(env -i setsid sh -c 'echo $$ >hidden; exec sleep 1000' >/dev/null 2>&1 &)";
     let wait = "while ! [ -s hidden ]; do sleep 0.01; done";
     let mut spec = scene.shell(&format!("{trap}; {hide}; {wait}; {then}"));
-    spec.timeout = Some(Duration::from_secs(1));
+    spec.timeout = Some(Duration::from_secs(3));
     spec.grace = Duration::from_millis(100);
     let began = Instant::now();
     let mut supervisor = supervisor();

@@ -118,8 +118,11 @@ fn check_nesting() -> Result<(), Failure> {
     if windlass_process::supervisors_above(SUPERVISE) < NESTED {
         return Ok(());
     }
-    Err(Failure::new(Code::Refused, format!("{NESTED} runs lie within each other already; one more is refused"))
-        .hint("`windlass task add` leaves work for a run that comes after this one"))
+    Err(Failure::new(
+        Code::Refused,
+        format!("{NESTED} programs of Windlass lie within each other already; a run within them is refused"),
+    )
+    .hint("`windlass task add` leaves work for a run that comes after this one"))
 }
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> {

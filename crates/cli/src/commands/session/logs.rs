@@ -58,7 +58,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let opened = context.open()?;
     opened.session(&args.name)?;
     // What is there is without secrets already, but for those that were none when it was written.
-    let mask = Config::load(&opened.project).map(|config| dispatch::mask(&config)).unwrap_or_default();
+    let mask = dispatch::mask(&Config::load(&opened.project)?);
     let filter = Filter { session: Some(args.name.clone()), ..Filter::default() };
     let (mut after, mut was_deserted) = (Seq::START, false);
     loop {
