@@ -179,7 +179,7 @@ impl Story {
     /// What a hook that ended had to say is queued, once, and nothing else is.
     fn queued(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
-        let mut markers: Vec<String> = self.pieces().into_values().collect();
+        let mut markers: Vec<String> = log::pieces(&self.log).into_values().collect();
         let spoke = |effect: &&Effect| effect.end == Some(Said::Something);
         for (begun, effect) in self.pairs() {
             let counts = !matches!(begun.end.as_deref(), None | Some("taken over" | "interrupted"));
@@ -197,43 +197,28 @@ impl Story {
 
     /// The prompts are what the log says, and each piece is in exactly one finished turn.
     fn told(&self) -> Vec<Fault> {
-        let pieces = self.pieces();
+        let pieces = log::pieces(&self.log);
         let mut faults = Vec::new();
-        let mut delivered: BTreeMap<u64, usize> = pieces.keys().map(|seq| (*seq, 0)).collect();
         for (turn, effect) in self.pairs().into_iter().filter(|(begun, _)| begun.who == "agent") {
-            let mark = |seq: &u64| {
-                let marker = pieces.get(seq).map_or("?", String::as_str);
-                format!("{marker}{}", if turn.seen.contains(seq) { "+" } else { "" })
-            };
-            let expected: Vec<String> = turn.feedback.iter().map(mark).collect();
+            let expected = turn.prompt(&pieces);
             if let Some(prompt) = effect.and_then(|effect| effect.prompt.as_ref())
                 && *prompt != expected
             {
                 let what = format!("turn {} got {prompt:?}, and the log says {expected:?}", turn.debt);
                 faults.push(Fault::new(Kind::Feedback, what));
             }
-            if turn.end.as_deref() == Some("finished") {
-                turn.feedback.iter().for_each(|seq| *delivered.entry(*seq).or_default() += 1);
-            }
         }
         let passing = log::passing(&self.log);
-        let said: Vec<u64> =
-            self.log.iter().filter(|entry| entry.kind() == "feedback_delivered").flat_map(Entry::delivered).collect();
-        for (seq, times) in delivered {
-            let said = said.iter().filter(|other| **other == seq).count();
-            let replaced = (times, said) == (0, 0) && passing.contains(&seq);
-            if (times, said) != (1, 1) && !replaced {
-                let what = format!("feedback {seq} is in {times} finished turns, and was delivered {said} times");
-                faults.push(Fault::new(Kind::Feedback, what));
-            }
-        }
+        let was_replaced = |seq, counts| counts == (0, 0) && passing.contains(&seq);
+        let wrong = log::delivered(&self.log, &self.begun)
+            .into_iter()
+            .filter(|(seq, counts)| *counts != (1, 1) && !was_replaced(*seq, *counts));
+        faults.extend(wrong.map(|(seq, counts)| misdelivered(seq, counts)));
         faults
     }
+}
 
-    /// The markers of what was queued, by the event that queued it.
-    fn pieces(&self) -> BTreeMap<u64, String> {
-        let queued = self.log.iter().filter(|entry| entry.kind() == "feedback_queued");
-        let marker = |text: &str| text.lines().find_map(|line| line.strip_prefix("marker ")).unwrap_or("?").to_owned();
-        queued.map(|entry| (entry.seq(), marker(entry.text("text")))).collect()
-    }
+/// A piece of feedback that is not in exactly one finished turn.
+pub fn misdelivered(seq: u64, (turns, said): (usize, usize)) -> Fault {
+    Fault::new(Kind::Feedback, format!("feedback {seq} is in {turns} finished turns, and was delivered {said} times"))
 }

@@ -1,6 +1,6 @@
 //! The log as the harness reads it: what `windlass events --json` prints.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -79,6 +79,17 @@ pub struct Begun {
     pub seen: BTreeSet<u64>,
 }
 
+impl Begun {
+    /// The markers that a turn's prompt holds, with a `+` where the agent is told that it may have seen them.
+    pub fn prompt(&self, pieces: &BTreeMap<u64, String>) -> Vec<String> {
+        let mark = |seq: &u64| {
+            let marker = pieces.get(seq).map_or("?", String::as_str);
+            format!("{marker}{}", if self.seen.contains(seq) { "+" } else { "" })
+        };
+        self.feedback.iter().map(mark).collect()
+    }
+}
+
 /// Every effect that the log says was begun, in order.
 ///
 /// A turn takes as many pieces as it says, first in first out; one that is interrupted puts them back, where the next
@@ -127,6 +138,26 @@ pub fn begun(log: &[Entry]) -> Vec<Begun> {
         }
     }
     all
+}
+
+/// The markers of what was queued, by the event that queued it.
+pub fn pieces(log: &[Entry]) -> BTreeMap<u64, String> {
+    let queued = log.iter().filter(|entry| entry.kind() == "feedback_queued");
+    let marker = |text: &str| text.lines().find_map(|line| line.strip_prefix("marker ")).unwrap_or("?").to_owned();
+    queued.map(|entry| (entry.seq(), marker(entry.text("text")))).collect()
+}
+
+/// In how many finished turns each piece was, and how often it was said to be delivered.
+pub fn delivered(log: &[Entry], begun: &[Begun]) -> BTreeMap<u64, (usize, usize)> {
+    let mut times: BTreeMap<u64, (usize, usize)> = pieces(log).into_keys().map(|seq| (seq, (0, 0))).collect();
+    let finished = begun.iter().filter(|turn| turn.who == "agent" && turn.end.as_deref() == Some("finished"));
+    for seq in finished.flat_map(|turn| &turn.feedback) {
+        times.entry(*seq).or_default().0 += 1;
+    }
+    for seq in log.iter().filter(|entry| entry.kind() == "feedback_delivered").flat_map(Entry::delivered) {
+        times.entry(seq).or_default().1 += 1;
+    }
+    times
 }
 
 /// What was said for one iteration alone.

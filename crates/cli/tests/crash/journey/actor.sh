@@ -1,6 +1,6 @@
 # Everything that the journey runs: its agent, its gate, and the steps of its workflow. Each tells the recorder, one line a write:
-#   TAG WHO ITERATION start | end silent
-# A step of the workflow is called by its own name, which is the first argument.
+#   TAG WHO ITERATION start | prompt MARKER… | end said | end silent
+# A marker is as in the scenario. The first task is left undone until the gate says what is missing. A step of the workflow is called by its own name, which is the first argument.
 who=${1:-${WINDLASS_HOOK:-agent}}
 tell() { printf '%s\n' "$WINDLASS_TAG $who $WINDLASS_ITERATION $*" >>"$CRASH_RECORDER"; }
 
@@ -16,7 +16,16 @@ fi
 
 case $who in
 agent)
-    cat >/dev/null
+    markers= seen= sent_back=
+    while IFS= read -r line; do
+        case $line in
+        '[Hook feedback]: '*' (you may have seen this before)') seen=+ ;;
+        '[Hook feedback]: '*) seen= ;;
+        'marker '*) markers="$markers ${line#marker }$seen" ;;
+        'missing '*) sent_back=yes ;;
+        esac
+    done
+    tell "prompt$markers"
     # What it calls is not what is to be killed.
     unset WINDLASS_FAILPOINT
     windlass note add --task "$WINDLASS_TASK_ID" "by $WINDLASS_TASK_ID" >/dev/null || exit 1
@@ -28,9 +37,15 @@ agent)
     grep -q "by $WINDLASS_TASK_ID" answers && grep -q '"isError":false' answers || exit 1
     windlass events --json --type note_added | grep -q 'through mcp' || exit 1
     rm answers
-    echo "$WINDLASS_TASK_ID" >"part-$WINDLASS_TASK_ID"
+    [ "$WINDLASS_TASK_ID:$sent_back" = T1: ] || echo "$WINDLASS_TASK_ID" >"part-$WINDLASS_TASK_ID"
     echo '<promise>COMPLETE</promise>'
     ;;
-check) test -e "part-$WINDLASS_TASK_ID" || exit 2 ;;
+check)
+    if [ ! -e "part-$WINDLASS_TASK_ID" ]; then
+        printf 'missing part-%s\nmarker %s\n' "$WINDLASS_TASK_ID" "$WINDLASS_TAG" >&2
+        tell end said
+        exit 2
+    fi
+    ;;
 esac
 tell end silent

@@ -9,7 +9,7 @@ use super::facts::Facts;
 use super::{play, set_out};
 
 /// The step of the workflow that may not run twice, by its number among all that is started.
-const STAMP: u32 = 4;
+const STAMP: u32 = 6;
 
 /// A journey that was killed in the step that may not run twice, and one that was not.
 struct Journeys {
@@ -74,6 +74,18 @@ fn what_is_planted_is_noticed() {
             facts.log.push_str(&format!("{begun}\n"));
         },
         &[Kind::Twice],
+    );
+    // What the agent was told, and the log does not say so; and what it was never told.
+    journeys.check(
+        |_, facts| facts.recorder = replaced(&facts.recorder, " prompt run-", " prompt other-"),
+        &[Kind::Feedback],
+    );
+    journeys.check(
+        |seen, facts| {
+            seen.acknowledged.clear();
+            facts.log = without(&facts.log, "\"feedback_delivered\"");
+        },
+        &[Kind::Feedback],
     );
     // What goes on although somebody else has taken over.
     journeys.check(

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::checks::{Fault, Kind};
+use super::super::checks::{Fault, Kind, misdelivered};
 use super::super::log::{self, Entry};
 use super::super::recorder;
 use super::super::stage::{Seen, Stage};
@@ -42,6 +42,7 @@ impl Facts {
         let mut faults = seen.faults.clone();
         faults.extend(lost(seen, &self.log));
         faults.extend(unmarked(&log, &self.recorder));
+        faults.extend(untold(&log, &self.recorder, is_deadly));
         faults.extend(recorder::undead(&self.recorder).into_iter().map(|line| Fault::new(Kind::Undead, line)));
         if self.told != undisturbed.told && (is_deadly || !self.has_no_workflow(&log, undisturbed)) {
             let what = format!("it came to\n{}\nundisturbed\n{}", self.told, undisturbed.told);
@@ -122,5 +123,23 @@ fn unmarked(log: &[Entry], recorder: &str) -> Vec<Fault> {
             faults.push(Fault::new(Kind::Twice, format!("{who} ran {times} times")));
         }
     }
+    faults
+}
+
+/// The agent hears what the log says, and each piece is in exactly one finished turn; where calls have failed, at most in one.
+fn untold(log: &[Entry], recorder: &str, is_deadly: bool) -> Vec<Fault> {
+    let (begun, pieces) = (log::begun(log), log::pieces(log));
+    let mut owed: Vec<Vec<String>> =
+        begun.iter().filter(|begun| begun.who == "agent").map(|turn| turn.prompt(&pieces)).collect();
+    let mut faults = Vec::new();
+    for heard in recorder::read(recorder).0.into_iter().filter_map(|effect| effect.prompt) {
+        match owed.iter().position(|prompt| *prompt == heard) {
+            Some(place) => drop(owed.swap_remove(place)),
+            None => faults.push(Fault::new(Kind::Feedback, format!("an agent heard {heard:?}, as no turn of the log"))),
+        }
+    }
+    let is_right = |counts| counts == (1, 1) || !is_deadly && counts == (0, 0);
+    let wrong = log::delivered(log, &begun).into_iter().filter(|(_, counts)| !is_right(*counts));
+    faults.extend(wrong.map(|(seq, counts)| misdelivered(seq, counts)));
     faults
 }

@@ -2,8 +2,8 @@
 //! workflow, which makes a third. The agent calls the program itself, by commands and as an MCP client.
 //!
 //! ```text
-//! run ─► First ─► check ─► push ─► merged ─► completed ─┬► Second (was waiting for it) ─► …
-//!                                                        └► workflow: count, stamp, left ∥ right, make ─► Third ─► …
+//! run ─► First ─► check: missing! ─► First ─► check ─► push ─► merged ─► completed ─┬► Second (waited for it) ─► …
+//!                       └► workflow: count, stamp, left ∥ right, make ─► Third ─► …  ◄┘
 //! ```
 //!
 //! Wherever it is disturbed, a run that is not comes to the same: every task is completed and merged once, the workflow has
