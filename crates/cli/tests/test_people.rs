@@ -414,6 +414,21 @@ fn an_escalation_is_answered_and_the_next_session_knows_it() {
     ");
 }
 
+/// An agent that is not there hears nothing; the one that comes after it does.
+#[test]
+fn an_answer_that_no_agent_has_heard_is_heard_by_the_next_one() {
+    let world = escalated();
+    world.ok(&["answer", "T1", "continue", "Look at `fixed`"]);
+    world.write("fixed", "");
+    let failed = world.run(&["run", "--task", "T1", "--agent", "command:./nobody"]);
+    assert_ne!(failed.code, 0, "{failed}");
+    let turns = world.read("turns").trim().parse::<u32>().unwrap();
+    let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let prompt = world.prompt(turns + 1);
+    assert_eq!(prompt.matches("Look at `fixed`\n").count(), 1, "{prompt}");
+}
+
 #[test]
 fn the_same_command_goes_on_with_what_was_answered() {
     let world = escalated();

@@ -144,7 +144,7 @@ impl Move {
                 BlockedField => task.blocked = None,
                 Reason => task.reason = None,
                 Claim => task.claim = None,
-                Answer => task.answer = None,
+                Answer => (task.answer, task.unsaid) = (None, Vec::new()),
                 Lease => task.lease = None,
                 Series => task.drive.series = None,
                 StopHooks => task.drive.hooks.clear(),

@@ -10,6 +10,7 @@ use crate::id::{EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeN
 use crate::note::Memo;
 use crate::pipeline::{Approved, Finding, Stalled, TaskChange, Workspace};
 use crate::resolution::Answered;
+use crate::session::Piece;
 use crate::time::Timestamp;
 use crate::usage::Usage;
 
@@ -230,6 +231,9 @@ pub struct Task {
     /// What a person has to say to whoever works on it next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answered>,
+    /// What a person has said to sessions that have ended before their agent heard it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsaid: Vec<Piece>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
     /// Where the work on it lies, if not in the project's own directory.

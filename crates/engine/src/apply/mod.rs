@@ -174,6 +174,7 @@ impl Fold<'_> {
             reason: None,
             claim: None,
             answer: None,
+            unsaid: Vec::new(),
             lease: None,
             workspace: None,
             former: Vec::new(),
@@ -209,9 +210,10 @@ impl Fold<'_> {
         let payload::TaskClaimed { owner, epoch, until, session } = claimed.clone();
         // A session hears it; whoever works by hand reads it with the task.
         let answer = task.answer.filter(|_| session.is_none());
+        let unsaid = if session.is_none() { task.unsaid } else { Vec::new() };
         let lease = Lease { owner, epoch, until, session };
         let taken = task.taken.and_then(|taken| taken.by(&lease));
-        changes.push(put(Task { lease: Some(lease), epoch, answer, taken, ..task }));
+        changes.push(put(Task { lease: Some(lease), epoch, answer, unsaid, taken, ..task }));
         Ok(changes)
     }
 

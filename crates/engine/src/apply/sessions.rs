@@ -6,13 +6,13 @@ use super::{ApplyError, Changes, Fold, put};
 use crate::debt::Effect;
 use crate::event::{Event, payload};
 use crate::fault::Fault;
-use crate::id::{DebtId, RunId, SessionName};
+use crate::id::{DebtId, RunId, SessionName, TaskId};
 use crate::promise::{Promise, last_words};
 use crate::session::{
     Closing, Completion, Decision, Ending, GateAnswer, Hold, Next, Opening, Phase, Piece, Purpose, Session, Turn,
     Verdict,
 };
-use crate::task::{Claim, Task};
+use crate::task::{Claim, State, Task};
 use crate::usage::Usage;
 use crate::view::Change;
 use crate::voice::Voice;
@@ -80,11 +80,11 @@ impl Fold<'_> {
             Some(())
         })?;
         if let Some(id) = held {
-            let mut task = if self.envelope.node.task() == Some(id) { self.own_task()? } else { self.task(id)? };
+            let mut task = self.its_task(id)?;
             if let Some(lease) = &mut task.lease {
                 lease.owner = resumed.owner.clone();
             }
-            changes.push(put(Task { version: self.seq, ..task }));
+            changes.push(put(task));
         }
         Ok(changes)
     }
@@ -96,6 +96,7 @@ impl Fold<'_> {
         let ignores = task.answer.map(|answer| answer.ignores).unwrap_or_default();
         self.session(|session| {
             session.ignores.clone_from(&ignores);
+            session.pending.splice(0..0, task.unsaid.iter().copied());
             let free = session.epoch().is_none() && is_between(session);
             let fits = own && free && session.owner == claimed.owner;
             let postponed = Some(session.phase.clone()).filter(|phase| matches!(phase, Phase::Postponed(_)));
@@ -133,13 +134,25 @@ impl Fold<'_> {
         })
     }
 
+    /// What a person has said and the agent has not heard is for whoever works on the task next.
     pub(super) fn session_ended(&self, ending: Ending) -> Changes {
-        self.session(|session| {
+        let (mut worked_on, mut unsaid) = (None, Vec::<Piece>::new());
+        let mut changes = self.session(|session| {
             let between = is_between(session) || matches!(session.phase, Phase::Closing(_));
             let free = session.epoch().is_none();
             session.phase = Phase::Ended(ending);
+            worked_on = session.task;
+            unsaid.extend(session.pending.iter().filter(|piece| piece.person));
             (between && free).then_some(())
-        })
+        })?;
+        if let Some(id) = worked_on.filter(|_| !unsaid.is_empty()) {
+            let mut task = self.its_task(id)?;
+            if task.state != State::Completed {
+                task.unsaid.extend(unsaid);
+                changes.push(put(task));
+            }
+        }
+        Ok(changes)
     }
 
     pub(super) fn iteration_started(&self, run: &RunId) -> Changes {
@@ -425,6 +438,12 @@ impl Fold<'_> {
         changes.extend(debt.map(Change::DropDebt));
         changes.extend(self.task_after(used)?);
         Ok(changes)
+    }
+
+    /// The task of a session, to be changed, whether the event is about it or not.
+    fn its_task(&self, id: TaskId) -> Result<Task, ApplyError> {
+        let task = if self.envelope.node.task() == Some(id) { self.own_task()? } else { self.task(id)? };
+        Ok(Task { version: self.seq, ..task })
     }
 
     /// The task of a turn that is over, with what the turn leaves there.

@@ -355,6 +355,43 @@ fn the_next_session_begins_with_the_answer() {
     assert!(Script::after(default_rules(), script).task("T1").answer.is_some(), "whoever works by hand reads it");
 }
 
+/// An agent that cannot work cannot listen: what a person has said to it is said to the next one.
+#[test]
+fn what_a_person_has_said_outlives_a_session_that_did_not_hear_it() {
+    let script = "add one
+         session a task=T1 failures=2
+         say a use-tabs
+         turn-failed a.1 no-network
+         --
+         turn-failed a.2 no-network
+         answer T1 continue and-hurry
+         session b task=T1
+         turn-done b.1";
+    check(
+        script,
+        "T1 iteration_failed
+         T1 task_blocked circuit breaker: 2 iterations failed in a row
+         T1 session_ended Escalated, circuit breaker: 2 iterations failed in a row
+         T1 task_answered continue and-hurry
+         T1 task_unblocked
+         T1 task_ready
+         T1 session_started
+         T1 task_claimed w1 epoch 2
+         T1 task_started
+         T1 feedback_queued and-hurry from ada
+         T1 iteration_started b.1
+         T1 turn_started b.1 to work use-tabs? and-hurry
+         T1 feedback_delivered use-tabs and-hurry
+         T1 turn_finished
+         T1 gate_decided Pass: Continue
+         T1 iteration_completed
+         T1 iteration_started b.2
+         T1 turn_started b.2 to work",
+    );
+    let heard = Script::after(default_rules(), &script.replace("--\n", ""));
+    assert_eq!(heard.task("T1").unsaid, []);
+}
+
 /// A session of a task whose hook `check` a person wants to be ignored, up to its first turn.
 const IGNORING: &str = "add one
          session a task=T1 retries=0
