@@ -277,6 +277,31 @@ hooks:
     );
 }
 
+/// It was about to merge when the base moved, and did not pass on top of it.
+#[test]
+fn whoever_works_again_keeps_nobody_from_merging() {
+    let config = "\
+hooks:
+  before_submit: [create_pr]
+  before_merge:
+    - name: check
+      command: cd ../../..; if [ -f worked ]; then exit 0; elif [ -f moved ]; then exit 2; else touch moved; others; fi
+    - merge_pr
+";
+    let repo = Repo::with_remote(config);
+    repo.others("echo theirs > theirs.txt");
+    repo.agent("echo work >> work.txt; cd ../../..; if [ -f moved ]; then touch worked; echo > began; cat go; fi");
+    ["began", "go"].iter().for_each(|pipe| repo.world.make_pipe(pipe));
+    repo.add("Write it");
+    let mut run = repo.world.command(&["run", "--trust", "--agent", "command:agent"]);
+    let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    repo.world.hear("began");
+    let merging = fs::File::open(repo.world.path(".windlass/merge.lock")).unwrap().try_lock();
+    repo.world.write("go", "go\n");
+    let ran = run.wait_with_output().unwrap();
+    assert!(ran.status.success() && merging.is_ok(), "{merging:?} {ran:?}");
+}
+
 /// Whoever calls us from a hook of git means their own repository; the agent and the steps mean the worktree.
 #[test]
 fn what_git_was_told_about_another_repository_reaches_nobody() {
