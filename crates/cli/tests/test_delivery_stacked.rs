@@ -34,6 +34,19 @@ fn it_goes_along_when_what_is_below_was_rebased_and_merged() {
     assert_eq!(repo.file("origin/main:windlass-t2-second"), "c");
 }
 
+/// With it would come what nobody has merged.
+#[test]
+fn it_is_not_merged_before_what_is_below() {
+    let repo = Repo::with_remote(&format!("{CHANGES}task_types: {{docs: {{hooks: {{before_merge: [merge_pr]}}}}}}\n"));
+    repo.agent(OWN).add("First");
+    repo.world.ok(&["task", "add", "Second", "--type", "docs", "--depends", "T1"]);
+    let ran = repo.run();
+    assert_eq!(ran.code, 4, "{ran}");
+    let why = "it stands on the work of T1, whose change is not merged yet; `windlass change merge T1` first";
+    assert!(ran.stdout.contains(why), "{ran}");
+    assert_eq!(repo.git_in(&repo.remote(), &["log", "--format=%s", "main"]), "Begin");
+}
+
 #[test]
 fn what_a_person_has_merged_or_squashed_counts() {
     for how in ["--no-ff -m Merged", "--squash"] {

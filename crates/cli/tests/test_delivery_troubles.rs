@@ -199,3 +199,19 @@ fn a_refusal_to_merge_has_one_hint() {
     let cause = "is there, and is no worktree of this repository\nhint: look what it is, and move it away: `mv ";
     assert!(refused.contains(cause) && refused.matches("hint").count() == 1, "{refused}");
 }
+
+/// Whoever has pushed to it meanwhile is not seen either.
+#[test]
+fn nothing_is_merged_where_nobody_has_seen_the_newest_base() {
+    let repo = Repo::with_remote("hooks: {before_submit: [create_pr], before_merge: [merge_pr]}\n");
+    repo.others("echo theirs > theirs.txt");
+    // What was pushed is there, and cannot be read.
+    let file = "objects/$(git rev-parse main:theirs.txt | sed s:..:\\&/:)";
+    repo.agent(&format!("echo work > work.txt; others; cd {}; rm -f {file}", repo.remote().display()));
+    let ran = repo.add("Write it").run();
+    assert_eq!(ran.code, 3, "{ran}");
+    assert!(ran.stdout.contains("merge_pr failed: nobody can tell where main is now: "), "{ran}");
+    repo.world.ok(&["task", "complete", "T1"]);
+    let refused = repo.world.fails(&["change", "merge", "T1", "--no-check"]);
+    assert!(refused.contains("nothing is merged without having seen the newest base"), "{refused}");
+}
