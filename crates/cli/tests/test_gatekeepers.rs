@@ -219,6 +219,32 @@ fn an_approval_holds_for_the_same_change_after_a_rebase() {
     assert!(git(&world, &["log", "--format=%s", "main"]).contains("Other\n"));
 }
 
+/// Whoever has approved it by another brief has approved something else.
+#[test]
+fn an_approval_does_not_hold_under_another_configuration() {
+    let world = judged("", &format!("[ $asked != 2 ] || exit 7\n{YES}"));
+    let config = fs::read_to_string(world.path(".windlass/config.yaml")).unwrap();
+    let config = config.replace("gatekeeper: [qa]", "gatekeeper: [qa, security]");
+    for (brief, code, asked) in [("Look for bugs.", 3, "2\n"), ("Look for holes.", 0, "4\n")] {
+        world.write(".windlass/config.yaml", config.replace("Look for bugs.", brief));
+        world.ok(&["trust", "--yes"]);
+        let ran = world.run(&["run"]);
+        assert_eq!((ran.code, beside(&world, "asked").as_str()), (code, asked), "{ran}");
+    }
+    assert_eq!(beside(&world, "turns"), "1\n");
+}
+
+#[test]
+fn what_moves_while_it_is_judged_is_not_merged() {
+    let moves = "c=$(git -c user.name=x -c user.email=x@y commit-tree -p HEAD -m Unseen HEAD^{tree}); \
+                 git update-ref refs/heads/windlass/t1-add-a-line $c\n";
+    let world = judged("", &format!("{moves}{YES}"));
+    let ran = world.run(&["run"]);
+    assert_eq!(ran.code, 3, "{ran}");
+    assert!(ran.stdout.contains("windlass/t1-add-a-line has moved while it was judged"), "{ran}");
+    assert_eq!(git(&world, &["log", "--format=%s", "main"]), "Begin\n");
+}
+
 /// Nothing is left of a checkout when the run is ended; what a crash leaves is cleared with the next one.
 #[test]
 fn a_run_that_ends_while_it_is_judged_leaves_no_checkout_behind() {
