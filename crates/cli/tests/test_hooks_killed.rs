@@ -67,6 +67,18 @@ fn nobody_else_takes_it_over() {
     assert!(world.has("second"));
 }
 
+/// `--trust` of a run is for what is written now: nobody has seen what a store says that came from elsewhere.
+#[test]
+fn a_run_takes_nothing_over_that_an_older_configuration_says() {
+    let world = killer("idempotent: true");
+    world.write(".windlass/config.yaml", "agent: 'command:sh agent.sh'\n");
+    world.write("agent.sh", DONE);
+    let ran = world.run(&[RUN, &["--trust"]].concat());
+    assert!(ran.stderr.contains("under a configuration that is not trusted now: 2"), "{ran}");
+    assert!(!world.has("second"));
+    assert_eq!(world.ok(&["doctor", "--settle", "--trust"]), "2 hooks were settled\n");
+}
+
 #[test]
 fn a_webhook_is_sent_again_with_the_same_key() {
     let server = Server::new(vec![Answer::Stalls, says("200 OK", "")]);

@@ -437,6 +437,19 @@ fn a_session_of_a_dead_worker_is_not_taken_up_without_trust() {
     assert_eq!(world.data_of("session_resumed").len(), 0);
 }
 
+/// Whoever brings a store along brings no program along.
+#[test]
+fn a_session_of_a_dead_worker_whose_agent_nobody_names_is_left_alone() {
+    let world = cloned(&merging(WRITES), 1);
+    let mut killed = begun(&world, &["run", "--workers", "1", "--agent", &format!("command:{SLOW}")]);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    ["began", "go"].iter().for_each(|pipe| fs::remove_file(world.path(pipe)).unwrap());
+    let ran = world.run(&["run", "--workers", "1"]);
+    assert!(ran.stderr.contains("; `windlass run --session t1-part-1` goes on with it"), "{ran}");
+    assert_eq!(world.data_of("session_resumed").len(), 0);
+}
+
 #[test]
 fn one_signal_ends_all_of_them_in_order() {
     let world = cloned(&merging(SLOW), 2);
