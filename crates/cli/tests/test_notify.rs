@@ -59,6 +59,17 @@ fn a_server_is_told() {
     assert_eq!(told(&world), is_told("notify[0]", "success"));
 }
 
+/// Nobody who has ended a session waits for longer than a notice may take.
+#[test]
+fn a_server_that_wants_to_be_asked_much_later_is_not() {
+    let server = Server::new(vec![says("503 Busy\r\nRetry-After: 11", "")]);
+    let world = world(&format!("notify: [{{http: '{}'}}]", server.url("/hook")), COMPLETE);
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(told(&world), is_told("notify[0]", "failure"));
+    assert_eq!(world.data_of("hook_started").len(), 1, "{ran}");
+}
+
 #[test]
 fn a_command_is_told_after_everything_else() {
     let config = "hooks: {session_end: [{command: echo end >> order, priority: 999999}], \
