@@ -1,8 +1,10 @@
 //! Agents' own hook systems call `windlass hook`: what they are answered, and that it is never in their way.
 
 use std::fs;
+use std::io::Write;
 use std::process::{Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::support::hooked::{hooked, is_dead};
@@ -250,6 +252,21 @@ fn the_bridge_lets_go_before_the_agent_loses_its_patience() {
     let ran = world.feed(&["hook", "stop", "--as", "claude", "--within", "1s"], payload.as_bytes());
     check_let_go(&ran, "after 1 s nothing was decided");
     assert!(is_dead(world.number_in("pid")));
+}
+
+/// Nobody waits for its answer any more: what has not begun is not left for others.
+#[test]
+fn a_call_that_is_ended_leaves_no_hook_behind() {
+    let world = hooked("hooks: {stop: [{command: 'echo > began; exec sleep 600'}, {command: touch next}]}\n");
+    world.make_pipe("began");
+    let mut command = world.command(&["hook", "stop", "--as", "claude"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(stopping(&world, "one", false).to_string().as_bytes()).unwrap();
+    world.hear("began");
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    child.wait().unwrap();
+    world.ok(&["doctor"]);
+    assert!(!world.path("next").exists());
 }
 
 const TOOLS: &str = r#"hooks:

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::support::terminal::answer;
+use crate::support::terminal::{Terminal, answer};
 use crate::support::{WINDLASS, World};
 
 /// Each agent, a scope that it has, and the file of its hooks.
@@ -314,6 +314,22 @@ fn a_person_is_asked() {
     world.ok(&["install", "claude", "--yes"]);
     let (shown, ended) = answer(&mut world.command(&["uninstall", "claude"]), 100, "y\n");
     assert!(ended == 0 && !world.path(".claude").exists(), "{shown}");
+}
+
+/// A yes is for what was shown.
+#[test]
+fn what_changes_while_a_person_looks_at_it_is_not_written_over() {
+    let world = world();
+    let settings = world.write(".claude/settings.json", MESSY);
+    let mut terminal = Terminal::open();
+    let mut child = terminal.start(&mut world.command(&["install", "claude", "--mcp"]));
+    terminal.read_until("Write it? [y/N]");
+    fs::write(&settings, "{\"mine\": 1}\n").unwrap();
+    terminal.press("y\n");
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    terminal.read_until("somebody has changed it in the meantime");
+    assert_eq!(fs::read_to_string(&settings).unwrap(), "{\"mine\": 1}\n");
+    assert!(!world.path(".mcp.json").exists());
 }
 
 #[test]

@@ -266,11 +266,17 @@ fn it_says_where_it_cannot_listen_and_where_it_does() {
     [exit 64]
     ");
 
-    let mut child = world.command(&["mcp", "--http", ":0"]).stderr(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let said = |token: &str| {
+        let mut command = world.command(&["mcp", "--http", ":0"]);
+        let mut child = command.env("WINDLASS_MCP_TOKEN", token).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+        line
+    };
+    assert!(said(TOKEN).ends_with("/mcp\n"), "one that was given is nobody's to see");
+    let line = said("");
     let (before, token) = line.trim_end().rsplit_once('/').unwrap();
     assert!(before.starts_with("serving at http://127.0.0.1:") && before.ends_with("/mcp"), "{line}");
     assert!(token.len() == 32 && token.bytes().all(|byte| byte.is_ascii_hexdigit()), "{line}");
