@@ -237,6 +237,11 @@ fn what_people_and_agents_say_by_commands_is_masked() {
 fn bytes_that_are_no_text_are_masked() {
     let mask = Mask::new([("RAW", [0xff, 0xfe, 0x00, 0x80])]);
     assert_eq!(mask.bytes(b"a\xff\xfe\x00\x80b").as_ref(), b"a[secret RAW]b");
+    // What is shown is text: the rest of a value must not be left in it.
+    let half_text = Mask::new([("RAW", b"\xffhunter2")]);
+    let mut stream = half_text.shown();
+    let shown = [stream.push(b"a\xffhunt"), stream.push(b"er2b"), stream.finish()].concat();
+    assert_eq!(shown, b"a[secret RAW]b");
     assert!(matches!(mask.bytes(b"nothing"), Cow::Borrowed(_)));
     assert!(matches!(mask.text("nothing"), Cow::Borrowed(_)));
 }

@@ -3,15 +3,17 @@
 use super::{Mask, Stream};
 use crate::text::Cleaner;
 
-/// Masks output as it comes and is shown. Values are looked for in what is left of it then.
+/// Masks output as it comes and is shown. Values are looked for in its bytes, of which those that are no text are not shown, and
+/// in what is left of it then.
 pub struct Shown<'m> {
+    plain: Stream<'m>,
     cleaner: Cleaner,
     cleaned: Stream<'m>,
 }
 
 impl<'m> Shown<'m> {
     pub(super) fn new(mask: &'m Mask) -> Self {
-        Self { cleaner: Cleaner::default(), cleaned: mask.stream() }
+        Self { plain: mask.stream(), cleaner: Cleaner::default(), cleaned: mask.stream() }
     }
 
     /// Takes more, and gives what is sure.
@@ -19,12 +21,14 @@ impl<'m> Shown<'m> {
         if self.cleaned.mask.is_empty() {
             return bytes.to_vec();
         }
-        self.cleaned.push(self.cleaner.push(bytes).as_bytes())
+        let plain = self.plain.push(bytes);
+        self.cleaned.push(self.cleaner.push(&plain).as_bytes())
     }
 
     /// Gives what was held back.
     pub fn finish(mut self) -> Vec<u8> {
-        let mut shown = self.cleaned.push(self.cleaner.finish().as_bytes());
+        let mut shown = self.cleaned.push(self.cleaner.push(&self.plain.finish()).as_bytes());
+        shown.extend(self.cleaned.push(self.cleaner.finish().as_bytes()));
         shown.extend(self.cleaned.finish());
         shown
     }
