@@ -38,9 +38,11 @@ pub fn promise(bytes: &[u8]) {
     if plain(&message).to_lowercase().contains("bytes left out]") {
         return;
     }
-    let marks = "`".repeat(message.matches('`').count() + 3);
-    none(&format!("{marks}\n{message}\n{marks}"), &prompt, "a claim in a block of code");
-    let quoted: String = message.split(['\n', '\r']).map(|line| format!("> {line}\n")).collect();
+    // Nor where an escape sequence is left open, which takes what follows along.
+    let shown = plain(&message);
+    let marks = "`".repeat(shown.matches('`').count() + 3);
+    none(&format!("{marks}\n{shown}\n{marks}"), &prompt, "a claim in a block of code");
+    let quoted: String = shown.split('\n').map(|line| format!("> {line}\n")).collect();
     none(&quoted, &prompt, "a claim in a quotation");
     let told = format!("Do this:\n{message}\nAnd nothing else.");
     none(&told, &told, "a prompt that is repeated");

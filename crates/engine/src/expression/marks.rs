@@ -2,11 +2,11 @@
 //! are minijinja's own and count nothing.
 //!
 //! ```text
-//! a + b == c[i]      a|_weighed(2) + b|_weighed(2) == (c|_counted)[i]|_weighed
+//! a + b == c[i]      a|_weighed(2) + b|_weighed(2) == (c|_counted())[i]|_weighed()
 //! a.b.c is defined   a|_field("b")|_field("c") is defined
 //! ```
 //!
-//! A filter binds more tightly than any operator, so an operand is marked right behind it, whatever is around it. What an
+//! A mark ends in a bracket: the next word may stand right behind it, as in `'a'in b`. A filter binds more tightly than any operator, so an operand is marked right behind it, whatever is around it. What an
 //! operator makes is no longer than its operands together, so those need to be marked alone: with how many operators, one
 //! within the other, go over them or over what was made of them.
 
@@ -79,7 +79,7 @@ impl Marks<'_> {
         match is_value(list) {
             true => {
                 self.operand(list, 0);
-                self.put(range(list.span()).end, "|_counted");
+                self.put(range(list.span()).end, "|_counted()");
             }
             false => self.operand(list, 1),
         }
@@ -125,7 +125,7 @@ impl Marks<'_> {
     fn weighed(&mut self, at: usize, times: u64) {
         match times {
             0 => {}
-            1 => self.put(at, "|_weighed"),
+            1 => self.put(at, "|_weighed()"),
             _ => self.put(at, format!("|_weighed({times})")),
         }
     }
@@ -165,7 +165,7 @@ impl Marks<'_> {
             return self.operand(operand, times);
         }
         self.operand(operand, 0);
-        self.put(range(operand.span()).end, "|_ordered");
+        self.put(range(operand.span()).end, "|_ordered()");
     }
 
     fn filter(&mut self, it: &Spanned<Filter<'_>>) {
@@ -269,7 +269,7 @@ impl Marks<'_> {
             Some(start) if is_place => {
                 self.put(start, "(");
                 self.path(base, 0);
-                self.put(range(base.span()).end, "|_counted)");
+                self.put(range(base.span()).end, "|_counted())");
             }
             Some(_) => self.path(base, 0),
             None => self.path(base, outside + u64::from(is_place)),

@@ -134,8 +134,24 @@ impl Formula {
     /// The same, where others share what may be spent.
     pub fn value_within(&self, context: &Value, left: &mut Allowance) -> Result<Value, ExpressionFault> {
         let value = self.0.value_within(context, &mut left.work)?;
-        let json = context::json(&value, &mut left.bytes);
-        json.ok_or_else(|| ExpressionFault::new(&self.0.text, format!("its value has more than {OUTPUT} bytes")))
+        context::json(&value, &mut left.bytes).ok_or_else(|| self.too_long())
+    }
+
+    /// The same, written into a text. There it may take more room than the value does.
+    pub(crate) fn written_within(
+        &self,
+        context: &Value,
+        left: &mut Allowance,
+        write: impl FnOnce(&Value) -> String,
+    ) -> Result<String, ExpressionFault> {
+        let before = left.bytes;
+        let text = write(&self.value_within(context, left)?);
+        left.bytes = before.checked_sub(text.len()).ok_or_else(|| self.too_long())?.min(left.bytes);
+        Ok(text)
+    }
+
+    fn too_long(&self) -> ExpressionFault {
+        ExpressionFault::new(&self.0.text, format!("its value has more than {OUTPUT} bytes"))
     }
 
     /// The names that it uses below a path: of `steps.a.data` it is `a`, below `steps`.

@@ -111,7 +111,7 @@ impl Pattern {
                 for piece in pieces {
                     match piece {
                         Piece::Plain(plain) => text.push_str(plain),
-                        Piece::Filled(formula) => text.push_str(&in_text(&formula.value_within(context, left)?)),
+                        Piece::Filled(formula) => text.push_str(&formula.written_within(context, left, in_text)?),
                     }
                 }
                 Value::String(text)
@@ -339,6 +339,10 @@ mod tests {
         let many = |times| Pattern::parse(&json!({"a": ["${task.goal}".repeat(times)]})).expect("a pattern");
         assert!(many(7).fill(&context).is_ok());
         assert!(many(8).fill(&context).expect_err("too much").reason.contains("more than"));
+        // In a text they take the room that they have there.
+        let context = json!({"task": {"labels": ["\u{1}".repeat(OUTPUT / 8)]}});
+        let in_text = Pattern::parse(&json!("Of ${task.labels}${task.labels}")).expect("a pattern");
+        assert!(in_text.fill(&context).expect_err("too much").reason.contains("more than"));
     }
 
     #[test]

@@ -128,6 +128,15 @@ fn a_text_is_neither_less_nor_more_than_a_number() {
     check_fine("'7' | int > 5 and iteration > 2 and 1 < iteration < 5 and goal < 'n' and goal != 3");
 }
 
+/// No space is needed where a text or a bracket ends.
+#[test]
+fn a_word_may_stand_right_behind_what_is_marked() {
+    let text = format!("'{0}'in'{0}'", "x".repeat(100));
+    for text in [text.as_str(), "task.labels[0]in task.labels", "(task.labels)[0]if true else 'x'"] {
+        check_fine(text);
+    }
+}
+
 fn value_of(text: &str, context: &Value) -> Result<String, String> {
     let used = condition(text);
     work::within(&mut { WORK }, || {
