@@ -116,15 +116,25 @@ impl Mask {
     /// Masks what may have a gap before and after it. People quote such lines: only what could be half of a value is dropped.
     fn without_halves(&self, text: &str, is_after: bool, is_before: bool) -> String {
         let masked = self.text(text);
-        let longest = |is_half: &dyn Fn(&[u8], usize) -> bool| {
-            self.forms.iter().flat_map(|form| (1..form.len()).filter(|many| is_half(form, *many))).max().unwrap_or(0)
-        };
-        let first = |form: &[u8], many| masked.as_bytes().starts_with(&form[form.len() - many..]);
-        let last = |form: &[u8], many| masked.as_bytes().ends_with(&form[..many]);
-        let start = if is_after { longest(&first) } else { 0 };
-        let end = masked.len() - if is_before { longest(&last) } else { 0 };
+        let start = if is_after { self.ended(masked.as_bytes()) } else { 0 };
+        let end = masked.len() - if is_before { self.begun(masked.as_bytes()) } else { 0 };
         let (start, end) = (masked.ceil_char_boundary(start), masked.floor_char_boundary(end));
         masked.get(start..end).unwrap_or_default().to_owned()
+    }
+
+    /// How much of the end of a text could be the beginning of a value.
+    fn begun(&self, text: &[u8]) -> usize {
+        self.half(|form, many| text.ends_with(&form[..many]))
+    }
+
+    /// How much of its start could be the end of one.
+    fn ended(&self, text: &[u8]) -> usize {
+        self.half(|form, many| text.starts_with(&form[form.len() - many..]))
+    }
+
+    fn half(&self, is_half: impl Fn(&[u8], usize) -> bool) -> usize {
+        let longest = |form: &Vec<u8>| (1..form.len()).rev().find(|many| is_half(form, *many));
+        self.forms.iter().filter_map(longest).max().unwrap_or(0)
     }
 
     /// What was kept of a run.
@@ -335,8 +345,8 @@ impl Stream<'_> {
     /// Takes more, and gives what is sure.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(bytes);
-        let sure = self.held.len().saturating_sub(self.mask.longest.saturating_sub(1));
-        self.give(sure)
+        // Whoever watches waits for no more than a value that may have begun.
+        self.give(self.held.len() - self.mask.begun(&self.held))
     }
 
     /// Gives what was held back.

@@ -189,7 +189,7 @@ fn what_only_a_terminal_understands_hides_no_value() {
 
 #[test]
 fn what_people_and_agents_say_by_commands_is_masked() {
-    use windlass_engine::{Command, NewTask, TaskPatch};
+    use windlass_engine::{Command, Ending, GateAnswer, NewTask, NoteKind, Resolution, TaskPatch};
     let id: windlass_engine::TaskId = "T1".parse().unwrap();
     let commands = |word: &str, owner: &str| {
         let (text, texts) = (format!("a {word}"), vec![word.to_owned()]);
@@ -212,6 +212,7 @@ fn what_people_and_agents_say_by_commands_is_masked() {
         };
         let (until, owner) = (windlass_engine::Timestamp::from_millis(0), owner.parse().unwrap());
         let context = json!({word: [word]});
+        let session: windlass_engine::SessionName = "s".parse().unwrap();
         [
             Command::CreateTask(new),
             Command::UpdateTask { id, patch },
@@ -220,8 +221,23 @@ fn what_people_and_agents_say_by_commands_is_masked() {
             Command::CompleteTask { id, result: some.clone(), artifacts: texts.clone() },
             Command::BlockTask { id, reason: text.clone(), required_knowledge: texts },
             Command::FailTask { id, reason: text.clone() },
-            Command::Say { session: "s".parse().unwrap(), text },
-            Command::CancelSession { name: "s".parse().unwrap(), reason: some },
+            Command::NeedContinuation { id, reason: text.clone() },
+            Command::ReleaseTask { id, reason: text.clone() },
+            Command::ReopenTask { id, reason: text.clone() },
+            Command::AddNote { task: None, kind: NoteKind::Tip, text: text.clone() },
+            Command::AnswerTask {
+                id,
+                answer: Resolution::Continue,
+                text: some.clone(),
+                ignores: Vec::new(),
+                work: None,
+            },
+            Command::AnswerGate { session: session.clone(), answer: GateAnswer::Continue, text: some.clone() },
+            Command::LeaveToPerson { name: session.clone(), reason: text.clone(), commits: Vec::new() },
+            Command::StopSession { name: session.clone(), ending: Ending::Cancelled, reason: some.clone() },
+            Command::AbandonWorkflow { debt: "1.0".parse().unwrap(), owner: "w1".parse().unwrap(), error: text.clone() },
+            Command::Say { session: session.clone(), text },
+            Command::CancelSession { name: session, reason: some },
             Command::TriggerWorkflow { id: "w".into(), context: context.as_object().unwrap().clone(), task: None },
         ]
     };
