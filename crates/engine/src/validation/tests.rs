@@ -376,6 +376,16 @@ fn any_rule() -> impl Strategy<Value = Value> {
     any.prop_map(|(kind, config)| json!({"type": kind, "name": kind, "config": config}))
 }
 
+/// What was left out is not written; a file may be called `null`.
+fn holds_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(holds_null),
+        Value::Object(fields) => fields.values().any(holds_null),
+        _ => false,
+    }
+}
+
 proptest! {
     #[test]
     fn nothing_that_is_given_brings_the_reader_down(given in any_json()) {
@@ -396,6 +406,6 @@ proptest! {
         prop_assert_eq!(&serde_json::from_str::<Vec<ValidationRule>>(&text).unwrap(), &rules);
         let value: Value = serde_json::from_str(&text).unwrap();
         prop_assert_eq!(read(&value).unwrap(), rules);
-        prop_assert!(!text.contains("null"), "{}", text);
+        prop_assert!(!holds_null(&value), "{}", text);
     }
 }
