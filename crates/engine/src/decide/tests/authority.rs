@@ -66,6 +66,22 @@ fn force_inside_a_turn_is_still_only_a_claim() {
 }
 
 #[test]
+fn an_agent_overrides_nothing() {
+    check(
+        "add one
+         add two after=T1
+         session a task=T1
+         --
+         forced start T2 run=a.1
+         forced fail T2 run=a.1
+         forced release T1 run=a.1",
+        "! only a person can override
+         ! only a person can override
+         ! only a person can override",
+    );
+}
+
+#[test]
 fn a_turn_that_is_over_completes_nothing() {
     check(
         "add one

@@ -1,9 +1,10 @@
 //! What people say to a session that runs, and how they end it from outside.
 
 use super::script::{Script, check, check_with, default_rules};
+use crate::command::{Command, TaskPatch};
 use crate::debt::{Effect, HookClass, OnFailure, OwedHook};
 use crate::decide::{Effects, Rules};
-use crate::event::EventType;
+use crate::event::{EventType, Record};
 use crate::session::{Purpose, Wanted};
 
 /// A session of `w1` whose every turn is judged by `check`, and which prepares with `ready`.
@@ -103,6 +104,8 @@ fn an_agent_hears_that_a_person_has_changed_its_task() {
     assert_eq!(project.run("relabel T1 labels=x"), ["T1 task_updated"], "that is no other work");
     let told = project.run("reword T1 three");
     assert!(told.len() == 2 && told[1].starts_with("T1 feedback_queued The task was changed"), "{told:?}");
+    let patch = TaskPatch { deliverables: Some(vec!["a plan".to_owned()]), ..TaskPatch::default() };
+    assert_eq!(project.ask(&Command::UpdateTask { id: "T1".parse().unwrap(), patch }).unwrap().len(), 2);
     let answered = project.run("turn-done a.1 says=complete");
     assert!(answered.iter().any(|line| line.starts_with("T1 turn_started a.2 to work The task was")), "{answered:?}");
     let mut project = Script::after(default_rules(), "add one");
@@ -326,6 +329,22 @@ fn only_a_person_answers() {
     );
 }
 
+/// Neither does a hook, which has the rights of a person otherwise.
+#[test]
+fn a_hook_answers_for_nobody() {
+    let script = "add one\nblock T1 red\nsession a\nbegin ready";
+    let mut project = Script::after(gated(), script);
+    let answered = project.run("via=ready answer T1 continue\nvia=ready merged T1 abc\nvia=ready tell a ignore");
+    assert_eq!(
+        answered,
+        [
+            "! only a person can answer",
+            "! only a person can merge",
+            "! session `a` asks a person, not an agent or a hook"
+        ]
+    );
+}
+
 /// The session that takes a task up hears first what was answered, once.
 #[test]
 fn the_next_session_begins_with_the_answer() {
@@ -353,6 +372,10 @@ fn the_next_session_begins_with_the_answer() {
     );
     let script = "add one\nblock T1 why\nanswer T1 continue so\nclaim T1 by=w2 for=60s";
     assert!(Script::after(default_rules(), script).task("T1").answer.is_some(), "whoever works by hand reads it");
+    let script =
+        "add one\nblock T1 why\nanswer T1 continue so\nsession a task=T1 max=1\nturn-done a.1\nsession b task=T1";
+    let queued = |record: &&Record| record.kind() == EventType::FeedbackQueued;
+    assert_eq!(Script::after(default_rules(), script).log.iter().filter(queued).count(), 1, "it was heard");
 }
 
 /// An agent that cannot work cannot listen: what a person has said to it is said to the next one.
