@@ -322,3 +322,62 @@ fn the_end_of_a_task_is_heard_before_the_next_one() {
          T2 turn_started a.2 to work push-it",
     );
 }
+
+/// Whoever takes a task looks first whether its lease has run out.
+#[test]
+fn a_task_whose_lease_has_run_out_is_taken() {
+    for session in ["session a task=T1", "session a work=graph"] {
+        let mut project = Script::after(default_rules(), "add one\nclaim T1 by=w7 for=60s\nlater 61s");
+        let taken = project.run(session);
+        for line in ["T1 lease_expired w7 epoch 1", "T1 task_claimed w1 epoch 2"] {
+            assert!(taken.iter().any(|event| event == line), "{session}: {taken:?}");
+        }
+    }
+}
+
+#[test]
+fn at_its_limit_a_session_takes_no_further_task() {
+    check(
+        "add one
+         add two
+         session a work=graph max=1
+         --
+         turn-done a.1 says=complete",
+        "T1 turn_finished
+         T1 promise_detected Complete
+         T1 gate_decided Pass: Completed
+         T1 iteration_completed
+         T1 task_completed
+         T1 session_ended Limit, one iteration is the limit",
+    );
+}
+
+/// Nobody else takes it up before what it waits for now is done.
+#[test]
+fn a_task_that_was_given_a_dependency_meanwhile_waits_when_it_is_left() {
+    check(
+        "add one
+         add two
+         session a task=T1 max=1
+         link T1 depends_on T2
+         --
+         turn-done a.1
+         session b task=T1",
+        "T1 turn_finished
+         T1 gate_decided Pass: Continue
+         T1 iteration_completed
+         T1 task_needs_continuation
+         T1 task_waiting
+         T1 session_ended Limit, one iteration is the limit
+         ! T1 waits for T2",
+    );
+}
+
+#[test]
+fn the_word_of_another_agent_is_not_the_result() {
+    let script = "add one\nsession a task=T1\nsession b\nrun=b.1 complete T1 mine";
+    let mut project = Script::after(default_rules(), script);
+    project.run("turn-done a.1 says=complete");
+    let task = project.task("T1");
+    assert_eq!((task.state, task.result), (State::Completed, None));
+}
