@@ -193,6 +193,9 @@ fn a_hook_does_not_move_what_is_held() {
     let asked = project.run(r#"forced finish one asks=update_task:{"taskId":"T1","action":"block","reason":"why"}"#);
     let refused = "system action_error update_task: T1 is held by w9 (epoch 1)";
     assert_eq!(asked, ["T1 hook_finished one Success", refused]);
+    let mut project = Script::after(rules(&["one"]), "add one\nclaim T1 by=w9 for=60s");
+    project.run(r#"hook one asks=update_task:{"taskId":"T1","action":"add_labels","labels":["seen"]}"#);
+    assert_eq!(project.task("T1").labels, ["seen"]);
 }
 
 // Several hooks of one event.

@@ -12,7 +12,7 @@ use crate::drive::{
     Asked, Guard, HookDecision, Judging, NewCheckpoint, NewHook, NewSeries, Signal, StopHook, StopRuling, Trigger,
 };
 use crate::event::{Event, EventType, Record, payload};
-use crate::id::{HookId, SeriesId, TaskId};
+use crate::id::{Epoch, HookId, SeriesId, TaskId};
 use crate::promise::Promise;
 use crate::refusal::Refusal;
 use crate::ruling::RuleAction;
@@ -471,4 +471,13 @@ fn what_is_decided_at_a_gate_is_recorded_with_its_session() {
     assert_eq!(kinds(&records), [EventType::HookEvaluated, EventType::CheckpointCreated]);
     let place = (records[0].envelope.session.as_ref().map(|name| name.as_str()), records[0].envelope.iteration);
     assert_eq!(place, (Some("a"), Some(1)));
+}
+
+/// Whoever works by hand is in no session, and neither is somebody else.
+#[test]
+fn nobody_starts_a_series_on_what_somebody_else_holds_by_hand() {
+    let mut project = Script::after(default_rules(), "add one\nclaim T1 by=w9 for=60s");
+    assert!(matches!(project.start_series(series(3)), Err(Refusal::Held { .. })));
+    let own = Command::StartSeries { task: TASK, new: series(3) };
+    project.give(Authority::Holder(Epoch(1)), None, &own).unwrap();
 }

@@ -286,3 +286,13 @@ fn what_it_makes_is_bounded_as_that_of_any_hook() {
     assert!(project.data(EventType::WorkflowFailed)["error"].as_str().unwrap().contains("256 events"));
     assert!((64..=256).contains(&made), "{made}");
 }
+
+#[test]
+fn a_step_does_not_move_what_is_held() {
+    let mut project = begun();
+    project.run("claim T1 by=w9 for=60s");
+    let payload = json!({"taskId": "T1", "action": "block", "reason": "why"});
+    let ended = end(&mut project, Did::Act(ActionRequest { kind: "update_task".to_owned(), payload })).unwrap();
+    assert_eq!(ended, ["workflow_step_finished"]);
+    assert_eq!(next(&project).as_deref(), Some("c"), "it has failed");
+}
