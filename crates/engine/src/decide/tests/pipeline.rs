@@ -488,3 +488,58 @@ fn work_that_a_person_takes_as_it_is_becomes_a_change() {
     assert_eq!((project.task("T1").state, project.task("T1").change.unwrap().merged), (State::Completed, None));
     assert_eq!(project.run("merged T1 def"), ["T1 change_merged def"]);
 }
+
+#[test]
+fn work_done_in_place_passes_the_gate_before_the_merge_also_where_there_is_no_other() {
+    check_with(
+        hooks(&["review"]),
+        "add one
+         session a task=T1
+         turn-done a.1 says=complete
+         --
+         hook review out=block tells=no",
+        "T1 hook_started review 1 by w1
+         T1 hook_finished review Block
+         T1 pipeline_failed review Blocked: Reject 1/3
+         T1 task_rejected by review
+         T1 task_ready
+         T1 task_claimed w1 epoch 2
+         T1 task_started
+         T1 feedback_queued no from review
+         T1 iteration_started a.2
+         T1 turn_started a.2 to work no",
+    );
+}
+
+/// It is one task of many that needs a person.
+#[test]
+fn a_merge_that_asks_for_a_person_does_not_end_the_session() {
+    check_with(
+        hooks(&["merge"]),
+        "add one
+         add two
+         session a work=graph grounds=worktrees
+         workspace a
+         turn-done a.1 says=complete
+         work a
+         --
+         hook merge out=escalate message=protected",
+        "T1 hook_started merge 1 by w1
+         T1 hook_finished merge Escalate
+         T1 pipeline_failed merge Escalated: Escalate 1/3
+         T1 task_blocked before_merge: `merge`: protected
+         T2 task_claimed w1 epoch 1
+         T2 task_started",
+    );
+}
+
+/// Whoever lets a task go on has looked at what was found.
+#[test]
+fn after_a_person_rejections_are_counted_anew() {
+    let rejected = "turn-done a.1 says=complete\nwork a\nhook review out=block";
+    let script = format!("add one\nsession a task=T1 grounds=worktrees rejections=1\nworkspace a\n{rejected}");
+    let mut project = Script::after(hooks(&["review"]), &script);
+    assert_eq!((project.task("T1").state, project.task("T1").rejections), (State::Blocked, 1));
+    project.run("answer T1 continue");
+    assert_eq!(project.task("T1").rejections, 0);
+}
