@@ -424,3 +424,33 @@ fn the_same_change_with_the_same_failures_is_thrashing() {
     let why = "thrashing: the same change with the same result 3 times in a row";
     assert!(last.contains(&format!("system gate_decided Fail: Escalated, {why}")), "{last:?}");
 }
+
+/// Whoever says nonsense about how long it wants to be left alone is asked again within a week.
+#[test]
+fn nobody_is_waited_for_longer_than_a_week() {
+    let mut project = Script::after(default_rules(), "session a");
+    let postponed = project.run("turn-limited a.1 for=9999999s");
+    assert_eq!(postponed, ["system iteration_postponed a.1 until 2026-01-24T10:00:00.000Z"]);
+}
+
+#[test]
+fn interruptions_are_counted_from_the_last_turn_that_was_finished() {
+    let interrupted =
+        |(from, to): (u32, u32)| (from..=to).map(|at| format!("turn-interrupted a.{at}\n")).collect::<String>();
+    let script = [(1, 9), (11, 19)].map(interrupted).join("turn-done a.10\n");
+    let project = Script::after(default_rules(), &format!("session a\n{script}"));
+    assert_eq!(project.session("a").ended(), None);
+}
+
+#[test]
+fn no_task_pays_for_the_failures_of_another() {
+    let script = "add one
+         add two
+         session a work=graph failures=2
+         turn-failed a.1
+         forced block T1
+         turn-interrupted a.2
+         turn-failed a.3";
+    let session = Script::after(default_rules(), script).session("a");
+    assert_eq!((session.ended(), session.failures), (None, 1));
+}

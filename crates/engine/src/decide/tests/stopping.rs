@@ -192,3 +192,19 @@ fn a_stop_before_anything_was_said_delivers_to_nobody_or_to_a_turn_of_its_own() 
          system session_ended Limit",
     );
 }
+
+/// Its end was decided, and what hears of it is not in vain.
+#[test]
+fn the_hooks_of_the_end_are_taken_over_also_where_somebody_had_asked_for_it() {
+    check_with(
+        hooks(&["bye"]),
+        "session a
+         cancel a
+         turn-interrupted a.1
+         --
+         resume a by=w2
+         recover bye by=w2",
+        "system session_resumed by w2
+         system hook_started bye 1 by w2",
+    );
+}
