@@ -130,7 +130,11 @@ fn block(project: &mut Script, conversation: &str, reason: &str, most: Option<u3
 }
 
 fn answer(project: &mut Script, conversation: &str, verdict: CallVerdict) -> payload::BridgeAnswered {
-    let (at, caller, point) = (Seq(1), caller(conversation), "stop".to_owned());
+    answer_at("stop", project, conversation, verdict)
+}
+
+fn answer_at(point: &str, project: &mut Script, conversation: &str, verdict: CallVerdict) -> payload::BridgeAnswered {
+    let (at, caller, point) = (Seq(1), caller(conversation), point.to_owned());
     let answered = Command::AnswerCall { at, caller, point, verdict: Box::new(verdict) };
     match give(project, &answered).unwrap().remove(0) {
         Event::BridgeAnswered(answered) => answered,
@@ -233,6 +237,12 @@ fn hooks_of_another_agent_are_not_owed() {
         would_owe(&Call { caller, ..stop.clone() }, [&codex, &typed])
     };
     assert!(from("codex") && !from("claude"));
+    let own = Planned { whose: PlannedFor::Agent("claude".to_owned()), ..planned("tests", "stop", "", None) };
+    let mut rules = rules(Trusted::Yes);
+    rules.effects.as_mut().unwrap().hooks = [(EventType::BridgeCalled, vec![codex.clone(), own].into())].into();
+    let mut project = Script::new(rules);
+    give(&mut project, &Command::Call(Box::new(stop.clone()))).unwrap();
+    assert_eq!(project.debts().len(), 1);
 }
 
 #[test]
@@ -261,4 +271,48 @@ fn a_call_without_a_conversation_is_refused() {
     nameless.caller.conversation = " ".to_owned();
     let refused = give(&mut project(), &Command::Call(Box::new(nameless))).unwrap_err();
     assert_eq!(refused.to_string(), "the conversation is empty");
+}
+
+/// Only where an agent goes on that is told no could it be told so for ever.
+#[test]
+fn a_tool_is_forbidden_as_often_as_it_is_asked_for() {
+    let mut project = project();
+    for _ in 0..5 {
+        let objectors = vec![Objector { hook: "guard".to_owned(), most: Some(1) }];
+        let (ruling, reason, told) = (CallRuling::Block, Some("never".to_owned()), None);
+        let verdict = CallVerdict { ruling, reason, objectors, max_retries: 1, told };
+        let answered = answer_at("pre_tool_use", &mut project, "one", verdict);
+        assert_eq!((answered.ruling, answered.retries, answered.let_go), (CallRuling::Block, 0, None));
+    }
+}
+
+/// For otherwise the gate would stand open.
+#[test]
+fn a_stop_hook_whose_condition_cannot_be_answered_runs() {
+    let mut rules = rules(Trusted::Yes);
+    let hooks = vec![planned("tests", "stop", "", Some("tool_input.missing.deeper == 1"))];
+    rules.effects.as_mut().unwrap().hooks = [(EventType::BridgeCalled, hooks.into())].into();
+    let mut project = Script::new(rules);
+    give(&mut project, &Command::Call(Box::new(call("stop", &[], "", true)))).unwrap();
+    assert_eq!(project.debts().len(), 1);
+}
+
+#[test]
+fn what_depends_on_the_conversation_may_be_owed() {
+    let again = planned("again", "stop", "", Some("retries > 0"));
+    let never = planned("never", "stop", "", Some("tool_name == 'Bash'"));
+    let stop = call("stop", &[], "", true);
+    assert!(would_owe(&stop, [&again]) && !would_owe(&stop, [&never]));
+}
+
+/// As conditions see it.
+#[test]
+fn whoever_begins_anew_was_never_sent_back() {
+    let mut project = project();
+    block(&mut project, "one", "a", None);
+    let mut retries = |anew: bool| {
+        give(&mut project, &Command::Call(Box::new(call("stop", &[], "", anew)))).unwrap();
+        project.data(EventType::BridgeCalled)["retries"].as_u64().unwrap_or(0)
+    };
+    assert_eq!((retries(false), retries(true)), (1, 0));
 }
