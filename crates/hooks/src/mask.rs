@@ -167,9 +167,10 @@ impl Mask {
     /// Masks what something is missing after, and answers how many bytes more are missing now. A value may reach into the
     /// gap, and its beginning cannot be told from other text: as many bytes are always dropped as one could leave there.
     fn before_gap(&self, bytes: &[u8]) -> (Vec<u8>, usize) {
-        let mut stream = self.stream();
-        let masked = stream.push(bytes);
-        (masked, stream.held.len().saturating_sub(stream.covered))
+        let sure = bytes.len().saturating_sub(self.longest.saturating_sub(1));
+        let (mut masked, mut covered) = (Vec::new(), 0);
+        self.cover(bytes, sure, &mut covered, &mut masked);
+        (masked, (bytes.len() - sure).saturating_sub(covered))
     }
 
     /// The same for what something is missing before.
@@ -196,7 +197,8 @@ impl Mask {
         let finder = self.finder.as_ref()?;
         // The last one begins control characters beyond ASCII.
         let hides = |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\n' | b'\t') || *byte == 0xc2;
-        let cleaned = masked.iter().any(hides).then(|| clean(&String::from_utf8_lossy(masked)));
+        let is_changed = masked.iter().any(hides) || str::from_utf8(masked).is_err();
+        let cleaned = is_changed.then(|| clean(&String::from_utf8_lossy(masked)));
         cleaned.filter(|cleaned| finder.is_match(cleaned))
     }
 

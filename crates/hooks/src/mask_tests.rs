@@ -235,7 +235,11 @@ fn what_people_and_agents_say_by_commands_is_masked() {
             Command::AnswerGate { session: session.clone(), answer: GateAnswer::Continue, text: some.clone() },
             Command::LeaveToPerson { name: session.clone(), reason: text.clone(), commits: Vec::new() },
             Command::StopSession { name: session.clone(), ending: Ending::Cancelled, reason: some.clone() },
-            Command::AbandonWorkflow { debt: "1.0".parse().unwrap(), owner: "w1".parse().unwrap(), error: text.clone() },
+            Command::AbandonWorkflow {
+                debt: "1.0".parse().unwrap(),
+                owner: "w1".parse().unwrap(),
+                error: text.clone(),
+            },
             Command::Say { session: session.clone(), text },
             Command::CancelSession { name: session, reason: some },
             Command::TriggerWorkflow { id: "w".into(), context: context.as_object().unwrap().clone(), task: None },
@@ -315,6 +319,16 @@ fn a_file_is_masked_in_its_place() {
     assert_eq!(mask.file(&directory.path().join("none")).expect_err("missing").kind(), io::ErrorKind::NotFound);
     let refused = mask.file(directory.path()).expect_err("a directory");
     assert_eq!(refused.to_string(), "cannot mask what is not a regular file");
+}
+
+/// Whoever watches sees at once what is no secret.
+#[test]
+fn only_the_beginning_of_a_value_is_waited_for() {
+    let mask = Mask::new([("TOKEN", "hunter2")]);
+    let mut stream = mask.stream();
+    let told = ["shout! ", "h", "unt ", "the hunter", "2 hunte", "d"].map(|piece| stream.push(piece.as_bytes()));
+    let told = told.map(|piece| String::from_utf8(piece).unwrap());
+    assert_eq!(told, ["shout! ", "", "hunt ", "the ", "[secret TOKEN] ", "hunted"]);
 }
 
 /// Head and tail, and how many bytes are missing between them.
