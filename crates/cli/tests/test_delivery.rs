@@ -377,14 +377,15 @@ fn rules_between_done_and_accepted_know_what_the_work_changes() {
 /// Taken away while it was looked where the base is: what follows is for whoever has it now.
 #[test]
 fn nothing_is_merged_of_a_task_that_was_taken_away() {
-    let repo = Repo::with_remote("hooks: {before_merge: [merge_pr]}\n");
+    let config = "hooks: {before_merge: [{name: judge, command: ': > \"$WINDLASS_PROJECT_DIR\"/judged'}, merge_pr]}\n";
+    let repo = Repo::with_remote(config);
     repo.world.make_pipe("looked");
     repo.world.make_pipe("go");
-    let [done, looked, go] = ["done", "looked", "go"].map(|name| repo.world.path(name).display().to_string());
-    let pack = format!("if rm '{done}' 2>&-; then echo > '{looked}'; cat '{go}'; fi\nexec git-upload-pack \"$@\"");
+    let [judged, looked, go] = ["judged", "looked", "go"].map(|name| repo.world.path(name).display().to_string());
+    let pack = format!("if rm '{judged}' 2>&-; then echo > '{looked}'; cat '{go}'; fi\nexec git-upload-pack \"$@\"");
     repo.git(&["config", "remote.origin.uploadpack", repo.program("pack", &pack).to_str().unwrap()]);
-    repo.agent(&format!("cat > /dev/null; echo x > work.txt; : > '{done}'")).add("Work");
-    let before = repo.git(&["ls-remote", "origin"]);
+    repo.agent("cat > /dev/null; echo x > work.txt").add("Work");
+    let before = repo.git(&["ls-remote", "origin", "main"]);
     let mut run = repo.world.command(&["run", "--trust", "--agent", "command:agent"]);
     let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     repo.world.hear("looked");
@@ -393,6 +394,6 @@ fn nothing_is_merged_of_a_task_that_was_taken_away() {
     repo.world.write("go", "");
     let ended = run.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(3), "{ended:?}");
-    assert_eq!(repo.git(&["ls-remote", "origin"]), before);
+    assert_eq!(repo.git(&["ls-remote", "origin", "main"]), before);
     assert_eq!(repo.task("T1")["lease"]["owner"], "bob");
 }
