@@ -12,9 +12,11 @@ use crate::headless::{Dialect, Ended, Heard, Hearing, Said as Word, is_name, par
 use crate::{Reset, TurnEnd, aider, trouble};
 
 /// How much is looked at with patterns, which are slow: they look the same at all of a text.
-const SLOW: usize = 96;
-/// Of so many streams one is looked at with patterns.
+const SLOW: usize = 160;
+/// Of so many streams that are tried two are looked at with patterns.
 const SELDOM: usize = 16;
+/// In how many ways a text is looked at that may tell of trouble.
+const LOOKS: usize = 4;
 
 /// Each dialect, with the words without one of which its stream does not say how a turn ended.
 const DIALECTS: [(Dialect, &[&str]); 5] = [
@@ -28,11 +30,15 @@ const DIALECTS: [(Dialect, &[&str]); 5] = [
 /// A stream means the same however it is cut into pieces; a turn has ended well only where it says so; and a conversation
 /// has a name that a command line can hold. Each is heard by one of the dialects.
 pub fn stream(bytes: &[u8]) {
-    let (dialect, closing) = DIALECTS[any_of(bytes, DIALECTS.len())];
+    stream_as(bytes, any_of(bytes, DIALECTS.len() * SELDOM));
+}
+
+fn stream_as(bytes: &[u8], way: usize) {
+    let (dialect, closing) = DIALECTS[way % DIALECTS.len()];
     // Why a program has failed is looked for with patterns.
-    let (resumes, bytes, exit) = match any_of(bytes, DIALECTS.len() * SELDOM) / DIALECTS.len() {
+    let (resumes, bytes, exit) = match way / DIALECTS.len() {
         0 => (true, &bytes[..bytes.len().min(SLOW)], Exit::Code(1)),
-        1 => (false, &bytes[..bytes.len().min(SLOW)], Exit::Code(0)),
+        1 => (false, bytes, Exit::Code(0)),
         _ => (false, bytes, Exit::Cancelled),
     };
     let (whole, words) = heard(dialect, resumes, bytes, bytes.len().max(1), exit);
@@ -56,8 +62,12 @@ pub fn stream(bytes: &[u8]) {
 /// What an agent prints instead of an answer is understood or left as it is; and a limit that is over is none. Each text is
 /// looked at in one of these ways.
 pub fn trouble(bytes: &[u8]) {
+    trouble_as(bytes, any_of(bytes, LOOKS));
+}
+
+fn trouble_as(bytes: &[u8], way: usize) {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SLOW)]);
-    match any_of(bytes, 4) {
+    match way {
         0 => drop(aider::heard(&text)),
         1 => drop(trouble::of_failure(&text, &text)),
         2 => drop(trouble::instead_of_an_answer(&text)),
@@ -177,12 +187,12 @@ mod tests {
 
     #[test]
     fn streams_are_heard() {
-        check("stream", super::stream);
+        check("stream", |bytes| (0..3 * super::DIALECTS.len()).for_each(|way| super::stream_as(bytes, way)));
     }
 
     #[test]
     fn troubles_are_understood_or_left() {
-        check("trouble", super::trouble);
+        check("trouble", |bytes| (0..super::LOOKS).for_each(|way| super::trouble_as(bytes, way)));
     }
 
     #[test]

@@ -6,9 +6,10 @@
 //! a.b.c is defined   a|_field("b")|_field("c") is defined
 //! ```
 //!
-//! A mark ends in a bracket: the next word may stand right behind it, as in `'a'in b`. A filter binds more tightly than any operator, so an operand is marked right behind it, whatever is around it. What an
-//! operator makes is no longer than its operands together, so those need to be marked alone: with how many operators, one
-//! within the other, go over them or over what was made of them.
+//! A filter binds more tightly than any operator, so an operand is marked right behind it, whatever is around it. A mark ends
+//! in a bracket, so the next word may stand right behind that: `'a'in b`. What an operator makes is no longer than its operands
+//! together, so those need to be marked alone: with how many operators, one within the other, go over them or over what was
+//! made of them.
 
 use std::fmt::Write;
 use std::ops::Range;
