@@ -124,16 +124,17 @@ impl Mask {
 
     /// How much of the end of a text could be the beginning of a value.
     fn begun(&self, text: &[u8]) -> usize {
-        self.half(|form, many| text.ends_with(&form[..many]))
+        self.half(text.len(), |form, many| text.ends_with(&form[..many]))
     }
 
     /// How much of its start could be the end of one.
     fn ended(&self, text: &[u8]) -> usize {
-        self.half(|form, many| text.starts_with(&form[form.len() - many..]))
+        self.half(text.len(), |form, many| text.starts_with(&form[form.len() - many..]))
     }
 
-    fn half(&self, is_half: impl Fn(&[u8], usize) -> bool) -> usize {
-        let longest = |form: &Vec<u8>| (1..form.len()).rev().find(|many| is_half(form, *many));
+    /// At most so much: what comes byte by byte is compared with as little as there is.
+    fn half(&self, most: usize, is_half: impl Fn(&[u8], usize) -> bool) -> usize {
+        let longest = |form: &Vec<u8>| (1..form.len().min(most + 1)).rev().find(|many| is_half(form, *many));
         self.forms.iter().filter_map(longest).max().unwrap_or(0)
     }
 
