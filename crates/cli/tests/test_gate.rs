@@ -434,3 +434,38 @@ fn a_promise_on_the_last_allowed_iteration_counts() {
     let world = world("", &format!("test $turn -lt 3 || {DONE}"));
     assert_eq!(world.run(&[RUN, &["--max-iterations", "3"]].concat()).code, 0);
 }
+
+/// What an agent registers for itself adds to what people want of it, and takes nothing away.
+#[test]
+fn of_what_people_and_the_agent_itself_have_registered_the_stricter_counts() {
+    let rules = |action: &str| {
+        format!(r#"[{{"when": "iteration < 3", "action": "{action}"}}, {{"when": "true", "action": "complete"}}]"#)
+    };
+    for (of_person, of_agent, code, said) in [
+        ("continue", "complete", 0, "complete after 3 iterations"),
+        ("complete", "continue", 0, "complete after 3 iterations"),
+        ("continue", "escalate", 4, "a person is needed after one iteration"),
+        ("complete", "complete", 0, "complete after one iteration"),
+    ] {
+        let world = World::with_tasks(&["Mend the pump"]).with_windlass();
+        world.ok(&["hooks", "register", "T1", "--type", "rules", "--rules", &rules(of_person)]);
+        let own = format!("windlass hooks register T1 --type rules --rules '{}' > registered 2>&1", rules(of_agent));
+        world.write("agent.sh", format!("test -e registered || {own}\n{DONE}"));
+        let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
+        assert!(
+            ran.code == code && ran.stdout.contains(said),
+            "{of_person}, {of_agent}\n{ran}{}",
+            world.read("registered")
+        );
+        assert_eq!(world.data_of("hook_registered").len(), 2, "{ran}");
+    }
+}
+
+/// At the stop gate a retry is another turn: the same work would be judged the same way.
+#[test]
+fn a_stop_hook_is_not_tried_again_about_the_same_work() {
+    let config = "hooks: {stop: [{name: check, command: 'echo x >> tried; exit 1', retry: {max: 3, backoff: 1ms}}]}";
+    let world = world(config, DONE);
+    let ran = world.run(&[RUN, &["--max-iterations", "2"]].concat());
+    assert_eq!(world.read("tried").lines().count(), 2, "{ran}");
+}
