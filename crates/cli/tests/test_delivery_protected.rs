@@ -186,3 +186,19 @@ fn no_secret_is_in_the_name_of_a_protected_file() {
         assert!(!log.contains("hunter2-abc") && !ran.to_string().contains("hunter2-abc"), "{script}\n{log}");
     }
 }
+
+/// What lies only in the project's own directory was never in the worktree, whoever takes the work up.
+#[test]
+fn what_git_does_not_keep_counts_as_the_worktree_had_it() {
+    for (script, code) in [("true", 0), ("echo mine > tests/local.key", 4)] {
+        let repo = guarded(CONFIG);
+        repo.world.write("tests/local.key", "local");
+        repo.agent(&format!("cat > /dev/null; test -f ../../../again || exit 1; echo x > work.txt; {script}"));
+        let words = ["run", "--trust", "--agent", "command:agent", "--max-iterations", "1"];
+        assert_eq!(repo.add("Work").world.run(&words).code, 3);
+        repo.world.write("again", "");
+        let ran = repo.run();
+        assert_eq!(ran.code, code, "{script}\n{ran}");
+        assert_eq!(repo.events("workspace_opened").len(), 2, "{ran}");
+    }
+}
