@@ -622,3 +622,20 @@ fn logs_have_all_of_a_long_answer() {
     let text = world.ok(&["session", "logs", NAME]);
     assert!(text.len() < 200_000 && text.contains("yyy"), "{}", text.len());
 }
+
+/// A store can come with a repository: what nobody trusts is not run, also where it only ends something.
+#[test]
+fn a_cancelled_session_of_a_project_that_is_not_trusted_is_left() {
+    let mut waiting = Waiting::new(PIPED);
+    waiting.signal(Signal::KILL);
+    waiting.end();
+    let world = &waiting.world;
+    world.ok(&["session", "cancel", NAME]);
+    world.ok(&["trust", "--revoke"]);
+    let left = world.run(&["doctor", "--settle"]);
+    assert!(!world.has("ended"), "{left}");
+    assert_eq!(world.json(&["session", "show", NAME])["ending"], serde_json::Value::Null, "{left}");
+    world.ok(&["trust", "--yes"]);
+    assert_eq!(world.ok(&["doctor", "--settle"]), "1 cancelled session was ended\n");
+    assert_eq!(world.read("ended"), "end\n");
+}
