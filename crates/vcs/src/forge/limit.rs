@@ -79,6 +79,7 @@ mod tests {
         assert!(!is_limit(403, &headers(&[("x-ratelimit-remaining", "7")]), "Resource not accessible"));
         assert!(is_limit(403, &headers(&[("x-ratelimit-remaining", "0")]), ""));
         assert!(is_limit(403, &headers(&[]), "You have exceeded a secondary rate limit"));
+        assert!(is_limit(403, &headers(&[("retry-after", "30")]), "Wait"));
         assert!(is_limit(429, &headers(&[]), ""));
         assert!(!is_limit(404, &headers(&[("x-ratelimit-remaining", "0")]), ""));
     }
