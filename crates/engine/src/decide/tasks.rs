@@ -318,7 +318,8 @@ impl Deciding<'_, '_> {
         for id in &doomed {
             self.movable(*id, EventType::TaskDeleted)?;
         }
-        if deletion == Deletion::BlockDependents {
+        // Nobody waits for what is completed.
+        if deletion == Deletion::BlockDependents && self.task(id)?.state != State::Completed {
             self.block_waiters(id, &format!("its dependency {id} was deleted"))?;
         }
         // Those that wait go first, so that nobody ever waits for a deleted task.

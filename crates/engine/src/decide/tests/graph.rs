@@ -193,6 +193,25 @@ fn a_forced_deletion_blocks_those_who_wait() {
     );
 }
 
+/// Nobody waits for what is completed.
+#[test]
+fn a_forced_deletion_of_what_is_done_leaves_others_as_they_are() {
+    check(
+        "add one
+         add two after=T1
+         add three
+         add four after=T1,T3
+         complete T1
+         --
+         delete T1 block
+         complete T3",
+        "T1 task_deleted
+         T3 task_completed
+         T4 task_ready
+         T4 dependency_satisfied T3",
+    );
+}
+
 #[test]
 fn a_failure_blocks_those_who_wait_and_reopening_frees_them() {
     check(
