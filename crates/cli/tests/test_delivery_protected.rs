@@ -199,6 +199,7 @@ fn what_git_does_not_keep_counts_as_the_worktree_had_it() {
         repo.world.write("again", "");
         let ran = repo.run();
         assert_eq!(ran.code, code, "{script}\n{ran}");
+        assert_eq!(ran.stdout.contains("has to look: tests/local.key\n"), code == 4, "{script}\n{ran}");
         assert_eq!(repo.events("workspace_opened").len(), 2, "{ran}");
     }
 }

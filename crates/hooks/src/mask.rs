@@ -132,7 +132,7 @@ impl Mask {
         self.half(text.len(), |form, many| text.starts_with(&form[form.len() - many..]))
     }
 
-    /// At most so much: what comes byte by byte is compared with as little as there is.
+    /// The longest half of any form: of so many bytes at most, because a short text has no longer one.
     fn half(&self, most: usize, is_half: impl Fn(&[u8], usize) -> bool) -> usize {
         let longest = |form: &Vec<u8>| (1..form.len().min(most + 1)).rev().find(|many| is_half(form, *many));
         self.forms.iter().filter_map(longest).max().unwrap_or(0)

@@ -113,10 +113,12 @@ fn settle(context: &Context, out: &mut Output) -> Result<u8, Stop> {
     let swept = dispatch::with_git(&mut opened, |dispatch| dispatch.sweep(&in_use).map_err(remedy::run))?;
     tell_swept(&swept, out)?;
     if untrusted > 0 {
-        let hooks = if untrusted == 1 { "1 hook" } else { &format!("{untrusted} hooks") };
-        let failure = Failure::new(Code::Trust, format!("{hooks} may not run"))
+        let of_it = if untrusted == 1 { "1 hook or session" } else { &format!("{untrusted} hooks or sessions") };
+        let failure = Failure::new(Code::Trust, format!("{of_it} may not go on"))
             .caused_by("it is owed under a configuration that is not the trusted one")
-            .hint("--trust runs it all the same; `windlass hooks history` shows what is left");
+            .hint(
+                "--trust runs it all the same; `windlass hooks history` and `windlass session list` show what is left",
+            );
         return Err(failure.into());
     }
     if sessions > 0 && !out.is_json() {

@@ -318,8 +318,7 @@ impl Deciding<'_, '_> {
         for id in &doomed {
             self.movable(*id, EventType::TaskDeleted)?;
         }
-        // Nobody waits for what is completed.
-        if deletion == Deletion::BlockDependents && self.task(id)?.state != State::Completed {
+        if deletion == Deletion::BlockDependents {
             self.block_waiters(id, &format!("its dependency {id} was deleted"))?;
         }
         // Those that wait go first, so that nobody ever waits for a deleted task.
@@ -405,7 +404,7 @@ impl Deciding<'_, '_> {
     }
 
     pub(super) fn block_waiters(&mut self, id: TaskId, reason: &str) -> Result<(), Refusal> {
-        for waiter in waiters(&self.draft, id)? {
+        for waiter in self.open_waiters(id)? {
             let state = self.task(waiter)?.state;
             if state == State::Created || state.is_claimable() {
                 self.block_by(waiter, id, reason)?;
