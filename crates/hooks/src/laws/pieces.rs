@@ -145,3 +145,9 @@ pub const PAYLOADS: &[&str] = &[
     ")); >pwned; ((",
     "EOF\n>pwned\n",
 ];
+
+/// Whether a script may run what it has put into a variable itself: that is for whoever writes it to answer for.
+pub fn runs_a_variable(text: &str) -> bool {
+    let names = ["$x", "${x", "$y", "${y"];
+    names.iter().any(|name| text.contains(name)) && ["eval", "sh", "find", "xargs"].iter().any(|way| text.contains(way))
+}

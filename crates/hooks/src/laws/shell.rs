@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use tempfile::TempDir;
 
-use super::pieces::{COMMANDS, PAYLOADS, PIECES};
+use super::pieces::{COMMANDS, PAYLOADS, PIECES, runs_a_variable};
 use crate::{Carrier, Script, Values};
 
 /// Pieces in one script.
@@ -40,12 +40,6 @@ pub fn shell(bytes: &[u8]) {
     let filled = script.fill(&values);
     let left = run(shell, &filled, payload);
     assert!(!left.iter().any(|name| name.starts_with("pwned")), "{shell} has run {payload:?} in {filled:?}");
-}
-
-/// Whether it may have run what it has put into a variable itself: that is for whoever writes it to answer for.
-fn runs_a_variable(text: &str) -> bool {
-    let names = ["$x", "${x", "$y", "${y"];
-    names.iter().any(|name| text.contains(name)) && ["eval", "sh", "find", "xargs"].iter().any(|way| text.contains(way))
 }
 
 /// Runs a script, and answers which files it has left.
