@@ -376,8 +376,9 @@ impl Attempt<'_> {
             Deletion::Alone | Deletion::BlockDependents => BTreeSet::from([id]),
         };
         let mut waiting = self.model.waiters(id);
-        waiting.retain(|waiter| self.model.state(*waiter) != Completed);
-        (deletion != Deletion::Alone || state == Completed || waiting.is_empty()).then_some(())?;
+        // Nobody waits for what is completed.
+        waiting.retain(|waiter| state != Completed && self.model.state(*waiter) != Completed);
+        (deletion != Deletion::Alone || waiting.is_empty()).then_some(())?;
         for doomed in &doomed {
             self.put_down(*doomed, &ALIVE, &[], Phase::Deleted)?;
         }
