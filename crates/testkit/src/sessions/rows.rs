@@ -92,6 +92,10 @@ fn is_held_back(session: &Session) -> bool {
     session.epoch().is_some() && said && (on_its_way || session.resumes)
 }
 
+fn is_out_of_time(session: &Session) -> bool {
+    session.terms.wall_time.is_some_and(|most| session.watch.lasted >= most)
+}
+
 /// Nothing that can be decided is left undecided: it waits for the outside, or for a hook that has begun.
 fn rests(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
     let begun = |id: DebtId| rows.debts.iter().any(|debt| debt.id == id && debt.attempts > 0);
@@ -108,7 +112,8 @@ fn rests(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
             let waits = !session.grounds.is_in_place() && matches!(session.phase, Phase::Started | Phase::Settled(_));
             waits || matches!(session.phase, Phase::Asking(..) | Phase::Postponed(_))
         }
-        _ => false,
+        // And so does its time, where it passes with what hooks of others do.
+        _ => matches!(session.phase, Phase::Postponed(_)) && is_out_of_time(session),
     };
     if !rests {
         wrong.push(format!("{} does not rest: {:?} in {session:?}", session.name, session.step()));
