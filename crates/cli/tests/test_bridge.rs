@@ -589,6 +589,27 @@ fn a_secret_is_not_in_the_log() {
     assert!(!world.ok(&["events", "--json"]).contains("s3cr3t-t0ken"));
 }
 
+/// Whatever it is given besides a verdict is masked like everything else that a hook prints.
+#[test]
+fn a_secret_of_a_hook_is_not_in_the_answer() {
+    let world = hooked("secrets: [TOKEN]\nhooks: {pre_tool_use: [{command: sh guard.sh}]}\n");
+    let answer = json!({
+        "systemMessage": "told TOKEN",
+        "hookSpecificOutput": {
+            "permissionDecision": "allow", "permissionDecisionReason": "for TOKEN", "updatedInput": {"command": "use TOKEN"},
+        },
+    });
+    world.write("guard.sh", format!("sed \"s/TOKEN/$TOKEN/g\" <<'END'\n{answer}\nEND\n"));
+    let payload = tool(&world, "Bash", &json!({"command": "curl"}));
+    let ran =
+        fed(&world, world.command(&["hook", "pre_tool_use", "--as", "claude"]).env("TOKEN", "s3cr3t-t0ken"), &payload);
+    let text = said(&ran).to_string();
+    for told in ["told [secret TOKEN]", "for [secret TOKEN]", "use [secret TOKEN]"] {
+        assert!(text.contains(told), "{ran}");
+    }
+    assert!(!ran.to_string().contains("s3cr3t-t0ken"), "{ran}");
+}
+
 /// Where an agent sets no variable of its own, one that is there is somebody else's.
 #[test]
 fn another_agents_directory_is_not_this_ones() {
