@@ -4,6 +4,7 @@
 //! worked out: what is pending is whatever was queued and is neither delivered nor in the turn that runs.
 
 mod rows;
+mod unheard;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -17,6 +18,7 @@ use windlass_engine::{
 use crate::debts::{ends_a_turn, owed_by};
 use crate::gates::{Around, Passage};
 use crate::stalls::Stalls;
+use unheard::Unheard;
 
 pub use rows::broken;
 
@@ -95,7 +97,7 @@ pub fn told(log: &[Record]) -> BTreeMap<SessionName, Told> {
 
 /// The same, and the work that goes on at a gate.
 fn told_with_stalls(log: &[Record]) -> (BTreeMap<SessionName, Told>, Stalls) {
-    let (mut sessions, mut stalls) = (BTreeMap::new(), Stalls::default());
+    let (mut sessions, mut stalls, mut unheard) = (BTreeMap::new(), Stalls::default(), Unheard::default());
     for record in log {
         if let Event::HookFinished(finished) = &record.envelope.event {
             sessions.values_mut().for_each(|told: &mut Told| told.waits_for.retain(|debt| *debt != finished.debt));
@@ -109,6 +111,7 @@ fn told_with_stalls(log: &[Record]) -> (BTreeMap<SessionName, Told>, Stalls) {
             );
         }
         stalls.hear(record, named.and_then(|name| sessions.get(name)));
+        unheard.hear(record, named.and_then(|name| sessions.get_mut(name)));
         if let Some((name, told)) = named.and_then(|name| Some((name, sessions.get_mut(name)?))) {
             told.hear(record, name, &stalls);
         }

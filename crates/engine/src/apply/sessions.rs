@@ -96,7 +96,8 @@ impl Fold<'_> {
         let ignores = task.answer.map(|answer| answer.ignores).unwrap_or_default();
         self.session(|session| {
             session.ignores.clone_from(&ignores);
-            session.pending.splice(0..0, task.unsaid.iter().copied());
+            session.pending.extend(&task.unsaid);
+            session.pending.sort_by_key(|piece| piece.at);
             let free = session.epoch().is_none() && is_between(session);
             let fits = own && free && session.owner == claimed.owner;
             let postponed = Some(session.phase.clone()).filter(|phase| matches!(phase, Phase::Postponed(_)));
