@@ -105,9 +105,9 @@ fn settling_needs_trust() {
     world.ok(&["trust", "--revoke"]);
     let before = world.lines(&["events"]);
     assert_snapshot!(world.fails(&["doctor", "--settle"]), @"
-    error: 1 hook may not run
+    error: 1 hook or session may not go on
     caused by: it is owed under a configuration that is not the trusted one
-    hint: --trust runs it all the same; `windlass hooks history` shows what is left
+    hint: --trust runs it all the same; `windlass hooks history` and `windlass session list` show what is left
     [64 trust]
     ");
     assert_eq!(world.lines(&["events"]), before);
