@@ -31,10 +31,10 @@ impl Unheard {
             _ => {}
         }
         match &record.envelope.event {
-            Event::TaskCompleted(_) => drop(self.completed.insert(task)),
-            Event::TaskReopened(_) | Event::TaskDeleted(_) => drop(self.completed.remove(&task)),
-            _ => {}
-        }
+            Event::TaskCompleted(_) => self.completed.insert(task),
+            Event::TaskReopened(_) | Event::TaskDeleted(_) => self.completed.remove(&task),
+            _ => false,
+        };
     }
 }
 
@@ -48,7 +48,9 @@ impl Told {
                 (piece.possibly_seen, &mut self.seen),
                 (piece.passing, &mut self.passing),
             ];
-            sets.into_iter().filter(|(is_it, _)| *is_it).for_each(|(_, set)| drop(set.insert(piece.at)));
+            for (_, set) in sets.into_iter().filter(|(is_it, _)| *is_it) {
+                set.insert(piece.at);
+            }
         }
     }
 }
