@@ -1,7 +1,8 @@
 //! Who runs programs on this machine, and what the dead among them have left.
 //!
 //! An owner is a file in a directory, and is alive as long as it holds the kernel's lock on that file, which no crash
-//! can leave behind. If somebody has removed the file, the process that the name tells of says whether it is alive. A line
+//! can leave behind. Only a program that it was about to start when it was killed has the lock for another moment, until it
+//! is executed: nothing is done about the dead before that, or it would be missed. If somebody has removed the file, the process that the name tells of says whether it is alive. A line
 //! of the file is a leader that it started, or a supervisor: its number, the two moments between which it was started, and the boot they
 //! belong to. To note two moments is quicker than to ask for the start time. The first line is its pulse (`heart`).
 //!
@@ -34,6 +35,10 @@ use crate::owners::{self, Owners};
 
 /// How long a lock on our own new file may be in the way: somebody is just looking whether we are alive.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long a program may take to be executed whose owner was killed meanwhile. As long is waited where an owner holds its lock
+/// and is not to be seen: it may be in a container. Outside Linux nobody is to be seen, and no program inherits the lock.
+const LAST_BREATH: Duration = Duration::from_millis(if cfg!(target_os = "linux") { 250 } else { 0 });
 
 /// This process as an owner of runs, until it is dropped or dies.
 #[derive(Debug)]
@@ -116,16 +121,41 @@ impl Drop for Roster {
 /// Whether somebody holds the lock of a name.
 pub(crate) fn holds_its_lock(directory: &Path, name: &str) -> bool {
     let file = Owners::open(directory).ok().and_then(|owners| owners.file(name));
-    file.is_some_and(|file| flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK))
+    file.is_some_and(|file| is_locked(&file))
+}
+
+fn is_locked(file: &File) -> bool {
+    flock(file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+}
+
+/// Whether it is the owner who holds its lock, and not what it was about to start when it was killed.
+fn is_its_own(file: &File, name: &str) -> bool {
+    outlives(LAST_BREATH, || is_locked(file), || is_there(name))
+}
+
+/// Whether a lock is held for longer than that, or by one that is there.
+fn outlives(patience: Duration, is_locked: impl Fn() -> bool, is_there: impl Fn() -> bool) -> bool {
+    let give_up = Instant::now() + patience;
+    while is_locked() {
+        if is_there() || Instant::now() >= give_up {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    false
 }
 
 /// Whether the owner of a name is alive: it holds its file, or it is there although somebody has removed its file.
 pub fn is_alive(directory: &Path, name: &str) -> bool {
-    let Some((pid, start)) = owners::process(name) else { return false };
     match Owners::open(directory).ok().and_then(|owners| owners.file(name)) {
-        Some(file) => flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK),
-        None => os::start_time(pid) == Some(start),
+        Some(file) => is_its_own(&file, name),
+        None => is_there(name),
     }
+}
+
+/// Whether the process that a name tells of is to be seen.
+fn is_there(name: &str) -> bool {
+    owners::process(name).is_some_and(|(pid, start)| os::start_time(pid) == Some(start))
 }
 
 /// Whether a name is one of this very process's.
@@ -155,6 +185,9 @@ pub fn sweep(directory: &Path) -> io::Result<Vec<Swept>> {
 /// Locks the file of an owner who is dead, and reads it.
 fn take_over(owners: &Owners, name: &str) -> Option<(File, String)> {
     let file = owners.file(name)?;
+    if is_its_own(&file, name) {
+        return None;
+    }
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     let text = owners::read(&file).ok()?;
     // Somebody else may have swept it, and somebody alive have taken the name since.
@@ -182,7 +215,18 @@ fn leader(line: &str, boot: &str) -> Option<(Pid, RangeInclusive<u64>)> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+
+    #[test]
+    fn a_lock_that_outlives_its_owner_is_waited_for() {
+        let (long, looks) = (Duration::from_secs(1000), Cell::new(0));
+        let is_locked = || looks.replace(looks.get() + 1) < 3;
+        assert!(outlives(long, is_locked, || true) && looks.get() == 1, "one that is there is not waited for");
+        assert!(!outlives(long, is_locked, || false) && looks.get() == 4);
+        assert!(outlives(Duration::ZERO, || true, || false), "one that is not to be seen may live elsewhere");
+    }
 
     #[test]
     fn without_a_boot_there_are_no_leaders() {

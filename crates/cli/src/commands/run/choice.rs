@@ -193,7 +193,7 @@ fn resumable(session: Session, args: &Args, owners: &Path) -> Result<Choice, Fai
     Ok(Choice::Resume(Box::new(session)))
 }
 
-/// Whether an owner is alive, and not just killed: a program that it was about to start holds its lock for another moment.
+/// Whether an owner is alive, and not just killed: it takes a moment to be dead.
 pub fn stays_alive(owners: &Path, name: &str) -> bool {
     let give_up = Instant::now() + LAST_BREATH;
     while windlass_process::is_alive(owners, name) {
