@@ -38,6 +38,9 @@ use crate::telling::one_line;
 use crate::text::{clean, cut, join};
 use crate::{Hook, Role};
 
+/// What is said of a program that was done and not alone. Whoever holds its output without being its own is left alone.
+pub const LEFT_BEHIND: &str = "it left processes behind; those of its own were ended";
+
 /// Letters of a line that stand for a whole output.
 const GIST: usize = 160;
 /// How many unknown fields a note names.
@@ -130,7 +133,7 @@ fn read(hook: &Hook, role: Role, finished: &Finished) -> Read {
         read.parts.reason = join(&[&read.parts.stderr, &read.parts.output], "\n\n");
     }
     if finished.leaky {
-        read.notes.push("it left processes behind, which were ended".to_owned());
+        read.notes.push(LEFT_BEHIND.to_owned());
     }
     read
 }

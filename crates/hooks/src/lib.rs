@@ -37,7 +37,7 @@ use serde_json::{Map, Value};
 use windlass_engine::workflow::{Pattern, check_given};
 use windlass_engine::{Allowance, Rule, Template};
 
-pub use answer::{Parts, answer, fitting, gist, silent_no};
+pub use answer::{LEFT_BEHIND, Parts, answer, fitting, gist, silent_no};
 pub use call::Call;
 pub use mask::{Mask, Shown};
 pub use papers::{Carried, Papers};

@@ -10,7 +10,7 @@ use super::tally::Tally;
 use crate::output::{Done, Stop, Tone};
 use crate::{environment, show, text};
 use windlass_engine::{Ending, Event, HookOutcome, OnRetryLimit, Promise, Purpose, Record, Work, last_line, payload};
-use windlass_hooks::notice;
+use windlass_hooks::{LEFT_BEHIND, notice};
 use windlass_runner::Told;
 
 /// Shows what happens as it happens.
@@ -96,7 +96,7 @@ impl<'o> Progress<'o> {
                     self.detail(Tone::Faint, "it has changed no file since its turn before")?;
                 }
                 match finished.leaky {
-                    true => self.detail(Tone::Faint, "it left processes behind, which were ended"),
+                    true => self.detail(Tone::Faint, LEFT_BEHIND),
                     false => Ok(()),
                 }
             }
