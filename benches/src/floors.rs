@@ -17,25 +17,47 @@ pub struct Floors {
 
 /// About as long as an event is on the disk.
 const EVENT: usize = 400;
+/// What SQLite writes to its log for a commit that changes four pages: of each a header and the page, one call after another.
+const FRAMES: [usize; 8] = [24, 4096, 24, 4096, 24, 4096, 24, 4096];
+/// How long the file is that is written to.
+const LENGTH: usize = 4 << 20;
 
 pub fn measure(effort: Effort, report: &mut Report) -> Outcome<Floors> {
     report.section("Floors");
-    let sync = sync(effort)?;
-    report.fact("write + `fdatasync` of 400 bytes", format!("{} (p99 {})", shown(sync.p50()), shown(sync.p99())));
+    let sync = event(effort)?;
+    report.fact("write + `fdatasync` of 400 bytes", sync.shown());
+    report.fact(
+        "the same of four pages with their headers, in eight writes as SQLite does",
+        written(effort, &FRAMES)?.shown(),
+    );
+    report.fact(
+        "the same of four pages with their headers, in one write",
+        written(effort, &[FRAMES.iter().sum()])?.shown(),
+    );
     let spawn = Times::of(effort.commands, |_| run(Command::new("/bin/true")))?;
     report.fact("`/bin/true`", shown(spawn.p50()));
     Ok(Floors { sync: sync.p50(), spawn: spawn.p50() })
 }
 
 /// The floor of the disk, as it is right now.
-pub fn sync(effort: Effort) -> Outcome<Times> {
+pub fn event(effort: Effort) -> Outcome<Times> {
+    written(effort, &[EVENT])
+}
+
+/// Writes of so many bytes, one after another, and a sync.
+fn written(effort: Effort, writes: &[usize]) -> Outcome<Times> {
     let directory = tempfile::tempdir()?;
     let file = OpenOptions::new().write(true).create(true).truncate(true).open(directory.path().join("floor"))?;
-    file.write_all_at(&vec![0; 4 << 20], 0)?;
+    let bytes = vec![b'x'; LENGTH];
+    file.write_all_at(&bytes, 0)?;
     file.sync_all()?;
-    let record = [b'x'; EVENT];
+    let whole: usize = writes.iter().sum();
     Ok(Times::of(effort.many, |turn| {
-        file.write_all_at(&record, (turn % 8_000 * EVENT) as u64)?;
+        let mut place = turn % (LENGTH / whole) * whole;
+        for length in writes {
+            file.write_all_at(&bytes[..*length], place as u64)?;
+            place += length;
+        }
         rustix::fs::fdatasync(&file).map_err(std::io::Error::from)
     })?)
 }

@@ -62,7 +62,7 @@ pub fn measure(effort: Effort, floor: &Floors, report: &mut Report) -> Outcome<(
 
 /// One event with its rows, durable, against the disk alone, turn by turn.
 fn one_event(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()> {
-    let floor = floors::sync(effort)?.p50();
+    let floor = floors::event(effort)?.p50();
     let times = starts(effort, &directory.join("one.db"))?;
     let value = ratio(times.p50(), floor);
     let measured = format!("{} = {value:.2} × (p99 {})", shown(times.p50()), shown(times.p99()));
