@@ -76,10 +76,38 @@ pub struct Sqlite {
     bell: OnceCell<follow::Bell>,
     /// How many hold the present moment still. They share it: a connection can be at one moment only.
     readers: Cell<u32>,
-    /// The file itself, whatever becomes of its name.
-    file: Option<Identity>,
-    /// The same of the write-ahead log.
-    log: Cell<Option<Identity>>,
+    /// The files as they were last seen, whatever becomes of their names.
+    files: Cell<Files>,
+}
+
+/// What a store consists of, as far as it is there.
+#[derive(Clone, Copy, Default)]
+struct Files {
+    store: Option<Identity>,
+    log: Option<Identity>,
+    /// What the processes share that have it open: their locks, and how far the log goes.
+    index: Option<Identity>,
+}
+
+impl Files {
+    fn of(path: &Path) -> Self {
+        let beside = |end| Identity::of(&wal::beside(path, end));
+        Self { store: Identity::of(path), log: beside(wal::LOG), index: beside(wal::INDEX) }
+    }
+
+    /// Whether these are those files still, and nothing was cut from the first.
+    fn are_still(&self, now: &Self) -> bool {
+        let same = |known: Option<Identity>, now| known.is_none_or(|known| known.is_still(now));
+        same(self.store, now.store)
+            && same(self.log, now.log)
+            && same(self.index, now.index)
+            && !is_shorter(now.store, self.store)
+    }
+}
+
+/// Whether a file is shorter than before.
+fn is_shorter(now: Option<Identity>, before: Option<Identity>) -> bool {
+    before.zip(now).is_some_and(|(before, now)| now.length < before.length)
 }
 
 /// What a file is, apart from its name.
@@ -172,7 +200,7 @@ impl Sqlite {
             connection.pragma_update(None, "wal_autocheckpoint", pages)
         })?;
         store.look_for_lost_commits()?;
-        store.log.set(Identity::of(&wal::path_of(path)));
+        store.files.set(Files::of(path));
         store.long_log.set(lifetime == Lifetime::Command && store.log_frames()? >= LONG_FOR_A_COMMAND);
         Ok(store)
     }
@@ -200,8 +228,8 @@ impl Sqlite {
     fn new(connection: Connection, path: &Path, read_only: bool) -> Self {
         let long_log = Cell::new(false);
         let (bell, readers) = (OnceCell::new(), Cell::new(0));
-        let (file, log) = (Identity::of(path), Cell::new(None));
-        Self { connection, path: path.to_owned(), read_only, long_log, bell, readers, file, log }
+        let files = Cell::new(Files { store: Identity::of(path), ..Files::default() });
+        Self { connection, path: path.to_owned(), read_only, long_log, bell, readers, files }
     }
 
     pub fn path(&self) -> &Path {
@@ -240,7 +268,7 @@ impl Sqlite {
         self.fold_back_if_long()?;
         let mut transaction = Transaction::begin(self)?;
         // Its turn may have been long in coming.
-        if !self.has_its_files() {
+        if self.own_files().is_none() {
             drop(transaction);
             return Err(self.replaced());
         }
@@ -248,39 +276,33 @@ impl Sqlite {
         let wrote = transaction.wrote();
         transaction.commit()?;
         if wrote {
-            if !self.has_its_files() {
-                return Err(self.replaced());
-            }
-            self.log.set(self.log_now());
+            self.files.set(self.own_files().ok_or_else(|| self.replaced())?);
             follow::wake(&self.path);
         }
         Ok(result)
     }
 
-    fn log_now(&self) -> Option<Identity> {
-        Identity::of(&wal::path_of(&self.path))
-    }
-
-    /// Refuses to write where nobody would find it: the files are not those that were opened any more, or the log was cut.
+    /// Refuses to write where nobody would find it: the files are not those that were opened any more, or one was cut.
     fn check_files(&self) -> Result<(), StoreError> {
-        let (known, now) = (self.log.get(), self.log_now());
-        let is_shorter = known.zip(now).is_some_and(|(known, now)| now.length < known.length);
-        // Whoever has folded all of it back may empty it: then nothing of it is taken.
-        if !self.has_its_files() || is_shorter && self.log_frames()? > 0 {
+        let now = self.own_files().ok_or_else(|| self.replaced())?;
+        // Whoever has folded all of the log back may empty it: then nothing of it is taken.
+        if is_shorter(now.log, self.files.get().log) && self.log_frames()? > 0 {
             return Err(self.replaced());
         }
-        self.log.set(now);
+        self.files.set(now);
         Ok(())
     }
 
-    fn has_its_files(&self) -> bool {
-        self.file.is_none_or(|file| file.is_still(Identity::of(&self.path)))
-            && self.log.get().is_none_or(|log| log.is_still(self.log_now()))
+    /// The files as they are now, if they are those that were opened.
+    fn own_files(&self) -> Option<Files> {
+        let now = Files::of(&self.path);
+        self.files.get().are_still(&now).then_some(now)
     }
 
     /// The files are others. A log that was only removed is open here still: what it has would be gone with it.
     fn replaced(&self) -> StoreError {
-        if self.file.is_some_and(|file| file.is_still(Identity::of(&self.path))) && self.log_now().is_none() {
+        let (store, now) = (self.files.get().store, Files::of(&self.path));
+        if now.log.is_none() && (Files { store, ..Files::default() }).are_still(&now) {
             let _ = self.fold_back();
         }
         StoreError::Replaced(self.path.clone())

@@ -19,10 +19,19 @@ const BIG_ENDIAN: u32 = 0x377f_0683;
 /// Frames without the mark of the present log after which nothing more of it is expected: damage may have hit a mark.
 const UNMARKED: u32 = 2;
 
+/// What the names of the files beside a store end with: the log, and its index.
+pub(super) const LOG: &str = "-wal";
+pub(super) const INDEX: &str = "-shm";
+
 /// The log beside a store.
 pub(super) fn path_of(store: &Path) -> PathBuf {
+    beside(store, LOG)
+}
+
+/// A file beside a store.
+pub(super) fn beside(store: &Path, end: &str) -> PathBuf {
     let mut name = store.as_os_str().to_owned();
-    name.push("-wal");
+    name.push(end);
     PathBuf::from(name)
 }
 

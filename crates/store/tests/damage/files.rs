@@ -275,6 +275,33 @@ fn a_store_whose_log_was_removed_or_replaced_takes_no_more() {
     }
 }
 
+/// Whoever opens it then shares no locks with those that have it open, and the next commit of these would go over theirs.
+#[test]
+fn a_store_whose_index_was_removed_takes_no_more() {
+    let (place, _) = filled(3);
+    let mut store = place.open();
+    give(&mut store, &create("before"));
+    fs::remove_file(place.path.with_extension("db-shm")).unwrap();
+    let mut other = place.open();
+    give(&mut other, &create("beside"));
+    let log = everything(&other);
+    let refused = store.execute(&rules(), &origin(), &create("after"), nonce());
+    assert!(matches!(refused, Err(ExecuteError::Store(StoreError::Replaced(_)))), "{refused:?}");
+    drop((store, other));
+    assert_eq!(everything(&place.open()), log);
+}
+
+#[test]
+fn a_store_that_was_cut_takes_no_more() {
+    let (place, _) = filled(3);
+    let mut store = place.open();
+    give(&mut store, &create("before"));
+    let file = fs::File::options().write(true).open(&place.path).unwrap();
+    file.set_len(file.metadata().unwrap().len() - 1).unwrap();
+    let refused = store.execute(&rules(), &origin(), &create("after"), nonce());
+    assert!(matches!(refused, Err(ExecuteError::Store(StoreError::Replaced(_)))), "{refused:?}");
+}
+
 /// What is written into a file without a name is acknowledged and gone.
 #[test]
 fn a_store_that_was_removed_takes_no_more() {
