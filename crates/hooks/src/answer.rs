@@ -38,8 +38,8 @@ use crate::telling::one_line;
 use crate::text::{clean, cut, join};
 use crate::{Hook, Role};
 
-/// What is said of a program that was done and not alone. Whoever holds its output without being its own is left alone.
-pub const LEFT_BEHIND: &str = "it left processes behind; those of its own were ended";
+/// What is said of a program that was done and not alone. Another user's, and one who only holds its output, cannot be ended.
+pub const LEFT_BEHIND: &str = "it left processes behind; those that could be were ended";
 
 /// Letters of a line that stand for a whole output.
 const GIST: usize = 160;

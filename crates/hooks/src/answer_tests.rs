@@ -298,10 +298,10 @@ fn what_was_never_started_or_left_something_is_told() {
     }
     let leaky = |exit| ran(exit, "", "").map(|finished| Finished { leaky: true, ..finished });
     let message = |exit| answer(&hook(false), Stop, &leaky(exit)).message;
-    assert_eq!(message(Exit::Code(0)).as_deref(), Some("it left processes behind; those of its own were ended"));
+    assert_eq!(message(Exit::Code(0)).as_deref(), Some("it left processes behind; those that could be were ended"));
     assert_eq!(
         message(Exit::Code(1)).as_deref(),
-        Some("exit 1; it left processes behind; those of its own were ended")
+        Some("exit 1; it left processes behind; those that could be were ended")
     );
 }
 

@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, getpid};
 
 use crate::heart::{self, Pulse};
@@ -39,6 +40,9 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// How long a program may take to be executed whose owner was killed meanwhile. As long is waited where an owner holds its lock
 /// and is not to be seen: it may be in a container. Outside Linux nobody is to be seen, and no program inherits the lock.
 const LAST_BREATH: Duration = Duration::from_millis(if cfg!(target_os = "linux") { 250 } else { 0 });
+
+/// How far the two moments of a leader may be apart. Wider ones would fit any process.
+const LONGEST_BIRTH: Duration = Duration::from_secs(60);
 
 /// This process as an owner of runs, until it is dropped or dies.
 #[derive(Debug)]
@@ -209,8 +213,9 @@ fn leader(line: &str, boot: &str) -> Option<(Pid, RangeInclusive<u64>)> {
     let mut words = line.split(' ');
     let (pid, from, to, of) = (words.next()?, words.next()?, words.next()?, words.next()?);
     let pid = Pid::from_raw(pid.parse().ok().filter(|pid| *pid > 1)?)?;
-    let times = from.parse().ok()?..=to.parse().ok()?;
-    (words.next().is_none() && of == boot).then_some((pid, times))
+    let (from, to): (u64, u64) = (from.parse().ok()?, to.parse().ok()?);
+    let is_moment = to.saturating_sub(from) <= LONGEST_BIRTH.as_secs() * clock_ticks_per_second();
+    (words.next().is_none() && of == boot && is_moment).then_some((pid, from..=to))
 }
 
 #[cfg(test)]
@@ -234,5 +239,13 @@ mod tests {
         assert_eq!(leaders(list, None), HashMap::new());
         let pid = Pid::from_raw(77).expect("a number");
         assert_eq!(leaders(list, Some("here")), HashMap::from([(pid, vec![1..=2, 8..=9])]));
+    }
+
+    #[test]
+    fn a_leader_that_any_process_would_fit_is_none() {
+        let minute = 60 * clock_ticks_per_second();
+        assert!(leader(&format!("77 5 {} here", 5 + minute), "here").is_some());
+        assert_eq!(leader(&format!("77 5 {} here", 6 + minute), "here"), None);
+        assert_eq!(leader(&format!("77 0 {} here", u64::MAX), "here"), None);
     }
 }

@@ -9,7 +9,8 @@
 //!   gets a new supervisor. One that does not do what it is told is killed, so that its orphans come to us. If what it runs
 //!   traces it, it is dead only when that is: nothing waits for its end without a bound.
 //! - A program that may have been started is not started again.
-//! - A supervisor that somebody stopped is woken with every word to it, and lost if it is stopped again and again.
+//! - A supervisor that somebody stopped is woken with every word to it and at the end of what it runs, and lost if it is
+//!   stopped again and again.
 
 use std::borrow::Borrow;
 use std::ffi::{OsStr, OsString};
@@ -24,7 +25,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-use crate::os::{self, Helper, Status};
+use crate::os::{self, Helper, News, Status};
 use crate::program::{Program, c_string, variable};
 use crate::run::Start;
 use crate::watch::Tree;
@@ -239,6 +240,8 @@ pub(crate) struct Supervised<L: Borrow<Link>> {
     tag: String,
     /// How the leader ended, and whether others were left then.
     exited: Option<(Status, bool)>,
+    /// What is waited for: a word of the supervisor, or the end of the leader, of which one that was stopped says nothing.
+    news: Option<News>,
     /// The supervisor is dead, or good for nothing any more.
     lost: bool,
     ended: Option<(Status, usize)>,
@@ -247,7 +250,8 @@ pub(crate) struct Supervised<L: Borrow<Link>> {
 impl<L: Borrow<Link>> Supervised<L> {
     /// Without a number if it is not known whether it was started.
     pub fn new(link: L, pid: Option<Pid>, tag: String) -> Self {
-        Self { link, pid, tag, exited: None, lost: pid.is_none(), ended: None }
+        let news = pid.and_then(|pid| News::of(link.borrow().socket.as_fd(), pid).ok());
+        Self { link, pid, tag, exited: None, news, lost: pid.is_none(), ended: None }
     }
 
     /// How the leader ended, if it has.
@@ -290,12 +294,14 @@ impl<L: Borrow<Link>> Supervised<L> {
 
 impl<L: Borrow<Link>> Tree for Supervised<L> {
     fn descriptor(&self) -> BorrowedFd<'_> {
-        self.link.borrow().socket.as_fd()
+        // One that is gone already has been told of.
+        self.news.as_ref().map_or_else(|| self.link.borrow().socket.as_fd(), News::as_fd)
     }
 
     fn is_gone(&mut self) -> bool {
         if !self.lost {
-            self.heed(Report::receive(&self.link.borrow().socket));
+            let report = self.link.borrow().report(|| false);
+            self.heed(report);
         }
         self.lost || self.exited.is_some()
     }

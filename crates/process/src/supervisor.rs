@@ -16,12 +16,13 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::PollFlags;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, wait};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use crate::os::{self, Brood, Status, Stopped};
 use crate::program::Program;
+use crate::ready::ready;
 use crate::spawn::spawn;
 use crate::wire::{Order, Report, receive_order};
 
@@ -39,6 +40,8 @@ struct Service {
     children: UnixStream,
     /// Readable when we are to end.
     terminated: UnixStream,
+    /// Readable when whoever started us has ended, even if somebody else holds the other end of the socket.
+    orphaned: Option<OwnedFd>,
     run: Option<Run>,
 }
 
@@ -69,7 +72,8 @@ impl Service {
             signal_hook::flag::register(signal, Arc::default())?;
         }
         let socket = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
-        Ok(Self { socket, children: on_signal(SIGCHLD)?, terminated: on_signal(SIGTERM)?, run: None })
+        let (children, terminated) = (on_signal(SIGCHLD)?, on_signal(SIGTERM)?);
+        Ok(Self { socket, children, terminated, orphaned: os::end_of_parent(), run: None })
     }
 
     fn serve(&mut self) -> io::Result<()> {
@@ -82,14 +86,11 @@ impl Service {
 
     fn obey_all(&mut self) -> io::Result<()> {
         loop {
-            let mut descriptors =
-                [&self.socket, &self.children, &self.terminated].map(|socket| PollFd::new(socket, PollFlags::IN));
-            match poll(&mut descriptors, None) {
-                Err(rustix::io::Errno::INTR) => continue,
-                result => result?,
-            };
-            let [ordered, ended, terminated] = descriptors.map(|descriptor| !descriptor.revents().is_empty());
-            if terminated {
+            let (sockets, orphaned) = ([&self.socket, &self.children, &self.terminated], self.orphaned.as_ref());
+            let [socket, children, terminated] = sockets.map(|socket| Some((socket.as_fd(), PollFlags::IN)));
+            let orphaned = orphaned.map(|parent| (parent.as_fd(), PollFlags::IN));
+            let [ordered, ended, terminated, orphaned] = ready(&[socket, children, terminated, orphaned], None);
+            if terminated || orphaned {
                 return Ok(());
             }
             if ended {

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open};
 use windlass_process::{Exit, sweep};
 
 use crate::common::{PATH, Scene, Way, check, is_dead, is_gone, probe, start_time, state, tagged, until};
@@ -69,6 +69,23 @@ fn a_supervised_tree_dies_with_its_owner() {
     owner.signal(Signal::KILL);
     until("all are dead", || pids.iter().all(|pid| is_dead(*pid)));
     until("nothing carries the tag", || tagged(&owner.name).is_empty());
+}
+
+/// Whoever may take a process's descriptors keeps its socket open beyond its end.
+#[test]
+fn a_supervised_tree_dies_with_its_owner_whoever_holds_the_socket() {
+    let scene = Scene::new(Way::Supervised);
+    let mut owner = Owner::new(&scene, "echo $$; sleep 1000; :");
+    let pid = owner.number();
+    let process = pidfd_open(Pid::from_child(&owner.process), PidfdFlags::empty()).expect("a process");
+    let numbers = std::fs::read_dir(format!("/proc/{}/fd", owner.process.id())).expect("its descriptors");
+    let numbers = numbers.filter_map(|entry| entry.expect("a name").file_name().to_str()?.parse().ok());
+    let taken: Vec<_> =
+        numbers.filter_map(|number| pidfd_getfd(&process, number, PidfdGetfdFlags::empty()).ok()).collect();
+    assert!(!taken.is_empty(), "they cannot be taken here");
+    owner.signal(Signal::KILL);
+    until("it is dead", || is_dead(pid));
+    drop(taken);
 }
 
 #[test]

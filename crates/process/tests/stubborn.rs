@@ -44,6 +44,19 @@ fn one_that_died_between_runs_is_replaced() {
     assert_eq!(run(&mut supervisor, &scene, "exit 3"), Exit::Code(3));
 }
 
+/// What it runs may stop it and end: then it says nothing of that end by itself.
+#[test]
+fn one_that_was_stopped_before_its_program_ended_is_woken() {
+    let scene = Scene::new(Way::Supervised);
+    let mut supervisor = supervisor();
+    let began = Instant::now();
+    assert_eq!(run(&mut supervisor, &scene, "kill -STOP $PPID; exit 3"), Exit::Code(3));
+    let leaving = "setsid sleep 1000 & echo $! >left; kill -STOP $PPID; exit 4";
+    assert_eq!(run(&mut supervisor, &scene, leaving), Exit::Code(4));
+    assert!(is_dead(scene.number_in("left")));
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
 #[test]
 fn one_that_is_stopped_again_and_again_is_given_up() {
     let scene = Scene::new(Way::Supervised);

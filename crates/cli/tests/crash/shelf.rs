@@ -27,6 +27,7 @@ const SHELF: &[(&str, &str)] = &[
     ("stops", "kill -STOP $$"),
     ("stops everybody around it", "$LONG & kill -STOP 0"),
     ("stops its supervisor", "kill -STOP $PPID; $LONG"),
+    ("stops its supervisor and goes", "setsid $LONG & kill -STOP $PPID; exit 0"),
     ("kills its supervisor", "kill -9 $PPID; $LONG"),
     ("floods", "head -c 20000000 /dev/zero; head -c 20000000 /dev/zero >&2"),
     ("says what is no text", "printf '\\377\\376\\033[2J\\033]0;owned\\007\\000'; exit 3"),

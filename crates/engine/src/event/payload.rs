@@ -276,7 +276,7 @@ payloads! {
         run: RunId,
         /// The agent's final message, or the telling parts of it.
         output: String,
-        /// It left processes behind; those of its own were ended.
+        /// It left processes behind; those that could be were ended.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         leaky: bool,
         /// The file that has all of what it wrote.

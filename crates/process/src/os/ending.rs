@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   in order: ask all to end (TERM) ─► wait, 1 s at most ─► and then, as without it:
-//!   look ─► take hold of the new ones ─► stop them ─┐   until a look finds no new one,
-//!     ▲─────────────────────────────────────────────┘   so that nobody is left who could fork
+//!   look ─► take hold of the new ones ─► stop them ─┐   until a look finds no new one, not even one that is gone
+//!     ▲─────────────────────────────────────────────┘   before it is held: nobody is left who could fork
 //!   kill all ─► wait until they are dead ─► reap ours ─► look again
 //! ```
 //!
@@ -70,14 +70,14 @@ pub(super) fn stop(choice: Choice<'_>) -> Vec<Held> {
     let give_up = Instant::now() + PATIENCE;
     let (mut held, mut known) = (Vec::new(), Known::new());
     while Instant::now() < give_up {
-        let before = held.len();
-        for process in choice(&known).into_iter().filter_map(Held::take) {
+        let found = choice(&known);
+        if found.is_empty() {
+            break;
+        }
+        for process in found.into_iter().filter_map(Held::take) {
             process.signal(Signal::STOP);
             known.insert(process.process.pid.as_raw_nonzero().get());
             held.push(process);
-        }
-        if held.len() == before {
-            break;
         }
     }
     held

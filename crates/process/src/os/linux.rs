@@ -13,9 +13,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process_group, pidfd_open, pidfd_send_signal,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process_group, pidfd_open, pidfd_send_signal,
     set_child_subreaper, waitid,
 };
 use signal_hook::consts::SIGCHLD;
@@ -29,6 +29,12 @@ use crate::spawn::{is_ignored, seal_descriptors};
 
 /// Nobody has more processes above: where they change while they are looked at, they might never end.
 const DEEP: usize = 1024;
+
+/// No system gives birth to processes faster than one in this time, whoever tries to use up the numbers.
+const BIRTH: Duration = Duration::from_micros(5);
+
+/// How often it is looked for what a dead owner has left, where others are born meanwhile.
+const LAST_LOOKS: u32 = 10;
 
 /// How long a supervisor that was killed may take to be dead.
 const DEATH: Duration = Duration::from_secs(3);
@@ -113,11 +119,20 @@ pub(crate) fn end_lost(tag: &str, leader: Option<Pid>, supervisor: &Helper) -> u
 /// Ends what a dead owner has left. The numbers of what was ended.
 pub(crate) fn end_orphaned(legacy: &Legacy) -> Vec<i32> {
     let seen = RefCell::new(BTreeSet::new());
-    ending::end_in_order(&|known| {
+    let left = |known: &Known| {
         let left = family::left_by(legacy, known);
         seen.borrow_mut().extend(left.iter().map(|process| process.pid.as_raw_nonzero().get()));
         left
-    });
+    };
+    ending::end_in_order(&left);
+    // One that is born and has left another before it is looked at is seen by nobody, but numbers are given out.
+    for _ in 0..LAST_LOOKS {
+        let youngest = proc::last_pid();
+        ending::end(&left);
+        if proc::last_pid() == youngest {
+            break;
+        }
+    }
     seen.into_inner().into_iter().collect()
 }
 
@@ -130,9 +145,10 @@ fn close_run(tag: &str, session: Option<Pid>) -> usize {
     ending::end(&|known| rest.processes(known)).killed
 }
 
-/// A leader whose descendants have greater numbers than its own: numbers begin anew, but not within moments.
+/// A leader whose descendants have greater numbers than its own: numbers begin anew, but not so soon.
 fn in_order_since(leader: Pid, born: Instant) -> Option<Pid> {
-    (born.elapsed() < Duration::from_secs(2)).then_some(leader)
+    let soonest = BIRTH.saturating_mul(proc::most_pids()).min(Duration::from_secs(2));
+    (born.elapsed() < soonest).then_some(leader)
 }
 
 /// A program that runs as a child of ours, with all that it starts.
@@ -338,6 +354,35 @@ impl Helper {
             }
         }
     }
+}
+
+/// A socket and a process that somebody else has to take the status of, waited for together.
+pub(crate) struct News {
+    both: OwnedFd,
+    /// It is waited for as long as it is open.
+    _process: OwnedFd,
+}
+
+impl News {
+    pub fn of(socket: BorrowedFd<'_>, pid: Pid) -> io::Result<Self> {
+        let process = pidfd_open(pid, PidfdFlags::empty())?;
+        let both = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for descriptor in [socket, process.as_fd()] {
+            epoll::add(&both, descriptor, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        }
+        Ok(Self { both, _process: process })
+    }
+}
+
+impl AsFd for News {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.both.as_fd()
+    }
+}
+
+/// Readable when the parent of this process has ended.
+pub(crate) fn end_of_parent() -> Option<OwnedFd> {
+    pidfd_open(getppid()?, PidfdFlags::empty()).ok()
 }
 
 fn is_readable(descriptor: &OwnedFd) -> bool {

@@ -16,13 +16,13 @@ mod proc;
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{
-    Brood, Helper, Leader, Stopped, Waker, above_with, boot_id, end_lost, end_orphaned, grow, is_below, nudge,
-    own_program, prepare, start_time, ticks,
+    Brood, Helper, Leader, News, Stopped, Waker, above_with, boot_id, end_lost, end_of_parent, end_orphaned, grow,
+    is_below, nudge, own_program, prepare, start_time, ticks,
 };
 #[cfg(not(target_os = "linux"))]
 pub(crate) use other::{
-    Brood, Helper, Leader, Stopped, Waker, above_with, boot_id, end_lost, end_orphaned, grow, is_below, nudge,
-    own_program, prepare, start_time, ticks,
+    Brood, Helper, Leader, News, Stopped, Waker, above_with, boot_id, end_lost, end_of_parent, end_orphaned, grow,
+    is_below, nudge, own_program, prepare, start_time, ticks,
 };
 
 use std::collections::HashMap;

@@ -206,6 +206,25 @@ impl Helper {
     }
 }
 
+/// A process that is no child of ours cannot be waited for here.
+pub(crate) struct News(OwnedFd);
+
+impl News {
+    pub fn of(_: BorrowedFd<'_>, _: Pid) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+impl AsFd for News {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+pub(crate) fn end_of_parent() -> Option<OwnedFd> {
+    None
+}
+
 /// Wakes a loop from another thread.
 pub(crate) struct Waker {
     reader: io::PipeReader,

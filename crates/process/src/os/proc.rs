@@ -85,8 +85,15 @@ fn born_since(pid: Pid) -> Option<RangeInclusive<i32>> {
     (first..=first.saturating_add(FEW)).contains(&last).then_some(first..=last)
 }
 
+/// How many numbers there are, at least.
+pub(super) fn most_pids() -> u32 {
+    static MOST: OnceLock<u32> = OnceLock::new();
+    let read = || std::fs::read_to_string("/proc/sys/kernel/pid_max").ok()?.trim().parse().ok();
+    *MOST.get_or_init(|| read().unwrap_or(0))
+}
+
 /// The number that the kernel gave last.
-fn last_pid() -> Option<i32> {
+pub(super) fn last_pid() -> Option<i32> {
     static LOADAVG: OnceLock<Option<OwnedFd>> = OnceLock::new();
     let file = LOADAVG.get_or_init(|| open("/proc/loadavg")).as_ref()?;
     let mut buffer = [0; 128];
