@@ -81,6 +81,21 @@ fn a_key_ends_it_in_order_and_the_same_key_again_at_once() {
     assert_eq!((ending(&world).as_str(), world.read("ended").as_str()), ("cancelled", "end\n"));
 }
 
+/// The session is over by then: what is running is ended, and what comes after it is done.
+#[test]
+fn a_key_after_the_end_ends_what_is_running() {
+    let slow = "{name: slow, command: 'echo > started; exec sleep 1000', timeout: 1000s}";
+    let config = format!("hooks:\n  session_end: [{slow}, {{command: echo end >> ended}}]\n");
+    let world = world(&config, "echo '<promise>COMPLETE</promise>'").with_windlass();
+    world.make_pipe("started");
+    let (mut terminal, mut child) = in_terminal(&world);
+    terminal.press(CTRL_C);
+    let shown = terminal.read_until("session_end[1] ok");
+    assert!(shown.contains("slow cancelled"), "{shown}");
+    assert_eq!((code(&mut child), ending(&world).as_str()), (0, "completed"));
+    assert_eq!(world.read("ended"), "end\n");
+}
+
 /// Its session's leader, and whoever is in the foreground: the run itself, or a shell above it.
 #[test]
 fn a_closed_terminal_does_not_keep_it_from_ending_in_order() {

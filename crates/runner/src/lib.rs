@@ -179,10 +179,13 @@ impl<'a> Runner<'a> {
                 begun => begun.map(drop)?,
             }
         }
-        // What comes after the end is done although the end was asked for.
-        let resolve = if session.ended().is_some() { Resolve::Resolute } else { Resolve::Cancellable };
+        // What comes after the end is done although the end was asked for. Whoever asks only then means what is running.
+        let resolve = match session.ended() {
+            Some(_) if self.dispatch.control.is_cancelled() => Resolve::Resolute,
+            _ => Resolve::Cancellable,
+        };
         let report = self.dispatch.run_hook(&owed, resolve)?;
-        if report.outcome == HookOutcome::Cancelled && session.ended().is_some() {
+        if report.outcome == HookOutcome::Cancelled && resolve == Resolve::Resolute {
             return Err(RunError::Killed);
         }
         self.stop_if_cancelled(self.session(&session.name)?)?;
