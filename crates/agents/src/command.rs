@@ -116,6 +116,11 @@ mod tests {
         check(Exit::Code(127), "half", "sh: 1: nope: not found\n", {
             TurnEnd::failed(Fault::Failed, "exit 127: sh: 1: nope: not found")
         });
+        check(Exit::Code(126), "", "sh: 1: ./a: Permission denied\n", {
+            TurnEnd::Broken("the program cannot be started: sh: 1: ./a: Permission denied".to_owned())
+        });
+        check(Exit::Silent, "half\n", "", TurnEnd::failed(Fault::Silent, "it wrote nothing for too long: half"));
+        check(Exit::Lost, "half\n", "", TurnEnd::failed(Fault::Crashed, "its supervisor died"));
         check(Exit::Signal(9), "", "", TurnEnd::failed(Fault::Crashed, "ended by signal 9"));
         check(Exit::Cancelled, "half", "", TurnEnd::Cancelled);
         check(Exit::TimedOut, "half", "429 Too Many Requests", TurnEnd::TimedOut);

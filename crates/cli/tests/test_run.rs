@@ -367,6 +367,20 @@ hooks:
   session_end: [{command: echo end >> ended}]
 ";
 
+/// However the turn ends.
+#[test]
+fn what_an_agent_leaves_behind_is_told() {
+    let config = "hooks: {post_iteration: [{command: echo more, pipe_output: true}]}";
+    let leaving = "setsid sleep 1000 >/dev/null 2>&1 & test $turn -gt 1 || exit 3; echo '<promise>COMPLETE</promise>'";
+    let world = world(config, leaving);
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.stdout.matches("it left processes behind").count(), 3, "{ran}");
+    for kind in ["iteration_failed", "turn_finished", "delivery_finished"] {
+        assert_eq!(world.told(kind)[0]["data"]["leaky"], true, "{kind}");
+    }
+}
+
 #[test]
 fn after_a_kill_the_same_command_goes_on() {
     let mut waiting = Waiting::new(PIPED);

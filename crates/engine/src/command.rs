@@ -101,6 +101,8 @@ pub struct Failing {
     /// The file that has all of what it wrote.
     pub record: Option<String>,
     pub usage: Usage,
+    /// It left processes behind.
+    pub leaky: bool,
 }
 
 impl Failing {

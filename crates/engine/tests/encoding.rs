@@ -193,19 +193,19 @@ fn turns_and_what_they_carry() {
     let said = r#"{"run":"main.3.00000000000000ff","output":"said"}"#;
     let (leaky, record, usage, tree, unchanged) = (false, None, Usage::default(), None, false);
     check_data(payload::TurnFinished { run: run(), output: output(), leaky, record, usage, tree, unchanged }, said);
-    check_data(payload::DeliveryFinished { run: run(), output: output(), usage }, said);
+    check_data(payload::DeliveryFinished { run: run(), output: output(), usage, leaky }, said);
     let until = Timestamp::from_millis(1_768_644_000_000);
     let postponed = payload::IterationPostponed { run: run(), error: output(), until, record: None, usage };
     let bytes = r#"{"run":"main.3.00000000000000ff","error":"said","until":"2026-01-17T10:00:00.000Z"}"#;
     check_data(postponed, bytes);
     let failed = r#"{"run":"main.3.00000000000000ff","error":"said"}"#;
     let (fault, record) = (Fault::Failed, None);
-    check_data(payload::IterationFailed { run: run(), error: output(), fault, record, usage }, failed);
-    check_data(payload::DeliveryFailed { run: run(), error: output(), fault, usage }, failed);
+    check_data(payload::IterationFailed { run: run(), error: output(), fault, record, usage, leaky }, failed);
+    check_data(payload::DeliveryFailed { run: run(), error: output(), fault, usage, leaky }, failed);
     let (fault, record) = (Fault::OutOfTokens, Some("r".to_owned()));
     let usage = Usage { input: 12, cached: 4, output: 3, cost: Some(Cost(5)) };
     let more = r#"{"run":"main.3.00000000000000ff","error":"said","fault":"out_of_tokens","record":"r","usage":{"input":12,"cached":4,"output":3,"cost":5}}"#;
-    check_data(payload::IterationFailed { run: run(), error: output(), fault, record, usage }, more);
+    check_data(payload::IterationFailed { run: run(), error: output(), fault, record, usage, leaky }, more);
     let named = r#"{"run":"main.3.00000000000000ff"}"#;
     check_data(payload::IterationStarted { run: run() }, named);
     check_data(payload::IterationCompleted { run: run(), used: Usage::default() }, named);
@@ -558,10 +558,10 @@ fn session_events() -> Vec<Event> {
         }
         .into(),
         payload::IterationCompleted { run: run(), used: usage }.into(),
-        payload::IterationFailed { run: run(), error: word(), fault, record: Some(word()), usage }.into(),
+        payload::IterationFailed { run: run(), error: word(), fault, record: Some(word()), usage, leaky: true }.into(),
         payload::IterationInterrupted { run: run(), record: Some(word()), usage }.into(),
-        payload::DeliveryFinished { run: run(), output: word(), usage }.into(),
-        payload::DeliveryFailed { run: run(), error: word(), fault, usage }.into(),
+        payload::DeliveryFinished { run: run(), output: word(), usage, leaky: true }.into(),
+        payload::DeliveryFailed { run: run(), error: word(), fault, usage, leaky: true }.into(),
         payload::DeliveryInterrupted { run: run() }.into(),
         payload::MessageAdded { source: word(), text: word(), voice: Voice::Agent }.into(),
         payload::FeedbackQueued {

@@ -188,7 +188,7 @@ impl Runner<'_> {
             TurnEnd::Failed { fault, why } => (fault, fit(&why)),
             TurnEnd::Broken(error) | TurnEnd::Locked { said: error, .. } => (Fault::Failed, fit(&error)),
         };
-        self.give(&Command::FailTurn { run, failing: Failing { error, fault, record, usage } }).map(drop)
+        self.give(&Command::FailTurn { run, failing: Failing { error, fault, record, usage, leaky } }).map(drop)
     }
 
     /// Ends the session instead of the turn: no other turn would fare better.

@@ -53,7 +53,7 @@ impl Deciding<'_, '_> {
         }
         match turn.purpose {
             Purpose::Delivery(_) | Purpose::Recovery => {
-                self.emit_session(&session, payload::DeliveryFinished { run, output, usage })?
+                self.emit_session(&session, payload::DeliveryFinished { run, output, usage, leaky })?
             }
             Purpose::Work | Purpose::SendBack => {
                 let unchanged = tree.is_some() && tree == session.watch.tree;
@@ -71,13 +71,13 @@ impl Deciding<'_, '_> {
     pub(super) fn fail_turn(&mut self, run: &RunId, failing: &Failing) -> Result<(), Refusal> {
         check_failing(failing)?;
         let (session, turn) = self.reported(run)?;
-        let (run, Failing { error, fault, record, usage }) = (run.clone(), failing.clone());
+        let (run, Failing { error, fault, record, usage, leaky }) = (run.clone(), failing.clone());
         match turn.purpose {
             Purpose::Delivery(_) | Purpose::Recovery => {
-                self.emit_session(&session, payload::DeliveryFailed { run, error, fault, usage })?
+                self.emit_session(&session, payload::DeliveryFailed { run, error, fault, usage, leaky })?
             }
             Purpose::Work | Purpose::SendBack => {
-                self.emit_session(&session, payload::IterationFailed { run, error, fault, record, usage })?;
+                self.emit_session(&session, payload::IterationFailed { run, error, fault, record, usage, leaky })?;
             }
         }
         self.advance(&session.name)

@@ -331,6 +331,9 @@ payloads! {
         record: Option<String>,
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
         usage: Usage,
+        /// It left processes behind; those that could be were ended.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        leaky: bool,
     }
     IterationInterrupted {
         run: RunId,
@@ -356,6 +359,9 @@ payloads! {
         output: String,
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
         usage: Usage,
+        /// It left processes behind; those that could be were ended.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        leaky: bool,
     }
     DeliveryFailed {
         run: RunId,
@@ -364,6 +370,9 @@ payloads! {
         fault: Fault,
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
         usage: Usage,
+        /// It left processes behind; those that could be were ended.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        leaky: bool,
     }
     DeliveryInterrupted {
         run: RunId,

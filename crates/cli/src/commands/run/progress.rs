@@ -95,12 +95,12 @@ impl<'o> Progress<'o> {
                 if finished.unchanged {
                     self.detail(Tone::Faint, "it has changed no file since its turn before")?;
                 }
-                match finished.leaky {
-                    true => self.detail(Tone::Faint, LEFT_BEHIND),
-                    false => Ok(()),
-                }
+                self.left_behind(finished.leaky)
             }
-            Event::DeliveryFinished(finished) => self.said(&finished.output),
+            Event::DeliveryFinished(finished) => {
+                self.said(&finished.output)?;
+                self.left_behind(finished.leaky)
+            }
             Event::PromiseDetected(detected) => self.detail(
                 Tone::Plain,
                 match detected.promise {
@@ -137,9 +137,10 @@ impl<'o> Progress<'o> {
                 let notice = notices::of_wait(postponed, record.envelope.timestamp);
                 self.detail(Tone::Warning, &notice)
             }
-            Event::IterationFailed(payload::IterationFailed { error, fault, .. })
-            | Event::DeliveryFailed(payload::DeliveryFailed { error, fault, .. }) => {
+            Event::IterationFailed(payload::IterationFailed { error, fault, leaky, .. })
+            | Event::DeliveryFailed(payload::DeliveryFailed { error, fault, leaky, .. }) => {
                 self.detail(Tone::Bad, &format!("failed: {error}"))?;
+                self.left_behind(*leaky)?;
                 fault.remedy().map_or(Ok(()), |remedy| self.detail(Tone::Faint, &format!("hint: {remedy}")))
             }
             Event::SessionStopping(stopping) => self.stopping(stopping),
@@ -244,6 +245,11 @@ impl<'o> Progress<'o> {
             }
         }
         Ok(())
+    }
+
+    /// Says of a turn that it was done and not alone.
+    fn left_behind(&mut self, leaky: bool) -> Done {
+        if leaky { self.detail(Tone::Faint, LEFT_BEHIND) } else { Ok(()) }
     }
 
     fn detail(&mut self, tone: Tone, what: &str) -> Done {
