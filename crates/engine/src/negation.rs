@@ -4,10 +4,16 @@
 //! In English a word counts anywhere in its clause. In other languages, where less is known about what else the word may
 //! mean, it counts right beside what it denies.
 //!
-//! Not here: which text stands beside a tag (`promise`).
+//! Not here: which text stands beside a tag (`promise`), what is said about saying it (`saying`), what takes a claim back
+//! that stands above (`retraction`).
 
-const NEGATIONS: [&str; 11] =
-    ["not", "never", "cannot", "cant", "unable", "neither", "nor", "unfinished", "incomplete", "premature", "yet"];
+use crate::saying;
+
+const NEGATIONS: [&str; 10] =
+    ["not", "never", "cannot", "unable", "neither", "nor", "unfinished", "incomplete", "premature", "yet"];
+/// The same without their apostrophe.
+const CARELESS: [&str; 12] =
+    ["cant", "dont", "doesnt", "didnt", "isnt", "arent", "wasnt", "havent", "hasnt", "wont", "wouldnt", "shouldnt"];
 /// English words that deny what follows within a few words, or put it off; further away they are about something else.
 const NEAR: [&str; 18] = [
     "without saying",
@@ -31,10 +37,37 @@ const NEAR: [&str; 18] = [
     "says to",
 ];
 /// What a line is called that only shows how the end would look, or what is still to come.
-const LABELS: [&str; 6] = ["todo", "expected", "example", "remaining", "pending", "next"];
+const LABELS: [&str; 17] = [
+    "todo",
+    "expected",
+    "example",
+    "remaining",
+    "pending",
+    "next",
+    "missing",
+    "plan",
+    "soon",
+    "later",
+    "tomorrow",
+    "eventually",
+    "incomplete",
+    "partially",
+    "failing",
+    "instruction",
+    "instructions",
+];
+/// What a longer one begins with, and how it goes on.
+const LONG_LABELS: [(&str, &[&str]); 6] = [
+    ("when", &["done", "finished", "complete", "ready"]),
+    ("upon", &["completion", "success"]),
+    ("on", &["completion", "success"]),
+    ("still", &["to", "open", "missing", "left"]),
+    ("not", &["yet", "done", "finished", "complete", "ready", "there"]),
+    ("to", &["do", "come", "follow"]),
+];
 const PLANS: [&str; 7] = ["will", "would", "should", "shall", "must", "until", "unless"];
 /// Words that make a plan of the sentence that they begin.
-const CONDITIONS: [&str; 2] = ["if", "once"];
+const CONDITIONS: [&str; 6] = ["if", "once", "assuming", "provided", "providing", "supposing"];
 /// Words that begin a sentence about what was as well as one about what is to come: the latter ends with a verb of saying.
 const MOMENTS: [&str; 5] = ["when ", "whenever ", "as soon as ", "after that ", "after this "];
 const LATER: [&str; 9] = ["when", "once", "if", "after", "until", "soon", "next", "later", "before"];
@@ -110,40 +143,6 @@ const DENIES_WHAT_WAS: [&str; 15] = [
     "はまだ",
 ];
 
-/// What begins a sentence that takes back what was said before it.
-const SECOND_THOUGHTS: [&str; 11] = [
-    "actually",
-    "on reflection",
-    "no wait",
-    "oops",
-    "whoops",
-    "correction",
-    "nevermind",
-    "never mind",
-    "hold on",
-    "scratch that",
-    "on second thought",
-];
-const TAKEN_BACK: [&str; 10] = [
-    "i was wrong",
-    "i am wrong",
-    "i spoke too soon",
-    "i take it back",
-    "i take that back",
-    "i retract",
-    "not done yet",
-    "not finished yet",
-    "not complete yet",
-    "that was premature",
-];
-/// What may come before such a beginning.
-const FILLERS: [&str; 8] = ["hm", "hmm", "oh", "ah", "but", "sorry", "ok", "okay"];
-/// What is not done, where a sentence takes back that it is.
-const WORK: [&str; 9] = ["this is", "it is", "that is", "it's", "that's", "the task is", "the work is", "i am", "i'm"];
-const DONE: [&str; 3] = ["done", "finished", "complete"];
-/// What follows a `wait` that is a second thought.
-const AFTER_A_WAIT: [&str; 6] = ["i", "no", "that", "there", "it", "not"];
-
 /// Words of a sentence after which another has to come.
 const UNFINISHED: [&str; 23] = [
     "for", "to", "say", "saying", "write", "print", "output", "emit", "claim", "declare", "with", "by", "of", "as",
@@ -207,7 +206,7 @@ pub fn plans_for_later(clause: &str) -> bool {
 /// Whether a sentence holds only where something else does.
 pub fn is_conditional(sentence: &str) -> bool {
     let plain = words(sentence).join(" ");
-    let waits = MOMENTS.iter().any(|moment| plain.starts_with(moment)) && ends_with_saying(&plain);
+    let waits = MOMENTS.iter().any(|moment| plain.starts_with(moment)) && saying::ends_with_saying(sentence);
     waits || words(sentence).first().is_some_and(|word| CONDITIONS.contains(word))
 }
 
@@ -222,14 +221,15 @@ pub fn is_a_step(text: &str) -> bool {
 pub fn is_a_label(text: &str) -> bool {
     let text = text.trim_end().trim_end_matches(['*', '_']);
     let announced = text.strip_suffix(':').and_then(|label| label.rsplit([',', '.', ':']).next());
-    // A longer one is a sentence.
-    let label = announced.map(words).filter(|label| label.len() <= 2);
-    text.ends_with("e.g.") || label.is_some_and(|label| label.first().is_some_and(|word| LABELS.contains(word)))
-}
-
-fn ends_with_saying(plain: &str) -> bool {
-    let before = |saying: &&str| plain.strip_suffix(*saying);
-    SAYING.iter().filter_map(before).any(|rest| rest.is_empty() || rest.ends_with(' '))
+    let label = announced.map(words).unwrap_or_default();
+    let is_long = |(first, then): &(&str, &[&str])| matches!(label[..], [word, next, ..] if word == *first && then.contains(&next));
+    match label.len() {
+        0 => text.ends_with("e.g."),
+        1 | 2 if LABELS.contains(&label[0]) => true,
+        // A longer one is a sentence.
+        1..=3 => LONG_LABELS.iter().any(is_long),
+        _ => false,
+    }
 }
 
 /// Whether a sentence goes on after this.
@@ -239,61 +239,8 @@ pub fn is_unfinished(text: &str) -> bool {
     ends_in_a_word && last_word(text).is_some_and(|word| UNFINISHED.contains(&word))
 }
 
-/// Whether a text, in any of its sentences, takes back what was said before it.
-pub fn takes_back(text: &str) -> bool {
-    text.split(['.', '!', '?', ';']).any(|sentence| {
-        let sentence = without_fillers(sentence);
-        let words = words(sentence).join(" ").replace('’', "'");
-        SECOND_THOUGHTS.iter().any(|thought| is_begun_by(&words, thought))
-            || TAKEN_BACK.iter().any(|phrase| words.contains(phrase))
-            || denies_the_work(&words)
-            || is_a_wait(sentence)
-    })
-}
-
-/// Whether a sentence begins with a second thought, and not with a word that only looks like one ("Actually running it …").
-fn is_begun_by(words: &str, thought: &str) -> bool {
-    let Some(rest) = words.strip_prefix(thought) else { return false };
-    let next = rest.split(' ').nth(1).unwrap_or_default();
-    let goes_on = next.ends_with("ing") || next.ends_with("ed") || matches!(next, "of" | "to" | "for");
-    rest.is_empty() || rest.starts_with(' ') && !goes_on
-}
-
-/// Whether words say that the work is not done.
-fn denies_the_work(words: &str) -> bool {
-    WORK.iter().any(|work| {
-        words.match_indices(work).any(|(place, _)| {
-            let rest = words[place + work.len()..].strip_prefix(" not ");
-            let whole = place == 0 || words[..place].ends_with(' ');
-            whole && rest.and_then(|rest| rest.split(' ').next()).is_some_and(|word| DONE.contains(&word))
-        })
-    })
-}
-
-/// A sentence without what people say while they think.
-fn without_fillers(sentence: &str) -> &str {
-    let mut rest = sentence.trim_start_matches(|letter: char| !letter.is_alphanumeric());
-    while let Some(word) = words(rest).first().filter(|word| FILLERS.contains(word)) {
-        rest = rest[word.len()..].trim_start_matches(|letter: char| !letter.is_alphanumeric());
-    }
-    rest
-}
-
-/// Whether a sentence begins with a `wait` that stands alone, or before a word that shows that it is meant so.
-fn is_a_wait(sentence: &str) -> bool {
-    let sentence = sentence.trim_start_matches(|letter: char| !letter.is_alphanumeric());
-    let Some(rest) = sentence.strip_prefix("wait") else { return false };
-    match rest.trim_start().chars().next() {
-        None => true,
-        Some(letter) if letter.is_alphanumeric() => {
-            rest.starts_with(' ') && words(rest).first().is_some_and(|next| AFTER_A_WAIT.contains(next))
-        }
-        Some(letter) => matches!(letter, ',' | '—' | '–' | '…' | ':') || rest.starts_with(" - "),
-    }
-}
-
 fn is_negation(word: &str) -> bool {
-    NEGATIONS.contains(&word) || word.ends_with("n't") || word.ends_with("n’t")
+    NEGATIONS.contains(&word) || CARELESS.contains(&word) || word.ends_with("n't") || word.ends_with("n’t")
 }
 
 fn is_near_a_denial(words: &[&str]) -> bool {

@@ -4,24 +4,29 @@
 //!
 //! | left out | why |
 //! | --- | --- |
-//! | fenced and indented code, backticks, quotes, tables, diffs, what a search printed | it is shown, not said |
-//! | a line that stands in the prompt beside the same neighbour | it is an echo of the prompt |
-//! | the same about what the prompt quotes, where a line announces it ("I said:") | it is a replay of what was said before |
+//! | fenced and indented code, backticks, quotes, tables, diffs, `<pre>`, `<think>`, what a search printed | it is shown, not said |
+//! | a line that stands in the prompt beside the same neighbour, or has more on it than the tag | it is an echo of the prompt |
+//! | the same about what the agent said before, where a line announces it ("I said:") | it is a replay of what was said before |
 //! | `not`, `will`, `until`, … in the same sentence as COMPLETE, be it broken over two lines | it is a negation, or a plan |
+//! | a sentence that needs COMPLETE to be whole, unless it says outright that it holds ("I can say") | it speaks of saying it |
+//! | a line above that announces COMPLETE for later, as a duty, or as a step of a plan | the instruction is restated |
 //! | "then output", "Remaining:", "e.g.", "told to print", ❌ before COMPLETE | it is a step to come, or an example |
-//! | COMPLETE before BLOCKED, ESCALATE or a second thought ("Wait, …", "I was wrong") | it is taken back |
+//! | COMPLETE before BLOCKED, ESCALATE, a second thought ("Wait, …", "Ignore the line above") or the work ("Let me look …") | it is taken back, or too early |
 //!
 //! Marks around the tag (emphasis, bullets, headings, punctuation) change nothing. That the agent is stuck is believed even
 //! where it says so with a `not`.
 //!
-//! Not here: which lines are shown and which are said (`speech`), which words deny something (`negation`).
+//! Not here: which lines are shown and which are said (`speech`), which are repeated (`echo`), which words deny something
+//! (`negation`), speak of saying it (`saying`) or take it back (`retraction`).
 
-use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::echo::Echoes;
 use crate::negation::{self, words};
+use crate::retraction;
+use crate::saying;
 use crate::speech::{self, Line};
 
 /// A claim. It is never believed without the gates; that the agent is stuck is always believed.
@@ -70,18 +75,22 @@ impl FromStr for Promise {
 const PROMISES: [(Promise, &str); 3] =
     [(Promise::Complete, "complete"), (Promise::Escalate, "escalate"), (Promise::Blocked, "blocked")];
 
-const OPEN: &str = "<promise>";
-const CLOSE: &str = "</promise>";
+pub(crate) const OPEN: &str = "<promise>";
+pub(crate) const CLOSE: &str = "</promise>";
 /// How much of a line is looked at, and how much of a message: the end of it.
 const LINE: usize = 8 * 1024;
 const MESSAGE: usize = 256 * 1024;
 /// What stands for an open tag where others are quoted.
-const TAKEN_APART: &str = "[promise]";
+pub(crate) const TAKEN_APART: &str = "[promise]";
+
+/// The elements of HTML that only say how something looks.
+const LOOKS: [&str; 8] = ["b", "i", "u", "em", "p", "strong", "mark", "center"];
 
 /// Words that begin a sentence about the tag, where they follow it.
-const ABOUT_IT: [&str; 19] = [
+const ABOUT_IT: [&str; 28] = [
     "is", "was", "will", "would", "should", "must", "can", "may", "has", "comes", "goes", "means", "only", "when",
-    "once", "if", "until", "unless", "tag",
+    "once", "if", "until", "unless", "tag", "requires", "needs", "depends", "follows", "remains", "after", "to",
+    "assuming", "provided",
 ];
 
 /// The claim in a message that answers this prompt: COMPLETE before ESCALATE before BLOCKED, unless it is taken back.
@@ -104,11 +113,11 @@ pub fn detect_all(message: &str, prompt: &str) -> Vec<Promise> {
     let claims: Vec<(usize, Claim<'_>)> = (0..lines.len()).filter_map(own).collect();
     let is_stuck = |claim: &Claim<'_>| claim.promise != Promise::Complete;
     let stuck = claims.iter().rfind(|(_, claim)| is_stuck(claim)).map(|(at, _)| *at);
-    let second_thought = lines.iter().rposition(|line| line.is_said && negation::takes_back(line.text));
+    let second_thought = lines.iter().rposition(|line| line.is_said && retraction::takes_back(line.text));
     // Whatever takes a claim back stands below it.
     let taken_back = stuck.max(second_thought);
     let stands = |(at, claim): &&(usize, Claim<'_>)| {
-        is_stuck(claim) || (taken_back.is_none_or(|below| below <= *at) && !negation::takes_back(claim.after))
+        is_stuck(claim) || (taken_back.is_none_or(|below| below <= *at) && !retraction::takes_back(claim.after))
     };
     let standing: Vec<Promise> = claims.iter().filter(stands).map(|(_, claim)| claim.promise).collect();
     Promise::ALL.into_iter().filter(|promise| standing.contains(promise)).collect()
@@ -146,15 +155,30 @@ fn first_claim<'m>(line: &'m str, above: &str) -> Option<Claim<'m>> {
         let end = line[from..].find(CLOSE).map(|end| from + end)?;
         let word = line[from..end].trim();
         let Some((promise, _)) = PROMISES.iter().find(|(_, name)| *name == word) else { continue };
-        let (before, after) = (&line[..place], &line[end + CLOSE.len()..]);
+        let (before, after) = without_markup(&line[..place], &line[end + CLOSE.len()..]);
         let starts = is_ornament_before(before);
         let ends = is_ornament_after(after) && is_text_before(before);
-        let broken = starts && negation::is_unfinished(above) && is_begun_as_negated(above, *promise);
+        let broken = starts && is_begun_as_negated(above, *promise);
         if (starts && !broken && !is_about(after, *promise)) || (ends && !broken && !is_negated(before, *promise)) {
             return Some(Claim { promise: *promise, after });
         }
     }
     None
+}
+
+/// What stands before and after a tag, without the HTML that only says how it looks.
+fn without_markup<'m>(mut before: &'m str, mut after: &'m str) -> (&'m str, &'m str) {
+    let inner =
+        |text: &'m str| LOOKS.iter().find_map(|name| text.strip_suffix('>')?.strip_suffix(name)?.strip_suffix('<'));
+    let outer =
+        |text: &'m str| LOOKS.iter().find_map(|name| text.strip_prefix("</")?.strip_prefix(name)?.strip_prefix('>'));
+    while let Some(rest) = inner(before.trim_end()) {
+        before = rest;
+    }
+    while let Some(rest) = outer(after.trim_start_matches(|letter: char| letter.is_whitespace() || letter == '.')) {
+        after = rest;
+    }
+    (before, after)
 }
 
 /// What may stand before a tag that begins its line: emphasis, a bullet, a number, a heading, a ticked box.
@@ -239,20 +263,25 @@ fn is_negated(before: &str, promise: Promise) -> bool {
         || negation::is_conditional(sentence)
         || negation::is_a_step(item)
         || negation::is_a_label(before)
+        || saying::speaks_of_it(near)
+        || saying::announces_it_for_later(sentence)
 }
 
-/// Whether a sentence that goes on in the line with the tag does so. Whoever announces the tag ("so I'll end with:") and has
-/// it follow means it.
+/// Whether the line above has begun a sentence that does so, or announces the tag for later. Whoever announces it ("so I'll
+/// end with:") and has it follow means it.
 fn is_begun_as_negated(above: &str, promise: Promise) -> bool {
     let sentence = last_sentence(above);
-    match promise {
-        Promise::Complete => {
-            negation::denies_what_follows(last_clause(sentence))
-                || negation::plans_for_later(sentence)
-                || negation::is_conditional(sentence)
-        }
-        Promise::Escalate | Promise::Blocked => is_negated(above, promise),
+    let goes_on = negation::is_unfinished(above);
+    if promise != Promise::Complete {
+        return goes_on && is_negated(above, promise);
     }
+    let is_about_it = goes_on || saying::announces_it(sentence);
+    let is_conditional = negation::is_conditional(sentence);
+    (is_about_it && (is_conditional || negation::denies_what_follows(last_clause(sentence))))
+        || (is_conditional && sentence.trim_end().ends_with(':'))
+        || (goes_on && (negation::plans_for_later(sentence) || negation::is_a_step(speech::bullet(sentence).1)))
+        || negation::is_a_label(above)
+        || saying::announces_it_for_later(sentence)
 }
 
 fn last_sentence(text: &str) -> &str {
@@ -284,61 +313,6 @@ fn is_about(after: &str, promise: Promise) -> bool {
     let sentence = after.split(['.', '!', '?', ';', ':']).next().unwrap_or_default();
     let about = words(sentence).first().is_some_and(|word| ABOUT_IT.contains(word));
     about || (promise == Promise::Complete && negation::denies_what_was(sentence))
-}
-
-/// The lines of a prompt beside which a tag is no claim.
-struct Echoes {
-    /// Each line with the one after it.
-    pairs: BTreeSet<(String, String)>,
-    /// Those that quote what was said before.
-    quoted: BTreeSet<(String, String)>,
-    /// The lines of the message; none where there is nothing on it.
-    message: Vec<Option<String>>,
-    /// For each of them, whether it is introduced by the line before it, or by the one before those of the prompt above it.
-    announced: Vec<bool>,
-}
-
-impl Echoes {
-    fn of(prompt: &str, message: &[Line<'_>]) -> Self {
-        // As the message is read: whoever repeats a prompt repeats how it is written too.
-        let prompt = joined(&plain(prompt));
-        let lines: Vec<&str> = prompt.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let (mut pairs, mut quoted) = (BTreeSet::new(), BTreeSet::new());
-        for pair in lines.windows(2) {
-            let quotes = pair.iter().any(|line| line.to_lowercase().contains(TAKEN_APART));
-            let set = if quotes { &mut quoted } else { &mut pairs };
-            set.insert((alike(pair[0]), alike(pair[1])));
-        }
-        let known: BTreeSet<String> = lines.into_iter().map(alike).collect();
-        let message: Vec<_> = message.iter().map(|line| (!line.text.is_empty()).then(|| alike(line.text))).collect();
-        let mut announced = Vec::with_capacity(message.len());
-        let mut introduced = false;
-        for line in &message {
-            announced.push(introduced);
-            match line {
-                Some(line) if line.ends_with(':') => introduced = true,
-                Some(line) if !known.contains(line) => introduced = false,
-                _ => {}
-            }
-        }
-        Self { pairs, quoted, message, announced }
-    }
-
-    /// Whether a line stands in the prompt too, beside one of the lines that it stands beside here.
-    fn has(&self, at: usize) -> bool {
-        let own = self.message[at].clone().unwrap_or_default();
-        let before = self.message[..at].iter().rev().find_map(Clone::clone);
-        let after = self.message[at + 1..].iter().find_map(Clone::clone);
-        let beside = [before.map(|before| (before, own.clone())), after.map(|after| (own, after))];
-        let found = |pairs: &BTreeSet<_>| beside.iter().flatten().any(|pair| pairs.contains(pair));
-        // Whoever says the same as before means it again, unless it is announced as something that was said.
-        found(&self.pairs) || (found(&self.quoted) && self.announced[at])
-    }
-}
-
-/// A line as it is compared with others: whoever repeats a text may drop its marks.
-fn alike(line: &str) -> String {
-    line.trim().to_lowercase().replace(TAKEN_APART, OPEN).replace('`', "")
 }
 
 /// A text that quotes others, without anything in it that could be taken for a claim.
@@ -408,7 +382,7 @@ pub(crate) fn plain(message: &str) -> String {
 }
 
 /// A tag that was written over three lines, on one.
-fn joined(message: &str) -> String {
+pub(crate) fn joined(message: &str) -> String {
     let lines: Vec<&str> = message.lines().collect();
     let (mut text, mut at) = (String::with_capacity(message.len()), 0);
     while at < lines.len() {
@@ -427,3 +401,7 @@ fn joined(message: &str) -> String {
 #[cfg(test)]
 #[path = "promise_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "promise_talk_tests.rs"]
+mod talk_tests;

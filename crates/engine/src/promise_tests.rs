@@ -29,7 +29,7 @@ If you cannot go on without a person, say why and end it with `<promise>BLOCKED<
 ";
 
 #[track_caller]
-fn check(expected: Option<Promise>, messages: &[&str]) {
+pub(super) fn check(expected: Option<Promise>, messages: &[&str]) {
     for message in messages {
         assert_eq!(detect(message, PROMPT), expected, "{message}");
         let with_returns = message.replace('\n', "\r\n");
@@ -39,7 +39,7 @@ fn check(expected: Option<Promise>, messages: &[&str]) {
     }
 }
 
-const COMPLETE: Option<Promise> = Some(Promise::Complete);
+pub(super) const COMPLETE: Option<Promise> = Some(Promise::Complete);
 
 #[test]
 fn real_claims_are_never_missed() {

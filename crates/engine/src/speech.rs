@@ -1,9 +1,15 @@
 //! Which lines of a message an agent says, and which it only shows: code, quotations, tables.
 //!
-//! As Markdown has it, with two exceptions for those who are careless with it: a fence within a fence opens another one
-//! where there are marks enough to close both, and a list may be indented as one likes.
+//! As Markdown has it, with exceptions for those who are careless with it: a fence within a fence opens another one where
+//! there are marks enough to close both, a list may be indented as one likes, a last line that is indented below a sentence
+//! is no code, nor is the last paragraph far below a fence that was never closed.
 //!
-//! Not here: what is said in them (`promise`).
+//! Not here: what is shown by marks of another kind (`markup`), what is said in them (`promise`).
+
+use crate::markup;
+
+/// After how many lines a fence that was never closed is forgotten.
+const FORGOTTEN: usize = 8;
 
 /// A line of a message, without the blanks around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +29,7 @@ pub fn own_lines(message: &str) -> Vec<Line<'_>> {
         let fences = part.iter().filter(|line| fence_of(line).is_some()).count();
         read(part, index > 0 && fences % 2 == 1, &mut found);
     }
+    markup::hide(&mut found);
     found
 }
 
@@ -54,6 +61,32 @@ fn read<'m>(lines: &[&'m str], begins_inside: bool, found: &mut Vec<Line<'m>>) {
         let is_said = !code && !text.is_empty() && !text.starts_with(['>', '|']);
         found.push(Line { text, is_said });
     }
+    let begun = found.len() - lines.len();
+    let end = match fences.as_slice() {
+        [] => lone_last_line(lines, &found[begun..]),
+        [..] if begins_inside => None,
+        [..] => last_paragraph(lines),
+    };
+    for line in end.map(|end| &mut found[begun + end..]).into_iter().flatten() {
+        line.is_said = !line.text.is_empty() && !line.text.starts_with(['>', '|']);
+    }
+}
+
+/// Where the last paragraph begins below a fence that was never closed, if that is far above: it is forgotten by then.
+fn last_paragraph(lines: &[&str]) -> Option<usize> {
+    let last = lines.iter().rposition(|line| !line.trim().is_empty())?;
+    let start = lines[..last].iter().rposition(|line| line.trim().is_empty())? + 1;
+    let opened = lines.iter().rposition(|line| fence_of(line).is_some())?;
+    let flush = lines[start..=last].iter().all(|line| indent_of(line) < 4);
+    (flush && opened + FORGOTTEN <= last).then_some(start)
+}
+
+/// Where the last line stands if it is indented for no reason: below a sentence that is over, or below nothing.
+fn lone_last_line(lines: &[&str], found: &[Line<'_>]) -> Option<usize> {
+    let last = lines.iter().rposition(|line| !line.trim().is_empty())?;
+    let above = found[..last].iter().rfind(|line| !line.text.is_empty());
+    let is_over = above.is_none_or(|line| line.is_said && line.text.ends_with(['.', '!', '?']));
+    (is_over && indent_of(lines[last]) >= 4 && fence_of(lines[last]).is_none()).then_some(last)
 }
 
 /// The marks that open or close a block of code.

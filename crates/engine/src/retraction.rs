@@ -1,0 +1,169 @@
+//! Sentences below a claim that take it back, or show that the work only begins.
+//!
+//! Not here: sentences that deny what they hold themselves (`negation`).
+
+use crate::negation::words;
+
+/// What begins a sentence that takes back what was said before it.
+const SECOND_THOUGHTS: [&str; 13] = [
+    "actually",
+    "on reflection",
+    "no wait",
+    "oops",
+    "whoops",
+    "correction",
+    "nevermind",
+    "never mind",
+    "hold on",
+    "scratch that",
+    "on second thought",
+    "my mistake",
+    "my bad",
+];
+const TAKEN_BACK: [&str; 14] = [
+    "i was wrong",
+    "i am wrong",
+    "i spoke too soon",
+    "i take it back",
+    "i take that back",
+    "i retract",
+    "not done yet",
+    "not finished yet",
+    "not complete yet",
+    "that was premature",
+    "that is not true",
+    "that's not true",
+    "that was not true",
+    "that was a mistake",
+];
+/// What may come before such a beginning.
+const FILLERS: [&str; 8] = ["hm", "hmm", "oh", "ah", "but", "sorry", "ok", "okay"];
+/// What is not done, where a sentence takes back that it is.
+const WORK: [&str; 9] = ["this is", "it is", "that is", "it's", "that's", "the task is", "the work is", "i am", "i'm"];
+const DONE: [&str; 3] = ["done", "finished", "complete"];
+/// What follows a `wait` that is a second thought.
+const AFTER_A_WAIT: [&str; 6] = ["i", "no", "that", "there", "it", "not"];
+
+/// What is done with words that do not count any more, and which words those are.
+const UNSAY: [&str; 5] = ["ignore", "disregard", "strike", "scratch", "forget"];
+const UNSAID: [&str; 9] = ["above", "line", "tag", "marker", "claim", "promise", "said", "wrote", "statement"];
+
+/// What may come before a sentence about beginning.
+const BEFORE_A_BEGINNING: [&str; 8] = ["now", "so", "first", "then", "and", "alright", "right", "next"];
+/// What whoever asks to be let only tells.
+const TELL: [&str; 18] = [
+    "know",
+    "explain",
+    "summarize",
+    "summarise",
+    "sum",
+    "recap",
+    "add",
+    "mention",
+    "note",
+    "say",
+    "tell",
+    "thank",
+    "list",
+    "describe",
+    "give",
+    "point",
+    "share",
+    "show",
+];
+const BEGIN: [&str; 4] = ["begin", "start", "beginning", "starting"];
+/// What follows it where it is the work that is begun.
+const BEGUN: [&str; 12] =
+    ["now", "with", "by", "on", "at", "from", "work", "working", "reading", "right", "here", "immediately"];
+const GO_ON: [&str; 10] =
+    ["look", "read", "check", "inspect", "examine", "explore", "investigate", "continue", "proceed", "work"];
+
+/// Whether a text, in any of its sentences, takes back what was said before it: the work is not done, or only begins.
+pub fn takes_back(text: &str) -> bool {
+    text.split(['.', '!', '?', ';']).any(|sentence| {
+        let sentence = without_fillers(sentence);
+        let words = words(sentence).join(" ").replace('’', "'");
+        SECOND_THOUGHTS.iter().any(|thought| is_begun_by(&words, thought))
+            || TAKEN_BACK.iter().any(|phrase| words.contains(phrase))
+            || denies_the_work(&words)
+            || is_a_wait(sentence)
+            || unsays(sentence)
+            || is_amended_by_a_failure(&words)
+            || begins_the_work(&words)
+    })
+}
+
+/// "Ignore the line above", "disregard that".
+fn unsays(sentence: &str) -> bool {
+    let clause = words(sentence.split([',', ':', '—', '–']).next().unwrap_or_default());
+    match clause.as_slice() {
+        [verb, "that" | "this" | "it"] => UNSAY.contains(verb),
+        [verb, what @ ..] => UNSAY.contains(verb) && what.iter().any(|word| UNSAID.contains(word)),
+        [] => false,
+    }
+}
+
+fn is_amended_by_a_failure(words: &str) -> bool {
+    let amends = ["edit", "update"].iter().any(|word| is_begun_by(words, word));
+    let fails = |word: &str| word.starts_with("fail") || word == "broken";
+    let is_over = |word: &str| matches!(word, "fixed" | "mended" | "pass" | "passes" | "no" | "not" | "longer");
+    amends && words.split(' ').any(fails) && !words.split(' ').any(is_over)
+}
+
+/// Whether a sentence says that its writer is about to do the work: "Let me look at the code first".
+fn begins_the_work(words: &str) -> bool {
+    let words = words.replace("i will ", "i'll ").replace("i am ", "i'm ");
+    let words: Vec<&str> = words.split(' ').filter(|word| !BEFORE_A_BEGINNING.contains(word)).collect();
+    match words.as_slice() {
+        ["let", "me", verb, ..] => !TELL.contains(verb),
+        ["i" | "we" | "i'll" | "we'll" | "i'm" | "we're" | "let's", verb, rest @ ..] if BEGIN.contains(verb) => {
+            rest.first().is_none_or(|next| BEGUN.contains(next))
+        }
+        ["i'll" | "we'll" | "let's", verb, rest @ ..] => {
+            GO_ON.contains(verb) && !rest.contains(&"if") && rest.first() != Some(&"in")
+        }
+        ["starting" | "beginning", "with", "step", ..] | ["starting" | "beginning"] => true,
+        _ => false,
+    }
+}
+
+/// Whether a sentence begins with a second thought, and not with a word that only looks like one ("Actually running it …").
+fn is_begun_by(words: &str, thought: &str) -> bool {
+    let Some(rest) = words.strip_prefix(thought) else { return false };
+    let next = rest.split(' ').nth(1).unwrap_or_default();
+    let goes_on = next.ends_with("ing") || next.ends_with("ed") || matches!(next, "of" | "to" | "for");
+    rest.is_empty() || rest.starts_with(' ') && !goes_on
+}
+
+/// Whether words say that the work is not done.
+fn denies_the_work(words: &str) -> bool {
+    WORK.iter().any(|work| {
+        words.match_indices(work).any(|(place, _)| {
+            let rest = words[place + work.len()..].strip_prefix(" not ");
+            let whole = place == 0 || words[..place].ends_with(' ');
+            whole && rest.and_then(|rest| rest.split(' ').next()).is_some_and(|word| DONE.contains(&word))
+        })
+    })
+}
+
+/// A sentence without what people say while they think.
+fn without_fillers(sentence: &str) -> &str {
+    let mut rest = sentence.trim_start_matches(|letter: char| !letter.is_alphanumeric());
+    while let Some(word) = words(rest).first().filter(|word| FILLERS.contains(word)) {
+        rest = rest[word.len()..].trim_start_matches(|letter: char| !letter.is_alphanumeric());
+    }
+    rest
+}
+
+/// Whether a sentence begins with a `wait` that stands alone, or before a word that shows that it is meant so.
+fn is_a_wait(sentence: &str) -> bool {
+    let sentence = sentence.trim_start_matches(|letter: char| !letter.is_alphanumeric());
+    let Some(rest) = sentence.strip_prefix("wait") else { return false };
+    match rest.trim_start().chars().next() {
+        None => true,
+        Some(letter) if letter.is_alphanumeric() => {
+            rest.starts_with(' ') && words(rest).first().is_some_and(|next| AFTER_A_WAIT.contains(next))
+        }
+        Some(letter) => matches!(letter, ',' | '—' | '–' | '…' | ':') || rest.starts_with(" - "),
+    }
+}
