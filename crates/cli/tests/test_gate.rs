@@ -298,6 +298,31 @@ fn the_names_of_failing_tests_survive_the_cut() {
     }
 }
 
+/// More than memory holds of it: the middle is in a file, and what tells is found there, but for secrets.
+#[test]
+fn the_names_of_failing_tests_survive_where_memory_has_a_gap() {
+    let telling = [
+        "test pump::runs ... FAILED",
+        "error[E0308]: mismatched types: hunter22",
+        "FAILED tests/test_pump.py::test_pump - assert 3 == 4",
+        "thread 'pump' panicked at src/pump.rs:3:5:",
+    ];
+    let dull = "   Compiling a part of the yard, which takes a while\n".repeat(2000);
+    let config = "secrets: [KEY]\nlimits: {max_hook_retries: 1}\n\
+                  hooks: {stop: [{name: tests, command: cat output; exit 2, max_output: 4096}]}";
+    let world = world(config, DONE);
+    world.write("output", dull.clone() + &telling.map(|line| format!("{dull}{line}\n")).concat() + &dull);
+    let ran = world.finish(world.command(RUN).env("KEY", "hunter22"));
+    assert!(ran.code == 4 && ran.stdout.contains("tests blocks: FAILED tests/test_pump.py::test_pump"), "{ran}");
+    for line in telling {
+        let line = line.replace("hunter22", "[secret KEY]");
+        assert!(prompt(&world, 2).contains(&line), "{line}: {}", prompt(&world, 2));
+    }
+    let record = world.data_of("hook_finished")[0]["record"].as_str().expect("it was too much").to_owned();
+    let kept = fs::read_to_string(world.path(&format!(".windlass/runs/{record}"))).expect("the record");
+    assert!(kept.contains("types: [secret KEY]\n") && !kept.contains("hunter22"), "it is masked too");
+}
+
 #[test]
 fn a_rate_limit_is_waited_out_and_costs_no_iteration() {
     let config = "hooks: {pre_iteration: [{command: 'echo before {{iteration}}', pipe_output: true}]}";

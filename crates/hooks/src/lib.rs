@@ -26,6 +26,7 @@ mod retry;
 pub mod ruling;
 pub mod said;
 mod script;
+mod sift;
 mod signs;
 mod telling;
 mod text;
@@ -44,6 +45,7 @@ pub use papers::{Carried, Papers};
 pub use retry::Retry;
 pub use said::{BadAnswer, Said};
 pub use script::{Carrier, Script, UnsafeTemplate, Values};
+pub use sift::sifted;
 pub use text::{clean, cut};
 
 /// Something that runs at a point.

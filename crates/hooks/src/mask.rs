@@ -27,7 +27,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use serde_json::{Map, Value};
 use tempfile::NamedTempFile;
 use windlass_engine::{ChangeFact, HookReport};
-use windlass_process::Finished;
+use windlass_process::{Captured, Finished};
 
 use crate::forms::forms;
 use crate::http::Response;
@@ -140,20 +140,27 @@ impl Mask {
 
     /// What was kept of a run.
     pub fn run(&self, mut run: Finished) -> Finished {
-        for kept in [&mut run.stdout, &mut run.stderr].into_iter().filter(|_| !self.is_empty()) {
-            let mut missing = kept.left_out();
-            if missing == 0 {
-                // A value may begin in the one and end in the other.
-                kept.head.append(&mut kept.tail);
-                kept.head = self.bytes(&kept.head).into_owned();
-            } else {
-                let ((head, after), (tail, before)) = (self.before_gap(&kept.head), self.after_gap(&kept.tail));
-                missing += (after + before) as u64;
-                (kept.head, kept.tail) = (head, tail);
-            }
-            kept.total = missing + (kept.head.len() + kept.tail.len()) as u64;
-        }
+        self.captured(&mut run.stdout);
+        self.captured(&mut run.stderr);
         run
+    }
+
+    /// What was kept of one of its streams.
+    pub(crate) fn captured(&self, kept: &mut Captured) {
+        if self.is_empty() {
+            return;
+        }
+        let mut missing = kept.left_out();
+        if missing == 0 {
+            // A value may begin in the one and end in the other.
+            kept.head.append(&mut kept.tail);
+            kept.head = self.bytes(&kept.head).into_owned();
+        } else {
+            let ((head, after), (tail, before)) = (self.before_gap(&kept.head), self.after_gap(&kept.tail));
+            missing += (after + before) as u64;
+            (kept.head, kept.tail) = (head, tail);
+        }
+        kept.total = missing + (kept.head.len() + kept.tail.len()) as u64;
     }
 
     /// What came from a server.
@@ -175,7 +182,7 @@ impl Mask {
     }
 
     /// The same for what something is missing before.
-    fn after_gap(&self, bytes: &[u8]) -> (Vec<u8>, usize) {
+    pub(crate) fn after_gap(&self, bytes: &[u8]) -> (Vec<u8>, usize) {
         let dropped = self.longest.saturating_sub(1).min(bytes.len());
         let (mut masked, mut covered) = (Vec::new(), 0);
         self.cover(bytes, dropped, &mut covered, &mut Vec::new());
@@ -375,7 +382,7 @@ impl fmt::Debug for Stream<'_> {
 }
 
 /// Reads to the end, or until nothing more is wanted.
-fn pieces(input: &mut File, mut take: impl FnMut(&[u8]) -> io::Result<bool>) -> io::Result<()> {
+pub(crate) fn pieces(input: &mut impl Read, mut take: impl FnMut(&[u8]) -> io::Result<bool>) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     loop {
         match input.read(&mut buffer) {

@@ -20,7 +20,7 @@ use std::collections::HashSet;
 use crate::signs::{Weight, weigh};
 
 /// The longest piece of a line that is kept or dropped as a whole.
-const PIECE: usize = 512;
+pub(crate) const PIECE: usize = 512;
 /// Lines around one that tells: first the next one, which usually says more.
 const AROUND: [isize; 3] = [1, -1, 2];
 
@@ -163,7 +163,7 @@ impl Unit {
 }
 
 /// Lines, and pieces of those that are longer than that.
-fn split(text: &str, piece: usize) -> Vec<Unit> {
+pub(crate) fn split(text: &str, piece: usize) -> Vec<Unit> {
     let mut units = Vec::new();
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -203,22 +203,23 @@ fn outside_in(units: &[usize]) -> Vec<usize> {
 fn print(text: &str, units: &[Unit], kept: &[bool]) -> String {
     let mut printed = String::new();
     let mut missing: Option<u64> = None;
-    let tell = |printed: &mut String, missing: &mut Option<u64>| {
-        let Some(missing) = missing.take() else { return };
-        let between = if printed.is_empty() || printed.ends_with('\n') { "" } else { "\n" };
-        printed.push_str(&format!("{between}[{missing} bytes left out]\n"));
-    };
     for (unit, kept) in units.iter().zip(kept) {
         if *kept {
-            tell(&mut printed, &mut missing);
+            missing.take().into_iter().for_each(|missing| say_missing(&mut printed, missing));
             printed.push_str(&text[unit.start..unit.end]);
         } else {
             let more = unit.missing.unwrap_or(unit.len() as u64);
             missing = Some(missing.unwrap_or_default().saturating_add(more));
         }
     }
-    tell(&mut printed, &mut missing);
+    missing.into_iter().for_each(|missing| say_missing(&mut printed, missing));
     printed
+}
+
+/// Adds a line that says how many bytes are missing there.
+pub(crate) fn say_missing(printed: &mut String, missing: u64) {
+    let between = if printed.is_empty() || printed.ends_with('\n') { "" } else { "\n" };
+    printed.push_str(&format!("{between}[{missing} bytes left out]\n"));
 }
 
 /// How many bytes a line stands for that says that some are missing.

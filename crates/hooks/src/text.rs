@@ -74,7 +74,18 @@ impl Cleaner {
     }
 
     fn take_all(&mut self, text: &str, cleaned: &mut String) {
-        text.chars().for_each(|letter| self.take(letter, cleaned));
+        let mut rest = text;
+        loop {
+            if self.within == Within::Text {
+                // Most of it is nothing else.
+                let (plain, other) = rest.split_at(rest.find(|letter| !is_text(letter)).unwrap_or(rest.len()));
+                cleaned.push_str(plain);
+                rest = other;
+            }
+            let Some(letter) = rest.chars().next() else { return };
+            self.take(letter, cleaned);
+            rest = &rest[letter.len_utf8()..];
+        }
     }
 
     fn take(&mut self, letter: char, cleaned: &mut String) {
@@ -98,13 +109,17 @@ impl Cleaner {
             (_, '\x1b') => Escape,
             (_, '\r') => Return,
             (_, letter) => {
-                if !letter.is_control() || matches!(letter, '\n' | '\t') {
+                if is_text(letter) {
                     cleaned.push(letter);
                 }
                 Text
             }
         };
     }
+}
+
+fn is_text(letter: char) -> bool {
+    !letter.is_control() || matches!(letter, '\n' | '\t')
 }
 
 /// Whether more bytes could make a letter of it.

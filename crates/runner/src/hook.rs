@@ -229,11 +229,7 @@ impl Dispatch<'_> {
         }
         let ran = self.start(&spec, running.resolve)?;
         let record = ran.as_ref().ok().and_then(|ran| self.record(ran));
-        if let Ok(ran) = &ran {
-            self.settings.mask.spilled(ran);
-        }
-        // Before anything is cut out of it: half a secret is one too.
-        let ran = ran.map(|ran| self.settings.mask.run(ran)).map(|ran| running.heard(ran));
+        let ran = ran.map(|ran| self.read(ran)).map(|ran| running.heard(ran));
         let report = answer(running.hook, running.role(), &ran, &running.values);
         let waits = running.scene.call.is_some();
         let said = ran.as_ref().ok().filter(|ran| waits && ran.exit == Exit::Code(0)).and_then(|ran| {

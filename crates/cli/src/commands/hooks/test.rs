@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::{Map, Value, json};
 use windlass_bridge::Agent;
 use windlass_engine::{HookOutcome, HookReport};
-use windlass_hooks::{self as hooks, Call, Kind, Mask, Papers, Role, answer, http, ruling};
+use windlass_hooks::{self as hooks, Call, Kind, Mask, Papers, Role, answer, http, ruling, sifted};
 use windlass_process::{Control, run as start};
 use windlass_runner::{Called, is_context, is_heard};
 
@@ -218,12 +218,12 @@ impl Trier<'_> {
                 papers.write(&spec.stdin).map_err(system)?;
                 let roster = dispatch::enlist(self.project)?;
                 let ran = start(&spec, &roster, &self.control, &mut |_, _| {});
+                // Before anything is cut out of it: half a secret is one too.
+                let ran = ran.map(|ran| sifted(ran, &self.mask));
                 // Nothing of a trial is kept.
                 for spilled in ran.iter().flat_map(|ran| [&ran.stdout.spilled, &ran.stderr.spilled]).flatten() {
                     let _ = std::fs::remove_file(&spilled.path);
                 }
-                // Before anything is cut out of it: half a secret is one too.
-                let ran = ran.map(|ran| self.mask.run(ran));
                 Ok(answer(hook, self.role(), &ran, call.values))
             }
             Kind::Http(address) => Ok(self.sent(hook, address, call)),
