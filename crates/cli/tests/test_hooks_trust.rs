@@ -240,6 +240,21 @@ fn secrets_of_hooks_are_masked() {
     }
 }
 
+/// So is the file that has all of what a program of a workflow has printed.
+#[test]
+fn secrets_of_programs_of_workflows_are_masked() {
+    let world = hooked("secrets: [API_KEY]\nhooks: {task_created: [{workflow: w}]}");
+    let program = |id: &str| format!("{{id: {id}, type: execute_command, config: {{command: sh, args: [bad.sh]}}}}");
+    let several = format!("{{id: c, type: parallel, config: {{steps: [{}, {}]}}}}", program("d"), program("e"));
+    let steps = format!("  - {}\n  - {several}\n", program("a").replace("]}}", "]}, onFailure: c}"));
+    world.write(".windlass/workflows/w.yaml", format!("id: w\nsteps:\n{steps}"));
+    world.write("bad.sh", "head -c 300000 /dev/zero; echo error: $API_KEY; head -c 300000 /dev/zero; exit 1");
+    world.ok(&["trust", "--yes"]);
+    check_secret(&world, &["task", "add", "One"]);
+    let records = world.everything().into_iter().filter(|(place, _)| place.ends_with(".stdout"));
+    assert_eq!(records.count(), 3, "each of them wrote too much for memory");
+}
+
 /// A trial shows and keeps no more than a run does.
 #[test]
 fn secrets_of_trials_are_masked() {

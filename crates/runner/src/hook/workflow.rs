@@ -280,7 +280,7 @@ impl Dispatch<'_> {
                 let result = match self.prepared(doing, step, program, &mut Allowance::default()) {
                     Ok(Prepared { spec, papers: _papers, limit }) => {
                         let ran = self.start(&spec, flow.running.resolve)?;
-                        came_to(step, program, ran, &limit, |ran| self.settings.mask.run(ran))
+                        came_to(step, program, ran, &limit, |ran| self.read(ran))
                     }
                     Err(result) => result,
                 };

@@ -52,7 +52,7 @@ impl Dispatch<'_> {
         let ran = side_by_side(&specs, &control, all, |spec, control| run_apart(launcher, spec, self.roster, control));
         let mut left_behind = Map::new();
         for ((place, step, program, prepared), ran) in programs.iter().zip(ran) {
-            let result = came_to(step, program, ran, &prepared.limit, |ran| self.settings.mask.run(ran));
+            let result = came_to(step, program, ran, &prepared.limit, |ran| self.read(ran));
             left_behind.extend(stored(program, &result));
             branches.push((*place, Branch::Ended(result)));
         }

@@ -113,10 +113,11 @@ pub(super) fn came_to(
     program: &Program,
     ran: Ran,
     limit: &str,
-    mask: impl Fn(Finished) -> Finished,
+    read: impl Fn(Finished) -> Finished,
 ) -> StepResult {
+    let total = ran.as_ref().map_or(0, |ran| ran.stdout.total);
     let ran = match ran {
-        Ok(ran) => mask(ran),
+        Ok(ran) => read(ran),
         Err(error) => return StepResult::failed(&step.id, clean(&with_causes(&error)), Duration::ZERO),
     };
     let (took, why) = (ran.took, |how: String| gist(&ran).map_or(how.clone(), |line| format!("{how}: {line}")));
@@ -128,7 +129,6 @@ pub(super) fn came_to(
         false => json!({"exitCode": code}),
     };
     // A part of a list is no list.
-    let total = ran.stdout.total;
     let is_cut = total > KEPT as u64 && begins_as_json(&ran.stdout.text());
     let result = match ran.exit {
         Exit::Code(0) if program.store_as.is_some() && is_cut => {
