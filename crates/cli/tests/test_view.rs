@@ -170,6 +170,20 @@ complete after one iteration",
     );
 }
 
+/// One that ran out of time says so itself.
+#[test]
+fn how_long_a_hook_took_is_told_once() {
+    let world = hooked(
+        "limits: {max_hook_retries: 0}\nhooks: {stop: [{name: red, command: echo no >&2; exit 2}, \
+         {name: slow, command: echo part; sleep 600, timeout: 1}]}",
+    );
+    world.write("agent.sh", "cat >/dev/null\necho '<promise>COMPLETE</promise>'\n");
+    let (watched, code) = world.watch((30, 100), RUN, &[]).end();
+    let screen = watched.screen();
+    assert!(code == 4 && screen.contains("\n  slow timed out after 1 s: part\n"), "{code}: {screen}");
+    assert!(screen.contains("\n  red blocks (") && screen.contains("s): no\n"), "{screen}");
+}
+
 /// Whoever asks for the end sees what that takes, and how to have it sooner.
 #[test]
 fn what_is_being_ended_does_not_work() {

@@ -209,8 +209,8 @@ impl<'o> Progress<'o> {
         let word = if finished.outcome == HookOutcome::TimedOut { "" } else { word };
         let why = finished.message.as_deref().unwrap_or_default();
         let colon = if word.is_empty() || why.is_empty() { "" } else { ": " };
-        let took =
-            finished.duration_ms.filter(|_| self.view.is_some()).map(|took| format!(" ({})", show::millis(took)));
+        let is_told = self.view.is_some() && !word.is_empty();
+        let took = finished.duration_ms.filter(|_| is_told).map(|took| format!(" ({})", show::millis(took)));
         self.detail(tone, &format!("{} {word}{}{colon}{why}", finished.hook, took.unwrap_or_default()))
     }
 
