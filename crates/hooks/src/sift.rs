@@ -19,7 +19,7 @@ use std::mem;
 use windlass_process::{Captured, Finished, Spilled};
 
 use crate::mask::{Mask, Shown, pieces};
-use crate::signs::{Weight, weigh};
+use crate::signs::{Numbered, Weight, weigh};
 use crate::telling::{PIECE, say_missing, split};
 use crate::text::Cleaner;
 
@@ -116,6 +116,7 @@ struct Sieve {
     seen: HashSet<Box<str>>,
     /// How many lines have passed since one that tells what is wrong.
     since: usize,
+    numbered: Numbered,
 }
 
 impl Sieve {
@@ -132,6 +133,7 @@ impl Sieve {
             errors: Found::default(),
             seen: HashSet::new(),
             since: AFTER,
+            numbered: Numbered::default(),
         }
     }
 
@@ -159,7 +161,7 @@ impl Sieve {
         if let Some(first) = units.first_mut().filter(|_| self.within) {
             first.anchor = None;
         }
-        weigh(block, &mut units);
+        weigh(block, &mut units, &mut self.numbered);
         for unit in &units {
             let text = &block[unit.start..unit.end];
             self.take(Line { at: self.at, text: text.into(), weight: unit.weight });
