@@ -146,6 +146,23 @@ fn the_same_block_three_times_in_a_row_asks_for_a_person_early() {
     assert!(ran.stdout.contains("[Warning: after hook retry 2: red. A person is needed.]"), "{ran}");
 }
 
+/// Whatever the agent is told in a template, or is cut out of what it is told: it gets on, and is not stopped early.
+#[test]
+fn a_block_in_other_words_of_the_hook_is_no_repetition() {
+    let counts = "n=$(cat turns); test $n -ge 5 || { echo Tests failed >&2; $OUTPUT; exit 2; }";
+    let table = [
+        ("echo $((5-n)) failing", "feedback: Fix the tests."),
+        ("yes dull | head -n 999; echo left-$((5-n)); yes dull | head -n 999", "max_output: 1024"),
+    ];
+    for (output, option) in table {
+        let config = format!("hooks: {{stop: [{{name: tests, command: sh tests.sh, {option}}}]}}");
+        let world = world(&config, DONE);
+        world.write("tests.sh", counts.replace("$OUTPUT", output));
+        let ran = world.run(RUN);
+        assert!(ran.code == 0 && turns(&world) == "5", "{option}: {ran}");
+    }
+}
+
 /// What follows an answer is seen while it happens, and not when it is over.
 #[test]
 fn the_view_goes_on_after_an_answer() {

@@ -19,6 +19,7 @@ use crate::task::{EdgeKind, Priority};
 use crate::time::Timestamp;
 use crate::usage::Usage;
 use crate::validation::RuleResult;
+use crate::watch::OwnWords;
 use crate::workflow::StepEnd;
 
 /// By what right a command is given.
@@ -120,6 +121,8 @@ pub struct HookReport {
     pub message: Option<String>,
     /// For the agent.
     pub feedback: Option<String>,
+    /// What it has said by itself, where the agent is told something else, or not all of it.
+    pub own: Option<Box<OwnWords>>,
     /// How long it ran.
     pub took: Option<Duration>,
     /// The file that has all of what it wrote.
@@ -148,6 +151,7 @@ impl From<HookOutcome> for HookReport {
             outcome,
             message: None,
             feedback: None,
+            own: None,
             took: None,
             record: None,
             actions: Vec::new(),

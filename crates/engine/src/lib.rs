@@ -116,4 +116,4 @@ pub use types::Types;
 pub use usage::{Cost, Usage};
 pub use view::{Change, Direction, Looked, Scope, View, ViewError};
 pub use voice::Voice;
-pub use watch::Watch;
+pub use watch::{OwnWords, Watch};

@@ -46,6 +46,22 @@ pub(crate) mod millis {
     }
 }
 
+/// What a hook has said by itself, as the guards compare it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OwnWords {
+    /// To the letter.
+    pub exact: Digest,
+    /// Without its numbers.
+    pub loose: Digest,
+}
+
+impl OwnWords {
+    pub fn of(text: &str) -> Self {
+        Self { exact: Digest::of(text.as_bytes()), loose: Digest::of(loose(text).as_bytes()) }
+    }
+}
+
 /// What the guards remember.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -131,13 +147,17 @@ impl Watch {
         self.findings = Some(chained(self.findings, hook));
     }
 
-    /// A stop hook has something to tell the agent.
-    pub(crate) fn told(&mut self, text: &str, blocks: bool) {
+    /// A stop hook has something to tell the agent: in these words of its own, where the agent is told otherwise.
+    pub(crate) fn told(&mut self, text: &str, own: Option<OwnWords>, blocks: bool) {
+        let chain = |before: Option<Digest>, own: Digest| Some(before.unwrap_or(Digest::ZERO).chain(own));
         if blocks {
-            self.block = Some(chained(self.block, text));
+            self.block = own.map_or_else(|| Some(chained(self.block, text)), |own| chain(self.block, own.exact));
         }
         if self.findings.is_some() {
-            self.findings = Some(chained(self.findings, &loose(text)));
+            self.findings = match own {
+                Some(own) => chain(self.findings, own.loose),
+                None => Some(chained(self.findings, &loose(text))),
+            };
         }
     }
 
@@ -219,11 +239,30 @@ mod tests {
         watch.begin_judging(output, tree.map(|tree| Digest::of(tree.as_bytes())));
         if let Some((hook, text)) = blocks {
             watch.hook(hook, Verdict::Block);
-            watch.told(text, true);
+            watch.told(text, None, true);
         }
         let counts = (watch.blocked_alike(), watch.stood_alike());
         watch.end_judging();
         counts
+    }
+
+    /// A template may say the same of everything, and something else of the same.
+    #[test]
+    fn what_a_hook_says_itself_counts_whatever_the_agent_is_told() {
+        let mut watch = Watch::default();
+        let mut turn = |own: &str, told: &str| {
+            watch.begin_judging("", Some(Digest::of(b"tree")));
+            watch.hook("check", Verdict::Block);
+            watch.told(told, Some(OwnWords::of(own)), true);
+            let counts = (watch.blocked_alike(), watch.stood_alike());
+            watch.end_judging();
+            counts
+        };
+        assert_eq!(turn("pump: 3 failed", "Fix the tests."), (1, 1));
+        assert_eq!(turn("pump: 2 failed", "Fix the tests."), (1, 2), "numbers are no progress without a change");
+        assert_eq!(turn("valve: 2 failed", "Fix the tests."), (1, 1));
+        assert_eq!(turn("valve: 2 failed", "Attempt 4."), (2, 2));
+        assert_eq!(turn("valve: 2 failed", "Attempt 5."), (3, 3));
     }
 
     #[test]

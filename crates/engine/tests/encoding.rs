@@ -10,7 +10,7 @@ use windlass_engine::workflow::StepResult;
 use windlass_engine::{
     ActionRequest, Approved, CallRuling, Cause, Closing, Cost, Decision, Digest, EdgeKind, Ending, Envelope, Epoch,
     Event, EventType, Fault, Gate, GateAnswer, Grounds, Guard, HookClass, HookContext, HookId, HookOutcome, Metadata,
-    Next, Node, NoteKind, OnFailure, Opening, Owed, OwedHook, OwnerName, Priority, Promise, Purpose, Remedy,
+    Next, Node, NoteKind, OnFailure, Opening, Owed, OwedHook, OwnWords, OwnerName, Priority, Promise, Purpose, Remedy,
     Resolution, RuleAction, RulesText, RunId, Seq, SeriesId, Signal, State, StopHook, TaskId, Terms, Timestamp,
     Trigger, Usage, Verdict, Voice, Why, Work, WorkDone, Workspace, decode, encode, payload,
 };
@@ -178,17 +178,28 @@ fn turns_and_what_they_carry() {
     let delivered = payload::FeedbackDelivered { run: run(), feedback: vec![Seq(4), Seq(7)] };
     check_data(delivered, r#"{"run":"main.3.00000000000000ff","feedback":[4,7]}"#);
     let (source, text) = (|| "check".to_owned(), || "red".to_owned());
-    let queued =
-        payload::FeedbackQueued { source: source(), text: text(), reason: None, passing: false, voice: Voice::Hook };
+    let queued = payload::FeedbackQueued {
+        source: source(),
+        text: text(),
+        reason: None,
+        own: None,
+        passing: false,
+        voice: Voice::Hook,
+    };
     check_data(queued, r#"{"source":"check","text":"red"}"#);
     let queued = payload::FeedbackQueued {
         source: source(),
         text: text(),
         reason: Some(text()),
+        own: None,
         passing: true,
         voice: Voice::Hook,
     };
-    check_data(queued, r#"{"source":"check","text":"red","reason":"red","passing":true}"#);
+    check_data(queued.clone(), r#"{"source":"check","text":"red","reason":"red","passing":true}"#);
+    let config = Digest::of(b"red");
+    let own = OwnWords { exact: config, loose: Digest::ZERO };
+    let data = format!(r#"{{"source":"check","text":"red","own":{{"exact":"{config}","loose":"{}"}}}}"#, Digest::ZERO);
+    check_data(payload::FeedbackQueued { reason: None, own: Some(own), passing: false, ..queued }, &data);
     let output = || "said".to_owned();
     let said = r#"{"run":"main.3.00000000000000ff","output":"said"}"#;
     let (leaky, record, usage, tree, unchanged) = (false, None, Usage::default(), None, false);
@@ -568,6 +579,7 @@ fn session_events() -> Vec<Event> {
             source: word(),
             text: word(),
             reason: Some(word()),
+            own: Some(OwnWords { exact: Digest::ZERO, loose: Digest::of(b"red") }),
             passing: true,
             voice: Voice::Person,
         }

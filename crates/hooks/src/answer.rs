@@ -29,7 +29,7 @@
 //! - What leaves here is clean and within the engine's bounds.
 
 use serde_json::{Value, json};
-use windlass_engine::{ChangeFact, ChangeRef, HookOutcome, HookReport, Limits, Template, Usage, in_words};
+use windlass_engine::{ChangeFact, ChangeRef, HookOutcome, HookReport, Limits, OwnWords, Template, Usage, in_words};
 use windlass_process::{Captured, Exit, Finished, NotStarted};
 
 use crate::meaning::{self, Stance};
@@ -84,17 +84,19 @@ pub fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>, value
             Read { parts, ..Read::of(HookOutcome::Failure) }
         }
     };
-    let told = feedback(hook, role, &read, values["point"].as_str().unwrap_or_default());
+    let own = feedback(hook, role, &read, values["point"].as_str().unwrap_or_default());
     let told = match &hook.feedback {
-        Some(template) if !told.is_empty() => worded(hook, template, values, &mut read).unwrap_or(told),
-        _ => told,
+        Some(template) if !own.is_empty() => worded(hook, template, values, &mut read).unwrap_or_else(|| own.clone()),
+        _ => own.clone(),
     };
     let told = cut(&told, hook.max_output.min(Limits::FEEDBACK));
+    let own = (told != own).then(|| Box::new(own_words(&read)));
     let message = cut(&message(hook, &read), Limits::REASON);
     HookReport {
         outcome: read.outcome,
         message: Some(message).filter(|message| !message.trim().is_empty()),
         feedback: Some(told).filter(|told| !told.trim().is_empty()),
+        own,
         took: ran.as_ref().ok().map(|finished| finished.took),
         record: None,
         context: read.said.as_ref().map(|said| said.context.clone()).unwrap_or_default(),
@@ -106,6 +108,12 @@ pub fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>, value
         head: None,
         unstarted: false,
     }
+}
+
+/// All that a hook has said by itself.
+fn own_words(read: &Read) -> OwnWords {
+    let Parts { reason, context, stdout, stderr, exit, .. } = &read.parts;
+    OwnWords::of(&[reason, context, stdout, stderr, exit].map(String::as_str).join("\0"))
 }
 
 /// A hook that has opened a change says where.
@@ -282,8 +290,11 @@ pub fn silent_no(hook: &str, point: &str) -> String {
 /// A report that the engine takes, whatever kind of hook it comes from: clean, not blank, and within bounds.
 pub fn fitting(mut report: HookReport, hook: &Hook) -> HookReport {
     let fit = |text: String, most: usize| Some(cut(&clean(&text), most)).filter(|text| !text.trim().is_empty());
+    let most = hook.max_output.min(Limits::FEEDBACK);
+    let is_cut = report.feedback.as_ref().filter(|told| told.len() > most);
+    report.own = report.own.or(is_cut.map(|told| Box::new(OwnWords::of(told))));
     report.message = report.message.and_then(|message| fit(message, Limits::REASON));
-    report.feedback = report.feedback.and_then(|told| fit(told, hook.max_output.min(Limits::FEEDBACK)));
+    report.feedback = report.feedback.and_then(|told| fit(told, most));
     report
 }
 

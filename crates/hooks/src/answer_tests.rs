@@ -319,3 +319,26 @@ fn a_template_words_what_the_agent_is_told() {
     let nothing = told("never", Exit::Code(0), "fine");
     assert_eq!(nothing.feedback, None, "where nothing is told, nothing is worded");
 }
+
+/// However it is worded, and whatever of it is cut out, what is compared is what the hook said.
+#[test]
+fn its_own_words_are_those_before_they_are_worded_and_cut() {
+    let template = |text: &str| Some(Template::parse(text, &windlass_engine::Names::feedback()).unwrap());
+    let own = |text: Option<&str>, stdout: &str| {
+        let hook = Hook { feedback: text.and_then(template), ..hook(false) };
+        answer(&hook, Stop, &ran(Exit::Code(2), stdout, "Tests failed")).own
+    };
+    assert_eq!(own(None, "4 failing"), None, "the agent is told all of it");
+    let fixed = Some("Fix the tests.");
+    assert!(own(fixed, "4 failing").is_some());
+    assert_eq!(own(fixed, "4 failing"), own(Some("Attempt {{ retry }}."), "4 failing"));
+    let exact = |stdout: &str| own(fixed, stdout).map(|own| own.exact);
+    assert_ne!(exact("4 failing"), exact("3 failing"));
+    let loose = |stdout: &str| own(fixed, stdout).map(|own| own.loose);
+    assert_eq!(loose("4 failing"), loose("3 failing"));
+    let long = |middle: &str| format!("{0}{middle}\n{0}", "dull\n".repeat(500));
+    assert_eq!(own(None, &long("one")), own(None, &long("one")));
+    assert_ne!(own(None, &long("one")), own(None, &long("two")), "where it is cut");
+    let report = HookReport { feedback: Some(long("one")), ..Block.into() };
+    assert_eq!(fitting(report, &hook(false)).own, Some(Box::new(OwnWords::of(&long("one")))));
+}

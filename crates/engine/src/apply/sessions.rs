@@ -405,7 +405,7 @@ impl Fold<'_> {
             session.pending.push(Piece { at: self.seq, possibly_seen: false, passing: queued.passing, person });
             if matches!(session.phase, Phase::Judging(..)) {
                 let blocker = session.blocking.last_mut().filter(|blocker| blocker.hook == queued.source);
-                session.watch.told(&queued.text, blocker.is_some());
+                session.watch.told(&queued.text, queued.own, blocker.is_some());
                 if let Some(blocker) = blocker.filter(|blocker| blocker.reason.is_none()) {
                     blocker.reason.clone_from(&queued.reason);
                 }

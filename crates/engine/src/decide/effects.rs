@@ -78,7 +78,14 @@ impl Deciding<'_, '_> {
             let (source, text, passing) = (hook.clone(), text.clone(), is_passing(debt));
             let blocks = report.outcome == HookOutcome::Block;
             let reason = blocks.then(|| gist(report.message.as_deref().unwrap_or(&text)));
-            let queued = payload::FeedbackQueued { source, text, reason, passing, voice: Voice::Hook };
+            let queued = payload::FeedbackQueued {
+                source,
+                text,
+                reason,
+                own: report.own.as_deref().copied(),
+                passing,
+                voice: Voice::Hook,
+            };
             self.emit_for(debt, &session, queued)?;
         }
         if debt.session.is_none() {

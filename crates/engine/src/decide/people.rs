@@ -52,7 +52,10 @@ impl Deciding<'_, '_> {
 
     fn tell(&mut self, session: &Session, text: String) -> Result<(), Refusal> {
         let (voice, source) = self.speaker()?;
-        self.emit_session(session, payload::FeedbackQueued { source, text, reason: None, passing: false, voice })
+        self.emit_session(
+            session,
+            payload::FeedbackQueued { source, text, reason: None, own: None, passing: false, voice },
+        )
     }
 
     /// Whoever works on a task hears that a person has made another of it. What was claimed before that is about the old one.

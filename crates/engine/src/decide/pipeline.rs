@@ -197,7 +197,8 @@ impl Deciding<'_, '_> {
             Remedy::Remediate => {
                 let (source, reason) = (broken.hook.clone(), Some(broken.reason.clone()));
                 let text = feedback.unwrap_or_else(|| broken.reason.clone());
-                let queued = payload::FeedbackQueued { source, text, reason, passing: false, voice: Voice::Hook };
+                let queued =
+                    payload::FeedbackQueued { source, text, reason, own: None, passing: false, voice: Voice::Hook };
                 self.emit_session(session, queued)
             }
             Remedy::Reject => {

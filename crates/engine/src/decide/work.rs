@@ -54,11 +54,12 @@ impl Deciding<'_, '_> {
         if let Some((source, text)) = task.answer.and_then(|answer| Some((answer.by, answer.text?))) {
             self.emit(
                 Node::Task(id),
-                payload::FeedbackQueued { source, text, reason: None, passing: false, voice: Voice::Person },
+                payload::FeedbackQueued { source, text, reason: None, own: None, passing: false, voice: Voice::Person },
             )?;
         }
         for Finding { source, text } in task.findings {
-            let queued = payload::FeedbackQueued { source, text, reason: None, passing: false, voice: Voice::Hook };
+            let queued =
+                payload::FeedbackQueued { source, text, reason: None, own: None, passing: false, voice: Voice::Hook };
             self.emit(Node::Task(id), queued)?;
         }
         Ok(())

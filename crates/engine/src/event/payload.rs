@@ -22,6 +22,7 @@ use crate::time::Timestamp;
 use crate::usage::Usage;
 use crate::validation::{RuleResult, ValidationRule};
 use crate::voice::Voice;
+use crate::watch::OwnWords;
 
 pub use crate::pipeline::ChangeRef as ChangeOpened;
 
@@ -393,6 +394,9 @@ payloads! {
         /// Why the hook blocks, in a few words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// What the hook has said by itself, where the text was worded otherwise or is not all of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        own: Option<OwnWords>,
         /// It is about the present iteration: the next one has its own.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         passing: bool,
