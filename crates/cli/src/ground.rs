@@ -27,7 +27,7 @@ use windlass_tools::{self as tools, Control, Ground, ToolError};
 
 use crate::config::Config;
 use crate::context::Opened;
-use crate::dispatch::{self, Inside};
+use crate::dispatch::{self, Inside, is_for_persons};
 use crate::failure::{Code, Failure};
 use crate::outline::Outline;
 use crate::output::Messages;
@@ -113,6 +113,16 @@ impl ProjectGround {
         if let Held::Soon = self.held {
             self.held = Held::Yes(inside.clone());
         }
+        Ok(inside)
+    }
+
+    /// The same for a command, which may be one that an agent is refused.
+    fn look_for(&mut self, command: &Command) -> Result<Inside, Failure> {
+        if !is_for_persons(command) {
+            return self.look();
+        }
+        let inside = Inside::look_above(&self.opened)?;
+        self.keep(&inside)?;
         Ok(inside)
     }
 
@@ -206,7 +216,7 @@ impl Ground for ProjectGround {
     }
 
     fn execute(&mut self, command: &Command, control: &Control) -> Result<Vec<Record>, ToolError> {
-        let inside = self.look().map_err(told)?;
+        let inside = self.look_for(command).map_err(told)?;
         let origin = Origin {
             by: self.user.clone(),
             at: environment::now(),

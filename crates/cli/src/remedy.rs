@@ -90,6 +90,12 @@ pub fn refusal(refusal: &Refusal) -> Failure {
         Refusal::NoPerson { .. } => {
             failure.hint("end the turn with `<promise>BLOCKED</promise>` and say what is needed")
         }
+        Refusal::OwnTask { .. } => failure.hint(
+            "`windlass note add` leaves a word about it; `<promise>BLOCKED</promise>` at the end of the turn asks a person",
+        ),
+        Refusal::Rejudged { id } => failure.hint(format!(
+            "`windlass note add --task {id}` leaves a word about it; a new task gets them with `windlass task add`"
+        )),
         Refusal::UnknownType { .. } => failure.hint("a new type is a line under `task_types` in the configuration"),
         Refusal::NotForAgent { id, kind, .. } => failure.hint(format!(
             "`task_types.{kind}.agents.implementer` in the configuration says who may; a person takes it with \

@@ -122,6 +122,65 @@ fn an_agent_that_removes_the_log_is_noticed() {
     }
 }
 
+/// Type, labels and words of a task say how its work is judged: whoever is judged does not choose them, by whatever way.
+#[test]
+fn an_agent_does_not_change_what_it_is_judged_by() {
+    let config = "hooks: {stop: [{name: tests, command: 'echo red >&2; exit 2', when: '\"strict\" in task.labels'}]}\n\
+                  task_types: {product: {}, chore: {hooks: {stop: []}}}";
+    let call = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "task_update", "arguments": {"taskId": "T1", "type": "chore"}}}"#;
+    let agent = format!(
+        "test $turn -gt 1 || {{
+            exec > said 2>&1
+            windlass task update T1 --type chore
+            env -i PATH=\"$PATH\" windlass task update T1 --remove-label strict
+            WINDLASS_RUN=nobody.1.00000000000000ff windlass task update T1 --goal less
+            WINDLASS_RUN=nobody.1.00000000000000ff windlass task complete T1 --force
+            windlass task update T2 --type chore
+            windlass task update T2 --priority 1
+            echo '{call}' | windlass mcp
+            echo '{call}' | env -i PATH=\"$PATH\" windlass mcp
+            exit
+        }}
+        echo '<promise>COMPLETE</promise>'"
+    );
+    let world = world(config, &agent).with_windlass();
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Ship the product", "--type", "product", "--label", "strict"]);
+    world.ok(&["task", "add", "Later", "--type", "product"]);
+    let ran = world.run(&["run", "--task", "T1", "--session", "one", "--agent", "command:sh agent.sh"]);
+    assert_eq!(ran.code, 4, "{ran}");
+    let task = world.ok(&["task", "show", "T1"]);
+    assert!(task.contains("T1  blocked  P2  Ship the product") && task.contains("strict"), "{task}");
+    let (said, refused) =
+        (world.read("said"), "only a person can change or move T1: it is what session `one` is held to");
+    let lines: Vec<&str> = said.lines().filter(|line| !line.starts_with("hint: ")).collect();
+    let error = format!("error: {refused}");
+    let of_types = "error: only a person can change the type or the labels of T2: they decide how work on it is judged";
+    let claimed = [
+        "T1  active  P2  Ship the product #strict",
+        "recorded as a claim: the runner completes the task after its gates",
+    ];
+    assert_eq!(lines[..3], [&*error; 3], "{said}");
+    assert_eq!(lines[3..5], claimed, "{said}");
+    assert_eq!(lines[5..7], [of_types, "T2  ready  P1  Later"], "{said}");
+    assert!(lines.len() == 9 && lines[7..].iter().all(|line| line.contains(refused)), "{said}");
+    assert!(said.contains("hint: `windlass note add` leaves a word about it"), "{said}");
+}
+
+/// What its session has given up is not its own to complete, while it hears what is left to be said.
+#[test]
+fn an_agent_does_not_complete_what_its_gate_has_not() {
+    let config = "hooks: {stop: [{name: tests, command: 'echo red >&2; exit 2'}]}";
+    let evade = "windlass task unblock T1; windlass task complete T1; env -i PATH=\"$PATH\" windlass task complete T1";
+    let world =
+        world(config, &format!("{{ {evade}; }} >> said 2>&1; echo '<promise>COMPLETE</promise>'")).with_windlass();
+    let ran = world.run(RUN);
+    assert!(ran.code == 4 && ran.stdout.contains("final delivery of one piece of feedback"), "{ran}");
+    assert!(world.ok(&["task", "show", "T1"]).contains("T1  blocked"), "{ran}{}", world.read("said"));
+    let refused = "error: only a person can change or move T1: it is what session `mend-the-pump-e01275de` is held to";
+    assert_eq!(world.read("said").matches(refused).count(), 3, "{}", world.read("said"));
+}
+
 #[test]
 fn a_hook_may_do_what_a_person_may() {
     let windlass = WINDLASS;

@@ -21,6 +21,10 @@ pub enum Refusal {
     NotAsking { id: TaskId, answer: Resolution, state: State },
     #[error("only a person can {what}")]
     NoPerson { what: &'static str },
+    #[error("only a person can change or move {id}: it is what session `{session}` is held to")]
+    OwnTask { id: TaskId, session: SessionName },
+    #[error("only a person can change the type or the labels of {id}: they decide how work on it is judged")]
+    Rejudged { id: TaskId },
     #[error("{0} cannot be linked to itself")]
     SelfDependency(TaskId),
     #[error("that would be a circle: {}", arrows(path))]

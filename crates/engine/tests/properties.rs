@@ -569,6 +569,8 @@ const REFUSALS: &[&str] = &[
     "NotAsking",
     "NothingReady",
     "OpenDependencies",
+    "OwnTask",
+    "Rejudged",
     "RunEnded",
     "SelfDependency",
     "UnknownDebt",

@@ -8,6 +8,7 @@
 //!
 //! Not here: the built-in bounds, which small histories hardly ever reach. Whoever compares stops there.
 
+mod agents;
 mod delivering;
 mod driving;
 mod waiting;
@@ -84,6 +85,7 @@ impl Model {
         let mut attempt = Attempt { model: &mut after, origin, log, hook: false, completed: Vec::new() };
         let accepted = attempt.is_from_a_running_hook(command)
             && !attempt.is_an_agents_override(command)
+            && !attempt.is_against_what_an_agent_is_held_to(command)
             && attempt.command(command).is_some();
         if accepted {
             attempt.review();
@@ -184,13 +186,7 @@ impl Attempt<'_> {
                 (self.state(*id)? != Deleted || self.forced()).then_some(())?;
                 let node = self.node(*id)?;
                 node.priority = patch.priority.unwrap_or(node.priority);
-                if let Some(labels) = &patch.labels {
-                    node.labels = labels.iter().cloned().collect();
-                }
-                node.labels.extend(patch.add_labels.iter().cloned());
-                for label in &patch.remove_labels {
-                    node.labels.remove(label);
-                }
+                node.labels = agents::labels(node, patch);
                 Some(())
             }
             C::ClaimTask { id, until, .. } => self.claim(*id, *until),

@@ -186,6 +186,11 @@ impl Told {
         self.passage.is_in_vain(debt, self.hold != Hold::Left, self.is_held_back())
     }
 
+    /// Whether it works on a task, or did and has not completed it.
+    pub fn has_taken_up(&self, id: TaskId) -> bool {
+        [&self.left, &self.escalated, &self.lost].iter().any(|list| list.contains(&id)) || self.task == Some(id)
+    }
+
     pub fn holds(&self) -> bool {
         matches!(self.hold, Hold::Held(_))
     }

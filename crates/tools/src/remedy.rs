@@ -58,6 +58,12 @@ impl From<Refusal> for ToolError {
             Refusal::NoPerson { .. } => {
                 error.hint("end the turn with `<promise>BLOCKED</promise>` and say what is needed")
             }
+            Refusal::OwnTask { .. } => error.hint(
+                "`note_add` leaves a word about it; `<promise>BLOCKED</promise>` at the end of the turn asks a person",
+            ),
+            Refusal::Rejudged { .. } => {
+                error.hint("`note_add` leaves a word about it; a new task gets them with `task_create`")
+            }
             Refusal::NotForAgent { .. } => error.hint("`task_next` names one that you may work on"),
             Refusal::NothingReady => error.hint("`task_list` shows what waits, and `task_create` makes a task"),
             Refusal::IllegalSeries { .. } => error.hint("`task_get` shows how its series stands"),

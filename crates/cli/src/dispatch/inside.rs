@@ -1,6 +1,6 @@
 //! Whether a command comes from inside a run, and what that means for it.
 
-use windlass_engine::{ConfigDigest, DebtId, OwnerName, RunId, Session, View};
+use windlass_engine::{Command, ConfigDigest, DebtId, OwnerName, RunId, Session, View};
 use windlass_process::{is_alive, is_below};
 
 use super::recorded;
@@ -52,10 +52,14 @@ impl Inside {
     /// agent can take variables away, but not its parents.
     pub fn look_above(opened: &Opened) -> Result<Self, Failure> {
         let inside = Self::look(opened)?;
-        if inside.run.is_some() || inside.via.is_some() {
+        let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+        // It can also name a run that never was.
+        let session =
+            inside.run.as_ref().map(|run| snapshot.session(&run.session)).transpose().map_err(remedy::view)?;
+        if inside.via.is_some() || session.flatten().is_some() {
             return Ok(inside);
         }
-        let sessions = opened.store.snapshot().map_err(remedy::store)?.sessions().map_err(remedy::store)?;
+        let sessions = snapshot.sessions().map_err(remedy::store)?;
         let above = |session: &Session| !session.is_over() && is_below(session.owner.as_str());
         Ok(match sessions.into_iter().find(above) {
             Some(session) => {
@@ -65,10 +69,32 @@ impl Inside {
         })
     }
 
+    /// The same where a command may change what an agent is held to.
+    pub fn look_for(opened: &Opened, command: &Command) -> Result<Self, Failure> {
+        match is_for_persons(command) {
+            true => Self::look_above(opened),
+            false => Self::look(opened),
+        }
+    }
+
     /// What holds inside a run is what the run works with; elsewhere it is the file.
     pub fn written(&self, opened: &Opened) -> Result<Written, Failure> {
         let Some(digest) = self.config else { return Written::load(&opened.project) };
         let text = opened.store.snapshot().map_err(remedy::store)?.config(digest).map_err(remedy::view)?;
         Ok(recorded(&opened.project, text.as_deref().unwrap_or_default()))
     }
+}
+
+/// Whether an agent is refused what a person may do with this, of its own task at least.
+pub fn is_for_persons(command: &Command) -> bool {
+    use Command as C;
+    matches!(
+        command,
+        C::UpdateTask { .. }
+            | C::CompleteTask { .. }
+            | C::UnblockTask { .. }
+            | C::DeleteTask { .. }
+            | C::ClearHooks { .. }
+            | C::StartSeries { .. }
+    )
 }

@@ -28,7 +28,7 @@ use windlass_vcs::forge;
 
 pub use bridged::{Bridged, Calling, answer_call};
 pub use dead::{Reach, Settled, cancelled_by_nobody, interrupted, left_by_the_dead, settle_dead};
-pub use inside::Inside;
+pub use inside::{Inside, is_for_persons};
 
 use crate::config::{self, Config, Written};
 use crate::context::Opened;
@@ -44,10 +44,10 @@ const RECORDS: &str = "commands";
 
 /// Has the engine decide a command, and runs what it owes.
 pub fn execute(opened: &mut Opened, command: &Command, authority: Authority) -> Result<Vec<Record>, Failure> {
-    // An override is a person's: an agent can take variables away, but not its parents.
+    // An override is a person's.
     let inside = match authority {
         Authority::Forced => Inside::look_above(opened)?,
-        Authority::Person | Authority::Holder(_) => Inside::look(opened)?,
+        Authority::Person | Authority::Holder(_) => Inside::look_for(opened, command)?,
     };
     execute_inside(opened, inside, command, authority)
 }

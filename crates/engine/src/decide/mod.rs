@@ -7,6 +7,7 @@
 //! - A command that is refused is dropped whole, whatever it had decided until then.
 //! - What a hook may ask for is checked before its first event, so a refused action leaves nothing behind in the commit.
 
+mod agents;
 mod bridge;
 mod cascade;
 mod drive;
@@ -189,6 +190,9 @@ impl<'v, 'r> Deciding<'v, 'r> {
         let agent = self.turn.is_some() && self.via.is_none();
         if self.origin.authority == Authority::Forced && agent && !own_word {
             return Err(Refusal::NoPerson { what: "override" });
+        }
+        if let Some(run) = self.turn.as_ref().filter(|_| agent) {
+            self.holds_to_its_task(run, command)?;
         }
         match command {
             C::CreateTask(new) => self.create(new).map(drop),

@@ -64,10 +64,7 @@ impl Deciding<'_, '_> {
         check_bytes("the body", patch.body.as_deref().unwrap_or_default(), Limits::BODY)?;
         let deliverables = patch.deliverables.as_deref().unwrap_or_default();
         check_list("a deliverable", deliverables, Limits::DELIVERABLES, Limits::DELIVERABLE)?;
-        let mut labels = patch.labels.clone().unwrap_or_else(|| task.labels.clone());
-        labels.extend(patch.add_labels.iter().cloned());
-        labels.retain(|label| !patch.remove_labels.contains(label));
-        let labels = without_repeats(&labels);
+        let labels = relabelled(&task, patch);
         check_labels(&labels)?;
         if let Some(Some(kind)) = &patch.kind
             && task.kind.as_ref() != Some(kind)
@@ -448,6 +445,14 @@ impl Deciding<'_, '_> {
         }
         Ok(open)
     }
+}
+
+/// The labels of a task after a change.
+pub(super) fn relabelled(task: &Task, patch: &TaskPatch) -> Vec<String> {
+    let mut labels = patch.labels.clone().unwrap_or_else(|| task.labels.clone());
+    labels.extend(patch.add_labels.iter().cloned());
+    labels.retain(|label| !patch.remove_labels.contains(label));
+    without_repeats(&labels)
 }
 
 fn without_repeats(labels: &[String]) -> Vec<String> {

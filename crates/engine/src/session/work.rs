@@ -151,6 +151,16 @@ impl Session {
         self.task.is_some_and(|id| self.left.contains(&id) || self.escalated.contains(&id))
     }
 
+    /// Whether it works on a task, or did and has not completed it.
+    pub(crate) fn has_taken_up(&self, id: TaskId) -> bool {
+        let lost = self.lost.iter().map(|lost| lost.task);
+        self.task
+            .into_iter()
+            .chain(lost)
+            .chain(self.left.iter().chain(&self.escalated).copied())
+            .any(|other| other == id)
+    }
+
     /// Whether it was taken away, to be worked on by somebody else.
     pub(crate) fn has_lost_its_task(&self) -> bool {
         self.hold == Hold::Left && self.lost.iter().any(|lost| Some(lost.task) == self.task)

@@ -14,7 +14,9 @@ use crate::output::{Done, Output};
 #[command(after_help = "Examples:
   windlass task update T3 --priority 0
   windlass task update T3 --add-label urgent --remove-label later
-  windlass task update T3 --body \"\"            take the body away")]
+  windlass task update T3 --body \"\"            take the body away
+
+An agent changes neither the task that it works on nor the type and labels of any other.")]
 pub struct Args {
     #[command(flatten)]
     subject: Subject,

@@ -1,5 +1,6 @@
 //! Who may do what to a task: persons, holders of a lease, agents inside a turn, and overrides.
 
+use super::looping::hooks;
 use super::script::{Script, check, default_rules};
 use crate::event::EventType;
 use crate::id::Epoch;
@@ -79,6 +80,73 @@ fn an_agent_overrides_nothing() {
          ! only a person can override
          ! only a person can override",
     );
+}
+
+/// Type and labels choose the gates, and what a task says is what its work is judged by.
+#[test]
+fn an_agent_does_not_change_what_it_is_held_to() {
+    check(
+        "add one labels=strict
+         add two
+         add three
+         session a task=T1
+         session b task=T2
+         --
+         relabel T1 labels=easy run=a.1
+         retype T1 chore run=a.1
+         reword T1 less run=a.1
+         reword T2 less run=a.1
+         relabel T3 labels=easy run=a.1
+         retype T3 chore run=a.1
+         relabel T3 run=a.1
+         reword T3 more run=a.1
+         relabel T3 labels=easy run=elsewhere.1
+         relabel T1 labels=easy",
+        "! only a person can change or move T1: it is what session `a` is held to
+         ! only a person can change or move T1: it is what session `a` is held to
+         ! only a person can change or move T1: it is what session `a` is held to
+         ! T2 is held by session `b` (epoch 1)
+         ! only a person can change the type or the labels of T3: they decide how work on it is judged
+         ! only a person can change the type or the labels of T3: they decide how work on it is judged
+         T3 task_updated
+         T3 task_updated
+         T1 task_updated",
+    );
+}
+
+/// While the session holds it the agent only claims, and in no later turn may it do what the gate has not.
+#[test]
+fn an_agent_does_not_move_what_its_session_has_left() {
+    check(
+        "add one
+         add two
+         session a work=graph
+         turn-done a.1 says=blocked
+         --
+         unblock T1 run=a.2
+         unblock T1
+         complete T1 run=a.2
+         claim T1 by=w2 for=60s run=a.2
+         delete T1 run=a.2
+         complete T2 run=a.2
+         complete T1",
+        "! only a person can change or move T1: it is what session `a` is held to
+         T1 task_unblocked
+         T1 task_ready
+         ! only a person can change or move T1: it is what session `a` is held to
+         ! only a person can change or move T1: it is what session `a` is held to
+         ! only a person can change or move T1: it is what session `a` is held to
+         T2 completion_claimed a.2
+         T1 task_completed",
+    );
+}
+
+/// A hook is no agent, whoever works meanwhile.
+#[test]
+fn a_hook_labels_what_a_session_works_on() {
+    let script = "add one\nsession a task=T1\nturn-done a.1 says=complete\nbegin check";
+    let mut project = Script::after(hooks(&["check"]), script);
+    assert_eq!(project.run("relabel T1 labels=seen run=a.1 via=check"), ["T1 task_updated"]);
 }
 
 #[test]

@@ -250,6 +250,10 @@ impl<'a> Line<'a> {
                 let goal = Some(self.rest(2));
                 C::UpdateTask { id: self.id(), patch: TaskPatch { goal, ..TaskPatch::default() } }
             }
+            "retype" => {
+                let kind = Some(Some(self.word(2)));
+                C::UpdateTask { id: self.id(), patch: TaskPatch { kind, ..TaskPatch::default() } }
+            }
             "claim" => C::ClaimTask {
                 id: self.words.get(1).map(|id| id.parse().unwrap()),
                 owner: self.owner(),

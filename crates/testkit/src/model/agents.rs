@@ -1,0 +1,39 @@
+//! What the model refuses to agents: to change what they are held to, and to go past it.
+
+use std::collections::BTreeSet;
+
+use windlass_engine::{Command, TaskId, TaskPatch};
+
+use super::{Attempt, Node};
+
+impl Attempt<'_> {
+    pub(super) fn is_against_what_an_agent_is_held_to(&self, command: &Command) -> bool {
+        let Some(session) = self.session_around().filter(|_| self.origin.via.is_none()) else { return false };
+        let Some(id) = subject(command) else { return false };
+        let Some(node) = self.model.tasks.get(&id) else { return false };
+        let (own, held) = (session.has_taken_up(id), node.lease.is_some_and(|(_, until)| until.is_none()));
+        match command {
+            Command::UpdateTask { patch, .. } => own || held || labels(node, patch) != node.labels,
+            _ => own && !held,
+        }
+    }
+}
+
+fn subject(command: &Command) -> Option<TaskId> {
+    use Command as C;
+    match command {
+        C::UpdateTask { id, .. } | C::CompleteTask { id, .. } | C::DeleteTask { id, .. } => Some(*id),
+        C::StartTask { id, .. } | C::SubmitTask { id } | C::UnblockTask { id } => Some(*id),
+        C::ReleaseTask { id, .. } | C::FailTask { id, .. } | C::ReopenTask { id, .. } => Some(*id),
+        C::ClaimTask { id, .. } => *id,
+        C::CompleteSeries { task, .. } => Some(*task),
+        _ => None,
+    }
+}
+
+/// The labels after a change.
+pub(super) fn labels(node: &Node, patch: &TaskPatch) -> BTreeSet<String> {
+    let kept = patch.labels.as_ref().map_or_else(|| node.labels.clone(), |labels| labels.iter().cloned().collect());
+    let all = kept.into_iter().chain(patch.add_labels.iter().cloned());
+    all.filter(|label| !patch.remove_labels.contains(label)).collect()
+}
