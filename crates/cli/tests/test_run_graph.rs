@@ -172,6 +172,8 @@ fn an_agent_that_fails_and_fails_ends_it() {
         (task["state"].as_str(), task["blocked"]["reason"].as_str()),
         (Some("blocked"), Some("circuit breaker: 2 iterations failed in a row"))
     );
+    run(&world, &[]);
+    assert_eq!(worked(&world), "T1 T1 T2 ", "the next one goes on with the others");
 }
 
 #[test]

@@ -48,8 +48,8 @@ pub enum Command {
     /// Have an agent work on a goal, a task or whatever is ready, turn by turn, until the work is done
     ///
     /// A goal becomes a task. Without one the tasks that are ready are worked on one by one, most urgent first, until none
-    /// is left; one that needs a person is blocked, and the others go on. Every step is in the log before it is taken. After
-    /// a crash, the same command goes on where it was.
+    /// is left; one that needs a person is blocked, and the others go on. An agent that fails again and again ends it all.
+    /// Every step is in the log before it is taken. After a crash, the same command goes on where it was.
     Run(run::Args),
     /// Where things stand
     Status(status::Args),
