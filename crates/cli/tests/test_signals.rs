@@ -203,6 +203,23 @@ fn a_second_hangup_asks_for_nothing_more() {
     }
 }
 
+/// What is printed is what the command does: the old session is ended first.
+#[test]
+fn whoever_ends_everything_at_once_is_told_what_the_same_command_does() {
+    let world = piped();
+    world.write("deaf", "");
+    let child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut waiting = Waiting { world, child };
+    waiting.world.hear("started");
+    waiting.signal(Signal::INT);
+    waiting.world.hear("hearing");
+    waiting.signal(Signal::INT);
+    let (code, said) = waiting.end();
+    assert_eq!(code, 130, "{said}");
+    assert!(said.contains("  # ends it in order; once more goes on with its work\n"), "{said}");
+    assert_eq!(waiting.world.run(RUN).code, 3);
+}
+
 /// `nohup` means: go on.
 #[test]
 fn a_hangup_that_is_to_be_ignored_is() {

@@ -131,12 +131,12 @@ fn what_is_left_and_what_to_type() {
     let world = repository("limits: {max_iterations: 1}", "true");
     assert_snapshot!(piped(&world).0, @r"
     took <took> agent <took> one turn
-    next: windlass run --task T1 --max-iterations 2
+    next: windlass run --task T1 --trust --max-iterations 2
     ");
     assert_snapshot!(watched(&world), @r"
     took  <took> agent <took> one turn
     changed    no files
-    next       windlass run --task T1 --max-iterations 2
+    next       windlass run --task T1 --trust --max-iterations 2
                windlass why mend-the-pump-e01275de-2
     ");
     let world = repository("limits: {max_failures: 1}", "exit 3");
@@ -198,7 +198,7 @@ fn a_narrow_terminal() {
     let (watched, _) = world.watch((50, 20), RUN, &[("NO_COLOR", "1")]).end();
     let screen = watched.screen();
     assert!(
-        screen.contains("\n  took ") && screen.contains("\n  next: windlass run\n --task T1 --max-ite"),
+        screen.contains("\n  took ") && screen.contains("\n  next: windlass run\n --task T1 --trust -"),
         "{screen}"
     );
 }

@@ -59,7 +59,7 @@ impl Over<'_> {
         }
         let next = |session: &Session, stuck: Option<TaskId>| match self.taken_away(session) {
             Some(task) => vec![format!("windlass why {task}")],
-            None => next(session, stuck, self.agent, self.killed),
+            None => next(session, stuck, &self.again(session), self.killed),
         };
         if self.killed {
             let session = self.opened.session(self.name)?;
@@ -94,6 +94,20 @@ impl Over<'_> {
             Some(columns) => summary.table(&next, columns, out),
             None => summary.lines(&next, out),
         }
+    }
+
+    /// The command that works on the same again.
+    fn again(&self, session: &Session) -> String {
+        // The goal of a session that has ended would become another task.
+        let what = match (session.work, &session.goal, session.task) {
+            (Work::Given, _, Some(task)) if session.ended().is_some() => format!(" --task {task}"),
+            (Work::Given, Some(goal), _) => format!(" {}", quoted(goal).unwrap_or_else(|| "GOAL".to_owned())),
+            (Work::Given, None, Some(task)) => format!(" --task {task}"),
+            (Work::Graph, ..) | (Work::Given, None, None) => String::new(),
+        };
+        let agent = self.agent.map(|agent| format!(" --agent {}", quoted(agent).unwrap_or_else(|| "AGENT".to_owned())));
+        let trust = if self.opened.trust { " --trust" } else { "" };
+        format!("windlass run{what}{}{trust}", agent.unwrap_or_default())
     }
 
     /// The task that was taken away from a session, and that it could not go on with.
@@ -262,11 +276,13 @@ fn short(label: &str, line: &str, out: &mut Output) -> Done {
 }
 
 /// What to type next.
-fn next(session: &Session, stuck: Option<TaskId>, agent: Option<&str>, killed: bool) -> Vec<String> {
+fn next(session: &Session, stuck: Option<TaskId>, again: &str, killed: bool) -> Vec<String> {
     let why = format!("windlass why {}", session.name);
-    let again = again(session, agent);
     let counted = session.iteration.saturating_sub(session.interrupted);
     match session.ended() {
+        None if killed && session.stopping.is_some() => {
+            vec![format!("{again}  # ends it in order; once more goes on with its work")]
+        }
         _ if killed => vec![format!("{again}  # goes on with it")],
         Some(Ending::Completed) => match stuck {
             Some(task) => vec![format!("windlass answer {task} continue"), format!("windlass why {task}")],
@@ -281,24 +297,11 @@ fn next(session: &Session, stuck: Option<TaskId>, agent: Option<&str>, killed: b
         // Of the graph the last task need not be the one that waits.
         Some(Ending::Escalated) => match session.task.filter(|_| session.work == Work::Given).or(stuck) {
             Some(task) => vec![format!("windlass answer {task} continue"), why],
-            None => vec![why, again],
+            None => vec![why, again.to_owned()],
         },
-        Some(Ending::Limit | Ending::Error) => vec![why, again],
-        Some(Ending::Cancelled) | None => vec![again],
+        Some(Ending::Limit | Ending::Error) => vec![why, again.to_owned()],
+        Some(Ending::Cancelled) | None => vec![again.to_owned()],
     }
-}
-
-/// The command that works on the same again.
-fn again(session: &Session, agent: Option<&str>) -> String {
-    // The goal of a session that has ended would become another task.
-    let what = match (session.work, &session.goal, session.task) {
-        (Work::Given, _, Some(task)) if session.ended().is_some() => format!(" --task {task}"),
-        (Work::Given, Some(goal), _) => format!(" {}", quoted(goal).unwrap_or_else(|| "GOAL".to_owned())),
-        (Work::Given, None, Some(task)) => format!(" --task {task}"),
-        (Work::Graph, ..) | (Work::Given, None, None) => String::new(),
-    };
-    let agent = agent.map(|agent| format!(" --agent {}", quoted(agent).unwrap_or_else(|| "AGENT".to_owned())));
-    format!("windlass run{what}{}", agent.unwrap_or_default())
 }
 
 /// A word as a shell has to get it, unless it is too long to be typed, or has something in it that cannot be seen.
