@@ -51,7 +51,9 @@ fn sift(kept: &Captured, spilled: &Spilled, mask: &Mask) -> io::Result<String> {
     let between = to.min(spilled.kept).checked_sub(from).ok_or(io::ErrorKind::UnexpectedEof)?;
     let mut file = spilled.open()?;
     file.seek(SeekFrom::Start(from))?;
-    let (mut sieve, mut text) = (Sieve::new(kept.head.len(), kept.tail.len()), Text::new(mask));
+    // Never less than memory has: what was too long for an answer stays too long.
+    let mut sieve = Sieve::new(kept.head.len() + PIECE, kept.tail.len() + PIECE);
+    let mut text = Text::new(mask);
     sieve.push(&text.push(&kept.head));
     pieces(&mut file.take(between), |piece| {
         sieve.push(&text.push(piece));

@@ -78,7 +78,7 @@ fn a_line_and_a_secret_may_lie_across_every_edge() {
     let place = tempfile::tempdir().expect("a directory");
     let mask = Mask::new([("TOKEN", "hunter22")]);
     let line = "test hunter22 ... FAILED\n";
-    let written = "dull\n".repeat(40) + line + &"dull\n".repeat(40);
+    let written = "dull\n".repeat(200) + line + &"dull\n".repeat(200);
     let at = written.find(line).expect("it is there");
     for edge in at..at + line.len() {
         for ends in [(edge, 20), (20, written.len() - edge)] {
@@ -105,11 +105,13 @@ fn a_secret_in_disguise_is_one_too() {
 #[test]
 fn what_the_file_does_not_have_is_missing() {
     let place = tempfile::tempdir().expect("a directory");
-    let written = "dull\n".repeat(20) + "error: one\n" + &"dull\n".repeat(100) + "error: two\n" + &"dull\n".repeat(20);
-    let kept = captured(written.as_bytes(), (10, 10), 400, &place.path().join("run"));
+    let dull = "dull\n".repeat(400);
+    let written = format!("{dull}error: one\n{dull}error: two\n{dull}");
+    let kept = captured(written.as_bytes(), (10, 10), 3501, &place.path().join("run"));
     let ran = sifted(Finished { stdout: kept, ..Finished::said(Vec::new()) }, &Mask::default());
     let text = ran.stdout.text();
-    assert!(text.starts_with("dull\ndull\n[85 bytes left out]\ndull\nerror: one\ndull\ndull\n["), "{text}");
+    let start = "dull\n".repeat(104) + "[1475 bytes left out]\ndull\nerror: one\ndull\ndull\n[";
+    assert!(text.starts_with(&start), "{text}");
     assert!(text.ends_with(" bytes left out]\ndull\ndull\n") && !text.contains("two"), "{text}");
     let sum: u64 = text.split_inclusive('\n').map(|line| said_missing(line).unwrap_or(line.len() as u64)).sum();
     assert_eq!(sum, written.len() as u64);
@@ -145,6 +147,13 @@ fn much_of_anything_is_bounded() {
     for kept in ["::part_0 ", "::part_65535 ", "error: it is the pump"] {
         assert!(text.contains(kept), "{kept}");
     }
+}
+
+/// An answer that is too long must not look like one that is just no JSON.
+#[test]
+fn there_is_no_less_than_memory_had() {
+    let answer = format!("{{\"message\": \"{}\"}}", "x".repeat(300_000));
+    assert!(sift_all(answer.as_bytes(), &Mask::default()).len() > 256 * 1024);
 }
 
 /// Names that are repeated leave room for others.
