@@ -7,7 +7,6 @@ use crate::action::ActionRequest;
 use crate::bridge::CallRuling;
 use crate::debt::HookOutcome;
 use crate::drive::{Guard, Signal, StopHook, Trigger};
-use crate::fault::Fault;
 use crate::id::{
     ConfigDigest, DebtId, Digest, EdgeId, Epoch, HookId, OwnerName, RunId, Seq, SeriesId, SessionName, TaskId, TypeName,
 };
@@ -16,7 +15,7 @@ use crate::pipeline::{Approved, Gate, Grounds, HookContext, Remedy, Why, WorkDon
 use crate::promise::Promise;
 use crate::resolution::Resolution;
 use crate::ruling::RuleAction;
-use crate::session::{Decision, Ending, GateAnswer, Opening, Purpose, Terms, Verdict, Work};
+use crate::session::{Ending, Terms, Work};
 use crate::task::{Blocked, Claim, EdgeKind, Priority, State};
 use crate::time::Timestamp;
 use crate::usage::Usage;
@@ -42,8 +41,10 @@ macro_rules! payloads {
     )+};
 }
 
+mod turns;
 mod workflow;
 
+pub use turns::*;
 pub use workflow::*;
 
 payloads! {
@@ -251,132 +252,6 @@ payloads! {
         ending: Ending,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-    }
-    IterationStarted {
-        run: RunId,
-    }
-    /// The agent gets the word, and with it all feedback that is pending.
-    TurnStarted {
-        run: RunId,
-        owner: OwnerName,
-        purpose: Purpose,
-        /// How many pieces that is. Some may be of this very commit, whose positions are not known yet.
-        feedback: u32,
-    }
-    /// The agent has a conversation to work in.
-    ConversationOpened {
-        run: RunId,
-        /// As the agent names it.
-        conversation: String,
-        opening: Opening,
-        /// Why it is not the one before.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    }
-    TurnFinished {
-        run: RunId,
-        /// The agent's final message, or the telling parts of it.
-        output: String,
-        /// It left processes behind; those that could be were ended.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        leaky: bool,
-        /// The file that has all of what it wrote.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        record: Option<String>,
-        /// What the turn has used, where the agent tells.
-        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
-        usage: Usage,
-        /// What has changed in the directory of the work, as a digest.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tree: Option<Digest>,
-        /// It has changed nothing there since the turn before.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        unchanged: bool,
-    }
-    PromiseDetected {
-        run: RunId,
-        promise: Promise,
-    }
-    GateDecided {
-        run: RunId,
-        verdict: Verdict,
-        decision: Decision,
-        /// How often the agent has been sent back in this iteration, this time included.
-        retries: u32,
-        /// How often it may be, where hooks block.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        max_retries: Option<u32>,
-        /// Why hooks block, in a few words.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    }
-    /// A person has said what is to happen where hooks do not let the agent go.
-    GateAnswered {
-        run: RunId,
-        answer: GateAnswer,
-    }
-    IterationCompleted {
-        run: RunId,
-        /// What all of its turns have used together.
-        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
-        used: Usage,
-    }
-    IterationFailed {
-        run: RunId,
-        error: String,
-        /// What was wrong, where that is known.
-        #[serde(default, skip_serializing_if = "Fault::is_unknown")]
-        fault: Fault,
-        /// The file that has all of what the agent wrote.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        record: Option<String>,
-        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
-        usage: Usage,
-        /// It left processes behind; those that could be were ended.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        leaky: bool,
-    }
-    IterationInterrupted {
-        run: RunId,
-        /// The file that has what the agent wrote until then.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        record: Option<String>,
-        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
-        usage: Usage,
-    }
-    /// The agent was asked too often. Another iteration takes this one up, not before that moment.
-    IterationPostponed {
-        run: RunId,
-        error: String,
-        until: Timestamp,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        record: Option<String>,
-        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
-        usage: Usage,
-    }
-    /// The agent has heard what was pending at the end.
-    DeliveryFinished {
-        run: RunId,
-        output: String,
-        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
-        usage: Usage,
-        /// It left processes behind; those that could be were ended.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        leaky: bool,
-    }
-    DeliveryFailed {
-        run: RunId,
-        error: String,
-        #[serde(default, skip_serializing_if = "Fault::is_unknown")]
-        fault: Fault,
-        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
-        usage: Usage,
-        /// It left processes behind; those that could be were ended.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        leaky: bool,
-    }
-    DeliveryInterrupted {
-        run: RunId,
     }
     /// Somebody speaks to the agent of a session, which gets it as feedback.
     MessageAdded {
