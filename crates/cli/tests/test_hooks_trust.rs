@@ -134,9 +134,9 @@ fn trust_is_inherited_by_what_a_hook_calls() {
     assert_eq!(fs::read_to_string(world.path("ran")).unwrap(), "T1\nT2\n");
 }
 
-/// … and no longer.
+/// … and nobody else, whatever they call themselves.
 #[test]
-fn trust_ends_with_the_hook() {
+fn trust_is_not_had_by_the_name_of_a_hook() {
     let world = World::new();
     let config = "hooks: {task_created: [{name: hold, command: cat go, when: \"goal == 'One'\"}, \
                   {name: mark, command: touch two, when: \"goal == 'Two'\"}]}";
@@ -146,16 +146,11 @@ fn trust_ends_with_the_hook() {
     // Opening it waits for whoever reads.
     let go = fs::OpenOptions::new().write(true).open(world.path("go")).unwrap();
     let debt = world.data_of("hook_started")[0]["debt"].as_str().unwrap().to_owned();
-    assert_eq!(world.run(&["task", "add", "Two"]).code, 64);
-    let ran = world.run_with(("WINDLASS_DEBT", &debt), &["task", "add", "Two"]);
-    assert!(ran.code == 0 && world.has("two"), "{ran}");
-    // The hook of the same name in another project has no say here.
-    let elsewhere = ("WINDLASS_PROJECT_DIR", world.path("elsewhere"));
-    let mut foreign = world.command(&["task", "add", "Two"]);
-    assert_eq!(world.finish(foreign.env("WINDLASS_DEBT", &debt).env(elsewhere.0, elsewhere.1)).code, 64);
+    let add = || world.run_with(("WINDLASS_DEBT", &debt), &["task", "add", "Two"]).code;
+    assert_eq!((add(), world.has("two")), (64, false));
     drop(go);
     assert_eq!(holder.wait().unwrap().code(), Some(0));
-    assert_eq!(world.run_with(("WINDLASS_DEBT", &debt), &["task", "add", "Two"]).code, 64);
+    assert_eq!((add(), world.has("two")), (64, false));
 }
 
 /// An agent that looks after another project is a stranger there: neither its run nor its trust counts.

@@ -167,6 +167,21 @@ fn an_agent_does_not_change_what_it_is_judged_by() {
     assert!(said.contains("hint: `windlass note add` leaves a word about it"), "{said}");
 }
 
+/// A hook may do what an agent may not. One that the agent has brought about itself lends it nothing.
+#[test]
+fn an_agent_is_no_hook_by_its_name() {
+    let config = "hooks: {task_created: [{command: 'test ! -e begun || { echo $WINDLASS_DEBT > debt; cat go; }'}]}";
+    let agent = "echo > begun; windlass task add other >/dev/null & read debt < debt
+        WINDLASS_DEBT=$debt windlass task update T1 --goal less 2> said; echo > go; wait
+        echo '<promise>COMPLETE</promise>'";
+    let world = world(config, agent).with_windlass();
+    world.make_pipe("debt");
+    world.make_pipe("go");
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(world.read("said").contains("only a person can change or move T1"), "{}", world.read("said"));
+}
+
 /// What its session has given up is not its own to complete, while it hears what is left to be said.
 #[test]
 fn an_agent_does_not_complete_what_its_gate_has_not() {

@@ -1,13 +1,13 @@
 //! Whether a command comes from inside a run, and what that means for it.
 
-use windlass_engine::{Command, ConfigDigest, DebtId, OwnerName, RunId, Session, View};
-use windlass_process::{is_alive, is_below};
+use windlass_engine::{Command, ConfigDigest, Debt, DebtId, OwnerName, RunId, Session, View};
+use windlass_process::{is_alive, is_below, supervisors_above};
 
 use super::recorded;
 use crate::config::Written;
 use crate::context::Opened;
 use crate::failure::{Code, Failure};
-use crate::{environment, remedy};
+use crate::{SUPERVISE, environment, remedy};
 
 /// The turn or the hook from inside which this command is given.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ impl Inside {
         let snapshot = opened.store.snapshot().map_err(remedy::store)?;
         // A hook that is over has no say any more: what it left running is anybody's.
         let debt = debt.map(|id| snapshot.debt(id)).transpose().map_err(remedy::view)?.flatten();
-        let debt = debt.filter(|debt| debt.attempts > 0 && alive(&debt.owner));
+        let debt = debt.filter(|debt| debt.attempts > 0 && alive(&debt.owner) && is_of(debt));
         let session = run.as_ref().map(|run| snapshot.session(&run.session)).transpose().map_err(remedy::view)?;
         let session = session.flatten().filter(|session| alive(&session.owner));
         // An agent that stays has the run of the turn in which it was started.
@@ -57,6 +57,10 @@ impl Inside {
         let session =
             inside.run.as_ref().map(|run| snapshot.session(&run.session)).transpose().map_err(remedy::view)?;
         if inside.via.is_some() || session.flatten().is_some() {
+            return Ok(inside);
+        }
+        // An agent is below a supervisor, and there are many more commands than agents.
+        if supervisors_above(SUPERVISE) == 0 {
             return Ok(inside);
         }
         let sessions = snapshot.sessions().map_err(remedy::store)?;
@@ -83,6 +87,11 @@ impl Inside {
         let text = opened.store.snapshot().map_err(remedy::store)?.config(digest).map_err(remedy::view)?;
         Ok(recorded(&opened.project, text.as_deref().unwrap_or_default()))
     }
+}
+
+/// Whether this process is of a hook, and has not only its name: whoever runs the hook is above it, where that can be seen.
+fn is_of(debt: &Debt) -> bool {
+    cfg!(not(target_os = "linux")) || is_below(debt.owner.as_str())
 }
 
 /// Whether an agent is refused what a person may do with this, of its own task at least.
