@@ -207,7 +207,17 @@ pub fn plans_for_later(clause: &str) -> bool {
 pub fn is_conditional(sentence: &str) -> bool {
     let plain = words(sentence).join(" ");
     let waits = MOMENTS.iter().any(|moment| plain.starts_with(moment)) && saying::ends_with_saying(sentence);
-    waits || words(sentence).first().is_some_and(|word| CONDITIONS.contains(word))
+    let words = words(sentence);
+    waits || words.first().is_some_and(|word| CONDITIONS.contains(word) && !is_past(&words))
+}
+
+/// Whether what looks like a condition is a report: "once that was fixed", "provided a fix".
+fn is_past(words: &[&str]) -> bool {
+    match words {
+        ["once", rest @ ..] => rest.iter().any(|word| matches!(*word, "was" | "were" | "had")),
+        ["provided", next, ..] => matches!(*next, "a" | "an" | "more" | "better"),
+        _ => false,
+    }
 }
 
 /// Whether a text is nothing but the wish that something be said, as a step of a plan is.

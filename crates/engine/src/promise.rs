@@ -123,10 +123,24 @@ pub fn detect_all(message: &str, prompt: &str) -> Vec<Promise> {
     Promise::ALL.into_iter().filter(|promise| standing.contains(promise)).collect()
 }
 
-/// What is said right above a line, if anything.
+/// What is said right above a line, if anything. Beyond the end of a paragraph or of an item only what cannot end there.
 fn above<'m>(lines: &[Line<'m>], at: usize) -> &'m str {
-    let before = lines[..at].iter().rev().find(|line| !line.text.is_empty());
-    before.filter(|line| line.is_said).map_or("", |line| line.text)
+    let before = lines[..at].iter().rposition(|line| !line.text.is_empty());
+    let Some((place, line)) = before.map(|place| (place, &lines[place])).filter(|(_, line)| line.is_said) else {
+        return "";
+    };
+    let is_begun = saying::goes_on(line.text) || (place + 1 == at && !is_item(line.text));
+    if is_begun { line.text } else { "" }
+}
+
+/// Whether a line is an item of a list: "- this", "2. that".
+fn is_item(line: &str) -> bool {
+    let line = line.trim_start();
+    let rest = line.strip_prefix(['-', '*', '•', '+']).or_else(|| {
+        let rest = line.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        rest.strip_prefix(['.', ')']).filter(|_| rest.len() < line.len())
+    });
+    rest.is_some_and(|rest| rest.starts_with(' '))
 }
 
 /// A claim, and what follows it on its line.

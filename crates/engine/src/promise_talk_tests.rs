@@ -41,6 +41,8 @@ fn the_instruction_restated_is_no_claim() {
             "The task asks me to end with this line:\nT",
             "The previous turn ended with:\nT",
             "The final line should be:\nT",
+            "Here is an example of the final line:\nT",
+            "Here is what I will print once it works:\nT",
             "I'll need to print this at the end:\nT",
             "Once done:\nT",
             "When finished:\nT",
@@ -286,4 +288,30 @@ It runs. [promise]COMPLETE</promise>
     // The agent's own words, and meant again.
     assert_eq!(detect(&format!("It runs. {tag}"), prompt), COMPLETE);
     assert_eq!(detect(&tag, prompt), COMPLETE);
+}
+
+/// Reports that speak of saying, or of what comes next, and lead to no line.
+#[test]
+fn a_report_above_or_below_takes_nothing_away() {
+    check_all(
+        COMPLETE,
+        &[
+            "- Fixed how log files are written\n\nT",
+            "- The message that is printed\n\nT",
+            "- cli: show the value to print\n\nT",
+            "1. parse\n2. print\n\nT",
+            "- parse\n- output\nT",
+            "Implemented the feature you asked me to write\nT",
+            "The log line is now correctly printed\nT",
+            "Once that was fixed, everything passed: T",
+            "Provided a fix for the leak, T",
+            "T\n\nLet me walk you through the changes.",
+            "T\n\nNext, let me outline what changed.",
+            "T\nLet me also call out one caveat.",
+            "T\nLet me be clear about one caveat.",
+            "T\nI'll continue to monitor the CI run.",
+            "T\nI'll check back tomorrow.",
+            "T\nUpdate: previously failing test suite now succeeds",
+        ],
+    );
 }

@@ -50,26 +50,30 @@ const UNSAID: [&str; 9] = ["above", "line", "tag", "marker", "claim", "promise",
 
 /// What may come before a sentence about beginning.
 const BEFORE_A_BEGINNING: [&str; 8] = ["now", "so", "first", "then", "and", "alright", "right", "next"];
-/// What whoever asks to be let only tells.
-const TELL: [&str; 18] = [
-    "know",
-    "explain",
-    "summarize",
-    "summarise",
-    "sum",
-    "recap",
-    "add",
-    "mention",
-    "note",
-    "say",
-    "tell",
-    "thank",
-    "list",
-    "describe",
-    "give",
-    "point",
-    "share",
-    "show",
+/// What is done where the work begins.
+const LOOK: [&str; 22] = [
+    "look",
+    "read",
+    "check",
+    "inspect",
+    "examine",
+    "explore",
+    "investigate",
+    "study",
+    "understand",
+    "find",
+    "open",
+    "see",
+    "try",
+    "start",
+    "begin",
+    "fix",
+    "implement",
+    "work",
+    "get",
+    "dig",
+    "analyze",
+    "analyse",
 ];
 const BEGIN: [&str; 4] = ["begin", "start", "beginning", "starting"];
 /// What follows it where it is the work that is begun.
@@ -106,7 +110,12 @@ fn unsays(sentence: &str) -> bool {
 fn is_amended_by_a_failure(words: &str) -> bool {
     let amends = ["edit", "update"].iter().any(|word| is_begun_by(words, word));
     let fails = |word: &str| word.starts_with("fail") || word == "broken";
-    let is_over = |word: &str| matches!(word, "fixed" | "mended" | "pass" | "passes" | "no" | "not" | "longer");
+    let is_over = |word: &str| {
+        matches!(
+            word,
+            "fixed" | "mended" | "pass" | "passes" | "passed" | "succeeds" | "succeed" | "no" | "not" | "longer"
+        )
+    };
     amends && words.split(' ').any(fails) && !words.split(' ').any(is_over)
 }
 
@@ -115,12 +124,14 @@ fn begins_the_work(words: &str) -> bool {
     let words = words.replace("i will ", "i'll ").replace("i am ", "i'm ");
     let words: Vec<&str> = words.split(' ').filter(|word| !BEFORE_A_BEGINNING.contains(word)).collect();
     match words.as_slice() {
-        ["let", "me", verb, ..] => !TELL.contains(verb),
+        ["let", "me", verb, ..] => LOOK.contains(verb),
         ["i" | "we" | "i'll" | "we'll" | "i'm" | "we're" | "let's", verb, rest @ ..] if BEGIN.contains(verb) => {
             rest.first().is_none_or(|next| BEGUN.contains(next))
         }
         ["i'll" | "we'll" | "let's", verb, rest @ ..] => {
-            GO_ON.contains(verb) && !rest.contains(&"if") && rest.first() != Some(&"in")
+            let is_later =
+                ["if", "back", "monitor", "watch", "tomorrow", "later"].iter().any(|word| rest.contains(word));
+            GO_ON.contains(verb) && !is_later && rest.first() != Some(&"in")
         }
         ["starting" | "beginning", "with", "step", ..] | ["starting" | "beginning"] => true,
         _ => false,

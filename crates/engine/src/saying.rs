@@ -87,6 +87,8 @@ const NEEDS_MORE: [&str; 21] = [
 const LEADS_ON: [&str; 7] = ["for", "to", "from", "toward", "towards", "of", "see"];
 /// After these they do.
 const FOR: [&str; 5] = ["asked", "hoped", "called", "looked", "wished"];
+/// What is here only to be seen, or not yet.
+const SHOWN: [&str; 8] = ["example", "sample", "format", "template", "what", "how", "will", "would"];
 /// How many words before a verb its clause may begin.
 const NEAR: usize = 6;
 /// What nobody says of work that is done, but of the tag, a plan, or a doubt.
@@ -173,13 +175,25 @@ pub fn announces_it_for_later(above: &str) -> bool {
         return true;
     }
     match says(&words) {
+        // It may as well be a report that nobody has put a full stop to.
+        Some(_) if end != ':' && !leads_to_it(&words) => false,
         Some(verb) => {
             let is_name = end == ':' && words.len() <= 2;
             announces_it(above) && !is_name && !affirms(above) && !is_announced_outright(&words, verb)
         }
-        None if end == ':' => is_what_should_be(&words),
+        None if end == ':' => is_what_should_be(&words) || is_only_shown(&words),
         None => needs_more(&words) && (words.len() == 1 || has_no_work(&words)),
     }
+}
+
+/// Whether words end with what the tag is called, or with what cannot end a sentence about it.
+fn leads_to_it(words: &[&str]) -> bool {
+    words.last().is_some_and(|last| TAG.contains(last) || matches!(*last, "with" | "say" | "saying"))
+}
+
+/// Whether a line cannot end where it does, but with the tag: after a colon, or a word that wants another.
+pub fn goes_on(line: &str) -> bool {
+    is_open(line) == Some(':') || matches!(plain(line).last(), Some(&("with" | "say" | "saying")))
 }
 
 /// "The last line should be:"
@@ -187,6 +201,11 @@ fn is_what_should_be(words: &[&str]) -> bool {
     let is_wished =
         matches!(words, [.., "should" | "must" | "would", "be"] | [.., "should" | "must" | "would", "then", "be"]);
     is_wished && words.iter().any(|word| TAG.contains(word)) && !words.iter().any(|word| CONCLUDES[..4].contains(word))
+}
+
+/// "Here is an example:"
+fn is_only_shown(words: &[&str]) -> bool {
+    matches!(words, ["here" | "here's", rest @ ..] if rest.iter().any(|word| SHOWN.contains(word)))
 }
 
 /// What a text ends with that goes on after it: a colon, or a word.
@@ -291,7 +310,7 @@ fn affirms(clause: &str) -> bool {
 /// The same of a part of it, which may draw a conclusion.
 fn is_affirmed(part: &[&str], concludes: bool) -> bool {
     match part {
-        ["here", ..] | ["here's", ..] => true,
+        ["here" | "here's", ..] => !is_only_shown(part),
         [first, ..] if first.ends_with("ing") && says(&[first, "with"]).is_some() => true,
         [.., "is" | "are" | "it's" | "that's"] => {
             matches!(
