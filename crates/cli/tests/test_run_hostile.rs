@@ -135,6 +135,7 @@ fn an_agent_does_not_change_what_it_is_judged_by() {
             env -i PATH=\"$PATH\" windlass task update T1 --remove-label strict
             WINDLASS_RUN=nobody.1.00000000000000ff windlass task update T1 --goal less
             WINDLASS_RUN=nobody.1.00000000000000ff windlass task complete T1 --force
+            WINDLASS_RUN=ended.1.00000000000000ff windlass task update T1 --goal less
             windlass task update T2 --type chore
             windlass task update T2 --priority 1
             echo '{call}' | windlass mcp
@@ -147,6 +148,8 @@ fn an_agent_does_not_change_what_it_is_judged_by() {
     world.ok(&["init"]);
     world.ok(&["task", "add", "Ship the product", "--type", "product", "--label", "strict"]);
     world.ok(&["task", "add", "Later", "--type", "product"]);
+    let other = ["run", "Other", "--session", "ended", "--max-iterations", "1", "--agent", "command:cat"];
+    assert_eq!(world.run(&other).code, 3);
     let ran = world.run(&["run", "--task", "T1", "--session", "one", "--agent", "command:sh agent.sh"]);
     assert_eq!(ran.code, 4, "{ran}");
     let task = world.ok(&["task", "show", "T1"]);
@@ -162,8 +165,8 @@ fn an_agent_does_not_change_what_it_is_judged_by() {
     ];
     assert_eq!(lines[..3], [&*error; 3], "{said}");
     assert_eq!(lines[3..5], claimed, "{said}");
-    assert_eq!(lines[5..7], [of_types, "T2  ready  P1  Later"], "{said}");
-    assert!(lines.len() == 9 && lines[7..].iter().all(|line| line.contains(refused)), "{said}");
+    assert_eq!(lines[5..8], [&*error, of_types, "T2  ready  P1  Later"], "{said}");
+    assert!(lines.len() == 10 && lines[8..].iter().all(|line| line.contains(refused)), "{said}");
     assert!(said.contains("hint: `windlass note add` leaves a word about it"), "{said}");
 }
 

@@ -192,6 +192,24 @@ pub enum Deletion {
 }
 
 impl Command {
+    /// The task that it changes or moves, which an agent may not do with its own.
+    pub fn subject(&self) -> Option<TaskId> {
+        match self {
+            Self::UpdateTask { id, .. }
+            | Self::ClaimTask { id: Some(id), .. }
+            | Self::StartTask { id, .. }
+            | Self::SubmitTask { id }
+            | Self::CompleteTask { id, .. }
+            | Self::CompleteSeries { task: id, .. }
+            | Self::UnblockTask { id }
+            | Self::ReleaseTask { id, .. }
+            | Self::FailTask { id, .. }
+            | Self::ReopenTask { id, .. }
+            | Self::DeleteTask { id, .. } => Some(*id),
+            _ => None,
+        }
+    }
+
     /// Whether it does or ends what is under way already. Such work falls to whoever runs it, wherever that was called
     /// from: it is no more what a hook has led to than what it works on is.
     pub(crate) fn is_of_a_runner(&self) -> bool {

@@ -16,13 +16,14 @@
 //!
 //! Not here: which files are owners', and how they are reached safely (`owners`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
@@ -134,7 +135,15 @@ fn is_locked(file: &File) -> bool {
 
 /// Whether it is the owner who holds its lock, and not what it was about to start when it was killed.
 fn is_its_own(file: &File, name: &str) -> bool {
-    outlives(LAST_BREATH, || is_locked(file), || is_there(name))
+    // Whoever lives elsewhere is waited for once.
+    static ELSEWHERE: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let elsewhere = || ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner);
+    let patience = if elsewhere().contains(name) { Duration::ZERO } else { LAST_BREATH };
+    let is_alive = outlives(patience, || is_locked(file), || is_there(name));
+    if is_alive && !is_there(name) {
+        elsewhere().insert(name.to_owned());
+    }
+    is_alive
 }
 
 /// Whether a lock is held for longer than that, or by one that is there.

@@ -201,6 +201,19 @@ impl Link {
         self.process.kill();
     }
 
+    /// The next report, if there is one soon. A supervisor that somebody stopped is woken meanwhile.
+    fn report_soon(&self) -> Option<io::Result<Report>> {
+        match poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&SILENCE)) {
+            Ok(0) => {
+                self.process.wake();
+                None
+            }
+            Err(Errno::INTR) => None,
+            Ok(_) => Some(Report::receive(&self.socket)),
+            Err(error) => Some(Err(error.into())),
+        }
+    }
+
     /// The next report. An error if the supervisor is dead, is kept from working, takes too long, or if the run was
     /// called off while it took its time.
     pub fn report(&self, is_called_off: impl Fn() -> bool) -> io::Result<Report> {
@@ -242,6 +255,8 @@ pub(crate) struct Supervised<L: Borrow<Link>> {
     exited: Option<(Status, bool)>,
     /// What is waited for: a word of the supervisor, or the end of the leader, of which one that was stopped says nothing.
     news: Option<News>,
+    /// When the leader had ended and nobody had told of it.
+    unheard_since: Option<Instant>,
     /// The supervisor is dead, or good for nothing any more.
     lost: bool,
     ended: Option<(Status, usize)>,
@@ -251,7 +266,7 @@ impl<L: Borrow<Link>> Supervised<L> {
     /// Without a number if it is not known whether it was started.
     pub fn new(link: L, pid: Option<Pid>, tag: String) -> Self {
         let news = pid.and_then(|pid| News::of(link.borrow().socket.as_fd(), pid).ok());
-        Self { link, pid, tag, exited: None, news, lost: pid.is_none(), ended: None }
+        Self { link, pid, tag, exited: None, news, unheard_since: None, lost: pid.is_none(), ended: None }
     }
 
     /// How the leader ended, if it has.
@@ -300,8 +315,11 @@ impl<L: Borrow<Link>> Tree for Supervised<L> {
 
     fn is_gone(&mut self) -> bool {
         if !self.lost {
-            let report = self.link.borrow().report(|| false);
-            self.heed(report);
+            match self.link.borrow().report_soon() {
+                Some(report) => drop(self.heed(report)),
+                // The leader is gone, and who should say so is stopped or traced.
+                None => self.lost = self.unheard_since.get_or_insert_with(Instant::now).elapsed() > PATIENCE,
+            }
         }
         self.lost || self.exited.is_some()
     }

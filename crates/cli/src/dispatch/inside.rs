@@ -52,19 +52,18 @@ impl Inside {
     /// agent can take variables away, but not its parents.
     pub fn look_above(opened: &Opened) -> Result<Self, Failure> {
         let inside = Self::look(opened)?;
-        let snapshot = opened.store.snapshot().map_err(remedy::store)?;
-        // It can also name a run that never was.
-        let session =
-            inside.run.as_ref().map(|run| snapshot.session(&run.session)).transpose().map_err(remedy::view)?;
-        if inside.via.is_some() || session.flatten().is_some() {
+        // An agent is below a supervisor, and there are many more commands than agents.
+        if inside.via.is_some() || supervisors_above(SUPERVISE) == 0 {
             return Ok(inside);
         }
-        // An agent is below a supervisor, and there are many more commands than agents.
-        if supervisors_above(SUPERVISE) == 0 {
+        let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+        let above = |session: &Session| !session.is_over() && is_below(session.owner.as_str());
+        let named = inside.run.as_ref().map(|run| snapshot.session(&run.session)).transpose().map_err(remedy::view)?;
+        // It can also name a run of somebody else, or one that never was.
+        if named.flatten().is_some_and(|session| above(&session)) {
             return Ok(inside);
         }
         let sessions = snapshot.sessions().map_err(remedy::store)?;
-        let above = |session: &Session| !session.is_over() && is_below(session.owner.as_str());
         Ok(match sessions.into_iter().find(above) {
             Some(session) => {
                 Self { run: Some(session.run(session.iteration)), via: None, config: Some(session.config) }
@@ -96,14 +95,5 @@ fn is_of(debt: &Debt) -> bool {
 
 /// Whether an agent is refused what a person may do with this, of its own task at least.
 pub fn is_for_persons(command: &Command) -> bool {
-    use Command as C;
-    matches!(
-        command,
-        C::UpdateTask { .. }
-            | C::CompleteTask { .. }
-            | C::UnblockTask { .. }
-            | C::DeleteTask { .. }
-            | C::ClearHooks { .. }
-            | C::StartSeries { .. }
-    )
+    command.subject().is_some() || matches!(command, Command::ClearHooks { .. } | Command::StartSeries { .. })
 }

@@ -11,7 +11,7 @@
 use super::Deciding;
 use super::tasks::relabelled;
 use crate::command::{Command, TaskPatch};
-use crate::id::{RunId, TaskId};
+use crate::id::RunId;
 use crate::refusal::Refusal;
 use crate::task::{Lease, Task};
 use crate::view::View;
@@ -19,7 +19,7 @@ use crate::view::View;
 impl Deciding<'_, '_> {
     /// Refuses an agent what would change how its work is judged, or go past that.
     pub(super) fn holds_to_its_task(&self, run: &RunId, command: &Command) -> Result<(), Refusal> {
-        let Some(id) = subject(command) else { return Ok(()) };
+        let Some(id) = command.subject() else { return Ok(()) };
         let Some(task) = self.draft.task(id)? else { return Ok(()) };
         let own = self.draft.session(&run.session)?.is_some_and(|session| session.has_taken_up(id));
         let of_session = |lease: &&Lease| lease.session.is_some();
@@ -33,25 +33,6 @@ impl Deciding<'_, '_> {
             (_, None) if own => refused(),
             _ => Ok(()),
         }
-    }
-}
-
-/// The task that a command changes or moves.
-fn subject(command: &Command) -> Option<TaskId> {
-    use Command as C;
-    match command {
-        C::UpdateTask { id, .. }
-        | C::ClaimTask { id: Some(id), .. }
-        | C::StartTask { id, .. }
-        | C::SubmitTask { id }
-        | C::CompleteTask { id, .. }
-        | C::CompleteSeries { task: id, .. }
-        | C::UnblockTask { id }
-        | C::ReleaseTask { id, .. }
-        | C::FailTask { id, .. }
-        | C::ReopenTask { id, .. }
-        | C::DeleteTask { id, .. } => Some(*id),
-        _ => None,
     }
 }
 

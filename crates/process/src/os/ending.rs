@@ -24,6 +24,8 @@ use super::{Ended, Status};
 
 const PATIENCE: Duration = Duration::from_secs(3);
 const GRACE: Duration = Duration::from_secs(1);
+/// How long to rest where nobody could be held who was seen.
+const REST: Duration = Duration::from_micros(100);
 
 /// Which processes are meant: those that a look at all others than the known ones picks, what is below these included.
 pub(super) type Choice<'a> = &'a dyn Fn(&Known) -> Vec<Process>;
@@ -74,10 +76,14 @@ pub(super) fn stop(choice: Choice<'_>) -> Vec<Held> {
         if found.is_empty() {
             break;
         }
+        let before = held.len();
         for process in found.into_iter().filter_map(Held::take) {
             process.signal(Signal::STOP);
             known.insert(process.process.pid.as_raw_nonzero().get());
             held.push(process);
+        }
+        if held.len() == before {
+            std::thread::sleep(REST);
         }
     }
     held
