@@ -145,7 +145,9 @@ const OBLIGED: [&str; 4] = ["must", "should", "have", "need"];
 /// Who says it.
 const SPEAKER: [&str; 8] = ["i", "we", "i'll", "we'll", "i'm", "we're", "i've", "we've"];
 /// What a part of a sentence begins with that follows from what was said before it.
-const CONCLUDES: [&str; 8] = ["so", "therefore", "thus", "hence", "means", "and", "accordingly", "because"];
+const CONCLUDES: [&str; 4] = ["means", "and", "accordingly", "because"];
+/// The same, and said of nothing that is still to come.
+const THEREFORE: [&str; 4] = ["so", "therefore", "thus", "hence"];
 /// What may come before whoever says it, in the same part of the sentence.
 const OPENERS: [&str; 10] = ["as", "per", "since", "now", "with", "having", "given", "following", "finally", "that"];
 
@@ -200,7 +202,7 @@ pub fn goes_on(line: &str) -> bool {
 fn is_what_should_be(words: &[&str]) -> bool {
     let is_wished =
         matches!(words, [.., "should" | "must" | "would", "be"] | [.., "should" | "must" | "would", "then", "be"]);
-    is_wished && words.iter().any(|word| TAG.contains(word)) && !words.iter().any(|word| CONCLUDES[..4].contains(word))
+    is_wished && words.iter().any(|word| TAG.contains(word)) && !words.iter().any(|word| THEREFORE.contains(word))
 }
 
 /// "Here is an example:"
@@ -216,7 +218,7 @@ fn is_open(text: &str) -> Option<char> {
 
 /// Whether a sentence ends with a verb of saying and what is said.
 pub fn ends_with_saying(sentence: &str) -> bool {
-    is_saying(sentence) && !plain(sentence).iter().any(|word| CONCLUDES[..4].contains(word))
+    is_saying(sentence) && !plain(sentence).iter().any(|word| THEREFORE.contains(word))
 }
 
 /// The same of a sentence or of its last part: "to finish, print …".
@@ -294,7 +296,7 @@ fn is_put_off(words: &[&str]) -> bool {
     let is_due = |at: usize| {
         let between = words.get(at..verb).unwrap_or_default();
         let plans = between.iter().any(|word| OBLIGED.contains(word) || *word == "will" || word.ends_with("'ll"));
-        plans && !between.iter().any(|word| CONCLUDES[..4].contains(word) || *word == "now")
+        plans && !between.iter().any(|word| THEREFORE.contains(word) || *word == "now")
     };
     (0..words.len()).filter(waits).any(|at| says(&words[..at]).is_some() || is_due(at))
 }
@@ -303,7 +305,7 @@ fn is_put_off(words: &[&str]) -> bool {
 fn affirms(clause: &str) -> bool {
     let part = clause.rsplit([',', ';', '—']).next().unwrap_or_default();
     let words = plain(part);
-    let concluded = words.iter().rposition(|word| CONCLUDES.contains(word));
+    let concluded = words.iter().rposition(|word| CONCLUDES.contains(word) || THEREFORE.contains(word));
     is_affirmed(&words, false) || concluded.is_some_and(|at| is_affirmed(&words[at + 1..], true))
 }
 
