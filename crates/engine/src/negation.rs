@@ -37,7 +37,7 @@ const NEAR: [&str; 18] = [
     "says to",
 ];
 /// What a line is called that only shows how the end would look, or what is still to come.
-const LABELS: [&str; 17] = [
+const LABELS: [&str; 24] = [
     "todo",
     "expected",
     "example",
@@ -55,15 +55,24 @@ const LABELS: [&str; 17] = [
     "failing",
     "instruction",
     "instructions",
+    "goal",
+    "target",
+    "aim",
+    "sample",
+    "format",
+    "template",
+    "step",
 ];
 /// What a longer one begins with, and how it goes on.
-const LONG_LABELS: [(&str, &[&str]); 6] = [
+const LONG_LABELS: [(&str, &[&str]); 8] = [
     ("when", &["done", "finished", "complete", "ready"]),
     ("upon", &["completion", "success"]),
     ("on", &["completion", "success"]),
     ("still", &["to", "open", "missing", "left"]),
     ("not", &["yet", "done", "finished", "complete", "ready", "there"]),
     ("to", &["do", "come", "follow"]),
+    ("done", &["when", "once", "if"]),
+    ("finished", &["when", "once", "if"]),
 ];
 const PLANS: [&str; 7] = ["will", "would", "should", "shall", "must", "until", "unless"];
 /// Words that make a plan of the sentence that they begin.
@@ -85,6 +94,11 @@ const SAYING: [&str; 12] = [
     "reply with",
     "respond with",
 ];
+
+/// Words with which a short sentence says how much of something there is, but not all.
+const NOT_ALL: [&str; 8] = ["almost", "nearly", "partly", "partially", "half", "halfway", "hardly", "barely"];
+/// How long such a sentence is.
+const SHORT: usize = 3;
 
 /// German, French, Spanish, Portuguese, Italian and Russian words that deny what follows within a few words.
 const ELSEWHERE: [&str; 24] = [
@@ -195,12 +209,23 @@ pub fn denies_what_was(sentence: &str) -> bool {
 
 /// Whether a clause speaks of what is to come.
 pub fn plans(clause: &str) -> bool {
-    words(clause).iter().any(|word| PLANS.contains(word) || word.ends_with("'ll") || word.ends_with("’ll"))
+    let words = words(clause);
+    let hedges = |word: &str| word == "should" && words.contains(&"now");
+    let is_plan = |word: &str| PLANS.contains(&word) || word.ends_with("'ll") || word.ends_with("’ll");
+    words.iter().any(|word| is_plan(word) && !hedges(word))
 }
 
 /// Whether a clause speaks of what is to come after something else.
 pub fn plans_for_later(clause: &str) -> bool {
     plans(clause) && words(clause).iter().any(|word| LATER.contains(word))
+}
+
+/// Whether a sentence says that something is there in part: "nearly there", "90 %".
+pub fn is_in_part(sentence: &str) -> bool {
+    let words = words(sentence);
+    let short = words.len() <= SHORT && words.first().is_some_and(|word| NOT_ALL.contains(word));
+    let share = sentence.trim_end().strip_suffix('%').map(str::trim_end);
+    short || share.is_some_and(|share| !share.ends_with("100"))
 }
 
 /// Whether a sentence holds only where something else does.
@@ -235,7 +260,8 @@ pub fn is_a_label(text: &str) -> bool {
     let is_long = |(first, then): &(&str, &[&str])| matches!(label[..], [word, next, ..] if word == *first && then.contains(&next));
     match label.len() {
         0 => text.ends_with("e.g."),
-        1 | 2 if LABELS.contains(&label[0]) => true,
+        // "Instructions followed:" is a report.
+        1 | 2 if LABELS.contains(&label[0]) => !label[1..].iter().any(|word| word.ends_with("ed")),
         // A longer one is a sentence.
         1..=3 => LONG_LABELS.iter().any(is_long),
         _ => false,

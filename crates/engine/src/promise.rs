@@ -11,7 +11,7 @@
 //! | a sentence that needs COMPLETE to be whole, unless it says outright that it holds ("I can say") | it speaks of saying it |
 //! | a line above that announces COMPLETE for later, as a duty, or as a step of a plan | the instruction is restated |
 //! | "then output", "Remaining:", "e.g.", "told to print", ❌ before COMPLETE | it is a step to come, or an example |
-//! | COMPLETE before BLOCKED, ESCALATE, a second thought ("Wait, …", "Ignore the line above") or the work ("Let me look …") | it is taken back, or too early |
+//! | COMPLETE before BLOCKED, ESCALATE, a second thought ("Wait, …", "Ignore the line above"), a failure ("Two tests still fail") or the work ("Let me look …") | it is taken back, or too early |
 //!
 //! Marks around the tag (emphasis, bullets, headings, punctuation) change nothing. That the agent is stuck is believed even
 //! where it says so with a `not`.
@@ -87,11 +87,14 @@ pub(crate) const TAKEN_APART: &str = "[promise]";
 const LOOKS: [&str; 8] = ["b", "i", "u", "em", "p", "strong", "mark", "center"];
 
 /// Words that begin a sentence about the tag, where they follow it.
-const ABOUT_IT: [&str; 28] = [
-    "is", "was", "will", "would", "should", "must", "can", "may", "has", "comes", "goes", "means", "only", "when",
-    "once", "if", "until", "unless", "tag", "requires", "needs", "depends", "follows", "remains", "after", "to",
-    "assuming", "provided",
+const ABOUT_IT: [&str; 20] = [
+    "is", "was", "will", "would", "should", "must", "can", "may", "has", "comes", "goes", "means", "only", "tag",
+    "requires", "needs", "depends", "follows", "remains", "to",
 ];
+/// The same, also in brackets.
+const AFTER_WHICH: [&str; 8] = ["when", "once", "if", "until", "unless", "after", "assuming", "provided"];
+/// What follows an `after` that tells how often something was tried.
+const COUNTS: [&str; 10] = ["a", "one", "two", "three", "four", "five", "some", "several", "many", "much"];
 
 /// The claim in a message that answers this prompt: COMPLETE before ESCALATE before BLOCKED, unless it is taken back.
 pub fn detect(message: &str, prompt: &str) -> Option<Promise> {
@@ -129,18 +132,8 @@ fn above<'m>(lines: &[Line<'m>], at: usize) -> &'m str {
     let Some((place, line)) = before.map(|place| (place, &lines[place])).filter(|(_, line)| line.is_said) else {
         return "";
     };
-    let is_begun = saying::goes_on(line.text) || (place + 1 == at && !is_item(line.text));
+    let is_begun = saying::goes_on(line.text) || (place + 1 == at && !speech::bullet(line.text).0);
     if is_begun { line.text } else { "" }
-}
-
-/// Whether a line is an item of a list: "- this", "2. that".
-fn is_item(line: &str) -> bool {
-    let line = line.trim_start();
-    let rest = line.strip_prefix(['-', '*', '•', '+']).or_else(|| {
-        let rest = line.trim_start_matches(|letter: char| letter.is_ascii_digit());
-        rest.strip_prefix(['.', ')']).filter(|_| rest.len() < line.len())
-    });
-    rest.is_some_and(|rest| rest.starts_with(' '))
 }
 
 /// A claim, and what follows it on its line.
@@ -277,6 +270,7 @@ fn is_negated(before: &str, promise: Promise) -> bool {
         || negation::is_conditional(sentence)
         || negation::is_a_step(item)
         || negation::is_a_label(before)
+        || negation::is_in_part(sentence)
         || saying::speaks_of_it(near)
         || saying::announces_it_for_later(sentence)
 }
@@ -321,12 +315,22 @@ fn is_about(after: &str, promise: Promise) -> bool {
         return true;
     }
     // It begins a sentence of its own.
-    if after.trim_start().starts_with(['.', '!', ':', ';', '—', '–', '(']) {
+    if after.trim_start().starts_with(['.', '!', ':', ';', '—', '–']) {
         return false;
     }
     let sentence = after.split(['.', '!', '?', ';', ':']).next().unwrap_or_default();
-    let about = words(sentence).first().is_some_and(|word| ABOUT_IT.contains(word));
-    about || (promise == Promise::Complete && negation::denies_what_was(sentence))
+    let said = words(sentence);
+    let is_count = |word: &&str| COUNTS.contains(word) || word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_first = |list: &[&str]| said.first().is_some_and(|word| list.contains(word));
+    if matches!(said[..], ["after", next, ..] if is_count(&next)) {
+        return false;
+    }
+    if sentence.trim_start().starts_with('(') {
+        return is_first(&AFTER_WHICH);
+    }
+    is_first(&ABOUT_IT)
+        || is_first(&AFTER_WHICH)
+        || (promise == Promise::Complete && negation::denies_what_was(sentence))
 }
 
 /// A text that quotes others, without anything in it that could be taken for a claim.

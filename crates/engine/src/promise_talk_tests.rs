@@ -315,3 +315,72 @@ fn a_report_above_or_below_takes_nothing_away() {
         ],
     );
 }
+
+#[test]
+fn what_is_only_aimed_at_or_nearly_there_is_no_claim() {
+    check_all(
+        None,
+        &[
+            "Goal: T",
+            "Target: T",
+            "Sample: T",
+            "Format: T",
+            "Done when: T",
+            "Step 3: T",
+            "90% T",
+            "99.5 % T",
+            "Nearly there, T",
+            "Almost there: T",
+            "Nobody could call this T",
+            "It takes two more fixes and we are T",
+            "One more test and this is T",
+            "Let me fix the pump so I can say T",
+            "3. T (after the tests pass)",
+            "T (once the tests pass)",
+        ],
+    );
+    check_all(
+        COMPLETE,
+        &[
+            "I believe this is T",
+            "The next release is T",
+            "Everything should be good now: T",
+            "100% T",
+            "All of it passes, coverage is at 90%. T",
+            "Almost 300 tests pass: T",
+            "I'm done, so I call this T",
+            "I mended the missing call T",
+            "That was the last one, which brings us to T",
+            "Instructions followed:\nT",
+            "T after three attempts",
+            "T (after several attempts)",
+        ],
+    );
+}
+
+#[test]
+fn a_failure_that_is_owned_up_to_below_takes_a_claim_back() {
+    check_all(
+        None,
+        &[
+            "T\nTwo tests still fail, so please do not merge.",
+            "T\nHowever, the build is broken on main.",
+            "T\nUnfortunately I did not finish the valve.",
+            "T\nThough I couldn't finish the valve.",
+            "T (not really)",
+            "T — just kidding",
+        ],
+    );
+    check_all(
+        COMPLETE,
+        &[
+            "T\nHowever, I did not touch the docs.",
+            "T\nUnfortunately there was no network, so I ran the rest.",
+            "T\nThe two tests that still failed are fixed.",
+            "T\nTwo tests still fail, as they did before; they are unrelated.",
+            "T\nActually quite simple: one line.",
+            "T\n\n- Ignore the claim header when it is empty",
+            "T\nIt printed `the work is not finished` before.",
+        ],
+    );
+}

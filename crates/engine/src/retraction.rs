@@ -2,10 +2,13 @@
 //!
 //! Not here: sentences that deny what they hold themselves (`negation`).
 
+use std::borrow::Cow;
+
 use crate::negation::words;
+use crate::speech;
 
 /// What begins a sentence that takes back what was said before it.
-const SECOND_THOUGHTS: [&str; 13] = [
+const SECOND_THOUGHTS: [&str; 16] = [
     "actually",
     "on reflection",
     "no wait",
@@ -19,6 +22,9 @@ const SECOND_THOUGHTS: [&str; 13] = [
     "on second thought",
     "my mistake",
     "my bad",
+    "not really",
+    "just kidding",
+    "kidding",
 ];
 const TAKEN_BACK: [&str; 14] = [
     "i was wrong",
@@ -36,6 +42,8 @@ const TAKEN_BACK: [&str; 14] = [
     "that was not true",
     "that was a mistake",
 ];
+/// What follows a word that only looks like such a beginning.
+const GOES_ON: [&str; 8] = ["of", "to", "for", "quite", "pretty", "very", "rather", "simple"];
 /// What may come before such a beginning.
 const FILLERS: [&str; 8] = ["hm", "hmm", "oh", "ah", "but", "sorry", "ok", "okay"];
 /// What is not done, where a sentence takes back that it is.
@@ -47,6 +55,25 @@ const AFTER_A_WAIT: [&str; 6] = ["i", "no", "that", "there", "it", "not"];
 /// What is done with words that do not count any more, and which words those are.
 const UNSAY: [&str; 5] = ["ignore", "disregard", "strike", "scratch", "forget"];
 const UNSAID: [&str; 9] = ["above", "line", "tag", "marker", "claim", "promise", "said", "wrote", "statement"];
+
+/// What begins a sentence that tells what has failed, and what is said of a failure that is over, or is nobody's here.
+const OWNS_UP: [&str; 8] = ["edit", "update", "however", "unfortunately", "sadly", "although", "though", "note"];
+const IS_OVER: [&str; 14] = [
+    "fixed",
+    "mended",
+    "pass",
+    "passes",
+    "passed",
+    "succeed",
+    "succeeds",
+    "before",
+    "previously",
+    "unrelated",
+    "flaky",
+    "known",
+    "expected",
+    "longer",
+];
 
 /// What may come before a sentence about beginning.
 const BEFORE_A_BEGINNING: [&str; 8] = ["now", "so", "first", "then", "and", "alright", "right", "next"];
@@ -84,6 +111,9 @@ const GO_ON: [&str; 10] =
 
 /// Whether a text, in any of its sentences, takes back what was said before it: the work is not done, or only begins.
 pub fn takes_back(text: &str) -> bool {
+    // A list tells what was done: "- Ignore the tag".
+    let is_item = speech::bullet(text).0;
+    let text = without_code(text);
     text.split(['.', '!', '?', ';']).any(|sentence| {
         let sentence = without_fillers(sentence);
         let words = words(sentence).join(" ").replace('’', "'");
@@ -91,8 +121,9 @@ pub fn takes_back(text: &str) -> bool {
             || TAKEN_BACK.iter().any(|phrase| words.contains(phrase))
             || denies_the_work(&words)
             || is_a_wait(sentence)
-            || unsays(sentence)
-            || is_amended_by_a_failure(&words)
+            || (!is_item && unsays(sentence))
+            || owns_up_to_a_failure(&words)
+            || is_unfinished(&words)
             || begins_the_work(&words)
     })
 }
@@ -107,16 +138,25 @@ fn unsays(sentence: &str) -> bool {
     }
 }
 
-fn is_amended_by_a_failure(words: &str) -> bool {
-    let amends = ["edit", "update"].iter().any(|word| is_begun_by(words, word));
-    let fails = |word: &str| word.starts_with("fail") || word == "broken";
-    let is_over = |word: &str| {
-        matches!(
-            word,
-            "fixed" | "mended" | "pass" | "passes" | "passed" | "succeeds" | "succeed" | "no" | "not" | "longer"
-        )
+/// Whether a sentence tells of a failure that is there: "Edit: two tests fail", "The build is still broken".
+fn owns_up_to_a_failure(words: &str) -> bool {
+    let owns_up = OWNS_UP.iter().any(|word| is_begun_by(words, word)) || words.contains(" still ");
+    let words: Vec<&str> = words.split(' ').collect();
+    let fails = |at: usize| {
+        let denied = words[at.saturating_sub(2)..at].iter().any(|word| matches!(*word, "no" | "not" | "longer"));
+        !denied && (words[at].starts_with("fail") || words[at] == "broken")
     };
-    amends && words.split(' ').any(fails) && !words.split(' ').any(is_over)
+    owns_up && (0..words.len()).any(fails) && !words.iter().any(|word| IS_OVER.contains(word))
+}
+
+/// "I did not finish".
+fn is_unfinished(words: &str) -> bool {
+    let words = words.replace("n't", " not");
+    let words: Vec<&str> = words.split(' ').collect();
+    words.windows(4).any(|four| {
+        let finishes = matches!(four[3], "finish" | "finished" | "complete" | "completed");
+        matches!(four[0], "i" | "we") && four[2] == "not" && finishes
+    })
 }
 
 /// Whether a sentence says that its writer is about to do the work: "Let me look at the code first".
@@ -142,7 +182,7 @@ fn begins_the_work(words: &str) -> bool {
 fn is_begun_by(words: &str, thought: &str) -> bool {
     let Some(rest) = words.strip_prefix(thought) else { return false };
     let next = rest.split(' ').nth(1).unwrap_or_default();
-    let goes_on = next.ends_with("ing") || next.ends_with("ed") || matches!(next, "of" | "to" | "for");
+    let goes_on = next.ends_with("ing") || next.ends_with("ed") || GOES_ON.contains(&next);
     rest.is_empty() || rest.starts_with(' ') && !goes_on
 }
 
@@ -155,6 +195,14 @@ fn denies_the_work(words: &str) -> bool {
             whole && rest.and_then(|rest| rest.split(' ').next()).is_some_and(|word| DONE.contains(&word))
         })
     })
+}
+
+/// A line without what stands in backticks, which is shown.
+fn without_code(line: &str) -> Cow<'_, str> {
+    match line.matches('`').count() {
+        0 | 1 => Cow::Borrowed(line),
+        _ => Cow::Owned(line.split('`').step_by(2).collect()),
+    }
 }
 
 /// A sentence without what people say while they think.

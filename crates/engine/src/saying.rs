@@ -26,17 +26,18 @@ const END_WITH: [&str; 12] = [
     "responding",
 ];
 /// Words that are verbs of saying only where somebody does it.
-const PRINT: [&str; 5] = ["print", "output", "claim", "printing", "claiming"];
-const SOMEBODY: [&str; 14] =
-    ["i", "we", "i'll", "we'll", "me", "to", "can", "may", "will", "must", "should", "now", "and", "then"];
+const PRINT: [&str; 7] = ["print", "output", "claim", "call", "printing", "claiming", "calling"];
+const SOMEBODY: [&str; 15] =
+    ["i", "we", "i'll", "we'll", "me", "to", "can", "could", "may", "will", "must", "should", "now", "and", "then"];
 /// What was said at another time.
 const SAID: [&str; 7] = ["said", "wrote", "written", "printed", "emitted", "claimed", "declared"];
 const ENDED_WITH: [&str; 5] = ["ended", "closed", "concluded", "replied", "responded"];
 
 /// What the tag is called, and what stands around that.
 const TAG: [&str; 6] = ["line", "marker", "tag", "word", "words", "promise"];
-const AROUND: [&str; 21] = [
+const AROUND: [&str; 22] = [
     "with",
+    "it",
     "this",
     "the",
     "that",
@@ -92,7 +93,7 @@ const SHOWN: [&str; 8] = ["example", "sample", "format", "template", "what", "ho
 /// How many words before a verb its clause may begin.
 const NEAR: usize = 6;
 /// What nobody says of work that is done, but of the tag, a plan, or a doubt.
-const NO_WORK: [&str; 19] = [
+const NO_WORK: [&str; 18] = [
     "line",
     "marker",
     "tag",
@@ -105,7 +106,6 @@ const NO_WORK: [&str; 19] = [
     "instructions",
     "doubt",
     "thing",
-    "next",
     "left",
     "missing",
     "no",
@@ -306,13 +306,22 @@ fn affirms(clause: &str) -> bool {
     let part = clause.rsplit([',', ';', '—']).next().unwrap_or_default();
     let words = plain(part);
     let concluded = words.iter().rposition(|word| CONCLUDES.contains(word) || THEREFORE.contains(word));
-    is_affirmed(&words, false) || concluded.is_some_and(|at| is_affirmed(&words[at + 1..], true))
+    let concludes = |at: usize| is_affirmed(&words[at + 1..], true);
+    !is_to_come(&words) && (is_affirmed(&words, false) || concluded.is_some_and(concludes))
+}
+
+/// "Let me mend it so I can say …", "two more fixes and it is …"
+fn is_to_come(words: &[&str]) -> bool {
+    let wants_more = |at: usize| words[at] == "more" && (at == 0 || words[at - 1] != "once");
+    words.first() == Some(&"let") || (0..words.len()).any(wants_more)
 }
 
 /// The same of a part of it, which may draw a conclusion.
 fn is_affirmed(part: &[&str], concludes: bool) -> bool {
     match part {
         ["here" | "here's", ..] => !is_only_shown(part),
+        ["i" | "we", "believe" | "think" | "consider", rest @ ..] => is_affirmed(rest, concludes),
+        ["which", "brings", "us" | "me", "to"] => true,
         [first, ..] if first.ends_with("ing") && says(&[first, "with"]).is_some() => true,
         [.., "is" | "are" | "it's" | "that's"] => {
             matches!(
