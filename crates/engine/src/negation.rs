@@ -37,7 +37,7 @@ const NEAR: [&str; 18] = [
     "says to",
 ];
 /// What a line is called that only shows how the end would look, or what is still to come.
-const LABELS: [&str; 24] = [
+const LABELS: [&str; 34] = [
     "todo",
     "expected",
     "example",
@@ -62,9 +62,20 @@ const LABELS: [&str; 24] = [
     "format",
     "template",
     "step",
+    "fixme",
+    // Who else has said it, and when.
+    "user",
+    "human",
+    "assistant",
+    "system",
+    "prompt",
+    "hook",
+    "previous",
+    "previously",
+    "earlier",
 ];
 /// What a longer one begins with, and how it goes on.
-const LONG_LABELS: [(&str, &[&str]); 8] = [
+const LONG_LABELS: [(&str, &[&str]); 9] = [
     ("when", &["done", "finished", "complete", "ready"]),
     ("upon", &["completion", "success"]),
     ("on", &["completion", "success"]),
@@ -73,12 +84,15 @@ const LONG_LABELS: [(&str, &[&str]); 8] = [
     ("to", &["do", "come", "follow"]),
     ("done", &["when", "once", "if"]),
     ("finished", &["when", "once", "if"]),
+    ("last", &["time", "turn", "run", "iteration", "session"]),
 ];
 const PLANS: [&str; 7] = ["will", "would", "should", "shall", "must", "until", "unless"];
 /// Words that make a plan of the sentence that they begin.
 const CONDITIONS: [&str; 6] = ["if", "once", "assuming", "provided", "providing", "supposing"];
 /// Words that begin a sentence about what was as well as one about what is to come: the latter ends with a verb of saying.
 const MOMENTS: [&str; 5] = ["when ", "whenever ", "as soon as ", "after that ", "after this "];
+/// How long one is that only names the moment: "When the tests pass:".
+const MOMENT: usize = 6;
 const LATER: [&str; 9] = ["when", "once", "if", "after", "until", "soon", "next", "later", "before"];
 const SAYING: [&str; 12] = [
     "say",
@@ -95,8 +109,29 @@ const SAYING: [&str; 12] = [
     "respond with",
 ];
 
-/// Words with which a short sentence says how much of something there is, but not all.
-const NOT_ALL: [&str; 8] = ["almost", "nearly", "partly", "partially", "half", "halfway", "hardly", "barely"];
+/// Words with which a short sentence says that something is there in part, or perhaps.
+const NOT_ALL: [&str; 19] = [
+    "almost",
+    "nearly",
+    "partly",
+    "partially",
+    "half",
+    "halfway",
+    "hardly",
+    "barely",
+    "maybe",
+    "perhaps",
+    "probably",
+    "possibly",
+    "hopefully",
+    "soon",
+    "could",
+    "might",
+    "waiting",
+    "todo",
+    "fixme",
+];
+const NUMBERS: [&str; 9] = ["one", "two", "three", "four", "five", "six", "some", "several", "many"];
 /// How long such a sentence is.
 const SHORT: usize = 3;
 
@@ -220,12 +255,18 @@ pub fn plans_for_later(clause: &str) -> bool {
     plans(clause) && words(clause).iter().any(|word| LATER.contains(word))
 }
 
-/// Whether a sentence says that something is there in part: "nearly there", "90 %".
+/// Whether a sentence says that something is there in part, or perhaps: "nearly there", "90 %".
 pub fn is_in_part(sentence: &str) -> bool {
     let words = words(sentence);
-    let short = words.len() <= SHORT && words.first().is_some_and(|word| NOT_ALL.contains(word));
-    let share = sentence.trim_end().strip_suffix('%').map(str::trim_end);
-    short || share.is_some_and(|share| !share.ends_with("100"))
+    let share = sentence.split_once('%').map(|(share, _)| share.trim());
+    let some = share.is_some_and(|share| is_a_number(share) && share != "100");
+    words.len() <= SHORT && (some || words.first().is_some_and(|word| NOT_ALL.contains(word)))
+}
+
+/// Whether a word says how many.
+pub fn is_a_number(word: &str) -> bool {
+    let digits = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    digits || NUMBERS.contains(&word)
 }
 
 /// Whether a sentence holds only where something else does.
@@ -233,7 +274,10 @@ pub fn is_conditional(sentence: &str) -> bool {
     let plain = words(sentence).join(" ");
     let waits = MOMENTS.iter().any(|moment| plain.starts_with(moment)) && saying::ends_with_saying(sentence);
     let words = words(sentence);
-    waits || words.first().is_some_and(|word| CONDITIONS.contains(word) && !is_past(&words))
+    let is_moment = |word: &&str| matches!(*word, "is" | "are" | "works" | "pass" | "passes");
+    let awaits = matches!(words[..], ["when", ..] if words.len() <= MOMENT && words.iter().any(is_moment))
+        && sentence.trim_end().ends_with(':');
+    waits || awaits || words.first().is_some_and(|word| CONDITIONS.contains(word) && !is_past(&words))
 }
 
 /// Whether what looks like a condition is a report: "once that was fixed", "provided a fix".
@@ -261,7 +305,7 @@ pub fn is_a_label(text: &str) -> bool {
     match label.len() {
         0 => text.ends_with("e.g."),
         // "Instructions followed:" is a report.
-        1 | 2 if LABELS.contains(&label[0]) => !label[1..].iter().any(|word| word.ends_with("ed")),
+        1 | 2 if LABELS.contains(&label[0]) => !label[1..].iter().any(|word| word.ends_with("ed") || *word == "met"),
         // A longer one is a sentence.
         1..=3 => LONG_LABELS.iter().any(is_long),
         _ => false,

@@ -87,14 +87,12 @@ pub(crate) const TAKEN_APART: &str = "[promise]";
 const LOOKS: [&str; 8] = ["b", "i", "u", "em", "p", "strong", "mark", "center"];
 
 /// Words that begin a sentence about the tag, where they follow it.
-const ABOUT_IT: [&str; 20] = [
+const ABOUT_IT: [&str; 21] = [
     "is", "was", "will", "would", "should", "must", "can", "may", "has", "comes", "goes", "means", "only", "tag",
-    "requires", "needs", "depends", "follows", "remains", "to",
+    "requires", "needs", "depends", "follows", "remains", "to", "except",
 ];
 /// The same, also in brackets.
 const AFTER_WHICH: [&str; 8] = ["when", "once", "if", "until", "unless", "after", "assuming", "provided"];
-/// What follows an `after` that tells how often something was tried.
-const COUNTS: [&str; 10] = ["a", "one", "two", "three", "four", "five", "some", "several", "many", "much"];
 
 /// The claim in a message that answers this prompt: COMPLETE before ESCALATE before BLOCKED, unless it is taken back.
 pub fn detect(message: &str, prompt: &str) -> Option<Promise> {
@@ -238,22 +236,27 @@ fn is_text_before(before: &str) -> bool {
         .is_some_and(|letter| is_quote(letter) || matches!(letter, '(' | '[' | '{' | '~' | '='));
     let trimmed = text.trim();
     let diff = trimmed.starts_with(['+', '-']) && !trimmed.starts_with("- ") && !trimmed.starts_with("+ ");
-    let shell = trimmed.starts_with("$ ");
+    let code = trimmed == "echo" || ["$ ", "//", "echo "].iter().any(|begins| trimmed.starts_with(begins));
     let opened = text.matches('"').count() % 2 == 1 || text.matches('`').count() % 2 == 1;
     let item = speech::bullet(text).1.trim_start();
     let unticked = item.starts_with("[ ]") || item.starts_with(OPEN_SIGNS);
-    !(touches || diff || shell || opened || unticked || is_found_by_a_search(trimmed))
+    !(touches || diff || code || opened || unticked || is_found_by_a_search(trimmed))
 }
 
 /// Signs of what is open or has failed.
 const OPEN_SIGNS: [char; 8] = ['☐', '⬜', '🔲', '❌', '✗', '✘', '⏳', '🚧'];
 
-/// `src/prompt.rs:31:`, as tools print that search.
+/// `src/prompt.rs:31:` or `README.md:`, as tools print that search.
 fn is_found_by_a_search(before: &str) -> bool {
     let Some(rest) = before.strip_suffix(':') else { return false };
-    rest.rsplit_once(':').is_some_and(|(file, line)| {
-        !file.is_empty() && !file.contains(' ') && !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit())
-    })
+    let is_file = !rest.contains(' ') && rest.rsplit_once('.').is_some_and(|(_, kind)| !kind.is_empty());
+    is_file
+        || rest.rsplit_once(':').is_some_and(|(file, line)| {
+            !file.is_empty()
+                && !file.contains(' ')
+                && !line.is_empty()
+                && line.bytes().all(|byte| byte.is_ascii_digit())
+        })
 }
 
 /// Whether a sentence that ends with the tag says that it does not hold, or not yet.
@@ -320,9 +323,9 @@ fn is_about(after: &str, promise: Promise) -> bool {
     }
     let sentence = after.split(['.', '!', '?', ';', ':']).next().unwrap_or_default();
     let said = words(sentence);
-    let is_count = |word: &&str| COUNTS.contains(word) || word.bytes().all(|byte| byte.is_ascii_digit());
     let is_first = |list: &[&str]| said.first().is_some_and(|word| list.contains(word));
-    if matches!(said[..], ["after", next, ..] if is_count(&next)) {
+    // "… after three attempts"
+    if matches!(said[..], ["after", next, ..] if negation::is_a_number(next)) {
         return false;
     }
     if sentence.trim_start().starts_with('(') {

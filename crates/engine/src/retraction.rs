@@ -4,11 +4,11 @@
 
 use std::borrow::Cow;
 
-use crate::negation::words;
+use crate::negation::{self, words};
 use crate::speech;
 
 /// What begins a sentence that takes back what was said before it.
-const SECOND_THOUGHTS: [&str; 16] = [
+const SECOND_THOUGHTS: [&str; 17] = [
     "actually",
     "on reflection",
     "no wait",
@@ -25,14 +25,16 @@ const SECOND_THOUGHTS: [&str; 16] = [
     "not really",
     "just kidding",
     "kidding",
+    "except that",
 ];
-const TAKEN_BACK: [&str; 14] = [
+const TAKEN_BACK: [&str; 15] = [
     "i was wrong",
     "i am wrong",
     "i spoke too soon",
     "i take it back",
     "i take that back",
     "i retract",
+    "i lied",
     "not done yet",
     "not finished yet",
     "not complete yet",
@@ -56,9 +58,12 @@ const AFTER_A_WAIT: [&str; 6] = ["i", "no", "that", "there", "it", "not"];
 const UNSAY: [&str; 5] = ["ignore", "disregard", "strike", "scratch", "forget"];
 const UNSAID: [&str; 9] = ["above", "line", "tag", "marker", "claim", "promise", "said", "wrote", "statement"];
 
-/// What begins a sentence that tells what has failed, and what is said of a failure that is over, or is nobody's here.
-const OWNS_UP: [&str; 8] = ["edit", "update", "however", "unfortunately", "sadly", "although", "though", "note"];
-const IS_OVER: [&str; 14] = [
+/// What is said of work that nobody has waited for.
+const AGREED: [&str; 5] = ["optional", "agreed", "asked", "requested", "scope"];
+/// What begins a sentence that tells what has failed, what fails, and what is said of a failure that is over, or nobody's here.
+const OWNS_UP: [&str; 7] = ["edit", "update", "but", "although", "however", "unfortunately", "sadly"];
+const JUDGES: [&str; 8] = ["test", "tests", "build", "suite", "check", "checks", "lint", "ci"];
+const EXPLAINED: [&str; 22] = [
     "fixed",
     "mended",
     "pass",
@@ -66,13 +71,21 @@ const IS_OVER: [&str; 14] = [
     "passed",
     "succeed",
     "succeeds",
+    "green",
+    "longer",
     "before",
     "previously",
     "unrelated",
     "flaky",
     "known",
     "expected",
-    "longer",
+    "documented",
+    "sometimes",
+    "if",
+    "when",
+    "can",
+    "upstream",
+    "too",
 ];
 
 /// What may come before a sentence about beginning.
@@ -114,15 +127,16 @@ pub fn takes_back(text: &str) -> bool {
     // A list tells what was done: "- Ignore the tag".
     let is_item = speech::bullet(text).0;
     let text = without_code(text);
-    text.split(['.', '!', '?', ';']).any(|sentence| {
-        let sentence = without_fillers(sentence);
+    text.split(['.', '!', '?', ';']).any(|whole| {
+        let sentence = without_fillers(whole);
         let words = words(sentence).join(" ").replace('’', "'");
-        SECOND_THOUGHTS.iter().any(|thought| is_begun_by(&words, thought))
+        words == "not"
+            || SECOND_THOUGHTS.iter().any(|thought| is_begun_by(&words, thought))
             || TAKEN_BACK.iter().any(|phrase| words.contains(phrase))
             || denies_the_work(&words)
             || is_a_wait(sentence)
             || (!is_item && unsays(sentence))
-            || owns_up_to_a_failure(&words)
+            || (!is_item && owns_up_to_a_failure(whole))
             || is_unfinished(&words)
             || begins_the_work(&words)
     })
@@ -139,14 +153,16 @@ fn unsays(sentence: &str) -> bool {
 }
 
 /// Whether a sentence tells of a failure that is there: "Edit: two tests fail", "The build is still broken".
-fn owns_up_to_a_failure(words: &str) -> bool {
-    let owns_up = OWNS_UP.iter().any(|word| is_begun_by(words, word)) || words.contains(" still ");
-    let words: Vec<&str> = words.split(' ').collect();
+fn owns_up_to_a_failure(sentence: &str) -> bool {
+    let words = words(sentence);
+    let opened = words.first().is_some_and(|word| OWNS_UP.contains(word) || negation::is_a_number(word));
     let fails = |at: usize| {
-        let denied = words[at.saturating_sub(2)..at].iter().any(|word| matches!(*word, "no" | "not" | "longer"));
-        !denied && (words[at].starts_with("fail") || words[at] == "broken")
+        let is_denied = words[at.saturating_sub(2)..at].iter().any(|word| matches!(*word, "no" | "not"));
+        matches!(words[at], "fail" | "fails" | "failing" | "broken" | "red") && !is_denied
     };
-    owns_up && (0..words.len()).any(fails) && !words.iter().any(|word| IS_OVER.contains(word))
+    let what = words.iter().position(|word| JUDGES.contains(word));
+    let failed = what.is_some_and(|what| (what..words.len()).any(fails));
+    (opened || words.contains(&"still")) && failed && !words.iter().any(|word| EXPLAINED.contains(word))
 }
 
 /// "I did not finish".
@@ -156,7 +172,7 @@ fn is_unfinished(words: &str) -> bool {
     words.windows(4).any(|four| {
         let finishes = matches!(four[3], "finish" | "finished" | "complete" | "completed");
         matches!(four[0], "i" | "we") && four[2] == "not" && finishes
-    })
+    }) && !words.iter().any(|word| AGREED.contains(word))
 }
 
 /// Whether a sentence says that its writer is about to do the work: "Let me look at the code first".

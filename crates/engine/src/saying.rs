@@ -184,7 +184,7 @@ pub fn announces_it_for_later(above: &str) -> bool {
             announces_it(above) && !is_name && !affirms(above) && !is_announced_outright(&words, verb)
         }
         None if end == ':' => is_what_should_be(&words) || is_only_shown(&words),
-        None => needs_more(&words) && (words.len() == 1 || has_no_work(&words)),
+        None => needs_more(&words) && (words.len() == 1 || (has_no_work(&words) && !affirms(above))),
     }
 }
 
@@ -312,15 +312,17 @@ fn affirms(clause: &str) -> bool {
 
 /// "Let me mend it so I can say …", "two more fixes and it is …"
 fn is_to_come(words: &[&str]) -> bool {
-    let wants_more = |at: usize| words[at] == "more" && (at == 0 || words[at - 1] != "once");
-    words.first() == Some(&"let") || (0..words.len()).any(wants_more)
+    let is_told = words.iter().any(|word| matches!(*word, "were" | "was" | "added"));
+    let wants_more = |at: usize| words[at] == "more" && (at == 0 || !matches!(words[at - 1], "once" | "no"));
+    words.first() == Some(&"let") || (!is_told && (0..words.len()).any(wants_more))
 }
 
 /// The same of a part of it, which may draw a conclusion.
 fn is_affirmed(part: &[&str], concludes: bool) -> bool {
     match part {
         ["here" | "here's", ..] => !is_only_shown(part),
-        ["i" | "we", "believe" | "think" | "consider", rest @ ..] => is_affirmed(rest, concludes),
+        ["i" | "we", "believe" | "think" | "consider", rest @ ..]
+        | ["i'm" | "we're", "confident" | "sure", rest @ ..] => is_affirmed(rest, concludes),
         ["which", "brings", "us" | "me", "to"] => true,
         [first, ..] if first.ends_with("ing") && says(&[first, "with"]).is_some() => true,
         [.., "is" | "are" | "it's" | "that's"] => {
