@@ -136,6 +136,26 @@ fn at_the_limit_a_warning_says_what_happens_next() {
     assert!(ran.stdout.contains("[Warning: no hook retries are allowed: red 1. A person is needed.]"), "{ran}");
 }
 
+/// That one hook is at its limit says nothing of the others.
+#[test]
+fn what_is_let_pass_at_the_limit_takes_nobody_else_with_it() {
+    let table = [
+        ("echo 3 failed >&2; exit 1", 3, "tests failed: exit 1: 3 failed"),
+        ("echo '{\"action\": \"continue\", \"nextPrompt\": \"more\"}'", 3, "tests wants another iteration"),
+        ("true", 0, "tests ok"),
+    ];
+    for (tests, code, told) in table {
+        let tests = tests.replace('\'', "''");
+        let config = format!(
+            "limits: {{max_hook_retries: 0, max_iterations: 2}}\non_retry_limit: complete\n\
+             hooks: {{stop: [{{name: check, command: 'echo red >&2; exit 2'}}, {{name: tests, command: '{tests}'}}]}}\n"
+        );
+        let ran = world(&config, DONE).run(RUN);
+        assert_eq!(ran.code, code, "{ran}");
+        assert!(ran.stdout.contains(told), "{ran}");
+    }
+}
+
 #[test]
 fn the_same_block_three_times_in_a_row_asks_for_a_person_early() {
     let world = world("hooks: {stop: [{name: check, command: 'echo red >&2; exit 2'}]}", DONE);

@@ -43,11 +43,20 @@ impl Session {
             OnRetryLimit::Escalate => close(Ending::Escalated, why),
             // One question would hold up every other task: this one is left to a person, and the rest goes on.
             OnRetryLimit::Ask if self.work == Work::Graph => close(Ending::Escalated, why),
+            // What has not passed by itself is not at its limit.
+            OnRetryLimit::Complete if self.wants_another_iteration(self.watch.besides) => {
+                Decision::Next(Next::Continue)
+            }
             OnRetryLimit::Complete => {
                 close(Ending::Completed, format!("{why}; `on_retry_limit: complete` lets it pass"))
             }
             OnRetryLimit::Ask => Decision::Ask,
         }
+    }
+
+    /// Whether stop hooks that have come to this want the agent to work on in a new iteration.
+    pub(crate) fn wants_another_iteration(&self, verdict: Verdict) -> bool {
+        verdict == Verdict::Continue || (verdict == Verdict::Fail && self.terms.strict)
     }
 
     /// What a person's answer leads to.

@@ -131,6 +131,22 @@ fn the_same_block_three_times_asks_for_a_person_early() {
 }
 
 #[test]
+fn what_blocks_too_often_takes_nobody_else_past_the_gate() {
+    let beside = |besides: Verdict, strict: bool| {
+        judged(Verdict::Block, Some(Promise::Complete), |session| {
+            blocked_alike(5)(session);
+            (session.terms.on_retry_limit, session.terms.strict) = (OnRetryLimit::Complete, strict);
+            session.watch.besides = besides;
+        })
+    };
+    assert_eq!(beside(Verdict::Fail, true), "Next(Continue)");
+    assert_eq!(beside(Verdict::Continue, true), "Next(Continue)");
+    assert_eq!(beside(Verdict::Continue, false), "Next(Continue)");
+    assert!(beside(Verdict::Fail, false).starts_with("Completed: "), "`strict: false` lets it go");
+    assert!(beside(Verdict::Pass, true).starts_with("Completed: "));
+}
+
+#[test]
 fn a_person_continues_aborts_or_ignores() {
     let answered = |answer: GateAnswer, claim, besides| {
         let asking = session(Phase::Asking(run(), claim, Some(answer)), |session| {

@@ -517,10 +517,9 @@ impl Session {
                 let asks = || "a stop hook asks for a person".to_owned();
                 close(Closing::because(Ending::Escalated, self.asking.clone().unwrap_or_else(asks)))
             }
-            Verdict::Continue => Decision::Next(Next::Continue),
-            Verdict::Fail if self.terms.strict => Decision::Next(Next::Continue),
-            Verdict::Pass | Verdict::Fail if done => complete(),
-            Verdict::Pass | Verdict::Fail => Decision::Next(Next::Continue),
+            verdict if self.wants_another_iteration(verdict) => Decision::Next(Next::Continue),
+            _ if done => complete(),
+            _ => Decision::Next(Next::Continue),
         };
         self.guarded(decision)
     }
