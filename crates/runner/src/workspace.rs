@@ -8,7 +8,8 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Display};
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use windlass_engine::{Command, Ending, Session, State, Task, TaskId, View, Workspace, awaited};
 use windlass_vcs::forge;
@@ -153,16 +154,28 @@ impl Dispatch<'_> {
         workspace.map_or_else(|| self.settings.directory.clone(), |workspace| self.place_of(workspace))
     }
 
-    /// What of a worktree is the project's, as far as it is there.
+    /// What of a worktree is the project's, as far as it is there. As long as there is a worktree, it is not the person's own
+    /// tree.
     pub(crate) fn place_of(&self, workspace: &Workspace) -> PathBuf {
         let worktree = self.settings.delivery.worktrees.join(&workspace.name);
-        let root = self.repository().ok().flatten().map(|repository| repository.root);
-        let below = root.and_then(|root| self.settings.project.strip_prefix(root).ok().map(PathBuf::from));
-        let place = below.map(|below| {
-            // An empty path would leave a mark at the end.
-            if below.as_os_str().is_empty() { worktree } else { worktree.join(below) }
-        });
-        place.filter(|place| place.is_dir()).unwrap_or_else(|| self.settings.directory.clone())
+        let places = [self.projects_part(&worktree), Some(worktree)];
+        let place = places.into_iter().flatten().find(|place| place.is_dir());
+        place.unwrap_or_else(|| self.settings.directory.clone())
+    }
+
+    /// Where in a worktree the project lies.
+    fn projects_part(&self, worktree: &Path) -> Option<PathBuf> {
+        let root = self.repository().ok().flatten()?.root;
+        let below = self.settings.project.strip_prefix(root).ok()?;
+        // An empty path would leave a mark at the end.
+        Some(if below.as_os_str().is_empty() { worktree.to_owned() } else { worktree.join(below) })
+    }
+
+    /// Sees to it that the project has its directory in a worktree: git has none for a project of which nothing is committed.
+    fn make_place(&self, worktree: &Path) -> Result<(), Said> {
+        let Some(place) = self.projects_part(worktree).filter(|place| !place.is_dir()) else { return Ok(()) };
+        let why = |error| Said::plain(format!("cannot make the project's directory {}: {error}", place.display()));
+        fs::create_dir_all(&place).map_err(why)
     }
 
     /// Has the worktree of a task be there again, or says why it cannot be.
@@ -238,6 +251,7 @@ impl Dispatch<'_> {
             }
             error => error,
         })?;
+        self.make_place(&path).map_err(Trouble::Task)?;
         let workspace = Workspace {
             branch: branch.to_string(),
             base: base.branch.to_string(),
@@ -301,12 +315,13 @@ impl Runner<'_> {
     /// Sees to it that the worktree is there before anything is done in it: somebody may have cleared it away.
     pub(crate) fn stand(&mut self, session: &Session) -> Result<bool, RunError> {
         let Some(workspace) = session.workspace.as_ref().filter(|_| session.epoch().is_some()) else { return Ok(true) };
-        if self.dispatch.settings.delivery.worktrees.join(&workspace.name).join(".git").exists() {
-            return Ok(true);
-        }
-        let task = self.task_of(session)?;
-        match self.dispatch.open(&task) {
-            Ok(_) => Ok(true),
+        let worktree = self.dispatch.settings.delivery.worktrees.join(&workspace.name);
+        let standing = match worktree.join(".git").exists() {
+            true => self.dispatch.make_place(&worktree).map_err(Trouble::Task),
+            false => self.dispatch.open(&self.task_of(session)?).map(drop),
+        };
+        match standing {
+            Ok(()) => Ok(true),
             Err(_) if self.dispatch.control.is_cancelled() => Ok(true),
             Err(Trouble::Task(reason) | Trouble::Outside(reason)) => {
                 let reason = format!("its worktree has gone, and cannot be made again: {reason}");
