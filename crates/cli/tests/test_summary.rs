@@ -69,6 +69,9 @@ fn files_that_changed() {
     next       windlass why mend-the-pump-e01275de
     ");
     let world = repository("", "echo '<promise>COMPLETE</promise>'");
+    let gone =
+        "mkdir sub; echo 1 > sub/gone; git add sub; git -c user.name=a -c user.email=a commit -qm x; rm sub/gone";
+    assert_eq!(world.finish(world.program("sh").args(["-c", gone])).code, 0);
     assert_snapshot!(watched(&world), @r"
     took  <took> agent <took> one turn
     changed    no files

@@ -83,8 +83,7 @@ impl Git<'_> {
         }
         let (listed, more) = self.ask(&["ls-files", "--others", "--exclude-standard", "-z"])?;
         files.extend(listed.into_iter().map(|name| File { name, added: 0, removed: 0 }));
-        // One that is gone was there, or git would not know it.
-        let is_touched = |path: &Path| touched(path).is_none_or(|touched| touched >= since);
+        let is_touched = |path: &Path| last_touched(path).is_none_or(|touched| touched >= since);
         files.retain(|file| !file.name.starts_with(".windlass/") && is_touched(&root.join(&file.name)));
         let new = files.iter_mut().filter(|file| file.added + file.removed == 0).take(COUNTED);
         new.for_each(|file| file.added = lines(&root.join(&file.name)));
@@ -138,6 +137,11 @@ fn numbered(line: &str) -> Option<File> {
 /// When something was last done to a file, in seconds and parts of them. Nobody can set that back.
 fn touched(path: &Path) -> Option<(i64, i64)> {
     fs::symlink_metadata(path).ok().map(|found| (found.ctime(), found.ctime_nsec()))
+}
+
+/// The same of a file that may be gone: its directory was touched when it went.
+fn last_touched(path: &Path) -> Option<(i64, i64)> {
+    path.ancestors().find_map(touched)
 }
 
 /// How many lines a small file has.
