@@ -19,6 +19,7 @@ mod test_delivery;
 mod test_delivery_change;
 mod test_delivery_forge;
 mod test_delivery_past;
+mod test_delivery_place;
 mod test_delivery_protected;
 mod test_delivery_stacked;
 mod test_delivery_troubles;

@@ -21,16 +21,28 @@ pub struct Types {
     known: BTreeMap<TypeName, Option<BTreeSet<String>>>,
     /// Nobody takes tasks of these for now, whoever may work on them.
     shut: BTreeSet<TypeName>,
+    /// Nor these tasks.
+    alone: BTreeSet<TaskId>,
 }
 
 impl Types {
     pub fn new(types: impl IntoIterator<Item = (TypeName, Option<BTreeSet<String>>)>) -> Self {
-        Self { known: types.into_iter().collect(), shut: BTreeSet::new() }
+        Self { known: types.into_iter().collect(), ..Self::default() }
     }
 
     /// The same where nobody takes the next task from among these: something is missing that only they need.
     pub fn without(self, shut: BTreeSet<TypeName>) -> Self {
         Self { shut, ..self }
+    }
+
+    /// The same where nobody takes the next task from among these.
+    pub fn beside(self, alone: BTreeSet<TaskId>) -> Self {
+        Self { alone, ..self }
+    }
+
+    /// Whether a task is left alone, of whatever type it is.
+    pub fn leaves(&self, id: TaskId) -> bool {
+        self.alone.contains(&id)
     }
 
     /// Whether a task may be made one of this type.
@@ -67,7 +79,7 @@ impl Types {
         closed.extend(self.shut.iter().cloned());
         let mut after = None;
         while let Some((priority, id)) = view.claimable_except(&closed, after)? {
-            if !besides.contains(&id) {
+            if !besides.contains(&id) && !self.leaves(id) {
                 return Ok(Some(id));
             }
             after = Some((priority, id));

@@ -10,11 +10,10 @@ use windlass_store::{Filter, Sqlite, Store};
 use super::Args;
 use super::tally::Tally;
 use super::wish::{Wish, check_task};
-use crate::config::Config;
 use crate::failure::{Code, Failure};
 use crate::gatekeepers::Unjudged;
 use crate::output::Messages;
-use crate::{environment, plan, remedy};
+use crate::{environment, remedy};
 
 /// Letters of the goal that a session's name begins with.
 const SLUG: usize = 32;
@@ -130,15 +129,17 @@ pub fn is_anything_ready(store: &Sqlite) -> Result<bool, Failure> {
     Ok(claimable || snapshot.expired(environment::now(), None).map_err(remedy::view)?.is_some())
 }
 
-/// Why a session with this agent would find nothing, though something is ready: others alone may work on it.
-pub fn only_for_others(store: &Sqlite, config: &Config, agent: &str) -> Result<Option<Refusal>, Failure> {
+/// Why a session with this agent would find nothing, though something is ready: others alone may work on it, or it is left
+/// alone.
+pub fn nothing_for(store: &Sqlite, types: &Types, agent: &str) -> Result<Option<String>, Failure> {
     let snapshot = store.snapshot().map_err(remedy::store)?;
     if snapshot.expired(environment::now(), None).map_err(remedy::view)?.is_some() {
         return Ok(None);
     }
-    match plan::types(config).next_for(&snapshot, Some(agent), &[]) {
-        Ok(_) => Ok(None),
-        Err(refusal @ Refusal::NothingForAgent { .. }) => Ok(Some(refusal)),
+    match types.next_for(&snapshot, Some(agent), &[]) {
+        Ok(Some(_)) => Ok(None),
+        Ok(None) => Ok(Some("nothing is ready".to_owned())),
+        Err(refusal @ Refusal::NothingForAgent { .. }) => Ok(Some(refusal.to_string())),
         Err(refusal) => Err(remedy::refusal(&refusal)),
     }
 }

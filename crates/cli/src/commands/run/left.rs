@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use windlass_engine::{State, Task, TaskId, TypeName, Types};
 use windlass_store::{Sqlite, TaskFilter};
 
+use super::in_place;
 use super::wish::{list, waits_for};
 use crate::failure::Failure;
 use crate::output::{Done, Output};
@@ -67,6 +68,7 @@ impl Left {
         self.because(|task| {
             let held_back = || task.kind.as_ref().and_then(|kind| why_not.held_back.get(kind)).cloned();
             match why_not.types.implementers(task.kind.as_ref()) {
+                _ if why_not.types.leaves(task.id) => Some(in_place::in_words(task.id)),
                 Some(names) if names.is_empty() => Some("nobody may".to_owned()),
                 Some(names) if !names.contains(agent) => {
                     Some(format!("{} may", names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")))

@@ -9,6 +9,7 @@ mod asking;
 mod changed;
 mod choice;
 mod head;
+mod in_place;
 mod left;
 mod listening;
 mod live;
@@ -35,10 +36,10 @@ use windlass_engine::{
 use windlass_process::Control;
 use windlass_runner::{Delivery, Dispatch, Gatekeepers, Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};
-use windlass_vcs::git::Repository;
 
 use self::asking::{Asked, Person};
 use self::choice::Choice;
+use self::in_place::Whereabouts;
 use self::left::{Left, WhyNot};
 use self::listening::Listening;
 use self::live::{Live, View};
@@ -167,28 +168,29 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         let listed = agent::listed(&opened.store, wish, config)?;
         let agent = agent::chosen(named, &choice, (config, listed.as_deref()), context.trust)?;
         agent::check(&agent, &opened.project.root)?;
-        let (gatekeepers, unjudged) = match wish {
-            // It is worked on in place, where there is no change to be judged.
-            Wish::Goal(_) => (Gatekeepers::default(), Unjudged::new()),
-            Wish::Task(_) | Wish::Graph => gatekeepers::resolve(config, &agent, &opened.project.root)?,
+        let place = Whereabouts::of(wish, &opened.project, config, &opened.store)?;
+        let (gatekeepers, unjudged) = match place.is_unjudged {
+            true => (Gatekeepers::default(), Unjudged::new()),
+            false => gatekeepers::resolve(config, &agent, &opened.project.root)?,
         };
+        let types = plan::types(config).beside(place.elsewhere);
         if let (Choice::New(_), Wish::Graph) = (&choice, wish)
-            && let Some(refusal) = choice::only_for_others(&opened.store, config, &agent.name)?
+            && let Some(said) = choice::nothing_for(&opened.store, &types, &agent.name)?
         {
             tidying::tidy_for_nobody(&mut opened, context)?;
-            let why_not = WhyNot { types: &plan::types(config), held_back: &BTreeMap::new() };
+            let why_not = WhyNot { types: &types, held_back: &BTreeMap::new() };
             let left = Left::look(&opened.store)?.for_others(why_not, &agent.name);
-            left.show_nothing_ready(&refusal.to_string(), out)?;
+            left.show_nothing_ready(&said, out)?;
             return Ok(left.exit());
         }
-        let types = plan::types(config).without(unjudged.keys().cloned().collect());
+        let types = types.without(unjudged.keys().cloned().collect());
         let held_back = unjudged.iter().map(|(kind, failure)| (kind.clone(), failure.message.clone())).collect();
         choice::check_judges(&opened.store, wish, (&types, unjudged), &agent.name)?;
         if stage.is_none() {
             stage = Some(Stage::set(out)?);
         }
         let stage = stage.as_mut().expect("it was just set");
-        let with = Equipment { outline, workflows, gatekeepers, types, held_back };
+        let with = Equipment { outline, workflows, gatekeepers, types, held_back, grounds: place.grounds };
         let session = Run { context, args: &args, wish, choice, inside, agent, with };
         if let Some(code) = session.finish(&mut opened, stage, out)? {
             return Ok(code);
@@ -235,13 +237,14 @@ struct Equipment {
     types: Types,
     /// Types that are left alone, each with why.
     held_back: BTreeMap<TypeName, String>,
+    grounds: Grounds,
 }
 
 impl Run<'_> {
     /// The answer is the exit code, or nothing where somebody else has begun the session at this very moment.
     fn finish(self, opened: &mut Opened, stage: &mut Stage, out: &mut Output) -> Result<Option<u8>, Stop> {
         let Self { context, args, wish, choice, inside, agent, with } = self;
-        let Equipment { outline, workflows, gatekeepers, types, held_back } = with;
+        let Equipment { outline, workflows, gatekeepers, types, held_back, grounds } = with;
         let (config, control, still) = (outline.frame(), &stage.control, &stage.still);
         let view = stage.live.as_ref().map(Live::view);
         stage.listening.follow(&opened.project, control, choice.name(), view)?;
@@ -251,10 +254,10 @@ impl Run<'_> {
         let roster = dispatch::enlist(&opened.project)?;
         let _heart = silent::heart(std::slice::from_ref(&roster), config)?;
         let owner: OwnerName = roster.name().parse().expect("digits and dashes make a name");
-        let job = Job { project: &opened.project, config, agent: &agent, owner: &owner };
+        let job = Job { project: &opened.project, config, agent: &agent, owner: &owner, grounds };
         let left = choice::left_task(&opened.store, args, wish)?;
         let begin = job.begin(&choice, wish, left, args)?;
-        let delivers = !job.grounds(wish)?.is_in_place();
+        let delivers = !grounds.is_in_place();
         plan::warn_of_silence(config);
         let trusted = serves_agents(context, &inside, &opened.project, config)?;
         let settings = settings(&opened.project, (&outline, &workflows), &owner, choice.name())?;
@@ -467,6 +470,7 @@ struct Job<'a> {
     config: &'a Config,
     agent: &'a Agent,
     owner: &'a OwnerName,
+    grounds: Grounds,
 }
 
 impl Job<'_> {
@@ -478,7 +482,7 @@ impl Job<'_> {
                 task: args.task.or(left),
                 goal: args.goal.clone(),
                 work: wish.work(),
-                grounds: self.grounds(wish)?,
+                grounds: self.grounds,
                 config: self.config.text().to_string(),
                 protected: Self::protected(self.project, self.config)?,
                 agent: self.agent.to_string(),
@@ -495,14 +499,6 @@ impl Job<'_> {
         })
     }
 
-    /// A goal is worked on where the person stands.
-    fn grounds(&self, wish: Wish<'_>) -> Result<Grounds, Failure> {
-        match wish {
-            Wish::Goal(_) => Ok(Grounds::InPlace),
-            Wish::Task(_) | Wish::Graph => grounds(self.project, self.config),
-        }
-    }
-
     /// What the protected files hold before anybody works on them.
     fn protected(project: &Project, config: &Config) -> Result<Option<String>, Failure> {
         let protected = config.protected().hiding(dispatch::mask(config));
@@ -516,15 +512,6 @@ impl Job<'_> {
         });
         look.map(Some)
     }
-}
-
-/// A task of the graph has a worktree of its own, where there is git.
-fn grounds(project: &Project, config: &Config) -> Result<Grounds, Failure> {
-    if config.settings.worktrees == Some(false) {
-        return Ok(Grounds::InPlace);
-    }
-    let repository = Repository::find(&project.root).map_err(remedy::git)?;
-    Ok(if repository.is_some() { Grounds::Worktrees } else { Grounds::InPlace })
 }
 
 fn settings(

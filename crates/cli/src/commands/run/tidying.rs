@@ -6,7 +6,8 @@ use windlass_engine::Trusted;
 use windlass_process::{Control, Roster};
 
 use super::super::change::open_changes;
-use super::{check_trust, grounds};
+use super::check_trust;
+use super::in_place::grounds;
 use crate::config::Config;
 use crate::context::{Context, Opened};
 use crate::dispatch::{self, Inside};

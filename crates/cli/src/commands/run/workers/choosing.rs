@@ -9,6 +9,7 @@ use windlass_store::{Snapshot, Sqlite, TaskFilter};
 
 use super::super::agent::none_named;
 use super::super::choice::{named_after, stays_alive};
+use super::super::in_place;
 use crate::config::{Config, Roles};
 use crate::context::Opened;
 use crate::failure::Failure;
@@ -27,8 +28,9 @@ pub struct Hands<'a> {
 }
 
 impl<'a> Hands<'a> {
-    pub fn new(config: &'a Config, named: Option<&'a str>) -> Self {
-        let types = plan::types(config);
+    /// All of them leave these tasks alone.
+    pub fn new(config: &'a Config, named: Option<&'a str>, alone: BTreeSet<TaskId>) -> Self {
+        let types = plan::types(config).beside(alone);
         let nobodys = |kind: &TypeName| types.implementers(Some(kind)).is_some_and(BTreeSet::is_empty);
         let mut closed: BTreeSet<TypeName> = match named {
             Some(agent) => types.closed_to(Some(agent)),
@@ -74,6 +76,7 @@ impl<'a> Hands<'a> {
     pub fn why_not(&self, task: &Task) -> Option<String> {
         let listed = self.types.implementers(task.kind.as_ref());
         match (listed, self.named) {
+            _ if self.types.leaves(task.id) => Some(in_place::in_words(task.id)),
             (Some(names), _) if names.is_empty() => Some("nobody may work on tasks of its type".to_owned()),
             (Some(names), Some(agent)) if !names.contains(agent) => {
                 Some(format!("{} may", names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")))
@@ -155,7 +158,7 @@ impl<'a> Hands<'a> {
         left: &BTreeSet<TaskId>,
     ) -> Result<Option<(Task, SessionName)>, Failure> {
         let snapshot = store.snapshot().map_err(remedy::store)?;
-        let free = |id: &TaskId| !busy.contains(id) && !left.contains(id);
+        let free = |id: &TaskId| !busy.contains(id) && !left.contains(id) && !self.types.leaves(*id);
         let mut after = None;
         while let Some(next) = snapshot.claimable_except(&self.closed, after).map_err(remedy::view)? {
             let task = snapshot.task(next.1).map_err(remedy::view)?;

@@ -1,0 +1,48 @@
+//! Where work is done: in place, or in a worktree, wherever the project lies.
+
+use crate::support::delivered::Repo;
+
+/// What was begun in place has its work there, and a worktree would not.
+#[test]
+fn what_was_begun_in_place_goes_on_in_place() {
+    let repo = Repo::new("");
+    let half = "cat > /dev/null; test -e half.txt && echo '<promise>COMPLETE</promise>' && exit; echo half > half.txt; \
+                echo '<promise>BLOCKED</promise>'";
+    repo.program("agent", half);
+    let agent = ["--trust", "--agent", "command:agent"];
+    let run = |words: &[&str]| repo.world.run(&[&["run"], words, &agent].concat());
+    assert_eq!(run(&["Do it here"]).code, 4);
+    repo.world.ok(&["answer", "T1", "continue"]);
+    let left = "nothing is ready\n  left: T1  ready  Do it here: begun in place; `windlass run --task T1` goes on with it there\n";
+    for words in [&[][..], &["--workers", "2"]] {
+        let ran = run(words);
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, left), "nobody works in a person's own tree unasked: {ran}");
+    }
+    repo.add("In a worktree");
+    assert!(run(&[]).stdout.contains("in a worktree, on windlass/t2-in-a-worktree from main"));
+    assert_eq!(repo.task("T1")["state"], "ready");
+    let ran = run(&["--task", "T1"]);
+    assert_eq!((ran.code, repo.task("T1")["state"].as_str()), (0, Some("completed")), "{ran}");
+    assert!(!ran.stdout.contains("in a worktree") && repo.world.path("half.txt").exists(), "{ran}");
+}
+
+/// Git has no directory for a project of which nothing is committed.
+#[test]
+fn a_project_that_is_in_no_commit_is_worked_on_in_a_worktree_too() {
+    let repo = Repo::new("");
+    repo.program("agent", "cat > /dev/null; pwd -P > where; echo x > work.txt; echo '<promise>COMPLETE</promise>'");
+    let project = repo.world.path("below/project");
+    std::fs::create_dir_all(&project).unwrap();
+    let windlass = |words: &[&str]| repo.world.run_in("below/project", words);
+    assert_eq!(windlass(&["init"]).code, 0);
+    assert_eq!(windlass(&["task", "add", "Work"]).code, 0);
+    let ran = windlass(&["run", "--trust", "--agent", "command:agent"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(!project.join("work.txt").exists(), "{ran}");
+    assert_eq!(repo.git(&["show", "windlass/t1-work:below/project/work.txt"]), "x");
+    // Whoever removes it in their worktree does not get the person's own instead.
+    repo.program("agent", "cat > /dev/null; rm -r \"$PWD\"; echo '<promise>COMPLETE</promise>'");
+    windlass(&["task", "add", "More"]);
+    windlass(&["run", "--trust", "--agent", "command:agent"]);
+    assert!(project.join(".windlass").exists());
+}
