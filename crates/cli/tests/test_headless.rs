@@ -303,6 +303,27 @@ fn tokens_are_counted_once_for_a_budget() {
     }
 }
 
+/// Each turn costs $0.00944. Older versions of Claude Code tell what the conversation has cost so far, and still older ones what
+/// their process has.
+#[test]
+fn money_is_counted_once_whatever_it_is_told_of() {
+    let hooks = "hooks: {stop: [{command: 'test $(cat turns) = 3 || exit 2'}]}\n";
+    let older = r#"sed 's/"model_usage_since_last_result".*/"x":0}/'"#;
+    let conversation = format!(
+        "case $turn in 1) play ok;; 2) play resumed;; *) play resumed | sed 's/0.01888/0.02832/g; s/:4000,/:6000,/; s/:136,/:204,/; s/:800,/:1200,/';; esac | {older}"
+    );
+    for script in [conversation, format!("play ok | {older}")] {
+        for (cost, code, turns) in [("0.00944", 3, 1), ("0.01888", 3, 2), ("0.03", 0, 3)] {
+            let world = faked("claude", &format!("{hooks}limits: {{cost: {cost}}}\n"), &script);
+            let ran = run(&world, "claude");
+            assert_eq!((ran.code, world.data_of("turn_finished").len()), (code, turns), "{script} {cost}\n{ran}");
+            for turn in world.data_of("turn_finished") {
+                assert_eq!((&turn["usage"]["input"], &turn["usage"]["cost"]), (&2400.into(), &9440.into()), "{script}");
+            }
+        }
+    }
+}
+
 #[test]
 fn an_agent_that_floods_or_lingers_is_ended() {
     let world = faked(

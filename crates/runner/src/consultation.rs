@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use windlass_agents::headless::{self, Dialect, Ended, Place};
+use windlass_agents::headless::{self, Dialect, Ended, Place, Span};
 use windlass_agents::{Agent, CommandAgent, Driver, TurnEnd, acp};
 use windlass_engine::{Cost, TaskId, Usage};
 use windlass_process::{Environment, Finished, Spec, overlay};
@@ -170,8 +170,8 @@ impl Dispatch<'_> {
             heard_of = Some(name.to_owned());
             Ok(())
         })?;
-        let usage = if heard.of_conversation { heard.usage.since(with.used) } else { heard.usage };
-        with.used = if heard.of_conversation { heard.usage } else { with.used.plus(usage) };
+        let usage = heard.used(with.used);
+        with.used = if heard.span == Span::Conversation { heard.usage } else { with.used.plus(usage) };
         with.conversation = heard_of.filter(|name| headless::is_name(name));
         let end = match heard.ended {
             Ended::Turn(end) => end,

@@ -120,7 +120,7 @@ impl Runner<'_> {
             dispatch.give(&Command::OpenConversation { run, conversation, anew }).map(drop)
         })?;
         let Listened { heard, leaky, record } = listened;
-        let usage = if heard.of_conversation { heard.usage.since(before) } else { heard.usage };
+        let usage = heard.used(before);
         Ok(Answered { ended: heard.ended, leaky, record, usage })
     }
 }

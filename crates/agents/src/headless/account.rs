@@ -26,8 +26,7 @@ pub(super) struct Account {
     /// Its conversation was told.
     named: bool,
     pub usage: Usage,
-    /// The usage is that of the whole conversation, and not of this turn.
-    pub of_conversation: bool,
+    pub span: Span,
     /// How the stream says that the turn ended. What comes later counts.
     pub close: Option<Close>,
     /// The last error that it told, which may or may not be the end of it.
@@ -41,6 +40,17 @@ pub(super) struct Account {
     last_told: Option<char>,
     /// Calls that have begun: several at once, and some outlast what is said meanwhile.
     called: Vec<String>,
+}
+
+/// Since when what is told to be used was used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Span {
+    #[default]
+    Turn,
+    /// Since the conversation began.
+    Conversation,
+    /// That depends on its version. This turn alone has used so many tokens at least.
+    Either(u64),
 }
 
 /// How a stream says that its turn ended.

@@ -1,14 +1,15 @@
 //! Claude Code: `claude -p --output-format stream-json`.
 //!
 //! Its last line says `subtype: success` whatever happened: what counts are `is_error`, `terminal_reason` and the model's
-//! own `stop_reason`. Money is told for the whole conversation, and beside it for what came since the last result.
+//! own `stop_reason`. Money is told for the whole conversation, and beside it for what came since the last result. Older
+//! versions leave that out, and still older ones tell money for their process alone, in the same field.
 
 use std::time::Duration;
 
 use serde_json::Value;
 use windlass_engine::{Cost, Fault, Usage};
 
-use super::account::{Account, Close};
+use super::account::{Account, Close, Span};
 use super::cause::Cause;
 use super::{Place, Words, has_option, line};
 use crate::reset::Reset;
@@ -93,7 +94,7 @@ fn message(account: &mut Account, event: &Value) {
 }
 
 fn result(account: &mut Account, event: &Value) {
-    account.usage = account.usage.plus(usage(event));
+    count(account, event);
     let said = event["result"].as_str();
     let errors = event["errors"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let errors: Vec<&str> = errors.collect();
@@ -131,21 +132,41 @@ fn failure(account: &mut Account, event: &Value, words: &str) -> Cause {
     }
 }
 
-/// What was used since the last result, by all models; older versions tell only the main one's.
-fn usage(event: &Value) -> Usage {
-    let number = |object: &Value, key: &str| object[key].as_u64().unwrap_or(0);
-    match event["model_usage_since_last_result"].as_object() {
-        Some(models) => models.values().fold(Usage::default(), |sum, model| {
-            let cached = number(model, "cacheReadInputTokens");
-            let fresh = number(model, "inputTokens").saturating_add(number(model, "cacheCreationInputTokens"));
-            let cost = model["costUSD"].as_f64().and_then(Cost::of_dollars);
-            sum.plus(Usage { input: fresh.saturating_add(cached), cached, output: number(model, "outputTokens"), cost })
-        }),
-        None => {
-            let told = &event["usage"];
-            let cached = number(told, "cache_read_input_tokens");
-            let fresh = number(told, "input_tokens").saturating_add(number(told, "cache_creation_input_tokens"));
-            Usage { input: fresh.saturating_add(cached), cached, output: number(told, "output_tokens"), cost: None }
-        }
+/// What was used since the last result, by all models. Older versions tell it of the main one alone, and of all of them only
+/// a sum.
+fn count(account: &mut Account, event: &Value) {
+    if let Some(since) = of_models(&event["model_usage_since_last_result"]) {
+        account.usage = account.usage.plus(since);
+        return;
     }
+    let told = &event["usage"];
+    let number = |key: &str| told[key].as_u64().unwrap_or(0);
+    let cached = number("cache_read_input_tokens");
+    let fresh = number("input_tokens").saturating_add(number("cache_creation_input_tokens"));
+    let main = Usage { input: fresh.saturating_add(cached), cached, output: number("output_tokens"), cost: None };
+    // An error without a turn tells of nothing, too.
+    let cost = event["total_cost_usd"].as_f64().and_then(Cost::of_dollars).filter(|cost| cost.0 > 0);
+    let before = match account.span {
+        Span::Either(tokens) => tokens,
+        Span::Turn | Span::Conversation => 0,
+    };
+    match of_models(&event["modelUsage"]).filter(|all| all.tokens() > 0) {
+        Some(all) => {
+            account.usage = Usage { cost: all.cost.or(cost), ..all };
+            let least = if told.is_object() { main.tokens() } else { 1 };
+            account.span = Span::Either(before.saturating_add(least));
+        }
+        // Of money there is a sum at most.
+        None => account.usage = Usage { cost: cost.or(account.usage.cost), ..account.usage.plus(main) },
+    }
+}
+
+fn of_models(told: &Value) -> Option<Usage> {
+    Some(told.as_object()?.values().fold(Usage::default(), |sum, model| {
+        let number = |key: &str| model[key].as_u64().unwrap_or(0);
+        let cached = number("cacheReadInputTokens");
+        let fresh = number("inputTokens").saturating_add(number("cacheCreationInputTokens"));
+        let cost = model["costUSD"].as_f64().and_then(Cost::of_dollars);
+        sum.plus(Usage { input: fresh.saturating_add(cached), cached, output: number("outputTokens"), cost })
+    }))
 }

@@ -6,7 +6,7 @@
 use serde_json::Value;
 use windlass_engine::Usage;
 
-use super::account::{Account, Close};
+use super::account::{Account, Close, Span};
 use super::cause::Cause;
 use super::{Place, Words, has_option};
 use crate::{Access, Setup};
@@ -67,7 +67,7 @@ pub(super) fn read(account: &mut Account, event: &Value) -> bool {
             let number = |key: &str| event["usage"][key].as_u64().unwrap_or(0);
             let (input, cached) = (number("input_tokens"), number("cached_input_tokens"));
             account.usage = Usage { input, cached, output: number("output_tokens"), cost: None };
-            account.of_conversation = true;
+            account.span = Span::Conversation;
             account.close = Some(Close::Done(None));
         }
         Some("turn.failed") => {

@@ -6,7 +6,7 @@
 use serde_json::Value;
 use windlass_engine::{Fault, Usage};
 
-use super::account::{Account, Close};
+use super::account::{Account, Close, Span};
 use super::cause::Cause;
 use super::{Place, Words, has_option, line};
 use crate::{Access, Setup};
@@ -50,7 +50,7 @@ pub(super) fn read(account: &mut Account, event: &Value) -> bool {
             let number = |key: &str| event[key].as_u64().unwrap_or(0);
             let (input, cached) = (number("input_tokens"), number("cache_read_input_tokens"));
             account.usage = Usage { input, cached, output: number("output_tokens"), cost: None };
-            account.of_conversation = true;
+            account.span = Span::Conversation;
             account.close.get_or_insert(Close::Done(None));
         }
         Some("notification" | "model_change") => {}

@@ -8,7 +8,7 @@
 use windlass_engine::{Fault, Usage};
 use windlass_process::{Exit, Finished, NotStarted, Stream};
 
-use super::account::{Account, Close};
+use super::account::{Account, Close, Span};
 use super::cause::{Cause, is_gone};
 use super::{Dialect, claude, codex, gemini, goose, line, opencode};
 use crate::acp::{LINE, Lines};
@@ -40,9 +40,21 @@ pub enum Ended {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heard {
     pub ended: Ended,
+    /// What it tells to have used, and since when.
     pub usage: Usage,
-    /// The usage is that of the whole conversation so far.
-    pub of_conversation: bool,
+    pub span: Span,
+}
+
+impl Heard {
+    /// What the turn has used, in a conversation that had used so much before.
+    pub fn used(&self, before: Usage) -> Usage {
+        let grown = |tokens: u64| self.usage.tokens() >= before.tokens().saturating_add(tokens);
+        match self.span {
+            Span::Conversation => self.usage.since(before),
+            Span::Either(tokens) if grown(tokens) => self.usage.since(before),
+            Span::Turn | Span::Either(_) => self.usage,
+        }
+    }
 }
 
 /// Hears an agent in one turn.
@@ -136,7 +148,7 @@ impl Hearing {
             Err(error) => Ended::Turn(TurnEnd::Broken(error.to_string())),
             Ok(finished) => self.ended(finished.exit),
         };
-        Heard { ended, usage: self.account.usage, of_conversation: self.account.of_conversation }
+        Heard { ended, usage: self.account.usage, span: self.account.span }
     }
 
     fn ended(&mut self, exit: Exit) -> Ended {

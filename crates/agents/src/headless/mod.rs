@@ -29,6 +29,7 @@ use std::path::Path;
 
 use windlass_process::{Capture, Environment, Invocation, Spec};
 
+pub use account::Span;
 pub use hearing::{Ended, Heard, Hearing, Said};
 pub(crate) use line::{bare, parse};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 use serde::Deserialize;
-use windlass_engine::Fault;
+use windlass_engine::{Cost, Fault, Usage};
 use windlass_process::{Captured, Exit, Finished, Stream};
 
 use super::*;
@@ -106,7 +106,7 @@ fn table() -> String {
                 true => "-".to_owned(),
                 false => format!("{}/{}/{}{cost}", usage.input, usage.cached, usage.output),
             };
-            let whole = if heard.of_conversation { " of all" } else { "" };
+            let whole = if heard.span == Span::Conversation { " of all" } else { "" };
             let named = if conversation(&said).is_some() { "named" } else { "-" };
             table += &format!("{agent} {scenario} | {used}{whole} | {named} | {}\n", shown(&heard.ended));
         }
@@ -178,6 +178,35 @@ fn recorded_streams_are_understood() {
     opencode stalled | - | - | Crashed: ended by signal 15
     opencode unauthorized | - | named | locked: Incorrect API key provided: dummy.; run `opencode auth login`
     "#);
+}
+
+/// Versions that do not say what came since the last result, with the tokens of the turn or without, and with several results.
+#[test]
+fn what_older_versions_tell_is_counted_from_where_it_was() {
+    let result = |main: &str, more: &str| {
+        format!("{{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"Done.\"{main}{more}}}\n")
+    };
+    let main = |tokens: u64| format!(r#","usage":{{"input_tokens":{tokens}}}"#);
+    let all = |tokens: u64, cost: f64| {
+        format!(r#","total_cost_usd":{cost},"modelUsage":{{"m":{{"inputTokens":{tokens},"costUSD":{cost}}}}}"#)
+    };
+    let used = |input: u64, cost: u64| Usage { input, cost: Some(Cost(cost)), ..Usage::default() };
+    let check = |stream: &str, before: Usage, expected: Usage| {
+        let (heard, _) = heard(Dialect::Claude, true, stream.as_bytes(), b"", Exit::Code(0));
+        assert_eq!(heard.used(before), expected, "{stream}");
+    };
+    let before = used(100, 30_000);
+    check(&result(&main(50), &all(150, 0.04)), Usage::default(), used(150, 40_000));
+    check(&result(&main(50), &all(150, 0.04)), before, used(50, 10_000));
+    check(&result(&main(100), &all(100, 0.03)), before, used(100, 30_000));
+    check(&result(&main(120), &all(150, 0.04)), before, used(150, 40_000));
+    check(&result(&main(0), &all(100, 0.03)), before, used(0, 0));
+    check(&result("", &all(100, 0.03)), before, used(100, 30_000));
+    check(&result("", &all(150, 0.04)), before, used(50, 10_000));
+    check(&result(&main(7), r#","total_cost_usd":0.05"#), before, used(7, 50_000));
+    check(&result(&main(7), r#","total_cost_usd":0.05,"modelUsage":{}"#), before, used(7, 50_000));
+    let twice = result(&main(20), &all(120, 0.035)) + &result(&main(30), &all(150, 0.04));
+    check(&twice, before, used(50, 10_000));
 }
 
 /// What we say on the command line is what was seen to work, in whatever order.
