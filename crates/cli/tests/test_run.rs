@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
 
 use insta::assert_snapshot;
@@ -213,6 +214,20 @@ fn an_agent_that_cannot_be_started_ends_the_session_at_once() {
     assert_eq!(ran.code, 1, "{ran}");
     assert!(ran.stdout.contains("failed after one iteration: the program cannot be started: "), "{ran}");
     assert!(ran.stdout.contains("no-such-agent"), "{ran}");
+}
+
+/// However well it has worked until then.
+#[test]
+fn an_agent_that_can_no_longer_be_started_ends_the_session_at_once() {
+    let config = "hooks: {on_error: [{command: echo it failed, pipe_output: true}]}";
+    for (script, failed) in [("rm agent.sh; echo half", 0), ("rm agent.sh; exit 7", 1)] {
+        let world = world(config, "");
+        world.write("agent.sh", format!("#!/bin/sh\n{script}\n"));
+        fs::set_permissions(world.path("agent.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+        let ran = world.run(&["run", "Mend the pump", "--agent", "command:./agent.sh"]);
+        assert_eq!((ran.code, world.data_of("iteration_failed").len()), (1, failed), "{script}\n{ran}");
+        assert!(ran.stdout.contains(": the program cannot be started: "), "{script}\n{ran}");
+    }
 }
 
 #[test]

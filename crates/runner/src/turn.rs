@@ -145,7 +145,6 @@ impl Runner<'_> {
         let run = turn.run.clone();
         let mask = self.dispatch.settings.mask.clone();
         let fit = |error: &str| cut(&mask.text(&clean(error)), Limits::REASON);
-        let tried_before = session.last_turn.is_some() || session.failures > 0;
         let Asked { end, time, leaky, record, usage } = asked;
         let end = match end {
             // What is said to it for the last time needs no answer.
@@ -162,7 +161,7 @@ impl Runner<'_> {
                 let answer = Answer { output, promise, leaky, record, usage, tree };
                 return self.give(&Command::FinishTurn { run, answer }).map(drop);
             }
-            TurnEnd::Broken(error) if !tried_before && turn.purpose.is_judged() => {
+            TurnEnd::Broken(error) if !turn.purpose.is_delivery() => {
                 return self.end_with(session, &interrupted(turn, record, usage), Ending::Error, fit(&error));
             }
             TurnEnd::Locked { said, remedy } if !turn.purpose.is_delivery() => {
