@@ -126,6 +126,14 @@ const ASIDE: usize = 1000;
 /// What an answer begins with that is none.
 const INSTEAD_OF_AN_ANSWER: &str = r"(?i)^\W{0,4}(error:? *)?(ran into this error:|the model returned an empty response|incomplete response returned|stream disconnected before completion|we.re currently experiencing high demand|failed to get response from the ai model|authentication failed with provider|no response was returned\. send your message again|unexpected status \d|exceeded retry limit|claude( ai| code)? usage limit reached|you.ve (hit|reached|exceeded) your|api error:? \(?(401|403|429|5\d\d)|(\d+-hour|daily|weekly|session) limit reached|invalid api key|not logged in|oauth token (has )?expired|credit balance is too low)";
 
+/// An answer that is put together from nothing but these is none, either: what went wrong, that it was asked too often, and what
+/// may follow. One more word, and it speaks of something.
+const BEFORE: &str = r"(api|http|request|server|provider|upstream|stream|model|fatal|error|failed|status|code|429)\b";
+const TOO_OFTEN: &str = r"(rate.?limits?[ _]?(has been |was )?(exceeded|reached|hit)|rate.?limited|rate.?limit.?error|usage limit (reached|exceeded)|quota exceeded|too many requests)\b";
+const AFTER: &str = r"(retry.?after:? *\d+ ?(s|sec|seconds?)?|(please )?(try again|retry|wait|slow down)( later| shortly)?( (in|after|for))?( ?\d+(\.\d+)? ?(ms|milliseconds?|s|sec|seconds?|m|min|minutes?|h|hours?|days?))*|resets? (at |in )?\d[\d:]* ?(am|pm|s|m|h)?|for (requests|tokens|[\w.-]*\d[\w.-]*)|in organization [\w-]+|on (tokens|requests) per (min|minute|day)( \([TR]P[MD])?)\b";
+/// What may stand between them.
+const BETWEEN: &str = r#"[\s.,;:!·∙|()\[\]{}"'`*–—-]*"#;
+
 struct Signs {
     unpaid: Vec<Regex>,
     locked: Vec<Regex>,
@@ -135,6 +143,12 @@ struct Signs {
 
 /// By itself: most answers are looked at with nothing else.
 static INSTEAD: LazyLock<Regex> = LazyLock::new(|| Regex::new(INSTEAD_OF_AN_ANSWER).expect("a pattern"));
+
+static ONLY_TOO_OFTEN: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern =
+        format!("^{BETWEEN}({BEFORE}{BETWEEN})*{TOO_OFTEN}{BETWEEN}(({BEFORE}|{TOO_OFTEN}|{AFTER}){BETWEEN})*$");
+    RegexBuilder::new(&pattern).case_insensitive(true).build().expect("a pattern")
+});
 
 static SIGNS: LazyLock<Signs> = LazyLock::new(|| {
     let one = |pattern: &&str| RegexBuilder::new(pattern).case_insensitive(true).build();
@@ -161,7 +175,7 @@ pub fn instead_of_an_answer(stdout: &str) -> Option<Trouble> {
     let text = without_warnings(stdout).trim();
     let lines = last_lines(text, LAST_STDOUT);
     let short = text.len() <= SHORT && lines.len() == text.lines().filter(|line| !line.trim().is_empty()).count();
-    if !short || !INSTEAD.is_match(text) {
+    if !short || !(INSTEAD.is_match(text) || ONLY_TOO_OFTEN.is_match(text)) {
         return None;
     }
     let unwell = || {

@@ -142,6 +142,23 @@ fn an_answer_is_an_answer() {
     assert_eq!(instead("Claude AI usage limit reached|1768651200\n"), "limited until 2026-01-17T12:00:00Z");
     assert_eq!(instead("API Error: 401 authentication_error · Please run /login"), "locked");
     assert_eq!(instead("You've hit your limit · resets 3pm (UTC)"), "limited until 2026-01-17T15:00:00Z");
+    for (said, expected) in [
+        ("Error: 429 rate limit exceeded, retry-after: 1", "limited until 2026-01-17T10:00:01Z"),
+        ("429 Too Many Requests: rate limit exceeded, retry-after: 1", "limited until 2026-01-17T10:00:01Z"),
+        ("429 Too Many Requests\nretry-after: 90\n", "limited until 2026-01-17T10:01:30Z"),
+        ("rate limit exceeded. try again in 1 seconds", "limited until 2026-01-17T10:00:01Z"),
+        ("Rate limit reached for gpt-5 in organization o on tokens per min (TPM). Please try again in 1.5s.", {
+            "limited until 2026-01-17T10:00:01.5Z"
+        }),
+        ("Too many requests, please wait 2 minutes.", "limited until 2026-01-17T10:02:00Z"),
+        ("API Error: Rate limit reached", "limited"),
+        ("ERROR: rate_limit_exceeded", "limited"),
+        ("[API Error: Rate limit reached for requests. Please try again later.]", "limited"),
+        ("HTTP 429: Too Many Requests", "limited"),
+        ("Error: quota exceeded.", "limited"),
+    ] {
+        assert_eq!(instead(said), expected, "{said}");
+    }
     let own = |error: &str| instead(&format!("Ran into this error: {error}\n\nPlease retry if you think this is so."));
     assert_eq!(own("Rate limit exceeded: slow down."), "limited");
     assert_eq!(own("Server error: Server error (500 Internal Server Error) at URL: http://x"), "Outage");
@@ -181,6 +198,16 @@ fn an_answer_is_an_answer() {
         "I mended the handling of 429 Too Many Requests.\n<promise>COMPLETE</promise>",
         "The rate limit is now read from the header.",
         "Rate limit exceeded is now handled; retry-after: 90 is sent.",
+        "Rate limit exceeded: handled. Too many requests: handled.",
+        "Error: rate limit exceeded. That is what the server says now.",
+        "API Error: Rate limit reached is shown to whoever asks too often.",
+        "Too many requests no longer crash it.",
+        "429 Too Many Requests is now retried after 1 second.",
+        "Retry after rate limit exceeded.",
+        "Rate limit, retry-after: 1",
+        "429",
+        "Try again in 5 seconds.",
+        "Error: rate limit exceeded\n<promise>COMPLETE</promise>",
         "Please run /login to see the new page.",
         "Info: Retrying... is now told with its time.",
         "Error: No response was returned is what it said before; now it tries again.",
