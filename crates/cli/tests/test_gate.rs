@@ -166,6 +166,21 @@ fn the_same_block_three_times_in_a_row_asks_for_a_person_early() {
     assert!(ran.stdout.contains("[Warning: after hook retry 2: red. A person is needed.]"), "{ran}");
 }
 
+/// No limit has to do with it.
+#[test]
+fn whoever_asks_for_a_person_is_not_said_to_have_come_to_a_limit() {
+    for (promise, says) in [("ESCALATE", "the agent asks for a person"), ("BLOCKED", "the agent says it is blocked")] {
+        let again = format!("test $turn = 1 || echo '<promise>{promise}</promise>'");
+        for agent in [format!("echo '<promise>{promise}</promise>'"), again] {
+            let world = world("hooks: {stop: [{name: check, command: 'echo no >&2; exit 2'}]}", &agent);
+            let ran = world.run(RUN);
+            assert_eq!(ran.code, 4, "{ran}");
+            assert!(ran.stdout.contains(&format!("a person is needed after one iteration: {says}\n")), "{ran}");
+            assert!(!ran.stdout.contains("[Warning"), "{ran}");
+        }
+    }
+}
+
 /// Whatever the agent is told in a template, or is cut out of what it is told: it gets on, and is not stopped early.
 #[test]
 fn a_block_in_other_words_of_the_hook_is_no_repetition() {

@@ -31,6 +31,8 @@ pub struct Progress<'o> {
     is_stopping: bool,
     /// What happens where stop hooks may not send the agent back again.
     at_limit: OnRetryLimit,
+    /// What the agent has said of its last turn.
+    promise: Option<Promise>,
 }
 
 /// Who sees it, and when nobody could do anything.
@@ -42,7 +44,8 @@ pub struct Watching<'o> {
 impl<'o> Progress<'o> {
     pub fn new(out: &'o mut dyn Paper, Watching { view, still }: Watching<'o>, tally: Tally, work: Work) -> Self {
         let (directory, about, at_limit) = (None, None, OnRetryLimit::default());
-        Self { out, view, still, closed: false, directory, about, tally, work, is_stopping: false, at_limit }
+        let (closed, is_stopping, promise) = (false, false, None);
+        Self { out, view, still, closed, directory, about, tally, work, is_stopping, at_limit, promise }
     }
 
     pub fn tell(&mut self, told: Told<'_>) {
@@ -101,14 +104,15 @@ impl<'o> Progress<'o> {
                 self.said(&finished.output)?;
                 self.left_behind(finished.leaky)
             }
-            Event::PromiseDetected(detected) => self.detail(
-                Tone::Plain,
-                match detected.promise {
+            Event::PromiseDetected(detected) => {
+                self.promise = Some(detected.promise);
+                let says = match detected.promise {
                     Promise::Complete => "the agent says that it is done",
                     Promise::Blocked => "the agent says that it is blocked",
                     Promise::Escalate => "the agent asks for a person",
-                },
-            ),
+                };
+                self.detail(Tone::Plain, says)
+            }
             // A machine without a desktop is no news.
             Event::HookFinished(finished) if is_idle_notice(finished) => Ok(()),
             // A base that has moved is told once, with what follows.
@@ -125,6 +129,8 @@ impl<'o> Progress<'o> {
             Event::ActionError(failed) => {
                 self.detail(Tone::Bad, &format!("cannot carry out `{}`: {}", failed.action_type, failed.error))
             }
+            // It has asked for a person itself, whatever stop hooks have to say.
+            Event::GateDecided(_) if matches!(self.promise, Some(Promise::Blocked | Promise::Escalate)) => Ok(()),
             Event::GateDecided(decided) => match notices::of_gate(decided, self.at_limit) {
                 Some(notice) => self.detail(Tone::Warning, &notice),
                 None => Ok(()),
@@ -194,6 +200,7 @@ impl<'o> Progress<'o> {
     }
 
     fn turn(&mut self, started: &payload::TurnStarted) -> Done {
+        self.promise = None;
         let what = match started.purpose {
             _ if started.feedback == 0 => return Ok(()),
             Purpose::Recovery => "a recovery with",
