@@ -506,6 +506,22 @@ fn the_same_change_with_the_same_failures_is_thrashing() {
     assert_eq!(ran.code, 3, "{ran}");
 }
 
+/// Silence is an answer where only the work tells; without any work it is none.
+#[test]
+fn whoever_says_and_changes_nothing_is_stopped() {
+    let world = World::empty();
+    world.finish(world.program("git").args(["init", "-q"]));
+    let silent =
+        |agent: &str| world.run(&["run", "Mend the pump", "--agent", agent, "--fresh", "--max-iterations", "5"]);
+    let ran = silent("command:true");
+    assert_eq!(ran.code, 4, "{ran}");
+    let why = "a person is needed after 3 iterations: thrashing: the same change with the same result 3 times in a row";
+    assert!(ran.stdout.contains(why), "{ran}");
+    let ran = silent("command:echo more >> work.txt");
+    assert_eq!(ran.code, 3, "{ran}");
+    assert_eq!(world.data_of("iteration_failed").len(), 0, "{ran}");
+}
+
 #[test]
 fn a_promise_on_the_last_allowed_iteration_counts() {
     let world = world("", &format!("test $turn -lt 3 || {DONE}"));
