@@ -169,7 +169,9 @@ impl Decisions {
         let file = self.record_file(project);
         let made = durable::make_directories(&self.directory, 0o700);
         made.and_then(|()| durable::replace(&file, text.as_bytes(), Readers::Owner)).map_err(|error| {
-            Failure::new(Code::System, format!("cannot record the decision in `{}`", file.display())).caused_by(error)
+            Failure::new(Code::System, format!("cannot record the decision in `{}`", file.display()))
+                .caused_by(error)
+                .hint("set `WINDLASS_STATE_DIR` to a directory of your own; --trust allows it for one command alone")
         })
     }
 
@@ -297,6 +299,10 @@ mod tests {
         let config = Config::load(&setting.project).unwrap();
         let failure = Decisions::under(&file).grant(&setting.project, config.digest().unwrap()).unwrap_err();
         assert!(failure.message.starts_with("cannot record the decision in"), "{failure}");
+        assert!(
+            failure.hint.is_some_and(|hint| hint.contains("WINDLASS_STATE_DIR")),
+            "somebody can do something about it"
+        );
         assert_eq!(Decisions::under(&file).state(&setting.project, &config).unwrap(), Trust::Never);
     }
 }

@@ -22,6 +22,16 @@ fn is_empty(directory: &PathBuf) -> bool {
 }
 
 #[test]
+fn a_place_that_is_not_there_is_named() {
+    let (world, temporary) = stage();
+    let nowhere = temporary.join("nowhere");
+    let ran = world.finish(world.command(&["demo"]).env("TMPDIR", &nowhere));
+    let named = format!("error: cannot make a temporary directory in `{}`\n", nowhere.display());
+    assert!(ran.code == 1 && ran.stderr.starts_with(&named), "{ran}");
+    assert!(ran.stderr.ends_with("hint: set TMPDIR to a directory that you may write to\n"), "{ran}");
+}
+
+#[test]
 fn it_shows_the_loop_and_leaves_nothing() {
     let (world, temporary) = stage();
     let ran = world.finish(world.command(&["demo"]).env("TMPDIR", &temporary));

@@ -196,7 +196,12 @@ fn a_template_may_have_a_file_of_its_own() {
     let world = world("", "echo '<promise>COMPLETE</promise>'");
     world.write(".windlass/config.yaml", "version: 1\nagent: 'command:sh agent.sh'\nprompt_file: prompts/work.md\n");
     assert_snapshot!(world.fails(&["config", "check"]), @"
-    error: $WORK/.windlass/prompts/work.md: there is no such file
+    error: there is no file `prompts/work.md`
+     --> $WORK/.windlass/config.yaml:3:14
+      |
+    3 | prompt_file: prompts/work.md
+      |              ^^^^^^^^^^^^^^^
+    hint: write it, or name another one: the path begins beside this file
     [64 config]
     ");
     world.write(".windlass/prompts/work.md", "Please:\n{{ gaol }}\n");

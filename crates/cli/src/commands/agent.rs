@@ -46,7 +46,9 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
 
 pub fn read(file: &Path) -> Result<Script, Failure> {
     let bytes = small_file::read(file, LONGEST).map_err(|error| {
-        Failure::new(Code::Usage, format!("cannot read the script `{}`", file.display())).caused_by(error)
+        Failure::new(Code::Usage, format!("cannot read the script `{}`", file.display()))
+            .caused_by(error)
+            .hint("look for a typing mistake; docs/scripted.md has what can be in one")
     })?;
     Script::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| {
         Failure::new(Code::Usage, format!("`{}` is no script", file.display()))

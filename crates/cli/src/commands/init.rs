@@ -98,11 +98,15 @@ fn already_there(report: &Report, new_store: bool, out: &mut Output) -> Done {
     }
 }
 
+fn cannot_make(root: &Path, error: io::Error) -> Failure {
+    Failure::new(Code::System, format!("cannot make a project in `{}`", root.display()))
+        .caused_by(error)
+        .hint("`windlass init --project DIR` makes one in a directory that you may write to")
+}
+
 /// Makes the project's directory and its configuration; where there is one already, only looks.
 pub fn prepare(root: &Path) -> Result<Report, Failure> {
-    let cannot = |error: io::Error| {
-        Failure::new(Code::System, format!("cannot make a project in `{}`", root.display())).caused_by(error)
-    };
+    let cannot = |error| cannot_make(root, error);
     durable::make_directories(root, 0o777).map_err(cannot)?;
     let look = |project: &Project| look::look(&project.root, &environment::program_directories());
     if let Some(project) = existing(root)? {
@@ -128,9 +132,7 @@ pub fn complete(project: &Project, configuration: &str) -> io::Result<bool> {
 
 /// Makes a project without a configuration, where there is none yet.
 pub fn prepare_bare(root: &Path) -> Result<Project, Failure> {
-    let cannot = |error: io::Error| {
-        Failure::new(Code::System, format!("cannot make a project in `{}`", root.display())).caused_by(error)
-    };
+    let cannot = |error| cannot_make(root, error);
     let project = Project { root: root.canonicalize().map_err(cannot)? };
     write(&project, None).map_err(cannot)?;
     Ok(project)
@@ -288,6 +290,9 @@ mod tests {
         fs::write(directory.path().join(".windlass"), "").unwrap();
         assert!(prepare(directory.path()).unwrap_err().message.contains("is not a directory"));
         let file = directory.path().join(".windlass");
-        assert!(prepare(&file).unwrap_err().message.starts_with("cannot make a project in"));
+        for failure in [prepare(&file).unwrap_err(), prepare_bare(&file).unwrap_err()] {
+            assert!(failure.message.starts_with("cannot make a project in"), "{failure}");
+            assert!(failure.hint.is_some_and(|hint| hint.contains("--project DIR")), "it can be made elsewhere");
+        }
     }
 }

@@ -178,11 +178,20 @@ impl Config {
     /// How the prompt to work is written, if not as usual: here, or in a file beside this one.
     pub fn prompt(&self) -> Result<Option<Template>, Failure> {
         let Some(file) = self.prompt_file() else { return Ok(self.prompt.clone()) };
-        let bytes = source::read(&file)?;
+        let bytes = source::read(&file).map_err(|error| self.without_prompt(error))?;
         let text = source::decode(&file, bytes)?;
         let written = Located { value: text.clone(), at: 0..text.len() };
         let template = hooks::prompt_of(&written, &text, &Names::prompt());
         Ok(Some(template.map_err(|problem| ConfigError::in_text(&file, &text, problem))?))
+    }
+
+    /// A file of the prompt that is not there is a mistake of whoever names it.
+    fn without_prompt(&self, error: ConfigError) -> ConfigError {
+        let Some(name) = self.settings.prompt_file.as_ref().filter(|_| error.is_missing()) else { return error };
+        let problem = Problem::new(format!("there is no file {}", quoted(&name.value)))
+            .suggest("write it, or name another one: the path begins beside this file".to_owned())
+            .at(name.at.clone());
+        ConfigError::in_text(self.file(), self.text(), problem)
     }
 
     fn prompt_file(&self) -> Option<PathBuf> {

@@ -30,11 +30,14 @@ impl Stage {
     pub fn new(keep: bool, color: bool) -> Result<Self, Failure> {
         let nonce = environment::random()
             .map_err(|error| Failure::new(Code::System, "cannot get random bytes").caused_by(error))?;
-        let root = environment::temporary_directory().join(format!("windlass-demo-{nonce:032x}"));
+        let temporary = environment::temporary_directory();
+        let root = temporary.join(format!("windlass-demo-{nonce:032x}"));
         let made = Self::make(&root, keep, color);
         made.map_err(|error| {
             let _ = fs::remove_dir_all(&root);
-            Failure::new(Code::System, "cannot make a temporary directory").caused_by(error)
+            Failure::new(Code::System, format!("cannot make a temporary directory in `{}`", temporary.display()))
+                .caused_by(error)
+                .hint("set TMPDIR to a directory that you may write to")
         })
     }
 
