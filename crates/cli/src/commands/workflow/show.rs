@@ -9,6 +9,7 @@ use crate::{show, text, workflow};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass workflow show create-review-task
+  mkdir -p .windlass/workflows
   windlass workflow show create-review-task --text > .windlass/workflows/create-review-task.yaml")]
 pub struct Args {
     #[arg(value_name = "ID")]
