@@ -49,6 +49,7 @@ mod test_judged;
 mod test_kill;
 mod test_lifecycle;
 mod test_many;
+mod test_next;
 mod test_notify;
 mod test_output;
 mod test_people;

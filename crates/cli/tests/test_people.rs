@@ -328,8 +328,8 @@ fn sessions_are_listed_and_shown_as_they_are() {
       ann: mind the step
 
     next
-      windlass run --session mend-the-pump-e01275de   go on with it
-      windlass session cancel mend-the-pump-e01275de  have it ended
+      windlass run --session mend-the-pump-e01275de --agent 'command:sh agent.sh'  go on with it
+      windlass session cancel mend-the-pump-e01275de                               have it ended
     ");
     assert_eq!(
         world
@@ -360,8 +360,8 @@ fn sessions_are_listed_and_shown_as_they_are() {
       completion    the agent has to say that it is done
 
     next
-      windlass why c          see who decided what
-      windlass run --task T3  try again
+      windlass why c                               see who decided what
+      windlass run --task T3 --agent command:true  try again
     ");
     let listed = world.lines(&["session", "list", "--all"]);
     let states: Vec<_> =
@@ -395,7 +395,7 @@ fn an_escalation_is_answered_and_the_next_session_knows_it() {
     assert_eq!(world.json(&["session", "show", NAME])["next"][1], "windlass answer T1 continue \"…\"");
     assert_snapshot!(world.ok(&["answer", NAME, "continue", "Look at `fixed`"]), @"
     T1  ready  P2  Mend the pump
-    `windlass run --task T1` goes on with it
+    `windlass run --task T1 --agent 'command:sh agent.sh'` goes on with it
     ");
     assert_eq!(world.json(&["task", "show", "T1"])["answer"]["text"], "Look at `fixed`");
     world.write("fixed", "");

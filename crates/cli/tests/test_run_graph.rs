@@ -287,7 +287,7 @@ fn a_session_that_was_killed_is_gone_on_with() {
     killed.wait().unwrap();
     assert_snapshot!(world.fails(&[&["run", "--task", "T1"], AGENT].concat()), @"
     error: cannot work on T1: it is held by session `tasks` (epoch 1)
-    hint: that session was left: `windlass run` goes on with it
+    hint: that session was left: `windlass run --session tasks --agent 'command:sh agent.sh'` goes on with it
     [1 refused]
     ");
     let ran = run(&world, &[]);

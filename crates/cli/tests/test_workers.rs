@@ -446,7 +446,7 @@ fn a_session_of_a_dead_worker_whose_agent_nobody_names_is_left_alone() {
     killed.wait().unwrap();
     ["began", "go"].iter().for_each(|pipe| fs::remove_file(world.path(pipe)).unwrap());
     let ran = world.run(&["run", "--workers", "1"]);
-    assert!(ran.stderr.contains("; `windlass run --session t1-part-1` goes on with it"), "{ran}");
+    assert!(ran.stderr.contains("; `windlass run --session t1-part-1 --agent 'command:"), "{ran}");
     assert_eq!(world.data_of("session_resumed").len(), 0);
 }
 

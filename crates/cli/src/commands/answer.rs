@@ -5,6 +5,7 @@ use windlass_engine::{
     Authority, ChangeRef, Command, GateAnswer, Phase, Resolution, Session, SessionName, State, TaskId, View, Wanted,
 };
 
+use super::run::Again;
 use super::task::present;
 use crate::context::{Context, Opened};
 use crate::dispatch::{self, Inside};
@@ -96,7 +97,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         out.line(out.paint(Tone::Faint, told))?;
     }
     if !out.is_json() && matches!(task.state, State::Ready | State::NeedsContinuation) {
-        out.line(out.paint(Tone::Faint, format_args!("`windlass run --task {id}` goes on with it")))?;
+        out.line(out.paint(Tone::Faint, Again::with_task(&opened, id)?.said("goes on with it")))?;
     }
     Ok(())
 }
@@ -191,7 +192,10 @@ fn answer_gate(
     out.line(format_args!("session {name} goes on so"))?;
     match super::session::is_alive(opened, session) {
         true => Ok(()),
-        false => out.line(out.paint(Tone::Faint, format_args!("once `windlass run --session {name}` runs it"))),
+        false => {
+            let again = Again::with_session(opened, session).said("runs it");
+            out.line(out.paint(Tone::Faint, format_args!("once {again}")))
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use windlass_runner::{Swept, left_in};
 use windlass_store::Report;
 
 use crate::commands::install;
-use crate::commands::run::quoted;
+use crate::commands::run::Again;
 use crate::config::Config;
 use crate::context::Context;
 use crate::failure::{Code, Failure};
@@ -141,8 +141,8 @@ fn settle(context: &Context, out: &mut Output) -> Result<u8, Stop> {
     }
     let told: &[Session] = if out.is_json() { &[] } else { &interrupted };
     for session in told {
-        let how = to_go_on(&opened.project, session);
-        out.line(format_args!("{} was interrupted: `{}` goes on with it", session.name, text::line(&how)))?;
+        let again = Again::with_session(&opened, session).said("goes on with it");
+        out.line(format_args!("{} was interrupted: {}", session.name, text::line(&again)))?;
     }
     Ok(0)
 }
@@ -287,23 +287,9 @@ fn check_interrupted(context: &Context) -> Option<Check> {
     let opened = context.open().ok()?;
     let left = dispatch::interrupted(&opened).ok()?;
     let names: Vec<&str> = left.iter().map(|session| session.name.as_str()).collect();
-    let hint = format!("`{}` goes on where it stopped", to_go_on(&opened.project, left.first()?));
+    let hint = Again::with_session(&opened, left.first()?).said("goes on where it stopped");
     let note = format!("interrupted: {}", names.join(", "));
     Some(Check { what: "sessions", problems: vec![], note, hint: Some(hint) })
-}
-
-/// What somebody types to go on with a session: its agent has to be named where the configuration names another one.
-fn to_go_on(project: &Project, session: &Session) -> String {
-    let config = Config::load(project).ok();
-    let usual = config.as_ref().and_then(|config| config.settings.agent.as_ref());
-    match usual.is_some_and(|usual| **usual == session.agent) {
-        true => format!("windlass run --session {}", session.name),
-        false => format!(
-            "windlass run --session {} --agent {}",
-            session.name,
-            quoted(&session.agent).unwrap_or_else(|| "AGENT".to_owned())
-        ),
-    }
 }
 
 /// So many events, in words.

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 use windlass_engine::{Ending, Session, State, Task, Wanted};
-use windlass_store::TaskFilter;
+use windlass_store::{Snapshot, TaskFilter};
 
 use super::change::open_changes;
-use super::session::{Seen, answer};
-use crate::context::Context;
+use super::session::{Next, Seen, answer};
+use crate::context::{Context, Opened};
 use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
 use crate::trust::{Standing, Trust};
@@ -43,8 +43,8 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     let debts = snapshot.debts().map_err(remedy::store)?;
     let sessions = snapshot.sessions().map_err(remedy::store)?;
     let sessions: Vec<Seen> = open_sessions(sessions).map(|session| Seen::of(&opened, session)).collect();
-    let waits: Vec<Option<String>> =
-        sessions.iter().map(|seen| seen.waits_for(&snapshot)).collect::<Result<_, Failure>>()?;
+    let sessions: Vec<Open> =
+        sessions.into_iter().map(|seen| Open::look(&opened, &snapshot, seen)).collect::<Result<_, Failure>>()?;
     let events = opened.store.head().map_err(remedy::store)?;
     let changes = open_changes(&opened)?;
     if out.is_json() {
@@ -57,7 +57,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
             "ready": ready,
             "active": active,
             "stuck": stuck,
-            "sessions": sessions.iter().zip(&waits).map(session_json).collect::<Vec<_>>(),
+            "sessions": sessions.iter().map(session_json).collect::<Vec<_>>(),
             "changes": changes,
             "owed": debts.len(),
             "events": events,
@@ -81,7 +81,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
             if changes.len() == 1 { "1 open change".to_owned() } else { format!("{} open changes", changes.len()) };
         out.line(format_args!("{}  {open}: `windlass change list`", out.paint(Tone::Strong, "changes")))?;
     }
-    unfinished(&sessions, &waits, out)?;
+    unfinished(&sessions, out)?;
     section("at work", &active, out)?;
     section("needs a person", &stuck, out)?;
     section("next", &ready, out)?;
@@ -98,7 +98,21 @@ fn open_sessions(sessions: Vec<Session>) -> impl Iterator<Item = Session> {
     sessions.into_iter().filter(move |session| !session.is_over() || asks(session))
 }
 
-fn session_json((seen, waits_for): (&Seen, &Option<String>)) -> serde_json::Value {
+/// One of them, what it waits for, and what to type.
+struct Open {
+    seen: Seen,
+    waits_for: Option<String>,
+    next: Option<Next>,
+}
+
+impl Open {
+    fn look(opened: &Opened, snapshot: &Snapshot<'_>, seen: Seen) -> Result<Self, Failure> {
+        let (waits_for, next) = (seen.waits_for(snapshot)?, seen.next(opened)?.into_iter().next());
+        Ok(Self { seen, waits_for, next })
+    }
+}
+
+fn session_json(Open { seen, waits_for, next }: &Open) -> serde_json::Value {
     let session = &seen.session;
     json!({
         "name": session.name,
@@ -108,16 +122,16 @@ fn session_json((seen, waits_for): (&Seen, &Option<String>)) -> serde_json::Valu
         "running": seen.alive,
         "ended": session.ended(),
         "waitsFor": waits_for,
-        "next": seen.next().first().map(|next| &next.command),
+        "next": next.as_ref().map(|next| &next.command),
     })
 }
 
-fn unfinished(sessions: &[Seen], waits: &[Option<String>], out: &mut Output) -> Done {
+fn unfinished(sessions: &[Open], out: &mut Output) -> Done {
     if sessions.is_empty() {
         return Ok(());
     }
     out.line(format_args!("\n{}", out.paint(Tone::Strong, "sessions")))?;
-    for (seen, waits_for) in sessions.iter().zip(waits) {
+    for Open { seen, waits_for, next } in sessions {
         let session = &seen.session;
         let (tone, word) = match (seen.alive, session.ended(), &session.stopping) {
             _ if session.wanted() == Wanted::Answer => (Tone::Warning, "asks a person"),
@@ -137,7 +151,7 @@ fn unfinished(sessions: &[Seen], waits: &[Option<String>], out: &mut Output) -> 
             let rows = text::wrap(&format!("waits for {waits_for}"), room, room.saturating_sub(2));
             out.line(format_args!("  {}", rows.join("\n    ")))?;
         }
-        if let Some(next) = seen.next().first() {
+        if let Some(next) = next {
             out.line(format_args!("  {}", out.paint(Tone::Name, text::line(&next.command))))?;
         }
     }

@@ -9,6 +9,7 @@ use windlass_engine::{
 use windlass_runner::landing::Landed;
 use windlass_store::{Filter, Store};
 
+use crate::commands::run::Again;
 use crate::context::Opened;
 use crate::failure::{Code, Failure};
 use crate::output::Tone;
@@ -60,7 +61,7 @@ impl Known {
                         workspace.branch
                     )
                 }
-                (None, State::Created | State::Ready) => format!("`windlass run --task {id}` works on it"),
+                (None, State::Created | State::Ready) => Again::with_task(opened, id)?.said("works on it"),
                 (None, _) => format!("`windlass why {id}` shows what was done about it"),
             };
             return Err(Failure::new(Code::NotFound, format!("{id} has no change")).hint(hint));

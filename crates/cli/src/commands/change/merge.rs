@@ -7,6 +7,7 @@ use windlass_engine::{Authority, Command, HookReport, Origin, Refusal, Resolutio
 use windlass_runner::{ByHand, Checks, Dispatch, Seal};
 
 use super::known::Known;
+use crate::commands::run::Again;
 use crate::config::Written;
 use crate::context::{Context, Opened};
 use crate::dispatch::{self, Inside};
@@ -83,7 +84,10 @@ fn check(opened: &Opened, task: &Task) -> Result<(), Failure> {
             {
                 format!("wait for it, or end it with `windlass session cancel {session}`")
             }
-            Some(session) => format!("whoever ran it is dead: `windlass run --session {session}` goes on with it"),
+            Some(session) => {
+                let again = Again::with_session(opened, &opened.session(session)?);
+                format!("whoever ran it is dead: {}", again.said("goes on with it"))
+            }
             None => format!("`windlass task release {id}` gives it back"),
         };
         return refused(format!("it is being worked on by {}", lease.holder()), hint);
@@ -96,7 +100,10 @@ fn check(opened: &Opened, task: &Task) -> Result<(), Failure> {
         ),
         state => refused(
             format!("the task is {state}: its work has not been accepted"),
-            format!("`windlass run --task {id}` goes on with it; `windlass task complete {id}` accepts it as it is"),
+            format!(
+                "{}; `windlass task complete {id}` accepts it as it is",
+                Again::with_task(opened, id)?.said("goes on with it")
+            ),
         ),
     }
 }

@@ -10,6 +10,7 @@ use windlass_store::{Filter, Sqlite, Store};
 use super::Args;
 use super::tally::Tally;
 use super::wish::{Wish, check_task};
+use crate::context::Opened;
 use crate::failure::{Code, Failure};
 use crate::gatekeepers::Unjudged;
 use crate::output::Messages;
@@ -63,11 +64,12 @@ impl Choice {
 
 /// The session that these words mean: the one of that name, else the last one that works on the same and was left
 /// unfinished. One that somebody alive is running is refused; of the graph there may be several.
-pub fn choose(store: &Sqlite, args: &Args, wish: Wish<'_>, owners: &Path) -> Result<Choice, Failure> {
-    let snapshot = store.snapshot().map_err(remedy::store)?;
+pub fn choose(opened: &Opened, args: &Args, wish: Wish<'_>) -> Result<Choice, Failure> {
+    let owners = &opened.project.owners();
+    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     if let Some(name) = &args.session {
         return match snapshot.session(name).map_err(remedy::view)? {
-            None => fresh(store, wish, owners, name.clone()),
+            None => fresh(opened, wish, name.clone()),
             Some(session) if session.is_over() || args.fresh => {
                 Err(Failure::new(Code::Refused, format!("session `{name}` exists already"))
                     .hint("choose another name, or none"))
@@ -97,15 +99,15 @@ pub fn choose(store: &Sqlite, args: &Args, wish: Wish<'_>, owners: &Path) -> Res
                 Wish::Task(id) => named_after(&snapshot, id)?,
                 Wish::Graph => "tasks".to_owned(),
             };
-            fresh(store, wish, owners, unused(&base, &sessions))
+            fresh(opened, wish, unused(&base, &sessions))
         }
     }
 }
 
 /// A new session, if there is something for it to do.
-fn fresh(store: &Sqlite, wish: Wish<'_>, owners: &Path, name: SessionName) -> Result<Choice, Failure> {
+fn fresh(opened: &Opened, wish: Wish<'_>, name: SessionName) -> Result<Choice, Failure> {
     if let Wish::Task(id) = wish {
-        check_task(store, id, owners)?;
+        check_task(opened, id)?;
     }
     Ok(Choice::New(name))
 }

@@ -4,6 +4,7 @@
 //! project, configuration, trust ─► which session: a new one, or one that was left ─► runner ─► exit code
 //! ```
 
+mod again;
 mod agent;
 mod asking;
 mod changed;
@@ -37,6 +38,7 @@ use windlass_process::Control;
 use windlass_runner::{Delivery, Dispatch, Gatekeepers, Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};
 
+pub use self::again::Again;
 use self::asking::{Asked, Person};
 use self::choice::Choice;
 use self::in_place::Whereabouts;
@@ -46,7 +48,6 @@ use self::live::{Live, View};
 use self::progress::{Progress, Watching};
 use self::standstill::Standstill;
 use self::summary::Over;
-pub use self::summary::quoted;
 use self::tally::Tally;
 use self::wish::Wish;
 use super::init;
@@ -150,7 +151,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         silent::take_over(&mut opened)?;
     }
     loop {
-        let choice = choice::choose(&opened.store, &args, wish, &opened.project.owners())?;
+        let choice = choice::choose(&opened, &args, wish)?;
         if let (Choice::New(_), Wish::Graph) = (&choice, wish)
             && !choice::is_anything_ready(&opened.store)?
         {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use windlass_engine::{Ending, Session, SessionName, State, TaskId, Wanted, Work};
 use windlass_process::{Control, Roster};
 
+use super::again::{quoted, typed};
 use super::asking::situation;
 use super::changed::{BASE, Changed, Git};
 use super::left::{Left, WhyNot};
@@ -19,8 +20,6 @@ use crate::{show, text};
 
 /// So many files, hooks and tasks are named.
 const NAMED: usize = 8;
-/// The longest word that somebody would type.
-const TYPED: usize = 200;
 /// A table has room from so many columns on.
 const WIDE: usize = 40;
 /// Where the words of a table begin.
@@ -105,9 +104,7 @@ impl Over<'_> {
             (Work::Given, None, Some(task)) => format!(" --task {task}"),
             (Work::Graph, ..) | (Work::Given, None, None) => String::new(),
         };
-        let agent = self.agent.map(|agent| format!(" --agent {}", quoted(agent).unwrap_or_else(|| "AGENT".to_owned())));
-        let trust = if self.opened.trust { " --trust" } else { "" };
-        format!("windlass run{what}{}{trust}", agent.unwrap_or_default())
+        typed(&what, self.agent, self.opened.trust)
     }
 
     /// The task that was taken away from a session, and that it could not go on with.
@@ -301,33 +298,5 @@ fn next(session: &Session, stuck: Option<TaskId>, again: &str, killed: bool) -> 
         },
         Some(Ending::Limit | Ending::Error) => vec![why, again.to_owned()],
         Some(Ending::Cancelled) | None => vec![again.to_owned()],
-    }
-}
-
-/// A word as a shell has to get it, unless it is too long to be typed, or has something in it that cannot be seen.
-pub fn quoted(word: &str) -> Option<String> {
-    if word.is_empty() || word.len() > TYPED || text::line(word) != word {
-        return None;
-    }
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
-    Some(match word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        let check = |word: &str, expected: Option<&str>| assert_eq!(quoted(word).as_deref(), expected, "{word}");
-        check("login", Some("login"));
-        check("Fix the login", Some("'Fix the login'"));
-        check("don't; rm -rf $HOME", Some(r"'don'\''t; rm -rf $HOME'"));
-        check("two\nlines", None);
-        check("\u{202e}", None);
-        check(&"x".repeat(TYPED + 1), None);
     }
 }

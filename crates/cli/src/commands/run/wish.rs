@@ -1,12 +1,11 @@
 //! What a run is asked to work on: a goal, a task, or whatever is ready; and why a task cannot be worked on.
 
-use std::path::Path;
-
 use windlass_engine::{Lease, Limits, Session, State, Task, TaskId, View, Work, awaited};
 use windlass_process::is_alive;
-use windlass_store::Sqlite;
 
 use super::Args;
+use super::again::Again;
+use crate::context::Opened;
 use crate::failure::{Code, Failure};
 use crate::{environment, remedy, show};
 
@@ -56,8 +55,8 @@ impl<'a> Wish<'a> {
 }
 
 /// Says why a task cannot be worked on now, and what to do, if it cannot.
-pub fn check_task(store: &Sqlite, id: TaskId, owners: &Path) -> Result<(), Failure> {
-    let snapshot = store.snapshot().map_err(remedy::store)?;
+pub fn check_task(opened: &Opened, id: TaskId) -> Result<(), Failure> {
+    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     let Some(task) = snapshot.task(id).map_err(remedy::view)? else {
         return Err(Failure::new(Code::NotFound, format!("there is no task {id}"))
             .hint("`windlass task list --all` shows every task"));
@@ -69,7 +68,7 @@ pub fn check_task(store: &Sqlite, id: TaskId, owners: &Path) -> Result<(), Failu
             return Ok(());
         }
         let failure = refused(format!("it is held by {}", show::holder(lease, now)));
-        return Err(failure.hint(held(&snapshot, id, lease, owners)));
+        return Err(failure.hint(held(opened, id, lease)?));
     }
     Err(match task.state {
         State::Ready | State::NeedsContinuation => return Ok(()),
@@ -101,16 +100,17 @@ pub fn check_task(store: &Sqlite, id: TaskId, owners: &Path) -> Result<(), Failu
 }
 
 /// What to do about a task that somebody holds.
-fn held(view: &dyn View, id: TaskId, lease: &Lease, owners: &Path) -> String {
-    match &lease.session {
+fn held(opened: &Opened, id: TaskId, lease: &Lease) -> Result<String, Failure> {
+    Ok(match &lease.session {
         None => format!("wait for its holder; `windlass task release {id} --force` takes it away, and is recorded"),
-        Some(_) if is_alive(owners, lease.owner.as_str()) => "wait for that session, or end it".to_owned(),
-        Some(name) => {
-            let of_graph = matches!(view.session(name), Ok(Some(session)) if session.work == Work::Graph);
-            let command = if of_graph { "windlass run".to_owned() } else { format!("windlass run --session {name}") };
-            format!("that session was left: `{command}` goes on with it")
+        Some(_) if is_alive(&opened.project.owners(), lease.owner.as_str()) => {
+            "wait for that session, or end it".to_owned()
         }
-    }
+        Some(name) => {
+            let again = Again::with_session(opened, &opened.session(name)?);
+            format!("that session was left: {}", again.said("goes on with it"))
+        }
+    })
 }
 
 /// The tasks that a task waits for and that are not completed.

@@ -11,6 +11,7 @@ use windlass_hooks::{Mask, clean};
 use windlass_store::{Filter, Store};
 
 use super::is_alive;
+use crate::commands::run::Again;
 use crate::config::Config;
 use crate::context::Context;
 use crate::output::{Done, Messages, Output, Stop, Tone};
@@ -88,7 +89,10 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
                 Wanted::Answer => {
                     format!("it asks a person: `windlass answer {} continue|reject|ignore-hook`", args.name)
                 }
-                _ => format!("nobody runs it now: `windlass run --session {}` goes on with it", args.name),
+                _ => {
+                    let again = Again::with_session(&opened, &session).said("goes on with it");
+                    format!("nobody runs it now: {}", mask.text(&again))
+                }
             });
         }
         was_deserted = deserted;

@@ -24,6 +24,7 @@ pub struct Args {
 struct Shown {
     seen: Seen,
     waits_for: Option<String>,
+    next: Vec<Next>,
     started: Option<Record>,
     ended: Option<Record>,
     pending: Vec<(payload::FeedbackQueued, bool)>,
@@ -50,9 +51,9 @@ fn look(opened: &Opened, name: &SessionName) -> Result<Shown, Failure> {
             pending.push((queued, piece.possibly_seen));
         }
     }
-    let waits_for = seen.waits_for(&snapshot)?;
+    let (waits_for, next) = (seen.waits_for(&snapshot)?, seen.next(opened)?);
     let (started, ended) = (find(EventType::SessionStarted), find(EventType::SessionEnded));
-    Ok(Shown { seen, waits_for, started, ended, pending })
+    Ok(Shown { seen, waits_for, next, started, ended, pending })
 }
 
 fn tell(shown: &Shown, out: &mut Output) -> Done {
@@ -77,7 +78,7 @@ fn tell(shown: &Shown, out: &mut Output) -> Done {
         }
     }
     out.line(format_args!("\n{}", out.paint(Tone::Strong, "next")))?;
-    commands(&shown.seen.next(), out)
+    commands(&shown.next, out)
 }
 
 /// Commands to type, aligned.
@@ -155,6 +156,6 @@ fn to_json(shown: &Shown) -> Value {
         "terms": session.terms,
         "waitsFor": shown.waits_for,
         "pending": pending.collect::<Vec<_>>(),
-        "next": shown.seen.next().iter().map(|next| &next.command).collect::<Vec<_>>(),
+        "next": shown.next.iter().map(|next| &next.command).collect::<Vec<_>>(),
     })
 }

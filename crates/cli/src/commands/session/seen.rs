@@ -3,6 +3,7 @@
 use windlass_engine::{Effect, Ending, Session, TaskId, View, Wanted};
 use windlass_store::Snapshot;
 
+use crate::commands::run::Again;
 use crate::context::Opened;
 use crate::failure::Failure;
 use crate::output::Tone;
@@ -81,31 +82,31 @@ impl Seen {
     }
 
     /// What could be typed next.
-    pub fn next(&self) -> Vec<Next> {
+    pub fn next(&self, opened: &Opened) -> Result<Vec<Next>, Failure> {
         let name = &self.session.name;
         let next = |command: String, what| Next { command, what };
         if self.session.wanted() == Wanted::Answer {
             let answer = format!("windlass answer {name} continue \"…\"");
-            return vec![next(answer, "send the agent back; or ignore-hook, reject")];
+            return Ok(vec![next(answer, "send the agent back; or ignore-hook, reject")]);
         }
         if !self.session.is_over() && self.alive {
-            return vec![
+            return Ok(vec![
                 next(format!("windlass session logs {name} --follow"), "watch it"),
                 next(format!("windlass say \"…\" --session {name}"), "say something to the agent"),
                 next(format!("windlass session cancel {name}"), "end it"),
-            ];
+            ]);
         }
         let why = next(format!("windlass why {name}"), "see who decided what");
-        match (self.session.is_over(), &self.session.stopping, self.session.ended(), self.session.task) {
+        Ok(match (self.session.is_over(), &self.session.stopping, self.session.ended(), self.session.task) {
             (false, None, None, _) => vec![
-                next(format!("windlass run --session {name}"), "go on with it"),
+                next(Again::with_session(opened, &self.session).line(), "go on with it"),
                 next(format!("windlass session cancel {name}"), "have it ended"),
             ],
             (false, ..) => vec![next("windlass doctor --settle".to_owned(), "do what is left of its end")],
             (true, _, Some(Ending::Escalated), Some(id)) => vec![why, answer(id)],
             (true, _, Some(Ending::Completed), _) | (true, _, _, None) => vec![why],
-            (true, _, _, Some(id)) => vec![why, next(format!("windlass run --task {id}"), "try again")],
-        }
+            (true, _, _, Some(id)) => vec![why, next(Again::with_task(opened, id)?.line(), "try again")],
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use windlass_engine::{State, Task, TaskId};
 use windlass_store::TaskFilter;
 
 use super::super::Args;
-use super::super::summary::quoted;
+use super::super::again::typed;
 use super::choosing::Hands;
 use super::crew::Sum;
 use crate::context::Opened;
@@ -144,12 +144,7 @@ impl Summary<'_> {
 
     fn again(&self) -> String {
         let workers = self.args.workers.unwrap_or(1);
-        let agent = self
-            .args
-            .agent
-            .as_deref()
-            .map(|agent| format!(" --agent {}", quoted(agent).unwrap_or_else(|| "AGENT".to_owned())));
-        format!("windlass run --workers {workers}{}", agent.unwrap_or_default())
+        typed(&format!(" --workers {workers}"), self.args.agent.as_deref(), self.opened.trust)
     }
 }
 

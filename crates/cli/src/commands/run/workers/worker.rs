@@ -13,6 +13,7 @@ use windlass_process::{Control, Roster, Supervisor};
 use windlass_runner::{Delivery, Dispatch, Outside, RunError, Runner, Settings};
 use windlass_store::ExecuteError;
 
+use super::super::again::Again;
 use super::super::live::{Totals, View};
 use super::super::progress::{Progress, Watching};
 use super::super::standstill::Standstill;
@@ -172,8 +173,8 @@ impl Worker<'_> {
             Job::Resume(session) => {
                 let Some(agent) = self.hands.agent_of(session, self.place.context.trust)? else {
                     let said = format!("session `{}` was started with `{}`", session.name, session.agent);
-                    Messages::new()
-                        .note(&format!("{said}; `windlass run --session {0}` goes on with it", session.name));
+                    let again = Again::with_session(&self.opened, session).said("goes on with it");
+                    Messages::new().note(&format!("{said}; {again}"));
                     return Ok(None);
                 };
                 let (name, dead) = (session.name.clone(), session.owner.clone());

@@ -1,0 +1,115 @@
+//! The command that goes on with something, as it has to be typed.
+//!
+//! Invariants:
+//! - An agent is named wherever a run that names none would have none, or another one.
+//! - `--trust` is offered only to whoever has said it. Others are told that it is needed: a store, and with it whatever is
+//!   offered, can come with a repository.
+//!
+//! Not here: when that is the thing to do (whoever offers it).
+
+use windlass_engine::{Session, TaskId};
+
+use super::wish::Wish;
+use super::{agent, check_trust, choice};
+use crate::config::Config;
+use crate::context::Opened;
+use crate::failure::Failure;
+use crate::{dispatch, remedy, text};
+
+/// The longest word that somebody would type.
+const TYPED: usize = 200;
+/// Stands for an agent that nobody knows or could type.
+const NOBODY: &str = "AGENT";
+/// That a command would be refused as it is.
+const UNTRUSTED: &str = "not trusted now: see `windlass trust`, or say --trust";
+
+/// How somebody goes on with a session or a task.
+pub struct Again {
+    pub command: String,
+    untrusted: bool,
+}
+
+impl Again {
+    /// With a session that was left. It works with the configuration that it was started with.
+    pub fn with_session(opened: &Opened, session: &Session) -> Self {
+        let text = choice::recorded(&opened.store, session).ok();
+        let config = text.and_then(|text| Config::parse(dispatch::recorded(&opened.project, &text)).ok());
+        let usual = config.as_ref().and_then(|config| config.settings.agent.as_ref()).map(|agent| agent.as_str());
+        let agent = Some(session.agent.as_str()).filter(|agent| usual != Some(*agent));
+        let untrusted = config.is_some_and(|config| is_untrusted(opened, &config, Some(session)));
+        Self { command: typed(&format!(" --session {}", session.name), agent, opened.trust), untrusted }
+    }
+
+    /// With a task that may be taken, by the agent that has worked on it last.
+    pub fn with_task(opened: &Opened, id: TaskId) -> Result<Self, Failure> {
+        let sessions = opened.store.snapshot().map_err(remedy::store)?.sessions().map_err(remedy::store)?;
+        let had = |session: &&Session| session.task == Some(id) || session.escalated.contains(&id);
+        let last = sessions.iter().filter(had).max_by_key(|session| session.version);
+        // One that is wrong names nobody; whoever runs it is told where.
+        let config = Config::load(&opened.project).ok();
+        let listed = config.as_ref().map(|config| agent::listed(&opened.store, Wish::Task(id), config)).transpose()?;
+        let usual = config.as_ref().and_then(|config| config.settings.agent.as_ref()).map(|agent| agent.value.clone());
+        let usual = listed.flatten().or(usual);
+        let agent = match (last, &usual) {
+            (Some(last), usual) => Some(last.agent.as_str()).filter(|agent| usual.as_deref() != Some(*agent)),
+            (None, None) => Some(NOBODY),
+            (None, Some(_)) => None,
+        };
+        let untrusted = config.is_some_and(|config| is_untrusted(opened, &config, None));
+        Ok(Self { command: typed(&format!(" --task {id}"), agent, opened.trust), untrusted })
+    }
+
+    /// On a line of its own.
+    pub fn line(&self) -> String {
+        match self.untrusted {
+            true => format!("{}  # {UNTRUSTED}", self.command),
+            false => self.command.clone(),
+        }
+    }
+
+    /// In a sentence that goes on so.
+    pub fn said(&self, does: &str) -> String {
+        let but = if self.untrusted { format!("; {UNTRUSTED}") } else { String::new() };
+        format!("`{}` {does}{but}", self.command)
+    }
+}
+
+/// Whether a run would be refused because nobody trusts what it would run.
+fn is_untrusted(opened: &Opened, config: &Config, resumed: Option<&Session>) -> bool {
+    check_trust(&opened.project, config, resumed, opened.trust).is_err()
+}
+
+/// `windlass run` with what it works on, the agent if it has to be named, and trust if it was given.
+pub fn typed(what: &str, agent: Option<&str>, trust: bool) -> String {
+    let agent = agent.map(|agent| format!(" --agent {}", quoted(agent).unwrap_or_else(|| NOBODY.to_owned())));
+    let trust = if trust { " --trust" } else { "" };
+    format!("windlass run{what}{}{trust}", agent.unwrap_or_default())
+}
+
+/// A word as a shell has to get it, unless it is too long to be typed, or has something in it that cannot be seen.
+pub fn quoted(word: &str) -> Option<String> {
+    if word.is_empty() || word.len() > TYPED || text::line(word) != word {
+        return None;
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    Some(match word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        let check = |word: &str, expected: Option<&str>| assert_eq!(quoted(word).as_deref(), expected, "{word}");
+        check("login", Some("login"));
+        check("Fix the login", Some("'Fix the login'"));
+        check("don't; rm -rf $HOME", Some(r"'don'\''t; rm -rf $HOME'"));
+        check("two\nlines", None);
+        check("\u{202e}", None);
+        check(&"x".repeat(TYPED + 1), None);
+    }
+}

@@ -1,0 +1,108 @@
+//! What is offered to be typed next: it can be typed as it is printed
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+use rustix::process::Signal;
+
+use crate::support::{Ran, World};
+use crate::test_run::{RUN, Waiting, world};
+
+const NAME: &str = "mend-the-pump-e01275de";
+const GO_ON: &str = "windlass run --session mend-the-pump-e01275de --agent 'command:sh agent.sh'";
+const AGAIN: &str = "windlass run --task T1 --agent 'command:sh agent.sh'";
+const DONE: &str = "echo '<promise>COMPLETE</promise>'";
+
+impl World {
+    /// Types a command as it was printed.
+    fn types(&self, command: &str) -> Ran {
+        self.finish(self.program("sh").args(["-c", command]))
+    }
+}
+
+/// A project whose session was killed in its first turn.
+fn left(config: &str) -> World {
+    let mut waiting = Waiting::new(config);
+    waiting.signal(Signal::KILL);
+    waiting.end();
+    waiting.world.with_windlass()
+}
+
+/// A project in which T1 is blocked by a stop hook, until there is a file `fixed`.
+fn escalated(terms: &str) -> World {
+    let hook = "{name: tests, command: 'test -e fixed || { echo red >&2; exit 2; }'}";
+    let world = world(&format!("limits: {{max_hook_retries: 0}}\n{terms}\nhooks: {{stop: [{hook}]}}\n"), DONE);
+    assert_eq!(world.run(RUN).code, 4);
+    world.with_windlass()
+}
+
+#[test]
+fn whoever_goes_on_with_a_session_is_told_its_agent() {
+    let world = left("");
+    assert!(world.ok(&["status"]).contains(&format!("\n  {GO_ON}\n")), "{}", world.ok(&["status"]));
+    assert_eq!(world.json(&["session", "show", NAME])["next"][0], GO_ON);
+    let mut follow = world.command(&["session", "logs", NAME, "--follow"]);
+    let mut follower = follow.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut noted = BufReader::new(follower.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(noted.next().unwrap(), format!("note: nobody runs it now: `{GO_ON}` goes on with it"));
+    let ran = world.types(GO_ON);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(follower.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn nobody_has_to_name_the_agent_that_the_configuration_names() {
+    let world = left("agent: command:sh agent.sh");
+    let next = format!("windlass run --session {NAME}");
+    assert_eq!(world.json(&["session", "show", NAME])["next"][0], next.as_str());
+    assert_eq!(world.types(&next).code, 0);
+    world.ok(&["task", "add", "Another"]);
+    world.ok(&["task", "block", "T2", "--reason", "which?"]);
+    assert!(world.ok(&["answer", "T2", "continue"]).ends_with("\n`windlass run --task T2` goes on with it\n"));
+}
+
+/// What nobody has trusted is not offered as if somebody had: a store can come with a repository.
+#[test]
+fn trust_is_only_typed_by_whoever_has_said_it() {
+    let world = left("hooks: {session_end: [{command: 'true'}]}");
+    world.ok(&["trust", "--revoke"]);
+    let offered = |words: &[&str]| world.json(&[words, &["session", "show", NAME]].concat())["next"][0].clone();
+    assert_eq!(offered(&[]), format!("{GO_ON}  # not trusted now: see `windlass trust`, or say --trust"));
+    assert_eq!(world.types(GO_ON).code, 64);
+    assert_eq!(offered(&["--trust"]), format!("{GO_ON} --trust"));
+    assert_eq!(world.types(&format!("{GO_ON} --trust")).code, 0);
+}
+
+#[test]
+fn whoever_has_answered_is_told_how_it_goes_on() {
+    let world = escalated("");
+    assert_snapshot!(world.ok(&["answer", "T1", "ignore-hook"]), @"
+    T1  ready  P2  Mend the pump
+    `windlass run --task T1 --agent 'command:sh agent.sh'` goes on with it
+    ");
+    assert_eq!(world.types(AGAIN).code, 0);
+
+    let world = escalated("on_retry_limit: ask");
+    assert_snapshot!(world.ok(&["answer", "T1", "ignore-hook"]), @"
+    session mend-the-pump-e01275de goes on so
+    once `windlass run --session mend-the-pump-e01275de --agent 'command:sh agent.sh'` runs it
+    ");
+    assert_eq!(world.types(GO_ON).code, 0);
+
+    // Whom to name is the person's to say where nobody has worked on it.
+    let world = World::with_tasks(&["Mend the pump"]);
+    world.ok(&["task", "block", "T1", "--reason", "which?"]);
+    let answered = world.ok(&["answer", "T1", "continue"]);
+    assert!(answered.ends_with("\n`windlass run --task T1 --agent AGENT` goes on with it\n"), "{answered}");
+}
+
+#[test]
+fn a_session_that_was_cancelled_offers_to_try_again() {
+    let world = left("");
+    world.ok(&["session", "cancel", NAME]);
+    world.ok(&["doctor", "--settle"]);
+    let shown = world.ok(&["session", "show", NAME]);
+    assert!(shown.ends_with(&format!("\n  {AGAIN}  try again\n")), "{shown}");
+    assert_eq!(world.types(AGAIN).code, 0);
+}
