@@ -1,10 +1,11 @@
-//! What is offered to be typed next: it can be typed as it is printed
+//! What is offered to be typed next: it can be typed as it is printed, and fits how things stand
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use insta::assert_snapshot;
 use rustix::process::Signal;
+use serde_json::json;
 
 use crate::support::{Ran, World};
 use crate::test_run::{RUN, Waiting, world};
@@ -95,6 +96,24 @@ fn whoever_has_answered_is_told_how_it_goes_on() {
     world.ok(&["task", "block", "T1", "--reason", "which?"]);
     let answered = world.ok(&["answer", "T1", "continue"]);
     assert!(answered.ends_with("\n`windlass run --task T1 --agent AGENT` goes on with it\n"), "{answered}");
+}
+
+#[test]
+fn what_a_session_that_has_ended_offers_fits_its_task() {
+    let world = escalated("");
+    let next = || world.json(&["session", "show", NAME])["next"].clone();
+    let why = format!("windlass why {NAME}");
+    assert_eq!(next(), json!([why, "windlass answer T1 continue \"…\""]));
+    world.ok(&["answer", "T1", "reject", "never"]);
+    assert_eq!(next(), json!([why, "windlass answer T1 retry"]));
+    assert_eq!(world.types("windlass answer T1 retry").code, 0);
+    assert_eq!(next(), json!([why, AGAIN]));
+    world.ok(&["task", "claim", "T1"]);
+    assert_eq!(next(), json!([why]));
+    world.ok(&["task", "release", "T1", "--force"]);
+    world.write("fixed", "");
+    assert_eq!(world.types(AGAIN).code, 0);
+    assert_eq!(next(), json!([why]));
 }
 
 #[test]

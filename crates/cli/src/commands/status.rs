@@ -5,7 +5,7 @@ use windlass_engine::{Ending, Session, State, Task, Wanted};
 use windlass_store::{Snapshot, TaskFilter};
 
 use super::change::open_changes;
-use super::session::{Next, Seen, answer};
+use super::session::{Next, Seen, asked};
 use crate::context::{Context, Opened};
 use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
@@ -176,10 +176,8 @@ fn section(title: &str, tasks: &[Task], out: &mut Output) -> Done {
             let rows = text::wrap(&note, room, room.saturating_sub(2));
             out.line(format_args!("  {}", out.paint(Tone::Faint, rows.join("\n    "))))?;
         }
-        // One that the end of a dependency has blocked waits for that.
-        if task.blocked.as_ref().is_some_and(|blocked| blocked.by.is_none()) {
-            let command = show::pipeline::merges(task).unwrap_or_else(|| answer(task.id).command);
-            out.line(format_args!("  {}", out.paint(Tone::Name, command)))?;
+        if let Some(next) = asked(task) {
+            out.line(format_args!("  {}", out.paint(Tone::Name, next.command)))?;
         }
     }
     Ok(())

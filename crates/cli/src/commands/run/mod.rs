@@ -50,6 +50,7 @@ use self::standstill::Standstill;
 use self::summary::Over;
 use self::tally::Tally;
 use self::wish::Wish;
+pub use self::wish::check_task;
 use super::init;
 use crate::config::{self, Config};
 use crate::context::{Context, Opened};

@@ -1,13 +1,16 @@
 //! Where a session stands, in words, and what somebody could type next.
 
-use windlass_engine::{Effect, Ending, Session, TaskId, View, Wanted};
+use windlass_engine::{Effect, Ending, Session, State, Task, TaskId, View, Wanted};
 use windlass_store::Snapshot;
 
-use crate::commands::run::Again;
+use crate::commands::run::{Again, check_task};
 use crate::context::Opened;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::output::Tone;
 use crate::{remedy, show};
+
+/// So many tasks are named.
+const NAMED: usize = 8;
 
 /// Whether somebody alive runs a session.
 pub fn is_alive(opened: &Opened, session: &Session) -> bool {
@@ -81,7 +84,7 @@ impl Seen {
         })
     }
 
-    /// What could be typed next.
+    /// What could be typed next, as its task stands now.
     pub fn next(&self, opened: &Opened) -> Result<Vec<Next>, Failure> {
         let name = &self.session.name;
         let next = |command: String, what| Next { command, what };
@@ -97,23 +100,53 @@ impl Seen {
             ]);
         }
         let why = next(format!("windlass why {name}"), "see who decided what");
-        Ok(match (self.session.is_over(), &self.session.stopping, self.session.ended(), self.session.task) {
-            (false, None, None, _) => vec![
+        Ok(match (self.session.is_over(), &self.session.stopping, self.session.ended()) {
+            (false, None, None) => vec![
                 next(Again::with_session(opened, &self.session).line(), "go on with it"),
                 next(format!("windlass session cancel {name}"), "have it ended"),
             ],
             (false, ..) => vec![next("windlass doctor --settle".to_owned(), "do what is left of its end")],
-            (true, _, Some(Ending::Escalated), Some(id)) => vec![why, answer(id)],
-            (true, _, Some(Ending::Completed), _) | (true, _, _, None) => vec![why],
-            (true, _, _, Some(id)) => vec![why, next(Again::with_task(opened, id)?.line(), "try again")],
+            (true, _, Some(Ending::Completed)) => vec![why],
+            (true, ..) => {
+                let tasks = self.left_tasks().into_iter().map(|id| of_task(opened, id));
+                let tasks: Vec<Option<Next>> = tasks.collect::<Result<_, _>>()?;
+                std::iter::once(why).chain(tasks.into_iter().flatten()).collect()
+            }
         })
+    }
+
+    /// The tasks that it has not brought to their end: those that were left to a person, and the last one.
+    fn left_tasks(&self) -> Vec<TaskId> {
+        let last = self.session.task.filter(|id| !self.session.escalated.contains(id));
+        self.session.escalated.iter().copied().chain(last).take(NAMED).collect()
     }
 }
 
-/// How somebody answers a task that waits for a person.
-pub fn answer(id: TaskId) -> Next {
-    Next {
-        command: format!("windlass answer {id} continue \"…\""),
-        what: "answer it; or retry, approve, reject, ignore-hook",
+/// What could be typed next for a task that a session has left, if there is anything to be done about it now.
+fn of_task(opened: &Opened, id: TaskId) -> Result<Option<Next>, Failure> {
+    if let Some(asked) = asked(&opened.task(id)?) {
+        return Ok(Some(asked));
+    }
+    match check_task(opened, id) {
+        Ok(()) => Ok(Some(Next { command: Again::with_task(opened, id)?.line(), what: "try again" })),
+        Err(failure) if failure.code == Code::Refused => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// How somebody answers a task that waits for a person. One that the end of a dependency has blocked waits for that.
+pub fn asked(task: &Task) -> Option<Next> {
+    let id = task.id;
+    let next = |command: String, what| Some(Next { command, what });
+    match (task.state, &task.blocked) {
+        (State::Blocked, Some(blocked)) if blocked.by.is_none() => match show::pipeline::merges(task) {
+            Some(merge) => next(merge, "merge it"),
+            None => next(
+                format!("windlass answer {id} continue \"…\""),
+                "answer it; or retry, approve, reject, ignore-hook",
+            ),
+        },
+        (State::Failed, _) => next(format!("windlass answer {id} retry"), "take it up again; or approve"),
+        _ => None,
     }
 }
