@@ -125,3 +125,43 @@ fn a_session_that_was_cancelled_offers_to_try_again() {
     assert!(shown.ends_with(&format!("\n  {AGAIN}  try again\n")), "{shown}");
     assert_eq!(world.types(AGAIN).code, 0);
 }
+
+#[test]
+fn status_says_what_to_type_for_what_has_failed_and_how_much_is_not_shown() {
+    let world = World::with_tasks(&["1", "2", "3", "4", "5", "6", "7", "8"]);
+    world.ok(&["task", "fail", "T1", "--reason", "no pump"]);
+    (2..=8).for_each(|id| drop(world.ok(&["task", "block", &format!("T{id}"), "--reason", "which?"])));
+    (0..7).for_each(|_| drop(world.ok(&["task", "add", "More"])));
+    let shown = world.ok(&["status"]);
+    let (_, shown) = shown.split_once("\n\n").unwrap();
+    assert_snapshot!(shown, @r#"
+    needs a person
+    T1  failed   P2  1
+    T2  blocked  P2  2
+    T3  blocked  P2  3
+    T4  blocked  P2  4
+    T5  blocked  P2  5
+      T1: no pump
+      windlass answer T1 retry
+      T2: which?
+      windlass answer T2 continue "…"
+      T3: which?
+      windlass answer T3 continue "…"
+      T4: which?
+      windlass answer T4 continue "…"
+      T5: which?
+      windlass answer T5 continue "…"
+    and 3 more: `windlass task list --state blocked --state failed`
+
+    next
+    T9   ready  P2  More
+    T10  ready  P2  More
+    T11  ready  P2  More
+    T12  ready  P2  More
+    T13  ready  P2  More
+    and 2 more: `windlass task ready`
+    "#);
+    assert_eq!(world.ok(&["task", "list", "--state", "blocked", "--state", "failed"]).lines().count(), 8);
+    assert_eq!(world.ok(&["task", "ready"]).lines().count(), 7);
+    world.ok(&["answer", "T1", "retry"]);
+}

@@ -20,6 +20,9 @@ pub struct Args {}
 
 /// How many tasks of a kind are named.
 const NAMED: usize = 5;
+const AT_WORK: &[State] = &[State::Active, State::Submitted];
+const STUCK: &[State] = &[State::Blocked, State::Failed];
+const READY: &[State] = &[State::Ready, State::NeedsContinuation];
 
 pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     let opened = context.open()?;
@@ -38,8 +41,8 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
             .map_err(remedy::store)
             .map(|()| found)
     };
-    let active = attention(&[State::Active, State::Submitted])?;
-    let stuck = attention(&[State::Blocked, State::Failed])?;
+    let active = attention(AT_WORK)?;
+    let stuck = attention(STUCK)?;
     let debts = snapshot.debts().map_err(remedy::store)?;
     let sessions = snapshot.sessions().map_err(remedy::store)?;
     let sessions: Vec<Seen> = open_sessions(sessions).map(|session| Seen::of(&opened, session)).collect();
@@ -82,9 +85,10 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
         out.line(format_args!("{}  {open}: `windlass change list`", out.paint(Tone::Strong, "changes")))?;
     }
     unfinished(&sessions, out)?;
-    section("at work", &active, out)?;
-    section("needs a person", &stuck, out)?;
-    section("next", &ready, out)?;
+    let total = |states: &[State]| states.iter().map(|state| count(&counts, *state)).sum();
+    section(("at work", &active), (total(AT_WORK), "task list --state active --state submitted"), out)?;
+    section(("needs a person", &stuck), (total(STUCK), "task list --state blocked --state failed"), out)?;
+    section(("next", &ready), (total(READY), "task ready"), out)?;
     if !debts.is_empty() {
         let owed = if debts.len() == 1 { "piece of work is" } else { "pieces of work are" };
         out.line(format_args!("\n{} {owed} owed", debts.len()))?;
@@ -162,7 +166,8 @@ fn count(counts: &[(State, u64)], state: State) -> u64 {
     counts.iter().find(|(counted, _)| *counted == state).map_or(0, |(_, count)| *count)
 }
 
-fn section(title: &str, tasks: &[Task], out: &mut Output) -> Done {
+/// Some tasks of a kind, and what shows them where there are more.
+fn section((title, tasks): (&str, &[Task]), (total, all): (u64, &str), out: &mut Output) -> Done {
     if tasks.is_empty() {
         return Ok(());
     }
@@ -179,6 +184,10 @@ fn section(title: &str, tasks: &[Task], out: &mut Output) -> Done {
         if let Some(next) = asked(task) {
             out.line(format_args!("  {}", out.paint(Tone::Name, next.command)))?;
         }
+    }
+    let more = total.saturating_sub(u64::try_from(tasks.len()).unwrap_or(u64::MAX));
+    if more > 0 {
+        out.line(out.paint(Tone::Faint, format_args!("and {more} more: `windlass {all}`")))?;
     }
     Ok(())
 }
