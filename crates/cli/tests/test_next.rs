@@ -165,3 +165,25 @@ fn status_says_what_to_type_for_what_has_failed_and_how_much_is_not_shown() {
     assert_eq!(world.ok(&["task", "ready"]).lines().count(), 7);
     world.ok(&["answer", "T1", "retry"]);
 }
+
+/// It has not passed by itself, and whoever reads how it ended is told so.
+#[test]
+fn a_hook_that_a_person_has_let_pass_is_named_at_the_end() {
+    let world = escalated("");
+    world.ok(&["answer", "T1", "ignore-hook"]);
+    let ran = world.types(AGAIN);
+    let passed = "complete after one iteration: `tests` did not pass, and a person let it pass\n";
+    assert!(ran.code == 0 && ran.stdout.contains(passed), "{ran}");
+    let shown = world.ok(&["session", "show", "t1-mend-the-pump"]);
+    assert!(
+        shown.starts_with("session t1-mend-the-pump  complete: `tests` did not pass, and a person let it pass\n"),
+        "{shown}"
+    );
+
+    // One that has nothing to say against it needs nobody's leave.
+    let world = escalated("");
+    world.ok(&["answer", "T1", "ignore-hook"]);
+    world.write("fixed", "");
+    let ran = world.types(AGAIN);
+    assert!(ran.code == 0 && ran.stdout.contains("complete after one iteration\n"), "{ran}");
+}

@@ -168,6 +168,12 @@ impl Session {
         keeps && hook.class == HookClass::Gate && self.ignores.contains(&hook.hook)
     }
 
+    /// Which hooks a person has let the work pass in spite of, in words.
+    pub(crate) fn let_pass(&self) -> Option<String> {
+        let names: Vec<String> = self.overlooked.iter().map(|hook| format!("`{hook}`")).collect();
+        (!names.is_empty()).then(|| format!("{} did not pass, and a person let it pass", names.join(" and ")))
+    }
+
     fn was_postponed_too_often(&self) -> bool {
         self.watch.postponed >= Limits::POSTPONEMENTS
     }

@@ -326,6 +326,9 @@ pub struct Session {
     /// Stop hooks that a person wants not to be counted, until the work is next judged as done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignores: Vec<String>,
+    /// Those of them that would have kept the agent after this turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overlooked: Vec<String>,
     /// Feedback that no turn carries yet, first in first out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<Piece>,
@@ -498,7 +501,7 @@ impl Session {
     /// The same, where it is known whether a person has yet to be heard.
     pub(crate) fn judge_heard(&self, claim: Option<Promise>, unheard: bool) -> Decision {
         let close = |closing| Decision::Next(Next::Close(closing));
-        let complete = || close(Closing { ending: Ending::Completed, reason: None });
+        let complete = || close(Closing { ending: Ending::Completed, reason: self.let_pass() });
         match claim {
             Some(Promise::Blocked) => {
                 return close(Closing::because(Ending::Escalated, "the agent says it is blocked"));

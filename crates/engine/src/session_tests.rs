@@ -39,6 +39,7 @@ pub(crate) fn session(phase: Phase) -> Session {
         asking: None,
         blocking: Vec::new(),
         ignores: Vec::new(),
+        overlooked: Vec::new(),
         verdict: Verdict::Pass,
         pending: vec![],
         last_turn: None,

@@ -141,10 +141,14 @@ impl Fold<'_> {
                     && hook.class == HookClass::Gate
                     && session.last_turn == Some(debt.id.seq)
                 {
-                    let verdict = match session.overlooks(hook, finished.outcome) {
-                        true => Verdict::Pass,
-                        false => Verdict::of(finished.outcome, hook.on_failure),
-                    };
+                    let mut verdict = Verdict::of(finished.outcome, hook.on_failure);
+                    if session.overlooks(hook, finished.outcome) {
+                        // Where a failure keeps nobody, a person need not let it pass.
+                        if verdict == Verdict::Block || session.terms.strict {
+                            session.overlooked.push(hook.hook.clone());
+                        }
+                        verdict = Verdict::Pass;
+                    }
                     session.watch.hook(&hook.hook, verdict);
                     session.verdict = session.verdict.max(verdict);
                     if verdict == Verdict::Escalate && session.asking.is_none() {

@@ -60,6 +60,7 @@ impl Fold<'_> {
             asking: None,
             blocking: Vec::new(),
             ignores: Vec::new(),
+            overlooked: Vec::new(),
             pending: Vec::new(),
             last_turn: None,
             conversation: None,
@@ -238,6 +239,7 @@ impl Fold<'_> {
             session.watch.begin_judging(&finished.output, finished.tree);
             session.verdict = Verdict::Pass;
             session.blocking.clear();
+            session.overlooked.clear();
             session.asking = None;
             session.interrupted_in_a_row = 0;
             session.last_turn = Some(self.seq);
@@ -271,6 +273,7 @@ impl Fold<'_> {
             }
             session.watch.end_judging();
             session.retries = decided.retries;
+            session.overlooked.clear();
             // What a person wants to be ignored is so until the work is judged as done.
             let done = claim == Some(Promise::Complete) || session.terms.completion == Completion::Gate;
             if done && !session.is_unheard() {
