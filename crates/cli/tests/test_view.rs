@@ -138,6 +138,8 @@ fn the_terminal_changes_its_size() {
         watched.resize(30, columns);
         let screen = watched.until(|screen| screen.lines().any(|line| line.ends_with(shown)));
         assert_eq!(screen.matches("the agent wor").count(), 1, "{screen}");
+        // What stays is there, whether the terminal has broken the rows below it or cut them.
+        assert!(screen.contains("\niteration 1\n"), "{screen}");
     }
     watched.resize(3, 100);
     watched.until(|screen| screen.contains("iteration 1/25 · ") && !screen.contains('│'));
@@ -145,6 +147,23 @@ fn the_terminal_changes_its_size() {
     let (watched, code) = watched.end();
     assert_eq!(code, 0);
     assert!(!watched.screen().contains("the agent works"), "{}", watched.screen());
+}
+
+/// However little there is above it, what is taken away is not kept among what has scrolled.
+#[test]
+fn nothing_of_it_is_kept() {
+    let world = waiting("a line of some length that does not fit into twenty columns\\n");
+    let mut watched = world.watch((5, 100), RUN, &[]);
+    watched.until(|screen| screen.contains("twenty columns"));
+    watched.resize(3, 20);
+    watched.until(|screen| screen.contains("iteration 1/25 0:") && !screen.contains('│'));
+    watched.resize(2, 100);
+    watched.until(|screen| screen.contains("iteration 1/25 · ") && !screen.contains("the agent"));
+    watched.resize(1, 100);
+    watched.until(|screen| !screen.contains("iteration 1/25"));
+    go(&world);
+    let (watched, code) = watched.end();
+    assert_eq!((code, watched.wiped), (0, false));
 }
 
 /// What stays is broken where the terminal ends; nothing of it is lost.

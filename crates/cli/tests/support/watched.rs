@@ -21,6 +21,8 @@ pub struct Watched {
     parser: Parser,
     /// Every byte that the terminal got.
     pub raw: Vec<u8>,
+    /// Whether everything was erased from the first cell of the screen on, which some terminals save before.
+    pub wiped: bool,
 }
 
 impl World {
@@ -54,6 +56,7 @@ impl Watched {
             child,
             parser: Parser::new(nonzero(rows), nonzero(columns), 1000),
             raw: Vec::new(),
+            wiped: false,
         }
     }
 
@@ -83,12 +86,23 @@ impl Watched {
         let mut buffer = [0; 4096];
         match self.master.read(&mut buffer) {
             Ok(count @ 1..) => {
-                self.parser.process(&buffer[..count]);
+                self.show(&buffer[..count]);
                 self.raw.extend_from_slice(&buffer[..count]);
                 true
             }
             _ => false,
         }
+    }
+
+    fn show(&mut self, mut bytes: &[u8]) {
+        const ERASE: &[u8] = b"\x1b[J";
+        while let Some(at) = bytes.windows(ERASE.len()).position(|window| window == ERASE) {
+            self.parser.process(&bytes[..at]);
+            self.wiped |= self.parser.screen().cursor_position() == (0, 0);
+            self.parser.process(ERASE);
+            bytes = &bytes[at + ERASE.len()..];
+        }
+        self.parser.process(bytes);
     }
 
     pub fn types(&mut self, keys: &str) {

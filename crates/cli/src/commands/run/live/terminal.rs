@@ -2,12 +2,14 @@
 //!
 //! ```text
 //!   … lines that stay
-//!   first row        ◄ where the next frame begins
-//!   last row         ◄ where the cursor waits, in the first column
+//!   first row        ◄ where the cursor waits, in the first column, and the next frame begins
+//!   last row
 //! ```
 //!
 //! Invariants:
 //! - A frame is one write, and none if nothing has changed.
+//! - A terminal of another size keeps the cursor where it is in the text. However it has broken, cut or dropped the rows, all of
+//!   them are at the cursor and below it.
 //! - The cursor is never hidden and the terminal's modes are as they were after every write: whatever ends this process,
 //!   the terminal is usable.
 //! - In the background only lines are written.
@@ -27,9 +29,11 @@ const END: &str = "\x1b[?2026l";
 /// A row that is wider than we think is cut, not continued: between these.
 const CUT: &str = "\x1b[?7l";
 const WRAP: &str = "\x1b[?7h";
-/// From the cursor to the end of the row, and to the end of the screen.
+/// From the cursor to the end of the row.
 const CLEAR_ROW: &str = "\x1b[K";
-const CLEAR_BELOW: &str = "\x1b[J";
+/// From the row of the cursor to the end of the screen. Not from the first cell of a screen: some terminals (tmux) would
+/// first save all of it among what has scrolled.
+const CLEAR_BELOW: &str = "\x1b[K\x1b[C\x1b[J\r";
 /// For a terminal that does not tell.
 const USUAL: (usize, usize) = (80, 24);
 
@@ -60,10 +64,10 @@ impl Terminal {
     /// Adds lines to what scrolls, and replaces the rows below it.
     pub fn draw(&mut self, lines: &[String], rows: Vec<Row>) {
         let rows = if in_foreground() { rows } else { Vec::new() };
-        if self.gone || (lines.is_empty() && rows == self.rows) {
+        let size = size();
+        if self.gone || (lines.is_empty() && rows == self.rows && size == self.size) {
             return;
         }
-        let size = size();
         let frame = self.frame(lines, &rows, size);
         self.gone = write(frame.as_bytes()).is_err();
         (self.rows, self.size) = (rows, size);
@@ -76,7 +80,7 @@ impl Terminal {
 
     /// The bytes of a frame.
     fn frame(&self, lines: &[String], rows: &[Row], size: (usize, usize)) -> String {
-        let mut frame = format!("{BEGIN}{}", self.back(size));
+        let mut frame = format!("{BEGIN}\r");
         // Otherwise every row takes the place of one, and nothing has to be blank in between.
         if !lines.is_empty() || rows.len() != self.rows.len() || size != self.size {
             frame.push_str(CLEAR_BELOW);
@@ -92,20 +96,12 @@ impl Terminal {
             frame.push_str(&row.text);
         }
         frame.push('\r');
+        if let below @ 1.. = rows.len().saturating_sub(1) {
+            frame.push_str(&format!("\x1b[{below}A"));
+        }
         frame.push_str(WRAP);
         frame.push_str(END);
         frame
-    }
-
-    /// From where the cursor waits to where the first row begins. A terminal that has become narrower has broken rows that
-    /// no longer fit into several.
-    fn back(&self, (columns, height): (usize, usize)) -> String {
-        let above = &self.rows[..self.rows.len().saturating_sub(1)];
-        let up: usize = above.iter().map(|row| row.width.div_ceil(columns.max(1)).max(1)).sum();
-        match up.min(height.saturating_sub(1)) {
-            0 => "\r".to_owned(),
-            up => format!("\r\x1b[{up}A"),
-        }
     }
 
     /// Whether a write would not have to wait now.
