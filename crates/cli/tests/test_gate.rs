@@ -213,6 +213,21 @@ fn the_view_goes_on_after_an_answer() {
     assert_eq!(code, 0, "{}", watched.screen());
 }
 
+/// An answer may be typed before anybody asks.
+#[test]
+fn what_was_typed_ahead_is_an_answer() {
+    let config = format!("limits: {{max_hook_retries: 0}}\non_retry_limit: ask\n{NEVER}");
+    let world = world(&config, "test $turn -gt 1 || { echo one; cat go; }\necho '<promise>COMPLETE</promise>'");
+    world.make_pipe("go");
+    let mut watched = world.watch((40, 100), RUN, &[]);
+    watched.until(|screen| screen.contains("│ one"));
+    watched.types("ignore\n");
+    fs::write(world.path("go"), "").unwrap();
+    let (watched, code) = watched.end();
+    let screen = watched.screen();
+    assert!(code == 0 && screen.contains("What now?") && screen.contains(" answers ignore-hook: "), "{screen}");
+}
+
 /// Whoever sits at the terminal decides, and the session waits for them across runs.
 #[test]
 fn a_person_at_the_terminal_is_asked() {

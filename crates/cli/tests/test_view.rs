@@ -237,17 +237,58 @@ fn ctrl_z_gives_the_terminal_back() {
     let world = waiting("one\\n");
     let mut watched = world.watch((30, 100), RUN, &[]);
     let before = watched.until(|screen| screen.contains("│ one"));
+    assert!(!watched.echoes());
     watched.types("\x1a");
     watched.await_stop();
+    assert!(watched.echoes());
     let screen = watched.until(|screen| !screen.contains('│'));
     assert!(before.starts_with(&screen), "{screen}");
     assert_eq!(watched.cursor(), (true, (u16::try_from(screen.lines().count()).unwrap(), 0)));
     watched.resume();
     watched.until(|screen| screen.contains("│ one"));
+    assert!(!watched.echoes());
     go(&world);
     let (watched, code) = watched.end();
     assert_eq!(code, 0);
     check_clean(&watched, &DONE.replace("agent: two", "agent: one"));
+}
+
+/// A person who is bored leaves no trace.
+#[test]
+fn keys_do_not_move_it() {
+    let world = waiting("one\\ntwo\\n");
+    let mut watched = world.watch((30, 100), RUN, &[]);
+    let before = watched.until(|screen| screen.contains("│ two"));
+    watched.types("\n\nx\n");
+    // The next frame has another time.
+    watched.until(|screen| screen.lines().any(|row| row.starts_with("── iteration") && !before.contains(row)));
+    go(&world);
+    let (watched, code) = watched.end();
+    assert_eq!(code, 0);
+    check_clean(&watched, DONE);
+}
+
+/// However it ends, whoever comes after it sees what they type. Ctrl-\ asks nobody.
+#[test]
+fn what_is_typed_is_shown_afterwards() {
+    for (keys, code) in [("", 0), ("\x03", 130), ("\x1c", 131)] {
+        let world = waiting("one\\n").with_windlass();
+        world.make_pipe("back");
+        let script = "trap : INT QUIT; ulimit -c 0; windlass run 'Mend the pump' --agent 'command:sh agent.sh'
+            echo \"ended $?\"; read word < back";
+        let mut watched = world.watch_script((30, 100), script);
+        watched.until(|screen| screen.contains("│ one"));
+        assert!(!watched.echoes());
+        watched.types(keys);
+        if keys.is_empty() {
+            go(&world);
+        }
+        let screen = watched.until(|screen| screen.contains("ended "));
+        assert!(screen.contains(&format!("ended {code}")) && !screen.contains('│'), "{screen}");
+        assert!(watched.echoes(), "{code}");
+        std::fs::write(world.path("back"), "\n").unwrap();
+        watched.end();
+    }
 }
 
 /// Nobody is left to see it: it ends as it would in any case.

@@ -2,7 +2,8 @@
 //!
 //! The first SIGINT, SIGTERM or SIGHUP cancels, the second kills. A SIGHUP is never the second: a terminal that is closed
 //! sends several, by way of the shell and by itself, and nobody has asked twice. SIGTSTP stops every tree, then this
-//! process; when it is continued, it continues the trees. SIGWINCH is only passed on.
+//! process; when it is continued, it continues the trees. SIGWINCH is only passed on. SIGQUIT does what it does to any
+//! process, after a word.
 //!
 //! Invariants:
 //! - A signal that whoever started us wants ignored stays ignored (`nohup`).
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGSTOP, SIGTERM, SIGTSTP, SIGUSR1, SIGWINCH, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP, SIGUSR1, SIGWINCH, SIGXFSZ};
 use signal_hook::iterator::{Handle, Signals};
 
 use crate::Control;
@@ -31,6 +32,8 @@ pub enum Signalled {
     Continued,
     /// Its terminal has another size now.
     Resized,
+    /// This process is about to end as it is.
+    Quitting,
 }
 
 /// Which signal came first. Signals drive the control until it is dropped.
@@ -61,7 +64,8 @@ impl Drop for Received {
 ///
 /// `told` is called in a thread of its own, which hears of the next signal when it returns.
 pub fn install(control: &Control, told: impl Fn(Signalled) + Send + 'static) -> io::Result<Received> {
-    let heeded = [SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH].into_iter().filter(|signal| !is_ignored(*signal));
+    let heeded =
+        [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH].into_iter().filter(|signal| !is_ignored(*signal));
     let heeded: Vec<i32> = heeded.collect();
     let over = Arc::<AtomicBool>::default();
     for signal in &heeded {
@@ -83,6 +87,12 @@ pub fn install(control: &Control, told: impl Fn(Signalled) + Send + 'static) -> 
                 }
                 SIGWINCH => {
                     told(Signalled::Resized);
+                    continue;
+                }
+                SIGQUIT => {
+                    told(Signalled::Quitting);
+                    // It does not return, as far as we know.
+                    let _ = signal_hook::low_level::emulate_default_handler(SIGQUIT);
                     continue;
                 }
                 SIGHUP if count > 0 => continue,

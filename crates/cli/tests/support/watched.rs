@@ -9,7 +9,7 @@ use std::process::{Child, Command};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use vt100::Parser;
 
 use super::World;
@@ -31,6 +31,13 @@ impl World {
         let mut command = self.program("setsid");
         command.arg("-c").arg(super::WINDLASS).args(words);
         command.env("TERM", "xterm-256color").envs(variables.iter().copied());
+        Watched::start(&mut command, rows, columns)
+    }
+
+    /// Starts a script in a terminal, which may call `windlass`.
+    pub fn watch_script(&self, (rows, columns): (u16, u16), script: &str) -> Watched {
+        let mut command = self.program("setsid");
+        command.arg("-c").args(["sh", "-c", script]).env("TERM", "xterm-256color");
         Watched::start(&mut command, rows, columns)
     }
 }
@@ -71,6 +78,11 @@ impl Watched {
     /// Whether the cursor can be seen, and where it is: row and column.
     pub fn cursor(&self) -> (bool, (u16, u16)) {
         (!self.parser.screen().hide_cursor(), self.parser.screen().cursor_position())
+    }
+
+    /// Whether the terminal shows what is typed.
+    pub fn echoes(&self) -> bool {
+        tcgetattr(&self.master).unwrap().local_modes.contains(LocalModes::ECHO)
     }
 
     /// Reads on until the screen is as it should be.

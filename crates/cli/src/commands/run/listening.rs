@@ -107,6 +107,7 @@ fn hear(signalled: Signalled, view: Option<&View>, still: &Standstill) {
                 view.release();
             }
         }
+        Signalled::Quitting => drop(view.inspect(|view| view.hold())),
         Signalled::Resized => drop(view.inspect(|view| view.resized())),
     }
 }

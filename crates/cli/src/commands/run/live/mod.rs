@@ -9,11 +9,13 @@
 //! - The loop never waits for the terminal: it leaves word, and a thread draws.
 //! - No frame is drawn if nothing has changed but a clock, and then one a second.
 //! - When it is dropped, every line has been written and nothing else is left.
+//! - What is typed is not shown while there are rows, and is whenever the terminal is left to somebody: held, stopped, over.
 //!
 //! Not here: what events mean in words (`progress`), what the rows say (`area`), bytes for the terminal (`terminal`).
 
 mod area;
 mod board;
+mod echo;
 mod tail;
 mod terminal;
 
@@ -25,6 +27,7 @@ use std::time::{Duration, Instant};
 pub use self::area::Area;
 use self::area::Row;
 pub use self::board::Totals;
+use self::echo::Echo;
 use self::terminal::Terminal;
 use crate::output::Palette;
 use crate::text;
@@ -63,6 +66,7 @@ struct Shared {
     state: Mutex<State>,
     wake: Condvar,
     terminal: Mutex<Terminal>,
+    echo: Echo,
     palette: Palette,
 }
 
@@ -90,8 +94,8 @@ impl Live {
             changed: false,
             mode: Mode::Drawing,
         };
-        let (state, terminal) = (Mutex::new(state), Mutex::default());
-        let view = View(Arc::new(Shared { state, wake: Condvar::new(), terminal, palette }), None);
+        let (state, wake, terminal, echo) = (Mutex::new(state), Condvar::new(), Mutex::default(), Echo::default());
+        let view = View(Arc::new(Shared { state, wake, terminal, echo, palette }), None);
         let drawing = view.clone();
         let thread = thread::Builder::new().name("view".to_owned()).spawn(move || drawing.0.draw_until_over())?;
         Ok(Self { view, thread: Some(thread) })
@@ -109,6 +113,7 @@ impl Drop for Live {
             // A thread that panicked draws no more, which is all that is wanted.
             let _ = thread.join();
         }
+        self.view.0.echo.switch_on();
         let mut state = self.view.0.state();
         let (lines, notice) = (state.take_lines(), state.notice.take());
         drop(state);
@@ -179,6 +184,8 @@ impl View {
     pub fn hold(&self) {
         self.0.set(Mode::Held);
         self.clear();
+        // Last: whoever was still about to draw has switched it off.
+        self.0.echo.switch_on();
     }
 
     pub fn release(&self) {
@@ -264,6 +271,9 @@ impl Shared {
                 let rows = state.rows(self.palette);
                 let notice = state.notice.take();
                 drop(state);
+                if !rows.is_empty() {
+                    self.echo.switch_off();
+                }
                 terminal.draw(&lines, rows);
                 notice.iter().for_each(|notice| terminal.notify(notice));
                 earliest = Instant::now() + FRAME;

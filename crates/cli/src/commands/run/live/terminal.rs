@@ -10,8 +10,7 @@
 //! - A frame is one write, and none if nothing has changed.
 //! - A terminal of another size keeps the cursor where it is in the text. However it has broken, cut or dropped the rows, all of
 //!   them are at the cursor and below it.
-//! - The cursor is never hidden and the terminal's modes are as they were after every write: whatever ends this process,
-//!   the terminal is usable.
+//! - The cursor is never hidden, and what a frame changes in how the terminal writes is as it was after it.
 //! - In the background only lines are written.
 
 use std::os::fd::AsFd;
@@ -56,7 +55,7 @@ pub fn size() -> (usize, usize) {
 }
 
 /// Whether what is typed here comes to us. A terminal that is not ours to ask is.
-fn in_foreground() -> bool {
+pub(super) fn in_foreground() -> bool {
     tcgetpgrp(rustix::stdio::stdout()).map_or(true, |group| group == getpgrp())
 }
 
