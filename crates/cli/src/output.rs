@@ -112,7 +112,7 @@ fn columns(terminal: impl AsFd) -> Option<usize> {
 pub struct Output {
     json: bool,
     palette: Palette,
-    columns: Option<usize>,
+    on_terminal: bool,
     /// Nobody gets what is written, and that does not matter.
     given_up: bool,
     to: BufWriter<StdoutLock<'static>>,
@@ -122,13 +122,13 @@ impl Output {
     pub fn new(json: bool) -> Self {
         let stdout = io::stdout();
         let color = AutoStream::choice(&stdout) != ColorChoice::Never;
-        let columns = columns(&stdout);
-        Self { json, palette: Palette { color }, columns, given_up: false, to: BufWriter::new(stdout.lock()) }
+        let on_terminal = columns(&stdout).is_some();
+        Self { json, palette: Palette { color }, on_terminal, given_up: false, to: BufWriter::new(stdout.lock()) }
     }
 
-    /// How wide the terminal is. In a pipe nothing is cut.
+    /// How wide the terminal is now. In a pipe nothing is cut.
     pub fn columns(&self) -> Option<usize> {
-        self.columns
+        self.on_terminal.then(|| columns(rustix::stdio::stdout())).flatten()
     }
 
     pub fn has_color(&self) -> bool {
@@ -142,7 +142,7 @@ impl Output {
 
     /// Whether a person watches, on a terminal on which what was shown can be replaced.
     pub fn is_watched(&self) -> bool {
-        self.columns.is_some() && !self.json && environment::can_redraw()
+        self.on_terminal && !self.json && environment::can_redraw()
     }
 
     pub fn palette(&self) -> Palette {

@@ -228,6 +228,26 @@ fn what_was_typed_ahead_is_an_answer() {
     assert!(code == 0 && screen.contains("What now?") && screen.contains(" answers ignore-hook: "), "{screen}");
 }
 
+/// Ctrl-Z, and back: the question is there, and nothing else. What comes after it fits the terminal as it is then.
+#[test]
+fn whoever_comes_back_is_asked_again() {
+    let config = format!("limits: {{max_hook_retries: 0}}\non_retry_limit: ask\n{NEVER}");
+    let world = world(&config, DONE);
+    let mut watched = world.watch((40, 100), RUN, &[]);
+    watched.until(|screen| screen.contains("Words after it"));
+    watched.types("\x1a");
+    watched.await_stop();
+    watched.resume();
+    let screen = watched.until(|screen| screen.matches("Words after it").count() == 2 || screen.contains("──"));
+    assert!(screen.matches("What now?").count() == 2 && !screen.contains("──"), "{screen}");
+    assert!(watched.echoes());
+    watched.resize(40, 30);
+    watched.types("abort\n");
+    let (watched, code) = watched.end();
+    let screen = watched.screen();
+    assert!(code == 4 && screen.contains("\n  next: windlass"), "{screen}");
+}
+
 /// Whoever sits at the terminal decides, and the session waits for them across runs.
 #[test]
 fn a_person_at_the_terminal_is_asked() {

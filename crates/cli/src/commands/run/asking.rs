@@ -56,7 +56,7 @@ pub fn ask(
     // The question stands where the view was.
     view.inspect(|view| view.hold());
     let (before, began) = (still.total(), Instant::now());
-    let asked = listen(runner, &session, control);
+    let asked = listen(runner, &session, control, still);
     // Whoever thinks about an answer takes no time from the work, and what stood still meanwhile was that anyway.
     let thought = began.elapsed().saturating_sub(still.total().saturating_sub(before));
     still.forget_since(before);
@@ -67,10 +67,16 @@ pub fn ask(
     asked.map(Some)
 }
 
-fn listen(runner: &mut Runner<'_>, session: &Session, control: &Control) -> Result<Asked, Failure> {
+fn listen(runner: &mut Runner<'_>, session: &Session, control: &Control, still: &Standstill) -> Result<Asked, Failure> {
     let name = &session.name;
+    let mut stood = still.times();
     question(session);
     while !control.is_cancelled() && runner.session(name).map_err(remedy::run)?.wanted() == Wanted::Answer {
+        // Whoever was away has something else before them now.
+        if still.times() != stood {
+            stood = still.times();
+            question(session);
+        }
         match typed()? {
             Typed::Nothing => {}
             Typed::Gone => return Ok(Asked::Nobody),

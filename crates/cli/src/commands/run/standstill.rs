@@ -10,6 +10,7 @@ pub struct Standstill(Arc<Mutex<State>>);
 struct State {
     since: Option<Instant>,
     total: Duration,
+    times: u32,
 }
 
 impl Standstill {
@@ -22,6 +23,7 @@ impl Standstill {
         let mut state = self.state();
         let time = state.since.take().map_or(Duration::ZERO, |since| since.elapsed());
         state.total += time;
+        state.times += 1;
         time
     }
 
@@ -29,6 +31,11 @@ impl Standstill {
     pub fn total(&self) -> Duration {
         let state = self.state();
         state.total + state.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// How often it was.
+    pub fn times(&self) -> u32 {
+        self.state().times
     }
 
     /// What came since it was so long does not count: nothing else was going on either.

@@ -60,6 +60,8 @@ struct State {
     notice: Option<String>,
     changed: bool,
     mode: Mode,
+    /// So many have the terminal: a person who is asked, and may go away meanwhile (Ctrl-Z).
+    holders: usize,
 }
 
 struct Shared {
@@ -93,6 +95,7 @@ impl Live {
             notice: None,
             changed: false,
             mode: Mode::Drawing,
+            holders: 0,
         };
         let (state, wake, terminal, echo) = (Mutex::new(state), Condvar::new(), Mutex::default(), Echo::default());
         let view = View(Arc::new(Shared { state, wake, terminal, echo, palette }), None);
@@ -180,8 +183,9 @@ impl View {
         self.0.changed(self.0.state());
     }
 
-    /// Leaves the terminal to somebody else, until it is released.
+    /// Leaves the terminal to somebody else, until all who hold it have released it.
     pub fn hold(&self) {
+        self.0.state().holders += 1;
         self.0.set(Mode::Held);
         self.clear();
         // Last: whoever was still about to draw has switched it off.
@@ -190,7 +194,8 @@ impl View {
 
     pub fn release(&self) {
         let mut state = self.0.state();
-        if state.mode == Mode::Held {
+        state.holders = state.holders.saturating_sub(1);
+        if state.mode == Mode::Held && state.holders == 0 {
             state.mode = Mode::Drawing;
         }
         state.changed = true;
