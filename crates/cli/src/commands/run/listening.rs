@@ -114,8 +114,9 @@ fn hear(signalled: Signalled, view: Option<&View>, still: &Standstill) {
 
 /// Whoever asks for the end hears at once that it was understood.
 fn asked_to_end(times: u32, view: Option<&View>) {
+    // Not a hangup: a terminal that is closed sends several.
     const UNDERSTOOD: &str =
-        "ending: what runs is given up, and what is pending is said; once more ends everything now";
+        "ending: what runs is given up, what is pending is said; Ctrl-C or SIGTERM ends everything now";
     match (times, view) {
         (1, None) => note(UNDERSTOOD, None),
         (1, Some(view)) => {
