@@ -96,6 +96,21 @@ fn a_key_after_the_end_ends_what_is_running() {
     assert_eq!(world.read("ended"), "end\n");
 }
 
+/// What was accepted before is complete, whatever is not waited for any more.
+#[test]
+fn a_key_after_the_work_was_accepted_takes_nothing_back() {
+    let slow = "{name: slow, command: 'echo > started; exec sleep 1000', timeout: 1000s}";
+    let config = format!("hooks:\n  post_iteration: [{slow}]\n  session_end: [{{command: echo end >> ended}}]\n");
+    let world = world(&config, "echo '<promise>COMPLETE</promise>'").with_windlass();
+    world.make_pipe("started");
+    let (mut terminal, mut child) = in_terminal(&world);
+    terminal.press(CTRL_C);
+    let shown = terminal.read_until("session_end[0] ok");
+    assert!(shown.contains("slow cancelled"), "{shown}");
+    assert_eq!((code(&mut child), ending(&world).as_str()), (0, "completed"));
+    assert_eq!((world.read("ended").as_str(), world.told("task_completed").len()), ("end\n", 1));
+}
+
 /// Its session's leader, and whoever is in the foreground: the run itself, or a shell above it.
 #[test]
 fn a_closed_terminal_does_not_keep_it_from_ending_in_order() {
