@@ -9,8 +9,10 @@ use windlass_engine::{Grounds, Session, State, TaskId, View};
 use windlass_store::Sqlite;
 use windlass_vcs::git::Repository;
 
+use super::again::Again;
 use super::wish::Wish;
 use crate::config::Config;
+use crate::context::Opened;
 use crate::failure::Failure;
 use crate::project::Project;
 use crate::remedy;
@@ -75,6 +77,7 @@ pub fn begun_in_place(store: &Sqlite) -> Result<BTreeSet<TaskId>, Failure> {
 }
 
 /// What a person is told of a task that is left alone for this.
-pub fn in_words(id: TaskId) -> String {
-    format!("begun in place; `windlass run --task {id}` goes on with it there")
+pub fn in_words(opened: &Opened, id: TaskId) -> String {
+    let go_on = Again::with_task(opened, id).map(|again| again.said("goes on with it there"));
+    format!("begun in place; {}", go_on.unwrap_or_else(|failure| failure.to_string()))
 }

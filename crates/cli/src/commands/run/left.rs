@@ -8,6 +8,7 @@ use windlass_store::{Sqlite, TaskFilter};
 
 use super::in_place;
 use super::wish::{list, waits_for};
+use crate::context::Opened;
 use crate::failure::Failure;
 use crate::output::{Done, Output};
 use crate::{remedy, text};
@@ -18,6 +19,7 @@ const NAMED: usize = 10;
 /// What keeps an agent from tasks that are ready.
 #[derive(Clone, Copy)]
 pub struct WhyNot<'a> {
+    pub opened: &'a Opened,
     pub types: &'a Types,
     /// Types that are left alone, each with why.
     pub held_back: &'a BTreeMap<TypeName, String>,
@@ -68,7 +70,7 @@ impl Left {
         self.because(|task| {
             let held_back = || task.kind.as_ref().and_then(|kind| why_not.held_back.get(kind)).cloned();
             match why_not.types.implementers(task.kind.as_ref()) {
-                _ if why_not.types.leaves(task.id) => Some(in_place::in_words(task.id)),
+                _ if why_not.types.leaves(task.id) => Some(in_place::in_words(why_not.opened, task.id)),
                 Some(names) if names.is_empty() => Some("nobody may".to_owned()),
                 Some(names) if !names.contains(agent) => {
                     Some(format!("{} may", names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")))

@@ -180,7 +180,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             && let Some(said) = choice::nothing_for(&opened.store, &types, &agent.name)?
         {
             tidying::tidy_for_nobody(&mut opened, context)?;
-            let why_not = WhyNot { types: &types, held_back: &BTreeMap::new() };
+            let why_not = WhyNot { opened: &opened, types: &types, held_back: &BTreeMap::new() };
             let left = Left::look(&opened.store)?.for_others(why_not, &agent.name);
             left.show_nothing_ready(&said, out)?;
             return Ok(left.exit());
@@ -306,7 +306,7 @@ impl Run<'_> {
         // The rows below go before anything else is written.
         drop(stage.live.take());
         let (name, agent, killed) = (choice.name(), args.agent.as_deref(), ending.is_none());
-        let (control, why_not) = (&stage.control, WhyNot { types: &types, held_back: &held_back });
+        let (control, why_not) = (&stage.control, WhyNot { opened, types: &types, held_back: &held_back });
         let over = Over { opened, name, tally, roster: &roster, control, agent, killed, why_not };
         if over.show(out).and_then(|()| out.flush()).is_err() {
             // What is done counts, not who sees it.

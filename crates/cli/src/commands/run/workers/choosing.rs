@@ -73,10 +73,10 @@ impl<'a> Hands<'a> {
     }
 
     /// Why a task that is ready is taken by nobody here, if it is so.
-    pub fn why_not(&self, task: &Task) -> Option<String> {
+    pub fn why_not(&self, opened: &Opened, task: &Task) -> Option<String> {
         let listed = self.types.implementers(task.kind.as_ref());
         match (listed, self.named) {
-            _ if self.types.leaves(task.id) => Some(in_place::in_words(task.id)),
+            _ if self.types.leaves(task.id) => Some(in_place::in_words(opened, task.id)),
             (Some(names), _) if names.is_empty() => Some("nobody may work on tasks of its type".to_owned()),
             (Some(names), Some(agent)) if !names.contains(agent) => {
                 Some(format!("{} may", names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")))

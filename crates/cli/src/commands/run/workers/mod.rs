@@ -200,7 +200,7 @@ fn is_anything_to_do(
         None => None,
     };
     let said = others.unwrap_or_else(|| "nothing is ready".to_owned());
-    Left::look(&opened.store)?.because(|task| hands.why_not(task)).show_nothing_ready(&said, out)?;
+    Left::look(&opened.store)?.because(|task| hands.why_not(opened, task)).show_nothing_ready(&said, out)?;
     Ok(false)
 }
 

@@ -64,7 +64,10 @@ impl Summary<'_> {
         let filter = TaskFilter { states: vec![State::Ready, State::NeedsContinuation], ..TaskFilter::default() };
         // What cannot be looked at is not named here: whoever needs it says so.
         let _ = snapshot.tasks(&filter, |task| {
-            let why = self.hands.why_not(&task).filter(|_| task.lease.is_none() && !self.sum.left.contains(&task.id));
+            let why = self
+                .hands
+                .why_not(self.opened, &task)
+                .filter(|_| task.lease.is_none() && !self.sum.left.contains(&task.id));
             found.extend(why.map(|why| (task, why)));
             true
         });
