@@ -74,6 +74,8 @@ const LABELS: [&str; 34] = [
     "previously",
     "earlier",
 ];
+/// What follows one of them where it is a report.
+const REPORTED: [&str; 8] = ["met", "done", "complete", "ready", "ok", "clean", "green", "passes"];
 /// What a longer one begins with, and how it goes on.
 const LONG_LABELS: [(&str, &[&str]); 9] = [
     ("when", &["done", "finished", "complete", "ready"]),
@@ -258,9 +260,9 @@ pub fn plans_for_later(clause: &str) -> bool {
 /// Whether a sentence says that something is there in part, or perhaps: "nearly there", "90 %".
 pub fn is_in_part(sentence: &str) -> bool {
     let words = words(sentence);
-    let share = sentence.split_once('%').map(|(share, _)| share.trim());
-    let some = share.is_some_and(|share| is_a_number(share) && share != "100");
-    words.len() <= SHORT && (some || words.first().is_some_and(|word| NOT_ALL.contains(word)))
+    let share = sentence.split_once('%').and_then(|(share, _)| share.trim().parse::<f64>().ok());
+    let some = share.is_some_and(|share| share < 100.0);
+    some || (words.len() <= SHORT && words.first().is_some_and(|word| NOT_ALL.contains(word)))
 }
 
 /// Whether a word says how many.
@@ -305,7 +307,9 @@ pub fn is_a_label(text: &str) -> bool {
     match label.len() {
         0 => text.ends_with("e.g."),
         // "Instructions followed:" is a report.
-        1 | 2 if LABELS.contains(&label[0]) => !label[1..].iter().any(|word| word.ends_with("ed") || *word == "met"),
+        1 | 2 if LABELS.contains(&label[0]) => {
+            !label[1..].iter().any(|word| word.ends_with("ed") || REPORTED.contains(word))
+        }
         // A longer one is a sentence.
         1..=3 => LONG_LABELS.iter().any(is_long),
         _ => false,

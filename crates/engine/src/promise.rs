@@ -87,12 +87,12 @@ pub(crate) const TAKEN_APART: &str = "[promise]";
 const LOOKS: [&str; 8] = ["b", "i", "u", "em", "p", "strong", "mark", "center"];
 
 /// Words that begin a sentence about the tag, where they follow it.
-const ABOUT_IT: [&str; 21] = [
+const ABOUT_IT: [&str; 20] = [
     "is", "was", "will", "would", "should", "must", "can", "may", "has", "comes", "goes", "means", "only", "tag",
-    "requires", "needs", "depends", "follows", "remains", "to", "except",
+    "requires", "needs", "depends", "follows", "remains", "to",
 ];
 /// The same, also in brackets.
-const AFTER_WHICH: [&str; 8] = ["when", "once", "if", "until", "unless", "after", "assuming", "provided"];
+const AFTER_WHICH: [&str; 9] = ["when", "once", "if", "until", "unless", "after", "assuming", "provided", "except"];
 
 /// The claim in a message that answers this prompt: COMPLETE before ESCALATE before BLOCKED, unless it is taken back.
 pub fn detect(message: &str, prompt: &str) -> Option<Promise> {
@@ -296,7 +296,14 @@ fn is_begun_as_negated(above: &str, promise: Promise) -> bool {
 }
 
 fn last_sentence(text: &str) -> &str {
-    text.rsplit(['.', '!', '?', '。', '！', '？']).next().unwrap_or_default()
+    let is_digit = |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_digit());
+    let ends = |(place, mark): &(usize, &str)| {
+        let after = &text[place + mark.len()..];
+        // In "92.3%" it ends none.
+        *mark != "." || !(is_digit(after.chars().next()) && is_digit(text[..*place].chars().next_back()))
+    };
+    let end = text.rmatch_indices(['.', '!', '?', '。', '！', '？']).find(ends);
+    end.map_or(text, |(place, mark)| &text[place + mark.len()..])
 }
 
 /// The last clause of a sentence. A comma ends one only where nothing follows it.
@@ -324,8 +331,8 @@ fn is_about(after: &str, promise: Promise) -> bool {
     let sentence = after.split(['.', '!', '?', ';', ':']).next().unwrap_or_default();
     let said = words(sentence);
     let is_first = |list: &[&str]| said.first().is_some_and(|word| list.contains(word));
-    // "… after three attempts"
-    if matches!(said[..], ["after", next, ..] if negation::is_a_number(next)) {
+    // "… after three attempts", "… after mending it"
+    if matches!(said[..], ["after", next, ..] if negation::is_a_number(next) || next.ends_with("ing")) {
         return false;
     }
     if sentence.trim_start().starts_with('(') {

@@ -8,7 +8,7 @@ use crate::negation::{self, words};
 use crate::speech;
 
 /// What begins a sentence that takes back what was said before it.
-const SECOND_THOUGHTS: [&str; 17] = [
+const SECOND_THOUGHTS: [&str; 18] = [
     "actually",
     "on reflection",
     "no wait",
@@ -26,6 +26,7 @@ const SECOND_THOUGHTS: [&str; 17] = [
     "just kidding",
     "kidding",
     "except that",
+    "except for",
 ];
 const TAKEN_BACK: [&str; 15] = [
     "i was wrong",
@@ -63,7 +64,7 @@ const AGREED: [&str; 5] = ["optional", "agreed", "asked", "requested", "scope"];
 /// What begins a sentence that tells what has failed, what fails, and what is said of a failure that is over, or nobody's here.
 const OWNS_UP: [&str; 7] = ["edit", "update", "but", "although", "however", "unfortunately", "sadly"];
 const JUDGES: [&str; 8] = ["test", "tests", "build", "suite", "check", "checks", "lint", "ci"];
-const EXPLAINED: [&str; 22] = [
+const EXPLAINED: [&str; 32] = [
     "fixed",
     "mended",
     "pass",
@@ -86,6 +87,16 @@ const EXPLAINED: [&str; 22] = [
     "can",
     "upstream",
     "too",
+    "existing",
+    "preexisting",
+    "already",
+    "was",
+    "were",
+    "had",
+    "repaired",
+    "resolved",
+    "updated",
+    "now",
 ];
 
 /// What may come before a sentence about beginning.
@@ -157,10 +168,12 @@ fn owns_up_to_a_failure(sentence: &str) -> bool {
     let words = words(sentence);
     let opened = words.first().is_some_and(|word| OWNS_UP.contains(word) || negation::is_a_number(word));
     let fails = |at: usize| {
-        let is_denied = words[at.saturating_sub(2)..at].iter().any(|word| matches!(*word, "no" | "not"));
-        matches!(words[at], "fail" | "fails" | "failing" | "broken" | "red") && !is_denied
+        let is_denied = words[at.saturating_sub(2)..at].iter().any(|word| matches!(*word, "no" | "not" | "0" | "zero"));
+        let failed = matches!(words[at], "broken" | "red") || words[at].starts_with("fail");
+        failed && !is_denied
     };
-    let what = words.iter().position(|word| JUDGES.contains(word));
+    let amended = matches!(words.first(), Some(&("edit" | "update")));
+    let what = words.iter().position(|word| JUDGES.contains(word)).or(amended.then_some(0));
     let failed = what.is_some_and(|what| (what..words.len()).any(fails));
     (opened || words.contains(&"still")) && failed && !words.iter().any(|word| EXPLAINED.contains(word))
 }

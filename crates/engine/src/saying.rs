@@ -6,7 +6,7 @@
 //!
 //! Not here: which words deny something wherever they stand (`negation`), what is taken back later (`retraction`).
 
-use crate::negation::words;
+use crate::negation::{is_a_number, words};
 
 /// What is said, whatever stands before it.
 const SAY: [&str; 8] = ["say", "write", "emit", "declare", "saying", "writing", "emitting", "declaring"];
@@ -35,9 +35,8 @@ const ENDED_WITH: [&str; 5] = ["ended", "closed", "concluded", "replied", "respo
 
 /// What the tag is called, and what stands around that.
 const TAG: [&str; 6] = ["line", "marker", "tag", "word", "words", "promise"];
-const AROUND: [&str; 22] = [
+const AROUND: [&str; 21] = [
     "with",
-    "it",
     "this",
     "the",
     "that",
@@ -313,8 +312,8 @@ fn affirms(clause: &str) -> bool {
 /// "Let me mend it so I can say …", "two more fixes and it is …"
 fn is_to_come(words: &[&str]) -> bool {
     let is_told = words.iter().any(|word| matches!(*word, "were" | "was" | "added"));
-    let wants_more = |at: usize| words[at] == "more" && (at == 0 || !matches!(words[at - 1], "once" | "no"));
-    words.first() == Some(&"let") || (!is_told && (0..words.len()).any(wants_more))
+    let wants_more = |pair: &[&str]| pair[1] == "more" && (is_a_number(pair[0]) || pair[0] == "few");
+    words.first() == Some(&"let") || (!is_told && words.windows(2).any(wants_more))
 }
 
 /// The same of a part of it, which may draw a conclusion.
