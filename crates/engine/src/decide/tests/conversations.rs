@@ -37,6 +37,18 @@ fn the_last_one_is_remembered_and_only_a_turn_opens_one() {
     assert_eq!(script.session("a").conversation.as_deref(), Some("c2"));
 }
 
+/// Some agents tell what a conversation has used so far: that of another one is no part of it.
+#[test]
+fn what_was_used_is_counted_for_each_conversation() {
+    let mut script = Script::after(default_rules(), "session a\ntalks a.1 c1\nturn-done a.1 reads=7\ntalks a.2 c1");
+    let used = |script: &Script| script.session("a").watch.used_in_conversation.input;
+    assert_eq!(used(&script), 7, "it goes on");
+    script.run("talks a.2 c2 anew=forgotten");
+    assert_eq!(used(&script), 0);
+    script.run("turn-done a.2 reads=5");
+    assert_eq!((used(&script), script.session("a").watch.used.input), (5, 12));
+}
+
 #[test]
 fn another_task_is_talked_about_anew() {
     let mut script = Script::after(

@@ -1,6 +1,8 @@
 //! The stop gate and the guards, in the log: what is asked, counted, waited for and given up, and that a crash changes
 //! nothing about it.
 
+use core::time::Duration;
+
 use super::looping::hooks;
 use super::script::{Script, check, check_with, default_rules};
 use crate::event::EventType;
@@ -263,6 +265,21 @@ fn where_nobody_knows_how_long_waits_grow() {
     // Somebody who works again begins anew.
     project.run("turn-done a.9\nturn-limited a.10");
     assert_eq!(project.session("a").watch.postponed, 1);
+    // So does somebody who fails in another way.
+    project.run("later 60s\nadvance a\nturn-failed a.11\nturn-limited a.12");
+    assert_eq!(project.session("a").watch.postponed, 1);
+}
+
+/// Whoever names a moment that is over is not asked at once, time and again.
+#[test]
+fn where_the_wait_is_over_already_there_is_one_all_the_same() {
+    let mut project = Script::after(default_rules(), "session a");
+    let waits = [1, 2, 3, 4].map(|iteration| {
+        let postponed = project.run(&format!("turn-limited a.{iteration} for=-60s"));
+        project.run("later 60s\nadvance a");
+        postponed[0].rsplit_once(':').unwrap().1.to_owned()
+    });
+    assert_eq!(waits, ["00.250Z", "00.500Z", "01.000Z", "02.000Z"]);
 }
 
 #[test]
@@ -388,6 +405,7 @@ fn the_time_in_which_people_think_is_not_counted() {
         Script::after(hooks(&["check"]), "session a time=100s retries=0 limit=ask\nlater 60s\nturn-done a.1");
     project.run("hook check out=block tells=red\nlater 9000s\ntell a continue\nadvance a");
     assert!(project.session("a").turn().is_some(), "{:?}", project.session("a"));
+    assert_eq!(project.session("a").watch.lasted, Duration::from_mins(1));
 }
 
 #[test]
@@ -399,6 +417,18 @@ fn money_is_counted_whatever_it_was_spent_on() {
     let reason = "Limit, $1.00 were spent, and the limit of cost is $1.00";
     assert_eq!(second.last().unwrap(), &format!("system session_ended {reason}"));
     assert_eq!(project.session("a").watch.used.cost, Some(Cost(1_000_005)));
+}
+
+#[test]
+fn what_an_interrupted_turn_has_used_counts() {
+    let ended = |terms: &str, used: &str| {
+        let mut project = Script::after(default_rules(), &format!("session a {terms}"));
+        project.run(&format!("turn-interrupted a.1 {used}\nturn-interrupted a.2 {used}")).pop().unwrap()
+    };
+    let spent = "system session_ended Limit, $1.20 were spent, and the limit of cost is $1.00";
+    assert_eq!(ended("cost=1000000", "costs=600000"), spent);
+    let used = "system session_ended Limit, 1,200 tokens were used, and the limit is 1,000";
+    assert_eq!(ended("tokens=1000", "reads=500 writes=100"), used);
 }
 
 #[test]

@@ -312,12 +312,7 @@ impl<'a> Line<'a> {
                 answer: Answer {
                     output: "said".to_owned(),
                     promise: self.option("says"),
-                    usage: Usage {
-                        input: self.number("reads").unwrap_or_default().into(),
-                        output: self.number("writes").unwrap_or_default().into(),
-                        cost: self.options.get("costs").map(|cost| Cost(cost.parse().unwrap())),
-                        ..Usage::default()
-                    },
+                    usage: self.usage(),
                     tree: self.options.get("tree").map(|text| Digest::of(text.as_bytes())),
                     ..Answer::default()
                 },
@@ -333,7 +328,7 @@ impl<'a> Line<'a> {
                 text: Some(self.rest(3)).filter(|text| !text.is_empty()),
             },
             "turn-failed" => C::FailTurn { run: run(), failing: Failing::of(self.reason()) },
-            "turn-interrupted" => C::InterruptTurn { run: run(), record: None, usage: Usage::default() },
+            "turn-interrupted" => C::InterruptTurn { run: run(), record: None, usage: self.usage() },
             "begin" => C::BeginEffect { debt: debt(), owner: self.owner() },
             "finish" => C::FinishEffect {
                 debt: debt(),
@@ -357,6 +352,15 @@ impl<'a> Line<'a> {
             },
             "recover" => C::RecoverEffect { debt: debt(), dead: self.dead(), owner: self.owner() },
             verb => self.delivering().unwrap_or_else(|| panic!("no command is called `{verb}`")),
+        }
+    }
+
+    fn usage(&self) -> Usage {
+        Usage {
+            input: self.number("reads").unwrap_or_default().into(),
+            output: self.number("writes").unwrap_or_default().into(),
+            cost: self.options.get("costs").map(|cost| Cost(cost.parse().unwrap())),
+            ..Usage::default()
         }
     }
 
