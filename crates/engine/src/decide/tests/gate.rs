@@ -80,6 +80,18 @@ fn at_the_limit_a_person_is_asked_and_can_go_on() {
     );
 }
 
+/// Whoever goes on knows what was said so far: it is counted anew.
+#[test]
+fn after_a_person_has_answered_the_same_words_do_not_ask_again_at_once() {
+    let red = "turn-done a.1\nhook check out=block tells=red\n";
+    let mut project = Script::after(hooks(&["check"]), &format!("session a limit=ask\n{}", red.repeat(3)));
+    assert_eq!(project.session("a").wanted(), Wanted::Answer);
+    let answered = project.run(&format!("tell a continue\nadvance a\n{red}"));
+    assert_eq!(answered.last().unwrap(), "system turn_started a.1 sent back red");
+    project.run(red);
+    assert_eq!(project.session("a").wanted(), Wanted::Answer, "three times again");
+}
+
 #[test]
 fn a_person_can_end_it_or_let_it_pass() {
     let asked = "session a retries=0 limit=ask\nturn-done a.1 says=complete\nhook check out=block";

@@ -1,5 +1,6 @@
 //! What people say to a session that runs, and how they end it from outside.
 
+use super::looping::hooks;
 use super::script::{Script, check, check_with, default_rules};
 use crate::command::{Command, TaskPatch};
 use crate::debt::{Effect, HookClass, OnFailure, OwedHook};
@@ -127,6 +128,20 @@ fn a_message_starts_the_count_of_send_backs_again_and_an_agents_words_do_not() {
     project.run("turn-done a.1 says=complete\nhook check out=block tells=red");
     let turn = project.session("a").turn().cloned().unwrap();
     assert_eq!((turn.purpose, turn.feedback.len()), (Purpose::SendBack, 3));
+}
+
+#[test]
+fn the_same_words_are_counted_from_a_persons_message_on() {
+    let red = "turn-done a.1 says=complete\nhook check out=block tells=red\n";
+    let after = |between: &str| {
+        let script = format!("session a\nhook ready\n{red}{red}{between}\n{red}");
+        let mut decided = Script::new(gated()).run(&script);
+        decided.retain(|line| line.contains("gate_decided"));
+        decided.pop().unwrap()
+    };
+    assert_eq!(after("say a look-at-the-pump"), "system gate_decided Block: send back 1");
+    let early = "system gate_decided Block: Escalated, `check` blocks 3 times in a row with the same words";
+    assert_eq!(after("run=a.1 say a ada-is-content"), early, "an agent is no person");
 }
 
 #[test]
@@ -412,6 +427,20 @@ fn what_a_person_has_said_outlives_a_session_that_did_not_hear_it() {
     );
     let heard = Script::after(default_rules(), &script.replace("--\n", ""));
     assert_eq!(heard.task("T1").unsaid, []);
+}
+
+#[test]
+fn what_a_person_has_said_to_the_session_before_comes_before_what_was_said_since() {
+    let script = "add one
+         session a task=T1 failures=1
+         hook greet
+         say a use-tabs
+         turn-failed a.1
+         answer T1 continue
+         session b work=graph
+         hook greet tells=welcome";
+    let begun = Script::new(hooks(&["greet"])).run(script);
+    assert_eq!(begun.last().unwrap(), "T1 turn_started b.1 to work use-tabs welcome");
 }
 
 /// A session of a task whose hook `check` a person wants to be ignored, up to its first turn.
