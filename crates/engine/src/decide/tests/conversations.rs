@@ -61,6 +61,7 @@ fn another_task_is_talked_about_anew() {
     assert_eq!(script.session("a").conversation.as_deref(), Some("c1"));
     script.run("turn-done a.1 says=complete");
     assert_eq!(script.session("a").conversation, None);
+    assert_eq!(script.session("a").last_turn, None, "what was said last was said about the other one");
     let opened = script.run("talks a.2 c2");
     assert_eq!(opened, ["T2 conversation_opened c2 New"]);
 }

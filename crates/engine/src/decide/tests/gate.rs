@@ -496,3 +496,33 @@ fn no_task_pays_for_the_failures_of_another() {
     let session = Script::after(default_rules(), script).session("a");
     assert_eq!((session.ended(), session.failures), (None, 1));
 }
+
+#[test]
+fn no_task_pays_for_what_another_has_repeated() {
+    let script = "add one
+         add two
+         session a work=graph thrashing=3
+         turn-done a.1 tree=x
+         turn-done a.2 tree=x says=blocked
+         turn-done a.3 tree=x";
+    let went_on = Script::new(default_rules()).run(script);
+    assert!(went_on.contains(&"T2 gate_decided Pass: Continue".to_owned()), "{went_on:?}");
+}
+
+/// Not even where the agent was rate limited, after which it goes on with its count otherwise.
+#[test]
+fn no_task_pays_for_the_send_backs_of_another() {
+    let script = "add one
+         add two
+         session a work=graph retries=1
+         turn-done a.1
+         hook check out=block tells=red
+         turn-limited a.1 for=60s
+         forced block T1
+         advance a";
+    let mut project = Script::after(hooks(&["check"]), script);
+    let session = project.session("a");
+    assert_eq!((session.retries, session.sent_back.len()), (0, 0), "{session:?}");
+    let went_on = project.run("later 60s\nadvance a\nturn-done a.2\nhook check out=block tells=red");
+    assert!(went_on.contains(&"T2 gate_decided Block: send back 1".to_owned()), "{went_on:?}");
+}
