@@ -457,12 +457,35 @@ fn under_a_run_its_session_judges_and_the_tools_are_still_watched() {
 /// An agent that a hook asks for help is not judged by that hook again.
 #[test]
 fn inside_a_hook_nobody_is_called() {
-    let world = hooked(
-        "hooks: {stop: [{command: 'echo x >> calls; printf \"%s\" \"{\\\"session_id\\\": \\\"inner\\\"}\" | windlass hook stop'}]}\n",
-    );
-    let world = world.with_windlass();
-    assert_eq!(call(&world, "stop", &stopping(&world, "one", false)).code, 0);
-    assert_eq!(fs::read_to_string(world.path("calls")).unwrap(), "x\n");
+    for point in ["stop", "pre_tool_use"] {
+        // One that was called again and again would still come to an end.
+        let hook = format!(
+            "echo x >> calls; test $(wc -l < calls) -gt 3 || windlass hook {point} --as claude < payload > inner"
+        );
+        let world = hooked(&format!("hooks: {{{point}: [{{command: '{hook}'}}]}}\n")).with_windlass();
+        let payload = match point {
+            "stop" => stopping(&world, "one", false),
+            _ => tool(&world, "Bash", &json!({"command": "ls"})),
+        };
+        world.write("payload", payload.to_string());
+        assert_eq!(call(&world, point, &payload).code, 0, "{point}");
+        assert_eq!((world.read("calls").as_str(), world.read("inner").as_str()), ("x\n", ""), "{point}");
+    }
+}
+
+/// A program that judges work is no agent whose tools are to be watched.
+#[test]
+fn whoever_judges_is_not_judged() {
+    let world = hooked("hooks: {pre_tool_use: [{command: 'echo no >&2; exit 2'}]}\n");
+    let payload = tool(&world, "Bash", &json!({"command": "ls"}));
+    let called = |judging: &str| {
+        let mut command = world.command(&["hook", "pre_tool_use", "--as", "claude"]);
+        fed(&world, command.env("WINDLASS_JUDGING", judging), &payload)
+    };
+    let ran = called("1");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{ran}");
+    assert!(world.data_of("bridge_called").is_empty());
+    assert!(called("").stdout.contains("\"deny\""));
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn judged(more: &str, judges: &str) -> World {
     world.write("../worker.sh", WORKER.replace("../", &format!("{at}/")).replace("cd \"$WORK\"; ", ""));
     world.write("../works.sh", "echo \"line $turn\" >> work.txt");
     world.write("../judge.sh", JUDGE.replace("$AT", &at));
-    world.write("../judges.sh", judges);
+    world.write("../judges.sh", judges.replace("$AT", &at));
     let gate = "hooks:\n      before_merge: [gatekeeper: [qa], merge_pr]";
     let config = format!(
         "agent: worker\nbase_branch: main\nagents:\n  worker: {{command: sh {at}/worker.sh}}\n  \
@@ -72,7 +72,7 @@ fn task(world: &World) -> Value {
 
 #[test]
 fn what_is_approved_is_merged() {
-    let world = judged("", &format!("env > \"$AT/env\" || true\n{YES}"));
+    let world = judged("", YES);
     let ran = world.run(&["run"]);
     assert_eq!(ran.code, 0, "{ran}");
     assert_snapshot!(told(&ran), @"
@@ -91,6 +91,20 @@ fn what_is_approved_is_merged() {
     // Nothing is left of the checkout, nor of the worktree.
     assert_eq!(fs::read_dir(world.path(".windlass/worktrees")).unwrap().count(), 0);
     assert_eq!(git(&world, &["worktree", "list"]).lines().count(), 1);
+}
+
+/// What it does through `windlass` is no word of the agent whose work it looks at, and nobody lends it their trust.
+#[test]
+fn a_gatekeeper_has_no_part_in_the_turn() {
+    let world = judged("", &format!("env > \"$AT/env\"\n{YES}"));
+    let ran = world.run_with(("WINDLASS_TRUSTED", "1"), &["run"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let env = beside(&world, "env");
+    let of = |name: &str| env.lines().find_map(|line| line.strip_prefix(&format!("WINDLASS_{name}=")));
+    assert_eq!((of("JUDGING"), of("TASK_ID")), (Some("1"), Some("T1")), "{env}");
+    for name in ["RUN", "DEBT", "SESSION", "ITERATION", "TRUSTED"] {
+        assert_eq!(of(name), Some(""), "{name}\n{env}");
+    }
 }
 
 /// The finding is what the next attempt is told, and what it claims in it is no claim of the agent.
