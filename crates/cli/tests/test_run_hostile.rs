@@ -170,6 +170,44 @@ fn an_agent_does_not_change_what_it_is_judged_by() {
     assert!(said.contains("hint: `windlass note add` leaves a word about it"), "{said}");
 }
 
+/// Neither the stop hooks of others nor their series: whatever an agent takes away, it stays an agent.
+#[test]
+fn an_agent_does_not_take_away_what_others_have_registered() {
+    let agent = "exec 2> said
+        env -u WINDLASS_RUN windlass hooks clear T1 > cleared
+        env -u WINDLASS_RUN windlass iteration start T2 --max-iterations 1 --promise COMPLETE >&2
+        echo '<promise>BLOCKED</promise>'";
+    let world = world("", agent).with_windlass();
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Mend the pump"]);
+    world.ok(&["task", "add", "Later"]);
+    world.ok(&["hooks", "register", "T1", "--type", "default"]);
+    let rule = r#"{"type": "file_existence", "name": "docs", "config": {"paths": ["README.md"]}}"#;
+    world.ok(&["iteration", "start", "T2", "--max-iterations", "9", "--promise", "COMPLETE", "--rule", rule]);
+    let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
+    assert_eq!(ran.code, 4, "{ran}");
+    assert_eq!(world.data_of("hooks_cleared").len(), 0, "{}", world.read("cleared"));
+    assert_eq!(world.data_of("series_started").len(), 1, "{}", world.read("said"));
+    assert!(world.read("said").contains("was started for T2 by somebody else"), "{}", world.read("said"));
+}
+
+/// Names of runs mean nothing there, even where a session has the same one.
+#[test]
+fn in_another_project_an_agent_is_anybody() {
+    let agent = "cd ../other && windlass task update T1 --goal 'Mend both' > said 2>&1
+        windlass task complete T2 > /dev/null 2>> said; echo '<promise>COMPLETE</promise>'";
+    let world = world("", agent).with_windlass();
+    world.write("../other/file", "");
+    let there = |words: &[&str]| world.run_in("../other", words);
+    let run = ["run", "Mend it", "--session", "one", "--agent"];
+    assert_eq!(there(&[&run[..], &["command:echo '<promise>BLOCKED</promise>'"]].concat()).code, 4);
+    assert_eq!(there(&["task", "add", "Paint it"]).code, 0);
+    let ran = world.run(&[&run[..], &["command:sh agent.sh"]].concat());
+    assert_eq!(ran.code, 0, "{ran}");
+    let (listed, said) = (there(&["task", "list", "--all"]).stdout, world.read("../other/said"));
+    assert_eq!(listed, "T1  blocked    P2  Mend both\nT2  completed  P2  Paint it\n", "{said}");
+}
+
 /// A hook may do what an agent may not. One that the agent has brought about itself lends it nothing.
 #[test]
 fn an_agent_is_no_hook_by_its_name() {

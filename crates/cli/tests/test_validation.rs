@@ -145,3 +145,27 @@ fn inside_a_run_of_an_untrusted_project_nothing_is_run_for_an_agent() {
     world.run(&["run", "--task", "T1", "--agent", &agent, "--trust", "--fresh"]);
     assert!(world.path("ran").exists(), "what a person trusts is run");
 }
+
+/// Nor does a run within that run.
+#[test]
+fn a_run_within_a_run_serves_agents_only_where_that_does() {
+    let touch = rule("command", &json!({"command": "touch ran"}));
+    let inner = format!(
+        "windlass iteration start T2 --max-iterations 2 --promise COMPLETE --rule '{touch}' 2>> said
+         windlass hooks register T2 --type command --command 'touch ran' 2>> said; echo '<promise>BLOCKED</promise>'"
+    );
+    let outer =
+        "windlass run --task T2 --fresh --agent 'command:sh inner.sh' >> told 2>&1; echo '<promise>BLOCKED</promise>'";
+    for (more, is_served) in [(&[][..], false), (&["--trust"], true)] {
+        let world = project("version: 1\n");
+        world.ok(&["task", "add", "Paint it"]);
+        world.write("inner.sh", &inner);
+        world.write("outer.sh", outer);
+        let ran = world.run(&[&["run", "--task", "T1", "--agent", "command:sh outer.sh"], more].concat());
+        let said = format!("{ran}{}{}", world.read("told"), world.read("said"));
+        assert_eq!(world.json(&["task", "show", "T2"])["state"], "blocked", "{said}");
+        let served = world.lines(&["events", "--type", "series_started", "--type", "hook_registered"]).len();
+        assert_eq!(served, if is_served { 2 } else { 0 }, "{said}");
+        assert_eq!(said.contains("nobody has trusted this project's configuration"), !is_served, "{said}");
+    }
+}
