@@ -246,11 +246,7 @@ impl Runner<'_> {
     /// The patience with a turn that begins now.
     fn patience(&self, session: &Session, turn: &Turn) -> Patience {
         let left = session.time_left((self.dispatch.outside.now)());
-        let (resolve, time) = match (&session.stopping, left) {
-            (Some(_), _) => (Resolve::Resolute, Some(LAST_WORD)),
-            (None, Some(_)) if turn.purpose.is_delivery() => (Resolve::Cancellable, Some(LAST_WORD)),
-            (None, left) => (Resolve::Cancellable, left.into_iter().chain(self.allowance.time).min()),
-        };
+        let (resolve, time) = allowed(session.stopping.is_some(), &turn.purpose, left, self.allowance.time);
         Patience { resolve, time, until: time.and_then(|time| Instant::now().checked_add(time)) }
     }
 
@@ -290,6 +286,20 @@ fn interrupted(turn: &Turn, record: Option<String>, usage: Usage) -> Command {
     Command::InterruptTurn { run: turn.run.clone(), record, usage }
 }
 
+/// Who may end a turn, and how long it may take: with so much left of the session's time, and so much for any turn.
+fn allowed(
+    stopping: bool,
+    purpose: &Purpose,
+    left: Option<Duration>,
+    usual: Option<Duration>,
+) -> (Resolve, Option<Duration>) {
+    match left {
+        _ if stopping => (Resolve::Resolute, Some(LAST_WORD)),
+        Some(_) if purpose.is_delivery() => (Resolve::Cancellable, Some(LAST_WORD)),
+        left => (Resolve::Cancellable, left.into_iter().chain(usual).min()),
+    }
+}
+
 /// How long to wait after so many failures in a row.
 fn back_off(failures: u32) -> Duration {
     FIRST_WAIT.saturating_mul(2_u32.saturating_pow(failures - 1)).min(LONGEST_WAIT)
@@ -297,7 +307,24 @@ fn back_off(failures: u32) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use windlass_engine::Closing;
+
     use super::*;
+
+    #[test]
+    fn what_is_said_last_is_heard_and_does_not_take_for_ever() {
+        let delivery = Purpose::Delivery(Closing { ending: Ending::Completed, reason: None });
+        let (none, over, hour) = (None, Some(Duration::ZERO), Some(Duration::from_secs(3600)));
+        let minute = Some(Duration::from_secs(60));
+        for (left, usual) in [(none, none), (over, none), (hour, hour), (none, hour)] {
+            assert_eq!(allowed(true, &delivery, left, usual), (Resolve::Resolute, minute), "{left:?}, {usual:?}");
+        }
+        // The time of the work is over, and not that of what is still to be said.
+        assert_eq!(allowed(false, &delivery, over, hour), (Resolve::Cancellable, minute));
+        assert_eq!(allowed(false, &Purpose::Work, over, hour), (Resolve::Cancellable, over));
+        assert_eq!(allowed(false, &Purpose::Work, hour, minute), (Resolve::Cancellable, minute));
+        assert_eq!(allowed(false, &Purpose::Work, none, none), (Resolve::Cancellable, none));
+    }
 
     #[test]
     fn whoever_fails_again_is_left_alone_for_longer() {
