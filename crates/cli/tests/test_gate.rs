@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
 use serde_json::Value;
+use windlass_engine::Timestamp;
 
 use crate::support::hooked::DONE;
 use crate::support::terminal::answer;
@@ -589,6 +590,21 @@ fn of_what_people_and_the_agent_itself_have_registered_the_stricter_counts() {
         );
         assert_eq!(world.data_of("hook_registered").len(), 2, "{ran}");
     }
+}
+
+/// A test that waits for something outside does not see it any sooner.
+#[test]
+fn an_agent_is_sent_back_no_sooner_than_its_hook_wants() {
+    let config = "hooks: {stop: [{name: check, command: 'test -e tried || { touch tried; exit 2; }', retry: {max: 2, backoff: 500ms}}]}";
+    let world = world(config, DONE);
+    let ran = world.run(RUN);
+    assert_eq!((ran.code, turns(&world).as_str()), (0, "2"), "{ran}");
+    let at = |kind: &str, nth: usize| -> Timestamp {
+        world.lines(&["events", "--type", kind])[nth]["timestamp"].as_str().unwrap().parse().unwrap()
+    };
+    // The turn is begun with the decision, and the agent hears of it later.
+    let (blocked, answered) = (at("gate_decided", 0), at("turn_finished", 1));
+    assert!(answered.millis() - blocked.millis() >= 500, "{blocked}, {answered}");
 }
 
 /// At the stop gate a retry is another turn: the same work would be judged the same way.

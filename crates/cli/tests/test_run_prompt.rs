@@ -75,6 +75,28 @@ fn notes_and_summaries_are_in_later_prompts() {
     assert_eq!(world.lines(&["note", "list", "--kind", "tip"]).len(), 1);
 }
 
+/// However much was said, a prompt has room for the work.
+#[test]
+fn what_is_remembered_is_bounded() {
+    let long = "y".repeat(900);
+    let world = with_windlass(
+        "",
+        "head -c 60000 /dev/zero | tr '\\0' x; echo; test $turn = 1 || echo '<promise>COMPLETE</promise>'",
+    );
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Mend the pump"]);
+    for number in 1..=6 {
+        world.ok(&["note", "add", "--task", "T1", &format!("{number} {long}")]);
+    }
+    let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let second = prompt(&world, 2);
+    let noted: Vec<bool> = (1..=6).map(|number| second.contains(&format!("{number} {long}"))).collect();
+    assert_eq!(noted, [false, false, true, true, true, true], "{second}");
+    let said = second.matches('x').count();
+    assert!((3 * 1024..5 * 1024).contains(&said), "{said} of it: {second}");
+}
+
 #[test]
 fn a_person_leaves_notes_too_and_a_task_has_to_be_named() {
     let world = World::with_tasks(&["One"]);

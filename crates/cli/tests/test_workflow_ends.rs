@@ -219,6 +219,21 @@ fn where_one_is_enough_the_rest_is_left_out() {
     assert!(world.path("started").exists(), "where nothing of that succeeds, programs are next");
 }
 
+/// What follows a step that has used up the time of all of them is not begun.
+#[test]
+fn the_time_of_a_whole_workflow_ends_between_steps_too() {
+    let world = with(
+        "hooks: {task_created: [{workflow: w, timeout: 100ms, when: 'task.goal == \"One\"'}]}\n",
+        "  - {id: slow, type: execute_command, config: {command: sleep, args: [1000]}, onFailure: sorry}
+  - {id: sorry, type: create_task, config: {goal: Sorry}}
+",
+    );
+    world.run(&["task", "add", "One"]);
+    assert_eq!(goals(&world), ["One"]);
+    let (outcome, said) = world.ending_of("task_created[0]");
+    assert!(outcome == "timed_out" && said.contains("it had not ended after 100 ms"), "{outcome}: {said}");
+}
+
 /// Each step is told as it ends, and a signal ends all of it as it ends every command.
 #[test]
 fn steps_are_told_as_they_end_and_signals_are_heard() {
