@@ -178,6 +178,24 @@ fn a_person_merges_by_the_forge() {
     assert_eq!(git(&hosted.repo.remote(), &["show", "main:work.txt"]).unwrap(), "work");
 }
 
+/// Whoever closed it has said something, and is asked.
+#[test]
+fn what_was_closed_on_the_forge_is_not_submitted_again() {
+    let steps = "hooks:\n  before_submit: [create_pr, {name: later, command: 'test -e ../../../later || exit 2'}]\nlimits: {max_remediations: 0}\n";
+    for flavour in [Flavour::GitHub, Flavour::GitLab] {
+        let hosted = Hosted::new(flavour, steps);
+        hosted.repo.add("Write it");
+        let ran = hosted.run();
+        assert_eq!((ran.code, hosted.forge.pulls().len()), (3, 1), "{flavour:?}\n{ran}");
+        hosted.repo.world.write("later", "");
+        hosted.forge.edit(1, |pull| pull.stage = PullStage::Closed);
+        let ran = hosted.run();
+        assert_eq!((ran.code, hosted.forge.pulls().len()), (4, 1), "{flavour:?}\n{ran}");
+        assert!(ran.stdout.contains("was closed without having been merged; reopen it there to go on"), "{ran}");
+        assert_eq!(hosted.repo.task("T1")["state"], "blocked", "{ran}");
+    }
+}
+
 #[test]
 fn what_was_merged_on_the_forge_is_noted() {
     let hosted = Hosted::new(Flavour::GitLab, SUBMIT);

@@ -333,6 +333,28 @@ fn a_worker_that_was_stopped_past_its_lease_cannot_submit() {
     assert_eq!(world.data_of("task_completed").len(), 1);
 }
 
+/// It may wake up, and its agent goes on there meanwhile.
+#[test]
+fn the_worktree_of_the_silent_is_left_to_them_while_they_live() {
+    let config = merging(SLOW)
+        .replace("agents:\n", "agents:\n  quick: {command: 'cat > /dev/null; echo quick > quick; echo done'}\n");
+    let world = cloned(&config, 1);
+    let mut stopped = begun(&world, &["run", "--workers", "1"]);
+    send(&stopped, Signal::STOP);
+    outlive_the_lease();
+    assert_eq!(world.run(&["run", "--workers", "1", "--agent", "quick"]).code, 0);
+    let ran = world.run(&["run"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "every task is completed\n"), "{ran}");
+    let place = world.path(".windlass/worktrees/t1-part-1");
+    assert!(place.join("slow").exists(), "{ran}");
+    assert_eq!(git(&world, &format!("-C {} status --porcelain", place.display())), "?? slow\n");
+    send(&stopped, Signal::CONT);
+    world.write("go", "go\n");
+    assert_eq!(stopped.wait().unwrap().code(), Some(3));
+    assert!(!place.exists());
+    assert_eq!(git(&world, "show windlass/t1-part-1:slow"), "slow\n");
+}
+
 /// However it was started, and whatever its agent says in the end.
 #[test]
 fn a_session_that_has_lost_its_task_ends_in_one_way() {

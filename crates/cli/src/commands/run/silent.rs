@@ -118,3 +118,57 @@ fn held_by_the_silent(store: &Sqlite, owners: &Path, lease: Duration) -> Result<
     });
     Ok(held)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use windlass_engine::{
+        Authority, Grounds, NewSession, NewTask, Origin, Registry, Rules, TaskId, Terms, Timestamp, View, Work,
+    };
+    use windlass_store::{Lifetime, Store};
+
+    use super::*;
+
+    #[test]
+    fn a_heart_beats_many_times_in_a_lease() {
+        let millis = |lease: u64| beat(Duration::from_millis(lease)).as_millis();
+        assert_eq!([300_000, 10_000, 1000, 500, 200].map(millis), [5000, 1000, 100, 50, 50]);
+    }
+
+    /// When it wakes up, all of it does: what it holds is in good hands.
+    #[test]
+    fn nobody_takes_from_its_own_process() {
+        let place = tempfile::tempdir().expect("a directory");
+        let owners = place.path().join("owners");
+        let roster = Roster::enlist(&owners, 7).expect("owners can be kept");
+        let mut store = Sqlite::create(&place.path().join("store.db"), Lifetime::Command).expect("a store");
+        let rules = Rules { registry: Registry::with_builtins(), ..Rules::default() };
+        let at = Timestamp::from_millis(1_768_644_000_000);
+        let origin = Origin { by: "ada".to_owned(), at, authority: Authority::Person, run: None, via: None };
+        let add = Command::CreateTask(NewTask { goal: "One".to_owned(), ..NewTask::default() });
+        let begin = Command::StartSession(NewSession {
+            name: "main".parse().expect("a name"),
+            task: Some(TaskId(1)),
+            goal: None,
+            work: Work::Given,
+            grounds: Grounds::InPlace,
+            config: "hooks: {}".to_owned(),
+            protected: None,
+            agent: "command:true".to_owned(),
+            terms: Terms::default(),
+            owner: roster.name().parse().expect("a name"),
+            nonce: 7,
+        });
+        for (nonce, command) in [(1, add), (2, begin)] {
+            store.execute(&rules, &origin, &command, nonce).expect("it is taken");
+        }
+        let _pulse = roster.pulse().expect("a first beat");
+        while silence(&owners, roster.name()).expect("it has a pulse").is_zero() {
+            thread::yield_now();
+        }
+        let task = store.snapshot().expect("a moment").task(TaskId(1)).expect("it can be read").expect("it is there");
+        assert!(task.lease.is_some_and(|lease| lease.session.is_some()) && is_alive(&owners, roster.name()));
+        assert_eq!(held_by_the_silent(&store, &owners, Duration::ZERO).ok().map(|held| held.len()), Some(0));
+    }
+}
