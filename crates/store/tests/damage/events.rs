@@ -125,6 +125,22 @@ fn a_history_that_leads_astray_is_found() {
     }
 }
 
+/// One that goes back as it should, and still ends in another task.
+#[test]
+fn a_history_that_leads_to_another_task_is_found() {
+    let (place, log) = filled(8);
+    let of = |task: u64, nth: usize| {
+        log.iter().filter(|record| record.envelope.node.task() == Some(TaskId(task))).nth(nth).unwrap().seq
+    };
+    let (one, two) = (of(1, 0), of(2, 1));
+    assert!(one < two);
+    let astray = params![one.0.cast_signed(), two.0.cast_signed()];
+    place.raw().execute("UPDATE events SET previous = ? WHERE seq = ?", astray).unwrap();
+    let filter = Filter { task: Some(TaskId(2)), ..Filter::default() };
+    let error = place.open().read(&filter, Seq::START, 99).unwrap_err();
+    assert!(matches!(error, StoreError::Unfit { .. }), "{error}");
+}
+
 #[test]
 fn a_newer_format_is_refused_by_number() {
     let (place, log) = filled(3);

@@ -1,9 +1,10 @@
 //! Into the base.
 
+use std::fs;
 use std::path::Path;
 
 use windlass_vcs::forge::Method;
-use windlass_vcs::git::{Base, BranchAfter, Closed, Commit, Error, IfCheckedOut, Merged, Way};
+use windlass_vcs::git::{Base, BranchAfter, Closed, Commit, Error, IfCheckedOut, Merged, Operation, Way};
 
 use crate::scene::{Scene, read, write};
 
@@ -81,11 +82,26 @@ fn a_person_may_have_a_clean_tree_go_along() {
     scene.write("b", "in the way");
     assert!(merge(&scene, &head, IfCheckedOut::FastForward).is_err());
     assert_eq!(read(&scene.root, "b"), "in the way");
-    std::fs::remove_file(scene.root.join("b")).unwrap();
+    fs::remove_file(scene.root.join("b")).unwrap();
     scene.write("c", "untracked");
     let Merged::Now { commit } = merge(&scene, &head, IfCheckedOut::FastForward).unwrap() else { panic!("now") };
     assert_eq!((scene.head(&scene.root), read(&scene.root, "b")), (commit, "1".to_owned()));
     assert_eq!(scene.git(&scene.root, &["status", "--porcelain"]), "?? c");
+}
+
+/// A clean tree is not always one that nobody needs as it is.
+#[test]
+fn a_tree_in_the_middle_of_a_bisect_does_not_go_along() {
+    let scene = Scene::new();
+    let (_, head) = scene.work("t1", "b", "1");
+    fs::remove_dir_all(scene.root.join(".git/hooks")).unwrap();
+    scene.git(&scene.root, &["bisect", "start"]);
+    let error = merge(&scene, &head, IfCheckedOut::FastForward).expect_err("a bisect");
+    assert!(matches!(error, Error::Unfinished { operation: Operation::Bisect, .. }), "{error}");
+    assert!(!scene.root.join("b").exists());
+    scene.git(&scene.root, &["bisect", "reset"]);
+    merge(&scene, &head, IfCheckedOut::FastForward).unwrap();
+    assert_eq!(read(&scene.root, "b"), "1");
 }
 
 #[test]
@@ -98,7 +114,7 @@ fn only_what_is_ours_and_clean_is_put_away() {
     let dirty = close(&BranchAfter::Gone).unwrap();
     assert_eq!(dirty, Closed::Dirty { files: vec!["new".into()] });
     assert_eq!(read(&worktree.path, "new"), "unsaved");
-    std::fs::remove_file(worktree.path.join("new")).unwrap();
+    fs::remove_file(worktree.path.join("new")).unwrap();
     let unmerged = BranchAfter::GoneIfIn(base);
     assert_eq!(close(&unmerged).unwrap(), Closed::BranchKept);
     assert!(!worktree.path.exists());
@@ -134,7 +150,7 @@ fn a_bare_repository_has_nothing_checked_out() {
     scene.git(&bare, &["remote", "remove", "origin"]);
     let place = scene.path("linked");
     scene.git(&bare, &["worktree", "add", "--quiet", "-b", "mine", place.to_str().unwrap()]);
-    scene.root = std::fs::canonicalize(place).unwrap();
+    scene.root = fs::canonicalize(place).unwrap();
     let (_, head) = scene.work("t1", "b", "1");
     let Merged::Now { commit } = merge(&scene, &head, IfCheckedOut::Refuse).unwrap() else { panic!("now") };
     assert_eq!(scene.commit_at(&bare, "main"), commit);
