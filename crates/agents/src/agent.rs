@@ -192,7 +192,9 @@ impl Agent {
         }
         let found = match &end {
             TurnEnd::Said(said) => trouble::instead_of_an_answer(said),
-            TurnEnd::Failed { why, .. } | TurnEnd::Broken(why) => trouble::of_failure("", why),
+            TurnEnd::Failed { why, .. } | TurnEnd::Broken(why) | TurnEnd::Unanswered(why) => {
+                trouble::of_failure("", why)
+            }
             _ => None,
         };
         found.map_or(end, |trouble| trouble.end(self.words()))

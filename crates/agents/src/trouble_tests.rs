@@ -150,6 +150,11 @@ fn an_answer_is_an_answer() {
         ("Rate limit reached for gpt-5 in organization o on tokens per min (TPM). Please try again in 1.5s.", {
             "limited until 2026-01-17T10:00:01.5Z"
         }),
+        (
+            "Rate limit reached for gpt-5 in organization o on tokens per min (TPM): Limit 30000, Used 28,000, \
+             Requested 4000. Please try again in 4s. Visit https://example.com/account/rate-limits to learn more.",
+            "limited until 2026-01-17T10:00:04Z",
+        ),
         ("Too many requests, please wait 2 minutes.", "limited until 2026-01-17T10:02:00Z"),
         ("API Error: Rate limit reached", "limited"),
         ("ERROR: rate_limit_exceeded", "limited"),

@@ -16,6 +16,8 @@ pub enum TurnEnd {
     },
     /// It cannot be started at all.
     Broken(String),
+    /// It was started, and no conversation came of it. Another time one may.
+    Unanswered(String),
     /// It was asked too often. It may be asked again, and may have said when.
     Limited {
         said: String,

@@ -223,6 +223,30 @@ turns:
     assert!(world.data_of("iteration_failed").is_empty(), "{ran}");
 }
 
+/// It has worked before, and may again.
+#[test]
+fn an_agent_that_fails_to_open_a_conversation_once_more_has_failed() {
+    let config = "hooks: {stop: [{command: 'test -e checked || { touch checked; kill -9 $(cat pid); exit 2; }'}]}";
+    let script = "
+remember: memory.json
+turns:
+  - do: [run: echo $PPID > pid, say: Done?]
+  - do: [promise: COMPLETE]
+";
+    let world = World::played(config, script);
+    world.write(
+        "start.sh",
+        format!("echo x >> starts; test $(wc -l < starts) = 2 || exec '{WINDLASS}' agent play.yaml"),
+    );
+    let ran = world.run(&["run", "Mend the pump", "--agent", "acp:exec sh start.sh"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let failed = world.data_of("iteration_failed");
+    assert!(
+        failed.len() == 1 && failed[0]["error"].as_str().unwrap().contains("before it answered `initialize`"),
+        "{ran}"
+    );
+}
+
 /// The sum that it tells is that of both turns.
 #[test]
 fn money_is_counted_once_by_whoever_takes_a_conversation_up() {

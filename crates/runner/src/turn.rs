@@ -145,6 +145,7 @@ impl Runner<'_> {
         let run = turn.run.clone();
         let mask = self.dispatch.settings.mask.clone();
         let fit = |error: &str| cut(&mask.text(&clean(error)), Limits::REASON);
+        let tried_before = session.last_turn.is_some() || session.failures > 0;
         let Asked { end, time, leaky, record, usage } = asked;
         let end = match end {
             // What is said to it for the last time needs no answer.
@@ -162,6 +163,9 @@ impl Runner<'_> {
                 return self.give(&Command::FinishTurn { run, answer }).map(drop);
             }
             TurnEnd::Broken(error) if !turn.purpose.is_delivery() => {
+                return self.end_with(session, &interrupted(turn, record, usage), Ending::Error, fit(&error));
+            }
+            TurnEnd::Unanswered(error) if !tried_before && turn.purpose.is_judged() => {
                 return self.end_with(session, &interrupted(turn, record, usage), Ending::Error, fit(&error));
             }
             TurnEnd::Locked { said, remedy } if !turn.purpose.is_delivery() => {
@@ -185,7 +189,9 @@ impl Runner<'_> {
             TurnEnd::Cancelled => (Fault::Failed, "cancelled".to_owned()),
             TurnEnd::TimedOut => (Fault::TimedOut, format!("timed out after {}", in_words(time.unwrap_or_default()))),
             TurnEnd::Failed { fault, why } => (fault, fit(&why)),
-            TurnEnd::Broken(error) | TurnEnd::Locked { said: error, .. } => (Fault::Failed, fit(&error)),
+            TurnEnd::Broken(error) | TurnEnd::Unanswered(error) | TurnEnd::Locked { said: error, .. } => {
+                (Fault::Failed, fit(&error))
+            }
         };
         self.give(&Command::FailTurn { run, failing: Failing { error, fault, record, usage, leaky } }).map(drop)
     }

@@ -324,7 +324,7 @@ impl Runner<'_> {
             Ok(()) => Ok(true),
             Err(_) if self.dispatch.control.is_cancelled() => Ok(true),
             Err(Trouble::Task(reason) | Trouble::Outside(reason)) => {
-                let reason = format!("its worktree has gone, and cannot be made again: {reason}");
+                let reason = format!("its worktree cannot be worked in: {reason}");
                 self.ask_to_end(&session.name, Ending::Error, Some(reason))?;
                 Ok(false)
             }

@@ -207,7 +207,7 @@ impl Half {
     }
 
     fn broken(self, method: &str, fault: Fault) -> TurnEnd {
-        self.fail(method, fault).map_or_else(|end| end, TurnEnd::Broken)
+        self.fail(method, fault).map_or_else(|end| end, TurnEnd::Unanswered)
     }
 
     /// Ends the agent, and says what was wrong with it: nothing, where it was not allowed to go on.

@@ -255,7 +255,9 @@ fn not_answered(agent: &str, brief: &str, end: TurnEnd, running: &Running<'_>) -
             let said = because(&format!("{said}; {remedy}"));
             HookReport { unstarted: true, ..report(HookOutcome::Failure, said) }
         }
-        TurnEnd::Broken(said) => HookReport { unstarted: true, ..report(HookOutcome::Failure, because(&said)) },
+        TurnEnd::Broken(said) | TurnEnd::Unanswered(said) => {
+            HookReport { unstarted: true, ..report(HookOutcome::Failure, because(&said)) }
+        }
         TurnEnd::Failed { why: said, .. } | TurnEnd::Limited { said, .. } | TurnEnd::Said(said) => {
             report(HookOutcome::Failure, because(&said))
         }
