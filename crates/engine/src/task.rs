@@ -239,6 +239,9 @@ pub struct Task {
     /// Where the work on it lies, if not in the project's own directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Workspace>,
+    /// The session that had it last worked in the project's own directory: what there is of the work lies there.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub in_place: bool,
     /// Where it was worked on before, by those whose lease ran out while they were silent, the last one last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former: Vec<Workspace>,

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{TaskId, TypeName};
 use crate::naming::nearest;
+use crate::pipeline::Grounds;
 use crate::refusal::Refusal;
 use crate::task::Task;
 use crate::view::View;
@@ -21,28 +22,16 @@ pub struct Types {
     known: BTreeMap<TypeName, Option<BTreeSet<String>>>,
     /// Nobody takes tasks of these for now, whoever may work on them.
     shut: BTreeSet<TypeName>,
-    /// Nor these tasks.
-    alone: BTreeSet<TaskId>,
 }
 
 impl Types {
     pub fn new(types: impl IntoIterator<Item = (TypeName, Option<BTreeSet<String>>)>) -> Self {
-        Self { known: types.into_iter().collect(), ..Self::default() }
+        Self { known: types.into_iter().collect(), shut: BTreeSet::new() }
     }
 
     /// The same where nobody takes the next task from among these: something is missing that only they need.
     pub fn without(self, shut: BTreeSet<TypeName>) -> Self {
         Self { shut, ..self }
-    }
-
-    /// The same where nobody takes the next task from among these.
-    pub fn beside(self, alone: BTreeSet<TaskId>) -> Self {
-        Self { alone, ..self }
-    }
-
-    /// Whether a task is left alone, of whatever type it is.
-    pub fn leaves(&self, id: TaskId) -> bool {
-        self.alone.contains(&id)
     }
 
     /// Whether a task may be made one of this type.
@@ -68,18 +57,21 @@ impl Types {
     }
 
     /// The next task that this agent may work on, besides those that it leaves alone; where nobody says who asks, that
-    /// everybody may. That there are only such as others may work on is a refusal.
+    /// everybody may. That there are only such as others may work on is a refusal. Whoever works in worktrees takes nothing
+    /// whose work lies elsewhere.
     pub fn next_for(
         &self,
         view: &dyn View,
         agent: Option<&str>,
         besides: &[TaskId],
+        grounds: Grounds,
     ) -> Result<Option<TaskId>, Refusal> {
         let mut closed = self.closed_to(agent);
         closed.extend(self.shut.iter().cloned());
         let mut after = None;
         while let Some((priority, id)) = view.claimable_except(&closed, after)? {
-            if !besides.contains(&id) && !self.leaves(id) {
+            let elsewhere = !grounds.is_in_place() && view.task(id)?.is_some_and(|task| task.in_place);
+            if !besides.contains(&id) && !elsewhere {
                 return Ok(Some(id));
             }
             after = Some((priority, id));

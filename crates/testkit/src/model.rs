@@ -49,6 +49,8 @@ struct Node {
     labels: BTreeSet<String>,
     lease: Option<Lease>,
     epoch: u64,
+    /// The session that had it last worked in the project's own directory.
+    in_place: bool,
     driven: Driven,
 }
 
@@ -160,7 +162,15 @@ impl Model {
         let id = TaskId(self.tasks.len() as u64 + 1);
         self.tasks.insert(
             id,
-            Node { phase: Phase::Waiting, priority, labels, lease: None, epoch: 0, driven: Driven::default() },
+            Node {
+                phase: Phase::Waiting,
+                priority,
+                labels,
+                lease: None,
+                epoch: 0,
+                in_place: false,
+                driven: Driven::default(),
+            },
         );
         id
     }

@@ -36,7 +36,7 @@ pub struct Told {
     pub left: Vec<TaskId>,
     /// What was taken from it, for others to work on.
     lost: Vec<TaskId>,
-    grounds: Grounds,
+    pub grounds: Grounds,
     passage: Passage,
     /// Whether it completed the task that it left, and whether that is completed, whoever did it.
     finished: bool,

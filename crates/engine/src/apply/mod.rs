@@ -185,6 +185,7 @@ impl Fold<'_> {
             rejected: None,
             approved: None,
             stalled: None,
+            in_place: false,
             memo: Memo::default(),
             used: Usage::default(),
             drive: Drive::default(),
@@ -207,13 +208,17 @@ impl Fold<'_> {
             Some(name) => self.taken_up(name, claimed)?,
             None => Vec::new(),
         };
+        let in_place = match &claimed.session {
+            Some(name) => self.view.session(name)?.is_some_and(|session| session.grounds.is_in_place()),
+            None => task.in_place,
+        };
         let payload::TaskClaimed { owner, epoch, until, session } = claimed.clone();
         // A session hears it; whoever works by hand reads it with the task.
         let answer = task.answer.filter(|_| session.is_none());
         let unsaid = if session.is_none() { task.unsaid } else { Vec::new() };
         let lease = Lease { owner, epoch, until, session };
         let taken = task.taken.and_then(|taken| taken.by(&lease));
-        changes.push(put(Task { lease: Some(lease), epoch, answer, unsaid, taken, ..task }));
+        changes.push(put(Task { lease: Some(lease), epoch, answer, unsaid, taken, in_place, ..task }));
         Ok(changes)
     }
 

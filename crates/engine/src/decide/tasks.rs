@@ -12,6 +12,7 @@ use crate::id::{Epoch, OwnerName, SessionName, TaskId};
 use crate::limits::{Limits, check_bytes, check_labels, check_list, check_text, check_value};
 use crate::moves::Move;
 use crate::note::NoteKind;
+use crate::pipeline::Grounds;
 use crate::refusal::Refusal;
 use crate::task::{Blocked, Claim, EdgeKind, Lease, State, Task};
 use crate::time::Timestamp;
@@ -114,7 +115,11 @@ impl Deciding<'_, '_> {
         self.expire_leases()?;
         let id = match id {
             Some(id) => id,
-            None => self.rules.types.next_for(&self.draft, agent.as_deref(), &[])?.ok_or(Refusal::NothingReady)?,
+            None => self
+                .rules
+                .types
+                .next_for(&self.draft, agent.as_deref(), &[], Grounds::InPlace)?
+                .ok_or(Refusal::NothingReady)?,
         };
         self.expire_if_due(id)?;
         let task = self.fit_to_claim(id)?;

@@ -71,15 +71,16 @@ impl Deciding<'_, '_> {
         let next = match (session.work, session.task) {
             (Work::Graph, _) => {
                 self.expire_leases()?;
-                self.rules.types.next_for(&self.draft, Some(&session.agent), &session.left).or_else(|refusal| {
-                    match refusal {
+                let (agent, left) = (Some(session.agent.as_str()), &session.left);
+                self.rules.types.next_for(&self.draft, agent, left, session.grounds).or_else(
+                    |refusal| match refusal {
                         Refusal::NothingForAgent { .. } => {
                             others = Some(refusal.to_string());
                             Ok(None)
                         }
                         other => Err(other),
-                    }
-                })?
+                    },
+                )?
             }
             (Work::Given, Some(id)) => Some(id).filter(|_| self.may_be_taken_again(session, id)),
             (Work::Given, None) => None,

@@ -3,7 +3,7 @@
 //! That a session takes or leaves a task is read from the log; whether it may is for `sessions.rs` to say. What comes of it
 //! for the graph, and which task is the next one, is worked out here.
 
-use windlass_engine::{Command, Epoch, Event, Origin, Record, SessionName, TaskId, Timestamp, Work};
+use windlass_engine::{Command, Epoch, Event, Grounds, Origin, Record, SessionName, TaskId, Timestamp, Work};
 
 use super::{Attempt, Model, Phase};
 use crate::sessions::told;
@@ -65,8 +65,10 @@ impl Model {
                 let completed = std::mem::take(completed);
                 Attempt { model: self, origin, log, hook: true, completed }.review();
                 let next = self.next_for(log, name, id);
+                let in_place = told(log).get(name).is_some_and(|session| session.grounds == Grounds::InPlace);
                 let node = self.tasks.get_mut(&next).expect("it can be claimed");
                 node.epoch += 1;
+                node.in_place = in_place;
                 (node.phase, node.lease) = (Phase::Active, Some((Epoch(node.epoch), None)));
             }
             Event::TaskCompleted(_) => {
@@ -97,7 +99,8 @@ impl Model {
         let claimable = self
             .rows()
             .into_iter()
-            .filter(|(id, row)| matches!(row.state, Ready | NeedsContinuation) && !session.left.contains(id));
+            .filter(|(id, row)| matches!(row.state, Ready | NeedsContinuation) && !session.left.contains(id))
+            .filter(|(id, _)| session.grounds == Grounds::InPlace || !self.tasks[id].in_place);
         let next = claimable.map(|(id, row)| (row.priority, id)).min().map(|(_, id)| id);
         match session.work {
             Work::Graph => next.unwrap_or(claimed),

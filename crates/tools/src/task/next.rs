@@ -1,7 +1,7 @@
 //! `task_next`: what can be worked on now.
 
 use serde::{Deserialize, Serialize};
-use windlass_engine::{Refusal, Task, View};
+use windlass_engine::{Grounds, Refusal, Task, View};
 
 use crate::catalogue::{Effect, Tool};
 use crate::desk::{Call, Ground};
@@ -34,7 +34,7 @@ pub(crate) fn next<G: Ground>(call: &mut Call<'_, G>, _: Next) -> Result<Found, 
     // Whoever is not in a session is offered what is open to all.
     let session = run.map(|run| snapshot.session(&run.session)).transpose()?.flatten();
     let nothing = |hint: String| Ok(Found::Nothing { id: (), hint });
-    match types.next_for(&snapshot, session.as_ref().map(|session| session.agent.as_str()), &[]) {
+    match types.next_for(&snapshot, session.as_ref().map(|session| session.agent.as_str()), &[], Grounds::InPlace) {
         Ok(Some(id)) => match snapshot.task(id)? {
             Some(task) => Ok(Found::Task(Box::new(task))),
             None => Err(Refusal::UnknownTask(id).into()),

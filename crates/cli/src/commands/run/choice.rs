@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use windlass_engine::{Digest, Hold, Refusal, Seq, Session, SessionName, State, Task, TaskId, Types, View, Work};
+use windlass_engine::{
+    Digest, Grounds, Hold, Refusal, Seq, Session, SessionName, State, Task, TaskId, Types, View, Work,
+};
 use windlass_store::{Filter, Sqlite, Store};
 
 use super::Args;
@@ -133,14 +135,14 @@ pub fn is_anything_ready(store: &Sqlite) -> Result<bool, Failure> {
 
 /// Why a session with this agent would find nothing, though something is ready: others alone may work on it, or it is left
 /// alone.
-pub fn nothing_for(store: &Sqlite, types: &Types, agent: &str) -> Result<Option<String>, Failure> {
+pub fn nothing_for(store: &Sqlite, types: &Types, agent: &str, grounds: Grounds) -> Result<Option<String>, Failure> {
     let snapshot = store.snapshot().map_err(remedy::store)?;
     if snapshot.expired(environment::now(), None).map_err(remedy::view)?.is_some() {
         return Ok(None);
     }
-    match types.next_for(&snapshot, Some(agent), &[]) {
+    match types.next_for(&snapshot, Some(agent), &[], grounds) {
         Ok(Some(_)) => Ok(None),
-        Ok(None) => Ok(Some("nothing is ready".to_owned())),
+        Ok(None) => Ok(Some("what is ready is left alone".to_owned())),
         Err(refusal @ Refusal::NothingForAgent { .. }) => Ok(Some(refusal.to_string())),
         Err(refusal) => Err(remedy::refusal(&refusal)),
     }
@@ -166,8 +168,13 @@ pub fn check_judges(
         Wish::Goal(_) => None,
         Wish::Task(id) => Some(id),
         // One that it would take, if nothing else is there.
-        Wish::Graph => match types.next_for(&snapshot, Some(agent), &[]) {
-            Ok(None) => types.clone().without(BTreeSet::new()).next_for(&snapshot, Some(agent), &[]).ok().flatten(),
+        Wish::Graph => match types.next_for(&snapshot, Some(agent), &[], Grounds::InPlace) {
+            Ok(None) => types
+                .clone()
+                .without(BTreeSet::new())
+                .next_for(&snapshot, Some(agent), &[], Grounds::InPlace)
+                .ok()
+                .flatten(),
             Ok(Some(_)) | Err(_) => None,
         },
     };

@@ -3,9 +3,7 @@
 //! Invariant: what was begun in place goes on in place. A worktree would not have the work, and in the person's own tree
 //! nobody works unasked: a run of whatever is ready leaves such tasks to a run that names them.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use windlass_engine::{Grounds, Session, State, TaskId, View};
+use windlass_engine::{Grounds, Session, Task, TaskId, View};
 use windlass_store::Sqlite;
 use windlass_vcs::git::Repository;
 
@@ -17,31 +15,29 @@ use crate::failure::Failure;
 use crate::project::Project;
 use crate::remedy;
 
-/// Where a run works, and which tasks it leaves alone because they are worked on elsewhere.
+/// Where a run works.
+#[derive(Clone, Copy)]
 pub struct Whereabouts {
     pub grounds: Grounds,
-    /// Begun in place, where there are worktrees for what is ready.
-    pub elsewhere: BTreeSet<TaskId>,
     /// No change comes of it that others could judge.
     pub is_unjudged: bool,
 }
 
 impl Whereabouts {
-    /// A goal is worked on where the person stands, and so is what was begun there.
-    pub fn of(wish: Wish<'_>, project: &Project, config: &Config, store: &Sqlite) -> Result<Self, Failure> {
-        let in_place = |is_unjudged| Self { grounds: Grounds::InPlace, elsewhere: BTreeSet::new(), is_unjudged };
-        if matches!(wish, Wish::Goal(_)) {
-            return Ok(in_place(true));
-        }
-        if grounds(project, config)?.is_in_place() {
-            return Ok(in_place(false));
-        }
-        let begun = begun_in_place(store)?;
-        Ok(match wish {
-            Wish::Task(id) if begun.contains(&id) => in_place(true),
-            _ => Self { grounds: Grounds::Worktrees, elsewhere: begun, is_unjudged: false },
-        })
+    /// A goal is worked on where the person stands, and so is what was begun there. A session stays where it is.
+    pub fn of(wish: Wish<'_>, resumed: Option<&Session>, opened: &Opened, config: &Config) -> Result<Self, Failure> {
+        let (in_place, usual) = (Grounds::InPlace, grounds(&opened.project, config)?);
+        let is_goal = matches!(wish, Wish::Goal(_)) || (!usual.is_in_place() && begun_in_place(wish, &opened.store)?);
+        let fresh = if is_goal { in_place } else { usual };
+        Ok(Self { grounds: resumed.map_or(fresh, |session| session.grounds), is_unjudged: is_goal })
     }
+}
+
+/// Whether a run means a task whose work lies in the project's own directory.
+fn begun_in_place(wish: Wish<'_>, store: &Sqlite) -> Result<bool, Failure> {
+    let Wish::Task(id) = wish else { return Ok(false) };
+    let task = store.snapshot().map_err(remedy::store)?.task(id).map_err(remedy::view)?;
+    Ok(task.is_some_and(|task| task.in_place))
 }
 
 /// A task of the graph has a worktree of its own, where there is git.
@@ -53,27 +49,9 @@ pub fn grounds(project: &Project, config: &Config) -> Result<Grounds, Failure> {
     Ok(if repository.is_some() { Grounds::Worktrees } else { Grounds::InPlace })
 }
 
-/// The open tasks whose work lies in the project's own directory: their last session worked there.
-pub fn begun_in_place(store: &Sqlite) -> Result<BTreeSet<TaskId>, Failure> {
-    let snapshot = store.snapshot().map_err(remedy::store)?;
-    let sessions = snapshot.sessions().map_err(remedy::store)?;
-    let mut last: BTreeMap<TaskId, &Session> = BTreeMap::new();
-    for session in &sessions {
-        let Some(id) = session.task else { continue };
-        let before = last.entry(id).or_insert(session);
-        if session.version > before.version {
-            *before = session;
-        }
-    }
-    let mut begun = BTreeSet::new();
-    for (id, _) in last.into_iter().filter(|(_, session)| session.grounds.is_in_place()) {
-        let task = snapshot.task(id).map_err(remedy::view)?;
-        let is_open = task.is_some_and(|task| {
-            task.workspace.is_none() && !matches!(task.state, State::Completed | State::Failed | State::Deleted)
-        });
-        begun.extend(is_open.then_some(id));
-    }
-    Ok(begun)
+/// Whether whoever takes what is ready leaves a task alone: its work lies in the person's own tree.
+pub fn is_elsewhere(task: &Task, grounds: Grounds) -> bool {
+    task.in_place && !grounds.is_in_place()
 }
 
 /// What a person is told of a task that is left alone for this.

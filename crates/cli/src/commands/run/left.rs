@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use windlass_engine::{State, Task, TaskId, TypeName, Types};
+use windlass_engine::{Grounds, State, Task, TaskId, TypeName, Types};
 use windlass_store::{Sqlite, TaskFilter};
 
 use super::in_place;
@@ -20,6 +20,7 @@ const NAMED: usize = 10;
 #[derive(Clone, Copy)]
 pub struct WhyNot<'a> {
     pub opened: &'a Opened,
+    pub grounds: Grounds,
     pub types: &'a Types,
     /// Types that are left alone, each with why.
     pub held_back: &'a BTreeMap<TypeName, String>,
@@ -70,7 +71,7 @@ impl Left {
         self.because(|task| {
             let held_back = || task.kind.as_ref().and_then(|kind| why_not.held_back.get(kind)).cloned();
             match why_not.types.implementers(task.kind.as_ref()) {
-                _ if why_not.types.leaves(task.id) => Some(in_place::in_words(why_not.opened, task.id)),
+                _ if in_place::is_elsewhere(task, why_not.grounds) => Some(in_place::in_words(why_not.opened, task.id)),
                 Some(names) if names.is_empty() => Some("nobody may".to_owned()),
                 Some(names) if !names.contains(agent) => {
                     Some(format!("{} may", names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")))

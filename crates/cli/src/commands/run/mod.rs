@@ -170,17 +170,18 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         let listed = agent::listed(&opened.store, wish, config)?;
         let agent = agent::chosen(named, &choice, (config, listed.as_deref()), context.trust)?;
         agent::check(&agent, &opened.project.root)?;
-        let place = Whereabouts::of(wish, &opened.project, config, &opened.store)?;
+        let place = Whereabouts::of(wish, choice.resumed(), &opened, config)?;
         let (gatekeepers, unjudged) = match place.is_unjudged {
             true => (Gatekeepers::default(), Unjudged::new()),
             false => gatekeepers::resolve(config, &agent, &opened.project.root)?,
         };
-        let types = plan::types(config).beside(place.elsewhere);
+        let types = plan::types(config);
         if let (Choice::New(_), Wish::Graph) = (&choice, wish)
-            && let Some(said) = choice::nothing_for(&opened.store, &types, &agent.name)?
+            && let Some(said) = choice::nothing_for(&opened.store, &types, &agent.name, place.grounds)?
         {
             tidying::tidy_for_nobody(&mut opened, context)?;
-            let why_not = WhyNot { opened: &opened, types: &types, held_back: &BTreeMap::new() };
+            let why_not =
+                WhyNot { opened: &opened, grounds: place.grounds, types: &types, held_back: &BTreeMap::new() };
             let left = Left::look(&opened.store)?.for_others(why_not, &agent.name);
             left.show_nothing_ready(&said, out)?;
             return Ok(left.exit());
@@ -306,7 +307,7 @@ impl Run<'_> {
         // The rows below go before anything else is written.
         drop(stage.live.take());
         let (name, agent, killed) = (choice.name(), args.agent.as_deref(), ending.is_none());
-        let (control, why_not) = (&stage.control, WhyNot { opened, types: &types, held_back: &held_back });
+        let (control, why_not) = (&stage.control, WhyNot { opened, grounds, types: &types, held_back: &held_back });
         let over = Over { opened, name, tally, roster: &roster, control, agent, killed, why_not };
         if over.show(out).and_then(|()| out.flush()).is_err() {
             // What is done counts, not who sees it.

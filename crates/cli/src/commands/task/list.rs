@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::builder::TypedValueParser;
-use windlass_engine::{Refusal, Seq, State, TaskId};
+use windlass_engine::{Grounds, Refusal, Seq, State, TaskId};
 use windlass_store::TaskFilter;
 
 use crate::context::Context;
@@ -151,7 +151,8 @@ pub fn next(context: &Context, args: &Next, out: &mut Output) -> Done {
     let (types, own) = dispatch::types(&opened)?;
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     let agent = own.as_deref().or(args.agent.as_deref());
-    let next = types.next_for(&snapshot, agent, &[]).and_then(|next| next.ok_or(Refusal::NothingReady));
+    let next =
+        types.next_for(&snapshot, agent, &[], Grounds::InPlace).and_then(|next| next.ok_or(Refusal::NothingReady));
     let task = opened.task(next.map_err(|refusal| remedy::refusal(&refusal))?)?;
     match out.is_json() {
         true => out.object(&task),

@@ -135,6 +135,19 @@ fn where_nothing_is_ready_no_agent_is_asked() {
     );
 }
 
+/// A worktree would not have the work.
+#[test]
+fn what_was_begun_in_place_is_taken_by_nobody_who_works_elsewhere() {
+    let taken = |script: &str| {
+        let project = Script::after(default_rules(), script);
+        (project.task("T1").in_place, project.session("a").task.map(|id| id.0))
+    };
+    let begun = "session g goal=here max=1 by=w2\nturn-done g.1\nadd two";
+    assert_eq!(taken(&format!("{begun}\nsession a work=graph grounds=worktrees")), (true, Some(2)));
+    assert_eq!(taken(&format!("{begun}\nsession a work=graph grounds=in_place")), (true, Some(1)));
+    assert_eq!(taken(&format!("{begun}\nsession a task=T1 grounds=worktrees")), (false, Some(1)), "as it is asked");
+}
+
 #[test]
 fn a_task_that_needs_a_person_is_blocked_and_the_others_go_on() {
     check(

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use windlass_agents::Agent;
-use windlass_engine::{Session, SessionName, State, Task, TaskId, TypeName, Types, View, Wanted, Work};
+use windlass_engine::{Grounds, Session, SessionName, State, Task, TaskId, TypeName, Types, View, Wanted, Work};
 use windlass_process::{is_alive, is_ours};
 use windlass_store::{Snapshot, Sqlite, TaskFilter};
 
@@ -21,6 +21,7 @@ pub struct Hands<'a> {
     pub types: Types,
     /// `--agent`
     pub named: Option<&'a str>,
+    pub grounds: Grounds,
     /// Types that none of them may work on.
     closed: BTreeSet<TypeName>,
     /// Those whom types name as implementers and that stand for somebody.
@@ -28,9 +29,8 @@ pub struct Hands<'a> {
 }
 
 impl<'a> Hands<'a> {
-    /// All of them leave these tasks alone.
-    pub fn new(config: &'a Config, named: Option<&'a str>, alone: BTreeSet<TaskId>) -> Self {
-        let types = plan::types(config).beside(alone);
+    pub fn new(config: &'a Config, named: Option<&'a str>, grounds: Grounds) -> Self {
+        let types = plan::types(config);
         let nobodys = |kind: &TypeName| types.implementers(Some(kind)).is_some_and(BTreeSet::is_empty);
         let mut closed: BTreeSet<TypeName> = match named {
             Some(agent) => types.closed_to(Some(agent)),
@@ -39,7 +39,7 @@ impl<'a> Hands<'a> {
         let listed = config.task_types().filter_map(|(_, roles)| roles.implementer.as_ref());
         let listed = listed.flat_map(|names| names.iter().map(|name| &name.value));
         let known = listed.filter(|name| agents::resolve(name, &config.settings).is_ok()).cloned().collect();
-        let mut hands = Self { config, types, named, closed: BTreeSet::new(), known };
+        let mut hands = Self { config, types, named, grounds, closed: BTreeSet::new(), known };
         closed.extend(hands.kinds().filter(|(kind, roles)| hands.lacking(kind, roles).is_some()).map(|(kind, _)| kind));
         hands.closed = closed;
         hands
@@ -72,11 +72,16 @@ impl<'a> Hands<'a> {
         self.lacking(&kind, roles)
     }
 
+    /// Whether they leave a task to whoever names it.
+    fn leaves(&self, task: &Task) -> bool {
+        in_place::is_elsewhere(task, self.grounds)
+    }
+
     /// Why a task that is ready is taken by nobody here, if it is so.
     pub fn why_not(&self, opened: &Opened, task: &Task) -> Option<String> {
         let listed = self.types.implementers(task.kind.as_ref());
         match (listed, self.named) {
-            _ if self.types.leaves(task.id) => Some(in_place::in_words(opened, task.id)),
+            _ if self.leaves(task) => Some(in_place::in_words(opened, task.id)),
             (Some(names), _) if names.is_empty() => Some("nobody may work on tasks of its type".to_owned()),
             (Some(names), Some(agent)) if !names.contains(agent) => {
                 Some(format!("{} may", names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")))
@@ -111,7 +116,7 @@ impl<'a> Hands<'a> {
         let mut after = None;
         while let Some(next) = snapshot.claimable_except(&self.closed, after).map_err(remedy::view)? {
             let task = snapshot.task(next.1).map_err(remedy::view)?;
-            if task.is_some_and(|task| self.name(&task, 0).is_none()) {
+            if task.is_some_and(|task| !self.leaves(&task) && self.name(&task, 0).is_none()) {
                 return Ok(Some(next.1));
             }
             after = Some(next);
@@ -127,7 +132,7 @@ impl<'a> Hands<'a> {
         snapshot
             .tasks(&filter, |task| {
                 let may = self.named.is_none_or(|agent| self.types.admit(&task, agent).is_ok());
-                lack = self.lacks(&task).filter(|_| may && task.lease.is_none());
+                lack = self.lacks(&task).filter(|_| may && task.lease.is_none() && !self.leaves(&task));
                 lack.is_none()
             })
             .map_err(remedy::store)?;
@@ -158,11 +163,11 @@ impl<'a> Hands<'a> {
         left: &BTreeSet<TaskId>,
     ) -> Result<Option<(Task, SessionName)>, Failure> {
         let snapshot = store.snapshot().map_err(remedy::store)?;
-        let free = |id: &TaskId| !busy.contains(id) && !left.contains(id) && !self.types.leaves(*id);
+        let free = |id: &TaskId| !busy.contains(id) && !left.contains(id);
         let mut after = None;
         while let Some(next) = snapshot.claimable_except(&self.closed, after).map_err(remedy::view)? {
             let task = snapshot.task(next.1).map_err(remedy::view)?;
-            if free(&next.1) && task.is_some_and(|task| self.name(&task, 0).is_some()) {
+            if free(&next.1) && task.is_some_and(|task| !self.leaves(&task) && self.name(&task, 0).is_some()) {
                 return self.with_name(&snapshot, next.1);
             }
             after = Some(next);
@@ -170,7 +175,8 @@ impl<'a> Hands<'a> {
         let mut after = None;
         while let Some(next) = snapshot.expired(environment::now(), after).map_err(remedy::view)? {
             let task = snapshot.task(next.1).map_err(remedy::view)?;
-            let open = |task: &Task| task.kind.as_ref().is_none_or(|kind| !self.closed.contains(kind));
+            let open =
+                |task: &Task| !self.leaves(task) && task.kind.as_ref().is_none_or(|kind| !self.closed.contains(kind));
             if free(&next.1) && task.as_ref().is_some_and(|task| open(task) && self.name(task, 0).is_some()) {
                 return self.with_name(&snapshot, next.1);
             }
@@ -195,19 +201,23 @@ impl<'a> Hands<'a> {
 }
 
 /// Sessions that work on tasks and were left by the dead, those that wait for a person aside.
-pub fn left_by_the_dead(opened: &Opened, sessions: Vec<Session>) -> Vec<Session> {
+pub fn left_by_the_dead(opened: &Opened, sessions: Vec<Session>, grounds: Grounds) -> Vec<Session> {
     let owners = opened.project.owners();
-    let left = sessions.into_iter().filter(is_for_workers);
+    let left = sessions.into_iter().filter(|session| is_for_workers(session, grounds));
     left.filter(|session| !stays_alive(&owners, session.owner.as_str())).collect()
 }
 
-fn is_for_workers(session: &Session) -> bool {
+/// Nobody works in a person's own tree unasked, and a session stays where it is.
+fn is_for_workers(session: &Session, grounds: Grounds) -> bool {
+    if session.grounds.is_in_place() && !grounds.is_in_place() {
+        return false;
+    }
     let of_graph = session.work == Work::Graph || (session.goal.is_none() && session.task.is_some());
     of_graph && session.ended().is_none() && session.wanted() != Wanted::Answer
 }
 
 /// Sessions that hold a task, and whose owner has died since it was last looked.
-pub fn orphaned(opened: &Opened) -> Result<Vec<Session>, Failure> {
+pub fn orphaned(opened: &Opened, grounds: Grounds) -> Result<Vec<Session>, Failure> {
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     let mut held = Vec::new();
     let filter = TaskFilter { states: vec![State::Active, State::Submitted], ..TaskFilter::default() };
@@ -219,7 +229,8 @@ pub fn orphaned(opened: &Opened) -> Result<Vec<Session>, Failure> {
         .map_err(remedy::store)?;
     let mut sessions = Vec::new();
     for name in held {
-        sessions.extend(snapshot.session(&name).map_err(remedy::view)?.filter(is_for_workers));
+        sessions
+            .extend(snapshot.session(&name).map_err(remedy::view)?.filter(|session| is_for_workers(session, grounds)));
     }
     sessions.retain(|session| !is_alive(&opened.project.owners(), session.owner.as_str()));
     Ok(sessions)

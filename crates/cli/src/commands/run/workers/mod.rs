@@ -21,13 +21,12 @@ mod summary;
 mod watch;
 mod worker;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Instant;
 
-use windlass_engine::{Ending, Grounds, SessionName, TaskId, View as _};
+use windlass_engine::{Ending, Grounds, SessionName, View as _};
 use windlass_process::{Control, Roster};
 use windlass_store::{Lifetime, Sqlite};
 
@@ -36,13 +35,12 @@ use self::crew::{Crew, Sum};
 use self::post::Batch;
 use self::summary::Summary;
 use self::worker::{Look, Worker};
-use super::in_place::Whereabouts;
+use super::in_place::grounds;
 use super::left::Left;
 use super::listening::Listening;
 use super::live::{Live, View};
 use super::standstill::Standstill;
 use super::tidying::tidy;
-use super::wish::Wish;
 use super::{Args, Job, agent, check_trust, choice, serves_agents, settle, silent, system, watched};
 use crate::agents;
 use crate::config::Config;
@@ -65,7 +63,6 @@ pub struct Place<'a> {
     outline: Arc<Outline>,
     workflows: Held,
     grounds: Grounds,
-    elsewhere: BTreeSet<TaskId>,
     /// What the protected files hold.
     protected: Option<String>,
     max_iterations: Option<u32>,
@@ -87,7 +84,7 @@ pub fn run(context: &Context, args: &Args, count: usize, out: &mut Output) -> Re
     let mut opened = Opened { project, store, trust: context.trust };
     let place = prepare(context, args, &opened, out)?;
     let config = place.outline.frame();
-    let hands = Hands::new(config, args.agent.as_deref(), place.elsewhere.clone());
+    let hands = Hands::new(config, args.agent.as_deref(), place.grounds);
     check_agents(&hands, &opened.project)?;
     let control = Control::new();
     let rosters: Vec<Roster> = (0..count).map(|_| dispatch::enlist(&opened.project)).collect::<Result<_, _>>()?;
@@ -137,22 +134,11 @@ fn prepare<'a>(context: &'a Context, args: &Args, opened: &Opened, out: &Output)
     workflow::check_hooks(&opened.project, config)?;
     let workflows = Held::now(&opened.project, config, context.trust);
     let serves_agents = serves_agents(context, &inside, &opened.project, config)?;
-    let Whereabouts { grounds, elsewhere, .. } = Whereabouts::of(Wish::Graph, &opened.project, config, &opened.store)?;
+    let grounds = grounds(&opened.project, config)?;
     let protected = Job::protected(&opened.project, config)?;
     let look = Look { json: out.is_json(), palette: out.palette(), columns: out.columns() };
     let max_iterations = args.max_iterations;
-    Ok(Place {
-        context,
-        inside,
-        outline,
-        workflows,
-        grounds,
-        elsewhere,
-        protected,
-        max_iterations,
-        serves_agents,
-        look,
-    })
+    Ok(Place { context, inside, outline, workflows, grounds, protected, max_iterations, serves_agents, look })
 }
 
 /// A typing mistake in the name of the agent that most tasks get leaves no session behind.
@@ -174,7 +160,7 @@ fn take_stock(
     if !place.grounds.is_in_place() {
         tidy(opened, &place.outline, (roster, control))?;
     }
-    Ok(choosing::left_by_the_dead(opened, sessions))
+    Ok(choosing::left_by_the_dead(opened, sessions, place.grounds))
 }
 
 /// Whether there is anything for workers to begin with; what there is instead is said.
@@ -196,7 +182,7 @@ fn is_anything_to_do(
         return Err(failure.into());
     }
     let others = match hands.named {
-        Some(agent) => choice::nothing_for(&opened.store, &hands.types, agent)?,
+        Some(agent) => choice::nothing_for(&opened.store, &hands.types, agent, hands.grounds)?,
         None => None,
     };
     let said = others.unwrap_or_else(|| "nothing is ready".to_owned());

@@ -141,7 +141,7 @@ impl Worker<'_> {
                 Next::Nothing(rings) => rings,
             };
             let taken = silent::take(&mut self.opened, &self.place.outline, (self.roster, &self.control))?;
-            if taken > 0 || self.crew.offer(orphaned(&self.opened)?) {
+            if taken > 0 || self.crew.offer(orphaned(&self.opened, self.place.grounds)?) {
                 continue;
             }
             // Somebody may have taken something since it was last counted.
