@@ -48,7 +48,7 @@ impl Session {
                 Decision::Next(Next::Continue)
             }
             OnRetryLimit::Complete => {
-                close(Ending::Completed, format!("{why}; `on_retry_limit: complete` lets it pass"))
+                close(Ending::Completed, self.besides(format!("{why}; `on_retry_limit: complete` lets it pass")))
             }
             OnRetryLimit::Ask => Decision::Ask,
         }
@@ -67,8 +67,9 @@ impl Session {
             // Whoever lets the work pass speaks of the work as it was claimed to be, whatever else they say with it.
             GateAnswer::Ignore => {
                 match (Self { verdict: self.watch.besides, ..self.clone() }).judge_heard(claim, false) {
-                    Decision::Next(Next::Close(Closing { ending: Ending::Completed, reason: None })) => {
-                        close(Ending::Completed, format!("{}, and a person let it pass", self.still_blocked()))
+                    Decision::Next(Next::Close(Closing { ending: Ending::Completed, .. })) => {
+                        let let_pass = format!("{}, and a person let it pass", self.still_blocked());
+                        close(Ending::Completed, self.besides(let_pass))
                     }
                     decision => decision,
                 }
@@ -172,6 +173,11 @@ impl Session {
     pub(crate) fn let_pass(&self) -> Option<String> {
         let names: Vec<String> = self.overlooked.iter().map(|hook| format!("`{hook}`")).collect();
         (!names.is_empty()).then(|| format!("{} did not pass, and a person let it pass", names.join(" and ")))
+    }
+
+    /// Why work passes, and which hooks it passes besides.
+    fn besides(&self, why: String) -> String {
+        [Some(why), self.let_pass()].into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 
     fn was_postponed_too_often(&self) -> bool {

@@ -144,6 +144,11 @@ fn what_blocks_too_often_takes_nobody_else_past_the_gate() {
     assert_eq!(beside(Verdict::Continue, false), "Next(Continue)");
     assert!(beside(Verdict::Fail, false).starts_with("Completed: "), "`strict: false` lets it go");
     assert!(beside(Verdict::Pass, true).starts_with("Completed: "));
+    let overlooked = judged(Verdict::Block, None, |session| {
+        blocked_alike(5)(session);
+        (session.terms.on_retry_limit, session.overlooked) = (OnRetryLimit::Complete, vec!["lint".to_owned()]);
+    });
+    assert!(overlooked.ends_with("; `lint` did not pass, and a person let it pass"), "{overlooked}");
 }
 
 #[test]

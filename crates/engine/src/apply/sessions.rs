@@ -273,7 +273,9 @@ impl Fold<'_> {
             }
             session.watch.end_judging();
             session.retries = decided.retries;
-            session.overlooked.clear();
+            if decided.decision != Decision::Ask {
+                session.overlooked.clear();
+            }
             // What a person wants to be ignored is so until the work is judged as done.
             let done = claim == Some(Promise::Complete) || session.terms.completion == Completion::Gate;
             if done && !session.is_unheard() {

@@ -21,6 +21,12 @@ pub fn of_gate(decided: &payload::GateDecided, at_limit: OnRetryLimit) -> Option
             };
             Some(format!("[Warning: {}. {then}]", limit(decided, reason)))
         }
+        // Something else wants the agent to work on.
+        Decision::Next(Next::Continue)
+            if decided.verdict == Verdict::Block && decided.max_retries.is_some_and(|most| decided.retries >= most) =>
+        {
+            Some(format!("[Warning: {}. Another iteration begins.]", limit(decided, reason)))
+        }
         Decision::Next(_) => None,
     }
 }
