@@ -142,7 +142,10 @@ pub fn nothing_for(store: &Sqlite, types: &Types, agent: &str, grounds: Grounds)
     }
     match types.next_for(&snapshot, Some(agent), &[], grounds) {
         Ok(Some(_)) => Ok(None),
-        Ok(None) => Ok(Some("what is ready is left alone".to_owned())),
+        Ok(None) => {
+            let any = snapshot.claimable(None).map_err(remedy::view)?.is_some();
+            Ok(Some(if any { "what is ready is left alone" } else { "nothing is ready" }.to_owned()))
+        }
         Err(refusal @ Refusal::NothingForAgent { .. }) => Ok(Some(refusal.to_string())),
         Err(refusal) => Err(remedy::refusal(&refusal)),
     }
