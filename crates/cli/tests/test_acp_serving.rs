@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use crate::support::{WINDLASS, World};
 
 const RUN: &[&str] = &["run", "Mend the pump", "--agent", "scripted:play.yaml"];
+/// The agent is killed after its first turn, and sent back.
+const KILLED: &str = "hooks: {stop: [{command: 'test -e checked || { touch checked; kill -9 $(cat pid); exit 2; }'}]}";
 const SESSION: &str = "mend-the-pump-e01275de";
 
 /// The record of the first turn.
@@ -204,7 +206,6 @@ turns:
 /// It is noticed before the next prompt, and another process takes the conversation up.
 #[test]
 fn an_agent_that_dies_between_two_turns_is_started_again() {
-    let config = "hooks: {stop: [{command: 'test -e checked || { touch checked; kill -9 $(cat pid); exit 2; }'}]}";
     let script = "
 remember: memory.json
 turns:
@@ -213,7 +214,7 @@ turns:
     unless: What you said
     do: [run: echo $PPID > second, promise: COMPLETE]
 ";
-    let world = World::played(config, script);
+    let world = World::played(KILLED, script);
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
     let openings: Vec<Value> =
@@ -226,14 +227,13 @@ turns:
 /// It has worked before, and may again.
 #[test]
 fn an_agent_that_fails_to_open_a_conversation_once_more_has_failed() {
-    let config = "hooks: {stop: [{command: 'test -e checked || { touch checked; kill -9 $(cat pid); exit 2; }'}]}";
     let script = "
 remember: memory.json
 turns:
   - do: [run: echo $PPID > pid, say: Done?]
   - do: [promise: COMPLETE]
 ";
-    let world = World::played(config, script);
+    let world = World::played(KILLED, script);
     world.write(
         "start.sh",
         format!("echo x >> starts; test $(wc -l < starts) = 2 || exec '{WINDLASS}' agent play.yaml"),
@@ -250,14 +250,13 @@ turns:
 /// The sum that it tells is that of both turns.
 #[test]
 fn money_is_counted_once_by_whoever_takes_a_conversation_up() {
-    let config = "hooks: {stop: [{command: 'test -e checked || { touch checked; kill -9 $(cat pid); exit 2; }'}]}";
     let told = |dollars| format!("update: {{sessionUpdate: usage_update, cost: {{amount: {dollars}, currency: USD}}}}");
     let script = format!(
         "{{remember: memory.json, turns: [{{do: [run: echo $PPID > pid, {}, say: Done?]}}, {{do: [{}, promise: COMPLETE]}}]}}",
         told(0.25),
         told(0.75)
     );
-    let world = World::played(config, &script);
+    let world = World::played(KILLED, &script);
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
     let costs: Vec<Value> = world.data_of("turn_finished").iter().map(|turn| turn["usage"]["cost"].clone()).collect();
@@ -266,7 +265,6 @@ fn money_is_counted_once_by_whoever_takes_a_conversation_up() {
 
 #[test]
 fn a_conversation_is_resumed_where_it_cannot_be_loaded() {
-    let config = "hooks: {stop: [{command: 'test -e checked || { touch checked; kill -9 $(cat pid); exit 2; }'}]}";
     let script = "
 remember: memory.json
 resume: true
@@ -275,7 +273,7 @@ turns:
   - unless: What you said
     do: [promise: COMPLETE]
 ";
-    let world = World::played(config, script);
+    let world = World::played(KILLED, script);
     let ran = world.run(RUN);
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(world.data_of("conversation_opened")[1]["opening"], "loaded");
