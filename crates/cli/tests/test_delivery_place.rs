@@ -1,5 +1,6 @@
 //! Where work is done: in place, or in a worktree, wherever the project lies.
 
+use crate::support::World;
 use crate::support::delivered::Repo;
 
 /// What was begun in place has its work there, and a worktree would not.
@@ -24,6 +25,16 @@ fn what_was_begun_in_place_goes_on_in_place() {
     let ran = run(&["--task", "T1"]);
     assert_eq!((ran.code, repo.task("T1")["state"].as_str()), (0, Some("completed")), "{ran}");
     assert!(!ran.stdout.contains("in a worktree") && repo.world.path("half.txt").exists(), "{ran}");
+}
+
+/// Whoever works in place needs nothing of git.
+#[test]
+fn a_goal_is_worked_on_beside_a_repository_that_is_broken() {
+    let world = World::empty();
+    world.write(".git", "nonsense");
+    let agent = "command:cat > /dev/null; echo '<promise>COMPLETE</promise>'";
+    let ran = world.run(&["run", "Do it here", "--agent", agent]);
+    assert_eq!(ran.code, 0, "{ran}");
 }
 
 /// Git has no directory for a project of which nothing is committed.

@@ -26,10 +26,13 @@ pub struct Whereabouts {
 impl Whereabouts {
     /// A goal is worked on where the person stands, and so is what was begun there. A session stays where it is.
     pub fn of(wish: Wish<'_>, resumed: Option<&Session>, opened: &Opened, config: &Config) -> Result<Self, Failure> {
-        let (in_place, usual) = (Grounds::InPlace, grounds(&opened.project, config)?);
-        let is_goal = matches!(wish, Wish::Goal(_)) || (!usual.is_in_place() && begun_in_place(wish, &opened.store)?);
-        let fresh = if is_goal { in_place } else { usual };
-        Ok(Self { grounds: resumed.map_or(fresh, |session| session.grounds), is_unjudged: is_goal })
+        if matches!(wish, Wish::Goal(_)) {
+            return Ok(Self { grounds: Grounds::InPlace, is_unjudged: true });
+        }
+        let usual = grounds(&opened.project, config)?;
+        let is_begun = !usual.is_in_place() && begun_in_place(wish, &opened.store)?;
+        let fresh = if is_begun { Grounds::InPlace } else { usual };
+        Ok(Self { grounds: resumed.map_or(fresh, |session| session.grounds), is_unjudged: is_begun })
     }
 }
 
