@@ -23,8 +23,9 @@ pub(super) struct Schema {
 }
 
 /// The schema that this version writes. The second has other rows of sessions and tasks: they hold what turns have used.
-/// The third has rows of conversations. The fourth finds claimable tasks by their type.
-pub(super) const PRESENT: Schema = Schema { number: 4, log_changes: &["", "", ""] };
+/// The third has rows of conversations. The fourth finds claimable tasks by their type. The fifth has other rows of tasks: they
+/// tell whose work lies in place.
+pub(super) const PRESENT: Schema = Schema { number: 5, log_changes: &["", "", "", ""] };
 
 /// The log. `previous` is the event before this one in the history of the same task, so that a history is read without
 /// an index; `nonce` tells commits apart.
@@ -214,14 +215,21 @@ mod tests {
 
     /// Suppose there were one schema more, which notes something beside every event.
     const NEXT: Schema = Schema {
-        number: 5,
-        log_changes: &["", "", "", "ALTER TABLE events ADD COLUMN noted TEXT NOT NULL DEFAULT 'nothing'"],
+        number: 6,
+        log_changes: &["", "", "", "", "ALTER TABLE events ADD COLUMN noted TEXT NOT NULL DEFAULT 'nothing'"],
     };
 
     /// And another one, whose way does not work.
     const BROKEN: Schema = Schema {
-        number: 6,
-        log_changes: &["", "", "", NEXT.log_changes[3], "DELETE FROM events; ALTER TABLE events ADD COLUMN noted TEXT"],
+        number: 7,
+        log_changes: &[
+            "",
+            "",
+            "",
+            "",
+            NEXT.log_changes[4],
+            "DELETE FROM events; ALTER TABLE events ADD COLUMN noted TEXT",
+        ],
     };
 
     /// A store of schema 1 with a few tasks. Its projections are from another time.
@@ -272,7 +280,7 @@ mod tests {
         let path = older(directory.path());
         let before = log(&path);
         let store = opened(&path, &NEXT).unwrap();
-        assert_eq!(numbers(&path), (APPLICATION, 5));
+        assert_eq!(numbers(&path), (APPLICATION, NEXT.number));
         assert_eq!(log(&path), before);
         assert!(store.inspect().unwrap().is_sound(), "the projections were folded anew");
         let noted = "SELECT count(*) FROM events WHERE noted = 'nothing'";
@@ -282,7 +290,7 @@ mod tests {
         // Once is enough, and the older program is kept out.
         drop(opened(&path, &NEXT).unwrap());
         let refused = Sqlite::open(&path, Lifetime::Command).err().unwrap();
-        assert!(matches!(refused, StoreError::Newer { found: 5, known: 4, .. }), "{refused}");
+        assert!(matches!(refused, StoreError::Newer { found: 6, known: 5, .. }), "{refused}");
     }
 
     #[test]
@@ -306,7 +314,7 @@ mod tests {
                 scope.spawn(|| opened(&path, &NEXT).unwrap());
             }
         });
-        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 5), before.clone()));
+        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, NEXT.number), before.clone()));
         assert_eq!((numbers(&copy_of(&path)), log(&copy_of(&path))), ((APPLICATION, 1), before));
     }
 
@@ -370,6 +378,6 @@ mod tests {
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9), "{status}");
         assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 1), before.clone()));
         drop(opened(&path, &NEXT).unwrap());
-        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 5), before));
+        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, NEXT.number), before));
     }
 }
