@@ -108,6 +108,26 @@ fn what_is_no_file_of_an_owner_is_left_alone() {
     assert!(!is_alive(directory.path(), "../run"));
 }
 
+/// Only root can give a file away, and so try this.
+#[test]
+fn what_belongs_to_somebody_else_is_left_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let owners = directory.path().join("owners");
+    std::fs::create_dir(&owners).expect("a directory");
+    let (theirs, ours) = (owners.join(dead(1)), owners.join(dead(2)));
+    std::fs::write(&theirs, "").expect("a file");
+    std::fs::write(&ours, "").expect("a file");
+    if std::os::unix::fs::chown(&theirs, Some(65_534), None).is_err() {
+        return;
+    }
+    let swept = sweep(&owners).expect("it can be read");
+    assert_eq!(swept.into_iter().map(|swept| swept.name).collect::<Vec<_>>(), [dead(2)]);
+    assert!(theirs.exists() && !ours.exists());
+    std::os::unix::fs::chown(&owners, Some(65_534), None).expect("it was possible before");
+    let error = sweep(&owners).expect_err("a directory of somebody else's");
+    assert!(error.to_string().contains("belongs to somebody else"), "{error}");
+}
+
 #[test]
 fn strangers_are_left_alone() {
     let directory = tempfile::tempdir().expect("a directory");
