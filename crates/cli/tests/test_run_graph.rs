@@ -208,7 +208,7 @@ fn a_task_that_cannot_be_worked_on_says_why_and_what_to_do() {
         .collect();
     assert_snapshot!(said.join("\n"), @"
     error: cannot work on T2: it waits for T1
-    hint: work on that first: `windlass run --task T1`; or `windlass task undepend T2 T1`
+    hint: `windlass run --task T1 --agent AGENT` works on that first; or `windlass task undepend T2 T1`
     [1 refused]
     error: cannot work on T3: it is blocked: which version?
     hint: when that is settled, `windlass answer T3 continue` lets it go on

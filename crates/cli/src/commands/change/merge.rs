@@ -55,6 +55,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let trusted = if trusted { Trusted::Yes } else { Trusted::No };
     let checks = if args.no_check { Checks::Skip } else { Checks::Run };
     let submitted = known.work.as_ref().map(|work| work.head.clone());
+    let again = Again::with_task(&opened, args.id)?;
     let merged = dispatch::with(&mut opened, &outline, trusted, &control, |dispatch| {
         if known.change.merged.is_some() {
             return conclude(dispatch, known.task.id, known.base()).map(|()| None);
@@ -62,7 +63,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         let seal = match dispatch.merge_by_hand(&known.task, checks, submitted.clone()).map_err(remedy::run)? {
             ByHand::Merged(seal) => seal,
             ByHand::Already => return conclude(dispatch, known.task.id, known.base()).map(|()| None),
-            other => return Err(refusal(&known, other)),
+            other => return Err(refusal(&known, &again, other)),
         };
         record(dispatch, &known.task, &seal)?;
         Ok(Some(seal))
@@ -108,8 +109,8 @@ fn check(opened: &Opened, task: &Task) -> Result<(), Failure> {
     }
 }
 
-fn refusal(known: &Known, by_hand: ByHand) -> Failure {
-    let id = known.task.id;
+fn refusal(known: &Known, again: &Again, by_hand: ByHand) -> Failure {
+    let (id, again) = (known.task.id, &again.command);
     let failure = |base: &str| Failure::new(Code::Refused, format!("cannot merge the change of {id} into {base}"));
     match by_hand {
         ByHand::Refused { cause, hint } => failure(known.base()).caused_by(cause).hint(hint),
@@ -118,18 +119,19 @@ fn refusal(known: &Known, by_hand: ByHand) -> Failure {
             let files = files.lines().map(|file| file.trim_start_matches("- "));
             let failure = files.fold(failure(&base).caused_by(why), |failure, file| failure.caused_by(file));
             failure.hint(format!(
-                "nothing has changed; `windlass task reopen {id} --force --reason conflicts` and `windlass run --task {id}` \
-                 have an agent resolve them, or do it yourself in .windlass/worktrees/{place}"
+                "nothing has changed; `windlass task reopen {id} --force --reason conflicts` and `{again}` have an \
+                 agent resolve them, or do it yourself in .windlass/worktrees/{place}"
             ))
         }
         ByHand::Unfit { base, hook, report } => {
             let said = said(&report);
-            failure(&base).caused_by(format!("`{hook}` does not pass on top of the newest {base}")).caused_by(said).hint(
-                format!(
-                    "`windlass task reopen {id} --force --reason WHY` and `windlass run --task {id}` have an agent mend \
-                     it; --no-check merges it as it is"
-                ),
-            )
+            failure(&base)
+                .caused_by(format!("`{hook}` does not pass on top of the newest {base}"))
+                .caused_by(said)
+                .hint(format!(
+                    "`windlass task reopen {id} --force --reason WHY` and `{again}` have an agent mend it; \
+                     --no-check merges it as it is"
+                ))
         }
         ByHand::Cancelled => Failure::new(Code::Interrupted(remedy::SIGINT), "ended before anything was merged"),
         ByHand::Merged(_) | ByHand::Already => failure(known.base()),

@@ -75,10 +75,10 @@ pub fn check_task(opened: &Opened, id: TaskId) -> Result<(), Failure> {
         State::Created if task.open_dependencies == 0 => return Ok(()),
         State::Created => {
             let open = waits_for(&snapshot, &task)?;
-            let first = open.first().map(ToString::to_string).unwrap_or_default();
-            refused(format!("it waits for {}", list(&open))).hint(format!(
-                "work on that first: `windlass run --task {first}`; or `windlass task undepend {id} {first}`"
-            ))
+            let failure = refused(format!("it waits for {}", list(&open)));
+            let Some(first) = open.first() else { return Err(failure) };
+            let again = Again::with_task(opened, *first)?.said("works on that first");
+            failure.hint(format!("{again}; or `windlass task undepend {id} {first}`"))
         }
         State::Blocked => {
             let why = task.blocked.as_ref().map(|blocked| format!(": {}", blocked.reason)).unwrap_or_default();
