@@ -298,6 +298,9 @@ fn a_tool_is_denied_asked_about_or_called_otherwise() {
     assert_eq!(denied["hookSpecificOutput"]["permissionDecisionReason"], "never force");
     let updated = answer("Bash", json!({"command": "deploy now"}));
     assert_eq!(updated["hookSpecificOutput"]["updatedInput"], json!({"command": "deploy --dry-run"}));
+    let both = answer("Bash", json!({"command": "deploy --force"}));
+    assert_eq!(both["hookSpecificOutput"]["permissionDecision"], "deny");
+    assert_eq!(both["hookSpecificOutput"]["updatedInput"], Value::Null, "nothing is called in its place");
     assert_eq!(answer("Bash", json!({"command": "ls"})), Value::Null);
     let asked = answer("mcp__db__drop", json!({}));
     assert_eq!(asked["hookSpecificOutput"]["permissionDecision"], "ask");
