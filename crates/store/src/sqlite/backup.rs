@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use rusqlite::backup::Backup;
 
 use super::Sqlite;
-use crate::StoreError;
+use crate::{StoreError, failpoint};
 
 impl Sqlite {
     /// Copies the store as it is at this moment, while others go on writing.
@@ -20,44 +20,69 @@ impl Sqlite {
         if to.symlink_metadata().is_ok() {
             return Err(StoreError::Exists(to.to_owned()));
         }
-        self.copy(to, |part| match rename_new(part, to) {
+        self.copy(to, &own_part(), |part| match rename_new(part, to) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(StoreError::Exists(to.to_owned())),
             renamed => renamed.map_err(|error| StoreError::io(to, error)),
         })
     }
 
-    /// Copies the store over a copy that was made before.
+    /// Copies the store over a copy that was made before. Only one process may do so at a time: what another one that was
+    /// killed has left of a copy is written over.
     pub(super) fn replace(&self, to: &Path) -> Result<(), StoreError> {
-        self.copy(to, |part| std::fs::rename(part, to).map_err(|error| StoreError::io(to, error)))
+        self.copy(to, PART, |part| std::fs::rename(part, to).map_err(|error| StoreError::io(to, error)))
     }
 
     /// Makes a whole and durable copy beside a path, and leaves it to the caller to give it its name.
-    fn copy(&self, to: &Path, publish: impl FnOnce(&Path) -> Result<(), StoreError>) -> Result<(), StoreError> {
-        let part = part_of(to)?;
+    fn copy(
+        &self,
+        to: &Path,
+        suffix: &str,
+        publish: impl FnOnce(&Path) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let part = part_of(to, suffix)?;
+        remove(&part);
         let sync = |path: &Path| File::open(path).and_then(|file| file.sync_all());
         let copied = copy_pages(&self.connection, &part)
             .map_err(|error| StoreError::sqlite(to, error))
             .and_then(|()| sync(&part).map_err(|error| StoreError::io(to, error)))
+            .and_then(|()| failpoint::pass("store.before_copied").map_err(|error| StoreError::io(to, error)))
             .and_then(|()| publish(&part));
         match copied {
             Ok(()) => sync(directory(to)).map_err(|error| StoreError::io(to, error)),
             Err(error) => {
-                let _ = std::fs::remove_file(&part);
+                remove(&part);
                 Err(error)
             }
         }
     }
 }
 
-/// The name of a file that is not finished yet, unlike any other.
-fn part_of(to: &Path) -> Result<PathBuf, StoreError> {
+/// How the name of a file ends that is not finished yet.
+const PART: &str = ".part";
+
+/// Such an end, unlike any other.
+fn own_part() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!(".{}-{}{PART}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The name of a file that is not finished yet.
+fn part_of(to: &Path, suffix: &str) -> Result<PathBuf, StoreError> {
     let Some(name) = to.file_name() else {
         return Err(StoreError::io(to, io::Error::new(io::ErrorKind::InvalidInput, "names no file")));
     };
     let mut part = name.to_owned();
-    part.push(format!(".{}-{}.part", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+    part.push(suffix);
     Ok(to.with_file_name(part))
+}
+
+/// Removes what there is of a copy, with what SQLite keeps beside it.
+fn remove(part: &Path) {
+    for beside in ["", "-journal", "-wal", "-shm"] {
+        let mut name = part.as_os_str().to_owned();
+        name.push(beside);
+        let _ = std::fs::remove_file(name);
+    }
 }
 
 fn directory(path: &Path) -> &Path {

@@ -355,29 +355,36 @@ mod tests {
         assert_eq!(numbers(&path), (APPLICATION, 1));
     }
 
-    /// Says to a child which store to bring forward.
+    /// Says to a child which store to bring forward, and where to die.
     const STORE: &str = "WINDLASS_TEST_MIGRATE";
+    const MOMENT: &str = "WINDLASS_TEST_MOMENT";
 
     /// Run in a child, which dies on the way.
     #[test]
     fn child_dies_on_the_way() {
         let Some(path) = std::env::var_os(STORE) else { return };
-        failpoint::arm("store.before_migrated=kill");
+        failpoint::arm(&std::env::var(MOMENT).unwrap());
         let _ = opened(Path::new(&path), &NEXT);
         unreachable!("it was killed");
     }
 
     #[test]
     fn a_program_that_dies_on_the_way_leaves_the_old_store_whole() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = older(directory.path());
-        let before = log(&path);
-        let mut child = Program::new(std::env::current_exe().unwrap());
-        let test = "sqlite::schema::tests::child_dies_on_the_way";
-        let status = child.args(["--exact", test]).env(STORE, &path).output().unwrap().status;
-        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9), "{status}");
-        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 1), before.clone()));
-        drop(opened(&path, &NEXT).unwrap());
-        assert_eq!((numbers(&path), log(&path)), ((APPLICATION, NEXT.number), before));
+        for moment in ["store.before_copied=kill", "store.before_migrated=kill"] {
+            let directory = tempfile::tempdir().unwrap();
+            let path = older(directory.path());
+            let before = log(&path);
+            let mut child = Program::new(std::env::current_exe().unwrap());
+            let test = "sqlite::schema::tests::child_dies_on_the_way";
+            child.args(["--exact", test]).env(STORE, &path).env(MOMENT, moment);
+            let status = child.output().unwrap().status;
+            assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9), "{status}");
+            assert_eq!((numbers(&path), log(&path)), ((APPLICATION, 1), before.clone()));
+            drop(opened(&path, &NEXT).unwrap());
+            assert_eq!((numbers(&path), log(&path)), ((APPLICATION, NEXT.number), before));
+            let names = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+            let left: Vec<_> = names.filter(|name| name.to_string_lossy().contains(".part")).collect();
+            assert!(left.is_empty(), "{left:?}");
+        }
     }
 }
