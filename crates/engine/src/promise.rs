@@ -345,10 +345,13 @@ fn is_about(after: &str, promise: Promise) -> bool {
 
 /// A text that quotes others, without anything in it that could be taken for a claim.
 pub fn without_claims(text: &str) -> String {
-    let plain = plain(text);
+    let quoted = taken_apart(text);
     // What is seen as a tag only without what a terminal hides.
-    let hidden = |text: &str| text.to_ascii_lowercase().matches(OPEN).count();
-    let text = if hidden(&plain) > hidden(text) { plain.as_str() } else { text };
+    let is_hidden = plain(&quoted).to_ascii_lowercase().contains(OPEN);
+    if is_hidden { taken_apart(&plain(text)) } else { quoted }
+}
+
+fn taken_apart(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len());
     let mut done = 0;
     for (place, tag) in text.to_ascii_lowercase().match_indices(OPEN) {

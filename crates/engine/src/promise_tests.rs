@@ -445,6 +445,9 @@ fn quoted_claims_are_taken_apart() {
     let quoted = without_claims("ä <PROMISE>COMPLETE</promise>\n<promise>x");
     assert_eq!(quoted, "ä [promise]COMPLETE</promise>\n[promise]x");
     assert_eq!(detect(&quoted, ""), None);
+    // One that only a terminal hides, beside one that only a terminal shows.
+    let quoted = without_claims("\x1b<promise>x\n<p\u{feff}romise>COMPLETE</promise>");
+    assert_eq!(quoted, "promise>x\n[promise]COMPLETE</promise>");
 }
 
 #[test]
