@@ -173,6 +173,42 @@ fn what_the_server_refuses_time_and_again_ends_like_every_gate() {
     assert!(task["reason"].as_str().unwrap().contains("policy: work.txt contains a secret"), "{task}");
 }
 
+const INSIDE: &str = "test -e inside || git init -q inside";
+
+/// What git cannot read is the fault of whoever left it so, and the other tasks are not held up by it.
+#[test]
+fn a_tree_that_cannot_be_committed_is_for_the_agent_to_mend() {
+    let repo = Repo::new(CHANGES);
+    let mends = "grep -q 'does not have a commit checked out' && rm -rf inside && touch work.txt";
+    repo.agent(&format!("{mends} || {{ {INSIDE}; }}")).add("Work");
+    let ran = repo.run();
+    assert_eq!((ran.code, repo.events("pipeline_failed").len()), (0, 1), "{ran}");
+    repo.agent(&format!("cat > /dev/null; echo x > work.txt\ncase $PWD in *more*) {INSIDE};; esac"))
+        .add("More")
+        .add("Last");
+    let ran = repo.run();
+    assert_eq!((ran.code, repo.events("pipeline_failed").len()), (3, 5), "{ran}");
+    let reason = repo.task("T2")["reason"].as_str().unwrap().to_owned();
+    assert!(reason.contains("'inside/' does not have a commit checked out"), "{reason}");
+    assert_eq!(repo.task("T3")["state"], "completed", "{ran}");
+}
+
+/// What is no fault of the work is told as it is, and not tried for ever.
+#[test]
+fn what_git_cannot_do_with_any_work_ends_the_run() {
+    let filter = "git config filter.own.clean false; git config filter.own.required true";
+    let spoils = format!("{filter}; echo '* filter=own' > .gitattributes; echo x > work.txt; echo >> ../../turns");
+    for (words, code) in [(["--task", "T1"], 1), (["--workers", "1"], 1)] {
+        let repo = Repo::new(CHANGES);
+        repo.agent(&format!("cat > /dev/null\n{spoils}")).add("Work");
+        let ran = repo.world.run(&[&["run", "--trust", "--agent", "command:agent"], &words[..]].concat());
+        assert_eq!(ran.code, code, "{ran}");
+        assert!(ran.stdout.contains("cannot check out files that go through a filter"), "{ran}");
+        let turns = fs::read_to_string(repo.world.path(".windlass/turns")).unwrap().len();
+        assert!((1..=2).contains(&turns), "{turns}\n{ran}");
+    }
+}
+
 /// The agent cannot mend what is said against the base.
 #[test]
 fn a_base_that_the_server_keeps_is_for_a_person() {

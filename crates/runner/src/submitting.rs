@@ -56,6 +56,7 @@ impl Runner<'_> {
                 | Error::Unfinished { .. }
                 | Error::Embedded { .. }
                 | Error::Unkept { .. }
+                | Error::Uncommittable { .. }
                 | Error::Strayed { .. }),
             ) => {
                 let said = explained(&error);

@@ -17,21 +17,20 @@ use super::{Branch, Commit, Error, Git, Worktree, paths};
 /// Files that are longer are not looked through for conflict markers.
 const LONG: u64 = 8 * 1024 * 1024;
 
+/// A tree that is ready to be committed.
+struct Staged {
+    /// The commit that it is at.
+    head: Commit,
+    /// Something else than our branch is checked out.
+    strayed: bool,
+}
+
 impl Git<'_> {
     /// Commits everything that is not committed, new files too, but not what is ignored. Nothing if there is nothing.
     pub fn commit_all(&self, worktree: &Worktree, message: &str) -> Result<Option<Commit>, Error> {
         let (_held, entry) = self.enter(worktree)?;
-        self.refuse_unmerged(&entry)?;
-        self.refuse_markers(&entry.path)?;
-        self.finish(&entry)?;
-        let head = self.head(&entry)?;
-        let strayed = entry.head() != Head::Branch(worktree.branch.clone());
-        if strayed && self.come_back(worktree, &entry, &head)? {
-            return Ok(None);
-        }
-        self.stage(&entry.path)?;
-        self.refuse_embedded(&entry.path)?;
-        self.keep_submodules(&entry.path)?;
+        let staged = self.stage_all(worktree, &entry).map_err(|error| of_the_tree(error, &entry.path))?;
+        let Some(Staged { head, strayed }) = staged else { return Ok(None) };
         let is_merge = entry.admin.join("MERGE_HEAD").exists();
         let committed = if is_merge || self.has_staged(&entry.path)? {
             if strayed {
@@ -49,6 +48,22 @@ impl Git<'_> {
             self.set_head(&entry, Some(&worktree.branch), committed.as_ref().unwrap_or(&head))?;
         }
         Ok(committed)
+    }
+
+    /// Stages everything that is not committed. Nothing if there is nothing more to do.
+    fn stage_all(&self, worktree: &Worktree, entry: &Entry) -> Result<Option<Staged>, Error> {
+        self.refuse_unmerged(entry)?;
+        self.refuse_markers(&entry.path)?;
+        self.finish(entry)?;
+        let head = self.head(entry)?;
+        let strayed = entry.head() != Head::Branch(worktree.branch.clone());
+        if strayed && self.come_back(worktree, entry, &head)? {
+            return Ok(None);
+        }
+        self.stage(&entry.path)?;
+        self.refuse_embedded(&entry.path)?;
+        self.keep_submodules(&entry.path)?;
+        Ok(Some(Staged { head, strayed }))
     }
 
     /// Looks at work that was done beside our branch. Whether everything is settled: it was only a look at an older commit.
@@ -160,6 +175,17 @@ fn markers(content: &[u8]) -> usize {
         }
     }
     found
+}
+
+/// What git cannot do with a tree and its index is the fault of whoever worked there.
+fn of_the_tree(error: Error, path: &Path) -> Error {
+    let said = match error {
+        Error::Failed { command, said } => format!("`git {command}` says {said}"),
+        Error::UnknownCommit { .. } => "nothing is checked out".to_owned(),
+        Error::NotARepository { .. } => "it is no worktree any more".to_owned(),
+        other => return other,
+    };
+    Error::Uncommittable { path: path.to_owned(), said }
 }
 
 #[cfg(test)]

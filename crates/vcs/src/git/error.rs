@@ -84,6 +84,8 @@ pub enum Error {
     Markers { files: Vec<PathBuf> },
     #[error("cannot commit: there is a repository of its own in {}", listed(files))]
     Embedded { files: Vec<PathBuf> },
+    #[error("cannot commit what is in {}: {said}", path.display())]
+    Uncommittable { path: PathBuf, said: String },
     #[error("cannot go on with {branch}: its worktree is at {at}, which does not go on from it")]
     Strayed { at: String, branch: Branch },
     #[error("cannot tell what was committed in {}: {why}", path.display())]
@@ -208,6 +210,7 @@ impl Error {
             Self::Unfinished { .. } => "resolve the files, `git add` them and go on, or abort it",
             Self::Markers { .. } => "resolve the conflicts in these files",
             Self::Embedded { .. } => "remove its `.git`, ignore it, or make it a submodule",
+            Self::Uncommittable { .. } => "see what `git status` says there, and mend it so that `git add --all` works",
             Self::Strayed { .. } => {
                 "bring that work onto the branch, for example with a rebase, and check the branch out"
             }

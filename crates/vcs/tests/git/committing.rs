@@ -200,3 +200,24 @@ fn a_repository_inside_is_named() {
     assert!(commit(&scene, &worktree).unwrap().is_some());
     assert_eq!(scene.git(&scene.root, &["show", "windlass/t1:inside/x"]), "1");
 }
+
+/// Whoever worked there has to mend it.
+#[test]
+fn a_tree_that_git_cannot_read_is_named() {
+    let scene = Scene::new();
+    let worktree = scene.open("t1");
+    write(&worktree.path, "inside/x", "1");
+    scene.git(&worktree.path.join("inside"), &["init", "--quiet"]);
+    let check = |said: &str| {
+        let error = commit(&scene, &worktree).expect_err("it cannot be committed");
+        assert!(matches!(&error, Error::Uncommittable { path, .. } if path == &worktree.path), "{error}");
+        assert!(error.to_string().contains(said), "{error}");
+    };
+    check("`git add` says error: 'inside/' does not have a commit checked out");
+    fs::remove_dir_all(worktree.path.join("inside")).unwrap();
+    let index = scene.root.join(".git/worktrees/t1/index");
+    fs::write(&index, "junk").unwrap();
+    check("index file smaller than expected");
+    fs::remove_file(&index).unwrap();
+    assert_eq!(commit(&scene, &worktree).unwrap(), None);
+}

@@ -92,6 +92,18 @@ fn without_hooks_it_is_submitted_and_accepted_at_once() {
 }
 
 #[test]
+fn what_keeps_work_from_being_submitted_ends_the_session_as_it_is() {
+    check_with(
+        hooks(&["tests"]),
+        &format!("{BEGUN}\nturn-done a.1 says=complete\n--\nstop a error"),
+        "T1 session_stopping Error
+         T1 task_released
+         T1 task_ready
+         T1 session_ended Error",
+    );
+}
+
+#[test]
 fn without_a_commit_there_is_nothing_to_submit() {
     check_with(
         hooks(&["tests"]),
