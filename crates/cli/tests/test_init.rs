@@ -98,6 +98,25 @@ fn a_clone_is_told_what_to_do() {
     ");
 }
 
+/// Somebody was killed while they made it, or had no room for it.
+#[test]
+fn what_was_begun_is_finished() {
+    let world = World::empty();
+    world.write(".windlass/config.yaml", "");
+    world.write(".windlass/windlass.db", "");
+    assert!(world.fails(&["task", "list"]).contains("`windlass init` for an empty store"));
+    assert!(world.ok(&["init"]).contains("It had no store; now it has an empty one."));
+    assert!(world.ok(&["task", "add", "One"]).contains("T1"));
+    assert!(world.ok(&["init"]).contains("Nothing was changed."));
+    let other = World::empty();
+    // No process has such a number.
+    other.write(".windlass.2147483647.new/config.yaml", "");
+    other.write(".windlass.1.new/config.yaml", "");
+    other.ok(&["init"]);
+    assert!(!other.path(".windlass.2147483647.new").exists());
+    assert!(other.path(".windlass.1.new").exists(), "whoever is alive may be writing it");
+}
+
 #[test]
 fn what_stands_in_the_way_is_named() {
     let world = World::empty();

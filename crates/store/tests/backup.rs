@@ -137,3 +137,23 @@ fn many_who_make_a_store_at_once_make_one() {
         assert!(store.inspect().unwrap().is_sound());
     }
 }
+
+#[test]
+fn a_store_that_somebody_has_only_begun_to_make_is_none() {
+    let begun: [&[&str]; 3] = [&[], &["PRAGMA journal_mode = wal"], &["CREATE TABLE x (y)", "DROP TABLE x"]];
+    for words in begun {
+        let place = Place::new();
+        assert!(Sqlite::is_unmade(&place.path));
+        let connection = rusqlite::Connection::open(&place.path).unwrap();
+        words.iter().for_each(|words| connection.execute_batch(words).unwrap());
+        drop(connection);
+        assert!(Sqlite::is_unmade(&place.path), "{words:?}");
+        let mut store = place.create();
+        assert!(!Sqlite::is_unmade(&place.path), "{words:?}");
+        fill(&mut store, 3);
+        assert!(store.inspect().unwrap().is_sound());
+    }
+    let place = Place::new();
+    fs::write(&place.path, "somebody's own text, which is much longer than nothing").unwrap();
+    assert!(!Sqlite::is_unmade(&place.path));
+}

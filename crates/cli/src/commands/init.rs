@@ -11,7 +11,10 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
+use rustix::io::Errno;
+use rustix::process::{Pid, getpid, test_kill_process};
 use serde_json::json;
+use windlass_store::Sqlite;
 
 pub use self::look::{Found, Git};
 use crate::config::Config;
@@ -50,8 +53,8 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     };
     let outer = root.parent().and_then(|parent| project::around(parent).ok().flatten());
     let report = prepare(&root)?;
-    // A fresh clone has the configuration but no store: that stays out of git.
-    let new_store = !report.project.store_file().exists();
+    // A fresh clone has the configuration but no store: that stays out of git. So has one whose `init` was killed.
+    let new_store = Sqlite::is_unmade(&report.project.store_file());
     if new_store {
         context::create_store(&report.project)?;
     }
@@ -148,6 +151,7 @@ fn existing(root: &Path) -> Result<Option<Project>, Failure> {
 
 /// Writes everything beside its place, then moves it there at once; `false` where somebody else was faster.
 fn write(project: &Project, configuration: Option<&str>) -> io::Result<bool> {
+    clear_away(&project.root);
     let beside = project.root.join(format!("{DIRECTORY}.{}.new", std::process::id()));
     fs::create_dir(&beside)?;
     let moved = configuration
@@ -166,6 +170,17 @@ fn write(project: &Project, configuration: Option<&str>) -> io::Result<bool> {
     match moved? {
         Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => Ok(false),
         moved => moved.and_then(|()| durable::sync_directory(&project.root)).map(|()| true),
+    }
+}
+
+/// Removes what was written beside its place by those who are dead. Best effort: it is in nobody's way.
+fn clear_away(root: &Path) {
+    let writer = |name: &str| name.strip_prefix(DIRECTORY)?.strip_prefix('.')?.strip_suffix(".new")?.parse().ok();
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let writer = entry.file_name().to_str().and_then(writer).and_then(Pid::from_raw);
+        if writer.is_some_and(|pid| pid == getpid() || test_kill_process(pid) == Err(Errno::SRCH)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 

@@ -156,6 +156,17 @@ impl Sqlite {
         }
     }
 
+    /// Whether there is none, or no more of one than somebody has left who was killed while making it.
+    pub fn is_unmade(path: &Path) -> bool {
+        match file_length(path) {
+            Err(StoreError::Missing(_)) => true,
+            Ok(0) => wal_length(path) == 0,
+            Ok(_) => connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+                .is_ok_and(|connection| schema::is_blank(&Self::new(connection, path, false)).unwrap_or(false)),
+            Err(_) => false,
+        }
+    }
+
     /// Opens a store that exists.
     pub fn open(path: &Path, lifetime: Lifetime) -> Result<Self, StoreError> {
         if file_length(path)? == 0 {

@@ -94,7 +94,7 @@ fn version(connection: &Connection) -> rusqlite::Result<(u32, u32)> {
 pub(super) fn prepare(store: &mut Sqlite, schema: &Schema, absent: Absent) -> Result<(), StoreError> {
     match store.sql(version)? {
         (APPLICATION, older) if (1..schema.number).contains(&older) => migrate(store, schema),
-        (0, 0) if is_empty(store)? => match absent {
+        (0, 0) if is_blank(store)? => match absent {
             Absent::Make => create(store),
             // Somebody ran out of space while making it.
             Absent::Refuse => Err(StoreError::Missing(store.path.clone())),
@@ -126,9 +126,11 @@ pub(super) fn check_still(store: &Sqlite, schema: &Schema) -> Result<(), StoreEr
     Err(StoreError::Newer { path: store.path.clone(), found, known: schema.number })
 }
 
-fn is_empty(store: &Sqlite) -> Result<bool, StoreError> {
+/// Whether nobody has written anything to it.
+pub(super) fn is_blank(store: &Sqlite) -> Result<bool, StoreError> {
     let tables = "SELECT 1 FROM sqlite_schema LIMIT 1";
-    Ok(store.sql(|connection| connection.query_row(tables, [], |_| Ok(())).optional())?.is_none())
+    let has_tables = store.sql(|connection| connection.query_row(tables, [], |_| Ok(())).optional())?.is_some();
+    Ok(!has_tables && store.sql(version)? == (0, 0))
 }
 
 /// Makes the tables.
