@@ -12,12 +12,14 @@
 //! scenario has started, which kills whoever started it and stays. `controls` shows that the checks can fail.
 //!
 //! `journey` does the same to the whole way of tasks, from the first turn to the merge, and kills it at calls of git as well;
-//! `power` drops what was not synced; `shelf` runs programs that misbehave, and looks for what is left of them.
+//! `beginning` kills whoever makes a project; `power` drops what was not synced; `shelf` runs programs that misbehave, and
+//! looks for what is left of them.
 //!
 //! Fail points are in debug builds only, and processes are looked for in `/proc`.
 
 #![cfg(all(debug_assertions, target_os = "linux"))]
 
+mod beginning;
 mod checks;
 mod controls;
 mod journey;
@@ -31,6 +33,7 @@ mod skeleton;
 mod stage;
 mod sweep;
 
+use beginning::{Beginning, MAKING};
 use scenario::{Bench, Same, Story};
 use stage::{Crash, can_trace};
 use sweep::{CALLS, Sweep};
@@ -169,6 +172,18 @@ fn killed_in_a_system_call() {
     let sweep = Sweep::new(Same::new(Story::Completed));
     for call in CALLS {
         sweep.kill_in("in", call, Crash::Call);
+    }
+    sweep.end();
+}
+
+#[test]
+fn killed_while_a_project_is_made() {
+    if !can_trace() {
+        return;
+    }
+    let sweep = Sweep::new(Beginning);
+    for call in MAKING {
+        sweep.kill_in("while a project is made in", call, Crash::Call);
     }
     sweep.end();
 }
