@@ -1,5 +1,7 @@
 //! What a person can do about an error of the engine or of the store.
 
+use std::io::{self, ErrorKind};
+
 use windlass_engine::{Refusal, Session, ViewError};
 use windlass_runner::RunError;
 use windlass_store::{ExecuteError, StoreError};
@@ -131,6 +133,15 @@ pub fn sessions(name: &str, known: &[Session]) -> String {
     }
 }
 
+/// What to do about a directory of ours that cannot be written to.
+pub fn directory(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room and try again",
+        ErrorKind::ReadOnlyFilesystem => "its disk is read-only: reading works, running does not",
+        _ => "check whose directory it is, and whether it can be written to",
+    }
+}
+
 pub fn store(error: StoreError) -> Failure {
     let failure = Failure::from_error(Code::Store, &error);
     match &error {
@@ -166,6 +177,10 @@ pub fn store(error: StoreError) -> Failure {
             failure.hint("look for a stopped windlass process, or a backup program that holds the file")
         }
         StoreError::Open { .. } => failure.hint("check that the directory exists and can be written to"),
+        StoreError::Backup { .. } => failure.hint(
+            "a store of an older schema is brought forward first, after a copy: make room for one, and see that its \
+             directory can be written to; nothing was changed",
+        ),
         StoreError::Exists(_) => failure.hint("choose another name; nothing is overwritten"),
         _ => failure,
     }

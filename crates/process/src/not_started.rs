@@ -19,13 +19,13 @@ pub enum NotStarted {
     NoDirectory { program: PathBuf, directory: PathBuf },
     #[error("cannot start {}: its arguments and environment are longer than the system allows", program.display())]
     ArgumentsTooLong { program: PathBuf },
-    #[error("cannot start {}", program.display())]
-    Other { program: PathBuf, source: io::Error },
+    #[error("cannot start {}: {why}", program.display())]
+    Other { program: PathBuf, why: io::Error },
 }
 
 impl NotStarted {
-    pub(crate) fn other(program: &Path, source: io::Error) -> Self {
-        Self::Other { program: program.to_owned(), source }
+    pub(crate) fn other(program: &Path, why: io::Error) -> Self {
+        Self::Other { program: program.to_owned(), why }
     }
 
     /// What an error of `posix_spawn` meant.
@@ -42,7 +42,7 @@ impl NotStarted {
                     Self::NotFound { program }
                 }
             }
-            _ => Self::Other { program, source },
+            _ => Self::Other { program, why: source },
         }
     }
 }

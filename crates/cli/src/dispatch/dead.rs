@@ -37,8 +37,11 @@ pub struct Settled {
 /// the configuration that it was owed under.
 pub fn settle_dead(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> Result<Settled, Failure> {
     let project = opened.project.clone();
-    sweep(&project.owners())
-        .map_err(|error| Failure::new(Code::System, "cannot end what an earlier command has left").caused_by(error))?;
+    let place = project.owners();
+    sweep(&place).map_err(|error| {
+        let what = format!("cannot end what an earlier command has left, by its files in `{}`", place.display());
+        Failure::new(Code::System, what).hint(remedy::directory(&error)).caused_by(error)
+    })?;
     let mut done = close_cancelled(opened, control, reach)?;
     let mut left = left_by_the_dead(opened)?;
     if let Reach::BeforeSession(session) = reach {

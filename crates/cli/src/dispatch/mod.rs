@@ -269,8 +269,8 @@ pub fn enlist(project: &Project) -> Result<Roster, Failure> {
     let place = project.owners();
     Roster::enlist(&place, nonce()?).map_err(|error| {
         Failure::new(Code::System, format!("cannot make a file in `{}`", place.display()))
+            .hint(remedy::directory(&error))
             .caused_by(error)
-            .hint("check whose directory it is, and whether it can be written to")
     })
 }
 
