@@ -490,6 +490,17 @@ fn a_change_is_merged_once() {
     assert_eq!(project.task("T1").change.unwrap().merged.as_deref(), Some("def"));
 }
 
+/// Without a forge it looks the same each time.
+#[test]
+fn after_a_merge_the_same_change_is_another() {
+    let opened = "turn-done a.1 says=complete\nwork a\nhook pr opens=http://x/1";
+    let reopened = "merged T1 def\nforced reopen T1\nsession b task=T1 grounds=worktrees\nworkspace b";
+    let script = format!("{BEGUN}\n{opened}\n{reopened}\nturn-done b.1 says=complete\nwork b");
+    let mut project = Script::after(hooks(&["pr"]), &script);
+    assert_eq!(project.run("hook pr opens=http://x/1")[2], "T1 change_opened http://x/1");
+    assert_eq!(project.task("T1").change.unwrap().merged, None);
+}
+
 #[test]
 fn work_that_a_person_takes_as_it_is_becomes_a_change() {
     let script = format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\nhook tests out=escalate");
