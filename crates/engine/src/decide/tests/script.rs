@@ -250,6 +250,10 @@ impl<'a> Line<'a> {
                 let goal = Some(self.rest(2));
                 C::UpdateTask { id: self.id(), patch: TaskPatch { goal, ..TaskPatch::default() } }
             }
+            "describe" => {
+                let body = Some(self.rest(2));
+                C::UpdateTask { id: self.id(), patch: TaskPatch { body, ..TaskPatch::default() } }
+            }
             "retype" => {
                 let kind = Some(Some(self.word(2)));
                 C::UpdateTask { id: self.id(), patch: TaskPatch { kind, ..TaskPatch::default() } }

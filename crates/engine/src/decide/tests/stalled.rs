@@ -118,6 +118,9 @@ fn other_work_is_worked_on() {
 fn another_task_is_worked_on() {
     for other in [
         "reword T1 two",
+        "describe T1 at length",
+        "retype T1 docs",
+        "answer T1 continue",
         "block T1\nanswer T1 continue please",
         "link T1 depends_on T2\ncomplete T2",
         "fail T1\nreopen T1",
