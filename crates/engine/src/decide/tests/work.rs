@@ -146,6 +146,9 @@ fn what_was_begun_in_place_is_taken_by_nobody_who_works_elsewhere() {
     assert_eq!(taken(&format!("{begun}\nsession a work=graph grounds=worktrees")), (true, Some(2)));
     assert_eq!(taken(&format!("{begun}\nsession a work=graph grounds=in_place")), (true, Some(1)));
     assert_eq!(taken(&format!("{begun}\nsession a task=T1 grounds=worktrees")), (false, Some(1)), "as it is asked");
+    // Whoever claims it by hand takes it nowhere else.
+    let by_hand = "claim T1 by=w3 for=60s\nepoch=2 release T1";
+    assert_eq!(taken(&format!("{begun}\n{by_hand}\nsession a work=graph grounds=worktrees")), (true, Some(2)));
 }
 
 #[test]
