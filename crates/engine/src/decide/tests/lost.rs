@@ -113,6 +113,17 @@ fn a_session_whose_task_was_taken_ends_in_one_way() {
     }
 }
 
+/// Whoever has the task now has not heard them yet.
+#[test]
+fn findings_outlast_the_turn_of_whoever_has_lost_the_task() {
+    let found = "add one\nsession a task=T1\nturn-done a.1 says=complete\nhook pr out=failure message=unreachable";
+    let taken = "session b task=T1\nexpire T1 epoch=2\nsession c task=T1 by=w2";
+    let mut project = Script::after(super::pipeline::hooks(&["pr"]), &format!("{found}\n{taken}\nturn-done b.1"));
+    assert_eq!(project.task("T1").findings.len(), 1);
+    project.run("turn-done c.1");
+    assert_eq!(project.task("T1").findings, []);
+}
+
 #[test]
 fn a_limit_does_not_hide_that_the_task_was_taken() {
     let begun = "add one\nsession a task=T1 max=1\nexpire T1 epoch=1\nsession b task=T1 by=w2";
