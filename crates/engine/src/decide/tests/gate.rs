@@ -228,6 +228,9 @@ fn only_a_person_answers_and_only_what_is_asked() {
             "! session `a` asks nothing",
         ]
     );
+    let script = format!("{asked}\nbegin ring\nstop a");
+    let mut project = Script::after(hooks(&["check", "ring"]), &script);
+    assert_eq!(project.run("tell a ignore"), ["! session `a` asks nothing"], "it ends when `ring` does");
 }
 
 #[test]

@@ -19,6 +19,7 @@ pub(super) fn hooks(hooks: &[&str]) -> Rules {
             "ready" => (EventType::IterationStarted, "pre_iteration", HookClass::Other, OnFailure::Ignore),
             "check" => (EventType::TurnFinished, "stop", HookClass::Gate, OnFailure::Ignore),
             "lint" => (EventType::TurnFinished, "stop", HookClass::Gate, OnFailure::Escalate),
+            "ring" => (EventType::GateDecided, "notify", HookClass::Other, OnFailure::Ignore),
             "note" => (EventType::IterationCompleted, "post_iteration", HookClass::Other, OnFailure::Ignore),
             "mourn" => (EventType::IterationFailed, "on_error", HookClass::Other, OnFailure::Ignore),
             "bye" => (EventType::SessionEnded, "session_end", HookClass::Other, OnFailure::Ignore),
