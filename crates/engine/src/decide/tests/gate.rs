@@ -444,6 +444,8 @@ fn what_an_interrupted_turn_has_used_counts() {
     assert_eq!(ended("cost=1000000", "costs=600000"), spent);
     let used = "system session_ended Limit, 1,200 tokens were used, and the limit is 1,000";
     assert_eq!(ended("tokens=1000", "reads=500 writes=100"), used);
+    let project = Script::after(default_rules(), "session a goal=work\nturn-interrupted a.1 reads=500 writes=100");
+    assert_eq!(project.task("T1").used.tokens(), 600, "also for the task");
 }
 
 #[test]
