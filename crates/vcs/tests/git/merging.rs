@@ -118,6 +118,9 @@ fn only_what_is_ours_and_clean_is_put_away() {
     let unmerged = BranchAfter::GoneIfIn(base);
     assert_eq!(close(&unmerged).unwrap(), Closed::BranchKept);
     assert!(!worktree.path.exists());
+    scene.git(&scene.root, &["checkout", "--quiet", "windlass/t1"]);
+    assert!(matches!(close(&BranchAfter::Gone), Err(Error::CheckedOut { .. })), "a person looks at it");
+    scene.git(&scene.root, &["checkout", "--quiet", "main"]);
     assert_eq!(close(&BranchAfter::Gone).unwrap(), Closed::Gone);
     assert_eq!(scene.git(&scene.root, &["for-each-ref", "--format=%(refname)"]), "refs/heads/main");
     assert_eq!(close(&BranchAfter::Gone).unwrap(), Closed::Gone, "twice is no trouble");
