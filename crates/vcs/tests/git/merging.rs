@@ -47,6 +47,20 @@ fn whoever_comes_second_is_told() {
     assert!(matches!(stale, Err(Error::Stale { .. })), "{stale:?}");
 }
 
+/// Commits are what they are, whatever somebody has put in their place.
+#[test]
+fn what_is_stale_stays_so_with_another_history() {
+    let scene = Scene::new();
+    let (_, head) = scene.work("t1", "b", "1");
+    let base = scene.commit(&scene.root, "newer");
+    let is_stale = || matches!(merge(&scene, &head, IfCheckedOut::Refuse), Err(Error::Stale { .. }));
+    scene.git(&scene.root, &["replace", "--graft", head.as_str(), base.as_str()]);
+    assert!(is_stale(), "by a ref");
+    scene.git(&scene.root, &["replace", "--delete", head.as_str()]);
+    scene.write(".git/info/grafts", &format!("{head} {base}\n"));
+    assert!(is_stale(), "by a graft");
+}
+
 #[test]
 fn without_a_remote_a_branch_that_is_checked_out_is_refused() {
     let scene = Scene::new();
