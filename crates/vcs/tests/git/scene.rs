@@ -24,7 +24,7 @@ const HOSTILE: &str = r#"
 [gpg]
     program = false
 [core]
-    fsmonitor = false-monitor
+    fsmonitor = MONITOR
     editor = false
     pager = false
     safecrlf = true
@@ -74,6 +74,10 @@ const HOSTILE: &str = r#"
     auto = 1
 "#;
 
+/// Each leaves a mark and fails. What watches the files is none to git, and a program of the user's all the same.
+const HOOKS: [&str; 7] =
+    ["pre-commit", "post-checkout", "pre-push", "commit-msg", "reference-transaction", "post-commit", "monitor"];
+
 pub struct Scene {
     pub directory: tempfile::TempDir,
     pub root: PathBuf,
@@ -113,13 +117,15 @@ impl Scene {
         }
         let scene = Self { directory, root, roster, control: Control::new() };
         scene.git(&scene.root, &["init", "--quiet", "-b", "main"]);
-        for hook in ["pre-commit", "post-checkout", "pre-push", "commit-msg", "reference-transaction", "post-commit"] {
-            let path = scene.root.join(".git/hooks").join(hook);
+        let hooks = scene.root.join(".git/hooks");
+        for hook in HOOKS {
+            let path = hooks.join(hook);
             fs::write(&path, format!("#!/bin/sh\necho {hook} >> {}\nexit 1\n", scene.path("hooked").display()))
                 .unwrap();
             fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
         }
-        fs::write(scene.path("home/.gitconfig"), HOSTILE).unwrap();
+        let monitor = hooks.join("monitor");
+        fs::write(scene.path("home/.gitconfig"), HOSTILE.replace("MONITOR", monitor.to_str().unwrap())).unwrap();
         scene
     }
 
