@@ -87,6 +87,18 @@ fn a_locked_worktree_is_refused_with_its_reason() {
 }
 
 #[test]
+fn one_that_is_locked_elsewhere_is_not_forgotten() {
+    let scene = Scene::new();
+    let worktree = scene.open("t1");
+    let stick = scene.path("stick");
+    scene.git(&scene.root, &["worktree", "move", worktree.path.to_str().unwrap(), stick.to_str().unwrap()]);
+    scene.git(&scene.root, &["worktree", "lock", stick.to_str().unwrap()]);
+    fs::remove_dir_all(&stick).unwrap();
+    assert!(matches!(scene.try_open("t1", &[]), Err(Error::WorktreeLocked { .. })));
+    assert!(scene.root.join(".git/worktrees/t1").exists());
+}
+
+#[test]
 fn a_vanished_worktree_is_made_again_from_its_branch_and_others_are_left_alone() {
     let scene = Scene::new();
     let (worktree, commit) = scene.work("t1", "done", "work");
