@@ -14,8 +14,12 @@ fn a_branch_is_pushed_once_and_only_onto_what_was_expected() {
     let (worktree, first) = scene.work("t1", "b", "1");
     let push = |commit, expected| scene.with(|git| git.push(&origin, &worktree.branch, commit, expected));
     let there = || scene.with(|git| git.on_remote(&origin, &worktree.branch)).unwrap();
-    assert_eq!(there(), None);
+    let other = format!("{first}:refs/x/{}", worktree.branch.full());
+    scene.git(&scene.root, &["push", "--quiet", "origin", &other]);
+    assert_eq!(there(), None, "another ref ends with the same words");
+    scene.git(&worktree.path, &["tag", "-m", "one", "v1"]);
     assert_eq!(push(&first, None).unwrap(), Pushed::Now);
+    assert_eq!(scene.git(&scene.path("remote.git"), &["tag"]), "");
     assert_eq!(push(&first, None).unwrap(), Pushed::Already, "after a crash");
     // Said differently: no descendant of the first one.
     scene.git(&worktree.path, &["commit", "--quiet", "--amend", "-m", "again"]);
