@@ -189,16 +189,19 @@ fn work_that_does_not_go_on_from_the_branch_is_refused_and_kept() {
 
 #[test]
 fn a_repository_inside_is_named() {
-    let scene = Scene::new();
-    let worktree = scene.open("t1");
-    write(&worktree.path, "inside/x", "1");
-    scene.git(&worktree.path.join("inside"), &["init", "--quiet"]);
-    scene.commit(&worktree.path.join("inside"), "inside");
-    let error = commit(&scene, &worktree).expect_err("a repository");
-    assert!(matches!(&error, Error::Embedded { files } if files == &[PathBuf::from("inside")]), "{error}");
-    fs::remove_dir_all(worktree.path.join("inside/.git")).unwrap();
-    assert!(commit(&scene, &worktree).unwrap().is_some());
-    assert_eq!(scene.git(&scene.root, &["show", "windlass/t1:inside/x"]), "1");
+    for name in ["inside", ":"] {
+        let scene = Scene::new();
+        let worktree = scene.open("t1");
+        let inside = worktree.path.join(name);
+        write(&inside, "x", "1");
+        scene.git(&inside, &["init", "--quiet"]);
+        scene.commit(&inside, "inside");
+        let error = commit(&scene, &worktree).expect_err("a repository");
+        assert!(matches!(&error, Error::Embedded { files } if files == &[PathBuf::from(name)]), "{error}");
+        fs::remove_dir_all(inside.join(".git")).unwrap();
+        assert!(commit(&scene, &worktree).unwrap().is_some());
+        assert_eq!(scene.git(&scene.root, &["show", &format!("windlass/t1:{name}/x")]), "1");
+    }
 }
 
 /// Whoever worked there has to mend it.
