@@ -149,6 +149,8 @@ fn a_promise_that_does_not_count_is_told() {
     assert_eq!(feedback("<promise>DONE</promise>"), json!([shown]));
     assert_eq!(feedback("<promise>BLOCKED</promise>"), json!([]));
     assert_eq!(feedback("more to do"), json!([]));
+    let said = json!({"iterationId": id, "agentOutput": "<promise>COMPLETE</promise>"});
+    assert_eq!(desk.ok("iteration_validate", said)["completionSignal"], "CONTINUE");
 }
 
 #[test]
