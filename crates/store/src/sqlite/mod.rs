@@ -534,6 +534,22 @@ mod tests {
         assert_eq!(add(&mut store, "its turn").unwrap().len(), 2);
     }
 
+    #[test]
+    fn a_store_that_goes_away_while_somebody_waits_takes_no_more() {
+        let (_directory, mut store) = store();
+        let other = connect(&store.path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let path = store.path.clone();
+        let go_away = move |_| {
+            std::fs::rename(&path, path.with_extension("away")).unwrap();
+            other.execute_batch("ROLLBACK").is_ok()
+        };
+        store.connection.busy_handler(Some(go_away)).unwrap();
+        let refused = add(&mut store, "late").unwrap_err();
+        assert!(matches!(refused, ExecuteError::Store(StoreError::Replaced(_))), "{refused:?}");
+        assert_eq!(queries::head(&store).unwrap(), Seq::START, "nothing was written");
+    }
+
     /// A caller who shrugs at a failed write must not make half of it durable.
     #[test]
     fn a_torn_transaction_is_not_committed() {
