@@ -266,6 +266,13 @@ fn actions_come_with_exit_0_only() {
 }
 
 #[test]
+fn only_hooks_of_the_pipeline_open_a_change() {
+    let ran = ran(Exit::Code(0), r#"{"status": "success", "context": {"pr_url": "http://x/1"}}"#, "");
+    let opens = ROLES.map(|role| answer(&hook(false), role, &ran).change.is_some());
+    assert_eq!(opens, [false, true, false]);
+}
+
+#[test]
 fn what_is_told_is_clean_and_within_bounds() {
     let dirty = r#"{"decision": "block", "reason": "\u001b[31mred\u0000\u001b[0m\r\n", "systemMessage": "a\u0000b"}"#;
     check(Stop, false, (Exit::Code(0), dirty, ""), (Block, "ab", "red"));
