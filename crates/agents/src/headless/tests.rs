@@ -209,6 +209,16 @@ fn what_older_versions_tell_is_counted_from_where_it_was() {
     check(&twice, before, used(50, 10_000));
 }
 
+#[test]
+fn what_came_since_the_last_result_is_added_to_it() {
+    let result = |tokens: u64| {
+        format!(r#"{{"type":"result","model_usage_since_last_result":{{"m":{{"inputTokens":{tokens}}}}}}}"#)
+    };
+    let stream = format!("{}\n{}", result(20), result(30));
+    let (heard, _) = heard(Dialect::Claude, false, stream.as_bytes(), b"", Exit::Code(0));
+    assert_eq!(heard.usage.input, 50);
+}
+
 /// What we say on the command line is what was seen to work, in whatever order.
 #[test]
 fn command_lines_are_those_that_were_recorded() {
