@@ -350,6 +350,13 @@ fn a_line_without_an_end_is_no_memory() {
     assert_eq!(shown(&hearing.end(&ran).ended), "Garbage: it wrote a line of more than 16 MiB");
 }
 
+#[test]
+fn of_complaints_the_last_are_kept() {
+    let complaints = format!("error: of old\n{}", "more\n".repeat(4000));
+    let (heard, _) = heard(Dialect::Claude, false, b"", complaints.as_bytes(), Exit::Code(1));
+    assert_eq!(shown(&heard.ended), "Failed: exit 1: more");
+}
+
 /// Every value of every event replaced by one of another type: nothing panics, and nothing is believed that is not said.
 #[test]
 fn wrong_types_are_no_harm() {
