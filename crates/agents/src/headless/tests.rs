@@ -508,8 +508,9 @@ fn success_is_not_believed() {
     }
     let limited = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1800000000}}"#;
     let stream = format!("{limited}\n{}", result(r#","is_error":true,"api_error_status":429"#));
-    let (heard, _) = heard(Dialect::Claude, false, stream.as_bytes(), b"", Exit::Code(1));
-    assert_eq!(shown(&heard.ended), "limited, Some(At(2027-01-15T08:00:00Z)): Done.");
+    let ended = |stream: &str| shown(&heard(Dialect::Claude, false, stream.as_bytes(), b"", Exit::Code(1)).0.ended);
+    assert_eq!(ended(&stream), "limited, Some(At(2027-01-15T08:00:00Z)): Done.");
+    assert_eq!(ended(&stream.replace("rejected", "allowed")), "limited, None: Done.", "of another limit");
 }
 
 #[test]
