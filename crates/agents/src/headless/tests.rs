@@ -514,6 +514,14 @@ fn success_is_not_believed() {
 }
 
 #[test]
+fn a_turn_that_has_begun_again_is_not_over() {
+    let said = r#"{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"Done."}}"#;
+    let stream = format!("{said}\n{{\"type\":\"turn.completed\"}}\n{{\"type\":\"turn.started\"}}");
+    let (heard, _) = heard(Dialect::Codex, false, stream.as_bytes(), b"", Exit::Code(1));
+    assert_eq!(shown(&heard.ended), "Crashed: it ended in the middle of its turn (exit 1)");
+}
+
+#[test]
 fn a_program_that_is_not_there_is_told_from_one_that_fails() {
     let ended = |exit, stdout: &str, stderr: &str| {
         shown(&heard(Dialect::Codex, true, stdout.as_bytes(), stderr.as_bytes(), exit).0.ended)
