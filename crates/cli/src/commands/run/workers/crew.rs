@@ -295,6 +295,19 @@ mod tests {
         assert_eq!(take(&crew, &[1, 2]), None, "it is left for the next run");
     }
 
+    /// Whoever has lost a task before a turn has not shown that agents can be started.
+    #[test]
+    fn a_session_without_a_turn_is_no_start() {
+        let crew = Crew::default();
+        take(&crew, &[1, 2, 3]);
+        take(&crew, &[1, 2, 3]);
+        crew.done(&name(), came(1, Some("no such program")));
+        crew.done(&name(), Came { turns: 0, ..came(2, None) });
+        take(&crew, &[1, 2, 3]);
+        crew.done(&name(), came(1, Some("no such program")));
+        assert_eq!(take(&crew, &[1, 2, 3]), None);
+    }
+
     #[test]
     fn agents_that_cannot_be_started_twice_in_a_row_are_enough() {
         let crew = Crew::default();
