@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use insta::assert_snapshot;
+use serde_json::json;
 
 use crate::support::World;
 
@@ -145,6 +146,40 @@ fn gaps_are_closed() {
         assert_eq!(named(&events, before), named(&restored, after));
     }
     assert_eq!(restored.last().unwrap()["seq"], kept.len());
+    world.ok(&["doctor"]);
+}
+
+/// So do edges, hooks and series, which are named after the events that made them.
+#[test]
+fn what_is_named_after_a_position_moves_along() {
+    let world = World::with_tasks(&["One"]);
+    world.ok(&["note", "add", "--task", "T1", "hello"]);
+    world.ok(&["task", "add", "Two", "--depends", "T1"]);
+    world.ok(&["task", "add", "Three", "--depends", "T1", "--depends", "T2"]);
+    world.ok(&["task", "undepend", "T2", "T1"]);
+    world.ok(&["hooks", "register", "T1", "--type", "promise"]);
+    world.ok(&["iteration", "start", "T1", "--max-iterations", "3", "--promise", "COMPLETE"]);
+    world.ok(&["checkpoint", "create", "T1"]);
+    world.ok(&["hooks", "clear", "T1"]);
+    world.ok(&["task", "delete", "T3"]);
+    let kept = |without: &str| {
+        let events = world.lines(&["events"]);
+        events.iter().filter(|event| event["type"] != without).map(|event| format!("{event}\n")).collect::<String>()
+    };
+    let tasks = world.ok(&["task", "list", "--all"]);
+    world.write("kept.jsonl", kept("note_added"));
+    world.write("edgeless.jsonl", kept("dependency_added"));
+    remove_store(&world);
+    assert_snapshot!(world.fails(&["doctor", "--restore", "edgeless.jsonl"]), @"
+    error: line 6 of edgeless.jsonl (event 9) contradicts the events before it
+    caused by: it names event 5, which is missing
+    hint: nothing was restored; the first 5 lines fit together: `head -n 5` keeps them
+    [1 refused]
+    ");
+    assert_eq!(world.json(&["doctor", "--restore", "kept.jsonl"])["restored"], 15);
+    assert_eq!(world.ok(&["task", "list", "--all"]), tasks);
+    let (cleared, deleted) = (&world.data_of("hooks_cleared")[0], &world.data_of("task_deleted")[0]);
+    assert_eq!((&cleared["hooks"], &deleted["edgesRemoved"]), (&json!(["HOOK-10"]), &json!(["E6", "E7"])));
     world.ok(&["doctor"]);
 }
 

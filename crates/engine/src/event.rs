@@ -15,6 +15,7 @@ use crate::time::Timestamp;
 use crate::usage::Usage;
 
 pub mod payload;
+mod positions;
 
 /// Declares each event once: its Rust name (also its payload's) and its name in the log.
 macro_rules! events {

@@ -702,6 +702,35 @@ fn every_event_is_read_as_it_was_written() {
     }
 }
 
+/// What is named after a position is found wherever it stands.
+#[test]
+fn every_position_moves_along() {
+    for event in one_of_each() {
+        let mut moved = envelope(Node::System, event);
+        moved.metadata.cause = Some(Cause::At(Seq(3)));
+        moved.metadata.via = Some("3.0".parse().expect("a debt"));
+        moved.relocate(|_| Some(Seq(1000))).expect("nothing is lost");
+        let shown = format!("{moved:?}");
+        for name in ["Seq(", "EdgeId(", "HookId(", "SeriesId(", "CheckpointId("] {
+            shown.match_indices(name).for_each(|(at, _)| {
+                assert!(shown[at + name.len()..].starts_with("1000)"), "{shown}");
+            });
+        }
+    }
+}
+
+/// What stands only for what was lost goes with it; what is about it cannot be told any more.
+#[test]
+fn a_position_that_is_lost_is_no_other() {
+    let edges = ["E4", "E5"].map(|edge| edge.parse().expect("an edge"));
+    let kept = |seq| (seq != Seq(4)).then_some(seq);
+    let mut deleted = envelope(Node::System, payload::TaskDeleted { edges_removed: edges.to_vec() });
+    assert_eq!(deleted.relocate(kept), Ok(()));
+    assert_eq!(deleted.event, payload::TaskDeleted { edges_removed: vec![edges[1]] }.into());
+    let removed = payload::DependencyRemoved { edge_id: edges[0], from_id: TaskId(2), to_id: TaskId(1) };
+    assert_eq!(envelope(Node::System, removed).relocate(kept), Err(Seq(4)));
+}
+
 #[test]
 fn a_field_that_nobody_knows_is_no_event() {
     for event in one_of_each() {

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::Path;
 
 use serde_json::{Value, json};
-use windlass_engine::{ApplyError, Cause, CommitId, DebtId, Envelope, Seq, decode};
+use windlass_engine::{ApplyError, Cause, CommitId, Envelope, Seq, decode};
 use windlass_store::{Appended, Commit, Lifetime, Sqlite, StoreError, Transaction};
 
 use super::events;
@@ -171,43 +171,23 @@ impl<'f> Saved<'f> {
         if object.get("v").is_none() {
             object["v"] = PRINTED_FORMAT.into();
         }
-        self.move_debt(&mut object);
-        self.move_feedback(&mut object);
         let mut event = decode(object.to_string().as_bytes()).map_err(|error| {
             let failure = Failure::from_error(Code::Usage, &error);
             self.no_event(&failure.causes.last().unwrap_or(&failure.message))
         })?;
-        event.metadata.cause = event.metadata.cause.and_then(|cause| self.cause(cause));
+        event.relocate(|seq| self.moved.get(&seq).copied()).map_err(|lost| {
+            let names = format!("it names event {lost}, which is missing");
+            self.unfit(&names)
+        })?;
+        event.metadata.cause = event.metadata.cause.map(|cause| self.counted(cause));
         Ok(Some(event))
     }
 
-    /// The cause as it is now, counted back from its consequence; none if it was lost.
-    fn cause(&self, cause: Cause) -> Option<Cause> {
-        let Cause::At(seq) = cause else { return Some(cause) };
+    /// A cause, counted back from its consequence.
+    fn counted(&self, cause: Cause) -> Cause {
+        let Cause::At(seq) = cause else { return cause };
         let here = self.moved.len() as u64 + 1;
-        let steps = here - self.moved.get(&seq)?.0;
-        Some(u32::try_from(steps).map_or(Cause::At(Seq(here - steps)), Cause::Back))
-    }
-
-    /// A debt is named after the event that made it.
-    fn move_debt(&self, object: &mut Value) {
-        let Some(debt) = object.pointer_mut("/data/debt") else { return };
-        let named = debt.as_str().and_then(|text| text.parse::<DebtId>().ok());
-        if let Some(id) = named
-            && let Some(seq) = self.moved.get(&id.seq)
-        {
-            *debt = DebtId { seq: *seq, ..id }.to_string().into();
-        }
-    }
-
-    /// Feedback is named by the events that queued it.
-    fn move_feedback(&self, object: &mut Value) {
-        let Some(pieces) = object.pointer_mut("/data/feedback").and_then(Value::as_array_mut) else { return };
-        for piece in pieces {
-            if let Some(seq) = piece.as_u64().and_then(|seq| self.moved.get(&Seq(seq))) {
-                *piece = seq.0.into();
-            }
-        }
+        u32::try_from(here - seq.0).map_or(cause, Cause::Back)
     }
 
     /// The event that was read last has been written.
