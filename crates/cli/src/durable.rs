@@ -7,9 +7,11 @@
 //! Not here: the store, which sees to its own files.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use windlass_store::failpoint;
 
 /// Who may read a file that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,16 +45,62 @@ pub fn replace(file: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
 
 /// Puts a file where there is none; `false` where there is one, which stays as it is.
 pub fn add(file: &Path, bytes: &[u8]) -> io::Result<bool> {
-    let linked = beside(file, |new| {
-        write(new, bytes, Readers::AsBefore.mode(), None)?;
-        let linked = fs::hard_link(new, file);
-        // Best effort: it is only a second name.
-        let _ = fs::remove_file(new);
-        linked
+    let added = New::begin(file).and_then(|mut new| {
+        new.write_all(bytes)?;
+        new.publish()
     });
-    match linked {
+    match added {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        linked => linked.and_then(|()| sync_directory(parent(file))).map(|()| true),
+        added => added.map(|()| true),
+    }
+}
+
+/// A file for a place where there is none: it gets its name when it is whole. One that is dropped before is gone.
+pub struct New {
+    to: File,
+    beside: PathBuf,
+    file: PathBuf,
+}
+
+impl New {
+    pub fn begin(file: &Path) -> io::Result<Self> {
+        if fs::symlink_metadata(file).is_ok() {
+            return Err(rustix::io::Errno::EXIST.into());
+        }
+        let beside = name_beside(file);
+        let to = open(&beside, Readers::AsBefore.mode())?;
+        Ok(Self { to, beside, file: file.to_owned() })
+    }
+
+    /// Gives it its name, which nobody must have taken meanwhile.
+    pub fn publish(self) -> io::Result<()> {
+        self.to.sync_all()?;
+        failpoint::pass("durable.before_named")?;
+        match fs::hard_link(&self.beside, &self.file) {
+            // Not every file system has second names.
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => fs::rename(&self.beside, &self.file),
+            linked => linked,
+        }?;
+        let file = self.file.clone();
+        drop(self);
+        sync_directory(parent(&file))
+    }
+}
+
+impl Write for New {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.to.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+impl Drop for New {
+    fn drop(&mut self) {
+        // Best effort: it is nobody's, or has another name by now.
+        let _ = fs::remove_file(&self.beside);
     }
 }
 
@@ -92,12 +140,22 @@ fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Does something with a file beside this one, which is gone if that fails.
-fn beside(file: &Path, put: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+/// The name of a file beside this one, which is free.
+fn name_beside(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let new: PathBuf = parent(file).join(format!(".{name}.{}.new", std::process::id()));
+    let new = parent(file).join(format!(".{name}.{}.new", std::process::id()));
     // Left by somebody of the same number, who has died.
     let _ = fs::remove_file(&new);
+    new
+}
+
+fn open(file: &Path, mode: u32) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(mode).open(file)
+}
+
+/// Does something with a file beside this one, which is gone if that fails.
+fn beside(file: &Path, put: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    let new = name_beside(file);
     put(&new).inspect_err(|_| {
         // Best effort: the error that matters is this one.
         let _ = fs::remove_file(&new);
@@ -108,7 +166,7 @@ fn beside(file: &Path, put: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<
 fn write(file: &Path, bytes: &[u8], mode: u32, old: Option<&Metadata>) -> io::Result<()> {
     // Nobody reads it before it has its mode.
     let first = if old.is_some() { 0o600 } else { mode };
-    let mut to = OpenOptions::new().write(true).create_new(true).mode(first).open(file)?;
+    let mut to = open(file, first)?;
     to.write_all(bytes)?;
     if let Some(old) = old {
         // Only root can give a file away; for everybody else it is their own already.

@@ -126,6 +126,20 @@ fn what_was_exported_is_restored() {
     assert_eq!(world.json(&["task", "add", "Next"])["id"], "T4");
 }
 
+/// Whoever finds it takes it for all that was sound.
+#[test]
+fn an_export_has_no_name_before_it_is_whole() {
+    let world = history();
+    let export = ["doctor", "--export", "sound.jsonl"];
+    let killed = world.run_with(("WINDLASS_FAILPOINT", "durable.before_named=kill"), &export);
+    assert_eq!((killed.code, world.has("sound.jsonl")), (137, false));
+    let before = fs::read_dir(&world.directory).unwrap().count();
+    let failed = world.run_with(("WINDLASS_FAILPOINT", "durable.before_named=error"), &export);
+    assert!(failed.stderr.starts_with("error: cannot write sound.jsonl\n"), "{failed}");
+    assert_eq!(fs::read_dir(&world.directory).unwrap().count(), before);
+    world.ok(&export);
+}
+
 /// Positions that are missing are closed up, and what names a position moves along.
 #[test]
 fn gaps_are_closed() {

@@ -16,7 +16,7 @@ use super::events;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::project::Project;
-use crate::{environment, remedy, text};
+use crate::{durable, environment, remedy, text};
 
 /// The longest line that is read: no event that the engine makes is longer.
 const LINE: u64 = 16 * 1024 * 1024;
@@ -33,8 +33,8 @@ pub fn export(project: &Project, file: &Path, out: &mut Output) -> Done {
             _ => failure,
         }
     };
-    let mut to = BufWriter::new(File::create_new(file).map_err(fail)?);
-    let saved = Sqlite::salvage(&project.store_file(), |record| {
+    let mut to = BufWriter::new(durable::New::begin(file).map_err(fail)?);
+    let salvage = Sqlite::salvage(&project.store_file(), |record| {
         serde_json::to_writer(&mut to, &record)
             .map_err(io::Error::from)
             .and_then(|()| to.write_all(b"\n"))
@@ -47,15 +47,8 @@ pub fn export(project: &Project, file: &Path, out: &mut Output) -> Done {
             remedy::store(error).hint("no event can be read: restore a backup, as `windlass backup --help` shows")
         }
         error => remedy::store(error),
-    })
-    .and_then(|salvage| {
-        to.into_inner().map_err(|error| fail(error.into_error()))?.sync_all().map_err(fail)?;
-        Ok(salvage)
-    });
-    if saved.is_err() {
-        let _ = std::fs::remove_file(file);
-    }
-    let salvage = saved?;
+    })?;
+    to.into_inner().map_err(io::IntoInnerError::into_error).and_then(durable::New::publish).map_err(fail)?;
     if out.is_json() {
         let (file, saved, lost) = (file.to_string_lossy(), salvage.saved, salvage.lost);
         return out.object(&json!({"file": file, "saved": saved, "lost": lost, "openEnd": salvage.open_end}));
