@@ -150,6 +150,7 @@ pub fn store(error: StoreError) -> Failure {
             failure.hint("find out what removed it; a backup, if there is one, has what was in it")
         }
         StoreError::Linked(_) => failure.hint("put the file itself there, or link the whole directory `.windlass`"),
+        StoreError::NoFile(_) => failure.hint("move it away: nothing of the store is in it"),
         StoreError::NotAStore(path) => failure.hint(format!(
             "move {} away and restore a backup, or run `windlass init` for an empty store",
             path.display()

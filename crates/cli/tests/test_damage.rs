@@ -186,6 +186,19 @@ fn it_is_no_store_at_all() {
     ");
 }
 
+/// SQLite would wait for somebody to write to it.
+#[test]
+fn a_pipe_beside_the_store_keeps_nobody() {
+    let world = World::new();
+    world.make_pipe(".windlass/windlass.db-journal");
+    assert_snapshot!(world.fails(&["task", "list"]), @"
+    error: $WORK/.windlass/windlass.db-journal is not a regular file, as everything is that belongs to a store
+    hint: move it away: nothing of the store is in it
+    [1 store]
+    ");
+    assert_eq!(world.run(&["doctor"]).code, 1);
+}
+
 /// Wherever a byte is flipped: no panic, no silence, no wrong answer.
 #[test]
 fn a_byte_anywhere() {

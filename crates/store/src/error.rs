@@ -19,6 +19,8 @@ pub enum StoreError {
     Replaced(PathBuf),
     #[error("the store {} is a link, which is not followed", .0.display())]
     Linked(PathBuf),
+    #[error("{} is not a regular file, as everything is that belongs to a store", .0.display())]
+    NoFile(PathBuf),
     #[error("{} is not a store of Windlass", .0.display())]
     NotAStore(PathBuf),
     #[error("the store {} has schema {found}, and this version of Windlass knows up to {known}", path.display())]

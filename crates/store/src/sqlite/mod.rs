@@ -395,11 +395,24 @@ fn file_length(path: &Path) -> Result<u64, StoreError> {
     }
 }
 
+/// Refuses what SQLite would follow, or wait for without end, where it looks for a file of its own.
+fn check_beside(path: &Path) -> Result<(), StoreError> {
+    for beside in [wal::LOG, wal::INDEX, wal::JOURNAL].map(|end| wal::beside(path, end)) {
+        match beside.symlink_metadata() {
+            Ok(found) if found.is_symlink() => return Err(StoreError::Linked(beside)),
+            Ok(found) if !found.is_file() => return Err(StoreError::NoFile(beside)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 fn wal_length(path: &Path) -> u64 {
     wal::path_of(path).metadata().map_or(0, |found| found.len())
 }
 
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+    check_beside(path)?;
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
     connection.and_then(set_up).map_err(|source| StoreError::sqlite(path, source))
 }

@@ -19,9 +19,10 @@ const BIG_ENDIAN: u32 = 0x377f_0683;
 /// Frames without the mark of the present log after which nothing more of it is expected: damage may have hit a mark.
 const UNMARKED: u32 = 2;
 
-/// What the names of the files beside a store end with: the log, and its index.
+/// What the names of the files beside a store end with: the log, its index, and what SQLite looks for in its place.
 pub(super) const LOG: &str = "-wal";
 pub(super) const INDEX: &str = "-shm";
+pub(super) const JOURNAL: &str = "-journal";
 
 /// The log beside a store.
 pub(super) fn path_of(store: &Path) -> PathBuf {

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use windlass_engine::Seq;
 use windlass_store::{ExecuteError, Lifetime, Sqlite, Store as _, StoreError};
 
@@ -163,7 +164,7 @@ fn what_is_no_file_is_refused() {
     assert!(matches!(Sqlite::create(&missing, Lifetime::Command), Err(StoreError::Open { .. })));
     assert!(matches!(salvage(&missing), Err(StoreError::Missing(_))));
     let pipe = place.directory.path().join("pipe");
-    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
     for path in [place.directory.path(), pipe.as_path()] {
         assert!(matches!(Sqlite::open(path, Lifetime::Command), Err(StoreError::NotAStore(_))));
         assert!(matches!(Sqlite::create(path, Lifetime::Command), Err(StoreError::NotAStore(_))));
@@ -208,6 +209,32 @@ fn a_link_in_the_place_of_a_store_is_not_followed() {
     assert!(matches!(refused, Err(ExecuteError::Store(StoreError::Replaced(_)))), "{refused:?}");
     let refused = Sqlite::open(&place.path, Lifetime::Command).map(drop);
     assert!(matches!(refused, Err(StoreError::Linked(_))), "{refused:?}");
+}
+
+/// SQLite would follow one, and wait for ever at another.
+#[test]
+fn what_is_no_file_beside_a_store_is_refused() {
+    let (place, log) = filled(3);
+    let makers: [fn(&Path); 3] = [
+        |path| std::os::unix::fs::symlink("elsewhere", path).unwrap(),
+        |path| fs::create_dir(path).unwrap(),
+        |path| mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).unwrap(),
+    ];
+    for (end, make) in ["-wal", "-shm", "-journal"].into_iter().flat_map(|end| makers.map(|make| (end, make))) {
+        let beside = place.path.with_file_name(format!("{}{end}", place.path.file_name().unwrap().display()));
+        let aside = beside.with_extension("aside");
+        let was_there = fs::rename(&beside, &aside).is_ok();
+        make(&beside);
+        let opened = [Sqlite::open(&place.path, Lifetime::Command), Sqlite::create(&place.path, Lifetime::Command)];
+        for refused in opened.map(|opened| opened.map(drop)).into_iter().chain([salvage(&place.path).map(drop)]) {
+            let named =
+                |error: &StoreError| matches!(error, StoreError::Linked(at) | StoreError::NoFile(at) if *at == beside);
+            assert!(refused.as_ref().is_err_and(named), "{end}: {refused:?}");
+        }
+        fs::remove_file(&beside).or_else(|_| fs::remove_dir(&beside)).unwrap();
+        assert_eq!(fs::rename(&aside, &beside).is_ok(), was_there);
+    }
+    assert_eq!(everything(&place.open()), log);
 }
 
 /// Who folds everything back may empty the log.
