@@ -333,6 +333,22 @@ fn a_worker_that_was_stopped_past_its_lease_cannot_submit() {
     assert_eq!(world.data_of("task_completed").len(), 1);
 }
 
+/// Nobody has agreed to what the configuration says now.
+#[test]
+fn what_is_taken_from_the_silent_runs_nothing_without_trust() {
+    let world = cloned(&merging(SLOW), 1);
+    let stopped = begun(&world, &["run", "--workers", "1"]);
+    send(&stopped, Signal::STOP);
+    outlive_the_lease();
+    let told = merging(SLOW).replace("hooks: {", "hooks: {lease_expired: [{command: touch ran}], ");
+    world.write(".windlass/config.yaml", told);
+    let ran = world.run(&["run"]);
+    assert_eq!((ran.code, world.has("ran")), (0, false), "{ran}");
+    send(&stopped, Signal::CONT);
+    world.write("go", "go\n");
+    stopped.wait_with_output().unwrap();
+}
+
 /// It may wake up, and its agent goes on there meanwhile.
 #[test]
 fn the_worktree_of_the_silent_is_left_to_them_while_they_live() {
