@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::hooked::{hooked, is_dead};
+use crate::support::hooked::{await_end, hooked, is_dead};
 use crate::support::{Ran, World};
 
 /// What Claude Code says when it is about to stop.
@@ -68,6 +68,19 @@ fn an_agent_is_sent_back_with_the_reason_and_let_go_at_the_limit() {
     let answers = world.data_of("bridge_answered");
     let seen: Vec<_> = answers.iter().map(|answer| json!([answer["ruling"], answer["retries"]])).collect();
     assert_eq!(seen, [json!(["block", 1]), json!(["block", 2]), json!(["pass", 2])]);
+}
+
+#[test]
+fn an_agent_is_ended_where_a_hook_says_so() {
+    let world = hooked(
+        r#"hooks:
+  stop:
+    - command: |
+        echo '{"continue": false, "stopReason": "Enough."}'
+"#,
+    );
+    let ended = said(&call(&world, "stop", &stopping(&world, "one", false)));
+    assert_eq!((&ended["continue"], &ended["stopReason"]), (&json!(false), &json!("Enough.")), "{ended}");
 }
 
 #[test]
@@ -267,6 +280,20 @@ fn a_call_that_is_ended_leaves_no_hook_behind() {
     child.wait().unwrap();
     world.ok(&["doctor"]);
     assert!(!world.path("next").exists());
+}
+
+/// An agent that loses its patience may not say so.
+#[test]
+fn a_gate_does_not_outlive_a_bridge_that_is_killed() {
+    let world = hooked("hooks: {stop: [{command: 'echo $$ > pid; echo > began; exec sleep 600'}]}\n");
+    world.make_pipe("began");
+    let mut command = world.command(&["hook", "stop", "--as", "claude"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(stopping(&world, "one", false).to_string().as_bytes()).unwrap();
+    world.hear("began");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    await_end(world.number_in("pid"));
 }
 
 const TOOLS: &str = r#"hooks:
@@ -537,6 +564,17 @@ fn a_person_hears_that_hooks_are_not_trusted_wherever_they_stand() {
         check_let_go(&call(&world, point, &payload), "not trusted");
     }
     check_let_go(&call(&world, "pre_tool_use", &tool(&world, "Bash", &json!({}))), "not trusted");
+}
+
+/// An agent may outlive its session; nobody has agreed to what it is watched by then.
+#[test]
+fn the_name_of_a_run_that_is_over_is_no_trust() {
+    let world = World::new();
+    world.write(".windlass/config.yaml", "hooks: {stop: [{command: touch ran}]}\n");
+    let mut command = world.command(&["hook", "stop", "--as", "claude"]);
+    let ran = fed(&world, command.env("WINDLASS_RUN", "over.1.00000000000000ff"), &stopping(&world, "one", false));
+    check_let_go(&ran, "windlass trust");
+    assert!(!world.has("ran"));
 }
 
 #[test]
