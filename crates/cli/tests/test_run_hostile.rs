@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use serde_json::json;
+
 use crate::support::{WINDLASS, World};
 use crate::test_run::{RUN, world};
 
@@ -206,6 +208,18 @@ fn in_another_project_an_agent_is_anybody() {
     assert_eq!(ran.code, 0, "{ran}");
     let (listed, said) = (there(&["task", "list", "--all"]).stdout, world.read("../other/said"));
     assert_eq!(listed, "T1  blocked    P2  Mend both\nT2  completed  P2  Paint it\n", "{said}");
+}
+
+/// Whoever has only heard the name of a session has no word in it.
+#[test]
+fn a_run_is_known_by_its_number_too() {
+    let claim = "WINDLASS_RUN=one.1.00000000000000ff windlass task complete T1 2> said";
+    let play = json!({"turns": [{"do": [{"run": claim}, {"promise": "COMPLETE"}]}]});
+    let world = World::played("", &play.to_string()).with_windlass();
+    let ran = world.run(&["run", "Mend it", "--session", "one", "--agent", "scripted:play.yaml"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(world.read("said").contains("the turn one.1.00000000000000ff is over"), "{}", world.read("said"));
+    assert!(world.data_of("completion_claimed").is_empty());
 }
 
 /// A hook may do what an agent may not. One that the agent has brought about itself lends it nothing.
