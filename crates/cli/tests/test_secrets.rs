@@ -12,7 +12,7 @@ const SECRET: &str = "hunter2-abc-XYZ";
 const COLOURED: &str = "printf '%s\\033[1m%s\\n' \"${API_KEY%-XYZ}\" -XYZ";
 
 fn run(world: &World, words: &[&str]) -> Ran {
-    world.finish(world.command(words).env("API_KEY", SECRET))
+    world.finish(world.command(words).envs([("API_KEY", SECRET), ("USER", SECRET)]))
 }
 
 /// Neither what a command has said nor what is kept has the secret, also where control sequences are left out.
