@@ -59,6 +59,18 @@ fn a_newer_base_is_taken_up_and_checked() {
     assert_eq!(fs::read_to_string(repo.world.path("after.log")).unwrap(), "after\n");
 }
 
+/// Better one check too many.
+#[test]
+fn a_check_whose_condition_cannot_be_answered_is_made() {
+    let config = "hooks:\n  before_submit:\n    - {name: check, when: 'event.data.missing.deep == 1', command: test ! -f theirs.txt}\n    - create_pr\n";
+    let repo = with_change(config, "echo work > work.txt");
+    repo.world.write("theirs.txt", "theirs\n");
+    repo.git(&["add", "theirs.txt"]);
+    repo.git(&["commit", "-q", "-m", "Theirs"]);
+    let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
+    assert!(refused.contains("`check` does not pass on top of the newest main"), "{refused}");
+}
+
 #[test]
 fn conflicts_are_shown_and_change_nothing() {
     let repo = with_change("", "sed -i s/two/ours/ a.txt");
@@ -90,6 +102,17 @@ fn work_that_waits_for_a_person_can_be_taken_as_it_is() {
     repo.world.ok(&["change", "merge", "T1", "--no-check"]);
     assert_eq!((repo.file("main:work.txt"), repo.file("main:more.txt")), ("work".into(), "more".into()));
     assert!(!repo.world.path(".windlass/worktrees/t1-write-it").exists());
+}
+
+#[test]
+fn where_nothing_was_done_nothing_is_left_to_merge() {
+    let repo = Repo::new("");
+    repo.program("agent", "echo '<promise>BLOCKED</promise>'");
+    let ran = repo.add("Write it").run();
+    assert_eq!(ran.code, 4, "{ran}");
+    let approved = repo.world.run(&["answer", "T1", "approve"]);
+    assert!(approved.code == 0 && !approved.stdout.contains("change merge"), "{approved}");
+    assert!(repo.world.data_of("change_opened").is_empty());
 }
 
 #[test]

@@ -99,6 +99,8 @@ fn a_change_is_opened_and_merged_on_its_forge() {
         let url = task["change"]["url"].as_str().unwrap();
         assert!(ran.stdout.contains(&format!("its change: {url}")), "{ran}");
         assert_eq!(git(&hosted.repo.remote(), &["show", "main:work.txt"]).unwrap(), "work");
+        let branch = git(&hosted.repo.remote(), &["rev-parse", "--verify", "windlass/t1-write-it"]);
+        assert!(branch.is_ok(), "what becomes of it is for the forge to say: {branch:?}");
     }
 }
 
