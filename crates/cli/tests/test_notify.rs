@@ -113,6 +113,16 @@ fn nothing_depends_on_it() {
 }
 
 #[test]
+fn whoever_is_told_has_no_wishes() {
+    let world = world("notify: [{command: cat wish}]", COMPLETE);
+    world.write("wish", r#"{"actions": [{"type": "create_task", "payload": {"goal": "More"}}]}"#);
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(told(&world), is_told("notify[0]", "success"));
+    assert_eq!(world.data_of("task_created").len(), 1, "its own");
+}
+
+#[test]
 fn only_on_its_occasions() {
     let check = |on: &str, agent: &str, expected: bool| {
         let world = world(
