@@ -9,6 +9,7 @@
 //! the store is made: syncing a file that does not grow costs half.
 
 mod backup;
+mod connection;
 mod follow;
 mod inspect;
 mod queries;
@@ -20,21 +21,17 @@ mod transaction;
 mod wal;
 
 use std::cell::{Cell, OnceCell};
-use std::fmt::Write as _;
-use std::hash::{BuildHasher, RandomState};
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use windlass_engine::{Command, Origin, Record, Rules, Seq, View};
 
 use crate::error::PATIENCE_SECONDS;
 use crate::{Appended, Commit, ExecuteError, Filter, Store, StoreError, failpoint};
 
+use connection::{connect, connect_unchanging, file_length, turns, wal_length};
 pub use inspect::{Found, Mismatch, Report};
 pub use queries::TaskFilter;
 pub use rows::Snapshot;
@@ -54,9 +51,6 @@ pub enum Lifetime {
 const LONG_FOR_A_COMMAND: u64 = 64;
 /// Pages at which a service folds it back after it wrote.
 const LONG_FOR_A_SERVICE: u32 = 250;
-
-/// Prepared statements that are kept: more than there are different ones, so that none is prepared twice.
-const STATEMENTS: usize = 64;
 
 /// What to do about a file that is no store yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -379,82 +373,6 @@ impl Sqlite {
     /// Runs a statement, and names what goes wrong with it.
     fn sql<T>(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         run(&self.connection).map_err(|error| StoreError::sqlite(&self.path, error))
-    }
-}
-
-/// How long the file is, if it is one that could be a store.
-fn file_length(path: &Path) -> Result<u64, StoreError> {
-    match path.symlink_metadata() {
-        // SQLite would look for the log beside the file that it leads to.
-        Ok(found) if found.is_symlink() => Err(StoreError::Linked(path.to_owned())),
-        // SQLite would take what is shorter than any database for an empty one.
-        Ok(found) if found.is_file() && !(1..512).contains(&found.len()) => Ok(found.len()),
-        Ok(_) => Err(StoreError::NotAStore(path.to_owned())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(StoreError::Missing(path.to_owned())),
-        Err(error) => Err(StoreError::io(path, error)),
-    }
-}
-
-/// Refuses what SQLite would follow, or wait for without end, where it looks for a file of its own.
-fn check_beside(path: &Path) -> Result<(), StoreError> {
-    for beside in [wal::LOG, wal::INDEX, wal::JOURNAL].map(|end| wal::beside(path, end)) {
-        match beside.symlink_metadata() {
-            Ok(found) if found.is_symlink() => return Err(StoreError::Linked(beside)),
-            Ok(found) if !found.is_file() => return Err(StoreError::NoFile(beside)),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-fn wal_length(path: &Path) -> u64 {
-    wal::path_of(path).metadata().map_or(0, |found| found.len())
-}
-
-fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
-    check_beside(path)?;
-    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
-    connection.and_then(set_up).map_err(|source| StoreError::sqlite(path, source))
-}
-
-/// Opens a file that nobody can be writing to, without locks and without the files beside it.
-fn connect_unchanging(path: &Path) -> Result<Connection, StoreError> {
-    let absolute = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
-    let mut name = "file://".to_owned();
-    for byte in absolute.as_os_str().as_encoded_bytes() {
-        match byte {
-            b'/' | b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => name.push(char::from(*byte)),
-            byte => write!(name, "%{byte:02x}").expect("a string takes everything"),
-        }
-    }
-    name.push_str("?immutable=1");
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    let connection = Connection::open_with_flags(name, flags);
-    connection.and_then(set_up).map_err(|source| StoreError::sqlite(path, source))
-}
-
-fn set_up(mut connection: Connection) -> rusqlite::Result<Connection> {
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    connection.busy_handler(Some(turns(Duration::from_secs(PATIENCE_SECONDS))))?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    Ok(connection)
-}
-
-/// Waits for the writer's turn. Short waits of random length are fair: whoever waits longest has had the most chances,
-/// while waits that grow with every try would favour newcomers.
-fn turns(patience: Duration) -> impl FnMut(i32) -> bool + Send {
-    let mut began = Instant::now();
-    // Every connection its own: those that drew the same lengths would meet again and again.
-    let mut random = RandomState::new().hash_one(()) | 1;
-    move |tries| {
-        if tries == 0 {
-            began = Instant::now();
-        }
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        thread::sleep(Duration::from_micros(50 + random % 400));
-        began.elapsed() < patience
     }
 }
 
