@@ -203,9 +203,27 @@ fn what_git_cannot_do_with_any_work_ends_the_run() {
         repo.agent(&format!("cat > /dev/null\n{spoils}")).add("Work");
         let ran = repo.world.run(&[&["run", "--trust", "--agent", "command:agent"], &words[..]].concat());
         assert_eq!(ran.code, code, "{ran}");
-        assert!(ran.stdout.contains("cannot check out files that go through a filter"), "{ran}");
+        assert!(ran.stdout.contains("cannot use files that go through a filter"), "{ran}");
         let turns = fs::read_to_string(repo.world.path(".windlass/turns")).unwrap().len();
         assert!((1..=2).contains(&turns), "{turns}\n{ran}");
+    }
+}
+
+/// Nor is what has become of the machine.
+#[test]
+fn a_git_that_is_killed_or_may_not_write_is_no_fault_of_the_work() {
+    let denied = "error: insufficient permission for adding an object to repository database .git/objects";
+    for (does, said) in
+        [("kill -9 $$", "it was ended by signal 9"), (&format!("echo '{denied}' >&2; exit 128"), denied)]
+    {
+        let repo = Repo::new(CHANGES);
+        repo.agent("cat > /dev/null; echo x > work.txt").add("Work");
+        let git = repo.world.programs().join("../tools/git");
+        repo.program("git", &format!("case \" $* \" in *' add --all '*) {does};; esac\nexec {} \"$@\"", git.display()));
+        let ran = repo.run();
+        assert_eq!((ran.code, repo.events("turn_started").len()), (1, 1), "{ran}");
+        assert!(ran.stdout.contains(said), "{ran}");
+        assert_eq!(repo.task("T1")["state"], "ready");
     }
 }
 

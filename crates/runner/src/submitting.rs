@@ -51,6 +51,7 @@ impl Runner<'_> {
                 let files = u32::try_from(files.len()).unwrap_or(u32::MAX);
                 Readied::Work(WorkDone { head: head.to_string(), commits: found.work.done(), files })
             }
+            Err(_) if self.dispatch.control.is_cancelled() => return Ok(()),
             Err(
                 error @ (Error::Markers { .. }
                 | Error::Unfinished { .. }
@@ -62,7 +63,6 @@ impl Runner<'_> {
                 let said = explained(&error);
                 Readied::Unfit { reason: error.to_string(), feedback: said }
             }
-            Err(_) if self.dispatch.control.is_cancelled() => return Ok(()),
             Err(error) => return self.ask_to_end(&session.name, Ending::Error, Some(explained(&error))),
         };
         match self.give(&Command::SubmitWork { name: session.name.clone(), readied }) {

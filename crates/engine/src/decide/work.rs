@@ -103,8 +103,15 @@ impl Deciding<'_, '_> {
     pub(super) fn end_without(&mut self, session: &Session, decided: Closing) -> Result<(), Refusal> {
         let task = session.task.map(|id| self.task(id)).transpose()?;
         let by_others = |task: &Task| session.lost.iter().any(|lost| lost.task == task.id && lost.epoch < task.epoch);
-        let completed = task.is_some_and(|task| task.state == State::Completed && !by_others(&task));
-        let closing = if completed { decided } else { self.taken_away(session)? };
+        let completed = task.as_ref().is_some_and(|task| task.state == State::Completed && !by_others(task));
+        // It has given the task back by itself: whoever else does so is noted.
+        let is_back = task.is_some_and(|task| matches!(task.state, State::Created | State::Ready));
+        let is_given_back = |asked: &&Closing| asked.ending == Ending::Error && is_back && !session.has_lost_its_task();
+        let closing = match session.stopping.as_ref().filter(is_given_back) {
+            Some(asked) => asked.clone(),
+            None if completed => decided,
+            None => self.taken_away(session)?,
+        };
         self.close_without(session, closing)
     }
 

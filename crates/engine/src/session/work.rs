@@ -129,7 +129,7 @@ impl Session {
             let left = self.task.is_some_and(|id| self.left.contains(&id));
             let unheard = || Closing::because(Ending::Limit, "the agent could not hear a person any more");
             return match &self.stopping {
-                Some(asked) if self.has_left_its_task() || self.has_released_its_task(asked) => self.close(asked),
+                Some(asked) if self.has_left_its_task() => self.close(asked),
                 None if left => self.close(&self.exhausted().unwrap_or_else(unheard)),
                 _ => Step::EndWithout(closing.clone()),
             };
@@ -149,11 +149,6 @@ impl Session {
     /// Whether it was not taken away: the session has left it, for a later run or for a person.
     fn has_left_its_task(&self) -> bool {
         self.task.is_some_and(|id| self.left.contains(&id) || self.escalated.contains(&id))
-    }
-
-    /// Whether it has given it back because of what it has run into.
-    fn has_released_its_task(&self, asked: &Closing) -> bool {
-        asked.ending == Ending::Error && !self.has_lost_its_task()
     }
 
     /// Whether it works on a task, or did and has not completed it.

@@ -337,7 +337,7 @@ impl Call<'_, '_> {
     }
 
     fn ended(&self, how: &str) -> Error {
-        Error::Failed { command: self.command(), said: how.to_owned() }
+        Error::Ended { command: self.command(), how: how.to_owned() }
     }
 
     /// What is told of a call: its first word.

@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::repository::{Entry, Head};
+use super::trouble::is_outside;
 use super::{Branch, Commit, Error, Git, Worktree, paths};
 
 /// Files that are longer are not looked through for conflict markers.
@@ -180,7 +181,7 @@ fn markers(content: &[u8]) -> usize {
 /// What git cannot do with a tree and its index is the fault of whoever worked there.
 fn of_the_tree(error: Error, path: &Path) -> Error {
     let said = match error {
-        Error::Failed { command, said } => format!("`git {command}` says {said}"),
+        Error::Failed { command, said } if !is_outside(&said) => format!("`git {command}` says {said}"),
         Error::UnknownCommit { .. } => "nothing is checked out".to_owned(),
         Error::NotARepository { .. } => "it is no worktree any more".to_owned(),
         other => return other,

@@ -22,6 +22,8 @@ pub enum Error {
     Cancelled { command: String },
     #[error("cannot finish `git {command}`: it took longer than {} s", after.as_secs())]
     TimedOut { command: String, after: Duration },
+    #[error("cannot finish `git {command}`: {how}")]
+    Ended { command: String, how: String },
     #[error("cannot do `git {command}`: {said}")]
     Failed { command: String, said: String },
     #[error("cannot merge with this git: {said}")]
@@ -71,7 +73,7 @@ pub enum Error {
     Submodule { path: PathBuf, said: String },
     #[error("cannot commit the submodule {}: what was committed in it is nowhere else", path.display())]
     Unkept { path: PathBuf },
-    #[error("cannot check out files that go through a filter: {said}")]
+    #[error("cannot use files that go through a filter: {said}")]
     Filter { said: String },
     #[error("cannot write: the disk is full ({said})")]
     DiskFull { said: String },
@@ -228,6 +230,7 @@ impl Error {
             | Self::BranchTaken { .. }
             | Self::CheckedOut { .. }
             | Self::Cancelled { .. }
+            | Self::Ended { .. }
             | Self::Failed { .. }
             | Self::UnknownCommit { .. }
             | Self::Unnoted { .. }

@@ -24,13 +24,27 @@ pub(super) fn explain(command: String, directory: &Path, stderr: &[u8]) -> Error
         Error::NotARepository { path }
     } else if has(&["must be run in a work tree"]) {
         Error::Bare { path }
-    } else if has(&["smudge filter", "clean filter", "external filter", "filter-process", "git-lfs"]) {
+    } else if has(&["smudge filter", "clean filter", "external filter", "filter-process", "git-lfs:"]) {
         Error::Filter { said }
     } else if let Some(lock) = lock(&said) {
         Error::Locked { path: lock, holder: None, since: None }
     } else {
         Error::Failed { command, said }
     }
+}
+
+/// Whether git complains of the machine or of the repository as a whole, and not of what lies in a tree.
+pub(super) fn is_outside(said: &str) -> bool {
+    let words = [
+        "Read-only file system",
+        "insufficient permission for adding an object",
+        "Input/output error",
+        "Cannot allocate memory",
+        "out of memory",
+        "Too many open files",
+        "promisor remote",
+    ];
+    words.iter().any(|words| said.contains(words))
 }
 
 /// The file that was in the way: `Unable to create '/x/index.lock': File exists.`
@@ -119,6 +133,7 @@ mod tests {
         assert!(matches!(of("error: unable to write file a: No space left on device"), Error::DiskFull { .. }));
         assert!(matches!(of("fatal: a.bin: smudge filter lfs failed"), Error::Filter { .. }));
         assert!(matches!(of("git-lfs filter-process: 1: git-lfs: not found"), Error::Filter { .. }));
+        assert!(matches!(of("error: 'docs/git-lfs/' does not have a commit checked out"), Error::Failed { .. }));
         let locked = of("fatal: Unable to create '/r/.git/index.lock': File exists.\n\nAnother git process");
         assert!(matches!(&locked, Error::Locked { path, .. } if path == Path::new("/r/.git/index.lock")));
         let said = of("one\u{1b}[31m\nhint: never mind\ntwo").to_string();

@@ -101,6 +101,15 @@ fn what_keeps_work_from_being_submitted_ends_the_session_as_it_is() {
          T1 task_ready
          T1 session_ended Error",
     );
+    // What a person has made of the task meanwhile counts.
+    let meanwhile = |what: &str| format!("{BEGUN}\nturn-done a.1 says=complete\nforced {what}\n--\nstop a error");
+    check_with(hooks(&["tests"]), &meanwhile("complete T1"), "T1 session_stopping Error\nT1 session_ended Completed");
+    check_with(
+        hooks(&["tests"]),
+        &meanwhile("delete T1"),
+        "T1 session_stopping Error
+         T1 session_ended Cancelled, T1 is deleted now, and not by this session",
+    );
 }
 
 #[test]
