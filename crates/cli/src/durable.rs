@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use windlass_store::failpoint;
+use windlass_store::{failpoint, rename_new};
 
 /// Who may read a file that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,11 +76,7 @@ impl New {
     pub fn publish(self) -> io::Result<()> {
         self.to.sync_all()?;
         failpoint::pass("durable.before_named")?;
-        match fs::hard_link(&self.beside, &self.file) {
-            // Not every file system has second names.
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => fs::rename(&self.beside, &self.file),
-            linked => linked,
-        }?;
+        rename_new(&self.beside, &self.file)?;
         let file = self.file.clone();
         drop(self);
         sync_directory(parent(&file))

@@ -1,6 +1,7 @@
 //! What a person can do about an error of the engine or of the store.
 
 use std::io::{self, ErrorKind};
+use std::path::Path;
 
 use windlass_engine::{Refusal, Session, ViewError};
 use windlass_runner::RunError;
@@ -133,6 +134,11 @@ pub fn sessions(name: &str, known: &[Session]) -> String {
     }
 }
 
+/// Whether that is the store itself, or the log of its newest commits.
+fn is_of_the_store(path: &Path) -> bool {
+    !["-journal", "-shm"].iter().any(|end| path.as_os_str().as_encoded_bytes().ends_with(end.as_bytes()))
+}
+
 /// What to do about a directory of ours that cannot be written to.
 pub fn directory(error: &io::Error) -> &'static str {
     match error.kind() {
@@ -149,6 +155,8 @@ pub fn store(error: StoreError) -> Failure {
         StoreError::Replaced(_) => {
             failure.hint("find out what removed it; a backup, if there is one, has what was in it")
         }
+        // Put in its place, somebody else's would be taken for what is to be undone.
+        StoreError::Linked(path) if !is_of_the_store(path) => failure.hint("remove it: nothing of the store is in it"),
         StoreError::Linked(_) => failure.hint("put the file itself there, or link the whole directory `.windlass`"),
         StoreError::NoFile(_) => failure.hint("move it away: nothing of the store is in it"),
         StoreError::NotAStore(path) => failure.hint(format!(

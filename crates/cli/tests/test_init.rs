@@ -112,9 +112,11 @@ fn what_was_begun_is_finished() {
     // No process has such a number.
     other.write(".windlass.2147483647.new/config.yaml", "");
     other.write(".windlass.1.new/config.yaml", "");
+    other.write(".windlass.-5.new/config.yaml", "");
     other.ok(&["init"]);
     assert!(!other.path(".windlass.2147483647.new").exists());
     assert!(other.path(".windlass.1.new").exists(), "whoever is alive may be writing it");
+    assert!(other.path(".windlass.-5.new").exists(), "that is none of ours");
 }
 
 #[test]

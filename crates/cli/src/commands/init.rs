@@ -175,7 +175,10 @@ fn write(project: &Project, configuration: Option<&str>) -> io::Result<bool> {
 
 /// Removes what was written beside its place by those who are dead. Best effort: it is in nobody's way.
 fn clear_away(root: &Path) {
-    let writer = |name: &str| name.strip_prefix(DIRECTORY)?.strip_prefix('.')?.strip_suffix(".new")?.parse().ok();
+    let writer = |name: &str| {
+        let number = name.strip_prefix(DIRECTORY)?.strip_prefix('.')?.strip_suffix(".new")?;
+        number.parse().ok().filter(|_| number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let writer = entry.file_name().to_str().and_then(writer).and_then(Pid::from_raw);
         if writer.is_some_and(|pid| pid == getpid() || test_kill_process(pid) == Err(Errno::SRCH)) {

@@ -98,7 +98,7 @@ fn copy_pages(from: &Connection, to: &Path) -> rusqlite::Result<()> {
 
 /// Renames a file, unless there is one of the new name.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
-fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     use rustix::io::Errno;
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
@@ -109,6 +109,6 @@ fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
-fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::rename(from, to)
 }

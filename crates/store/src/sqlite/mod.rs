@@ -31,6 +31,7 @@ use windlass_engine::{Command, Origin, Record, Rules, Seq, View};
 use crate::error::PATIENCE_SECONDS;
 use crate::{Appended, Commit, ExecuteError, Filter, Store, StoreError, failpoint};
 
+pub use backup::rename_new;
 use connection::{connect, connect_unchanging, file_length, turns, wal_length};
 pub use inspect::{Found, Mismatch, Report};
 pub use queries::TaskFilter;
@@ -155,8 +156,11 @@ impl Sqlite {
         match file_length(path) {
             Err(StoreError::Missing(_)) => true,
             Ok(0) => wal_length(path) == 0,
-            Ok(_) => connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
-                .is_ok_and(|connection| schema::is_blank(&Self::new(connection, path, false)).unwrap_or(false)),
+            Ok(_) => connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).is_ok_and(|connection| {
+                let store = Self::new(connection, path, false);
+                // Commits in the log are somebody's work.
+                schema::is_blank(&store).unwrap_or(false) && matches!(store.log_frames(), Ok(0))
+            }),
             Err(_) => false,
         }
     }
