@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -267,15 +267,21 @@ fn the_bridge_lets_go_before_the_agent_loses_its_patience() {
     assert!(is_dead(world.number_in("pid")));
 }
 
+/// A call at the end of a turn, whose hook has written to `began`.
+fn called(world: &World) -> Child {
+    world.make_pipe("began");
+    let mut command = world.command(&["hook", "stop", "--as", "claude"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(stopping(world, "one", false).to_string().as_bytes()).unwrap();
+    world.hear("began");
+    child
+}
+
 /// Nobody waits for its answer any more: what has not begun is not left for others.
 #[test]
 fn a_call_that_is_ended_leaves_no_hook_behind() {
     let world = hooked("hooks: {stop: [{command: 'echo > began; exec sleep 600'}, {command: touch next}]}\n");
-    world.make_pipe("began");
-    let mut command = world.command(&["hook", "stop", "--as", "claude"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(stopping(&world, "one", false).to_string().as_bytes()).unwrap();
-    world.hear("began");
+    let mut child = called(&world);
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     child.wait().unwrap();
     world.ok(&["doctor"]);
@@ -286,11 +292,7 @@ fn a_call_that_is_ended_leaves_no_hook_behind() {
 #[test]
 fn a_gate_does_not_outlive_a_bridge_that_is_killed() {
     let world = hooked("hooks: {stop: [{command: 'echo $$ > pid; echo > began; exec sleep 600'}]}\n");
-    world.make_pipe("began");
-    let mut command = world.command(&["hook", "stop", "--as", "claude"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(stopping(&world, "one", false).to_string().as_bytes()).unwrap();
-    world.hear("began");
+    let mut child = called(&world);
     child.kill().unwrap();
     child.wait().unwrap();
     await_end(world.number_in("pid"));
