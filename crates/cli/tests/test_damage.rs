@@ -197,6 +197,10 @@ fn a_pipe_beside_the_store_keeps_nobody() {
     [1 store]
     ");
     assert_eq!(world.run(&["doctor"]).code, 1);
+    // Whatever it leads to would be undone in the store.
+    fs::remove_file(world.path(".windlass/windlass.db-journal")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", world.path(".windlass/windlass.db-journal")).unwrap();
+    assert!(world.fails(&["task", "list"]).contains("hint: remove it: nothing of the store is in it"));
 }
 
 /// Wherever a byte is flipped: no panic, no silence, no wrong answer.
