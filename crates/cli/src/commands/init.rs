@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! - A project that is there already is never changed.
-//! - `.windlass/` appears with everything in it, or not at all.
+//! - `.windlass/` appears with its configuration, or not at all. A store that is missing, or that somebody has only begun
+//!   to make, is made by the next `init`.
 //! - Nothing is started; what is found is found by looking.
 
 mod look;
@@ -53,7 +54,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     };
     let outer = root.parent().and_then(|parent| project::around(parent).ok().flatten());
     let report = prepare(&root)?;
-    // A fresh clone has the configuration but no store: that stays out of git. So has one whose `init` was killed.
+    // A fresh clone has the configuration but no store: that stays out of git.
     let new_store = Sqlite::is_unmade(&report.project.store_file());
     if new_store {
         context::create_store(&report.project)?;
