@@ -25,6 +25,40 @@ const CAUSE: usize = 300;
 /// So many possible values are listed even where one of them was probably meant.
 const MANY: usize = 12;
 
+/// The commands that read. A misspelt word is corrected only to one of these or to a group of commands, to an option that
+/// takes a value, or to a value; it is never corrected to a decision of `windlass answer`. What a correction starts by
+/// mistake changes nothing.
+const READING_COMMANDS: &[&str] = &[
+    "windlass status",
+    "windlass why",
+    "windlass session list",
+    "windlass session show",
+    "windlass session logs",
+    "windlass task list",
+    "windlass task ready",
+    "windlass task next",
+    "windlass task show",
+    "windlass task graph",
+    "windlass change list",
+    "windlass change show",
+    "windlass note list",
+    "windlass checkpoint list",
+    "windlass events",
+    "windlass hooks list",
+    "windlass hooks show",
+    "windlass hooks history",
+    "windlass hooks metrics",
+    "windlass workflow list",
+    "windlass workflow show",
+    "windlass config check",
+    "windlass config schema",
+    "windlass doctor",
+    "windlass completions",
+];
+
+/// The argument of `windlass answer` whose values are decisions.
+const DECISION_ARGUMENT: &str = "ANSWER";
+
 /// How many: at least one. More than anybody has is as good as all.
 pub fn count(text: &str) -> Result<usize, String> {
     match text.parse() {
@@ -78,7 +112,10 @@ where
 
 /// What is wrong with these words.
 pub fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
-    let wrong = Wrong { error, command: understood(words) };
+    let root = args::command();
+    let unknown = error.get(ContextKind::InvalidSubcommand);
+    let (command, name) = find_command(&root, words, unknown);
+    let wrong = Wrong { error, command, name };
     let failure = Failure::new(Code::Usage, wrong.message());
     let failure = match wrong.cause() {
         Some(cause) => failure.caused_by(cause),
@@ -87,22 +124,32 @@ pub fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
     failure.hint(wrong.hint())
 }
 
-/// The command that was understood, without its arguments.
-fn understood(words: &[OsString]) -> String {
-    let root = args::command();
-    let (mut command, mut name) = (&root, "windlass".to_owned());
-    for word in words.iter().skip(1) {
+/// Returns the command that these words name before the unknown one, and its full name.
+fn find_command<'c>(
+    root: &'c clap::Command,
+    words: &[OsString],
+    unknown: Option<&ContextValue>,
+) -> (&'c clap::Command, String) {
+    let is_known = |word: &&OsString| match unknown {
+        Some(ContextValue::String(unknown)) => word.to_str() != Some(unknown),
+        _ => true,
+    };
+    let (mut command, mut name) = (root, "windlass".to_owned());
+    for word in words.iter().skip(1).take_while(is_known) {
         if let Some(child) = command.find_subcommand(word) {
             name = format!("{name} {}", child.get_name());
             command = child;
         }
     }
-    name
+    (command, name)
 }
 
 struct Wrong<'e> {
     error: &'e clap::Error,
-    command: String,
+    /// The command that was understood.
+    command: &'e clap::Command,
+    /// Its name, without its arguments.
+    name: String,
 }
 
 impl Wrong<'_> {
@@ -149,17 +196,34 @@ impl Wrong<'_> {
         told.then(|| format!("there are {}", known.join(", ")))
     }
 
-    /// What was probably meant; clap names it last.
+    /// What was probably meant, if it may be offered; clap names it last.
     fn nearest(&self) -> Option<String> {
-        let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
-        kinds.iter().flat_map(|kind| self.strings(*kind)).last()
+        let options = self.strings(ContextKind::SuggestedArg).into_iter().filter(|name| self.takes_value(name));
+        let commands = self.strings(ContextKind::SuggestedSubcommand).into_iter().filter(|name| self.only_reads(name));
+        let decides = self.names(ContextKind::InvalidArg).iter().any(|name| name == DECISION_ARGUMENT);
+        let values = self.strings(ContextKind::SuggestedValue).into_iter().filter(|_| !decides);
+        options.chain(commands).chain(values).last()
+    }
+
+    /// Whether an option of this command waits for a value, such as `--label`.
+    fn takes_value(&self, option: &str) -> bool {
+        let long = option.trim_start_matches('-');
+        let mut found = self.command.get_arguments().filter(|argument| argument.get_long() == Some(long));
+        found.any(|argument| argument.get_action().takes_values())
+    }
+
+    /// Whether a command below this one is a group of commands, or reads.
+    fn only_reads(&self, word: &str) -> bool {
+        let Some(command) = self.command.find_subcommand(word) else { return false };
+        let name = format!("{} {}", self.name, command.get_name());
+        command.has_subcommands() || READING_COMMANDS.contains(&name.as_str())
     }
 
     fn hint(&self) -> String {
         if let Some(near) = self.nearest() {
             return format!("did you mean `{near}`?");
         }
-        let command = &self.command;
+        let command = &self.name;
         match self.error.kind() {
             ErrorKind::UnknownArgument if self.text(ContextKind::InvalidArg).starts_with('-') => {
                 format!("`{command} --help` lists the options; text that begins with a dash goes after `--`")
@@ -190,5 +254,56 @@ impl Wrong<'_> {
             word.trim_matches(['<', '>', '[', ']', '.']).to_owned()
         };
         self.strings(kind).iter().map(name).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_commands_all_exist() {
+        let root = args::command();
+        for name in READING_COMMANDS {
+            let words: Vec<OsString> = name.split(' ').map(OsString::from).collect();
+            let (command, found) = find_command(&root, &words, None);
+            assert!(found == *name && !command.has_subcommands(), "{name}");
+        }
+    }
+
+    #[test]
+    fn misspelt_words_are_corrected_to_nothing_that_changes() {
+        let hint = |line: &str| {
+            let words = line.split(' ').map(OsString::from).collect();
+            let refused = args::parse_from(words).err().expect("it is misspelt");
+            refused.failure().hint.expect("there is always a hint")
+        };
+        for (line, near) in [
+            ("windlass stauts", "status"),
+            ("windlass taks", "task"),
+            ("windlass tsk add x", "task"),
+            ("windlass task lits", "list"),
+            ("windlass task add x --lable y", "--label"),
+            ("windlass task list --state redy", "ready"),
+            ("windlass run x --sesion y", "--session"),
+        ] {
+            assert_eq!(hint(line), format!("did you mean `{near}`?"), "{line}");
+        }
+        for line in [
+            "windlass run --resume",
+            "windlass undo",
+            "windlass ui",
+            "windlass rum",
+            "windlass unistall",
+            "windlass task delet T1",
+            "windlass task complte T1",
+            "windlass task complete T1 --forse",
+            "windlass doctor --setle",
+            "windlass status --trsut",
+            "windlass answer T1 rejct",
+            "windlass answer T1 retract",
+        ] {
+            assert!(hint(line).contains(" --help` "), "{line}: {}", hint(line));
+        }
     }
 }
