@@ -17,6 +17,9 @@ pub const SIGINT: u8 = 2;
 pub const HOW_TO_TRUST: &str =
     "`windlass trust` shows what would run and asks; --trust allows it for this command alone";
 
+/// What is noted beside a command that is refused until a person trusts the project.
+pub const UNTRUSTED: &str = "not trusted now: see `windlass trust`, or say --trust";
+
 pub fn execute(error: ExecuteError) -> Failure {
     match error {
         ExecuteError::Refused(refusal) => self::refusal(&refusal),
@@ -69,9 +72,10 @@ pub fn refusal(refusal: &Refusal) -> Failure {
         Refusal::IllegalMove { id, .. } => {
             failure.hint(format!("`windlass events --task {id}` shows how it got there"))
         }
-        Refusal::OpenDependencies { open, .. } => match open.first() {
-            Some(first) => failure
-                .hint(format!("complete {first} first, or take the dependency away with `windlass task undepend`")),
+        Refusal::OpenDependencies { id, open } => match open.first() {
+            Some(first) => failure.hint(format!(
+                "complete {first} first, or take the dependency away with `windlass task undepend {id} {first}`"
+            )),
             None => failure,
         },
         Refusal::HasDependents { .. } => {

@@ -50,6 +50,7 @@ mod test_kill;
 mod test_lifecycle;
 mod test_many;
 mod test_next;
+mod test_next_states;
 mod test_notify;
 mod test_output;
 mod test_people;

@@ -94,7 +94,7 @@ fn work_that_waits_for_a_person_can_be_taken_as_it_is() {
     repo.world.write(".windlass/worktrees/t1-write-it/more.txt", "more\n");
     assert!(repo.world.fails(&["change", "show", "T1"]).contains("T1 has no change"));
     let approved = repo.world.run(&["answer", "T1", "approve"]);
-    assert!(approved.code == 0 && approved.stdout.contains("`windlass change merge T1`"), "{approved}");
+    assert!(approved.code == 0 && approved.stdout.contains(": windlass change merge T1  # not trusted"), "{approved}");
     assert_eq!(repo.task("T1")["state"], "completed");
     assert!(repo.world.path(".windlass/worktrees/t1-write-it").is_dir());
     // What was added has not passed anything, and a person may say so twice.
@@ -121,9 +121,15 @@ fn a_merge_answers_a_task_that_waits_for_it() {
     repo.agent("echo work > work.txt");
     let ran = repo.add("Write it").run();
     assert_eq!(ran.code, 4, "{ran}");
-    assert!(ran.stdout.contains("next: windlass change merge T1  # look first: windlass change show T1\n"), "{ran}");
+    assert!(
+        ran.stdout.contains("next: windlass change merge T1 --trust  # look first: windlass change show T1\n"),
+        "{ran}"
+    );
     let status = repo.world.ok(&["status"]);
-    assert!(status.contains("  windlass change merge T1\n") && !status.contains("windlass answer"), "{status}");
+    assert!(
+        status.contains("  windlass change merge T1  # not trusted") && !status.contains("windlass answer"),
+        "{status}"
+    );
     repo.world.ok(&["change", "merge", "T1", "--trust"]);
     assert_eq!(repo.task("T1")["state"], "completed");
     assert_eq!(repo.file("main:work.txt"), "work");

@@ -66,7 +66,7 @@ fn status_names_what_needs_somebody() {
     needs a person
     T2  blocked  P2  Test
       T2: which framework?
-      windlass answer T2 continue "…"
+      windlass answer T2 continue
 
     next
     T3  ready  P2  Ship

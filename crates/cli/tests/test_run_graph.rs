@@ -208,7 +208,7 @@ fn a_task_that_cannot_be_worked_on_says_why_and_what_to_do() {
         .collect();
     assert_snapshot!(said.join("\n"), @"
     error: cannot work on T2: it waits for T1
-    hint: `windlass run --task T1 --agent AGENT` works on that first; or `windlass task undepend T2 T1`
+    hint: `windlass run --task T1 --agent AGENT` leads on with T1; `windlass task undepend T2 T1` lets it go on without T1
     [1 refused]
     error: cannot work on T3: it is blocked: which version?
     hint: when that is settled, `windlass answer T3 continue` lets it go on
@@ -287,7 +287,7 @@ fn a_session_that_was_killed_is_gone_on_with() {
     killed.wait().unwrap();
     assert_snapshot!(world.fails(&[&["run", "--task", "T1"], AGENT].concat()), @"
     error: cannot work on T1: it is held by session `tasks` (epoch 1)
-    hint: that session was left: `windlass run --session tasks --agent 'command:sh agent.sh'` goes on with it
+    hint: its process is dead; `windlass run --session tasks --agent 'command:sh agent.sh'` goes on with it; `windlass task release T1 --force` frees the task
     [1 refused]
     ");
     let ran = run(&world, &[]);

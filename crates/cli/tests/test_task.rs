@@ -98,7 +98,7 @@ fn what_the_rules_do_not_allow() {
     ");
     assert_snapshot!(world.fails(&["task", "start", "T2"]), @"
     error: T2 waits for T1
-    hint: complete T1 first, or take the dependency away with `windlass task undepend`
+    hint: complete T1 first, or take the dependency away with `windlass task undepend T2 T1`
     [1 refused]
     ");
     assert_snapshot!(world.fails(&["task", "depend", "T1", "T2"]), @"

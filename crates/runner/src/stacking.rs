@@ -2,8 +2,11 @@
 //!
 //! Invariant: the log says what was merged through us, and git what is in the base however it came there. Either is enough.
 
-use windlass_engine::{Looked, State, TaskId, View, Workspace};
+use windlass_engine::{Looked, State, Task, TaskId, View, Workspace};
 use windlass_vcs::git::{Branch, Commit, Error, Git};
+
+/// How many changes are followed down to the lowest.
+const MAX_DEPTH: usize = 64;
 
 /// A task whose work another one was begun on, and whose change nobody has said to be merged.
 #[derive(Debug, Clone)]
@@ -11,6 +14,8 @@ pub struct Below {
     pub id: TaskId,
     /// Nobody wants it any more.
     pub is_deleted: bool,
+    /// The task whose change has to be merged first, and its state: this one, or the lowest that it stands on itself.
+    lowest: (TaskId, State),
     branch: Option<String>,
 }
 
@@ -32,7 +37,14 @@ impl Below {
                  {start} into {base} yourself; then ask again",
                 workspace.name
             ),
-            false => format!("`windlass change merge {}` first", self.id),
+            false => match self.lowest {
+                (id, State::Completed | State::Blocked) => format!("`windlass change merge {id}` first"),
+                (id, state) => {
+                    format!(
+                        "{id} is {state}: its work has to be accepted first; `windlass why {id}` shows how it stands"
+                    )
+                }
+            },
         }
     }
 }
@@ -44,10 +56,32 @@ pub fn below(view: &dyn View, workspace: &Workspace) -> Looked<Vec<Below>> {
         let Some(task) = view.task(*id)? else { continue };
         if task.change.as_ref().is_some_and(|change| change.merged.is_none()) {
             let is_deleted = task.state == State::Deleted;
-            found.push(Below { id: *id, is_deleted, branch: task.workspace.map(|workspace| workspace.branch) });
+            let lowest = find_lowest(view, &task)?;
+            let branch = task.workspace.map(|workspace| workspace.branch);
+            found.push(Below { id: *id, is_deleted, lowest, branch });
         }
     }
     Ok(found)
+}
+
+/// Returns the task below which no change is open.
+fn find_lowest(view: &dyn View, task: &Task) -> Looked<(TaskId, State)> {
+    let mut lowest = task.clone();
+    for _ in 0..MAX_DEPTH {
+        let mut below = None;
+        for id in lowest.workspace.iter().flat_map(|workspace| &workspace.stacked_on) {
+            let is_open = |task: &Task| task.change.as_ref().is_some_and(|change| change.merged.is_none());
+            below = view.task(*id)?.filter(|task| is_open(task) && task.state != State::Deleted);
+            if below.is_some() {
+                break;
+            }
+        }
+        match below {
+            Some(below) => lowest = below,
+            None => break,
+        }
+    }
+    Ok((lowest.id, lowest.state))
 }
 
 /// The first of them whose work is in the branch and not in the base.

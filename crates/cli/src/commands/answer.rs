@@ -5,6 +5,7 @@ use windlass_engine::{
     Authority, ChangeRef, Command, GateAnswer, Phase, Resolution, Session, SessionName, State, TaskId, View, Wanted,
 };
 
+use super::next_step;
 use super::run::Again;
 use super::task::present;
 use crate::context::{Context, Opened};
@@ -92,9 +93,11 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let records = dispatch::execute_inside(&mut opened, inside, &command, authority)?;
     present::of(&opened, id, &records, out)?;
     let task = opened.task(id)?;
-    if !out.is_json() && task.state == State::Completed && task.change.is_some_and(|change| change.merged.is_none()) {
-        let told = format!("its work is on its branch: `windlass change show {id}`, `windlass change merge {id}`");
-        out.line(out.paint(Tone::Faint, told))?;
+    if !out.is_json()
+        && task.state == State::Completed
+        && let Some(next) = next_step::for_change(&opened, &task)?
+    {
+        out.line(out.paint(Tone::Faint, format_args!("its work is on its branch: {next}")))?;
     }
     if !out.is_json() && matches!(task.state, State::Ready | State::NeedsContinuation) {
         out.line(out.paint(Tone::Faint, Again::with_task(&opened, id)?.said("goes on with it")))?;

@@ -17,6 +17,7 @@ mod init;
 pub mod install;
 mod iteration;
 mod mcp;
+mod next_step;
 mod note;
 mod run;
 mod say;

@@ -1,11 +1,14 @@
 //! `windlass status`
 
 use serde_json::json;
-use windlass_engine::{Ending, Session, State, Task, Wanted};
-use windlass_store::{Snapshot, TaskFilter};
+use windlass_engine::{Ending, EventType, Session, State, Task, Wanted};
+use windlass_store::{Filter, Snapshot, TaskFilter};
 
 use super::change::open_changes;
-use super::session::{Next, Seen, asked};
+use super::next_step::{NextStep, own_step};
+use super::run::in_place;
+use super::session::Seen;
+use crate::config::Config;
 use crate::context::{Context, Opened};
 use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
@@ -86,6 +89,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     }
     unfinished(&sessions, out)?;
     let total = |states: &[State]| states.iter().map(|state| count(&counts, *state)).sum();
+    let section = |named, all, out: &mut Output| section(&opened, named, all, out);
     section(("at work", &active), (total(AT_WORK), "task list --state active --state submitted"), out)?;
     section(("needs a person", &stuck), (total(STUCK), "task list --state blocked --state failed"), out)?;
     section(("next", &ready), (total(READY), "task ready"), out)?;
@@ -106,7 +110,7 @@ fn open_sessions(sessions: Vec<Session>) -> impl Iterator<Item = Session> {
 struct Open {
     seen: Seen,
     waits_for: Option<String>,
-    next: Option<Next>,
+    next: Option<NextStep>,
 }
 
 impl Open {
@@ -126,7 +130,7 @@ fn session_json(Open { seen, waits_for, next }: &Open) -> serde_json::Value {
         "running": seen.alive,
         "ended": session.ended(),
         "waitsFor": waits_for,
-        "next": next.as_ref().map(|next| &next.command),
+        "next": next.as_ref().map(NextStep::line),
     })
 }
 
@@ -156,7 +160,7 @@ fn unfinished(sessions: &[Open], out: &mut Output) -> Done {
             out.line(format_args!("  {}", rows.join("\n    ")))?;
         }
         if let Some(next) = next {
-            out.line(format_args!("  {}", out.paint(Tone::Name, text::line(&next.command))))?;
+            out.line(format_args!("  {}", out.paint(Tone::Name, text::line(&next.line()))))?;
         }
     }
     Ok(())
@@ -167,22 +171,23 @@ fn count(counts: &[(State, u64)], state: State) -> u64 {
 }
 
 /// Some tasks of a kind, and what shows them where there are more.
-fn section((title, tasks): (&str, &[Task]), (total, all): (u64, &str), out: &mut Output) -> Done {
+fn section(opened: &Opened, (title, tasks): (&str, &[Task]), (total, all): (u64, &str), out: &mut Output) -> Done {
     if tasks.is_empty() {
         return Ok(());
     }
     out.line(format_args!("\n{}", out.paint(Tone::Strong, title)))?;
     show::table(tasks, out)?;
-    let now = environment::now();
     for task in tasks {
-        for note in notes(task, now) {
+        for note in notes(opened, task)? {
             let room = out.columns().unwrap_or(usize::MAX).saturating_sub(2);
             let note = text::fit(&format!("{}: {note}", task.id), show::LONG);
             let rows = text::wrap(&note, room, room.saturating_sub(2));
             out.line(format_args!("  {}", out.paint(Tone::Faint, rows.join("\n    "))))?;
         }
-        if let Some(next) = asked(task) {
-            out.line(format_args!("  {}", out.paint(Tone::Name, next.command)))?;
+        if STUCK.contains(&task.state)
+            && let Some(next) = own_step(opened, task)?
+        {
+            out.line(format_args!("  {}", out.paint(Tone::Name, text::line(&next.line()))))?;
         }
     }
     let more = total.saturating_sub(u64::try_from(tasks.len()).unwrap_or(u64::MAX));
@@ -192,19 +197,68 @@ fn section((title, tasks): (&str, &[Task]), (total, all): (u64, &str), out: &mut
     Ok(())
 }
 
-/// What else there is to say about a task that does not wait to be taken.
-fn notes(task: &Task, now: windlass_engine::Timestamp) -> impl Iterator<Item = String> {
+/// What else there is to say about a task.
+fn notes(opened: &Opened, task: &Task) -> Result<Vec<String>, Failure> {
     let standing = match (&task.blocked, &task.lease, &task.reason) {
         (Some(blocked), ..) => Some(blocked.reason.clone()),
-        (None, Some(lease), _) => Some(format!("held by {} for {}", lease.holder(), held(task, now))),
+        (None, Some(lease), _) => Some(format!("held by {} for {}", lease.holder(), held_for(opened, task)?)),
         (None, None, reason) => reason.clone(),
     };
     // A session tells by itself how far it is.
     let in_session = task.lease.as_ref().is_some_and(|lease| lease.session.is_some());
     let series = task.drive.series.as_ref().filter(|_| !in_session).map(show::drive::series);
-    standing.into_iter().chain(series)
+    let in_place = READY.contains(&task.state).then(|| begun_in_place(opened, task)).flatten();
+    Ok(standing.into_iter().chain(series).chain(in_place).collect())
 }
 
-fn held(task: &Task, now: windlass_engine::Timestamp) -> String {
-    task.started_at.map_or("a while".to_owned(), |at| show::span(at, now))
+/// How long the present holder has had a task.
+fn held_for(opened: &Opened, task: &Task) -> Result<String, Failure> {
+    let filter = Filter { types: vec![EventType::TaskClaimed], task: Some(task.id), ..Filter::default() };
+    let claimed = opened.store.read_back(&filter, None, 1).map_err(remedy::store)?;
+    let since = claimed.first().map(|record| record.envelope.timestamp).or(task.started_at);
+    Ok(since.map_or("a while".to_owned(), |at| show::span(at, environment::now())))
+}
+
+/// That a plain run leaves a task alone because its work lies in the person's own tree, and what goes on with it.
+fn begun_in_place(opened: &Opened, task: &Task) -> Option<String> {
+    // A configuration that cannot be read is told above.
+    let config = task.in_place.then(|| Config::load(&opened.project).ok()).flatten()?;
+    let grounds = in_place::grounds(&opened.project, &config).ok()?;
+    in_place::is_elsewhere(task, grounds).then(|| in_place::in_words(opened, task.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_engine::{Authority, Command, NewTask, Origin, OwnerName, Registry, Rules, TaskId, Timestamp};
+    use windlass_store::{Lifetime, Sqlite, Store};
+
+    use super::*;
+    use crate::project::Project;
+
+    #[test]
+    fn held_for_counts_from_the_present_hold() {
+        let place = tempfile::tempdir().expect("a directory");
+        let project = Project { root: place.path().to_owned() };
+        let store = Sqlite::create(&place.path().join("store.db"), Lifetime::Command).expect("a store");
+        let mut opened = Opened { project, store, trust: false };
+        let rules = Rules { registry: Registry::with_builtins(), ..Rules::default() };
+        let now = environment::now().millis();
+        let id = TaskId(1);
+        let owner: OwnerName = "ann".parse().expect("a name");
+        let until = Timestamp::from_millis(now + 60_000);
+        let claim = Command::ClaimTask { id: Some(id), owner, until, agent: None };
+        let steps = [
+            (300, Authority::Person, Command::CreateTask(NewTask { goal: "One".to_owned(), ..NewTask::default() })),
+            (240, Authority::Person, claim.clone()),
+            (120, Authority::Forced, Command::ReleaseTask { id, reason: "later".to_owned() }),
+            (1, Authority::Person, claim),
+        ];
+        for (nonce, (minutes_ago, authority, command)) in (1..).zip(steps) {
+            let at = Timestamp::from_millis(now - minutes_ago * 60_000);
+            let origin = Origin { by: "ann".to_owned(), at, authority, run: None, via: None };
+            opened.store.execute(&rules, &origin, &command, nonce).expect("it is taken");
+        }
+        let task = opened.task(id).ok().expect("it is there");
+        assert_eq!(held_for(&opened, &task).ok().as_deref(), Some("1 min"));
+    }
 }

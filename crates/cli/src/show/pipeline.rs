@@ -1,7 +1,7 @@
 //! Work on its way through the gates, in a few words.
 
 use windlass_engine::{
-    ChangeRef, Event, Finding, Gate, HookClass, OwedHook, Record, Remedy, State, Task, WorkDone, Workspace, payload,
+    ChangeRef, Event, Finding, Gate, HookClass, OwedHook, Record, Remedy, Task, WorkDone, Workspace, payload,
 };
 
 use crate::config::Builtin;
@@ -31,8 +31,9 @@ pub fn summary(event: &Event) -> Option<String> {
     })
 }
 
-/// Where the work of a task lies, what has become of it, and what others have found about it, in labelled lines.
-pub fn details(task: &Task) -> Vec<(&'static str, String)> {
+/// Where the work of a task lies, what has become of it, and what others have found about it, in labelled lines,
+/// with what a person types next.
+pub fn details(task: &Task, next: Option<String>) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     let merged = task.change.as_ref().and_then(|change| change.merged.as_ref());
     if let Some(workspace) = &task.workspace {
@@ -54,7 +55,7 @@ pub fn details(task: &Task) -> Vec<(&'static str, String)> {
         let stands = merged.map_or_else(|| "open".to_owned(), |commit| format!("merged as {commit}"));
         lines.push(("change", format!("{}, {stands}", place(&change.at))));
     }
-    lines.extend(advice(task).map(|advice| ("next", advice)));
+    lines.extend(next.map(|next| ("next", next)));
     if task.rejections > 0 {
         lines.push((
             "rejected",
@@ -120,29 +121,15 @@ fn origin(workspace: &Workspace) -> String {
     below(workspace).map_or_else(|| format!("from {}", workspace.base), |below| format!("on top of {below}"))
 }
 
-/// The command that ends what a task waits for, where its change was accepted but for the merge. What anybody has said about
-/// it does not count.
-pub fn merges(task: &Task) -> Option<String> {
-    task.change.as_ref().filter(|change| change.merged.is_none())?;
+/// Whether a task waits for a person only because its change could not be merged. What a person has said about it does not
+/// count.
+pub fn waits_for_merge(task: &Task) -> bool {
+    let open = task.change.as_ref().is_some_and(|change| change.merged.is_none());
     let blocked = task.blocked.as_ref().is_some_and(|blocked| blocked.by.is_none());
     let is_of_merge = |finding: &&Finding| {
         finding.source.rsplit(':').next() == Some(Builtin::MergePr.name()) && task.rejected.as_ref() != Some(*finding)
     };
-    let held_up = task.findings.iter().any(|finding| is_of_merge(&finding));
-    (blocked && held_up).then(|| format!("windlass change merge {}", task.id))
-}
-
-/// What a person types for work that waits for them, with how to look at it before: a change that only they merge, or a task
-/// that is blocked and has a change.
-pub fn advice(task: &Task) -> Option<String> {
-    let id = task.id;
-    task.change.as_ref().filter(|change| change.merged.is_none())?;
-    let command = match task.state {
-        State::Completed => format!("windlass change merge {id}"),
-        State::Blocked => merges(task).unwrap_or_else(|| format!("windlass answer {id} continue")),
-        _ => return None,
-    };
-    Some(format!("{command}  # look first: windlass change show {id}"))
+    open && blocked && task.findings.iter().any(|finding| is_of_merge(&finding))
 }
 
 /// A base that has moved is nobody's failure.

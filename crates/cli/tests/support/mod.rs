@@ -5,6 +5,7 @@
 pub mod delivered;
 pub mod driven;
 pub mod hooked;
+pub mod offered;
 pub mod server;
 pub mod terminal;
 pub mod watched;

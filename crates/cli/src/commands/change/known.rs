@@ -61,7 +61,7 @@ impl Known {
                         workspace.branch
                     )
                 }
-                (None, State::Created | State::Ready) => Again::with_task(opened, id)?.said("works on it"),
+                (None, State::Ready) => Again::with_task(opened, id)?.said("works on it"),
                 (None, _) => format!("`windlass why {id}` shows what was done about it"),
             };
             return Err(Failure::new(Code::NotFound, format!("{id} has no change")).hint(hint));

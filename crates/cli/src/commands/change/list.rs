@@ -85,6 +85,7 @@ fn noted_by(task: &Task) -> String {
     match task.state {
         State::Completed => format!("`windlass change merge {id}` or the next run takes note of it"),
         State::Blocked => format!("`windlass change merge {id}` takes note of it, and completes the task"),
+        State::Failed => format!("{id} has failed: `windlass answer {id} approve` accepts it"),
         State::Active | State::Submitted => format!("{id} is {}: whoever works on it finds it there", task.state),
         state => format!(
             "{id} is {state}: the next run works on it; `windlass task complete {id}` accepts it, and \

@@ -7,6 +7,7 @@ use windlass_engine::{Authority, Command, HookReport, Origin, Refusal, Resolutio
 use windlass_runner::{ByHand, Checks, Dispatch, Seal};
 
 use super::known::Known;
+use crate::commands::next_step::next_step;
 use crate::commands::run::Again;
 use crate::config::Written;
 use crate::context::{Context, Opened};
@@ -89,7 +90,7 @@ fn check(opened: &Opened, task: &Task) -> Result<(), Failure> {
                 let again = Again::with_session(opened, &opened.session(session)?);
                 format!("whoever ran it is dead: {}", again.said("goes on with it"))
             }
-            None => format!("`windlass task release {id}` gives it back"),
+            None => format!("wait for its holder; `windlass task release {id} --force` takes it away, and is recorded"),
         };
         return refused(format!("it is being worked on by {}", lease.holder()), hint);
     }
@@ -99,13 +100,17 @@ fn check(opened: &Opened, task: &Task) -> Result<(), Failure> {
             "the task was deleted".to_owned(),
             format!("`windlass task reopen {id} --force --reason WHY` takes it up again"),
         ),
-        state => refused(
-            format!("the task is {state}: its work has not been accepted"),
-            format!(
-                "{}; `windlass task complete {id}` accepts it as it is",
-                Again::with_task(opened, id)?.said("goes on with it")
-            ),
-        ),
+        state => {
+            let accepts = match state {
+                State::Ready | State::NeedsContinuation => {
+                    format!("; `windlass task complete {id}` accepts it as it is")
+                }
+                _ => String::new(),
+            };
+            let step = next_step(opened, id)?.map(|step| format!("`{}` leads on with it", step.command));
+            let hint = step.unwrap_or_else(|| format!("`windlass why {id}` shows how it stands"));
+            refused(format!("the task is {state}: its work has not been accepted"), format!("{hint}{accepts}"))
+        }
     }
 }
 

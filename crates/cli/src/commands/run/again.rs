@@ -7,21 +7,23 @@
 //!
 //! Not here: when that is the thing to do (whoever offers it).
 
-use windlass_engine::{Session, TaskId};
+use windlass_engine::{Event, EventType, Record, Session, TaskId, View as _};
+use windlass_store::Filter;
 
 use super::wish::Wish;
 use super::{agent, check_trust, choice};
+use crate::commands::next_step::NextStep;
 use crate::config::Config;
 use crate::context::Opened;
 use crate::failure::Failure;
-use crate::{dispatch, remedy, text};
+use crate::{dispatch, plan, remedy, text};
 
 /// The longest word that somebody would type.
 const TYPED: usize = 200;
+/// How many claims of a task are looked at: those of people name no agent.
+const MAX_CLAIMS: usize = 20;
 /// Stands for an agent that nobody knows or could type.
 const NOBODY: &str = "AGENT";
-/// That a command would be refused as it is.
-const UNTRUSTED: &str = "not trusted now: see `windlass trust`, or say --trust";
 
 /// How somebody goes on with a session or a task.
 pub struct Again {
@@ -42,15 +44,18 @@ impl Again {
 
     /// With a task that may be taken, by the agent that has worked on it last.
     pub fn with_task(opened: &Opened, id: TaskId) -> Result<Self, Failure> {
-        let sessions = opened.store.snapshot().map_err(remedy::store)?.sessions().map_err(remedy::store)?;
-        let had = |session: &&Session| session.task == Some(id) || session.escalated.contains(&id);
-        let last = sessions.iter().filter(had).max_by_key(|session| session.version);
+        let last = find_last_session(opened, id)?;
         // One that is wrong names nobody; whoever runs it is told where.
         let config = Config::load(&opened.project).ok();
         let listed = config.as_ref().map(|config| agent::listed(&opened.store, Wish::Task(id), config)).transpose()?;
         let usual = config.as_ref().and_then(|config| config.settings.agent.as_ref()).map(|agent| agent.value.clone());
         let usual = listed.flatten().or(usual);
-        let agent = match (last, &usual) {
+        // The list of implementers may have changed since.
+        let task = opened.task(id)?;
+        let may_work =
+            |agent: &str| config.as_ref().is_none_or(|config| plan::types(config).admit(&task, agent).is_ok());
+        let last = last.filter(|last| may_work(&last.agent));
+        let agent = match (&last, &usual) {
             (Some(last), usual) => Some(last.agent.as_str()).filter(|agent| usual.as_deref() != Some(*agent)),
             (None, None) => Some(NOBODY),
             (None, Some(_)) => None,
@@ -59,19 +64,29 @@ impl Again {
         Ok(Self { command: typed(&format!(" --task {id}"), agent, opened.trust), untrusted })
     }
 
-    /// On a line of its own.
-    pub fn line(&self) -> String {
-        match self.untrusted {
-            true => format!("{}  # {UNTRUSTED}", self.command),
-            false => self.command.clone(),
-        }
+    /// As a step of its own.
+    pub fn step(&self, purpose: &str) -> NextStep {
+        let note = self.untrusted.then(|| remedy::UNTRUSTED.to_owned());
+        NextStep::new(self.command.clone(), purpose).with_note(note)
     }
 
     /// In a sentence that goes on so.
     pub fn said(&self, does: &str) -> String {
-        let but = if self.untrusted { format!("; {UNTRUSTED}") } else { String::new() };
+        let but = if self.untrusted { format!("; {}", remedy::UNTRUSTED) } else { String::new() };
         format!("`{}` {does}{but}", self.command)
     }
+}
+
+/// Returns the session that has taken a task last.
+fn find_last_session(opened: &Opened, id: TaskId) -> Result<Option<Session>, Failure> {
+    let filter = Filter { types: vec![EventType::TaskClaimed], task: Some(id), ..Filter::default() };
+    let claims = opened.store.read_back(&filter, None, MAX_CLAIMS).map_err(remedy::store)?;
+    let by_session = |record: &Record| match &record.envelope.event {
+        Event::TaskClaimed(claimed) => claimed.session.clone(),
+        _ => None,
+    };
+    let Some(name) = claims.iter().find_map(by_session) else { return Ok(None) };
+    opened.store.snapshot().map_err(remedy::store)?.session(&name).map_err(remedy::view)
 }
 
 /// Whether a run would be refused because nobody trusts what it would run.

@@ -10,6 +10,7 @@ use windlass_engine::{
 use windlass_store::{Filter, Sqlite, Store};
 
 use super::Args;
+use super::again::Again;
 use super::tally::Tally;
 use super::wish::{Wish, check_task};
 use crate::context::Opened;
@@ -80,7 +81,7 @@ pub fn choose(opened: &Opened, args: &Args, wish: Wish<'_>) -> Result<Choice, Fa
                 // Who names a session alone means whatever that works on.
                 let meant = wish == Wish::Graph || wish.is_of(&session);
                 match meant {
-                    true => resumable(session, args, owners),
+                    true => resumable(opened, session, args, wish),
                     false => Err(Failure::new(Code::Refused, format!("session `{name}` has another goal"))
                         .hint("choose another name, or none")),
                 }
@@ -94,7 +95,7 @@ pub fn choose(opened: &Opened, args: &Args, wish: Wish<'_>) -> Result<Choice, Fa
         |session: &Session| wish == Wish::Graph || (matches!(wish, Wish::Task(_)) && session.hold == Hold::Left);
     let free = |session: &&Session| !beside(session) || !stays_alive(owners, session.owner.as_str());
     match left.filter(free).max_by_key(|session| session.version) {
-        Some(session) => resumable(session.clone(), args, owners),
+        Some(session) => resumable(opened, session.clone(), args, wish),
         None => {
             let base = match wish {
                 Wish::Goal(goal) => base(goal),
@@ -191,17 +192,23 @@ pub fn check_judges(
     Ok(())
 }
 
-fn resumable(session: Session, args: &Args, owners: &Path) -> Result<Choice, Failure> {
+fn resumable(opened: &Opened, session: Session, args: &Args, wish: Wish<'_>) -> Result<Choice, Failure> {
     let name = &session.name;
-    if stays_alive(owners, session.owner.as_str()) {
+    // A task has one holder, and a name one session.
+    let fresh = match (&args.session, wish) {
+        (None, Wish::Goal(_) | Wish::Graph) => "; --fresh starts another session",
+        _ => "",
+    };
+    if stays_alive(&opened.project.owners(), session.owner.as_str()) {
         return Err(Failure::new(Code::Refused, format!("session `{name}` is running"))
             .caused_by(format!("{} is alive", session.owner))
-            .hint("wait for it, or end it; --fresh starts another one beside it"));
+            .hint(format!("wait for it; `windlass session cancel {name}` ends it{fresh}")));
     }
     if args.agent.as_ref().is_some_and(|agent| *agent != session.agent) {
+        let again = Again::with_session(opened, &session).said("goes on with it");
         return Err(Failure::new(Code::Refused, format!("session `{name}` was started with another agent"))
             .caused_by(format!("it works with `{}`", session.agent))
-            .hint("name that one to go on with it, or start a new session with --fresh"));
+            .hint(format!("{again}{fresh}")));
     }
     Ok(Choice::Resume(Box::new(session)))
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use windlass_engine::{Grounds, State, Task, TaskId, TypeName, Types};
-use windlass_store::{Sqlite, TaskFilter};
+use windlass_store::{Snapshot, TaskFilter};
 
 use super::in_place;
-use super::wish::{list, waits_for};
+use super::wish::{held_in_words, is_left, list, waits_for};
 use crate::context::Opened;
 use crate::failure::Failure;
 use crate::output::{Done, Output};
@@ -38,13 +38,13 @@ pub struct Left {
 }
 
 impl Left {
-    pub fn look(store: &Sqlite) -> Result<Self, Failure> {
-        let snapshot = store.snapshot().map_err(remedy::store)?;
+    pub fn look(opened: &Opened) -> Result<Self, Failure> {
+        let snapshot = opened.store.snapshot().map_err(remedy::store)?;
         let counts = snapshot.counts().map_err(remedy::store)?;
         let open = |state: State| !matches!(state, State::Completed | State::Deleted);
         let stuck = |state: State| matches!(state, State::Blocked | State::Failed);
         let all: u64 = counts.iter().filter(|(state, _)| open(*state)).map(|(_, count)| count).sum();
-        let needs_a_person = counts.iter().any(|(state, count)| stuck(*state) && *count > 0);
+        let mut needs_a_person = counts.iter().any(|(state, count)| stuck(*state) && *count > 0);
         let mut found = Vec::new();
         let states = State::ALL.into_iter().filter(|state| open(*state)).collect();
         let filter = TaskFilter { states, ..TaskFilter::default() };
@@ -58,10 +58,11 @@ impl Left {
         for task in found {
             let why = match task.state {
                 State::Created => format!("waits for {}", list(&waits_for(&snapshot, &task)?)),
-                _ => why(&task),
+                _ => why(opened, &task)?,
             };
             tasks.push((task, why));
         }
+        needs_a_person = needs_a_person || is_any_left(opened, &snapshot)?;
         let more = usize::try_from(all).unwrap_or(usize::MAX).saturating_sub(tasks.len());
         Ok(Self { tasks, more, needs_a_person, any: !counts.is_empty() })
     }
@@ -96,10 +97,13 @@ impl Left {
         if self.needs_a_person { 4 } else { 0 }
     }
 
-    /// The first one that goes on only when a person does something.
+    /// The first one that goes on only when a person does something. The end of a dependency is no question to a person.
     pub fn stuck(&self) -> Option<TaskId> {
-        let mut stuck = self.tasks.iter().filter(|(task, _)| matches!(task.state, State::Blocked | State::Failed));
-        stuck.next().map(|(task, _)| task.id)
+        let asks = |task: &Task| match task.state {
+            State::Blocked => task.blocked.as_ref().is_none_or(|blocked| blocked.by.is_none()),
+            state => state == State::Failed,
+        };
+        self.tasks.iter().map(|(task, _)| task).find(|task| asks(task)).map(|task| task.id)
     }
 
     /// Says that nothing is ready, in these words where something is left, and what there is instead.
@@ -133,12 +137,30 @@ impl Left {
     }
 }
 
-fn why(task: &Task) -> String {
-    match (&task.blocked, &task.lease, &task.reason) {
+/// Whether any task is held by a session that does not move by itself.
+fn is_any_left(opened: &Opened, snapshot: &Snapshot<'_>) -> Result<bool, Failure> {
+    let mut held = Vec::new();
+    let filter = TaskFilter { states: vec![State::Active, State::Submitted], ..TaskFilter::default() };
+    snapshot
+        .tasks(&filter, |task| {
+            held.push(task);
+            true
+        })
+        .map_err(remedy::store)?;
+    for task in held {
+        if is_left(opened, &task)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn why(opened: &Opened, task: &Task) -> Result<String, Failure> {
+    Ok(match (&task.blocked, &task.lease, &task.reason) {
         (Some(blocked), ..) => blocked.reason.clone(),
-        (None, Some(lease), _) => format!("held by {}", lease.holder()),
+        (None, Some(lease), _) => held_in_words(opened, task.id, lease)?,
         (None, None, Some(reason)) => reason.clone(),
         (None, None, None) if task.state == State::Active => "started by hand".to_owned(),
         (None, None, None) => "it can be worked on".to_owned(),
-    }
+    })
 }

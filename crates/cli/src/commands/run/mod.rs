@@ -10,7 +10,7 @@ mod asking;
 mod changed;
 mod choice;
 mod head;
-mod in_place;
+pub mod in_place;
 mod left;
 mod listening;
 mod live;
@@ -50,7 +50,7 @@ use self::standstill::Standstill;
 use self::summary::Over;
 use self::tally::Tally;
 use self::wish::Wish;
-pub use self::wish::check_task;
+pub use self::wish::waits_for;
 use super::init;
 use crate::config::{self, Config};
 use crate::context::{Context, Opened};
@@ -157,7 +157,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             && !choice::is_anything_ready(&opened.store)?
         {
             tidying::tidy_for_nobody(&mut opened, context)?;
-            let left = Left::look(&opened.store)?;
+            let left = Left::look(&opened)?;
             left.show_nothing_ready("nothing is ready", out)?;
             return Ok(left.exit());
         }
@@ -182,7 +182,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             tidying::tidy_for_nobody(&mut opened, context)?;
             let why_not =
                 WhyNot { opened: &opened, grounds: place.grounds, types: &types, held_back: &BTreeMap::new() };
-            let left = Left::look(&opened.store)?.for_others(why_not, &agent.name);
+            let left = Left::look(&opened)?.for_others(why_not, &agent.name);
             left.show_nothing_ready(&said, out)?;
             return Ok(left.exit());
         }
@@ -454,7 +454,13 @@ fn check_trust(project: &Project, config: &Config, resumed: Option<&Session>, gi
     Err(match (resumed, state) {
         (Some(session), _) if older => failure
             .caused_by(format!("session `{}` works with an older configuration than the trusted one", session.name))
-            .hint("--trust goes on with that one, for this command alone; --fresh starts anew with the present one"),
+            .hint(match session.goal {
+                Some(_) => {
+                    "--trust goes on with that one, for this command alone; --fresh starts anew with the present one"
+                }
+                // Another session cannot have the task that this one holds.
+                None => "--trust goes on with that one, for this command alone",
+            }),
         (_, Trust::Changed) => failure.caused_by("it has changed since it was trusted").hint(remedy::HOW_TO_TRUST),
         _ => failure.caused_by("nobody has trusted it yet").hint(remedy::HOW_TO_TRUST),
     })

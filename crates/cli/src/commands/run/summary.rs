@@ -8,11 +8,12 @@ use std::time::Duration;
 use windlass_engine::{Ending, Session, SessionName, State, TaskId, Wanted, Work};
 use windlass_process::{Control, Roster};
 
-use super::again::{quoted, typed};
+use super::again::{Again, quoted, typed};
 use super::asking::situation;
 use super::changed::{BASE, Changed, Git};
 use super::left::{Left, WhyNot};
 use super::tally::Tally;
+use crate::commands::next_step::next_step;
 use crate::context::Opened;
 use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
@@ -56,13 +57,9 @@ impl Over<'_> {
         if out.is_json() {
             return Ok(());
         }
-        let next = |session: &Session, stuck: Option<TaskId>| match self.taken_away(session) {
-            Some(task) => vec![format!("windlass why {task}")],
-            None => next(session, stuck, &self.again(session), self.killed),
-        };
         if self.killed {
             let session = self.opened.session(self.name)?;
-            return next(&session, None).iter().try_for_each(|line| short("next:", line, out));
+            return self.next(&session, None)?.iter().try_for_each(|line| short("next:", line, out));
         }
         let summary = self.summary()?;
         if summary.session.wanted() == Wanted::Answer {
@@ -74,19 +71,16 @@ impl Over<'_> {
         // One of this session comes before what others have left.
         let own = summary.session.escalated.first().copied().filter(|_| summary.left.is_some());
         let stuck = own.or_else(|| summary.left.as_ref().and_then(Left::stuck));
-        let mut next = next(&summary.session, stuck);
+        let mut next = self.next(&summary.session, stuck)?;
         // What was left to a person comes before what was completed.
         let asked = stuck.or(summary.session.task.filter(|_| summary.session.work == Work::Given));
         let open = summary.changes.first().copied().filter(|_| stuck.is_none());
         let ours = !self.killed && self.taken_away(&summary.session).is_none();
         for id in [asked, open].into_iter().flatten().filter(|_| ours).take(1) {
             let task = self.opened.task(id)?;
-            let merge = show::pipeline::merges(&task);
-            if let Some(advice) = show::pipeline::advice(&task).or(merge) {
-                match next.first_mut().filter(|_| task.state == State::Blocked) {
-                    Some(first) => *first = advice,
-                    None => next.insert(0, advice),
-                }
+            let open = task.change.is_some_and(|change| change.merged.is_none());
+            if task.state == State::Completed && open {
+                next.splice(..0, next_step(self.opened, id)?.map(|step| step.line()));
             }
         }
         match out.columns().filter(|columns| *columns >= WIDE) {
@@ -95,11 +89,62 @@ impl Over<'_> {
         }
     }
 
-    /// The command that works on the same again.
-    fn again(&self, session: &Session) -> String {
-        // The goal of a session that has ended would become another task.
+    /// What to type next.
+    fn next(&self, session: &Session, stuck: Option<TaskId>) -> Result<Vec<String>, Failure> {
+        if let Some(task) = self.taken_away(session) {
+            return Ok(vec![format!("windlass why {task}")]);
+        }
+        let why = format!("windlass why {}", session.name);
+        let given = session.task.filter(|_| session.work == Work::Given);
+        let counted = session.iteration.saturating_sub(session.interrupted);
+        Ok(match session.ended() {
+            None if self.killed && session.stopping.is_some() => {
+                vec![format!("{}  # ends it in order; once more goes on with its work", self.same(session))]
+            }
+            _ if self.killed => vec![format!("{}  # goes on with it", self.same(session))],
+            None if session.wanted() == Wanted::Answer => {
+                vec![format!("windlass answer {} continue  # or ignore-hook, reject", session.name), why]
+            }
+            None => vec![self.same(session)],
+            Some(Ending::Completed) => match stuck {
+                Some(task) => vec![self.step(task)?, format!("windlass why {task}")],
+                None => vec![why],
+            },
+            Some(Ending::Limit) if counted >= session.terms.max_iterations => {
+                vec![self.with_more_iterations(session, given)?, why]
+            }
+            // Of the graph the last task need not be the one that waits.
+            Some(Ending::Escalated) => match given.or(stuck) {
+                Some(task) => vec![self.step(task)?, why],
+                None => vec![why, self.same(session)],
+            },
+            Some(ending) => {
+                let again = given.map_or_else(|| Ok(self.same(session)), |task| self.step(task))?;
+                if ending == Ending::Cancelled { vec![again] } else { vec![why, again] }
+            }
+        })
+    }
+
+    /// What leads on with a task.
+    fn step(&self, task: TaskId) -> Result<String, Failure> {
+        let step = next_step(self.opened, task)?;
+        Ok(step.map_or_else(|| format!("windlass why {task}"), |step| step.line()))
+    }
+
+    /// The same work with twice as many iterations, where the task may be taken.
+    fn with_more_iterations(&self, session: &Session, given: Option<TaskId>) -> Result<String, Failure> {
+        let iterations = session.terms.max_iterations.saturating_mul(2);
+        let again = match given {
+            Some(task) if !self.opened.task(task)?.state.is_claimable() => return self.step(task),
+            Some(task) => Again::with_task(self.opened, task)?.command,
+            None => self.same(session),
+        };
+        Ok(format!("{again} --max-iterations {iterations}"))
+    }
+
+    /// The command that goes on with a session that has not ended, or with the graph.
+    fn same(&self, session: &Session) -> String {
         let what = match (session.work, &session.goal, session.task) {
-            (Work::Given, _, Some(task)) if session.ended().is_some() => format!(" --task {task}"),
             (Work::Given, Some(goal), _) => format!(" {}", quoted(goal).unwrap_or_else(|| "GOAL".to_owned())),
             (Work::Given, None, Some(task)) => format!(" --task {task}"),
             (Work::Graph, ..) | (Work::Given, None, None) => String::new(),
@@ -120,7 +165,7 @@ impl Over<'_> {
     fn summary(&self) -> Result<Summary, Failure> {
         let records = self.opened.project.records().join(self.name.as_str());
         let session = self.opened.session(self.name)?;
-        let left = (session.work == Work::Graph).then(|| Left::look(&self.opened.store)).transpose()?;
+        let left = (session.work == Work::Graph).then(|| Left::look(self.opened)).transpose()?;
         let left = left.map(|left| left.for_others(self.why_not, &session.agent));
         let git = Git { project: &self.opened.project, roster: self.roster, control: self.control };
         // Work in worktrees changes nothing here: it is on its branches.
@@ -270,33 +315,4 @@ fn sum(changed: &Changed) -> String {
 /// One line of a pipe.
 fn short(label: &str, line: &str, out: &mut Output) -> Done {
     out.line(format_args!("  {label} {}", text::line(line)))
-}
-
-/// What to type next.
-fn next(session: &Session, stuck: Option<TaskId>, again: &str, killed: bool) -> Vec<String> {
-    let why = format!("windlass why {}", session.name);
-    let counted = session.iteration.saturating_sub(session.interrupted);
-    match session.ended() {
-        None if killed && session.stopping.is_some() => {
-            vec![format!("{again}  # ends it in order; once more goes on with its work")]
-        }
-        _ if killed => vec![format!("{again}  # goes on with it")],
-        Some(Ending::Completed) => match stuck {
-            Some(task) => vec![format!("windlass answer {task} continue"), format!("windlass why {task}")],
-            None => vec![why],
-        },
-        Some(Ending::Limit) if counted >= session.terms.max_iterations => {
-            vec![format!("{again} --max-iterations {}", session.terms.max_iterations.saturating_mul(2)), why]
-        }
-        None if session.wanted() == Wanted::Answer => {
-            vec![format!("windlass answer {} continue  # or ignore-hook, reject", session.name), why]
-        }
-        // Of the graph the last task need not be the one that waits.
-        Some(Ending::Escalated) => match session.task.filter(|_| session.work == Work::Given).or(stuck) {
-            Some(task) => vec![format!("windlass answer {task} continue"), why],
-            None => vec![why, again.to_owned()],
-        },
-        Some(Ending::Limit | Ending::Error) => vec![why, again.to_owned()],
-        Some(Ending::Cancelled) | None => vec![again.to_owned()],
-    }
 }

@@ -1,10 +1,11 @@
 //! What a run is asked to work on: a goal, a task, or whatever is ready; and why a task cannot be worked on.
 
-use windlass_engine::{Lease, Limits, Session, State, Task, TaskId, View, Work, awaited};
+use windlass_engine::{Lease, Limits, Session, SessionName, State, Task, TaskId, View, Wanted, Work, awaited};
 use windlass_process::is_alive;
 
 use super::Args;
 use super::again::Again;
+use crate::commands::next_step::next_step;
 use crate::context::Opened;
 use crate::failure::{Code, Failure};
 use crate::{environment, remedy, show};
@@ -77,13 +78,19 @@ pub fn check_task(opened: &Opened, id: TaskId) -> Result<(), Failure> {
             let open = waits_for(&snapshot, &task)?;
             let failure = refused(format!("it waits for {}", list(&open)));
             let Some(first) = open.first() else { return Err(failure) };
-            let again = Again::with_task(opened, *first)?.said("works on that first");
-            failure.hint(format!("{again}; or `windlass task undepend {id} {first}`"))
+            let undepend = format!("`windlass task undepend {id} {first}` lets it go on without {first}");
+            failure.hint(match next_step(opened, *first)? {
+                Some(step) => format!("`{}` leads on with {first}; {undepend}", step.command),
+                None => undepend,
+            })
         }
         State::Blocked => {
             let why = task.blocked.as_ref().map(|blocked| format!(": {}", blocked.reason)).unwrap_or_default();
-            refused(format!("it is blocked{why}"))
-                .hint(format!("when that is settled, `windlass answer {id} continue` lets it go on"))
+            let failure = refused(format!("it is blocked{why}"));
+            match next_step(opened, id)? {
+                Some(step) => failure.hint(format!("when that is settled, `{}` lets it go on", step.command)),
+                None => failure,
+            }
         }
         State::Active | State::Submitted => refused(format!("it is {}, and nobody holds it under a lease", task.state))
             .hint(format!("whoever works on it completes it; `windlass task release {id}` gives it back")),
@@ -99,17 +106,71 @@ pub fn check_task(opened: &Opened, id: TaskId) -> Result<(), Failure> {
     })
 }
 
-/// What to do about a task that somebody holds.
+/// What to do about a task that is held.
 fn held(opened: &Opened, id: TaskId, lease: &Lease) -> Result<String, Failure> {
-    Ok(match &lease.session {
-        None => format!("wait for its holder; `windlass task release {id} --force` takes it away, and is recorded"),
-        Some(_) if is_alive(&opened.project.owners(), lease.owner.as_str()) => {
-            "wait for that session, or end it".to_owned()
-        }
-        Some(name) => {
-            let again = Again::with_session(opened, &opened.session(name)?);
-            format!("that session was left: {}", again.said("goes on with it"))
-        }
+    let Some(name) = &lease.session else {
+        return Ok(format!("wait for its holder; `windlass task release {id} --force` takes it away, and is recorded"));
+    };
+    Ok(match SessionHold::of(opened, name)? {
+        SessionHold::Alive => format!("wait for that session; `windlass session cancel {name}` ends it"),
+        hold => hold.in_words(opened, id)?,
+    })
+}
+
+/// A session that holds a task, as far as it concerns those who wait for the task.
+enum SessionHold {
+    /// Its process lives.
+    Alive,
+    /// It waits for an answer of a person, whether or not its process lives.
+    Asks(Box<Session>),
+    /// Its process is dead, and it was to be ended.
+    Stopping,
+    /// Its process is dead.
+    Dead(Box<Session>),
+}
+
+impl SessionHold {
+    fn of(opened: &Opened, name: &SessionName) -> Result<Self, Failure> {
+        let session = Box::new(opened.session(name)?);
+        Ok(match is_alive(&opened.project.owners(), session.owner.as_str()) {
+            _ if session.wanted() == Wanted::Answer => Self::Asks(session),
+            true => Self::Alive,
+            false if session.stopping.is_some() || session.ended().is_some() => Self::Stopping,
+            false => Self::Dead(session),
+        })
+    }
+
+    /// Why a task is held, and what frees it.
+    fn in_words(&self, opened: &Opened, id: TaskId) -> Result<String, Failure> {
+        Ok(match self {
+            Self::Alive => "it is running".to_owned(),
+            Self::Asks(session) => {
+                format!("it asks a person; `windlass answer {} continue` answers it", session.name)
+            }
+            Self::Stopping => {
+                "its process is dead before its end; `windlass doctor --settle` ends it and frees the task".to_owned()
+            }
+            Self::Dead(session) => format!(
+                "its process is dead; {}; `windlass task release {id} --force` frees the task",
+                Again::with_session(opened, session).said("goes on with it")
+            ),
+        })
+    }
+}
+
+/// Whether a task is held by a session whose process is dead, so that only a person leads on with it.
+pub fn is_left(opened: &Opened, task: &Task) -> Result<bool, Failure> {
+    let Some(name) = task.lease.as_ref().and_then(|lease| lease.session.as_ref()) else { return Ok(false) };
+    Ok(!matches!(SessionHold::of(opened, name)?, SessionHold::Alive))
+}
+
+/// What holds a task, and what frees it where its holder does not move by itself.
+pub fn held_in_words(opened: &Opened, id: TaskId, lease: &Lease) -> Result<String, Failure> {
+    let holder = lease.holder();
+    let Some(name) = &lease.session else { return Ok(format!("held by {holder}")) };
+    Ok(match SessionHold::of(opened, name)? {
+        SessionHold::Alive => format!("held by {holder}"),
+        hold => format!("held by {holder}: {}", hold.in_words(opened, id)?),
     })
 }
 

@@ -87,7 +87,10 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         if deserted && !was_deserted {
             Messages::new().note(&match session.wanted() {
                 Wanted::Answer => {
-                    format!("it asks a person: `windlass answer {} continue|reject|ignore-hook`", args.name)
+                    format!(
+                        "it asks a person: `windlass answer {} continue` goes on; or ignore-hook, reject",
+                        args.name
+                    )
                 }
                 _ => {
                     let again = Again::with_session(&opened, &session).said("goes on with it");

@@ -11,7 +11,7 @@ use clap::Subcommand;
 use crate::context::Context;
 use crate::output::{Done, Output};
 
-pub use seen::{Next, Seen, asked, is_alive};
+pub use seen::{Seen, is_alive};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:

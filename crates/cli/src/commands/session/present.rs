@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use windlass_engine::{Completion, Event, EventType, Record, SessionName, payload};
 use windlass_store::Filter;
 
-use super::{Next, Seen};
+use super::Seen;
+use crate::commands::next_step::NextStep;
 use crate::context::{Context, Opened};
 use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
@@ -24,7 +25,7 @@ pub struct Args {
 struct Shown {
     seen: Seen,
     waits_for: Option<String>,
-    next: Vec<Next>,
+    next: Vec<NextStep>,
     started: Option<Record>,
     ended: Option<Record>,
     pending: Vec<(payload::FeedbackQueued, bool)>,
@@ -82,11 +83,11 @@ fn tell(shown: &Shown, out: &mut Output) -> Done {
 }
 
 /// Commands to type, aligned.
-fn commands(next: &[Next], out: &mut Output) -> Done {
-    let width = next.iter().map(|next| text::width(&next.command)).max().unwrap_or(0);
+fn commands(next: &[NextStep], out: &mut Output) -> Done {
+    let width = next.iter().map(|next| text::width(&next.line())).max().unwrap_or(0);
     next.iter().try_for_each(|next| {
-        let command = text::pad(&next.command, width);
-        out.line(format_args!("  {}  {}", out.paint(Tone::Name, command), out.paint(Tone::Faint, next.what)))
+        let command = text::pad(&next.line(), width);
+        out.line(format_args!("  {}  {}", out.paint(Tone::Name, command), out.paint(Tone::Faint, &next.purpose)))
     })
 }
 
@@ -156,6 +157,6 @@ fn to_json(shown: &Shown) -> Value {
         "terms": session.terms,
         "waitsFor": shown.waits_for,
         "pending": pending.collect::<Vec<_>>(),
-        "next": shown.next.iter().map(|next| &next.command).collect::<Vec<_>>(),
+        "next": shown.next.iter().map(NextStep::line).collect::<Vec<_>>(),
     })
 }

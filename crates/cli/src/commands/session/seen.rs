@@ -1,11 +1,12 @@
 //! Where a session stands, in words, and what somebody could type next.
 
-use windlass_engine::{Effect, Ending, Session, State, Task, TaskId, View, Wanted};
+use windlass_engine::{Effect, Ending, Session, State, TaskId, View, Wanted};
 use windlass_store::Snapshot;
 
-use crate::commands::run::{Again, check_task};
+use crate::commands::next_step::{NextStep, answer_gate, next_step};
+use crate::commands::run::Again;
 use crate::context::Opened;
-use crate::failure::{Code, Failure};
+use crate::failure::Failure;
 use crate::output::Tone;
 use crate::{remedy, show};
 
@@ -21,12 +22,6 @@ pub fn is_alive(opened: &Opened, session: &Session) -> bool {
 pub struct Seen {
     pub session: Session,
     pub alive: bool,
-}
-
-/// A command, and what it is good for.
-pub struct Next {
-    pub command: String,
-    pub what: &'static str,
 }
 
 impl Seen {
@@ -85,31 +80,29 @@ impl Seen {
     }
 
     /// What could be typed next, as its task stands now.
-    pub fn next(&self, opened: &Opened) -> Result<Vec<Next>, Failure> {
+    pub fn next(&self, opened: &Opened) -> Result<Vec<NextStep>, Failure> {
         let name = &self.session.name;
-        let next = |command: String, what| Next { command, what };
         if self.session.wanted() == Wanted::Answer {
-            let answer = format!("windlass answer {name} continue \"…\"");
-            return Ok(vec![next(answer, "send the agent back; or ignore-hook, reject")]);
+            return Ok(vec![answer_gate(opened, name)]);
         }
         if !self.session.is_over() && self.alive {
             return Ok(vec![
-                next(format!("windlass session logs {name} --follow"), "watch it"),
-                next(format!("windlass say \"…\" --session {name}"), "say something to the agent"),
-                next(format!("windlass session cancel {name}"), "end it"),
+                NextStep::new(format!("windlass session logs {name} --follow"), "watch it"),
+                NextStep::new(format!("windlass say \"…\" --session {name}"), "say something to the agent"),
+                NextStep::new(format!("windlass session cancel {name}"), "end it"),
             ]);
         }
-        let why = next(format!("windlass why {name}"), "see who decided what");
+        let why = NextStep::new(format!("windlass why {name}"), "see who decided what");
         Ok(match (self.session.is_over(), &self.session.stopping, self.session.ended()) {
             (false, None, None) => vec![
-                next(Again::with_session(opened, &self.session).line(), "go on with it"),
-                next(format!("windlass session cancel {name}"), "have it ended"),
+                Again::with_session(opened, &self.session).step("go on with it"),
+                NextStep::new(format!("windlass session cancel {name}"), "have it ended"),
             ],
-            (false, ..) => vec![next("windlass doctor --settle".to_owned(), "do what is left of its end")],
+            (false, ..) => vec![NextStep::new("windlass doctor --settle", "do what is left of its end")],
             (true, _, Some(Ending::Completed)) => vec![why],
             (true, ..) => {
                 let tasks = self.left_tasks().into_iter().map(|id| of_task(opened, id));
-                let tasks: Vec<Option<Next>> = tasks.collect::<Result<_, _>>()?;
+                let tasks: Vec<Option<NextStep>> = tasks.collect::<Result<_, _>>()?;
                 std::iter::once(why).chain(tasks.into_iter().flatten()).collect()
             }
         })
@@ -122,31 +115,9 @@ impl Seen {
     }
 }
 
-/// What could be typed next for a task that a session has left, if there is anything to be done about it now.
-fn of_task(opened: &Opened, id: TaskId) -> Result<Option<Next>, Failure> {
-    if let Some(asked) = asked(&opened.task(id)?) {
-        return Ok(Some(asked));
-    }
-    match check_task(opened, id) {
-        Ok(()) => Ok(Some(Next { command: Again::with_task(opened, id)?.line(), what: "try again" })),
-        Err(failure) if failure.code == Code::Refused => Ok(None),
-        Err(failure) => Err(failure),
-    }
-}
-
-/// How somebody answers a task that waits for a person. One that the end of a dependency has blocked waits for that.
-pub fn asked(task: &Task) -> Option<Next> {
-    let id = task.id;
-    let next = |command: String, what| Some(Next { command, what });
-    match (task.state, &task.blocked) {
-        (State::Blocked, Some(blocked)) if blocked.by.is_none() => match show::pipeline::merges(task) {
-            Some(merge) => next(merge, "merge it"),
-            None => next(
-                format!("windlass answer {id} continue \"…\""),
-                "answer it; or retry, approve, reject, ignore-hook",
-            ),
-        },
-        (State::Failed, _) => next(format!("windlass answer {id} retry"), "take it up again; or approve"),
-        _ => None,
-    }
+/// What could be typed next for a task that a session has left, if a person can do anything about it now.
+fn of_task(opened: &Opened, id: TaskId) -> Result<Option<NextStep>, Failure> {
+    let task = opened.task(id)?;
+    let is_over = matches!(task.state, State::Completed | State::Deleted);
+    if is_over || task.lease.is_some() { Ok(None) } else { next_step(opened, id) }
 }

@@ -4,6 +4,7 @@ use serde_json::json;
 use windlass_engine::{Record, Seq, Task, TaskId};
 
 use super::driven;
+use crate::commands::next_step;
 use crate::context::{Context, Opened};
 use crate::environment;
 use crate::failure::Failure;
@@ -41,7 +42,8 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         out.line(format_args!("\n{}\n", text::lines(body)))?;
     }
     let driven = driven::details(&opened, &task, environment::now())?;
-    for (label, value) in details(&task, driven) {
+    let next = next_step::for_change(&opened, &task)?;
+    for (label, value) in details(&task, driven, next) {
         out.line(format_args!("  {}  {}", out.paint(Tone::Faint, text::pad(label, 12)), text::line(&value)))?;
     }
     for note in notes(&opened, &task)? {
@@ -61,7 +63,7 @@ fn notes(opened: &Opened, task: &Task) -> Result<Vec<String>, Failure> {
     Ok(notes.into_iter().flatten().collect())
 }
 
-fn details(task: &Task, driven: Vec<(&'static str, String)>) -> Vec<(&'static str, String)> {
+fn details(task: &Task, driven: Vec<(&'static str, String)>, next: Option<String>) -> Vec<(&'static str, String)> {
     let now = environment::now();
     let ago = |at| format!("{} ({} ago)", show::moment(at), show::span(at, now));
     let mut details = Vec::new();
@@ -83,7 +85,7 @@ fn details(task: &Task, driven: Vec<(&'static str, String)>) -> Vec<(&'static st
         details.extend(answer.ignores.iter().map(|hook| ("ignores", format!("{hook}, once"))));
     }
     details.extend(driven);
-    details.extend(show::pipeline::details(task));
+    details.extend(show::pipeline::details(task, next));
     if let Some(lease) = &task.lease {
         details.push(("held by", show::holder(lease, now)));
     }

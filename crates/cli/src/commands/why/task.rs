@@ -11,6 +11,7 @@ use super::judged::{Focus, Judged};
 use super::{Evidence, agency, detail, labelled};
 use crate::commands::hooks::collect;
 use crate::commands::hooks::runs::{Cause, Run};
+use crate::commands::next_step;
 use crate::context::Opened;
 use crate::environment;
 use crate::failure::Failure;
@@ -47,7 +48,8 @@ pub fn run(opened: &Opened, id: TaskId, out: &mut Output) -> Done {
         return out.object(&to_json(&answer, opened));
     }
     show::line(&answer.task, out)?;
-    for (label, value) in standing(&answer) {
+    let next = next_step::for_change(opened, &answer.task)?;
+    for (label, value) in standing(&answer, next) {
         labelled(label, &value, out)?;
     }
     out.line(format_args!("\n{}", out.paint(Tone::Strong, "because")))?;
@@ -161,7 +163,7 @@ impl Places<'_> {
 }
 
 /// How things stand now, in labelled lines.
-fn standing(answer: &Answer) -> Vec<(&'static str, String)> {
+fn standing(answer: &Answer, next: Option<String>) -> Vec<(&'static str, String)> {
     let task = &answer.task;
     let now = environment::now();
     let mut lines = Vec::new();
@@ -175,7 +177,7 @@ fn standing(answer: &Answer) -> Vec<(&'static str, String)> {
     if let Some(lease) = &task.lease {
         lines.push(("held by", show::holder(lease, now)));
     }
-    lines.extend(show::pipeline::details(task));
+    lines.extend(show::pipeline::details(task, next));
     lines.extend(task.claim.as_ref().map(|claim| ("claimed done", format!("in {}", claim.run))));
     lines.extend(answer.open.iter().map(|other| ("waits for", waited(other))));
     for record in overrides(answer) {

@@ -92,7 +92,7 @@ pub fn run(context: &Context, args: &Args, count: usize, out: &mut Output) -> Re
     settle(&mut opened, &control, Reach::BeforeWork)?;
     let left = take_stock(&mut opened, &place, (&rosters[0], &control))?;
     if left.is_empty() && !is_anything_to_do(&mut opened, &hands, &place, (&rosters[0], &control), out)? {
-        return Ok(Left::look(&opened.store)?.exit());
+        return Ok(Left::look(&opened)?.exit());
     }
     if let Some(id) = hands.without_agent(&opened.store)? {
         Messages::new()
@@ -186,7 +186,7 @@ fn is_anything_to_do(
         None => None,
     };
     let said = others.unwrap_or_else(|| "nothing is ready".to_owned());
-    Left::look(&opened.store)?.because(|task| hands.why_not(opened, task)).show_nothing_ready(&said, out)?;
+    Left::look(opened)?.because(|task| hands.why_not(opened, task)).show_nothing_ready(&said, out)?;
     Ok(false)
 }
 

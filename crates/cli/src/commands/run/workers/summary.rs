@@ -8,8 +8,10 @@ use windlass_store::TaskFilter;
 
 use super::super::Args;
 use super::super::again::typed;
+use super::super::wish::{held_in_words, is_left};
 use super::choosing::Hands;
 use super::crew::Sum;
+use crate::commands::next_step::next_step;
 use crate::context::Opened;
 use crate::output::{Done, Output, Tone};
 use crate::{show, text};
@@ -36,6 +38,7 @@ impl Summary<'_> {
         row("done", Tone::Good, &[tasks(done)], out)?;
         row("left", Tone::Warning, &self.each(left.iter(), why_left), out)?;
         row("left", Tone::Warning, &self.unassigned(), out)?;
+        row("left", Tone::Warning, &self.held_lines(), out)?;
         row("taken away", Tone::Warning, &self.lost(), out)?;
         row("for a person", Tone::Warning, &self.each(people.iter(), why_blocked), out)?;
         let paused = paused.as_ref().map(|why| format!("twice in a row an agent could not work: {why}"));
@@ -82,6 +85,32 @@ impl Summary<'_> {
         nobodys.iter().take(NAMED).map(one).chain(more).collect()
     }
 
+    /// Tasks that sessions hold which do not move by themselves, besides those that people are asked about.
+    fn held(&self) -> Vec<Task> {
+        let mut found = Vec::new();
+        let Ok(snapshot) = self.opened.store.snapshot() else { return found };
+        let filter = TaskFilter { states: vec![State::Active, State::Submitted], ..TaskFilter::default() };
+        // A task that cannot be read is told by the command that needs it.
+        let _ = snapshot.tasks(&filter, |task| {
+            found.push(task);
+            true
+        });
+        found.retain(|task| !self.sum.people.contains(&task.id) && is_left(self.opened, task).unwrap_or(false));
+        found
+    }
+
+    fn held_lines(&self) -> Vec<String> {
+        let held = self.held();
+        let more = held.len().saturating_sub(NAMED);
+        let more = (more > 0).then(|| format!("and {more} more that sessions hold; `windlass status` shows them"));
+        let one = |task: &Task| {
+            let lease = task.lease.as_ref().map(|lease| held_in_words(self.opened, task.id, lease));
+            let why = lease.and_then(Result::ok).unwrap_or_else(|| task.state.to_string());
+            format!("{}  {}: {why}", task.id, text::fit(&task.goal, 60))
+        };
+        held.iter().take(NAMED).map(one).chain(more).collect()
+    }
+
     /// What was taken from this run, with by whom.
     fn lost(&self) -> Vec<String> {
         let more = self.sum.lost.len().saturating_sub(NAMED);
@@ -107,18 +136,18 @@ impl Summary<'_> {
             None => self.again(),
         });
         let lost = self.sum.lost.keys().next().map(|id| format!("windlass why {id}"));
-        answer.chain(again).chain(open).chain(lost).collect()
+        let held = self.held().into_iter().take(1);
+        let held = held.filter_map(|task| next_step(self.opened, task.id).ok()?).map(|step| step.line());
+        answer.chain(again).chain(open).chain(held).chain(lost).collect()
     }
 
     /// What a person types for a task that waits for one.
     fn advice(&self, id: TaskId) -> String {
-        let task = self.opened.task(id).ok();
-        if let Some(advice) = task.as_ref().and_then(show::pipeline::advice) {
-            return advice;
-        }
-        match task.as_ref().and_then(show::pipeline::merges) {
-            Some(merge) => format!("{merge}  # or: windlass why {id}"),
-            None => format!("windlass answer {id} continue  # or: windlass why {id}"),
+        let why = format!("windlass why {id}");
+        match next_step(self.opened, id).ok().flatten().map(|step| step.line()) {
+            Some(step) if step.contains('#') => step,
+            Some(step) => format!("{step}  # or: {why}"),
+            None => why,
         }
     }
 
@@ -126,7 +155,12 @@ impl Summary<'_> {
     fn open_change(&self) -> Option<String> {
         let mut done: Vec<TaskId> = self.sum.done.clone();
         done.sort_unstable();
-        done.into_iter().find_map(|id| show::pipeline::advice(&self.opened.task(id).ok()?))
+        let is_open = |id: &TaskId| {
+            let change = self.opened.task(*id).ok().and_then(|task| task.change);
+            change.is_some_and(|change| change.merged.is_none())
+        };
+        let first = done.into_iter().find(is_open)?;
+        next_step(self.opened, first).ok()?.map(|step| step.line())
     }
 
     /// The same for programs, after all events.
@@ -138,6 +172,7 @@ impl Summary<'_> {
             "left": left,
             "people": people,
             "unassigned": self.nobodys().iter().map(|(task, _)| task.id).collect::<Vec<_>>(),
+            "held": self.held().iter().map(|task| task.id).collect::<Vec<_>>(),
             "lost": self.sum.lost.keys().collect::<Vec<_>>(),
             "paused": paused,
             "turns": self.sum.turns,
