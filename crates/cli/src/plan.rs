@@ -65,7 +65,7 @@ pub fn runnable(hook: &Hook) -> Option<hooks::Hook> {
         name: hook.name.clone(),
         kind,
         timeout: timeout(hook),
-        pipes: entry.pipe_output,
+        pipes: entry.pipe_output.map(Into::into),
         max_output: max_output(hook),
         retry,
         feedback: hook.feedback.clone(),

@@ -260,7 +260,7 @@ fn session_summary(event: &Event) -> String {
                 Purpose::Work => "to work",
                 Purpose::SendBack => "sent back",
                 Purpose::Recovery => "to recover",
-                Purpose::Delivery(_) => "to listen",
+                Purpose::Delivery | Purpose::UnjudgedDelivery(_) => "to listen",
             };
             match started.feedback {
                 0 => purpose.to_owned(),

@@ -204,7 +204,10 @@ fn a_block_in_other_words_of_the_hook_is_no_repetition() {
 #[test]
 fn the_view_goes_on_after_an_answer() {
     let config = format!("limits: {{max_hook_retries: 0}}\non_retry_limit: ask\n{NEVER}");
-    let world = world(&config, "test $turn -gt 1 || { echo '<promise>COMPLETE</promise>'; exit; }\ncat go");
+    let world = world(
+        &config,
+        "test $turn -gt 1 || { echo '<promise>COMPLETE</promise>'; exit; }\ncat go; echo '<promise>COMPLETE</promise>'",
+    );
     world.finish(world.program("mkfifo").arg("go"));
     let mut watched = world.watch((40, 100), RUN, &[]);
     watched.until(|screen| screen.contains("What now?"));

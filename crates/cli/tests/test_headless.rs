@@ -234,32 +234,17 @@ fn a_killed_turn_leaves_no_secret_in_its_record() {
     assert!(record.contains("[secret TOKEN]") && !record.contains("ossifrage"), "{record}");
 }
 
+/// The gate judges the turn that hears what is left, so the agent has to say something in it.
 #[test]
-fn the_last_word_after_an_interrupt_is_in_the_same_conversation() {
-    let config = "hooks: {session_start: [{command: echo remember, pipe_output: true}]}\n";
-    let script = "test $turn = 1 || { play resumed; exit; }; play stalled; echo > started; sleep 60";
-    let world = faked("claude", config, script);
-    world.finish(world.program("mkfifo").arg("started"));
-    let mut command = world.command(&["run", "Mend the pump", "--agent", "claude"]);
-    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
-    fs::read(world.path("started")).unwrap();
-    rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::INT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    let opened = world.opened();
-    assert!(world.kept("words.2").trim().ends_with(&words("claude", &opened[0].1)[1]), "{opened:?}");
-    assert!(world.kept("prompt.2").contains("remember"));
-    assert_eq!(world.data_of("delivery_finished").len(), 1);
-}
-
-/// It has been heard, and nobody needs an answer.
-#[test]
-fn the_last_word_may_be_met_with_silence() {
+fn delivery_turn_is_in_the_same_conversation_and_claims_again() {
     let config = "hooks: {post_iteration: [{command: echo remember, pipe_output: true}]}\n";
-    let world = faked("claude", config, "test $turn = 1 && play ok || play empty");
+    let world = faked("claude", config, "test $turn = 1 && play ok || play resumed");
     let ran = run(&world, "claude");
-    assert_eq!(ran.code, 0, "{ran}");
-    assert!(world.kept("prompt.2").contains("remember"), "{ran}");
-    assert_eq!((world.data_of("delivery_finished").len(), world.data_of("delivery_failed").len()), (1, 0), "{ran}");
+    let opened = world.opened();
+    assert!(world.kept("words.2").trim().ends_with(&words("claude", &opened[0].1)[1]), "{opened:?} {ran}");
+    let told = world.kept("prompt.2");
+    assert!(told.contains("remember") && told.contains("claim it again"), "{told}");
+    assert_eq!(world.data_of("turn_started")[1]["purpose"], "final_delivery");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! A session's life from its first hook to its last, on every way out: which hooks run when, what each prompt holds and in
-//! which order, and that `session_end` comes after the final delivery, once.
+//! which order, that the stop hook judges the final delivery, and that `session_end` comes once.
 
 use std::fs;
 
@@ -53,12 +53,9 @@ fn story(world: &World) -> String {
     between.unwrap_or_else(|| panic!("it begins or ends otherwise:\n{story}")).to_owned()
 }
 
-/// What is left of a turn that was given up.
-const GIVEN_UP: &str = "agent 2: last words,Mend the pump,from start,from pre 1\n";
-
 #[test]
 fn complete() {
-    let agent = "if test $turn = 2; then echo '<promise>COMPLETE</promise>'; fi";
+    let agent = "if test $turn -ge 2; then echo '<promise>COMPLETE</promise>'; fi";
     let (_, code, story) = lived("", &[], agent);
     assert_eq!(code, 0, "{story}");
     insta::assert_snapshot!(story, @r"
@@ -68,8 +65,10 @@ fn complete() {
     agent 2: from post 1,from pre 2,Mend the pump,how to end
     gate
     post 2
+    agent 3: last words,Mend the pump,from post 2,how to end
+    gate
+    post 2
     task T2
-    agent 3: last words,Mend the pump,from post 2,from task T2 Mend the pump
     ");
 }
 
@@ -80,16 +79,18 @@ fn at_the_limit_of_iterations() {
     insta::assert_snapshot!(story, @r"
     gate
     post 1
-    agent 2: last words,Mend the pump,from post 1
+    agent 2: last words,Mend the pump,from post 1,how to end
+    gate
+    post 1
     ");
 }
 
-/// The budget is used up while the agent works: its turn is given up, what is pending is said, and the end is told.
+/// The budget is used up while the agent works: its turn is given up, and no other one follows.
 #[test]
 fn out_of_budget() {
     let agent = "if test $turn = 1; then sleep 60; fi";
     let (world, code, story) = lived("limits: {wall_time: 2s}\n", &[], agent);
-    assert_eq!((code, story.as_str()), (3, GIVEN_UP));
+    assert_eq!((code, story.as_str()), (3, ""));
     assert_eq!(world.data_of("session_ended")[0]["reason"], "the wall time of 2 s is used up");
 }
 
@@ -102,7 +103,7 @@ fn cancelled() {
     let mut command = world.program("sh");
     command.args(["-c", script, "sh", crate::support::WINDLASS]).args(RUN);
     let ran = world.finish(&mut command);
-    assert_eq!((ran.code, story(&world).as_str()), (130, GIVEN_UP), "{ran}");
+    assert_eq!((ran.code, story(&world).as_str()), (130, ""), "{ran}");
 }
 
 /// An agent that cannot work cannot listen: there is no final delivery.
@@ -115,7 +116,7 @@ fn failed() {
 /// An iteration that fails is recovered from at once, and the next one goes on.
 #[test]
 fn recovered() {
-    let agent = "case $turn in 1) echo 'no route' >&2; exit 7;; 3) echo '<promise>COMPLETE</promise>';; esac";
+    let agent = "case $turn in 1) echo 'no route' >&2; exit 7;; 3 | 4) echo '<promise>COMPLETE</promise>';; esac";
     let (_, code, story) = lived("", &[], agent);
     assert_eq!(code, 0, "{story}");
     insta::assert_snapshot!(story, @r"
@@ -125,8 +126,10 @@ fn recovered() {
     agent 3: from pre 2,Mend the pump,how to end
     gate
     post 2
+    agent 4: last words,Mend the pump,from post 2,how to end
+    gate
+    post 2
     task T2
-    agent 4: last words,Mend the pump,from post 2,from task T2 Mend the pump
     ");
 }
 
@@ -138,7 +141,7 @@ fn a_task_that_completes_meanwhile() {
         "echo \"post {{iteration}}\" >> story;",
         &format!("echo \"post {{{{iteration}}}}\" >> story; {script};"),
     );
-    let agent = "if test $turn = 2; then echo '<promise>COMPLETE</promise>'; fi";
+    let agent = "if test $turn -ge 2; then echo '<promise>COMPLETE</promise>'; fi";
     let world = world(&config, &format!("{TOLD}{agent}"));
     std::os::unix::fs::symlink(crate::support::WINDLASS, world.programs().join("windlass")).unwrap();
     world.ok(&["init"]);
@@ -153,7 +156,9 @@ fn a_task_that_completes_meanwhile() {
     agent 2: from task T1 Paint it,from post 1,from pre 2,Mend the pump,how to end
     gate
     post 2
+    agent 3: last words,Mend the pump,from post 2,how to end
+    gate
+    post 2
     task T2
-    agent 3: last words,Mend the pump,from post 2,from task T2 Mend the pump
     ");
 }

@@ -216,10 +216,9 @@ fn a_cancelled_session_is_ended_by_its_runner_at_once() {
     iteration 1
       the agent gets one piece of feedback
       interrupted
-      final delivery of one piece of feedback
     cancelled after one iteration: wrong branch
       session_end[0] ok
-      took <took> agent <took> hooks <took> 2 turns
+      took <took> agent <took> hooks <took> 1 turn
       next: windlass run --task T1 --agent 'command:sh agent.sh'
     ");
     assert_eq!(waiting.world.read("ended"), "end\n");

@@ -237,7 +237,7 @@ fn an_agent_is_no_hook_by_its_name() {
     assert!(world.read("said").contains("only a person can change or move T1"), "{}", world.read("said"));
 }
 
-/// What its session has given up is not its own to complete, while it hears what is left to be said.
+/// What its gate does not let pass is not its own to complete.
 #[test]
 fn an_agent_does_not_complete_what_its_gate_has_not() {
     let config = "hooks: {stop: [{name: tests, command: 'echo red >&2; exit 2'}]}";
@@ -245,10 +245,10 @@ fn an_agent_does_not_complete_what_its_gate_has_not() {
     let world =
         world(config, &format!("{{ {evade}; }} >> said 2>&1; echo '<promise>COMPLETE</promise>'")).with_windlass();
     let ran = world.run(RUN);
-    assert!(ran.code == 4 && ran.stdout.contains("final delivery of one piece of feedback"), "{ran}");
+    assert_eq!(ran.code, 4, "{ran}");
     assert!(world.ok(&["task", "show", "T1"]).contains("T1  blocked"), "{ran}{}", world.read("said"));
     let refused = "error: only a person can change or move T1: it is what session `mend-the-pump-e01275de` is held to";
-    assert_eq!(world.read("said").matches(refused).count(), 3, "{}", world.read("said"));
+    assert!(world.read("said").contains(refused), "{}", world.read("said"));
 }
 
 #[test]

@@ -18,13 +18,17 @@ const NAME: &str = "mend-the-pump-e01275de";
 const CTRL_C: &str = "\u{3}";
 const CTRL_Z: &str = "\u{1a}";
 
-/// An agent that waits in its first turn, and in the one that hears what is left if there is a file `deaf`.
+/// An agent that waits in its first turn.
 const AGENT: &str = "echo $$ > agent.$turn; test $turn -gt 1 || { echo > started; cat go; }
-test $turn -ne 2 || test ! -e deaf || { echo > hearing; cat go; }
 echo '<promise>COMPLETE</promise>'";
 
+/// A last hook that waits if there is a file `slow`.
+const LAST: &str = "echo $$ > last; test ! -e slow || { echo > hearing; cat go; }; echo end >> ended";
+
 fn piped() -> World {
-    let world = world(PIPED, AGENT).with_windlass();
+    let config = PIPED.replace("command: echo end >> ended", "command: sh last.sh, idempotent: true");
+    let world = world(&config, AGENT).with_windlass();
+    world.write("last.sh", LAST);
     for pipe in ["started", "hearing", "go", "back"] {
         world.make_pipe(pipe);
     }
@@ -64,20 +68,20 @@ fn a_key_ends_it_in_order_and_the_same_key_again_at_once() {
     let shown = terminal.read_until("session_end[0] ok");
     assert!(shown.contains("Ctrl-C or SIGTERM ends everything now"), "{shown}");
     assert_eq!((code(&mut child), ending(&world).as_str()), (130, "cancelled"));
-    assert_eq!((world.read("ended").as_str(), world.told("delivery_finished").len()), ("end\n", 1));
+    assert_eq!((world.read("ended").as_str(), world.told("turn_started").len()), ("end\n", 1));
 
     let world = piped();
-    world.write("deaf", "");
+    world.write("slow", "");
     let (mut terminal, mut child) = in_terminal(&world);
     terminal.press(CTRL_C);
     world.hear("hearing");
     terminal.press(CTRL_C);
-    assert_eq!((code(&mut child), ending(&world).as_str()), (130, "unfinished"));
-    await_end(world.number_in("agent.2"));
+    assert_eq!((code(&mut child), ending(&world).as_str()), (130, "cancelled"));
+    await_end(world.number_in("last"));
     assert!(!world.has("ended"));
     // What was begun is finished by the same command.
-    fs::remove_file(world.path("deaf")).unwrap();
-    assert_eq!(world.run(RUN).code, 3);
+    fs::remove_file(world.path("slow")).unwrap();
+    world.run(RUN);
     assert_eq!((ending(&world).as_str(), world.read("ended").as_str()), ("cancelled", "end\n"));
 }
 
@@ -118,7 +122,7 @@ fn a_closed_terminal_does_not_keep_it_from_ending_in_order() {
     let (terminal, mut child) = in_terminal(&world);
     drop(terminal);
     assert_eq!((code(&mut child), ending(&world).as_str()), (129, "cancelled"));
-    assert_eq!((world.read("ended").as_str(), world.told("delivery_finished").len()), ("end\n", 1));
+    assert_eq!((world.read("ended").as_str(), world.told("turn_started").len()), ("end\n", 1));
     for shell in ["bash", "dash"] {
         let world = piped();
         let (terminal, mut child) = in_shell(&world, shell);
@@ -128,7 +132,7 @@ fn a_closed_terminal_does_not_keep_it_from_ending_in_order() {
         child.wait().unwrap();
         await_end(runner);
         assert_eq!((ending(&world).as_str(), world.read("ended").as_str()), ("cancelled", "end\n"), "{shell}");
-        assert_eq!(world.told("delivery_finished").len(), 1, "{shell}");
+        assert_eq!(world.told("turn_started").len(), 1, "{shell}");
     }
 }
 
@@ -202,7 +206,7 @@ fn a_stopped_job_whose_terminal_is_closed_ends_in_order() {
 fn a_second_hangup_asks_for_nothing_more() {
     for first in [Signal::HUP, Signal::INT, Signal::TERM] {
         let world = piped();
-        world.write("deaf", "");
+        world.write("slow", "");
         let child = world.command(RUN).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut waiting = Waiting { world, child };
         waiting.world.hear("started");
@@ -214,7 +218,6 @@ fn a_second_hangup_asks_for_nothing_more() {
         let (code, said) = waiting.end();
         assert_eq!(code, 128 + first.as_raw(), "{said}");
         assert_eq!(waiting.world.read("ended"), "end\n");
-        assert_eq!(waiting.world.told("delivery_finished").len(), 1);
     }
 }
 

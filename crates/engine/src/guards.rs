@@ -15,7 +15,8 @@ use crate::debt::{HookClass, HookOutcome, OwedHook};
 use crate::limits::Limits;
 use crate::promise::Promise;
 use crate::session::{
-    Blocker, Closing, Decision, Ending, GateAnswer, Next, OnRetryLimit, Phase, Purpose, Session, Step, Verdict, Work,
+    Blocker, Closing, Decision, Ending, GateAnswer, Hold, Next, OnRetryLimit, Phase, Purpose, Session, Step, Verdict,
+    Work,
 };
 use crate::time::{Timestamp, in_words};
 use crate::usage::Grouped;
@@ -217,17 +218,38 @@ impl Session {
         Some(format!("{spent} were spent, and the limit of cost is {most}"))
     }
 
-    /// Another iteration, unless a guard says no.
+    /// Another iteration, unless a guard says no. The iteration limit leaves one turn for pending feedback.
     pub(crate) fn go_on(&self) -> Step {
         // Nobody is at a limit with a task that is somebody else's. Taking one looks at the guards too.
         if self.has_lost_its_task() {
             return self.iterate();
         }
-        self.exhausted().map_or_else(|| self.iterate(), |closing| self.close(&closing))
+        match self.exhausted() {
+            None => self.iterate(),
+            Some(_) if self.may_deliver() => self.deliver(),
+            Some(closing) => self.close(&closing),
+        }
+    }
+
+    /// Whether pending feedback gets a delivery turn: once in an iteration that has come to its end, while the session has the
+    /// work and no guard but the iteration limit keeps the agent from going on.
+    pub(crate) fn may_deliver(&self) -> bool {
+        let has_work = (self.epoch().is_some() || self.hold == Hold::Never) && !self.lacks_workspace();
+        let has_ended = matches!(self.phase, Phase::Settled(_)) && self.last_turn.is_some();
+        !self.pending.is_empty() && !self.delivered && has_ended && has_work && self.spent().is_none()
+    }
+
+    pub(crate) fn deliver(&self) -> Step {
+        Step::StartTurn(self.run(self.iteration), Purpose::Delivery)
     }
 
     /// Why there may be no further iteration.
     pub(crate) fn exhausted(&self) -> Option<Closing> {
+        self.spent().or_else(|| self.at_iteration_limit())
+    }
+
+    /// Why the agent may not go on, the number of iterations aside.
+    fn spent(&self) -> Option<Closing> {
         let end = |ending, reason: String| Some(Closing { ending, reason: Some(reason) });
         if self.failed_too_often() {
             let failures = match self.failures {
@@ -248,17 +270,21 @@ impl Session {
         if let Some(why) = self.used_up().or_else(|| self.waits_beyond_its_time()) {
             return end(Ending::Limit, why);
         }
+        None
+    }
+
+    fn at_iteration_limit(&self) -> Option<Closing> {
         let max_iterations = self.terms.max_iterations;
         // Whoever says something in the last iteration is heard in one more, and so is the agent.
-        if self.iteration - self.interrupted >= max_iterations && !self.is_unheard() {
-            let reason = match (max_iterations, self.interrupted) {
-                (1, 0) => "one iteration is the limit".to_owned(),
-                (most, 0) => format!("{most} iterations are the limit"),
-                (most, more) => format!("{most} is the limit, {more} interrupted not counted"),
-            };
-            return end(Ending::Limit, reason);
+        if self.iteration - self.interrupted < max_iterations || self.is_unheard() {
+            return None;
         }
-        None
+        let reason = match (max_iterations, self.interrupted) {
+            (1, 0) => "one iteration is the limit".to_owned(),
+            (most, 0) => format!("{most} iterations are the limit"),
+            (most, more) => format!("{most} is the limit, {more} interrupted not counted"),
+        };
+        Some(Closing { ending: Ending::Limit, reason: Some(reason) })
     }
 
     fn waits_beyond_its_time(&self) -> Option<String> {
@@ -270,19 +296,12 @@ impl Session {
         }
     }
 
-    /// Ends it, after its task was left and the agent has heard what is still pending. An agent that cannot work cannot
-    /// listen either.
+    /// Ends the session, after it has left its task. The agent gets no further turn: pending feedback stays with the task.
     pub(crate) fn close(&self, closing: &Closing) -> Step {
-        if let Some(leave) = self.leaving(closing) {
-            return Step::LeaveTask(leave);
+        match self.leaving(closing) {
+            Some(leave) => Step::LeaveTask(leave),
+            None => Step::End(closing.clone()),
         }
-        // Without a place of its own it would be heard in somebody else's.
-        let nowhere = !self.grounds.is_in_place() && self.workspace.is_none();
-        let deaf = closing.ending == Ending::Error || self.failed_too_often() || self.watch.postponed > 0 || nowhere;
-        if self.pending.is_empty() || deaf {
-            return Step::End(closing.clone());
-        }
-        Step::StartTurn(self.run(self.iteration), Purpose::Delivery(closing.clone()))
     }
 }
 

@@ -22,6 +22,7 @@ pub enum Field {
     StopHooks,
     Findings,
     Stalled,
+    Unheard,
 }
 
 /// One row: which event takes a task from where to where.
@@ -38,7 +39,7 @@ pub struct Move {
 use EventType as On;
 use Field::{
     Answer, Blocked as BlockedField, Claim, CompletedAt, Findings, Lease, Reason, Result as ResultField, Series,
-    Stalled, StartedAt, StopHooks,
+    Stalled, StartedAt, StopHooks, Unheard,
 };
 use State::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted};
 
@@ -117,7 +118,7 @@ pub const MOVES: &[Move] = &[
         on: On::TaskDeleted,
         from: &[Created, Ready, Active, Submitted, Completed, Blocked, NeedsContinuation, Failed],
         to: Deleted,
-        clears: &[Lease, Claim, BlockedField, Answer, Series, StopHooks, Stalled],
+        clears: &[Lease, Claim, BlockedField, Answer, Series, StopHooks, Stalled, Unheard],
         forced_from: &[],
     },
 ];
@@ -149,6 +150,7 @@ impl Move {
                 Series => task.drive.series = None,
                 StopHooks => task.drive.hooks.clear(),
                 Stalled => task.stalled = None,
+                Unheard => task.unheard.clear(),
                 Findings => {
                     (task.findings, task.rejections, task.rejected, task.approved) = (Vec::new(), 0, None, None);
                 }

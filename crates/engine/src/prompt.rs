@@ -137,12 +137,16 @@ impl Prompt<'_> {
                 parts.push(titled("It ended with:", &error.map(fenced).unwrap_or_default()));
                 parts.push(format!("The goal:\n{}", self.goal));
             }
-            Purpose::Delivery(_) => {
+            Purpose::Delivery | Purpose::UnjudgedDelivery(_) => {
                 parts.push(
-                    "The session is about to end. This came in after your last turn: mend what it shows, if you can."
+                    "The session is about to end. This came in after your last turn: mend what it shows, if needed. Your \
+                     work is checked again when you end this turn."
                         .into(),
                 );
-                parts.push(format!("The goal was:\n{}", self.goal));
+                if self.asks_for_promise {
+                    parts.push("What you claimed in an earlier turn does not count any more: claim it again.".into());
+                }
+                parts.push(format!("The goal:\n{}", self.goal));
             }
         }
         if *self.purpose == Purpose::Work {

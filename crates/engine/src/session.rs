@@ -1,9 +1,10 @@
 //! A session: one run of the loop, as a row, and the list of decisions that moves it.
 //!
 //! ```text
-//! started ─► preparing ─► turn ─► judging ─► decided ─► settled ─► closing ─► ended
-//!               ▲          ▲  │ interrupted │ ▲ send back   │   ▲ delivery
-//!               │          └──┼─────────────┘ asking        │
+//! started ─► preparing ─► turn ─► judging ─► decided ─► settled ─► pipeline ─► ended
+//!               ▲          ▲  │ interrupted │ ▲ send back   │ │
+//!               │          ├──┼─────────────┘ asking        │ │
+//!               │          └──┼─────────────────────────────┼─┘ delivery
 //!               │   failed ◄──┤ recovering: told at once    │
 //!               │postponed ◄──┤ asked too often             │
 //!               └─────────────┴─────────────────────────────┘ next iteration
@@ -98,18 +99,18 @@ pub enum Purpose {
     SendBack,
     /// The iteration failed, and hooks have something to say about it.
     Recovery,
-    /// To hear what is still pending, before the session ends so.
-    Delivery(Closing),
+    /// To hear pending feedback before work that has passed is submitted, or before the iteration limit ends the session.
+    #[serde(rename = "final_delivery")]
+    Delivery,
+    /// Older versions delivered feedback after the work had been accepted. Only their logs hold this purpose.
+    #[serde(rename = "delivery")]
+    UnjudgedDelivery(Closing),
 }
 
 impl Purpose {
-    pub fn is_delivery(&self) -> bool {
-        matches!(self, Self::Delivery(_))
-    }
-
-    /// Whether its end is judged. Otherwise the agent is only told something.
+    /// Whether stop hooks judge the turn. A turn that is not judged completes nothing: another iteration follows it.
     pub fn is_judged(&self) -> bool {
-        matches!(self, Self::Work | Self::SendBack)
+        matches!(self, Self::Work | Self::SendBack | Self::Delivery)
     }
 }
 
@@ -229,7 +230,7 @@ pub enum Phase {
     Settled(Next),
     /// The work is done, and on its way through the gates.
     Pipeline(Box<Pipeline>),
-    /// Everything that could be said to the agent was said.
+    /// A session of an older version has delivered its feedback.
     Closing(Closing),
     Ended(Ending),
 }
@@ -335,6 +336,12 @@ pub struct Session {
     /// The event that holds what the agent said last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_turn: Option<Seq>,
+    /// The present iteration has had its delivery turn, or the one that it takes up has.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub delivered: bool,
+    /// Feedback that no turn has carried stays with the task that the session leaves. Sessions of older versions take it along.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_feedback: bool,
     /// The agent's own name for the conversation that it works in, where it keeps one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,

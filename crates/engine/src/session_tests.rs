@@ -43,6 +43,8 @@ pub(crate) fn session(phase: Phase) -> Session {
         verdict: Verdict::Pass,
         pending: vec![],
         last_turn: None,
+        delivered: false,
+        keeps_feedback: true,
         conversation: None,
         stopping: None,
         watch: Watch::default(),
@@ -79,7 +81,8 @@ fn phases() -> Vec<Phase> {
         turn(Purpose::Work),
         turn(Purpose::SendBack),
         turn(Purpose::Recovery),
-        turn(Purpose::Delivery(closing(Ending::Limit))),
+        turn(Purpose::Delivery),
+        turn(Purpose::UnjudgedDelivery(closing(Ending::Limit))),
         Phase::Judging(run(), None),
         Phase::Judging(run(), Some(Promise::Complete)),
         Phase::Decided(run(), Decision::SendBack),
@@ -110,6 +113,7 @@ fn each_phase_leads_to_the_next() {
     let expected = [
         Step::StartIteration,
         Step::StartTurn(run(), Purpose::Work),
+        Step::Wait(Wanted::Turn(debt())),
         Step::Wait(Wanted::Turn(debt())),
         Step::Wait(Wanted::Turn(debt())),
         Step::Wait(Wanted::Turn(debt())),
@@ -153,6 +157,7 @@ fn stopping_leads_to_the_end_from_every_phase() {
     let expected = [
         Step::End(asked()),
         Step::InterruptIteration(run()),
+        Step::Wait(Wanted::Turn(debt())),
         Step::Wait(Wanted::Turn(debt())),
         Step::Wait(Wanted::Turn(debt())),
         Step::Wait(Wanted::Turn(debt())),
@@ -389,12 +394,12 @@ fn a_failed_iteration_recovers_once_hooks_have_something_to_say() {
         let Step::End(closing) = after(phase, 2, 1) else { panic!("it goes on") };
         assert_eq!(ending(&closing), (Ending::Escalated, true));
     }
-    let Step::StartTurn(_, Purpose::Delivery(closing)) = after(failed(), 1, 3) else { panic!("it goes on") };
+    let Step::End(closing) = after(failed(), 1, 3) else { panic!("it goes on") };
     assert_eq!(ending(&closing), (Ending::Limit, true));
     for phase in [failed(), recovering()] {
         let stopping = Some(self::closing(Ending::Cancelled));
         let stopped = Session { stopping, pending: vec![piece()], failures: 1, ..session(phase) };
-        assert_eq!(stopped.step(), Step::StartTurn(run(), Purpose::Delivery(self::closing(Ending::Cancelled))));
+        assert_eq!(stopped.step(), Step::End(self::closing(Ending::Cancelled)));
     }
 }
 
@@ -408,33 +413,44 @@ fn where_no_failure_is_allowed_the_first_one_ends_it() {
 }
 
 #[test]
-fn what_is_pending_is_delivered_before_the_end_but_for_an_error() {
+fn delivery_follows_passed_work_alone() {
     use Ending as E;
     for ending in [E::Completed, E::Limit, E::Escalated, E::Cancelled, E::Error] {
         let close = || Closing { ending, reason: Some("so".to_owned()) };
-        let closing = || session(Phase::Settled(Next::Close(close())));
-        let stopped = || Session { stopping: Some(close()), ..session(Phase::Settled(Next::Continue)) };
-        for quiet in [closing(), stopped()] {
-            assert_eq!(quiet.step(), Step::End(close()));
-            let expected = match ending {
-                E::Error => Step::End(close()),
-                _ => Step::StartTurn(run(), Purpose::Delivery(close())),
-            };
-            assert_eq!(Session { pending: vec![piece()], ..quiet }.step(), expected);
-        }
-        // What comes in after the delivery stays.
-        let after = Session { pending: vec![piece()], ..session(Phase::Closing(close())) };
-        assert_eq!(after.step(), Step::End(close()));
+        let decided = || Session { last_turn: Some(Seq(3)), ..session(Phase::Settled(Next::Close(close()))) };
+        let stopped = || Session {
+            stopping: Some(close()),
+            last_turn: Some(Seq(3)),
+            pending: vec![piece()],
+            ..session(Phase::Settled(Next::Continue))
+        };
+        assert_eq!(decided().step(), Step::End(close()), "nothing is pending");
+        assert_eq!(stopped().step(), Step::End(close()), "the end was asked for");
+        let pending = Session { pending: vec![piece()], ..decided() };
+        let expected = match ending {
+            E::Completed => Step::StartTurn(run(), Purpose::Delivery),
+            _ => Step::End(close()),
+        };
+        assert_eq!(pending.step(), expected);
+        assert_eq!(Session { delivered: true, ..pending }.step(), Step::End(close()), "once in an iteration");
     }
 }
 
 #[test]
-fn limits_deliver_and_failures_do_not() {
-    let pending = || Session { pending: vec![piece()], ..session(Phase::Settled(Next::Continue)) };
+fn delivery_comes_at_iteration_limit_and_at_no_other() {
+    let pending =
+        || Session { pending: vec![piece()], last_turn: Some(Seq(3)), ..session(Phase::Settled(Next::Continue)) };
     assert_eq!(pending().step(), Step::StartIteration, "the next iteration will carry it");
-    let limit = Session { iteration: 3, ..pending() };
-    let Step::StartTurn(run, Purpose::Delivery(closing)) = limit.step() else { panic!("{:?}", limit.step()) };
-    assert_eq!((run.iteration, ending(&closing)), (3, (Ending::Limit, true)));
+    let limit = || Session { iteration: 3, ..pending() };
+    let Step::StartTurn(run, Purpose::Delivery) = limit().step() else { panic!("{:?}", limit().step()) };
+    assert_eq!(run.iteration, 3);
+    let Step::End(closing) = (Session { delivered: true, ..limit() }).step() else { panic!("it goes on") };
+    assert_eq!(ending(&closing), (Ending::Limit, true));
+    let mut spent = limit();
+    spent.terms.tokens = Some(1);
+    spent.watch.used.input = 5;
+    let Step::End(closing) = spent.step() else { panic!("{:?}", spent.step()) };
+    assert_eq!(ending(&closing), (Ending::Limit, true));
     let failed = Session { failures: 2, ..pending() };
     let Step::End(closing) = failed.step() else { panic!("{:?}", failed.step()) };
     assert_eq!(ending(&closing), (Ending::Escalated, true));

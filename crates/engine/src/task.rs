@@ -231,9 +231,12 @@ pub struct Task {
     /// What a person has to say to whoever works on it next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answered>,
-    /// What a person has said to sessions that have ended before their agent heard it.
+    /// What a person has said to sessions of older versions that ended before their agent heard it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsaid: Vec<Piece>,
+    /// Feedback that no finished turn has heard. It opens the next session of the task.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unheard: Vec<Piece>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
     /// Where the work on it lies, if not in the project's own directory.
@@ -290,6 +293,12 @@ pub struct Task {
 }
 
 impl Task {
+    /// Keeps feedback for the next session, in the order in which it was queued.
+    pub(crate) fn keep_unheard(&mut self, pieces: Vec<Piece>) {
+        self.unheard.extend(pieces);
+        self.unheard.sort_by_key(|piece| piece.at);
+    }
+
     /// The goal, then a blank line and the body if there is one.
     pub fn content(&self) -> String {
         match &self.body {

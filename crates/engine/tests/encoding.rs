@@ -127,6 +127,7 @@ fn sessions() {
         terms: Terms::default(),
         owner: owner(),
         nonce: 255,
+        keeps_feedback: false,
     };
     check_data(
         started,
@@ -158,7 +159,8 @@ fn turns_and_what_they_carry() {
         (Purpose::Work, r#""work""#),
         (Purpose::SendBack, r#""send_back""#),
         (Purpose::Recovery, r#""recovery""#),
-        (Purpose::Delivery(closing), r#"{"delivery":{"ending":"limit"}}"#),
+        (Purpose::Delivery, r#""final_delivery""#),
+        (Purpose::UnjudgedDelivery(closing), r#"{"delivery":{"ending":"limit"}}"#),
     ];
     for (purpose, bytes) in purposes {
         let started = payload::TurnStarted { run: run(), owner: owner(), purpose, feedback: 2 };
@@ -530,13 +532,15 @@ fn session_events() -> Vec<Event> {
             terms: terms(),
             owner: owner(),
             nonce: 255,
+            keeps_feedback: true,
         }
         .into(),
         payload::SessionResumed { owner: owner(), terms: terms() }.into(),
         payload::SessionStopping { ending: Ending::Cancelled, reason: Some(word()), commits: vec![word()] }.into(),
         payload::SessionEnded { ending: Ending::Limit, reason: Some(word()) }.into(),
         payload::IterationStarted { run: run() }.into(),
-        payload::TurnStarted { run: run(), owner: owner(), purpose: Purpose::Delivery(closing()), feedback: 2 }.into(),
+        payload::TurnStarted { run: run(), owner: owner(), purpose: Purpose::UnjudgedDelivery(closing()), feedback: 2 }
+            .into(),
         payload::ConversationOpened { run: run(), conversation: word(), opening: Opening::Anew, reason: Some(word()) }
             .into(),
         payload::TurnFinished {

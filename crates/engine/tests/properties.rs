@@ -493,7 +493,10 @@ impl Reached {
         count("hooks of types and agents", metadata.owes.as_ref().is_some_and(own));
         match &record.envelope.event {
             Event::HookStarted(started) => count("retries", started.after.is_some()),
-            Event::TurnStarted(started) => count("recoveries", started.purpose == windlass_engine::Purpose::Recovery),
+            Event::TurnStarted(started) => {
+                count("recoveries", started.purpose == windlass_engine::Purpose::Recovery);
+                count("final deliveries", started.purpose == windlass_engine::Purpose::Delivery);
+            }
             Event::HookFinished(finished) => count("wishes", !finished.actions.is_empty()),
             Event::PipelineFailed(failed) => {
                 count("mending", failed.remedy == Remedy::Remediate);
@@ -544,10 +547,12 @@ impl Found {
 
     /// What no history has led to, or seldom.
     fn missing(&self) -> Vec<String> {
-        let never = EventType::ALL.iter().filter(|kind| !self.events.contains(kind)).map(|kind| kind.to_string());
+        // A recovery turn is seldom interrupted: `decide/tests/recovery.rs` has it.
+        let expected = EventType::ALL.iter().filter(|kind| **kind != EventType::DeliveryInterrupted);
+        let never = expected.filter(|kind| !self.events.contains(kind)).map(|kind| kind.to_string());
         let seldom = self.hooks.0.iter().filter(|(_, times)| **times < 10).map(|(what, _)| (*what).to_owned());
         let refusals = REFUSALS.iter().filter(|name| !self.refusals.contains(**name)).map(|name| (*name).to_owned());
-        let few = (self.hooks.0.len() < 16).then(|| format!("{:?}", self.hooks));
+        let few = (self.hooks.0.len() < 17).then(|| format!("{:?}", self.hooks));
         never.chain(seldom).chain(refusals).chain(few).collect()
     }
 }

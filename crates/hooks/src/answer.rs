@@ -14,7 +14,7 @@
 //!
 //! | outcome | at a gate | elsewhere |
 //! | --- | --- | --- |
-//! | success, skip | its output, if it is piped | its output, if it is piped |
+//! | success, skip | its output, if it is always piped | its output, if it is always piped |
 //! | block, by its exit | stderr, a blank line, stdout, or the words of an answer there | |
 //! | block, continue, escalate, by an answer | the reason, a blank line, what it adds for the agent | its output, if it is piped |
 //! | failure, timed out | its output | its output, if it is piped |
@@ -267,7 +267,7 @@ fn feedback(hook: &Hook, role: Role, read: &Read, point: &str) -> String {
         }
         HookOutcome::Block => join(&[&parts.stderr, &parts.output], "\n\n"),
         HookOutcome::Failure | HookOutcome::TimedOut if role.is_gate() => piped(),
-        _ if hook.pipes() => piped(),
+        outcome if hook.pipes_after(outcome) => piped(),
         _ => return String::new(),
     };
     match outcome {

@@ -6,7 +6,7 @@ use windlass_engine::ActionRequest;
 use windlass_process::Captured;
 
 use super::*;
-use crate::{Kind, Script};
+use crate::{Kind, PipeOutput, Script};
 
 use HookOutcome::{Block, Cancelled, Continue, Escalate, Failure, Skip, Success, TimedOut};
 use Role::{Observer, Pipeline, Stop};
@@ -18,7 +18,15 @@ const ROLES: [Role; 3] = [Stop, Pipeline, Observer];
 fn hook(pipes: bool) -> Hook {
     let timeout = Duration::from_secs(30);
     let kind = Kind::Command(Script::parse("make test").expect("it names nothing"));
-    Hook { name: "tests".to_owned(), kind, timeout, pipes: Some(pipes), max_output: 400, retry: None, feedback: None }
+    Hook {
+        name: "tests".to_owned(),
+        kind,
+        timeout,
+        pipes: Some(PipeOutput::when(pipes)),
+        max_output: 400,
+        retry: None,
+        feedback: None,
+    }
 }
 
 fn ran(exit: Exit, stdout: &str, stderr: &str) -> Result<Finished, NotStarted> {
@@ -348,4 +356,16 @@ fn its_own_words_are_those_before_they_are_worded_and_cut() {
     assert_ne!(own(None, &long("one")), own(None, &long("two")), "where it is cut");
     let report = HookReport { feedback: Some(long("one")), ..Block.into() };
     assert_eq!(fitting(report, &hook(false)).own, Some(Box::new(OwnWords::of(&long("one")))));
+}
+
+#[test]
+fn output_piped_on_failure_is_told_only_then() {
+    let linter = Hook { pipes: Some(PipeOutput::OnFailure), ..hook(false) };
+    let told = |role, exit, stdout| answer(&linter, role, &ran(exit, stdout, "")).feedback;
+    for role in ROLES {
+        assert_eq!(told(role, Exit::Code(0), "all good\n"), None, "{role:?}");
+        let red = told(role, Exit::Code(1), "1 warning\n").unwrap_or_default();
+        assert!(red.starts_with("1 warning"), "{role:?}: {red}");
+    }
+    assert!(told(Observer, Exit::Code(2), "1 warning\n").is_some());
 }

@@ -13,7 +13,7 @@ use windlass_process::{Captured, Exit, Finished};
 
 use crate::forms::forms;
 use crate::mask::{SHORTEST, Stream as MaskStream};
-use crate::{Carrier, Hook, Kind, Mask, Role, Script, Shown, Values, answer, clean, cut, said};
+use crate::{Carrier, Hook, Kind, Mask, PipeOutput, Role, Script, Shown, Values, answer, clean, cut, said};
 
 pub use shell::shell;
 
@@ -206,7 +206,7 @@ fn ended(stdout: &str, exit: Exit, role: Role) -> HookReport {
         name: "tests".to_owned(),
         kind,
         timeout,
-        pipes: Some(true),
+        pipes: Some(PipeOutput::Always),
         max_output: 400,
         retry: None,
         feedback: None,

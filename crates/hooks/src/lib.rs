@@ -36,7 +36,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use windlass_engine::workflow::{Pattern, check_given};
-use windlass_engine::{Allowance, Rule, Template};
+use windlass_engine::{Allowance, HookOutcome, Rule, Template};
 
 pub use answer::{LEFT_BEHIND, Parts, answer, fitting, gist, silent_no};
 pub use call::Call;
@@ -54,8 +54,8 @@ pub struct Hook {
     pub name: String,
     pub kind: Kind,
     pub timeout: Duration,
-    /// Whether its output reaches the agent, if it says so.
-    pub pipes: Option<bool>,
+    /// When its output reaches the agent, if it says so.
+    pub pipes: Option<PipeOutput>,
     /// Bytes of output that are kept for the agent.
     pub max_output: usize,
     /// How often it is tried again.
@@ -64,10 +64,30 @@ pub struct Hook {
     pub feedback: Option<Template>,
 }
 
+/// When the output of a hook reaches the agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PipeOutput {
+    #[default]
+    Never,
+    Always,
+    /// Only when the hook does not pass: a linter that finds nothing costs no turn.
+    OnFailure,
+}
+
+impl PipeOutput {
+    pub fn when(pipes: bool) -> Self {
+        if pipes { Self::Always } else { Self::Never }
+    }
+}
+
 impl Hook {
-    /// Whether its output reaches the agent. Nobody is told anything unasked.
-    pub fn pipes(&self) -> bool {
-        self.pipes.unwrap_or(false)
+    /// Whether the output of a run that ended so reaches the agent. Without a setting it does not.
+    pub fn pipes_after(&self, outcome: HookOutcome) -> bool {
+        match self.pipes.unwrap_or_default() {
+            PipeOutput::Never => false,
+            PipeOutput::Always => true,
+            PipeOutput::OnFailure => !matches!(outcome, HookOutcome::Success | HookOutcome::Skip),
+        }
     }
 }
 

@@ -47,6 +47,6 @@ fn ruled(hook: &Hook, role: Role, ruling: Ruling) -> HookReport {
         (RuleAction::Escalate, _) => HookOutcome::Escalate,
     };
     let told = ruling.next_prompt.or_else(|| ruling.reason.clone());
-    let told = told.filter(|_| hook.pipes() || (role.is_gate() && outcome != HookOutcome::Success));
+    let told = told.filter(|_| hook.pipes_after(outcome) || (role.is_gate() && outcome != HookOutcome::Success));
     HookReport { message: ruling.reason, feedback: told, ..outcome.into() }
 }

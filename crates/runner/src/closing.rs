@@ -2,7 +2,7 @@
 //!
 //! Invariant: no agent is given the word. What is still pending stays so, and the log says that nobody delivered it.
 
-use windlass_engine::{Command, DebtId, Failing, Refusal, Session, SessionName, Task, TaskId, Usage, View, Wanted};
+use windlass_engine::{Command, DebtId, Refusal, Session, SessionName, Task, TaskId, Usage, View, Wanted};
 use windlass_store::ExecuteError;
 
 use crate::dispatch::Resolve;
@@ -39,12 +39,9 @@ impl Dispatch<'_> {
             return Err(RunError::Stuck(session.name.clone()));
         };
         let run = turn.run.clone();
-        let command = match (owed.owner == self.owner, turn.purpose.is_delivery()) {
-            (false, _) => Command::RecoverEffect { debt, dead: owed.owner, owner: self.owner.clone() },
-            (true, false) => Command::InterruptTurn { run, record: None, usage: Usage::default() },
-            (true, true) => {
-                Command::FailTurn { run, failing: Failing::of("its session was cancelled while nobody ran it") }
-            }
+        let command = match owed.owner == self.owner {
+            false => Command::RecoverEffect { debt, dead: owed.owner, owner: self.owner.clone() },
+            true => Command::InterruptTurn { run, record: None, usage: Usage::default() },
         };
         self.give(&command).map(drop)
     }

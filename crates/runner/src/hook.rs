@@ -16,7 +16,7 @@ use windlass_engine::{
     Command, Debt, DebtId, Effect, Event, Gate, HookClass, HookOutcome, HookReport, OwedHook, Phase, Promise,
     REGISTERED, Record, Session, Situation, Task, Template, View,
 };
-use windlass_hooks::{Call, Hook, Kind, Papers, Role, Said, Script, answer, fitting, gist, notice, said};
+use windlass_hooks::{Call, Hook, Kind, Papers, PipeOutput, Role, Said, Script, answer, fitting, gist, notice, said};
 use windlass_process::{Captured, Exit, Finished, NotStarted};
 
 use crate::bridge::{Called, is_context, is_heard};
@@ -162,7 +162,7 @@ impl Dispatch<'_> {
             return Ok((report, None));
         };
         if owed.class == HookClass::Bridge {
-            hook.pipes.get_or_insert(is_context(&owed.point));
+            hook.pipes.get_or_insert(PipeOutput::when(is_context(&owed.point)));
         }
         let (values, event) = (scene.values(owed, &self.settings.project), scene.told());
         let began = Instant::now();

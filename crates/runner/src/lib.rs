@@ -194,10 +194,7 @@ impl<'a> Runner<'a> {
 
     /// Tells the session that somebody has asked for the end, once.
     fn stop_if_cancelled(&mut self, session: Session) -> Result<Session, RunError> {
-        // How it ends is decided before the last delivery.
-        let decided = session.stopping.is_some()
-            || session.ended().is_some()
-            || session.turn().is_some_and(|turn| turn.purpose.is_delivery());
+        let decided = session.stopping.is_some() || session.ended().is_some();
         if decided || !self.dispatch.control.is_cancelled() {
             return Ok(session);
         }

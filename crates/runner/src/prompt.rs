@@ -85,10 +85,7 @@ impl Runner<'_> {
                 .map(|(iteration, text)| Earlier { iteration: *iteration, text })
                 .collect(),
             notes: memories.notes.iter().map(|(kind, text)| Remark { kind: *kind, text }).collect(),
-            feedback: still_open(task.as_ref(), turn, &pieces)
-                .into_iter()
-                .chain(pieces.iter().map(Told::note))
-                .collect(),
+            feedback: still_open(task.as_ref(), &pieces).into_iter().chain(pieces.iter().map(Told::note)).collect(),
             asks_for_promise: session.terms.completion == Completion::Promise,
             template: self.dispatch.settings.prompt.as_ref(),
         };
@@ -141,8 +138,8 @@ impl Runner<'_> {
 }
 
 /// What the work was rejected for. Whatever else comes in between, it is not forgotten until the work is judged again.
-fn still_open<'a>(task: Option<&'a Task>, turn: &Turn, pieces: &[Told]) -> Option<Note<'a>> {
-    let rejected = task?.rejected.as_ref().filter(|_| !turn.purpose.is_delivery())?;
+fn still_open<'a>(task: Option<&'a Task>, pieces: &[Told]) -> Option<Note<'a>> {
+    let rejected = task?.rejected.as_ref()?;
     let is_told = |told: &Told| told.queued.source == rejected.source && told.queued.text == rejected.text;
     (!pieces.iter().any(is_told)).then_some(Note {
         source: &rejected.source,

@@ -1,7 +1,7 @@
 //! Putting away what is not needed any more: worktrees and branches of tasks that are merged or deleted.
 //!
 //! Invariants:
-//! - Uncommitted work is never removed, and no branch that has work which is nowhere else.
+//! - Uncommitted work is never removed, and no branch whose tip is not merged.
 //! - What cannot be put away stays, and is told. The next one who sweeps meets it again.
 
 use std::collections::BTreeSet;
@@ -57,9 +57,13 @@ impl Dispatch<'_> {
             return Ok(());
         }
         let on_forge = task.change.as_ref().is_some_and(|change| change.at.number.is_some());
+        let merged = task.change.as_ref().and_then(|change| change.merged.as_deref());
         let stays = self.with_git(|git| {
             if !is_there && git.tip(&worktree.branch)?.is_none() {
                 return git.close(&worktree, &branch).map(|_| None);
+            }
+            if let (BranchAfter::Gone, Some(merged)) = (&branch, merged) {
+                git.refuse_unmerged_branch(&worktree.branch, &Commit::new(merged)?)?;
             }
             let closed = git.close(&worktree, &BranchAfter::Kept)?;
             if let Closed::Dirty { files } = closed {
@@ -172,7 +176,7 @@ impl Runner<'_> {
     }
 
     /// Puts the worktrees of tasks away that are merged. What cannot be is left, and told. The one that the agent is in stays
-    /// until it has heard the last word.
+    /// until the session is over.
     pub(crate) fn put_away(&mut self, session: &Session) -> Result<(), RunError> {
         let in_it = session.task.filter(|_| !session.is_over());
         let (later, now) = std::mem::take(&mut self.done).into_iter().partition(|id| Some(*id) == in_it);

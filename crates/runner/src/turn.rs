@@ -17,9 +17,6 @@ use crate::conversation::Conversed;
 use crate::dispatch::Resolve;
 use crate::{RunError, Runner, Told};
 
-/// How long the agent may take over what is said to it after the end was asked for.
-const LAST_WORD: Duration = Duration::from_secs(60);
-
 /// How long to wait after the first failure, and at most.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
@@ -62,7 +59,7 @@ impl Runner<'_> {
             return Ok(());
         }
         let Some(turn) = session.turn() else { return Err(RunError::Stuck(session.name.clone())) };
-        if session.stopping.is_some() && !turn.purpose.is_delivery() {
+        if session.stopping.is_some() {
             return self.give(&interrupted(turn, None, Usage::default())).map(drop);
         }
         let pause = match turn.purpose {
@@ -78,7 +75,7 @@ impl Runner<'_> {
             (self.dispatch.outside.tell)(Told::Asking);
         }
         self.tell_messages(turn)?;
-        let mut patience = self.patience(session, turn);
+        let mut patience = self.patience(session);
         if patience.time == Some(Duration::ZERO) {
             return self.end_with(
                 session,
@@ -147,11 +144,6 @@ impl Runner<'_> {
         let fit = |error: &str| cut(&mask.text(&clean(error)), Limits::REASON);
         let tried_before = session.last_turn.is_some() || session.failures > 0;
         let Asked { end, time, leaky, record, usage } = asked;
-        let end = match end {
-            // What is said to it for the last time needs no answer.
-            TurnEnd::Failed { fault: Fault::Empty, .. } if turn.purpose.is_delivery() => TurnEnd::Said(String::new()),
-            end => end,
-        };
         let (fault, error) = match end {
             TurnEnd::Said(text) => {
                 // A claim that only a terminal would hide is no claim either.
@@ -162,17 +154,17 @@ impl Runner<'_> {
                 let answer = Answer { output, promise, leaky, record, usage, tree };
                 return self.give(&Command::FinishTurn { run, answer }).map(drop);
             }
-            TurnEnd::Broken(error) if !turn.purpose.is_delivery() => {
+            TurnEnd::Broken(error) => {
                 return self.end_with(session, &interrupted(turn, record, usage), Ending::Error, fit(&error));
             }
             TurnEnd::Unanswered(error) if !tried_before && turn.purpose.is_judged() => {
                 return self.end_with(session, &interrupted(turn, record, usage), Ending::Error, fit(&error));
             }
-            TurnEnd::Locked { said, remedy } if !turn.purpose.is_delivery() => {
+            TurnEnd::Locked { said, remedy } => {
                 let reason = format!("`{}` is not let in: {said}; {remedy}", self.agent);
                 return self.end_with(session, &interrupted(turn, record, usage), Ending::Error, fit(&reason));
             }
-            TurnEnd::TimedOut if !turn.purpose.is_delivery() && self.is_out_of_time(session) => {
+            TurnEnd::TimedOut if self.is_out_of_time(session) => {
                 return self.end_with(session, &interrupted(turn, record, usage), Ending::Limit, session.out_of_time());
             }
             TurnEnd::Limited { said, reset } => {
@@ -181,17 +173,13 @@ impl Runner<'_> {
                 let failing = Failing { record, usage, ..Failing::of(fit(&said)) };
                 return self.give(&Command::PostponeTurn { run, failing, until }).map(drop);
             }
-            TurnEnd::Cancelled if session.stopping.is_some() => return Err(RunError::Killed),
-            TurnEnd::Cancelled if !turn.purpose.is_delivery() => {
+            TurnEnd::Cancelled => {
                 self.stop_if_cancelled(self.session(&session.name)?)?;
                 return self.give(&interrupted(turn, record, usage)).map(drop);
             }
-            TurnEnd::Cancelled => (Fault::Failed, "cancelled".to_owned()),
             TurnEnd::TimedOut => (Fault::TimedOut, format!("timed out after {}", in_words(time.unwrap_or_default()))),
             TurnEnd::Failed { fault, why } => (fault, fit(&why)),
-            TurnEnd::Broken(error) | TurnEnd::Unanswered(error) | TurnEnd::Locked { said: error, .. } => {
-                (Fault::Failed, fit(&error))
-            }
+            TurnEnd::Unanswered(error) => (Fault::Failed, fit(&error)),
         };
         self.give(&Command::FailTurn { run, failing: Failing { error, fault, record, usage, leaky } }).map(drop)
     }
@@ -250,10 +238,11 @@ impl Runner<'_> {
     }
 
     /// The patience with a turn that begins now.
-    fn patience(&self, session: &Session, turn: &Turn) -> Patience {
+    fn patience(&self, session: &Session) -> Patience {
         let left = session.time_left((self.dispatch.outside.now)());
-        let (resolve, time) = allowed(session.stopping.is_some(), &turn.purpose, left, self.allowance.time);
-        Patience { resolve, time, until: time.and_then(|time| Instant::now().checked_add(time)) }
+        let time = left.into_iter().chain(self.allowance.time).min();
+        let until = time.and_then(|time| Instant::now().checked_add(time));
+        Patience { resolve: Resolve::Cancellable, time, until }
     }
 
     fn is_out_of_time(&self, session: &Session) -> bool {
@@ -292,20 +281,6 @@ fn interrupted(turn: &Turn, record: Option<String>, usage: Usage) -> Command {
     Command::InterruptTurn { run: turn.run.clone(), record, usage }
 }
 
-/// Who may end a turn, and how long it may take: with so much left of the session's time, and so much for any turn.
-fn allowed(
-    stopping: bool,
-    purpose: &Purpose,
-    left: Option<Duration>,
-    usual: Option<Duration>,
-) -> (Resolve, Option<Duration>) {
-    match left {
-        _ if stopping => (Resolve::Resolute, Some(LAST_WORD)),
-        Some(_) if purpose.is_delivery() => (Resolve::Cancellable, Some(LAST_WORD)),
-        left => (Resolve::Cancellable, left.into_iter().chain(usual).min()),
-    }
-}
-
 /// How long to wait after so many failures in a row.
 fn back_off(failures: u32) -> Duration {
     FIRST_WAIT.saturating_mul(2_u32.saturating_pow(failures - 1)).min(LONGEST_WAIT)
@@ -313,24 +288,7 @@ fn back_off(failures: u32) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use windlass_engine::Closing;
-
     use super::*;
-
-    #[test]
-    fn what_is_said_last_is_heard_and_does_not_take_for_ever() {
-        let delivery = Purpose::Delivery(Closing { ending: Ending::Completed, reason: None });
-        let (none, over, hour) = (None, Some(Duration::ZERO), Some(Duration::from_secs(3600)));
-        let minute = Some(Duration::from_secs(60));
-        for (left, usual) in [(none, none), (over, none), (hour, hour), (none, hour)] {
-            assert_eq!(allowed(true, &delivery, left, usual), (Resolve::Resolute, minute), "{left:?}, {usual:?}");
-        }
-        // The time of the work is over, and not that of what is still to be said.
-        assert_eq!(allowed(false, &delivery, over, hour), (Resolve::Cancellable, minute));
-        assert_eq!(allowed(false, &Purpose::Work, over, hour), (Resolve::Cancellable, over));
-        assert_eq!(allowed(false, &Purpose::Work, hour, minute), (Resolve::Cancellable, minute));
-        assert_eq!(allowed(false, &Purpose::Work, none, none), (Resolve::Cancellable, none));
-    }
 
     #[test]
     fn whoever_fails_again_is_left_alone_for_longer() {

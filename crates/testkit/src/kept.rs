@@ -80,7 +80,8 @@ impl Kept {
         match &record.envelope.event {
             Event::TaskClaimed(claimed) => {
                 self.holder.clone_from(&claimed.session);
-                self.untold = claimed.session.is_some().then(|| self.findings.clone().into());
+                // The session has them as feedback from now on.
+                self.untold = claimed.session.is_some().then(|| std::mem::take(&mut self.findings).into());
                 self.told.clear();
             }
             Event::SubmissionStarted(started) => self.in_worktree = started.work.is_some(),
@@ -102,8 +103,6 @@ impl Kept {
             Event::HookFinished(finished) if own && finished.outcome != HookOutcome::Skip => {
                 self.said.insert(finished.hook.clone(), finished.feedback.clone());
             }
-            // The agent has heard what it was told, and worked on it.
-            Event::TurnFinished(_) if own => self.findings.clear(),
             Event::TaskCompleted(_) => {
                 (self.findings, self.rejections, self.rejected) = (Vec::new(), 0, None);
             }
@@ -135,8 +134,13 @@ impl Kept {
         }
         if !matches!(failed.remedy, Remedy::Again | Remedy::Hear) {
             let finding = self.finding(failed);
-            self.untold = (failed.remedy == Remedy::Remediate).then(|| VecDeque::from([finding.clone()]));
-            self.findings.push(finding);
+            match failed.remedy {
+                Remedy::Remediate => self.untold = Some(VecDeque::from([finding])),
+                _ => {
+                    self.untold = None;
+                    self.findings.push(finding);
+                }
+            }
             self.told.clear();
         }
     }

@@ -454,7 +454,7 @@ impl Attempt<'_> {
             }
             C::Say { session, .. } => {
                 let session = self.session(session)?;
-                (session.ended.is_none() && !session.is_delivering()).then_some(())
+                session.ended.is_none().then_some(())
             }
             C::OpenConversation { run, .. }
             | C::FinishTurn { run, .. }

@@ -74,10 +74,12 @@ pub struct Told {
     /// When the stop gate last let the work pass.
     done_at: Option<Seq>,
     gate: Option<(Verdict, Decision)>,
-    /// How it is to end after its last delivery, whatever its terms become meanwhile.
-    closing: Option<Ending>,
-    /// Whether the turn is its last delivery.
-    delivering: bool,
+    /// Whether the iteration has had its delivery turn.
+    has_delivered: bool,
+    /// Whether the next iteration takes up an interrupted one.
+    takes_up: bool,
+    /// Whether a turn about its present task has finished.
+    has_worked: bool,
     /// What cannot have happened.
     wrong: Vec<String>,
 }
@@ -92,12 +94,13 @@ enum Recovery {
 
 /// Every session that a log tells of.
 pub fn told(log: &[Record]) -> BTreeMap<SessionName, Told> {
-    told_with_stalls(log).0
+    told_with_tasks(log).0
 }
 
-/// The same, and the work that goes on at a gate.
-fn told_with_stalls(log: &[Record]) -> (BTreeMap<SessionName, Told>, Stalls) {
-    let (mut sessions, mut stalls, mut unheard) = (BTreeMap::new(), Stalls::default(), Unheard::default());
+/// The same, the work that goes on at a gate, and the feedback that waits with tasks.
+fn told_with_tasks(log: &[Record]) -> (BTreeMap<SessionName, Told>, Stalls, Unheard) {
+    let (mut sessions, mut stalls, mut unheard): (BTreeMap<SessionName, Told>, _, _) =
+        (BTreeMap::new(), Stalls::default(), Unheard::default());
     for record in log {
         if let Event::HookFinished(finished) = &record.envelope.event {
             sessions.values_mut().for_each(|told: &mut Told| told.waits_for.retain(|debt| *debt != finished.debt));
@@ -116,9 +119,12 @@ fn told_with_stalls(log: &[Record]) -> (BTreeMap<SessionName, Told>, Stalls) {
             told.hear(record, name, &stalls);
         }
         // Whoever takes a task away from a session need not name it.
-        sessions.iter_mut().for_each(|(name, told)| told.lose(name, record));
+        for (name, told) in &mut sessions {
+            let left = told.lose(name, record);
+            unheard.keep(told.task, left);
+        }
     }
-    (sessions, stalls)
+    (sessions, stalls, unheard)
 }
 
 impl Told {
@@ -160,19 +166,15 @@ impl Told {
             claim: None,
             done_at: None,
             gate: None,
-            closing: None,
-            delivering: false,
+            has_delivered: false,
+            takes_up: false,
+            has_worked: false,
             wrong: Vec::new(),
         }
     }
 
     pub fn is_over(&self) -> bool {
         self.ended.is_some() && self.waits_for.is_empty()
-    }
-
-    /// Whether the agent hears what was left at the end.
-    pub fn is_delivering(&self) -> bool {
-        self.turn.is_some() && self.delivering
     }
 
     /// The hook that nobody waits for any more, because the end was asked for.
@@ -273,15 +275,15 @@ impl Told {
             }
             Event::IterationStarted(started) => {
                 self.iteration = started.run.iteration;
+                self.has_delivered &= std::mem::take(&mut self.takes_up);
                 let (passing, delivered) = (&self.passing, &self.delivered);
                 self.queued.retain(|at| !passing.contains(at) || delivered.contains(at));
             }
             Event::TurnStarted(started) => {
                 (self.turn, self.bound) = (Some(started.run.clone()), self.undelivered().collect());
-                self.delivering = started.purpose.is_delivery();
-                if let Purpose::Delivery(closing) = &started.purpose {
-                    self.closing = Some(closing.ending);
-                }
+                self.has_delivered |= started.purpose == Purpose::Delivery;
+                // What was judged before says nothing about what this turn does.
+                (self.gate, self.passage.done) = (None, false);
             }
             Event::FeedbackQueued(queued) => {
                 self.queued.insert(record.seq);
@@ -313,8 +315,10 @@ impl Told {
                 self.recovery = Recovery::Failed;
                 self.failures += 1;
             }
-            EventType::IterationInterrupted | EventType::IterationPostponed => self.interrupted += 1,
-            EventType::TurnFinished => self.claim = None,
+            EventType::IterationInterrupted | EventType::IterationPostponed => {
+                (self.interrupted, self.takes_up) = (self.interrupted + 1, true);
+            }
+            EventType::TurnFinished => (self.claim, self.has_worked) = (None, true),
             _ => {}
         }
         if ends_a_turn(record.kind()) {
@@ -336,12 +340,13 @@ impl Told {
         (self.task, self.hold) = (Some(task), Hold::Held(epoch));
         (self.failures, self.gate, self.claim, self.passage) = (0, None, None, Passage::default());
         (self.recovery, self.done_at) = (Recovery::None, None);
+        (self.has_worked, self.has_delivered) = (false, false);
         self.escalated.retain(|other| *other != task);
         self.lost.retain(|other| *other != task);
     }
 
-    /// What takes a lease away leaves the session without its task.
-    fn lose(&mut self, name: &SessionName, record: &Record) {
+    /// What takes a lease away leaves the session without its task. Returns the feedback that stays with the task.
+    fn lose(&mut self, name: &SessionName, record: &Record) -> Vec<Piece> {
         if record.kind() == EventType::ChangeMerged && record.envelope.node.task() == self.task && self.holds() {
             self.passage.merge();
         }
@@ -358,7 +363,28 @@ impl Told {
             let open = |row: &Move| matches!(row.to, State::Created | State::NeedsContinuation);
             let lost = !itself && Move::on(record.kind()).is_some_and(open);
             self.lost.extend(self.task.filter(|_| lost));
+            return self.leave_feedback();
         }
+        Vec::new()
+    }
+
+    /// Feedback that no finished turn has heard, which is no longer the session's.
+    fn leave_feedback(&mut self) -> Vec<Piece> {
+        self.seen.extend(&self.bound);
+        self.bound.clear();
+        let left = self.pending();
+        self.queued.retain(|at| self.delivered.contains(at));
+        left.into_iter().filter(|piece| !piece.passing).collect()
+    }
+
+    /// Whether pending feedback may get a turn of its own: work has passed, or no iteration is left.
+    fn may_deliver(&self) -> bool {
+        let counted = self.iteration - self.interrupted;
+        let at_limit = counted >= self.terms.max_iterations && !self.is_unheard();
+        let due = self.passage.done && self.has_passed() && !self.is_held_back() || at_limit;
+        let has_work = self.holds() || self.hold == Hold::Never;
+        let may_go_on = !self.is_spent() && self.failures < self.terms.max_failures.max(1) && self.stopping.is_none();
+        due && has_work && may_go_on && self.has_worked && !self.has_delivered && !self.pending().is_empty()
     }
 
     /// What is asked, waited for and used up.
@@ -421,7 +447,8 @@ impl Told {
             }
             Event::TurnStarted(started) => {
                 let closes = match &started.purpose {
-                    Purpose::Delivery(closing) => self.may_end(closing.ending, record.envelope.timestamp),
+                    Purpose::Delivery => self.may_deliver(),
+                    Purpose::UnjudgedDelivery(_) => false,
                     Purpose::Recovery => {
                         let rich = !self.is_spent();
                         self.recovery == Recovery::Due && self.failures < self.terms.max_failures.max(1) && rich
@@ -540,9 +567,8 @@ impl Told {
     /// was left to a person.
     fn may_end(&self, ending: Ending, now: Timestamp) -> bool {
         let stopped = self.stopping.as_ref().map(|closing| closing.ending);
-        let asked = stopped == Some(ending) || self.closing == Some(ending);
         let (graph, left) = (self.work == Work::Graph, self.hold == Hold::Left);
-        asked
+        stopped == Some(ending)
             || match ending {
                 Ending::Completed if graph => self.escalated.is_empty() && self.left.is_empty() && self.lost.is_empty(),
                 Ending::Completed => self.has_passed() && (!left || self.finished || self.completed),

@@ -9,9 +9,10 @@ use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Unexpected, Visitor};
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Value, json};
+use windlass_hooks::PipeOutput;
 
 use super::builtin::Builtin;
 use super::point::Point;
@@ -50,8 +51,8 @@ pub struct Entry {
     pub name: Option<Located<String>>,
     /// How long it may run. Default: 30 s; at gates 10 min.
     pub timeout: Option<Located<Span>>,
-    /// Whether its output reaches the agent. Default: false.
-    pub pipe_output: Option<bool>,
+    /// Whether its output reaches the agent: always, never, or only when it fails. Default: false.
+    pub pipe_output: Option<PipeSetting>,
     /// Further points at which the same hook runs.
     #[schemars(schema_with = "point_names")]
     pub events: Vec<Located<String>>,
@@ -78,6 +79,71 @@ pub struct Entry {
     pub feedback: Option<Located<String>>,
     /// Bytes of output that are kept for the agent. Default: 16384.
     pub max_output: Option<Located<u64>>,
+}
+
+/// When the output of a hook reaches the agent: `true`, `false` or `on_failure`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PipeSetting(pub PipeOutput);
+
+impl PipeSetting {
+    const ON_FAILURE: &str = "on_failure";
+}
+
+impl From<PipeSetting> for PipeOutput {
+    fn from(setting: PipeSetting) -> Self {
+        setting.0
+    }
+}
+
+impl<'de> Deserialize<'de> for PipeSetting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct PipeVisitor;
+
+        impl Visitor<'_> for PipeVisitor {
+            type Value = PipeSetting;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("`true`, `false` or `on_failure`")
+            }
+
+            fn visit_bool<E: Error>(self, pipes: bool) -> Result<PipeSetting, E> {
+                Ok(PipeSetting(PipeOutput::when(pipes)))
+            }
+
+            fn visit_str<E: Error>(self, word: &str) -> Result<PipeSetting, E> {
+                match word {
+                    PipeSetting::ON_FAILURE => Ok(PipeSetting(PipeOutput::OnFailure)),
+                    other => Err(E::invalid_value(Unexpected::Str(other), &self)),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(PipeVisitor)
+    }
+}
+
+impl Serialize for PipeSetting {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            PipeOutput::Never => serializer.serialize_bool(false),
+            PipeOutput::Always => serializer.serialize_bool(true),
+            PipeOutput::OnFailure => serializer.serialize_str(Self::ON_FAILURE),
+        }
+    }
+}
+
+impl JsonSchema for PipeSetting {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "PipeSetting".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"enum": [true, false, Self::ON_FAILURE]})
+    }
 }
 
 /// What a hook's own failure counts as.

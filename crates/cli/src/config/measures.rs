@@ -54,7 +54,7 @@ fn is_milliseconds(number: f64) -> bool {
 fn max_output(most: &Located<u64>) -> Result<(), Problem> {
     let problem = match most.value {
         0 => Problem::new("`max_output`: must be more than 0")
-            .suggest("without `pipe_output: true` nothing reaches the agent".to_owned()),
+            .suggest("without `pipe_output` nothing reaches the agent".to_owned()),
         most if most > OUTPUT => Problem::new(format!("`max_output`: at most {OUTPUT} bytes are kept for the agent")),
         _ => return Ok(()),
     };

@@ -53,7 +53,7 @@ use windlass_runner::Protected;
 pub use self::builtin::Builtin;
 pub use self::content::Workflow;
 pub use self::content::names as workflow_files;
-pub use self::entry::OnFailure;
+pub use self::entry::{OnFailure, PipeSetting};
 pub use self::error::{ConfigError, Problem, quoted};
 pub use self::expressions::problem as expression_problem;
 pub use self::file::{Agent, Completion, Driver, ForgeKind, McpServer, MergeMethod, OnRetryLimit, Roles, Settings};

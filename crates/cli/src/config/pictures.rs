@@ -147,7 +147,7 @@ fn a_wrong_type() {
         "- version: 1\n",
     ]);
     insta::assert_snapshot!(shown, @r"
-    error: `pipe_output`: expected `true` or `false`, found the text `yes`
+    error: `pipe_output`: expected `true`, `false` or `on_failure`, found the text `yes`
      --> config.yaml:4:20
       |
     4 |       pipe_output: yes

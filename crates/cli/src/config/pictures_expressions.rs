@@ -252,7 +252,7 @@ fn a_number_that_cannot_be_meant() {
       |
     4 |       max_output: 0
       |                   ^
-    hint: without `pipe_output: true` nothing reaches the agent
+    hint: without `pipe_output` nothing reaches the agent
 
     error: `max_output`: at most 262144 bytes are kept for the agent
      --> config.yaml:4:19

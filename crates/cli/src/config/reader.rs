@@ -124,11 +124,13 @@ fn entry(text: &str) -> String {
 /// What to write instead, where there is one obvious answer.
 fn remedy(found: Unexpected<'_>, expected: &str) -> Option<String> {
     let answer = match (found, expected) {
-        (Unexpected::Str(text), "a boolean") => match text.to_lowercase().as_str() {
-            "yes" | "on" | "y" | "true" => "write `true`".to_owned(),
-            "no" | "off" | "n" | "false" => "write `false`".to_owned(),
-            _ => return None,
-        },
+        (Unexpected::Str(text), "a boolean" | "`true`, `false` or `on_failure`") => {
+            match text.to_lowercase().as_str() {
+                "yes" | "on" | "y" | "true" => "write `true`".to_owned(),
+                "no" | "off" | "n" | "false" => "write `false`".to_owned(),
+                _ => return None,
+            }
+        }
         (Unexpected::Str(text), "a sequence") => format!("write a list: `[{}]`", entry(&shown::fit(text.trim(), 40))),
         (Unexpected::Map, "a sequence") => "start each entry with `- `".to_owned(),
         (Unexpected::Map | Unexpected::Seq, "a string") => "put text that starts with a bracket in quotes".to_owned(),

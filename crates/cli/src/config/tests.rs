@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
+use windlass_hooks::PipeOutput;
 use windlass_tools::validation::{AgentCommands, Standing};
 
 use super::*;
@@ -104,7 +105,10 @@ task_types:
 fn a_session_s_hooks_load() {
     let config = config(LOOP);
     assert_eq!(config.hooks.len(), 8);
-    assert_eq!(config.hooks.iter().filter(|hook| hook.entry.pipe_output == Some(true)).count(), 5);
+    assert_eq!(
+        config.hooks.iter().filter(|hook| hook.entry.pipe_output == Some(PipeSetting(PipeOutput::Always))).count(),
+        5
+    );
     let webhook = &config.hooks[4];
     assert_eq!((webhook.name.as_str(), webhook.line), ("post_iteration[1]", 21));
     assert_eq!(webhook.entry.timeout.as_ref().unwrap().duration(), Duration::from_secs(5));

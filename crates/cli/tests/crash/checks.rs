@@ -195,7 +195,8 @@ impl Story {
         faults
     }
 
-    /// The prompts are what the log says, and each piece is in exactly one finished turn.
+    /// The prompts are what the log says, and each piece is in exactly one finished turn. What was queued after the last one
+    /// waits with the task.
     fn told(&self) -> Vec<Fault> {
         let pieces = log::pieces(&self.log);
         let mut faults = Vec::new();
@@ -210,9 +211,11 @@ impl Story {
         }
         let passing = log::passing(&self.log);
         let was_replaced = |seq, counts| counts == (0, 0) && passing.contains(&seq);
+        let last = self.log.iter().rfind(|entry| entry.is_turn_finished()).map_or(0, Entry::seq);
+        let is_kept = |seq, counts| counts == (0, 0) && seq > last;
         let wrong = log::delivered(&self.log, &self.begun)
             .into_iter()
-            .filter(|(seq, counts)| *counts != (1, 1) && !was_replaced(*seq, *counts));
+            .filter(|(seq, counts)| *counts != (1, 1) && !was_replaced(*seq, *counts) && !is_kept(*seq, *counts));
         faults.extend(wrong.map(|(seq, counts)| misdelivered(seq, counts)));
         faults
     }

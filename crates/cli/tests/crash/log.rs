@@ -116,7 +116,7 @@ pub fn begun(log: &[Entry]) -> Vec<Begun> {
                 all.push(turn);
             }
             "feedback_queued" => pending.push(entry.seq()),
-            // What it leaves unsaid because its agent cannot listen is not said by another.
+            // What it leaves unsaid waits for another session, and there is none.
             "session_ended" => pending.clear(),
             // What was said for an iteration alone is said anew for the next.
             "iteration_started" => pending.retain(|seq| !passing.contains(seq)),

@@ -43,10 +43,9 @@ const BEFORE: &str = "store.before_commit";
 const AFTER: &str = "store.after_commit";
 
 /// What a session comes to that is stopped in its second turn.
-const ENDING: [&str; 6] = [
+const ENDING: [&str; 5] = [
     "turn_started send_back",
     "session_stopping",
-    "delivery_finished",
     "session_ended cancelled",
     "hook_started close",
     "hook_finished close success",
@@ -109,9 +108,19 @@ fn undisturbed() {
     feedback_queued review
     hook_started bill
     hook_finished bill success
+    turn_started final_delivery
+    turn_finished
+    promise_detected COMPLETE
+    hook_started check
+    hook_finished check success
+    gate_decided pass {"next":{"close":{"ending":"completed"}}} 0
+    iteration_completed
+    hook_started review
+    hook_finished review success
+    feedback_queued review
+    hook_started bill
+    hook_finished bill success
     task_completed
-    turn_started delivery
-    delivery_finished
     session_ended completed
     hook_started close
     hook_finished close success

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! open ─► plan ─► agent ─► check: step-1! ─► agent ─► check: step-2! ─► agent ─► check ─► review, bill
-//!         plan ─► agent: COMPLETE ─► check ─► review, bill ─► agent hears the last review ─► close
+//!         plan ─► agent: COMPLETE ─► check ─► review, bill ─► agent hears the review: COMPLETE ─► check ─► review, bill ─► close
 //! ```
 //!
 //! What the agent does follows from its prompt, and what the check finds follows from what the agent did. So whatever is
 //! done twice comes to the same. In the other story the agent asks for the end when it is sent back: its turn is
-//! cancelled, it hears what is pending, and `close` runs.
+//! cancelled, and `close` runs.
 
 use super::checks::{Fault, faults};
 use super::stage::{Crash, End, Program, Seen, Stage};

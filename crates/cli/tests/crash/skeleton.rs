@@ -6,7 +6,7 @@
 //! - A hook that was interrupted and may not run again counts as one that ran; what it had to say is lost.
 //! - An interrupted iteration is taken up: from the interruption to the turn that takes its place, everything is left
 //!   out (the new iteration's start, its `pre_iteration` hooks, the turn's own start). So the turn that was interrupted
-//!   and the one that takes it up are one turn. The same for an interrupted delivery.
+//!   and the one that takes it up are one turn. Where the session ends instead, its end is not left out.
 //! - `feedback_delivered` is left out: which piece is in which turn is checked piece by piece (`checks`).
 
 use super::log::Entry;
@@ -19,6 +19,10 @@ pub fn of(log: &[Entry]) -> Vec<String> {
         match entry.kind() {
             "iteration_interrupted" | "delivery_interrupted" => taken_up = false,
             "turn_started" if !taken_up => taken_up = true,
+            "session_ended" => {
+                taken_up = true;
+                skeleton.push(bone(entry));
+            }
             _ if !taken_up => {}
             "session_resumed" | "feedback_delivered" => {}
             "hook_started" if entry.field("attempt") != 1 => {}

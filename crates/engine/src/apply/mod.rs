@@ -175,6 +175,7 @@ impl Fold<'_> {
             claim: None,
             answer: None,
             unsaid: Vec::new(),
+            unheard: Vec::new(),
             lease: None,
             workspace: None,
             former: Vec::new(),
@@ -208,17 +209,31 @@ impl Fold<'_> {
             Some(name) => self.taken_up(name, claimed)?,
             None => Vec::new(),
         };
+        let claimant = claimed.session.as_ref().map(|name| self.view.session(name)).transpose()?.flatten();
         let in_place = match &claimed.session {
-            Some(name) => self.view.session(name)?.is_some_and(|session| session.grounds.is_in_place()),
+            Some(_) => claimant.as_ref().is_some_and(|session| session.grounds.is_in_place()),
             None => task.in_place,
         };
+        // The session gets them as feedback in the same commit.
+        let session_keeps = claimant.is_some_and(|session| session.keeps_feedback);
         let payload::TaskClaimed { owner, epoch, until, session } = claimed.clone();
         // A session hears it; whoever works by hand reads it with the task.
         let answer = task.answer.filter(|_| session.is_none());
-        let unsaid = if session.is_none() { task.unsaid } else { Vec::new() };
+        let (unsaid, unheard) = if session.is_none() { (task.unsaid, task.unheard) } else { Default::default() };
+        let findings = if session_keeps { Vec::new() } else { task.findings };
         let lease = Lease { owner, epoch, until, session };
         let taken = task.taken.and_then(|taken| taken.by(&lease));
-        changes.push(put(Task { lease: Some(lease), epoch, answer, unsaid, taken, in_place, ..task }));
+        changes.push(put(Task {
+            lease: Some(lease),
+            epoch,
+            answer,
+            unsaid,
+            unheard,
+            findings,
+            taken,
+            in_place,
+            ..task
+        }));
         Ok(changes)
     }
 
@@ -448,7 +463,11 @@ impl Fold<'_> {
             task.taken = Some(Taken { from: name.clone(), epoch, by: None });
         }
         let mut changes = vec![put(task)];
-        self.with_session(&name, &mut changes, |session| session.put_down(id, state, itself))?;
+        let mut unheard = Vec::new();
+        self.with_session(&name, &mut changes, |session| unheard = session.put_down(id, state, itself))?;
+        if let Some(Change::PutTask(task)) = changes.first_mut() {
+            task.keep_unheard(unheard);
+        }
         Ok(changes)
     }
 

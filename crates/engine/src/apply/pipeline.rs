@@ -87,9 +87,11 @@ impl Fold<'_> {
     }
 
     pub(super) fn pipeline_failed(&self, failed: &payload::PipelineFailed) -> Changes {
-        let (mut finding, mut stalled) = (None, None);
+        let (mut finding, mut stalled, mut queued) = (None, None, false);
         let mut changes = self.session(|session| {
             stalled = session.stalled_by(failed);
+            // The feedback that the session gets stays with the task if the agent does not hear it.
+            queued = session.keeps_feedback && failed.remedy == Remedy::Remediate;
             let (closing, feedback) = match &session.phase {
                 Phase::Pipeline(pipeline) if pipeline.run == failed.run => {
                     (pipeline.closing.clone(), pipeline.broken.as_ref().and_then(|broken| broken.feedback.clone()))
@@ -116,7 +118,7 @@ impl Fold<'_> {
             Some(())
         })?;
         // Kept until an agent has worked with it: whoever is told of it may not come to that.
-        let kept = !matches!(failed.remedy, Remedy::Again | Remedy::Hear) && stalled.is_none();
+        let kept = !matches!(failed.remedy, Remedy::Again | Remedy::Hear) && stalled.is_none() && !queued;
         let rejected = failed.gate == Gate::BeforeMerge && failed.why == Why::Blocked;
         changes.extend(self.moved(|task| {
             if let Some(text) = finding.filter(|_| kept) {

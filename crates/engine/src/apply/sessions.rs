@@ -63,6 +63,8 @@ impl Fold<'_> {
             overlooked: Vec::new(),
             pending: Vec::new(),
             last_turn: None,
+            delivered: false,
+            keeps_feedback: started.keeps_feedback,
             conversation: None,
             stopping: None,
             watch: Watch { at: Some(self.envelope.timestamp), ..Watch::default() },
@@ -97,7 +99,7 @@ impl Fold<'_> {
         let ignores = task.answer.map(|answer| answer.ignores).unwrap_or_default();
         self.session(|session| {
             session.ignores.clone_from(&ignores);
-            session.pending.extend(&task.unsaid);
+            session.pending.extend(task.unsaid.iter().chain(&task.unheard));
             session.pending.sort_by_key(|piece| piece.at);
             let free = session.epoch().is_none() && is_between(session);
             let fits = own && free && session.owner == claimed.owner;
@@ -136,23 +138,28 @@ impl Fold<'_> {
         })
     }
 
-    /// What a person has said and the agent has not heard is for whoever works on the task next.
+    /// Feedback that the agent has not heard stays with the task. Of sessions of older versions only a person's does, and only
+    /// where the task is not completed.
     pub(super) fn session_ended(&self, ending: Ending) -> Changes {
-        let (mut worked_on, mut unsaid) = (None, Vec::<Piece>::new());
+        let (mut worked_on, mut unsaid, mut unheard) = (None, Vec::<Piece>::new(), Vec::new());
         let mut changes = self.session(|session| {
             let between = is_between(session) || matches!(session.phase, Phase::Closing(_));
             let free = session.epoch().is_none();
             session.phase = Phase::Ended(ending);
             worked_on = session.task;
-            unsaid.extend(session.pending.iter().filter(|piece| piece.person));
+            match worked_on.filter(|_| session.keeps_feedback) {
+                Some(_) => unheard = session.take_unheard(),
+                None => unsaid.extend(session.pending.iter().filter(|piece| piece.person)),
+            }
             (between && free).then_some(())
         })?;
-        if let Some(id) = worked_on.filter(|_| !unsaid.is_empty()) {
+        if let Some(id) = worked_on.filter(|_| !unsaid.is_empty() || !unheard.is_empty()) {
             let mut task = self.its_task(id)?;
             if task.state != State::Completed {
                 task.unsaid.extend(unsaid);
-                changes.push(put(task));
             }
+            task.keep_unheard(unheard);
+            changes.push(put(task));
         }
         Ok(changes)
     }
@@ -167,11 +174,16 @@ impl Fold<'_> {
                 session.retries = 0;
                 session.sent_back.clear();
                 session.watch.same_blocks = 0;
+                session.delivered = false;
             }
             session.iteration = run.iteration;
             session.watch.used_in_iteration = Usage::default();
             session.phase = Phase::Preparing(run.clone());
             session.resumes = false;
+            // What a person lets pass is let pass until the work is judged done, its delivery included.
+            if session.done_at.is_some() {
+                session.ignores.clear();
+            }
             fits.then_some(())
         })?;
         // What an agent works on has to be judged anew.
@@ -190,9 +202,13 @@ impl Fold<'_> {
                 (Phase::Preparing(run), Purpose::Work) => *run == started.run,
                 (Phase::Decided(run, Decision::SendBack), Purpose::SendBack) => *run == started.run,
                 (Phase::Recovering(run), Purpose::Recovery) => *run == started.run,
-                (_, Purpose::Delivery(_)) => is_between(session),
+                (Phase::Settled(_), Purpose::Delivery) => {
+                    !session.delivered && session.run(session.iteration) == started.run
+                }
+                (_, Purpose::UnjudgedDelivery(_)) => is_between(session),
                 _ => false,
             };
+            session.delivered |= started.purpose == Purpose::Delivery;
             let bound = u32::try_from(session.pending.len()) == Ok(started.feedback);
             config = Some(session.config);
             session.phase = Phase::Turn(Turn {
@@ -276,13 +292,17 @@ impl Fold<'_> {
             if decided.decision != Decision::Ask {
                 session.overlooked.clear();
             }
-            // What a person wants to be ignored is so until the work is judged as done.
+            let completes = matches!(&decided.decision, Decision::Next(Next::Close(closing)) if closing.ending == Ending::Completed);
+            // What a person wants to be ignored is so until the work is judged as done, its delivery included.
             let done = claim == Some(Promise::Complete) || session.terms.completion == Completion::Gate;
-            if done && !session.is_unheard() {
-                session.ignores.clear();
+            let let_pass = matches!(session.phase, Phase::Asking(_, _, Some(GateAnswer::Ignore)));
+            match completes && !session.delivered {
+                true if let_pass => session.ignores.extend(session.blocking.iter().map(|blocker| blocker.hook.clone())),
+                true => {}
+                false if done && !session.is_unheard() => session.ignores.clear(),
+                false => {}
             }
-            if matches!(&decided.decision, Decision::Next(Next::Close(closing)) if closing.ending == Ending::Completed)
-            {
+            if completes {
                 session.done_at = Some(self.seq);
             }
             if decided.decision == Decision::SendBack {
@@ -384,8 +404,8 @@ impl Fold<'_> {
         })
     }
 
-    /// What a delivery did not bring stays pending. The last one is made again if it was interrupted, not if it failed;
-    /// after a recovery the next iteration takes up what is left.
+    /// What a recovery turn did not bring stays pending: the next iteration takes it up. A delivery of an older version was
+    /// made again if it was interrupted, not if it failed.
     pub(super) fn delivery_over(&self, run: &RunId) -> Changes {
         let interrupted = matches!(self.envelope.event, Event::DeliveryInterrupted(_));
         self.turn_over(run, |session, turn| {
@@ -395,19 +415,24 @@ impl Fold<'_> {
             }
             session.phase = match turn.purpose {
                 Purpose::Recovery => Phase::Settled(Next::Continue),
-                Purpose::Delivery(closing) if interrupted => Phase::Settled(Next::Close(closing)),
-                Purpose::Delivery(closing) => Phase::Closing(closing),
-                Purpose::Work | Purpose::SendBack => return false,
+                Purpose::UnjudgedDelivery(closing) if interrupted => Phase::Settled(Next::Close(closing)),
+                Purpose::UnjudgedDelivery(closing) => Phase::Closing(closing),
+                Purpose::Work | Purpose::SendBack | Purpose::Delivery => return false,
             };
             true
         })
     }
 
-    /// A new message of a person starts the count of send-backs again, unless a person is asked about just that.
+    /// A new message of a person starts the count of send-backs again, unless a person is asked about just that. Feedback to a
+    /// task that no session holds is kept for its next one.
     pub(super) fn feedback_queued(&self, queued: &payload::FeedbackQueued) -> Changes {
+        let person = queued.voice.is_person();
+        let piece = Piece { at: self.seq, possibly_seen: false, passing: queued.passing, person };
+        if self.envelope.session.is_none() {
+            return self.touched(|task| task.keep_unheard(vec![piece]));
+        }
         self.session(|session| {
-            let person = queued.voice.is_person();
-            session.pending.push(Piece { at: self.seq, possibly_seen: false, passing: queued.passing, person });
+            session.pending.push(piece);
             if matches!(session.phase, Phase::Judging(..)) {
                 let blocker = session.blocking.last_mut().filter(|blocker| blocker.hook == queued.source);
                 session.watch.told(&queued.text, queued.own, blocker.is_some());

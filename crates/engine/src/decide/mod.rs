@@ -210,7 +210,10 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::NeedContinuation { id, reason } => self.need_continuation(*id, reason),
             C::ReleaseTask { id, reason } => self.release(*id, reason),
             C::FailTask { id, reason } => self.fail(*id, reason),
-            C::ReopenTask { id, reason } => self.reopen(*id, reason),
+            C::ReopenTask { id, reason } => {
+                self.reopen(*id, reason)?;
+                self.tell_task(*id, &format!("The task was reopened: {reason}"))
+            }
             C::DeleteTask { id, deletion } => self.delete(*id, *deletion),
             C::AddEdge { from, kind, to } => self.add_edge(*from, *kind, *to),
             C::RemoveEdge { from, kind, to } => self.remove_edge(*from, *kind, *to),

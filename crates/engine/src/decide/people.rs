@@ -34,20 +34,11 @@ impl Deciding<'_, '_> {
 
     pub(super) fn say(&mut self, name: &SessionName, text: &str) -> Result<(), Refusal> {
         check_text("the message", text, Limits::FEEDBACK)?;
-        let session = self.listening(name)?;
+        let session = self.open_session(name)?;
         let (voice, source) = self.speaker()?;
         self.emit_session(&session, payload::MessageAdded { source, text: text.to_owned(), voice })?;
         self.cause = Some(Causing::Entry(self.entries.len() - 1));
         self.tell(&session, text.to_owned())
-    }
-
-    /// A session whose agent can still be told something.
-    fn listening(&self, name: &SessionName) -> Result<Session, Refusal> {
-        let session = self.open_session(name)?;
-        if session.turn().is_some_and(|turn| turn.purpose.is_delivery()) {
-            return Err(Refusal::IllegalSession { name: name.clone(), why: "is about to end" });
-        }
-        Ok(session)
     }
 
     fn tell(&mut self, session: &Session, text: String) -> Result<(), Refusal> {
@@ -56,6 +47,21 @@ impl Deciding<'_, '_> {
             session,
             payload::FeedbackQueued { source, text, reason: None, own: None, passing: false, voice },
         )
+    }
+
+    /// Queues feedback about a task, in the name of the caller. The session that holds the task hears it, else the next one
+    /// that takes the task up.
+    pub(super) fn tell_task(&mut self, id: TaskId, text: &str) -> Result<(), Refusal> {
+        check_text("the feedback", text, Limits::FEEDBACK)?;
+        let holder = self.task(id)?.lease.and_then(|lease| lease.session);
+        if let Some(name) = holder {
+            let session = self.open_session(&name)?;
+            return self.tell(&session, text.to_owned());
+        }
+        let (voice, source) = self.speaker()?;
+        let queued =
+            payload::FeedbackQueued { source, text: text.to_owned(), reason: None, own: None, passing: false, voice };
+        self.emit_in(Node::Task(id), None, None, queued.into()).map(drop)
     }
 
     /// Whoever works on a task hears that a person has made another of it. What was claimed before that is about the old one.
@@ -70,7 +76,7 @@ impl Deciding<'_, '_> {
             text.push_str(&format!("\n- {deliverable}"));
         }
         text.truncate(text.floor_char_boundary(Limits::FEEDBACK));
-        let session = self.listening(&name)?;
+        let session = self.open_session(&name)?;
         self.tell(&session, text)
     }
 

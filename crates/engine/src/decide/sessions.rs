@@ -39,6 +39,7 @@ impl Deciding<'_, '_> {
             terms: terms.clone(),
             owner: owner.clone(),
             nonce: *nonce,
+            keeps_feedback: true,
         };
         self.emit_in(task.map_or(Node::System, Node::Task), Some(name.clone()), None, started.into())?;
         self.give_work(new)?;

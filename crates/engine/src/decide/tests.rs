@@ -7,6 +7,7 @@ mod bridge;
 mod builtins;
 mod cascade;
 mod conversations;
+mod delivery;
 mod drive;
 mod effects;
 mod gate;

@@ -52,10 +52,10 @@ impl Deciding<'_, '_> {
             self.emit_session(&session, payload::FeedbackDelivered { run: run.clone(), feedback })?;
         }
         match turn.purpose {
-            Purpose::Delivery(_) | Purpose::Recovery => {
+            Purpose::UnjudgedDelivery(_) | Purpose::Recovery => {
                 self.emit_session(&session, payload::DeliveryFinished { run, output, usage, leaky })?
             }
-            Purpose::Work | Purpose::SendBack => {
+            Purpose::Work | Purpose::SendBack | Purpose::Delivery => {
                 let unchanged = tree.is_some() && tree == session.watch.tree;
                 let finished =
                     payload::TurnFinished { run: run.clone(), output, leaky, record, usage, tree, unchanged };
@@ -73,10 +73,10 @@ impl Deciding<'_, '_> {
         let (session, turn) = self.reported(run)?;
         let (run, Failing { error, fault, record, usage, leaky }) = (run.clone(), failing.clone());
         match turn.purpose {
-            Purpose::Delivery(_) | Purpose::Recovery => {
+            Purpose::UnjudgedDelivery(_) | Purpose::Recovery => {
                 self.emit_session(&session, payload::DeliveryFailed { run, error, fault, usage, leaky })?
             }
-            Purpose::Work | Purpose::SendBack => {
+            Purpose::Work | Purpose::SendBack | Purpose::Delivery => {
                 self.emit_session(&session, payload::IterationFailed { run, error, fault, record, usage, leaky })?;
             }
         }
@@ -111,10 +111,10 @@ impl Deciding<'_, '_> {
         let (session, turn) = self.reported(run)?;
         let run = run.clone();
         match turn.purpose {
-            Purpose::Delivery(_) | Purpose::Recovery => {
+            Purpose::UnjudgedDelivery(_) | Purpose::Recovery => {
                 self.emit_session(&session, payload::DeliveryInterrupted { run })?
             }
-            Purpose::Work | Purpose::SendBack => {
+            Purpose::Work | Purpose::SendBack | Purpose::Delivery => {
                 self.emit_session(&session, payload::IterationInterrupted { run, record, usage })?;
             }
         }

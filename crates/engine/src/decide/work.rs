@@ -14,7 +14,7 @@ use crate::id::{Epoch, TaskId};
 use crate::limits::Limits;
 use crate::pipeline::Finding;
 use crate::refusal::Refusal;
-use crate::session::{Closing, Ending, Leave, Session, Step, Work};
+use crate::session::{Closing, Ending, Leave, Session, Work};
 use crate::task::{Blocked, State, Task};
 use crate::voice::Voice;
 
@@ -96,7 +96,7 @@ impl Deciding<'_, '_> {
                 Work::Given => self.taken_away(session)?,
             },
         };
-        self.close_without(session, closing)
+        self.end_session(session, closing)
     }
 
     /// Ends a session that has lost its task. What was done is done only if the task says so, whoever completed it.
@@ -112,15 +112,7 @@ impl Deciding<'_, '_> {
             None if completed => decided,
             None => self.taken_away(session)?,
         };
-        self.close_without(session, closing)
-    }
-
-    /// Ends a session that has no task, after the agent has heard what is still pending.
-    fn close_without(&mut self, session: &Session, closing: Closing) -> Result<(), Refusal> {
-        match session.close(&closing) {
-            Step::StartTurn(run, purpose) => self.start_turn(session, run, purpose),
-            _ => self.end_session(session, closing),
-        }
+        self.end_session(session, closing)
     }
 
     fn may_be_taken_again(&self, session: &Session, id: TaskId) -> bool {

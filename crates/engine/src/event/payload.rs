@@ -233,6 +233,9 @@ payloads! {
         terms: Terms,
         owner: OwnerName,
         nonce: u64,
+        /// Feedback that no turn has carried stays with the task that the session leaves.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        keeps_feedback: bool,
     }
     /// Somebody else goes on with it.
     SessionResumed {

@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Closing, Ending, Next, Phase, Session, Step, Verdict, Wanted};
+use super::{Closing, Ending, Next, Phase, Piece, Session, Step, Verdict, Wanted};
 use crate::id::{Epoch, TaskId};
 use crate::task::{State, Task};
 
@@ -113,7 +113,7 @@ impl Session {
     }
 
     /// Whether it has a task, and nowhere to work on it.
-    pub(super) fn lacks_workspace(&self) -> bool {
+    pub(crate) fn lacks_workspace(&self) -> bool {
         self.epoch().is_some() && !self.grounds.is_in_place() && self.workspace.is_none()
     }
 
@@ -137,6 +137,7 @@ impl Session {
         let is_done = closing.ending == Ending::Completed;
         match &self.stopping {
             None if self.is_held_back() && is_done => self.go_on(),
+            None if is_done && self.may_deliver() => self.deliver(),
             _ if self.epoch().is_some() && is_done => self.submit(closing),
             // The work is done, and what heard of it asks for a person.
             Some(asked) if is_done && asked.ending == Ending::Escalated => self.close(asked),
@@ -209,7 +210,7 @@ impl Session {
         self.sent_back.clear();
         self.failures = 0;
         self.watch.begin_anew();
-        self.last_turn = None;
+        (self.last_turn, self.delivered) = (None, false);
         self.verdict = Verdict::Pass;
         self.blocking.clear();
         (self.asking, self.plea) = (None, None);
@@ -228,8 +229,8 @@ impl Session {
         (self.task, self.hold) = (Some(task), Hold::Held(epoch));
     }
 
-    /// Its task is no longer its own.
-    pub(crate) fn put_down(&mut self, task: TaskId, state: State, by_itself: bool) {
+    /// Its task is no longer its own. Returns the feedback that stays with the task.
+    pub(crate) fn put_down(&mut self, task: TaskId, state: State, by_itself: bool) -> Vec<Piece> {
         let held = self.epoch();
         self.hold = Hold::Left;
         self.finished = by_itself && state == State::Completed;
@@ -242,6 +243,23 @@ impl Session {
             }
             _ => {}
         }
+        self.take_unheard()
+    }
+
+    /// Takes the feedback that no finished turn has heard, in its order. What hooks have said for one iteration alone is not
+    /// kept: the next iteration has its own.
+    pub(crate) fn take_unheard(&mut self) -> Vec<Piece> {
+        if !self.keeps_feedback {
+            return Vec::new();
+        }
+        let carried = match &mut self.phase {
+            Phase::Turn(turn) => std::mem::take(&mut turn.feedback),
+            _ => Vec::new(),
+        };
+        let mut unheard: Vec<Piece> = carried.into_iter().map(|piece| Piece { possibly_seen: true, ..piece }).collect();
+        unheard.append(&mut self.pending);
+        unheard.retain(|piece| !piece.passing);
+        unheard
     }
 }
 

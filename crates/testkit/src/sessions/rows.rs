@@ -2,16 +2,20 @@
 
 use windlass_engine::{DebtId, Effect, Ending, Epoch, Hold, Next, OwnerName, Phase, Record, Session, Step, TaskId};
 
-use super::{Told, told_with_stalls};
+use super::{Told, told_with_tasks};
 use crate::invariants::Rows;
 
 /// Everything that is wrong with the sessions of a state that a log led to.
 pub fn broken(rows: &Rows, log: &[Record]) -> Vec<String> {
-    let (told, stalls) = told_with_stalls(log);
+    let (told, stalls, unheard) = told_with_tasks(log);
     let mut wrong = Vec::new();
     let stalled = rows.tasks.iter().filter(|task| task.stalled.as_ref() != stalls.of(task.id));
     wrong.extend(stalled.map(|task| {
         format!("{}: the row goes on at {:?}, the log at {:?}", task.id, task.stalled, stalls.of(task.id))
+    }));
+    let kept = rows.tasks.iter().filter(|task| task.unheard != unheard.of(task.id));
+    wrong.extend(kept.map(|task| {
+        format!("{}: the row keeps {:?} for later, the log {:?}", task.id, task.unheard, unheard.of(task.id))
     }));
     if !rows.sessions.iter().map(|session| &session.name).eq(told.keys()) {
         wrong.push(format!("the log tells of {:?}", told.keys()));

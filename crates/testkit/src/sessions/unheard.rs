@@ -1,40 +1,48 @@
-//! What people have said to sessions that did not hear it: whoever works on the task next does.
+//! Feedback that no finished turn has heard: it stays with its task and opens the task's next session.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use windlass_engine::{Event, Piece, Record, TaskId};
+use windlass_engine::{Event, Piece, Record, TaskId, Voice};
 
 use super::Told;
 
 #[derive(Debug, Default)]
 pub(super) struct Unheard {
     by_task: BTreeMap<TaskId, Vec<Piece>>,
-    completed: BTreeSet<TaskId>,
 }
 
 impl Unheard {
+    /// What waits with a task, in the order in which it was queued.
+    pub fn of(&self, task: TaskId) -> &[Piece] {
+        self.by_task.get(&task).map_or(&[], Vec::as_slice)
+    }
+
+    pub fn keep(&mut self, task: Option<TaskId>, pieces: Vec<Piece>) {
+        let Some(task) = task else { return };
+        let kept = self.by_task.entry(task).or_default();
+        kept.extend(pieces);
+        kept.sort_by_key(|piece| piece.at);
+    }
+
     /// Before the session of an event hears of it itself.
     pub fn hear(&mut self, record: &Record, told: Option<&mut Told>) {
-        if let (Event::SessionEnded(_), Some(told)) = (&record.envelope.event, &told)
-            && let Some(task) = told.task.filter(|task| !self.completed.contains(task))
-        {
-            self.by_task.entry(task).or_default().extend(told.pending().iter().filter(|piece| piece.person));
-        }
-        let Some(task) = record.envelope.node.task() else { return };
+        let node = record.envelope.node.task();
         match (&record.envelope.event, told) {
+            (Event::SessionEnded(_), Some(told)) if told.task.is_some() => {
+                let left = told.leave_feedback();
+                self.keep(told.task, left);
+            }
             (Event::TaskClaimed(claimed), Some(told)) if claimed.session.is_some() => {
-                told.take_over(&self.by_task.remove(&task).unwrap_or_default());
+                let kept = node.and_then(|task| self.by_task.remove(&task));
+                told.take_over(&kept.unwrap_or_default());
             }
-            (Event::TaskCompleted(_) | Event::TaskFailed(_) | Event::TaskDeleted(_), _) => {
-                self.by_task.remove(&task);
+            (Event::FeedbackQueued(queued), None) => {
+                let person = queued.voice == Voice::Person;
+                self.keep(node, vec![Piece { at: record.seq, possibly_seen: false, person, passing: queued.passing }]);
             }
+            (Event::TaskDeleted(_), _) => drop(node.and_then(|task| self.by_task.remove(&task))),
             _ => {}
         }
-        match &record.envelope.event {
-            Event::TaskCompleted(_) => self.completed.insert(task),
-            Event::TaskReopened(_) | Event::TaskDeleted(_) => self.completed.remove(&task),
-            _ => false,
-        };
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use windlass_engine::{AgentContext, HookOutcome, HookReport, RuleAction, StopRuling};
-use windlass_hooks::{Hook, Kind, Role, Said, answer, clean, gist, said};
+use windlass_hooks::{Hook, Kind, PipeOutput, Role, Said, answer, clean, gist, said};
 use windlass_process::{Control, Exit, Finished, NotStarted};
 
 use super::register::supplied;
@@ -54,7 +54,7 @@ fn meaning(timeout: Duration, ran: &Result<Finished, NotStarted>) -> Result<Stop
         name: "command".to_owned(),
         kind: Kind::Rules(Vec::new()),
         timeout,
-        pipes: Some(true),
+        pipes: Some(PipeOutput::Always),
         max_output: TOLD,
         retry: None,
         feedback: None,

@@ -78,6 +78,20 @@ impl Git<'_> {
         Ok(listed.lines().filter_map(branch).collect())
     }
 
+    /// Refuses to give up a branch whose tip is neither in the commit that merged it nor what was pushed to be merged.
+    pub fn refuse_unmerged_branch(&self, branch: &Branch, merged: &Commit) -> Result<(), Error> {
+        let Some(tip) = self.resolve(&branch.full())? else { return Ok(()) };
+        if self.resolve(&branch.pushed())? == Some(tip.clone()) {
+            return Ok(());
+        }
+        // A forge may have merged it, and nobody has fetched that yet.
+        let call = self.call(&["rev-parse", "--verify", "--quiet"]).word(format!("{merged}^{{commit}}"));
+        if call.answer()?.code == 0 && self.has_all(merged, &tip)? {
+            return Ok(());
+        }
+        Err(Error::Unmerged { branch: branch.clone() })
+    }
+
     fn put_away(&self, branch: &Branch, after: &BranchAfter) -> Result<Closed, Error> {
         if *after == BranchAfter::Kept {
             return Ok(Closed::Gone);

@@ -90,6 +90,8 @@ pub enum Error {
     Uncommittable { path: PathBuf, said: String },
     #[error("cannot go on with {branch}: its worktree is at {at}, which does not go on from it")]
     Strayed { at: String, branch: Branch },
+    #[error("cannot remove the branch {branch}: it has commits that are not merged")]
+    Unmerged { branch: Branch },
     #[error("cannot tell what was committed in {}: {why}", path.display())]
     Unnoted { path: PathBuf, why: &'static str },
     #[error("cannot change {}: there is uncommitted work in {}", path.display(), listed(files))]
@@ -216,6 +218,7 @@ impl Error {
             Self::Strayed { .. } => {
                 "bring that work onto the branch, for example with a rebase, and check the branch out"
             }
+            Self::Unmerged { .. } => "merge them by hand, or remove the branch with `git branch -D`",
             Self::Dirty { .. } => "commit it or put it away",
             Self::Rejected { .. } => "see what the remote says",
             Self::Foreign { .. } => {

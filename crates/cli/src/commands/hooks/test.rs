@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::{Map, Value, json};
 use windlass_bridge::Agent;
 use windlass_engine::{HookOutcome, HookReport};
-use windlass_hooks::{self as hooks, Call, Kind, Mask, Papers, Role, answer, http, ruling, sifted};
+use windlass_hooks::{self as hooks, Call, Kind, Mask, Papers, PipeOutput, Role, answer, http, ruling, sifted};
 use windlass_process::{Control, run as start};
 use windlass_runner::{Called, is_context, is_heard};
 
@@ -154,7 +154,7 @@ impl Trier<'_> {
         };
         let mut runnable = plan::runnable(hook).expect("only those are tried");
         if self.called.is_some() {
-            runnable.pipes.get_or_insert(is_context(self.point.name()));
+            runnable.pipes.get_or_insert(PipeOutput::when(is_context(self.point.name())));
         }
         let environment = environment::inherited();
         let event = json!({"type": values["event"]["type"], "data": values["event"]["data"]});

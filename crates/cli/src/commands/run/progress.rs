@@ -204,7 +204,7 @@ impl<'o> Progress<'o> {
         let what = match started.purpose {
             _ if started.feedback == 0 => return Ok(()),
             Purpose::Recovery => "a recovery with",
-            Purpose::Delivery(_) => "final delivery of",
+            Purpose::Delivery | Purpose::UnjudgedDelivery(_) => "final delivery of",
             Purpose::Work | Purpose::SendBack => "the agent gets",
         };
         self.detail(Tone::Faint, &format!("{what} {}", show::pieces(started.feedback)))
@@ -358,7 +358,7 @@ fn turn(started: &payload::TurnStarted) -> String {
     let what = match started.purpose {
         Purpose::Work | Purpose::SendBack => "works",
         Purpose::Recovery => "recovers",
-        Purpose::Delivery(_) => "listens",
+        Purpose::Delivery | Purpose::UnjudgedDelivery(_) => "listens",
     };
     match started.feedback {
         0 => what.to_owned(),

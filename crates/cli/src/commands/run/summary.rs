@@ -50,6 +50,8 @@ struct Summary {
     records: Option<PathBuf>,
     /// The changes of tasks that were completed, or that wait for a person.
     changes: Vec<TaskId>,
+    /// How many pieces of feedback wait for the next session of its task.
+    unheard: usize,
 }
 
 impl Over<'_> {
@@ -173,7 +175,11 @@ impl Over<'_> {
         let shown = records.strip_prefix(&self.opened.project.root).unwrap_or(&records).to_owned();
         let records = has_output(&records).then_some(shown);
         let changes = self.changes(&session)?;
-        Ok(Summary { session, tally: self.tally.clone(), changed, left, records, changes })
+        let unheard = match session.task.map(|id| self.opened.task(id)).transpose()? {
+            Some(task) if task.state != State::Completed => task.unheard.len(),
+            _ => 0,
+        };
+        Ok(Summary { session, tally: self.tally.clone(), changed, left, records, changes, unheard })
     }
 
     /// Open changes that this session has to do with.
@@ -289,8 +295,9 @@ impl Summary {
 
     fn left(&self) -> Vec<String> {
         let mut left = Vec::new();
-        if !self.session.pending.is_empty() {
-            let pieces = u32::try_from(self.session.pending.len()).unwrap_or(u32::MAX);
+        let unheard = self.session.pending.len() + self.unheard;
+        if unheard > 0 {
+            let pieces = u32::try_from(unheard).unwrap_or(u32::MAX);
             left.push(format!("{} that the agent has not heard", show::pieces(pieces)));
         }
         left.extend(self.left.iter().flat_map(Left::lines));

@@ -1,6 +1,6 @@
 //! Where a session stands, in words, and what somebody could type next.
 
-use windlass_engine::{Effect, Ending, Session, State, TaskId, View, Wanted};
+use windlass_engine::{Effect, Ending, Purpose, Session, State, TaskId, View, Wanted};
 use windlass_store::Snapshot;
 
 use crate::commands::next_step::{NextStep, answer_gate, next_step};
@@ -64,7 +64,7 @@ impl Seen {
             Wanted::Decision => Some("whoever runs it, to go on".to_owned()),
             Wanted::Answer => Some("a person: stop hooks block, and may not send the agent back again".to_owned()),
             Wanted::Moment(until) => Some(format!("the agent's rate limit to end, at {}", show::moment(until))),
-            Wanted::Turn(_) if session.turn().is_some_and(|turn| turn.purpose.is_delivery()) => {
+            Wanted::Turn(_) if session.turn().is_some_and(|turn| turn.purpose == Purpose::Delivery) => {
                 Some("the agent, which hears what is pending".to_owned())
             }
             Wanted::Turn(_) if self.alive => Some("the agent, which has the word".to_owned()),

@@ -94,7 +94,7 @@ fn standing(answer: &Answer) -> (Tone, String) {
             let owed = cause.and_then(|cause| cause.owed_under(debt));
             format!("{} has to run", owed.map_or("a hook", |owed| owed.hook.as_str()))
         }
-        (Wanted::Turn(_), Phase::Turn(turn)) if turn.purpose.is_delivery() => {
+        (Wanted::Turn(_), Phase::Turn(turn)) if turn.purpose == Purpose::Delivery => {
             "the agent hears what is pending".to_owned()
         }
         (Wanted::Turn(_), _) => "the agent has the word".to_owned(),
@@ -146,8 +146,9 @@ fn head(answer: &Answer, out: &mut Output) -> Done {
             labelled(label, &times(count), out)?;
         }
     }
-    if !session.pending.is_empty() {
-        let pieces: Vec<String> = session.pending.iter().map(|piece| piece.at.to_string()).collect();
+    let unheard = answer.story.unheard();
+    if !unheard.is_empty() {
+        let pieces: Vec<String> = unheard.iter().map(ToString::to_string).collect();
         labelled("undelivered", &format!("feedback {}", pieces.join(", ")), out)?;
     }
     Ok(())
@@ -192,7 +193,7 @@ fn show_turn(answer: &Answer, turn: &Turn, out: &mut Output) -> Done {
         Purpose::Work => "to work",
         Purpose::SendBack => "sent back",
         Purpose::Recovery => "to recover",
-        Purpose::Delivery(_) => "final delivery",
+        Purpose::Delivery | Purpose::UnjudgedDelivery(_) => "final delivery",
     };
     let told = match (turn.told, turn.feedback.as_slice()) {
         (0, _) => String::new(),
@@ -272,7 +273,7 @@ fn to_json(answer: &Answer, records: &Path) -> Value {
         "endedAt": at(&answer.end),
         "sentBack": answer.story.sent_back,
         "interrupted": answer.story.interrupted,
-        "undelivered": session.pending.iter().map(|piece| piece.at).collect::<Vec<_>>(),
+        "undelivered": answer.story.unheard(),
         "start": outside(first),
         "iterations": iterations.collect::<Vec<_>>(),
         "end": if answer.story.parts.len() > 1 { outside(last) } else { Vec::new() },

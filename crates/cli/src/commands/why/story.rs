@@ -68,6 +68,8 @@ pub struct Story {
     pub parts: Vec<Part>,
     /// The events that hooks ran for.
     pub causes: BTreeMap<Seq, Cause>,
+    /// The pieces of feedback that were queued for more than one iteration.
+    queued: Vec<Seq>,
     /// Which turn each piece of feedback was delivered in.
     pub delivered: BTreeMap<Seq, u32>,
     pub sent_back: u32,
@@ -95,8 +97,18 @@ impl Story {
         story
     }
 
+    /// The pieces of feedback that no finished turn has heard.
+    pub fn unheard(&self) -> Vec<Seq> {
+        self.queued.iter().copied().filter(|piece| !self.delivered.contains_key(piece)).collect()
+    }
+
     fn take(&mut self, record: &Record) {
         let at = record.envelope.timestamp;
+        if let Event::FeedbackQueued(queued) = &record.envelope.event
+            && !queued.passing
+        {
+            self.queued.push(record.seq);
+        }
         match &record.envelope.event {
             Event::SessionStarted(started) => {
                 self.of_graph = started.work == Work::Graph;
@@ -272,7 +284,7 @@ impl Turn {
                 Purpose::Work => "work",
                 Purpose::SendBack => "send_back",
                 Purpose::Recovery => "recovery",
-                Purpose::Delivery(_) => "delivery",
+                Purpose::Delivery | Purpose::UnjudgedDelivery(_) => "delivery",
             },
             "startedAt": self.started,
             "finishedAt": self.ended,

@@ -230,6 +230,7 @@ fn a_failure_blocks_those_who_wait_and_reopening_frees_them() {
          T1 task_reopened from failed
          T1 task_ready
          T2 task_unblocked
+         T1 feedback_queued
          T1 task_completed
          T2 task_ready
          T2 dependency_satisfied T1",
@@ -271,6 +272,7 @@ fn whoever_waits_for_two_failed_tasks_stays_blocked_by_the_other() {
          T1 task_ready
          T3 task_unblocked
          T3 task_blocked by T2
+         T1 feedback_queued
          T2 task_completed (forced)
          T3 task_unblocked (forced)",
     );
@@ -292,7 +294,8 @@ fn a_forced_completion_frees_nobody_from_another_failure() {
          T3 task_blocked by T2 (forced)
          T2 task_reopened from failed
          T2 task_ready
-         T3 task_unblocked",
+         T3 task_unblocked
+         T2 feedback_queued",
     );
 }
 
@@ -357,7 +360,8 @@ fn reopening_a_completed_task_makes_others_wait_again() {
         "! cannot reopen T1: it is completed, and that is possible only from failed
          T1 task_reopened from completed (forced)
          T1 task_ready (forced)
-         T2 task_waiting (forced)",
+         T2 task_waiting (forced)
+         T1 feedback_queued (forced)",
     );
 }
 

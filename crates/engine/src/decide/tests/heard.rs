@@ -2,6 +2,7 @@
 
 use super::pipeline::hooks;
 use super::script::{Script, check_with};
+use crate::session::Ending;
 use crate::task::State;
 
 const DONE: &str = "add one\nsession a task=T1 grounds=worktrees\nworkspace a\nturn-done a.1 says=complete";
@@ -88,7 +89,8 @@ fn where_the_agent_may_not_hear_it_nothing_is_accepted() {
     let mut project = Script::after(hooks(&[]), script);
     project.run("advance a");
     assert_eq!(project.task("T1").state, State::NeedsContinuation);
-    assert_eq!(project.session("a").turn().map(|turn| turn.purpose.is_delivery()), Some(true));
+    assert_eq!(project.session("a").ended(), Some(Ending::Limit));
+    assert_eq!(project.task("T1").unheard.len(), 1);
 }
 
 /// What whoever runs the session has not begun when it died is not begun by whoever goes on.
@@ -113,6 +115,7 @@ fn what_was_heard_holds_nothing_back() {
     let script =
         "add one\nsession a task=T1 grounds=worktrees retries=0 limit=ask\nworkspace a\nturn-done a.1 says=complete";
     let mut project = Script::after(hooks(&["stop", "tests"]), &format!("{script}\nhook stop out=block tells=no"));
-    project.run("tell a ignore so be it\nadvance a\nwork a\nhook tests");
+    project
+        .run("tell a ignore so be it\nadvance a\nturn-done a.1 says=complete\nhook stop out=block\nwork a\nhook tests");
     assert_eq!(project.task("T1").state, State::Completed);
 }

@@ -490,7 +490,7 @@ impl Script {
                     Purpose::Work => "to work",
                     Purpose::SendBack => "sent back",
                     Purpose::Recovery => "to recover",
-                    Purpose::Delivery(_) => "to listen",
+                    Purpose::Delivery | Purpose::UnjudgedDelivery(_) => "to listen",
                 };
                 format!("{} {purpose}{}", turn(&started.run), self.heard(name))
             }

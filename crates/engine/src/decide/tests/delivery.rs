@@ -1,0 +1,256 @@
+//! Feedback that is pending when work is called done, and feedback that no turn has heard when a session ends.
+
+use super::looping::hooks;
+use super::script::{Script, check, check_with};
+use crate::decide::tests::script::default_rules;
+use crate::session::{Ending, Wanted};
+use crate::task::State;
+
+/// A task whose work has passed its stop hook.
+const PASSED: &str = "add one\nsession a task=T1\nturn-done a.1 says=complete\nhook check\n";
+
+#[test]
+fn delivery_turn_is_judged_before_task_completes() {
+    check_with(
+        hooks(&["check", "note"]),
+        &format!("{PASSED}--\nhook note tells=by-the-way\nturn-done a.1 says=complete\nhook check\nhook note"),
+        "T1 hook_started note 1 by w1
+         T1 hook_finished note Success
+         T1 feedback_queued by-the-way from note
+         T1 turn_started a.1 to listen by-the-way
+         T1 feedback_delivered by-the-way
+         T1 turn_finished
+         T1 promise_detected Complete
+         T1 hook_started check 1 by w1
+         T1 hook_finished check Success
+         T1 gate_decided Pass: Completed
+         T1 iteration_completed
+         T1 hook_started note 1 by w1
+         T1 hook_finished note Success
+         T1 task_completed
+         T1 session_ended Completed",
+    );
+}
+
+#[test]
+fn delivery_turn_that_breaks_work_is_sent_back() {
+    check_with(
+        hooks(&["check", "note"]),
+        &format!(
+            "{PASSED}hook note tells=by-the-way
+             turn-done a.1 says=complete
+             --
+             hook check out=block tells=red
+             turn-done a.1 says=complete
+             hook check
+             hook note"
+        ),
+        "T1 hook_started check 1 by w1
+         T1 hook_finished check Block
+         T1 feedback_queued red from check
+         T1 gate_decided Block: send back 1
+         T1 turn_started a.1 sent back red
+         T1 feedback_delivered red
+         T1 turn_finished
+         T1 promise_detected Complete
+         T1 hook_started check 1 by w1
+         T1 hook_finished check Success
+         T1 gate_decided Pass: Completed
+         T1 iteration_completed
+         T1 hook_started note 1 by w1
+         T1 hook_finished note Success
+         T1 task_completed
+         T1 session_ended Completed",
+    );
+}
+
+/// Work that passes at the limit of its send-backs is not sent back once more.
+#[test]
+fn delivery_turn_counts_send_backs_of_its_iteration() {
+    let script = "session a retries=1 limit=complete
+         turn-done a.1 says=complete
+         hook check out=block
+         turn-done a.1 says=complete
+         hook check out=block tells=red
+         turn-done a.1 says=complete";
+    let mut project = Script::after(hooks(&["check"]), script);
+    let answered = project.run("hook check out=block tells=red");
+    assert!(
+        answered.last().unwrap().starts_with("system session_ended Completed, `check` still blocks"),
+        "{answered:?}"
+    );
+}
+
+/// An iteration that hears of every iteration would otherwise never end.
+#[test]
+fn output_of_post_iteration_after_delivery_stays_with_task() {
+    let script =
+        format!("{PASSED}hook note tells=first\nturn-done a.1 says=complete\nhook check\nhook note tells=second");
+    let mut project = Script::after(hooks(&["check", "note"]), &script);
+    assert_eq!(project.session("a").ended(), Some(Ending::Completed));
+    assert_eq!((project.task("T1").state, project.task("T1").unheard.len()), (State::Completed, 1));
+    let again = project.run("forced reopen T1 red on main\nsession b task=T1");
+    assert_eq!(again.last().unwrap(), "T1 turn_started b.1 to work second The task was reopened: red on main");
+}
+
+#[test]
+fn delivery_turn_without_claim_completes_nothing() {
+    let script = format!("{PASSED}hook note tells=by-the-way\nturn-done a.1\n--\nhook check\nhook note");
+    check_with(
+        hooks(&["check", "note"]),
+        &script,
+        "T1 hook_started check 1 by w1
+         T1 hook_finished check Success
+         T1 gate_decided Pass: Continue
+         T1 iteration_completed
+         T1 hook_started note 1 by w1
+         T1 hook_finished note Success
+         T1 iteration_started a.2
+         T1 turn_started a.2 to work",
+    );
+}
+
+#[test]
+fn delivery_turn_that_does_not_finish_completes_nothing() {
+    let begun = format!("{PASSED}hook note tells=by-the-way\n");
+    for (line, over) in [
+        ("turn-failed a.1", "T1 iteration_failed"),
+        ("turn-interrupted a.1", "T1 iteration_interrupted a.1"),
+        ("turn-limited a.1 for=60s\nlater 61s\nadvance a", ""),
+    ] {
+        let mut project = Script::after(hooks(&["check", "note"]), &begun);
+        let answered = project.run(line);
+        assert!(answered[0].starts_with(over), "{answered:?}");
+        assert_eq!(answered.last().unwrap(), "T1 turn_started a.2 to work by-the-way?");
+        assert_eq!(project.task("T1").state, State::Active);
+    }
+}
+
+#[test]
+fn delivery_at_iteration_limit_is_judged_and_may_complete() {
+    let script = "add one\nsession a task=T1 max=1\nturn-done a.1\nhook note tells=red\n--\n";
+    check_with(
+        hooks(&["note"]),
+        &format!("{script}turn-done a.1 says=complete\nhook note tells=green"),
+        "T1 feedback_delivered red
+         T1 turn_finished
+         T1 promise_detected Complete
+         T1 gate_decided Pass: Completed
+         T1 iteration_completed
+         T1 hook_started note 1 by w1
+         T1 hook_finished note Success
+         T1 feedback_queued green from note
+         T1 task_completed
+         T1 session_ended Completed",
+    );
+    check_with(
+        hooks(&["note"]),
+        &format!("{script}turn-done a.1\nhook note tells=green"),
+        "T1 feedback_delivered red
+         T1 turn_finished
+         T1 gate_decided Pass: Continue
+         T1 iteration_completed
+         T1 hook_started note 1 by w1
+         T1 hook_finished note Success
+         T1 feedback_queued green from note
+         T1 task_needs_continuation
+         T1 session_ended Limit, one iteration is the limit",
+    );
+}
+
+/// A turn after the merge would work on a branch that is about to go.
+#[test]
+fn delivery_comes_before_submission_from_worktree() {
+    let script = "add one\nsession a task=T1 grounds=worktrees\nworkspace a\nturn-done a.1 says=complete\nhook check\n";
+    let mut project = Script::after(hooks(&["check", "note"]), &format!("{script}hook note tells=by-the-way"));
+    assert!(matches!(project.session("a").wanted(), Wanted::Turn(_)));
+    project.run("turn-done a.1 says=complete\nhook check\nhook note tells=again");
+    assert_eq!(project.session("a").wanted(), Wanted::Work);
+    let answered = project.run("work a");
+    assert_eq!(answered.last().unwrap(), "T1 session_ended Completed");
+    assert_eq!(project.task("T1").unheard.len(), 1);
+}
+
+#[test]
+fn used_up_budget_completes_passed_work_without_delivery() {
+    let script = "add one\nsession a task=T1 tokens=5\nturn-done a.1 says=complete reads=9\n";
+    let mut project = Script::after(hooks(&["note"]), script);
+    let answered = project.run("hook note tells=by-the-way");
+    assert_eq!(answered.last().unwrap(), "T1 session_ended Completed");
+    assert_eq!(project.task("T1").unheard.len(), 1);
+}
+
+#[test]
+fn cancelled_session_keeps_feedback_with_task() {
+    check_with(
+        hooks(&["note"]),
+        "add one
+         session a task=T1
+         turn-done a.1
+         hook note tells=red
+         say a use-tabs
+         --
+         stop a
+         turn-interrupted a.2
+         session b task=T1",
+        "T1 session_stopping Cancelled
+         T1 iteration_interrupted a.2
+         T1 task_needs_continuation
+         T1 session_ended Cancelled
+         T1 session_started
+         T1 task_claimed w1 epoch 2
+         T1 task_started
+         T1 iteration_started b.1
+         T1 turn_started b.1 to work red? use-tabs",
+    );
+}
+
+#[test]
+fn every_ending_keeps_feedback_with_task() {
+    let ends = [
+        ("failures=1", "turn-failed a.2", "answer T1 continue", "red?"),
+        ("tokens=5", "turn-done a.2 reads=9\nhook note tells=late", "", "late"),
+        ("", "turn-done a.2 says=blocked\nhook note tells=late", "answer T1 continue", "late"),
+        ("", "crash\nrelease T1 gone", "", "red?"),
+    ];
+    for (terms, end, back, heard) in ends {
+        let script = format!("add one\nsession a task=T1 {terms}\nturn-done a.1\nhook note tells=red\n{end}\n{back}");
+        let mut project = Script::after(hooks(&["note"]), &script);
+        let begun = project.run("session b task=T1");
+        assert_eq!(begun.last().unwrap(), &format!("T1 turn_started b.1 to work {heard}"), "{terms} {end}");
+    }
+}
+
+/// The next task is told nothing of what waits with another one.
+#[test]
+fn feedback_of_left_task_does_not_reach_next_task() {
+    let script = "add one\nadd two\nsession a work=graph\nturn-done a.1 says=blocked\n";
+    let mut project = Script::after(hooks(&["note"]), script);
+    let answered = project.run("hook note tells=red");
+    assert_eq!(answered.last().unwrap(), "T2 turn_started a.2 to work");
+    assert_eq!(project.task("T1").unheard.len(), 1);
+}
+
+#[test]
+fn reason_of_reopening_reaches_next_session() {
+    check(
+        "add one
+         fail T1 no-key
+         reopen T1 the-key-is-there
+         --
+         session a task=T1",
+        "system config_recorded
+         T1 session_started
+         T1 task_claimed w1 epoch 1
+         T1 task_started
+         T1 iteration_started a.1
+         T1 turn_started a.1 to work The task was reopened: the-key-is-there",
+    );
+}
+
+#[test]
+fn answered_reopening_is_told_once() {
+    let mut project = Script::after(default_rules(), "add one\nfail T1 no-key\nanswer T1 retry use-mine");
+    let begun = project.run("session a task=T1");
+    assert_eq!(begun.last().unwrap(), "T1 turn_started a.1 to work use-mine");
+}
