@@ -294,9 +294,9 @@ pub fn terms(config: &Config, max_iterations: Option<u32>) -> Terms {
         max_iterations: max_iterations.unwrap_or(settings.limits.max_iterations.get()),
         max_hook_retries: settings.limits.max_hook_retries,
         max_failures: settings.limits.max_failures.get(),
-        completion: match settings.completion {
-            config::Completion::Promise => Completion::Promise,
-            config::Completion::Gate => Completion::Gate,
+        completion: match settings.completion.as_ref().map(|completion| completion.value) {
+            None | Some(config::Completion::Promise) => Completion::Promise,
+            Some(config::Completion::Gate) => Completion::Gate,
         },
         strict: settings.strict.unwrap_or(true),
         on_retry_limit: match settings.on_retry_limit {

@@ -179,6 +179,16 @@ pub fn outcome(outcome: HookOutcome) -> (Tone, &'static str) {
     }
 }
 
+/// That nothing checked the work on so many tasks, and what would.
+pub fn unchecked(tasks: u32) -> Option<String> {
+    let how = "a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml";
+    match tasks {
+        0 => None,
+        1 => Some(format!("nothing checked this work: {how}")),
+        many => Some(format!("nothing checked this work ({many} tasks): {how}")),
+    }
+}
+
 /// How a session ended, in words.
 pub fn ending_word(ending: Ending) -> (Tone, &'static str) {
     match ending {
@@ -231,6 +241,7 @@ pub fn summary(record: &Record) -> String {
         Event::HookError(error) => format!("{}: {}", error.hook_name, error.error),
         Event::ActionError(error) => format!("{}: {}", error.action_type, error.error),
         Event::HookStarted(hook) => hook.hook.clone(),
+        Event::HookRetrying(hook) => format!("{} failed and is tried again: {}", hook.hook, hook.error),
         Event::HookFinished(hook) => {
             let outcome = serde_json::to_value(hook.outcome).unwrap_or_default();
             let why = hook.message.as_ref().map(|why| format!(": {why}")).unwrap_or_default();

@@ -63,7 +63,7 @@ fn an_agent_is_sent_back_with_the_reason_and_let_go_at_the_limit() {
     let last = call(&world, "stop", &stopping(&world, "one", true));
     check_let_go(
         &last,
-        "sent back 2 times (`max_hook_retries`); it is let go, but `tests` still says no: 3 tests fail",
+        "`tests` has sent the agent back 2 times (`max_hook_retries`); it is let go, but `tests` still says no: 3 tests fail",
     );
     let answers = world.data_of("bridge_answered");
     let seen: Vec<_> = answers.iter().map(|answer| json!([answer["ruling"], answer["retries"]])).collect();
@@ -424,7 +424,10 @@ fn what_is_to_be_read_at_the_end_is_read() {
     let world = hooked(config);
     let first = call(&world, "stop", &stopping(&world, "one", false));
     assert_eq!((first.code, first.stderr.trim()), (2, "line 1"), "{first}");
-    check_let_go(&call(&world, "stop", &stopping(&world, "one", true)), "sent back once");
+    check_let_go(
+        &call(&world, "stop", &stopping(&world, "one", true)),
+        "has sent the agent back once (`max_hook_retries`)",
+    );
 }
 
 /// Copilot reads the settings of Claude Code too.

@@ -187,3 +187,17 @@ fn other_files() {
     [64 config]
     ");
 }
+
+#[test]
+fn gate_whose_checks_can_only_skip_is_warned_about() {
+    let world = World::new();
+    world.write(".windlass/config.yaml", "hooks: {stop: [run_tests], before_submit: [run_tests, create_pr]}\n");
+    let told = world.ok(&["config", "check"]);
+    for point in ["stop", "before_submit"] {
+        let warning =
+            format!("nothing is checked at `{point}`: `run_tests` finds no tests in this project and can only skip");
+        assert!(told.contains(&warning), "{told}");
+    }
+    world.write("Cargo.toml", "");
+    assert!(!world.ok(&["config", "check"]).contains("nothing is checked"));
+}

@@ -137,6 +137,27 @@ fn at_the_limit_a_warning_says_what_happens_next() {
     assert!(ran.stdout.contains("[Warning: no hook retries are allowed: red 1. A person is needed.]"), "{ran}");
 }
 
+/// `slow` never passes and may send the agent back once; `tests` passes at the fourth turn.
+#[test]
+fn hook_at_its_limit_leaves_the_gate_closed_for_others() {
+    let hooks = "hooks:
+  stop:
+    - {name: slow, command: 'echo \"slow $(cat turns)\" >&2; exit 2', retry: {max: 1}}
+    - {name: tests, command: 'test $(cat turns) -ge 4 || { echo \"red $(cat turns)\" >&2; exit 2; }'}
+";
+    let reason = "`slow` still blocks after sending the agent back once";
+    for (limit, code) in [("escalate", 4), ("complete", 0), ("ask", 4)] {
+        let world = world(&format!("on_retry_limit: {limit}\n{hooks}"), DONE);
+        let ran = world.run(RUN);
+        assert_eq!(ran.code, code, "{limit}\n{ran}");
+        let decided: Vec<String> = decisions(&world).iter().map(|decided| decided["decision"].to_string()).collect();
+        let (last, before) = decided.split_last().unwrap();
+        assert_eq!(before, ["\"send_back\""; 3], "{limit}\n{ran}");
+        assert_eq!(last.contains(reason), limit != "ask", "{limit}: {last}");
+        assert!(ran.stdout.contains("tests ok"), "{limit}\n{ran}");
+    }
+}
+
 /// That one hook is at its limit says nothing of the others.
 #[test]
 fn what_is_let_pass_at_the_limit_takes_nobody_else_with_it() {
@@ -618,4 +639,69 @@ fn a_stop_hook_is_not_tried_again_about_the_same_work() {
     let world = world(config, DONE);
     let ran = world.run(&[RUN, &["--max-iterations", "2"]].concat());
     assert_eq!((ran.code, world.read("tried").lines().count()), (3, 2), "{ran}");
+}
+
+/// `sh` ends with 2 where its script is missing, which would send the agent back.
+#[test]
+fn stop_hook_with_a_missing_script_is_told_as_broken() {
+    let table = [
+        ("sh check.sh", "check failed: the hook is broken: `check.sh` does not exist; create it, or correct `command`"),
+        ("./check.sh", "check failed: the hook is broken: `./check.sh` does not exist"),
+        ("no-such-program", "check failed: the hook is broken: exit 127, a program was not found"),
+    ];
+    for (command, told) in table {
+        let config = format!("limits: {{max_iterations: 1}}\nhooks: {{stop: [{{name: check, command: {command}}}]}}\n");
+        let world = world(&config, DONE);
+        let ran = world.run(RUN);
+        assert_eq!(ran.code, 3, "{ran}");
+        assert!(ran.stdout.contains(told) && !ran.stdout.contains("check blocks"), "{ran}");
+        assert!(decisions(&world).iter().all(|decided| decided["decision"] != "send_back"), "{ran}");
+    }
+}
+
+#[test]
+fn hook_that_says_not_to_continue_after_the_gate_leaves_the_task_to_a_person() {
+    let answer = r#"echo '{"continue": false, "stopReason": "look at the valve"}'"#.replace('\'', "''");
+    let config = format!("hooks: {{post_iteration: [{{name: note, command: '{answer}'}}]}}\n");
+    for agent in [RUN, &["run", "--task", "T1", "--agent", "command:sh agent.sh"]] {
+        let world = world(&config, DONE);
+        if agent.contains(&"--task") {
+            world.ok(&["init"]);
+            world.ok(&["task", "add", "Mend the pump"]);
+        }
+        let ran = world.run(agent);
+        assert_eq!(ran.code, 4, "{ran}");
+        assert!(ran.stdout.contains("  next: windlass answer T1 continue\n"), "{ran}");
+        assert_eq!(world.json(&["task", "show", "T1"])["state"], "blocked", "{ran}");
+        world.ok(&["answer", "T1", "continue"]);
+        assert_eq!(world.json(&["task", "show", "T1"])["state"], "ready");
+    }
+}
+
+/// A task that is complete stays so, and nobody is offered an answer for it.
+#[test]
+fn hook_that_escalates_on_completion_offers_no_answer() {
+    let config = "hooks: {on_task_complete: [{name: note, command: 'exit 1', on_failure: escalate}]}\n";
+    let world = world(config, DONE);
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(ran.stdout.contains("  next: windlass why ") && !ran.stdout.contains("windlass answer"), "{ran}");
+    assert_eq!(world.json(&["task", "show", "T1"])["state"], "completed");
+}
+
+#[test]
+fn run_without_a_check_says_so_until_one_is_checked() {
+    let world = world("", DONE);
+    let told =
+        "nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml";
+    assert!(world.ok(RUN).contains(&format!("  note: {told}\n")));
+    assert!(world.ok(&["status"]).contains(&format!("last run {told}\n")));
+    assert_eq!(world.json(&["status"])["unchecked"]["tasks"], 1);
+    assert_eq!(world.data_of("session_ended")[0]["unchecked"], 1);
+    world.write(".windlass/config.yaml", "hooks: {stop: [{command: 'true'}]}\n");
+    world.ok(&["trust", "--yes"]);
+    assert!(!world.ok(&["run", "Mend the valve", "--agent", "command:sh agent.sh"]).contains("nothing checked"));
+    assert!(!world.ok(&["status"]).contains("nothing checked"));
+    assert!(world.json(&["status"])["unchecked"].is_null());
+    assert!(world.data_of("session_ended")[1].get("unchecked").is_none());
 }

@@ -280,3 +280,18 @@ fn hooks_of_claude_code_find_their_directory() {
     assert_eq!(world.run_with(("CLAUDE_PROJECT_DIR", "/elsewhere"), &words).code, 0);
     assert_eq!(seen(), "/elsewhere");
 }
+
+/// `pytest` and most other programs fail with exit 1, which sends nobody back.
+#[test]
+fn stop_hook_that_fails_with_exit_1_gets_a_hint() {
+    let world =
+        hooked("hooks: {stop: [{name: tests, command: test -e done}, {name: own, command: test -e done || exit 2}]}");
+    let hint = "  hint         at `stop` only exit 2 sends the agent back, and most programs fail with exit 1: `test -e done`; \
+                write `test -e done || exit 2`, or `on_failure: block` beside it\n";
+    for run in [&[][..], &["--run"]] {
+        let told = world.ok(&[&["hooks", "test", "stop"][..], run].concat());
+        assert_eq!(told.matches(hint).count(), 1, "{told}");
+    }
+    world.write("done", "");
+    assert!(!world.ok(&["hooks", "test", "stop", "--run"]).contains("hint"), "it passes");
+}

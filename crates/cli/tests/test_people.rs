@@ -59,6 +59,7 @@ fn a_message_reaches_the_agent_with_its_next_prompt_and_once() {
       the agent says that it is done
     complete after 2 iterations
       took <took> agent <took> hooks <took> 2 turns
+      note: nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml
     ");
     let prompt = waiting.world.prompt(2);
     assert!(prompt.contains("[Message from ann]:\nUse `tabs`\n[promise]COMPLETE</promise>\n"), "{prompt}");
@@ -296,7 +297,7 @@ fn sessions_are_listed_and_shown_as_they_are() {
       started       <time>
       owner         OWNER alive
       iterations    1 of 25
-      sent back     0 of 5 times
+      sent back     0 times, each hook 5 at most
       completion    the agent has to say that it is done
       waits for     the agent, which has the word
 
@@ -319,7 +320,7 @@ fn sessions_are_listed_and_shown_as_they_are() {
       started       <time>
       owner         OWNER dead
       iterations    1 of 25
-      sent back     0 of 5 times
+      sent back     0 times, each hook 5 at most
       completion    the agent has to say that it is done
       waits for     the agent, whose turn was cut off
 
@@ -355,7 +356,7 @@ fn sessions_are_listed_and_shown_as_they_are() {
       started       <time>
       ended         <time>
       iterations    1 of 1
-      sent back     0 of 5 times
+      sent back     0 times, each hook 5 at most
       completion    the agent has to say that it is done
 
     next

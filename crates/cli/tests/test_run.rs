@@ -57,6 +57,7 @@ fn a_directory_and_an_agent_are_enough() {
       the agent says that it is done
     complete after 3 iterations
       took <took> agent <took> 3 turns
+      note: nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml
     ");
     assert!(world.prompt(1).starts_with("Mend the pump\n\nWhen the goal is reached"), "{}", world.prompt(1));
     assert!(world.prompt(2).contains("```text\nturn 1\n```"), "{}", world.prompt(2));
@@ -413,6 +414,7 @@ fn after_a_kill_the_same_command_goes_on() {
     complete after 2 iterations
       session_end[0] ok
       took <took> agent <took> hooks <took> 2 turns
+      note: nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml
     ");
     assert!(waiting.world.prompt(2).contains("session_start[0] (you may have seen this before)"));
     assert_eq!(waiting.world.read("ended"), "end\n");

@@ -103,6 +103,7 @@ fn a_run_takes_what_its_agent_may_work_on_and_says_what_is_left() {
     assert_snapshot!(end, @"
     complete after 3 iterations: nothing is ready for `bob`; T1 is of the type `infra`, and only `ann` may
       took <took> agent <took> 3 turns
+      note: nothing checked this work (3 tasks): a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml
       left: T1  ready  Move: ann may
     ");
     assert_eq!(worked(&world), "T2 T3 T4 ");

@@ -170,6 +170,7 @@ fn what_is_left_is_said_with_what_to_type() {
     left: T3  Never: one iteration is the limit
     for a person: T2  Stuck: the agent says it is blocked: which version?
     took: <took> 3 turns
+    note: nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml
     next: windlass answer T2 continue  # or: windlass why T2
     next: windlass run --workers 1 --agent 'command:sh agent.sh'
     ");

@@ -51,7 +51,7 @@ pub struct Call {
     pub about: String,
     /// As far as the agent tells, a person has spoken since it was last sent back.
     pub anew: bool,
-    /// How often stop hooks may send the agent back.
+    /// How often a stop hook that says nothing else may send the agent back.
     pub max_retries: u32,
 }
 
@@ -67,11 +67,23 @@ pub enum CallRuling {
     Block,
 }
 
-/// Who says no, and how often at most.
+/// A hook that says no.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Objector {
     pub hook: String,
+    /// How often it may send the agent back; without it, as often as `max_hook_retries` says.
     pub most: Option<u32>,
+}
+
+impl Objector {
+    /// That it has sent the agent back as often as it may, in words for people.
+    fn spent(&self, usual: u32) -> String {
+        let (hook, whose) = (&self.hook, if self.most.is_some() { "its `retry.max`" } else { "`max_hook_retries`" });
+        match self.most.unwrap_or(usual) {
+            0 => format!("`{hook}` may not send the agent back ({whose} is 0)"),
+            most => format!("`{hook}` has sent the agent back {} ({whose})", often(most)),
+        }
+    }
 }
 
 /// What hooks have come to about a call.
@@ -80,7 +92,7 @@ pub struct CallVerdict {
     pub ruling: CallRuling,
     pub reason: Option<String>,
     pub objectors: Vec<Objector>,
-    /// How often stop hooks may send the agent back.
+    /// How often a stop hook that says nothing else may send the agent back.
     pub max_retries: u32,
     /// What else the agent is told, or what a tool is called with instead, as it is kept.
     pub told: Option<String>,
@@ -106,23 +118,14 @@ impl Conversation {
         Self { caller, retries: 0, sent_back: BTreeMap::new(), words: Digest::ZERO, same: 0, version: Seq::START }
     }
 
-    /// Why the agent may not be sent back once more, in words for people.
+    /// Why the agent may not be sent back once more, in words for people. Each hook counts for itself: while one of those that
+    /// object may send it back, it is.
     pub(crate) fn limit(&self, verdict: &CallVerdict) -> Option<String> {
-        let sent = |hook: &str| self.sent_back.get(hook).copied().unwrap_or(0);
-        let spent = verdict.objectors.iter().find_map(|objector| {
-            objector.most.filter(|most| sent(&objector.hook) >= *most).map(|most| (objector.hook.as_str(), most))
-        });
-        if let Some((hook, most)) = spent {
-            return Some(match most {
-                0 => format!("`{hook}` may not send the agent back (its `retry.max` is 0)"),
-                most => format!("`{hook}` may send the agent back {}, and has", often(most)),
-            });
-        }
-        if self.retries >= verdict.max_retries {
-            return Some(match self.retries {
-                0 => "the agent is never sent back (`max_hook_retries` is 0)".to_owned(),
-                retries => format!("the agent was sent back {} (`max_hook_retries`)", often(retries)),
-            });
+        let most = |objector: &Objector| objector.most.unwrap_or(verdict.max_retries);
+        let sent = |objector: &Objector| self.sent_back.get(&objector.hook).copied().unwrap_or(0);
+        if verdict.objectors.iter().all(|objector| sent(objector) >= most(objector)) {
+            let spent = verdict.objectors.iter().map(|objector| objector.spent(verdict.max_retries));
+            return Some(spent.collect::<Vec<_>>().join("; "));
         }
         let repeats = self.words == words(verdict.reason.as_deref().unwrap_or_default());
         (repeats && self.same + 1 >= Limits::SAME_BLOCKS)

@@ -227,6 +227,7 @@ impl Command {
                 | Self::FailTurn { .. }
                 | Self::InterruptTurn { .. }
                 | Self::BeginEffect { .. }
+                | Self::RestEffect { .. }
                 | Self::RetryEffect { .. }
                 | Self::FinishEffect { .. }
                 | Self::StartWorkflow { .. }
@@ -461,6 +462,13 @@ pub enum Command {
     BeginEffect {
         debt: DebtId,
         owner: OwnerName,
+    },
+    /// Says that a hook has failed and is tried again after a while.
+    RestEffect {
+        debt: DebtId,
+        owner: OwnerName,
+        /// How it failed.
+        error: String,
     },
     /// Says that a hook that has failed is about to be tried again.
     RetryEffect {

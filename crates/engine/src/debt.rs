@@ -71,7 +71,7 @@ pub struct OwedHook {
     pub point: String,
     pub class: HookClass,
     pub on_failure: OnFailure,
-    /// At the stop gate: how often it may send the agent back within an iteration, if less than the session allows.
+    /// At the stop gate: how often it may send the agent back within an iteration, instead of `max_hook_retries`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_backs: Option<u32>,
 }
@@ -168,6 +168,9 @@ pub struct Debt {
     /// How far it has come, if it is a workflow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
+    /// How its last attempt failed, while it waits for the next one and nothing of it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resting: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -182,7 +185,8 @@ impl Debt {
     /// What whoever takes it over has to do.
     pub fn recovery(&self) -> Recovery {
         let awaited = !matches!(&self.effect, Effect::Hook(hook) if hook.class == HookClass::Bridge);
-        if self.attempts == 0 && awaited { Recovery::Run } else { self.effect.recovery() }
+        let idle = self.attempts == 0 || self.resting.is_some();
+        if idle && awaited { Recovery::Run } else { self.effect.recovery() }
     }
 }
 

@@ -144,6 +144,7 @@ events! {
     WorkflowCompleted = "workflow_completed",
     WorkflowFailed = "workflow_failed",
     HookStarted = "hook_started",
+    HookRetrying = "hook_retrying",
     HookFinished = "hook_finished",
     HookError = "hook_error",
     ActionError = "action_error",

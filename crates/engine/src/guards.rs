@@ -34,8 +34,8 @@ fn times(count: u32) -> String {
 }
 
 impl Session {
-    /// What happens where stop hooks block and may not send the agent back.
-    pub(crate) fn at_retry_limit(&self) -> Decision {
+    /// Decides where every stop hook that blocks has sent the agent back as often as it may.
+    pub(crate) fn at_retry_limit(&self, claim: Option<Promise>) -> Decision {
         let why = match self.repeats_its_block() && self.send_backs_left() > 0 {
             true => format!("{} {} times in a row with the same words", self.blockers(), Limits::SAME_BLOCKS),
             false => self.still_blocked(),
@@ -44,14 +44,20 @@ impl Session {
             OnRetryLimit::Escalate => close(Ending::Escalated, why),
             // One question would hold up every other task: this one is left to a person, and the rest goes on.
             OnRetryLimit::Ask if self.work == Work::Graph => close(Ending::Escalated, why),
-            // What has not passed by itself is not at its limit.
-            OnRetryLimit::Complete if self.wants_another_iteration(self.watch.besides) => {
-                Decision::Next(Next::Continue)
-            }
-            OnRetryLimit::Complete => {
-                close(Ending::Completed, self.besides(format!("{why}; `on_retry_limit: complete` lets it pass")))
-            }
             OnRetryLimit::Ask => Decision::Ask,
+            OnRetryLimit::Complete => {
+                self.judge_without_blockers(claim, format!("{why}; `on_retry_limit: complete` lets it pass"))
+            }
+        }
+    }
+
+    /// Judges the turn as if the hooks that block had passed. Work that is complete then says why.
+    fn judge_without_blockers(&self, claim: Option<Promise>, why: String) -> Decision {
+        match (Self { verdict: self.watch.besides, ..self.clone() }).judge_heard(claim, false) {
+            Decision::Next(Next::Close(Closing { ending: Ending::Completed, .. })) => {
+                close(Ending::Completed, self.besides(why))
+            }
+            decision => decision,
         }
     }
 
@@ -67,13 +73,7 @@ impl Session {
             GateAnswer::Abort => close(Ending::Escalated, format!("{}, and a person ended it", self.still_blocked())),
             // Whoever lets the work pass speaks of the work as it was claimed to be, whatever else they say with it.
             GateAnswer::Ignore => {
-                match (Self { verdict: self.watch.besides, ..self.clone() }).judge_heard(claim, false) {
-                    Decision::Next(Next::Close(Closing { ending: Ending::Completed, .. })) => {
-                        let let_pass = format!("{}, and a person let it pass", self.still_blocked());
-                        close(Ending::Completed, self.besides(let_pass))
-                    }
-                    decision => decision,
-                }
+                self.judge_without_blockers(claim, format!("{}, and a person let it pass", self.still_blocked()))
             }
         }
     }
@@ -111,15 +111,22 @@ impl Session {
         }
     }
 
-    /// Which hooks do not let the agent go, in words.
+    /// Which hooks do not let the agent go, in words, each with how often it has sent the agent back.
     fn still_blocked(&self) -> String {
-        let who = self.blockers();
-        match self.retries {
+        let sent = |blocker: &Blocker| self.sent_back_by(blocker).min(self.most_of(blocker));
+        let told = |who: &str, sent: u32| match sent {
             0 => format!("{who}, and may not send the agent back"),
             sent => {
-                let (names, verb) = who.rsplit_once(' ').unwrap_or(("", &who));
+                let (names, verb) = who.rsplit_once(' ').unwrap_or(("", who));
                 format!("{names} still {verb} after sending the agent back {}", times(sent))
             }
+        };
+        match self.blocking.as_slice() {
+            [first, rest @ ..] if rest.iter().any(|other| sent(other) != sent(first)) => {
+                let each = |blocker: &Blocker| told(&format!("`{}` blocks", blocker.hook), sent(blocker));
+                self.blocking.iter().map(each).collect::<Vec<_>>().join("; ")
+            }
+            alike => told(&self.blockers(), alike.first().map_or(0, sent)),
         }
     }
 
@@ -129,18 +136,25 @@ impl Session {
         self.terms.on_retry_limit != OnRetryLimit::Complete && self.watch.blocked_alike() >= Limits::SAME_BLOCKS
     }
 
-    /// Whether the session, and every hook that blocks, allows for another time.
+    /// Whether a hook that blocks may send the agent back.
     pub(crate) fn may_send_back(&self) -> bool {
         self.send_backs_left() > 0 && !self.repeats_its_block()
     }
 
-    /// How often the hooks that block now may still send the agent back.
+    /// How often the hooks that block now may still send the agent back: each counts for itself.
     fn send_backs_left(&self) -> u32 {
-        let sent = |blocker: &Blocker| self.sent_back.get(&blocker.hook).copied().unwrap_or(0);
-        let left = |blocker: &Blocker| blocker.most.map(|most| most.saturating_sub(sent(blocker)));
-        let of_hooks = self.blocking.iter().filter_map(left).min();
-        let of_session = self.terms.max_hook_retries.saturating_sub(self.retries);
-        of_hooks.map_or(of_session, |left| left.min(of_session))
+        let left = |blocker: &Blocker| self.most_of(blocker).saturating_sub(self.sent_back_by(blocker));
+        self.blocking.iter().map(left).max().unwrap_or(0)
+    }
+
+    /// How often a hook may send the agent back within an iteration.
+    fn most_of(&self, blocker: &Blocker) -> u32 {
+        blocker.most.unwrap_or(self.terms.max_hook_retries)
+    }
+
+    /// How often the agent was sent back in this iteration while a hook blocked.
+    fn sent_back_by(&self, blocker: &Blocker) -> u32 {
+        self.sent_back.get(&blocker.hook).copied().unwrap_or(0)
     }
 
     /// At how many send-backs it ends, where hooks block.

@@ -39,6 +39,9 @@ fn settled(change: impl FnOnce(&mut Session)) -> String {
 fn judged(verdict: Verdict, claim: Option<Promise>, change: impl FnOnce(&mut Session)) -> String {
     let judged = session(Phase::Judging(run(), claim), |session| {
         session.verdict = verdict;
+        if verdict == Verdict::Block {
+            session.blocking.push(Blocker { hook: "check".to_owned(), most: None, reason: None });
+        }
         change(session);
     });
     match judged.step() {
@@ -101,6 +104,7 @@ fn blocked_alike(before: u32) -> impl FnOnce(&mut Session) {
         let block = Some(Digest::of(b"red"));
         session.blocking = vec![Blocker { hook: "check".to_owned(), most: None, reason: Some("red".to_owned()) }];
         (session.retries, session.watch.block) = (before, block);
+        session.sent_back.insert("check".to_owned(), before);
         (session.watch.last_block, session.watch.same_blocks) = (block, before);
     }
 }
@@ -108,7 +112,7 @@ fn blocked_alike(before: u32) -> impl FnOnce(&mut Session) {
 #[test]
 fn the_same_block_three_times_asks_for_a_person_early() {
     let under = |limit: OnRetryLimit, before: u32| {
-        judged(Verdict::Block, None, |session| {
+        judged(Verdict::Block, Some(Promise::Complete), |session| {
             blocked_alike(before)(session);
             session.terms.on_retry_limit = limit;
         })
@@ -144,7 +148,7 @@ fn what_blocks_too_often_takes_nobody_else_past_the_gate() {
     assert_eq!(beside(Verdict::Continue, false), "Next(Continue)");
     assert!(beside(Verdict::Fail, false).starts_with("Completed: "), "`strict: false` lets it go");
     assert!(beside(Verdict::Pass, true).starts_with("Completed: "));
-    let overlooked = judged(Verdict::Block, None, |session| {
+    let overlooked = judged(Verdict::Block, Some(Promise::Complete), |session| {
         blocked_alike(5)(session);
         (session.terms.on_retry_limit, session.overlooked) = (OnRetryLimit::Complete, vec!["lint".to_owned()]);
     });
@@ -214,8 +218,9 @@ fn how_often_the_agent_may_still_be_sent_back_is_told() {
     };
     assert_eq!(most(&[(None, 1)], 1, 5).most_send_backs(), Some(5));
     assert_eq!(most(&[(Some(2), 1)], 1, 5).most_send_backs(), Some(2));
-    assert_eq!(most(&[(Some(2), 1), (None, 3)], 3, 5).most_send_backs(), Some(4));
-    assert_eq!(most(&[(Some(9), 0)], 0, 0).most_send_backs(), Some(0));
+    assert_eq!(most(&[(Some(2), 1), (None, 3)], 3, 5).most_send_backs(), Some(5), "as the one with most left");
+    assert_eq!(most(&[(Some(2), 2), (None, 5)], 6, 5).most_send_backs(), Some(6), "none is left");
+    assert_eq!(most(&[(Some(9), 0)], 0, 0).most_send_backs(), Some(9));
     assert_eq!(most(&[(None, 0), (None, 0)], 0, 5).block_reason().as_deref(), Some("why 0; why 1"));
     let passes = session(Phase::Judging(run(), None), |_| {});
     assert_eq!((passes.most_send_backs(), passes.block_reason()), (None, None));
@@ -235,4 +240,24 @@ fn a_rate_limit_is_waited_out_unless_time_is_up_before() {
     assert_eq!(waiting(Some(601)).step(), Step::Wait(crate::Wanted::Moment(at(600))));
     let Step::End(closing) = waiting(Some(600)).step() else { panic!("it waits") };
     assert_eq!(told(&closing), "Limit: the wall time of 10 min is used up, before the agent's rate limit ends");
+}
+
+#[test]
+fn reason_at_the_limit_names_each_hook_with_its_own_count() {
+    let reason = |sent: [u32; 2]| {
+        judged(Verdict::Block, None, |session| {
+            session.blocking.clear();
+            for (hook, most, sent) in [("check", Some(2), sent[0]), ("lint", Some(sent[1]), sent[1])] {
+                session.blocking.push(Blocker { hook: hook.to_owned(), most, reason: None });
+                session.sent_back.insert(hook.to_owned(), sent);
+            }
+        })
+    };
+    assert_eq!(reason([2, 2]), "Escalated: `check` and `lint` still block after sending the agent back 2 times");
+    let apart = "Escalated: `check` still blocks after sending the agent back 2 times; \
+                 `lint` still blocks after sending the agent back once";
+    assert_eq!(reason([5, 1]), apart, "what it was sent back for by the other does not count");
+    let never = "Escalated: `check` still blocks after sending the agent back 2 times; \
+                 `lint` blocks, and may not send the agent back";
+    assert_eq!(reason([2, 0]), never);
 }

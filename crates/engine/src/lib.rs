@@ -95,8 +95,8 @@ pub use moves::{Field, MOVES, Move};
 pub use naming::{nearest, snake_case};
 pub use note::{Memo, NoteKind, Said};
 pub use pipeline::{
-    Approved, Broken, ChangeFact, ChangeRef, Finding, Gate, Grounds, HookContext, Pipeline, Readied, Remedy, Stage,
-    Stalled, TaskChange, Why, WorkDone, Workspace,
+    Approved, Broken, ChangeFact, ChangeRef, Finding, Gate, Grounds, HookContext, HookEnd, Pipeline, Readied, Remedy,
+    Stage, Stalled, TaskChange, Why, WorkDone, Workspace,
 };
 pub use promise::{Promise, detect, detect_all, last_line};
 pub use prompt::{Earlier, Note, Prompt, Remark};
@@ -109,7 +109,7 @@ pub use session::{
     Blocker, Closing, Completion, Decision, Ending, GateAnswer, Hold, Leave, Lost, Next, OnRetryLimit, Opening, Phase,
     Piece, Purpose, Session, Step, Terms, Turn, Verdict, Wanted, Work,
 };
-pub use situation::Situation;
+pub use situation::{Situation, hook_data};
 pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, State, Taken, Task};
 pub use time::{Timestamp, in_words};
 pub use types::Types;

@@ -216,6 +216,16 @@ pub struct Broken {
     pub unstarted: bool,
 }
 
+/// How a hook at a gate ended.
+#[derive(Debug, Clone, Copy)]
+pub struct HookEnd<'a> {
+    pub outcome: HookOutcome,
+    pub message: Option<&'a str>,
+    pub feedback: Option<&'a str>,
+    /// The program that was to judge the work could not be started.
+    pub unstarted: bool,
+}
+
 /// In which way a hook did not let the work pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -235,12 +245,17 @@ pub enum Why {
 }
 
 impl Broken {
-    /// What the end of a hook breaks, if it does.
-    pub fn by(hook: &OwedHook, outcome: HookOutcome, message: Option<&str>, feedback: Option<&str>) -> Option<Self> {
+    /// What the end of a hook breaks, if it does. A hook that was not started has judged nothing, and at `before_merge` neither
+    /// has one that ran out of time: before submission the work of the agent may be what hangs.
+    pub fn by(hook: &OwedHook, end: &HookEnd<'_>) -> Option<Self> {
+        let HookEnd { outcome, message, feedback, unstarted } = *end;
+        let late = outcome == HookOutcome::TimedOut && Gate::of(hook) == Some(Gate::BeforeMerge);
+        let mute = outcome != HookOutcome::Block && (unstarted || late);
         let why = match (Verdict::of(outcome, hook.on_failure), hook.on_failure) {
             (Verdict::Pass, _) | (Verdict::Fail, OnFailure::Ignore) => return None,
             (Verdict::Continue, _) => Why::Moved,
             (Verdict::Escalate, _) => Why::Escalated,
+            (Verdict::Block, _) if mute => Why::Failed,
             (Verdict::Block, _) if outcome == HookOutcome::Block && hook.class == HookClass::Vcs => Why::Conflicts,
             (Verdict::Block, _) if outcome == HookOutcome::Block || feedback.is_some() => Why::Blocked,
             (Verdict::Block | Verdict::Fail, _) => Why::Failed,
@@ -248,7 +263,7 @@ impl Broken {
         let reason = message.map(gist).filter(|reason| !reason.is_empty());
         let reason = reason.unwrap_or_else(|| feedback.map(gist).unwrap_or_else(|| "it does not pass".to_owned()));
         let feedback = feedback.map(str::to_owned);
-        Some(Self { hook: hook.hook.clone(), why, reason, feedback, unstarted: false })
+        Some(Self { hook: hook.hook.clone(), why, reason, feedback, unstarted })
     }
 }
 

@@ -119,7 +119,7 @@ impl Purpose {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Blocker {
     pub hook: String,
-    /// How often it may do so within an iteration, if less than the session allows.
+    /// How often it may do so within an iteration; without it, as often as `max_hook_retries` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<u32>,
     /// Why, in a few words.
@@ -330,6 +330,12 @@ pub struct Session {
     /// Those of them that would have kept the agent after this turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overlooked: Vec<String>,
+    /// Whether a check has let the work of the last turn pass, or its end says why none has.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub checked: bool,
+    /// How many tasks it has completed whose work nothing checked.
+    #[serde(default, skip_serializing_if = "is_none_of_them")]
+    pub unchecked: u32,
     /// Feedback that no turn carries yet, first in first out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<Piece>,
@@ -353,6 +359,10 @@ pub struct Session {
     pub watch: Watch,
     /// The last event that changed this row.
     pub version: Seq,
+}
+
+fn is_none_of_them(count: &u32) -> bool {
+    *count == 0
 }
 
 /// What is decided next about a session.
@@ -522,7 +532,7 @@ impl Session {
         let decision = match self.verdict {
             Verdict::Block if self.may_send_back() => Decision::SendBack,
             Verdict::Pass | Verdict::Fail | Verdict::Block if unheard => Decision::Next(Next::Continue),
-            Verdict::Block => self.at_retry_limit(),
+            Verdict::Block => self.at_retry_limit(claim),
             Verdict::Escalate => {
                 let asks = || "a stop hook asks for a person".to_owned();
                 close(Closing::because(Ending::Escalated, self.asking.clone().unwrap_or_else(asks)))

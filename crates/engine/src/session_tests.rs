@@ -40,6 +40,8 @@ pub(crate) fn session(phase: Phase) -> Session {
         blocking: Vec::new(),
         ignores: Vec::new(),
         overlooked: Vec::new(),
+        checked: false,
+        unchecked: 0,
         verdict: Verdict::Pass,
         pending: vec![],
         last_turn: None,
@@ -198,7 +200,8 @@ fn stopping_skips_hooks_but_for_those_of_the_end() {
 
 /// What a turn leads to: `send back`, `ask`, `continue`, or an ending; `let pass` where it is complete although hooks block.
 fn judged(claim: Option<Promise>, verdict: Verdict, change: impl FnOnce(&mut Session)) -> String {
-    let mut session = Session { verdict, ..session(Phase::Judging(run(), claim)) };
+    let blocks = (verdict == Verdict::Block).then(|| blocker("check", None));
+    let mut session = Session { verdict, blocking: Vec::from_iter(blocks), ..session(Phase::Judging(run(), claim)) };
     change(&mut session);
     match session.step() {
         Step::DecideGate(_, Decision::SendBack) => "send back".to_owned(),
@@ -212,6 +215,10 @@ fn judged(claim: Option<Promise>, verdict: Verdict, change: impl FnOnce(&mut Ses
         },
         other => panic!("{other:?}"),
     }
+}
+
+fn blocker(hook: &str, most: Option<u32>) -> Blocker {
+    Blocker { hook: hook.to_owned(), most, reason: None }
 }
 
 const CLAIMS: [Option<Promise>; 4] = [None, Some(Promise::Complete), Some(Promise::Escalate), Some(Promise::Blocked)];
@@ -279,12 +286,15 @@ fn the_agent_is_sent_back_only_so_often() {
     for (retries, most, expected) in
         [(0, 2, "send back"), (1, 2, "send back"), (2, 2, "limit"), (3, 2, "limit"), (0, 0, "limit")]
     {
-        let limits =
-            [(OnRetryLimit::Escalate, "Escalated"), (OnRetryLimit::Complete, "let pass"), (OnRetryLimit::Ask, "ask")];
+        let limits = [
+            (OnRetryLimit::Escalate, ["Escalated"; 2]),
+            (OnRetryLimit::Complete, ["continue", "let pass"]),
+            (OnRetryLimit::Ask, ["ask"; 2]),
+        ];
         for (on_retry_limit, at_limit) in limits {
-            for claim in [None, Some(Promise::Complete)] {
+            for (claim, at_limit) in [None, Some(Promise::Complete)].into_iter().zip(at_limit) {
                 let given = judged(claim, Verdict::Block, |session| {
-                    session.retries = retries;
+                    session.sent_back = BTreeMap::from([("check".to_owned(), retries)]);
                     session.terms.max_hook_retries = most;
                     session.terms.on_retry_limit = on_retry_limit;
                 });
@@ -294,29 +304,41 @@ fn the_agent_is_sent_back_only_so_often() {
         }
     }
     // The limit is about blocks, and about nothing else.
-    let at_limit = |session: &mut Session| session.retries = 2;
+    let at_limit = |session: &mut Session| session.sent_back = BTreeMap::from([("check".to_owned(), 2)]);
     assert_eq!(judged(Some(Promise::Complete), Verdict::Pass, at_limit), "completed");
     assert_eq!(judged(Some(Promise::Complete), Verdict::Fail, at_limit), "continue");
     assert_eq!(judged(None, Verdict::Escalate, at_limit), "Escalated");
 }
 
-/// Of the hooks that block, each has its own limit, and the session has one for all of them.
+/// The session's limit, two times here, holds for each hook without one of its own.
 #[test]
-fn a_hook_sends_the_agent_back_only_so_often() {
-    let judged_by = |blockers: &[(&str, Option<u32>, u32)]| {
-        judged(None, Verdict::Block, |session| {
+fn hook_limit_bounds_the_send_backs_of_that_hook_alone() {
+    let judged_by = |blockers: &[(&str, Option<u32>, u32)], claim, on_retry_limit| {
+        judged(claim, Verdict::Block, |session| {
+            session.blocking.clear();
+            session.terms.on_retry_limit = on_retry_limit;
             for (hook, most, sent) in blockers {
-                session.blocking.push(Blocker { hook: (*hook).to_owned(), most: *most, reason: None });
+                session.blocking.push(blocker(hook, *most));
                 session.sent_back.insert((*hook).to_owned(), *sent);
             }
         })
     };
-    assert_eq!(judged_by(&[("check", None, 7)]), "send back", "the session's limit counts all of them");
-    assert_eq!(judged_by(&[("check", Some(2), 1)]), "send back");
-    assert_eq!(judged_by(&[("check", Some(2), 2)]), "Escalated");
-    assert_eq!(judged_by(&[("check", Some(0), 0)]), "Escalated");
-    assert_eq!(judged_by(&[("check", Some(2), 1), ("lint", Some(1), 1)]), "Escalated");
-    assert_eq!(judged_by(&[("check", Some(2), 1), ("lint", None, 1)]), "send back");
+    let escalating = |blockers: &[(&str, Option<u32>, u32)]| judged_by(blockers, None, OnRetryLimit::Escalate);
+    assert_eq!(escalating(&[("check", Some(2), 1)]), "send back");
+    assert_eq!(escalating(&[("check", Some(2), 2)]), "Escalated");
+    assert_eq!(escalating(&[("check", Some(0), 0)]), "Escalated");
+    assert_eq!(escalating(&[("check", None, 2)]), "Escalated");
+    assert_eq!(escalating(&[("check", Some(7), 6)]), "send back", "its own limit may be higher than the session's");
+    // As long as one of them is below its limit, the gate stays closed.
+    let at_limits = |lint, claim| {
+        [OnRetryLimit::Escalate, OnRetryLimit::Complete, OnRetryLimit::Ask]
+            .map(|on| judged_by(&[("slow", Some(1), 1), lint], claim, on))
+    };
+    for claim in [None, Some(Promise::Complete)] {
+        assert_eq!(at_limits(("lint", None, 1), claim), ["send back"; 3]);
+    }
+    assert_eq!(at_limits(("lint", None, 2), None), ["Escalated", "continue", "ask"]);
+    assert_eq!(at_limits(("lint", None, 2), Some(Promise::Complete)), ["Escalated", "let pass", "ask"]);
     // One that does not block this time has nothing to say.
     let other = |session: &mut Session| session.sent_back = BTreeMap::from([("lint".to_owned(), 9)]);
     assert_eq!(judged(None, Verdict::Block, other), "send back");

@@ -180,13 +180,22 @@ impl Situation<'_> {
             "timestamp": timestamp,
             "session": session.as_ref().map_or("", |name| name.as_str()),
             "iteration": iteration.unwrap_or(0),
-            "data": event,
+            "data": hook_data(event),
             "triggeredBy": metadata.triggered_by,
             "triggered_by": metadata.triggered_by,
             "depth": metadata.depth,
             "metadata": {"triggeredBy": metadata.triggered_by, "depth": metadata.depth},
         })
     }
+}
+
+/// The data of an event as hooks get it: the `result` of a completed task is always there.
+pub fn hook_data(event: &Event) -> Value {
+    let mut data = json!(event);
+    if matches!(event, Event::TaskCompleted(completed) if completed.result.is_none()) {
+        data["result"] = json!("");
+    }
+    data
 }
 
 /// A task as values; without one, every name with its empty value.
@@ -208,4 +217,19 @@ pub(crate) fn task_values(task: Option<&Task>) -> Value {
         "type": task.kind.as_ref().map_or("", |kind| kind.as_str()),
         "state": task.state,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn result_of_a_completed_task_is_always_there() {
+        let data = |result: Option<&str>| {
+            let completed = payload::TaskCompleted { result: result.map(str::to_owned), artifacts: vec![] };
+            Situation::bare("on_task_complete", completed.into(), None)["event"]["data"].clone()
+        };
+        assert_eq!(data(None), json!({"result": "", "artifacts": []}));
+        assert_eq!(data(Some("done")), json!({"result": "done", "artifacts": []}));
+    }
 }

@@ -148,7 +148,7 @@ fn sessions() {
     check_data(resumed, &format!(r#"{{"owner":"w1","terms":{more}}}"#));
     let stopping = payload::SessionStopping { ending: Ending::Cancelled, reason: None, commits: vec![] };
     check_data(stopping, r#"{"ending":"cancelled"}"#);
-    let ended = payload::SessionEnded { ending: Ending::Limit, reason: Some("so".to_owned()) };
+    let ended = payload::SessionEnded { ending: Ending::Limit, reason: Some("so".to_owned()), unchecked: 0 };
     check_data(ended, r#"{"ending":"limit","reason":"so"}"#);
 }
 
@@ -367,7 +367,7 @@ fn event_types_keep_their_names() {
          delivery_interrupted message_added feedback_queued feedback_delivered hook_registered hooks_cleared hook_evaluated \
          series_started validation_finished series_advanced series_ended checkpoint_created bridge_called \
          bridge_answered workflow_triggered workflow_started workflow_step_started workflow_step_finished \
-         workflow_completed workflow_failed hook_started hook_finished \
+         workflow_completed workflow_failed hook_started hook_retrying hook_finished \
          hook_error action_error"
     );
 }
@@ -537,7 +537,7 @@ fn session_events() -> Vec<Event> {
         .into(),
         payload::SessionResumed { owner: owner(), terms: terms() }.into(),
         payload::SessionStopping { ending: Ending::Cancelled, reason: Some(word()), commits: vec![word()] }.into(),
-        payload::SessionEnded { ending: Ending::Limit, reason: Some(word()) }.into(),
+        payload::SessionEnded { ending: Ending::Limit, reason: Some(word()), unchecked: 2 }.into(),
         payload::IterationStarted { run: run() }.into(),
         payload::TurnStarted { run: run(), owner: owner(), purpose: Purpose::UnjudgedDelivery(closing()), feedback: 2 }
             .into(),
@@ -673,6 +673,7 @@ fn other_events() -> Vec<Event> {
         payload::AutoLabelSuggestion { labels: list(), keywords: list() }.into(),
         payload::ConfigRecorded { digest: config, text: word() }.into(),
         payload::HookStarted { debt, hook: word(), owner: owner(), attempt: 2, after: Some(word()) }.into(),
+        payload::HookRetrying { debt, hook: word(), attempt: 1, error: word() }.into(),
         payload::HookFinished {
             debt,
             hook: word(),

@@ -6,6 +6,7 @@
 //! | exit 0, an answer | as `meaning` says | as `meaning` says | as `meaning` says |
 //! | exit 0, a bad answer | failure | failure | failure |
 //! | exit 2 | block | block | failure |
+//! | exit 126 or 127, or a script that is not there (`broken`) | failure | failure | failure |
 //! | any other exit, a signal, not started, lost | failure | failure | failure |
 //! | out of time | timed out | timed out | timed out |
 //! | cancelled | cancelled | cancelled | cancelled |
@@ -32,6 +33,7 @@ use serde_json::{Value, json};
 use windlass_engine::{ChangeFact, ChangeRef, HookOutcome, HookReport, Limits, OwnWords, Template, Usage, in_words};
 use windlass_process::{Captured, Exit, Finished, NotStarted};
 
+use crate::broken::RanCommand;
 use crate::meaning::{self, Stance};
 use crate::said::{self, BadAnswer, Said};
 use crate::telling::one_line;
@@ -76,8 +78,31 @@ struct Read {
 
 /// Reads the end of a run. `values` are what the hook was run for: its feedback template may name them.
 pub fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>, values: &Value) -> HookReport {
+    understand(hook, role, ran, values, None)
+}
+
+/// The same of a shell command, which is broken where its program or script is not there.
+pub fn answer_of_command(
+    hook: &Hook,
+    role: Role,
+    ran: &Result<Finished, NotStarted>,
+    values: &Value,
+    command: RanCommand<'_>,
+) -> HookReport {
+    let broken = ran.as_ref().ok().and_then(|finished| command.broken_by(finished.exit));
+    understand(hook, role, ran, values, broken)
+}
+
+fn understand(
+    hook: &Hook,
+    role: Role,
+    ran: &Result<Finished, NotStarted>,
+    values: &Value,
+    broken: Option<String>,
+) -> HookReport {
+    let unstarted = broken.is_some() || ran.is_err();
     let mut read = match ran {
-        Ok(finished) => read(hook, role, finished),
+        Ok(finished) => read(hook, role, finished, broken),
         Err(error) => {
             let exit = clean(&error.to_string());
             let parts = Parts { failure: Some(exit.clone()), exit, ..Parts::default() };
@@ -106,7 +131,7 @@ pub fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>, value
         approved: None,
         used: Usage::default(),
         head: None,
-        unstarted: false,
+        unstarted,
     }
 }
 
@@ -124,12 +149,13 @@ fn opened(said: &Said) -> Option<ChangeFact> {
     (!url.is_empty()).then_some(ChangeFact::Opened(change))
 }
 
-fn read(hook: &Hook, role: Role, finished: &Finished) -> Read {
+fn read(hook: &Hook, role: Role, finished: &Finished, broken: Option<String>) -> Read {
     let stdout = finished.stdout.text();
-    let mut read = match finished.exit {
-        Exit::Code(0) => answered(&stdout, role),
-        Exit::Code(2) if role.is_gate() => blocked(&stdout),
-        exit => ended(hook, exit),
+    let mut read = match (finished.exit, broken) {
+        (_, Some(broken)) => Read::failed(broken),
+        (Exit::Code(0), None) => answered(&stdout, role),
+        (Exit::Code(2), None) if role.is_gate() => blocked(&stdout),
+        (exit, None) => ended(hook, exit),
     };
     read.parts.exit = name(hook, finished.exit);
     read.parts.stdout = clean(&stdout).trim_end().to_owned();

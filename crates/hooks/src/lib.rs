@@ -12,6 +12,7 @@
 //! Not here: which hooks are owed when (`engine`), starting programs (`process`), the log.
 
 mod answer;
+mod broken;
 mod call;
 mod fields;
 mod forms;
@@ -38,7 +39,8 @@ use serde_json::{Map, Value};
 use windlass_engine::workflow::{Pattern, check_given};
 use windlass_engine::{Allowance, HookOutcome, Rule, Template};
 
-pub use answer::{LEFT_BEHIND, Parts, answer, fitting, gist, silent_no};
+pub use answer::{LEFT_BEHIND, Parts, answer, answer_of_command, fitting, gist, silent_no};
+pub use broken::RanCommand;
 pub use call::Call;
 pub use mask::{Mask, Shown};
 pub use papers::{Carried, Papers};

@@ -14,9 +14,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use windlass_engine::{
     Command, Debt, DebtId, Effect, Event, Gate, HookClass, HookOutcome, HookReport, OwedHook, Phase, Promise,
-    REGISTERED, Record, Session, Situation, Task, Template, View,
+    REGISTERED, Record, Session, Situation, Task, Template, View, hook_data,
 };
-use windlass_hooks::{Call, Hook, Kind, Papers, PipeOutput, Role, Said, Script, answer, fitting, gist, notice, said};
+use windlass_hooks::{
+    Call, Hook, Kind, Papers, PipeOutput, RanCommand, Role, Said, Script, answer_of_command, fitting, gist, notice,
+    said,
+};
 use windlass_process::{Captured, Exit, Finished, NotStarted};
 
 use crate::bridge::{Called, is_context, is_heard};
@@ -41,6 +44,7 @@ impl Scene {
     /// The event as hooks get it: what it made owed is nobody's concern but ours.
     fn told(&self) -> Value {
         let mut event = json!(self.event);
+        event["data"] = hook_data(&self.event.envelope.event);
         if let Some(metadata) = event["metadata"].as_object_mut() {
             metadata.remove("owes");
         }
@@ -174,17 +178,22 @@ impl Dispatch<'_> {
         {
             return Ok((report, None));
         }
-        let mut failures = 0;
+        // What was tried before a crash was tried.
+        let mut failures = debt.attempts.saturating_sub(1);
         loop {
             let Attempt { report, again, said } = self.attempt(&running)?;
             let report = fitting(self.settings.mask.report(report), &hook);
             let report = HookReport { event: Some(scene.event.original()), ..report };
             failures += 1;
             let Some(wait) = self.wait_before(&running, failures, again)? else { return Ok((report, said)) };
+            let after = report.message.unwrap_or_default();
+            if !wait.is_zero() {
+                let (owner, error) = (self.owner.clone(), after.clone());
+                self.give(&Command::RestEffect { debt: debt.id, owner, error })?;
+            }
             if !self.wait(wait, resolve) {
                 return Ok((HookOutcome::Cancelled.into(), None));
             }
-            let after = report.message.unwrap_or_default();
             self.give(&Command::RetryEffect { debt: debt.id, owner: self.owner.clone(), after })?;
         }
     }
@@ -230,7 +239,8 @@ impl Dispatch<'_> {
         let ran = self.start(&spec, running.resolve)?;
         let record = ran.as_ref().ok().and_then(|ran| self.record(ran));
         let ran = ran.map(|ran| self.read(ran)).map(|ran| running.heard(ran));
-        let report = answer(running.hook, running.role(), &ran, &running.values);
+        let command = RanCommand { text: script.text(), directory: &running.directory };
+        let report = answer_of_command(running.hook, running.role(), &ran, &running.values, command);
         let waits = running.scene.call.is_some();
         let said = ran.as_ref().ok().filter(|ran| waits && ran.exit == Exit::Code(0)).and_then(|ran| {
             // One that is no answer was taken for a failure.

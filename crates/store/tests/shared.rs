@@ -89,7 +89,7 @@ fn a_failing_store_answers_all() {
         }
     });
     // And it goes on when the trouble is over.
-    place.raw().pragma_update(None, "user_version", 5).unwrap();
+    place.raw().pragma_update(None, "user_version", 6).unwrap();
     shared.execute(&rules, origin(), create("all is well again"), nonce()).unwrap();
     drop(shared);
     assert_eq!(everything(&place.open()).len(), 4);

@@ -165,10 +165,10 @@ impl Passage {
         let merging = failed.gate == Gate::BeforeMerge;
         let bounded = match failed.remedy {
             Remedy::Remediate => self.remediations < terms.max_remediations && failed.count == self.remediations + 1,
-            Remedy::Reject => merging && failed.why == Why::Blocked && failed.count < terms.max_rejections,
+            Remedy::Reject => merging && failed.why == Why::Blocked && failed.count <= terms.max_rejections,
             Remedy::Again => merging && failed.why == Why::Moved && self.rechecks < Limits::RECHECKS,
             Remedy::Escalate => {
-                let rejected = merging && failed.why == Why::Blocked && failed.count >= terms.max_rejections;
+                let rejected = merging && failed.why == Why::Blocked && failed.count > terms.max_rejections;
                 failed.why == Why::Escalated || rejected
             }
             Remedy::Hear => failed.why == Why::Said,
@@ -265,6 +265,8 @@ fn against(hook: &OwedHook, finished: &payload::HookFinished) -> Option<Why> {
         (O::Block, _) => Some(if vcs { Why::Conflicts } else { Why::Blocked }),
         (_, OnFailure::Ignore) => None,
         (_, OnFailure::Escalate) => Some(Why::Escalated),
+        (O::TimedOut, OnFailure::Block) if hook.point == "before_merge" => Some(Why::Failed),
+        (_, OnFailure::Block) if finished.unstarted => Some(Why::Failed),
         (_, OnFailure::Block) => Some(if finished.feedback.is_some() { Why::Blocked } else { Why::Failed }),
     }
 }

@@ -259,6 +259,7 @@ fn counts(kind: EventType) -> bool {
             | E::DependencySatisfied
             | E::ConfigRecorded
             | E::HookStarted
+            | E::HookRetrying
             | E::HookFinished
             | E::HookError
             | E::ActionError

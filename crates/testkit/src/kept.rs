@@ -96,7 +96,7 @@ impl Kept {
             Event::PipelineFailed(failed) => self.fail(record, failed),
             Event::TaskRejected(_) => {
                 let most = record.envelope.session.as_ref().map_or(0, |name| hearing.terms[name].max_rejections);
-                if self.rejections >= most {
+                if self.rejections > most {
                     self.wrong.push(format!("{}: rejected {} times, of {most}", record.seq, self.rejections));
                 }
             }

@@ -467,7 +467,9 @@ impl Attempt<'_> {
                 let in_vain = session.is_some_and(|session| session.needs_no(*debt));
                 (due.begun == 0 && due.owner == *owner && !in_vain).then_some(())
             }
-            C::FinishEffect { debt, owner, .. } | C::RetryEffect { debt, owner, .. } => {
+            C::FinishEffect { debt, owner, .. }
+            | C::RestEffect { debt, owner, .. }
+            | C::RetryEffect { debt, owner, .. } => {
                 let due = self.due(*debt)?;
                 (due.begun > 0 && due.turn.is_none() && due.owner == *owner).then_some(())
             }
@@ -565,6 +567,7 @@ fn is_about_tasks(command: &Command) -> bool {
             | C::PostponeTurn { .. }
             | C::InterruptTurn { .. }
             | C::BeginEffect { .. }
+            | C::RestEffect { .. }
             | C::RetryEffect { .. }
             | C::FinishEffect { .. }
             | C::StartWorkflow { .. }

@@ -477,7 +477,7 @@ impl Told {
                 let heard = !closes || !self.is_unheard() || self.asking.is_some();
                 heard
                     && match decided.decision {
-                        Decision::SendBack => blocked && (told_to || decided.retries <= self.terms.max_hook_retries),
+                        Decision::SendBack => blocked && (told_to || decided.retries <= self.most_send_backs()),
                         Decision::Ask => {
                             blocked && self.terms.on_retry_limit == OnRetryLimit::Ask && self.work == Work::Given
                         }
@@ -540,6 +540,11 @@ impl Told {
         own && matches!(self.hold, Hold::Held(_)) && record.envelope.node.task() == self.task
     }
 
+    /// How often the two stop hooks of [`crate::rules`] may send the agent back in an iteration: one of them once.
+    fn most_send_backs(&self) -> u32 {
+        1 + self.terms.max_hook_retries
+    }
+
     /// What the gate found when it decided that the work ends so.
     fn closed(&self, ending: Ending) -> Option<Verdict> {
         match &self.gate {
@@ -558,7 +563,7 @@ impl Told {
             Some(Verdict::Pass) => claimed,
             Some(Verdict::Fail) => claimed && !self.terms.strict,
             Some(Verdict::Block) if self.answered == Some(GateAnswer::Ignore) => claimed,
-            Some(Verdict::Block) => self.terms.on_retry_limit == OnRetryLimit::Complete,
+            Some(Verdict::Block) => claimed && self.terms.on_retry_limit == OnRetryLimit::Complete,
             Some(Verdict::Continue | Verdict::Escalate) | None => false,
         }
     }

@@ -28,6 +28,9 @@ use crate::trust::{self, Standing};
 use crate::{environment, text, workflow};
 
 const TEMPLATE: &str = include_str!("init/template.yaml");
+/// The stop gate of a project whose tests were found, and an example for others.
+const STOP_TESTS: &str = "  stop: [run_tests]";
+const STOP_EXAMPLE: &str = "  #stop:\n  #  - command: ./check.sh\n  #    timeout: 5m";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -198,6 +201,7 @@ fn configuration(found: &Found) -> String {
     TEMPLATE
         .replace("{agent}", &line("agent", found.agents.first().copied(), "claude"))
         .replace("{test_command}", &line("test_command", found.tests, "make test"))
+        .replace("{stop}", if found.tests.is_some() { STOP_TESTS } else { STOP_EXAMPLE })
         .replace("{base_branch}", &line("base_branch", branch.as_deref(), "main"))
 }
 
@@ -258,10 +262,11 @@ mod tests {
         assert_eq!(config.settings.agent.as_deref().map(String::as_str), Some("codex"));
         assert_eq!(config.settings.test_command.unwrap().value, "go test ./...");
         assert_eq!(config.settings.base_branch.unwrap().value, "main");
-        assert!(config.hooks.is_empty());
+        let hooks: Vec<String> = config.hooks.iter().map(|hook| format!("{} {}", hook.point, hook.name)).collect();
+        assert_eq!(hooks, ["stop stop[0]:run_tests"], "the tests that were found are the stop gate");
 
         let config = check_configuration(&configuration(&Found::default()));
-        assert!(config.settings.agent.is_none() && config.settings.base_branch.is_none());
+        assert!(config.settings.agent.is_none() && config.settings.base_branch.is_none() && config.hooks.is_empty());
     }
 
     /// Lines that are commented out have no blank after the `#`, or two.

@@ -48,6 +48,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     let stuck = attention(STUCK)?;
     let debts = snapshot.debts().map_err(remedy::store)?;
     let sessions = snapshot.sessions().map_err(remedy::store)?;
+    let unchecked = last_ended(&sessions).filter(|session| session.unchecked > 0).cloned();
     let sessions: Vec<Seen> = open_sessions(sessions).map(|session| Seen::of(&opened, session)).collect();
     let sessions: Vec<Open> =
         sessions.into_iter().map(|seen| Open::look(&opened, &snapshot, seen)).collect::<Result<_, Failure>>()?;
@@ -64,6 +65,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
             "active": active,
             "stuck": stuck,
             "sessions": sessions.iter().map(session_json).collect::<Vec<_>>(),
+            "unchecked": unchecked.as_ref().map(|session| json!({"session": session.name, "tasks": session.unchecked})),
             "changes": changes,
             "owed": debts.len(),
             "events": events,
@@ -87,6 +89,9 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
             if changes.len() == 1 { "1 open change".to_owned() } else { format!("{} open changes", changes.len()) };
         out.line(format_args!("{}  {open}: `windlass change list`", out.paint(Tone::Strong, "changes")))?;
     }
+    if let Some(told) = unchecked.and_then(|session| show::unchecked(session.unchecked)) {
+        out.line(format_args!("{} {}", out.paint(Tone::Strong, "last run"), out.paint(Tone::Warning, told)))?;
+    }
     unfinished(&sessions, out)?;
     let total = |states: &[State]| states.iter().map(|state| count(&counts, *state)).sum();
     let section = |named, all, out: &mut Output| section(&opened, named, all, out);
@@ -98,6 +103,11 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
         out.line(format_args!("\n{} {owed} owed", debts.len()))?;
     }
     Ok(())
+}
+
+/// The session that ended last.
+fn last_ended(sessions: &[Session]) -> Option<&Session> {
+    sessions.iter().filter(|session| session.is_over()).max_by_key(|session| session.version)
 }
 
 /// Sessions that somebody runs or could go on with. One that has ended for a person has left that to its task.

@@ -41,8 +41,8 @@ pub struct Settings {
     pub prompt_file: Option<Located<String>>,
     /// How much a session may use.
     pub limits: Limits,
-    /// What ends the work: the agent's promise, or the end of a turn that passes its gates.
-    pub completion: Completion,
+    /// What ends the work: the agent's promise, or the end of a turn that passes its gates. Default: `promise`.
+    pub completion: Option<Located<Completion>>,
     /// Whether a stop hook that fails by itself keeps the work from being complete. Default: true.
     pub strict: Option<bool>,
     /// What happens when stop hooks have sent the agent back as often as they may.
@@ -227,7 +227,7 @@ pub enum Driver {
 pub struct Limits {
     /// Iterations of a session.
     pub max_iterations: NonZeroU32,
-    /// How often stop hooks may send the agent back within an iteration; 0 means never. Also read as `maxHookRetries`.
+    /// How often a stop hook without `retry.max` may send the agent back within an iteration; 0 means never. Also read as `maxHookRetries`.
     #[serde(alias = "maxHookRetries")]
     pub max_hook_retries: u32,
     /// How often the agent may repair its work before it is submitted.

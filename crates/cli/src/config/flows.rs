@@ -14,7 +14,7 @@ use super::builtin::Builtin;
 use super::check::{agent_names, is_agent};
 use super::entry::{Brief, Entry, Points};
 use super::error::{Problem, position, quoted, suggestion};
-use super::file::{Names, Settings, TaskType};
+use super::file::{Completion, Names, Settings, TaskType};
 use super::hooks::{Hook, Kind, Scope};
 use super::point::Point;
 use super::reader::Located;
@@ -113,6 +113,12 @@ fn look(settings: &Settings, hooks: &[Hook]) -> Findings {
         }
     }
     findings.empty_gates(settings, &flows);
+    findings.open_completion(settings, &flows);
+    for placed in flows.hooks.iter().filter(|placed| placed.is_on()) {
+        if let Some((message, hint)) = placed.hook.exit_hint() {
+            findings.warn(placed.at, message, hint);
+        }
+    }
     findings.without_worktrees(settings, &flows);
     if let Some(command) = settings.test_command.as_ref().filter(|command| command.trim().is_empty()) {
         let message = "`test_command` is empty: `run_tests` has nothing to run".to_owned();
@@ -315,6 +321,25 @@ impl Findings {
             let name = quoted(&judge.value);
             let message = format!("{name} does all the work of the type `{kind}`, and judges it too");
             self.warn(&judge.at, message, "let another agent judge it, if there is one".to_owned());
+        }
+    }
+
+    /// Turns that are complete when they end, where nothing looks at them.
+    fn open_completion(&mut self, settings: &Settings, flows: &Flows<'_>) {
+        let Some(gate) = settings.completion.as_ref().filter(|completion| completion.value == Completion::Gate) else {
+            return;
+        };
+        let kinds = settings.task_types.iter().filter(|(_, task_type)| is_written(&task_type.hooks, "stop"));
+        let kinds = kinds.map(|(name, task_type)| Some((name.as_str(), &task_type.value)));
+        for kind in std::iter::once(None).chain(kinds) {
+            if flows.at("stop", Who { kind, agent: None }).is_empty() {
+                let whose = kind.map(|(name, _)| format!(" for tasks of the type `{name}`")).unwrap_or_default();
+                let message = format!(
+                    "`completion: gate` without a `stop` hook{whose}: work counts as complete when a turn ends, and nothing \
+                     checks it"
+                );
+                self.warn(&gate.at, message, "add `stop: [run_tests]` under `hooks`".to_owned());
+            }
         }
     }
 

@@ -359,3 +359,52 @@ fn forges_that_cannot_be_meant() {
     hint: known here: `kind`, `api`, `remote`
     ");
 }
+
+#[test]
+fn completion_by_gate_without_a_stop_hook_is_warned_about() {
+    let warning = "1:13: `completion: gate` without a `stop` hook: work counts as complete when a turn ends, and nothing checks \
+                   it (add `stop: [run_tests]` under `hooks`)";
+    assert_eq!(warned("completion: gate\n"), warning);
+    assert_eq!(warned("completion: gate\nhooks: {stop: [run_tests]}\n"), "");
+    assert_eq!(warned("completion: promise\n"), "");
+    let typed = "completion: gate\nhooks: {stop: [run_tests]}\ntask_types: {docs: {hooks: {stop: []}}}\n";
+    assert!(warned(typed).contains("without a `stop` hook for tasks of the type `docs`"), "{}", warned(typed));
+}
+
+#[test]
+fn stop_hook_that_is_one_program_is_warned_about() {
+    let warned_at = |entry: &str| warned(&format!("hooks:\n  stop:\n    - {entry}\n"));
+    let pytest = "3:7: at `stop` only exit 2 sends the agent back, and most programs fail with exit 1: `pytest -q` (write \
+                  `pytest -q || exit 2`, or `on_failure: block` beside it)";
+    assert_eq!(warned_at("command: pytest -q"), pytest);
+    for entry in ["command: npm test", "command: python -m pytest", "command: cargo test --all"] {
+        assert!(warned_at(entry).contains("only exit 2"), "{entry}");
+    }
+    for entry in [
+        "command: pytest || exit 2",
+        "command: ./check.sh",
+        "command: sh check.sh",
+        "command: python3 check.py",
+        "command: exit 2",
+        "command: 'true'",
+        "{command: pytest, on_failure: block}",
+        "run_tests",
+    ] {
+        assert_eq!(warned_at(entry), "", "{entry}");
+    }
+    assert_eq!(warned("hooks:\n  post_iteration:\n    - command: pytest\n"), "");
+}
+
+#[test]
+fn hook_with_the_name_of_a_built_in_is_refused() {
+    let shown = pictures(&["hooks:\n  stop:\n    - command: ./tests.sh\n      name: run_tests\n"]);
+    insta::assert_snapshot!(shown, @"
+    error: no hook can have the name `run_tests`: a built-in hook has it
+     --> config.yaml:4:13
+      |
+    4 |       name: run_tests
+      |             ^^^^^^^^^
+    hint: write `use: run_tests` for that hook, or another name
+    ");
+    assert_eq!(warned("hooks:\n  stop:\n    - {use: run_tests, name: run_tests}\n"), "");
+}

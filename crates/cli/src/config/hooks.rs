@@ -103,6 +103,20 @@ impl Hook {
         self.entry.enabled.unwrap_or(true)
     }
 
+    /// What to know of a stop hook that runs one program and nothing else: most of them end with 1 when they fail, and only
+    /// exit 2 sends the agent back.
+    pub fn exit_hint(&self) -> Option<(String, String)> {
+        let Kind::Command(script) = &self.kind else { return None };
+        let text = script.text().trim();
+        let counts = matches!(self.entry.on_failure, None | Some(super::entry::OnFailure::Ignore));
+        let stops = self.points().any(Point::is_stop);
+        (stops && counts && is_one_program(text)).then(|| {
+            let message =
+                format!("at `stop` only exit 2 sends the agent back, and most programs fail with exit 1: `{text}`");
+            (message, format!("write `{text} || exit 2`, or `on_failure: block` beside it"))
+        })
+    }
+
     /// What would run, as text; `None` for a hook that only looks at what is known already.
     pub fn effect(&self) -> Option<String> {
         match &self.kind {
@@ -196,7 +210,7 @@ impl Collected<'_> {
         let mut points = iter::once(&point).chain(&events);
         placed(points.try_for_each(|point| check_meant_for(&kind, *point)), &written.at)?;
         let name = match (&entry.name, &kind) {
-            (Some(name), _) => checked_name(name)?,
+            (Some(name), kind) => checked_name(name, kind)?,
             (None, Kind::Builtin(builtin)) if builtin.is_registered() => builtin.to_string(),
             (None, kind) => default_name(scope, point, index, kind),
         };
@@ -327,7 +341,14 @@ fn default_name(scope: &Scope, point: Point, index: usize, kind: &Kind) -> Strin
     }
 }
 
-fn checked_name(name: &Located<String>) -> Result<String, Problem> {
+fn checked_name(name: &Located<String>, kind: &Kind) -> Result<String, Problem> {
+    let own = |builtin: Builtin| matches!(kind, Kind::Builtin(own) if *own == builtin);
+    if let Some(builtin) = Builtin::parse(name).filter(|builtin| !own(*builtin)) {
+        let problem = Problem::new(format!("no hook can have the name `{builtin}`: a built-in hook has it"));
+        return Err(problem
+            .suggest(format!("write `use: {builtin}` for that hook, or another name"))
+            .at(name.at.clone()));
+    }
     let wrong = match &**name {
         name if name.trim().is_empty() => "a hook's name must not be empty",
         name if name.len() > NAME => "a hook's name has at most 128 bytes",
@@ -335,6 +356,19 @@ fn checked_name(name: &Located<String>) -> Result<String, Problem> {
         name => return Ok(name.to_owned()),
     };
     Err(Problem::new(wrong).at(name.at.clone()))
+}
+
+/// Whether a command is a program with its arguments, and no script of the project, which may choose its exits.
+fn is_one_program(command: &str) -> bool {
+    let mut words = command.split_whitespace();
+    let (program, next) = (words.next().unwrap_or_default(), words.next());
+    let script = match program {
+        "sh" | "bash" | "dash" | "zsh" | "python" | "python3" | "node" | "ruby" | "perl" => next != Some("-m"),
+        program => {
+            program.contains('/') || matches!(program, "exit" | "true" | "false" | ":" | "echo" | "printf" | "cat")
+        }
+    };
+    !script && !command.contains([';', '&', '|', '\n', '$', '`', '(', '{', '<', '>'])
 }
 
 /// Takes the one thing out of an entry that runs.

@@ -1,10 +1,11 @@
 //! What is owed: made by the event that names it, gone with the event that finishes it.
 
 use super::{ApplyError, Changes, Fold};
-use crate::debt::{Debt, Effect, HookClass, Owed, payer, sibling};
+use crate::debt::{Debt, Effect, HookClass, HookOutcome, Owed, payer, sibling};
 use crate::event::{EventType, payload};
 use crate::id::{ConfigDigest, DebtId, OwnerName, SessionName};
 use crate::limits::gist;
+use crate::pipeline::Gate;
 use crate::session::{Blocker, Phase, Session, Verdict};
 use crate::view::Change;
 
@@ -25,6 +26,7 @@ impl Fold<'_> {
             task: self.envelope.node.task(),
             session: self.envelope.session.clone(),
             iteration: self.envelope.iteration,
+            resting: None,
             version: self.seq,
         }
     }
@@ -112,9 +114,20 @@ impl Fold<'_> {
             share: debt.share.saturating_sub(self.given()),
             // What is tried again after a failure begins anew.
             progress: debt.progress.filter(|_| started.after.is_none()),
+            resting: None,
             version: self.seq,
             ..debt
         }))])
+    }
+
+    pub(super) fn hook_retrying(&self, retrying: &payload::HookRetrying) -> Changes {
+        let debt = self.debt(retrying.debt)?;
+        if debt.attempts == 0 || retrying.attempt != debt.attempts {
+            return Err(self.unfit(format!("{} was begun {} times", debt.id, debt.attempts)));
+        }
+        let share = debt.share.saturating_sub(self.given());
+        let resting = Some(retrying.error.clone());
+        Ok(vec![Change::PutDebt(Box::new(Debt { resting, share, version: self.seq, ..debt }))])
     }
 
     pub(super) fn hook_finished(&self, finished: &payload::HookFinished) -> Changes {
@@ -135,6 +148,7 @@ impl Fold<'_> {
                 let Some(place) = waited_for else { return };
                 session.owed.remove(place);
                 session.watch.used = session.watch.used.plus(finished.used);
+                session.checked |= is_check(&debt.effect) && finished.outcome == HookOutcome::Success;
                 Self::passed_gate(session, &debt, finished);
                 // Only what the end of the turn itself made owed judges the turn.
                 if let (Phase::Judging(..), Effect::Hook(hook)) = (&session.phase, &debt.effect)
@@ -169,4 +183,9 @@ impl Fold<'_> {
     pub(super) fn debt(&self, id: DebtId) -> Result<Debt, ApplyError> {
         self.view.debt(id)?.ok_or_else(|| self.unfit(format!("nothing is owed under {id}")))
     }
+}
+
+/// Whether a hook judges the work: it stands at a gate, and is no step of git.
+fn is_check(effect: &Effect) -> bool {
+    matches!(effect, Effect::Hook(hook) if hook.class == HookClass::Gate && (hook.point == "stop" || Gate::of(hook).is_some()))
 }

@@ -144,6 +144,7 @@ impl Fold<'_> {
             Event::WorkflowCompleted(completed) => self.workflow_ended(completed.debt, None),
             Event::WorkflowFailed(failed) => self.workflow_ended(failed.debt, Some(&failed.error)),
             Event::HookStarted(started) => self.hook_started(started),
+            Event::HookRetrying(retrying) => self.hook_retrying(retrying),
             Event::HookFinished(finished) => self.hook_finished(finished),
         }
     }

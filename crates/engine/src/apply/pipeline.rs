@@ -4,7 +4,9 @@ use super::{ApplyError, Changes, Fold, put};
 use crate::debt::{Debt, Effect, HookOutcome};
 use crate::event::payload;
 use crate::id::RunId;
-use crate::pipeline::{Broken, ChangeRef, Finding, Gate, Pipeline, Remedy, Stage, Stalled, TaskChange, Why, WorkDone};
+use crate::pipeline::{
+    Broken, ChangeRef, Finding, Gate, HookEnd, Pipeline, Remedy, Stage, Stalled, TaskChange, Why, WorkDone,
+};
 use crate::session::{Closing, Ending, Next, Phase, Session};
 use crate::task::{State, Task};
 use crate::view::Change;
@@ -148,8 +150,8 @@ impl Fold<'_> {
             return;
         }
         let (message, feedback) = (finished.message.as_deref(), finished.feedback.as_deref());
-        let broken = Broken::by(hook, finished.outcome, message, feedback);
-        pipeline.broken = broken.map(|broken| Broken { unstarted: finished.unstarted, ..broken });
+        let (outcome, unstarted) = (finished.outcome, finished.unstarted);
+        pipeline.broken = Broken::by(hook, &HookEnd { outcome, message, feedback, unstarted });
         if let (Some(work), Some(head)) = (&mut pipeline.work, &finished.head) {
             work.head.clone_from(head);
         }

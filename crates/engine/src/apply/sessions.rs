@@ -61,6 +61,8 @@ impl Fold<'_> {
             blocking: Vec::new(),
             ignores: Vec::new(),
             overlooked: Vec::new(),
+            checked: false,
+            unchecked: 0,
             pending: Vec::new(),
             last_turn: None,
             delivered: false,
@@ -106,6 +108,8 @@ impl Fold<'_> {
             let postponed = Some(session.phase.clone()).filter(|phase| matches!(phase, Phase::Postponed(_)));
             session.take_up(id, claimed.epoch);
             session.resumes = task.stalled.is_some() && !session.grounds.is_in_place();
+            // The work was judged before a gate could not be asked about it.
+            session.checked = session.resumes;
             if let Some(postponed) = postponed {
                 session.phase = postponed;
             }
@@ -257,6 +261,7 @@ impl Fold<'_> {
             session.blocking.clear();
             session.overlooked.clear();
             session.asking = None;
+            session.checked = false;
             session.interrupted_in_a_row = 0;
             session.last_turn = Some(self.seq);
             session.plea = match &self.envelope.event {
@@ -302,8 +307,9 @@ impl Fold<'_> {
                 false if done && !session.is_unheard() => session.ignores.clear(),
                 false => {}
             }
-            if completes {
+            if let Decision::Next(Next::Close(Closing { ending: Ending::Completed, reason })) = &decided.decision {
                 session.done_at = Some(self.seq);
+                session.checked |= reason.is_some();
             }
             if decided.decision == Decision::SendBack {
                 for blocker in std::mem::take(&mut session.blocking) {

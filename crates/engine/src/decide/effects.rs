@@ -40,6 +40,16 @@ impl Deciding<'_, '_> {
         Ok(debt.attempts == 0 && session.is_some_and(|session| session.need_not_begin(debt.id)))
     }
 
+    /// Records that an attempt is over before its hook waits for the next one: a crash meanwhile interrupts nothing.
+    pub(super) fn rest_effect(&mut self, id: DebtId, owner: &OwnerName, error: &str) -> Result<(), Refusal> {
+        check_bytes("the failure", error, Limits::REASON)?;
+        let debt = self.begun(id, owner)?;
+        let (hook, attempt, error) = (hook_name(&debt)?, debt.attempts, error.to_owned());
+        self.begin_line(Line::beginning(&debt));
+        self.because_of(&debt);
+        self.emit_of(&debt, payload::HookRetrying { debt: id, hook, attempt, error })
+    }
+
     pub(super) fn retry_effect(&mut self, id: DebtId, owner: &OwnerName, after: &str) -> Result<(), Refusal> {
         check_bytes("the failure", after, Limits::REASON)?;
         let debt = self.begun(id, owner)?;
@@ -135,7 +145,7 @@ impl Deciding<'_, '_> {
             _ if self.is_to_wait(&debt)? => self.end(&debt, &HookOutcome::Skip.into()),
             Recovery::Record(_) => self.interrupt(&debt),
             Recovery::Run | Recovery::RunAgain | Recovery::GoOn | Recovery::LookThenAct | Recovery::SendAgain => {
-                self.begin(&debt, owner, None)
+                self.begin(&debt, owner, debt.resting.as_deref())
             }
         }
     }

@@ -137,6 +137,7 @@ impl Deciding<'_, '_> {
             }
             let giver = match (&entry.record.envelope.event, entry.record.envelope.metadata.via) {
                 (Event::HookStarted(started), _) => Some(started.debt),
+                (Event::HookRetrying(retrying), _) => Some(retrying.debt),
                 (_, Some(via)) => payer(&self.draft, via)?.map(|debt| debt.id),
                 (_, None) => None,
             };

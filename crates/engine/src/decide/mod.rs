@@ -252,6 +252,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::Call(call) => self.call(call),
             C::AnswerCall { at, caller, point, verdict } => self.answer_call(*at, &Asked { caller, point, verdict }),
             C::BeginEffect { debt, owner } => self.begin_effect(*debt, owner),
+            C::RestEffect { debt, owner, error } => self.rest_effect(*debt, owner, error),
             C::RetryEffect { debt, owner, after } => self.retry_effect(*debt, owner, after),
             C::FinishEffect { debt, owner, report } => self.finish_effect(*debt, owner, report),
             C::TriggerWorkflow { id, context, task } => self.trigger_workflow(id, context, *task),

@@ -170,7 +170,8 @@ impl Deciding<'_, '_> {
 
     pub(super) fn end_session(&mut self, session: &Session, closing: Closing) -> Result<(), Refusal> {
         let Closing { ending, reason } = closing;
-        self.emit_session(session, payload::SessionEnded { ending, reason })
+        let unchecked = session.unchecked;
+        self.emit_session(session, payload::SessionEnded { ending, reason, unchecked })
     }
 
     pub(super) fn session(&self, name: &SessionName) -> Result<Session, Refusal> {

@@ -255,6 +255,9 @@ payloads! {
         ending: Ending,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// How many tasks it has completed whose work nothing checked.
+        #[serde(default, skip_serializing_if = "is_none_yet")]
+        unchecked: u32,
     }
     /// Somebody speaks to the agent of a session, which gets it as feedback.
     MessageAdded {
@@ -424,6 +427,14 @@ payloads! {
         /// How the attempt before it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<String>,
+    }
+    /// An attempt has failed, and the next one begins after a while. Nothing of the hook runs until then.
+    HookRetrying {
+        debt: DebtId,
+        hook: String,
+        /// The attempt that failed.
+        attempt: u32,
+        error: String,
     }
     HookFinished {
         debt: DebtId,

@@ -88,6 +88,7 @@ impl Envelope {
             Event::WorkflowCompleted(completed) => to.one(&mut completed.debt)?,
             Event::WorkflowFailed(failed) => to.one(&mut failed.debt)?,
             Event::HookStarted(started) => to.one(&mut started.debt)?,
+            Event::HookRetrying(retrying) => to.one(&mut retrying.debt)?,
             Event::HookFinished(finished) => to.one(&mut finished.debt)?,
             Event::HookError(error) => to.perhaps(&mut error.debt),
             _ => {}

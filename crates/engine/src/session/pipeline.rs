@@ -103,7 +103,7 @@ impl Session {
                 (Remedy::Again, (self.rechecks + 1, Limits::RECHECKS))
             }
             (Gate::BeforeMerge, Why::Moved) => (Remedy::GiveUp, (self.rechecks, Limits::RECHECKS)),
-            (Gate::BeforeMerge, Why::Blocked) if rejected.0 < rejected.1 => (Remedy::Reject, rejected),
+            (Gate::BeforeMerge, Why::Blocked) if rejected.0 <= rejected.1 => (Remedy::Reject, rejected),
             (Gate::BeforeMerge, Why::Blocked) => (Remedy::Escalate, rejected),
             (Gate::BeforeSubmit, Why::Blocked | Why::Moved) | (_, Why::Conflicts) => (mend, mended),
         };

@@ -34,7 +34,7 @@ pub enum OnRetryLimit {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Terms {
     pub max_iterations: u32,
-    /// How often stop hooks may send the agent back within an iteration.
+    /// How often a stop hook that says nothing else may send the agent back within an iteration.
     pub max_hook_retries: u32,
     /// Failed iterations in a row.
     pub max_failures: u32,
@@ -57,7 +57,7 @@ pub struct Terms {
     /// How often the agent may mend its work before it is submitted.
     #[serde(default = "usual_times", skip_serializing_if = "is_usual_times")]
     pub max_remediations: u32,
-    /// At which rejection of a task a person is asked.
+    /// How often a rejected task is worked on again before a person is asked.
     #[serde(default = "usual_times", skip_serializing_if = "is_usual_times")]
     pub max_rejections: u32,
 }

@@ -136,11 +136,11 @@ impl Session {
         }
         let is_done = closing.ending == Ending::Completed;
         match &self.stopping {
+            // The work is done, and a hook that heard of it asks for a person.
+            Some(asked) if is_done && asked.ending == Ending::Escalated => self.close(asked),
             None if self.is_held_back() && is_done => self.go_on(),
             None if is_done && self.may_deliver() => self.deliver(),
             _ if self.epoch().is_some() && is_done => self.submit(closing),
-            // The work is done, and what heard of it asks for a person.
-            Some(asked) if is_done && asked.ending == Ending::Escalated => self.close(asked),
             _ if self.epoch().is_some() || !of_task => self.close(closing),
             Some(asked) => self.close(asked),
             None => Step::TakeTask,
@@ -221,7 +221,7 @@ impl Session {
         if self.task != Some(task) {
             self.conversation = None;
         }
-        self.done_at = None;
+        (self.done_at, self.checked) = (None, false);
         (self.workspace, self.resumes, self.remediations, self.rechecks) = (None, false, 0, 0);
         self.escalated.retain(|other| *other != task);
         self.left.retain(|other| *other != task);
@@ -234,6 +234,7 @@ impl Session {
         let held = self.epoch();
         self.hold = Hold::Left;
         self.finished = by_itself && state == State::Completed;
+        self.unchecked += u32::from(self.finished && !self.checked);
         match state {
             State::Blocked => self.escalated.push(task),
             State::NeedsContinuation if by_itself => self.left.push(task),

@@ -24,8 +24,8 @@ pub(super) struct Schema {
 
 /// The schema that this version writes. The second has other rows of sessions and tasks: they hold what turns have used.
 /// The third has rows of conversations. The fourth finds claimable tasks by their type. The fifth has other rows of tasks: they
-/// tell whose work lies in place.
-pub(super) const PRESENT: Schema = Schema { number: 5, log_changes: &["", "", "", ""] };
+/// tell whose work lies in place. The sixth has other rows of sessions: they tell whether anything checked the work.
+pub(super) const PRESENT: Schema = Schema { number: 6, log_changes: &["", "", "", "", ""] };
 
 /// The log. `previous` is the event before this one in the history of the same task, so that a history is read without
 /// an index; `nonce` tells commits apart.
@@ -217,19 +217,20 @@ mod tests {
 
     /// Suppose there were one schema more, which notes something beside every event.
     const NEXT: Schema = Schema {
-        number: 6,
-        log_changes: &["", "", "", "", "ALTER TABLE events ADD COLUMN noted TEXT NOT NULL DEFAULT 'nothing'"],
+        number: 7,
+        log_changes: &["", "", "", "", "", "ALTER TABLE events ADD COLUMN noted TEXT NOT NULL DEFAULT 'nothing'"],
     };
 
     /// And another one, whose way does not work.
     const BROKEN: Schema = Schema {
-        number: 7,
+        number: 8,
         log_changes: &[
             "",
             "",
             "",
             "",
-            NEXT.log_changes[4],
+            "",
+            NEXT.log_changes[5],
             "DELETE FROM events; ALTER TABLE events ADD COLUMN noted TEXT",
         ],
     };
@@ -292,7 +293,7 @@ mod tests {
         // Once is enough, and the older program is kept out.
         drop(opened(&path, &NEXT).unwrap());
         let refused = Sqlite::open(&path, Lifetime::Command).err().unwrap();
-        assert!(matches!(refused, StoreError::Newer { found: 6, known: 5, .. }), "{refused}");
+        assert!(matches!(refused, StoreError::Newer { found: 7, known: 6, .. }), "{refused}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod forge;
 mod import;
+mod open_gates;
 pub mod rewrite;
 mod stuck;
 mod workflows;
@@ -58,6 +59,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
             let config = Config::load(&project)?;
             let mut stuck = stuck::look(&project, &config)?;
             stuck.extend(forge::look(&project, &config)?);
+            stuck.extend(open_gates::look(&project, &config));
             workflows::check(&project, &config)?;
             report(&config, &stuck, out)
         }

@@ -6,7 +6,9 @@ use std::time::Instant;
 use serde_json::{Map, Value, json};
 use windlass_bridge::Agent;
 use windlass_engine::{HookOutcome, HookReport};
-use windlass_hooks::{self as hooks, Call, Kind, Mask, Papers, PipeOutput, Role, answer, http, ruling, sifted};
+use windlass_hooks::{
+    self as hooks, Call, Kind, Mask, Papers, PipeOutput, RanCommand, Role, answer_of_command, http, ruling, sifted,
+};
 use windlass_process::{Control, run as start};
 use windlass_runner::{Called, is_context, is_heard};
 
@@ -72,6 +74,15 @@ struct Trial<'c> {
     /// What it would read from its standard input, or a server would get.
     payload: Value,
     report: Option<HookReport>,
+}
+
+impl Trial<'_> {
+    /// That the exit of the command will not send the agent back. A run that passed, or that blocks, needs no hint.
+    fn hint(&self) -> Option<String> {
+        let failed = |report: &HookReport| report.outcome == HookOutcome::Failure && !report.unstarted;
+        let (message, remedy) = self.hook.exit_hint().filter(|_| self.report.as_ref().is_none_or(failed))?;
+        Some(format!("{message}; {remedy}"))
+    }
 }
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
@@ -224,7 +235,8 @@ impl Trier<'_> {
                 for spilled in ran.iter().flat_map(|ran| [&ran.stdout.spilled, &ran.stderr.spilled]).flatten() {
                     let _ = std::fs::remove_file(&spilled.path);
                 }
-                Ok(answer(hook, self.role(), &ran, call.values))
+                let command = RanCommand { text: script.text(), directory: call.directory };
+                Ok(answer_of_command(hook, self.role(), &ran, call.values, command))
             }
             Kind::Http(address) => Ok(self.sent(hook, address, call)),
             Kind::Desktop => {
@@ -280,6 +292,7 @@ fn show(trial: &Trial<'_>, trier: &Trier<'_>, out: &mut Output) -> Done {
             "command": trial.command,
             "environment": trial.environment,
             "payload": trial.payload,
+            "hint": trial.hint(),
             "verdict": trial.report.as_ref().map(|report| json!({
                 "outcome": report.outcome,
                 "message": report.message,
@@ -315,7 +328,10 @@ fn show(trial: &Trial<'_>, trier: &Trier<'_>, out: &mut Output) -> Done {
         let value = text::line(value.as_str().unwrap_or_default());
         out.line(format_args!("  {}", out.paint(Tone::Faint, format!("{name}={value}"))))?;
     }
-    let Some(report) = &trial.report else { return Ok(()) };
+    let hint = |out: &mut Output| {
+        trial.hint().into_iter().try_for_each(|hint| out.line(format_args!("  hint         {}", text::line(&hint))))
+    };
+    let Some(report) = &trial.report else { return hint(out) };
     let outcome = serde_json::to_value(report.outcome).ok().and_then(|word| word.as_str().map(str::to_owned));
     let why = report.message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
     out.line(format_args!("  verdict      {}{}", outcome.unwrap_or_default(), text::line(&why)))?;
@@ -329,5 +345,5 @@ fn show(trial: &Trial<'_>, trier: &Trier<'_>, out: &mut Output) -> Done {
             text::line(&action.payload.to_string())
         ))?;
     }
-    Ok(())
+    hint(out)
 }

@@ -337,7 +337,9 @@ fn follow(area: &mut Area, at: Instant, record: &Record) {
             area.sent_back.0 = 0;
         }
         Event::TurnStarted(started) => area.begin(at, AGENT, &turn(started)),
-        Event::GateDecided(decided) => area.sent_back.0 = decided.retries,
+        Event::GateDecided(decided) => {
+            area.sent_back = (decided.retries, decided.max_retries.unwrap_or(area.sent_back.1));
+        }
         Event::HookStarted(started) => {
             let again = if started.attempt > 1 { format!(", attempt {}", started.attempt) } else { String::new() };
             area.begin(at, &started.hook, &format!("runs{again}"));

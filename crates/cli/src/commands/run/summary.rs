@@ -206,6 +206,7 @@ impl Summary {
         {
             short("changed", &sum(changed), out)?;
         }
+        self.unchecked().iter().try_for_each(|line| short("note:", line, out))?;
         self.left().iter().try_for_each(|line| short("left:", line, out))?;
         if self.session.ended() != Some(Ending::Completed)
             || self.left.as_ref().is_some_and(|left| left.stuck().is_some())
@@ -223,6 +224,7 @@ impl Summary {
         rows.push(("blocked by", Tone::Warning, self.blocked()));
         rows.push(("changed", Tone::Plain, self.changes()));
         rows.push(("completed", Tone::Good, self.completed()));
+        rows.push(("note", Tone::Warning, self.unchecked()));
         rows.push(("left", Tone::Warning, self.left()));
         let records = self.records.as_ref().map(|records| records.display().to_string());
         rows.push(("output", Tone::Faint, records.into_iter().collect()));
@@ -263,6 +265,11 @@ impl Summary {
     fn used(&self) -> Vec<String> {
         let used = self.session.watch.used;
         if used.is_nothing() { vec![] } else { vec![used.to_string()] }
+    }
+
+    /// That nothing checked the work.
+    fn unchecked(&self) -> Vec<String> {
+        show::unchecked(self.session.unchecked).into_iter().collect()
     }
 
     fn blocked(&self) -> Vec<String> {

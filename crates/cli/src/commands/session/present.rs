@@ -122,7 +122,7 @@ impl Shown {
             ("ended", self.ended.as_ref().map(at)),
             ("owner", Some(format!("{}, {alive}", session.owner)).filter(|_| !session.is_over())),
             ("iterations", Some(format!("{} of {}{interrupted}", session.iteration, terms.max_iterations))),
-            ("sent back", Some(format!("{} of {} times", session.retries, terms.max_hook_retries))),
+            ("sent back", Some(format!("{} times, each hook {} at most", session.retries, terms.max_hook_retries))),
             ("used", (!session.watch.used.is_nothing()).then(|| session.watch.used.to_string())),
             ("completion", Some(completion.to_owned())),
             ("waits for", self.waits_for.clone()),

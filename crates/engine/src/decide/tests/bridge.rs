@@ -156,7 +156,7 @@ fn an_agent_is_sent_back_so_often_and_then_let_go() {
         assert_eq!((sent.ruling, sent.retries, sent.let_go), (CallRuling::Block, turn, None));
     }
     let end = block(&mut project, "one", "4 tests fail", None);
-    let why = "the agent was sent back 3 times (`max_hook_retries`)";
+    let why = "`tests` has sent the agent back 3 times (`max_hook_retries`)";
     assert_eq!((end.ruling, end.retries, end.let_go.as_deref()), (CallRuling::Pass, 3, Some(why)));
     // Whoever calls twice is let go twice; a person begins anew.
     assert_eq!(block(&mut project, "one", "5 tests fail", None).ruling, CallRuling::Pass);
@@ -204,13 +204,35 @@ fn the_same_words_three_times_are_enough() {
 }
 
 #[test]
-fn a_hook_may_be_content_with_less() {
+fn hook_with_its_own_limit_is_let_go_by_that_alone() {
     let mut project = project();
     assert_eq!(block(&mut project, "one", "a", Some(1)).let_go, None);
     let end = block(&mut project, "one", "b", Some(1));
-    assert_eq!(end.let_go.as_deref(), Some("`tests` may send the agent back once, and has"));
+    assert_eq!(end.let_go.as_deref(), Some("`tests` has sent the agent back once (its `retry.max`)"));
     let never = block(&mut project, "two", "a", Some(0));
     assert_eq!(never.let_go.as_deref(), Some("`tests` may not send the agent back (its `retry.max` is 0)"));
+    for turn in 1..=4 {
+        assert_eq!(block(&mut project, "three", &turn.to_string(), Some(4)).let_go, None, "more than usual");
+    }
+    assert!(block(&mut project, "three", "5", Some(4)).let_go.is_some());
+}
+
+#[test]
+fn hook_at_its_limit_opens_the_gate_for_no_other() {
+    let mut project = project();
+    let mut end = |reason: &str, hooks: &[(&str, Option<u32>)]| {
+        let objectors = hooks.iter().map(|(hook, most)| Objector { hook: (*hook).to_owned(), most: *most }).collect();
+        let (ruling, reason, told) = (CallRuling::Block, Some(reason.to_owned()), None);
+        answer(&mut project, "one", CallVerdict { ruling, reason, objectors, max_retries: 3, told }).let_go
+    };
+    let (slow, tests) = (("slow", Some(1)), ("tests", None));
+    for turn in 1..=3 {
+        assert_eq!(end(&turn.to_string(), &[slow, tests]), None);
+    }
+    let why = "`slow` has sent the agent back once (its `retry.max`); `tests` has sent the agent back 3 times \
+               (`max_hook_retries`)";
+    assert_eq!(end("4", &[slow, tests]).as_deref(), Some(why));
+    assert_eq!(end("5", &[slow, ("lint", None)]), None, "`lint` has sent it back never");
 }
 
 #[test]
@@ -222,9 +244,9 @@ fn how_often_is_said_in_words() {
         let verdict = CallVerdict { ruling, reason, objectors, max_retries, told };
         answer(&mut project, "one", verdict).let_go
     };
-    assert_eq!(end(0).as_deref(), Some("the agent is never sent back (`max_hook_retries` is 0)"));
+    assert_eq!(end(0).as_deref(), Some("`tests` may not send the agent back (`max_hook_retries` is 0)"));
     assert_eq!(end(1), None);
-    assert_eq!(end(1).as_deref(), Some("the agent was sent back once (`max_hook_retries`)"));
+    assert_eq!(end(1).as_deref(), Some("`tests` has sent the agent back once (`max_hook_retries`)"));
 }
 
 #[test]

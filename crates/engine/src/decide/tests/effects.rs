@@ -101,6 +101,25 @@ fn any_other_hook_is_recorded_as_interrupted_and_counts_as_it_says() {
     }
 }
 
+/// Nothing of it ran when its owner died, so nothing was interrupted.
+#[test]
+fn hook_whose_owner_dies_between_attempts_keeps_its_attempts() {
+    for class in [HookClass::Other, HookClass::Gate, HookClass::Webhook] {
+        let mut project = owed(class, OnFailure::Block);
+        project.run("begin 4.0 by=w1\nrest 4.0 by=w1 after=busy");
+        let debt = project.memory.owed(None).unwrap().unwrap();
+        assert_eq!((debt.recovery(), debt.attempts), (Recovery::Run, 1), "{class:?}");
+        assert_eq!(project.run("recover 4.0 by=w2"), ["T1 hook_started push 2 by w2 after busy"], "{class:?}");
+        let debt = project.memory.owed(None).unwrap().unwrap();
+        assert_eq!((debt.attempts, debt.resting.as_deref()), (2, None), "{class:?}");
+        assert_eq!(project.run("finish 4.0 by=w2"), ["T1 hook_finished push Success"]);
+    }
+    let mut project = owed(HookClass::Other, OnFailure::Block);
+    assert_eq!(project.run("rest 4.0 by=w1"), ["! 4.0 has not begun"]);
+    project.run("begin 4.0 by=w1\nrest 4.0 by=w1 after=busy\nretry 4.0 by=w1 after=busy");
+    assert_eq!(project.run("recover 4.0 by=w2"), ["T1 hook_finished push Interrupted"], "its second attempt ran");
+}
+
 #[test]
 fn an_interrupted_turn_ends_and_the_next_takes_the_work_up() {
     check_with(

@@ -176,7 +176,7 @@ fn stop_hooks_may_be_overruled_where_that_was_asked_for() {
     check_with(
         hooks(&["check"]),
         "session a retries=0 limit=complete
-         turn-done a.1
+         turn-done a.1 says=complete
          --
          hook check out=block",
         "system hook_started check 1 by w1

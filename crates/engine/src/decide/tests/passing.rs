@@ -127,7 +127,7 @@ fn every_mending_every_rejection_and_every_newer_base_counts() {
     let mending = "hook tests out=block tells=red\nturn-done a.N says=complete\nwork a";
     assert_eq!(failures(&["tests"], "remediations=2", mending, 3), ["Remediate 1/2", "Remediate 2/2", "GiveUp 3/2"]);
     let rejecting = "hook review out=block tells=no\nworkspace a\nturn-done a.N says=complete\nwork a";
-    assert_eq!(failures(&["review"], "rejections=3", rejecting, 3), ["Reject 1/3", "Reject 2/3", "Escalate 3/3"]);
+    assert_eq!(failures(&["review"], "rejections=2", rejecting, 3), ["Reject 1/2", "Reject 2/2", "Escalate 3/2"]);
     let moved = "hook merge out=continue message=moved\nwork a";
     let again = failures(&["merge"], "", moved, 11);
     assert_eq!((again.len(), &*again[9], &*again[10]), (11, "Again 10/10", "GiveUp 10/10"));

@@ -349,6 +349,11 @@ impl<'a> Line<'a> {
                     ..self.option("out").unwrap_or(HookOutcome::Success).into()
                 },
             },
+            "rest" => C::RestEffect {
+                debt: debt(),
+                owner: self.owner(),
+                error: self.options.get("after").copied().unwrap_or_default().to_owned(),
+            },
             "retry" => C::RetryEffect {
                 debt: debt(),
                 owner: self.owner(),

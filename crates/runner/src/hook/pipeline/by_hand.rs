@@ -15,7 +15,8 @@
 use std::time::{Duration, Instant};
 
 use windlass_engine::{
-    ConfigDigest, Debt, DebtId, Effect, EventType, HookClass, HookOutcome, HookReport, Planned, Task, Workspace,
+    Broken, ConfigDigest, Debt, DebtId, Effect, EventType, HookClass, HookEnd, HookOutcome, HookReport, Planned, Task,
+    Workspace,
 };
 use windlass_hooks::{Kind, Step};
 use windlass_vcs::forge::{ForgeError, Site, State};
@@ -362,7 +363,8 @@ impl Dispatch<'_> {
                 continue;
             }
             let report = self.run_hook(&debt, Resolve::Cancellable)?;
-            match windlass_engine::Broken::by(&planned.hook, report.outcome, Some(""), report.feedback.as_deref()) {
+            let (message, feedback, unstarted) = (Some(""), report.feedback.as_deref(), report.unstarted);
+            match Broken::by(&planned.hook, &HookEnd { outcome: report.outcome, message, feedback, unstarted }) {
                 _ if report.outcome == HookOutcome::Cancelled => return Ok(Err(ByHand::Cancelled)),
                 None if report.outcome == HookOutcome::Skip => {}
                 None => passed.push(name),
@@ -399,6 +401,7 @@ impl Dispatch<'_> {
             nesting: 0,
             carried: Vec::new(),
             progress: None,
+            resting: None,
             task: Some(task.id),
             session: None,
             iteration: None,

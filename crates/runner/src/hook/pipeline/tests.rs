@@ -24,7 +24,7 @@ impl Dispatch<'_> {
         };
         let Attempt { report, said, .. } = self.command(running, &script)?;
         let failed = matches!(report.outcome, HookOutcome::Failure | HookOutcome::TimedOut | HookOutcome::Block);
-        let report = match failed && report.feedback.is_some() {
+        let report = match failed && report.feedback.is_some() && !report.unstarted {
             true => HookReport {
                 outcome: HookOutcome::Block,
                 feedback: report

@@ -69,6 +69,8 @@ pub struct Sum {
     pub people: BTreeSet<TaskId>,
     /// How many sessions there were.
     pub sessions: usize,
+    /// How many tasks were completed whose work nothing checked.
+    pub unchecked: u32,
     pub turns: u32,
     pub used: Usage,
     /// Why nothing more was taken, if agents could not be started.
@@ -85,6 +87,8 @@ pub struct Came {
     pub left: Vec<TaskId>,
     pub people: Vec<TaskId>,
     pub lost: Vec<(TaskId, String)>,
+    /// How many tasks it has completed whose work nothing checked.
+    pub unchecked: u32,
     pub turns: u32,
     pub used: Usage,
     /// The agent, or a gatekeeper, could not be started, or is not let in.
@@ -235,6 +239,7 @@ impl Crew {
         sum.people.extend(&came.people);
         sum.lost.extend(came.lost);
         (sum.turns, sum.used) = (sum.turns + came.turns, sum.used.plus(came.used));
+        sum.unchecked += came.unchecked;
         sum.killed |= came.killed;
         state.rings += 1;
         self.changed.notify_all();
@@ -262,6 +267,7 @@ mod tests {
             left: vec![],
             people: vec![],
             lost: vec![],
+            unchecked: 0,
             turns: u32::from(not_started.is_none()),
             used: Usage::default(),
             not_started: not_started.map(str::to_owned),

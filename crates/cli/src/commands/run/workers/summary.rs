@@ -46,6 +46,7 @@ impl Summary<'_> {
         row("took", Tone::Plain, &[self.time()], out)?;
         let used = self.sum.used;
         row("used", Tone::Plain, &if used.is_nothing() { vec![] } else { vec![used.to_string()] }, out)?;
+        row("note", Tone::Warning, &Vec::from_iter(show::unchecked(self.sum.unchecked)), out)?;
         row("next", Tone::Name, &self.next(), out)
     }
 
@@ -175,6 +176,7 @@ impl Summary<'_> {
             "held": self.held().iter().map(|task| task.id).collect::<Vec<_>>(),
             "lost": self.sum.lost.keys().collect::<Vec<_>>(),
             "paused": paused,
+            "unchecked": self.sum.unchecked,
             "turns": self.sum.turns,
             "next": self.next(),
         })

@@ -294,6 +294,7 @@ impl Worker<'_> {
             left: session.left.clone(),
             people,
             lost,
+            unchecked: session.unchecked,
             turns: tally.turns,
             used: session.watch.used,
             not_started,

@@ -1,0 +1,101 @@
+//! Commands that could not do what they are for: the program or the script that they name is not there.
+//!
+//! The rule: a command that ends with 126 or 127 is broken, and so is one that fails while the script that it names does not
+//! exist. The script is the first word, if that has a `/`, or what follows an interpreter. Shells and Python end with 2 where a
+//! script is missing, which would else be a verdict.
+
+use std::path::Path;
+
+use windlass_process::Exit;
+
+/// Programs that take a script as their first argument. `python3.12` counts as `python`.
+const INTERPRETERS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "python", "node", "ruby", "perl"];
+
+/// A command as it was run.
+#[derive(Debug, Clone, Copy)]
+pub struct RanCommand<'a> {
+    pub text: &'a str,
+    pub directory: &'a Path,
+}
+
+impl RanCommand<'_> {
+    /// Why the command could not do what it is for, and what to do about it.
+    pub fn broken_by(&self, exit: Exit) -> Option<String> {
+        let Exit::Code(code @ 1..) = exit else { return None };
+        if let Some(script) = self.missing_script() {
+            return Some(format!("the hook is broken: `{script}` does not exist; create it, or correct `command`"));
+        }
+        match code {
+            126 => Some(
+                "the hook is broken: exit 126, a program cannot be executed; check its permissions (`chmod +x`)"
+                    .to_owned(),
+            ),
+            127 => {
+                Some("the hook is broken: exit 127, a program was not found; install it, or correct `command`".into())
+            }
+            _ => None,
+        }
+    }
+
+    fn missing_script(&self) -> Option<&str> {
+        let mut words = self.text.split_whitespace();
+        let first = words.next()?;
+        let program = Path::new(first).file_name()?.to_str()?;
+        let program = program.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+        let script = match INTERPRETERS.contains(&program) {
+            true => words.next().filter(|word| !word.starts_with('-'))?,
+            false => Some(first).filter(|word| word.contains('/'))?,
+        };
+        // What the shell would make something else of is not known here.
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || "._/-+@".contains(letter);
+        (script.chars().all(plain) && !self.directory.join(script).exists()).then_some(script)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, code: i32, expected: Option<&str>) {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join("there.sh"), "exit 2").unwrap();
+        let broken = RanCommand { text, directory: place.path() }.broken_by(Exit::Code(code));
+        assert_eq!(broken.is_some(), expected.is_some(), "{text}: {broken:?}");
+        assert!(broken.unwrap_or_default().contains(expected.unwrap_or_default()), "{text}");
+    }
+
+    #[test]
+    fn command_with_a_missing_script_is_broken_whatever_its_exit() {
+        for (text, code) in [
+            ("sh check.sh", 2),
+            ("bash check.sh --all", 127),
+            ("/bin/sh check.sh || exit 2", 2),
+            ("python check.py", 2),
+            ("python3.12 check.py", 2),
+            ("node check.js", 1),
+            ("./check.sh", 127),
+            ("scripts/check", 127),
+            ("  ./check.sh\n", 127),
+        ] {
+            check(text, code, Some("check"));
+        }
+        check("sh check.sh", 0, None);
+    }
+
+    #[test]
+    fn command_with_its_script_gives_a_verdict() {
+        for text in
+            ["sh there.sh", "./there.sh", "sh -c 'exit 2'", "python -m pytest", "pytest", "test -e x", "sh $script"]
+        {
+            check(text, 2, None);
+            check(text, 1, None);
+        }
+    }
+
+    #[test]
+    fn program_that_cannot_be_run_is_told_with_a_remedy() {
+        check("pytest", 127, Some("a program was not found"));
+        check("./there.sh", 126, Some("chmod +x"));
+    }
+}
