@@ -275,7 +275,7 @@ mod tests {
     fn misspelt_words_are_corrected_to_nothing_that_changes() {
         let hint = |line: &str| {
             let words = line.split(' ').map(OsString::from).collect();
-            let refused = args::parse_from(words).err().expect("it is misspelt");
+            let refused = args::parse_from(words).expect_err("it is misspelt");
             refused.failure().hint.expect("there is always a hint")
         };
         for (line, near) in [

@@ -45,6 +45,7 @@ mod test_hostile;
 mod test_import;
 mod test_init;
 mod test_install;
+mod test_joints;
 mod test_judged;
 mod test_kill;
 mod test_lifecycle;

@@ -268,7 +268,7 @@ mod tests {
             let origin = Origin { by: "ann".to_owned(), at, authority, run: None, via: None };
             opened.store.execute(&rules, &origin, &command, nonce).expect("it is taken");
         }
-        let task = opened.task(id).ok().expect("it is there");
+        let task = opened.task(id).expect("it is there");
         assert_eq!(held_for(&opened, &task).ok().as_deref(), Some("1 min"));
     }
 }

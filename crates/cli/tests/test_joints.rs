@@ -1,0 +1,101 @@
+//! Stories at the joints of two features, with agents that lie, die, amend, and break things in their last turn
+
+use crate::support::delivered::Repo;
+
+const MERGING: &str = "hooks: {before_submit: [create_pr], before_merge: [merge_pr]}\n";
+
+/// A repository whose base is checked out nowhere, so that a hook may merge into it.
+fn repo(config: &str) -> Repo {
+    let repo = Repo::new(config);
+    repo.git(&["switch", "-q", "-c", "desk"]);
+    repo.world.ok(&["trust", "--yes"]);
+    Repo { world: repo.world.with_windlass() }
+}
+
+/// Commits of agents that no ref reaches, by their subjects. What an agent has rewritten itself is called `Draft`, and
+/// `stand-in` is a commit that is only there to look for conflicts.
+fn lost_commits(repo: &Repo) -> Vec<String> {
+    let found = repo.git(&["fsck", "--no-reflogs", "--unreachable"]);
+    let commits = found.lines().filter_map(|line| line.strip_prefix("unreachable commit "));
+    let subject = |commit: &str| repo.git(&["log", "-1", "--format=%s", commit]);
+    commits.map(subject).filter(|subject| !["Draft", "stand-in"].contains(&subject.as_str())).collect()
+}
+
+/// Hooks × worktrees: what a hook pipes after the gate has passed leads to a turn that the gate judges too.
+#[test]
+fn agent_that_breaks_tests_on_the_last_words_of_a_hook_is_sent_back() {
+    let repo = repo(
+        "hooks:
+  stop: [{name: tests, command: 'grep -q good state.txt || { echo tests are red >&2; exit 2; }'}]
+  post_iteration: [{name: lint, command: 'echo style: say more', pipe_output: true}]
+  before_submit: [create_pr]
+  before_merge: [merge_pr]\n",
+    );
+    repo.agent(
+        "prompt=$(cat); case $prompt in *'are red'*) echo good again > state.txt ;; *'say more'*) echo broken > state.txt ;; \
+         *) echo good > state.txt ;; esac; git add .; git commit -qm Work",
+    );
+    let ran = repo.add("Write it").world.run(&["run", "--agent", "command:agent"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(repo.file("main:state.txt"), "good again", "the last turn was judged, and is in the base: {ran}");
+    assert_eq!(lost_commits(&repo), Vec::<String>::new(), "{ran}");
+}
+
+/// Workers × merge conflict: the slower one is told, resolves it by rewriting its commit, and both are in the base.
+#[test]
+fn workers_that_change_the_same_line_both_end_up_in_the_base() {
+    let repo = repo(MERGING);
+    repo.program(
+        "agent",
+        "prompt=$(cat); own=$WINDLASS_TASK_ID
+case $prompt in
+*onflict*) git rebase -q main > /dev/null 2>&1; printf 'one\\ntwo\\nthree\\nT1\\nT2\\n' > a.txt; git add .
+  git -c core.editor=: rebase --continue > /dev/null 2>&1 ;;
+*) echo $own >> a.txt; git commit -qam Draft; touch $HOME/$own
+  until test -e $HOME/T1 && test -e $HOME/T2; do :; done ;;
+esac
+echo '<promise>COMPLETE</promise>'",
+    );
+    let ran = repo.add("One").add("Two").world.run(&["run", "--workers", "2", "--agent", "command:agent"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(repo.file("main:a.txt"), "one\ntwo\nthree\nT1\nT2", "{ran}");
+    assert_eq!(lost_commits(&repo), Vec::<String>::new(), "{ran}");
+    assert_eq!(repo.git(&["branch", "--list", "windlass/*"]), "", "{ran}");
+}
+
+/// Stacked changes × reopen × amend: the task below is taken up again, its commit is rewritten, and both are merged in order.
+#[test]
+fn change_below_that_was_reopened_and_amended_is_merged_first() {
+    let repo = repo("hooks: {before_submit: [create_pr]}\n");
+    repo.git(&["switch", "-q", "main"]);
+    repo.agent("own=$WINDLASS_TASK_ID; echo $own > $own.txt; git add .; git commit -qm Draft");
+    repo.add("Below").world.ok(&["task", "add", "Above", "--depends", "T1"]);
+    assert_eq!(repo.world.run(&["run", "--agent", "command:agent"]).code, 0);
+    repo.world.ok(&["task", "reopen", "T1", "--force", "--reason", "say it louder"]);
+    assert!(repo.world.fails(&["change", "merge", "T2"]).contains("T1 is ready"));
+    repo.agent("cat > $HOME/prompt; echo LOUD > T1.txt; git commit -qa --amend -m Loud");
+    let ran = repo.world.run(&["run", "--task", "T1", "--agent", "command:agent"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let prompt = std::fs::read_to_string(repo.world.path("../home/prompt")).unwrap();
+    assert!(prompt.contains("say it louder"), "{prompt}");
+    for id in ["T1", "T2"] {
+        repo.world.ok(&["change", "merge", id]);
+    }
+    assert_eq!((repo.file("main:T1.txt"), repo.file("main:T2.txt")), ("LOUD".into(), "T2".into()));
+}
+
+/// Dead agents × worktrees × stop hooks: what lay in the tree when the agent died is there for its next turn, and is judged.
+#[test]
+fn agent_that_dies_with_uncommitted_work_finds_it_again() {
+    let repo = repo(
+        "hooks: {stop: [{name: whole, command: 'test $(wc -l < half.txt) = 3 || { echo not whole >&2; exit 2; }'}]}\n",
+    );
+    repo.program(
+        "agent",
+        "cat > /dev/null; echo part >> half.txt; test $(wc -l < half.txt) != 1 || kill -9 $$; echo '<promise>COMPLETE</promise>'",
+    );
+    let ran = repo.add("Write it").world.run(&["run", "--agent", "command:agent"]);
+    assert!(ran.code == 0 && ran.stdout.contains("ended by signal 9") && ran.stdout.contains("whole blocks"), "{ran}");
+    assert_eq!(repo.file("windlass/t1-write-it:half.txt"), "part\npart\npart", "{ran}");
+    repo.world.types_offers(&ran.stdout);
+}
