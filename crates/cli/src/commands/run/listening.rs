@@ -116,7 +116,7 @@ fn hear(signalled: Signalled, view: Option<&View>, still: &Standstill) {
 fn asked_to_end(times: u32, view: Option<&View>) {
     // Not a hangup: a terminal that is closed sends several.
     const UNDERSTOOD: &str =
-        "ending: what runs is given up, what is pending is said; Ctrl-C or SIGTERM ends everything now";
+        "ending: what runs is given up, pending feedback stays with the task; Ctrl-C or SIGTERM ends everything now";
     match (times, view) {
         (1, None) => note(UNDERSTOOD, None),
         (1, Some(view)) => {

@@ -13,9 +13,9 @@ use crate::output::{Done, Output, Tone};
   windlass session cancel fix-the-login-3757e17e
   windlass session cancel fix-the-login-3757e17e --reason \"wrong branch\"
 
-The turn that runs is given up, what is pending is said to the agent, and `session_end` hooks run. Whoever runs the
-session does that; if that is dead, `windlass doctor --settle` or the next `windlass run` does. From inside an agent's turn
-it is refused.")]
+The turn that runs is given up, pending feedback stays with the task, and `session_end` hooks run.
+The process of the session does that; if it is dead, `windlass doctor --settle` or the next
+`windlass run` does. From inside an agent's turn it is refused.")]
 pub struct Args {
     /// The session
     #[arg(value_name = "NAME")]
