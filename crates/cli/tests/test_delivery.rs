@@ -397,3 +397,23 @@ fn nothing_is_merged_of_a_task_that_was_taken_away() {
     assert_eq!(repo.git(&["ls-remote", "origin", "main"]), before);
     assert_eq!(repo.task("T1")["lease"]["owner"], "bob");
 }
+
+/// The turn that hears what is left comes before the merge: what it commits is merged too.
+#[test]
+fn commit_of_delivery_turn_is_merged() {
+    let config = "hooks:
+  post_iteration: [{command: echo by the way, pipe_output: true}]
+  before_submit: [create_pr]
+  before_merge: [merge_pr]
+";
+    let repo = Repo::with_remote(config);
+    repo.agent(
+        "if grep -q 'by the way'; then echo last > last.txt; git add last.txt; git commit -q -m Last
+         else echo first > work.txt; fi",
+    );
+    let ran = repo.add("Write it").run();
+    assert_eq!(ran.code, 0, "{ran}");
+    repo.git(&["fetch", "-q"]);
+    assert_eq!((repo.file("origin/main:work.txt"), repo.file("origin/main:last.txt")), ("first".into(), "last".into()));
+    assert_eq!(repo.git(&["for-each-ref", "--format=%(refname)", "refs/heads/windlass", "refs/windlass"]), "");
+}

@@ -77,10 +77,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("retry: {max: 101}", "3:38: `max`: a hook is tried again at most 100 times"),
     ("retry: {backoff: 2h}", "3:42: `backoff`: must not be longer than an hour | it doubles with every further try"),
     ("retry: {times: 3}", "3:33: unknown key `times` | known here: `max`, `backoff`, `jitter`"),
-    (
-        "max_output: 0",
-        "3:37: `max_output`: must be more than 0 | without `pipe_output: true` nothing reaches the agent",
-    ),
+    ("max_output: 0", "3:37: `max_output`: must be more than 0 | without `pipe_output` nothing reaches the agent"),
     ("max_output: 1GB", "3:37: `max_output`: expected a whole number, 0 or more, found the text `1GB`"),
     ("max_output: 999999999", "3:37: `max_output`: at most 262144 bytes are kept for the agent"),
     ("enabled: maybe", "3:34: `enabled`: expected `true` or `false`, found the text `maybe`"),

@@ -162,3 +162,45 @@ fn a_task_that_completes_meanwhile() {
     task T2
     ");
 }
+
+const JUDGED: &str = "hooks:
+  stop: [{name: tests, command: 'test ! -e broken || { echo red >&2; exit 2; }'}]
+  post_iteration: [{name: note, command: echo by the way, pipe_output: true}]
+";
+
+/// The agent breaks its tests in the turn that only hears what is left.
+#[test]
+fn delivery_turn_that_breaks_tests_is_sent_back() {
+    let world =
+        world(JUDGED, "case $turn in 2) touch broken;; 3) rm broken;; esac; echo '<promise>COMPLETE</promise>'");
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(world.prompt(2).contains("by the way") && world.prompt(3).contains("red"), "{ran}");
+    assert!(!world.has("broken"), "{ran}");
+}
+
+#[test]
+fn delivery_turn_that_leaves_tests_broken_completes_nothing() {
+    let world = world(JUDGED, "test $turn = 1 || touch broken; echo '<promise>COMPLETE</promise>'");
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(world.told("task_completed").is_empty(), "{ran}");
+}
+
+/// A linter that finds nothing costs no turn.
+#[test]
+fn passing_output_piped_on_failure_costs_no_turn() {
+    let world =
+        world(&JUDGED.replace("pipe_output: true", "pipe_output: on_failure"), "echo '<promise>COMPLETE</promise>'");
+    let ran = world.run(RUN);
+    assert_eq!((ran.code, world.told("turn_started").len()), (0, 1), "{ran}");
+}
+
+#[test]
+fn reason_of_reopened_task_reaches_agent() {
+    let world = world("", "echo '<promise>COMPLETE</promise>'");
+    assert_eq!(world.run(RUN).code, 0);
+    world.ok(&["task", "reopen", "T1", "--force", "--reason", "main is red"]);
+    let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
+    assert!(world.prompt(2).contains("The task was reopened: main is red"), "{ran}{}", world.prompt(2));
+}

@@ -112,7 +112,7 @@ case $turn in
 2) echo 'the network is gone' >&2; exit 7 ;;
 3) echo 'I see.' ;;
 4) echo 'All of it.'; echo '<promise>COMPLETE</promise>' ;;
-5) echo 'Thank you.' ;;
+5) echo 'Thank you.'; echo '<promise>COMPLETE</promise>' ;;
 esac"#;
     let world = world(LIFECYCLE, agent);
     symlink(WINDLASS, world.programs().join("windlass")).unwrap();
@@ -166,8 +166,10 @@ fn a_session_calls_everything_at_its_point_with_its_values() {
     agent 4
     post_iteration 3: go test ./... -short
     post_iteration 3: curl -X POST https://hooks.test/x -d {"text": "Iteration 3 done"}
-    on_task_complete 3: validate-task.sh T3
     agent 5
+    post_iteration 3: go test ./... -short
+    post_iteration 3: curl -X POST https://hooks.test/x -d {"text": "Iteration 3 done"}
+    on_task_complete 3: validate-task.sh T3
     session_end 3: git push origin HEAD
     session_end 3: notify-complete.sh mend-the-pump-e01275de
     "#);
@@ -198,7 +200,6 @@ fn what_is_piped_reaches_the_agent_in_order_and_nothing_else_does() {
       pre_iteration[0]: said by golangci-lint run ./...
     turn 5
       post_iteration[0]: said by go test ./... -short
-      on_task_complete[0]: said by validate-task.sh T3
     ");
 }
 

@@ -120,13 +120,15 @@ fn what_is_left_and_what_to_type() {
     let (said, ran) = piped(&world);
     assert_eq!(ran.code, 4);
     assert_snapshot!(said, @r"
-    took <took> agent <took> hooks <took> 3 turns
+    took <took> agent <took> hooks <took> 2 turns
+    left: one piece of feedback that the agent has not heard
     next: windlass answer T3 continue
     ");
     assert_snapshot!(watched(&world), @r"
-    took  <took> agent <took> hooks <took> 3 turns
+    took  <took> agent <took> hooks <took> 2 turns
     blocked by stop[0] 2 times
     changed    no files
+    left       one piece of feedback that the agent has not heard
     next       windlass answer T4 continue
                windlass why mend-the-pump-e01275de-2
     ");

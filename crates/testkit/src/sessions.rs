@@ -319,6 +319,7 @@ impl Told {
                 (self.interrupted, self.takes_up) = (self.interrupted + 1, true);
             }
             EventType::TurnFinished => (self.claim, self.has_worked) = (None, true),
+            EventType::DeliveryFinished => self.has_worked = true,
             _ => {}
         }
         if ends_a_turn(record.kind()) {

@@ -1,7 +1,7 @@
 //! `windlass task show`, and how every command shows the task that it changed
 
 use serde_json::json;
-use windlass_engine::{Record, Seq, Task, TaskId};
+use windlass_engine::{Record, Seq, State, Task, TaskId};
 
 use super::driven;
 use crate::commands::next_step;
@@ -83,6 +83,10 @@ fn details(task: &Task, driven: Vec<(&'static str, String)>, next: Option<String
     if let Some(answer) = &task.answer {
         details.push(("answered", format!("by {}: {}", answer.by, answer.text.as_deref().unwrap_or("go on"))));
         details.extend(answer.ignores.iter().map(|hook| ("ignores", format!("{hook}, once"))));
+    }
+    if !task.unheard.is_empty() && task.state != State::Completed {
+        let pieces = show::pieces(u32::try_from(task.unheard.len()).unwrap_or(u32::MAX));
+        details.push(("unheard", format!("{pieces} for the next session")));
     }
     details.extend(driven);
     details.extend(show::pipeline::details(task, next));

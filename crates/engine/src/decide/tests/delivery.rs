@@ -1,10 +1,17 @@
 //! Feedback that is pending when work is called done, and feedback that no turn has heard when a session ends.
 
 use super::looping::hooks;
-use super::script::{Script, check, check_with};
-use crate::decide::tests::script::default_rules;
-use crate::session::{Ending, Wanted};
+use super::script::{Script, check, check_with, default_rules};
+use crate::event::{Envelope, Event, Metadata, Node, Record, payload};
+use crate::id::{ConfigDigest, OwnerName, RunId, Seq, SessionName};
+use crate::memory::Memory;
+use crate::pipeline::Grounds;
+use crate::session::{Closing, Decision, Ending, Next, Purpose, Terms, Verdict, Wanted, Work};
 use crate::task::State;
+use crate::time::Timestamp;
+use crate::usage::Usage;
+use crate::view::View;
+use crate::voice::Voice;
 
 /// A task whose work has passed its stop hook.
 const PASSED: &str = "add one\nsession a task=T1\nturn-done a.1 says=complete\nhook check\n";
@@ -211,7 +218,7 @@ fn every_ending_keeps_feedback_with_task() {
         ("failures=1", "turn-failed a.2", "answer T1 continue", "red?"),
         ("tokens=5", "turn-done a.2 reads=9\nhook note tells=late", "", "late"),
         ("", "turn-done a.2 says=blocked\nhook note tells=late", "answer T1 continue", "late"),
-        ("", "crash\nrelease T1 gone", "", "red?"),
+        ("", "crash\nforced release T1 gone", "", "red?"),
     ];
     for (terms, end, back, heard) in ends {
         let script = format!("add one\nsession a task=T1 {terms}\nturn-done a.1\nhook note tells=red\n{end}\n{back}");
@@ -253,4 +260,80 @@ fn answered_reopening_is_told_once() {
     let mut project = Script::after(default_rules(), "add one\nfail T1 no-key\nanswer T1 retry use-mine");
     let begun = project.run("session a task=T1");
     assert_eq!(begun.last().unwrap(), "T1 turn_started a.1 to work use-mine");
+}
+
+/// Older versions delivered feedback after the work was accepted: their logs fold as they did.
+#[test]
+fn log_with_unjudged_delivery_still_folds() {
+    let name: SessionName = "a".parse().unwrap();
+    let run: RunId = "a.1.0000000000000007".parse().unwrap();
+    let owner: OwnerName = "w1".parse().unwrap();
+    let closing = || Closing { ending: Ending::Completed, reason: None };
+    let turn = |purpose, feedback| payload::TurnStarted { run: run.clone(), owner: owner.clone(), purpose, feedback };
+    let events: Vec<Event> = vec![
+        payload::SessionStarted {
+            config: ConfigDigest::ZERO,
+            protected: None,
+            goal: None,
+            work: Work::Given,
+            grounds: Grounds::InPlace,
+            agent: "command:true".to_owned(),
+            terms: Terms::default(),
+            owner: owner.clone(),
+            nonce: 7,
+            keeps_feedback: false,
+        }
+        .into(),
+        payload::IterationStarted { run: run.clone() }.into(),
+        turn(Purpose::Work, 0).into(),
+        payload::TurnFinished {
+            run: run.clone(),
+            output: "Done.".to_owned(),
+            leaky: false,
+            record: None,
+            usage: Usage::default(),
+            tree: None,
+            unchanged: false,
+        }
+        .into(),
+        payload::GateDecided {
+            run: run.clone(),
+            verdict: Verdict::Pass,
+            decision: Decision::Next(Next::Close(closing())),
+            retries: 0,
+            max_retries: None,
+            reason: None,
+        }
+        .into(),
+        payload::IterationCompleted { run: run.clone(), used: Usage::default() }.into(),
+        payload::FeedbackQueued {
+            source: "note".to_owned(),
+            text: "late".to_owned(),
+            voice: Voice::Hook,
+            reason: None,
+            own: None,
+            passing: false,
+        }
+        .into(),
+        turn(Purpose::UnjudgedDelivery(closing()), 1).into(),
+        payload::FeedbackDelivered { run: run.clone(), feedback: vec![Seq(7)] }.into(),
+        payload::DeliveryFinished {
+            run: run.clone(),
+            output: "I see.".to_owned(),
+            usage: Usage::default(),
+            leaky: false,
+        }
+        .into(),
+        payload::SessionEnded { ending: Ending::Completed, reason: None, unchecked: 0 }.into(),
+    ];
+    let mut memory = Memory::default();
+    for (seq, event) in (1..).map(Seq).zip(events) {
+        let metadata =
+            Metadata { triggered_by: "w1".to_owned(), cause: None, depth: 0, via: None, forced: false, owes: None };
+        let (timestamp, iteration) = (Timestamp::from_millis(0), Some(1));
+        let envelope =
+            Envelope { timestamp, node: Node::System, session: Some(name.clone()), iteration, event, metadata };
+        memory.apply(&Record { seq, envelope }).unwrap();
+    }
+    assert_eq!(memory.session(&name).unwrap().unwrap().ended(), Some(Ending::Completed));
 }
