@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use windlass_vcs::git::{Repository, has_git};
+
 use crate::failure::{Code, Failure};
 use crate::{environment, records, small_file};
 
@@ -155,6 +157,13 @@ pub fn around(cwd: &Path) -> Result<Option<Project>, Failure> {
     }
 }
 
+/// The directory that a new project is made in: that of the git repository around, else this one.
+pub fn root_for_new(cwd: &Path) -> PathBuf {
+    let is_in_repository = matches!(Repository::find(cwd), Ok(Some(_)));
+    let root = cwd.ancestors().find(|directory| has_git(directory)).filter(|_| is_in_repository);
+    root.unwrap_or(cwd).to_owned()
+}
+
 fn nearest(start: &Path) -> Result<Option<Project>, Failure> {
     for directory in start.ancestors() {
         if let Some(project) = Project::at(directory)? {
@@ -193,7 +202,7 @@ fn real(path: &Path) -> Result<PathBuf, Failure> {
 /// Inside a linked git worktree: the same position in the main worktree, whether or not it exists there.
 pub fn main_worktree(cwd: &Path) -> Option<PathBuf> {
     let cwd = cwd.canonicalize().ok()?;
-    let worktree = cwd.ancestors().find(|directory| directory.join(".git").symlink_metadata().is_ok())?;
+    let worktree = cwd.ancestors().find(|directory| has_git(directory))?;
     let pointer = worktree.join(".git");
     let git = resolve(worktree, read_pointer(&pointer)?.strip_prefix("gitdir:")?)?;
     // Only a linked worktree has these two; a submodule's directory has neither.

@@ -82,6 +82,35 @@ fn conflicts_are_shown_and_change_nothing() {
     assert_eq!(before, repo.git(&["for-each-ref"]));
 }
 
+/// The command that a refusal offers is typed as it is printed.
+#[test]
+fn offered_command_has_the_agent_resolve_the_conflict() {
+    let repo = with_change("", "sed -i s/two/ours/ a.txt");
+    repo.world.write("a.txt", "one\ntheirs\nthree\n");
+    repo.git(&["commit", "-q", "-am", "Theirs"]);
+    let refused = repo.world.fails(&["change", "merge", "T1"]);
+    let (_, offered) = refused.split_once("nothing has changed; `windlass ").unwrap();
+    let (offered, rest) = offered.split_once('`').unwrap();
+    assert_eq!(offered, "run --resolve T1 --agent command:agent");
+    assert!(rest.starts_with(" has the agent resolve them, or do it yourself in "), "{refused}");
+    let prompt = repo.world.path("prompt.txt");
+    repo.agent(&format!(
+        "cat > {}\ngit merge -q main >/dev/null 2>&1; printf 'one\\nboth\\nthree\\n' > a.txt; git commit -q -am Both",
+        prompt.display()
+    ));
+    let ran = repo.world.run(&offered.split(' ').collect::<Vec<_>>());
+    assert_eq!(ran.code, 0, "{ran}");
+    let prompt = fs::read_to_string(prompt).unwrap();
+    for told in ["- a.txt\n", "<<<<<<< this branch\nours\n=======\ntheirs\n>>>>>>> main\n"] {
+        assert!(prompt.contains(told), "{told}\n{prompt}");
+    }
+    assert!(repo.world.ok(&["change", "merge", "T1"]).contains("merged into main"));
+    assert_eq!(repo.file("main:a.txt"), "one\nboth\nthree");
+    assert!(
+        repo.world.fails(&["run", "--resolve", "T1", "--agent", "command:agent"]).contains("it has no open change")
+    );
+}
+
 #[test]
 fn work_that_waits_for_a_person_can_be_taken_as_it_is() {
     // Whoever approves takes the work as it lies there, committed or not.

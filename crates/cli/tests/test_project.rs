@@ -167,3 +167,32 @@ fn read_only_for_another_user() {
     ok     store          2 events
     ");
 }
+
+#[test]
+fn run_of_a_goal_makes_its_project_in_the_root_of_the_repository() {
+    let world = World::empty();
+    fs::create_dir_all(world.path("repo/deep/er")).unwrap();
+    fs::create_dir_all(world.path(".git")).unwrap();
+    let git = world.finish(world.program("git").args(["init", "-q", "repo"]));
+    assert_eq!(git.code, 0, "{git}");
+    let goal = ["run", "Mend it", "--agent", "command:echo '<promise>COMPLETE</promise>'"];
+    let ran = world.run_in("repo/deep/er", &goal);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(world.path("repo/.windlass").is_dir() && !world.path("repo/deep/er/.windlass").exists(), "{ran}");
+    // An empty `.git` is no repository.
+    fs::create_dir_all(world.path("plain")).unwrap();
+    assert_eq!(world.run_in("plain", &goal).code, 0);
+    assert!(world.path("plain/.windlass").is_dir() && !world.path(".windlass").exists());
+}
+
+#[test]
+fn second_run_in_the_same_directory_warns() {
+    let world = World::new();
+    let inner = "run=$(windlass run Other --agent 'command:echo \"<promise>COMPLETE</promise>\"' 2>&1); echo \"$run\"";
+    let agent = world.write("agent.sh", format!("{inner} > inner.txt; echo '<promise>COMPLETE</promise>'"));
+    let ran = world.run(&["run", "Mend it", "--agent", &format!("command:sh {}", agent.display())]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let inner = fs::read_to_string(world.path("inner.txt")).unwrap();
+    assert!(inner.contains("warning: session `mend-it-") && inner.contains("works in the same directory"), "{inner}");
+    assert!(!ran.stderr.contains("works in the same directory"), "{ran}");
+}

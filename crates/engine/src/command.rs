@@ -11,7 +11,7 @@ use crate::drive::{HookDecision, Judging, NewCheckpoint, NewHook, NewSeries};
 use crate::fault::Fault;
 use crate::id::{DebtId, Digest, Epoch, OwnerName, RunId, Seq, SeriesId, SessionName, TaskId, TypeName};
 use crate::note::NoteKind;
-use crate::pipeline::{Approved, ChangeFact, ChangeRef, Grounds, HookContext, Readied, Workspace};
+use crate::pipeline::{Approved, ChangeFact, ChangeRef, Finding, Grounds, HookContext, Readied, Workspace};
 use crate::promise::Promise;
 use crate::resolution::Resolution;
 use crate::session::{Ending, GateAnswer, Terms, Work};
@@ -383,6 +383,8 @@ pub enum Command {
         reused: bool,
         /// What the protected files hold there, as long as nobody has worked.
         protected: Option<String>,
+        /// What the agent has to know about it: its work does not go together with the present base.
+        feedback: Option<Finding>,
     },
     /// Leaves the task of a session to a person, before or instead of work on it.
     LeaveToPerson {

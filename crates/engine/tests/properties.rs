@@ -323,7 +323,7 @@ fn next_work(memory: &Memory) -> Option<Command> {
             Wanted::Decision | Wanted::Moment(_) => Some(Command::AdvanceSession { name: session.name }),
             Wanted::Workspace => {
                 let (name, workspace) = (session.name, workspace());
-                Some(Command::OpenWorkspace { name, workspace, reused: true, protected: None })
+                Some(Command::OpenWorkspace { name, workspace, reused: true, protected: None, feedback: None })
             }
             Wanted::Work => {
                 let work = WorkDone { head: "abc".to_owned(), commits: 1, files: 1 };

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use windlass_engine::Digest;
 use windlass_process::{Capture, Environment, Exit, Finished, Invocation, NotStarted, Spec, overlay};
+use windlass_vcs::git::has_git;
 
 /// How long git may take. A turn of an agent takes many times that.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -65,8 +66,7 @@ impl Looker {
 
 /// The directory with the repository that a directory is in.
 fn repository(directory: &Path) -> Option<PathBuf> {
-    let above = directory.ancestors().find(|above| fs::symlink_metadata(above.join(".git")).is_ok());
-    above.map(Path::to_owned)
+    directory.ancestors().find(|above| has_git(above)).map(Path::to_owned)
 }
 
 fn spec(root: &Path, environment: &Environment) -> Spec {
@@ -173,12 +173,14 @@ mod tests {
     fn too_much_is_not_looked_at_twice() {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join(".git")).unwrap();
+        fs::write(directory.path().join(".git/HEAD"), "ref: refs/heads/main").unwrap();
         let mut looker = Looker::default();
         let below = directory.path().join("src");
         let late = |_: &Spec| Ok(Finished { exit: Exit::TimedOut, ..Finished::said(Vec::new()) });
         assert_eq!(looker.look(&below, &Vec::new(), late), None);
         assert_eq!(looker.look(&below, &Vec::new(), |_| panic!("it looks again")), None);
         let elsewhere = tempfile::tempdir().unwrap();
+        fs::create_dir(elsewhere.path().join(".git")).unwrap();
         assert_eq!(Looker::default().look(elsewhere.path(), &Vec::new(), |_| panic!("there is no git")), None);
     }
 }

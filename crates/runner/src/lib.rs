@@ -34,6 +34,7 @@ mod outside;
 mod prompt;
 mod protected;
 mod record;
+mod refresh;
 pub mod shown;
 pub mod stacking;
 mod submitting;
@@ -84,6 +85,8 @@ pub struct Runner<'a> {
     looker: Looker,
     /// Tasks that the session has completed, whose worktrees may go.
     done: Vec<TaskId>,
+    /// Another process has left the session, and this one has not yet looked at its worktree.
+    resumes: bool,
 }
 
 /// What an agent is given for a turn.
@@ -98,7 +101,8 @@ pub struct Allowance {
 impl<'a> Runner<'a> {
     pub fn new(dispatch: Dispatch<'a>, agent: Agent, allowance: Allowance) -> Self {
         let agent = agent.of(&dispatch.settings.project);
-        Self { dispatch, agent, connection: None, lost: false, allowance, looker: Looker::default(), done: Vec::new() }
+        let (looker, done) = (Looker::default(), Vec::new());
+        Self { dispatch, agent, connection: None, lost: false, allowance, looker, done, resumes: false }
     }
 
     /// Ends it, and leaves the supervisor of its programs to the next one.
@@ -118,12 +122,16 @@ impl<'a> Runner<'a> {
     /// Carries out somebody's command: the one that begins the session, perhaps from inside another run, or an answer.
     pub fn begin(&mut self, origin: &Origin, command: &Command) -> Result<(), RunError> {
         let records = self.dispatch.give_for(origin, command)?;
+        self.resumes |= matches!(command, Command::ResumeSession { .. });
         self.dispatch.tell(&records);
         Ok(())
     }
 
     /// Turns until the session is over, or a person has to say something.
     pub fn run(&mut self, name: &SessionName) -> Result<Ending, RunError> {
+        if std::mem::take(&mut self.resumes) {
+            self.refresh_workspace(&self.session(name)?)?;
+        }
         loop {
             let session = self.stop_if_cancelled(self.session(name)?)?;
             self.put_away(&session)?;

@@ -84,6 +84,11 @@ fn find_lowest(view: &dyn View, task: &Task) -> Looked<(TaskId, State)> {
     Ok((lowest.id, lowest.state))
 }
 
+/// Where the own work of a task begins that was begun on the work of others.
+pub fn beginning(workspace: &Workspace) -> Result<Option<Commit>, Error> {
+    (!workspace.stacked_on.is_empty()).then(|| Commit::new(&workspace.start)).transpose()
+}
+
 /// The first of them whose work is in the branch and not in the base.
 pub fn first_unmerged<'b>(
     git: &Git<'_>,

@@ -11,11 +11,14 @@ use std::fmt::{self, Display};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use windlass_engine::{Command, Ending, Session, State, Task, TaskId, View, Workspace, awaited};
+use windlass_engine::{
+    Command, Ending, Phase, Session, State, Task, TaskId, View, Wanted as SessionWanted, Workspace, awaited,
+};
 use windlass_vcs::forge;
 use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, RemoteName, Repository, Seen, Wanted, Worktree};
 
 use crate::gatekeepers::Gatekeepers;
+use crate::refresh::RefreshOutcome;
 use crate::stacking::{self, Below};
 use crate::{Dispatch, RunError, Runner, Told};
 
@@ -42,15 +45,48 @@ pub struct Delivery {
 
 /// What a task builds on.
 #[derive(Default)]
-struct Stack {
+pub(crate) struct Stack {
     /// The unfinished changes of other tasks: whose they are, and where they end.
     open: Vec<(TaskId, Commit)>,
     /// Something of it is in the base.
     needs_base: bool,
 }
 
+impl Stack {
+    fn tips(&self) -> Vec<Commit> {
+        self.open.iter().map(|(_, tip)| tip.clone()).collect()
+    }
+
+    pub(crate) fn tasks(&self) -> Vec<TaskId> {
+        self.open.iter().map(|(id, _)| *id).collect()
+    }
+
+    /// The base last: what is below may have all of it.
+    pub(crate) fn with_base(&self, base: &Commit) -> Vec<Commit> {
+        self.tips().into_iter().chain([base.clone()]).collect()
+    }
+}
+
+/// What is done about a worktree that stands on an older base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Upkeep {
+    /// It is brought onto the present one: its task is taken up.
+    Refresh,
+    Leave,
+}
+
+/// The worktree of a task, as it was opened.
+struct OpenedWorkspace {
+    workspace: Workspace,
+    /// It was there already.
+    reused: bool,
+    /// Why the newest base is not known.
+    stale: Option<String>,
+    refreshed: RefreshOutcome,
+}
+
 /// Why a worktree cannot be had.
-enum Trouble {
+pub(crate) enum Trouble {
     /// A person has to look at this task.
     Task(Said),
     /// Nobody can work here.
@@ -180,7 +216,7 @@ impl Dispatch<'_> {
 
     /// Has the worktree of a task be there again, or says why it cannot be.
     pub(crate) fn reopen(&self, task: &Task) -> Result<(), Said> {
-        match self.open(task) {
+        match self.open(task, Upkeep::Leave) {
             Ok(_) => Ok(()),
             Err(Trouble::Task(why) | Trouble::Outside(why)) => Err(why),
         }
@@ -210,11 +246,11 @@ impl Dispatch<'_> {
         Ok(stack)
     }
 
-    fn open(&self, task: &Task) -> Result<(Workspace, bool, Option<String>), Trouble> {
-        self.with_git(|git| self.open_with(git, task))
+    fn open(&self, task: &Task, upkeep: Upkeep) -> Result<OpenedWorkspace, Trouble> {
+        self.with_git(|git| self.open_with(git, task, upkeep))
     }
 
-    fn open_with(&self, git: &Git<'_>, task: &Task) -> Result<(Workspace, bool, Option<String>), Trouble> {
+    fn open_with(&self, git: &Git<'_>, task: &Task, upkeep: Upkeep) -> Result<OpenedWorkspace, Trouble> {
         let base = self.base(git)?;
         let known = task.workspace.clone();
         let former = task.former.last();
@@ -224,35 +260,33 @@ impl Dispatch<'_> {
             (None, None) => Branch::new(&branch(task))?,
         };
         let name = branch.as_str().trim_start_matches("windlass/").replace('/', "-");
-        let stacked = match (&known, former) {
-            (None, None) => self.stacked_on(task, git, &base.commit)?,
-            _ => Stack::default(),
+        let is_begun = known.is_some() || former.is_some();
+        let stacked = match upkeep {
+            Upkeep::Leave if is_begun => Stack::default(),
+            Upkeep::Leave | Upkeep::Refresh => self.stacked_on(task, git, &base.commit)?,
         };
         let left = former.map(|former| git.tip(&Branch::new(&former.branch)?)).transpose()?.flatten();
-        let tips = || stacked.open.iter().map(|(_, tip)| tip.clone());
         let start: Vec<Commit> = match left {
             Some(left) => vec![left],
-            // The base last: what is below may have all of it.
-            None => tips().chain([base.commit.clone()]).collect(),
+            None => stacked.with_base(&base.commit),
         };
         let path = self.settings.delivery.worktrees.join(&name);
         let existing = if known.is_some() { Existing::Take } else { Existing::IfOurs };
-        let below: Vec<TaskId> = stacked.open.iter().map(|(id, _)| *id).collect();
         let open = |start: &[Commit]| git.open(Wanted { branch: &branch, path: &path, start, existing });
         let opened = match open(&start) {
             // Whatever is below will have to be brought onto the base; nothing of that is needed here.
-            Err(Error::Conflict { .. }) if !stacked.needs_base => open(&tips().collect::<Vec<_>>()),
+            Err(Error::Conflict { .. }) if !stacked.needs_base => open(&stacked.tips()),
             opened => opened,
         };
         let opened = opened.map_err(|error| match error {
             Error::Conflict { files, .. } => {
                 let base = stacked.needs_base.then(|| base.shown());
-                Error::Conflict { files, between: stacking::named(&below, base) }
+                Error::Conflict { files, between: stacking::named(&stacked.tasks(), base) }
             }
             error => error,
         })?;
         self.make_place(&path).map_err(Trouble::Task)?;
-        let workspace = Workspace {
+        let mut workspace = Workspace {
             branch: branch.to_string(),
             base: base.branch.to_string(),
             // What was done before on another branch is a part of the work.
@@ -260,15 +294,19 @@ impl Dispatch<'_> {
             name,
             stacked_on: match known.as_ref().or(former) {
                 Some(earlier) => earlier.stacked_on.clone(),
-                None => below,
+                None => stacked.tasks(),
             },
             protected: known.as_ref().or(former).and_then(|earlier| earlier.protected),
+        };
+        let refreshed = match upkeep {
+            Upkeep::Refresh if is_begun => self.refresh(git, task, &mut workspace, &base, &stacked)?,
+            Upkeep::Refresh | Upkeep::Leave => RefreshOutcome::Unchanged,
         };
         let stale = match base.seen {
             Seen::Now | Seen::Before => None,
             Seen::LastKnown { why } => Some(format!("the work starts from what is known of {}: {why}", base.branch)),
         };
-        Ok((workspace, opened.reused, stale))
+        Ok(OpenedWorkspace { workspace, reused: opened.reused, stale, refreshed })
     }
 
     /// What the protected files hold where the work is done.
@@ -288,16 +326,16 @@ impl Runner<'_> {
     pub(crate) fn open_workspace(&mut self, session: &Session) -> Result<(), RunError> {
         let name = session.name.clone();
         let task = self.task_of(session)?;
-        let opened = self.dispatch.open(&task).and_then(|(workspace, reused, stale)| {
-            let protected = self.dispatch.protected_in(session, &workspace)?;
-            Ok((workspace, reused, stale, protected))
+        let opened = self.dispatch.open(&task, Upkeep::Refresh).and_then(|opened| {
+            let protected = self.dispatch.protected_in(session, &opened.workspace)?;
+            Ok((opened, protected))
         });
         match opened {
-            Ok((workspace, reused, stale, protected)) => {
-                if let Some(stale) = stale {
-                    (self.dispatch.outside.tell)(Told::Note(&stale));
-                }
-                self.give(&Command::OpenWorkspace { name, workspace, reused, protected }).map(drop)
+            Ok((opened, protected)) => {
+                let OpenedWorkspace { workspace, reused, stale, refreshed } = opened;
+                let (said, feedback) = refreshed.told();
+                stale.iter().chain(&said).for_each(|words| (self.dispatch.outside.tell)(Told::Note(words)));
+                self.give(&Command::OpenWorkspace { name, workspace, reused, protected, feedback }).map(drop)
             }
             Err(_) if self.dispatch.control.is_cancelled() => Ok(()),
             Err(Trouble::Task(said)) => {
@@ -305,6 +343,31 @@ impl Runner<'_> {
             }
             Err(Trouble::Outside(said)) => self.ask_to_end(&name, Ending::Error, Some(said.to_string())),
         }
+    }
+
+    /// A task as it is now.
+    pub fn task(&self, id: TaskId) -> Result<Option<Task>, RunError> {
+        self.dispatch.task(id)
+    }
+
+    /// Brings the worktree of a session that another process has left onto the present base.
+    pub(crate) fn refresh_workspace(&mut self, session: &Session) -> Result<(), RunError> {
+        let is_at_work = session.epoch().is_some() && !session.resumes && session.stopping.is_none();
+        let is_judged = matches!(session.phase, Phase::Pipeline(_)) || session.wanted() == SessionWanted::Work;
+        if !is_at_work || is_judged || session.workspace.is_none() {
+            return Ok(());
+        }
+        let task = self.task_of(session)?;
+        // What is in the way here is in the way of the work, too, and is told there.
+        let Ok(opened) = self.dispatch.open(&task, Upkeep::Refresh) else { return Ok(()) };
+        let has_moved = !matches!(opened.refreshed, RefreshOutcome::Left(_));
+        let (Some(said), feedback) = opened.refreshed.told() else { return Ok(()) };
+        (self.dispatch.outside.tell)(Told::Note(&said));
+        if !has_moved {
+            return Ok(());
+        }
+        let (name, workspace) = (session.name.clone(), opened.workspace);
+        self.give(&Command::OpenWorkspace { name, workspace, reused: true, protected: None, feedback }).map(drop)
     }
 
     pub(crate) fn task_of(&self, session: &Session) -> Result<Task, RunError> {
@@ -318,7 +381,7 @@ impl Runner<'_> {
         let worktree = self.dispatch.settings.delivery.worktrees.join(&workspace.name);
         let standing = match worktree.join(".git").exists() {
             true => self.dispatch.make_place(&worktree).map_err(Trouble::Task),
-            false => self.dispatch.open(&self.task_of(session)?).map(drop),
+            false => self.dispatch.open(&self.task_of(session)?, Upkeep::Leave).map(drop),
         };
         match standing {
             Ok(()) => Ok(true),

@@ -3,7 +3,7 @@
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
-use windlass_engine::{ChangeFact, ChangeRef, Command, Readied, WorkDone, Workspace};
+use windlass_engine::{ChangeFact, ChangeRef, Command, Finding, Readied, WorkDone, Workspace};
 
 use crate::history::Ask;
 use crate::steps::session;
@@ -44,8 +44,10 @@ pub fn change() -> impl Strategy<Value = Option<ChangeFact>> {
 pub fn about_gates() -> impl Strategy<Value = Ask> {
     let files = option::weighted(0.2, Just("{}".to_owned()));
     prop_oneof![
-        2 => (session(), any::<bool>(), files).prop_map(|(name, reused, protected)| {
-            Ask::Plain(Command::OpenWorkspace { name, workspace: workspace(), reused, protected })
+        2 => (session(), any::<bool>(), files, any::<bool>()).prop_map(|(name, reused, protected, conflicts)| {
+            let finding = || Finding { source: "rebase_on_main".to_owned(), text: "both change a".to_owned() };
+            let feedback = conflicts.then(finding);
+            Ask::Plain(Command::OpenWorkspace { name, workspace: workspace(), reused, protected, feedback })
         }),
         1 => session().prop_map(|name| Ask::Plain(Command::LeaveToPerson { name, reason: "look".to_owned(), commits: vec!["0a1b".to_owned()] })),
         1 => (session(), readied()).prop_map(|(name, readied)| Ask::Plain(Command::SubmitWork { name, readied })),

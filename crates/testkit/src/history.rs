@@ -301,9 +301,13 @@ fn go_on(view: &dyn View, name: &SessionName, answer: &Reply) -> Looked<Command>
             reason: "its dependencies do not go together".to_owned(),
             commits: vec![],
         },
-        Some(Wanted::Workspace) => {
-            Command::OpenWorkspace { name: name.clone(), workspace: workspace(), reused: false, protected: None }
-        }
+        Some(Wanted::Workspace) => Command::OpenWorkspace {
+            name: name.clone(),
+            workspace: workspace(),
+            reused: false,
+            protected: None,
+            feedback: None,
+        },
         Some(Wanted::Work) => Command::SubmitWork { name: name.clone(), readied: answer.readied.clone() },
         Some(Wanted::Decision | Wanted::Moment(_)) => Command::AdvanceSession { name: name.clone() },
         Some(Wanted::Nothing) | None => stop(name.clone(), Ending::Cancelled),

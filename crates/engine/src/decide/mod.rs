@@ -233,8 +233,8 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::StopSession { name, ending, reason } => self.stop_session(name, *ending, reason.as_deref()),
             C::CancelSession { name, reason } => self.cancel_session(name, reason.as_deref()),
             C::AdvanceSession { name } => self.advance_session(name),
-            C::OpenWorkspace { name, workspace, reused, protected } => {
-                self.open_workspace(name, workspace, *reused, protected.as_deref())
+            C::OpenWorkspace { name, workspace, reused, protected, feedback } => {
+                self.open_workspace(name, workspace, *reused, protected.as_deref(), feedback.as_ref())
             }
             C::LeaveToPerson { name, reason, commits } => self.leave_to_person(name, reason, commits),
             C::SubmitWork { name, readied } => self.submit_work(name, readied),

@@ -7,7 +7,7 @@ use crate::debt::Debt;
 use crate::event::{EventType, Node, payload};
 use crate::id::{Epoch, SessionName, TaskId};
 use crate::limits::{Limits, check_bytes, check_list, check_text, gist};
-use crate::pipeline::{Broken, ChangeFact, Gate, Pipeline, Readied, Remedy, Why, WorkDone, Workspace};
+use crate::pipeline::{Broken, ChangeFact, Finding, Gate, Pipeline, Readied, Remedy, Why, WorkDone, Workspace};
 use crate::refusal::Refusal;
 use crate::session::{Closing, Ending, Leave, Next, Phase, Session, Wanted, Work};
 use crate::task::Lease;
@@ -21,6 +21,7 @@ impl Deciding<'_, '_> {
         workspace: &Workspace,
         reused: bool,
         protected: Option<&str>,
+        feedback: Option<&Finding>,
     ) -> Result<(), Refusal> {
         for text in [&workspace.branch, &workspace.base, &workspace.start, &workspace.name] {
             check_text("a worktree", text, Limits::LABEL)?;
@@ -33,7 +34,24 @@ impl Deciding<'_, '_> {
         let protected = protected.map(|files| self.record_config(files)).transpose()?.or(workspace.protected);
         let workspace = Workspace { protected, ..workspace.clone() };
         self.emit_session(&session, payload::WorkspaceOpened { workspace, reused })?;
+        if let Some(finding) = feedback {
+            self.tell_finding(&session, finding)?;
+        }
         self.advance(name)
+    }
+
+    /// Queues a finding for the agent of a session, unless its task has the same one already.
+    fn tell_finding(&mut self, session: &Session, finding: &Finding) -> Result<(), Refusal> {
+        let Finding { source, text } = finding.clone();
+        check_text("the source", &source, Limits::LABEL)?;
+        check_text("the feedback", &text, Limits::FEEDBACK)?;
+        let task = session.task.map(|id| self.task(id)).transpose()?;
+        if task.is_some_and(|task| task.findings.contains(finding)) {
+            return Ok(());
+        }
+        let queued =
+            payload::FeedbackQueued { source, text, reason: None, own: None, passing: false, voice: Voice::Hook };
+        self.emit_session(session, queued)
     }
 
     /// The session, if it has its task.

@@ -2,14 +2,13 @@
 //!
 //! Invariant: a rule is never judged by a list of files that may be wrong. The repository is the agent's to damage.
 
-use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use windlass_engine::{HookOutcome, HookReport, Rule, Session, Workspace};
 use windlass_hooks::{gist, ruling};
 use windlass_process::{Capture, Exit, Finished, Invocation, Spec};
-use windlass_vcs::git::{self, Branch, FileChange};
+use windlass_vcs::git::{self, Branch, FileChange, has_git};
 
 use super::Running;
 use crate::dispatch::Resolve;
@@ -99,9 +98,7 @@ impl Dispatch<'_> {
 
 /// Whether git would find a repository here. Its own word for it is the same whether there is none or it is damaged.
 fn has_repository(directory: &Path) -> bool {
-    let is_missing =
-        |path: &Path| path.join(".git").symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-    directory.ancestors().any(|path| !is_missing(path))
+    directory.ancestors().any(has_git)
 }
 
 /// The names that git lists, if it lists all of them.

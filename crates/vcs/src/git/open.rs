@@ -169,7 +169,7 @@ impl Git<'_> {
     }
 
     /// What several commits are together.
-    fn stacked(&self, starts: &[Commit]) -> Result<Commit, Error> {
+    pub(super) fn stacked(&self, starts: &[Commit]) -> Result<Commit, Error> {
         let Some((first, others)) = starts.split_first() else {
             return Err(Error::UnknownCommit { commit: "to start from".to_owned() });
         };

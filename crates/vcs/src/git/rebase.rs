@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::repository::{Entry, Head};
-use super::{Commit, Error, Git, Worktree, paths};
+use super::{Commit, Error, Git, Held, Worktree, paths};
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +26,13 @@ pub enum Rebased {
     },
 }
 
+/// A worktree that nobody else is in, and the last commit of its branch.
+struct MovableWorktree {
+    entry: Entry,
+    head: Commit,
+    _held: Held,
+}
+
 impl Git<'_> {
     /// Brings a worktree's branch onto a commit. There must be nothing uncommitted in it; files that git does not know stay.
     pub fn rebase(&self, worktree: &Worktree, onto: &Commit) -> Result<Rebased, Error> {
@@ -35,22 +42,12 @@ impl Git<'_> {
     /// The same with nothing but what was done after a commit, as far as the branch goes on from that: what is before is
     /// somebody else's work, and in the base in its own way.
     pub fn rebase_after(&self, worktree: &Worktree, start: Option<&Commit>, onto: &Commit) -> Result<Rebased, Error> {
-        let (_held, entry) = self.enter(worktree)?;
-        self.refuse_unfinished(&entry)?;
-        if entry.head() != Head::Branch(worktree.branch.clone()) {
-            let at = "another commit".to_owned();
-            return Err(Error::Strayed { at, branch: worktree.branch.clone() });
-        }
-        let unknown = |commit: String| Error::UnknownCommit { commit };
-        let head = self.resolve(&worktree.branch.full())?.ok_or_else(|| unknown(worktree.branch.to_string()))?;
-        let onto = self.resolve(onto.as_str())?.ok_or_else(|| unknown(onto.to_string()))?;
+        let MovableWorktree { entry, head, _held } = self.enter_to_move(worktree)?;
+        let onto = self.known_commit(onto)?;
         if self.contains(&head, &onto)? {
             return Ok(Rebased::UpToDate);
         }
-        let files = self.uncommitted(&entry.path, "no")?;
-        if !files.is_empty() {
-            return Err(Error::Dirty { path: entry.path, files });
-        }
+        self.refuse_dirty(&entry)?;
         let start = match start {
             Some(start) if self.goes_on_from(&head, start, &onto)? => Some(start),
             _ => None,
@@ -66,6 +63,44 @@ impl Git<'_> {
         }
         self.move_to(&entry, &head, &new)?;
         Ok(Rebased::Done { head: new })
+    }
+
+    /// Puts a worktree and its branch, which has no work of its own, on what several commits are together, and remembers
+    /// that as its start. Returns that start, or nothing where files that git does not know are in the way.
+    pub fn restart(&self, worktree: &Worktree, starts: &[Commit]) -> Result<Option<Commit>, Error> {
+        let MovableWorktree { entry, head, _held } = self.enter_to_move(worktree)?;
+        self.refuse_dirty(&entry)?;
+        let start = self.stacked(starts)?;
+        if !self.in_the_way(&entry, &head, &start)?.is_empty() {
+            return Ok(None);
+        }
+        self.call(&["update-ref"]).word(worktree.branch.mark()).word(&start).done()?;
+        if head != start {
+            self.move_to(&entry, &head, &start)?;
+        }
+        Ok(Some(start))
+    }
+
+    /// Goes into a worktree whose branch may be moved: nothing is under way in it, and the branch is checked out.
+    fn enter_to_move(&self, worktree: &Worktree) -> Result<MovableWorktree, Error> {
+        let (held, entry) = self.enter(worktree)?;
+        self.refuse_unfinished(&entry)?;
+        if entry.head() != Head::Branch(worktree.branch.clone()) {
+            let at = "another commit".to_owned();
+            return Err(Error::Strayed { at, branch: worktree.branch.clone() });
+        }
+        let unknown = || Error::UnknownCommit { commit: worktree.branch.to_string() };
+        let head = self.resolve(&worktree.branch.full())?.ok_or_else(unknown)?;
+        Ok(MovableWorktree { entry, head, _held: held })
+    }
+
+    fn known_commit(&self, commit: &Commit) -> Result<Commit, Error> {
+        self.resolve(commit.as_str())?.ok_or_else(|| Error::UnknownCommit { commit: commit.to_string() })
+    }
+
+    fn refuse_dirty(&self, entry: &Entry) -> Result<(), Error> {
+        let files = self.uncommitted(&entry.path, "no")?;
+        if files.is_empty() { Ok(()) } else { Err(Error::Dirty { path: entry.path.clone(), files }) }
     }
 
     /// Whether a commit goes on from another that is not in a base.

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -132,6 +133,16 @@ impl Entry {
     }
 }
 
+/// Whether a directory holds a `.git` that is more than an empty directory, which git passes over.
+pub fn has_git(directory: &Path) -> bool {
+    let git = directory.join(".git");
+    match fs::symlink_metadata(&git) {
+        Err(error) => !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+        Ok(found) if found.is_dir() => fs::read_dir(&git).map_or(true, |mut entries| entries.next().is_some()),
+        Ok(_) => true,
+    }
+}
+
 /// What is checked out where this is kept.
 fn head(admin: &Path) -> Head {
     let Some(text) = text(&admin.join("HEAD")) else { return Head::Unknown };
@@ -174,4 +185,24 @@ pub(super) fn text(path: &Path) -> Option<String> {
 fn small(path: &Path) -> Option<Vec<u8>> {
     fs::metadata(path).ok().filter(|found| found.is_file() && found.len() < SMALL)?;
     fs::read(path).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn has_git_passes_over_empty_directories_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let git = root.path().join(".git");
+        assert!(!has_git(root.path()));
+        fs::create_dir(&git).unwrap();
+        assert!(!has_git(root.path()));
+        fs::write(git.join("damaged"), "").unwrap();
+        assert!(has_git(root.path()));
+        fs::remove_dir_all(&git).unwrap();
+        fs::write(&git, "gitdir: elsewhere").unwrap();
+        assert!(has_git(root.path()));
+        assert!(!has_git(&git));
+    }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use windlass_vcs::git::{Commit, Error, Rebased, Worktree};
+use windlass_vcs::git::{Commit, ConflictSides, Error, Rebased, Worktree};
 
 use crate::scene::{Scene, read, write};
 
@@ -185,4 +185,32 @@ fn commits_that_change_nothing_are_no_work() {
     let base = scene.base().commit;
     let work = scene.with(|git| git.work(&worktree.branch, &base)).unwrap();
     assert_eq!((work.commits, work.done()), (1, 0));
+}
+
+#[test]
+fn restart_moves_branch_tree_and_mark_to_the_new_start() {
+    let scene = Scene::new();
+    let worktree = scene.open("t1");
+    scene.write("new", "here");
+    let base = scene.commit(&scene.root, "the base moves");
+    assert_eq!(scene.with(|git| git.restart(&worktree, std::slice::from_ref(&base))).unwrap(), Some(base.clone()));
+    assert_eq!((scene.head(&worktree.path), read(&worktree.path, "new")), (base.clone(), "here".into()));
+    assert_eq!(scene.try_open("t1", &[]).unwrap().start, base);
+    write(&worktree.path, "new", "changed");
+    assert!(matches!(scene.with(|git| git.restart(&worktree, &[base])), Err(Error::Dirty { .. })));
+}
+
+#[test]
+fn conflict_text_shows_both_sides_by_their_names() {
+    let scene = Scene::new();
+    let (_, ours) = scene.work("t1", "a", "mine\n");
+    scene.write("a", "theirs\n");
+    let theirs = scene.commit(&scene.root, "the base moves");
+    let sides = ConflictSides { ours: "this branch", theirs: "main" };
+    let files = ["a".into()];
+    let text = scene.with(|git| git.conflict_text((&ours, &theirs), &files, sides, 4096)).unwrap();
+    assert!(text.starts_with("CONFLICT (content): "), "{text}");
+    assert!(text.ends_with("a:\n<<<<<<< this branch\nmine\n=======\ntheirs\n>>>>>>> main\n"), "{text}");
+    let cut = scene.with(|git| git.conflict_text((&ours, &theirs), &files, sides, 8)).unwrap();
+    assert!(cut.ends_with("There is more than is shown here.\n"), "{cut}");
 }

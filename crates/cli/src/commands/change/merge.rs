@@ -57,6 +57,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let checks = if args.no_check { Checks::Skip } else { Checks::Run };
     let submitted = known.work.as_ref().map(|work| work.head.clone());
     let again = Again::with_task(&opened, args.id)?;
+    let resolve = Again::with_conflict(&opened, args.id)?;
     let merged = dispatch::with(&mut opened, &outline, trusted, &control, |dispatch| {
         if known.change.merged.is_some() {
             return conclude(dispatch, known.task.id, known.base()).map(|()| None);
@@ -64,7 +65,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         let seal = match dispatch.merge_by_hand(&known.task, checks, submitted.clone()).map_err(remedy::run)? {
             ByHand::Merged(seal) => seal,
             ByHand::Already => return conclude(dispatch, known.task.id, known.base()).map(|()| None),
-            other => return Err(refusal(&known, &again, other)),
+            other => return Err(refusal(&known, (&again, &resolve), other)),
         };
         record(dispatch, &known.task, &seal)?;
         Ok(Some(seal))
@@ -114,7 +115,7 @@ fn check(opened: &Opened, task: &Task) -> Result<(), Failure> {
     }
 }
 
-fn refusal(known: &Known, again: &Again, by_hand: ByHand) -> Failure {
+fn refusal(known: &Known, (again, resolve): (&Again, &Again), by_hand: ByHand) -> Failure {
     let (id, again) = (known.task.id, &again.command);
     let failure = |base: &str| Failure::new(Code::Refused, format!("cannot merge the change of {id} into {base}"));
     match by_hand {
@@ -123,9 +124,9 @@ fn refusal(known: &Known, again: &Again, by_hand: ByHand) -> Failure {
             let place = known.task.workspace.as_ref().map(|workspace| workspace.name.clone()).unwrap_or_default();
             let files = files.lines().map(|file| file.trim_start_matches("- "));
             let failure = files.fold(failure(&base).caused_by(why), |failure, file| failure.caused_by(file));
+            let has_agent_resolve = resolve.said("has the agent resolve them");
             failure.hint(format!(
-                "nothing has changed; `windlass task reopen {id} --force --reason conflicts` and `{again}` have an \
-                 agent resolve them, or do it yourself in .windlass/worktrees/{place}"
+                "nothing has changed; {has_agent_resolve}, or do it yourself in .windlass/worktrees/{place}"
             ))
         }
         ByHand::Unfit { base, hook, report } => {

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use windlass_runner::shown;
+use windlass_vcs::git::has_git;
 
 use crate::agents;
 use crate::small_file;
@@ -36,7 +37,7 @@ pub fn look(root: &Path, programs: &[PathBuf]) -> Found {
 }
 
 fn git(root: &Path) -> Option<Git> {
-    let git = root.ancestors().map(|directory| directory.join(".git")).find(|git| git.symlink_metadata().is_ok())?;
+    let git = root.ancestors().find(|directory| has_git(directory))?.join(".git");
     let named = |file: &str, prefix: &str| Some(read(&git.join(file))?.trim().strip_prefix(prefix)?.to_owned());
     let branch =
         named("refs/remotes/origin/HEAD", "ref: refs/remotes/origin/").or_else(|| named("HEAD", "ref: refs/heads/"));

@@ -44,6 +44,15 @@ impl Again {
 
     /// With a task that may be taken, by the agent that has worked on it last.
     pub fn with_task(opened: &Opened, id: TaskId) -> Result<Self, Failure> {
+        Self::with_flag(opened, id, "--task")
+    }
+
+    /// With a task whose change conflicts with its base, by the agent that has worked on it last.
+    pub fn with_conflict(opened: &Opened, id: TaskId) -> Result<Self, Failure> {
+        Self::with_flag(opened, id, "--resolve")
+    }
+
+    fn with_flag(opened: &Opened, id: TaskId, flag: &str) -> Result<Self, Failure> {
         let last = find_last_session(opened, id)?;
         // One that is wrong names nobody; whoever runs it is told where.
         let config = Config::load(&opened.project).ok();
@@ -61,7 +70,7 @@ impl Again {
             (None, Some(_)) => None,
         };
         let untrusted = config.is_some_and(|config| is_untrusted(opened, &config, None));
-        Ok(Self { command: typed(&format!(" --task {id}"), agent, opened.trust), untrusted })
+        Ok(Self { command: typed(&format!(" {flag} {id}"), agent, opened.trust), untrusted })
     }
 
     /// As a step of its own.

@@ -9,10 +9,10 @@ use windlass_engine::{
 };
 use windlass_store::{Filter, Sqlite, Store};
 
-use super::Args;
 use super::again::Again;
 use super::tally::Tally;
 use super::wish::{Wish, check_task};
+use super::{Args, resolution};
 use crate::context::Opened;
 use crate::failure::{Code, Failure};
 use crate::gatekeepers::Unjudged;
@@ -72,7 +72,7 @@ pub fn choose(opened: &Opened, args: &Args, wish: Wish<'_>) -> Result<Choice, Fa
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     if let Some(name) = &args.session {
         return match snapshot.session(name).map_err(remedy::view)? {
-            None => fresh(opened, wish, name.clone()),
+            None => fresh(opened, args, wish, name.clone()),
             Some(session) if session.is_over() || args.fresh => {
                 Err(Failure::new(Code::Refused, format!("session `{name}` exists already"))
                     .hint("choose another name, or none"))
@@ -102,15 +102,17 @@ pub fn choose(opened: &Opened, args: &Args, wish: Wish<'_>) -> Result<Choice, Fa
                 Wish::Task(id) => named_after(&snapshot, id)?,
                 Wish::Graph => "tasks".to_owned(),
             };
-            fresh(opened, wish, unused(&base, &sessions))
+            fresh(opened, args, wish, unused(&base, &sessions))
         }
     }
 }
 
 /// A new session, if there is something for it to do.
-fn fresh(opened: &Opened, wish: Wish<'_>, name: SessionName) -> Result<Choice, Failure> {
-    if let Wish::Task(id) = wish {
-        check_task(opened, id)?;
+fn fresh(opened: &Opened, args: &Args, wish: Wish<'_>, name: SessionName) -> Result<Choice, Failure> {
+    match (args.resolve, wish) {
+        (Some(id), _) => resolution::check(opened, id)?,
+        (None, Wish::Task(id)) => check_task(opened, id)?,
+        (None, Wish::Goal(_) | Wish::Graph) => {}
     }
     Ok(Choice::New(name))
 }

@@ -3,8 +3,9 @@
 //! What cannot be read here (a repository that keeps its references otherwise) is not known; nothing depends on it but a
 //! count of changes.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+
+use windlass_vcs::git::has_git;
 
 use crate::small_file;
 
@@ -27,11 +28,11 @@ pub fn commit(directory: &Path) -> Option<String> {
 
 /// Whether there is a repository around a directory, as git would look for it.
 pub fn is_in_repository(directory: &Path) -> bool {
-    directory.ancestors().any(|directory| fs::symlink_metadata(directory.join(".git")).is_ok())
+    directory.ancestors().any(has_git)
 }
 
 fn repository(directory: &Path) -> Option<PathBuf> {
-    let git = directory.ancestors().map(|directory| directory.join(".git")).find(|git| git.exists())?;
+    let git = directory.ancestors().find(|directory| has_git(directory))?.join(".git");
     if git.is_dir() {
         return Some(git);
     }

@@ -3,7 +3,8 @@
 //! Invariant: what was begun in place goes on in place. A worktree would not have the work, and in the person's own tree
 //! nobody works unasked: a run of whatever is ready leaves such tasks to a run that names them.
 
-use windlass_engine::{Grounds, Session, Task, TaskId, View};
+use windlass_engine::{Grounds, Session, SessionName, Task, TaskId, View};
+use windlass_process::is_alive;
 use windlass_store::Sqlite;
 use windlass_vcs::git::Repository;
 
@@ -12,6 +13,7 @@ use super::wish::Wish;
 use crate::config::Config;
 use crate::context::Opened;
 use crate::failure::Failure;
+use crate::output::Messages;
 use crate::project::Project;
 use crate::remedy;
 
@@ -50,6 +52,23 @@ pub fn grounds(project: &Project, config: &Config) -> Result<Grounds, Failure> {
     }
     let repository = Repository::find(&project.root).map_err(remedy::git)?;
     Ok(if repository.is_some() { Grounds::Worktrees } else { Grounds::InPlace })
+}
+
+/// Warns where another session works in the project's own directory now: each changes the files of the other.
+pub fn warn_of_others(opened: &Opened, own: &SessionName) -> Result<(), Failure> {
+    let sessions = opened.store.snapshot().map_err(remedy::store)?.sessions().map_err(remedy::store)?;
+    let is_at_work = |session: &&Session| {
+        let is_there = session.grounds.is_in_place() && session.ended().is_none() && session.name != *own;
+        is_there && is_alive(&opened.project.owners(), session.owner.as_str())
+    };
+    if let Some(other) = sessions.iter().find(is_at_work) {
+        Messages::new().warning(&format!(
+            "session `{}` works in the same directory: each changes the files of the other. `windlass task add` and \
+             `windlass run` work in a git worktree for each task",
+            other.name
+        ));
+    }
+    Ok(())
 }
 
 /// Whether whoever takes what is ready leaves a task alone: its work lies in the person's own tree.

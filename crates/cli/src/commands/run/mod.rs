@@ -17,6 +17,7 @@ mod live;
 mod notices;
 mod paper;
 mod progress;
+mod resolution;
 mod silent;
 mod standstill;
 mod summary;
@@ -72,6 +73,7 @@ use crate::{SUPERVISE, agents, dispatch, environment, gatekeepers, plan, remedy,
   windlass run \"Fix the login\" --max-iterations 5              with the configuration's agent
   windlass run \"Fix the login\" --fresh                         anew, though one was left
   windlass run --task T3                                       one task of the graph
+  windlass run --resolve T3                                    have its agent resolve a merge conflict
   windlass run                                                 every task that is ready, and what becomes so
   windlass run --workers 4                                     the same, four tasks at a time
 
@@ -87,6 +89,9 @@ pub struct Args {
     /// Work on this task
     #[arg(long, value_name = "ID", conflicts_with = "goal")]
     task: Option<TaskId>,
+    /// Work on this task again: its change conflicts with the base
+    #[arg(long, value_name = "ID", conflicts_with_all = ["goal", "task"])]
+    resolve: Option<TaskId>,
     /// Who does it: a known agent such as `claude`, a name of `agents:`, `acp:CMD`, `command:CMD` or `scripted:FILE`
     /// [default: the configuration's `agent`]
     #[arg(long, value_name = "AGENT")]
@@ -101,7 +106,7 @@ pub struct Args {
     #[arg(long)]
     fresh: bool,
     /// Work on so many of the ready tasks at a time, 1 to 64, each in a session of its own
-    #[arg(long, value_name = "N", conflicts_with_all = ["goal", "task", "session", "fresh"],
+    #[arg(long, value_name = "N", conflicts_with_all = ["goal", "task", "resolve", "session", "fresh"],
           allow_negative_numbers = true, value_parser = worker_count)]
     workers: Option<u8>,
 }
@@ -144,7 +149,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let mut opened = Opened { project, store, trust: context.trust };
     // Before a session is named after it.
     let goal = args.goal.as_deref().map(|goal| as_seen(&opened, goal)).transpose()?;
-    let args = Args { goal, ..args };
+    let args = Args { goal, task: args.task.or(args.resolve), ..args };
     let wish = Wish::of(&args)?;
     let named = args.agent.as_deref();
     let mut stage = None;
@@ -171,6 +176,9 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         let agent = agent::chosen(named, &choice, (config, listed.as_deref()), context.trust)?;
         agent::check(&agent, &opened.project.root)?;
         let place = Whereabouts::of(wish, choice.resumed(), &opened, config)?;
+        if place.grounds.is_in_place() {
+            in_place::warn_of_others(&opened, choice.name())?;
+        }
         let (gatekeepers, unjudged) = match place.is_unjudged {
             true => (Gatekeepers::default(), Unjudged::new()),
             false => gatekeepers::resolve(config, &agent, &opened.project.root)?,
@@ -291,6 +299,9 @@ impl Run<'_> {
         }
         let (by, at) = (owner.to_string(), environment::now());
         let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
+        if let (Some(id), Choice::New(_)) = (args.resolve, &choice) {
+            resolution::take_up(&mut runner, id)?;
+        }
         if let Err(error) = runner.begin(&origin, &begin) {
             drop(runner);
             return if choice.is_stale(&opened.store)? { Ok(None) } else { Err(remedy::run(error).into()) };
@@ -397,7 +408,8 @@ fn system(what: &str, error: io::Error) -> Failure {
     Failure::new(Code::System, what).caused_by(error)
 }
 
-/// The project around, or one without a configuration, made here for an agent that is named and can be started.
+/// The project around, or one without a configuration, made for an agent that is named and can be started: in the
+/// repository around, or here.
 fn found_or_made(context: &Context, agent: Option<&str>) -> Result<Project, Failure> {
     let (place, found) = match (&context.project, environment::project()) {
         (Some(named), _) => {
@@ -407,7 +419,7 @@ fn found_or_made(context: &Context, agent: Option<&str>) -> Result<Project, Fail
         }
         // What a variable names is somebody else's to make.
         (None, Some(_)) => return context.project(),
-        (None, None) => (context.directory.clone(), project::around(&context.directory)?),
+        (None, None) => (project::root_for_new(&context.directory), project::around(&context.directory)?),
     };
     match found {
         Some(project) => Ok(project),

@@ -21,7 +21,7 @@ pub enum Wish<'a> {
 
 impl<'a> Wish<'a> {
     pub fn of(args: &'a Args) -> Result<Self, Failure> {
-        let goal = match (&args.goal, args.task) {
+        let goal = match (&args.goal, args.task.or(args.resolve)) {
             (Some(goal), _) => goal,
             (None, Some(id)) => return Ok(Self::Task(id)),
             (None, None) => return Ok(Self::Graph),

@@ -23,10 +23,10 @@ use windlass_vcs::forge::{ForgeError, Site, State};
 use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Rebased, Seen};
 
 use super::merge::Ready;
-use super::{Scene, beginning, listed};
+use super::{Scene, listed};
 use crate::dispatch::Resolve;
 use crate::landing::{Landed, landed, scattered};
-use crate::stacking::{first_unmerged, own_base};
+use crate::stacking::{beginning, first_unmerged, own_base};
 use crate::workspace::{Said, commit_message, with_causes};
 use crate::{Dispatch, RunError, Told};
 

@@ -14,12 +14,13 @@ use std::fmt::Display;
 
 use windlass_engine::{HookOutcome, HookReport, Session, Workspace};
 use windlass_hooks::{Step, clean};
-use windlass_vcs::git::{Branch, Commit, Error, Git, Rebased};
+use windlass_vcs::git::{Branch, Error, Git, Rebased};
 
 pub use by_hand::{ByHand, Checks, Seal};
 
 use super::{Attempt, Running, Scene};
-use crate::stacking::{Below, first_unmerged};
+use crate::refresh::conflict_feedback;
+use crate::stacking::{Below, beginning, first_unmerged};
 use crate::workspace::explained;
 use crate::{Dispatch, RunError};
 
@@ -116,25 +117,12 @@ impl Dispatch<'_> {
             Rebased::UpToDate => Onto::There,
             Rebased::Done { .. } => Onto::Now,
             Rebased::Conflict { files, why } => {
-                let shown = base.shown();
-                let listed = listed(files.iter().map(|file| file.display()));
-                let feedback = format!(
-                    "The work does not go together with the newest {shown} ({}): {why}\n\nFiles:\n{listed}\n\
-                     Nothing was changed. Bring the work onto `{shown}` yourself (`git rebase {shown}` or \
-                     `git merge {shown}` in this directory), resolve the conflicts in these files so that both changes \
-                     are kept, run the tests, and commit.",
-                    base.commit.short(),
-                );
-                let message = format!("conflicts with {shown} in {}", count(files.len()));
+                let feedback = conflict_feedback(git, &worktree, base, &files, &why)?;
+                let message = format!("conflicts with {} in {}", base.shown(), count(files.len()));
                 Onto::Conflict(Box::new(HookReport { feedback: Some(feedback), ..report(HookOutcome::Block, message) }))
             }
         })
     }
-}
-
-/// Where the own work of a task begins that was begun on the work of others.
-fn beginning(workspace: &Workspace) -> Result<Option<Commit>, Error> {
-    (!workspace.stacked_on.is_empty()).then(|| Commit::new(&workspace.start)).transpose()
 }
 
 /// What came of bringing work onto a base.
@@ -155,7 +143,7 @@ fn count(files: usize) -> String {
 }
 
 /// Names of files, one a line. They are hostile.
-fn listed(files: impl Iterator<Item = impl Display>) -> String {
+pub(crate) fn listed(files: impl Iterator<Item = impl Display>) -> String {
     let mut names: Vec<String> =
         files.map(|file| format!("- {}\n", clean(&file.to_string()).replace('\n', " "))).collect();
     let more = names.len().saturating_sub(FILES);

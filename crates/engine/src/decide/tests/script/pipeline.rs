@@ -10,9 +10,13 @@ impl Line<'_> {
     pub(super) fn delivering(&self) -> Option<Command> {
         use Command as C;
         Some(match self.words[0] {
-            "workspace" => {
-                C::OpenWorkspace { name: self.word(1), workspace: workspace(), reused: false, protected: None }
-            }
+            "workspace" => C::OpenWorkspace {
+                name: self.word(1),
+                workspace: workspace(),
+                reused: false,
+                protected: None,
+                feedback: None,
+            },
             "work" => {
                 let work = WorkDone {
                     head: self.options.get("head").copied().unwrap_or("abc").to_owned(),

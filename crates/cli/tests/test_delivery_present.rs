@@ -1,0 +1,101 @@
+//! Work starts from the present: what a worktree stands on when its task is taken up again.
+
+use std::fs;
+
+use crate::support::delivered::Repo;
+
+/// Commits a file to the base, as a person would.
+fn move_base(repo: &Repo, name: &str, text: &str) {
+    repo.world.write(name, text);
+    repo.git(&["add", name]);
+    repo.git(&["commit", "-q", "-m", &format!("Change {name}")]);
+}
+
+/// Has an agent do something and ask for a person, and the person say `continue` after the base has moved.
+fn left_and_answered(first: &str, name: &str, text: &str) -> Repo {
+    let repo = Repo::new("");
+    repo.program("agent", &format!("{first}\necho '<promise>BLOCKED</promise>'"));
+    let ran = repo.add("Write it").run();
+    assert_eq!(ran.code, 4, "{ran}");
+    move_base(&repo, name, text);
+    repo.world.ok(&["answer", "T1", "continue"]);
+    repo
+}
+
+#[test]
+fn branch_without_commits_starts_from_the_new_base() {
+    let repo = left_and_answered("true", "check.sh", "exit 0\n");
+    repo.agent("test -f check.sh && echo work > work.txt");
+    let ran = repo.run();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("the worktree is brought onto main ("), "{ran}");
+    assert_eq!(repo.git(&["rev-list", "--count", "main..windlass/t1-write-it"]), "1");
+    assert_eq!(repo.git(&["merge-base", "main", "windlass/t1-write-it"]), repo.git(&["rev-parse", "main"]));
+}
+
+#[test]
+fn uncommitted_and_committed_work_is_rebased_where_that_is_clean() {
+    let commit =
+        "echo kept > kept.txt; git add .; git commit -q -m Kept; echo ours >> kept.txt; echo loose > loose.txt";
+    let repo = left_and_answered(commit, "theirs.txt", "theirs\n");
+    repo.agent("test -f theirs.txt && echo work > work.txt");
+    let ran = repo.world.run(&["run", "--fresh", "--task", "T1", "--agent", "command:agent"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let branch = "windlass/t1-write-it";
+    assert_eq!(repo.git(&["merge-base", "main", branch]), repo.git(&["rev-parse", "main"]));
+    assert_eq!(repo.file(&format!("{branch}:kept.txt")), "kept\nours");
+    assert_eq!(
+        (repo.file(&format!("{branch}:loose.txt")), repo.file(&format!("{branch}:work.txt"))),
+        ("loose".into(), "work".into())
+    );
+}
+
+#[test]
+fn conflicting_work_stays_and_the_agent_is_told_both_sides() {
+    let repo = left_and_answered("sed -i s/two/ours/ a.txt; git commit -q -am Ours", "a.txt", "one\ntheirs\nthree\n");
+    let tip = repo.git(&["rev-parse", "windlass/t1-write-it"]);
+    let prompt = repo.world.path("prompt.txt");
+    repo.agent(&format!("cat > {}; git rev-parse HEAD > {}", prompt.display(), repo.world.path("tip.txt").display()));
+    let ran = repo.run();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("the work conflicts with main: "), "{ran}");
+    let prompt = fs::read_to_string(prompt).unwrap();
+    for told in ["- a.txt\n", "- Change a.txt\n", "<<<<<<< this branch\nours\n=======\ntheirs\n>>>>>>> main\n"] {
+        assert!(prompt.contains(told), "{told}\n{prompt}");
+    }
+    assert_eq!(fs::read_to_string(repo.world.path("tip.txt")).unwrap().trim_end(), tip);
+}
+
+#[test]
+fn resumed_session_starts_from_the_new_base() {
+    let repo = Repo::new("");
+    // The process that runs the session dies in its first turn.
+    repo.program("agent", "echo loose > loose.txt; run=${WINDLASS_TAG#run-}; kill -9 ${run%%-*}; sleep 60");
+    repo.add("Write it").run();
+    move_base(&repo, "theirs.txt", "theirs\n");
+    repo.agent("test -f theirs.txt && echo work > work.txt");
+    let ran = repo.run();
+    assert_eq!(ran.code, 0, "{ran}");
+    let branch = "windlass/t1-write-it";
+    assert_eq!(repo.git(&["merge-base", "main", branch]), repo.git(&["rev-parse", "main"]));
+    assert_eq!(repo.file(&format!("{branch}:loose.txt")), "loose");
+}
+
+#[test]
+fn stacked_branch_without_commits_follows_what_is_below() {
+    let repo = Repo::new("");
+    repo.agent("echo first > first.txt");
+    repo.world.ok(&["task", "add", "First"]);
+    assert_eq!(repo.run().code, 0);
+    repo.world.ok(&["task", "add", "Second", "--depends", "T1"]);
+    repo.program("agent", "echo '<promise>BLOCKED</promise>'");
+    assert_eq!(repo.run().code, 4);
+    repo.world.ok(&["change", "merge", "T1"]);
+    move_base(&repo, "theirs.txt", "theirs\n");
+    repo.world.ok(&["answer", "T2", "continue"]);
+    repo.agent("test -f theirs.txt && test -f first.txt && echo work > work.txt");
+    let ran = repo.run();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(repo.git(&["rev-list", "--count", "main..windlass/t2-second"]), "1");
+    assert!(repo.world.ok(&["change", "merge", "T2"]).contains("merged into main"));
+}

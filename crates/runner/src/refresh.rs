@@ -1,0 +1,166 @@
+//! Bringing a worktree onto the present base when its task is taken up again.
+//!
+//! Invariants:
+//! - A branch without work of its own starts anew: from the present base, and from the present work of the tasks below it.
+//! - A branch with work is rebased where that is clean. Otherwise nothing moves, and the agent is told what conflicts.
+//! - Work that waits for a gate alone stays as it was judged.
+
+use windlass_engine::{Finding, Task, Workspace};
+use windlass_vcs::git::{Base, Commit, ConflictSides, Error, Git, Rebased, Worktree};
+
+use crate::Dispatch;
+use crate::stacking::{self, Below};
+use crate::workspace::{Stack, commit_message, explained};
+
+/// How much of a conflict an agent is shown.
+const MAX_SHOWN: usize = 16 * 1024;
+/// How many commits of the base an agent is told.
+const MAX_COMMITS: usize = 10;
+
+/// The step whose name the feedback about a conflict carries.
+const SOURCE: &str = "rebase_on_main";
+
+/// What became of a worktree whose task is taken up again.
+#[derive(Debug)]
+pub(crate) enum RefreshOutcome {
+    /// It stands on the present base already, or is not to be moved.
+    Unchanged,
+    /// It was moved, and where to.
+    Moved(String),
+    /// It cannot be moved, and why.
+    Left(String),
+    /// Its work does not go together with the base: for people, and for the agent.
+    Conflict { said: String, feedback: String },
+}
+
+impl RefreshOutcome {
+    /// Returns what people are told, and what the agent is told.
+    pub(crate) fn told(self) -> (Option<String>, Option<Finding>) {
+        match self {
+            Self::Unchanged => (None, None),
+            Self::Moved(said) | Self::Left(said) => (Some(said), None),
+            Self::Conflict { said, feedback } => {
+                (Some(said), Some(Finding { source: SOURCE.to_owned(), text: feedback }))
+            }
+        }
+    }
+}
+
+impl Dispatch<'_> {
+    /// Brings the worktree of a task onto the present base. The workspace is changed where it starts anew.
+    pub(crate) fn refresh(
+        &self,
+        git: &Git<'_>,
+        task: &Task,
+        workspace: &mut Workspace,
+        base: &Base,
+        stack: &Stack,
+    ) -> Result<RefreshOutcome, Error> {
+        let Ok(below) = self.below(workspace) else { return Ok(RefreshOutcome::Unchanged) };
+        if task.stalled.is_some() {
+            return Ok(RefreshOutcome::Unchanged);
+        }
+        let worktree = self.worktree(workspace)?;
+        match self.move_worktree(git, task, &worktree, workspace, (base, &below, stack)) {
+            Err(error) if self.control.is_cancelled() => Err(error),
+            // The agent ends what it has begun. Whatever else is wrong shows itself when the work is submitted.
+            Err(error) => {
+                let why = explained(&error);
+                Ok(RefreshOutcome::Left(format!("the worktree stays on the base that it has: {why}")))
+            }
+            moved => moved,
+        }
+    }
+
+    fn move_worktree(
+        &self,
+        git: &Git<'_>,
+        task: &Task,
+        worktree: &Worktree,
+        workspace: &mut Workspace,
+        (base, below, stack): (&Base, &[Below], &Stack),
+    ) -> Result<RefreshOutcome, Error> {
+        let shown = || format!("the worktree is brought onto {} ({})", base.shown(), base.commit.short());
+        let is_stacked = !workspace.stacked_on.is_empty() || !stack.tasks().is_empty();
+        if is_stacked && self.is_untouched(git, worktree, workspace, base, below)? {
+            return match git.restart(worktree, &stack.with_base(&base.commit)) {
+                Ok(Some(start)) if start.as_str() != workspace.start => {
+                    (workspace.start, workspace.stacked_on) = (start.to_string(), stack.tasks());
+                    Ok(RefreshOutcome::Moved(shown()))
+                }
+                // The tasks below do not go together with the base; the work goes on from what it has.
+                Ok(_) | Err(Error::Conflict { .. } | Error::Dirty { .. }) => Ok(RefreshOutcome::Unchanged),
+                Err(error) => Err(error),
+            };
+        }
+        if stacking::first_unmerged(git, workspace, below, &base.commit)?.is_some() {
+            return Ok(RefreshOutcome::Unchanged);
+        }
+        let start = stacking::beginning(workspace)?;
+        let rebase = || git.rebase_after(worktree, start.as_ref(), &base.commit);
+        let rebased = match rebase() {
+            // As it would be when the work is submitted.
+            Err(Error::Dirty { .. }) => {
+                git.commit_all(worktree, &commit_message(task))?;
+                rebase()?
+            }
+            rebased => rebased?,
+        };
+        Ok(match rebased {
+            Rebased::UpToDate => RefreshOutcome::Unchanged,
+            Rebased::Done { .. } => RefreshOutcome::Moved(shown()),
+            Rebased::Conflict { files, why } => {
+                let said = format!("the work conflicts with {}: {why}; the agent is told", base.shown());
+                let feedback = conflict_feedback(git, worktree, base, &files, &why)?;
+                RefreshOutcome::Conflict { said, feedback }
+            }
+        })
+    }
+
+    /// Returns whether nobody has committed anything in a worktree, nor brought it into the base past us.
+    fn is_untouched(
+        &self,
+        git: &Git<'_>,
+        worktree: &Worktree,
+        workspace: &Workspace,
+        base: &Base,
+        below: &[Below],
+    ) -> Result<bool, Error> {
+        let own = stacking::own_base(git, workspace, below, &base.commit)?;
+        if git.work(&worktree.branch, &own)?.commits > 0 {
+            return Ok(false);
+        }
+        match git.made_in(worktree, &Commit::new(&workspace.start)?, &base.commit) {
+            Err(Error::Unnoted { .. }) => Ok(false),
+            made => Ok(made?.is_empty()),
+        }
+    }
+}
+
+/// Tells an agent what keeps its work from being brought onto a base: the files, and both sides of every place.
+pub(crate) fn conflict_feedback(
+    git: &Git<'_>,
+    worktree: &Worktree,
+    base: &Base,
+    files: &[std::path::PathBuf],
+    why: &str,
+) -> Result<String, Error> {
+    let shown = base.shown();
+    let listed = crate::hook::pipeline::listed(files.iter().map(|file| file.display()));
+    let head =
+        git.tip(&worktree.branch)?.ok_or_else(|| Error::UnknownCommit { commit: worktree.branch.to_string() })?;
+    let parted = git.merge_base(&head, &base.commit)?;
+    let subjects = git.subjects(&parted, &base.commit, MAX_COMMITS)?;
+    let subjects = crate::hook::pipeline::listed(subjects.iter());
+    let sides = ConflictSides { ours: "this branch", theirs: &shown };
+    let places = git.conflict_text((&head, &base.commit), files, sides, MAX_SHOWN)?;
+    let places = if places.is_empty() { places } else { format!("Both sides, as a merge shows them:\n{places}\n") };
+    Ok(format!(
+        "The work does not go together with the newest {shown} ({}): {why}\n\nFiles:\n{listed}\n\
+         The last commits of {shown} that this branch has not:\n{subjects}\n{places}\
+         Nothing was changed. Bring the work onto `{shown}` yourself (`git rebase {shown}` or \
+         `git merge {shown}` in this directory), resolve the conflicts in these files so that both changes \
+         are kept, run the tests, and commit.",
+        base.commit.short(),
+    ))
+}
