@@ -178,7 +178,8 @@ pub fn types(config: &Config) -> Types {
         let names = roles.implementer.as_ref()?;
         Some(names.iter().map(|name| name.value.clone()).collect())
     };
-    Types::new(config.task_types().map(|(kind, roles)| (name(kind), allowed(roles))))
+    let types = Types::new(config.task_types().map(|(kind, roles)| (name(kind), allowed(roles))));
+    types.with_reports(config.report_types().map(name).collect())
 }
 
 /// The engine's rules, with what each event makes owed to this owner.

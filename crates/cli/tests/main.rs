@@ -22,6 +22,7 @@ mod test_delivery_past;
 mod test_delivery_place;
 mod test_delivery_present;
 mod test_delivery_protected;
+mod test_delivery_report;
 mod test_delivery_stacked;
 mod test_delivery_troubles;
 mod test_demo;

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use insta::assert_snapshot;
 
-use crate::support::World;
+use crate::support::{WINDLASS, World};
 
 #[test]
 fn without_a_project() {
@@ -122,7 +122,7 @@ fn the_directory_is_gone() {
     let world = World::new();
     fs::create_dir(world.path("gone")).unwrap();
     // The shell stands in a directory that it removes under the command's feet.
-    let script = format!("cd gone && rmdir ../gone && exec '{}' task list", crate::support::WINDLASS);
+    let script = format!("cd gone && rmdir ../gone && exec '{WINDLASS}' task list");
     let ran = world.finish(world.program("sh").args(["-c", &script]));
     assert_snapshot!(ran, @"
     error: cannot find the working directory
@@ -145,7 +145,7 @@ fn read_only_for_another_user() {
     }
     let as_nobody = |words: &[&str]| {
         let mut command = world.program("setpriv");
-        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", crate::support::WINDLASS]).args(words);
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", WINDLASS]).args(words);
         world.finish(&mut command)
     };
     let listed = as_nobody(&["task", "list"]);
@@ -188,8 +188,8 @@ fn run_of_a_goal_makes_its_project_in_the_root_of_the_repository() {
 #[test]
 fn second_run_in_the_same_directory_warns() {
     let world = World::new();
-    let inner = "run=$(windlass run Other --agent 'command:echo \"<promise>COMPLETE</promise>\"' 2>&1); echo \"$run\"";
-    let agent = world.write("agent.sh", format!("{inner} > inner.txt; echo '<promise>COMPLETE</promise>'"));
+    let inner = format!("{WINDLASS} run Other --agent 'command:echo \"<promise>COMPLETE</promise>\"' > inner.txt 2>&1");
+    let agent = world.write("agent.sh", format!("{inner}; echo '<promise>COMPLETE</promise>'"));
     let ran = world.run(&["run", "Mend it", "--agent", &format!("command:sh {}", agent.display())]);
     assert_eq!(ran.code, 0, "{ran}");
     let inner = fs::read_to_string(world.path("inner.txt")).unwrap();

@@ -7,7 +7,7 @@ use crate::event::{Event, EventType, Node, Record, payload};
 use crate::graph::waiters;
 use crate::limits::Limits;
 use crate::registry::{Hook, HookFault};
-use crate::task::{State, Task};
+use crate::task::{ReportRequest, State, Task};
 use crate::view::View;
 
 type Answer = Result<Vec<Action>, HookFault>;
@@ -48,6 +48,7 @@ fn create_review(record: &Record, view: &dyn View) -> Answer {
         labels: ["review".to_owned()].into_iter().chain(task.labels).take(Limits::LABELS).collect(),
         priority: task.priority,
         parent: Some(task.id),
+        report: Some(ReportRequest { reviews: Some(task.id) }),
         ..NewTask::default()
     })])
 }

@@ -15,7 +15,7 @@ use crate::pipeline::{Approved, ChangeFact, ChangeRef, Finding, Grounds, HookCon
 use crate::promise::Promise;
 use crate::resolution::Resolution;
 use crate::session::{Ending, GateAnswer, Terms, Work};
-use crate::task::{EdgeKind, Priority};
+use crate::task::{EdgeKind, Priority, ReportRequest};
 use crate::time::Timestamp;
 use crate::usage::Usage;
 use crate::validation::RuleResult;
@@ -54,6 +54,8 @@ pub struct NewTask {
     pub labels: Vec<String>,
     pub priority: Priority,
     pub kind: Option<TypeName>,
+    /// It ends with a report, and without a change.
+    pub report: Option<ReportRequest>,
     pub depends_on: Vec<TaskId>,
     /// The task that it was spawned by.
     pub parent: Option<TaskId>,

@@ -165,6 +165,7 @@ mod tests {
                 labels: vec!["agent".to_owned()],
                 priority: Priority::default(),
                 kind: None,
+                report: None,
             }),
             metadata: Metadata {
                 triggered_by: "ada".to_owned(),

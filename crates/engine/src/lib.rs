@@ -99,7 +99,7 @@ pub use pipeline::{
     Stage, Stalled, TaskChange, Why, WorkDone, Workspace,
 };
 pub use promise::{Promise, detect, detect_all, last_line};
-pub use prompt::{Earlier, Note, Prompt, Remark};
+pub use prompt::{Earlier, Note, Prompt, Remark, ReportBrief};
 pub use refusal::Refusal;
 pub use registry::{Handler, Hook, HookFault, Registry, RegistryError};
 pub use resolution::{Answered, Resolution};
@@ -110,7 +110,7 @@ pub use session::{
     Piece, Purpose, Session, Step, Terms, Turn, Verdict, Wanted, Work,
 };
 pub use situation::{Situation, hook_data};
-pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, State, Taken, Task};
+pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, ReportRequest, State, Taken, Task};
 pub use time::{Timestamp, in_words};
 pub use types::Types;
 pub use usage::{Cost, Usage};

@@ -77,6 +77,8 @@ pub struct WorkDone {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readied {
     Work(WorkDone),
+    /// What the agent said at the end of its work, where its task asks for a report.
+    Report(String),
     /// It is not in order, and why: for people, and for the agent.
     Unfit {
         reason: String,

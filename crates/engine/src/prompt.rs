@@ -41,10 +41,47 @@ pub struct Prompt<'a> {
     /// How the last turn failed, where it is about that.
     pub error: Option<&'a str>,
     pub feedback: Vec<Note<'a>>,
+    /// The task ends with a report, and without a change.
+    pub report: Option<ReportBrief<'a>>,
     /// Whether the agent has to say that it is done.
     pub asks_for_promise: bool,
     /// How the prompt to work is written, if not as usual.
     pub template: Option<&'a Template>,
+}
+
+/// What an agent is told of the report that it writes.
+#[derive(Debug, Clone, Default)]
+pub struct ReportBrief<'a> {
+    /// The task whose work the report is about.
+    pub reviewed: Option<&'a Task>,
+    /// What that work is compared with, such as `origin/main`; nothing where there is no checkout of it.
+    pub base: Option<&'a str>,
+}
+
+impl ReportBrief<'_> {
+    fn shown(&self) -> String {
+        let mut parts = vec![REPORT.to_owned()];
+        let Some(task) = self.reviewed else { return joined(&parts) };
+        parts.push(titled(&format!("You review the work on {}. Its goal:", task.id), &fenced(&task.content())));
+        let change = task.change.as_ref();
+        let merged = change.and_then(|change| change.merged.as_deref());
+        let branch = task.workspace.as_ref().filter(|_| change.is_some()).map(|workspace| workspace.branch.as_str());
+        parts.push(match (merged, branch, self.base) {
+            (Some(commit), ..) => {
+                format!("Its change is merged: `git show -m --first-parent {}` shows it.", one_line(commit))
+            }
+            (None, Some(branch), Some(base)) => format!(
+                "Its change is the branch `{}`, which is checked out in this directory: `git diff {}...HEAD` shows it.",
+                one_line(branch),
+                one_line(base)
+            ),
+            (None, Some(branch), None) => format!("Its change is the branch `{}`.", one_line(branch)),
+            (None, None, _) => "It has no change of its own.".to_owned(),
+        });
+        let result = task.result.as_deref().map(fenced).unwrap_or_default();
+        parts.push(titled("Its result:", &result));
+        joined(&parts)
+    }
 }
 
 /// What an iteration said, in short.
@@ -96,6 +133,10 @@ When the goal is reached and you have checked it, end your last message with thi
 If you cannot go on without a person, say why and end it with `<promise>BLOCKED</promise>` instead.
 ";
 
+const REPORT: &str = "\
+This task asks for a report, and for no change: your final message is its result, so write the report there in full. \
+What you change in files is not kept.";
+
 impl Prompt<'_> {
     pub fn text(&self) -> Result<String, ExpressionFault> {
         match (self.purpose, self.template) {
@@ -111,6 +152,7 @@ impl Prompt<'_> {
             parts.push(self.told());
         }
         parts.push(template.render(&self.values())?);
+        parts.push(self.report());
         Ok(joined(&parts))
     }
 
@@ -150,9 +192,13 @@ impl Prompt<'_> {
             }
         }
         if *self.purpose == Purpose::Work {
+            parts.push(self.report());
             parts.push(titled("What is to be there at the end:", &self.deliverables()));
             parts.push(titled("Notes about this task, newest first:", &self.noted()));
             parts.push(titled("What earlier iterations came to:", &self.earlier()));
+        }
+        if !first && self.report.is_some() {
+            parts.push("Your final message is the result of this task: write the report in it again, in full.".into());
         }
         parts.push(titled("What you said at the end of your last turn:", &self.remembered()));
         if !first {
@@ -176,6 +222,10 @@ impl Prompt<'_> {
             "feedback": self.told(),
             "signal": self.signal(),
         })
+    }
+
+    fn report(&self) -> String {
+        self.report.as_ref().map(ReportBrief::shown).unwrap_or_default()
     }
 
     fn deliverables(&self) -> String {

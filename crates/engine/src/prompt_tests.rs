@@ -27,6 +27,7 @@ fn prompt<'a>(purpose: &'a Purpose, template: Option<&'a Template>) -> Prompt<'a
             voice: Voice::Hook,
             possibly_seen: true,
         }],
+        report: None,
         asks_for_promise: true,
         template,
     }
@@ -102,4 +103,13 @@ fn what_is_about_another_task_says_so() {
     let feedback = usual.feedback.iter().map(|note| Note { about: Some(TaskId(7)), ..note.clone() }).collect();
     let text = Prompt { feedback, ..usual }.text().unwrap();
     assert!(text.starts_with("[Hook feedback]: tests [2J (about T7): 2 failed"), "{text}");
+}
+
+#[test]
+fn report_is_asked_for_in_every_turn() {
+    let report = Some(ReportBrief::default());
+    let asked = |purpose: &Purpose| Prompt { report: report.clone(), ..prompt(purpose, None) }.text().unwrap();
+    assert!(asked(&Purpose::Work).contains("This task asks for a report, and for no change"));
+    assert!(asked(&Purpose::SendBack).contains("write the report in it again, in full"));
+    assert!(!text(&Purpose::SendBack).contains("report"));
 }

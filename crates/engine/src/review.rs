@@ -39,11 +39,17 @@ pub struct Review<'a> {
     pub diff: &'a str,
     /// The diff goes on behind what is here.
     pub more: bool,
+    /// The report that is judged, where the task ends with one and without a change.
+    pub report: Option<&'a str>,
 }
 
 const INTRODUCTION: &str = "\
 You judge a change that somebody else has made, before it is merged. You change nothing: you read, and you say whether \
 the change may be merged as it is.";
+
+const REPORT_INTRODUCTION: &str = "\
+You judge a report that another agent has written, before it is accepted. You change nothing: you read, and you say \
+whether the report may be accepted as it is. Where you are asked about a change, answer about the report.";
 
 const DATA: &str = "\
 The last commit of the change is checked out in your directory, read-only: look at whatever you need there. What stands \
@@ -71,13 +77,17 @@ impl Review<'_> {
                 format!("The change, as a diff against the base; {left_out}, so look at it in the files:")
             }
         };
+        let (introduction, judged) = match self.report {
+            Some(report) => (REPORT_INTRODUCTION, titled("The report:", &fenced(head(report, HEAD)))),
+            None => (INTRODUCTION, titled(&title, &fenced(&diff))),
+        };
         joined(&[
-            INTRODUCTION.to_owned(),
+            introduction.to_owned(),
             format!("Your brief (`{}`):\n{}", one_line(self.name), self.brief.trim()),
             titled("The task that the change was made for:", &task),
             titled("What was to be there at the end:", &listed),
             titled("What its commits say, oldest first:", &commits),
-            titled(&title, &fenced(&diff)),
+            judged,
             DATA.to_owned(),
             HOW_TO_ANSWER.to_owned(),
         ])

@@ -12,7 +12,7 @@ fn check(said: &str, expected: Result<(bool, &str, usize), &str>) {
 }
 
 fn review(diff: &str) -> Review<'_> {
-    Review { name: "qa", brief: "Look for bugs.", task: None, commits: &[], diff, more: false }
+    Review { name: "qa", brief: "Look for bugs.", task: None, commits: &[], diff, more: false, report: None }
 }
 
 fn question(diff: &str) -> String {

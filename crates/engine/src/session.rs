@@ -259,6 +259,9 @@ pub struct Session {
     /// Where its task is worked on, once that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Workspace>,
+    /// Its task ends with a report, and without a change.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub report: bool,
     /// When the stop gate last let the work pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done_at: Option<Seq>,

@@ -14,6 +14,7 @@ pub(crate) fn session(phase: Phase) -> Session {
         work: Work::Given,
         grounds: Grounds::InPlace,
         workspace: None,
+        report: false,
         done_at: None,
         resumes: false,
         remediations: 0,

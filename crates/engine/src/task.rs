@@ -187,6 +187,15 @@ impl Taken {
     }
 }
 
+/// What a task asks for in place of a change: a report, which is the agent's final message.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReportRequest {
+    /// The task whose change the report is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reviews: Option<TaskId>,
+}
+
 /// An agent's word, from inside its turn, that the task is done. The runner judges it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -214,6 +223,9 @@ pub struct Task {
     pub priority: Priority,
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<TypeName>,
+    /// It ends with a report, and without a change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<ReportRequest>,
     pub state: State,
     /// How many different tasks it waits for that are not completed.
     pub open_dependencies: u32,

@@ -22,11 +22,23 @@ pub struct Types {
     known: BTreeMap<TypeName, Option<BTreeSet<String>>>,
     /// Nobody takes tasks of these for now, whoever may work on them.
     shut: BTreeSet<TypeName>,
+    /// Tasks of these end with a report.
+    reports: BTreeSet<TypeName>,
 }
 
 impl Types {
     pub fn new(types: impl IntoIterator<Item = (TypeName, Option<BTreeSet<String>>)>) -> Self {
-        Self { known: types.into_iter().collect(), shut: BTreeSet::new() }
+        Self { known: types.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Returns the same where the tasks of these types end with a report, and without a change.
+    pub fn with_reports(self, reports: BTreeSet<TypeName>) -> Self {
+        Self { reports, ..self }
+    }
+
+    /// Whether a task ends with a report, and without a change.
+    pub fn asks_for_report(&self, task: &Task) -> bool {
+        task.report.is_some() || task.kind.as_ref().is_some_and(|kind| self.reports.contains(kind))
     }
 
     /// The same where nobody takes the next task from among these: something is missing that only they need.

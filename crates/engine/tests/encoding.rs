@@ -11,8 +11,8 @@ use windlass_engine::{
     ActionRequest, Approved, CallRuling, Cause, Closing, Cost, Decision, Digest, EdgeKind, Ending, Envelope, Epoch,
     Event, EventType, Fault, Gate, GateAnswer, Grounds, Guard, HookClass, HookContext, HookId, HookOutcome, Metadata,
     Next, Node, NoteKind, OnFailure, Opening, Owed, OwedHook, OwnWords, OwnerName, Priority, Promise, Purpose, Remedy,
-    Resolution, RuleAction, RulesText, RunId, Seq, SeriesId, Signal, State, StopHook, TaskId, Terms, Timestamp,
-    Trigger, Usage, Verdict, Voice, Why, Work, WorkDone, Workspace, decode, encode, payload,
+    ReportRequest, Resolution, RuleAction, RulesText, RunId, Seq, SeriesId, Signal, State, StopHook, TaskId, Terms,
+    Timestamp, Trigger, Usage, Verdict, Voice, Why, Work, WorkDone, Workspace, decode, encode, payload,
 };
 use windlass_testkit::{Project, histories, rules};
 
@@ -630,13 +630,15 @@ fn other_events() -> Vec<Event> {
             labels: list(),
             priority,
             kind: kind(),
+            report: Some(ReportRequest { reviews: Some(task) }),
         }
         .into(),
         payload::TaskReady {}.into(),
         payload::TaskAnswered { answer: Resolution::IgnoreHook, text: Some(word()), ignores: list() }.into(),
         payload::TaskWaiting {}.into(),
         payload::NoteAdded { kind: NoteKind::Summary, text: word() }.into(),
-        payload::TaskClaimed { owner: owner(), epoch, until: Some(until), session: Some(run().session) }.into(),
+        payload::TaskClaimed { owner: owner(), epoch, until: Some(until), session: Some(run().session), report: true }
+            .into(),
         payload::LeaseExpired { owner: owner(), epoch, silent: true }.into(),
         payload::TaskStarted { context: value() }.into(),
         payload::TaskUpdated {

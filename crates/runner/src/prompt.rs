@@ -3,8 +3,8 @@
 //! Invariant: what is gathered is bounded, however long the task has been worked on.
 
 use windlass_engine::{
-    Completion, Earlier, Event, ExpressionFault, Note, NoteKind, Piece, Prompt, Purpose, Remark, Seq, Session, Task,
-    TaskId, Turn, View, Voice, payload,
+    Completion, Earlier, Event, ExpressionFault, Note, NoteKind, Piece, Prompt, Purpose, Remark, ReportBrief, Seq,
+    Session, Task, TaskId, Turn, View, Voice, Workspace, payload,
 };
 use windlass_hooks::cut;
 
@@ -70,6 +70,11 @@ impl Runner<'_> {
         }
         let goal = task.as_ref().map_or_else(|| session.goal.clone().unwrap_or_default(), Task::content);
         let error = self.error(session, turn)?;
+        let reviewed = task.as_ref().and_then(|task| task.report.as_ref()?.reviews);
+        let reviewed = reviewed.map(|id| moment.task(id)).transpose()?.flatten();
+        let checkout = session.workspace.as_ref().filter(|_| reviewed.is_some());
+        let base = checkout.map(|workspace| self.shown_base(workspace));
+        let report = session.report.then(|| ReportBrief { reviewed: reviewed.as_ref(), base: base.as_deref() });
         let prompt = Prompt {
             task: task.as_ref(),
             goal: &goal,
@@ -86,10 +91,17 @@ impl Runner<'_> {
                 .collect(),
             notes: memories.notes.iter().map(|(kind, text)| Remark { kind: *kind, text }).collect(),
             feedback: still_open(task.as_ref(), &pieces).into_iter().chain(pieces.iter().map(Told::note)).collect(),
+            report,
             asks_for_promise: session.terms.completion == Completion::Promise,
             template: self.dispatch.settings.prompt.as_ref(),
         };
         Ok(prompt.text())
+    }
+
+    /// What the work in a worktree is compared with, as git knows it there.
+    fn shown_base(&self, workspace: &Workspace) -> String {
+        let base = self.dispatch.with_git(|git| self.dispatch.known_base(git).map(|base| base.shown()));
+        base.unwrap_or_else(|_| workspace.base.clone())
     }
 
     fn told(&self, session: &Session, piece: &Piece) -> Result<Told, RunError> {

@@ -82,7 +82,8 @@ impl Dispatch<'_> {
     ) -> Result<RefreshOutcome, Error> {
         let shown = || format!("the worktree is brought onto {} ({})", base.shown(), base.commit.short());
         let is_stacked = !workspace.stacked_on.is_empty() || !stack.tasks().is_empty();
-        if is_stacked && self.is_untouched(git, worktree, workspace, base, below)? {
+        let is_report = task.report.is_some();
+        if (is_stacked || is_report) && self.is_untouched(git, worktree, workspace, base, below)? {
             return match git.restart(worktree, &stack.with_base(&base.commit)) {
                 Ok(Some(start)) if start.as_str() != workspace.start => {
                     (workspace.start, workspace.stacked_on) = (start.to_string(), stack.tasks());
@@ -93,7 +94,7 @@ impl Dispatch<'_> {
                 Err(error) => Err(error),
             };
         }
-        if stacking::first_unmerged(git, workspace, below, &base.commit)?.is_some() {
+        if is_report || stacking::first_unmerged(git, workspace, below, &base.commit)?.is_some() {
             return Ok(RefreshOutcome::Unchanged);
         }
         let start = stacking::beginning(workspace)?;

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use windlass_engine::{
     Command, Ending, Event, EventType, Limits, Readied, Refusal, Session, Task, Wanted, WorkDone, Workspace,
 };
+use windlass_hooks::cut;
 use windlass_store::{ExecuteError, Filter};
 use windlass_vcs::git::{Base, Commit, Error, Logged, Work};
 
@@ -39,6 +40,9 @@ struct Told {
 impl Runner<'_> {
     /// Commits what the agent has left, and says what there is to be submitted.
     pub(crate) fn ready_work(&mut self, session: &Session) -> Result<(), RunError> {
+        if session.report {
+            return self.ready_report(session);
+        }
         let Some(workspace) = &session.workspace else { return Err(RunError::Stuck(session.name.clone())) };
         let task = self.task_of(session)?;
         let readied = match self.find_work(workspace, &task)? {
@@ -65,6 +69,37 @@ impl Runner<'_> {
             }
             Err(error) => return self.ask_to_end(&session.name, Ending::Error, Some(explained(&error))),
         };
+        self.submit(session, readied)
+    }
+
+    /// Submits what the agent said last, and tells people what it has changed besides.
+    fn ready_report(&mut self, session: &Session) -> Result<(), RunError> {
+        let said = self.dispatch.last_output(session)?.unwrap_or_default();
+        if let Some(workspace) = &session.workspace
+            && let Ok(Some(left)) = self.left_beside_report(workspace)
+        {
+            let id = session.task.map(|id| id.to_string()).unwrap_or_default();
+            let words = format!("{id} ends with a report, so what the agent changed is not merged: {left}");
+            (self.dispatch.outside.tell)(crate::Told::Note(&words));
+        }
+        self.submit(session, Readied::Report(cut(without_claim(&said), Limits::RESULT)))
+    }
+
+    /// Returns what an agent has changed in the checkout that it reports about, in words.
+    fn left_beside_report(&self, workspace: &Workspace) -> Result<Option<String>, Error> {
+        let name = &workspace.name;
+        self.dispatch.with_git(|git| {
+            let worktree = self.dispatch.worktree(workspace)?;
+            let loose = git.uncommitted_files(&worktree)?.len();
+            let commits = git.work(&worktree.branch, &Commit::new(&workspace.start)?)?.commits;
+            let files = format!("{loose} uncommitted in .windlass/worktrees/{name}");
+            let commits = (commits > 0).then(|| format!("{commits} committed on {}", worktree.branch));
+            let left: Vec<String> = (loose > 0).then_some(files).into_iter().chain(commits).collect();
+            Ok((!left.is_empty()).then(|| left.join(", ")))
+        })
+    }
+
+    fn submit(&mut self, session: &Session, readied: Readied) -> Result<(), RunError> {
         match self.give(&Command::SubmitWork { name: session.name.clone(), readied }) {
             // Somebody has asked for the end, or taken the task away, at this very moment.
             Err(RunError::Execute(ExecuteError::Refused(Refusal::IllegalSession { .. })))
@@ -150,5 +185,32 @@ impl Runner<'_> {
             }
         }
         Ok(told)
+    }
+}
+
+/// Returns a final message without the tag that ends it.
+fn without_claim(said: &str) -> &str {
+    const TAG: &str = "<promise>complete</promise>";
+    let said = said.trim_end();
+    let line = said.rfind('\n').map_or(0, |end| end + 1);
+    match said[line..].to_ascii_lowercase().find(TAG) {
+        Some(at) => said[..line + at].trim_end_matches(|letter: char| letter.is_whitespace() || "*_`".contains(letter)),
+        None => said,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_claim;
+
+    #[test]
+    fn without_claim_drops_the_final_tag_alone() {
+        assert_eq!(without_claim("All is well.\n\n**<promise>COMPLETE</promise>**\n"), "All is well.");
+        assert_eq!(without_claim("All is well. <promise>Complete</promise>."), "All is well.");
+        assert_eq!(without_claim("<promise>COMPLETE</promise>"), "");
+        assert_eq!(
+            without_claim("Say <promise>COMPLETE</promise>\nwhen done."),
+            "Say <promise>COMPLETE</promise>\nwhen done."
+        );
     }
 }

@@ -42,6 +42,11 @@ fn is_over(task: &Task) -> Option<BranchAfter> {
     match task.state {
         // A squashed change is in no commit of its branch: it is known to be merged.
         State::Completed if merged => Some(BranchAfter::Gone),
+        // A report needs no checkout any more. What was committed there stays.
+        State::Completed if task.report.is_some() => {
+            let start = task.workspace.as_ref().map(|workspace| Commit::new(&workspace.start));
+            start.and_then(Result::ok).map(BranchAfter::GoneIfIn)
+        }
         State::Deleted => Some(BranchAfter::Kept),
         _ => None,
     }

@@ -12,7 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use windlass_engine::{
-    Command, Ending, Phase, Session, State, Task, TaskId, View, Wanted as SessionWanted, Workspace, awaited,
+    Command, Ending, Event, Finding, Phase, Session, State, Task, TaskId, View, Wanted as SessionWanted, Workspace,
+    awaited,
 };
 use windlass_vcs::forge;
 use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, RemoteName, Repository, Seen, Wanted, Worktree};
@@ -50,6 +51,8 @@ pub(crate) struct Stack {
     open: Vec<(TaskId, Commit)>,
     /// Something of it is in the base.
     needs_base: bool,
+    /// It is looked at as it is, without the base: the task reviews it.
+    is_reviewed: bool,
 }
 
 impl Stack {
@@ -63,6 +66,9 @@ impl Stack {
 
     /// The base last: what is below may have all of it.
     pub(crate) fn with_base(&self, base: &Commit) -> Vec<Commit> {
+        if self.is_reviewed && !self.open.is_empty() {
+            return self.tips();
+        }
         self.tips().into_iter().chain([base.clone()]).collect()
     }
 }
@@ -232,8 +238,13 @@ impl Dispatch<'_> {
     fn stacked_on(&self, task: &Task, git: &Git<'_>, base: &Commit) -> Result<Stack, Trouble> {
         let outside = |error: &dyn std::error::Error| Trouble::Outside(Said::plain(error.to_string()));
         let snapshot = self.store.snapshot().map_err(|error| outside(&error))?;
-        let mut stack = Stack::default();
-        for id in awaited(&snapshot, task.id).map_err(|error| outside(&error))? {
+        let reviewed = task.report.as_ref().and_then(|report| report.reviews);
+        let mut stack = Stack { is_reviewed: reviewed.is_some(), ..Stack::default() };
+        let below = match reviewed {
+            Some(reviewed) => vec![reviewed],
+            None => awaited(&snapshot, task.id).map_err(|error| outside(&error))?,
+        };
+        for id in below {
             let Some(other) = snapshot.task(id).map_err(|error| outside(&error))? else { continue };
             let Some(change) = other.change.filter(|_| other.state != State::Deleted) else { continue };
             let branch = other.workspace.filter(|_| change.merged.is_none()).map(|workspace| workspace.branch);
@@ -334,6 +345,7 @@ impl Runner<'_> {
             Ok((opened, protected)) => {
                 let OpenedWorkspace { workspace, reused, stale, refreshed } = opened;
                 let (said, feedback) = refreshed.told();
+                let feedback = self.unless_pending(session, feedback)?;
                 stale.iter().chain(&said).for_each(|words| (self.dispatch.outside.tell)(Told::Note(words)));
                 self.give(&Command::OpenWorkspace { name, workspace, reused, protected, feedback }).map(drop)
             }
@@ -343,6 +355,19 @@ impl Runner<'_> {
             }
             Err(Trouble::Outside(said)) => self.ask_to_end(&name, Ending::Error, Some(said.to_string())),
         }
+    }
+
+    /// Returns what an agent is to be told, unless a piece of its pending feedback says the same.
+    fn unless_pending(&self, session: &Session, finding: Option<Finding>) -> Result<Option<Finding>, RunError> {
+        let Some(finding) = finding else { return Ok(None) };
+        for piece in &session.pending {
+            if let Event::FeedbackQueued(queued) = self.dispatch.event(piece.at)?.envelope.event
+                && queued.text == finding.text
+            {
+                return Ok(None);
+            }
+        }
+        Ok(Some(finding))
     }
 
     /// A task as it is now.
@@ -366,6 +391,7 @@ impl Runner<'_> {
         if !has_moved {
             return Ok(());
         }
+        let feedback = self.unless_pending(session, feedback)?;
         let (name, workspace) = (session.name.clone(), opened.workspace);
         self.give(&Command::OpenWorkspace { name, workspace, reused: true, protected: None, feedback }).map(drop)
     }

@@ -22,6 +22,8 @@ pub struct Passage {
     pub rechecks: u32,
     /// The work was judged done before it was taken up, and goes on at a gate.
     pub resumes: bool,
+    /// The task ends with a report, and without a change.
+    pub report: bool,
     /// It has gone on there.
     pub resumed: bool,
     /// What followed where a gate was not passed.
@@ -97,8 +99,8 @@ impl Passage {
             Event::WorkspaceOpened(_) => around.held && around.worktrees,
             Event::SubmissionStarted(started) => {
                 let there = match &started.work {
-                    Some(work) => around.worktrees && work.commits > 0 && self.workspace.is_some(),
-                    None => !around.worktrees,
+                    Some(work) => around.worktrees && work.commits > 0 && self.workspace.is_some() && !self.report,
+                    None => !around.worktrees || self.report,
                 };
                 let counted = started.remediations == self.remediations;
                 let done = around.passed && self.done || self.goes_on(started.work.as_ref(), around);
@@ -159,7 +161,7 @@ impl Passage {
                     "no_changes" => Why::Failed,
                     _ => Why::Conflicts,
                 };
-                around.worktrees && self.done && failed.gate == Gate::BeforeSubmit && failed.why == why
+                (around.worktrees || self.report) && self.done && failed.gate == Gate::BeforeSubmit && failed.why == why
             }
         };
         let merging = failed.gate == Gate::BeforeMerge;

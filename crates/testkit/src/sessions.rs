@@ -204,7 +204,8 @@ impl Told {
     /// Whether it has to be told what there is to be submitted.
     pub fn wants_work(&self) -> bool {
         let done = self.passage.done || self.resumes();
-        self.holds() && self.is_in_worktrees() && self.is_idle() && self.stopping.is_none() && done
+        let is_readied = self.is_in_worktrees() || self.passage.report;
+        self.holds() && is_readied && self.is_idle() && self.stopping.is_none() && done
     }
 
     /// Whether its work goes on at a gate, as far as nobody says more.
@@ -271,7 +272,8 @@ impl Told {
             Event::TaskClaimed(claimed) if claimed.session == record.envelope.session => {
                 let task = record.envelope.node.task().expect("a task is claimed");
                 self.take(task, claimed.epoch);
-                self.passage.resumes = self.is_in_worktrees() && stalls.of(task).is_some();
+                self.passage.report = claimed.report;
+                self.passage.resumes = self.is_in_worktrees() && stalls.of(task).is_some() && !claimed.report;
             }
             Event::IterationStarted(started) => {
                 self.iteration = started.run.iteration;

@@ -111,6 +111,18 @@ pub struct TaskType {
     pub(super) hooks: Points,
     /// Who may work on it. Without a list it is open to all.
     pub agents: Roles,
+    /// What its tasks end with: a change, or a report, which is the agent's final message. Default: change.
+    pub result: TaskResult,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskResult {
+    /// Commits, which are submitted and merged.
+    #[default]
+    Change,
+    /// The agent's final message. Nothing is merged.
+    Report,
 }
 
 /// Which agents may do what.

@@ -56,7 +56,9 @@ pub use self::content::names as workflow_files;
 pub use self::entry::{OnFailure, PipeSetting};
 pub use self::error::{ConfigError, Problem, quoted};
 pub use self::expressions::problem as expression_problem;
-pub use self::file::{Agent, Completion, Driver, ForgeKind, McpServer, MergeMethod, OnRetryLimit, Roles, Settings};
+pub use self::file::{
+    Agent, Completion, Driver, ForgeKind, McpServer, MergeMethod, OnRetryLimit, Roles, Settings, TaskResult,
+};
 pub use self::flows::Warning;
 pub use self::hooks::{Hook, Kind, Scope};
 pub use self::index::Index;
@@ -297,6 +299,12 @@ impl Config {
     /// What is not wrong, and probably not meant.
     pub fn warnings(&self) -> Vec<Warning> {
         flows::warnings(&self.settings, &self.hooks, self.text())
+    }
+
+    /// The types whose tasks end with a report.
+    pub fn report_types(&self) -> impl Iterator<Item = &str> {
+        let types = self.settings.task_types.iter();
+        types.filter(|(_, task_type)| task_type.result == TaskResult::Report).map(|(name, _)| name.as_str())
     }
 
     pub fn task_types(&self) -> impl Iterator<Item = (&str, &Roles)> {

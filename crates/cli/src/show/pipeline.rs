@@ -1,7 +1,7 @@
 //! Work on its way through the gates, in a few words.
 
 use windlass_engine::{
-    ChangeRef, Event, Finding, Gate, HookClass, OwedHook, Record, Remedy, Task, WorkDone, Workspace, payload,
+    ChangeRef, Event, Finding, Gate, HookClass, OwedHook, Record, Remedy, State, Task, WorkDone, Workspace, payload,
 };
 
 use crate::config::Builtin;
@@ -41,7 +41,8 @@ pub fn details(task: &Task, next: Option<String>) -> Vec<(&'static str, String)>
         if let Some(below) = below(workspace) {
             lines.push(("stands on", below));
         }
-        if merged.is_none() {
+        let is_reported = task.report.is_some() && task.state == State::Completed;
+        if merged.is_none() && !is_reported {
             lines.push(("worktree", format!(".windlass/worktrees/{}", workspace.name)));
         }
     }

@@ -13,7 +13,7 @@ use crate::command::NewTask;
 use crate::event::{Event, EventType, Node};
 use crate::naming::snake_case;
 use crate::refusal::Refusal;
-use crate::task::Priority;
+use crate::task::{Priority, ReportRequest};
 
 /// An action that nobody has looked at yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,9 +77,20 @@ impl<'a> Fields<'a> {
             labels: self.texts(&["labels"])?.unwrap_or_default(),
             priority: self.priority()?,
             kind: self.parsed(&["type", "kind"])?,
+            report: self.report()?,
             depends_on: self.all_parsed(&["depends_on", "depends", "dependencies"])?,
             parent: self.parsed(&["parent_task_id", "parent_id", "parent"])?,
         })
+    }
+
+    /// Reads whether a new task ends with a report: `report: true`, or the task that it reviews.
+    fn report(&self) -> Result<Option<ReportRequest>, Refusal> {
+        let reviews = self.parsed(&["reviews"])?;
+        match self.value("report") {
+            Some(Value::Bool(wanted)) => Ok((*wanted || reviews.is_some()).then_some(ReportRequest { reviews })),
+            Some(other) => Err(wrong("report", "a truth value", other)),
+            None => Ok(reviews.map(|id| ReportRequest { reviews: Some(id) })),
+        }
     }
 
     fn task_change(&self) -> Result<Action, Refusal> {

@@ -20,7 +20,7 @@ use crate::moves::Move;
 use crate::note::{Memo, NoteKind, Said};
 use crate::resolution::{Answered, Resolution};
 use crate::session::is_left_to_others;
-use crate::task::{Edge, Lease, State, Taken, Task};
+use crate::task::{Edge, Lease, ReportRequest, State, Taken, Task};
 use crate::usage::Usage;
 use crate::view::{Change, Direction, View, ViewError};
 
@@ -167,6 +167,7 @@ impl Fold<'_> {
             labels: created.labels,
             priority: created.priority,
             kind: created.kind,
+            report: created.report,
             state: State::Created,
             open_dependencies: 0,
             result: None,
@@ -217,7 +218,9 @@ impl Fold<'_> {
         };
         // The session gets them as feedback in the same commit.
         let session_keeps = claimant.is_some_and(|session| session.keeps_feedback);
-        let payload::TaskClaimed { owner, epoch, until, session } = claimed.clone();
+        let payload::TaskClaimed { owner, epoch, until, session, report } = claimed.clone();
+        // A type may ask for it; what was begun so ends so.
+        let report = task.report.or(report.then(ReportRequest::default));
         // A session hears it; whoever works by hand reads it with the task.
         let answer = task.answer.filter(|_| session.is_none());
         let (unsaid, unheard) = if session.is_none() { (task.unsaid, task.unheard) } else { Default::default() };
@@ -233,6 +236,7 @@ impl Fold<'_> {
             findings,
             taken,
             in_place,
+            report,
             ..task
         }));
         Ok(changes)

@@ -208,7 +208,8 @@ impl Fold<'_> {
 
 /// Whether there was nothing to be judged, of what lies in a worktree and was called done.
 fn is_unfit(session: &Session, closing: &Closing, failed: &payload::PipelineFailed) -> bool {
-    let done = closing.ending == Ending::Completed && !session.grounds.is_in_place();
+    let is_readied = !session.grounds.is_in_place() || session.report;
+    let done = closing.ending == Ending::Completed && is_readied;
     done && failed.gate == Gate::BeforeSubmit && failed.remedy != Remedy::Again
 }
 

@@ -34,6 +34,7 @@ impl Fold<'_> {
             work: started.work,
             grounds: started.grounds,
             workspace: None,
+            report: false,
             done_at: None,
             resumes: false,
             remediations: 0,
@@ -107,7 +108,8 @@ impl Fold<'_> {
             let fits = own && free && session.owner == claimed.owner;
             let postponed = Some(session.phase.clone()).filter(|phase| matches!(phase, Phase::Postponed(_)));
             session.take_up(id, claimed.epoch);
-            session.resumes = task.stalled.is_some() && !session.grounds.is_in_place();
+            session.report = claimed.report;
+            session.resumes = task.stalled.is_some() && !session.grounds.is_in_place() && !claimed.report;
             // The work was judged before a gate could not be asked about it.
             session.checked = session.resumes;
             if let Some(postponed) = postponed {

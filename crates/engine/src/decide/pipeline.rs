@@ -7,7 +7,9 @@ use crate::debt::Debt;
 use crate::event::{EventType, Node, payload};
 use crate::id::{Epoch, SessionName, TaskId};
 use crate::limits::{Limits, check_bytes, check_list, check_text, gist};
-use crate::pipeline::{Broken, ChangeFact, Finding, Gate, Pipeline, Readied, Remedy, Why, WorkDone, Workspace};
+use crate::pipeline::{
+    Broken, ChangeFact, Finding, Gate, Grounds, Pipeline, Readied, Remedy, Why, WorkDone, Workspace,
+};
 use crate::refusal::Refusal;
 use crate::session::{Closing, Ending, Leave, Next, Phase, Session, Wanted, Work};
 use crate::task::Lease;
@@ -40,15 +42,11 @@ impl Deciding<'_, '_> {
         self.advance(name)
     }
 
-    /// Queues a finding for the agent of a session, unless its task has the same one already.
+    /// Queues a finding for the agent of a session.
     fn tell_finding(&mut self, session: &Session, finding: &Finding) -> Result<(), Refusal> {
         let Finding { source, text } = finding.clone();
         check_text("the source", &source, Limits::LABEL)?;
         check_text("the feedback", &text, Limits::FEEDBACK)?;
-        let task = session.task.map(|id| self.task(id)).transpose()?;
-        if task.is_some_and(|task| task.findings.contains(finding)) {
-            return Ok(());
-        }
         let queued =
             payload::FeedbackQueued { source, text, reason: None, own: None, passing: false, voice: Voice::Hook };
         self.emit_session(session, queued)
@@ -101,6 +99,10 @@ impl Deciding<'_, '_> {
         if let Readied::Work(work) = readied {
             check_text("a commit", &work.head, Limits::LABEL)?;
         }
+        if session.report {
+            let text = if let Readied::Report(text) = readied { text.as_str() } else { "" };
+            return self.submit_report(&session, text);
+        }
         if session.resumes {
             return self.resume_work(&session, readied);
         }
@@ -111,7 +113,7 @@ impl Deciding<'_, '_> {
                 self.emit_session(&session, payload::SubmissionStarted { run, work, remediations })?;
                 return self.advance(name);
             }
-            Readied::Work(_) => Broken {
+            Readied::Work(_) | Readied::Report(_) => Broken {
                 hook: "no_changes".to_owned(),
                 why: Why::Failed,
                 reason: "the last attempt was ended as done, and nothing was committed or left to be committed"
@@ -130,13 +132,41 @@ impl Deciding<'_, '_> {
         self.advance(name)
     }
 
+    /// Submits a report: it is the result of the task, unless the agent has given another one by a command.
+    fn submit_report(&mut self, session: &Session, text: &str) -> Result<(), Refusal> {
+        let Some(id) = session.task else { return Ok(()) };
+        check_bytes("the report", text, Limits::RESULT)?;
+        let given = self.task(id)?.claim.filter(|claim| claim.run.session == session.name);
+        if given.as_ref().is_none_or(|claim| claim.result.is_none()) {
+            if text.trim().is_empty() {
+                self.fail_at(session, Gate::BeforeSubmit, &no_report())?;
+                return self.advance(&session.name);
+            }
+            let artifacts = given.map(|claim| claim.artifacts).unwrap_or_default();
+            let (run, result) = (session.run(session.iteration), Some(text.to_owned()));
+            self.emit_session(session, payload::CompletionClaimed { run, result, artifacts })?;
+        }
+        let session = self.session(&session.name)?;
+        match (session.grounds, &session.phase) {
+            (Grounds::InPlace, Phase::Settled(Next::Close(closing))) => {
+                let closing = closing.clone();
+                self.submit_in_place(&session, &closing)?;
+            }
+            _ => {
+                let (run, remediations) = (session.run(session.iteration), session.remediations);
+                self.emit_session(&session, payload::SubmissionStarted { run, work: None, remediations })?;
+            }
+        }
+        self.advance(&session.name)
+    }
+
     /// Goes on at the gate that could not be asked, if the work is still what was judged done. Else an agent works on it.
     fn resume_work(&mut self, session: &Session, readied: &Readied) -> Result<(), Refusal> {
         let stalled = session.task.map(|id| self.task(id)).transpose()?.and_then(|task| task.stalled);
         let same = |work: &&WorkDone| stalled.as_ref().is_some_and(|it| it.head == work.head) && work.commits > 0;
         let work = match readied {
             Readied::Work(work) => Some(work).filter(same),
-            Readied::Unfit { .. } => None,
+            Readied::Report(_) | Readied::Unfit { .. } => None,
         };
         let run = session.run(session.iteration);
         match (work.cloned(), stalled) {
@@ -284,5 +314,18 @@ impl Deciding<'_, '_> {
         let Some(planned) = effects.hooks.get(&event) else { return Ok(false) };
         let task = session.task.map(|id| self.draft.task(id)).transpose()?.flatten();
         Ok(planned.iter().any(|planned| effects.is_for(planned, task.as_ref(), Some(&session.agent))))
+    }
+}
+
+/// What an agent mends whose final message says nothing, although its task asks for a report.
+fn no_report() -> Broken {
+    let feedback = "This task asks for a report, and your final message has none. Write the report in full in your final \
+                    message.";
+    Broken {
+        hook: "report".to_owned(),
+        why: Why::Conflicts,
+        reason: "the final message has no report".to_owned(),
+        feedback: Some(feedback.to_owned()),
+        unstarted: false,
     }
 }

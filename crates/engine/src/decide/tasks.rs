@@ -30,7 +30,8 @@ impl Deciding<'_, '_> {
         }
         let id = TaskId(self.draft.last_task()?.map_or(1, |last| last.0 + 1));
         let depends_on: BTreeSet<_> = new.depends_on.iter().copied().collect();
-        for other in depends_on.iter().chain(&new.parent) {
+        let reviewed = new.report.as_ref().and_then(|report| report.reviews);
+        for other in depends_on.iter().chain(&new.parent).chain(&reviewed) {
             if self.task(*other)?.state == State::Deleted {
                 return Err(Refusal::LinkToDeleted { from: id, to: *other });
             }
@@ -44,6 +45,7 @@ impl Deciding<'_, '_> {
                 labels: without_repeats(&new.labels),
                 priority: new.priority,
                 kind: new.kind.clone(),
+                report: new.report.clone(),
             },
         )?;
         let edges = depends_on.into_iter().map(|other| (EdgeKind::DependsOn, other));
@@ -127,7 +129,7 @@ impl Deciding<'_, '_> {
         self.may_touch(&task)?;
         let epoch = Epoch(task.epoch.0 + 1);
         let (owner, until) = (owner.clone(), Some(until));
-        self.emit(Node::Task(id), payload::TaskClaimed { owner, epoch, until, session: None })?;
+        self.emit(Node::Task(id), payload::TaskClaimed { owner, epoch, until, session: None, report: false })?;
         self.emit(Node::Task(id), payload::TaskStarted { context: Value::Null }).map(drop)
     }
 

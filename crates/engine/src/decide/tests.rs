@@ -21,6 +21,7 @@ mod people;
 mod pipeline;
 mod recovery;
 mod registry;
+mod report;
 mod resolution;
 mod script;
 mod sessions;

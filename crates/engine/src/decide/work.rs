@@ -48,7 +48,8 @@ impl Deciding<'_, '_> {
         let task = self.task(id)?;
         let epoch = Epoch(task.epoch.0 + 1);
         let (owner, session) = (session.owner.clone(), Some(session.name.clone()));
-        self.emit(Node::Task(id), payload::TaskClaimed { owner, epoch, until: None, session })?;
+        let report = self.rules.types.asks_for_report(&task);
+        self.emit(Node::Task(id), payload::TaskClaimed { owner, epoch, until: None, session, report })?;
         self.emit(Node::Task(id), payload::TaskStarted { context: Value::Null })?;
         // What a person has answered since somebody last worked on it is the first that the agent hears.
         if let Some((source, text)) = task.answer.and_then(|answer| Some((answer.by, answer.text?))) {

@@ -16,7 +16,7 @@ use crate::promise::Promise;
 use crate::resolution::Resolution;
 use crate::ruling::RuleAction;
 use crate::session::{Ending, Terms, Work};
-use crate::task::{Blocked, Claim, EdgeKind, Priority, State};
+use crate::task::{Blocked, Claim, EdgeKind, Priority, ReportRequest, State};
 use crate::time::Timestamp;
 use crate::usage::Usage;
 use crate::validation::{RuleResult, ValidationRule};
@@ -57,6 +57,9 @@ payloads! {
         priority: Priority,
         #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
         kind: Option<TypeName>,
+        /// It ends with a report, and without a change.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        report: Option<ReportRequest>,
     }
     /// Nothing is in its way any more.
     TaskReady {}
@@ -71,6 +74,9 @@ payloads! {
         /// The session that works on it now.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session: Option<SessionName>,
+        /// The session ends its work on it with a report, and without a change.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        report: bool,
     }
     LeaseExpired {
         owner: OwnerName,

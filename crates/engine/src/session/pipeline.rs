@@ -8,9 +8,10 @@ use crate::pipeline::{Broken, Gate, Grounds, Pipeline, Remedy, Stage, Stalled, W
 use crate::session::{Leave, Next};
 
 impl Session {
-    /// Work that is done is submitted; of what lies in a worktree it has to be known first what that is.
+    /// Work that is done is submitted; of a report, and of what lies in a worktree, it has to be known first what that is.
     pub(super) fn submit(&self, closing: &Closing) -> Step {
         match (self.grounds, &self.stopping) {
+            (Grounds::InPlace, None) if self.report => Step::Wait(Wanted::Work),
             (Grounds::InPlace, _) => Step::Submit(closing.clone()),
             (Grounds::Worktrees, None) => Step::Wait(Wanted::Work),
             (Grounds::Worktrees, Some(asked)) => self.close(asked),

@@ -1,7 +1,7 @@
 //! `task_create`
 
 use serde::Deserialize;
-use windlass_engine::{Command, Limits, NewTask, Priority, Task, TaskId, TypeName};
+use windlass_engine::{Command, Limits, NewTask, Priority, ReportRequest, Task, TaskId, TypeName};
 
 use super::{DELIVERABLES, LABELS, PRIORITY, find};
 use crate::catalogue::{Effect, Tool};
@@ -25,6 +25,8 @@ pub(crate) const CREATE: Tool = Tool {
         Field::optional("type", "", Kind::Id(Id::Type)),
         Field::optional("dependsOn", "", Kind::List(&Kind::Id(Id::Task), 0, Limits::DEPENDENCIES)),
         Field::optional("parent", "", Kind::Id(Id::Task)),
+        Field::optional("report", "ends with a report, no change", Kind::Flag),
+        Field::optional("reviews", "a report about this task's change", Kind::Id(Id::Task)),
     ],
 };
 
@@ -46,6 +48,9 @@ pub(crate) struct Create {
     #[serde(default)]
     depends_on: Vec<TaskId>,
     parent: Option<TaskId>,
+    #[serde(default)]
+    report: bool,
+    reviews: Option<TaskId>,
 }
 
 pub(crate) fn create<G: Ground>(call: &mut Call<'_, G>, given: Create) -> Result<Task, ToolError> {
@@ -59,6 +64,7 @@ pub(crate) fn create<G: Ground>(call: &mut Call<'_, G>, given: Create) -> Result
         labels: given.labels,
         priority: given.priority,
         kind: given.kind,
+        report: (given.report || given.reviews.is_some()).then_some(ReportRequest { reviews: given.reviews }),
         depends_on: given.depends_on,
         parent: given.parent,
     };

@@ -113,6 +113,12 @@ impl Git<'_> {
         call.within(worktree).truth().map(|same| !same)
     }
 
+    /// Returns the files of a worktree that are not committed, new ones too.
+    pub fn uncommitted_files(&self, worktree: &Worktree) -> Result<Vec<PathBuf>, Error> {
+        let (_held, entry) = self.enter(worktree)?;
+        self.uncommitted(&entry.path, "all")
+    }
+
     /// Files that are not as they were committed. New ones count by `untracked`: `all`, or `no`.
     pub(super) fn uncommitted(&self, worktree: &Path, untracked: &str) -> Result<Vec<PathBuf>, Error> {
         let call = self.call(&["status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=none"]);

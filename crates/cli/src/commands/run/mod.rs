@@ -73,7 +73,7 @@ use crate::{SUPERVISE, agents, dispatch, environment, gatekeepers, plan, remedy,
   windlass run \"Fix the login\" --max-iterations 5              with the configuration's agent
   windlass run \"Fix the login\" --fresh                         anew, though one was left
   windlass run --task T3                                       one task of the graph
-  windlass run --resolve T3                                    have its agent resolve a merge conflict
+  windlass run --resolve T3                                    have its agent resolve a conflict
   windlass run                                                 every task that is ready, and what becomes so
   windlass run --workers 4                                     the same, four tasks at a time
 

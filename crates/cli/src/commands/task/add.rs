@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use windlass_engine::{Authority, Command, Limits, NewTask, Priority, TaskId, TypeName};
+use windlass_engine::{Authority, Command, Limits, NewTask, Priority, ReportRequest, TaskId, TypeName};
 
 use super::present;
 use crate::context::Context;
@@ -16,6 +16,7 @@ use crate::output::{Done, Output};
   windlass task add \"Write the guide\" --body \"Cover installing and the first run.\" --deliverable docs/guide.md
   windlass task add \"Release 1.0\" --depends T1 --depends T2
   windlass task add \"Import the plan\" --body-file plan.md
+  windlass task add \"Look for leaks\" --reviews T1         a report about the change of T1
   windlass task add -- \"--verbose does nothing\"      a goal that begins with a dash")]
 pub struct Args {
     /// What is to be reached, in a line
@@ -41,6 +42,12 @@ pub struct Args {
     /// A task that has to be completed before; may be given several times
     #[arg(long, value_name = "ID")]
     depends: Vec<TaskId>,
+    /// Ask for a report in place of a change: the agent's final message is the result
+    #[arg(long)]
+    report: bool,
+    /// Ask for a report about the change of this task, which is checked out for it
+    #[arg(long, value_name = "ID")]
+    reviews: Option<TaskId>,
     /// The task that this one was spawned by
     #[arg(long, value_name = "ID")]
     parent: Option<TaskId>,
@@ -58,6 +65,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         labels: args.label,
         priority: args.priority,
         kind: args.kind,
+        report: (args.report || args.reviews.is_some()).then_some(ReportRequest { reviews: args.reviews }),
         depends_on: args.depends,
         parent: args.parent,
     };

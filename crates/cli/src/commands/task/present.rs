@@ -53,6 +53,9 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         let (from, kind, to) = (edge.from_id, edge.kind, edge.to_id);
         out.line(format_args!("  {}  {from} {kind} {to}", out.paint(Tone::Faint, text::pad("edge", 12))))?;
     }
+    if let Some(result) = task.result.as_ref().filter(|result| result.contains('\n')) {
+        out.line(format_args!("  {}\n\n{}", out.paint(Tone::Faint, "result"), text::lines(result)))?;
+    }
     Ok(())
 }
 
@@ -68,6 +71,10 @@ fn details(task: &Task, driven: Vec<(&'static str, String)>, next: Option<String
     let ago = |at| format!("{} ({} ago)", show::moment(at), show::span(at, now));
     let mut details = Vec::new();
     details.extend(task.kind.as_ref().map(|kind| ("type", kind.to_string())));
+    if let Some(report) = &task.report {
+        let about = report.reviews.map(|id| format!(" about the change of {id}")).unwrap_or_default();
+        details.push(("ends with", format!("a report{about}")));
+    }
     details.extend(task.labels.iter().map(|label| ("label", label.clone())));
     details.extend(task.deliverables.iter().map(|text| ("deliverable", text.clone())));
     match show::waits(task) {
@@ -95,7 +102,8 @@ fn details(task: &Task, driven: Vec<(&'static str, String)>, next: Option<String
     }
     details.extend(task.claim.as_ref().map(|claim| ("claimed done", format!("in {}", claim.run))));
     details.extend((!task.used.is_nothing()).then(|| ("used", task.used.to_string())));
-    details.extend(task.result.as_ref().map(|result| ("result", result.clone())));
+    let one_line = task.result.as_ref().filter(|result| !result.contains('\n'));
+    details.extend(one_line.map(|result| ("result", result.clone())));
     details.extend(task.artifacts.iter().map(|text| ("artifact", text.clone())));
     details.push(("created", ago(task.created_at)));
     details.extend(task.started_at.map(|at| ("started", ago(at))));

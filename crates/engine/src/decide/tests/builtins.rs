@@ -42,6 +42,7 @@ fn a_completed_agent_task_gets_a_review() {
             "deliverables": ["Review completed", "Feedback provided"],
             "labels": ["review", "agent", "research"],
             "priority": 1,
+            "report": {"reviews": "T1"},
         }),
     );
     let edges = project.memory.edges("T2".parse().unwrap(), Direction::From).unwrap();

@@ -92,6 +92,18 @@ fn without_hooks_it_is_submitted_and_accepted_at_once() {
 }
 
 #[test]
+fn conflict_with_the_base_is_told_when_the_worktree_is_opened() {
+    check_with(
+        hooks(&[]),
+        "add one\nsession a task=T1 grounds=worktrees\n--\nworkspace a conflicts=both",
+        "T1 workspace_opened
+         T1 feedback_queued both from rebase_on_main
+         T1 iteration_started a.1
+         T1 turn_started a.1 to work both",
+    );
+}
+
+#[test]
 fn what_keeps_work_from_being_submitted_ends_the_session_as_it_is() {
     check_with(
         hooks(&["tests"]),

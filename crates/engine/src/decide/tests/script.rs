@@ -35,7 +35,7 @@ use crate::memory::Memory;
 use crate::refusal::Refusal;
 use crate::registry::Registry;
 use crate::session::{Decision, Ending, GateAnswer, Next, Purpose, Session, Terms};
-use crate::task::Task;
+use crate::task::{ReportRequest, Task};
 use crate::time::Timestamp;
 use crate::usage::{Cost, Usage};
 use crate::view::View;
@@ -439,6 +439,7 @@ impl<'a> Line<'a> {
             depends_on: self.list("after").iter().map(|id| id.parse().unwrap()).collect(),
             parent: self.options.get("parent").map(|id| id.parse().unwrap()),
             kind: self.options.get("type").map(|kind| kind.parse().unwrap()),
+            report: self.options.get("report").map(|_| ReportRequest::default()),
             ..NewTask::default()
         }
     }

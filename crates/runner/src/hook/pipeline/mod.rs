@@ -45,6 +45,7 @@ impl Dispatch<'_> {
         let ended = match step {
             Step::RunTests => return self.run_tests(running),
             Step::Review(briefs) => self.review(running, session, workspace, briefs)?,
+            _ if session.report => return Ok(report(HookOutcome::Skip, "a report has no change").into()),
             Step::RebaseOnMain => self.rebase_on_main(workspace, &self.below(workspace)?),
             Step::CreatePr => self.create_pr(running, session, workspace)?,
             Step::MergePr => self.merge_pr(running, session, workspace)?,

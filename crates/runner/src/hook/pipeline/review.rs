@@ -43,6 +43,17 @@ struct Case {
     patch: Digest,
     commits: Vec<String>,
     diff: Diff,
+    /// What is judged in place of a change.
+    report: Option<String>,
+}
+
+impl Case {
+    /// The same where the report of a task is judged, and no change.
+    fn of_report(self, task: Option<&Task>) -> Self {
+        let report = task.and_then(|task| task.claim.as_ref()?.result.clone()).unwrap_or_default();
+        let diff = Diff { text: String::new(), cut: false };
+        Self { patch: Digest::of(report.as_bytes()), commits: Vec::new(), diff, report: Some(report), ..self }
+    }
 }
 
 /// What the judging has come to so far.
@@ -97,6 +108,7 @@ impl Dispatch<'_> {
     ) -> Result<Ended, RunError> {
         let below = self.below(workspace)?;
         let case = match self.with_git(|git| self.case(git, workspace, &below)) {
+            Ok(case) if session.report => case.of_report(running.scene.task.as_ref()),
             Ok(case) => case,
             Err(error) => return Ok(Err(error)),
         };
@@ -139,6 +151,7 @@ impl Dispatch<'_> {
             diff: git.diff(&work.merge_base, &work.head, DIFF)?,
             head: work.head,
             branch,
+            report: None,
         })
     }
 
@@ -166,6 +179,7 @@ impl Dispatch<'_> {
             commits: &asking.case.commits,
             diff: &asking.case.diff.text,
             more: asking.case.diff.cut,
+            report: asking.case.report.as_deref(),
         };
         let mut with = self.consultation(
             &agent,

@@ -4,19 +4,18 @@ use super::Line;
 use crate::command::Command;
 use crate::event::Event;
 use crate::id::{Digest, Epoch};
-use crate::pipeline::{Approved, ChangeFact, ChangeRef, Readied, WorkDone, Workspace};
+use crate::pipeline::{Approved, ChangeFact, ChangeRef, Finding, Readied, WorkDone, Workspace};
 
 impl Line<'_> {
     pub(super) fn delivering(&self) -> Option<Command> {
         use Command as C;
         Some(match self.words[0] {
-            "workspace" => C::OpenWorkspace {
-                name: self.word(1),
-                workspace: workspace(),
-                reused: false,
-                protected: None,
-                feedback: None,
-            },
+            "workspace" => {
+                let (name, reused) = (self.word(1), false);
+                let tells = self.options.get("conflicts").map(|text| (*text).to_owned());
+                let feedback = tells.map(|text| Finding { source: "rebase_on_main".to_owned(), text });
+                C::OpenWorkspace { name, workspace: workspace(), reused, protected: None, feedback }
+            }
             "work" => {
                 let work = WorkDone {
                     head: self.options.get("head").copied().unwrap_or("abc").to_owned(),
@@ -25,6 +24,7 @@ impl Line<'_> {
                 };
                 C::SubmitWork { name: self.word(1), readied: Readied::Work(work) }
             }
+            "report" => C::SubmitWork { name: self.word(1), readied: Readied::Report(self.rest(2)) },
             "unfit" => {
                 let (reason, feedback) = (self.rest(2), format!("{}, in all of two files", self.rest(2)));
                 C::SubmitWork { name: self.word(1), readied: Readied::Unfit { reason, feedback } }

@@ -1,0 +1,57 @@
+//! Tasks that end with a report, and without a change.
+
+use std::fs;
+
+use crate::support::delivered::Repo;
+
+/// Works on the first task, and reviews it in the second one.
+const REVIEWING: &str = "prompt=$(cat)\n\
+    case $prompt in *'You review the work on T1'*) echo \"$prompt\" > \"$OLDPROMPT\"; cat work.txt; echo 'It is fine.';;\n\
+    *) echo work > work.txt;; esac";
+
+#[test]
+fn review_of_an_agents_task_reports_about_its_change() {
+    let repo = Repo::new("hooks:\n  before_submit: [rebase_on_main, create_pr]\n");
+    let prompt = repo.world.path("prompt.txt");
+    repo.agent(&REVIEWING.replace("$OLDPROMPT", &prompt.display().to_string()));
+    repo.world.ok(&["task", "add", "Write it", "--label", "agent"]);
+    let ran = repo.run();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("create_pr skipped: a report has no change"), "{ran}");
+    let review = repo.task("T2");
+    assert_eq!((&review["state"], &review["result"]), (&"completed".into(), &"work\nIt is fine.".into()), "{review}");
+    assert_eq!(review["report"]["reviews"], "T1");
+    let shown = repo.world.ok(&["task", "show", "T2"]);
+    assert!(
+        shown.contains("a report about the change of T1") && shown.ends_with("result\n\nwork\nIt is fine.\n"),
+        "{shown}"
+    );
+    let completed = repo.events("task_completed");
+    assert_eq!(completed.last().unwrap()["data"]["result"], "work\nIt is fine.");
+    let prompt = fs::read_to_string(prompt).unwrap();
+    for told in ["asks for a report, and for no change", "the branch `windlass/t1-write-it`", "`git diff main...HEAD`"]
+    {
+        assert!(prompt.contains(told), "{told}\n{prompt}");
+    }
+    assert_eq!(repo.world.lines(&["change", "list"]).len(), 1);
+    // The checkout of the report has gone, and the change can be merged.
+    assert_eq!(fs::read_dir(repo.world.path(".windlass/worktrees")).unwrap().count(), 1);
+    assert!(repo.git(&["branch", "--list", "windlass/t2*"]).is_empty());
+    assert!(repo.world.ok(&["change", "merge", "T1", "--trust"]).contains("merged into main"));
+}
+
+#[test]
+fn changes_beside_a_report_are_told_and_not_merged() {
+    let repo = Repo::new("task_types:\n  audit: {result: report}\n");
+    repo.agent("echo x > kept.txt; git add .; git commit -q -m Kept; echo y > loose.txt; echo 'Three leaks.'");
+    repo.world.ok(&["task", "add", "Look for leaks", "--type", "audit"]);
+    let ran = repo.run();
+    assert_eq!(ran.code, 0, "{ran}");
+    let told = "T1 ends with a report, so what the agent changed is not merged: 1 uncommitted in \
+                .windlass/worktrees/t1-look-for-leaks, 1 committed on windlass/t1-look-for-leaks";
+    assert!(ran.stdout.contains(told), "{ran}");
+    assert_eq!(repo.task("T1")["result"], "Three leaks.");
+    assert!(repo.world.lines(&["change", "list"]).is_empty());
+    assert_eq!(repo.file("windlass/t1-look-for-leaks:kept.txt"), "x");
+    assert!(repo.world.path(".windlass/worktrees/t1-look-for-leaks/loose.txt").is_file());
+}

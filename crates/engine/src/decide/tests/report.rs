@@ -1,0 +1,84 @@
+//! Tasks that end with a report, and without a change.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::pipeline::hooks;
+use super::script::{Script, check_with};
+use crate::decide::Rules;
+use crate::event::EventType;
+use crate::types::Types;
+
+const REPORTING: &str = "add one report=yes\nsession a task=T1 grounds=worktrees\nworkspace a";
+
+#[test]
+fn report_passes_both_gates_without_a_commit() {
+    let mut project = Script::after(hooks(&["tests", "review"]), &format!("{REPORTING}\nturn-done a.1 says=complete"));
+    assert_eq!(project.run("report a All is well."), ["T1 completion_claimed a.1", "T1 submission_started"],);
+    project.run("hook tests");
+    assert_eq!(
+        project.run("hook review"),
+        [
+            "T1 hook_started review 1 by w1",
+            "T1 hook_finished review Success",
+            "T1 task_completed",
+            "T1 session_ended Completed",
+        ],
+    );
+    assert_eq!(project.data(EventType::TaskCompleted), json!({"result": "All is well.", "artifacts": []}));
+}
+
+#[test]
+fn report_that_a_gate_does_not_pass_is_written_again() {
+    check_with(
+        hooks(&["tests"]),
+        &format!("{REPORTING}\nturn-done a.1 says=complete\nreport a too short\n--\nhook tests out=block tells=more"),
+        "T1 hook_started tests 1 by w1
+         T1 hook_finished tests Block
+         T1 pipeline_failed tests Blocked: Remediate 1/3
+         T1 feedback_queued more from tests
+         T1 iteration_started a.2
+         T1 turn_started a.2 to work more",
+    );
+}
+
+#[test]
+fn empty_final_message_is_no_report() {
+    let mut project = Script::after(hooks(&[]), &format!("{REPORTING}\nturn-done a.1 says=complete"));
+    let answered = project.run("report a");
+    assert_eq!(answered[0], "T1 pipeline_failed report Conflicts: Remediate 1/3");
+    assert!(answered[1].starts_with("T1 feedback_queued This task asks for a report"), "{answered:?}");
+}
+
+#[test]
+fn report_in_place_is_the_result_of_its_task() {
+    let script = "add one report=yes\nsession a task=T1\nturn-done a.1 says=complete";
+    let mut project = Script::after(hooks(&[]), script);
+    assert_eq!(
+        project.run("report a All is well."),
+        ["T1 completion_claimed a.1", "T1 task_completed", "T1 session_ended Completed"],
+    );
+    assert_eq!(project.data(EventType::TaskCompleted)["result"], "All is well.");
+}
+
+#[test]
+fn type_asks_its_tasks_for_reports() {
+    let review = "review".parse().unwrap();
+    let types = Types::new([("review".parse().unwrap(), None)]).with_reports(BTreeSet::from([review]));
+    let script = "add one type=review\nsession a task=T1 grounds=worktrees\nworkspace a\nturn-done a.1 says=complete";
+    let mut project = Script::after(Rules { types, ..hooks(&[]) }, script);
+    assert!(project.task("T1").report.is_some());
+    project.run("report a done");
+    assert_eq!(project.task("T1").result.as_deref(), Some("done"));
+}
+
+/// Commits are no report, and a report is no change.
+#[test]
+fn task_takes_nothing_but_what_it_asks_for() {
+    let mut project = Script::after(hooks(&[]), &format!("{REPORTING}\nturn-done a.1 says=complete"));
+    assert_eq!(project.run("work a")[0], "T1 pipeline_failed report Conflicts: Remediate 1/3");
+    let script = "add one\nsession a task=T1 grounds=worktrees\nworkspace a\nturn-done a.1 says=complete";
+    let mut project = Script::after(hooks(&[]), script);
+    assert_eq!(project.run("report a All is well.")[0], "T1 pipeline_failed no_changes Failed: GiveUp 1/3");
+}
