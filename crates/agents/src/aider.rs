@@ -82,6 +82,7 @@ mod tests {
             Err(Trouble::Limited { reset, .. }) => format!("limited {reset:?}"),
             Err(Trouble::Locked { .. }) => "locked".to_owned(),
             Err(Trouble::Failed { fault, .. }) => format!("{fault:?}"),
+            Err(Trouble::RootRefused { .. }) => "root".to_owned(),
         };
         assert_eq!(shown, expected, "{body}");
     }

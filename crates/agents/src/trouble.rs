@@ -13,7 +13,7 @@
 use std::sync::LazyLock;
 
 use regex_lite::{Regex, RegexBuilder};
-
+use serde_json::Value;
 use windlass_engine::Fault;
 
 use crate::TurnEnd;
@@ -23,7 +23,7 @@ use crate::reset::Reset;
 const LAST_STDERR: usize = 12;
 const LAST_STDOUT: usize = 4;
 /// A longer answer is one.
-const SHORT: usize = 400;
+const SHORT: usize = 600;
 /// What is told of a line.
 const TOLD: usize = 240;
 /// What is looked at of a line: patterns take their time, and an agent writes what it likes.
@@ -36,6 +36,8 @@ pub enum Trouble {
     Limited { said: String, reset: Option<Reset> },
     /// It has no way in: no key, no login, no credit.
     Locked { said: String, paid: bool },
+    /// It refuses to work as root.
+    RootRefused { said: String },
     /// Its turn came to nothing, in a way that is known.
     Failed { said: String, fault: Fault },
 }
@@ -46,12 +48,19 @@ impl Trouble {
         match self {
             Self::Limited { said, reset } => TurnEnd::Limited { said, reset },
             Self::Locked { said, paid } => TurnEnd::Locked { said, remedy: remedy(command, paid) },
+            Self::RootRefused { said } => TurnEnd::Broken(format!("{said}; {ROOT_REMEDY}")),
             Self::Failed { said, fault } => TurnEnd::failed(fault, said),
         }
     }
 }
 
-/// What no waiting helps against: somebody has to pay.
+/// Claude Code's words, where it is to work as root without asking for permissions.
+const ROOT_REFUSED: &str = "cannot be used with root/sudo privileges";
+/// Only the user can state that a machine is a sandbox: Windlass never sets the variable.
+const ROOT_REMEDY: &str = "if this machine is a sandbox in which the agent may do anything, say so with \
+                           `IS_SANDBOX: \"1\"` under `env` of the agent in the configuration; else run as another user";
+
+/// What no waiting helps against: somebody has to pay. Some services say the same of a limit, with the time when it ends.
 const UNPAID: [&str; 4] =
     ["credit balance is too low", "insufficient_quota", r"check your plan and billing", r"payment required"];
 
@@ -78,12 +87,13 @@ const LOCKED: [&str; 18] = [
 ];
 
 /// It was asked too often.
-const LIMITED: [&str; 12] = [
+const LIMITED: [&str; 13] = [
     r"usage limit",
     r"rate.?limit",
     r"too many requests",
     r"(^|\b(error|status|http|code)\D{0,4})429\b|\b429 (too many|resource)",
     r"resource_exhausted|resource has been exhausted",
+    r"exhausted your .{0,30}quota",
     r"quota (exceeded|will reset)|exceeded your.{0,30}quota|quota metric",
     r"(hit|reached|exceeded) your .{0,30}limit",
     r"(\d+-hour|daily|weekly|session|monthly) limit reached",
@@ -94,25 +104,32 @@ const LIMITED: [&str; 12] = [
 ];
 
 /// Its model was cut short, would not answer, or had nothing to say.
-const CUT: [&str; 2] = [
+const CUT: [&str; 4] = [
     r"max_output_tokens|output.token (maximum|limit)",
     r"maximum context length|context.{0,20}exceeded|prompt is too long",
+    r"input token count.{0,20}exceeds the maximum|exceeds the model's .{0,20}context window",
+    r"compacting conversation context.{0,200}compaction cancelled",
 ];
 const REFUSED: [&str; 1] = [r"content.?filter"];
 const EMPTY: [&str; 1] =
     [r"model returned an empty response|stream ended with empty response|no response was returned"];
 
 /// Its model is out of reach, or out of order.
-const DOWN: [&str; 5] = [
+const DOWN: [&str; 6] = [
     r"(api error|status|http|code)\D{0,8}50[0234]\b|\b50[0234]\b.{0,20}(error|bad gateway|unavailable|time)",
     r"internal server error|bad gateway|service unavailable|gateway time-?out",
     r"\b(econnrefused|econnreset|enotfound|etimedout|eai_again)\b|connection (refused|reset by peer)|fetch failed",
     r"experiencing high demand|stream disconnected before completion",
     r"could not resolve host|name or service not known|error sending request",
+    r"^network error: |api error: terminated|connection lost|stream ended without a finish reason|error decoding response body",
 ];
 
 /// What agents say in the place of an answer when something went wrong, whatever it was.
-const OWN_WORDS: [&str; 2] = ["ran into this error:", "error: failed to get response from the ai model"];
+const OWN_WORDS: [&str; 3] = [
+    "ran into this error:",
+    "ran into this error trying to compact:",
+    "error: failed to get response from the ai model",
+];
 /// What some say before everything else, without having been asked: how it begins, and with what it ends.
 const ASIDES: [(&str, &str); 4] = [
     ("Info: ", "Retrying..."),
@@ -124,7 +141,7 @@ const ASIDES: [(&str, &str); 4] = [
 const ASIDE: usize = 1000;
 
 /// What an answer begins with that is none.
-const INSTEAD_OF_AN_ANSWER: &str = r"(?i)^\W{0,4}(error:? *)?(ran into this error:|the model returned an empty response|incomplete response returned|stream disconnected before completion|we.re currently experiencing high demand|failed to get response from the ai model|authentication failed with provider|no response was returned\. send your message again|unexpected status \d|exceeded retry limit|claude( ai| code)? usage limit reached|you.ve (hit|reached|exceeded) your|api error:? \(?(401|403|429|5\d\d)|(\d+-hour|daily|weekly|session) limit reached|invalid api key|not logged in|oauth token (has )?expired|credit balance is too low)";
+const INSTEAD_OF_AN_ANSWER: &str = r"(?i)^\W{0,4}(error:? *)?(ran into this error( trying to compact)?:|network error: [^\n]*\s+please resend your message|compacting conversation context.*compaction cancelled\.?$|400 this model.s maximum context length|429 rate limit reached for \S+ |the model returned an empty response|incomplete response returned|stream disconnected before completion|we.re currently experiencing high demand|failed to get response from the ai model|authentication failed with provider|no response was returned\. send your message again|unexpected status \d|exceeded retry limit|claude( ai| code)? usage limit reached|you.ve (hit|reached|exceeded) your|api error:? \(?(401|403|429|5\d\d)|(\d+-hour|daily|weekly|session) limit reached|invalid api key|not logged in|oauth token (has )?expired|credit balance is too low)";
 
 /// An answer that is put together from nothing but these is none, either: what went wrong, that it was asked too often, and what
 /// may follow. One more word, and it speaks of something.
@@ -173,6 +190,10 @@ pub fn of_failure(stdout: &str, stderr: &str) -> Option<Trouble> {
 /// What an agent that pretends to have answered says instead.
 pub fn instead_of_an_answer(stdout: &str) -> Option<Trouble> {
     let text = without_warnings(stdout).trim();
+    if let Some(error) = error_object(text) {
+        let failed = || Trouble::Failed { said: told(&error), fault: Fault::Failed };
+        return Some(trouble(&last_lines(&error, LAST_STDERR)).unwrap_or_else(failed));
+    }
     let lines = last_lines(text, LAST_STDOUT);
     let short = text.len() <= SHORT && lines.len() == text.lines().filter(|line| !line.trim().is_empty()).count();
     if !short || !(INSTEAD.is_match(text) || ONLY_TOO_OFTEN.is_match(text)) {
@@ -184,6 +205,17 @@ pub fn instead_of_an_answer(stdout: &str) -> Option<Trouble> {
         own.then(|| Trouble::Failed { said: told(text), fault: Fault::Failed })
     };
     trouble(&lines).or_else(unwell)
+}
+
+/// Returns what an error object of a model's service says, where a text is nothing else: `{"error": {"message": …}}`.
+fn error_object(text: &str) -> Option<String> {
+    if !text.starts_with('{') || text.len() > LINE {
+        return None;
+    }
+    let object: Value = serde_json::from_str(text).ok()?;
+    let (error, message) = (&object["error"], object["error"]["message"].as_str()?);
+    let kind = error["code"].as_str().or(error["type"].as_str())?;
+    (object.as_object()?.len() == 1).then(|| format!("{message} ({kind})"))
 }
 
 /// What an agent has said after what it tells of itself in words of its own.
@@ -215,13 +247,18 @@ fn trouble(lines: &[&str]) -> Option<Trouble> {
     let is_any = |signs: &[Regex], line: &str| signs.iter().any(|sign| sign.is_match(line));
     lines.iter().rev().find_map(|line| {
         let said = told(line);
-        if is_any(&SIGNS.unpaid, line) {
-            Some(Trouble::Locked { said, paid: false })
+        let reset = || Reset::read(line).or_else(|| Reset::read(&lines.join("\n")));
+        if line.contains(ROOT_REFUSED) {
+            Some(Trouble::RootRefused { said })
+        } else if is_any(&SIGNS.unpaid, line) {
+            Some(match reset() {
+                None => Trouble::Locked { said, paid: false },
+                reset => Trouble::Limited { said, reset },
+            })
         } else if is_any(&SIGNS.locked, line) {
             Some(Trouble::Locked { said, paid: true })
         } else if is_any(&SIGNS.limited, line) {
-            let reset = Reset::read(line).or_else(|| Reset::read(&lines.join("\n")));
-            Some(Trouble::Limited { said, reset })
+            Some(Trouble::Limited { said, reset: reset() })
         } else {
             let found = SIGNS.faults.iter().find(|(_, signs)| is_any(signs, line));
             found.map(|(fault, _)| Trouble::Failed { said, fault: *fault })

@@ -16,6 +16,7 @@ fn read(trouble: Option<Trouble>) -> String {
         None => "nothing".to_owned(),
         Some(Trouble::Locked { paid: true, .. }) => "locked".to_owned(),
         Some(Trouble::Locked { paid: false, .. }) => "unpaid".to_owned(),
+        Some(Trouble::RootRefused { .. }) => "root".to_owned(),
         Some(Trouble::Failed { fault, .. }) => format!("{fault:?}"),
         Some(Trouble::Limited { reset: None, .. }) => "limited".to_owned(),
         Some(Trouble::Limited { reset: Some(reset), .. }) => format!("limited until {}", reset.moment(now())),
@@ -89,6 +90,11 @@ fn doors_that_are_shut() {
     }
     check("Credit balance is too low", "unpaid");
     check("429 You exceeded your current quota, please check your plan and billing details.", "unpaid");
+    let claude = "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons";
+    check(claude, "root");
+    let end = of_failure("", claude).expect("it is known").end("claude");
+    let TurnEnd::Broken(why) = end else { panic!("{end:?}") };
+    assert!(why.starts_with(claude) && why.contains("`IS_SANDBOX: \"1\"` under `env`"), "{why}");
 }
 
 #[test]
@@ -197,6 +203,13 @@ fn an_answer_is_an_answer() {
     assert_eq!(copilot(&format!("{gone} 500 The server had an error while processing your request.")), "Outage");
     assert_eq!(copilot(&format!("{gone} the cat ran off")), "Failed");
     assert_eq!(copilot("No response was returned. Send your message again to retry."), "Empty");
+    assert_eq!(
+        copilot(
+            "429 Rate limit reached for stub in organization org-x on requests per min (RPM): Limit 3, Used 3, \
+             Requested 1. Please try again in 20s."
+        ),
+        "limited until 2026-01-17T10:00:20Z"
+    );
     let resumed =
         "Warning: 1 tool call(s) had no recorded result at resume. Verify the current state before continuing.";
     assert_eq!(without_warnings(&format!("{resumed}All of it.\n\nYes.")), "All of it.\n\nYes.");
@@ -228,6 +241,41 @@ fn an_answer_is_an_answer() {
     }
     let long = format!("API Error: 429\n{}", "but then I went on and mended it.\n".repeat(20));
     assert_eq!(instead(&long), "nothing");
+}
+
+/// Over ACP these are messages like any other, and their turns end with `end_turn`.
+#[test]
+fn words_about_a_failed_turn_are_no_answer() {
+    let instead = |text: &str| read(instead_of_an_answer(text));
+    let goose =
+        "Network error: Stream decode error: error decoding response body\n\nPlease resend your message to try again.";
+    assert_eq!(instead(goose), "Outage");
+    let goose = "Ran into this error trying to compact: Failed to compact: the base prompt (system prompt, tool schemas, \
+                 and conversation) exceeds the model's effective context window, and there are no tool responses to \
+                 remove. Use a model or configuration with a larger usable context, disable some extensions to reduce the \
+                 tool-schema payload, or start a new session..\n\nPlease try again or create a new session";
+    assert_eq!(instead(goose), "OutOfTokens");
+    let copilot = "Error: 400 This model's maximum context length is 128000 tokens. However, your messages resulted in \
+                   130000 tokens. Please reduce the length of the messages.";
+    assert_eq!(instead(copilot), "OutOfTokens");
+    let codex = "Warning: Model metadata for `stub` not found. Defaulting to fallback metadata; this can degrade \
+                 performance and cause issues.\n\n{\"error\":{\"message\":\"This model's maximum context length is 128000 \
+                 tokens. However, your messages resulted in 130000 tokens. Please reduce the length of the messages.\",\
+                 \"type\":\"invalid_request_error\",\"param\":\"messages\",\"code\":\"context_length_exceeded\"}}\n\n\n";
+    assert_eq!(instead(codex), "OutOfTokens");
+    assert_eq!(instead(r#"{"error": {"message": "No.", "type": "other"}}"#), "Failed");
+    let kimi = "Compacting conversation context…Compaction is blocked by the current turn; retry when the turn is \
+                idle.Compaction cancelled.";
+    assert_eq!(instead(kimi), "OutOfTokens");
+    for answer in [
+        r#"{"error": "none"}"#,
+        r#"{"error": {"message": "shown to the user", "code": 7}, "ok": true}"#,
+        "Network error: the page now says so.",
+        "Compaction cancelled is now told.",
+        "Error: 400 is what it answered before.",
+    ] {
+        assert_eq!(instead(answer), "nothing", "{answer}");
+    }
 }
 
 #[test]

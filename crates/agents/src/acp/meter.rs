@@ -17,7 +17,7 @@ pub struct Meter {
 }
 
 /// Agents that answer with the tokens of the whole conversation, by the name that they greet with.
-const ADD_UP: [&str; 1] = ["Copilot"];
+const ADD_UP: [&str; 2] = ["Copilot", "@mistralai/mistral-vibe"];
 
 impl Meter {
     /// A conversation goes on that had cost so much. An agent may tell the sum of all of it, and not before its next turn.
@@ -116,7 +116,7 @@ mod tests {
             json!({"usage": {"inputTokens": 1200 * times, "outputTokens": 34 * times,
             "totalTokens": 1234 * times, "cachedReadTokens": 200 * times}})
         };
-        for (name, third) in [("Copilot", 1234), ("goose", 3 * 1234)] {
+        for (name, third) in [("Copilot", 1234), ("@mistralai/mistral-vibe", 1234), ("goose", 3 * 1234)] {
             let mut meter = Meter::default();
             meter.greeted_by(name);
             let mut turn = |answer: Value| {

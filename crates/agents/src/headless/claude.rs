@@ -110,6 +110,7 @@ fn result(account: &mut Account, event: &Value) {
             Close::Failed(Cause::fault(Fault::OutOfTokens, "the model's answer was cut off at its limit of tokens"))
         }
         (Some("refusal"), _) => Close::Failed(Cause::fault(Fault::Refused, &words)),
+        (_, Some("connection_failed")) => Close::Failed(Cause::fault(Fault::Outage, &words)),
         _ if failed => Close::Failed(failure(account, event, &words)),
         _ if subtype != Some("success") || reason.is_some_and(|reason| reason != "completed") => {
             let why = reason.or(subtype).unwrap_or("it does not say why");

@@ -15,7 +15,7 @@ use crate::{Access, Setup};
 pub(super) const LOOKING: &[(&str, &str)] = &[("GOOSE_MODE", "chat"), ("CONTEXT_FILE_NAMES", "[]")];
 
 /// How its own messages begin that stand in the place of the model's.
-const FAILED: &str = "Ran into this error:";
+const FAILED: [&str; 3] = ["Ran into this error:", "Ran into this error trying to compact:", "Network error:"];
 const EMPTY: &str = "The model returned an empty response";
 
 pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
@@ -68,7 +68,7 @@ fn message(account: &mut Account, message: &Value) {
         match part["type"].as_str() {
             Some("text") => {
                 let text = part["text"].as_str().unwrap_or_default();
-                if metadata["inference"].is_null() && text.starts_with(FAILED) {
+                if metadata["inference"].is_null() && FAILED.iter().any(|words| text.starts_with(words)) {
                     account.fail(Cause::of_words(text));
                 } else if metadata["inference"].is_null() && text.starts_with(EMPTY) {
                     account.fail(Cause::fault(Fault::Empty, text));

@@ -117,6 +117,7 @@ fn table() -> String {
 #[test]
 fn recorded_streams_are_understood() {
     assert_snapshot!(table(), @r#"
+    claude broken | 40/0/4 $0.00024 | named | Outage: API Error: Connection lost mid-response. The response above 
     claude capped | 1200/200/34 $0.00472 | named | OutOfTurns: Reached maximum number of turns (1)
     claude cut | 4800/800/136 $0.01888 | named | OutOfTokens: API Error: Claude's response exceeded the 128000 output toke
     claude denied | 2400/400/68 $0.00944 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
@@ -129,6 +130,7 @@ fn recorded_streams_are_understood() {
     claude refused | 2400/400/68 $0.00944 | named | Refused: API Error: Opus 5.5's safeguards flagged this message (https
     claude resumed | 2400/400/68 $0.00944 | named | said: It is still mended. <promise>COMPLETE</promise>
     claude retried | 2400/400/68 $0.00944 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
+    claude rooted | - | - | Broken("--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons; if this machine is a sandbox in which the agent may do anything, say so with `IS_SANDBOX: \"1\"` under `env` of the agent in the configuration; else run as another user")
     claude stalled | - | named | Crashed: it ended in the middle of its turn (exit 143)
     claude unauthorized | - | named | locked: Failed to authenticate. API Error: 401 Incorrect API key pro; run `claude` and type /login, or set ANTHROPIC_API_KEY
     codex cut | - | named | OutOfTokens: Incomplete response returned, reason: max_output_tokens
@@ -143,20 +145,28 @@ fn recorded_streams_are_understood() {
     codex retried | 2400/400/68 of all | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
     codex stalled | - | named | Crashed: it ended in the middle of its turn (ended by signal 15)
     codex unauthorized | - | named | locked: unexpected status 401 Unauthorized: Incorrect API key provid; run `codex login`, or set OPENAI_API_KEY
+    gemini broken | - | named | Outage: [API Error: terminated]
     gemini cut | 1200/200/34 | named | said: I begin with the first of the
     gemini empty | 2400/400/68 | named | Empty: The model returned an empty response with no text or thought
+    gemini ended | 40/0/12 | named | Outage: Model stream ended without a finish reason.
+    gemini exhausted | - | named | limited, None: [API Error: You have exhausted your daily quota on this mode
+    gemini full | - | named | OutOfTokens: [API Error: {"error":{"code":400,"message":"The input token 
     gemini keyless | - | - | locked: When using Gemini API, you must specify the GEMINI_API_KEY e; run `gemini` once and choose how to log in, or set GEMINI_AP
     gemini limited | - | named | limited, Some(After(60s)): [API Error: Rate limit reached for requests. Please try agai
     gemini lost | - | - | gone: Error resuming session: No previous sessions found for this 
     gemini ok | 2400/400/68 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
     gemini outage | - | named | Outage: [API Error: {"error":{"code":500,"message":"The server had a
+    gemini quota | - | named | limited, Some(After(600s)): * Quota exceeded for metric: generativelanguage.googleapis.c
     gemini refused | 1200/200/34 | named | said: I cannot help with that.
     gemini resumed | 2400/400/68 | named | said: It is still mended. <promise>COMPLETE</promise>
     gemini retried | 2400/400/68 | named | said: I have mended notes.txt. <promise>COMPLETE</promise>
     gemini stalled | - | named | Crashed: it ended in the middle of its turn (ended by signal 9): Ripg
     gemini unauthorized | - | named | locked: [API Error: {"error":{"code":401,"message":"Incorrect API ke; run `gemini` once and choose how to log in, or set GEMINI_AP
+    goose broken | - of all | - | Outage: Network error: Stream decode error: error decoding response 
     goose cut | 1200/200/34 of all | - | OutOfTokens: the model's answer was cut off at its limit of tokens
     goose empty | 4800/800/136 of all | - | Empty: The model returned an empty response. Please resend your mes
+    goose ended | - of all | - | said: I have mended half of
+    goose full | - of all | - | OutOfTokens: Ran into this error trying to compact: Failed to compact: th
     goose limited | - of all | - | limited, None: Ran into this error: Rate limit exceeded: Rate limit reached
     goose lost | - | - | gone: Error: No session found with name 'windlass-1'
     goose ok | 2400/400/68 of all | - | said: I have mended notes.txt. <promise>COMPLETE</promise>

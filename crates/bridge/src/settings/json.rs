@@ -174,7 +174,13 @@ impl Container {
         let mut end = if has_comma { after + 1 } else { item.end };
         let is_last = index + 1 == self.items.len();
         let mut closing = "";
-        if let Some((before, was)) = was.filter(|(text, was)| is_last && was.closes_inline(text))
+        // An agent may have written its file anew since, in a form of its own: that form stays.
+        let is_as_before = |before: &str, was: &Self| match (&self.items[..index], &was.items[..]) {
+            ([.., kept], [.., last]) => blanks_before(text, kept.start) == blanks_before(before, last.start),
+            _ => true,
+        };
+        if let Some((before, was)) =
+            was.filter(|(before, was)| is_last && was.closes_inline(before) && is_as_before(before, was))
             && text[end..self.close].trim().is_empty()
         {
             (end, closing) = (self.close, &before[was.end(before).1..was.close]);
@@ -254,6 +260,11 @@ fn indent(text: &str, at: usize) -> &str {
 fn own_line(text: &str, at: usize) -> Option<&str> {
     let start = text[..at].rfind('\n')? + 1;
     Some(&text[start..at]).filter(|blanks| blanks.trim_start_matches([' ', '\t']).is_empty())
+}
+
+/// The blanks and line ends in front of a place.
+fn blanks_before(text: &str, at: usize) -> &str {
+    &text[text[..at].trim_end().len()..at]
 }
 
 /// The next place that is neither blank nor a comment.

@@ -175,6 +175,22 @@ fn what_somebody_adds_later_stays() {
     assert_eq!(read(&kept), read(&format!("{{\"hooks\": {{\"Stop\": [{{\"hooks\": [{mine}]}}]}}}}")), "{kept}");
 }
 
+/// Agents write their settings anew when they keep something there themselves.
+#[test]
+fn file_that_an_agent_wrote_anew_keeps_its_form() {
+    let file = files(Agent::Claude, Scope::Project)[0];
+    let pretty = |text: &str| serde_json::to_string_pretty(&read(text)).unwrap();
+    for before in [
+        r#"{"auth": {"name": "x"}}"#,
+        r#"{"auth":{"name":"x"},"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"make"}]}]}}"#,
+        r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"make"}]}]}}"#,
+    ] {
+        let rewritten = pretty(&file.with(Some(before), &program("windlass"), false).unwrap());
+        let kept = file.without(&rewritten, Before::Known(Some(before)), false).unwrap().unwrap();
+        assert_eq!(kept, pretty(before));
+    }
+}
+
 #[test]
 fn what_cannot_be_understood_is_refused() {
     let file = files(Agent::Gemini, Scope::Project)[0];

@@ -66,6 +66,14 @@ impl Site {
         format!("POST {path} HTTP/1.1\r\n{lines}\r\n").into_bytes()
     }
 
+    /// Ends a session, as clients of older revisions do.
+    fn end_session(&self, session: &str) -> u16 {
+        let head = String::from_utf8(self.head("/mcp", &[("mcp-session-id", session)], 0)).unwrap();
+        let mut stream = self.connect();
+        stream.write_all(head.replacen("POST", "DELETE", 1).as_bytes()).unwrap();
+        answer(stream).0
+    }
+
     fn initialize(&self, headers: &[(&str, &str)]) -> u16 {
         self.post("/mcp", headers, initialize().as_bytes()).0
     }
@@ -190,7 +198,11 @@ fn sessions_are_kept_apart() {
             site.post("/mcp", &[("mcp-session-id", session)], call(1, "task_list", &json!({})).as_bytes());
         assert_eq!((status, text.contains("structuredContent")), (200, true), "{text}");
     }
-    assert_eq!(site.post("/mcp", &[("mcp-session-id", "made-up")], call(1, "task_list", &json!({})).as_bytes()).0, 404);
+    let asked = |session: &str| {
+        site.post("/mcp", &[("mcp-session-id", session)], call(1, "task_list", &json!({})).as_bytes()).0
+    };
+    assert_eq!(asked("made-up"), 404);
+    assert_eq!((site.end_session(&one), asked(&one), asked(&other)), (204, 404, 200));
     site.end();
 }
 

@@ -202,7 +202,13 @@ impl<D: Desk> Site<D> {
         }
         let (head, body) = request.into_parts();
         if head.method != Method::POST {
-            return self.service.handle(Request::from_parts(head, body)).await;
+            let ends_session = head.method == Method::DELETE;
+            let mut answer = self.service.handle(Request::from_parts(head, body)).await;
+            // The official SDKs take 200 and 204 for an ended session, and warn about 202.
+            if ends_session && answer.status() == StatusCode::ACCEPTED {
+                *answer.status_mut() = StatusCode::NO_CONTENT;
+            }
+            return answer;
         }
         let bytes = match body::read(body).await {
             Ok(bytes) => bytes,
