@@ -295,6 +295,7 @@ pub fn terms(config: &Config, max_iterations: Option<u32>) -> Terms {
         max_iterations: max_iterations.unwrap_or(settings.limits.max_iterations.get()),
         max_hook_retries: settings.limits.max_hook_retries,
         max_failures: settings.limits.max_failures.get(),
+        failure_span: settings.limits.failure_span.map_or(Terms::default().failure_span, config::Span::duration),
         completion: match settings.completion.as_ref().map(|completion| completion.value) {
             None | Some(config::Completion::Promise) => Completion::Promise,
             Some(config::Completion::Gate) => Completion::Gate,

@@ -215,6 +215,12 @@ pub fn of_task(record: &Record) -> Option<(Tone, String)> {
     })
 }
 
+/// When the agent is tried again after a failure, where that is not at once.
+pub fn retry_moment(record: &Record) -> Option<Timestamp> {
+    let Event::IterationFailed(failed) = &record.envelope.event else { return None };
+    failed.until.filter(|until| until.millis() - record.envelope.timestamp.millis() >= 1000)
+}
+
 /// What an event says, in a few words.
 pub fn summary(record: &Record) -> String {
     let text = match &record.envelope.event {
@@ -247,6 +253,10 @@ pub fn summary(record: &Record) -> String {
             let why = hook.message.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
             format!("{} {}{why}", hook.hook, outcome.as_str().unwrap_or_default().replace('_', " "))
         }
+        Event::IterationFailed(failed) => match retry_moment(record) {
+            Some(until) => format!("{}; tried again at {}", failed.error, moment(until)),
+            None => failed.error.clone(),
+        },
         event => {
             let known = drive::summary(record.seq, event)
                 .or_else(|| bridge::summary(event))
@@ -302,7 +312,6 @@ fn session_summary(event: &Event) -> String {
             Decision::Next(Next::Close(closing)) => ending(closing.ending, closing.reason.as_deref()),
         },
         Event::GateAnswered(answered) => answer(answered.answer).to_owned(),
-        Event::IterationFailed(failed) => failed.error.clone(),
         Event::IterationPostponed(postponed) => format!("until {}: {}", moment(postponed.until), postponed.error),
         Event::DeliveryFailed(failed) => failed.error.clone(),
         Event::MessageAdded(said) => format!("{}: {}", said.source, said.text),

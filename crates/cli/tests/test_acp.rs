@@ -124,7 +124,7 @@ fn what_goes_wrong_in_a_turn_is_told_apart() {
                 .to_owned(),
         ),
     ] {
-        fails("", steps, fault, &expected);
+        fails("limits: {failure_span: 1ms}", steps, fault, &expected);
     }
 }
 
@@ -149,7 +149,12 @@ turns:
 
 #[test]
 fn a_turn_has_its_time() {
-    fails("limits: {turn_time: 200ms}", "say: I think., wait: 60s", "timed_out", "timed out after 200 ms");
+    fails(
+        "limits: {turn_time: 200ms, failure_span: 1ms}",
+        "say: I think., wait: 60s",
+        "timed_out",
+        "timed out after 200 ms",
+    );
 }
 
 /// The session ends at its limit, whatever the agent was at: nothing has failed.
@@ -186,7 +191,7 @@ const SPEAK: &[&str] = &["run", "Mend the pump", "--agent", "acp:sh agent.sh"];
 
 #[test]
 fn opening_and_prompting_share_the_time_of_a_turn() {
-    let world = World::played("limits: {turn_time: 2s}", "");
+    let world = World::played("limits: {turn_time: 2s, failure_span: 1ms}", "");
     world.write("agent.sh", format!("pause=0; test -e again || pause=1.4; touch again\n{SPOKEN}"));
     let ran = world.run(SPEAK);
     assert_eq!(ran.code, 0, "{ran}");
@@ -308,6 +313,24 @@ turns:
       took <took> agent <took> hooks <took> 4 turns
     ");
     assert_eq!(world.openings(), ["new", "loaded"]);
+}
+
+const RUN_TASK: &[&str] = &["run", "--task", "T1", "--agent", "scripted:play.yaml", "--max-iterations", "1"];
+
+/// The next run of the task is another session, whose agent knows what it has done.
+#[test]
+fn conversation_goes_on_in_the_next_session_after_ctrl_c() {
+    let script = "
+remember: memory.json
+turns:
+  - do: [run: 'test -e begun || { touch begun; echo > started; sleep 60; }', promise: COMPLETE]
+";
+    for (fresh, opening) in [(&[][..], "loaded"), (&["--fresh"], "new")] {
+        let mut midway = Midway::new("", script);
+        assert_eq!(midway.end_by(&[Signal::INT]).0, 130);
+        let ran = midway.world.run(&[RUN_TASK, fresh].concat());
+        assert_eq!(midway.world.openings(), ["new", opening], "{ran}");
+    }
 }
 
 #[test]

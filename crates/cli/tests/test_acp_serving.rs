@@ -11,7 +11,8 @@ use crate::support::{WINDLASS, World};
 
 const RUN: &[&str] = &["run", "Mend the pump", "--agent", "scripted:play.yaml"];
 /// The agent is killed after its first turn, and sent back.
-const KILLED: &str = "hooks: {stop: [{command: 'test -e checked || { touch checked; kill -9 $(cat pid); exit 2; }'}]}";
+const KILLED: &str = "limits: {failure_span: 1ms}
+hooks: {stop: [{command: 'test -e checked || { touch checked; kill -9 $(cat pid); exit 2; }'}]}";
 const SESSION: &str = "mend-the-pump-e01275de";
 
 /// The record of the first turn.
@@ -151,8 +152,18 @@ fn fails(config: &str, steps: &str, fault: &str, expected: &str) {
 fn an_agent_that_falls_silent_or_says_nothing_has_failed() {
     let silence = "limits: {silence: 300ms}";
     fails(silence, "say: I think., wait: 60s", "silent", "the agent was silent for 0.3 s");
-    fails("", "stop: end_turn", "empty", "the agent ended its turn without a word, and without having used a tool");
-    fails("", "say: '  '", "empty", "the agent ended its turn without a word, and without having used a tool");
+    fails(
+        "limits: {failure_span: 1ms}",
+        "stop: end_turn",
+        "empty",
+        "the agent ended its turn without a word, and without having used a tool",
+    );
+    fails(
+        "limits: {failure_span: 1ms}",
+        "say: '  '",
+        "empty",
+        "the agent ended its turn without a word, and without having used a tool",
+    );
 }
 
 #[test]
@@ -181,7 +192,7 @@ turns:
 #[test]
 fn a_turn_that_fails_has_its_record_too() {
     let script = "{remember: memory.json, turns: [{do: [{say: I look.}, {run: 'true'}, {crash: 3}]}, {do: [{promise: COMPLETE}]}]}";
-    let world = World::played("", script);
+    let world = World::played("limits: {failure_span: 1ms}", script);
     assert_eq!(world.run(RUN).code, 0);
     assert!(world.data_of("iteration_failed")[0]["record"].is_string());
     let logs = world.ok(&["session", "logs", SESSION]);

@@ -535,7 +535,8 @@ fn a_session_runs_no_longer_than_its_wall_time() {
 
 #[test]
 fn a_turn_that_takes_too_long_says_how_long_it_had() {
-    let world = world("limits: {turn_time: 1500ms}", &format!("test $turn != 1 || exec sleep 60\n{DONE}"));
+    let world =
+        world("limits: {turn_time: 1500ms, failure_span: 1ms}", &format!("test $turn != 1 || exec sleep 60\n{DONE}"));
     assert_eq!(world.run(RUN).code, 0);
     let failed = world.data_of("iteration_failed");
     assert!(failed.len() == 1 && failed[0]["error"] == "timed out after 1.5 s", "{failed:?}");

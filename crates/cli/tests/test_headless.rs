@@ -156,7 +156,7 @@ fn failures_are_told_apart_and_keep_their_output() {
         ("opencode", "cut", 0, "out_of_tokens"),
     ] {
         let script = format!("test $turn = 1 || {{ play resumed; exit; }}; play {scenario}; exit {exit}");
-        let world = faked(agent, "", &script);
+        let world = faked(agent, "limits: {failure_span: 1ms}", &script);
         let ran = run(&world, agent);
         assert_eq!(ran.code, 0, "{agent} {scenario}\n{ran}");
         let failed = world.data_of("iteration_failed");
@@ -313,7 +313,7 @@ fn money_is_counted_once_whatever_it_is_told_of() {
 fn an_agent_that_floods_or_lingers_is_ended() {
     let world = faked(
         "claude",
-        "",
+        "limits: {failure_span: 1ms}",
         "test $turn = 1 || { play ok; exit; }; head -c 20000000 /dev/zero | tr '\\0' x; sleep 1000",
     );
     let ran = run(&world, "claude");

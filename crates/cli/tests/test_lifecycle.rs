@@ -117,7 +117,7 @@ fn failed() {
 #[test]
 fn recovered() {
     let agent = "case $turn in 1) echo 'no route' >&2; exit 7;; 3 | 4) echo '<promise>COMPLETE</promise>';; esac";
-    let (_, code, story) = lived("", &[], agent);
+    let (_, code, story) = lived("limits: {failure_span: 1ms}\n", &[], agent);
     assert_eq!(code, 0, "{story}");
     insta::assert_snapshot!(story, @r"
     error 1

@@ -1,7 +1,7 @@
 //! `windlass run`: the loop with real agents and hooks, as far as shell scripts are any
 
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
 
@@ -198,12 +198,14 @@ fn an_agent_that_asks_for_a_person_gets_one() {
 
 #[test]
 fn failing_turns_are_bounded_and_keep_the_feedback() {
-    let config = "hooks: {session_start: [{command: echo remember this, pipe_output: true}]}";
+    let config =
+        "limits: {failure_span: 1ms}\nhooks: {session_start: [{command: echo remember this, pipe_output: true}]}";
     let world = world(config, "echo 'no network' >&2; exit 7");
     let ran = world.run(RUN);
     assert_eq!(ran.code, 4, "{ran}");
     assert_eq!(ran.stdout.matches("failed: exit 7: no network").count(), 3, "{ran}");
-    let why = "a person is needed after 3 iterations: circuit breaker: 3 iterations failed in a row";
+    let why = "a person is needed after 3 iterations: circuit breaker: 3 iterations failed in a row, \
+               the last with: exit 7: no network";
     assert!(ran.stdout.contains(why), "{ran}");
     assert!(!world.prompt(1).contains("may have seen"), "{}", world.prompt(1));
     assert!(world.prompt(2).contains("(you may have seen this before)\n```text\nremember this"), "{}", world.prompt(2));
@@ -222,7 +224,7 @@ fn an_agent_that_cannot_be_started_ends_the_session_at_once() {
 /// However well it has worked until then.
 #[test]
 fn an_agent_that_can_no_longer_be_started_ends_the_session_at_once() {
-    let config = "hooks: {on_error: [{command: echo it failed, pipe_output: true}]}";
+    let config = "limits: {failure_span: 1ms}\nhooks: {on_error: [{command: echo it failed, pipe_output: true}]}";
     for (script, failed) in [("rm agent.sh; echo half", 0), ("rm agent.sh; exit 7", 1)] {
         let world = world(config, "");
         world.write("agent.sh", format!("#!/bin/sh\n{script}\n"));
@@ -522,4 +524,21 @@ fn nobody_has_to_watch() {
     fs::remove_file(world.path("turns")).unwrap();
     assert_eq!(world.command(RUN).stdout(writer).stderr(Stdio::null()).status().unwrap().code(), Some(0));
     assert_eq!(world.told("session_ended").len(), 2);
+}
+
+/// The wait is in the log, is told, and ends with a signal: the next run goes on with the task.
+#[test]
+fn failed_agent_is_left_alone_until_the_moment_that_is_told() {
+    let world = world("", "echo 'no network' >&2; exit 7");
+    let mut run = world.command(RUN).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(run.stdout.take().unwrap()).lines();
+    let said = lines.map(Result::unwrap).find(|line| line.contains("before the agent is tried again")).unwrap();
+    assert!(said.starts_with("  waiting for 100 s, until "), "{said}");
+    rustix::process::kill_process(rustix::process::Pid::from_child(&run), rustix::process::Signal::INT).unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    let failed = &world.lines(&["events", "--type", "iteration_failed"])[0];
+    let moment = |value: &Value| value.as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    let waits = moment(&failed["data"]["until"]).duration_since(moment(&failed["timestamp"]));
+    assert_eq!(waits.as_secs(), 100, "{failed}");
+    assert_eq!(world.data_of("iteration_failed").len(), 1);
 }

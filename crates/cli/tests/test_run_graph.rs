@@ -165,14 +165,15 @@ fn a_limit_leaves_a_task_that_is_taken_up_again() {
 /// An agent that fails is no better for another task.
 #[test]
 fn an_agent_that_fails_and_fails_ends_it() {
-    let world = planned("limits: {max_failures: 2}", &[&["Write the guide"], &["Publish it"]], "T1 fails\n");
+    let world =
+        planned("limits: {max_failures: 2, failure_span: 1ms}", &[&["Write the guide"], &["Publish it"]], "T1 fails\n");
     let ran = run(&world, &[]);
     assert_eq!(ran.code, 4, "{ran}");
     assert_eq!(worked(&world), "T1 T1 ");
     let task = world.json(&["task", "show", "T1"]);
     assert_eq!(
         (task["state"].as_str(), task["blocked"]["reason"].as_str()),
-        (Some("blocked"), Some("circuit breaker: 2 iterations failed in a row"))
+        (Some("blocked"), Some("circuit breaker: 2 iterations failed in a row, the last with: exit 7"))
     );
     run(&world, &[]);
     assert_eq!(worked(&world), "T1 T1 T2 ", "the next one goes on with the others");

@@ -154,7 +154,7 @@ fn what_is_left_and_what_to_type() {
 /// The hooks of the end are a part of it, and what it was waited for before the agent was asked again is none of its time.
 #[test]
 fn times_add_up() {
-    let config = "limits: {max_failures: 2}\nhooks: {session_end: [{command: sleep 0.3}]}";
+    let config = "limits: {max_failures: 2, failure_span: 1ms}\nhooks: {session_end: [{command: sleep 0.3}]}";
     let world = repository(config, "exit 3");
     let said = world.run(RUN).stdout;
     let line = said.lines().find(|line| line.starts_with("  took ")).unwrap();

@@ -47,6 +47,7 @@ impl Runner {
             terms: Terms::default(),
             owner: "runner".parse().unwrap(),
             nonce: 7,
+            fresh: false,
         }));
         let started = events.into_iter().find_map(|event| match event {
             Event::TurnStarted(started) => Some(started.run),

@@ -79,6 +79,8 @@ pub struct NewSession {
     pub terms: Terms,
     pub owner: OwnerName,
     pub nonce: u64,
+    /// Whether it goes on with no conversation of a session before.
+    pub fresh: bool,
 }
 
 /// What an agent answered.

@@ -195,6 +195,11 @@ impl Session {
         [Some(why), self.let_pass()].into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 
+    /// Whether the agent was asked too often, the last time it was asked to work.
+    pub fn is_rate_limited(&self) -> bool {
+        self.watch.postponed > 0
+    }
+
     fn was_postponed_too_often(&self) -> bool {
         self.watch.postponed >= Limits::POSTPONEMENTS
     }
@@ -266,11 +271,12 @@ impl Session {
     fn spent(&self) -> Option<Closing> {
         let end = |ending, reason: String| Some(Closing { ending, reason: Some(reason) });
         if self.failed_too_often() {
-            let failures = match self.failures {
-                1 => "an iteration failed, and none may".to_owned(),
-                many => format!("{many} iterations failed in a row"),
+            let (failures, last) = match self.failures {
+                1 => ("an iteration failed, and none may".to_owned(), ": "),
+                many => (format!("{many} iterations failed in a row"), ", the last with: "),
             };
-            return end(Ending::Escalated, format!("circuit breaker: {failures}"));
+            let cause = self.watch.failure_cause.iter().map(|cause| format!("{last}{cause}")).collect::<String>();
+            return end(Ending::Escalated, format!("circuit breaker: {failures}{cause}"));
         }
         if self.interrupted_in_a_row >= Limits::INTERRUPTIONS {
             return end(Ending::Error, format!("{} iterations were interrupted in a row", self.interrupted_in_a_row));
@@ -302,12 +308,11 @@ impl Session {
     }
 
     fn waits_beyond_its_time(&self) -> Option<String> {
-        match self.phase {
-            Phase::Postponed(until) if self.is_beyond_its_time(until) => {
-                Some(format!("{}, before the agent's rate limit ends", self.out_of_time()))
-            }
-            _ => None,
-        }
+        self.waits_until().filter(|until| self.is_beyond_its_time(*until)).map(|_| {
+            let awaited =
+                if self.is_rate_limited() { "the agent's rate limit ends" } else { "the agent is tried again" };
+            format!("{}, before {awaited}", self.out_of_time())
+        })
     }
 
     /// Ends the session, after it has left its task. The agent gets no further turn: pending feedback stays with the task.

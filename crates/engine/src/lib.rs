@@ -110,7 +110,7 @@ pub use session::{
     Piece, Purpose, Session, Step, Terms, Turn, Verdict, Wanted, Work,
 };
 pub use situation::{Situation, hook_data};
-pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, ReportRequest, State, Taken, Task};
+pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, ReportRequest, State, Taken, Task, TaskConversation};
 pub use time::{Timestamp, in_words};
 pub use types::Types;
 pub use usage::{Cost, Usage};

@@ -6,7 +6,7 @@
 //!               │          ├──┼─────────────┘ asking        │ │
 //!               │          └──┼─────────────────────────────┼─┘ delivery
 //!               │   failed ◄──┤ recovering: told at once    │
-//!               │postponed ◄──┤ asked too often             │
+//!               │postponed ◄──┤ asked too often, or told    │
 //!               └─────────────┴─────────────────────────────┘ next iteration
 //! ```
 //!
@@ -220,9 +220,9 @@ pub enum Phase {
     Decided(RunId, Decision),
     /// Stop hooks do not let the agent go, and a person is asked about it; with the answer, once it is there.
     Asking(RunId, Option<Promise>, Option<GateAnswer>),
-    /// The agent was asked too often. It is left alone until then.
+    /// The agent was asked too often, or was told about its failure. It is left alone until then.
     Postponed(Timestamp),
-    /// An iteration has failed.
+    /// An iteration has failed. The agent is left alone until `Watch::retry_at`.
     Failed(RunId),
     /// It has failed, and hooks have something to say about it.
     Recovering(RunId),
@@ -293,6 +293,9 @@ pub struct Session {
     pub terms: Terms,
     /// Tells the runs of this session from those of others with its name.
     pub nonce: u64,
+    /// It goes on with no conversation of a session before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fresh: bool,
     /// How many calls of `windlass` it lies within: a hook may have started it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub nesting: u8,
@@ -486,19 +489,33 @@ impl Session {
             (Phase::Decided(run, Decision::Next(_)), None) => Step::CompleteIteration(run.clone()),
             // About a task that it has no more nobody needs to be asked, and nothing is waited for.
             (Phase::Asking(run, ..), None) if self.hold == Hold::Left => Step::InterruptIteration(run.clone()),
-            (Phase::Postponed(_), None) if self.hold == Hold::Left || self.lacks_workspace() => self.go_on(),
             (Phase::Asking(run, claim, Some(answer)), None) => {
                 Step::DecideGate(run.clone(), self.answered(*claim, *answer))
             }
             (Phase::Asking(_, _, None) | Phase::Decided(_, Decision::Ask), None) => Step::Wait(Wanted::Answer),
-            (Phase::Postponed(until), None) if self.is_beyond_its_time(*until) => self.go_on(),
-            (Phase::Postponed(until), None) if now.is_none_or(|now| now < *until) => Step::Wait(Wanted::Moment(*until)),
-            (Phase::Postponed(_), None) => self.go_on(),
             (Phase::Recovering(run), None) if self.may_recover() => Step::StartTurn(run.clone(), Purpose::Recovery),
-            (Phase::Settled(Next::Continue | Next::TakeUp) | Phase::Failed(_) | Phase::Recovering(_), None) => {
-                self.go_on()
-            }
+            (Phase::Postponed(_) | Phase::Failed(_) | Phase::Recovering(_), None) => match self.waits_until() {
+                Some(until) if self.has_reason_to_wait() && now.is_none_or(|now| now < until) => {
+                    Step::Wait(Wanted::Moment(until))
+                }
+                _ => self.go_on(),
+            },
+            (Phase::Settled(Next::Continue | Next::TakeUp), None) => self.go_on(),
         }
+    }
+
+    /// Until when the agent is left alone.
+    pub fn waits_until(&self) -> Option<Timestamp> {
+        match self.phase {
+            Phase::Postponed(until) => Some(until),
+            Phase::Failed(_) | Phase::Recovering(_) => self.watch.retry_at,
+            _ => None,
+        }
+    }
+
+    /// Whether another iteration of the same task follows the wait.
+    fn has_reason_to_wait(&self) -> bool {
+        self.hold != Hold::Left && !self.lacks_workspace() && self.exhausted().is_none()
     }
 
     /// Whether a person has said something that the agent has not heard.

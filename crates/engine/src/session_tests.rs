@@ -27,6 +27,7 @@ pub(crate) fn session(phase: Phase) -> Session {
         agent: "command:true".to_owned(),
         terms: Terms { max_iterations: 3, max_hook_retries: 2, max_failures: 2, ..Terms::default() },
         nonce: 7,
+        fresh: false,
         nesting: 0,
         owner: "w1".parse().unwrap(),
         phase,

@@ -196,6 +196,19 @@ pub struct ReportRequest {
     pub reviews: Option<TaskId>,
 }
 
+/// The last conversation about a task, which its next session goes on with if its agent is the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskConversation {
+    /// As it was given: `command:…`.
+    pub agent: String,
+    /// The agent's own name for it.
+    pub name: String,
+    /// What was used in it: some agents tell only the sum.
+    #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+    pub used: Usage,
+}
+
 /// An agent's word, from inside its turn, that the task is done. The runner judges it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -249,6 +262,8 @@ pub struct Task {
     /// Feedback that no finished turn has heard. It opens the next session of the task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unheard: Vec<Piece>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<TaskConversation>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
     /// Where the work on it lies, if not in the project's own directory.

@@ -86,6 +86,12 @@ pub struct Watch {
     /// The event that tells how the last iteration failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Seq>,
+    /// The beginning of what it says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_cause: Option<String>,
+    /// When the agent is tried again after that failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<Timestamp>,
     /// What the stop hooks come to that do not block.
     pub besides: Verdict,
     /// Who blocks the present turn, with which words.

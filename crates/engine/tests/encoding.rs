@@ -116,7 +116,7 @@ fn check_data(event: impl Into<Event>, data: &str) {
 #[test]
 fn sessions() {
     let config = Digest::of(b"hooks: {}");
-    let terms = r#"{"maxIterations":25,"maxHookRetries":5,"maxFailures":3,"completion":"promise","strict":true,"onRetryLimit":"escalate"}"#;
+    let terms = r#"{"maxIterations":25,"maxHookRetries":5,"maxFailures":3,"failureSpanMs":300000,"completion":"promise","strict":true,"onRetryLimit":"escalate"}"#;
     let started = payload::SessionStarted {
         config,
         protected: None,
@@ -128,6 +128,7 @@ fn sessions() {
         owner: owner(),
         nonce: 255,
         keeps_feedback: false,
+        fresh: false,
     };
     check_data(
         started,
@@ -213,12 +214,17 @@ fn turns_and_what_they_carry() {
     check_data(postponed, bytes);
     let failed = r#"{"run":"main.3.00000000000000ff","error":"said"}"#;
     let (fault, record) = (Fault::Failed, None);
-    check_data(payload::IterationFailed { run: run(), error: output(), fault, record, usage, leaky }, failed);
+    let plain = payload::IterationFailed { run: run(), error: output(), fault, record, usage, leaky, until: None };
+    check_data(payload::IterationFailed { until: Some(until), ..plain.clone() }, bytes);
+    check_data(plain, failed);
     check_data(payload::DeliveryFailed { run: run(), error: output(), fault, usage, leaky }, failed);
     let (fault, record) = (Fault::OutOfTokens, Some("r".to_owned()));
     let usage = Usage { input: 12, cached: 4, output: 3, cost: Some(Cost(5)) };
     let more = r#"{"run":"main.3.00000000000000ff","error":"said","fault":"out_of_tokens","record":"r","usage":{"input":12,"cached":4,"output":3,"cost":5}}"#;
-    check_data(payload::IterationFailed { run: run(), error: output(), fault, record, usage, leaky }, more);
+    check_data(
+        payload::IterationFailed { run: run(), error: output(), fault, record, usage, leaky, until: None },
+        more,
+    );
     let named = r#"{"run":"main.3.00000000000000ff"}"#;
     check_data(payload::IterationStarted { run: run() }, named);
     check_data(payload::IterationCompleted { run: run(), used: Usage::default() }, named);
@@ -533,6 +539,7 @@ fn session_events() -> Vec<Event> {
             owner: owner(),
             nonce: 255,
             keeps_feedback: true,
+            fresh: true,
         }
         .into(),
         payload::SessionResumed { owner: owner(), terms: terms() }.into(),
@@ -573,7 +580,16 @@ fn session_events() -> Vec<Event> {
         }
         .into(),
         payload::IterationCompleted { run: run(), used: usage }.into(),
-        payload::IterationFailed { run: run(), error: word(), fault, record: Some(word()), usage, leaky: true }.into(),
+        payload::IterationFailed {
+            run: run(),
+            error: word(),
+            fault,
+            record: Some(word()),
+            usage,
+            leaky: true,
+            until: Some(Timestamp::from_millis(7)),
+        }
+        .into(),
         payload::IterationInterrupted { run: run(), record: Some(word()), usage }.into(),
         payload::DeliveryFinished { run: run(), output: word(), usage, leaky: true }.into(),
         payload::DeliveryFailed { run: run(), error: word(), fault, usage, leaky: true }.into(),

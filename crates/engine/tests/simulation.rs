@@ -266,6 +266,7 @@ impl World {
             terms: Terms::default(),
             owner,
             nonce: self.sessions,
+            fresh: false,
         };
         if self.give(who, Authority::Person, &Command::StartSession(new)).is_ok() {
             self.workers[who].doing = Doing::Session(name);

@@ -17,10 +17,6 @@ use crate::conversation::Conversed;
 use crate::dispatch::Resolve;
 use crate::{RunError, Runner, Told};
 
-/// How long to wait after the first failure, and at most.
-const FIRST_WAIT: Duration = Duration::from_millis(250);
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
-
 /// The event whose hooks judge a turn.
 const GATED: EventType = EventType::TurnFinished;
 
@@ -63,7 +59,6 @@ impl Runner<'_> {
             return self.give(&interrupted(turn, None, Usage::default())).map(drop);
         }
         let pause = match turn.purpose {
-            Purpose::Work if session.failures > 0 => back_off(session.failures),
             Purpose::SendBack => self.pause_before_sending_back(session),
             _ => Duration::ZERO,
         };
@@ -279,20 +274,4 @@ impl Runner<'_> {
 /// That a turn is given up, with what is left of it.
 fn interrupted(turn: &Turn, record: Option<String>, usage: Usage) -> Command {
     Command::InterruptTurn { run: turn.run.clone(), record, usage }
-}
-
-/// How long to wait after so many failures in a row.
-fn back_off(failures: u32) -> Duration {
-    FIRST_WAIT.saturating_mul(2_u32.saturating_pow(failures - 1)).min(LONGEST_WAIT)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whoever_fails_again_is_left_alone_for_longer() {
-        let waits: Vec<u128> = [1, 2, 3, 7, 8, 100, u32::MAX].map(|failures| back_off(failures).as_millis()).into();
-        assert_eq!(waits, [250, 500, 1000, 16_000, 30_000, 30_000, 30_000]);
-    }
 }

@@ -68,8 +68,10 @@ pub struct Told {
     bound: BTreeSet<Seq>,
     /// What was in a turn that did not finish.
     seen: BTreeSet<Seq>,
-    /// The last conversation that was opened.
+    /// The last conversation that was opened, or that of the session before.
     conversation: Option<String>,
+    agent: String,
+    fresh: bool,
     claim: Option<Promise>,
     /// When the stop gate last let the work pass.
     done_at: Option<Seq>,
@@ -120,8 +122,12 @@ fn told_with_tasks(log: &[Record]) -> (BTreeMap<SessionName, Told>, Stalls, Unhe
         }
         // Whoever takes a task away from a session need not name it.
         for (name, told) in &mut sessions {
+            let held = matches!(told.hold, Hold::Held(_));
             let left = told.lose(name, record);
             unheard.keep(told.task, left);
+            if let Some(task) = told.task.filter(|_| held && told.hold == Hold::Left) {
+                stalls.conversations.insert(task, told.last_conversation());
+            }
         }
     }
     (sessions, stalls, unheard)
@@ -163,6 +169,8 @@ impl Told {
             bound: BTreeSet::new(),
             seen: BTreeSet::new(),
             conversation: None,
+            agent: started.agent.clone(),
+            fresh: started.fresh,
             claim: None,
             done_at: None,
             gate: None,
@@ -272,6 +280,10 @@ impl Told {
             Event::TaskClaimed(claimed) if claimed.session == record.envelope.session => {
                 let task = record.envelope.node.task().expect("a task is claimed");
                 self.take(task, claimed.epoch);
+                let last = stalls.conversations.get(&task).filter(|(agent, _)| *agent == self.agent && !self.fresh);
+                if self.conversation.is_none() {
+                    self.conversation = last.and_then(|(_, conversation)| conversation.clone());
+                }
                 self.passage.report = claimed.report;
                 self.passage.resumes = self.is_in_worktrees() && stalls.of(task).is_some() && !claimed.report;
             }
@@ -348,6 +360,12 @@ impl Told {
         self.lost.retain(|other| *other != task);
     }
 
+    /// What the next session of its task may go on with.
+    fn last_conversation(&self) -> (String, Option<String>) {
+        let broken = self.failures >= self.terms.max_failures.max(1);
+        (self.agent.clone(), self.conversation.clone().filter(|_| !broken))
+    }
+
     /// What takes a lease away leaves the session without its task. Returns the feedback that stays with the task.
     fn lose(&mut self, name: &SessionName, record: &Record) -> Vec<Piece> {
         if record.kind() == EventType::ChangeMerged && record.envelope.node.task() == self.task && self.holds() {
@@ -408,7 +426,7 @@ impl Told {
             Event::TurnFinished(_) => {
                 self.postponements = 0;
             }
-            Event::IterationFailed(_) => self.postponements = 0,
+            Event::IterationFailed(failed) => (self.postponed, self.postponements) = (failed.until, 0),
             Event::FeedbackQueued(queued) if queued.passing => drop(self.passing.insert(record.seq)),
             _ => {}
         }

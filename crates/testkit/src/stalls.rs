@@ -16,6 +16,8 @@ pub struct Stalls {
     /// What sessions were started with: their configuration, and their agent.
     started: BTreeMap<SessionName, (ConfigDigest, String)>,
     claims: BTreeMap<TaskId, Claim>,
+    /// The agent of the session that has last left a task, and its conversation, if that is gone on with.
+    pub conversations: BTreeMap<TaskId, (String, Option<String>)>,
 }
 
 impl Stalls {

@@ -109,6 +109,7 @@ fn in_a_worktree(name: &str) -> Ask {
         terms: Terms { max_rejections: 1, ..Terms::default() },
         owner: owner("w1"),
         nonce: NONCE,
+        fresh: false,
     }))
 }
 
@@ -244,18 +245,30 @@ fn terms() -> impl Strategy<Value = Terms> {
         prop_oneof![1 => Just(OnRetryLimit::Escalate), 1 => Just(OnRetryLimit::Complete), 4 => Just(OnRetryLimit::Ask)];
     let max_hook_retries = prop_oneof![1 => Just(0_u32), 1 => 1..4_u32];
     let max_failures = prop_oneof![1 => 0..2_u32, 2 => 2..5_u32];
+    let failure_span = (0..800_u64).prop_map(Duration::from_millis);
     let wall_time = option::weighted(0.2, (0..800_u64).prop_map(Duration::from_millis));
     let tokens = option::weighted(0.1, 0..200_u64);
     let gates = (prop_oneof![1 => 0..2_u32, 1 => Just(3_u32)], 0..4_u32);
     let budgets = (wall_time, option::weighted(0.2, (0..800_u64).prop_map(Cost)), tokens, 0..5_u32);
-    (1..5_u32, max_hook_retries, max_failures, completion, any::<bool>(), on_retry_limit, budgets, gates).prop_map(
-        |(max_iterations, max_hook_retries, max_failures, completion, strict, on_retry_limit, budgets, gates)| {
+    let failures = (max_failures, failure_span);
+    (1..5_u32, max_hook_retries, failures, completion, any::<bool>(), on_retry_limit, budgets, gates).prop_map(
+        |(
+            max_iterations,
+            max_hook_retries,
+            (max_failures, failure_span),
+            completion,
+            strict,
+            on_retry_limit,
+            budgets,
+            gates,
+        )| {
             let (wall_time, cost, tokens, thrashing) = budgets;
             let (max_remediations, max_rejections) = gates;
             Terms {
                 max_iterations,
                 max_hook_retries,
                 max_failures,
+                failure_span,
                 completion,
                 strict,
                 on_retry_limit,
@@ -302,7 +315,9 @@ fn start_session_with(
     // Mostly whoever owes the hooks as well, and so waits for them.
     let owner = prop_oneof![3 => Just(owner("w1")), 1 => worker()];
     let place = (work, grounds);
+    let agent = (agent, prop_oneof![3 => Just(false), 1 => Just(true)]);
     (session(), place, config, agent, terms, owner).prop_map(|(name, (work, grounds), config, agent, terms, owner)| {
+        let (agent, fresh) = agent;
         let (task, goal, work) = work;
         let (agent, config) = (agent.to_owned(), config.to_owned());
         Ask::Plain(Command::StartSession(NewSession {
@@ -317,6 +332,7 @@ fn start_session_with(
             terms,
             owner,
             nonce: NONCE,
+            fresh,
         }))
     })
 }

@@ -55,7 +55,7 @@ fn an_unknown_key() {
       |
     2 |   speed: 9
       |   ^^^^^
-    hint: known here: `max_iterations`, `max_hook_retries`, `max_remediations`, `max_rejections`, `max_failures`, `thrashing`, `wall_time`, `lease`, `turn_time`, `silence`, `cost`, `tokens`
+    hint: known here: `max_iterations`, `max_hook_retries`, `max_remediations`, `max_rejections`, `max_failures`, `failure_span`, `thrashing`, `wall_time`, `lease`, `turn_time`, `silence`, `cost`, `tokens`
     ");
 }
 

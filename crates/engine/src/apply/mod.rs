@@ -178,6 +178,7 @@ impl Fold<'_> {
             answer: None,
             unsaid: Vec::new(),
             unheard: Vec::new(),
+            conversation: None,
             lease: None,
             workspace: None,
             former: Vec::new(),
@@ -467,6 +468,7 @@ impl Fold<'_> {
         if !itself && is_left_to_others(state) {
             task.taken = Some(Taken { from: name.clone(), epoch, by: None });
         }
+        task.conversation = self.view.session(&name)?.and_then(|session| session.last_conversation());
         let mut changes = vec![put(task)];
         let mut unheard = Vec::new();
         self.with_session(&name, &mut changes, |session| unheard = session.put_down(id, state, itself))?;

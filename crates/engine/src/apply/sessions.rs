@@ -18,6 +18,9 @@ use crate::view::Change;
 use crate::voice::Voice;
 use crate::watch::Watch;
 
+/// How much of an error the row of its session keeps.
+const MAX_CAUSE_BYTES: usize = 200;
+
 impl Fold<'_> {
     pub(super) fn session_started(&self, started: &payload::SessionStarted) -> Changes {
         let name = self.session_name()?;
@@ -47,6 +50,7 @@ impl Fold<'_> {
             agent: started.agent.clone(),
             terms: started.terms.clone(),
             nonce: started.nonce,
+            fresh: started.fresh,
             nesting: self.nesting()?,
             owner: started.owner.clone(),
             phase: Phase::Started,
@@ -106,14 +110,15 @@ impl Fold<'_> {
             session.pending.sort_by_key(|piece| piece.at);
             let free = session.epoch().is_none() && is_between(session);
             let fits = own && free && session.owner == claimed.owner;
-            let postponed = Some(session.phase.clone()).filter(|phase| matches!(phase, Phase::Postponed(_)));
+            let waits_until = session.waits_until();
             session.take_up(id, claimed.epoch);
+            session.go_on_talking(task.conversation.as_ref());
             session.report = claimed.report;
             session.resumes = task.stalled.is_some() && !session.grounds.is_in_place() && !claimed.report;
             // The work was judged before a gate could not be asked about it.
             session.checked = session.resumes;
-            if let Some(postponed) = postponed {
-                session.phase = postponed;
+            if let Some(until) = waits_until {
+                session.phase = Phase::Postponed(until);
             }
             fits.then_some(())
         })
@@ -362,6 +367,8 @@ impl Fold<'_> {
                 session.conversation = None;
             }
             session.watch.failure = Some(self.seq);
+            session.watch.failure_cause = first_words(&failed.error);
+            session.watch.retry_at = failed.until;
             session.watch.postponed = 0;
             session.phase = Phase::Failed(turn.run);
             give_back(session, turn.feedback);
@@ -422,7 +429,11 @@ impl Fold<'_> {
                 session.last_turn = Some(self.seq);
             }
             session.phase = match turn.purpose {
-                Purpose::Recovery => Phase::Settled(Next::Continue),
+                // Whatever came of telling the agent, it is left alone as long as its failure asks for.
+                Purpose::Recovery => match session.watch.retry_at {
+                    Some(until) => Phase::Postponed(until),
+                    None => Phase::Settled(Next::Continue),
+                },
                 Purpose::UnjudgedDelivery(closing) if interrupted => Phase::Settled(Next::Close(closing)),
                 Purpose::UnjudgedDelivery(closing) => Phase::Closing(closing),
                 Purpose::Work | Purpose::SendBack | Purpose::Delivery => return false,
@@ -561,4 +572,10 @@ fn is_between(session: &Session) -> bool {
 fn give_back(session: &mut Session, feedback: Vec<Piece>) {
     let pieces = feedback.into_iter().map(|piece| Piece { possibly_seen: true, ..piece });
     session.pending.splice(0..0, pieces);
+}
+
+/// Returns the first line of an error, cut to what a reason has room for.
+fn first_words(error: &str) -> Option<String> {
+    let line = error.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line[..line.floor_char_boundary(MAX_CAUSE_BYTES)].to_owned())
 }

@@ -14,7 +14,7 @@ use crate::view::View;
 
 impl Deciding<'_, '_> {
     pub(super) fn start_session(&mut self, new: &NewSession) -> Result<(), Refusal> {
-        let NewSession { name, task, goal, work, grounds, config, protected, agent, terms, owner, nonce } = new;
+        let NewSession { name, task, goal, work, grounds, config, protected, agent, terms, owner, nonce, fresh } = new;
         if self.draft.session(name)?.is_some() {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "exists already" });
         }
@@ -40,6 +40,7 @@ impl Deciding<'_, '_> {
             owner: owner.clone(),
             nonce: *nonce,
             keeps_feedback: true,
+            fresh: *fresh,
         };
         self.emit_in(task.map_or(Node::System, Node::Task), Some(name.clone()), None, started.into())?;
         self.give_work(new)?;

@@ -5,6 +5,7 @@ use core::time::Duration;
 use super::{Causing, Deciding};
 use crate::command::{Answer, Failing};
 use crate::event::payload;
+use crate::fault::Fault;
 use crate::id::RunId;
 use crate::limits::{Limits, check_bytes, check_text};
 use crate::promise::Promise;
@@ -77,10 +78,21 @@ impl Deciding<'_, '_> {
                 self.emit_session(&session, payload::DeliveryFailed { run, error, fault, usage, leaky })?
             }
             Purpose::Work | Purpose::SendBack | Purpose::Delivery => {
-                self.emit_session(&session, payload::IterationFailed { run, error, fault, record, usage, leaky })?;
+                let until = self.retry_at(&session, fault);
+                let failed = payload::IterationFailed { run, error, fault, record, usage, leaky, until };
+                self.emit_session(&session, failed)?;
             }
         }
         self.advance(&session.name)
+    }
+
+    /// Returns when the agent is tried again after a failure. A full conversation needs no wait: the next one is new.
+    fn retry_at(&self, session: &Session, fault: Fault) -> Option<Timestamp> {
+        let failures = session.failures.saturating_add(1);
+        if fault == Fault::OutOfTokens || failures >= session.terms.max_failures {
+            return None;
+        }
+        Some(after(self.origin.at, session.terms.wait_after(failures)))
     }
 
     /// The agent is left alone for as long as it says, or for longer each time; what is only told to it is not told then.
@@ -99,8 +111,7 @@ impl Deciding<'_, '_> {
             Some(until) => wait_until(until, self.origin.at).max(doubled(LEAST_WAIT, session.watch.postponed)),
             None => doubled(USUAL_WAIT, session.watch.postponed).min(LONGEST_GUESS),
         };
-        let wait = i64::try_from(wait.min(Limits::LONGEST_WAIT).as_millis()).expect("a week is not long");
-        let (run, until) = (run.clone(), self.origin.at.plus_millis(wait));
+        let (run, until) = (run.clone(), after(self.origin.at, wait.min(Limits::LONGEST_WAIT)));
         let Failing { error, record, usage, .. } = failing.clone();
         self.emit_session(&session, payload::IterationPostponed { run, error, until, record, usage })?;
         self.advance(&session.name)
@@ -147,6 +158,10 @@ impl Deciding<'_, '_> {
 fn check_failing(failing: &Failing) -> Result<(), Refusal> {
     check_bytes("the error", &failing.error, Limits::REASON)?;
     check_bytes("the record", failing.record.as_deref().unwrap_or_default(), Limits::REASON)
+}
+
+fn after(now: Timestamp, wait: Duration) -> Timestamp {
+    now.plus_millis(i64::try_from(wait.as_millis()).expect("a week is not long"))
 }
 
 fn doubled(first: Duration, times: u32) -> Duration {

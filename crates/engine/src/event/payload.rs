@@ -242,6 +242,9 @@ payloads! {
         /// Feedback that no turn has carried stays with the task that the session leaves.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         keeps_feedback: bool,
+        /// It goes on with no conversation of a session before.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        fresh: bool,
     }
     /// Somebody else goes on with it.
     SessionResumed {

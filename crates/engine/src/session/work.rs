@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Closing, Ending, Next, Phase, Piece, Session, Step, Verdict, Wanted};
 use crate::id::{Epoch, TaskId};
-use crate::task::{State, Task};
+use crate::task::{State, Task, TaskConversation};
 
 /// Where a session has its work from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -227,6 +227,22 @@ impl Session {
         self.left.retain(|other| *other != task);
         self.lost.retain(|lost| lost.task != task);
         (self.task, self.hold) = (Some(task), Hold::Held(epoch));
+    }
+
+    /// Goes on with the last conversation about its task, if the same agent had it and the session is not to begin anew.
+    pub(crate) fn go_on_talking(&mut self, last: Option<&TaskConversation>) {
+        let same = last.filter(|last| last.agent == self.agent && !self.fresh && self.conversation.is_none());
+        if let Some(last) = same {
+            self.conversation = Some(last.name.clone());
+            self.watch.used_in_conversation = last.used;
+        }
+    }
+
+    /// The conversation that the next session of its task goes on with. One in which the agent has failed until the circuit
+    /// breaker tripped is left.
+    pub(crate) fn last_conversation(&self) -> Option<TaskConversation> {
+        let name = self.conversation.clone().filter(|_| !self.failed_too_often())?;
+        Some(TaskConversation { agent: self.agent.clone(), name, used: self.watch.used_in_conversation })
     }
 
     /// Its task is no longer its own. Returns the feedback that stays with the task.

@@ -512,6 +512,7 @@ mod tests {
             terms: Terms::default(),
             owner: "w1".parse().unwrap(),
             nonce: 7,
+            fresh: false,
         });
         store
             .transact(|transaction| {

@@ -24,7 +24,8 @@ pub(super) struct Schema {
 
 /// The schema that this version writes. The second has other rows of sessions and tasks: they hold what turns have used.
 /// The third has rows of conversations. The fourth finds claimable tasks by their type. The fifth has other rows of tasks: they
-/// tell whose work lies in place. The sixth has other rows of sessions: they tell whether anything checked the work.
+/// tell whose work lies in place. The sixth has other rows of sessions and tasks: they tell whether anything checked the work,
+/// why and until when an agent is left alone after a failure, and the last conversation about a task.
 pub(super) const PRESENT: Schema = Schema { number: 6, log_changes: &["", "", "", "", ""] };
 
 /// The log. `previous` is the event before this one in the history of the same task, so that a history is read without

@@ -74,6 +74,7 @@ pub fn start_session(task: Option<u64>) -> Command {
         terms: Terms::default(),
         owner: owner_name("w1"),
         nonce: 7,
+        fresh: false,
     })
 }
 

@@ -114,10 +114,10 @@ fn rests(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
         // So does what follows where others have taken its task away.
         _ if is_cancelled(session) || session.hold == Hold::Left => {
             let waits = !session.grounds.is_in_place() && matches!(session.phase, Phase::Started | Phase::Settled(_));
-            waits || matches!(session.phase, Phase::Asking(..) | Phase::Postponed(_))
+            waits || session.waits_until().is_some() || matches!(session.phase, Phase::Asking(..))
         }
         // And so does its time, where it passes with what hooks of others do.
-        _ => matches!(session.phase, Phase::Postponed(_)) && is_out_of_time(session),
+        _ => session.waits_until().is_some() && is_out_of_time(session),
     };
     if !rests {
         wrong.push(format!("{} does not rest: {:?} in {session:?}", session.name, session.step()));

@@ -153,6 +153,7 @@ impl Desk<Shop> {
             terms: Terms::default(),
             owner: "w1".parse().unwrap(),
             nonce: 7,
+            fresh: false,
         });
         self.ground.execute(&start, &Control::new()).unwrap();
         let session = self.ground.store.snapshot().unwrap().session(&"main".parse().unwrap()).unwrap().unwrap();

@@ -510,6 +510,7 @@ impl Job<'_> {
                 terms: plan::terms(self.config, args.max_iterations),
                 owner: self.owner.clone(),
                 nonce: dispatch::nonce()?,
+                fresh: args.fresh,
             }),
             Choice::Resume(session) => Command::ResumeSession {
                 name: session.name.clone(),

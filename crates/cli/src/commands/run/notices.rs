@@ -1,6 +1,6 @@
 //! What a person is told about the stop gate and about waiting, while it happens.
 
-use windlass_engine::{Decision, Ending, Next, OnRetryLimit, Timestamp, Verdict, payload};
+use windlass_engine::{Decision, Ending, Next, OnRetryLimit, Record, Timestamp, Verdict, payload};
 
 use crate::show;
 
@@ -42,12 +42,22 @@ fn limit(decided: &payload::GateDecided, reason: &str) -> String {
 
 /// For how long the agent is left alone, and why.
 pub fn of_wait(postponed: &payload::IterationPostponed, now: Timestamp) -> String {
-    let seconds = (postponed.until.millis() - now.millis()).max(0) / 1000;
-    let long = match seconds {
-        0 => "a moment".to_owned(),
-        1..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min", seconds / 60),
-        _ => format!("{} h", seconds / 3600),
-    };
+    let long = duration_until(postponed.until, now);
     format!("rate limited: {}; waiting for {long}, until {}", postponed.error, show::moment(postponed.until))
+}
+
+/// Says when a failed agent is tried again, where that is not at once.
+pub fn of_retry(record: &Record) -> Option<String> {
+    let until = show::retry_moment(record)?;
+    let long = duration_until(until, record.envelope.timestamp);
+    Some(format!("waiting for {long}, until {}, before the agent is tried again", show::moment(until)))
+}
+
+fn duration_until(moment: Timestamp, now: Timestamp) -> String {
+    match (moment.millis() - now.millis()) / 1000 {
+        ..=0 => "a moment".to_owned(),
+        seconds @ 1..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3600),
+    }
 }

@@ -147,7 +147,10 @@ impl<'o> Progress<'o> {
             | Event::DeliveryFailed(payload::DeliveryFailed { error, fault, leaky, .. }) => {
                 self.detail(Tone::Bad, &format!("failed: {error}"))?;
                 self.left_behind(*leaky)?;
-                fault.remedy().map_or(Ok(()), |remedy| self.detail(Tone::Faint, &format!("hint: {remedy}")))
+                if let Some(remedy) = fault.remedy() {
+                    self.detail(Tone::Faint, &format!("hint: {remedy}"))?;
+                }
+                notices::of_retry(record).map_or(Ok(()), |notice| self.detail(Tone::Warning, &notice))
             }
             Event::SessionStopping(stopping) => self.stopping(stopping),
             // What is given up for the end has been said to be.

@@ -159,6 +159,7 @@ mod tests {
             terms: Terms::default(),
             owner: roster.name().parse().expect("a name"),
             nonce: 7,
+            fresh: false,
         });
         for (nonce, command) in [(1, add), (2, begin)] {
             store.execute(&rules, &origin, &command, nonce).expect("it is taken");

@@ -63,6 +63,9 @@ impl Seen {
             Wanted::Work => Some("its work to be committed, so that it can be submitted".to_owned()),
             Wanted::Decision => Some("whoever runs it, to go on".to_owned()),
             Wanted::Answer => Some("a person: stop hooks block, and may not send the agent back again".to_owned()),
+            Wanted::Moment(until) if !session.is_rate_limited() => {
+                Some(format!("the next try after a failure, at {}", show::moment(until)))
+            }
             Wanted::Moment(until) => Some(format!("the agent's rate limit to end, at {}", show::moment(until))),
             Wanted::Turn(_) if session.turn().is_some_and(|turn| turn.purpose == Purpose::Delivery) => {
                 Some("the agent, which hears what is pending".to_owned())

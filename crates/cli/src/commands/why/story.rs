@@ -136,6 +136,9 @@ impl Story {
             Event::IterationFailed(failed) => {
                 self.end_turn(at, TurnEnd::Failed(failed.error.clone()));
                 self.end_part("failed");
+                if let Some(until) = show::retry_moment(record) {
+                    self.step(record, Step::Note(record.seq, format!("tried again at {}", show::moment(until))));
+                }
             }
             Event::DeliveryFailed(failed) => self.end_turn(at, TurnEnd::Failed(failed.error.clone())),
             Event::IterationInterrupted(_) => {

@@ -1,6 +1,7 @@
 //! Which conversation an agent works in, and how the log tells it.
 
 use super::script::{Script, check, default_rules};
+use crate::event::EventType;
 
 #[test]
 fn a_conversation_is_new_then_taken_up_or_begun_anew() {
@@ -64,4 +65,33 @@ fn another_task_is_talked_about_anew() {
     assert_eq!(script.session("a").last_turn, None, "what was said last was said about the other one");
     let opened = script.run("talks a.2 c2");
     assert_eq!(opened, ["T2 conversation_opened c2 New"]);
+}
+
+/// Whatever has ended the session before: what its agent knows is not lost.
+#[test]
+fn next_session_of_a_task_goes_on_with_its_conversation() {
+    let talks = |begin: &str, next: &str| {
+        let project = Script::after(default_rules(), &format!("add one\n{begin}\nsession b task=T1 {next}"));
+        project.session("b").conversation
+    };
+    for begin in [
+        "session a task=T1\ntalks a.1 c1\nstop a\nturn-interrupted a.1",
+        "session a task=T1 max=1\ntalks a.1 c1\nturn-done a.1",
+        "session a work=graph\ntalks a.1 c1\nforced release T1\nstop a\nturn-interrupted a.1",
+    ] {
+        assert_eq!(talks(begin, "").as_deref(), Some("c1"), "{begin}");
+        assert_eq!(talks(begin, "agent=claude"), None, "{begin}: another agent does not know it");
+        assert_eq!(talks(begin, "fresh=true"), None, "{begin}: it begins anew");
+    }
+    let broken = "session a task=T1 failures=1\ntalks a.1 c1\nturn-failed a.1\nanswer T1 continue";
+    assert_eq!(talks(broken, ""), None, "it may be the conversation that fails");
+}
+
+#[test]
+fn conversation_of_the_session_before_is_loaded() {
+    let begin = "add one\nsession a task=T1\ntalks a.1 c1\nturn-done a.1 reads=7\nstop a\nturn-interrupted a.2\nsession b task=T1";
+    let mut project = Script::after(default_rules(), begin);
+    assert_eq!(project.session("b").watch.used_in_conversation.input, 7);
+    project.run("talks b.1 c1");
+    assert_eq!(project.data(EventType::ConversationOpened)["opening"], "loaded");
 }

@@ -282,6 +282,7 @@ fn log_with_unjudged_delivery_still_folds() {
             owner: owner.clone(),
             nonce: 7,
             keeps_feedback: false,
+            fresh: false,
         }
         .into(),
         payload::IterationStarted { run: run.clone() }.into(),

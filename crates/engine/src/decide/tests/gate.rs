@@ -277,7 +277,7 @@ fn where_nobody_knows_how_long_waits_grow() {
     project.run("turn-done a.9\nturn-limited a.10");
     assert_eq!(project.session("a").watch.postponed, 1);
     // So does somebody who fails in another way.
-    project.run("later 60s\nadvance a\nturn-failed a.11\nturn-limited a.12");
+    project.run("later 60s\nadvance a\nturn-failed a.11\nlater 1s\nadvance a\nturn-limited a.12");
     assert_eq!(project.session("a").watch.postponed, 1);
 }
 
@@ -321,6 +321,8 @@ fn what_is_said_before_an_iteration_does_not_pile_up() {
          hook ready tells=one
          --
          turn-failed a.1
+         later 1s
+         advance a
          hook ready tells=two
          turn-limited a.2 for=1s
          later 1s
@@ -335,7 +337,7 @@ fn what_is_said_before_an_iteration_does_not_pile_up() {
          system hook_finished ready Success
          system feedback_queued two from ready
          system turn_started a.2 to work welcome? two
-         system iteration_postponed a.2 until 2026-01-17T10:00:01.000Z
+         system iteration_postponed a.2 until 2026-01-17T10:00:02.000Z
          system iteration_started a.3
          system hook_started ready 1 by w1
          system hook_finished ready Success
@@ -484,6 +486,8 @@ fn no_task_pays_for_the_failures_of_another() {
          add two
          session a work=graph failures=2
          turn-failed a.1
+         later 1s
+         advance a
          forced block T1
          turn-interrupted a.2
          turn-failed a.3";

@@ -164,6 +164,7 @@ fn what_a_session_is_started_with() {
                 terms: Terms::default(),
                 owner: "w1".parse().unwrap(),
                 nonce: 7,
+                fresh: false,
             };
             change(&mut new, size);
             Command::StartSession(new)

@@ -102,15 +102,19 @@ fn failures_in_a_row_are_counted_and_end_it_without_another_word() {
         "session a failures=2
          hook ready tells=first
          turn-failed a.1
+         later 1s
+         advance a
          hook ready
          turn-done a.2
          hook ready
          turn-failed a.3
+         later 1s
+         advance a
          hook ready tells=last
          --
          turn-failed a.4",
         "system iteration_failed
-         system session_ended Escalated, circuit breaker: 2 iterations failed in a row",
+         system session_ended Escalated, circuit breaker: 2 iterations failed in a row, the last with: because",
     );
 }
 
@@ -285,6 +289,8 @@ fn what_an_interrupted_turn_carried_comes_again_marked() {
          turn-interrupted a.1
          hook ready tells=two
          turn-failed a.2
+         later 1s
+         advance a
          hook ready tells=three
          turn-done a.3",
         "system iteration_interrupted a.1

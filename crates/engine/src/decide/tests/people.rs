@@ -379,6 +379,8 @@ fn what_a_person_has_said_outlives_a_session_that_did_not_hear_it() {
          session a task=T1 failures=2
          say a use-tabs
          turn-failed a.1 no-network
+         later 1s
+         advance a
          --
          turn-failed a.2 no-network
          answer T1 continue and-hurry
@@ -387,8 +389,8 @@ fn what_a_person_has_said_outlives_a_session_that_did_not_hear_it() {
     check(
         script,
         "T1 iteration_failed
-         T1 task_blocked circuit breaker: 2 iterations failed in a row
-         T1 session_ended Escalated, circuit breaker: 2 iterations failed in a row
+         T1 task_blocked circuit breaker: 2 iterations failed in a row, the last with: no-network
+         T1 session_ended Escalated, circuit breaker: 2 iterations failed in a row, the last with: no-network
          T1 task_answered continue and-hurry
          T1 task_unblocked
          T1 task_ready

@@ -2,11 +2,14 @@
 //! person.
 
 use super::looping::hooks;
-use super::script::{Script, check_with};
+use super::script::{Script, check_with, run_id};
+use crate::command::{Command, Failing};
 use crate::debt::{HookClass, OnFailure};
 use crate::decide::Rules;
 use crate::event::EventType;
+use crate::fault::Fault;
 use crate::session::Wanted;
+use crate::time::Timestamp;
 
 #[test]
 fn what_hooks_say_about_a_failure_is_sent_at_once_and_the_answer_is_not_judged() {
@@ -18,6 +21,8 @@ fn what_hooks_say_about_a_failure_is_sent_at_once_and_the_answer_is_not_judged()
          hook mourn tells=look-here
          crash
          turn-done a.1 says=complete
+         later 1s
+         advance a
          turn-done a.2 says=complete
          hook check
          hook note",
@@ -57,7 +62,9 @@ fn every_hook_of_a_failure_is_heard_first() {
          turn-failed a.1
          hook mourn tells=two
          hook weep tells=three
-         turn-done a.1",
+         turn-done a.1
+         later 1s
+         advance a",
         "system iteration_failed
          system hook_started mourn 1 by w1
          system hook_finished mourn Success
@@ -81,6 +88,8 @@ fn there_is_no_recovery_where_hooks_have_nothing_to_say() {
          --
          turn-failed a.1
          hook mourn out=failure
+         later 1s
+         advance a
          hook ready",
         "system iteration_failed
          system hook_started mourn 1 by w1
@@ -104,13 +113,16 @@ fn after_the_last_failure_that_is_allowed_there_is_none() {
          system hook_started mourn 1 by w1
          system hook_finished mourn Success
          system feedback_queued too-late from mourn
-         system session_ended Escalated, circuit breaker: an iteration failed, and none may",
+         system session_ended Escalated, circuit breaker: an iteration failed, and none may: because",
     );
     // Recoveries neither count nor undo what counts.
     let mut project = Script::after(hooks(&["mourn"]), "session a failures=2\nturn-failed a.1\nhook mourn tells=one");
-    project.run("turn-done a.1\nturn-failed a.2");
+    project.run("turn-done a.1\nlater 1s\nadvance a\nturn-failed a.2");
     let ended = project.run("hook mourn tells=two").pop();
-    assert_eq!(ended.as_deref(), Some("system session_ended Escalated, circuit breaker: 2 iterations failed in a row"));
+    assert_eq!(
+        ended.as_deref(),
+        Some("system session_ended Escalated, circuit breaker: 2 iterations failed in a row, the last with: because")
+    );
 }
 
 #[test]
@@ -119,7 +131,7 @@ fn a_recovery_that_does_not_finish_gives_back_what_it_carried() {
     for (line, over) in [("turn-interrupted a.1", "interrupted"), ("turn-failed a.1 no network", "failed")] {
         check_with(
             hooks(&["mourn"]),
-            &format!("{begin}{line}\ncrash\nturn-done a.2"),
+            &format!("{begin}{line}\ncrash\nlater 1s\nadvance a\nturn-done a.2"),
             &format!(
                 "system delivery_{over}
                  system iteration_started a.2
@@ -135,7 +147,7 @@ fn a_recovery_that_does_not_finish_gives_back_what_it_carried() {
     }
     let mut project = Script::after(hooks(&["mourn"]), begin);
     assert_eq!(project.session("a").failures, 1);
-    let answered = project.run("resume a by=w2\nrecover turn by=w2");
+    let answered = project.run("resume a by=w2\nrecover turn by=w2\nlater 1s\nadvance a");
     let expected = [
         "system session_resumed by w2",
         "system delivery_interrupted",
@@ -376,4 +388,47 @@ fn to_block_off_the_gates_is_an_ordinary_failure() {
         let answered = project.run("turn-done a.1 says=complete");
         assert!(answered.contains(&"system gate_decided Pass: Completed".to_owned()), "{answered:?}");
     }
+}
+
+// How long a failed agent is left alone.
+
+/// The moment of the next try is in the log, whatever happens meanwhile.
+#[test]
+fn failed_agent_is_tried_again_when_its_wait_is_over() {
+    let begin = "session a failures=3 span=300s\nturn-failed a.1 no-network";
+    let mut project = Script::after(hooks(&[]), begin);
+    let begun: Timestamp = "2026-01-17T10:00:00Z".parse().unwrap();
+    let until = |seconds: i64| begun.plus_millis(seconds * 1000);
+    assert_eq!(project.session("a").wanted(), Wanted::Moment(until(100)));
+    assert_eq!(project.run("later 99s\ncrash\nresume a by=w2"), ["system session_resumed by w2"]);
+    assert_eq!(project.session("a").wanted(), Wanted::Moment(until(100)));
+    assert_eq!(project.run("later 1s\nadvance a"), ["system iteration_started a.2", "system turn_started a.2 to work"]);
+    project.run("turn-failed a.2 no-network");
+    assert_eq!(project.session("a").wanted(), Wanted::Moment(until(300)));
+    project.run("later 200s\nadvance a");
+    assert_eq!(
+        project.run("turn-failed a.3 no-route"),
+        [
+            "system iteration_failed",
+            "system session_ended Escalated, circuit breaker: 3 iterations failed in a row, the last with: no-route"
+        ],
+    );
+}
+
+#[test]
+fn wait_after_a_failure_ends_with_a_cancellation_or_the_wall_time() {
+    let cancelled = Script::after(hooks(&[]), "session a span=300s\nturn-failed a.1").run("stop a");
+    assert_eq!(cancelled, ["system session_stopping Cancelled", "system session_ended Cancelled"]);
+    let late = Script::after(hooks(&[]), "session a span=300s time=60s").run("turn-failed a.1");
+    let reason = "the wall time of 1 min is used up, before the agent is tried again";
+    assert_eq!(late, ["system iteration_failed".to_owned(), format!("system session_ended Limit, {reason}")]);
+}
+
+/// A wait would not help: the next conversation is a new one.
+#[test]
+fn full_conversation_is_left_without_a_wait() {
+    let mut project = Script::after(hooks(&[]), "session a span=300s");
+    let failing = Failing { fault: Fault::OutOfTokens, ..Failing::of("too much".to_owned()) };
+    project.ask(&Command::FailTurn { run: run_id("a.1"), failing }).unwrap();
+    assert_eq!(project.session("a").turn().unwrap().run, run_id("a.2"));
 }

@@ -399,10 +399,11 @@ impl<'a> Line<'a> {
                 max_iterations: self.number("max").unwrap_or(usual.max_iterations),
                 max_hook_retries: self.number("retries").unwrap_or(usual.max_hook_retries),
                 max_failures: self.number("failures").unwrap_or(usual.max_failures),
+                failure_span: self.span("span").unwrap_or_default(),
                 completion: self.option("completion").unwrap_or(usual.completion),
                 strict: self.option("strict").unwrap_or(usual.strict),
                 on_retry_limit: self.option("limit").unwrap_or(usual.on_retry_limit),
-                wall_time: self.options.get("time").map(|text| Duration::from_millis(millis(text).unsigned_abs())),
+                wall_time: self.span("time"),
                 cost: self.options.get("cost").map(|cost| Cost(cost.parse().unwrap())),
                 tokens: self.number("tokens").map(u64::from),
                 thrashing: self.number("thrashing").unwrap_or(usual.thrashing),
@@ -411,7 +412,12 @@ impl<'a> Line<'a> {
             },
             owner: self.owner(),
             nonce: NONCE,
+            fresh: self.option("fresh").unwrap_or_default(),
         }
+    }
+
+    fn span(&self, option: &str) -> Option<Duration> {
+        self.options.get(option).map(|text| Duration::from_millis(millis(text).unsigned_abs()))
     }
 
     fn number(&self, option: &str) -> Option<u32> {

@@ -13,6 +13,8 @@ fn one_turn_runs_at_a_time_and_the_next_follows_by_itself() {
          turn-done a.1
          turn-done a.1
          turn-failed a.2
+         later 1s
+         advance a
          turn-interrupted a.3
          session a",
         "system config_recorded

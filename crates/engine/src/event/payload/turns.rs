@@ -93,6 +93,9 @@ payloads! {
         /// It left processes behind; those that could be were ended.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         leaky: bool,
+        /// The next iteration does not begin before that moment.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
     }
     IterationInterrupted {
         run: RunId,

@@ -204,6 +204,7 @@ impl Worker<'_> {
             terms: Terms { on_retry_limit, ..terms },
             owner,
             nonce: dispatch::nonce()?,
+            fresh: false,
         }))
     }
 
