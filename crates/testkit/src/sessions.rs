@@ -389,25 +389,6 @@ impl Told {
         Vec::new()
     }
 
-    /// Feedback that no finished turn has heard, which is no longer the session's.
-    fn leave_feedback(&mut self) -> Vec<Piece> {
-        self.seen.extend(&self.bound);
-        self.bound.clear();
-        let left = self.pending();
-        self.queued.retain(|at| self.delivered.contains(at));
-        left.into_iter().filter(|piece| !piece.passing).collect()
-    }
-
-    /// Whether pending feedback may get a turn of its own: work has passed, or no iteration is left.
-    fn may_deliver(&self) -> bool {
-        let counted = self.iteration - self.interrupted;
-        let at_limit = counted >= self.terms.max_iterations && !self.is_unheard();
-        let due = self.passage.done && self.has_passed() && !self.is_held_back() || at_limit;
-        let has_work = self.holds() || self.hold == Hold::Never;
-        let may_go_on = !self.is_spent() && self.failures < self.terms.max_failures.max(1) && self.stopping.is_none();
-        due && has_work && may_go_on && self.has_worked && !self.has_delivered && !self.pending().is_empty()
-    }
-
     /// What is asked, waited for and used up.
     fn hear_of_guards(&mut self, record: &Record) {
         self.used = self.used.plus(record.envelope.event.usage());
@@ -616,24 +597,6 @@ impl Told {
                 Ending::Cancelled if graph => !self.lost.is_empty(),
                 Ending::Cancelled => left,
             }
-    }
-
-    fn undelivered(&self) -> impl Iterator<Item = Seq> {
-        self.queued.difference(&self.delivered).copied()
-    }
-
-    /// What no turn carries, in the order in which it was queued.
-    fn pending(&self) -> Vec<Piece> {
-        self.undelivered().filter(|at| !self.bound.contains(at)).map(|at| self.piece(at)).collect()
-    }
-
-    fn carried(&self) -> Vec<Piece> {
-        self.bound.iter().map(|at| self.piece(*at)).collect()
-    }
-
-    fn piece(&self, at: Seq) -> Piece {
-        let (possibly_seen, passing) = (self.seen.contains(&at), self.passing.contains(&at));
-        Piece { at, possibly_seen, passing, person: self.said.contains(&at) }
     }
 }
 

@@ -224,7 +224,7 @@ impl Fold<'_> {
         let report = task.report.or(report.then(ReportRequest::default));
         // A session hears it; whoever works by hand reads it with the task.
         let answer = task.answer.filter(|_| session.is_none());
-        let (unsaid, unheard) = if session.is_none() { (task.unsaid, task.unheard) } else { Default::default() };
+        let (unsaid, unheard) = if session.is_none() { (task.unsaid, task.unheard) } else { (Vec::new(), Vec::new()) };
         let findings = if session_keeps { Vec::new() } else { task.findings };
         let lease = Lease { owner, epoch, until, session };
         let taken = task.taken.and_then(|taken| taken.by(&lease));

@@ -81,7 +81,7 @@ impl Git<'_> {
     /// Refuses to give up a branch whose tip is neither in the commit that merged it nor what was pushed to be merged.
     pub fn refuse_unmerged_branch(&self, branch: &Branch, merged: &Commit) -> Result<(), Error> {
         let Some(tip) = self.resolve(&branch.full())? else { return Ok(()) };
-        if self.resolve(&branch.pushed())? == Some(tip.clone()) {
+        if self.resolve(&branch.pushed())?.as_ref() == Some(&tip) {
             return Ok(());
         }
         // A forge may have merged it, and nobody has fetched that yet.
