@@ -152,7 +152,8 @@ fn hook_at_its_limit_leaves_the_gate_closed_for_others() {
         assert_eq!(ran.code, code, "{limit}\n{ran}");
         let decided: Vec<String> = decisions(&world).iter().map(|decided| decided["decision"].to_string()).collect();
         let (last, before) = decided.split_last().unwrap();
-        assert_eq!(before, ["\"send_back\""; 3], "{limit}\n{ran}");
+        let sent_back = before.iter().filter(|decision| *decision == "\"send_back\"").count();
+        assert_eq!(sent_back, 3, "{limit}\n{ran}");
         assert_eq!(last.contains(reason), limit != "ask", "{limit}: {last}");
         assert!(ran.stdout.contains("tests ok"), "{limit}\n{ran}");
     }
@@ -296,10 +297,10 @@ fn a_person_at_the_terminal_is_asked() {
     assert_eq!(world.json(&["task", "show", "T1"])["state"], "failed");
     let (world, shown, code) = asked("what?\nabort\n");
     assert!(code == 4 && shown.contains("and a person ended it"), "{shown}");
-    assert_eq!(turns(&world), "3", "two turns, and the delivery of what the last block said");
+    assert_eq!(turns(&world), "2", "no further turn");
     let (world, shown, _) = asked("continue\nabort\n");
     assert!(shown.contains("[Hook retry 1/1: red 2]"), "the count starts again: {shown}");
-    assert_eq!(turns(&world), "4", "{shown}");
+    assert_eq!(turns(&world), "3", "{shown}");
     let (world, shown, _) = asked("I see\ncontinue Use the new API\nabort\n");
     assert!(world.prompt(3).contains("[Message from ann]:\nUse the new API\n"), "{shown}");
     let (world, shown, _) = asked("reject too slow\n");

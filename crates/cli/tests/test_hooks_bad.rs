@@ -81,7 +81,10 @@ const FIELDS: &[(&str, &str)] = &[
     ("max_output: 1GB", "3:37: `max_output`: expected a whole number, 0 or more, found the text `1GB`"),
     ("max_output: 999999999", "3:37: `max_output`: at most 262144 bytes are kept for the agent"),
     ("enabled: maybe", "3:34: `enabled`: expected `true` or `false`, found the text `maybe`"),
-    ("pipe_output: yes", "3:38: `pipe_output`: expected `true` or `false`, found the text `yes` | write `true`"),
+    (
+        "pipe_output: yes",
+        "3:38: `pipe_output`: expected `true`, `false` or `on_failure`, found the text `yes` | write `true`",
+    ),
     ("idempotent: 1", "3:37: `idempotent`: expected `true` or `false`, found `1`"),
     ("on_failure: explode", "3:37: `on_failure`: unknown value `explode` | known here: `ignore`, `block`, `escalate`"),
     ("metadata: [a]", "3:35: `metadata`: expected a map of keys and values, found a list"),

@@ -66,7 +66,7 @@ fn a_key_ends_it_in_order_and_the_same_key_again_at_once() {
     let (mut terminal, mut child) = in_terminal(&world);
     terminal.press(CTRL_C);
     let shown = terminal.read_until("session_end[0] ok");
-    assert!(shown.contains("Ctrl-C or SIGTERM ends everything now"), "{shown}");
+    assert!(shown.contains("pending feedback stays with the task; Ctrl-C or SIGTERM ends"), "{shown}");
     assert_eq!((code(&mut child), ending(&world).as_str()), (130, "cancelled"));
     assert_eq!((world.read("ended").as_str(), world.told("turn_started").len()), ("end\n", 1));
 
