@@ -366,7 +366,7 @@ fn only_whom_the_type_names_may_judge() {
 fn a_prompt_is_told_to_the_agent() {
     let world = crate::test_run::world(
         "hooks: {pre_iteration: [{prompt: 'Turn {{ iteration }} of {{ goal }}: mind the tests.'}]}",
-        "test $turn -lt 2 || echo '<promise>COMPLETE</promise>'; echo on",
+        "echo on; test $turn -lt 2 || echo '<promise>COMPLETE</promise>'",
     );
     let ran = world.run(crate::test_run::RUN);
     assert_eq!(ran.code, 0, "{ran}");

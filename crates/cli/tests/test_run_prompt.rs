@@ -52,9 +52,10 @@ fn notes_and_summaries_are_in_later_prompts() {
     Third look.
     ```
 
-    When the goal is reached and you have checked it, end your last message with this line, without the backticks:
+    When the goal is reached and you have checked it, end your final message with this tag, on a line of its own:
     `<promise>COMPLETE</promise>`
-    If you cannot go on without a person, say why and end it with `<promise>BLOCKED</promise>` instead.
+    It counts only at the end of the last line.
+    If you cannot go on without a person, say why and end with `<promise>BLOCKED</promise>` instead.
     ");
     assert_snapshot!(std::fs::read_to_string(world.path("said")).unwrap(), @"T1  summary: two of nine valves are tight");
     assert_snapshot!(world.run(&["note", "list"]), @"
@@ -154,9 +155,10 @@ fn the_task_is_told_with_its_deliverables_and_what_was_said_before() {
     look 3
     ```
 
-    When the goal is reached and you have checked it, end your last message with this line, without the backticks:
+    When the goal is reached and you have checked it, end your final message with this tag, on a line of its own:
     `<promise>COMPLETE</promise>`
-    If you cannot go on without a person, say why and end it with `<promise>BLOCKED</promise>` instead.
+    It counts only at the end of the last line.
+    If you cannot go on without a person, say why and end with `<promise>BLOCKED</promise>` instead.
     ");
     assert!(prompt(&world, 4).len() < 2048);
 }
@@ -182,9 +184,10 @@ hooks: {pre_iteration: [{command: 'echo {{iteration}} drops', pipe_output: true}
     Before: ```text
     {{ goal }}
     ```
-    When the goal is reached and you have checked it, end your last message with this line, without the backticks:
+    When the goal is reached and you have checked it, end your final message with this tag, on a line of its own:
     `<promise>COMPLETE</promise>`
-    If you cannot go on without a person, say why and end it with `<promise>BLOCKED</promise>` instead.
+    It counts only at the end of the last line.
+    If you cannot go on without a person, say why and end with `<promise>BLOCKED</promise>` instead.
     ");
 }
 

@@ -88,6 +88,8 @@ pub struct NewSession {
 pub struct Answer {
     pub output: String,
     pub promise: Option<Promise>,
+    /// Why its COMPLETE tag does not count, where it has one in the wrong place.
+    pub uncounted: Option<&'static str>,
     /// It left processes behind.
     pub leaky: bool,
     /// The file that has all of what it wrote.

@@ -4,9 +4,12 @@
 
 use serde_json::{Value, json};
 
-use crate::promise::{plain, without_claims};
+use crate::promise::without_claims;
 use crate::workflow::{Pattern, predicate};
-use crate::{Condition, Digest, ExpressionError, Formula, Names, Template, decode, detect, detect_all, encode};
+use crate::{
+    Condition, Digest, ExpressionError, Formula, Names, Promise, Template, decode, encode, explain_uncounted,
+    find_promise, find_promises,
+};
 
 /// Divides the texts of an input.
 const BETWEEN: u8 = 0xff;
@@ -27,25 +30,27 @@ pub fn event(bytes: &[u8]) {
     }
 }
 
-/// A claim is found only where an agent makes it: not in what it shows, quotes or repeats.
+/// A message claims something by where its tags stand, and by nothing else.
 pub fn promise(bytes: &[u8]) {
-    let (message, prompt) = two(bytes);
-    let all = detect_all(&message, &prompt);
-    assert_eq!(detect(&message, &prompt), all.first().copied(), "the first of all counts");
-    let none = |text: &str, prompt: &str, why: &str| assert_eq!(detect(text, prompt), None, "{why}: {text:?}");
-    none(&without_claims(&message), &prompt, "a claim that was taken apart");
-    // What was cut out of a message may have opened or closed a block: then nobody can tell.
-    if plain(&message).to_lowercase().contains("bytes left out]") {
-        return;
-    }
-    // Nor where an escape sequence is left open, which takes what follows along.
-    let shown = plain(&message);
-    let marks = "`".repeat(shown.matches('`').count() + 3);
-    none(&format!("{marks}\n{shown}\n{marks}"), &prompt, "a claim in a block of code");
-    let quoted: String = shown.split('\n').map(|line| format!("> {line}\n")).collect();
-    none(&quoted, &prompt, "a claim in a quotation");
-    let told = format!("Do this:\n{message}\nAnd nothing else.");
-    none(&told, &told, "a prompt that is repeated");
+    let message = String::from_utf8_lossy(bytes);
+    let claims = find_promises(&message);
+    assert_eq!(find_promise(&message), claims.first().copied(), "the first of all counts");
+    assert!(claims.len() <= 1 || !claims.contains(&Promise::Complete), "an agent is stuck or done: {claims:?}");
+    let has_tag = message.to_ascii_lowercase().contains("<promise>complete</promise>");
+    assert_eq!(explain_uncounted(&message).is_some(), has_tag && claims.is_empty(), "it is told what does not count");
+    let same = |text: &str, why: &str| assert_eq!(find_promises(text), claims, "{why}: {text:?}");
+    same(&message.to_ascii_uppercase(), "in capitals");
+    same(&message.replace("\r\n", "\n").replace('\n', "\r\n"), "with other line ends");
+    same(&format!("\n{message}\n \t\n"), "with blank lines around it");
+    let none = |text: &str, why: &str| assert_eq!(find_promises(text), [], "{why}: {text:?}");
+    none(&without_claims(&message), "a message that is quoted");
+    let marks = "`".repeat(message.matches('`').count() + 3);
+    none(&format!("{marks}\n{message}\n{marks}"), "a message in a code fence");
+    let stuck: Vec<Promise> = claims.iter().copied().filter(|promise| *promise != Promise::Complete).collect();
+    let followed = find_promises(&format!("{message}\nMore follows"));
+    assert_eq!(followed, stuck, "COMPLETE counts on the last line alone");
+    let ended = find_promises(&format!("{message}\nSo it is: **<promise>Complete</promise>**."));
+    assert_eq!(ended, if stuck.is_empty() { vec![Promise::Complete] } else { stuck }, "the last line counts");
 }
 
 /// An expression is refused with its place, or means the same each time it is asked, within its bounds.
@@ -180,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn promises_are_made_not_shown() {
+    fn promises_are_found_by_their_place() {
         check("promise", super::promise);
     }
 

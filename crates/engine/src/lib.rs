@@ -23,7 +23,6 @@ mod debt;
 mod decide;
 mod draft;
 mod drive;
-mod echo;
 mod encoding;
 mod event;
 mod expression;
@@ -34,12 +33,10 @@ mod id;
 #[cfg(any(test, fuzzing))]
 pub mod laws;
 mod limits;
-mod markup;
 mod matcher;
 mod memory;
 mod moves;
 mod naming;
-mod negation;
 mod note;
 mod pipeline;
 mod promise;
@@ -47,13 +44,10 @@ mod prompt;
 mod refusal;
 mod registry;
 mod resolution;
-mod retraction;
 mod review;
 mod ruling;
-mod saying;
 mod session;
 mod situation;
-mod speech;
 mod task;
 mod time;
 mod types;
@@ -98,7 +92,7 @@ pub use pipeline::{
     Approved, Broken, ChangeFact, ChangeRef, Finding, Gate, Grounds, HookContext, HookEnd, Pipeline, Readied, Remedy,
     Stage, Stalled, TaskChange, Why, WorkDone, Workspace,
 };
-pub use promise::{Promise, detect, detect_all, last_line};
+pub use promise::{Promise, explain_uncounted, find_promise, find_promises, last_line};
 pub use prompt::{Earlier, Note, Prompt, Remark, ReportBrief};
 pub use refusal::Refusal;
 pub use registry::{Handler, Hook, HookFault, Registry, RegistryError};

@@ -123,14 +123,16 @@ impl Note<'_> {
             Voice::Hook => format!("[Hook feedback]: {source}{reason}{seen}\n{}", fenced(self.text)),
             Voice::Agent => format!("[Message, not from a person] {source}{seen}:\n{}", fenced(self.text)),
             Voice::Person => format!("[Message from {source}]{seen}:\n{}", without_claims(self.text)),
+            Voice::Windlass => format!("[Windlass]{about}{seen}: {}", without_claims(self.text)),
         }
     }
 }
 
 const HOW_TO_END: &str = "\
-When the goal is reached and you have checked it, end your last message with this line, without the backticks:
+When the goal is reached and you have checked it, end your final message with this tag, on a line of its own:
 `<promise>COMPLETE</promise>`
-If you cannot go on without a person, say why and end it with `<promise>BLOCKED</promise>` instead.
+It counts only at the end of the last line.
+If you cannot go on without a person, say why and end with `<promise>BLOCKED</promise>` instead.
 ";
 
 const REPORT: &str = "\

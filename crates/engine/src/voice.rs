@@ -11,6 +11,8 @@ pub enum Voice {
     Person,
     /// An agent, from inside its turn.
     Agent,
+    /// Windlass itself, in words of its own.
+    Windlass,
 }
 
 impl Voice {

@@ -82,7 +82,7 @@ impl Runner<'_> {
             let place = Place::Before(before);
             let saying = Saying { dialect, session, turn, place, prompt: &prompt, anew: Some(RENAMED.to_owned()) };
             match self.say(&saying, patience)?.asked(patience) {
-                Ok(asked) => return self.report(session, turn, asked, &prompt),
+                Ok(asked) => return self.report(session, turn, asked),
                 Err(gone) => anew = Some(cut(&self.dispatch.settings.mask.text(&clean(&gone)), Limits::REASON)),
             }
         }
@@ -96,7 +96,7 @@ impl Runner<'_> {
         let saying = Saying { dialect, session, turn, place: Place::New(name.as_deref()), prompt: &prompt, anew };
         let asked = self.say(&saying, patience)?.asked(patience);
         let broken = |why| Asked::ended(TurnEnd::Broken(why), patience.time);
-        self.report(session, turn, asked.unwrap_or_else(broken), &prompt)
+        self.report(session, turn, asked.unwrap_or_else(broken))
     }
 
     /// Has a process of the agent answer a prompt, to its end.

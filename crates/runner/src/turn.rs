@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use windlass_agents::{Driver, TurnEnd};
 use windlass_engine::{
     Answer, Command, DebtId, Digest, Ending, EventType, Failing, Fault, Limits, Promise, Purpose, Session, Timestamp,
-    Turn, Usage, detect, in_words,
+    Turn, Usage, explain_uncounted, find_promise, in_words,
 };
 use windlass_hooks::{Retry, clean, cut};
 use windlass_process::{Environment, Spec, overlay};
@@ -85,13 +85,13 @@ impl Runner<'_> {
         loop {
             let remembers = match self.ready(session, turn, &mut patience)? {
                 Ok(remembers) => remembers,
-                Err(end) => return self.report(session, turn, Asked::ended(end, patience.time), ""),
+                Err(end) => return self.report(session, turn, Asked::ended(end, patience.time)),
             };
             let Some(prompt) = self.worded(session, turn, remembers)? else { return Ok(()) };
             let asked = self.ask(session, turn, &prompt, &mut patience)?;
             // One that was dead before it heard the prompt is started again.
             if !std::mem::take(&mut self.lost) {
-                return self.report(session, turn, asked, &prompt);
+                return self.report(session, turn, asked);
             }
         }
     }
@@ -127,13 +127,7 @@ impl Runner<'_> {
     }
 
     /// Tells the engine how a turn ended.
-    pub(crate) fn report(
-        &mut self,
-        session: &Session,
-        turn: &Turn,
-        asked: Asked,
-        prompt: &str,
-    ) -> Result<(), RunError> {
+    pub(crate) fn report(&mut self, session: &Session, turn: &Turn, asked: Asked) -> Result<(), RunError> {
         let run = turn.run.clone();
         let mask = self.dispatch.settings.mask.clone();
         let fit = |error: &str| cut(&mask.text(&clean(error)), Limits::REASON);
@@ -143,10 +137,11 @@ impl Runner<'_> {
             TurnEnd::Said(text) => {
                 // A claim that only a terminal would hide is no claim either.
                 let text = mask.kept(&clean(&text)).into_owned();
-                let promise = detect(&text, prompt);
+                let promise = find_promise(&text);
+                let uncounted = explain_uncounted(&text);
                 let output = cut(&text, Limits::OUTPUT);
                 let tree = self.change(session, turn, promise);
-                let answer = Answer { output, promise, leaky, record, usage, tree };
+                let answer = Answer { output, promise, uncounted, leaky, record, usage, tree };
                 return self.give(&Command::FinishTurn { run, answer }).map(drop);
             }
             TurnEnd::Broken(error) => {

@@ -262,7 +262,9 @@ fn finish_turn(run: RunId, promise: Option<Promise>) -> Command {
     // As if nothing ever changed, and each turn had its price.
     let (output, tree) = ("said".to_owned(), Some(Digest::of(b"change")));
     let usage = Usage { input: 7, output: 3, cached: 1, cost: Some(Cost(100)) };
-    Command::FinishTurn { run, answer: Answer { output, promise, usage, tree, ..Answer::default() } }
+    // Now and then the agent puts its tag in the wrong place.
+    let uncounted = (promise.is_none() && run.iteration % 3 == 0).then_some("the tag does not count there");
+    Command::FinishTurn { run, answer: Answer { output, promise, uncounted, usage, tree, ..Answer::default() } }
 }
 
 fn fail_turn(run: RunId) -> Command {

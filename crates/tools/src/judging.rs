@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use windlass_engine::validation::ValidationRule;
 use windlass_engine::{
     AgentContext, Asked, Evaluated, Event, HookDecision, Judging, Limits, Promise, Registered, RuleAction, SeenPromise,
-    Seq, StopHook, StopRuling, Timestamp, detect_all, evaluate,
+    Seq, StopHook, StopRuling, Timestamp, evaluate, explain_uncounted, find_promises,
 };
 use windlass_process::Control;
 
@@ -134,25 +134,18 @@ fn called_off(what: impl Display) -> ToolError {
 /// The promises that count: those that the series was started with. That the agent is stuck always counts.
 fn promises(live: &Live, output: Option<&str>) -> Vec<Promise> {
     let counts = |promise: &Promise| *promise != Promise::Complete || live.series.completion_promises.contains(promise);
-    detect_all(output.unwrap_or_default(), "").into_iter().filter(counts).collect()
+    find_promises(output.unwrap_or_default()).into_iter().filter(counts).collect()
 }
 
 /// Why a promise that the agent seems to have made does not count.
 pub(crate) fn unheard(live: &Live, output: Option<&str>) -> Option<String> {
     let output = output?;
     let listed = &live.series.completion_promises;
-    match detect_all(output, "").as_slice() {
-        [] if output.to_ascii_lowercase().contains("<promise>") => Some(
-            "a promise in quotes, in code or with other words does not count; write <promise>COMPLETE</promise> on a \
-             line by itself"
-                .to_owned(),
-        ),
-        said if said.contains(&Promise::Complete) && !listed.contains(&Promise::Complete) => {
-            let listed: Vec<&str> = listed.iter().map(|promise| promise.name()).collect();
-            Some(format!("COMPLETE does not count: the series was started with {}", listed.join(", ")))
-        }
-        _ => None,
+    if find_promises(output).contains(&Promise::Complete) && !listed.contains(&Promise::Complete) {
+        let listed: Vec<&str> = listed.iter().map(|promise| promise.name()).collect();
+        return Some(format!("COMPLETE does not count: the series was started with {}", listed.join(", ")));
     }
+    explain_uncounted(output).map(str::to_owned)
 }
 
 /// What a checkpoint is to save, with the draft that the hooks were shown, unless they say one themselves.

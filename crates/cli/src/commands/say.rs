@@ -53,7 +53,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     }
     let by = match queued.voice {
         Voice::Person => String::new(),
-        Voice::Hook | Voice::Agent => format!(", as a message of {}", text::line(&queued.source)),
+        Voice::Hook | Voice::Agent | Voice::Windlass => format!(", as a message of {}", text::line(&queued.source)),
     };
     let when = if alive { "with its next prompt" } else { "when the session is run again" };
     let name = out.paint(Tone::Strong, &session.name).to_string();

@@ -467,7 +467,7 @@ impl Fold<'_> {
                     session.sent_back.clear();
                     session.watch.begin_anew();
                 }
-                (_, Voice::Hook | Voice::Agent) => {}
+                (_, Voice::Hook | Voice::Agent | Voice::Windlass) => {}
             }
             Some(())
         })

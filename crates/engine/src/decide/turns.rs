@@ -10,9 +10,10 @@ use crate::id::RunId;
 use crate::limits::{Limits, check_bytes, check_text};
 use crate::promise::Promise;
 use crate::refusal::Refusal;
-use crate::session::{Opening, Purpose, Session, Turn};
+use crate::session::{Completion, Opening, Purpose, Session, Turn};
 use crate::time::Timestamp;
 use crate::usage::Usage;
+use crate::voice::Voice;
 
 /// How long an agent is left alone that was asked too often: at least, and where it does not say how long. Both double with
 /// every time in a row.
@@ -44,7 +45,7 @@ impl Deciding<'_, '_> {
         check_bytes("the output", &answer.output, Limits::OUTPUT)?;
         check_bytes("the record", answer.record.as_deref().unwrap_or_default(), Limits::REASON)?;
         let (session, turn) = self.reported(run)?;
-        let (run, Answer { output, promise, leaky, record, usage, tree }) = (run.clone(), answer.clone());
+        let (run, Answer { output, promise, uncounted, leaky, record, usage, tree }) = (run.clone(), answer.clone());
         // What was said by a command counts like the words at the end; that the agent is stuck counts for more.
         let promise = promise.or_else(|| turn.claimed.then_some(Promise::Complete));
         self.claims = promise;
@@ -63,6 +64,8 @@ impl Deciding<'_, '_> {
                 self.emit_session(&session, finished)?;
                 if let Some(promise) = promise {
                     self.emit_session(&session, payload::PromiseDetected { run, promise })?;
+                } else if let Some(why) = uncounted.filter(|_| session.terms.completion == Completion::Promise) {
+                    self.emit_session(&session, explanation(why))?;
                 }
             }
         }
@@ -152,6 +155,18 @@ impl Deciding<'_, '_> {
             Some(turn) if turn.run == *run => Ok((session.clone(), turn.clone())),
             _ => Err(Refusal::RunEnded(run.clone())),
         }
+    }
+}
+
+/// Returns the feedback that tells the agent why its claim does not count.
+fn explanation(why: &str) -> payload::FeedbackQueued {
+    payload::FeedbackQueued {
+        source: "windlass".to_owned(),
+        text: why.to_owned(),
+        voice: Voice::Windlass,
+        reason: None,
+        own: None,
+        passing: false,
     }
 }
 

@@ -52,6 +52,6 @@ pub struct SeenPromise {
 
 impl SeenPromise {
     pub fn at(promise: Promise, detected_at: Timestamp) -> Self {
-        Self { kind: promise, detected: true, content: promise.tag(), detected_at }
+        Self { kind: promise, detected: true, content: promise.tag().to_owned(), detected_at }
     }
 }

@@ -1,7 +1,7 @@
 //! A series of iterations, as an agent runs it by itself.
 
 use serde_json::{Value, json};
-use windlass_engine::{Event, EventType, Seq};
+use windlass_engine::{Event, EventType, Seq, explain_uncounted};
 use windlass_process::Control;
 use windlass_store::{Filter, Store};
 
@@ -129,7 +129,7 @@ fn without_hooks_the_promises_decide() {
     };
     assert_eq!(signal("<promise>COMPLETE</promise>"), "COMPLETE");
     assert_eq!(signal("<promise>ESCALATE</promise>"), "ESCALATE");
-    assert_eq!(signal("<promise>BLOCKED</promise>\n<promise>COMPLETE</promise>"), "COMPLETE");
+    assert_eq!(signal("<promise>BLOCKED</promise>\n<promise>COMPLETE</promise>"), "BLOCKED");
     assert_eq!(signal("I write `<promise>COMPLETE</promise>` when I am done."), "CONTINUE");
     assert_eq!(signal("nothing"), "CONTINUE");
 }
@@ -143,10 +143,9 @@ fn a_promise_that_does_not_count_is_told() {
     };
     let unlisted = "COMPLETE does not count: the series was started with BLOCKED, ESCALATE";
     assert_eq!(feedback("<promise>COMPLETE</promise>"), json!([unlisted]));
-    let shown = "a promise in quotes, in code or with other words does not count; write <promise>COMPLETE</promise> \
-                 on a line by itself";
-    assert_eq!(feedback("I write `<promise>COMPLETE</promise>` when I am done."), json!([shown]));
-    assert_eq!(feedback("<promise>DONE</promise>"), json!([shown]));
+    let shown = "I write `<promise>COMPLETE</promise>` when I am done.";
+    assert_eq!(feedback(shown), json!([explain_uncounted(shown).unwrap()]));
+    assert_eq!(feedback("<promise>DONE</promise>"), json!([]));
     assert_eq!(feedback("<promise>BLOCKED</promise>"), json!([]));
     assert_eq!(feedback("more to do"), json!([]));
     let said = json!({"iterationId": id, "agentOutput": "<promise>COMPLETE</promise>"});

@@ -187,7 +187,7 @@ fn entry(record: &Record, records: &Path) -> Option<Entry> {
         Event::FeedbackQueued(queued) => {
             let what = match queued.voice {
                 Voice::Hook => "tells the agent",
-                Voice::Person | Voice::Agent => "says",
+                Voice::Person | Voice::Agent | Voice::Windlass => "says",
             };
             Entry { text: Some(queued.text.clone()), ..entry(&queued.source, Tone::Plain, what.to_owned()) }
         }

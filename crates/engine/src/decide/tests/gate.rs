@@ -23,6 +23,30 @@ fn a_block_is_told_with_its_reason_and_its_count() {
 }
 
 #[test]
+fn uncounted_claim_is_told_once_in_next_prompt() {
+    let mut project = Script::after(hooks(&["check"]), "session a\nturn-done a.1 misplaced=yes");
+    project.run("hook check");
+    let queued = project.data(EventType::FeedbackQueued);
+    assert_eq!((&queued["source"], &queued["voice"]), (&"windlass".into(), &"windlass".into()));
+    let next = project.session("a");
+    assert_eq!((next.iteration, next.turn().unwrap().feedback.len()), (2, 1), "{next:?}");
+    project.run("turn-done a.2\nhook check");
+    assert_eq!(project.session("a").turn().unwrap().feedback, [], "it is told once");
+}
+
+#[test]
+fn uncounted_claim_is_not_told_where_another_word_counts() {
+    for script in [
+        "session a completion=gate\nturn-done a.1 misplaced=yes",
+        "session a\nturn-done a.1 misplaced=yes says=blocked",
+    ] {
+        let mut project = Script::after(hooks(&[]), "");
+        let answered = project.run(script);
+        assert!(!answered.iter().any(|line| line.contains("feedback_queued")), "{script}: {answered:?}");
+    }
+}
+
+#[test]
 fn the_same_block_word_for_word_escalates_early() {
     let script = |texts: [&str; 3]| {
         let mut project = Script::after(hooks(&["check"]), "session a");

@@ -316,6 +316,7 @@ impl<'a> Line<'a> {
                 answer: Answer {
                     output: "said".to_owned(),
                     promise: self.option("says"),
+                    uncounted: self.options.contains_key("misplaced").then_some("the tag does not count there"),
                     usage: self.usage(),
                     tree: self.options.get("tree").map(|text| Digest::of(text.as_bytes())),
                     ..Answer::default()
