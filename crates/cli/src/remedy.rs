@@ -103,6 +103,9 @@ pub fn refusal(refusal: &Refusal) -> Failure {
         Refusal::Rejudged { id } => failure.hint(format!(
             "`windlass note add --task {id}` leaves a word about it; a new task gets them with `windlass task add`"
         )),
+        Refusal::GatedTask { id, .. } => failure.hint(format!(
+            "leave it to `windlass run --task {id}`; `windlass note add --task {id} TEXT` tells that run what you know"
+        )),
         Refusal::UnknownType { .. } => failure.hint("a new type is a line under `task_types` in the configuration"),
         Refusal::NotForAgent { id, kind, .. } => failure.hint(format!(
             "`task_types.{kind}.agents.implementer` in the configuration says who may; a person takes it with \

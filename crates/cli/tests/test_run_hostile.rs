@@ -172,6 +172,41 @@ fn an_agent_does_not_change_what_it_is_judged_by() {
     assert!(said.contains("hint: `windlass note add` leaves a word about it"), "{said}");
 }
 
+#[test]
+fn agent_does_not_complete_gated_task_of_others() {
+    let config = "task_types: {product: {hooks: {stop: [{name: tests, command: 'exit 2'}]}}, infra: {agents: {implementer: []}}}";
+    let call = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "iteration_complete", "arguments": {"iterationId": "%s", "completionPromise": "COMPLETE"}}}"#;
+    let agent = format!(
+        "exec 3>&1 > said 2>&1
+        windlass task complete T2
+        env -i PATH=\"$PATH\" windlass task complete T2 --force
+        windlass iteration start T2 --max-iterations 3 --promise COMPLETE > series
+        id=$(sed 's/ .*//' series)
+        windlass iteration complete $id COMPLETE
+        printf '{call}\\n' $id | windlass mcp
+        windlass task complete T3
+        windlass task complete T4
+        echo '<promise>COMPLETE</promise>' >&3"
+    );
+    let world = world(config, &agent).with_windlass();
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Mend the pump"]);
+    world.ok(&["task", "add", "Ship the product", "--type", "product"]);
+    world.ok(&["task", "add", "Move the servers", "--type", "infra"]);
+    world.ok(&["task", "add", "Paint it"]);
+    let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let said = world.read("said");
+    let gated = "cannot complete T2 from inside a turn: tasks of the type `product` have to pass their gates (stop)";
+    assert_eq!(said.lines().filter(|line| line.contains(gated)).count(), 4, "{said}");
+    assert!(said.contains("hint: leave it to `windlass run --task T2`; `windlass note add --task T2 TEXT`"), "{said}");
+    assert!(said.contains("T3 is of the type `infra`, on which `command:sh agent.sh` may not work"), "{said}");
+    let listed = world.ok(&["task", "list", "--all"]);
+    let states: Vec<&str> = listed.lines().map(|line| line.split_whitespace().nth(1).unwrap()).collect();
+    assert_eq!(states, ["completed", "active", "ready", "completed"], "{listed}");
+    world.ok(&["task", "complete", "T2"]);
+}
+
 /// Neither the stop hooks of others nor their series: whatever an agent takes away, it stays an agent.
 #[test]
 fn an_agent_does_not_take_away_what_others_have_registered() {

@@ -308,6 +308,7 @@ impl Attempt<'_> {
             {
                 return Some(());
             }
+            (self.origin.via.is_some() || !self.is_gated(id)).then_some(())?;
         }
         self.put_down(id, &from, &[Created, Blocked, Failed], Phase::Completed)?;
         self.model.free_waiters(id);

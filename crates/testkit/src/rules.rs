@@ -5,6 +5,9 @@ use windlass_engine::{
     PlannedFor, Registry, Rules, TaskAction, TaskId, TypeName, payload,
 };
 
+/// The type of tasks that has a gate of its own.
+pub(crate) const GATED_TYPE: &str = "bug";
+
 /// The built-ins, two hooks that go wrong in every way a pure hook can, and effects of every class.
 pub fn rules() -> Rules {
     let mut registry = Registry::with_builtins();
@@ -103,7 +106,7 @@ fn effects() -> Effects {
     ];
     let owner = "w1".parse().expect("an owner's name");
     let mut effects = Effects::of("hooks: {stop: []}", owner, hooks);
-    let bug: TypeName = "bug".parse().expect("a type's name");
+    let bug: TypeName = GATED_TYPE.parse().expect("a type's name");
     effects.overrides =
         ["task_started", "on_task_complete"].map(|point| (bug.clone(), point.to_owned())).into_iter().collect();
     let mut also =

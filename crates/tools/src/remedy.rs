@@ -64,6 +64,9 @@ impl From<Refusal> for ToolError {
             Refusal::Rejudged { .. } => {
                 error.hint("`note_add` leaves a word about it; a new task gets them with `task_create`")
             }
+            Refusal::GatedTask { id, .. } => {
+                error.hint(format!("leave it to `windlass run --task {id}`; `note_add` tells that run what you know"))
+            }
             Refusal::NotForAgent { .. } => error.hint("`task_next` names one that you may work on"),
             Refusal::NothingReady => error.hint("`task_list` shows what waits, and `task_create` makes a task"),
             Refusal::IllegalSeries { .. } => error.hint("`task_get` shows how its series stands"),

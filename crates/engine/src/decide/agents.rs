@@ -4,6 +4,7 @@
 //! - Nobody changes what their own work is judged by: what a task says, its type and its labels, which choose the hooks of
 //!   its gates.
 //! - What a session has taken up is completed by its gates or by a person, never by its agent.
+//! - An agent completes no other task whose type has gates of its own, or implementers of which it is none.
 //!
 //! Not here: what is refused to everybody while somebody holds a task (`may_touch`); what an agent drives itself with
 //! (`drive`).
@@ -33,6 +34,19 @@ impl Deciding<'_, '_> {
             (_, None) if own => refused(),
             _ => Ok(()),
         }
+    }
+
+    /// Refuses an agent to complete a task past the gates of its type, or one that is for other agents.
+    pub(super) fn refuse_gated_completion(&self, task: &Task) -> Result<(), Refusal> {
+        let (Some(kind), None) = (&task.kind, self.via) else { return Ok(()) };
+        if let Some(agent) = self.agent_of_the_turn()? {
+            self.rules.types.admit(task, &agent)?;
+        }
+        let gates = self.rules.effects.as_ref().map(|effects| effects.gates_of(kind)).unwrap_or_default();
+        if gates.is_empty() {
+            return Ok(());
+        }
+        Err(Refusal::GatedTask { id: task.id, kind: kind.clone(), gates })
     }
 }
 

@@ -21,6 +21,7 @@ use crate::expression::{Condition, ExpressionFault};
 use crate::id::{Digest, OwnerName, TypeName};
 use crate::limits::Limits;
 use crate::matcher::Matcher;
+use crate::pipeline::Gate;
 use crate::promise::Promise;
 use crate::refusal::Refusal;
 use crate::session::Session;
@@ -126,6 +127,22 @@ impl Effects {
         let hooks = hooks.into_iter().map(|(event, hooks)| (event, planned(hooks))).collect();
         let (project, trust, overrides) = (String::new(), Trusted::Yes, BTreeSet::new());
         Self { config: config.into(), owner, project, trust, hooks, overrides }
+    }
+
+    /// Returns the gates that tasks of a type have of their own, in the order in which work passes them.
+    pub fn gates_of(&self, kind: &TypeName) -> Vec<&'static str> {
+        let gates = [
+            (EventType::TurnFinished, "stop"),
+            (EventType::SubmissionStarted, Gate::BeforeSubmit.point()),
+            (EventType::MergeStarted, Gate::BeforeMerge.point()),
+        ];
+        let is_own = |planned: &Planned, point: &str| {
+            planned.hook.point == point && matches!(&planned.whose, PlannedFor::TasksOf(own) if own == kind)
+        };
+        let has_own = |event: &EventType, point: &str| {
+            self.hooks.get(event).is_some_and(|hooks| hooks.iter().any(|planned| is_own(planned, point)))
+        };
+        gates.into_iter().filter(|(event, point)| has_own(event, point)).map(|(_, point)| point).collect()
     }
 
     /// Whether a hook is for such a task and such an agent.

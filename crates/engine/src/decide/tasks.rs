@@ -145,7 +145,7 @@ impl Deciding<'_, '_> {
     }
 
     /// The agent of the session that the command comes from.
-    fn agent_of_the_turn(&self) -> Result<Option<String>, Refusal> {
+    pub(super) fn agent_of_the_turn(&self) -> Result<Option<String>, Refusal> {
         let Some(run) = &self.turn else { return Ok(None) };
         Ok(self.draft.session(&run.session)?.map(|session| session.agent))
     }
@@ -225,6 +225,7 @@ impl Deciding<'_, '_> {
             if self.is_judged_by_another(&task) {
                 return self.emit(Node::Task(id), Claim { run, result, artifacts }).map(drop);
             }
+            self.refuse_gated_completion(&task)?;
         }
         self.without_wait(id)?;
         self.movable(id, EventType::TaskCompleted)?;

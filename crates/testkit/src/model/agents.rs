@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use windlass_engine::{Command, TaskId, TaskPatch};
+use windlass_engine::{Command, Event, TaskId, TaskPatch};
 
 use super::{Attempt, Node};
+use crate::rules::GATED_TYPE;
 
 impl Attempt<'_> {
     pub(super) fn is_against_what_an_agent_is_held_to(&self, command: &Command) -> bool {
@@ -16,6 +17,16 @@ impl Attempt<'_> {
             Command::UpdateTask { patch, .. } => own || held || labels(node, patch) != node.labels,
             _ => own && !held,
         }
+    }
+
+    /// Whether the type of a task has a gate of its own, by the rules of random histories.
+    pub(super) fn is_gated(&self, id: TaskId) -> bool {
+        self.log.iter().any(|record| match &record.envelope.event {
+            Event::TaskCreated(created) if record.envelope.node.task() == Some(id) => {
+                created.kind.as_ref().is_some_and(|kind| kind.as_str() == GATED_TYPE)
+            }
+            _ => false,
+        })
     }
 }
 

@@ -1,8 +1,12 @@
 //! Types of tasks: which there are, and who may take their tasks.
 
-use super::script::{Script, check, check_with, default_rules};
+use super::script::{Script, check, check_with, default_rules, run_id};
 use crate::command::{Authority, Command, TaskPatch};
-use crate::decide::Rules;
+use crate::debt::{HookClass, OnFailure, OwedHook};
+use crate::decide::{Effects, Planned, PlannedFor, Rules};
+use crate::drive::NewSeries;
+use crate::event::EventType;
+use crate::promise::Promise;
 use crate::types::Types;
 
 /// `product` is for ann and bob, `infra` for ann, `closed` for nobody, `open` for all.
@@ -206,4 +210,103 @@ fn a_hook_cannot_make_a_task_of_an_unknown_type() {
     let told = project.run(r#"hook check asks=create_task:{"goal":"more","type":"prodct"}"#);
     assert!(told.iter().any(|line| line.starts_with("system action_error")), "{told:?}");
     assert!(!told.iter().any(|line| line.contains("task_created")), "{told:?}");
+}
+
+/// The rules of `typed`, where tasks of the type `open` have hooks of their own at these points.
+fn gated(points: &[(EventType, &str)]) -> Rules {
+    let mut effects = Effects::of(super::script::CONFIG, "w1".parse().unwrap(), []);
+    for (event, point) in points {
+        let hook = OwedHook {
+            hook: format!("{point}[0]"),
+            point: (*point).to_owned(),
+            class: HookClass::Gate,
+            on_failure: OnFailure::Block,
+            send_backs: None,
+        };
+        let whose = PlannedFor::TasksOf("open".parse().unwrap());
+        effects.hooks.entry(*event).or_default().push(Planned { whose, ..hook.into() });
+    }
+    Rules { effects: Some(effects), ..typed() }
+}
+
+const GATES: [(EventType, &str); 3] = [
+    (EventType::TurnFinished, "stop"),
+    (EventType::SubmissionStarted, "before_submit"),
+    (EventType::MergeStarted, "before_merge"),
+];
+
+#[test]
+fn agent_does_not_complete_gated_task_of_others() {
+    let script = "add own
+                  add gated type=open
+                  add plain
+                  session a task=T1 agent=ann
+                  --
+                  complete T2 run=a.1
+                  forced complete T2 run=a.1
+                  claim T2 for=60s by=w9 run=a.1
+                  epoch=1 complete T2 run=a.1
+                  complete T3 run=a.1
+                  epoch=1 complete T2";
+    let refused = |gates: &str| {
+        format!(
+            "! cannot complete T2 from inside a turn: tasks of the type `open` have to pass their gates ({gates})
+             ! cannot complete T2 from inside a turn: tasks of the type `open` have to pass their gates ({gates})
+             T2 task_claimed w9 epoch 1
+             T2 task_started
+             ! cannot complete T2 from inside a turn: tasks of the type `open` have to pass their gates ({gates})
+             T3 task_completed
+             T2 task_completed"
+        )
+    };
+    check_with(gated(&GATES), script, &refused("stop, before_submit, before_merge"));
+    for gate in GATES {
+        check_with(gated(&[gate]), script, &refused(gate.1));
+    }
+}
+
+#[test]
+fn agent_completes_ungated_task_of_type() {
+    check_with(
+        gated(&[(EventType::TaskCompleted, "on_task_complete"), (EventType::TurnFinished, "turn_finished")]),
+        "add own
+         add other type=open
+         session a task=T1 agent=ann
+         --
+         complete T2 run=a.1",
+        "T2 task_completed",
+    );
+}
+
+#[test]
+fn agent_does_not_complete_task_for_other_implementers() {
+    check_with(
+        typed(),
+        "add own
+         add infra type=infra
+         add product type=product
+         session a task=T1 agent=bob
+         --
+         complete T2 run=a.1
+         complete T3 run=a.1
+         complete T2",
+        "! T2 is of the type `infra`, on which `bob` may not work; only `ann` may
+         T3 task_completed
+         T2 task_completed",
+    );
+}
+
+#[test]
+fn series_does_not_complete_gated_task() {
+    let mut project = Script::after(gated(&GATES[..1]), "add own\nadd gated type=open\nsession a task=T1 agent=ann");
+    let task = "T2".parse().unwrap();
+    let rules = vec![];
+    let new = NewSeries { max_iterations: 3, promises: vec![Promise::Complete], rules, breaker: 3, strict: false };
+    let agent = || Some(run_id("a.1"));
+    project.give(Authority::Person, agent(), &Command::StartSeries { task, new }).unwrap();
+    let series = project.task("T2").drive.series.unwrap().id;
+    let complete = Command::CompleteSeries { task, series, promise: Promise::Complete };
+    let refusal = project.give(Authority::Person, agent(), &complete).unwrap_err();
+    assert!(refusal.to_string().ends_with("have to pass their gates (stop)"), "{refusal}");
+    project.ask(&complete).unwrap();
 }
