@@ -1,7 +1,7 @@
 //! What is told of an agent that drives itself: `why`, `hooks metrics`, `task show`, `status` and `events`.
 
 use insta::assert_snapshot;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::terminal::watch;
 use crate::support::{World, timeless};
@@ -262,6 +262,38 @@ turns:
     world
 }
 
+/// Runs an agent that never mends the pump, on a task with a series that one rule judges.
+fn run_series(limits: &[&str]) -> World {
+    let turns: Vec<String> =
+        (1..6).map(|turn| format!("  - do: [{{say: Try {turn}.}}, {{promise: COMPLETE}}]\n")).collect();
+    let world = World::played("", &format!("turns:\n{}", turns.concat()));
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Mend the pump"]);
+    let rules = r#"[{"when": "iteration > 0", "action": "continue", "reason": "try {{ iteration }}"}]"#;
+    world.ok(&["hooks", "register", "T1", "--type", "rules", "--rules", rules]);
+    world.ok(&[&["iteration", "start", "T1", "--promise", "COMPLETE", "--rule", PUMP][..], limits].concat());
+    world.ok(&["task", "release", "T1"]);
+    let ran = world.run(&["run", "--task", "T1", "--agent", "scripted:play.yaml", "--session", "pump"]);
+    assert_eq!(ran.code, 4, "{ran}");
+    world
+}
+
+#[test]
+fn series_limits_hold_for_loop() {
+    let world = run_series(&["--max-iterations", "2"]);
+    let seen: Vec<Value> = world.data_of("validation_finished").iter().map(|data| data["iteration"].clone()).collect();
+    assert_eq!(seen, [1, 2]);
+    let reasons: Vec<Value> = world.data_of("hook_evaluated").iter().map(|data| data["reason"].clone()).collect();
+    assert_eq!(reasons, ["try 1", "try 2"]);
+    let shown = world.ok(&["task", "show", "T1"]);
+    assert!(shown.contains("iteration 2 of 2 in IT-5, last CONTINUE"), "{shown}");
+    assert!(shown.contains("IT-5 ends here, maximum: this was iteration 2 of 2"), "{shown}");
+    let world = run_series(&["--max-iterations", "9", "--breaker", "3"]);
+    assert_eq!(world.data_of("validation_finished").len(), 3);
+    let shown = world.ok(&["task", "show", "T1"]);
+    assert!(shown.contains("circuit breaker: validation failed in 3 iterations in a row"), "{shown}");
+}
+
 #[test]
 fn what_a_hook_decided_at_the_gate_of_a_session() {
     let world = gated();
@@ -303,8 +335,8 @@ fn what_a_hook_decided_at_the_gate_of_a_session() {
     let events = shown(&world, &["events", "--type", "hook_evaluated"]);
     assert_snapshot!(events, @"
     18  <time>  T1     hook_evaluated            HOOK-3 continue at the gate: 1 of 1 validation rules failed: written
-    30  <time>  T1     hook_evaluated            HOOK-3 complete at the gate: the validation rule passes
-    41  <time>  T1     hook_evaluated            HOOK-3 complete at the gate: the validation rule passes
+    31  <time>  T1     hook_evaluated            HOOK-3 complete at the gate: the validation rule passes
+    43  <time>  T1     hook_evaluated            HOOK-3 complete at the gate: the validation rule passes
     ");
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::action::ActionRequest;
 use crate::bridge::{Call, CallVerdict, Caller};
 use crate::debt::HookOutcome;
-use crate::drive::{HookDecision, Judging, NewCheckpoint, NewHook, NewSeries};
+use crate::drive::{Judging, NewCheckpoint, NewHook, NewSeries};
 use crate::fault::Fault;
 use crate::id::{DebtId, Digest, Epoch, OwnerName, RunId, Seq, SeriesId, SessionName, TaskId, TypeName};
 use crate::note::NoteKind;
@@ -18,7 +18,6 @@ use crate::session::{Ending, GateAnswer, Terms, Work};
 use crate::task::{EdgeKind, Priority, ReportRequest};
 use crate::time::Timestamp;
 use crate::usage::Usage;
-use crate::validation::RuleResult;
 use crate::watch::OwnWords;
 use crate::workflow::StepEnd;
 
@@ -345,11 +344,10 @@ pub enum Command {
         series: SeriesId,
         judging: Box<Judging>,
     },
-    /// Says what the hooks of a task have decided at the gate of the session that works on it.
+    /// Says what the rules and hooks of a task found at the gate of the session that works on it.
     RecordRuling {
         task: TaskId,
-        decision: Box<HookDecision>,
-        results: Vec<RuleResult>,
+        judging: Box<Judging>,
     },
     AdvanceSeries {
         task: TaskId,

@@ -560,7 +560,6 @@ impl Found {
 /// The refusals that histories lead to.
 const REFUSALS: &[&str] = &[
     "Cycle",
-    "GatedTask",
     "HasDependents",
     "Held",
     "IllegalEffect",

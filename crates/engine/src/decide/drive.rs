@@ -11,8 +11,10 @@ use crate::moves::Move;
 use crate::promise::Promise;
 use crate::refusal::Refusal;
 use crate::ruling::RuleAction;
+use crate::session::{Closing, Decision, Ending, Next, Phase, Session};
 use crate::task::{State, Task};
 use crate::validation::RuleResult;
+use crate::view::View;
 
 /// What the person is told who finds a task blocked.
 const BLOCKED: &str = "the agent says that it is blocked";
@@ -93,17 +95,53 @@ impl Deciding<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn record_ruling(
-        &mut self,
-        id: TaskId,
-        decision: &HookDecision,
-        results: &[RuleResult],
-    ) -> Result<(), Refusal> {
-        let held = self.task(id)?.lease.and_then(|lease| lease.session);
+    /// Records what was found at the gate of the session that works on a task. The series under way is judged with it,
+    /// unless it has moved on meanwhile.
+    pub(super) fn record_ruling(&mut self, id: TaskId, judging: &Judging) -> Result<(), Refusal> {
+        judging.check()?;
+        let task = self.task(id)?;
+        let held = task.lease.and_then(|lease| lease.session);
         let session = held.map(|name| self.session(&name)).transpose()?;
         self.place = session.as_ref().map(|session| (session.name.clone(), Some(session.iteration)));
         let iteration = session.map_or(0, |session| session.iteration);
-        self.hook_evaluated(id, (None, iteration), decision, results)
+        let series = task.drive.series.filter(|series| series.iteration == judging.iteration);
+        if let Some(decision) = &judging.decision {
+            self.hook_evaluated(id, (None, iteration), decision, &judging.results)?;
+        }
+        match series {
+            Some(series) => self.validation_finished(id, &series, judging),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns what a gate decides where a series is under way: another iteration that its guards do not allow is left to
+    /// a person. The agent first hears what a person has said.
+    pub(super) fn guard_series(&self, session: &Session, decision: Decision) -> Result<Decision, Refusal> {
+        if decision != Decision::Next(Next::Continue) || session.is_unheard() {
+            return Ok(decision);
+        }
+        let series = self.series_of(session)?;
+        let tripped = series.and_then(|series| Some((series.tripped_guard()?, series)));
+        Ok(tripped.map_or(decision, |(guard, series)| {
+            let reason = Some(format!("{} ends here, {}", series.id, series.explained(guard)));
+            Decision::Next(Next::Close(Closing { ending: Ending::Escalated, reason }))
+        }))
+    }
+
+    /// Takes the series of a session's task to its next iteration, with the loop.
+    pub(super) fn advance_series_with_loop(&mut self, session: &Session) -> Result<(), Refusal> {
+        let goes_on = matches!(session.phase, Phase::Decided(_, Decision::Next(Next::Continue)));
+        let Some(series) = self.series_of(session)?.filter(|series| goes_on && series.remaining() > 0) else {
+            return Ok(());
+        };
+        let (series, iteration) = (series.id, series.iteration + 1);
+        self.emit_session(session, payload::SeriesAdvanced { series, iteration })
+    }
+
+    /// Returns the series under way on the task that a session holds.
+    fn series_of(&self, session: &Session) -> Result<Option<Series>, Refusal> {
+        let Some(id) = session.task.filter(|_| session.epoch().is_some()) else { return Ok(None) };
+        Ok(self.draft.task(id)?.and_then(|task| task.drive.series))
     }
 
     fn hook_evaluated(
@@ -151,7 +189,12 @@ impl Deciding<'_, '_> {
             hook: judging.decision.as_ref().and_then(|decision| decision.hook),
             guard: verdict.guard,
             feedback: verdict.feedback,
-            output: judging.agent_output.as_ref().map(kept).filter(|output| !output.is_empty()),
+            // At a gate the end of the turn has it.
+            output: (judging.asked != Asked::Gate)
+                .then_some(judging.agent_output.as_ref())
+                .flatten()
+                .map(kept)
+                .filter(|output| !output.is_empty()),
             files_modified: judging.files_modified.clone(),
             alike: verdict.judged.alike,
         };

@@ -222,7 +222,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::ClearHooks { task } => self.clear_hooks(*task),
             C::StartSeries { task, new } => self.start_series(*task, new),
             C::JudgeSeries { task, series, judging } => self.judge_series(*task, *series, judging),
-            C::RecordRuling { task, decision, results } => self.record_ruling(*task, decision, results),
+            C::RecordRuling { task, judging } => self.record_ruling(*task, judging),
             C::AdvanceSeries { task, series } => self.advance_series(*task, *series),
             C::CompleteSeries { task, series, promise } => self.complete_series(*task, *series, *promise),
             C::CreateCheckpoint { task, new } => self.create_checkpoint(*task, new).map(drop),

@@ -144,6 +144,7 @@ impl Deciding<'_, '_> {
                 Step::EndWithout(closing) => self.end_without(&session, closing)?,
                 Step::StartTurn(run, purpose) => self.start_turn(&session, run, purpose)?,
                 Step::DecideGate(run, decision) => {
+                    let decision = self.guard_series(&session, decision)?;
                     let retries = session.retries + u32::from(decision == Decision::SendBack);
                     let (verdict, reason, max_retries) =
                         (session.verdict, session.block_reason(), session.most_send_backs());
@@ -153,6 +154,7 @@ impl Deciding<'_, '_> {
                 Step::CompleteIteration(run) => {
                     let used = session.watch.used_in_iteration;
                     self.emit_session(&session, payload::IterationCompleted { run, used })?;
+                    self.advance_series_with_loop(&session)?;
                 }
                 Step::InterruptIteration(run) => {
                     let (record, usage) = (None, Usage::default());

@@ -126,6 +126,8 @@ pub enum Asked {
     Hooks,
     /// How the iteration stands.
     Validation,
+    /// How it stands at the gate of a session, where the loop decides what follows.
+    Gate,
 }
 
 /// What was found out about an iteration.
@@ -195,14 +197,18 @@ impl Series {
             Some(HookDecision { hook: Some(_), ruling }) => Signal::from(ruling.action),
             _ => Signal::of(&judging.promises),
         };
-        if self.strict && signal == Signal::Complete && !passed {
+        let is_gate = judging.asked == Asked::Gate;
+        if (self.strict || is_gate) && signal == Signal::Complete && !passed {
             signal = Signal::Continue;
-            feedback.push("the series is strict: the work is complete when every validation rule passes".to_owned());
+            if self.strict {
+                feedback
+                    .push("the series is strict: the work is complete when every validation rule passes".to_owned());
+            }
         }
         let times = self.judged.map_or(0, |judged| judged.times) + 1;
         let mut judged = Judged { passed, signal, times, alike: judging.alike() };
         let guard = Some(self.before.and(judged))
-            .filter(|_| signal == Signal::Continue)
+            .filter(|_| signal == Signal::Continue && !is_gate)
             .and_then(|streak| self.tripped(streak, times));
         if let Some(guard) = guard {
             feedback.push(self.explained(guard));
@@ -220,6 +226,12 @@ impl Series {
             _ if streak.alike >= ALIKE => Some(Guard::Thrashing),
             _ => None,
         }
+    }
+
+    /// Returns the guard that keeps the loop from another iteration, if one has tripped.
+    pub(crate) fn tripped_guard(&self) -> Option<Guard> {
+        let streak = self.judged.map_or(self.before, |judged| self.before.and(judged));
+        self.tripped(streak, 0)
     }
 
     /// What a guard says, in words.

@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use windlass_engine::validation::ValidationRule;
 use windlass_engine::{
-    AgentContext, Command, Evaluated, Event, HookDecision, HookOutcome, HookReport, Registered, RuleAction,
-    SeenPromise, Seq, Task,
+    AgentContext, Asked, Command, Evaluated, Event, HookDecision, HookOutcome, HookReport, Judging, Limits, Promise,
+    Registered, RuleAction, SeenPromise, Seq, Task,
 };
 use windlass_process::overlay;
 use windlass_tools::validation::{Cancelled, Workshop};
@@ -58,10 +58,9 @@ impl Dispatch<'_> {
             return Ok(HookOutcome::Cancelled.into());
         };
         let mask = self.settings.mask.clone();
-        if said.hook.is_some() {
-            let decision = Box::new(HookDecision { hook: said.hook, ruling: said.ruling.clone() });
-            let results = context.validation_results.clone();
-            self.give(&Command::RecordRuling { task: task.id, decision, results })?;
+        if said.hook.is_some() || task.drive.series.is_some() {
+            let judging = Box::new(judging(task, &said, &hooks, &context));
+            self.give(&Command::RecordRuling { task: task.id, judging })?;
         }
         let report = mask.report(report(&said, &hooks, &context));
         Ok(HookReport { took: Some(began.elapsed()), event: Some(scene.event.original()), ..report })
@@ -95,6 +94,25 @@ impl Dispatch<'_> {
             draft_content: None,
             draft_type: None,
         }
+    }
+}
+
+/// Returns what the log keeps of it. A COMPLETE counts for a series that was started with it.
+fn judging(task: &Task, said: &Evaluated, hooks: &[Registered], context: &AgentContext) -> Judging {
+    let series = task.drive.series.as_ref();
+    let counts = |promise: &Promise| {
+        *promise != Promise::Complete || series.is_none_or(|series| series.completion_promises.contains(promise))
+    };
+    let fits = |file: &&String| file.len() <= Limits::ARTIFACT;
+    Judging {
+        asked: Asked::Gate,
+        iteration: context.iteration,
+        hooks: hooks.iter().map(|hook| hook.id).collect(),
+        results: context.validation_results.clone(),
+        promises: context.completion_promises.iter().map(|seen| seen.kind).filter(counts).collect(),
+        decision: said.hook.map(|hook| HookDecision { hook: Some(hook), ruling: said.ruling.clone() }),
+        agent_output: context.agent_output.clone(),
+        files_modified: context.files_modified.iter().filter(fits).take(Limits::FILES).cloned().collect(),
     }
 }
 

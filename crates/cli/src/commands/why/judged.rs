@@ -3,7 +3,7 @@
 //! ```text
 //! hook_evaluated ─► validation_finished      one judgement, where both come of one command
 //! hook_evaluated                             one in which only the hooks were asked
-//! hook_evaluated ─► gate_decided             one at the gate of a session
+//! hook_evaluated ─► gate_decided             one at the gate of a session; with a series, validation_finished is between
 //! validation_finished                        one without hooks
 //! ```
 //!
@@ -140,6 +140,14 @@ impl<'h> Judged<'h> {
             last.finished.is_none()
                 && (last.at, last.place, last.iteration, hook) == (at, place, iteration, Some(finished.hook))
         };
+        // What the hooks decided at a gate tells what their series came to there.
+        let is_told = |last: &Judgement<'h>| {
+            let hook = last.decided.map(|said| said.hook);
+            matches!(last.place, Place::Gate(_)) && (last.at, hook) == (at, Some(finished.hook))
+        };
+        if self.judgements.last().is_some_and(is_told) {
+            return;
+        }
         match self.judgements.last_mut().filter(own) {
             Some(last) => last.finished = Some(finished),
             None => {

@@ -466,8 +466,8 @@ fn what_is_decided_at_a_gate_is_recorded_with_its_session() {
         checkpoint_data: Some(json!({"executionPhase": "midpoint"})),
         ..StopRuling::new(RuleAction::Continue, "not yet")
     };
-    let decision = Box::new(HookDecision { hook: Some(id), ruling });
-    let records = project.ask(&Command::RecordRuling { task: TASK, decision, results: vec![] }).unwrap();
+    let judging = Judging { decision: Some(HookDecision { hook: Some(id), ruling }), ..at_gate(1, true) };
+    let records = project.ask(&Command::RecordRuling { task: TASK, judging: Box::new(judging) }).unwrap();
     assert_eq!(kinds(&records), [EventType::HookEvaluated, EventType::CheckpointCreated]);
     let place = (records[0].envelope.session.as_ref().map(|name| name.as_str()), records[0].envelope.iteration);
     assert_eq!(place, (Some("a"), Some(1)));
@@ -480,4 +480,84 @@ fn nobody_starts_a_series_on_what_somebody_else_holds_by_hand() {
     assert!(matches!(project.start_series(series(3)), Err(Refusal::Held { .. })));
     let own = Command::StartSeries { task: TASK, new: series(3) };
     project.give(Authority::Holder(Epoch(1)), None, &own).unwrap();
+}
+
+/// What is found at a gate in an iteration of the series: one rule, which passes or fails.
+fn at_gate(iteration: u32, passed: bool) -> Judging {
+    Judging {
+        asked: Asked::Gate,
+        iteration,
+        hooks: vec![],
+        results: vec![RuleResult { rule_name: "tests".to_owned(), passed, message: format!("run {iteration}") }],
+        promises: vec![],
+        decision: None,
+        agent_output: Some(format!("said in {iteration}")),
+        files_modified: vec![],
+    }
+}
+
+/// A session that works on a task with a series.
+fn in_series(max_iterations: u32, breaker: u32) -> Script {
+    let mut project = Script::after(default_rules(), "add one");
+    project.start_series(NewSeries { max_iterations, breaker, ..series(max_iterations) }).unwrap();
+    project.run("release T1\nsession a task=T1");
+    project
+}
+
+/// Records a finding as the loop does before the end of a turn is judged, and ends the turn.
+fn end_turn(project: &mut Script, iteration: u32, passed: bool) -> Vec<String> {
+    let judging = Box::new(at_gate(iteration, passed));
+    project.ask(&Command::RecordRuling { task: TASK, judging }).unwrap();
+    project.run(&format!("turn-done a.{iteration}"))
+}
+
+#[test]
+fn series_advances_with_loop_up_to_its_maximum() {
+    let mut project = in_series(2, 9);
+    let answered = end_turn(&mut project, 1, false);
+    assert!(answered.iter().any(|line| line.starts_with("T1 series_advanced")), "{answered:?}");
+    let series = project.task("T1").drive.series.unwrap();
+    assert_eq!((series.iteration, series.before.failed, series.judged), (2, 1, None));
+    let answered = project.run("turn-done a.2");
+    let ended = format!("Escalated, {} ends here, maximum: this was iteration 2 of 2", series.id);
+    assert!(answered.iter().any(|line| line.ends_with(&ended)), "{answered:?}");
+    assert_eq!(project.task("T1").state, State::Blocked);
+    assert_eq!(project.task("T1").drive.series.unwrap().iteration, 2);
+}
+
+#[test]
+fn series_breaker_counts_iterations_of_loop() {
+    let mut project = in_series(9, 2);
+    for (iteration, passed) in [(1, false), (2, true), (3, false)] {
+        end_turn(&mut project, iteration, passed);
+        assert_eq!(project.task("T1").drive.series.unwrap().iteration, iteration + 1);
+    }
+    let answered = end_turn(&mut project, 4, false);
+    let ended = "circuit breaker: validation failed in 2 iterations in a row";
+    assert!(answered.iter().any(|line| line.ends_with(ended)), "{answered:?}");
+    assert_eq!(project.task("T1").state, State::Blocked);
+}
+
+#[test]
+fn series_counts_neither_send_backs_nor_interrupted_iterations() {
+    let mut project = Script::after(hooks(&["check"]), "add one");
+    project.start_series(series(5)).unwrap();
+    project.run("release T1\nsession a task=T1");
+    let iteration = |project: &Script| project.task("T1").drive.series.unwrap().iteration;
+    project.run("turn-done a.1\nhook check out=block tells=red");
+    assert_eq!(iteration(&project), 1);
+    project.run("turn-interrupted a.1");
+    assert_eq!((project.session("a").iteration, iteration(&project)), (2, 1));
+    project.run("turn-done a.2\nhook check");
+    assert_eq!((project.session("a").iteration, iteration(&project)), (3, 2));
+}
+
+#[test]
+fn series_at_its_maximum_lets_agent_hear_person_first() {
+    let mut project = in_series(1, 9);
+    project.run("say a look at the pump");
+    project.run("turn-done a.1");
+    assert_eq!((project.task("T1").state, project.session("a").iteration), (State::Active, 2));
+    project.run("turn-done a.2 says=complete");
+    assert_eq!(project.task("T1").state, State::Completed);
 }
