@@ -331,7 +331,7 @@ fn hook_that_escalates_after_the_gate_leaves_the_task_to_a_person() {
         let (task, session) = (project.task("T1"), project.session("a"));
         assert_eq!((task.state, session.ended()), (State::Blocked, Some(Ending::Escalated)), "{begun}");
         assert_eq!(task.blocked.unwrap().reason, "`note` asks for a person: look", "{begun}");
-        assert_eq!(project.run("forced answer T1 approve").last().unwrap(), "T1 task_completed", "{begun}");
+        assert_eq!(project.run("forced answer T1 approve").last().unwrap(), "T1 task_completed (forced)", "{begun}");
         let mut project = Script::after(rules.clone(), &script);
         project.run("answer T1 continue");
         assert_eq!(project.task("T1").state, State::Ready, "{begun}");
