@@ -56,6 +56,7 @@ fn files_that_changed() {
     assert_snapshot!(piped(&world).0, @r"
     took <took> agent <took> one turn
     changed 4 files, +5 -0
+    note: nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml
     ");
     let world = repository("", agent);
     assert_snapshot!(watched(&world), @r"
@@ -66,6 +67,8 @@ fn files_that_changed() {
                old.txt +1 -0
                sub/a b +1 -0
     completed  T1
+    note       nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in
+               .windlass/config.yaml
     next       windlass why mend-the-pump-e01275de
     ");
     let world = repository("", "echo '<promise>COMPLETE</promise>'");
@@ -76,6 +79,8 @@ fn files_that_changed() {
     took  <took> agent <took> one turn
     changed    no files
     completed  T1
+    note       nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in
+               .windlass/config.yaml
     next       windlass why mend-the-pump-e01275de
     ");
 }
@@ -180,6 +185,7 @@ fn what_is_left_of_the_graph() {
     let ran = world.run(&["run", "--trust", "--session", "all"]);
     assert_snapshot!(summary(&ran.stdout), @r"
     took <took> agent <took> hooks <took> one turn
+    note: nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml
     left: T2  blocked  Two: which \u{1b}[31mversion?
     left: T3  created  Three: waits for T2
     next: windlass answer T2 continue
@@ -189,6 +195,8 @@ fn what_is_left_of_the_graph() {
     assert_snapshot!(summary(&watched.screen()), @r"
     took  <took> agent <took> hooks <took> one turn
     completed  T4
+    note       nothing checked this work: a stop hook does, such as `hooks: {stop: [run_tests]}` in
+               .windlass/config.yaml
     left       T2  blocked  Two: which \u{1b}[31mversion?
                T3  created  Three: waits for T2
     next       windlass answer T2 continue
