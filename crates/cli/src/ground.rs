@@ -16,8 +16,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use windlass_engine::validation::ValidationRule;
 use windlass_engine::{
-    Authority, Command, ConfigDigest, Digest, Origin, Record, Refusal, Rules, RunId, Timestamp, Trusted, Types,
+    Authority, Command, ConfigDigest, Digest, Origin, Record, Refusal, Rules, RunId, Timestamp, Trusted, TypeName,
+    Types,
 };
 use windlass_hooks::Mask;
 use windlass_process::Roster;
@@ -239,6 +241,11 @@ impl Ground for ProjectGround {
     fn types(&mut self) -> Result<Types, ToolError> {
         self.look().map_err(told)?;
         Ok(self.kept().rules.types.clone())
+    }
+
+    fn configured_rules(&mut self, kind: Option<&TypeName>) -> Result<Vec<ValidationRule>, ToolError> {
+        self.look().map_err(told)?;
+        Ok(self.kept().outline.frame().validation_rules().for_type(kind).to_vec())
     }
 
     fn run(&self) -> Result<Option<RunId>, ToolError> {

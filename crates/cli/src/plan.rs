@@ -8,7 +8,8 @@ use std::time::Duration;
 use windlass_agents::Agent;
 use windlass_engine::{
     Completion, Cost, Effects, EventType, Gate, HookClass, Limits, Matcher, OnFailure, OnRetryLimit, OwedHook,
-    OwnerName, Planned, PlannedFor, PlannedHooks, Registry, Rules, Terms, Trusted, TypeName, Types, WORKFLOW,
+    OwnerName, Planned, PlannedFor, PlannedHooks, Registry, Rules, Terms, Trusted, TypeName, Types, ValidationScope,
+    WORKFLOW,
 };
 use windlass_hooks as hooks;
 use windlass_runner::Allowance;
@@ -196,8 +197,16 @@ pub fn rules(outline: &Arc<Outline>, owner: &OwnerName, trust: Trusted) -> Resul
         trust,
         hooks: outline.events().into_iter().map(later).collect(),
         overrides: config.overrides().map(|(kind, point)| (name(kind), point.name().to_owned())).collect(),
+        validation: validation(config),
     };
     Ok(Rules { effects: Some(effects), ..pure_rules(config)? })
+}
+
+/// The tasks that have validation rules.
+fn validation(config: &Config) -> ValidationScope {
+    let rules = config.validation_rules();
+    let types = rules.types.iter().map(|(kind, rules)| (kind.clone(), !rules.is_empty())).collect();
+    ValidationScope { project: !rules.project.is_empty(), types }
 }
 
 /// The same for whoever takes work from done to accepted: where nothing is written about that, the usual holds.
@@ -207,7 +216,7 @@ pub fn session_rules(outline: &Arc<Outline>, owner: &OwnerName) -> Result<Rules,
         let outline = outline.clone();
         let planned = PlannedHooks::later(move || {
             let event = EventType::SubmissionStarted;
-            [vec![usual.clone()], planned_at(event, &outline.hooks_of(event))].concat()
+            [planned_at(event, &outline.hooks_of(event)), vec![usual.clone()]].concat()
         });
         effects.hooks.insert(EventType::SubmissionStarted, planned);
     }

@@ -242,6 +242,8 @@ pub fn summary(record: &Record) -> String {
         Event::DependencySatisfied(payload) => format!("by {}", payload.completed_task_id),
         Event::AgentMetrics(metrics) => metrics.duration_ms.map(|ms| format!("{ms} ms")).unwrap_or_default(),
         Event::AutoLabelSuggestion(suggestion) => suggestion.labels.join(", "),
+        Event::FactLogged(fact) if fact.data.is_empty() => String::new(),
+        Event::FactLogged(fact) => serde_json::Value::Object(fact.data.clone()).to_string(),
         Event::NoteAdded(note) => format!("{}: {}", note.kind, note.text),
         Event::CompletionClaimed(claim) => format!("in {}", claim.run),
         Event::HookError(error) => format!("{}: {}", error.hook_name, error.error),
@@ -380,7 +382,7 @@ fn event_head(record: &Record, out: &Output) -> (String, usize) {
         Node::Task(id) => id.to_string(),
     };
     let depth = usize::from(record.envelope.metadata.depth);
-    let kind = format!("{}{}", "  ".repeat(depth.min(4)), record.kind());
+    let kind = format!("{}{}", "  ".repeat(depth.min(4)), record.envelope.event.type_name());
     let at = short_moment(record.envelope.timestamp, out);
     let used = 6 + 2 + at.len() + 2 + 6 + 1 + text::width(&kind).max(24) + 2;
     let head = format!(

@@ -69,7 +69,7 @@ impl Standing {
         let looked = Config::load(project).and_then(|config| Ok((state(project, &config)?, config)));
         match looked {
             Err(_) => Self::Wrong,
-            Ok((trust, config)) if config.effectful_hooks().is_empty() => Self::Harmless(trust),
+            Ok((trust, config)) if !config.runs_something() => Self::Harmless(trust),
             Ok((trust, _)) => Self::Effectful(trust),
         }
     }

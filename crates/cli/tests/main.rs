@@ -14,6 +14,7 @@ mod test_acp_serving;
 mod test_bridge;
 mod test_command;
 mod test_config;
+mod test_context;
 mod test_damage;
 mod test_delivery;
 mod test_delivery_change;

@@ -62,7 +62,7 @@ fn a_newer_base_is_taken_up_and_checked() {
 /// Better one check too many.
 #[test]
 fn a_check_whose_condition_cannot_be_answered_is_made() {
-    let config = "hooks:\n  before_submit:\n    - {name: check, when: 'event.data.missing.deep == 1', command: test ! -f theirs.txt}\n    - create_pr\n";
+    let config = "hooks:\n  before_submit:\n    - {name: check, when: 'tool_input.missing.deep == 1', command: test ! -f theirs.txt}\n    - create_pr\n";
     let repo = with_change(config, "echo work > work.txt");
     repo.world.write("theirs.txt", "theirs\n");
     repo.git(&["add", "theirs.txt"]);

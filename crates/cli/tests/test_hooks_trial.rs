@@ -77,7 +77,7 @@ fn a_condition_that_cannot_be_answered() {
         [("stop", true, "; it would run, for this is a gate\n"), ("task_created", false, "; it would not run\n")]
     {
         let world = hooked(&format!(
-            "hooks: {{{point}: [{{name: odd, when: 'event.data.missing.deep == 1', command: touch ran}}]}}"
+            "hooks: {{{point}: [{{name: odd, when: 'tool_input.missing.deep == 1', command: touch ran}}]}}"
         ));
         let ran = world.run(&["hooks", "test", point, "--run"]);
         assert!(ran.code == 0 && ran.stdout.contains("cannot be answered: "), "{ran}");
@@ -85,7 +85,7 @@ fn a_condition_that_cannot_be_answered() {
         assert_eq!((ran.stdout.contains("verdict"), world.has("ran")), (runs, runs), "{ran}");
         // And so it is with a real one.
         let world = hooked(&format!(
-            "hooks: {{{point}: [{{name: odd, when: 'event.data.missing.deep == 1', command: touch ran}}]}}"
+            "hooks: {{{point}: [{{name: odd, when: 'tool_input.missing.deep == 1', command: touch ran}}]}}"
         ));
         world.write("agent.sh", DONE);
         world.run(RUN);

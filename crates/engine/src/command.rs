@@ -9,7 +9,7 @@ use crate::bridge::{Call, CallVerdict, Caller};
 use crate::debt::HookOutcome;
 use crate::drive::{Judging, NewCheckpoint, NewHook, NewSeries};
 use crate::fault::Fault;
-use crate::id::{DebtId, Digest, Epoch, OwnerName, RunId, Seq, SeriesId, SessionName, TaskId, TypeName};
+use crate::id::{DebtId, Digest, Epoch, HookId, OwnerName, RunId, Seq, SeriesId, SessionName, TaskId, TypeName};
 use crate::note::NoteKind;
 use crate::pipeline::{Approved, ChangeFact, ChangeRef, Finding, Grounds, HookContext, Readied, Workspace};
 use crate::promise::Promise;
@@ -148,6 +148,10 @@ pub struct HookReport {
     pub head: Option<String>,
     /// Whoever it was to ask could not be started.
     pub unstarted: bool,
+    /// What the validation rules came to that it looked at.
+    pub results: Vec<RuleResult>,
+    /// What a checkpoint is to keep, which a hook asks for that has the agent continue.
+    pub checkpoint: Option<Value>,
 }
 
 impl From<HookOutcome> for HookReport {
@@ -167,6 +171,8 @@ impl From<HookOutcome> for HookReport {
             used: Usage::default(),
             head: None,
             unstarted: false,
+            results: Vec::new(),
+            checkpoint: None,
         }
     }
 }
@@ -332,6 +338,14 @@ pub enum Command {
     },
     ClearHooks {
         task: TaskId,
+        /// Only this one.
+        hook: Option<HookId>,
+    },
+    /// Says whether a registered stop hook is asked.
+    SwitchHook {
+        task: TaskId,
+        hook: HookId,
+        enabled: bool,
     },
     /// Sets out on a series of iterations; one that is under way is over with it.
     StartSeries {

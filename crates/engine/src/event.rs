@@ -1,19 +1,21 @@
 //! The events: every fact that Windlass knows.
 //!
-//! The set is closed. A new event is one line in [`events!`], its payload in [`payload`], and its meaning in `apply`.
+//! The set is closed. A new event is one line in [`events!`], its payload in [`payload`], and its meaning in `apply`. Types
+//! of a project's own (`review.passed`) are values of one event, `fact_logged`, and outside they have their own names.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::debt::Owed;
 use crate::id::{DebtId, ParseIdError, Seq, SessionName, TaskId, as_text};
 use crate::time::Timestamp;
 use crate::usage::Usage;
 
+mod fields;
 pub mod payload;
 mod positions;
 
@@ -55,6 +57,13 @@ macro_rules! events {
                 Ok(match kind {
                     $(EventType::$variant => Self::$variant(serde_json::from_str(data.get())?),)+
                 })
+            }
+
+            /// Returns the names of the fields that the payload of a type can have; `None` where only a value can tell.
+            pub(crate) fn payload_fields(kind: EventType) -> Option<&'static [&'static str]> {
+                match kind {
+                    $(EventType::$variant => fields::names_of::<payload::$variant>(),)+
+                }
             }
 
             /// Reads a payload that somebody outside has written.
@@ -104,6 +113,7 @@ events! {
     DependencySatisfied = "dependency_satisfied",
     AgentMetrics = "agent_metrics",
     AutoLabelSuggestion = "auto_label_suggestion",
+    FactLogged = "fact_logged",
     NoteAdded = "note_added",
     ConfigRecorded = "config_recorded",
     SessionStarted = "session_started",
@@ -129,6 +139,7 @@ events! {
     FeedbackDelivered = "feedback_delivered",
     HookRegistered = "hook_registered",
     HooksCleared = "hooks_cleared",
+    HookSwitched = "hook_switched",
     HookEvaluated = "hook_evaluated",
     SeriesStarted = "series_started",
     ValidationFinished = "validation_finished",
@@ -161,6 +172,13 @@ impl FromStr for EventType {
 
     fn from_str(text: &str) -> Result<Self, UnknownEventType> {
         Self::ALL.iter().copied().find(|kind| kind.name() == text).ok_or_else(|| UnknownEventType(text.to_owned()))
+    }
+}
+
+impl EventType {
+    /// Returns the names of the fields that `event.data` can have; `None` where any name is possible.
+    pub fn data_fields(self) -> Option<&'static [&'static str]> {
+        if self == Self::FactLogged { None } else { Event::payload_fields(self) }
     }
 }
 
@@ -258,6 +276,22 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl Event {
+    /// Returns the name of the type as hooks and people see it: for a fact, the project's own type.
+    pub fn type_name(&self) -> &str {
+        match self {
+            Self::FactLogged(fact) => fact.kind.as_str(),
+            other => other.kind().name(),
+        }
+    }
+
+    /// Returns the data as hooks and people see it: for a fact, what the hook gave.
+    pub fn data(&self) -> Value {
+        match self {
+            Self::FactLogged(fact) => Value::Object(fact.data.clone()),
+            other => serde_json::to_value(other).expect("a payload has string keys"),
+        }
+    }
+
     /// What a turn, or an agent that a hook asked, has used that is over with it.
     pub fn usage(&self) -> Usage {
         match self {
@@ -340,25 +374,35 @@ impl Serialize for Record {
             seq: Seq,
             timestamp: Timestamp,
             #[serde(rename = "type")]
-            kind: EventType,
+            kind: &'a str,
             node_id: Node,
             #[serde(skip_serializing_if = "Option::is_none")]
             session: &'a Option<SessionName>,
             #[serde(skip_serializing_if = "Option::is_none")]
             iteration: Option<u32>,
-            data: &'a Event,
+            data: ShownData<'a>,
             metadata: Metadata,
+        }
+
+        #[derive(Serialize)]
+        #[serde(untagged)]
+        enum ShownData<'a> {
+            Fact(&'a Map<String, Value>),
+            Event(&'a Event),
         }
         let Envelope { timestamp, node, session, iteration, event, metadata } = &self.envelope;
         let metadata = Metadata { cause: self.cause().map(Cause::At), ..metadata.clone() };
         Shown {
             seq: self.seq,
             timestamp: *timestamp,
-            kind: self.kind(),
+            kind: event.type_name(),
             node_id: *node,
             session,
             iteration: *iteration,
-            data: event,
+            data: match event {
+                Event::FactLogged(fact) => ShownData::Fact(&fact.data),
+                other => ShownData::Event(other),
+            },
             metadata,
         }
         .serialize(to)

@@ -211,6 +211,42 @@ name!(
     OwnerName, "an owner's name (letters, digits, _ and -, at most 64)"
 );
 
+/// A type of event of the project's own: `review.passed`. The dot keeps it apart from every type of Windlass's.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FactType(String);
+
+impl FactType {
+    /// What such a type looks like, for a schema.
+    pub const PATTERN: &str = r"^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)+$";
+    const LONGEST: usize = 64;
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Display for FactType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for FactType {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        let is_part = |part: &str| {
+            part.starts_with(|first: char| first.is_ascii_lowercase())
+                && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-')
+        };
+        let fits = text.len() <= Self::LONGEST && text.contains('.') && text.split('.').all(is_part);
+        let expected = "an event type with a namespace such as review.passed (lower case, at most 64 letters)";
+        if fits { Ok(Self(text.to_owned())) } else { Err(ParseIdError::new(text, expected)) }
+    }
+}
+
+as_text!(FactType);
+
 name!(
     /// The type of a task: which hooks run for it, and who may work on it.
     TypeName, "a task type's name (letters, digits, _ and -, at most 64)"

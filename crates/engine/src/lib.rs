@@ -65,13 +65,14 @@ pub use command::{Answer, Authority, Command, Deletion, Failing, HookReport, New
 pub use config_text::ConfigText;
 pub use debt::{Debt, Effect, HookClass, HookOutcome, OnFailure, Owed, OwedHook, Recovery};
 pub use decide::{
-    Decided, Effects, Entry, Planned, PlannedFor, PlannedHooks, Rules, Trusted, WORKFLOW, decide, would_owe,
+    Decided, Effects, Entry, Planned, PlannedFor, PlannedHooks, Rules, Trusted, ValidationScope, WORKFLOW, decide,
+    would_owe,
 };
 pub use draft::Draft;
 pub use drive::{
     AgentContext, Asked, CheckpointRef, Drive, Evaluated, Guard, HookDecision, HookRef, Judged, Judging, NewCheckpoint,
     NewHook, NewSeries, REGISTERED, Registered, RuleText, RulesText, SeenPromise, Series, Signal, StopHook, StopRuling,
-    Trigger, evaluate,
+    Trigger, VALIDATION, evaluate,
 };
 pub use encoding::{DecodeError, FORMAT, Upcast, decode, decode_with, encode, encode_into};
 pub use event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
@@ -79,8 +80,8 @@ pub use expression::{Allowance, Condition, ExpressionError, ExpressionFault, For
 pub use fault::Fault;
 pub use graph::{awaited, waiters};
 pub use id::{
-    CheckpointId, CommitId, ConfigDigest, DebtId, Digest, EdgeId, Epoch, HookId, OwnerName, ParseIdError, RunId, Seq,
-    SeriesId, SessionName, TaskId, TypeName,
+    CheckpointId, CommitId, ConfigDigest, DebtId, Digest, EdgeId, Epoch, FactType, HookId, OwnerName, ParseIdError,
+    RunId, Seq, SeriesId, SessionName, TaskId, TypeName,
 };
 pub use limits::Limits;
 pub use matcher::{Matcher, MatcherError};

@@ -174,7 +174,7 @@ impl Situation<'_> {
     fn event_values(&self) -> Value {
         let Envelope { timestamp, node, session, iteration, event, metadata } = self.envelope;
         json!({
-            "type": event.kind(),
+            "type": event.type_name(),
             "nodeId": node,
             "node_id": node,
             "timestamp": timestamp,
@@ -191,7 +191,7 @@ impl Situation<'_> {
 
 /// The data of an event as hooks get it: the `result` of a completed task is always there.
 pub fn hook_data(event: &Event) -> Value {
-    let mut data = json!(event);
+    let mut data = event.data();
     if matches!(event, Event::TaskCompleted(completed) if completed.result.is_none()) {
         data["result"] = json!("");
     }

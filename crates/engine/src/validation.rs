@@ -9,9 +9,12 @@
 
 use core::fmt;
 use core::time::Duration;
+use std::collections::BTreeMap;
 
 use regex_lite::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
+
+use crate::id::TypeName;
 
 mod read;
 #[cfg(test)]
@@ -108,6 +111,26 @@ pub struct FilesRule {
 #[serde(rename_all = "camelCase")]
 pub struct CustomRule {
     pub validator_id: String,
+}
+
+/// The validation rules of a configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConfiguredRules {
+    pub project: Vec<ValidationRule>,
+    /// Types of tasks with a list of their own, perhaps an empty one, instead of the project's.
+    pub types: BTreeMap<TypeName, Vec<ValidationRule>>,
+}
+
+impl ConfiguredRules {
+    /// Returns the rules for tasks of a type.
+    pub fn for_type(&self, kind: Option<&TypeName>) -> &[ValidationRule] {
+        kind.and_then(|kind| self.types.get(kind)).unwrap_or(&self.project)
+    }
+
+    /// Returns every rule, the project's first.
+    pub fn all(&self) -> impl Iterator<Item = &ValidationRule> {
+        self.project.iter().chain(self.types.values().flatten())
+    }
 }
 
 /// What a rule came to.

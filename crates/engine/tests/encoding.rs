@@ -94,6 +94,7 @@ fn an_interrupted_hook_of_no_task() {
         used: Usage::default(),
         head: None,
         unstarted: false,
+        results: vec![],
     };
     check(
         &envelope(Node::System, finished),
@@ -366,11 +367,12 @@ fn event_types_keep_their_names() {
          completion_claimed workspace_opened submission_started task_submitted merge_started pipeline_failed task_rejected \
          change_opened change_merged task_completed task_blocked task_unblocked task_answered task_needs_continuation \
          task_released task_failed task_reopened task_deleted dependency_added dependency_removed \
-         dependency_satisfied agent_metrics auto_label_suggestion note_added config_recorded session_started session_resumed \
+         dependency_satisfied agent_metrics auto_label_suggestion fact_logged note_added config_recorded session_started session_resumed \
          session_stopping session_ended iteration_started turn_started conversation_opened turn_finished \
          promise_detected gate_decided gate_answered iteration_completed iteration_failed iteration_interrupted \
          iteration_postponed delivery_finished delivery_failed \
-         delivery_interrupted message_added feedback_queued feedback_delivered hook_registered hooks_cleared hook_evaluated \
+         delivery_interrupted message_added feedback_queued feedback_delivered hook_registered hooks_cleared hook_switched \
+         hook_evaluated \
          series_started validation_finished series_advanced series_ended checkpoint_created bridge_called \
          bridge_answered workflow_triggered workflow_started workflow_step_started workflow_step_finished \
          workflow_completed workflow_failed hook_started hook_retrying hook_finished \
@@ -471,6 +473,7 @@ fn drive_events() -> Vec<Event> {
         }
         .into(),
         payload::HooksCleared { hooks: vec![HookId(5), HookId(6)] }.into(),
+        payload::HookSwitched { hook: HookId(5), enabled: false }.into(),
         payload::HookEvaluated {
             series: Some(series),
             iteration: 2,
@@ -689,6 +692,11 @@ fn other_events() -> Vec<Event> {
         payload::AgentMetrics { goal: word(), labels: list(), priority, duration_ms: Some(-1), deliverables: list() }
             .into(),
         payload::AutoLabelSuggestion { labels: list(), keywords: list() }.into(),
+        payload::FactLogged {
+            kind: "review.passed".parse().unwrap(),
+            data: serde_json::Map::from_iter([("score".to_owned(), value())]),
+        }
+        .into(),
         payload::ConfigRecorded { digest: config, text: word() }.into(),
         payload::HookStarted { debt, hook: word(), owner: owner(), attempt: 2, after: Some(word()) }.into(),
         payload::HookRetrying { debt, hook: word(), attempt: 1, error: word() }.into(),
@@ -706,6 +714,7 @@ fn other_events() -> Vec<Event> {
             used: Usage { input: 12, ..Usage::default() },
             head: Some("abc".to_owned()),
             unstarted: true,
+            results: vec![RuleResult { rule_name: word(), passed: true, message: word() }],
         }
         .into(),
         payload::HookError { hook_name: word(), error: word(), original_event: value(), debt: Some(debt) }.into(),

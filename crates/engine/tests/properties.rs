@@ -401,6 +401,7 @@ fn may_stand_twice(record: &Record) -> bool {
             | E::DependencySatisfied
             | E::AgentMetrics
             | E::AutoLabelSuggestion
+            | E::FactLogged
             | E::NoteAdded
             | E::ConfigRecorded
             | E::WorkspaceOpened
@@ -409,6 +410,7 @@ fn may_stand_twice(record: &Record) -> bool {
             | E::MessageAdded
             | E::FeedbackQueued
             | E::HookRegistered
+            | E::HookSwitched
             | E::HookEvaluated
             | E::SeriesStarted
             | E::ValidationFinished

@@ -126,12 +126,19 @@ fn understand(
         record: None,
         context: read.said.as_ref().map(|said| said.context.clone()).unwrap_or_default(),
         change: read.said.as_ref().filter(|_| role == Role::Pipeline).and_then(opened),
+        checkpoint: read
+            .said
+            .as_ref()
+            .map(|said| said.checkpoint_data.clone())
+            .filter(|data| !data.is_empty())
+            .map(Value::Object),
         actions: read.said.map(|said| said.actions).unwrap_or_default(),
         event: None,
         approved: None,
         used: Usage::default(),
         head: None,
         unstarted,
+        results: Vec::new(),
     }
 }
 

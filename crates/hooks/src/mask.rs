@@ -229,6 +229,7 @@ impl Mask {
             action.payload = self.value(action.payload.take());
         }
         report.context = self.fields(report.context);
+        report.checkpoint = report.checkpoint.map(|data| self.value(data));
         if let Some(ChangeFact::Opened(change)) = &mut report.change {
             change.url = change.url.take().map(masked);
         }

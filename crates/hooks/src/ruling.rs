@@ -2,30 +2,42 @@
 //!
 //! Invariant: nothing is looked up here, so that a trial and a run with the same values come to the same.
 //!
-//! Not here: which files have changed (whoever runs rules says so), and the rules themselves (`engine`).
+//! Not here: what the agent's context holds (`runner`), and the rules themselves (`engine`).
 
-use serde_json::{Value, json};
-use windlass_engine::{HookOutcome, HookReport, Rule, RuleAction, Ruling, Undefined, judge};
+use serde_json::Value;
+use windlass_engine::{
+    AgentContext, HookOutcome, HookReport, Promise, Rule, RuleAction, Ruling, SeenPromise, Timestamp, Undefined, judge,
+};
 
 use crate::{Hook, Role};
 
-/// What rules see: what every hook sees, and what the agent did. A name that the values have already keeps its value.
-pub fn context(values: &Value, files_modified: &[String]) -> Value {
-    let promise = values["promise"].as_str().filter(|promise| !promise.is_empty());
-    let promises = promise.map(|promise| json!({"type": promise, "detected": true, "content": promise}));
-    let mut context = json!({
-        "executionPhase": null,
-        "filesModified": files_modified,
-        "validationResults": [],
-        "completionPromises": promises.into_iter().collect::<Vec<_>>(),
-        "agentOutput": values["output"].as_str().unwrap_or_default(),
-        "draftContent": null,
-        "draftType": null,
-    });
-    if let (Value::Object(context), Value::Object(values)) = (&mut context, values) {
-        context.extend(values.clone());
+/// Returns what a hook at a gate sees: what every hook sees, and the agent's context. A name that the values have already
+/// keeps its value.
+pub fn with_context(values: &Value, context: &AgentContext) -> Value {
+    let mut all = context.values();
+    if let (Value::Object(all), Value::Object(values)) = (&mut all, values) {
+        all.extend(values.clone());
     }
-    context
+    all
+}
+
+/// Returns the agent's context as far as the values tell it: what a trial has.
+pub fn context_of_values(values: &Value) -> AgentContext {
+    let promise = values["promise"].as_str().and_then(|name| name.parse::<Promise>().ok());
+    AgentContext {
+        task_id: None,
+        iteration: 0,
+        execution_phase: None,
+        files_modified: Vec::new(),
+        validation_results: Vec::new(),
+        completion_promises: promise
+            .map(|promise| SeenPromise::at(promise, Timestamp::from_millis(0)))
+            .into_iter()
+            .collect(),
+        agent_output: values["output"].as_str().map(str::to_owned),
+        draft_content: None,
+        draft_type: None,
+    }
 }
 
 /// What the rules of a hook come to.
@@ -48,5 +60,5 @@ fn ruled(hook: &Hook, role: Role, ruling: Ruling) -> HookReport {
     };
     let told = ruling.next_prompt.or_else(|| ruling.reason.clone());
     let told = told.filter(|_| hook.pipes_after(outcome) || (role.is_gate() && outcome != HookOutcome::Success));
-    HookReport { message: ruling.reason, feedback: told, ..outcome.into() }
+    HookReport { message: ruling.reason, feedback: told, checkpoint: ruling.checkpoint_data, ..outcome.into() }
 }

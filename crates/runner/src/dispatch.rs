@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use windlass_engine::validation::ConfiguredRules;
 use windlass_engine::{
     Authority, Command, Debt, DebtId, Effect, Event, HookOutcome, Origin, OwnerName, Record, Rules, Seq, Task,
     Template, View,
@@ -23,6 +24,7 @@ use windlass_store::{Sqlite, Store};
 use windlass_tools::validation::Permission;
 
 use crate::bridge::Called;
+use crate::hook::ChangedFiles;
 use crate::known::{Hooks, Workflows};
 use crate::protected::Protected;
 use crate::workspace::Delivery;
@@ -48,6 +50,8 @@ pub struct Settings {
     pub mask: Mask,
     /// What an agent may have run for its rules and stop hooks.
     pub permission: Permission,
+    /// The validation rules that the gate of a session looks at.
+    pub validation: ConfiguredRules,
     /// What may not change under a session.
     pub protected: Protected,
     /// Where work is done, and where it goes.
@@ -68,6 +72,8 @@ pub struct Dispatch<'a> {
     pub(crate) called: Option<Arc<Called>>,
     /// Held from the look at the newest base to the merge.
     pub(crate) merging: Option<File>,
+    /// The files that work had changed when the hooks of an event first asked.
+    pub(crate) changed: Option<(Seq, ChangedFiles)>,
     /// Started when it is first needed.
     pub(crate) supervisor: Option<Supervisor>,
 }
@@ -89,7 +95,18 @@ impl<'a> Dispatch<'a> {
         outside: Outside<'a>,
     ) -> Result<Self, RunError> {
         let owner = roster.name().parse().map_err(RunError::Owner)?;
-        Ok(Self { store, settings, owner, roster, control, outside, called: None, merging: None, supervisor: None })
+        Ok(Self {
+            store,
+            settings,
+            owner,
+            roster,
+            control,
+            outside,
+            called: None,
+            merging: None,
+            changed: None,
+            supervisor: None,
+        })
     }
 
     /// The same, with a supervisor that somebody has left.

@@ -1,5 +1,6 @@
 //! Running one hook that is owed, whatever kind of thing it is.
 
+mod context;
 mod desktop;
 pub mod pipeline;
 mod registered;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use windlass_engine::{
     Command, Debt, DebtId, Effect, Event, Gate, HookClass, HookOutcome, HookReport, OwedHook, Phase, Promise,
-    REGISTERED, Record, Session, Situation, Task, Template, View, hook_data,
+    REGISTERED, Record, Session, Situation, Task, Template, VALIDATION, View, hook_data,
 };
 use windlass_hooks::{
     Call, Hook, Kind, Papers, PipeOutput, RanCommand, Role, Said, Script, answer_of_command, fitting, gist, notice,
@@ -22,6 +23,7 @@ use windlass_hooks::{
 };
 use windlass_process::{Captured, Exit, Finished, NotStarted};
 
+pub(crate) use self::context::ChangedFiles;
 use crate::bridge::{Called, is_context, is_heard};
 use crate::dispatch::Resolve;
 use crate::{Dispatch, RunError};
@@ -117,6 +119,11 @@ impl Running<'_> {
         self.hook.timeout.saturating_sub(spent).max(LEAST)
     }
 
+    /// Whether it judges work that the agent calls done. Before a tool is used there is none, and git would cost time.
+    fn judges_work(&self) -> bool {
+        self.role().is_gate() && (self.owed.class != HookClass::Bridge || self.owed.point == "stop")
+    }
+
     fn role(&self) -> Role {
         match self.owed.class {
             _ if Gate::of(self.owed).is_some() => Role::Pipeline,
@@ -156,7 +163,7 @@ impl Dispatch<'_> {
     pub(crate) fn hear_hook(&mut self, debt: &Debt, resolve: Resolve) -> Result<Heard, RunError> {
         let Effect::Hook(owed) = &debt.effect else { return Err(RunError::NoHook(debt.id)) };
         let scene = self.scene(debt)?;
-        if owed.hook == REGISTERED {
+        if owed.hook == REGISTERED || owed.hook == VALIDATION {
             return Ok((self.ask_registered(&scene, resolve)?, None));
         }
         let Some(mut hook) = self.settings.hooks.get(&owed.hook) else {
@@ -171,12 +178,16 @@ impl Dispatch<'_> {
         let (values, event) = (scene.values(owed, &self.settings.project), scene.told());
         let began = Instant::now();
         let directory = self.directory_of(scene.session.as_ref());
-        let running =
+        let mut running =
             Running { debt: debt.id, owed, hook: &hook, scene: &scene, values, event, directory, resolve, began };
         if running.role().is_gate()
             && let Some(report) = self.tampered(scene.session.as_ref())?
         {
             return Ok((report, None));
+        }
+        let is_told = matches!(hook.kind, Kind::Command(_) | Kind::Http(_));
+        if is_told && running.judges_work() {
+            running.values = self.told_at_gate(&running)?;
         }
         // What was tried before a crash was tried.
         let mut failures = debt.attempts.saturating_sub(1);

@@ -43,7 +43,7 @@ impl Driving {
                 let new = NewHook { hook: StopHook::Default, enabled: *enabled, metadata: Map::new() };
                 Command::RegisterHook { task, new }
             }
-            Self::Clear => Command::ClearHooks { task },
+            Self::Clear => Command::ClearHooks { task, hook: None },
             Self::Start(new) => Command::StartSeries { task, new: new.clone() },
             Self::Judge(finding) => {
                 let hooks = drive.hooks.iter().map(|hook| hook.id).collect();

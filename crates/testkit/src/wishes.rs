@@ -19,7 +19,11 @@ fn request(kind: &str, payload: Value) -> ActionRequest {
 fn change() -> impl Strategy<Value = ActionRequest> {
     let change = select(vec!["start", "complete", "block", "unblock", "ready", "set-labels", "addLabels"]);
     (1..=4_u64, change).prop_map(|(task, change)| {
-        let payload = json!({"reason": "asked", "labels": ["agent"]});
+        let payload = match change {
+            "block" => json!({"reason": "asked"}),
+            "set-labels" | "addLabels" => json!({"labels": ["agent"]}),
+            _ => json!({}),
+        };
         request("update_task", json!({"taskId": format!("T{task}"), "action": change, "payload": payload}))
     })
 }
@@ -38,9 +42,12 @@ fn impossible() -> impl Strategy<Value = ActionRequest> {
         request("execute_workflow", json!({"workflow": "w"})),
         request("create_task", json!({"labels": []})),
         request("create_task", json!({"goal": "x", "dependsOn": ["T999"]})),
+        request("create_task", json!({"goal": "x", "urgency": 1})),
+        request("log", json!({"type": "Review.Passed"})),
         request("update_task", json!({"taskId": "T999", "action": "start"})),
         request("log", json!({"type": "task_completed", "nodeId": "T1", "data": {"artifacts": []}})),
         request("log", json!({"type": "auto_label_suggestion", "data": {"labels": ["x"], "keywords": []}})),
+        request("log", json!({"type": "review.passed", "nodeId": "T1", "data": {"score": 3}})),
         request("log", Value::Null),
     ])
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
-use windlass_engine::{Command, EventType, Record, RunId, Session, Task, TaskId, Timestamp, Types, View};
+use windlass_engine::validation::ValidationRule;
+use windlass_engine::{Command, EventType, Record, RunId, Session, Task, TaskId, Timestamp, TypeName, Types, View};
 use windlass_hooks::Mask;
 use windlass_process::Control;
 use windlass_store::Sqlite;
@@ -28,6 +29,11 @@ pub trait Ground {
     /// The types of tasks that there are, and who may work on them.
     fn types(&mut self) -> Result<Types, ToolError> {
         Ok(Types::default())
+    }
+
+    /// The validation rules that the configuration has for tasks of a type.
+    fn configured_rules(&mut self, _kind: Option<&TypeName>) -> Result<Vec<ValidationRule>, ToolError> {
+        Ok(Vec::new())
     }
 
     /// The turn from inside which the tools are called, if there is one.

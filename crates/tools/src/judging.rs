@@ -1,7 +1,7 @@
 //! Judging an iteration: the validation rules run, then the hooks are asked about what they found.
 //!
 //! ```text
-//! output, files ─► rules of the series (up to five at a time) ─► promises ─► hooks, in order ─► one command with all of it
+//! output, files ─► rules of the configuration and the series ─► promises ─► hooks, in order ─► one command with all of it
 //! ```
 //!
 //! Invariants:
@@ -16,9 +16,10 @@ use serde_json::{Map, Value};
 use windlass_engine::validation::ValidationRule;
 use windlass_engine::{
     AgentContext, Asked, Evaluated, Event, HookDecision, Judging, Limits, Promise, Registered, RuleAction, SeenPromise,
-    Seq, StopHook, StopRuling, Timestamp, evaluate, explain_uncounted, find_promises,
+    Seq, StopHook, StopRuling, Task, Timestamp, evaluate, explain_uncounted, find_promises,
 };
 use windlass_process::Control;
+use windlass_store::{Sqlite, StoreError};
 
 use crate::closure::Closures;
 use crate::desk::{Call, Ground};
@@ -57,19 +58,22 @@ pub(crate) fn judge<G: Ground>(
     let now = call.ground.now();
     let hooks = registered(call.ground.store(), &live.task)?;
     let promises = promises(live, matter.agent_output.as_deref());
-    let mut context = AgentContext {
-        task_id: live.task.id,
+    let work = WorkDone {
+        task: Some(&live.task),
         iteration: live.series.iteration,
-        execution_phase: phase(call, live, now)?,
         files_modified: matter.files_modified,
-        validation_results: Vec::new(),
-        completion_promises: promises.iter().map(|promise| SeenPromise::at(*promise, now)).collect(),
+        promises: promises.clone(),
         agent_output: matter.agent_output,
         draft_content: matter.draft_content,
         draft_type: matter.draft_type,
     };
+    let mut context = agent_context(call.ground.store(), work, now)?;
     let asks = hooks.iter().any(|hook| hook.enabled);
-    let rules: &[_] = if asked == Asked::Validation || asks { &live.started.validation_rules } else { &[] };
+    let configured = call.ground.configured_rules(live.task.kind.as_ref())?;
+    let rules = match asked == Asked::Validation || asks {
+        true => RuleSet { configured: &configured, series: &live.started.validation_rules },
+        false => RuleSet::default(),
+    };
     let mut said = if rules.is_empty() && !hooks.iter().any(runs_a_program) {
         evaluate(&hooks, &context, &mut |hook| ask(hook, &context, call.closures, None))
     } else {
@@ -77,7 +81,8 @@ pub(crate) fn judge<G: Ground>(
         let notes: Vec<String> = notes.into_iter().map(|note| note.text).collect();
         let workshop = call.ground.workshop()?;
         let means = Means { notes: &notes, workshop: &workshop, control: call.control, closures: call.closures };
-        find_out(rules, &hooks, &mut context, &means).map_err(called_off)?
+        check_rules(&rules, &mut context, &means).map_err(called_off)?;
+        ask_hooks(&hooks, &context, &means).map_err(called_off)?
     };
     if said.ruling.action == RuleAction::Continue {
         said.ruling.checkpoint_data = said.ruling.checkpoint_data.map(|data| with_draft(data, &context));
@@ -106,18 +111,57 @@ pub struct Means<'a> {
     pub closures: &'a Closures,
 }
 
-/// Looks at the rules, and asks the hooks about what they found, which is in the context then.
-pub fn find_out(
-    rules: &[ValidationRule],
-    hooks: &[Registered],
-    context: &mut AgentContext,
-    means: &Means<'_>,
-) -> Result<Evaluated, Cancelled> {
+/// The work that is judged.
+pub struct WorkDone<'a> {
+    pub task: Option<&'a Task>,
+    /// The first is 1.
+    pub iteration: u32,
+    pub files_modified: Vec<String>,
+    pub promises: Vec<Promise>,
+    pub agent_output: Option<String>,
+    pub draft_content: Option<String>,
+    pub draft_type: Option<String>,
+}
+
+/// Builds the context that stop hooks, commands and rules are asked with. No validation rule has been looked at yet.
+pub fn agent_context(store: &Sqlite, work: WorkDone<'_>, now: Timestamp) -> Result<AgentContext, StoreError> {
+    Ok(AgentContext {
+        task_id: work.task.map(|task| task.id),
+        iteration: work.iteration,
+        execution_phase: work.task.map(|task| phase(store, task, now)).transpose()?.flatten(),
+        files_modified: work.files_modified,
+        validation_results: Vec::new(),
+        completion_promises: work.promises.iter().map(|promise| SeenPromise::at(*promise, now)).collect(),
+        agent_output: work.agent_output,
+        draft_content: work.draft_content,
+        draft_type: work.draft_type,
+    })
+}
+
+/// The validation rules that hold for a piece of work.
+#[derive(Clone, Copy, Default)]
+pub struct RuleSet<'a> {
+    /// Those of the configuration, which a person has written.
+    pub configured: &'a [ValidationRule],
+    /// Those of the task's series.
+    pub series: &'a [ValidationRule],
+}
+
+impl RuleSet<'_> {
+    pub fn is_empty(&self) -> bool {
+        self.configured.is_empty() && self.series.is_empty()
+    }
+}
+
+/// Looks at the rules. What they came to is in the context then, the configuration's first.
+pub fn check_rules(rules: &RuleSet<'_>, context: &mut AgentContext, means: &Means<'_>) -> Result<(), Cancelled> {
     let values = context.values();
     let agent_output = context.agent_output.as_deref();
     let matter = validation::Matter { agent_output, task_notes: means.notes, context: &values };
-    context.validation_results = validate(rules, matter, means.workshop, means.control)?;
-    ask_hooks(hooks, context, means)
+    let mut results = validate(rules.configured, matter, &means.workshop.of_configuration(), means.control)?;
+    results.extend(validate(rules.series, matter, means.workshop, means.control)?);
+    context.validation_results = results;
+    Ok(())
 }
 
 /// Asks hooks about what is known.
@@ -165,9 +209,9 @@ fn with_draft(data: Value, context: &AgentContext) -> Value {
 }
 
 /// The phase that the last checkpoint tells.
-fn phase<G: Ground>(call: &Call<'_, G>, live: &Live, now: Timestamp) -> Result<Option<String>, ToolError> {
-    let Some(last) = live.task.drive.checkpoints_at(now).next_back() else { return Ok(None) };
-    let record = call.ground.store().event(Seq(last.id.0))?;
+fn phase(store: &Sqlite, task: &Task, now: Timestamp) -> Result<Option<String>, StoreError> {
+    let Some(last) = task.drive.checkpoints_at(now).next_back() else { return Ok(None) };
+    let record = store.event(Seq(last.id.0))?;
     Ok(record.and_then(|record| match record.envelope.event {
         Event::CheckpointCreated(made) => made.execution_phase,
         _ => None,

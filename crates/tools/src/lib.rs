@@ -37,7 +37,7 @@ pub use closure::{Closure, Closures};
 pub use desk::{Desk, Ground};
 pub use error::{Code, ToolError};
 pub use hook::registered;
-pub use judging::{Means, ask_hooks, find_out};
+pub use judging::{Means, RuleSet, WorkDone, agent_context, ask_hooks, check_rules};
 pub use shape::{Field, Id, Kind, Need};
 pub use task::notes;
 pub use windlass_hooks::Mask;

@@ -7,7 +7,7 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value, json};
-use windlass_engine::{CheckpointId, Promise, SeriesId, TaskId, TypeName, nearest};
+use windlass_engine::{CheckpointId, HookId, Promise, SeriesId, TaskId, TypeName, nearest};
 
 use crate::catalogue::Tool;
 use crate::error::{Code, ToolError};
@@ -74,6 +74,7 @@ pub enum Id {
     Type,
     Series,
     Checkpoint,
+    Hook,
 }
 
 impl Id {
@@ -83,6 +84,7 @@ impl Id {
             Self::Type => text.parse::<TypeName>().is_ok(),
             Self::Series => text.parse::<SeriesId>().is_ok(),
             Self::Checkpoint => text.parse::<CheckpointId>().is_ok(),
+            Self::Hook => text.parse::<HookId>().is_ok(),
         }
     }
 
@@ -92,6 +94,7 @@ impl Id {
             Self::Type => r"^[\w-]{1,64}$",
             Self::Series => r"^IT-\d+$",
             Self::Checkpoint => r"^CP-\d+$",
+            Self::Hook => r"^HOOK-\d+$",
         }
     }
 
@@ -101,6 +104,7 @@ impl Id {
             Self::Type => ("type's name", "give letters, digits, _ and -, at most 64"),
             Self::Series => ("iteration id", "give one such as IT-12, as `iteration_start` told it"),
             Self::Checkpoint => ("checkpoint id", "give one such as CP-12, as `checkpoint_list` shows them"),
+            Self::Hook => ("hook id", "give one such as HOOK-12, as `hook_list` shows them"),
         }
     }
 }
@@ -278,7 +282,7 @@ impl Kind {
             Self::Text(_) | Self::Words(_) | Self::OneOf(_) => "strings",
             Self::Id(Id::Task) => "task ids such as T12",
             Self::Id(Id::Type) => "type names",
-            Self::Id(Id::Series | Id::Checkpoint) => "ids",
+            Self::Id(Id::Series | Id::Checkpoint | Id::Hook) => "ids",
             Self::Promise => "COMPLETE, BLOCKED or ESCALATE",
             Self::Own(_) => "such values",
             Self::Whole(..) => "whole numbers",

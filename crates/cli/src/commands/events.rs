@@ -1,9 +1,11 @@
 //! `windlass events`
 
+use std::ffi::OsStr;
 use std::time::Duration;
 
-use clap::builder::TypedValueParser;
-use windlass_engine::{EventType, Seq, TaskId};
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::{Arg, Command};
+use windlass_engine::{Event, EventType, FactType, Record, Seq, TaskId};
 use windlass_store::{Filter, Store};
 
 use crate::context::Context;
@@ -20,12 +22,13 @@ const SECOND_LOOK: Duration = Duration::from_secs(1);
 #[command(after_help = "Examples:
   windlass events --task T3                    the history of one task
   windlass events --type task_completed --type task_failed
+  windlass events --type review.passed         facts that hooks of yours have logged
   windlass events --from 100 --json | jq .type
   windlass events --follow                     go on as things happen; Ctrl-C ends it")]
 pub struct Args {
     /// Only events of this type; may be given several times
-    #[arg(long = "type", value_name = "TYPE", value_parser = event_type())]
-    types: Vec<EventType>,
+    #[arg(long = "type", value_name = "TYPE", value_parser = WantedTypeParser)]
+    types: Vec<WantedType>,
     /// Only events of this task
     #[arg(long, value_name = "ID")]
     task: Option<TaskId>,
@@ -40,13 +43,60 @@ pub struct Args {
     follow: bool,
 }
 
-fn event_type() -> impl TypedValueParser<Value = EventType> {
-    usage::one_of(EventType::ALL.iter().map(|kind| kind.name()))
+/// A type of Windlass's, or one of the project's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum WantedType {
+    Event(EventType),
+    Fact(FactType),
+}
+
+impl WantedType {
+    fn event(&self) -> EventType {
+        match self {
+            Self::Event(kind) => *kind,
+            Self::Fact(_) => EventType::FactLogged,
+        }
+    }
+
+    fn includes(&self, record: &Record) -> bool {
+        match (self, &record.envelope.event) {
+            (Self::Fact(wanted), Event::FactLogged(fact)) => *wanted == fact.kind,
+            (Self::Fact(_), _) => false,
+            (Self::Event(kind), event) => *kind == event.kind(),
+        }
+    }
+}
+
+/// Reads a type; those of Windlass's are offered.
+#[derive(Debug, Clone)]
+struct WantedTypeParser;
+
+impl WantedTypeParser {
+    fn events() -> impl TypedValueParser<Value = EventType> {
+        usage::one_of(EventType::ALL.iter().map(|kind| kind.name()))
+    }
+}
+
+impl TypedValueParser for WantedTypeParser {
+    type Value = WantedType;
+
+    fn parse_ref(&self, command: &Command, argument: Option<&Arg>, value: &OsStr) -> Result<WantedType, clap::Error> {
+        let fact = value.to_str().and_then(|name| name.parse().ok()).map(WantedType::Fact);
+        let event = || Self::events().parse_ref(command, argument, value).map(WantedType::Event);
+        fact.map_or_else(event, Ok)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let values: Vec<PossibleValue> = Self::events().possible_values()?.collect();
+        Some(Box::new(values.into_iter()))
+    }
 }
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let opened = context.open()?;
-    let filter = Filter { types: args.types, task: args.task, session: None };
+    let types = args.types.iter().map(WantedType::event).collect();
+    let filter = Filter { types, task: args.task, session: None };
+    let is_wanted = |record: &Record| args.types.is_empty() || args.types.iter().any(|kind| kind.includes(record));
     if let Some(id) = args.task {
         opened.task(id)?;
     }
@@ -65,14 +115,13 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
             page => page.map_err(remedy::store)?,
         };
         for record in &page {
-            if out.is_json() {
-                out.object(record)?
-            } else {
-                show::event(record, out)?
-            }
             after = record.seq;
+            if !is_wanted(record) {
+                continue;
+            }
+            left -= 1;
+            if out.is_json() { out.object(record)? } else { show::event(record, out)? }
         }
-        left -= page.len();
         if !page.is_empty() {
             continue;
         }

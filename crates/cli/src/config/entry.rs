@@ -12,6 +12,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Unexpected, Visitor};
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Value, json};
+use windlass_engine::FactType;
 use windlass_hooks::PipeOutput;
 
 use super::builtin::Builtin;
@@ -333,7 +334,7 @@ impl JsonSchema for Points {
             "description": "What runs at which point: a list of hooks for each. An empty list means none.",
             "type": ["object", "null"],
             "properties": points,
-            "propertyNames": {"enum": Point::spellings()},
+            "propertyNames": {"anyOf": [{"enum": Point::spellings()}, {"pattern": FactType::PATTERN}]},
             "additionalProperties": list
         })
     }
@@ -348,5 +349,6 @@ fn builtin_name(_: &mut SchemaGenerator) -> Schema {
 }
 
 fn point_names(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "array", "items": {"type": "string", "enum": Point::spellings()}})
+    let names = json!([{"enum": Point::spellings()}, {"pattern": FactType::PATTERN}]);
+    json_schema!({"type": "array", "items": {"type": "string", "anyOf": names}})
 }

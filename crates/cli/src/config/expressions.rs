@@ -2,26 +2,65 @@
 
 use std::ops::Range;
 
-use windlass_engine::{Condition, ExpressionError, Matcher, Names, Rule, RuleAction, Template};
+use serde_json::Value;
+use windlass_engine::{
+    Condition, EventType, ExpressionError, Matcher, Names, Rule, RuleAction, RulesText, Template, nearest,
+};
 
 use super::entry::{self, Action, Brief};
-use super::error::{Problem, quoted};
+use super::error::Problem;
+use super::point::Point;
 use super::reader::Located;
 
-/// Rules that will have a name instead of being written out.
+/// Rules that have a name, as the engine knows them.
 const RULE_TEMPLATES: &[&str] = &["tdd", "security-remediation", "checkpoint-every"];
+/// Where the payload of the event is.
+const EVENT_DATA: &[&str] = &["event", "data"];
 
 /// Compiles what is written in this text.
 #[derive(Clone, Copy)]
-pub struct Expressions<'a>(pub &'a str);
+pub struct Expressions<'a> {
+    pub source: &'a str,
+    /// The fields that `event.data` can have; `None` where any name is possible.
+    pub data: Option<&'a [&'static str]>,
+}
 
-impl Expressions<'_> {
+/// Returns the fields that `event.data` can have at some of these points; `None` where any name is possible.
+pub fn data_fields(points: &[Point]) -> Option<Vec<&'static str>> {
+    let fields = points.iter().flat_map(|point| point.events()).map(EventType::data_fields);
+    fields.collect::<Option<Vec<_>>>().map(|fields| fields.concat())
+}
+
+impl<'a> Expressions<'a> {
+    /// Compiles expressions that are for no event.
+    pub fn of(source: &'a str) -> Self {
+        Self { source, data: None }
+    }
+
     pub fn condition(self, key: &str, written: &Located<String>, names: &Names) -> Result<Condition, Problem> {
-        Condition::parse(written, names).map_err(|error| self.problem(key, written, error))
+        let condition = Condition::parse(written, names).map_err(|error| self.problem(key, written, error))?;
+        self.check_data(key, written, condition.below(EVENT_DATA)).map(|()| condition)
     }
 
     pub fn template(self, key: &str, written: &Located<String>, names: &Names) -> Result<Template, Problem> {
-        Template::parse(written, names).map_err(|error| self.problem(key, written, error))
+        let template = Template::parse(written, names).map_err(|error| self.problem(key, written, error))?;
+        self.check_data(key, written, template.below(EVENT_DATA)).map(|()| template)
+    }
+
+    /// Looks whether the event can have what an expression uses of its data.
+    fn check_data(self, key: &str, written: &Located<String>, used: Vec<&str>) -> Result<(), Problem> {
+        let Some(known) = self.data else { return Ok(()) };
+        let Some(name) = used.into_iter().find(|name| !known.contains(name)) else { return Ok(()) };
+        let path = format!("event.data.{name}");
+        let at = written.find(&path).map(|start| start..start + path.len());
+        let listed: Vec<String> = known.iter().map(|name| format!("`event.data.{name}`")).collect();
+        let suggestion = match nearest(name, known) {
+            Some(near) => format!("did you mean `event.data.{near}`?"),
+            None if known.is_empty() => "`event.data` has no fields here".to_owned(),
+            None => format!("known here: {}", listed.join(", ")),
+        };
+        let message = format!("`{path}` is not known: the event of this point has no such field");
+        Err(self.problem(key, written, ExpressionError { message, at, suggestion: Some(suggestion) }))
     }
 
     pub fn matcher(self, written: &Located<String>) -> Result<Matcher, Problem> {
@@ -30,10 +69,10 @@ impl Expressions<'_> {
 
     pub fn rules(self, rules: &[Located<Brief<entry::Rule>>]) -> Result<Vec<Rule>, Problem> {
         let rule = |written: &Located<Brief<entry::Rule>>| match &written.value {
-            Brief::Word(name) => Err(rule_template(name).at(written.at.clone())),
-            Brief::Full(rule) => self.rule(rule),
+            Brief::Word(name) => rule_template(name).map_err(|problem| problem.at(written.at.clone())),
+            Brief::Full(rule) => self.rule(rule).map(|rule| vec![rule]),
         };
-        rules.iter().map(rule).collect()
+        Ok(rules.iter().map(rule).collect::<Result<Vec<_>, _>>()?.concat())
     }
 
     fn rule(self, rule: &entry::Rule) -> Result<Rule, Problem> {
@@ -65,7 +104,7 @@ impl Expressions<'_> {
     /// Where a part of an expression stands in the file, if it stands there as it is: without escapes. In a text of several
     /// lines, which the file indents, the part itself is looked for.
     fn place(self, written: &Located<String>, at: &Range<usize>) -> Option<Range<usize>> {
-        let source = self.0.get(written.at.clone())?;
+        let source = self.source.get(written.at.clone())?;
         if let Some(start) = source.find(written.trim_end()) {
             let start = written.at.start + start;
             return Some(start + at.start..start + at.end);
@@ -80,14 +119,12 @@ impl Expressions<'_> {
 /// What is wrong in an expression that is a part of a text, shown where that stands in the file.
 pub fn problem(source: &str, at: Range<usize>, text: &str, error: ExpressionError) -> Problem {
     let written = Located { value: text.to_owned(), at };
-    let at = error.at.and_then(|at| Expressions(source).place(&written, &at)).unwrap_or_else(|| written.at.clone());
+    let at = error.at.and_then(|at| Expressions::of(source).place(&written, &at)).unwrap_or_else(|| written.at.clone());
     Problem::new(error.message).suggest(error.suggestion).at(at)
 }
 
-fn rule_template(name: &str) -> Problem {
-    match RULE_TEMPLATES.contains(&name) {
-        true => Problem::new(format!("the rules {} are not known to this version yet", quoted(name)))
-            .suggest("write them out: `- when: …` with an `action`".to_owned()),
-        false => Problem::unknown("rules", name, RULE_TEMPLATES),
-    }
+/// The rules that a template stands for.
+fn rule_template(name: &str) -> Result<Vec<Rule>, Problem> {
+    let rules = RulesText::parse(&Value::String(name.to_owned())).and_then(|text| text.read());
+    rules.map_err(|_| Problem::unknown("rules", name, RULE_TEMPLATES))
 }

@@ -16,6 +16,7 @@ use windlass_engine::TypeName;
 use super::entry::{Brief, Points, Request};
 use super::reader::Located;
 use super::span::Span;
+use super::validation::{RuleList, rule_list};
 use super::validators::Validators;
 
 /// The configuration of a Windlass project: `.windlass/config.yaml`.
@@ -28,6 +29,9 @@ pub struct Settings {
     pub version: Option<Located<u64>>,
     /// Hooks of the project, by point.
     pub(super) hooks: Points,
+    /// Validation rules that work has to keep: a list of `{type, name, config}`. They are looked at whenever a turn ends.
+    #[schemars(schema_with = "rule_list")]
+    pub(super) validation: Option<RuleList>,
     /// Types of tasks, each with its own hooks and agents.
     pub(super) task_types: BTreeMap<TypeKey, Located<TaskType>>,
     /// The agent that works unless another one is named: a name under `agents`, a known agent, `command:CMD`,
@@ -109,6 +113,9 @@ impl JsonSchema for TypeKey {
 pub struct TaskType {
     /// Hooks of this type. A point that is given here replaces the project's.
     pub(super) hooks: Points,
+    /// Validation rules of this type, instead of the project's.
+    #[schemars(schema_with = "rule_list")]
+    pub(super) validation: Option<RuleList>,
     /// Who may work on it. Without a list it is open to all.
     pub agents: Roles,
     /// What its tasks end with: a change, or a report, which is the agent's final message. Default: change.

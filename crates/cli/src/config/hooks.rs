@@ -13,14 +13,14 @@ use std::ops::Range;
 
 use serde_json::json;
 use windlass_engine::workflow::Pattern;
-use windlass_engine::{Condition, EventType, Matcher, Names, REGISTERED, Registry, Rule, Template};
+use windlass_engine::{Condition, EventType, Matcher, Names, REGISTERED, Registry, Rule, Template, VALIDATION};
 use windlass_hooks::Script;
 
 use super::builtin::Builtin;
 use super::check::review_name;
 use super::entry::{Brief, Entry, KINDS, Points, Request};
 use super::error::{Problem, quoted};
-use super::expressions::Expressions;
+use super::expressions::{Expressions, data_fields};
 use super::file::Settings;
 use super::given::given;
 use super::measures;
@@ -179,6 +179,13 @@ impl Collected<'_> {
         let mut seen = BTreeMap::new();
         for (written, entries) in &points.0 {
             let point = point(written)?;
+            if matches!(scope, Scope::TaskType(_)) && !point.has_task() {
+                return Err(Problem::new(format!(
+                    "a task type has no hooks at `{point}`: a session works on tasks of any type"
+                ))
+                .suggest("write it under the `hooks` at the top of the file, or at `pre_iteration` here".to_owned())
+                .at(written.at.clone()));
+            }
             if let Some(line) = seen.insert(point, self.line(written.at.start)) {
                 let problem = Problem::new(format!("the point `{point}` is given twice, in two spellings"));
                 return Err(problem.suggest(format!("the first one is on line {line}")).at(written.at.clone()));
@@ -200,15 +207,16 @@ impl Collected<'_> {
             Brief::Word(name) => Entry { r#use: Some(name.clone()), ..Entry::default() },
             Brief::Full(entry) => entry.clone(),
         };
-        let expressions = Expressions(self.source);
+        let events = further_points(point, &entry.events)?;
+        let points: Vec<Point> = iter::once(point).chain(events.iter().copied()).collect();
+        let data = data_fields(&points);
+        let expressions = Expressions { source: self.source, data: data.as_deref() };
         let kind = placed(kind(&mut entry, expressions), &written.at)?;
         if let Kind::Builtin(builtin) = kind {
             placed(self.check_registered(scope, builtin), &written.at)?;
             placed(check_point(builtin, point), &written.at)?;
         }
-        let events = further_points(point, &entry.events)?;
-        let mut points = iter::once(&point).chain(&events);
-        placed(points.try_for_each(|point| check_meant_for(&kind, *point)), &written.at)?;
+        placed(points.iter().try_for_each(|point| check_meant_for(&kind, *point)), &written.at)?;
         let name = match (&entry.name, &kind) {
             (Some(name), kind) => checked_name(name, kind)?,
             (None, Kind::Builtin(builtin)) if builtin.is_registered() => builtin.to_string(),
@@ -222,7 +230,6 @@ impl Collected<'_> {
         let feedback =
             entry.feedback.as_ref().map(|text| expressions.template("feedback", text, &feedback)).transpose()?;
         let matcher = entry.matcher.as_ref().map(|text| expressions.matcher(text)).transpose()?.unwrap_or_default();
-        let points: Vec<Point> = iter::once(point).chain(events.iter().copied()).collect();
         let context = placed(given(&entry, &kind, &points, self.source), &written.at)?;
         let scope = scope.clone();
         self.hooks.push(Hook { scope, point, events, name, kind, when, matcher, feedback, context, line, entry });
@@ -245,9 +252,13 @@ impl Collected<'_> {
     }
 
     fn claim(&mut self, name: &str, line: usize) -> Result<(), Problem> {
-        if name == REGISTERED {
-            let problem = Problem::new(format!("no hook can have the name `{REGISTERED}`"));
-            return Err(problem.suggest("that is how stop hooks are called that agents register".to_owned()));
+        let taken = match name {
+            REGISTERED => Some("that is how stop hooks are called that agents register"),
+            VALIDATION => Some("that is how the rules under `validation` are called"),
+            _ => None,
+        };
+        if let Some(why) = taken {
+            return Err(Problem::new(format!("no hook can have the name `{name}`")).suggest(why.to_owned()));
         }
         match self.names.insert(name.to_owned(), line) {
             Some(first) => Err(Problem::new(format!("two hooks have the name {}", quoted(name)))
@@ -307,7 +318,14 @@ fn point(written: &Located<String>) -> Result<Point, Problem> {
             .suggest("write them under `notify` at the top of the file".to_owned())
             .at(written.at.clone()));
     }
-    Point::parse(written).ok_or_else(|| Problem::unknown("point", written, &Point::all()).at(written.at.clone()))
+    Point::parse(written).ok_or_else(|| {
+        let problem = match written.contains('.') {
+            true => Problem::new(format!("{} is no type of event of your own", quoted(written)))
+                .suggest("write it in lower case with a namespace: `review.passed`".to_owned()),
+            false => Problem::unknown("point", written, &Point::all()),
+        };
+        problem.at(written.at.clone())
+    })
 }
 
 /// The points under `events`, each of which says something new.
@@ -375,10 +393,10 @@ fn is_one_program(command: &str) -> bool {
 fn kind(entry: &mut Entry, expressions: Expressions<'_>) -> Result<Kind, Problem> {
     let name = entry.name.as_ref().map(|name| name.value.clone());
     let kinds = [
-        entry.command.take().map(|command| script(command, expressions.0).map(Kind::Command)),
+        entry.command.take().map(|command| script(command, expressions.source).map(Kind::Command)),
         entry.r#use.take().map(|name| builtin(&name).map(Kind::Builtin)),
         entry.rules.take().map(|rules| expressions.rules(&not_none("rules", rules)?).map(Kind::Rules)),
-        entry.prompt.take().map(|prompt| prompt_of(&prompt, expressions.0, &Names::hook()).map(Kind::Prompt)),
+        entry.prompt.take().map(|prompt| prompt_of(&prompt, expressions, &Names::hook()).map(Kind::Prompt)),
         entry.http.take().map(|http| request(http).map(Kind::Http)),
         entry.workflow.take().map(|id| Ok(Kind::Workflow(not_empty("workflow", id.value)?))),
         entry.gatekeeper.take().map(|names| reviews(names).map(Kind::Gatekeeper)),
@@ -414,9 +432,9 @@ fn nothing_runs(name: Option<&str>) -> Problem {
     Problem::new("this hook does not say what it runs").suggest(suggestion)
 }
 
-pub fn prompt_of(written: &Located<String>, source: &str, names: &Names) -> Result<Template, Problem> {
+pub fn prompt_of(written: &Located<String>, expressions: Expressions<'_>, names: &Names) -> Result<Template, Problem> {
     placed(not_empty("prompt", written.value.clone()), &written.at)?;
-    Expressions(source).template("prompt", written, names)
+    expressions.template("prompt", written, names)
 }
 
 fn not_empty(key: &str, text: String) -> Result<String, Problem> {

@@ -40,6 +40,7 @@ mod span;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod validation;
 mod validators;
 mod written;
 mod yaml;
@@ -55,6 +56,7 @@ pub use self::content::Workflow;
 pub use self::content::names as workflow_files;
 pub use self::entry::{OnFailure, PipeSetting};
 pub use self::error::{ConfigError, Problem, quoted};
+use self::expressions::Expressions;
 pub use self::expressions::problem as expression_problem;
 pub use self::file::{
     Agent, Completion, Driver, ForgeKind, McpServer, MergeMethod, OnRetryLimit, Roles, Settings, TaskResult,
@@ -183,7 +185,7 @@ impl Config {
         let bytes = source::read(&file).map_err(|error| self.without_prompt(error))?;
         let text = source::decode(&file, bytes)?;
         let written = Located { value: text.clone(), at: 0..text.len() };
-        let template = hooks::prompt_of(&written, &text, &Names::prompt());
+        let template = hooks::prompt_of(&written, Expressions::of(&text), &Names::prompt());
         Ok(Some(template.map_err(|problem| ConfigError::in_text(&file, &text, problem))?))
     }
 
@@ -233,6 +235,7 @@ impl Config {
         let by_name = agent.iter().filter(|agent| !agents.contains_key(&agent.value));
         effects.extend(by_name.map(|agent| other("agent", "default", agent.value.clone())));
         effects.extend(agents.iter().map(|(name, agent)| other("agents", name, agent.describe(name))));
+        effects.extend(self.rule_effects());
         effects.extend(self.validator_effects());
         effects.extend(self.command_effect());
         effects.extend(briefs.iter().map(|(name, text)| other("briefs", name, text.value.clone())));
@@ -322,6 +325,7 @@ fn parse(text: &str) -> Result<(Settings, Vec<Hook>, Option<Template>), Problem>
     let settings: Settings = read(&tree, text)?;
     check::check(&settings)?;
     validators::check(&settings.validators, text)?;
+    validation::check(&settings)?;
     let mut hooks = hooks::resolve(&settings, text)?;
     flows::check(&settings, &hooks)?;
     hooks.extend(notices::hooks(&settings, &hooks, text)?);
@@ -330,5 +334,9 @@ fn parse(text: &str) -> Result<(Settings, Vec<Hook>, Option<Template>), Problem>
 }
 
 fn prompt(settings: &Settings, text: &str) -> Result<Option<Template>, Problem> {
-    settings.prompt.as_ref().map(|written| hooks::prompt_of(written, text, &Names::prompt())).transpose()
+    settings
+        .prompt
+        .as_ref()
+        .map(|written| hooks::prompt_of(written, Expressions::of(text), &Names::prompt()))
+        .transpose()
 }

@@ -122,7 +122,6 @@ fn a_rule_with_an_unknown_name() {
         "{any_of: [iteration is od], action: complete}",
         "{action: continue, reason: 'in {{ itertion }}'}",
         "{action: continue, nextPrompt: 'in {{ task.gaol }}'}",
-        "tdd",
         "tddd",
         "always",
     ];
@@ -162,13 +161,6 @@ fn a_rule_with_an_unknown_name() {
     4 |         - {action: continue, nextPrompt: 'in {{ task.gaol }}'}
       |                                                 ^^^^^^^^^
     hint: did you mean `task.goal`?
-
-    error: the rules `tdd` are not known to this version yet
-     --> config.yaml:4:11
-      |
-    4 |         - tdd
-      |           ^^^
-    hint: write them out: `- when: …` with an `action`
 
     error: unknown rules `tddd`
      --> config.yaml:4:11

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Display};
+use std::sync::{Mutex, PoisonError};
 
-use windlass_engine::{EventType, snake_case};
+use windlass_engine::{EventType, FactType, snake_case};
 use windlass_hooks::notice;
 
 /// Moments of the loop, gates, and what agents' own hook systems report.
@@ -75,7 +76,11 @@ impl Point {
     pub const NOTIFY: Self = Self(notice::NOTIFY);
 
     /// The point of that name, in any agent's spelling: `stop`, `Stop`, `PreToolUse`, `pre-tool-use`.
+    /// A name with a dot is a type of fact of the project's own: `review.passed`.
     pub fn parse(name: &str) -> Option<Self> {
+        if name.contains('.') {
+            return name.parse().ok().map(|fact: FactType| Self(fact_name(&fact)));
+        }
         let name = snake_case(name);
         let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name.as_str(), |(_, point)| point);
         Self::names().chain([notice::NOTIFY]).find(|known| *known == name).map(Self)
@@ -88,6 +93,16 @@ impl Point {
     /// The event that it comes with: the first, if there are several.
     pub fn event(self) -> Option<EventType> {
         self.events().next()
+    }
+
+    /// Whether it can be about a task. Sessions, and conversations that agents' own hook systems call from, are about none.
+    pub fn has_task(self) -> bool {
+        !self.events().all(|event| {
+            use EventType as T;
+            let of_session =
+                matches!(event, T::SessionStarted | T::SessionResumed | T::SessionStopping | T::SessionEnded);
+            of_session || matches!(event, T::BridgeCalled | T::BridgeAnswered | T::ConfigRecorded)
+        })
     }
 
     /// Whether hooks there let the agent stop, or send it back.
@@ -103,8 +118,14 @@ impl Point {
     /// The events that it comes with.
     pub fn events(self) -> impl Iterator<Item = EventType> {
         let moments = COMES_WITH.iter().filter(move |(name, _)| *name == self.0).map(|(_, event)| *event);
+        let fact = self.is_fact().then_some(EventType::FactLogged);
         // No event has the name of a moment.
-        moments.chain(self.0.parse().ok())
+        moments.chain(self.0.parse().ok()).chain(fact)
+    }
+
+    /// Whether it is a type of fact of the project's own.
+    pub fn is_fact(self) -> bool {
+        self.0.contains('.')
     }
 
     fn names() -> impl Iterator<Item = &'static str> {
@@ -122,6 +143,18 @@ impl Point {
         let mut seen = BTreeSet::new();
         Self::names().filter(|name| seen.insert(*name)).collect()
     }
+}
+
+/// Returns the name of a type of fact for as long as the program runs. A project has few of them, so they are never freed.
+fn fact_name(fact: &FactType) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(name) = names.get(fact.as_str()) {
+        return name;
+    }
+    let name: &'static str = fact.as_str().to_owned().leak();
+    names.insert(name);
+    name
 }
 
 impl Display for Point {
@@ -157,6 +190,16 @@ mod tests {
         check("task_completed", "task_completed");
         assert_eq!(Point::parse("pre_iterations"), None);
         assert_eq!(Point::parse(""), None);
+    }
+
+    #[test]
+    fn fact_type_with_namespace_is_a_point() {
+        let point = Point::parse("review.passed").unwrap();
+        assert_eq!((point.name(), point.events().collect::<Vec<_>>()), ("review.passed", vec![EventType::FactLogged]));
+        assert_eq!(Point::parse("review.passed"), Some(point));
+        for wrong in ["Review.Passed", "review.", ".passed", "review..passed", "review.pas sed"] {
+            assert_eq!(Point::parse(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

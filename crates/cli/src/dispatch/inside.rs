@@ -95,5 +95,8 @@ fn is_of(debt: &Debt) -> bool {
 
 /// Whether an agent is refused what a person may do with this, of its own task at least.
 pub fn is_for_persons(command: &Command) -> bool {
+    if matches!(command, Command::SwitchHook { .. }) {
+        return true;
+    }
     command.subject().is_some() || matches!(command, Command::ClearHooks { .. } | Command::StartSeries { .. })
 }

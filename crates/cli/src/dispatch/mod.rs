@@ -186,6 +186,7 @@ pub fn settings(
     Settings {
         // Only a session judges what agents have registered, and it says whether it may.
         permission: config.permission(standing(false)),
+        validation: config.validation_rules(),
         hooks: plan::hooks(outline.clone()),
         workflows: workflow::runnable(project, outline, told),
         rules,

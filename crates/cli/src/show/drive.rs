@@ -10,6 +10,10 @@ pub fn summary(seq: Seq, event: &Event) -> Option<String> {
             let ids: Vec<String> = cleared.hooks.iter().map(HookId::to_string).collect();
             format!("{}: {}", many(ids.len(), "hook", "hooks"), ids.join(", "))
         }
+        Event::HookSwitched(switched) => {
+            let on = if switched.enabled { "is asked again" } else { "is not asked any more" };
+            format!("{} {on}", switched.hook)
+        }
         Event::HookEvaluated(evaluated) => {
             let by = evaluated.hook.map(|hook| format!("{hook} ")).unwrap_or_default();
             let place = if evaluated.series.is_none() { " at the gate" } else { "" };

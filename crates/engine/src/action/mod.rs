@@ -98,7 +98,9 @@ impl Action {
             }),
             Self::UpdateTask { task, action } => json!({"taskId": task, "action": action.name()}),
             Self::ExecuteWorkflow { id, context, .. } => json!({"workflowId": id, "context": context}),
-            Self::Log { node, event } => json!({"type": event.kind(), "nodeId": node, "data": event}),
+            Self::Log { node, event } => {
+                json!({"type": event.type_name(), "nodeId": node, "data": event.data()})
+            }
         }
     }
 
@@ -120,5 +122,6 @@ impl Action {
 
 /// Whether an event only tells something: such events may be logged by anybody.
 pub(crate) fn is_stateless(event: EventType) -> bool {
-    matches!(event, EventType::DependencySatisfied | EventType::AgentMetrics | EventType::AutoLabelSuggestion)
+    use EventType as T;
+    matches!(event, T::DependencySatisfied | T::AgentMetrics | T::AutoLabelSuggestion | T::FactLogged)
 }

@@ -1,7 +1,7 @@
 //! Actions as a hook's answer words them.
 //!
-//! Names are read in camelCase and in snake_case, with `-` as well; what is not known is passed over, what is of the wrong
-//! type is refused. Nobody has looked yet whether the action can be carried out: that is for `decide`.
+//! Names are read in camelCase and in snake_case, with `-` as well. A field that the action does not have is refused, and so
+//! is a value of the wrong type. Whether the action can be carried out is for `decide` to say.
 
 use std::str::FromStr;
 
@@ -10,8 +10,10 @@ use serde_json::{Map, Value, json};
 
 use super::{Action, TaskAction, is_stateless};
 use crate::command::NewTask;
-use crate::event::{Event, EventType, Node};
-use crate::naming::snake_case;
+use crate::event::{Event, EventType, Node, payload};
+use crate::id::FactType;
+use crate::limits::check_value;
+use crate::naming::{nearest, snake_case};
 use crate::refusal::Refusal;
 use crate::task::{Priority, ReportRequest};
 
@@ -27,6 +29,15 @@ pub struct ActionRequest {
 
 const TYPES: &str = "create_task, update_task, execute_workflow or log";
 const CHANGES: &str = "start, complete, block, unblock, ready, fail, set_labels, add_labels or remove_labels";
+
+/// The fields of each payload, and the other names that some of them have.
+const NEW_TASK: &[&str] = &["goal", "body", "deliverables", "labels", "priority", "type", "depends_on", "parent"];
+const NEW_TASK_ALIASES: &[&str] =
+    &["description", "desired_deliverables", "kind", "depends", "dependencies", "parent_id", "parent_task_id"];
+const TASK_CHANGE: &[&str] = &["task_id", "action", "payload"];
+const WORKFLOW: &[&str] = &["workflow_id", "context", "task_id"];
+/// The log has its own clock: a `timestamp` is read for compatibility and does not count.
+const LOG: &[&str] = &["type", "node_id", "data", "timestamp"];
 
 impl ActionRequest {
     /// What is asked for.
@@ -69,7 +80,26 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Refuses a field that the payload does not have.
+    fn only(&self, place: &str, known: &[&str]) -> Result<(), Refusal> {
+        self.only_known(place, known, &[])
+    }
+
+    /// The same, where some fields have other names too.
+    fn only_known(&self, place: &str, known: &[&str], aliases: &[&str]) -> Result<(), Refusal> {
+        let is_known = |name: &str| known.contains(&name) || aliases.contains(&name);
+        let Some(name) = self.found.keys().find(|name| !is_known(&snake_case(name))) else { return Ok(()) };
+        let meant = match nearest(name, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if known.is_empty() => "it takes none".to_owned(),
+            None => format!("it takes {}", known.join(", ")),
+        };
+        let name: String = name.chars().take(40).collect();
+        Err(Refusal::invalid("the action", format!("has no field `{name}` in {place}: {meant}")))
+    }
+
     fn new_task(&self) -> Result<NewTask, Refusal> {
+        self.only_known("the payload of `create_task`", NEW_TASK, NEW_TASK_ALIASES)?;
         Ok(NewTask {
             goal: self.needed_text("goal")?,
             body: self.text(&["body", "description"])?,
@@ -98,6 +128,12 @@ impl<'a> Fields<'a> {
         let wanted = self.needed_text("action")?;
         let nothing = Value::Object(Map::new());
         let inner = Fields::of(self.author, "payload", self.value("payload").unwrap_or(&nothing))?;
+        let needed = change_fields(&snake_case(&wanted));
+        let place = format!("the payload of `{wanted}`");
+        if let Some(needed) = needed {
+            inner.only(&place, needed)?;
+            self.only(&place, &[TASK_CHANGE, needed].concat())?;
+        }
         // What an action needs may stand beside its name, or in a payload of its own.
         let text = |names: &[&str]| Ok::<_, Refusal>(inner.text(names)?.or(self.text(names)?));
         let texts = |names: &[&str]| Ok::<_, Refusal>(inner.texts(names)?.or(self.texts(names)?));
@@ -105,7 +141,10 @@ impl<'a> Fields<'a> {
         let labels = || texts(&["labels"])?.ok_or_else(|| missing("labels"));
         let action = match snake_case(&wanted).as_str() {
             "ready" | "transition_to_ready" => TaskAction::Ready { after: None },
-            "start" => TaskAction::Start { context: inner.value("context").cloned().unwrap_or_default() },
+            "start" => {
+                let context = inner.value("context").or_else(|| self.value("context"));
+                TaskAction::Start { context: context.cloned().unwrap_or_default() }
+            }
             "complete" => TaskAction::Complete {
                 result: text(&["result"])?,
                 artifacts: texts(&["artifacts"])?.unwrap_or_default(),
@@ -125,6 +164,7 @@ impl<'a> Fields<'a> {
     }
 
     fn workflow(&self) -> Result<Action, Refusal> {
+        self.only("the payload of `execute_workflow`", WORKFLOW)?;
         let context = match self.value("context") {
             None => Map::new(),
             Some(Value::Object(fields)) => fields.clone(),
@@ -135,13 +175,21 @@ impl<'a> Fields<'a> {
     }
 
     fn event(&self) -> Result<Action, Refusal> {
-        let kind: EventType = self.parsed(&["type"])?.ok_or_else(|| missing("type"))?;
-        if !is_stateless(kind) {
-            return Err(Refusal::invalid("a log action", format!("cannot make a `{kind}`: that bears state")));
-        }
+        self.only("the payload of `log`", LOG)?;
+        let name = self.needed_text("type")?;
         let node = self.parsed(&["node_id"])?.unwrap_or(Node::System);
         let nothing = Value::Object(Map::new());
-        let given = Fields::of(self.author, "data", self.value("data").unwrap_or(&nothing))?;
+        let data = self.value("data").unwrap_or(&nothing);
+        let given = Fields::of(self.author, "data", data)?;
+        if name.contains('.') {
+            let kind: FactType = parsed("type", &name)?;
+            check_value("`data`", data)?;
+            return Ok(Action::Log { node, event: payload::FactLogged { kind, data: given.found.clone() }.into() });
+        }
+        let kind = log_type(&name)?;
+        let fields: Vec<String> = kind.data_fields().unwrap_or_default().iter().map(|name| snake_case(name)).collect();
+        let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+        given.only(&format!("the data of `{kind}`"), &fields)?;
         let data = given.laid_over(usual_data(kind, node));
         let event = Event::read(kind, &data).map_err(|error| Refusal::invalid("`data`", format!("{error}")))?;
         Ok(Action::Log { node, event })
@@ -216,6 +264,41 @@ impl<'a> Fields<'a> {
             _ => wrong(name, wanted, found),
         }
     }
+}
+
+/// The fields that a change of a task needs or takes; `None` for a change that does not exist.
+fn change_fields(change: &str) -> Option<&'static [&'static str]> {
+    Some(match change {
+        "ready" | "transition_to_ready" | "unblock" => &[],
+        "start" => &["context"],
+        "complete" => &["result", "artifacts"],
+        "block" => &["reason", "needs", "required_knowledge"],
+        "fail" => &["reason"],
+        "set_labels" | "add_labels" | "remove_labels" => &["labels"],
+        _ => return None,
+    })
+}
+
+/// A type of Windlass's own that a hook may log.
+fn log_type(name: &str) -> Result<EventType, Refusal> {
+    let loggable: Vec<&str> =
+        EventType::ALL.iter().filter(|kind| is_loggable(**kind)).map(|kind| kind.name()).collect();
+    match name.parse::<EventType>() {
+        Ok(kind) if is_loggable(kind) => Ok(kind),
+        Ok(kind) if is_stateless(kind) => Err(Refusal::invalid(
+            "a log action",
+            format!("cannot make a `{kind}` by that name: write the type of the fact, such as `review.passed`"),
+        )),
+        Ok(kind) => Err(Refusal::invalid("a log action", format!("cannot make a `{kind}`: that bears state"))),
+        Err(unknown) => Err(Refusal::invalid(
+            "a log action",
+            format!("{unknown}: write {}, or a type with a namespace such as `review.passed`", loggable.join(", ")),
+        )),
+    }
+}
+
+fn is_loggable(kind: EventType) -> bool {
+    is_stateless(kind) && kind != EventType::FactLogged
 }
 
 /// What an event says of which only some is given.

@@ -22,6 +22,16 @@ impl Fold<'_> {
         self.touched(|task| task.drive.hooks.retain(|hook| !cleared.hooks.contains(&hook.id)))
     }
 
+    pub(super) fn hook_switched(&self, switched: &payload::HookSwitched) -> Changes {
+        if !self.own_task()?.drive.hooks.iter().any(|hook| hook.id == switched.hook) {
+            return Err(self.unfit("it does not name a stop hook of the task".to_owned()));
+        }
+        self.touched(|task| {
+            let hooks = task.drive.hooks.iter_mut().filter(|hook| hook.id == switched.hook);
+            hooks.for_each(|hook| hook.enabled = switched.enabled);
+        })
+    }
+
     pub(super) fn hook_evaluated(&self, evaluated: &payload::HookEvaluated) -> Changes {
         if let Some(series) = evaluated.series {
             self.live(series, evaluated.iteration)?;

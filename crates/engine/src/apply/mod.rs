@@ -101,6 +101,7 @@ impl Fold<'_> {
             Event::DependencySatisfied(_)
             | Event::AgentMetrics(_)
             | Event::AutoLabelSuggestion(_)
+            | Event::FactLogged(_)
             | Event::MessageAdded(_)
             | Event::HookError(_)
             | Event::ActionError(_) => Ok(Vec::new()),
@@ -129,6 +130,7 @@ impl Fold<'_> {
             Event::FeedbackDelivered(delivered) => self.feedback_delivered(delivered),
             Event::HookRegistered(registered) => self.hook_registered(registered),
             Event::HooksCleared(cleared) => self.hooks_cleared(cleared),
+            Event::HookSwitched(switched) => self.hook_switched(switched),
             Event::HookEvaluated(evaluated) => self.hook_evaluated(evaluated),
             Event::SeriesStarted(started) => self.series_started(started),
             Event::ValidationFinished(finished) => self.validation_finished(finished),

@@ -32,12 +32,36 @@ impl Deciding<'_, '_> {
     }
 
     /// Where there is none, nothing happens. An agent takes away only what agents have registered.
-    pub(super) fn clear_hooks(&mut self, id: TaskId) -> Result<(), Refusal> {
-        let may = |hook: &&HookRef| hook.inside || self.turn.is_none();
+    pub(super) fn clear_hooks(&mut self, id: TaskId, only: Option<HookId>) -> Result<(), Refusal> {
+        if let Some(only) = only {
+            self.own_hook(id, only)?;
+        }
+        let is_meant = |hook: &HookRef| only.is_none_or(|only| hook.id == only);
+        let may = |hook: &&HookRef| is_meant(hook) && (hook.inside || self.turn.is_none());
         let hooks: Vec<HookId> = self.task(id)?.drive.hooks.iter().filter(may).map(|hook| hook.id).collect();
         match hooks.is_empty() {
             true => Ok(()),
             false => self.emit(Node::Task(id), payload::HooksCleared { hooks }).map(drop),
+        }
+    }
+
+    /// Where it is so already, nothing happens.
+    pub(super) fn switch_hook(&mut self, id: TaskId, hook: HookId, enabled: bool) -> Result<(), Refusal> {
+        match self.own_hook(id, hook)?.enabled == enabled {
+            true => Ok(()),
+            false => self.emit(Node::Task(id), payload::HookSwitched { hook, enabled }).map(drop),
+        }
+    }
+
+    /// Returns a stop hook of a task that this command may take away or switch: an agent only what agents have registered.
+    fn own_hook(&self, id: TaskId, hook: HookId) -> Result<HookRef, Refusal> {
+        let task = self.task(id)?;
+        let found = task.drive.hooks.iter().copied().find(|known| known.id == hook);
+        let found =
+            found.ok_or_else(|| Refusal::invalid("the stop hook", format!("{hook} is not registered for {id}")))?;
+        match found.inside || self.turn.is_none() {
+            true => Ok(found),
+            false => Err(Refusal::NoPerson { what: "take away or switch stop hooks that others have registered" }),
         }
     }
 

@@ -1,9 +1,12 @@
 //! Commands about work that is owed.
 
+use serde_json::Value;
+
 use super::lineage::Line;
 use super::{Causing, Deciding};
 use crate::command::HookReport;
 use crate::debt::{Debt, Effect, HookClass, HookOutcome, Recovery, sibling};
+use crate::drive::NewCheckpoint;
 use crate::event::{Event, Node, payload};
 use crate::id::{DebtId, OwnerName, SessionName};
 use crate::limits::{Limits, check_bytes, check_text, check_value, gist};
@@ -209,8 +212,21 @@ impl Deciding<'_, '_> {
 
     fn finish(&mut self, debt: &Debt, report: &HookReport) -> Result<(), Refusal> {
         let hook = hook_name(debt)?;
-        let HookReport { outcome, message, record, took, actions, context, approved, used, head, unstarted, .. } =
-            report.clone();
+        let HookReport {
+            outcome,
+            message,
+            record,
+            took,
+            actions,
+            context,
+            approved,
+            used,
+            head,
+            unstarted,
+            results,
+            checkpoint,
+            ..
+        } = report.clone();
         let duration_ms = took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         let is_last = sibling(&self.draft, debt.id)?.is_none();
         self.begin_line(Line::ending(debt));
@@ -233,6 +249,7 @@ impl Deciding<'_, '_> {
             used,
             head,
             unstarted,
+            results,
         };
         self.emit_of(debt, finished)?;
         let finished = self.entries.len() - 1;
@@ -250,11 +267,32 @@ impl Deciding<'_, '_> {
             self.cause = Some(Causing::Entry(finished));
             self.emit_of(debt, failure)?;
         }
+        if let Some(data) = checkpoint.filter(|_| outcome == HookOutcome::Continue) {
+            self.cause = Some(Causing::Entry(finished));
+            self.keep_checkpoint(debt, report, &data)?;
+        }
         if !is_last {
             return Ok(());
         }
         self.place = debt.session.clone().map(|session| (session, debt.iteration));
         debt.carried.iter().chain(&wanted).try_for_each(|request| self.act_on(finished, request))
+    }
+
+    /// Makes the checkpoint that a hook asks for with `continue`. One that cannot be made is an error of the hook.
+    fn keep_checkpoint(&mut self, debt: &Debt, report: &HookReport, data: &Value) -> Result<(), Refusal> {
+        let session = debt.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
+        let Some(task) = debt.task.or(session.and_then(|session| session.task)) else { return Ok(()) };
+        let mut new = NewCheckpoint::of_hook(data);
+        new.execution_step = new.execution_step.or(debt.iteration.map(u64::from));
+        match self.create_checkpoint(task, &new) {
+            Ok(_) => Ok(()),
+            Err(refusal) if refusal.is_fatal() => Err(refusal),
+            Err(refusal) => {
+                let (hook_name, error) = (hook_name(debt)?, format!("checkpointData: {refusal}"));
+                let original_event = report.event.clone().unwrap_or_default();
+                self.emit_of(debt, payload::HookError { hook_name, error, original_event, debt: Some(debt.id) })
+            }
+        }
     }
 }
 

@@ -41,7 +41,7 @@ use crate::types::Types;
 use crate::view::{Change, Looked, Scope, View};
 use bridge::Asked;
 use lineage::{COMMAND, Line};
-pub use owing::{Effects, Planned, PlannedFor, Trusted, WORKFLOW, would_owe};
+pub use owing::{Effects, Planned, PlannedFor, Trusted, ValidationScope, WORKFLOW, would_owe};
 pub use planned::PlannedHooks;
 
 /// What a project's configuration means to the engine.
@@ -219,7 +219,8 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::RemoveEdge { from, kind, to } => self.remove_edge(*from, *kind, *to),
             C::AddNote { task, kind, text } => self.add_note(*task, *kind, text),
             C::RegisterHook { task, new } => self.register_hook(*task, new),
-            C::ClearHooks { task } => self.clear_hooks(*task),
+            C::ClearHooks { task, hook } => self.clear_hooks(*task, *hook),
+            C::SwitchHook { task, hook, enabled } => self.switch_hook(*task, *hook, *enabled),
             C::StartSeries { task, new } => self.start_series(*task, new),
             C::JudgeSeries { task, series, judging } => self.judge_series(*task, *series, judging),
             C::RecordRuling { task, judging } => self.record_ruling(*task, judging),

@@ -15,7 +15,7 @@ use crate::apply::apply;
 use crate::bridge::{Call, sends_back};
 use crate::config_text::ConfigText;
 use crate::debt::{HookClass, OnFailure, Owed, OwedHook};
-use crate::drive::REGISTERED;
+use crate::drive::{REGISTERED, VALIDATION};
 use crate::event::{Envelope, Event, EventType, Node, payload};
 use crate::expression::{Condition, ExpressionFault};
 use crate::id::{Digest, OwnerName, TypeName};
@@ -42,6 +42,22 @@ pub struct Effects {
     pub hooks: BTreeMap<EventType, PlannedHooks>,
     /// Where a type of tasks has its own list, perhaps an empty one, instead of the project's.
     pub overrides: BTreeSet<(TypeName, String)>,
+    pub validation: ValidationScope,
+}
+
+/// The tasks for which the configuration has validation rules.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ValidationScope {
+    pub project: bool,
+    /// Types with a list of their own, perhaps an empty one, instead of the project's.
+    pub types: BTreeMap<TypeName, bool>,
+}
+
+impl ValidationScope {
+    /// Whether tasks of a type have rules.
+    pub fn includes(&self, kind: Option<&TypeName>) -> bool {
+        kind.and_then(|kind| self.types.get(kind)).copied().unwrap_or(self.project)
+    }
 }
 
 /// Whether the configuration may run anything.
@@ -126,7 +142,8 @@ impl Effects {
         let planned = |hooks: Vec<OwedHook>| hooks.into_iter().map(Planned::from).collect::<Vec<_>>().into();
         let hooks = hooks.into_iter().map(|(event, hooks)| (event, planned(hooks))).collect();
         let (project, trust, overrides) = (String::new(), Trusted::Yes, BTreeSet::new());
-        Self { config: config.into(), owner, project, trust, hooks, overrides }
+        let validation = ValidationScope::default();
+        Self { config: config.into(), owner, project, trust, hooks, overrides, validation }
     }
 
     /// Returns the gates that tasks of a type have of their own, in the order in which work passes them.
@@ -226,9 +243,12 @@ impl Deciding<'_, '_> {
             return Ok(vec![]);
         }
         let session = envelope.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
-        let registered = event == EventType::TurnFinished && self.has_registered(session.as_ref())?;
+        let first = match event {
+            EventType::TurnFinished => self.first_judge(session.as_ref(), effects)?,
+            _ => None,
+        };
         let workflow = workflow(&envelope.event);
-        if planned.is_none() && !registered && workflow.is_none() {
+        if planned.is_none() && first.is_none() && workflow.is_none() {
             return Ok(vec![]);
         }
         let stops = self.stops.is_some() && self.stops == envelope.session;
@@ -247,6 +267,7 @@ impl Deciding<'_, '_> {
             effects.is_for(planned, task.as_ref(), agent.as_deref())
                 && call.is_none_or(|call| planned.is_for(call))
                 && matched(event).is_none_or(|why| planned.matcher.matches(why))
+                && is_at(&planned.hook.point, &envelope.event)
         };
         let meant = planned.into_iter().flat_map(|planned| planned.iter()).filter(is_meant);
         let task = self.meant_task(task.clone(), session)?;
@@ -261,9 +282,7 @@ impl Deciding<'_, '_> {
         if effects.trust == Trusted::No && !hooks.is_empty() {
             return Err(Refusal::Untrusted { hooks: hooks.into_iter().map(|hook| hook.hook).collect() });
         }
-        if registered {
-            hooks.insert(0, self::registered());
-        }
+        hooks.splice(..0, first);
         if hooks.is_empty() {
             return Ok(complaints);
         }
@@ -283,10 +302,16 @@ impl Deciding<'_, '_> {
         Ok(complaints)
     }
 
-    /// Whether somebody is registered for the task of a session who has to be asked when a turn ends.
-    fn has_registered(&self, session: Option<&Session>) -> Result<bool, Refusal> {
-        let Some(id) = session.and_then(|session| session.task) else { return Ok(false) };
-        Ok(self.draft.task(id)?.is_some_and(|task| task.drive.has_a_say()))
+    /// Returns what judges a turn before the configured hooks do, so that they see what validation rules came to: the rules
+    /// of the configuration and of the task's series, and the stop hooks that are registered for the task.
+    fn first_judge(&self, session: Option<&Session>, effects: &Effects) -> Result<Option<OwedHook>, Refusal> {
+        let Some(session) = session else { return Ok(None) };
+        let task = session.task.map(|id| self.draft.task(id)).transpose()?.flatten();
+        if task.as_ref().is_some_and(|task| task.drive.has_a_say()) {
+            return Ok(Some(judge_of_turn(REGISTERED)));
+        }
+        let kind = task.as_ref().and_then(|task| task.kind.as_ref());
+        Ok(effects.validation.includes(kind).then(|| judge_of_turn(VALIDATION)))
     }
 
     /// The task of an event, else that of its session.
@@ -356,14 +381,22 @@ impl Deciding<'_, '_> {
     }
 }
 
-/// The stop hooks and validation rules that are registered for a task. What they may run is for whoever runs them to say.
-fn registered() -> OwedHook {
+/// Validation rules and stop hooks that stand nowhere as hooks of a point. What they may run is for the runner to say.
+fn judge_of_turn(name: &str) -> OwedHook {
     OwedHook {
-        hook: REGISTERED.to_owned(),
+        hook: name.to_owned(),
         point: "stop".to_owned(),
         class: HookClass::Gate,
         on_failure: OnFailure::Escalate,
         send_backs: None,
+    }
+}
+
+/// Whether a point is one of an event. Facts of a project share an event, and have a point for each of their types.
+fn is_at(point: &str, event: &Event) -> bool {
+    match event {
+        Event::FactLogged(fact) => point == fact.kind.as_str() || point == EventType::FactLogged.name(),
+        _ => true,
     }
 }
 

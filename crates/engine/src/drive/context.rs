@@ -12,7 +12,8 @@ use crate::validation::RuleResult;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentContext {
-    pub task_id: TaskId,
+    /// `None` for work that is no task.
+    pub task_id: Option<TaskId>,
     /// The first is 1.
     pub iteration: u32,
     /// That of the last checkpoint.

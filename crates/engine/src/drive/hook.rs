@@ -225,7 +225,7 @@ pub fn evaluate(
     }
     said.unwrap_or_else(|| {
         let why =
-            if hooks.is_empty() { "no hook is registered for the task" } else { "every hook of the task is disabled" };
+            if hooks.is_empty() { "No hooks registered for this task" } else { "every hook of the task is disabled" };
         Evaluated { hook: None, ruling: StopRuling::new(RuleAction::Continue, why) }
     })
 }

@@ -36,6 +36,9 @@ use crate::time::Timestamp;
 /// How the stop hooks that are registered for a task are called where they are owed, all of them together.
 pub const REGISTERED: &str = "registered";
 
+/// How the validation rules of the configuration are called where they are owed and nothing is registered for the task.
+pub const VALIDATION: &str = "validation";
+
 /// How many checkpoints of a task are kept.
 const CHECKPOINTS: usize = 5;
 

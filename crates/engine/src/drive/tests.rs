@@ -12,7 +12,7 @@ use crate::validation::RuleResult;
 
 fn context(promises: &[Promise], results: &[(&str, bool)]) -> AgentContext {
     AgentContext {
-        task_id: TaskId(1),
+        task_id: Some(TaskId(1)),
         iteration: 3,
         execution_phase: Some("testing".to_owned()),
         files_modified: vec!["src/a.rs".to_owned()],
@@ -109,7 +109,7 @@ fn hooks_are_asked_in_order_until_one_does_not_continue() {
     assert_eq!(answers(&[Continue, Complete, Escalate], &[1]), (vec![1, 3], Some(3), Escalate, reason("by HOOK-3")));
     assert_eq!(answers(&[Continue, Continue], &[]), (vec![1, 2], Some(2), Continue, reason("by HOOK-2")));
     assert_eq!(answers(&[Continue, Complete], &[1]), (vec![1], Some(1), Continue, reason("by HOOK-1")));
-    assert_eq!(answers(&[], &[]), (vec![], None, Continue, reason("no hook is registered for the task")));
+    assert_eq!(answers(&[], &[]), (vec![], None, Continue, reason("No hooks registered for this task")));
     assert_eq!(answers(&[Complete], &[0]), (vec![], None, Continue, reason("every hook of the task is disabled")));
 }
 

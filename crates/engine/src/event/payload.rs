@@ -8,7 +8,8 @@ use crate::bridge::CallRuling;
 use crate::debt::HookOutcome;
 use crate::drive::{Guard, Signal, StopHook, Trigger};
 use crate::id::{
-    ConfigDigest, DebtId, Digest, EdgeId, Epoch, HookId, OwnerName, RunId, Seq, SeriesId, SessionName, TaskId, TypeName,
+    ConfigDigest, DebtId, Digest, EdgeId, Epoch, FactType, HookId, OwnerName, RunId, Seq, SeriesId, SessionName,
+    TaskId, TypeName,
 };
 use crate::note::NoteKind;
 use crate::pipeline::{Approved, Gate, Grounds, HookContext, Remedy, Why, WorkDone, Workspace};
@@ -213,6 +214,12 @@ payloads! {
         labels: Vec<String>,
         keywords: Vec<String>,
     }
+    /// A fact of the project's own. It bears no state.
+    FactLogged {
+        #[serde(rename = "type")]
+        kind: FactType,
+        data: Map<String, Value>,
+    }
     /// Somebody leaves a word for whoever works on the task.
     NoteAdded {
         kind: NoteKind,
@@ -304,6 +311,11 @@ payloads! {
     }
     HooksCleared {
         hooks: Vec<HookId>,
+    }
+    /// A registered stop hook is asked from now on, or not asked any more.
+    HookSwitched {
+        hook: HookId,
+        enabled: bool,
     }
     /// Registered stop hooks were asked.
     HookEvaluated {
@@ -478,6 +490,9 @@ payloads! {
         /// Whoever it was to ask could not be started.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unstarted: bool,
+        /// What the validation rules came to that it looked at.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        results: Vec<RuleResult>,
     }
     HookError {
         hook_name: String,

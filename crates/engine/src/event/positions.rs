@@ -71,6 +71,7 @@ impl Envelope {
             Event::DependencyRemoved(removed) => to.one(&mut removed.edge_id)?,
             Event::FeedbackDelivered(delivered) => to.several(&mut delivered.feedback),
             Event::HooksCleared(cleared) => to.several(&mut cleared.hooks),
+            Event::HookSwitched(switched) => to.one(&mut switched.hook)?,
             Event::HookEvaluated(evaluated) => {
                 evaluated.series.as_mut().map_or(Ok(()), |series| to.one(series))?;
                 to.perhaps(&mut evaluated.hook);

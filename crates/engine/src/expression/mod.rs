@@ -102,6 +102,11 @@ impl Condition {
         self.0.used.names(name)
     }
 
+    /// The names that it uses below a path.
+    pub fn below(&self, path: &[&str]) -> Vec<&str> {
+        self.0.used.below(path)
+    }
+
     /// Whether it holds. A value that is no truth value counts as in Python: empty and zero do not hold.
     pub fn holds(&self, context: &Value) -> Result<bool, ExpressionFault> {
         self.0.value(context).map(|value| value.is_true())
@@ -207,6 +212,11 @@ impl Template {
     /// Whether it uses a name.
     pub fn uses(&self, name: &str) -> bool {
         self.0.used.names(name)
+    }
+
+    /// The names that it uses below a path.
+    pub fn below(&self, path: &[&str]) -> Vec<&str> {
+        self.0.used.below(path)
     }
 
     /// The text with every expression replaced by its value. Nothing is escaped.

@@ -1,4 +1,5 @@
-//! What is registered for a task and asked when a turn on it ends: the validation rules of its series, then its stop hooks.
+//! What judges a turn before the configured hooks do: the validation rules of the configuration and of the task's series, then
+//! the stop hooks that are registered for the task. What the rules came to is in the log, where the configured hooks find it.
 //!
 //! | they say | at the gate |
 //! | --- | --- |
@@ -11,11 +12,11 @@ use std::time::Instant;
 use windlass_engine::validation::ValidationRule;
 use windlass_engine::{
     AgentContext, Asked, Command, Evaluated, Event, HookDecision, HookOutcome, HookReport, Judging, Limits, Promise,
-    Registered, RuleAction, SeenPromise, Seq, Task,
+    Registered, RuleAction, Seq, Task,
 };
 use windlass_process::overlay;
 use windlass_tools::validation::{Cancelled, Workshop};
-use windlass_tools::{Closures, Means, ask_hooks, find_out, notes, registered};
+use windlass_tools::{Closures, Means, RuleSet, ask_hooks, check_rules, notes, registered};
 
 use super::Scene;
 use crate::dispatch::Resolve;
@@ -27,19 +28,22 @@ impl Dispatch<'_> {
         if let Some(report) = self.tampered(scene.session.as_ref())? {
             return Ok(report);
         }
-        let Some(task) = &scene.task else { return Ok(HookOutcome::Skip.into()) };
         let directory = self.directory_of(scene.session.as_ref());
-        let files = match self.modified_files(scene.session.as_ref(), resolve)? {
+        let files = match self.changed_files(scene, resolve)? {
             Ok(files) => files,
             Err(why) => return Ok(failure(format!("cannot tell which files have changed: {why}"))),
         };
-        let known = registered(self.store, task).and_then(|hooks| Ok((hooks, notes(self.store, task)?)));
-        let (hooks, notes) = match known {
-            Ok(known) => known,
+        let task = scene.task.as_ref();
+        let known =
+            task.map(|task| registered(self.store, task).and_then(|hooks| Ok((hooks, notes(self.store, task)?))));
+        let (hooks, notes) = match known.transpose() {
+            Ok(known) => known.unwrap_or_default(),
             Err(error) => return Ok(failure(error.to_string())),
         };
-        let rules = self.rules_of_series(task)?;
-        let mut context = self.context(scene, task, files);
+        let series = task.map(|task| self.rules_of_series(task)).transpose()?.unwrap_or_default();
+        let configured = self.settings.validation.for_type(task.and_then(|task| task.kind.as_ref())).to_vec();
+        let rules = RuleSet { configured: &configured, series: &series };
+        let mut context = self.context_of(scene, files)?;
         let notes: Vec<String> = notes.into_iter().map(|note| note.text).collect();
         let control = self.control_for(resolve);
         // A rule or a hook is no turn: what it does through `windlass` is not what the agent claims.
@@ -58,12 +62,13 @@ impl Dispatch<'_> {
             return Ok(HookOutcome::Cancelled.into());
         };
         let mask = self.settings.mask.clone();
-        if said.hook.is_some() || task.drive.series.is_some() {
+        if let Some(task) = task.filter(|task| said.hook.is_some() || task.drive.series.is_some()) {
             let judging = Box::new(judging(task, &said, &hooks, &context));
             self.give(&Command::RecordRuling { task: task.id, judging })?;
         }
         let report = mask.report(report(&said, &hooks, &context));
-        Ok(HookReport { took: Some(began.elapsed()), event: Some(scene.event.original()), ..report })
+        let (event, results) = (Some(scene.event.original()), context.validation_results);
+        Ok(HookReport { took: Some(began.elapsed()), event, results, ..report })
     }
 
     fn rules_of_series(&self, task: &Task) -> Result<Vec<ValidationRule>, RunError> {
@@ -71,28 +76,6 @@ impl Dispatch<'_> {
         match self.event(Seq(series.id.0))?.envelope.event {
             Event::SeriesStarted(started) => Ok(started.validation_rules),
             _ => Err(RunError::MissingEvent(Seq(series.id.0))),
-        }
-    }
-
-    fn context(&self, scene: &Scene, task: &Task, files_modified: Vec<String>) -> AgentContext {
-        let now = (self.outside.now)();
-        let series = task.drive.series.as_ref().map(|series| series.iteration);
-        let session = scene.session.as_ref().map(|session| session.iteration);
-        let last = task.drive.checkpoints_at(now).next_back();
-        let phase = last.and_then(|last| self.store.event(Seq(last.id.0)).ok().flatten());
-        AgentContext {
-            task_id: task.id,
-            iteration: series.or(session).unwrap_or(1),
-            execution_phase: phase.and_then(|made| match made.envelope.event {
-                Event::CheckpointCreated(made) => made.execution_phase,
-                _ => None,
-            }),
-            files_modified,
-            validation_results: Vec::new(),
-            completion_promises: scene.promise.map(|promise| SeenPromise::at(promise, now)).into_iter().collect(),
-            agent_output: scene.output.clone(),
-            draft_content: None,
-            draft_type: None,
         }
     }
 }
@@ -119,13 +102,14 @@ fn judging(task: &Task, said: &Evaluated, hooks: &[Registered], context: &AgentC
 /// Asks those of others, and then those that the agent itself has registered, each in their order. The stricter word
 /// counts: an agent adds to what holds for it, and never takes anything away.
 fn ask_both(
-    rules: &[ValidationRule],
+    rules: &RuleSet<'_>,
     hooks: &[Registered],
     context: &mut AgentContext,
     means: &Means<'_>,
 ) -> Result<Evaluated, Cancelled> {
     let (own, others): (Vec<_>, Vec<_>) = hooks.iter().cloned().partition(|hook| hook.inside);
-    let first = find_out(rules, &others, context, means)?;
+    check_rules(rules, context, means)?;
+    let first = ask_hooks(&others, context, means)?;
     if own.is_empty() || first.ruling.action == RuleAction::Escalate {
         return Ok(first);
     }

@@ -22,16 +22,9 @@ const NAMES: usize = 256 * 1024;
 
 impl Dispatch<'_> {
     pub(super) fn judge(&mut self, running: &Running<'_>, rules: &[Rule]) -> Result<HookReport, RunError> {
-        // Git takes longer than everything else here, so it is asked only where somebody wants to know.
-        let looks = rules.iter().any(|rule| rule.uses("filesModified"));
-        let files =
-            if looks { self.modified_files(running.scene.session.as_ref(), running.resolve)? } else { Ok(Vec::new()) };
-        Ok(match files {
-            Ok(files) => ruling::report(running.hook, running.role(), rules, &ruling::context(&running.values, &files)),
-            Err(why) => {
-                let message = format!("cannot tell which files have changed: {why}");
-                HookReport { message: Some(message), ..HookOutcome::Failure.into() }
-            }
+        Ok(match self.told_to_rules(running, rules)? {
+            Ok(context) => ruling::report(running.hook, running.role(), rules, &context),
+            Err(why) => HookReport { message: Some(why), ..HookOutcome::Failure.into() },
         })
     }
 

@@ -52,7 +52,7 @@ impl Attempt<'_> {
                 driven.hooks.push(inside);
                 (driven.hooks.len() <= 20).then_some(())
             }
-            Command::ClearHooks { task } => {
+            Command::ClearHooks { task, .. } => {
                 let is_agent = self.is_agent();
                 self.driven(*task)?.hooks.retain(|inside| is_agent && !inside);
                 Some(())

@@ -1,25 +1,27 @@
 //! `hook_clear`
 
 use serde::{Deserialize, Serialize};
-use windlass_engine::{Command, Event, TaskId};
+use windlass_engine::{Command, Event, HookId, TaskId};
 
 use crate::catalogue::{Effect, Tool};
 use crate::desk::{Call, Ground};
 use crate::error::ToolError;
+use crate::shape::{Field, Id, Kind};
 use crate::task::TASK;
 
 pub(crate) const CLEAR: Tool = Tool {
     name: "hook_clear",
-    description: "Take all stop hooks of a task away.",
+    description: "Take all stop hooks of a task away, or one.",
     twin: "windlass hooks clear",
     effect: Effect::Writes,
-    fields: &[TASK],
+    fields: &[TASK, Field::optional("hookId", "only this one", Kind::Id(Id::Hook))],
 };
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Clear {
     task_id: TaskId,
+    hook_id: Option<HookId>,
 }
 
 #[derive(Debug, Serialize)]
@@ -30,7 +32,7 @@ pub(crate) struct Answer {
 }
 
 pub(crate) fn clear<G: Ground>(call: &mut Call<'_, G>, given: Clear) -> Result<Answer, ToolError> {
-    let records = call.execute(&Command::ClearHooks { task: given.task_id })?;
+    let records = call.execute(&Command::ClearHooks { task: given.task_id, hook: given.hook_id })?;
     let hooks_cleared = records.iter().map(|record| match &record.envelope.event {
         Event::HooksCleared(cleared) => cleared.hooks.len(),
         _ => 0,

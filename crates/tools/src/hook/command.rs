@@ -31,7 +31,7 @@ pub(crate) fn ask(
     let rule = supplied(command);
     workshop.permission.supplied(&rule).map_err(|refused| format!("{refused}; {}", refused.remedy))?;
     let told = vec![
-        ("WINDLASS_TASK_ID", context.task_id.to_string().into()),
+        ("WINDLASS_TASK_ID", context.task_id.map(|id| id.to_string()).unwrap_or_default().into()),
         ("WINDLASS_ITERATION", context.iteration.to_string().into()),
     ];
     let order = Order { command: &rule, told, input: context.values().to_string().into_bytes() };

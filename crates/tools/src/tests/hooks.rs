@@ -117,7 +117,7 @@ fn nobody_is_asked_where_there_is_no_hook() {
     assert_eq!(
         answer,
         json!({"hookId": "default", "taskId": "T1", "iteration": 1, "action": "continue",
-               "reason": "no hook is registered for the task", "nextPrompt": null, "checkpointCreated": false,
+               "reason": "No hooks registered for this task", "nextPrompt": null, "checkpointCreated": false,
                "metadata": {}})
     );
     assert_eq!(desk.ground.store.head().unwrap(), head);

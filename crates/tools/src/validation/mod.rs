@@ -50,6 +50,20 @@ pub struct Workshop<'a> {
     pub roster: &'a Roster,
 }
 
+impl Workshop<'_> {
+    /// Returns the same for rules of the configuration, which are no agent's.
+    pub fn of_configuration(&self) -> Self {
+        Self {
+            directory: self.directory.clone(),
+            environment: self.environment.clone(),
+            mask: self.mask.clone(),
+            permission: self.permission.of_configuration(),
+            launcher: self.launcher.clone(),
+            roster: self.roster,
+        }
+    }
+}
+
 /// What is judged.
 #[derive(Clone, Copy)]
 pub struct Matter<'a> {

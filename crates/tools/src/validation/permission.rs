@@ -60,6 +60,11 @@ impl NotAllowed {
 }
 
 impl Permission {
+    /// Returns what rules of the configuration may run: a person has written and trusted them, so all of them.
+    pub fn of_configuration(&self) -> Self {
+        Self { agent_commands: AgentCommands::Allow, ..self.clone() }
+    }
+
     /// The program that a rule runs; `None` for a rule that runs none.
     pub fn program<'a>(&'a self, rule: &'a ValidationRule) -> Result<Option<&'a CommandRule>, NotAllowed> {
         match &rule.kind {

@@ -143,6 +143,11 @@ fn as_text(config: &Config, out: &mut Output) -> Done {
         let items = if items.is_empty() { "none".to_owned() } else { items.join(", ") };
         out.line(format_args!("    {} {items}", text::pad(label, 11)))?;
     }
+    let rules = config.validation_rules();
+    let rules: Vec<_> = rules.all().map(|rule| text::line(&rule.name)).collect();
+    if !rules.is_empty() {
+        out.line(format_args!("    {} {}", text::pad("validation", 11), rules.join(", ")))?;
+    }
     let validators: Vec<_> = config.settings.validators.keys().map(|name| text::line(name)).collect();
     if !validators.is_empty() {
         let unused = if config.runs_validators() { "" } else { " (never run: `agent_commands: deny`)" };

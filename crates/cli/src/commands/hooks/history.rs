@@ -145,7 +145,7 @@ impl Row {
 
 /// What it ran for: the event, and whom that was about.
 fn event(run: &Run, cause: Option<&Cause>) -> String {
-    let kind = cause.map(|cause| cause.kind.name());
+    let kind = cause.map(|cause| cause.name.as_str());
     let mut parts: Vec<String> =
         run.event.map(|seq| format!("{} {seq}", kind.unwrap_or("event"))).into_iter().collect();
     let call = cause.and_then(|cause| cause.call.as_ref());

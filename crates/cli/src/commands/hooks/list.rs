@@ -5,7 +5,7 @@ use serde_json::json;
 use super::planned::{Planned, Who, planned};
 use windlass_engine::{EventType, TaskId, nearest};
 
-use crate::config::{Config, Point};
+use crate::config::{Config, Point, Scope};
 use crate::context::Context;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
@@ -48,7 +48,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         return all.iter().try_for_each(|planned| out.object(&as_json(planned)));
     }
     if all.is_empty() {
-        return out.line("nothing would run");
+        out.line("nothing would run")?;
     }
     for planned in &all {
         show(planned, out)?;
@@ -60,12 +60,12 @@ fn kinds(config: &Config) -> Vec<&str> {
     config.task_types().map(|(name, _)| name).collect()
 }
 
-fn agents(config: &Config) -> Vec<&str> {
+pub(super) fn agents(config: &Config) -> Vec<&str> {
     config.settings.agents.keys().map(String::as_str).collect()
 }
 
 /// A name that the configuration knows.
-fn known(name: Option<String>, what: &str, names: &[&str]) -> Result<Option<String>, Failure> {
+pub(super) fn known(name: Option<String>, what: &str, names: &[&str]) -> Result<Option<String>, Failure> {
     let Some(name) = name else { return Ok(None) };
     if names.contains(&name.as_str()) {
         return Ok(Some(name));
@@ -110,9 +110,17 @@ fn show(planned: &Planned<'_>, out: &mut Output) -> Done {
 
 /// What else there is to be seen.
 fn others(config: &Config, who: &Who, out: &mut Output) -> Done {
-    let kinds: Vec<&str> = kinds(config).into_iter().filter(|kind| who.kind.as_deref() != Some(*kind)).collect();
-    if kinds.is_empty() || who.kind.is_some() {
-        return Ok(());
+    let of_type = |kind: &&str| config.overrides().any(|(owner, _)| owner == *kind);
+    let kinds: Vec<&str> = kinds(config).into_iter().filter(of_type).collect();
+    if !kinds.is_empty() && who.kind.is_none() {
+        let line = format!("Types of tasks with hooks of their own: {} (--type)", kinds.join(", "));
+        out.line(out.paint(Tone::Faint, line))?;
     }
-    out.line(out.paint(Tone::Faint, format!("Types of tasks with hooks of their own: {} (--type)", kinds.join(", "))))
+    let of_agent = |name: &&str| config.hooks.iter().any(|hook| hook.scope == Scope::Agent((*name).to_owned()));
+    let agents: Vec<&str> = agents(config).into_iter().filter(of_agent).collect();
+    if !agents.is_empty() && who.agent.is_none() {
+        let line = format!("Agents with hooks of their own: {} (--agent)", agents.join(", "));
+        out.line(out.paint(Tone::Faint, line))?;
+    }
+    Ok(())
 }

@@ -79,7 +79,8 @@ fn read(path: &Path) -> Result<Value, Failure> {
 fn values(given: Option<(&Path, Value)>, point: Point) -> Result<Value, Failure> {
     let mut values = Situation::nothing();
     values["point"] = json!(point.name());
-    values["event"]["type"] = json!(point.event().map_or("", |event| event.name()));
+    let event = if point.is_fact() { Some(point.name()) } else { point.event().map(EventType::name) };
+    values["event"]["type"] = json!(event.unwrap_or_default());
     let Some((path, given)) = given else { return Ok(values) };
     lay_over(&mut values, given);
     check(&values).map_err(|(cause, hint)| wrong(path, cause).hint(hint))?;

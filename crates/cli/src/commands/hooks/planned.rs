@@ -1,5 +1,7 @@
 //! What would run at a point, in which order, and where it was defined.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use windlass_engine::{EventType, Registry};
 use windlass_hooks::PipeOutput;
@@ -156,7 +158,8 @@ fn registered(hook: &Hook) -> Option<i64> {
 /// What would run at each point at which anything would.
 pub fn planned<'c>(config: &'c Config, who: &Who) -> Result<Vec<Planned<'c>>, Failure> {
     let registry = plan::pure_rules(config)?.registry;
-    let points = Point::all().into_iter().filter_map(Point::parse).chain([Point::NOTIFY]);
+    let facts: BTreeSet<Point> = config.hooks.iter().flat_map(Hook::points).filter(|point| point.is_fact()).collect();
+    let points = Point::all().into_iter().filter_map(Point::parse).chain(facts).chain([Point::NOTIFY]);
     let planned = points.map(|point| at(config, &registry, who, point)).filter(|planned| !planned.rows.is_empty());
     Ok(planned.collect())
 }
@@ -166,14 +169,21 @@ pub fn at<'c>(config: &'c Config, registry: &Registry, who: &Who, point: Point) 
     let event = point.event();
     let (kind, agent) = (who.kind.as_deref(), who.agent.as_deref());
     let own = kind.is_some_and(|kind| config.overrides().any(|given| given == (kind, point)));
-    let meant =
-        |hook: &&Hook| hook.points().any(|other| other == point) && plan::whose(hook).includes(kind, agent, own);
+    let is_own_point = event.is_some_and(|event| event.name() == point.name());
+    // A hook of the registry runs at all of its events, wherever it is set up.
+    let of_registry = |hook: &Hook| match hook.kind {
+        Kind::Builtin(builtin) if builtin.is_registered() && is_own_point => {
+            registry.get(builtin.name()).is_some_and(|known| event.is_some_and(|event| known.events.contains(&event)))
+        }
+        _ => false,
+    };
+    let is_at = |hook: &Hook| hook.points().any(|other| other == point) || of_registry(hook);
+    let meant = |hook: &&Hook| is_at(hook) && plan::whose(hook).includes(kind, agent, own);
     let mut rows: Vec<Row<'c>> = config.hooks.iter().filter(meant).map(Row::Written).collect();
     let configured = |name: &str| {
         let same = |hook: &Hook| matches!(hook.kind, Kind::Builtin(builtin) if builtin.name() == name);
         config.hooks.iter().any(same)
     };
-    let is_own_point = event.is_some_and(|event| event.name() == point.name());
     let built_in = registry.hooks().filter(|hook| {
         is_own_point && event.is_some_and(|event| hook.events.contains(&event)) && !configured(&hook.name)
     });
@@ -186,6 +196,6 @@ pub fn at<'c>(config: &'c Config, registry: &Registry, who: &Who, point: Point) 
     if point.name() == "before_submit" && !config.defines(point, who.kind.as_deref()) {
         rows.push(Row::Default { worktrees: config.settings.worktrees.unwrap_or(true) });
     }
-    rows.sort_by_key(|row| (!row.is_pure(), row.priority()));
+    rows.sort_by_key(|row| (!row.is_pure(), matches!(row, Row::Default { .. }), row.priority()));
     Planned { point, event, rows }
 }

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use clap::builder::TypedValueParser;
 use serde_json::{Value, json};
-use windlass_engine::{SeriesId, TaskId};
+use windlass_engine::{Authority, Command, HookId, Seq, SeriesId, TaskId};
 
 use crate::commands::iteration::Heard;
 use crate::commands::task::read_text;
 use crate::context::Context;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
-use crate::{text, twin, usage};
+use crate::{remedy, text, twin, usage};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -124,23 +124,48 @@ pub fn decision(decided: &Value, out: &mut Output) -> Done {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass hooks clear T3")]
+  windlass hooks clear T3
+  windlass hooks clear T3 --hook HOOK-12")]
 pub struct Clear {
     /// The task, such as T3
     #[arg(value_name = "ID")]
     task: TaskId,
+    /// Only this one, such as HOOK-12
+    #[arg(long, value_name = "HOOK")]
+    hook: Option<HookId>,
 }
 
 pub fn clear(context: &Context, args: &Clear, out: &mut Output) -> Done {
-    let answer = twin::call(context, "hook_clear", json!({"taskId": args.task}))?;
+    let answer = twin::call(context, "hook_clear", json!({"taskId": args.task, "hookId": args.hook}))?;
     if out.is_json() {
         return out.object(&answer);
+    }
+    if let Some(hook) = args.hook {
+        return out.line(format_args!("{hook} of {} is taken away", args.task));
     }
     match answer["hooksCleared"].as_u64().unwrap_or(0) {
         0 => out.line(format_args!("{} has no stop hooks", args.task)),
         1 => out.line(format_args!("the stop hook of {} is taken away", args.task)),
         hooks => out.line(format_args!("{hooks} stop hooks of {} are taken away", args.task)),
     }
+}
+
+/// Has a stop hook asked from now on, or not.
+pub fn switch(context: &Context, hook: HookId, enabled: bool, out: &mut Output) -> Done {
+    let mut opened = context.open()?;
+    // A hook has the position of the event that registered it.
+    let registered = opened.store.event(Seq(hook.0)).map_err(remedy::store)?;
+    let Some(task) = registered.and_then(|record| record.envelope.node.task()) else {
+        return Err(Failure::new(Code::NotFound, format!("there is no stop hook {hook}"))
+            .hint("`windlass hooks list --task ID` shows those of a task")
+            .into());
+    };
+    opened.execute(&Command::SwitchHook { task, hook, enabled }, Authority::Person)?;
+    if out.is_json() {
+        return out.object(&json!({"hookId": hook, "taskId": task, "enabled": enabled}));
+    }
+    let asked = if enabled { "is asked from now on" } else { "is not asked any more" };
+    out.line(format_args!("{} of {task} {asked}", out.paint(Tone::Strong, hook)))
 }
 
 /// The stop hooks of a task, in the order in which they are asked.

@@ -227,7 +227,7 @@ impl Run {
             "agent": call.map(|call| &call.agent),
             "conversation": call.map(|call| &call.conversation),
             "tool": call.and_then(|call| call.tool.as_ref()),
-            "event": self.event.map(|seq| json!({"seq": seq, "type": cause.map(|cause| cause.kind)})),
+            "event": self.event.map(|seq| json!({"seq": seq, "type": cause.map(|cause| &cause.name)})),
             "nodeId": self.node,
             "session": self.session,
             "iteration": self.iteration,
@@ -248,7 +248,9 @@ impl Run {
 /// As much as has to be known of an event that hooks ran for.
 #[derive(Debug, Clone)]
 pub struct Cause {
-    pub kind: EventType,
+    kind: EventType,
+    /// The type as people see it.
+    pub name: String,
     /// What an agent's own hook system said, where that called.
     pub call: Option<payload::BridgeCalled>,
     owes: Option<Owed>,
@@ -260,7 +262,8 @@ impl Cause {
             Event::BridgeCalled(called) => Some(called.clone()),
             _ => None,
         };
-        Self { kind: record.kind(), call, owes: record.envelope.metadata.owes.clone() }
+        let name = record.envelope.event.type_name().to_owned();
+        Self { kind: record.kind(), name, call, owes: record.envelope.metadata.owes.clone() }
     }
 
     /// What the run's hook was owed as.
@@ -281,7 +284,7 @@ impl Cause {
         match (&run.hook, run.debt) {
             (_, Some(_)) => self.owed(run).map(|owed| owed.point.clone()),
             // The hooks inside a commit are hooks of events.
-            (Some(_), None) => Some(self.kind.name().to_owned()),
+            (Some(_), None) => Some(self.name.clone()),
             (None, None) => None,
         }
     }

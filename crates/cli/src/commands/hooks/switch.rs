@@ -6,8 +6,9 @@
 //! - It is never trusted here: a person looks at it first, as after any other change.
 
 use serde_json::{Value, json};
-use windlass_engine::{Refusal, Registry, nearest};
+use windlass_engine::{HookId, Refusal, Registry, nearest};
 
+use super::registered;
 use crate::commands::config::rewrite;
 use crate::config::{Builtin, Config, Hook, Kind, Point};
 use crate::context::Context;
@@ -25,6 +26,7 @@ use crate::{plan, remedy, switch, text};
   windlass hooks enable lint                        let it run again
   windlass hooks enable auto-label-by-keyword       a built-in that is off by default
   windlass hooks enable lint --dry-run              show what would change, and change nothing
+  windlass hooks enable HOOK-12                     a stop hook that is registered for a task
 
 Only the `enabled` of this hook changes in the project's configuration. Afterwards it has to be
 trusted again: `windlass trust`. A session that is under way keeps the one it began with.")]
@@ -39,6 +41,7 @@ pub struct Enable {
   windlass hooks disable \"stop[0]\"                  one without a name, as `hooks list` shows it
   windlass hooks disable auto-create-review-task    a built-in that is on by default
   windlass hooks disable run_tests --dry-run        show what would change, and change nothing
+  windlass hooks disable HOOK-12                    a stop hook that is registered for a task
 
 Only the `enabled` of this hook changes in the project's configuration. Afterwards it has to be
 trusted again: `windlass trust`. A session that is under way keeps the one it began with.")]
@@ -49,7 +52,7 @@ pub struct Disable {
 
 #[derive(Debug, clap::Args)]
 struct Which {
-    /// Its name, as `windlass hooks list` shows it; a built-in's own name where it is used once
+    /// Its name, as `windlass hooks list` shows it; a built-in's own name where it is used once; or HOOK-12
     #[arg(value_name = "NAME")]
     name: String,
     /// Show what would change, and change nothing
@@ -66,6 +69,10 @@ pub fn disable(context: &Context, args: &Disable, out: &mut Output) -> Done {
 }
 
 fn run(context: &Context, which: &Which, on: bool, out: &mut Output) -> Done {
+    // Stop hooks that are registered for tasks are in the log, and not in the configuration.
+    if let (Ok(hook), false) = (which.name.parse::<HookId>(), which.dry_run) {
+        return registered::switch(context, hook, on, out);
+    }
     let project = context.project()?;
     refuse_inside(context, &project)?;
     let config = Config::load(&project)?;

@@ -12,6 +12,7 @@ use windlass_hooks::{
 use windlass_process::{Control, run as start};
 use windlass_runner::{Called, is_context, is_heard};
 
+use super::list;
 use super::payload::{Given, given};
 use super::planned::{Row, Who, at};
 use crate::config::{Config, Hook, Point};
@@ -57,6 +58,9 @@ pub struct Args {
     /// For a task of this type [default: the payload's `task.type`]
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
+    /// When this agent works: its own hooks are tried too [default: the payload's `agent`]
+    #[arg(long = "agent", value_name = "NAME")]
+    works: Option<String>,
     /// Run them, outside any session, and show their verdicts
     #[arg(long)]
     run: bool,
@@ -99,6 +103,10 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         values["project_dir"] = json!(project.root.to_string_lossy());
     }
     let kind = args.kind.clone().or_else(|| values["task"]["type"].as_str().map(str::to_owned));
+    if let Some(name) = list::known(args.works.clone(), "agent", &list::agents(&config))? {
+        values["agent"] = json!(name);
+        values["agent_name"] = json!(name);
+    }
     let who = Who { kind: kind.filter(|kind| !kind.is_empty()), agent: values["agent"].as_str().map(str::to_owned) };
     let registry = plan::pure_rules(&config)?.registry;
     let planned = at(&config, &registry, &who, args.point);
@@ -156,6 +164,11 @@ impl Trier<'_> {
     fn try_out<'c>(&self, hook: &'c Hook, really: bool) -> Result<Trial<'c>, Failure> {
         let mut values = self.values.clone();
         values["hook"] = json!(hook.name);
+        let told = plan::runnable(hook).map(|hook| hook.kind);
+        let is_told_at_gate = plan::is_gate(self.point) && matches!(told, Some(Kind::Command(_) | Kind::Http(_)));
+        if is_told_at_gate || matches!(told, Some(Kind::Rules(_))) {
+            values = ruling::with_context(&values, &ruling::context_of_values(&values));
+        }
         let tool = values["tool_name"].as_str().unwrap_or_default();
         let names = self.called.as_ref().map_or_else(|| vec![tool], Self::matched);
         let matches = names.iter().all(|name| name.is_empty()) || names.iter().any(|name| hook.matcher.matches(name));
@@ -263,7 +276,7 @@ impl Trier<'_> {
                 Ok(HookReport { message: Some(message), ..HookOutcome::Skip.into() })
             }
             // Files that have changed are those that the payload names.
-            Kind::Rules(rules) => Ok(ruling::report(hook, self.role(), rules, &ruling::context(call.values, &[]))),
+            Kind::Rules(rules) => Ok(ruling::report(hook, self.role(), rules, call.values)),
         }
     }
 

@@ -452,9 +452,7 @@ fn configuration(opened: &Opened, inside: &Inside, choice: &Choice) -> Result<Co
 
 /// A configuration that would run something needs a person's trust.
 fn check_trust(project: &Project, config: &Config, resumed: Option<&Session>, given: bool) -> Result<(), Failure> {
-    if given
-        || config.effectful_hooks().is_empty() && config.settings.agent.is_none() && config.settings.agents.is_empty()
-    {
+    if given || !config.runs_something() && config.settings.agent.is_none() && config.settings.agents.is_empty() {
         return Ok(());
     }
     let state = trust::state(project, config)?;

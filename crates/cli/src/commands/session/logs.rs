@@ -113,7 +113,7 @@ fn show_entry(record: &Record, entry: &Entry, out: &mut Output) -> Done {
             "seq": record.seq,
             "timestamp": record.envelope.timestamp,
             "iteration": record.envelope.iteration,
-            "type": record.kind(),
+            "type": record.envelope.event.type_name(),
             "who": entry.who,
             "what": entry.what,
             "text": entry.text,

@@ -151,7 +151,7 @@ impl Step {
         let cause = Cause::of(&self.record);
         json!({
             "seq": self.record.seq,
-            "type": self.record.kind(),
+            "type": self.record.envelope.event.type_name(),
             "at": self.record.envelope.timestamp,
             "by": self.record.envelope.metadata.triggered_by,
             "words": self.words,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::script::{Script, default_rules};
 use crate::debt::{HookClass, OnFailure, OwedHook};
-use crate::decide::{Effects, Rules};
+use crate::decide::{Effects, Rules, ValidationScope};
 use crate::event::EventType;
 use crate::task::State;
 use crate::view::View;
@@ -118,7 +118,7 @@ fn a_task_is_created_with_everything_that_was_said() {
 #[test]
 fn what_fails_leaves_one_error_and_the_next_is_carried_out() {
     let wrong = |what: &str, found: &str, expected: &str| format!("the action has {found} as `{what}`, not {expected}");
-    let table: [(&str, Value, String); 26] = [
+    let table: [(&str, Value, String); 34] = [
         ("create_task", json!({}), "the action needs `goal`".to_owned()),
         ("create_task", json!({"goal": "\t"}), "the goal is empty".to_owned()),
         ("create_task", json!({"goal": 7}), wrong("goal", "a number", "a text")),
@@ -148,6 +148,18 @@ fn what_fails_leaves_one_error_and_the_next_is_carried_out() {
         ("execute_workflow", json!({"workflowId": "w", "taskId": "T9"}), "there is no task T9".to_owned()),
         ("execute_workflow", json!({}), "the action needs `workflow_id`".to_owned()),
         ("log", json!({"type": "task_completed", "nodeId": "T2", "data": {"artifacts": []}}), "bears state".to_owned()),
+        (
+            "create_task",
+            json!({"goal": "x", "prioity": 1}),
+            "no field `prioity` in the payload of `create_task`".to_owned(),
+        ),
+        ("create_task", json!({"goal": "x", "prioity": 1}), "did you mean `priority`?".to_owned()),
+        ("update_task", json!({"taskId": "T2", "action": "start", "labels": []}), "has no field `labels`".to_owned()),
+        ("update_task", json!({"taskId": "T2", "action": "start", "payload": {"why": 1}}), "no field `why`".to_owned()),
+        ("execute_workflow", json!({"workflowId": "w", "with": {}}), "no field `with`".to_owned()),
+        ("log", json!({"type": "agent_metrics", "data": {"cost": 1}}), "no field `cost` in the data of".to_owned()),
+        ("log", json!({"type": "fact_logged"}), "write the type of the fact".to_owned()),
+        ("log", json!({"type": "Review.passed"}), "`Review.passed` is not an event type with a namespace".to_owned()),
         ("dance", json!({"goal": "x"}), "`dance` is not known; it is one of create_task".to_owned()),
     ];
     for (kind, payload, error) in table {
@@ -182,6 +194,42 @@ fn what_only_tells_may_be_logged() {
         let answered = project.run(&format!("hook one asks={asked}"));
         assert!(answered.len() == 3 && answered[2].starts_with("system action_error log: "), "{answered:?}");
         assert!(answered[2].contains(why), "{answered:?}");
+    }
+}
+
+#[test]
+fn own_fact_logged_keeps_data_and_owes_hooks_of_its_type() {
+    let at = |point: &str| OwedHook { point: point.to_owned(), ..owed(point, HookClass::Other) };
+    let points = ["review.passed", "review.failed", "fact_logged"].map(at).to_vec();
+    let started = vec![owed("one", HookClass::Other)];
+    let events = [(EventType::TaskStarted, started), (EventType::FactLogged, points)];
+    let effects = Effects::of("hooks: {}", "w1".parse().unwrap(), events);
+    let mut project = Script::after(Rules { effects: Some(effects), ..default_rules() }, "add one\nstart T1");
+    let fact = r#"log:{"type":"review.passed","nodeId":"T1","timestamp":"2025-01-01","data":{"score":3,"by":["ann"]}}"#;
+    let answered = project.run(&format!("hook one asks={fact}"));
+    assert_eq!(answered[2..], ["T1 fact_logged review.passed"]);
+    let record = project.log.last().unwrap();
+    let shown = serde_json::to_value(record).unwrap();
+    assert_eq!((&shown["type"], &shown["data"]), (&json!("review.passed"), &json!({"score": 3, "by": ["ann"]})));
+    let owed = record.envelope.metadata.owes.as_ref().unwrap();
+    let owed: Vec<&str> = owed.hooks.iter().map(|hook| hook.point.as_str()).collect();
+    assert_eq!(owed, ["review.passed", "fact_logged"]);
+    project.crash();
+}
+
+#[test]
+fn configured_validation_is_owed_before_hooks_of_stop() {
+    let stop = vec![OwedHook { point: "stop".to_owned(), ..owed("check", HookClass::Gate) }];
+    let effects = Effects::of("hooks: {}", "w1".parse().unwrap(), [(EventType::TurnFinished, stop)]);
+    let types = [("docs".parse().unwrap(), false)].into();
+    let effects = Effects { validation: ValidationScope { project: true, types }, ..effects };
+    for (kind, expected) in [("bug", vec!["validation", "check"]), ("docs", vec!["check"])] {
+        let rules = Rules { effects: Some(effects.clone()), ..default_rules() };
+        let script = format!("add one type={kind}\nsession a task=T1 by=w1\nturn-done a.1 says=complete");
+        let project = Script::after(rules, &script);
+        let turn = project.log.iter().rfind(|record| record.kind() == EventType::TurnFinished).unwrap();
+        let owed = turn.envelope.metadata.owes.as_ref().unwrap();
+        assert_eq!(owed.hooks.iter().map(|hook| hook.hook.as_str()).collect::<Vec<_>>(), expected, "{kind}");
     }
 }
 

@@ -115,8 +115,31 @@ fn a_series_from_its_start_to_its_end() {
     assert_eq!(&kinds(&records)[..2], [EventType::SeriesEnded, EventType::TaskCompleted]);
     let task = project.task("T1");
     assert_eq!((task.state, task.drive.series, task.drive.hooks.len()), (State::Completed, None, 1));
-    assert_eq!(kinds(&project.ask(&Command::ClearHooks { task: TASK }).unwrap()), [EventType::HooksCleared]);
-    assert!(project.ask(&Command::ClearHooks { task: TASK }).unwrap().is_empty());
+    assert_eq!(
+        kinds(&project.ask(&Command::ClearHooks { task: TASK, hook: None }).unwrap()),
+        [EventType::HooksCleared]
+    );
+    assert!(project.ask(&Command::ClearHooks { task: TASK, hook: None }).unwrap().is_empty());
+    project.crash();
+}
+
+#[test]
+fn one_registered_hook_is_switched_and_removed_alone() {
+    let mut project = one_task();
+    let (one, two) = (hook(StopHook::Default), hook(StopHook::Promise));
+    let (one, two) = (project.register(one).unwrap(), project.register(two).unwrap());
+    let switch = |enabled| Command::SwitchHook { task: TASK, hook: one, enabled };
+    assert_eq!(kinds(&project.ask(&switch(false)).unwrap()), [EventType::HookSwitched]);
+    assert!(project.ask(&switch(false)).unwrap().is_empty(), "it is off already");
+    project.crash();
+    let state = |project: &Script| {
+        project.task("T1").drive.hooks.iter().map(|hook| (hook.id, hook.enabled)).collect::<Vec<_>>()
+    };
+    assert_eq!(state(&project), [(one, false), (two, true)]);
+    let remove = Command::ClearHooks { task: TASK, hook: Some(two) };
+    project.ask(&remove).unwrap();
+    assert_eq!(state(&project), [(one, false)]);
+    assert!(project.ask(&remove).unwrap_err().to_string().contains("is not registered for T1"));
     project.crash();
 }
 
@@ -422,7 +445,7 @@ fn an_agent_adds_to_what_others_registered_and_takes_nothing_of_it_away() {
         project.task("T1").drive.hooks.iter().map(|hook| (hook.id, hook.inside)).collect()
     };
     assert_eq!(hooks(&project).iter().map(|(_, inside)| *inside).collect::<Vec<_>>(), [false, true]);
-    let clear = Command::ClearHooks { task: TASK };
+    let clear = Command::ClearHooks { task: TASK, hook: None };
     assert_eq!(project.give(Authority::Person, run.clone(), &clear).unwrap().len(), 1);
     assert_eq!(hooks(&project), [(others, false)]);
     assert!(project.give(Authority::Person, run, &clear).unwrap().is_empty());

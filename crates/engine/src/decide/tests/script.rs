@@ -573,6 +573,7 @@ fn detail(event: &Event) -> String {
         Event::DependencyRemoved(removed) => removed.to_id.to_string(),
         Event::DependencySatisfied(satisfied) => satisfied.completed_task_id.to_string(),
         Event::AutoLabelSuggestion(suggestion) => suggestion.labels.join(","),
+        Event::FactLogged(fact) => fact.kind.to_string(),
         Event::HookStarted(started) => {
             let after = started.after.as_ref().map_or_else(String::new, |after| format!(" after {after}"));
             format!("{} {} by {}{after}", started.hook, started.attempt, started.owner)

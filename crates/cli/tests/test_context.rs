@@ -1,0 +1,160 @@
+//! One context for everything that judges a turn, validation rules of the configuration, and facts of a project's own.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::World;
+use crate::support::hooked::{DONE, hooked};
+
+const RUN_T1: &[&str] = &["run", "--task", "T1", "--agent", "command:sh agent.sh"];
+
+fn read_json(world: &World, name: &str) -> Value {
+    serde_json::from_slice(&fs::read(world.path(name)).unwrap()).unwrap()
+}
+
+#[test]
+fn stop_hooks_of_both_kinds_get_one_context() {
+    let world = hooked(
+        "version: 1
+validation:
+  - {type: file_existence, name: config_there, config: {paths: [.windlass/config.yaml]}}
+hooks:
+  stop:
+    - {name: configured, command: cat > configured.json}
+    - name: ruled
+      rules:
+        - when: \"agentOutput != '' and iteration == 1 and (validationResults | selectattr('passed') | list | length) == 1\"
+          action: complete
+        - action: escalate
+          reason: the rules see something else
+",
+    );
+    world.write("agent.sh", DONE);
+    world.ok(&["task", "add", "One"]);
+    world.ok(&["hooks", "register", "T1", "--type", "command", "--command", "cat > registered.json"]);
+    world.ok(RUN_T1);
+    let (configured, registered) = (read_json(&world, "configured.json"), read_json(&world, "registered.json"));
+    for name in registered.as_object().unwrap().keys().filter(|name| *name != "completionPromises") {
+        assert_eq!(configured[name], registered[name], "{name}");
+    }
+    assert_eq!(configured["completionPromises"][0]["type"], "COMPLETE");
+    assert_eq!(registered["completionPromises"][0]["type"], "COMPLETE");
+    assert_eq!(configured["validationResults"][0]["ruleName"], "config_there");
+    assert_eq!(configured["validationResults"][0]["passed"], true);
+    assert_eq!((&configured["taskId"], &configured["iteration"]), (&json!("T1"), &json!(1)));
+    assert!(configured["agentOutput"].as_str().unwrap().contains("COMPLETE"), "{configured}");
+}
+
+#[test]
+fn configured_rule_that_fails_closes_the_gate_for_its_type_alone() {
+    let world = hooked(
+        "version: 1
+validation: []
+task_types:
+  release:
+    validation:
+      - {type: file_existence, name: notes, config: {paths: [NOTES.md]}}
+",
+    );
+    world.write("agent.sh", DONE);
+    world.ok(&["task", "add", "One", "--type", "release"]);
+    world.ok(&["task", "add", "Two"]);
+    let ran = world.run(&[RUN_T1, &["--max-iterations", "2"]].concat());
+    assert!(ran.code != 0 && ran.stdout.contains("notes"), "{ran}");
+    assert_eq!(world.json(&["task", "show", "T1", "--json"])["state"] == "completed", false, "{ran}");
+    let finished = world.data_of("hook_finished");
+    assert_eq!((&finished[0]["hook"], &finished[0]["outcome"]), (&json!("validation"), &json!("continue")));
+    assert_eq!(finished[0]["results"][0]["ruleName"], "notes");
+    world.ok(&["run", "--task", "T2", "--agent", "command:sh agent.sh"]);
+}
+
+#[test]
+fn own_fact_is_kept_shown_and_heard() {
+    let world = hooked(
+        r#"version: 1
+hooks:
+  task_completed:
+    - name: review
+      command: |
+        echo '{"actions": [{"type": "log", "payload": {"type": "review.passed", "nodeId": "T1", "data": {"score": 3, "by": ["ann"]}}}]}'
+  review.passed:
+    - {name: hear, when: event.data.score > 2, command: cat > heard.json}
+    - {name: miss, when: event.data.score > 3, command: touch missed}
+  review.failed:
+    - {name: other, command: touch missed}
+"#,
+    );
+    world.ok(&["task", "add", "One"]);
+    world.ok(&["task", "complete", "T1"]);
+    let logged = world.lines(&["events", "--type", "review.passed", "--json"]);
+    assert_eq!(logged.len(), 1);
+    assert_eq!((&logged[0]["type"], &logged[0]["nodeId"]), (&json!("review.passed"), &json!("T1")));
+    assert_eq!(logged[0]["data"], json!({"score": 3, "by": ["ann"]}));
+    let heard = read_json(&world, "heard.json");
+    assert_eq!((&heard["point"], &heard["event"]["data"]["score"]), (&json!("review.passed"), &json!(3)));
+    assert_eq!((&heard["event"]["type"], &heard["task_id"]), (&json!("review.passed"), &json!("T1")));
+    assert!(!world.has("missed"));
+    let shown = world.ok(&["events", "--type", "review.passed"]);
+    assert!(shown.contains("review.passed") && shown.contains(r#"{"by":["ann"],"score":3}"#), "{shown}");
+    assert!(world.ok(&["hooks", "history", "--hook", "hear"]).contains("review.passed"));
+    assert!(world.ok(&["hooks", "list", "--point", "review.passed"]).contains("hear"));
+    assert!(world.fails(&["events", "--type", "Review.passed"]).contains("Review.passed"));
+}
+
+#[test]
+fn field_that_an_event_does_not_have_is_found_when_the_file_is_read() {
+    let world = World::new();
+    for (config, words) in [
+        (
+            "hooks: {task_completed: [{command: 'true', when: event.data.reslt == ''}]}",
+            "did you mean `event.data.result`?",
+        ),
+        ("hooks: {task_ready: [{command: 'true', when: event.data.x}]}", "`event.data` has no fields here"),
+        ("hooks: {Review.Passed: [{command: 'true'}]}", "write it in lower case with a namespace: `review.passed`"),
+        ("hooks: {stop: [{command: 'true', name: validation}]}", "no hook can have the name `validation`"),
+        ("validation: [{type: command, name: t, config: {cmd: x}}]", "validation[0].config"),
+        ("validation: [{type: custom, name: t, config: {validatorId: lint}}]", "unknown validator `lint`"),
+        ("task_types: {x: {hooks: {session_start: []}}}", "a task type has no hooks at `session_start`"),
+    ] {
+        world.write("other.yaml", config);
+        let wrong = world.fails(&["config", "check", "other.yaml"]);
+        assert!(wrong.contains(words), "{config}\n{wrong}");
+    }
+    world.write("other.yaml", "hooks: {review.passed: [{command: 'true', when: event.data.anything == 1}]}");
+    world.ok(&["config", "check", "other.yaml"]);
+}
+
+#[test]
+fn hooks_of_agents_are_listed_and_tried() {
+    let world = hooked(
+        "version: 1
+agents:
+  fast:
+    command: sh agent.sh
+    hooks:
+      before_submit: [{name: lint, command: ./lint.sh, priority: 200}]
+      stop: [{name: fast-stop, command: exit 2}]
+",
+    );
+    let list = world.ok(&["hooks", "list", "--point", "before_submit", "--agent", "fast"]);
+    let (lint, default) = (list.find("lint").unwrap(), list.find("create_pr (default)").unwrap());
+    assert!(lint < default, "{list}");
+    assert!(world.ok(&["hooks", "list"]).contains("Agents with hooks of their own: fast (--agent)"));
+    let tried = world.ok(&["hooks", "test", "stop", "--agent", "fast", "--run"]);
+    assert!(tried.contains("fast-stop") && tried.contains("verdict      block"), "{tried}");
+    assert!(world.fails(&["hooks", "test", "stop", "--agent", "fats"]).contains("did you mean `fast`?"));
+}
+
+#[test]
+fn one_registered_hook_is_removed_and_switched_by_its_id() {
+    let world = World::with_tasks(&["One"]);
+    world.ok(&["hooks", "register", "T1"]);
+    world.ok(&["hooks", "register", "T1", "--type", "promise"]);
+    assert_eq!(world.ok(&["hooks", "disable", "HOOK-3"]), "HOOK-3 of T1 is not asked any more\n");
+    assert_eq!(world.ok(&["hooks", "clear", "T1", "--hook", "HOOK-4"]), "HOOK-4 of T1 is taken away\n");
+    assert_eq!(world.ok(&["hooks", "list", "--task", "T1"]), "HOOK-3  default  (disabled)\n");
+    assert_eq!(world.ok(&["hooks", "enable", "HOOK-3"]), "HOOK-3 of T1 is asked from now on\n");
+    assert!(world.fails(&["hooks", "clear", "T1", "--hook", "HOOK-4"]).contains("is not registered for T1"));
+    assert!(world.fails(&["hooks", "disable", "HOOK-99"]).contains("there is no stop hook HOOK-99"));
+}

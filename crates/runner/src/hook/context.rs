@@ -1,0 +1,105 @@
+//! The agent's context: what commands, requests, rules and registered stop hooks at a gate are asked with. It is built here
+//! and nowhere else.
+//!
+//! | name | from |
+//! | --- | --- |
+//! | `agentOutput`, `completionPromises` | the last turn of the session |
+//! | `filesModified` | git, asked once for all hooks of an event |
+//! | `validationResults` | what the rules came to that were looked at for the last turn, from the log |
+//! | `executionPhase` | the last checkpoint of the task |
+
+use serde_json::Value;
+use windlass_engine::validation::RuleResult;
+use windlass_engine::{AgentContext, Event, EventType, Rule, Seq, Session};
+use windlass_hooks::ruling;
+use windlass_store::{Filter, Store as _};
+use windlass_tools::{WorkDone, agent_context};
+
+use super::{Running, Scene};
+use crate::dispatch::Resolve;
+use crate::{Dispatch, RunError};
+
+/// The files that work has changed, or why that cannot be known.
+pub(crate) type ChangedFiles = Result<Vec<String>, String>;
+
+/// How many hooks are looked through for the results of rules: more than an event ever owes.
+const MOST_HOOKS: usize = 4096;
+
+impl Dispatch<'_> {
+    /// Returns what a command or a request is told at a gate. Files that cannot be known are `null`.
+    pub(super) fn told_at_gate(&mut self, running: &Running<'_>) -> Result<Value, RunError> {
+        let (files, unknown) = match self.changed_files(running.scene, running.resolve)? {
+            Ok(files) => (files, false),
+            Err(_) => (Vec::new(), true),
+        };
+        let mut context = ruling::with_context(&running.values, &self.context_of(running.scene, files)?);
+        if unknown {
+            context["filesModified"] = Value::Null;
+        }
+        Ok(context)
+    }
+
+    /// Returns what rules are asked with, or why the files that they want to know of cannot be known.
+    pub(super) fn told_to_rules(
+        &mut self,
+        running: &Running<'_>,
+        rules: &[Rule],
+    ) -> Result<Result<Value, String>, RunError> {
+        // Git takes longer than everything else here, so it is asked only where a rule wants to know.
+        let files = match rules.iter().any(|rule| rule.uses("filesModified")) {
+            true => self.changed_files(running.scene, running.resolve)?,
+            false => Ok(Vec::new()),
+        };
+        Ok(match files {
+            Ok(files) => Ok(ruling::with_context(&running.values, &self.context_of(running.scene, files)?)),
+            Err(why) => Err(format!("cannot tell which files have changed: {why}")),
+        })
+    }
+
+    /// Builds the context. The results of rules are those of the last turn, if any were looked at.
+    pub(super) fn context_of(&self, scene: &Scene, files_modified: Vec<String>) -> Result<AgentContext, RunError> {
+        let series = scene.task.as_ref().and_then(|task| task.drive.series.as_ref()).map(|series| series.iteration);
+        let session = scene.session.as_ref().map(|session| session.iteration);
+        let called = scene.call.as_ref().map(|called| called.call.output.clone());
+        let work = WorkDone {
+            task: scene.task.as_ref(),
+            iteration: series.or(session).unwrap_or(1),
+            files_modified,
+            promises: scene.promise.into_iter().collect(),
+            agent_output: scene.output.clone().or(called),
+            draft_content: None,
+            draft_type: None,
+        };
+        let mut context = agent_context(self.store, work, (self.outside.now)())?;
+        if let Some(session) = &scene.session {
+            context.validation_results = self.results_of_turn(session)?;
+        }
+        Ok(context)
+    }
+
+    /// Asks git which files work has changed, once for all hooks of an event.
+    pub(super) fn changed_files(&mut self, scene: &Scene, resolve: Resolve) -> Result<ChangedFiles, RunError> {
+        let seq = scene.event.seq;
+        if let Some((at, known)) = &self.changed
+            && *at == seq
+        {
+            return Ok(known.clone());
+        }
+        let files = self.modified_files(scene.session.as_ref(), resolve)?;
+        self.changed = Some((seq, files.clone()));
+        Ok(files)
+    }
+
+    /// Returns what validation rules came to at the gate of the session's last turn.
+    fn results_of_turn(&self, session: &Session) -> Result<Vec<RuleResult>, RunError> {
+        let Some(turn) = session.last_turn else { return Ok(Vec::new()) };
+        let filter = Filter { types: vec![EventType::HookFinished], ..Filter::default() };
+        let finished = self.store.read(&filter, turn, MOST_HOOKS)?;
+        let of_turn = |seq: Seq, event: Event| match event {
+            Event::HookFinished(finished) if seq > turn && finished.debt.seq == turn => Some(finished.results),
+            _ => None,
+        };
+        let mut results = finished.into_iter().filter_map(|record| of_turn(record.seq, record.envelope.event));
+        Ok(results.find(|results| !results.is_empty()).unwrap_or_default())
+    }
+}
