@@ -230,7 +230,7 @@ const EVENT: &[(&str, &str, &str)] = &[
     (
         r#"{"actions": [{"type": "log", "payload": {"type": "nonsense"}}]}"#,
         "success",
-        "cannot carry out `log`: the action cannot use `type`: no event type is called `nonsense`",
+        "cannot carry out `log`: the action cannot use `type`: no event type is called `nonsense`; write dependency_satisfied, agent_metrics, auto_label_suggestion, or one with a namespace such as `review.passed`",
     ),
     (
         r#"{"actions": [{"type": "log", "payload": {"type": "agent_metrics", "data": 7}}]}"#,

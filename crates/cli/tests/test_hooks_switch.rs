@@ -207,9 +207,14 @@ fn built_ins_that_stand_nowhere() {
                                         never runs: it is switched off
         50  track-agent-task-lifecycle  records how long an agent's task took  (line 7)
                                         never runs: it is switched off
+    task_started
+        50  track-agent-task-lifecycle  records how long an agent's task took  (line 7)
+                                        never runs: it is switched off
     task_completed
         10  auto-create-review-task        makes a review task when an agent's task is completed  (built in)
         20  check-dependency-satisfaction  makes dependents ready when their last dependency is completed  (built in)
+        50  track-agent-task-lifecycle     records how long an agent's task took  (line 7)
+                                           never runs: it is switched off
     ");
 
     // A project without a configuration gets one.

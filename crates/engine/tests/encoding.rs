@@ -694,7 +694,7 @@ fn other_events() -> Vec<Event> {
         payload::AutoLabelSuggestion { labels: list(), keywords: list() }.into(),
         payload::FactLogged {
             kind: "review.passed".parse().unwrap(),
-            data: serde_json::Map::from_iter([("score".to_owned(), value())]),
+            data: Map::from_iter([("score".to_owned(), value())]),
         }
         .into(),
         payload::ConfigRecorded { digest: config, text: word() }.into(),

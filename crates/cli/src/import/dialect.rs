@@ -181,7 +181,7 @@ pub fn recognise(path: &Path, tree: &Node) -> Result<Dialect, Problem> {
         return Ok(*dialect);
     }
     let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    if file.starts_with("codemie") || entry(tree, "maxHookRetries").is_some() {
+    if file.starts_with("codemie") || entry(tree, "maxHookRetries").is_some() || is_profiled(tree) {
         return Ok(Dialect::Codemie);
     }
     let Some(Node { value: Value::Map(events), .. }) = hooks else {
@@ -195,6 +195,11 @@ pub fn recognise(path: &Path, tree: &Node) -> Result<Dialect, Problem> {
         true => Ok(Dialect::Claude),
         false => Err(unknown("it cannot be told whose hooks these are")),
     }
+}
+
+/// Whether it holds profiles, as codemie's own file does.
+fn is_profiled(tree: &Node) -> bool {
+    entry(tree, "activeProfile").is_some() && entry(tree, "profiles").is_some()
 }
 
 #[cfg(test)]
@@ -216,6 +221,7 @@ mod tests {
         check(".codemie/codemie-cli.config.json", stop, Dialect::Codemie);
         check("codemie-cli.config.json", stop, Dialect::Codemie);
         check("x.json", r#"{"maxHookRetries": 3}"#, Dialect::Codemie);
+        check("x.json", r#"{"activeProfile": "work", "profiles": {}}"#, Dialect::Codemie);
         check("x.json", r#"{"hooks": {"AfterAgent": []}}"#, Dialect::Gemini);
         check("x.json", stop, Dialect::Claude);
         check("data/automation-hooks.json", r#"{"hooks": []}"#, Dialect::Automation);

@@ -46,6 +46,7 @@ pub fn import(from: Dialect, tree: &Node, source: &str) -> Result<Import, Proble
         },
     };
     map(tree, "the file")?;
+    let tree = if from == Dialect::Codemie { reading.active_profile(tree)? } else { tree };
     reading.switches(tree)?;
     if let Some((_, hooks)) = entry(tree, "hooks") {
         for (event, groups) in map(hooks, "`hooks`")? {
@@ -307,6 +308,31 @@ impl<'a> Reading<'a> {
         Ok(matching.written)
     }
 
+    /// Returns what codemie works with: its active profile, where the file has several ways of working under `profiles`.
+    fn active_profile(&mut self, tree: &'a Node) -> Result<&'a Node, Problem> {
+        let Some((written, profiles)) = entry(tree, "profiles") else { return Ok(tree) };
+        let profiles = map(profiles, "`profiles`")?;
+        let active = text(tree, "activeProfile")?;
+        let name = active.or_else(|| profiles.first().and_then(|(name, _)| key(name)));
+        let found = profiles.iter().find(|(found, _)| key(found) == name);
+        let Some((name, profile)) = found else {
+            let missing =
+                format!("there is no profile {}, which `activeProfile` names", quoted(name.unwrap_or_default()));
+            return Err(Problem::new(missing).at(written.at.clone()));
+        };
+        let others =
+            profiles.iter().filter(|(other, profile)| key(other) != key(name) && entry(profile, "hooks").is_some());
+        for (other, _) in others {
+            self.leave_out(
+                other,
+                &format!("the profile {}", quoted(key(other).unwrap_or_default())),
+                "it is not active",
+            );
+        }
+        self.note(name, format!("the hooks are those of the profile {}", quoted(key(name).unwrap_or_default())));
+        map(profile, "a profile").map(|_| profile)
+    }
+
     fn codemie(&mut self, tree: &Node) -> Result<(), Problem> {
         let Some((_, written)) = entry(tree, "maxHookRetries") else {
             return self.as_codemie_ends();
@@ -375,6 +401,7 @@ fn is_name(name: &str) -> bool {
         && name.len() <= 100
         && !name.contains(char::is_control)
         && name != windlass_engine::REGISTERED
+        && name != windlass_engine::VALIDATION
 }
 
 fn required<'a>(hook: &'a Node, name: &str) -> Result<&'a str, Problem> {

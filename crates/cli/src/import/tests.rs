@@ -195,6 +195,25 @@ fn what_is_wrong_is_an_error() {
 }
 
 #[test]
+fn codemie_file_with_profiles_gives_hooks_of_active_profile() {
+    let stop = |command: &str| format!(r#"{{"Stop": [{{"hooks": [{{"type": "command", "command": "{command}"}}]}}]}}"#);
+    let text = format!(
+        r#"{{"version": 2, "activeProfile": "work", "profiles": {{
+             "home": {{"name": "home", "hooks": {}}},
+             "work": {{"name": "work", "provider": "ai-run-sso", "hooks": {}, "maxHookRetries": 3}}}}}}"#,
+        stop("./home.sh"),
+        stop("./work.sh")
+    );
+    let shown = shown(Dialect::Codemie, &text);
+    assert!(shown.contains("command: ./work.sh") && !shown.contains("command: ./home.sh"), "{shown}");
+    assert!(shown.contains("max_hook_retries: 3"), "{shown}");
+    assert!(shown.contains("- 2: the profile `home`: it is not active"), "{shown}");
+    assert!(shown.contains("* 3: the hooks are those of the profile `work`"), "{shown}");
+    let missing = translate(Path::new("x"), r#"{"activeProfile": "x", "profiles": {}}"#, None).unwrap_err();
+    assert!(missing.to_string().contains("there is no profile `x`, which `activeProfile` names"), "{missing}");
+}
+
+#[test]
 fn codemie() {
     let text = r#"{
       "hooks": {

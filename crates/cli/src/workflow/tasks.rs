@@ -83,6 +83,19 @@ pub fn update(node: &Node, source: &str) -> Result<What, Problem> {
     if !CHANGES.contains(&snake_case(word).as_str()) {
         return Err(Problem::unknown("action", word, CHANGES).at(action.at.clone()));
     }
+    let takes: &[&str] = match snake_case(word).as_str() {
+        "start" => &["context"],
+        "complete" => &["result", "artifacts"],
+        "block" => &["reason", "requiredKnowledge", "needs"],
+        "fail" => &["reason"],
+        "set_labels" | "add_labels" | "remove_labels" => &["labels"],
+        _ => &[],
+    };
+    let what = format!("the action `{word}`");
+    Fields::of(node, source, &what, &[&["taskId", "action", "payload"], takes].concat())?;
+    if let Some(node) = payload.filter(|_| inner.is_some()) {
+        Fields::of(node, source, &what, takes)?;
+    }
     let needed = match snake_case(word).as_str() {
         "block" | "fail" => Some("reason"),
         "set_labels" | "add_labels" | "remove_labels" => Some("labels"),

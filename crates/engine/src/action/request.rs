@@ -290,10 +290,12 @@ fn log_type(name: &str) -> Result<EventType, Refusal> {
             format!("cannot make a `{kind}` by that name: write the type of the fact, such as `review.passed`"),
         )),
         Ok(kind) => Err(Refusal::invalid("a log action", format!("cannot make a `{kind}`: that bears state"))),
-        Err(unknown) => Err(Refusal::invalid(
-            "a log action",
-            format!("{unknown}: write {}, or a type with a namespace such as `review.passed`", loggable.join(", ")),
-        )),
+        Err(unknown) => {
+            let known = loggable.join(", ");
+            let why =
+                format!("cannot use `type`: {unknown}; write {known}, or one with a namespace such as `review.passed`");
+            Err(Refusal::invalid("the action", why))
+        }
     }
 }
 

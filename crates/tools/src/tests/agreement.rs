@@ -20,6 +20,7 @@ fn example(kind: &Kind) -> Value {
         Kind::Id(Id::Type) => json!("feature"),
         Kind::Id(Id::Series) => json!("IT-1"),
         Kind::Id(Id::Checkpoint) => json!("CP-1"),
+        Kind::Id(Id::Hook) => json!("HOOK-1"),
         Kind::Promise => json!("COMPLETE"),
         Kind::Own(_) => json!([]),
         Kind::OneOf(names) => json!(names[0]),
