@@ -18,6 +18,7 @@ use crate::session::{Ending, GateAnswer, Terms, Work};
 use crate::task::{EdgeKind, Priority, ReportRequest};
 use crate::time::Timestamp;
 use crate::usage::Usage;
+use crate::validation::RuleResult;
 use crate::watch::OwnWords;
 use crate::workflow::StepEnd;
 
