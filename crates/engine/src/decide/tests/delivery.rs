@@ -121,7 +121,7 @@ fn delivery_turn_without_claim_completes_nothing() {
 fn delivery_turn_that_does_not_finish_completes_nothing() {
     let begun = format!("{PASSED}hook note tells=by-the-way\n");
     for (line, over) in [
-        ("turn-failed a.1", "T1 iteration_failed"),
+        ("turn-failed a.1\nlater 101s\nadvance a", ""),
         ("turn-interrupted a.1", "T1 iteration_interrupted a.1"),
         ("turn-limited a.1 for=60s\nlater 61s\nadvance a", ""),
     ] {
