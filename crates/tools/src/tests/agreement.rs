@@ -10,7 +10,7 @@ use crate::shape::{Field, Id, Kind, Need, read};
 use crate::{checkpoint, hook, iteration, note, session, task};
 
 /// What all tools together may cost whoever lists them.
-const LISTED: usize = 8_600;
+const LISTED: usize = 9_000;
 
 /// A value of that kind.
 fn example(kind: &Kind) -> Value {
