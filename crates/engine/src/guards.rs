@@ -251,11 +251,14 @@ impl Session {
     }
 
     /// Whether pending feedback gets a delivery turn: once in an iteration that has come to its end, while the session has the
-    /// work and no guard but the iteration limit keeps the agent from going on.
+    /// work and no guard but the iteration limit keeps the agent from going on. Work that passes although hooks block, at a
+    /// retry limit or by a person's word, gets one only for what a person says.
     pub(crate) fn may_deliver(&self) -> bool {
         let has_work = (self.epoch().is_some() || self.hold == Hold::Never) && !self.lacks_workspace();
         let has_ended = matches!(self.phase, Phase::Settled(_)) && self.last_turn.is_some();
-        !self.pending.is_empty() && !self.delivered && has_ended && has_work && self.spent().is_none()
+        let is_waived = self.verdict == Verdict::Block && !self.is_unheard();
+        let is_due = !self.pending.is_empty() && !self.delivered && !is_waived;
+        is_due && has_ended && has_work && self.spent().is_none()
     }
 
     pub(crate) fn deliver(&self) -> Step {

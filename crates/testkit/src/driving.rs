@@ -6,15 +6,21 @@ use proptest::sample::{select, subsequence};
 use serde_json::{Map, Value, json};
 use windlass_engine::validation::RuleResult;
 use windlass_engine::{
-    Asked, Command, HookDecision, Judging, Looked, NewCheckpoint, NewHook, NewSeries, Promise, RuleAction, SeriesId,
-    StopHook, StopRuling, TaskId, Trigger, View,
+    Asked, Command, HookDecision, HookId, Judging, Looked, NewCheckpoint, NewHook, NewSeries, Promise, RuleAction,
+    SeriesId, StopHook, StopRuling, TaskId, Trigger, View,
 };
 
 /// What is tried, mostly about the series that is under way then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Driving {
-    Register { enabled: bool },
+    Register {
+        enabled: bool,
+    },
     Clear,
+    /// Switches the first stop hook of the task.
+    Switch {
+        enabled: bool,
+    },
     Start(NewSeries),
     Judge(Finding),
     Advance,
@@ -44,6 +50,10 @@ impl Driving {
                 Command::RegisterHook { task, new }
             }
             Self::Clear => Command::ClearHooks { task, hook: None },
+            Self::Switch { enabled } => {
+                let hook = drive.hooks.first().map_or(HookId(1), |hook| hook.id);
+                Command::SwitchHook { task, hook, enabled: *enabled }
+            }
             Self::Start(new) => Command::StartSeries { task, new: new.clone() },
             Self::Judge(finding) => {
                 let hooks = drive.hooks.iter().map(|hook| hook.id).collect();
@@ -101,6 +111,7 @@ pub fn driving() -> impl Strategy<Value = Driving> {
     prop_oneof![
         2 => any::<bool>().prop_map(|enabled| Driving::Register { enabled }),
         1 => Just(Driving::Clear),
+        1 => any::<bool>().prop_map(|enabled| Driving::Switch { enabled }),
         4 => series.prop_map(Driving::Start),
         4 => finding.prop_map(Driving::Judge),
         3 => Just(Driving::Advance),

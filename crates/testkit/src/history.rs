@@ -120,6 +120,8 @@ pub struct Reply {
 pub enum DebtStep {
     BeginByOwner,
     BeginBy(OwnerName),
+    /// Waits before it is tried again.
+    Rest,
     /// Tries it again.
     Retry,
     Finish(Reply),
@@ -263,7 +265,7 @@ fn finish_turn(run: RunId, promise: Option<Promise>) -> Command {
     let (output, tree) = ("said".to_owned(), Some(Digest::of(b"change")));
     let usage = Usage { input: 7, output: 3, cached: 1, cost: Some(Cost(100)) };
     // Now and then the agent puts its tag in the wrong place.
-    let uncounted = (promise.is_none() && run.iteration % 3 == 0).then_some("the tag does not count there");
+    let uncounted = (promise.is_none() && run.iteration.is_multiple_of(3)).then_some("the tag does not count there");
     Command::FinishTurn { run, answer: Answer { output, promise, uncounted, usage, tree, ..Answer::default() } }
 }
 
@@ -329,7 +331,7 @@ fn finish(debt: DebtId, owner: OwnerName, answer: &Reply) -> Command {
     let (feedback, actions, change) = (answer.feedback.clone(), answer.actions.clone(), answer.change.clone());
     let (head, unstarted) = (answer.head.clone(), answer.unstarted);
     let report = HookReport { feedback, actions, change, head, unstarted, ..answer.outcome.into() };
-    Command::FinishEffect { debt, owner, report }
+    Command::FinishEffect { debt, owner, report: report.into() }
 }
 
 fn unknown_debt() -> Command {
@@ -364,6 +366,7 @@ fn debt_command(view: &dyn View, nth: usize, step: &DebtStep) -> Looked<Command>
     Ok(match step {
         DebtStep::BeginByOwner => Command::BeginEffect { debt: id, owner },
         DebtStep::BeginBy(other) => Command::BeginEffect { debt: id, owner: other.clone() },
+        DebtStep::Rest => Command::RestEffect { debt: id, owner, error: "exit 1".to_owned() },
         DebtStep::Retry => Command::RetryEffect { debt: id, owner, after: "exit 1".to_owned() },
         DebtStep::Finish(answer) => finish(id, owner, answer),
         DebtStep::Recover(other) => Command::RecoverEffect { debt: id, dead: owner, owner: other.clone() },

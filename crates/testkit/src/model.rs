@@ -242,6 +242,7 @@ impl Attempt<'_> {
             | C::ExpireLease { .. } => self.deliver(command),
             C::RegisterHook { .. }
             | C::ClearHooks { .. }
+            | C::SwitchHook { .. }
             | C::StartSeries { .. }
             | C::JudgeSeries { .. }
             | C::AdvanceSeries { .. }

@@ -231,17 +231,6 @@ impl Told {
         self.turn.is_none() && self.ended.is_none() && !waits
     }
 
-    /// Whether a person has said something that no turn has carried yet.
-    fn is_unheard(&self) -> bool {
-        self.pending().iter().any(|piece| piece.person)
-    }
-
-    /// Whether a person has said something since the stop gate let the work pass.
-    fn is_held_back(&self) -> bool {
-        let since = |piece: &Piece| piece.person && Some(piece.at) > self.done_at;
-        self.holds() && self.pending().iter().any(since)
-    }
-
     /// Whether a person's answer would be heard.
     pub fn asks(&self) -> bool {
         self.asking == Some(None) && !self.waits_in_vain() && self.stopping.is_none() && self.ended.is_none()
@@ -261,7 +250,8 @@ impl Told {
         let in_vain = self.is_idle() && (self.stopping.is_some() || self.hold == Hold::Left);
         let on_its_way = self.resumes() || self.passage.done || self.passage.is_under_way();
         let said = self.is_idle() && self.is_held_back() && on_its_way && !self.passage.is_merged();
-        let waits = said || answered || due || stopped || in_vain || self.waits_in_vain();
+        let delivers = self.is_idle() && self.passage.done && !self.passage.is_under_way() && self.may_deliver();
+        let waits = said || delivers || answered || due || stopped || in_vain || self.waits_in_vain();
         self.waits_for.is_empty() && self.turn.is_none() && waits
     }
 
@@ -542,9 +532,10 @@ impl Told {
         own && matches!(self.hold, Hold::Held(_)) && record.envelope.node.task() == self.task
     }
 
-    /// How often the two stop hooks of [`crate::rules`] may send the agent back in an iteration: one of them once.
+    /// How often the two stop hooks of [`crate::rules`] may send the agent back in an iteration: one of them once. A person who
+    /// is asked may send it back once beyond a hook's limit.
     fn most_send_backs(&self) -> u32 {
-        1 + self.terms.max_hook_retries
+        1 + self.terms.max_hook_retries + u32::from(self.terms.on_retry_limit == OnRetryLimit::Ask)
     }
 
     /// What the gate found when it decided that the work ends so.

@@ -106,7 +106,7 @@ fn in_a_worktree(name: &str) -> Ask {
         protected: None,
         agent: "command:true".to_owned(),
         // The first rejection is for a person.
-        terms: Terms { max_rejections: 1, ..Terms::default() },
+        terms: Terms { max_rejections: 0, ..Terms::default() },
         owner: owner("w1"),
         nonce: NONCE,
         fresh: false,
@@ -414,6 +414,7 @@ fn debts() -> impl Strategy<Value = Ask> {
     let step = prop_oneof![
         3 => Just(DebtStep::BeginByOwner),
         1 => worker().prop_map(DebtStep::BeginBy),
+        1 => Just(DebtStep::Rest),
         1 => Just(DebtStep::Retry),
         3 => answer().prop_map(DebtStep::Finish),
         3 => worker().prop_map(DebtStep::Recover),

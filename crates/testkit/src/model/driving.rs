@@ -57,6 +57,11 @@ impl Attempt<'_> {
                 self.driven(*task)?.hooks.retain(|inside| is_agent && !inside);
                 Some(())
             }
+            Command::SwitchHook { task, .. } => {
+                let is_agent = self.is_agent();
+                let inside = *self.driven(*task)?.hooks.first()?;
+                (inside || !is_agent).then_some(())
+            }
             Command::StartSeries { task, new } => self.start_series(*task, new),
             Command::JudgeSeries { task, judging, .. } => self.judge(*task, judging),
             Command::AdvanceSeries { task, .. } => {

@@ -1,6 +1,8 @@
 //! Whether the rows of sessions are what the log tells of them.
 
-use windlass_engine::{DebtId, Effect, Ending, Epoch, Hold, Next, OwnerName, Phase, Record, Session, Step, TaskId};
+use windlass_engine::{
+    DebtId, Effect, Ending, Epoch, Hold, Next, OwnerName, Phase, Purpose, Record, Session, Step, TaskId,
+};
 
 use super::{Told, told_with_tasks};
 use crate::invariants::Rows;
@@ -107,6 +109,8 @@ fn rests(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
         Step::Wait(_) => true,
         // What a person says falls to whoever runs the session.
         _ if is_held_back(session) => true,
+        // The runner delivers what others say while the session waits for its work to be gathered.
+        Step::StartTurn(_, Purpose::Delivery) => !session.grounds.is_in_place() || session.report,
         // Whoever runs it has yet to decide what follows from what others asked for.
         Step::SkipHook(debt) => begun(debt) || is_cancelled(session) || session.hold == Hold::Left,
         // What a person says falls to whoever runs the session.

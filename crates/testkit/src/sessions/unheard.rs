@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windlass_engine::{Event, Hold, Piece, Record, Seq, TaskId, Voice};
+use windlass_engine::{Event, Hold, Piece, Record, Seq, TaskId, Verdict, Voice};
 
 use super::Told;
 
@@ -56,13 +56,26 @@ impl Told {
         left.into_iter().filter(|piece| !piece.passing).collect()
     }
 
+    /// Whether a person has said something that no turn has carried yet.
+    pub(super) fn is_unheard(&self) -> bool {
+        self.pending().iter().any(|piece| piece.person)
+    }
+
+    /// Whether a person has said something since the stop gate let the work pass.
+    pub(super) fn is_held_back(&self) -> bool {
+        let since = |piece: &Piece| piece.person && Some(piece.at) > self.done_at;
+        self.holds() && self.pending().iter().any(since)
+    }
+
     /// Whether pending feedback may get a turn of its own: work has passed, or no iteration is left.
     pub(super) fn may_deliver(&self) -> bool {
         let counted = self.iteration - self.interrupted;
         let at_limit = counted >= self.terms.max_iterations && !self.is_unheard();
         let due = self.passage.done && self.has_passed() && !self.is_held_back() || at_limit;
         let has_work = self.holds() || self.hold == Hold::Never;
-        let may_go_on = !self.is_spent() && self.failures < self.terms.max_failures.max(1) && self.stopping.is_none();
+        let is_waived = matches!(self.gate, Some((Verdict::Block, _))) && !self.is_unheard();
+        let may_go_on =
+            !is_waived && !self.is_spent() && self.failures < self.terms.max_failures.max(1) && self.stopping.is_none();
         due && has_work && may_go_on && self.has_worked && !self.has_delivered && !self.pending().is_empty()
     }
 
