@@ -78,7 +78,8 @@ impl Git<'_> {
         Ok(listed.lines().filter_map(branch).collect())
     }
 
-    /// Refuses to give up a branch whose tip is neither in the commit that merged it nor what was pushed to be merged.
+    /// Refuses to give up a branch whose tip is neither in the commit that merged it, nor what was pushed to be merged, nor on
+    /// another branch.
     pub fn refuse_unmerged_branch(&self, branch: &Branch, merged: &Commit) -> Result<(), Error> {
         let Some(tip) = self.resolve(&branch.full())? else { return Ok(()) };
         if self.resolve(&branch.pushed())?.as_ref() == Some(&tip) {
@@ -89,7 +90,18 @@ impl Git<'_> {
         if call.answer()?.code == 0 && self.has_all(merged, &tip)? {
             return Ok(());
         }
-        Err(Error::Unmerged { branch: branch.clone() })
+        match self.is_on_other_branch(branch, &tip)? {
+            true => Ok(()),
+            false => Err(Error::Unmerged { branch: branch.clone() }),
+        }
+    }
+
+    /// Whether a branch other than this one has a commit.
+    fn is_on_other_branch(&self, branch: &Branch, commit: &Commit) -> Result<bool, Error> {
+        let call =
+            self.call(&["for-each-ref", "--count=2", "--format=%(refname)"]).word(format!("--contains={commit}"));
+        let names = call.word("refs/heads/").word("refs/remotes/").done()?.line();
+        Ok(names.lines().any(|name| name != branch.full()))
     }
 
     fn put_away(&self, branch: &Branch, after: &BranchAfter) -> Result<Closed, Error> {

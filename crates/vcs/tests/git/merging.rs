@@ -220,7 +220,7 @@ fn a_squash_is_one_commit_on_top_and_a_rebase_none() {
 /// Whatever is said to be merged: a commit that came after the merge is nowhere else.
 #[test]
 fn branch_with_commit_after_its_merge_is_refused() {
-    let scene = Scene::new();
+    let scene = Scene::with_remote();
     let (worktree, head) = scene.work("t1", "b", "1");
     let Merged::Now { commit } = merge(&scene, &head, IfCheckedOut::Refuse).unwrap() else { panic!("now") };
     let refuse = || scene.with(|git| git.refuse_unmerged_branch(&worktree.branch, &commit));
