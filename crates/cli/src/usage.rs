@@ -26,8 +26,8 @@ const CAUSE: usize = 300;
 const MANY: usize = 12;
 
 /// The commands that read. A misspelt word is corrected only to one of these or to a group of commands, to an option that
-/// takes a value, or to a value; it is never corrected to a decision of `windlass answer`. What a correction starts by
-/// mistake changes nothing.
+/// takes a value, or to a value; it is never corrected to a decision of `windlass answer`, nor to an option that chooses
+/// what a run works on. What a correction starts by mistake changes nothing.
 const READING_COMMANDS: &[&str] = &[
     "windlass status",
     "windlass why",
@@ -58,6 +58,9 @@ const READING_COMMANDS: &[&str] = &[
 
 /// The argument of `windlass answer` whose values are decisions.
 const DECISION_ARGUMENT: &str = "ANSWER";
+
+/// The options of `windlass run` that choose what it works on.
+const WORK_OPTIONS: &[&str] = &["resolve", "task"];
 
 /// How many: at least one. More than anybody has is as good as all.
 pub fn count(text: &str) -> Result<usize, String> {
@@ -205,9 +208,12 @@ impl Wrong<'_> {
         options.chain(commands).chain(values).last()
     }
 
-    /// Whether an option of this command waits for a value, such as `--label`.
+    /// Whether an option of this command waits for a value that chooses no work, such as `--label`.
     fn takes_value(&self, option: &str) -> bool {
         let long = option.trim_start_matches('-');
+        if self.name == "windlass run" && WORK_OPTIONS.contains(&long) {
+            return false;
+        }
         let mut found = self.command.get_arguments().filter(|argument| argument.get_long() == Some(long));
         found.any(|argument| argument.get_action().takes_values())
     }

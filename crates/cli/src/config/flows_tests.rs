@@ -191,7 +191,7 @@ fn what_is_probably_not_meant_is_warned_about() {
     let off = "every hook at `stop` is switched off: nothing is judged there (write `[]` if that is meant)";
     check("hooks:\n  stop:\n    - {command: x, enabled: false}\n", &format!("2:3: {off}"));
     check("hooks:\n  stop:\n    - {command: x, when: 'false'}\n", &format!("2:3: {off}"));
-    check("hooks:\n  stop:\n    - {command: x, when: 'false'}\n    - command: y\n", "");
+    check("hooks:\n  stop:\n    - {command: x, when: 'false'}\n    - command: y || exit 2\n", "");
     check("hooks:\n  stop: []\n", "");
     check(
         "briefs:\n  qua: text\n  qa: text\nhooks:\n  before_merge:\n    - gatekeeper: [qa]\n",
