@@ -78,7 +78,7 @@ impl Runner {
     }
 
     pub fn finish(&mut self, debt: DebtId, report: HookReport) {
-        self.give(&Command::FinishEffect { debt, owner: "1-2-3".parse().unwrap(), report });
+        self.give(&Command::FinishEffect { debt, owner: "1-2-3".parse().unwrap(), report: report.into() });
     }
 
     pub fn run(&mut self, goal: &str, report: HookReport) {

@@ -176,7 +176,7 @@ fn a_repository_that_cannot_be_read_is_no_empty_one() {
     check("git init -q .; printf '.windlass\\nagent.sh\\n' >.git/info/exclude; touch kept", "escalate", "1 files");
     let failed = format!("{CANNOT}git ended with exit 128: ");
     check("git init -q .; echo garbage and some more of it >.git/index; touch kept", "failure", &failed);
-    check("mkdir .git; touch kept", "failure", &failed);
+    check("mkdir .git; touch .git/HEAD kept", "failure", &failed);
     check("echo nonsense >.git", "failure", &failed);
     let many = "git init -q .; mkdir deep; cd deep; n=0; name=$(printf %0200d 7)\n\
                 while test $n -lt 1400; do : >$name$n; n=$((n + 1)); done";

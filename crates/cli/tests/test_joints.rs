@@ -88,7 +88,7 @@ fn change_below_that_was_reopened_and_amended_is_merged_first() {
 #[test]
 fn agent_that_dies_with_uncommitted_work_finds_it_again() {
     let repo = repo(
-        "hooks: {stop: [{name: whole, command: 'test $(wc -l < half.txt) = 3 || { echo not whole >&2; exit 2; }'}]}\n",
+        "limits: {failure_span: 1ms}\nhooks: {stop: [{name: whole, command: 'test $(wc -l < half.txt) = 3 || { echo not whole >&2; exit 2; }'}]}\n",
     );
     repo.program(
         "agent",

@@ -391,7 +391,7 @@ hooks:
 /// However the turn ends.
 #[test]
 fn what_an_agent_leaves_behind_is_told() {
-    let config = "hooks: {post_iteration: [{command: echo more, pipe_output: true}]}";
+    let config = "limits: {failure_span: 1ms}\nhooks: {post_iteration: [{command: echo more, pipe_output: true}]}";
     let leaving = "setsid sleep 1000 >/dev/null 2>&1 & test $turn -gt 1 || exit 3; echo '<promise>COMPLETE</promise>'";
     let world = world(config, leaving);
     let ran = world.run(RUN);

@@ -112,7 +112,7 @@ fn what_a_session_did() {
         let debt = runner.store.snapshot().unwrap().debts().unwrap()[0].id;
         runner.give(&Command::BeginEffect { debt, owner: owner() });
         let report = HookReport { feedback: feedback.map(str::to_owned), ..outcome.into() };
-        runner.give(&Command::FinishEffect { debt, owner: owner(), report });
+        runner.give(&Command::FinishEffect { debt, owner: owner(), report: report.into() });
     }
     assert_snapshot!(world.run(&["events", "--from", "3"]), @r"
      3  <time>         config_recorded

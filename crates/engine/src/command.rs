@@ -501,7 +501,7 @@ pub enum Command {
     FinishEffect {
         debt: DebtId,
         owner: OwnerName,
-        report: HookReport,
+        report: Box<HookReport>,
     },
     /// Has a workflow be run, about a task perhaps.
     TriggerWorkflow {

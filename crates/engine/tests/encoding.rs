@@ -390,7 +390,9 @@ fn owner() -> OwnerName {
 
 /// One event of every type, all of its fields filled.
 fn one_of_each() -> Vec<Event> {
-    [session_events(), drive_events(), bridge_events(), pipeline_events(), workflow_events(), other_events()].concat()
+    let of_sessions = [session_events(), feedback_events(), drive_events(), bridge_events()].concat();
+    let others = [pipeline_events(), workflow_events(), hook_events(), other_events()].concat();
+    [of_sessions, others].concat()
 }
 
 fn pipeline_events() -> Vec<Event> {
@@ -597,6 +599,11 @@ fn session_events() -> Vec<Event> {
         payload::DeliveryFinished { run: run(), output: word(), usage, leaky: true }.into(),
         payload::DeliveryFailed { run: run(), error: word(), fault, usage, leaky: true }.into(),
         payload::DeliveryInterrupted { run: run() }.into(),
+    ]
+}
+
+fn feedback_events() -> Vec<Event> {
+    vec![
         payload::MessageAdded { source: word(), text: word(), voice: Voice::Agent }.into(),
         payload::FeedbackQueued {
             source: word(),
@@ -634,9 +641,7 @@ fn workflow_events() -> Vec<Event> {
 
 fn other_events() -> Vec<Event> {
     let list = || vec!["one".to_owned(), "two".to_owned()];
-    let debt = "12.1".parse().expect("a debt");
     let (epoch, task) = (Epoch(3), TaskId(1));
-    let config = Digest::of(b"x");
     let until = Timestamp::from_millis(1_768_644_000_001);
     let value = || json!({"deep": [{"er": null}], "n": 0.1});
     let kind = || Some("bugfix".parse().expect("a name"));
@@ -692,8 +697,17 @@ fn other_events() -> Vec<Event> {
         payload::AgentMetrics { goal: word(), labels: list(), priority, duration_ms: Some(-1), deliverables: list() }
             .into(),
         payload::AutoLabelSuggestion { labels: list(), keywords: list() }.into(),
+    ]
+}
+
+fn hook_events() -> Vec<Event> {
+    let list = || vec!["one".to_owned(), "two".to_owned()];
+    let debt = "12.1".parse().expect("a debt");
+    let config = Digest::of(b"x");
+    let value = || json!({"deep": [{"er": null}], "n": 0.1});
+    vec![
         payload::FactLogged {
-            kind: "review.passed".parse().unwrap(),
+            kind: "review.passed".parse().expect("a type"),
             data: Map::from_iter([("score".to_owned(), value())]),
         }
         .into(),

@@ -341,7 +341,7 @@ fn next_work(memory: &Memory) -> Option<Command> {
     Some(match debt.effect {
         Effect::Turn { run, .. } => Command::FinishTurn { run, answer: Answer::default() },
         Effect::Hook(_) if debt.attempts == 0 => Command::BeginEffect { debt: id, owner },
-        Effect::Hook(_) => Command::FinishEffect { debt: id, owner, report: HookOutcome::Success.into() },
+        Effect::Hook(_) => Command::FinishEffect { debt: id, owner, report: Box::new(HookOutcome::Success.into()) },
     })
 }
 

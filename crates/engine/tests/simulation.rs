@@ -349,7 +349,7 @@ impl World {
                 Effect::Hook(_) if debt.attempts == 0 => Command::BeginEffect { debt: debt.id, owner },
                 Effect::Hook(_) => {
                     let outcome = if self.chance.below(4) == 0 { HookOutcome::Block } else { HookOutcome::Success };
-                    Command::FinishEffect { debt: debt.id, owner, report: outcome.into() }
+                    Command::FinishEffect { debt: debt.id, owner, report: Box::new(outcome.into()) }
                 }
             }),
             (None, Wanted::Decision | Wanted::Moment(_)) => Some(Command::AdvanceSession { name: name.clone() }),

@@ -85,7 +85,11 @@ impl Dispatch<'_> {
             self.give(&Command::BeginEffect { debt: debt.id, owner: self.owner.clone() })?;
             let (report, said) = self.hear_hook(&debt, Resolve::Cancellable)?;
             let cancelled = report.outcome == HookOutcome::Cancelled;
-            self.give(&Command::FinishEffect { debt: debt.id, owner: self.owner.clone(), report: report.clone() })?;
+            self.give(&Command::FinishEffect {
+                debt: debt.id,
+                owner: self.owner.clone(),
+                report: report.clone().into(),
+            })?;
             if let Effect::Hook(owed) = &debt.effect {
                 sum.add(owed, report, said.map(|said| *said).unwrap_or_default());
             }

@@ -60,7 +60,7 @@ impl Dispatch<'_> {
         // One that may not run again was recorded as interrupted.
         let Some(owed) = self.store.snapshot()?.debt(debt)? else { return Ok(()) };
         let report = self.run_hook(&owed, Resolve::Cancellable)?;
-        self.give(&Command::FinishEffect { debt, owner, report }).map(drop)
+        self.give(&Command::FinishEffect { debt, owner, report: report.into() }).map(drop)
     }
 
     /// A task as it is now.

@@ -207,7 +207,7 @@ impl<'a> Dispatch<'a> {
     fn run_and_report(&mut self, debt: &Debt) -> Result<(), RunError> {
         let report = self.run_hook(debt, Resolve::Cancellable)?;
         let killed = report.outcome == HookOutcome::Cancelled;
-        self.give(&Command::FinishEffect { debt: debt.id, owner: self.owner.clone(), report })?;
+        self.give(&Command::FinishEffect { debt: debt.id, owner: self.owner.clone(), report: report.into() })?;
         if killed { Err(RunError::Killed) } else { Ok(()) }
     }
 

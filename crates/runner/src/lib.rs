@@ -197,7 +197,7 @@ impl<'a> Runner<'a> {
             return Err(RunError::Killed);
         }
         self.stop_if_cancelled(self.session(&session.name)?)?;
-        self.give(&Command::FinishEffect { debt, owner, report }).map(drop)
+        self.give(&Command::FinishEffect { debt, owner, report: report.into() }).map(drop)
     }
 
     /// Tells the session that somebody has asked for the end, once.

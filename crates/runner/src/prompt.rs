@@ -74,7 +74,7 @@ impl Runner<'_> {
         let reviewed = reviewed.map(|id| moment.task(id)).transpose()?.flatten();
         let checkout = session.workspace.as_ref().filter(|_| reviewed.is_some());
         let base = checkout.map(|workspace| self.shown_base(workspace));
-        let report = session.report.then(|| ReportBrief { reviewed: reviewed.as_ref(), base: base.as_deref() });
+        let report = session.report.then_some(ReportBrief { reviewed: reviewed.as_ref(), base: base.as_deref() });
         let prompt = Prompt {
             task: task.as_ref(),
             goal: &goal,

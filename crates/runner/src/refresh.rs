@@ -46,6 +46,12 @@ impl RefreshOutcome {
     }
 }
 
+/// What a worktree is brought onto: the present base, and the tasks that it is stacked on now.
+pub(crate) struct PresentBase<'a> {
+    pub(crate) base: &'a Base,
+    pub(crate) stack: &'a Stack,
+}
+
 impl Dispatch<'_> {
     /// Brings the worktree of a task onto the present base. The workspace is changed where it starts anew.
     pub(crate) fn refresh(
@@ -53,15 +59,13 @@ impl Dispatch<'_> {
         git: &Git<'_>,
         task: &Task,
         workspace: &mut Workspace,
-        base: &Base,
-        stack: &Stack,
+        present: &PresentBase<'_>,
     ) -> Result<RefreshOutcome, Error> {
         let Ok(below) = self.below(workspace) else { return Ok(RefreshOutcome::Unchanged) };
         if task.stalled.is_some() {
             return Ok(RefreshOutcome::Unchanged);
         }
-        let worktree = self.worktree(workspace)?;
-        match self.move_worktree(git, task, &worktree, workspace, (base, &below, stack)) {
+        match self.move_worktree(git, task, workspace, (present, &below)) {
             Err(error) if self.control.is_cancelled() => Err(error),
             // The agent ends what it has begun. Whatever else is wrong shows itself when the work is submitted.
             Err(error) => {
@@ -76,14 +80,15 @@ impl Dispatch<'_> {
         &self,
         git: &Git<'_>,
         task: &Task,
-        worktree: &Worktree,
         workspace: &mut Workspace,
-        (base, below, stack): (&Base, &[Below], &Stack),
+        (present, below): (&PresentBase<'_>, &[Below]),
     ) -> Result<RefreshOutcome, Error> {
+        let PresentBase { base, stack } = present;
+        let worktree = &self.worktree(workspace)?;
         let shown = || format!("the worktree is brought onto {} ({})", base.shown(), base.commit.short());
         let is_stacked = !workspace.stacked_on.is_empty() || !stack.tasks().is_empty();
         let is_report = task.report.is_some();
-        if (is_stacked || is_report) && self.is_untouched(git, worktree, workspace, base, below)? {
+        if (is_stacked || is_report) && is_untouched(git, worktree, workspace, (base, below))? {
             return match git.restart(worktree, &stack.with_base(&base.commit)) {
                 Ok(Some(start)) if start.as_str() != workspace.start => {
                     (workspace.start, workspace.stacked_on) = (start.to_string(), stack.tasks());
@@ -117,24 +122,22 @@ impl Dispatch<'_> {
             }
         })
     }
+}
 
-    /// Returns whether nobody has committed anything in a worktree, nor brought it into the base past us.
-    fn is_untouched(
-        &self,
-        git: &Git<'_>,
-        worktree: &Worktree,
-        workspace: &Workspace,
-        base: &Base,
-        below: &[Below],
-    ) -> Result<bool, Error> {
-        let own = stacking::own_base(git, workspace, below, &base.commit)?;
-        if git.work(&worktree.branch, &own)?.commits > 0 {
-            return Ok(false);
-        }
-        match git.made_in(worktree, &Commit::new(&workspace.start)?, &base.commit) {
-            Err(Error::Unnoted { .. }) => Ok(false),
-            made => Ok(made?.is_empty()),
-        }
+/// Returns whether a worktree has no commit of its own, nor one that came into the base without a record.
+fn is_untouched(
+    git: &Git<'_>,
+    worktree: &Worktree,
+    workspace: &Workspace,
+    (base, below): (&Base, &[Below]),
+) -> Result<bool, Error> {
+    let own = stacking::own_base(git, workspace, below, &base.commit)?;
+    if git.work(&worktree.branch, &own)?.commits > 0 {
+        return Ok(false);
+    }
+    match git.made_in(worktree, &Commit::new(&workspace.start)?, &base.commit) {
+        Err(Error::Unnoted { .. }) => Ok(false),
+        made => Ok(made?.is_empty()),
     }
 }
 

@@ -19,7 +19,7 @@ use windlass_vcs::forge;
 use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, RemoteName, Repository, Seen, Wanted, Worktree};
 
 use crate::gatekeepers::Gatekeepers;
-use crate::refresh::RefreshOutcome;
+use crate::refresh::{PresentBase, RefreshOutcome};
 use crate::stacking::{self, Below};
 use crate::{Dispatch, RunError, Runner, Told};
 
@@ -310,7 +310,10 @@ impl Dispatch<'_> {
             protected: known.as_ref().or(former).and_then(|earlier| earlier.protected),
         };
         let refreshed = match upkeep {
-            Upkeep::Refresh if is_begun => self.refresh(git, task, &mut workspace, &base, &stacked)?,
+            Upkeep::Refresh if is_begun => {
+                let present = PresentBase { base: &base, stack: &stacked };
+                self.refresh(git, task, &mut workspace, &present)?
+            }
             Upkeep::Refresh | Upkeep::Leave => RefreshOutcome::Unchanged,
         };
         let stale = match base.seen {

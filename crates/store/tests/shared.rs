@@ -82,7 +82,7 @@ fn a_failing_store_answers_all() {
         for _ in 0..THREADS {
             scope.spawn(|| match shared.execute(&rules, origin(), create("too late"), nonce()) {
                 Err(ExecuteError::Store(StoreError::Shared(error))) => {
-                    assert!(matches!(*error, StoreError::Newer { found: 99, known: 5, .. }), "{error}");
+                    assert!(matches!(*error, StoreError::Newer { found: 99, known: 6, .. }), "{error}");
                 }
                 other => panic!("{other:?}"),
             });

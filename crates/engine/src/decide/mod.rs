@@ -210,10 +210,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::NeedContinuation { id, reason } => self.need_continuation(*id, reason),
             C::ReleaseTask { id, reason } => self.release(*id, reason),
             C::FailTask { id, reason } => self.fail(*id, reason),
-            C::ReopenTask { id, reason } => {
-                self.reopen(*id, reason)?;
-                self.tell_task(*id, &format!("The task was reopened: {reason}"))
-            }
+            C::ReopenTask { id, reason } => self.reopen_because(*id, reason),
             C::DeleteTask { id, deletion } => self.delete(*id, *deletion),
             C::AddEdge { from, kind, to } => self.add_edge(*from, *kind, *to),
             C::RemoveEdge { from, kind, to } => self.remove_edge(*from, *kind, *to),
@@ -235,7 +232,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::CancelSession { name, reason } => self.cancel_session(name, reason.as_deref()),
             C::AdvanceSession { name } => self.advance_session(name),
             C::OpenWorkspace { name, workspace, reused, protected, feedback } => {
-                self.open_workspace(name, workspace, *reused, protected.as_deref(), feedback.as_ref())
+                self.open_workspace(name, (workspace, *reused), protected.as_deref(), feedback.as_ref())
             }
             C::LeaveToPerson { name, reason, commits } => self.leave_to_person(name, reason, commits),
             C::SubmitWork { name, readied } => self.submit_work(name, readied),

@@ -49,6 +49,12 @@ impl Deciding<'_, '_> {
         )
     }
 
+    /// Reopens a task and tells the agent why.
+    pub(super) fn reopen_because(&mut self, id: TaskId, reason: &str) -> Result<(), Refusal> {
+        self.reopen(id, reason)?;
+        self.tell_task(id, &format!("The task was reopened: {reason}"))
+    }
+
     /// Queues feedback about a task, in the name of the caller. The session that holds the task hears it, else the next one
     /// that takes the task up.
     pub(super) fn tell_task(&mut self, id: TaskId, text: &str) -> Result<(), Refusal> {

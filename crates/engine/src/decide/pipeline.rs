@@ -20,8 +20,7 @@ impl Deciding<'_, '_> {
     pub(super) fn open_workspace(
         &mut self,
         name: &SessionName,
-        workspace: &Workspace,
-        reused: bool,
+        (workspace, reused): (&Workspace, bool),
         protected: Option<&str>,
         feedback: Option<&Finding>,
     ) -> Result<(), Refusal> {

@@ -179,7 +179,7 @@ fn a_newer_schema_is_refused_by_number_and_left_alone() {
     place.raw().pragma_update(None, "user_version", 99).unwrap();
     for opened in [Sqlite::open(&place.path, Lifetime::Command), Sqlite::create(&place.path, Lifetime::Command)] {
         let error = opened.err().unwrap();
-        assert!(matches!(error, StoreError::Newer { found: 99, known: 5, .. }), "{error}");
+        assert!(matches!(error, StoreError::Newer { found: 99, known: 6, .. }), "{error}");
     }
     // A program that had it open when that happened writes nothing into it any more.
     let refused = before.transact(|_| Ok(()));

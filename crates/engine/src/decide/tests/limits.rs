@@ -140,7 +140,7 @@ fn what_agents_and_hooks_say() {
     let finish = |project: &Script, message: Option<String>, feedback: Option<String>| Command::FinishEffect {
         debt: project.debts()[0].id,
         owner: "w1".parse().unwrap(),
-        report: HookReport { message, feedback, ..HookOutcome::Success.into() },
+        report: Box::new(HookReport { message, feedback, ..HookOutcome::Success.into() }),
     };
     check_in_session(Limits::REASON, "session a\nbegin tell", |project, size| finish(project, Some(text(size)), None));
     check_in_session(Limits::FEEDBACK, "session a\nbegin tell", |project, size| {

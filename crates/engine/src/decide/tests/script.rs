@@ -338,7 +338,7 @@ impl<'a> Line<'a> {
             "finish" => C::FinishEffect {
                 debt: debt(),
                 owner: self.owner(),
-                report: HookReport {
+                report: Box::new(HookReport {
                     feedback: self.options.get("tells").map(|text| (*text).to_owned()),
                     message: self.options.get("message").map(|text| (*text).to_owned()),
                     actions: self.actions(),
@@ -348,7 +348,7 @@ impl<'a> Line<'a> {
                     head: self.options.get("moves").map(|head| (*head).to_owned()),
                     unstarted: self.options.contains_key("unstarted"),
                     ..self.option("out").unwrap_or(HookOutcome::Success).into()
-                },
+                }),
             },
             "rest" => C::RestEffect {
                 debt: debt(),
