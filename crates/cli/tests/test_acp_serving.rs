@@ -150,7 +150,7 @@ fn fails(config: &str, steps: &str, fault: &str, expected: &str) {
 
 #[test]
 fn an_agent_that_falls_silent_or_says_nothing_has_failed() {
-    let silence = "limits: {silence: 300ms}";
+    let silence = "limits: {silence: 300ms, failure_span: 1ms}";
     fails(silence, "say: I think., wait: 60s", "silent", "the agent was silent for 0.3 s");
     fails(
         "limits: {failure_span: 1ms}",

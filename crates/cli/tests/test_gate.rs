@@ -504,7 +504,7 @@ fn whoever_is_not_let_in_ends_the_session_at_once_with_the_remedy() {
 
 #[test]
 fn the_recovery_prompt_carries_the_error_itself() {
-    let config = "hooks: {on_error: [{command: echo look at the log, pipe_output: true}]}";
+    let config = "limits: {failure_span: 1ms}\nhooks: {on_error: [{command: echo look at the log, pipe_output: true}]}";
     let world = world(config, &format!("test $turn != 1 || {{ echo 'no route to ```host' >&2; exit 7; }}\n{DONE}"));
     assert_eq!(world.run(RUN).code, 0);
     let recovery = prompt(&world, 2);
@@ -515,7 +515,7 @@ fn the_recovery_prompt_carries_the_error_itself() {
 /// An agent that remembers nothing has to know what it did about the error.
 #[test]
 fn what_was_said_in_a_recovery_is_what_was_said_last() {
-    let config = "hooks: {on_error: [{command: echo look at the log, pipe_output: true}]}";
+    let config = "limits: {failure_span: 1ms}\nhooks: {on_error: [{command: echo look at the log, pipe_output: true}]}";
     let agent = "case $turn in 1) echo I began;; 2) exit 7;; 3) echo I have set the route;; *) echo \"$done\";; esac";
     let world = world(config, &format!("done='<promise>COMPLETE</promise>'\n{agent}"));
     assert_eq!(world.run(RUN).code, 0);

@@ -70,7 +70,7 @@ fn a_session_that_was_sent_back_twice() {
 /// The gate passes, and still the work goes on: that has a reason too.
 #[test]
 fn a_session_that_ended_at_its_limit() {
-    let config = "hooks: {session_start: [{command: echo remember, pipe_output: true}], post_iteration: [{command: sleep 9, timeout: 10ms}]}";
+    let config = "limits: {failure_span: 1ms}\nhooks: {session_start: [{command: echo remember, pipe_output: true}], post_iteration: [{command: sleep 9, timeout: 10ms}]}";
     let world = world(config, "test $turn -gt 1 || exit 5; echo turn $turn");
     assert_eq!(world.run(&[RUN, &["--max-iterations", "2"]].concat()).code, 3);
     assert_snapshot!(plain(&world, "mend-the-pump-e01275de"), @"
@@ -89,6 +89,7 @@ fn a_session_that_ended_at_its_limit() {
     iteration 1  <time>, failed
       turn 1, to work, with one piece of feedback
         failed: exit 5
+      tried again at <time>
 
     iteration 2  <time>, completed
       turn 2, to work, with feedback 9

@@ -1,5 +1,6 @@
 //! The rules, one script at a time: commands go in, the lines of the log come out.
 
+mod acceptance;
 mod actions;
 mod authority;
 mod bounds;

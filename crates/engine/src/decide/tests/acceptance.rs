@@ -1,0 +1,88 @@
+//! What keeps finished work from being accepted, and what is told about work that is accepted.
+
+use super::pipeline::{BEGUN, hooks};
+use super::script::Script;
+use crate::debt::{HookClass, OnFailure, OwedHook};
+use crate::event::EventType;
+use crate::session::Ending;
+use crate::task::State;
+
+/// Whether it works in the user's tree or in a worktree, on a goal, a task or the graph.
+#[test]
+fn hook_that_escalates_after_the_gate_leaves_the_task_to_a_person() {
+    let mut rules = hooks(&["pr"]);
+    let (point, class, on_failure) = ("post_iteration".to_owned(), HookClass::Other, OnFailure::Ignore);
+    let note = OwedHook { hook: "note".to_owned(), point, class, on_failure, send_backs: None };
+    rules.effects.as_mut().unwrap().hooks.entry(EventType::IterationCompleted).or_default().push(note.into());
+    for begun in [
+        "session a goal=mend",
+        "add one\nsession a task=T1",
+        "add one\nsession a work=graph",
+        "add one\nsession a task=T1 grounds=worktrees\nworkspace a",
+        "add one\nsession a work=graph grounds=worktrees\nworkspace a",
+    ] {
+        let script = format!("{begun}\nturn-done a.1 says=complete\nhook note out=escalate message=look");
+        let mut project = Script::after(rules.clone(), &script);
+        let (task, session) = (project.task("T1"), project.session("a"));
+        assert_eq!((task.state, session.ended()), (State::Blocked, Some(Ending::Escalated)), "{begun}");
+        assert_eq!(task.blocked.unwrap().reason, "`note` asks for a person: look", "{begun}");
+        assert_eq!(project.run("forced answer T1 approve").last().unwrap(), "T1 task_completed (forced)", "{begun}");
+        let mut project = Script::after(rules.clone(), &script);
+        project.run("answer T1 continue");
+        assert_eq!(project.task("T1").state, State::Ready, "{begun}");
+    }
+}
+
+/// A step of git checks nothing, nor does a hook that was skipped.
+#[test]
+fn task_completed_without_a_check_is_counted() {
+    let unchecked = |hooks_there: &[&str], script: &str| {
+        let project = Script::after(hooks(hooks_there), script);
+        assert_eq!(project.task("T1").state, State::Completed, "{script}");
+        project.session("a").unchecked
+    };
+    let done = format!("{BEGUN}\nturn-done a.1 says=complete");
+    let goal = "session a goal=mend\nturn-done a.1 says=complete";
+    assert_eq!(unchecked(&[], goal), 1);
+    assert_eq!(unchecked(&["stop"], &format!("{goal}\nhook stop")), 0);
+    assert_eq!(unchecked(&["stop"], &format!("{goal}\nhook stop out=skip")), 1);
+    let again = "session a goal=mend\nturn-done a.1\nhook stop\nturn-done a.2 says=complete\nhook stop out=skip";
+    assert_eq!(unchecked(&["stop"], again), 1, "what was checked is the turn before");
+    assert_eq!(unchecked(&["pr"], &format!("{done}\nwork a\nhook pr opens=http://x/1")), 1);
+    assert_eq!(unchecked(&["tests"], &format!("{done}\nwork a\nhook tests")), 0);
+    assert_eq!(unchecked(&["review"], &format!("{done}\nwork a\nhook review")), 0);
+}
+
+#[test]
+fn task_that_is_let_pass_at_the_limit_is_told_by_its_reason() {
+    let script = "session a goal=mend retries=0 limit=complete\nturn-done a.1 says=complete\nhook stop out=block";
+    let project = Script::after(hooks(&["stop"]), script);
+    assert_eq!((project.task("T1").state, project.session("a").unchecked), (State::Completed, 0));
+}
+
+/// What a hook had printed until then says nothing about the work.
+#[test]
+fn hook_that_times_out_before_a_merge_rejects_nothing() {
+    let ended = |hook: &str, end: &str| {
+        let script = format!("{BEGUN}\nturn-done a.1 says=complete\nwork a\n--\nhook {hook} {end} tells=half");
+        let told = Script::new(hooks(&[hook])).run(&script);
+        told.into_iter().find_map(|line| Some(line.strip_prefix("T1 pipeline_failed ")?.to_owned())).unwrap()
+    };
+    assert_eq!(ended("review", "out=timed_out"), "review Failed: GiveUp 1/3");
+    assert_eq!(ended("review", "out=failure"), "review Blocked: Reject 1/3");
+    assert_eq!(ended("review", "out=failure unstarted=1"), "review Failed: GiveUp 1/3");
+    assert_eq!(ended("review", "out=block unstarted=1"), "review Blocked: Reject 1/3");
+    assert_eq!(ended("tests", "out=timed_out"), "tests Blocked: Remediate 1/3", "the agent may have made it hang");
+    assert_eq!(ended("tests", "out=failure unstarted=1"), "tests Failed: GiveUp 1/3");
+}
+
+/// Whoever lets a task go on has looked at what was found.
+#[test]
+fn after_a_person_rejections_are_counted_anew() {
+    let rejected = "turn-done a.1 says=complete\nwork a\nhook review out=block";
+    let script = format!("add one\nsession a task=T1 grounds=worktrees rejections=0\nworkspace a\n{rejected}");
+    let mut project = Script::after(hooks(&["review"]), &script);
+    assert_eq!((project.task("T1").state, project.task("T1").rejections), (State::Blocked, 1));
+    project.run("answer T1 continue");
+    assert_eq!(project.task("T1").rejections, 0);
+}
