@@ -233,8 +233,8 @@ fn the_view_goes_on_after_an_answer() {
     world.finish(world.program("mkfifo").arg("go"));
     let mut watched = world.watch((40, 100), RUN, &[]);
     watched.until(|screen| screen.contains("What now?"));
-    watched.types("ignore\n");
-    watched.until(|screen| screen.contains("final delivery of one piece of feedback"));
+    watched.types("ignore Mind the step\n");
+    watched.until(|screen| screen.contains("final delivery of 2 pieces of feedback"));
     fs::write(world.path("go"), "I see.\n").unwrap();
     let (watched, code) = watched.end();
     assert_eq!(code, 0, "{}", watched.screen());
@@ -290,7 +290,9 @@ fn a_person_at_the_terminal_is_asked() {
     assert_eq!(code, 0, "{shown}");
     assert_eq!(world.data_of("gate_answered")[0]["answer"], "ignore");
     assert!(shown.contains("ann answers ignore-hook: ") && !shown.contains("Warning"), "{shown}");
-    let passed = "after one iteration: `check` did not pass, and a person let it pass";
+    let passed =
+        "after one iteration: `check` still blocks after sending the agent back once, and a person let it pass";
+    assert_eq!(turns(&world), "2", "what the hook said costs no turn");
     assert!(shown.contains(passed), "{shown}");
     let (world, shown, code) = asked("what?\nreject\n");
     assert!(code == 3 && shown.contains("a person has rejected T1"), "{shown}");

@@ -89,7 +89,6 @@ fn a_session_that_ended_at_its_limit() {
     iteration 1  <time>, failed
       turn 1, to work, with one piece of feedback
         failed: exit 5
-      tried again at <time>
 
     iteration 2  <time>, completed
       turn 2, to work, with feedback 9
