@@ -31,7 +31,8 @@ const TYPES: &str = "create_task, update_task, execute_workflow or log";
 const CHANGES: &str = "start, complete, block, unblock, ready, fail, set_labels, add_labels or remove_labels";
 
 /// The fields of each payload, and the other names that some of them have.
-const NEW_TASK: &[&str] = &["goal", "body", "deliverables", "labels", "priority", "type", "depends_on", "parent"];
+const NEW_TASK: &[&str] =
+    &["goal", "body", "deliverables", "labels", "priority", "type", "report", "reviews", "depends_on", "parent"];
 const NEW_TASK_ALIASES: &[&str] =
     &["description", "desired_deliverables", "kind", "depends", "dependencies", "parent_id", "parent_task_id"];
 const TASK_CHANGE: &[&str] = &["task_id", "action", "payload"];

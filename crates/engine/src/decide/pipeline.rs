@@ -131,11 +131,11 @@ impl Deciding<'_, '_> {
         self.advance(name)
     }
 
-    /// Submits a report: it is the result of the task, unless the agent has given another one by a command.
+    /// Submits a report: it is the result of the task, unless the agent has given another one by a command in this iteration.
     fn submit_report(&mut self, session: &Session, text: &str) -> Result<(), Refusal> {
         let Some(id) = session.task else { return Ok(()) };
         check_bytes("the report", text, Limits::RESULT)?;
-        let given = self.task(id)?.claim.filter(|claim| claim.run.session == session.name);
+        let given = self.task(id)?.claim.filter(|claim| claim.run == session.run(session.iteration));
         if given.as_ref().is_none_or(|claim| claim.result.is_none()) {
             if text.trim().is_empty() {
                 self.fail_at(session, Gate::BeforeSubmit, &no_report())?;

@@ -12,6 +12,7 @@ impl Session {
     pub(super) fn submit(&self, closing: &Closing) -> Step {
         match (self.grounds, &self.stopping) {
             (Grounds::InPlace, None) if self.report => Step::Wait(Wanted::Work),
+            (Grounds::InPlace, Some(asked)) if self.report => self.close(asked),
             (Grounds::InPlace, _) => Step::Submit(closing.clone()),
             (Grounds::Worktrees, None) => Step::Wait(Wanted::Work),
             (Grounds::Worktrees, Some(asked)) => self.close(asked),

@@ -230,8 +230,10 @@ impl Session {
     }
 
     /// Goes on with the last conversation about its task, if the same agent had it and the session is not to begin anew.
+    /// Sessions of older versions began anew each time, and their logs say so.
     pub(crate) fn go_on_talking(&mut self, last: Option<&TaskConversation>) {
-        let same = last.filter(|last| last.agent == self.agent && !self.fresh && self.conversation.is_none());
+        let may_go_on = self.keeps_feedback && !self.fresh && self.conversation.is_none();
+        let same = last.filter(|last| may_go_on && last.agent == self.agent);
         if let Some(last) = same {
             self.conversation = Some(last.name.clone());
             self.watch.used_in_conversation = last.used;

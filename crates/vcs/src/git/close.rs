@@ -96,12 +96,14 @@ impl Git<'_> {
         }
     }
 
-    /// Whether a branch other than this one has a commit.
+    /// Whether a branch other than this one, here or at a remote, has a commit.
     fn is_on_other_branch(&self, branch: &Branch, commit: &Commit) -> Result<bool, Error> {
-        let call =
-            self.call(&["for-each-ref", "--count=2", "--format=%(refname)"]).word(format!("--contains={commit}"));
+        let call = self.call(&["for-each-ref", "--format=%(refname)"]).word(format!("--contains={commit}"));
         let names = call.word("refs/heads/").word("refs/remotes/").done()?.line();
-        Ok(names.lines().any(|name| name != branch.full()))
+        let at_remote = format!("/{branch}");
+        let is_own =
+            |name: &str| name == branch.full() || name.starts_with("refs/remotes/") && name.ends_with(&at_remote);
+        Ok(names.lines().any(|name| !is_own(name)))
     }
 
     fn put_away(&self, branch: &Branch, after: &BranchAfter) -> Result<Closed, Error> {

@@ -8,6 +8,7 @@ use super::script::{Script, default_rules};
 use crate::debt::{HookClass, OnFailure, OwedHook};
 use crate::decide::{Effects, Rules, ValidationScope};
 use crate::event::EventType;
+use crate::id::TaskId;
 use crate::task::State;
 use crate::view::View;
 
@@ -112,6 +113,8 @@ fn a_task_is_created_with_everything_that_was_said() {
     assert_eq!(task.kind.map(|kind| kind.to_string()).as_deref(), Some("bug"));
     let project = check(r#"createTask:{"goal":"more","priority":null}"#, &["T5 task_created", "T5 task_ready"]);
     assert_eq!(u8::from(project.task("T5").priority), 2);
+    let project = check(r#"create_task:{"goal":"look","reviews":"T1"}"#, &["T5 task_created", "T5 task_ready"]);
+    assert_eq!(project.task("T5").report.and_then(|report| report.reviews), Some(TaskId(1)));
 }
 
 /// One error for each, with the type, the error and the payload as they were said; the one after it is carried out.

@@ -95,3 +95,14 @@ fn conversation_of_the_session_before_is_loaded() {
     project.run("talks b.1 c1");
     assert_eq!(project.data(EventType::ConversationOpened)["opening"], "loaded");
 }
+
+#[test]
+fn session_of_older_version_does_not_go_on_with_conversation_of_task() {
+    let script = "add one\nsession a task=T1\ntalks a.1 c1\nstop a\nturn-interrupted a.1\nsession b task=T1";
+    let project = Script::after(default_rules(), script);
+    assert_eq!(project.session("b").conversation.as_deref(), Some("c1"));
+    let (mut older, task) = (project.session("b"), project.task("T1"));
+    (older.keeps_feedback, older.conversation) = (false, None);
+    older.go_on_talking(task.conversation.as_ref());
+    assert_eq!(older.conversation, None);
+}

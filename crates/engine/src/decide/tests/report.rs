@@ -41,6 +41,10 @@ fn report_that_a_gate_does_not_pass_is_written_again() {
          T1 iteration_started a.2
          T1 turn_started a.2 to work more",
     );
+    let again = "hook tests out=block tells=more\nturn-done a.2 says=complete\nreport a long enough\nhook tests";
+    let script = format!("{REPORTING}\nturn-done a.1 says=complete\nreport a too short\n{again}");
+    let project = Script::after(hooks(&["tests"]), &script);
+    assert_eq!(project.task("T1").result.as_deref(), Some("long enough"));
 }
 
 #[test]
