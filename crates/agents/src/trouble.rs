@@ -60,7 +60,7 @@ const ROOT_REFUSED: &str = "cannot be used with root/sudo privileges";
 const ROOT_REMEDY: &str = "if this machine is a sandbox in which the agent may do anything, say so with \
                            `IS_SANDBOX: \"1\"` under `env` of the agent in the configuration; else run as another user";
 
-/// What no waiting helps against: somebody has to pay. Some services say the same of a limit, with the time when it ends.
+/// Failures that only a payment mends, not a wait. Some services say the same of a limit, with the time when it ends.
 const UNPAID: [&str; 4] =
     ["credit balance is too low", "insufficient_quota", r"check your plan and billing", r"payment required"];
 

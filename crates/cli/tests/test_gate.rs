@@ -682,7 +682,7 @@ fn hook_that_says_not_to_continue_after_the_gate_leaves_the_task_to_a_person() {
     }
 }
 
-/// A task that is complete stays so, and nobody is offered an answer for it.
+/// A completed task stays completed, and the run offers no answer for it.
 #[test]
 fn hook_that_escalates_on_completion_offers_no_answer() {
     let config = "hooks: {on_task_complete: [{name: note, command: 'exit 1', on_failure: escalate}]}\n";

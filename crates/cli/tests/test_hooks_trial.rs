@@ -281,7 +281,7 @@ fn hooks_of_claude_code_find_their_directory() {
     assert_eq!(seen(), "/elsewhere");
 }
 
-/// `pytest` and most other programs fail with exit 1, which sends nobody back.
+/// `pytest` and most other programs fail with exit 1, which does not send the agent back.
 #[test]
 fn stop_hook_that_fails_with_exit_1_gets_a_hint() {
     let world =

@@ -85,7 +85,7 @@ impl Git<'_> {
         if self.resolve(&branch.pushed())?.as_ref() == Some(&tip) {
             return Ok(());
         }
-        // A forge may have merged it, and nobody has fetched that yet.
+        // A forge may have merged it in a commit that is not fetched yet.
         let call = self.call(&["rev-parse", "--verify", "--quiet"]).word(format!("{merged}^{{commit}}"));
         if call.answer()?.code == 0 && self.has_all(merged, &tip)? {
             return Ok(());

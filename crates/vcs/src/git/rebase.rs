@@ -26,7 +26,7 @@ pub enum Rebased {
     },
 }
 
-/// A worktree that nobody else is in, and the last commit of its branch.
+/// A worktree that no other process uses, and the last commit of its branch.
 struct MovableWorktree {
     entry: Entry,
     head: Commit,

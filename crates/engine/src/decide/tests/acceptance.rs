@@ -76,7 +76,7 @@ fn hook_that_times_out_before_a_merge_rejects_nothing() {
     assert_eq!(ended("tests", "out=failure unstarted=1"), "tests Failed: GiveUp 1/3");
 }
 
-/// Whoever lets a task go on has looked at what was found.
+/// A person who lets a task go on has seen the findings.
 #[test]
 fn after_a_person_rejections_are_counted_anew() {
     let rejected = "turn-done a.1 says=complete\nwork a\nhook review out=block";

@@ -228,7 +228,7 @@ fn a_hook_sends_the_agent_back_as_often_as_it_may() {
         ["Block: Escalated, `check` blocks, and may not send the agent back"]
     );
     assert_eq!(decided(at_most(2), "session a retries=1", &["check"; 2]), [back(1), back(2)]);
-    // Each is counted for itself, and one that has come to its limit takes nobody else's turns.
+    // Each is counted for itself, and one that has come to its limit takes no turns of the others.
     assert_eq!(
         decided(at_most(1), "session a retries=3", &["lint", "check", "check,lint", "check,lint", "check,lint"]),
         [
