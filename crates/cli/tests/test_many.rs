@@ -98,7 +98,9 @@ fn eight_runs_share_the_tasks() {
     let world = World::with_tasks(&goals.iter().map(String::as_str).collect::<Vec<_>>());
     let ran = at_once(|_| vec![world.run(&["run", "--agent", DONE])]);
     for ran in &ran {
-        assert!(ran.code == 0 && ran.stderr.is_empty(), "{ran}");
+        // Without git all of them work in one directory, and a run that begins late is told so.
+        let is_quiet = ran.stderr.lines().all(|line| line.contains("works in the same directory"));
+        assert!(ran.code == 0 && is_quiet, "{ran}");
     }
     let events = world.lines(&["events"]);
     let (completed, sessions) = (of_type(&events, "task_completed"), of_type(&events, "session_started"));
