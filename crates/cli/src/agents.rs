@@ -60,7 +60,9 @@ fn found(name: &str, server: &config::McpServer) -> Result<McpServer, Failure> {
     };
     let env = server.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     match place {
-        Some(command) => Ok(McpServer { name: name.to_owned(), command, args: server.args.clone(), env }),
+        Some(command) => {
+            Ok(McpServer { name: name.to_owned(), command, args: server.args.clone(), env, http_args: Vec::new() })
+        }
         None => Err(Failure::new(Code::Usage, format!("the MCP server `{name}` cannot be started"))
             .caused_by(format!("cannot find the program {}", server.command))
             .hint("look for a typing mistake in `mcp_servers`, or install it; nothing was begun")),

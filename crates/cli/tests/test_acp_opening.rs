@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use rustix::process::Pid;
 use serde_json::{Value, json};
 use windlass_agents::TurnEnd;
 use windlass_agents::acp::{McpServer, Turned};
@@ -24,7 +25,9 @@ fn begun(more: Value) -> (&'static str, Value) {
 fn servers_of_tools_are_handed_over_however_the_conversation_is_opened() {
     let env = vec![("TOKEN".to_owned(), "a b".to_owned())];
     let args = vec!["mcp".to_owned(), "--task".to_owned()];
-    let server = McpServer { name: "windlass".to_owned(), command: PathBuf::from("/bin/windlass"), args, env };
+    let http_args = vec!["mcp".to_owned(), "--http".to_owned()];
+    let (name, command) = ("windlass".to_owned(), PathBuf::from("/bin/windlass"));
+    let server = McpServer { name, command, args, env, http_args };
     let handed = json!([{"name": "windlass", "command": "/bin/windlass", "args": ["mcp", "--task"],
         "env": [{"name": "TOKEN", "value": "a b"}]}]);
     let cases = [
@@ -40,6 +43,64 @@ fn servers_of_tools_are_handed_over_however_the_conversation_is_opened() {
         assert_eq!((asked.as_str(), &params["mcpServers"]), (method, &handed));
         assert_eq!(params["cwd"], driven.world.directory.to_str().unwrap());
         assert_eq!(params["sessionId"].as_str(), before);
+    }
+}
+
+/// The greeting of an agent that ignores programs.
+fn greeting_over_http(capabilities: Value) -> (&'static str, Value) {
+    let mut capabilities = capabilities;
+    capabilities["mcpCapabilities"] = json!({"http": true, "sse": true});
+    let agent = json!({"name": "Copilot", "version": "1.0.102"});
+    ("initialize", json!({"protocolVersion": 1, "agentInfo": agent, "agentCapabilities": capabilities}))
+}
+
+/// A server that runs this script when it is to serve over HTTP.
+fn server_over_http(name: &str, script: &str) -> McpServer {
+    let env = vec![("WINDLASS_RUN".to_owned(), "s/1/ab".to_owned())];
+    let http_args = if script.is_empty() { vec![] } else { vec!["-c".to_owned(), script.to_owned()] };
+    McpServer { name: name.to_owned(), command: "/bin/sh".into(), args: vec![], env, http_args }
+}
+
+#[test]
+fn server_over_http_is_handed_with_its_token_and_ends_with_the_agent() {
+    let script = r#"echo "$$ $WINDLASS_RUN ${WINDLASS_MCP_TOKEN:-none}" >> started
+        echo '{"url": "http://127.0.0.1:7/mcp", "token": "abc"}'; exec sleep 600"#;
+    let servers = vec![server_over_http("files", ""), server_over_http("windlass", script)];
+    let handed = json!([
+        {"name": "files", "command": "/bin/sh", "args": [], "env": [{"name": "WINDLASS_RUN", "value": "s/1/ab"}]},
+        {"type": "http", "name": "windlass", "url": "http://127.0.0.1:7/mcp",
+            "headers": [{"name": "Authorization", "value": "Bearer abc"}]},
+    ]);
+    for (before, method) in [(None, "session/new"), (Some("one"), "session/load")] {
+        let driven = Driven::new(&[greeting_over_http(json!({"loadSession": true})), begun(json!({}))]);
+        let opened = driven.open(&With { servers: servers.clone(), before, ..With::default() });
+        assert_eq!((&opened.anew, &opened.notices[..]), (&None, &[][..]));
+        let [(asked, params)] = &driven.asked()[..] else { panic!("one question") };
+        assert_eq!((asked.as_str(), &params["mcpServers"]), (method, &handed));
+        let started = std::fs::read_to_string(driven.world.path("started")).unwrap();
+        let [pid, run, token] = started.split_whitespace().collect::<Vec<_>>()[..] else { panic!("{started}") };
+        assert_eq!((run, token), ("s/1/ab", "none"));
+        let alive = || rustix::process::test_kill_process(Pid::from_raw(pid.parse().unwrap()).unwrap()).is_ok();
+        assert!(alive());
+        opened.connection.close();
+        assert!(!alive(), "it ends with the agent");
+    }
+}
+
+#[test]
+fn server_over_http_that_does_not_start_is_left_out_with_a_notice() {
+    for (script, why) in [
+        ("echo no socket >&2; exit 1", "it ended before it listened: no socket"),
+        (
+            r#"echo '{"url": "http://127.0.0.1:7/mcp", "token": null}'; exec sleep 600"#,
+            "it does not say where it listens",
+        ),
+    ] {
+        let driven = Driven::new(&[greeting_over_http(json!({})), begun(json!({}))]);
+        let opened = driven.open(&With { servers: vec![server_over_http("windlass", script)], ..With::default() });
+        let notice = format!("the agent has no tools of `windlass`: cannot start its server: {why}");
+        assert_eq!(opened.notices, [notice]);
+        assert_eq!(driven.asked()[0].1["mcpServers"], json!([]));
     }
 }
 

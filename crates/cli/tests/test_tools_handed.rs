@@ -56,6 +56,63 @@ fn an_agent_that_stays_is_handed_our_tools_and_told_whose_turn_it_is() {
     assert!(servers.len() == 1 && servers[0]["command"].as_str().unwrap().ends_with("/cat"), "{servers:?}");
 }
 
+/// An agent that ignores programs, as Copilot does: it calls a tool over HTTP, and tries what is to be refused.
+const OVER_HTTP: &str = r#"
+post() { # body, headers; prints the status
+  body=$1; shift
+  exec 3<> "/dev/tcp/127.0.0.1/$port"
+  { printf 'POST /mcp HTTP/1.1\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n'
+    printf '%s\r\n' "$@" "Content-Length: ${#body}" 'Connection: close' '' ; printf '%s' "$body"; } >&3
+  cat <&3 > answer
+  exec 3>&-
+  head -c 12 answer | cut -c 10-
+}
+while read -r line; do
+  case $(printf '%s' "$line" | jq -r .method) in
+    initialize)
+      result='{"protocolVersion": 1, "agentInfo": {"name": "Copilot"}, "agentCapabilities": {"mcpCapabilities": {"http": true}}}';;
+    session/new)
+      printf '%s' "$line" | jq -c .params.mcpServers > handed
+      result='{"sessionId": "s"}';;
+    session/prompt)
+      port=$(jq -r '.[0].url | capture(":(?<port>[0-9]+)/").port' handed)
+      host="Host: 127.0.0.1:$port"; token=$(jq -r '.[0].headers[0] | "\(.name): \(.value)"' handed)
+      greeting='{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "stub", "version": "1"}}}'
+      { post "$greeting" "$host"
+        post "$greeting" "$host" 'Authorization: Bearer 0123456789abcdef'
+        post "$greeting" "$host" "$token" 'Origin: http://evil.example'
+        post "$greeting" 'Host: evil.example' "$token"
+        post "$greeting" "$host" "$token"
+        session=$(grep -i '^mcp-session-id' answer | tr -d '\r')
+        post '{"jsonrpc": "2.0", "method": "notifications/initialized"}' "$host" "$token" "$session"
+        post '{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "note_add", "arguments": {"text": "The valve sticks."}}}' "$host" "$token" "$session"
+      } > statuses
+      printf '%s' '{"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "Done. <promise>COMPLETE</promise>"}}}}'
+      echo; result='{"stopReason": "end_turn"}';;
+  esac
+  printf '%s' "$line" | jq -c --argjson result "$result" '{jsonrpc: "2.0", id, result: $result}'
+done
+"#;
+
+#[test]
+fn agent_that_ignores_programs_calls_tools_over_http_and_only_with_its_token() {
+    let world = World::played("", "");
+    world.write("agent.sh", OVER_HTTP);
+    let ran = world.run(&["run", "Mend the pump", "--agent", "acp:bash agent.sh", "--session", "pump"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let read = |name: &str| std::fs::read_to_string(world.path(name)).unwrap();
+    assert_eq!(read("statuses").lines().collect::<Vec<_>>(), ["401", "401", "403", "403", "200", "202", "200"]);
+    let notes = world.lines(&["events", "--type", "note_added"]);
+    let seen: Vec<_> = notes.iter().map(|note| [&note["session"], &note["iteration"], &note["nodeId"]]).collect();
+    assert_eq!(seen, [[&json!("pump"), &json!(1), &json!("T1")]]);
+    let handed: Value = serde_json::from_str(&read("handed")).unwrap();
+    let server = &handed[0];
+    assert_eq!((&server["type"], &server["name"]), (&json!("http"), &json!("windlass")));
+    let address = server["url"].as_str().unwrap().strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+    assert!(address.starts_with("127.0.0.1:"), "{address}");
+    assert!(std::net::TcpStream::connect(address).is_err(), "it ends with the run");
+}
+
 fn run(world: &World) -> Ran {
     world.run(&["run", "Mend the pump", "--agent", "scripted:play.yaml", "--session", "pump"])
 }

@@ -136,6 +136,11 @@ impl Live {
         };
     }
 
+    /// Stops reading its output. What it writes from now on is refused to it, and cannot block it.
+    pub fn close_output(&mut self) {
+        (self.stdout, self.stderr) = (None, None);
+    }
+
     /// Listens to it, and to the control, for as long as the answer lives.
     pub fn attend(&mut self, control: &Control) -> io::Result<Attended<'_>> {
         let listener = control.listen()?;

@@ -38,7 +38,9 @@ impl Runner<'_> {
             ("WINDLASS_PROJECT_DIR".to_owned(), root.clone()),
             ("WINDLASS_TRUSTED".to_owned(), self.trusted().to_owned()),
         ];
-        let args = vec!["--project".to_owned(), root, "mcp".to_owned()];
-        Some(McpServer { name: NAME.to_owned(), command, args, env: own.into_iter().chain(passed_on).collect() })
+        let args = ["--project".to_owned(), root, "mcp".to_owned()];
+        let http_args = args.iter().cloned().chain(["--http", "--json"].map(str::to_owned)).collect();
+        let env = own.into_iter().chain(passed_on).collect();
+        Some(McpServer { name: NAME.to_owned(), command, args: args.into(), env, http_args })
     }
 }

@@ -95,7 +95,7 @@ impl Connection {
                 let (kind, usage) = (kind(&fault), self.line.talk.usage(&Value::Null));
                 let lost =
                     self.known && matches!(fault, Fault::Over) && self.line.talk.is_unheard() && interference.is_none();
-                let half = Half { line: self.line, logins: Vec::new() };
+                let half = Half::new(self.line);
                 let end = half.fail(PROMPT, fault).map_or_else(|end| end, |why| TurnEnd::failed(kind, why));
                 return Turned { end: interfered(end), usage, aside: None, lost, connection: None };
             }

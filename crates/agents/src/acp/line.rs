@@ -12,6 +12,7 @@ use windlass_process::{Attended, Control, Heard, Live, Roster};
 
 use super::breach::Breach;
 use super::desk::Desk;
+use super::http_server::HttpServer;
 use super::talk::{Said, Talk};
 use super::telling::Telling;
 use super::wire::Refused;
@@ -68,6 +69,8 @@ pub struct Line {
     pub live: Live,
     pub talk: Talk,
     pub desk: Desk,
+    /// Servers of tools that listen for the agent. They end with it.
+    pub servers: Vec<HttpServer>,
 }
 
 impl Line {

@@ -15,6 +15,7 @@ mod breach;
 mod connection;
 mod desk;
 mod files;
+mod http_server;
 mod line;
 mod meter;
 mod model;

@@ -1,7 +1,7 @@
 //! Opening a conversation: greeting the agent, taking up what was before or beginning anew, choosing the model.
 //!
 //! ```text
-//!   initialize ─► session/load, session/resume, or session/new ─► the model ─► Opened
+//!   initialize ─► servers of tools ─► session/load, session/resume, or session/new ─► the model ─► Opened
 //! ```
 //!
 //! Invariants:
@@ -16,10 +16,11 @@ use windlass_process::{Control, Exit, Launcher, Left, Live, Roster, Spec};
 
 use super::connection::Connection;
 use super::desk::Desk;
+use super::http_server::{HttpServer, HttpServerError};
 use super::line::{Attention, Fault, Line};
 use super::model::{Choice, choose};
 use super::permissions::Permissions;
-use super::servers::McpServer;
+use super::servers::{McpServer, ServerTransport};
 use super::talk::Talk;
 use super::wire::{LOGIN_REQUIRED, Refused};
 use crate::TurnEnd;
@@ -64,6 +65,19 @@ struct Wait<'a> {
     until: &'a mut Option<Instant>,
 }
 
+impl Wait<'_> {
+    /// Runs a step that has [`PATIENCE`], and no more than the rest of the turn. A pause moves both deadlines.
+    fn bounded<T>(&mut self, step: impl FnOnce(&mut Option<Instant>) -> T) -> T {
+        let patience = Instant::now() + PATIENCE;
+        let before = self.until.map_or(patience, |until| until.min(patience));
+        let mut until = Some(before);
+        let answer = step(&mut until);
+        let paused = until.map_or(Duration::ZERO, |until| until - before);
+        *self.until = self.until.and_then(|until| until.checked_add(paused));
+        answer
+    }
+}
+
 impl Connection {
     /// Starts an agent and opens a conversation: the one before if it can, else a new one.
     pub fn open(start: &Start<'_>, control: &Control, until: &mut Option<Instant>) -> Result<Opened, TurnEnd> {
@@ -104,9 +118,17 @@ pub struct Half {
     pub line: Line,
     /// How somebody could log in, in the agent's words.
     pub logins: Vec<String>,
+    /// The servers of tools, as its protocol has them.
+    pub servers: Vec<Value>,
+    /// What a person should know about the opening.
+    pub notices: Vec<String>,
 }
 
 impl Half {
+    pub fn new(line: Line) -> Self {
+        Self { line, logins: Vec::new(), servers: Vec::new(), notices: Vec::new() }
+    }
+
     /// Starts an agent and greets it. The answer has what it can do.
     fn open(start: &Start<'_>, wait: &mut Wait<'_>) -> Result<(Self, Value), TurnEnd> {
         let live = Live::start(start.launcher, start.spec, start.roster).map_err(|error| {
@@ -115,7 +137,7 @@ impl Half {
         })?;
         let talk = Talk::new(start.permissions.clone());
         let desk = Desk::new(start.launcher, start.spec, start.permissions.clone());
-        let mut half = Self { line: Line { live, talk, desk }, logins: Vec::new() };
+        let mut half = Self::new(Line { live, talk, desk, servers: Vec::new() });
         let params = json!({
             "protocolVersion": VERSION,
             "clientCapabilities": {"fs": {"readTextFile": true, "writeTextFile": true}, "terminal": true},
@@ -129,7 +151,10 @@ impl Half {
         let methods = greeted["authMethods"].as_array().map(Vec::as_slice).unwrap_or_default();
         half.logins = methods.iter().filter_map(|method| method["name"].as_str()).map(str::to_owned).collect();
         match &greeted["protocolVersion"] {
-            version if version.as_u64() == Some(VERSION) => Ok((half, greeted["agentCapabilities"].take())),
+            version if version.as_u64() == Some(VERSION) => {
+                half.prepare_servers(ServerTransport::of_agent(&greeted), start, wait)?;
+                Ok((half, greeted["agentCapabilities"].take()))
+            }
             other => {
                 let why =
                     format!("the agent speaks version {other} of the protocol, and only {VERSION} is spoken here");
@@ -139,10 +164,39 @@ impl Half {
         }
     }
 
+    /// Writes the servers of tools as the agent takes them. Those that serve over HTTP listen afterwards; one that cannot
+    /// be started is left out, with a notice.
+    fn prepare_servers(
+        &mut self,
+        transport: ServerTransport,
+        start: &Start<'_>,
+        wait: &mut Wait<'_>,
+    ) -> Result<(), TurnEnd> {
+        for server in start.servers {
+            if transport == ServerTransport::Stdio || server.http_args.is_empty() {
+                self.servers.push(server.value());
+                continue;
+            }
+            let control = wait.control;
+            let started = wait.bounded(|until| HttpServer::start(server, start, control, until));
+            match started {
+                Ok(listening) => {
+                    self.servers.push(listening.entry.clone());
+                    self.line.servers.push(listening);
+                }
+                Err(HttpServerError::Cancelled) => return Err(TurnEnd::Cancelled),
+                Err(HttpServerError::Failed(why)) => {
+                    let name = &server.name;
+                    self.notices.push(format!("the agent has no tools of `{name}`: cannot start its server: {why}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// What every conversation is opened with.
     fn params(&self, start: &Start<'_>) -> Value {
-        let servers: Vec<Value> = start.servers.iter().map(McpServer::value).collect();
-        json!({"cwd": start.spec.directory, "mcpServers": servers})
+        json!({"cwd": start.spec.directory, "mcpServers": self.servers})
     }
 
     fn begin(mut self, start: &Start<'_>, wait: &mut Wait<'_>, anew: Option<String>) -> Result<Opened, TurnEnd> {
@@ -169,7 +223,7 @@ impl Half {
         start: &Start<'_>,
         wait: &mut Wait<'_>,
     ) -> Result<Opened, TurnEnd> {
-        let mut notices = Vec::new();
+        let mut notices = std::mem::take(&mut self.notices);
         match start.model.map(|model| (model, choose(model, conversation, answer))) {
             None | Some((_, Choice::Made)) => {}
             Some((_, Choice::Impossible(why))) => notices.push(why),
@@ -187,21 +241,15 @@ impl Half {
 
     fn ask(&mut self, method: &str, params: Value, start: &Start<'_>, wait: &mut Wait<'_>) -> Result<Value, Fault> {
         self.line.talk.ask(method, params);
-        let patience = Instant::now() + PATIENCE;
-        let mut until = Some(wait.until.map_or(patience, |until| until.min(patience)));
-        let before = until;
-        let attention = Attention {
-            control: wait.control,
-            roster: start.roster,
-            until: &mut until,
-            silence: None,
-            tell: &mut |_| {},
-        };
-        let answer = self.line.attend(attention, None).0;
-        let paused = until.zip(before).map_or(Duration::ZERO, |(until, before)| until - before);
-        *wait.until = wait.until.and_then(|until| until.checked_add(paused));
+        let (control, roster, mut last) = (wait.control, start.roster, None);
+        let answer = wait.bounded(|until| {
+            let answer =
+                self.line.attend(Attention { control, roster, until, silence: None, tell: &mut |_| {} }, None).0;
+            last = *until;
+            answer
+        });
         match answer {
-            Err(Fault::TimedOut) if *wait.until != until => Err(Fault::Late),
+            Err(Fault::TimedOut) if *wait.until != last => Err(Fault::Late),
             answer => answer,
         }
     }

@@ -12,6 +12,31 @@ pub struct McpServer {
     pub command: PathBuf,
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
+    /// The arguments with which it serves over HTTP instead, and prints `{"url": …, "token": …}` as its first line; empty
+    /// for a program that cannot.
+    pub http_args: Vec<String>,
+}
+
+/// How an agent reaches a server of tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerTransport {
+    /// The agent starts the program.
+    Stdio,
+    /// The program listens at an address of this machine.
+    Http,
+}
+
+/// Agents that ignore servers which are programs, by the name in their answer to `initialize`.
+const IGNORE_PROGRAMS: [&str; 1] = ["Copilot"];
+
+impl ServerTransport {
+    /// Returns HTTP for an agent that ignores programs and takes servers over HTTP. Every agent takes programs by the
+    /// protocol, so all others keep them.
+    pub fn of_agent(greeting: &Value) -> Self {
+        let name = greeting["agentInfo"]["name"].as_str().unwrap_or_default();
+        let takes_http = greeting["agentCapabilities"]["mcpCapabilities"]["http"] == true;
+        if takes_http && IGNORE_PROGRAMS.contains(&name) { Self::Http } else { Self::Stdio }
+    }
 }
 
 impl McpServer {
@@ -33,6 +58,30 @@ impl McpServer {
                 .iter()
                 .map(|pair| Some((text(&pair["name"])?, text(&pair["value"])?)))
                 .collect::<Option<_>>()?,
+            http_args: Vec::new(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transport_is_http_only_for_an_agent_that_ignores_programs_and_takes_http() {
+        let check = |name: Option<&str>, http: Value, expected: ServerTransport| {
+            let greeting = json!({
+                "protocolVersion": 1,
+                "agentInfo": {"name": name},
+                "agentCapabilities": {"mcpCapabilities": {"http": http, "sse": true}},
+            });
+            assert_eq!(ServerTransport::of_agent(&greeting), expected, "{greeting}");
+        };
+        check(Some("Copilot"), json!(true), ServerTransport::Http);
+        check(Some("Copilot"), json!(false), ServerTransport::Stdio);
+        check(Some("Copilot"), Value::Null, ServerTransport::Stdio);
+        check(Some("goose"), json!(true), ServerTransport::Stdio);
+        check(None, json!(true), ServerTransport::Stdio);
+        assert_eq!(ServerTransport::of_agent(&json!({"protocolVersion": 1})), ServerTransport::Stdio);
     }
 }

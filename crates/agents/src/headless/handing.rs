@@ -48,14 +48,14 @@ pub(super) fn environment(dialect: Dialect, server: &McpServer, around: Environm
 }
 
 fn claude(server: &McpServer) -> String {
-    let McpServer { name, command, args, env } = server;
+    let McpServer { name, command, args, env, .. } = server;
     let server = json!({"command": command, "args": args, "env": variables(env)});
     json!({"mcpServers": {name: server}}).to_string()
 }
 
 /// Strings and lists are written alike in TOML and in JSON.
 fn codex(server: &McpServer) -> String {
-    let McpServer { name, command, args, env } = server;
+    let McpServer { name, command, args, env, .. } = server;
     let env: Vec<String> = env.iter().map(|(name, value)| format!("{} = {}", json!(name), json!(value))).collect();
     format!(
         "mcp_servers.{name}={{command = {}, args = {}, env = {{{}}}, tool_timeout_sec = {CODEX_SECONDS}}}",
@@ -77,7 +77,7 @@ fn opencode(before: Option<&OsString>, server: &McpServer) -> Option<String> {
     let before = before.map(|before| before.to_str()).unwrap_or(Some(""))?;
     let mut content: Value = if before.trim().is_empty() { json!({}) } else { serde_json::from_str(before).ok()? };
     let servers = content.as_object_mut()?.entry("mcp").or_insert_with(|| json!({})).as_object_mut()?;
-    let McpServer { name, command, args, env } = server;
+    let McpServer { name, command, args, env, .. } = server;
     let command: Vec<Value> = std::iter::once(json!(command)).chain(args.iter().map(|word| json!(word))).collect();
     servers.entry(name).or_insert_with(
         || json!({"type": "local", "command": command, "environment": variables(env), "enabled": true}),
@@ -100,6 +100,7 @@ mod tests {
             command: "/opt/my tools/windlass".into(),
             args: vec![text("--project"), text("/home/ann/\"shop\""), text("mcp")],
             env: vec![(text("WINDLASS_RUN"), text("s/1/ab"))],
+            http_args: Vec::new(),
         }
     }
 

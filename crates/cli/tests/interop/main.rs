@@ -132,6 +132,12 @@ fn codex_with_our_tools() {
     notes("codex_with_our_tools", &agents::CODEX, "codex", &[FIRST_NOTE, LAST_NOTE]);
 }
 
+/// It takes servers of tools over HTTP only.
+#[test]
+fn copilot_over_acp_with_our_tools() {
+    notes("copilot_over_acp_with_our_tools", &agents::COPILOT, "copilot", &[FIRST_NOTE, LAST_NOTE]);
+}
+
 /// It takes long over a turn, so there is only one.
 #[test]
 fn opencode_with_our_tools() {

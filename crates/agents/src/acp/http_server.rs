@@ -1,0 +1,113 @@
+//! A server of tools that listens at an address of this machine, for an agent that takes no programs.
+//!
+//! ```text
+//!   start ─► first line: url, token ─► entry of `mcpServers` ─► ended with the agent
+//! ```
+//!
+//! Invariants:
+//! - The server makes the token. It is on no command line and in no environment: only this process and the agent have it.
+//! - The server ends with its value.
+
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use windlass_process::{Capture, Control, Heard, Invocation, Live, Spec, overlay};
+
+use super::opening::Start;
+use super::servers::McpServer;
+use super::wire::Lines;
+
+/// The longest first line that is read.
+const MAX_FIRST_LINE: usize = 4 * 1024;
+/// How much of standard error is kept, for the cause of a failed start.
+const MAX_CAPTURED_STDERR: usize = 4 * 1024;
+/// Set by a person for their own server. Without a value the server makes a token and prints it.
+const TOKEN_VARIABLE: &str = "WINDLASS_MCP_TOKEN";
+
+/// A server that listens.
+pub struct HttpServer {
+    /// Ends the server when dropped.
+    _live: Live,
+    /// The server as an entry of `mcpServers`.
+    pub entry: Value,
+}
+
+/// Why a server does not listen.
+#[derive(Debug)]
+pub enum HttpServerError {
+    Cancelled,
+    Failed(String),
+}
+
+impl HttpServer {
+    /// Starts a server and waits until it says where it listens.
+    pub fn start(
+        server: &McpServer,
+        start: &Start<'_>,
+        control: &Control,
+        until: &mut Option<Instant>,
+    ) -> Result<Self, HttpServerError> {
+        let failed = |why: String| HttpServerError::Failed(why);
+        let spec = spec(server, start.spec);
+        let mut live = Live::start(start.launcher, &spec, start.roster).map_err(|error| failed(error.to_string()))?;
+        let line = match read_line(&mut live, control, until) {
+            Ok(line) => line,
+            Err(HttpServerError::Failed(why)) => {
+                let stderr = live.kill().stderr.text();
+                let cause = stderr.lines().find(|line| !line.trim().is_empty());
+                return Err(failed(cause.map_or(why.clone(), |cause| format!("{why}: {}", cause.trim()))));
+            }
+            Err(cancelled) => return Err(cancelled),
+        };
+        let entry = entry(&server.name, &line).ok_or_else(|| failed("it does not say where it listens".to_owned()))?;
+        // It says nothing more that is read: a full pipe would stop it.
+        live.close_output();
+        live.leave_alone(control);
+        Ok(Self { _live: live, entry })
+    }
+}
+
+/// The server's program, in the directory and the environment of the agent, as if the agent had started it.
+fn spec(server: &McpServer, agent: &Spec) -> Spec {
+    let words = std::iter::once(server.command.clone().into()).chain(server.http_args.iter().map(OsString::from));
+    let told = server.env.iter().map(|(name, value)| (name.as_str(), value.into()));
+    let told = told.chain([(TOKEN_VARIABLE, OsString::new())]).collect();
+    Spec {
+        invocation: Invocation::Argv(words.collect()),
+        directory: agent.directory.clone(),
+        environment: overlay(&agent.environment, told),
+        stdin: Vec::new(),
+        timeout: None,
+        silence: None,
+        grace: Duration::from_secs(1),
+        capture: Capture { head: MAX_CAPTURED_STDERR, tail: 0, spill: None },
+    }
+}
+
+/// Reads the first line of its output.
+fn read_line(live: &mut Live, control: &Control, until: &mut Option<Instant>) -> Result<Vec<u8>, HttpServerError> {
+    let failed = |why: &str| HttpServerError::Failed(why.to_owned());
+    let mut attended = live.attend(control).map_err(|error| failed(&error.to_string()))?;
+    let mut lines = Lines::new(MAX_FIRST_LINE);
+    loop {
+        if let Some(line) = lines.next().map_err(|breach| failed(&breach.to_string()))? {
+            return Ok(line);
+        }
+        match attended.hear(until) {
+            Heard::Said(bytes) => lines.push(&bytes),
+            Heard::Beside => {}
+            Heard::Over => return Err(failed("it ended before it listened")),
+            Heard::Late => return Err(failed("it takes too long")),
+            Heard::Cancelled | Heard::Killed => return Err(HttpServerError::Cancelled),
+        }
+    }
+}
+
+/// The entry of `mcpServers` for a server that has printed this line.
+fn entry(name: &str, line: &[u8]) -> Option<Value> {
+    let said: Value = serde_json::from_slice(line).ok()?;
+    let (url, token) = (said["url"].as_str()?, said["token"].as_str()?);
+    let headers = json!([{"name": "Authorization", "value": format!("Bearer {token}")}]);
+    Some(json!({"type": "http", "name": name, "url": url, "headers": headers}))
+}
