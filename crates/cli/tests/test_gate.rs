@@ -647,19 +647,22 @@ fn a_stop_hook_is_not_tried_again_about_the_same_work() {
 
 /// `sh` ends with 2 where its script is missing, which would send the agent back.
 #[test]
-fn stop_hook_with_a_missing_script_is_told_as_broken() {
+fn stop_hook_with_a_missing_script_is_told_as_broken_and_asks_for_a_person() {
     let table = [
         ("sh check.sh", "check failed: the hook is broken: `check.sh` does not exist; create it, or correct `command`"),
         ("./check.sh", "check failed: the hook is broken: `./check.sh` does not exist"),
         ("no-such-program", "check failed: the hook is broken: exit 127, a program was not found"),
     ];
     for (command, told) in table {
-        let config = format!("limits: {{max_iterations: 1}}\nhooks: {{stop: [{{name: check, command: {command}}}]}}\n");
-        let world = world(&config, DONE);
-        let ran = world.run(RUN);
-        assert_eq!(ran.code, 3, "{ran}");
-        assert!(ran.stdout.contains(told) && !ran.stdout.contains("check blocks"), "{ran}");
-        assert!(decisions(&world).iter().all(|decided| decided["decision"] != "send_back"), "{ran}");
+        for terms in [("strict: false", "ignore"), ("strict: true", "ignore"), ("strict: true", "block")] {
+            let (strict, on_failure) = terms;
+            let hook = format!("{{name: check, command: {command}, on_failure: {on_failure}}}");
+            let world = world(&format!("{strict}\nhooks: {{stop: [{hook}]}}\n"), DONE);
+            let ran = world.run(RUN);
+            assert_eq!(ran.code, 4, "{terms:?}: {ran}");
+            assert!(ran.stdout.contains(told) && ran.stdout.contains("`check` judged nothing"), "{ran}");
+            assert_eq!(decisions(&world).len(), 1, "the agent has no second turn: {ran}");
+        }
     }
 }
 

@@ -533,12 +533,11 @@ fn failed_agent_is_left_alone_until_the_moment_that_is_told() {
     let mut run = world.command(RUN).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(run.stdout.take().unwrap()).lines();
     let said = lines.map(Result::unwrap).find(|line| line.contains("before the agent is tried again")).unwrap();
-    assert!(said.starts_with("  waiting for 100 s, until "), "{said}");
+    assert!(said.starts_with("  waiting for 5 s, until "), "{said}");
     rustix::process::kill_process(rustix::process::Pid::from_child(&run), rustix::process::Signal::INT).unwrap();
     assert_eq!(run.wait().unwrap().code(), Some(130));
     let failed = &world.lines(&["events", "--type", "iteration_failed"])[0];
     let moment = |value: &Value| value.as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
     let waits = moment(&failed["data"]["until"]).duration_since(moment(&failed["timestamp"]));
-    assert_eq!(waits.as_secs(), 100, "{failed}");
-    assert_eq!(world.data_of("iteration_failed").len(), 1);
+    assert_eq!(waits.as_secs(), 5, "{failed}");
 }

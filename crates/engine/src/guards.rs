@@ -168,8 +168,16 @@ impl Session {
         (self.verdict == Verdict::Block && !reasons.is_empty()).then(|| reasons.join("; "))
     }
 
+    /// An iteration has failed.
+    pub(crate) fn count_failure(&mut self, at: Timestamp) {
+        let first = self.watch.failing_since.filter(|_| self.failures > 0).unwrap_or(at);
+        self.failures = self.failures.saturating_add(1);
+        self.watch.failing_since = Some(first);
+        self.watch.failing_for = at.since(first);
+    }
+
     pub(crate) fn failed_too_often(&self) -> bool {
-        self.failures >= self.terms.max_failures.max(1)
+        self.terms.breaks_after(self.failures, self.watch.failing_for)
     }
 
     /// Whether the agent may be told about a failed iteration at once.

@@ -85,7 +85,10 @@ fn budgets_are_looked_at_before_the_agent_gets_the_word_again() {
 
 #[test]
 fn each_other_guard_names_itself() {
-    assert_eq!(settled(|session| session.failures = 3), "Escalated: circuit breaker: 3 iterations failed in a row");
+    assert_eq!(
+        settled(|session| (session.failures, session.watch.failing_for) = (3, Duration::from_mins(5))),
+        "Escalated: circuit breaker: 3 iterations failed in a row"
+    );
     assert_eq!(
         settled(|session| (session.failures, session.terms.max_failures) = (1, 1)),
         "Escalated: circuit breaker: an iteration failed, and none may"

@@ -167,6 +167,12 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// What the end of a stop hook adds. A hook that could not run has judged nothing, and the agent cannot answer for it: a
+    /// person is needed, whatever `strict` and `on_failure` say.
+    pub fn of_stop_hook(outcome: HookOutcome, on_failure: OnFailure, unstarted: bool) -> Self {
+        if unstarted { Self::Escalate } else { Self::of(outcome, on_failure) }
+    }
+
     pub fn of(outcome: HookOutcome, on_failure: OnFailure) -> Self {
         match outcome {
             HookOutcome::Success | HookOutcome::Skip => Self::Pass,

@@ -1,5 +1,7 @@
 //! The list of decisions, by direct call: a session in every phase, and what comes next.
 
+use core::time::Duration;
+
 use super::*;
 use crate::limits::Limits;
 
@@ -25,7 +27,13 @@ pub(crate) fn session(phase: Phase) -> Session {
         escalated: vec![],
         goal: None,
         agent: "command:true".to_owned(),
-        terms: Terms { max_iterations: 3, max_hook_retries: 2, max_failures: 2, ..Terms::default() },
+        terms: Terms {
+            max_iterations: 3,
+            max_hook_retries: 2,
+            max_failures: 2,
+            failure_span: Duration::ZERO,
+            ..Terms::default()
+        },
         nonce: 7,
         fresh: false,
         nesting: 0,

@@ -23,6 +23,11 @@ impl Timestamp {
         self.0
     }
 
+    /// Returns how long the earlier moment lies back, and nothing if it is the later one.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.millis().saturating_sub(earlier.millis())).unwrap_or(0))
+    }
+
     pub fn plus_millis(self, millis: i64) -> Self {
         Self::from_millis(self.0.saturating_add(millis))
     }

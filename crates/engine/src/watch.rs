@@ -89,6 +89,11 @@ pub struct Watch {
     /// The beginning of what it says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_cause: Option<String>,
+    /// When the first of the failures in a row happened, and how long before the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failing_since: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Duration::is_zero", with = "millis")]
+    pub failing_for: Duration,
     /// When the agent is tried again after that failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
@@ -119,8 +124,8 @@ pub struct Watch {
 impl Watch {
     /// Time has passed while the session was run.
     pub(crate) fn hear(&mut self, at: Timestamp) {
-        let passed = self.at.map_or(0, |before| at.millis().saturating_sub(before.millis()));
-        self.lasted = self.lasted.saturating_add(Duration::from_millis(u64::try_from(passed).unwrap_or(0)));
+        let passed = self.at.map_or(Duration::ZERO, |before| at.since(before));
+        self.lasted = self.lasted.saturating_add(passed);
         self.at = Some(at);
     }
 

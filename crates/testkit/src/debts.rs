@@ -9,6 +9,8 @@ use windlass_engine::{DebtId, Event, EventType, OwnerName, Record, RunId, Sessio
 pub struct Due {
     pub owner: OwnerName,
     pub begun: u32,
+    /// It has failed, and waits to be tried again.
+    pub rests: bool,
     /// The turn that it stands for, if it is no hook.
     pub turn: Option<RunId>,
     pub session: Option<SessionName>,
@@ -25,12 +27,13 @@ pub fn due(log: &[Record]) -> BTreeMap<DebtId, Due> {
             Event::TurnStarted(started) => {
                 let id = DebtId { seq: record.seq, index: 0 };
                 let (owner, turn) = (started.owner.clone(), Some(started.run.clone()));
-                due.insert(id, Due { owner, begun: 1, turn, session: session.clone(), iteration });
+                due.insert(id, Due { owner, begun: 1, rests: false, turn, session: session.clone(), iteration });
             }
             Event::HookStarted(started) => {
                 let due = due.get_mut(&started.debt).expect("what begins is owed");
-                (due.begun, due.owner) = (due.begun + 1, started.owner.clone());
+                (due.begun, due.owner, due.rests) = (due.begun + 1, started.owner.clone(), false);
             }
+            Event::HookRetrying(retrying) => due.get_mut(&retrying.debt).expect("what rests is owed").rests = true,
             Event::HookFinished(finished) => drop(due.remove(&finished.debt).expect("what finishes is owed")),
             event if ends_a_turn(event.kind()) => {
                 due.retain(|_, due: &mut Due| due.turn.is_none() || due.session != session);
@@ -39,7 +42,7 @@ pub fn due(log: &[Record]) -> BTreeMap<DebtId, Due> {
         }
         for id in owed_by(record) {
             let owner = envelope.metadata.owes.as_ref().expect("it owes").owner.clone();
-            due.insert(id, Due { owner, begun: 0, turn: None, session: session.clone(), iteration });
+            due.insert(id, Due { owner, begun: 0, rests: false, turn: None, session: session.clone(), iteration });
         }
     }
     due

@@ -284,6 +284,7 @@ fn as_due(debt: &Debt) -> Due {
     Due {
         owner: debt.owner.clone(),
         begun: debt.attempts,
+        rests: debt.resting.is_some(),
         turn,
         session: debt.session.clone(),
         iteration: debt.iteration,

@@ -473,7 +473,8 @@ impl Attempt<'_> {
             | C::RestEffect { debt, owner, .. }
             | C::RetryEffect { debt, owner, .. } => {
                 let due = self.due(*debt)?;
-                (due.begun > 0 && due.turn.is_none() && due.owner == *owner).then_some(())
+                let rests_again = due.rests && matches!(command, C::RestEffect { .. });
+                (due.begun > 0 && due.turn.is_none() && due.owner == *owner && !rests_again).then_some(())
             }
             C::StartWorkflow { debt, owner, .. } => {
                 let due = self.due(*debt)?;

@@ -49,7 +49,8 @@ pub struct Told {
     pub waits_for: Vec<DebtId>,
     started: Timestamp,
     interrupted: u32,
-    failures: u32,
+    /// When its iterations failed, in a row.
+    failures: Vec<Timestamp>,
     recovery: Recovery,
     /// A person is asked, and has perhaps answered.
     asking: Option<Option<GateAnswer>>,
@@ -90,7 +91,7 @@ pub struct Told {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Recovery {
     None,
-    Failed,
+    Failed(Seq),
     Due,
 }
 
@@ -155,7 +156,7 @@ impl Told {
             waits_for: Vec::new(),
             started: at,
             interrupted: 0,
-            failures: 0,
+            failures: Vec::new(),
             recovery: Recovery::None,
             asking: None,
             answered: None,
@@ -294,7 +295,8 @@ impl Told {
                 if queued.voice == Voice::Person {
                     self.said.insert(record.seq);
                 }
-                if queued.voice == Voice::Hook && self.recovery == Recovery::Failed {
+                let about = record.cause().map(Recovery::Failed);
+                if queued.voice == Voice::Hook && about == Some(self.recovery) {
                     self.recovery = Recovery::Due;
                 }
             }
@@ -309,15 +311,15 @@ impl Told {
                 }
             }
             Event::IterationCompleted(_) => {
-                (self.failures, self.passage.done) = (0, self.closed(Ending::Completed).is_some());
+                (self.failures, self.passage.done) = (Vec::new(), self.closed(Ending::Completed).is_some());
             }
             _ => {}
         }
         match record.kind() {
             EventType::TurnStarted | EventType::IterationStarted => self.recovery = Recovery::None,
             EventType::IterationFailed => {
-                self.recovery = Recovery::Failed;
-                self.failures += 1;
+                self.recovery = Recovery::Failed(record.seq);
+                self.failures.push(record.envelope.timestamp);
             }
             EventType::IterationInterrupted | EventType::IterationPostponed => {
                 (self.interrupted, self.takes_up) = (self.interrupted + 1, true);
@@ -343,7 +345,7 @@ impl Told {
             self.conversation = None;
         }
         (self.task, self.hold) = (Some(task), Hold::Held(epoch));
-        (self.failures, self.gate, self.claim, self.passage) = (0, None, None, Passage::default());
+        (self.failures, self.gate, self.claim, self.passage) = (Vec::new(), None, None, Passage::default());
         (self.recovery, self.done_at) = (Recovery::None, None);
         (self.has_worked, self.has_delivered) = (false, false);
         self.escalated.retain(|other| *other != task);
@@ -352,8 +354,7 @@ impl Told {
 
     /// What the next session of its task may go on with.
     fn last_conversation(&self) -> (String, Option<String>) {
-        let broken = self.failures >= self.terms.max_failures.max(1);
-        (self.agent.clone(), self.conversation.clone().filter(|_| !broken))
+        (self.agent.clone(), self.conversation.clone().filter(|_| !self.is_broken()))
     }
 
     /// What takes a lease away leaves the session without its task. Returns the feedback that stays with the task.
@@ -441,10 +442,7 @@ impl Told {
                 let closes = match &started.purpose {
                     Purpose::Delivery => self.may_deliver(),
                     Purpose::UnjudgedDelivery(_) => false,
-                    Purpose::Recovery => {
-                        let rich = !self.is_spent();
-                        self.recovery == Recovery::Due && self.failures < self.terms.max_failures.max(1) && rich
-                    }
+                    Purpose::Recovery => self.recovery == Recovery::Due && !self.is_broken() && !self.is_spent(),
                     Purpose::Work | Purpose::SendBack => true,
                 };
                 let present = started.run.iteration == self.iteration && started.owner == self.owner;
@@ -575,8 +573,7 @@ impl Told {
                     let decided =
                         if graph { !self.escalated.is_empty() } else { self.closed(ending).is_some() || failed_so };
                     // An agent that cannot work is nothing to go on with, whether or not its task is still there.
-                    let failed = self.failures > 0 && self.failures >= self.terms.max_failures;
-                    decided || failed || self.postponements >= Limits::POSTPONEMENTS
+                    decided || self.is_broken() || self.postponements >= Limits::POSTPONEMENTS
                 }
                 Ending::Limit => {
                     let given_up =

@@ -255,7 +255,7 @@ pub struct Limits {
     pub max_rejections: u32,
     /// Failed iterations in a row, after which a person is asked.
     pub max_failures: NonZeroU32,
-    /// The time over which these failures are spread: the waits between them double, and add up to it. Default: 5 minutes.
+    /// How long the agent has to fail, besides so often, before a person is asked. Default: 5 minutes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_span: Option<Span>,
     /// How often in a row the same change may come with the same failures before a person is asked; 0 means as often as it

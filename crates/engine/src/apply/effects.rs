@@ -122,7 +122,7 @@ impl Fold<'_> {
 
     pub(super) fn hook_retrying(&self, retrying: &payload::HookRetrying) -> Changes {
         let debt = self.debt(retrying.debt)?;
-        if debt.attempts == 0 || retrying.attempt != debt.attempts {
+        if debt.attempts == 0 || retrying.attempt != debt.attempts || debt.resting.is_some() {
             return Err(self.unfit(format!("{} was begun {} times", debt.id, debt.attempts)));
         }
         let share = debt.share.saturating_sub(self.given());
@@ -155,7 +155,7 @@ impl Fold<'_> {
                     && hook.class == HookClass::Gate
                     && session.last_turn == Some(debt.id.seq)
                 {
-                    let mut verdict = Verdict::of(finished.outcome, hook.on_failure);
+                    let mut verdict = Verdict::of_stop_hook(finished.outcome, hook.on_failure, finished.unstarted);
                     if session.overlooks(hook, finished.outcome) {
                         // Where a failure keeps nobody, a person need not let it pass.
                         if verdict == Verdict::Block || session.terms.strict {
@@ -167,7 +167,8 @@ impl Fold<'_> {
                     session.verdict = session.verdict.max(verdict);
                     if verdict == Verdict::Escalate && session.asking.is_none() {
                         let why = finished.message.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-                        session.asking = Some(format!("`{}` asks for a person{why}", hook.hook));
+                        let asks = if finished.unstarted { "judged nothing" } else { "asks for a person" };
+                        session.asking = Some(format!("`{}` {asks}{why}", hook.hook));
                     }
                     if verdict == Verdict::Block {
                         let reason = finished.message.as_deref().map(gist);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{ApplyError, Changes, Fold, put};
 use crate::debt::Effect;
-use crate::event::{Event, payload};
+use crate::event::{Cause, Envelope, Event, payload};
 use crate::fault::Fault;
 use crate::id::{DebtId, RunId, SessionName, TaskId};
 use crate::promise::{Promise, last_words};
@@ -181,7 +181,13 @@ impl Fold<'_> {
             let fits = next && is_between(session);
             // What was said for an iteration that did not come to its end is said again for this one.
             session.pending.retain(|piece| !piece.passing);
-            if !matches!(session.phase, Phase::Settled(Next::TakeUp) | Phase::Postponed(_)) {
+            // An iteration that was interrupted or rate limited is taken up; one that failed is over.
+            let is_taken_up = match session.phase {
+                Phase::Settled(Next::TakeUp) => true,
+                Phase::Postponed(_) => session.is_rate_limited(),
+                _ => false,
+            };
+            if !is_taken_up {
                 session.retries = 0;
                 session.sent_back.clear();
                 session.watch.same_blocks = 0;
@@ -212,7 +218,7 @@ impl Fold<'_> {
             let fits = match (&session.phase, &started.purpose) {
                 (Phase::Preparing(run), Purpose::Work) => *run == started.run,
                 (Phase::Decided(run, Decision::SendBack), Purpose::SendBack) => *run == started.run,
-                (Phase::Recovering(run), Purpose::Recovery) => *run == started.run,
+                (Phase::Recovering(run) | Phase::Failed(run), Purpose::Recovery) => *run == started.run,
                 (Phase::Settled(_), Purpose::Delivery) => {
                     !session.delivered && session.run(session.iteration) == started.run
                 }
@@ -362,7 +368,7 @@ impl Fold<'_> {
     /// A conversation that is full is left: another one is told what it has to know.
     pub(super) fn iteration_failed(&self, failed: &payload::IterationFailed) -> Changes {
         self.turn_over(&failed.run, |session, turn| {
-            session.failures += 1;
+            session.count_failure(self.envelope.timestamp);
             if failed.fault == Fault::OutOfTokens {
                 session.conversation = None;
             }
@@ -460,7 +466,9 @@ impl Fold<'_> {
                 }
             }
             match (&session.phase, queued.voice) {
-                (Phase::Failed(run), Voice::Hook) => session.phase = Phase::Recovering(run.clone()),
+                (Phase::Failed(run), Voice::Hook) if is_about_failure(session, self.envelope) => {
+                    session.phase = Phase::Recovering(run.clone());
+                }
                 (Phase::Asking(..), Voice::Person) => {}
                 (_, Voice::Person) => {
                     session.retries = 0;
@@ -566,6 +574,11 @@ fn is_between(session: &Session) -> bool {
         P::Pipeline(_) => session.epoch().is_none(),
         _ => false,
     }
+}
+
+/// Whether feedback comes from a hook at the last failure of the session.
+fn is_about_failure(session: &Session, envelope: &Envelope) -> bool {
+    matches!(envelope.metadata.cause, Some(Cause::At(seq)) if session.watch.failure == Some(seq))
 }
 
 /// What a turn carried that did not finish goes back to the head of the queue, marked.

@@ -47,6 +47,9 @@ impl Deciding<'_, '_> {
     pub(super) fn rest_effect(&mut self, id: DebtId, owner: &OwnerName, error: &str) -> Result<(), Refusal> {
         check_bytes("the failure", error, Limits::REASON)?;
         let debt = self.begun(id, owner)?;
+        if debt.resting.is_some() {
+            return Err(Refusal::IllegalEffect { debt: id, why: "already waits to be tried again" });
+        }
         let (hook, attempt, error) = (hook_name(&debt)?, debt.attempts, error.to_owned());
         self.begin_line(Line::beginning(&debt));
         self.because_of(&debt);
@@ -87,7 +90,7 @@ impl Deciding<'_, '_> {
         let Some(session) = self.listener(debt)? else { return Ok(()) };
         let hook = hook_name(debt)?;
         self.because_of(debt);
-        if let Some(text) = report.feedback.as_ref().filter(|_| is_heard(&session, debt, report.outcome)) {
+        if let Some(text) = report.feedback.as_ref().filter(|_| is_heard(&session, debt, report)) {
             let (source, text, passing) = (hook.clone(), text.clone(), is_passing(debt));
             let blocks = report.outcome == HookOutcome::Block;
             let reason = blocks.then(|| gist(report.message.as_deref().unwrap_or(&text)));
@@ -231,7 +234,7 @@ impl Deciding<'_, '_> {
         let is_last = sibling(&self.draft, debt.id)?.is_none();
         self.begin_line(Line::ending(debt));
         self.because_of(debt);
-        let heard = self.listener(debt)?.is_some_and(|session| is_heard(&session, debt, outcome));
+        let heard = self.listener(debt)?.is_some_and(|session| is_heard(&session, debt, report));
         let feedback = report.feedback.clone().filter(|_| !heard);
         let failure = failure(&hook, debt.id, report);
         let (id, wanted) = (debt.id, actions.clone());
@@ -297,13 +300,15 @@ impl Deciding<'_, '_> {
 }
 
 /// Whether the agent gets to hear what a hook has to say: while there is one, and unless it is meant for a person, a person
-/// wants it ignored, or the agent's own hook system has asked, which is answered at once.
-fn is_heard(session: &Session, debt: &Debt, outcome: HookOutcome) -> bool {
+/// wants it ignored, it tells of a gate that could not run, or the agent's own hook system has asked, which is answered at once.
+fn is_heard(session: &Session, debt: &Debt, report: &HookReport) -> bool {
     let Effect::Hook(hook) = &debt.effect else { return false };
+    let outcome = report.outcome;
+    let is_broken_gate = report.unstarted && hook.class == HookClass::Gate;
     // What a gate has against the work is told when it is known who mends it.
     let judged = Gate::of(hook).is_some() && !matches!(outcome, HookOutcome::Success | HookOutcome::Skip);
     let unheard = hook.class == HookClass::Bridge || judged || session.overlooks(hook, outcome);
-    session.ended().is_none() && outcome != HookOutcome::Escalate && !unheard
+    session.ended().is_none() && outcome != HookOutcome::Escalate && !is_broken_gate && !unheard
 }
 
 /// What is recorded about a hook that has failed by itself.

@@ -64,9 +64,9 @@ impl Deciding<'_, '_> {
         let max_iterations = max_iterations.unwrap_or(session.terms.max_iterations);
         let terms = Terms { max_iterations, ..session.terms.clone() };
         self.emit_session(&session, payload::SessionResumed { owner: owner.clone(), terms })?;
-        // One that waits for a place to work, or for what there is to be submitted, may have come to its limit by these terms.
+        // A session that waits between iterations may have come to its limit by these terms.
         match session.wanted() {
-            Wanted::Workspace | Wanted::Work => self.advance(name),
+            Wanted::Workspace | Wanted::Work | Wanted::Moment(_) => self.advance(name),
             _ => Ok(()),
         }
     }

@@ -89,13 +89,16 @@ impl Deciding<'_, '_> {
         self.advance(&session.name)
     }
 
-    /// Returns when the agent is tried again after a failure. A full conversation needs no wait: the next one is new.
+    /// Returns when the agent is tried again after a failure. The first conversation that is full needs no wait: the next one is
+    /// new.
     fn retry_at(&self, session: &Session, fault: Fault) -> Option<Timestamp> {
-        let failures = session.failures.saturating_add(1);
-        if fault == Fault::OutOfTokens || failures >= session.terms.max_failures {
+        let mut failed = session.clone();
+        failed.count_failure(self.origin.at);
+        let is_first_full = fault == Fault::OutOfTokens && failed.failures == 1;
+        if is_first_full || failed.failed_too_often() {
             return None;
         }
-        Some(after(self.origin.at, session.terms.wait_after(failures)))
+        Some(after(self.origin.at, session.terms.wait_after(failed.failures)))
     }
 
     /// The agent is left alone for as long as it says, or for longer each time; what is only told to it is not told then.
@@ -111,7 +114,7 @@ impl Deciding<'_, '_> {
             return self.fail_turn(run, failing);
         }
         let wait = match until {
-            Some(until) => wait_until(until, self.origin.at).max(doubled(LEAST_WAIT, session.watch.postponed)),
+            Some(until) => until.since(self.origin.at).max(doubled(LEAST_WAIT, session.watch.postponed)),
             None => doubled(USUAL_WAIT, session.watch.postponed).min(LONGEST_GUESS),
         };
         let (run, until) = (run.clone(), after(self.origin.at, wait.min(Limits::LONGEST_WAIT)));
@@ -181,8 +184,4 @@ fn after(now: Timestamp, wait: Duration) -> Timestamp {
 
 fn doubled(first: Duration, times: u32) -> Duration {
     first.saturating_mul(2_u32.saturating_pow(times))
-}
-
-fn wait_until(moment: Timestamp, now: Timestamp) -> Duration {
-    Duration::from_millis(u64::try_from(moment.millis().saturating_sub(now.millis())).unwrap_or(0))
 }

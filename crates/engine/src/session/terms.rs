@@ -4,13 +4,14 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::Limits;
 use crate::usage::Cost;
 use crate::watch::millis;
 
-/// The least rest of an agent after its first failure. It doubles with each failure, up to the longest one.
-const FIRST_REST: Duration = Duration::from_millis(250);
-const LONGEST_REST: Duration = Duration::from_secs(30);
+/// How long an agent is left alone after its first failure. The time doubles with each failure, up to the longest wait.
+const FIRST_WAIT: Duration = Duration::from_secs(5);
+const LONGEST_WAIT: Duration = Duration::from_mins(2);
+/// However short the span of failures is, an agent that fails at once is not called in a tight loop.
+const LEAST_WAIT: Duration = Duration::from_millis(250);
 
 /// What makes the work complete, once the gates agree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,24 +80,16 @@ fn is_usual_times(times: &u32) -> bool {
 }
 
 impl Terms {
-    /// Returns how long the agent is left alone after so many failures in a row.
-    ///
-    /// Each wait is twice as long as the one before, and the waits between the first failure and the last one that is
-    /// allowed add up to `failure_span`. However short that is, the agent gets a moment of rest.
+    /// Returns how long the agent is left alone after so many failures in a row: twice as long each time, but no longer than the
+    /// failures have to last before the circuit breaker may trip.
     pub(crate) fn wait_after(&self, failures: u32) -> Duration {
-        let failures = failures.max(1);
-        let waits = self.max_failures.saturating_sub(1);
-        // Among more than 64 waits the early ones have no share that could be measured.
-        let counted = waits.min(64);
-        let share = match failures.checked_sub(waits - counted) {
-            Some(nth @ 1..=64) if counted > 0 => {
-                (self.failure_span.as_millis().min(u64::MAX.into()) << (nth - 1)).div_ceil((1 << counted) - 1)
-            }
-            _ => 0,
-        };
-        let share = Duration::from_millis(u64::try_from(share).unwrap_or(u64::MAX));
-        let rest = FIRST_REST.saturating_mul(2_u32.saturating_pow(failures - 1)).min(LONGEST_REST);
-        share.max(rest).min(Limits::LONGEST_WAIT)
+        let doubled = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)));
+        doubled.min(LONGEST_WAIT).min(self.failure_span.max(LEAST_WAIT))
+    }
+
+    /// Whether so many failures in a row, over so long a time, trip the circuit breaker. One failure has no length.
+    pub(crate) fn breaks_after(&self, failures: u32, span: Duration) -> bool {
+        failures >= self.max_failures.max(1) && (self.max_failures <= 1 || span >= self.failure_span)
     }
 }
 
@@ -124,34 +117,32 @@ impl Default for Terms {
 mod tests {
     use super::*;
 
-    fn waits(max_failures: u32, span: Duration) -> Vec<Duration> {
-        let terms = Terms { max_failures, failure_span: span, ..Terms::default() };
-        (1..max_failures).map(|failures| terms.wait_after(failures)).collect()
-    }
-
     #[test]
-    fn waits_between_allowed_failures_double_and_fill_the_span() {
+    fn waits_after_failures_double_up_to_two_minutes() {
         let usual = Terms::default();
-        assert_eq!(waits(usual.max_failures, usual.failure_span), [100, 200].map(Duration::from_secs));
-        assert_eq!(waits(5, Duration::from_mins(5)), [20, 40, 80, 160].map(Duration::from_secs));
-        assert_eq!(waits(2, Duration::from_secs(20)), [Duration::from_secs(20)]);
-        for failures in [1, 0, u32::MAX] {
-            let terms = Terms { max_failures: 0, failure_span: Duration::MAX, ..usual.clone() };
-            assert!(terms.wait_after(failures) <= Limits::LONGEST_WAIT);
-        }
-        for max_failures in 2..200 {
-            for span in [0, 1, 7, 299_999, u64::MAX / 1_000_000].map(Duration::from_millis) {
-                let waits = waits(max_failures, span);
-                assert!(waits.iter().sum::<Duration>() >= span.min(Limits::LONGEST_WAIT), "{max_failures}, {span:?}");
-                assert!(waits.is_sorted(), "{max_failures}, {span:?}: {waits:?}");
-            }
+        let waits: Vec<u64> = (1..=8).map(|failures| usual.wait_after(failures).as_secs()).collect();
+        assert_eq!(waits, [5, 10, 20, 40, 80, 120, 120, 120]);
+        assert_eq!(usual.wait_after(u32::MAX), LONGEST_WAIT);
+    }
+
+    #[test]
+    fn waits_are_no_longer_than_the_span_and_never_nothing() {
+        for (span, wait) in [(0, 250), (1, 250), (700, 700), (5_000, 5_000), (60_000, 5_000)] {
+            let terms = Terms { failure_span: Duration::from_millis(span), ..Terms::default() };
+            assert_eq!(terms.wait_after(1), Duration::from_millis(wait), "{span} ms");
         }
     }
 
     #[test]
-    fn waits_without_a_span_are_moments_of_rest() {
-        let terms = Terms { max_failures: 1000, failure_span: Duration::ZERO, ..Terms::default() };
-        let waits: Vec<u128> = [1, 2, 3, 7, 8, 100, 999].map(|failures| terms.wait_after(failures).as_millis()).into();
-        assert_eq!(waits, [250, 500, 1000, 16_000, 30_000, 30_000, 30_000]);
+    fn circuit_breaker_needs_a_number_of_failures_and_a_span_of_time() {
+        let breaks = |max_failures, failures, seconds| {
+            let terms = Terms { max_failures, failure_span: Duration::from_secs(300), ..Terms::default() };
+            terms.breaks_after(failures, Duration::from_secs(seconds))
+        };
+        assert!(breaks(3, 3, 300) && breaks(3, 9, 300));
+        assert!(!breaks(3, 2, 300) && !breaks(3, 9, 299));
+        for max_failures in [0, 1] {
+            assert!(breaks(max_failures, 1, 0) && !breaks(max_failures, 0, 300));
+        }
     }
 }

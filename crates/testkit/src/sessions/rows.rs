@@ -59,7 +59,7 @@ fn differs(session: &Session, told: &Told, wrong: &mut Vec<String>) {
     let (pending, carried) = (told.pending(), told.carried());
     let said = (
         (&told.owner, &told.terms, &told.waits_for, &told.stopping),
-        (told.turn.as_ref(), told.iteration, told.interrupted, told.failures),
+        (told.turn.as_ref(), told.iteration, told.interrupted, u32::try_from(told.failures.len()).unwrap_or(u32::MAX)),
         (told.ended, &pending, &carried[..], &told.conversation),
         (told.task, told.hold, told.work, &told.escalated, &told.left, &told.lost),
         (told.grounds, &told.passage.workspace, told.passage.resumes, told.passage.remediations, told.passage.rechecks),

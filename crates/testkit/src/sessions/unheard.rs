@@ -67,6 +67,14 @@ impl Told {
         self.holds() && self.pending().iter().any(since)
     }
 
+    /// Whether the agent has failed too often over too long a time.
+    pub(super) fn is_broken(&self) -> bool {
+        let (Some(first), Some(last)) = (self.failures.first(), self.failures.last()) else { return false };
+        let is_long = last.since(*first) >= self.terms.failure_span;
+        let most = self.terms.max_failures as usize;
+        self.failures.len() >= most && (most <= 1 || is_long)
+    }
+
     /// Whether pending feedback may get a turn of its own: work has passed, or no iteration is left.
     pub(super) fn may_deliver(&self) -> bool {
         let counted = self.iteration - self.interrupted;
@@ -74,8 +82,7 @@ impl Told {
         let due = self.passage.done && self.has_passed() && !self.is_held_back() || at_limit;
         let has_work = self.holds() || self.hold == Hold::Never;
         let is_waived = matches!(self.gate, Some((Verdict::Block, _))) && !self.is_unheard();
-        let may_go_on =
-            !is_waived && !self.is_spent() && self.failures < self.terms.max_failures.max(1) && self.stopping.is_none();
+        let may_go_on = !is_waived && !self.is_spent() && !self.is_broken() && self.stopping.is_none();
         due && has_work && may_go_on && self.has_worked && !self.has_delivered && !self.pending().is_empty()
     }
 

@@ -128,6 +128,8 @@ pub struct Run {
     pub started: Option<Timestamp>,
     pub ended: Option<Timestamp>,
     pub outcome: Outcome,
+    /// Whether the hook itself could not run.
+    pub unstarted: bool,
     pub message: Option<String>,
     pub took: Option<Took>,
     pub record: Option<String>,
@@ -152,6 +154,7 @@ impl Run {
             started: None,
             ended: None,
             outcome,
+            unstarted: false,
             message: None,
             took: None,
             record: None,
@@ -162,13 +165,23 @@ impl Run {
 
     pub(super) fn finished(record: &Record, finished: &payload::HookFinished) -> Self {
         let payload::HookFinished {
-            debt, hook, outcome, message, feedback, duration_ms, record: file, actions, ..
+            debt,
+            hook,
+            outcome,
+            message,
+            feedback,
+            duration_ms,
+            record: file,
+            actions,
+            unstarted,
+            ..
         } = finished;
         Self {
             hook: Some(hook.clone()),
             debt: Some(*debt),
             event: Some(debt.seq),
             ended: Some(record.envelope.timestamp),
+            unstarted: *unstarted,
             message: message.clone(),
             took: duration_ms.map(Took::Measured),
             record: file.clone(),

@@ -254,7 +254,7 @@ impl Story {
         let last_turn = self.last_turn.filter(|seq| run.event == Some(*seq))?;
         let owed = self.causes.get(&last_turn)?.owed(run).filter(|owed| owed.class == HookClass::Gate)?;
         match run.outcome {
-            Outcome::Ended(outcome) => Some(Verdict::of(outcome, owed.on_failure)),
+            Outcome::Ended(outcome) => Some(Verdict::of_stop_hook(outcome, owed.on_failure, run.unstarted)),
             Outcome::Error | Outcome::Running | Outcome::Left => None,
         }
     }

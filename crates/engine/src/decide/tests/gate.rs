@@ -60,6 +60,18 @@ fn the_same_block_word_for_word_escalates_early() {
     assert_eq!(script(["green", "red", "red"]), "send back 3");
 }
 
+#[test]
+fn stop_hook_that_cannot_run_asks_for_a_person_and_tells_the_agent_nothing() {
+    for (hook, terms) in [("check", ""), ("check", " strict=false"), ("lint", "")] {
+        let session = format!("session a{terms}\nturn-done a.1 says=complete");
+        let mut project = Script::after(hooks(&[hook]), &session);
+        let ended = project.run(&format!("hook {hook} out=failure unstarted=1 message=missing tells=missing"));
+        let decided = format!("system gate_decided Escalate: Escalated, `{hook}` judged nothing: missing");
+        assert!(ended.contains(&decided), "{ended:?}");
+        assert!(ended.iter().all(|line| !line.contains("feedback")), "{ended:?}");
+    }
+}
+
 /// A crash in between does not make it forget.
 #[test]
 fn counts_survive_a_restart() {

@@ -399,28 +399,56 @@ fn failed_agent_is_tried_again_when_its_wait_is_over() {
     let mut project = Script::after(hooks(&[]), begin);
     let begun: Timestamp = "2026-01-17T10:00:00Z".parse().unwrap();
     let until = |seconds: i64| begun.plus_millis(seconds * 1000);
-    assert_eq!(project.session("a").wanted(), Wanted::Moment(until(100)));
-    assert_eq!(project.run("later 99s\ncrash\nresume a by=w2"), ["system session_resumed by w2"]);
-    assert_eq!(project.session("a").wanted(), Wanted::Moment(until(100)));
+    assert_eq!(project.session("a").wanted(), Wanted::Moment(until(5)));
+    assert_eq!(project.run("later 4s\ncrash\nresume a by=w2"), ["system session_resumed by w2"]);
+    assert_eq!(project.session("a").wanted(), Wanted::Moment(until(5)));
     assert_eq!(project.run("later 1s\nadvance a"), ["system iteration_started a.2", "system turn_started a.2 to work"]);
     project.run("turn-failed a.2 no-network");
-    assert_eq!(project.session("a").wanted(), Wanted::Moment(until(300)));
-    project.run("later 200s\nadvance a");
-    assert_eq!(
-        project.run("turn-failed a.3 no-route"),
-        [
-            "system iteration_failed",
-            "system session_ended Escalated, circuit breaker: 3 iterations failed in a row, the last with: no-route"
-        ],
-    );
+    assert_eq!(project.session("a").wanted(), Wanted::Moment(until(15)));
+}
+
+#[test]
+fn circuit_breaker_trips_after_enough_failures_over_enough_time() {
+    let tripped = |script: &str| {
+        let mut project = Script::after(hooks(&[]), "session a failures=3 span=60s\nturn-failed a.1");
+        project.run(script).pop().unwrap()
+    };
+    let failure = |run: u32| format!("\nlater 20s\nadvance a\nturn-failed a.{run} no-route");
+    let failures = |last: u32| (2..=last).map(failure).collect::<String>();
+    assert_eq!(tripped(&failures(3)), "system iteration_failed", "three failures, 40 s");
+    let reason = "circuit breaker: 4 iterations failed in a row, the last with: no-route";
+    assert_eq!(tripped(&failures(4)), format!("system session_ended Escalated, {reason}"));
+    assert_eq!(tripped("later 60s\nadvance a\nturn-failed a.2"), "system iteration_failed", "two failures, 60 s");
+    let good = "\nlater 20s\nadvance a\nturn-done a.4\nturn-failed a.5\n";
+    assert_eq!(tripped(&format!("{}{good}", failures(3))), "system iteration_failed", "one in a row");
+}
+
+/// What a hook of someone else's command says is no word about the failure.
+#[test]
+fn hook_of_another_command_starts_no_recovery_while_a_failed_agent_waits() {
+    let mut project = Script::after(hooks(&["edit"]), "add one\nsession a task=T1 span=300s\nturn-failed a.1");
+    project.run("reword T1 two\nhook edit tells=noted");
+    assert!(!project.session("a").pending.is_empty());
+    assert!(matches!(project.session("a").wanted(), Wanted::Moment(_)));
+}
+
+/// How often hooks have sent the agent back counts within an iteration, and a failure ends the iteration.
+#[test]
+fn recovery_after_a_failure_ends_the_counts_of_the_iteration() {
+    let begin =
+        "session a failures=3\nturn-done a.1\nhook check out=block tells=red\nturn-failed a.1\nhook mourn tells=why";
+    let mut project = Script::after(hooks(&["check", "mourn"]), begin);
+    project.run("turn-done a.1\nlater 1s\nadvance a");
+    let session = project.session("a");
+    assert_eq!((session.iteration, session.retries, session.sent_back.len()), (2, 0, 0));
 }
 
 #[test]
 fn wait_after_a_failure_ends_with_a_cancellation_or_the_wall_time() {
     let cancelled = Script::after(hooks(&[]), "session a span=300s\nturn-failed a.1").run("stop a");
     assert_eq!(cancelled, ["system session_stopping Cancelled", "system session_ended Cancelled"]);
-    let late = Script::after(hooks(&[]), "session a span=300s time=60s").run("turn-failed a.1");
-    let reason = "the wall time of 1 min is used up, before the agent is tried again";
+    let late = Script::after(hooks(&[]), "session a span=300s time=3s").run("turn-failed a.1");
+    let reason = "the wall time of 3 s is used up, before the agent is tried again";
     assert_eq!(late, ["system iteration_failed".to_owned(), format!("system session_ended Limit, {reason}")]);
 }
 
