@@ -242,7 +242,8 @@ fn last_lines(text: &str, most: usize) -> Vec<&str> {
     lines
 }
 
-/// The last line that says something decides; the lines around it may know until when.
+/// The last line that says something decides. The lines around it may know how long a limit lasts. A quota that was used up
+/// is a limit only when its own line says when it ends: the lines around it tell of the agent's own retries.
 fn trouble(lines: &[&str]) -> Option<Trouble> {
     let is_any = |signs: &[Regex], line: &str| signs.iter().any(|sign| sign.is_match(line));
     lines.iter().rev().find_map(|line| {
@@ -251,7 +252,7 @@ fn trouble(lines: &[&str]) -> Option<Trouble> {
         if line.contains(ROOT_REFUSED) {
             Some(Trouble::RootRefused { said })
         } else if is_any(&SIGNS.unpaid, line) {
-            Some(match reset() {
+            Some(match Reset::read(line) {
                 None => Trouble::Locked { said, paid: false },
                 reset => Trouble::Limited { said, reset },
             })

@@ -98,6 +98,21 @@ fn doors_that_are_shut() {
 }
 
 #[test]
+fn quota_is_a_limit_only_when_its_own_line_says_when_it_ends() {
+    let quota = "Error: 429 insufficient_quota: check your plan and billing details.";
+    check(&format!("{quota} Please retry in 600s."), "limited until 2026-01-17T10:10:00Z");
+    // The agent's own back-off, around its last try.
+    check(&format!("{quota}\nRetrying in 4s"), "unpaid");
+    check(&format!("Request failed. Retrying in 4s\n{quota}"), "unpaid");
+    // Gemini names the metric on the next line, which is a limit by itself.
+    check(
+        "You exceeded your current quota, please check your plan and billing details.\n\
+         * Quota exceeded for metric: input_token_count, limit: 1000000\nPlease retry in 600s.",
+        "limited until 2026-01-17T10:10:00Z",
+    );
+}
+
+#[test]
 fn models_that_do_not_answer() {
     for said in [
         "API Error: 500 {\"type\":\"error\",\"error\":{\"type\":\"api_error\"}}",
