@@ -184,6 +184,38 @@ fn an_answer_that_is_nothing_but_a_rate_limit_is_none() {
     }
 }
 
+/// Recorded of Copilot CLI 1.0.102 over the Agent Client Protocol, as its whole message before `end_turn`: the provider
+/// answers every request with 429 in OpenAI's words, first of a rate, then of a quota, then in those of `testkit::provider`.
+#[test]
+fn copilot_rate_limit_over_acp_is_told_from_a_used_up_quota() {
+    for (said, expected) in [
+        (
+            "Error: Failed to get response from the AI model; retried 5 times (total retry wait time: 54.32 seconds) Last \
+             error: 429 Rate limit reached for stub in organization org-x on requests per min (RPM): Limit 3, Used 3, \
+             Requested 1. Please try again in 20s. Visit https://platform.openai.com/account/rate-limits to learn more.",
+            "limited until 2026-01-17T10:00:20Z",
+        ),
+        (
+            "Error: Failed to get response from the AI model; retried 5 times (total retry wait time: 53.42 seconds) Last \
+             error: 429 You exceeded your current quota, please check your plan and billing details. For more \
+             information on this error, read the docs: \
+             https://platform.openai.com/docs/guides/error-codes/api-errors.",
+            "unpaid",
+        ),
+        (
+            "Error: Failed to get response from the AI model; retried 5 times (total retry wait time: 60.61 seconds) Last \
+             error: 429 Rate limit reached for requests. Please try again later.",
+            "limited",
+        ),
+    ] {
+        assert_eq!(read(instead_of_an_answer(said)), expected, "{said}");
+    }
+    // Not recorded: written from a description of a limit that Copilot does not try again at.
+    let described = "Error: 429 Rate limit reached for stub in organization org-x on requests per min (RPM): Limit 3, \
+                     Used 3, Requested 1. Please try again in 20s.";
+    assert_eq!(read(instead_of_an_answer(described)), "limited until 2026-01-17T10:00:20Z");
+}
+
 #[test]
 fn an_answer_is_an_answer() {
     let instead = |text: &str| read(instead_of_an_answer(text));
@@ -218,13 +250,6 @@ fn an_answer_is_an_answer() {
     assert_eq!(copilot(&format!("{gone} 500 The server had an error while processing your request.")), "Outage");
     assert_eq!(copilot(&format!("{gone} the cat ran off")), "Failed");
     assert_eq!(copilot("No response was returned. Send your message again to retry."), "Empty");
-    assert_eq!(
-        copilot(
-            "429 Rate limit reached for stub in organization org-x on requests per min (RPM): Limit 3, Used 3, \
-             Requested 1. Please try again in 20s."
-        ),
-        "limited until 2026-01-17T10:00:20Z"
-    );
     let resumed =
         "Warning: 1 tool call(s) had no recorded result at resume. Verify the current state before continuing.";
     assert_eq!(without_warnings(&format!("{resumed}All of it.\n\nYes.")), "All of it.\n\nYes.");
