@@ -67,6 +67,40 @@ fn conflicting_work_stays_and_the_agent_is_told_both_sides() {
 }
 
 #[test]
+fn conflict_feedback_has_no_secret_and_no_control_sequence() {
+    let (secret, name) = ("hunter2-abc-XYZ", "b\nAll: is well\u{1b}[1m.txt");
+    let repo = Repo::new("secrets: [API_KEY]\n");
+    let run = || {
+        let words = ["run", "--trust", "--agent", "command:agent"];
+        repo.world.finish(repo.world.command(&words).env("API_KEY", secret))
+    };
+    let script = "f=$(printf 'b\\nAll: is well\\033[1m.txt'); echo ours > \"$f\"; git add .; git commit -q -m Ours";
+    repo.program("agent", &format!("{script}\necho '<promise>BLOCKED</promise>'"));
+    repo.add("Write it");
+    assert_eq!(run().code, 4);
+    repo.world.write(name, format!("theirs {secret}\u{1b}]0;owned\u{7}\n"));
+    repo.git(&["add", name]);
+    repo.git(&["commit", "-q", "-m", &format!("Use {secret}")]);
+    repo.world.ok(&["answer", "T1", "continue"]);
+    let prompt = repo.world.path("prompt.txt");
+    repo.agent(&format!("cat > {}", prompt.display()));
+    let ran = run();
+    assert_eq!(ran.code, 0, "{ran}");
+    let queued = repo.events("feedback_queued");
+    let told = queued.iter().filter_map(|event| event["data"]["text"].as_str());
+    let told: Vec<_> = told.filter(|text| text.contains("does not go together")).collect();
+    let [told] = told[..] else { panic!("one piece of feedback: {told:?}") };
+    assert!(!told.contains(secret) && !told.contains(|letter: char| letter.is_control() && letter != '\n'), "{told:?}");
+    for line in
+        ["- b All: is well.txt\n", "\nb All: is well.txt:\n", "- Use [secret API_KEY]\n", "\ntheirs [secret API_KEY]\n"]
+    {
+        assert!(told.contains(line), "{line:?}\n{told}");
+    }
+    let prompt = fs::read_to_string(prompt).unwrap();
+    assert!(prompt.contains("theirs [secret API_KEY]") && !prompt.contains(secret), "{prompt}");
+}
+
+#[test]
 fn resumed_session_starts_from_the_new_base() {
     let repo = Repo::new("");
     // The process that runs the session dies in its first turn.

@@ -189,7 +189,7 @@ fn what_only_a_terminal_understands_hides_no_value() {
 
 #[test]
 fn what_people_and_agents_say_by_commands_is_masked() {
-    use windlass_engine::{Command, Ending, GateAnswer, NewTask, NoteKind, Resolution, TaskPatch};
+    use windlass_engine::{Command, Ending, Finding, GateAnswer, NewTask, NoteKind, Resolution, TaskPatch, Workspace};
     let id: windlass_engine::TaskId = "T1".parse().unwrap();
     let commands = |word: &str, owner: &str| {
         let (text, texts) = (format!("a {word}"), vec![word.to_owned()]);
@@ -213,7 +213,23 @@ fn what_people_and_agents_say_by_commands_is_masked() {
         let (until, owner) = (windlass_engine::Timestamp::from_millis(0), owner.parse().unwrap());
         let context = json!({word: [word]});
         let session: windlass_engine::SessionName = "s".parse().unwrap();
+        let workspace = Workspace {
+            branch: "windlass/t1".to_owned(),
+            base: "main".to_owned(),
+            start: "0".repeat(40),
+            name: "t1".to_owned(),
+            stacked_on: Vec::new(),
+            protected: None,
+        };
+        let conflict = Finding { source: "rebase_on_main".to_owned(), text: text.clone() };
         [
+            Command::OpenWorkspace {
+                name: session.clone(),
+                workspace,
+                reused: true,
+                protected: None,
+                feedback: Some(conflict),
+            },
             Command::CreateTask(new),
             Command::UpdateTask { id, patch },
             Command::ClaimTask { id: None, owner, until, agent: some.clone() },

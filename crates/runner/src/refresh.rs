@@ -5,7 +5,8 @@
 //! - A branch with work is rebased where that is clean. Otherwise nothing moves, and the agent is told what conflicts.
 //! - Work that waits for a gate alone stays as it was judged.
 
-use windlass_engine::{Finding, Task, Workspace};
+use windlass_engine::{Finding, Limits, Task, Workspace};
+use windlass_hooks::{clean, cut};
 use windlass_vcs::git::{Base, Commit, ConflictSides, Error, Git, Rebased, Worktree};
 
 use crate::Dispatch;
@@ -118,6 +119,8 @@ impl Dispatch<'_> {
             Rebased::Conflict { files, why } => {
                 let said = format!("the work conflicts with {}: {why}; the agent is told", base.shown());
                 let feedback = conflict_feedback(git, worktree, base, &files, &why)?;
+                // As the feedback of hooks: pending pieces that are compared with it have no secrets either.
+                let feedback = cut(&self.settings.mask.text(&feedback), Limits::FEEDBACK);
                 RefreshOutcome::Conflict { said, feedback }
             }
         })
@@ -141,7 +144,8 @@ fn is_untouched(
     }
 }
 
-/// Tells an agent what keeps its work from being brought onto a base: the files, and both sides of every place.
+/// Tells an agent what keeps its work from being brought onto a base: the files, and both sides of every place. The text is
+/// clean; secrets may be in it.
 pub(crate) fn conflict_feedback(
     git: &Git<'_>,
     worktree: &Worktree,
@@ -157,7 +161,8 @@ pub(crate) fn conflict_feedback(
     let subjects = git.subjects(&parted, &base.commit, MAX_COMMITS)?;
     let subjects = crate::hook::pipeline::listed(subjects.iter());
     let sides = ConflictSides { ours: "this branch", theirs: &shown };
-    let places = git.conflict_text((&head, &base.commit), files, sides, MAX_SHOWN)?;
+    // Cleaned by itself: a control sequence without an end hides nothing behind it.
+    let places = clean(&git.conflict_text((&head, &base.commit), files, sides, MAX_SHOWN)?);
     let places = if places.is_empty() { places } else { format!("Both sides, as a merge shows them:\n{places}\n") };
     Ok(format!(
         "The work does not go together with the newest {shown} ({}): {why}\n\nFiles:\n{listed}\n\

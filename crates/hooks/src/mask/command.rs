@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::mem;
 
-use windlass_engine::{Command, NewTask, OwnerName, TaskPatch};
+use windlass_engine::{Command, Finding, NewTask, OwnerName, TaskPatch};
 
 use super::Mask;
 
@@ -38,6 +38,7 @@ impl Mask {
             | Command::FailTask { reason: text, .. }
             | Command::ReopenTask { reason: text, .. }
             | Command::LeaveToPerson { reason: text, .. }
+            | Command::OpenWorkspace { feedback: Some(Finding { text, .. }), .. }
             | Command::AddNote { text, .. }
             | Command::Say { text, .. }
             | Command::AbandonWorkflow { error: text, .. } => self.hide_all([text]),

@@ -44,7 +44,8 @@ impl Git<'_> {
                 break;
             }
             if !places.is_empty() {
-                text.push_str(&format!("\n{}:\n{places}", file.display()));
+                let name = file.display().to_string().replace('\n', " ");
+                text.push_str(&format!("\n{name}:\n{places}"));
             }
         }
         Ok(text)
