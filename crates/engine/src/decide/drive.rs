@@ -69,15 +69,14 @@ impl Deciding<'_, '_> {
         new.check()?;
         let task = self.unended(id)?;
         // Whoever holds a task works on it already.
-        let own = self.session_around();
-        let inside = own.is_some() && task.lease.as_ref().is_some_and(|lease| lease.session == own);
+        let inside = self.is_inside_turn_on(&task);
         if task.state != State::Active {
             self.start(id, &Value::Null)?;
         } else if !inside {
             self.may_touch(&task)?;
         }
-        if let Some(live) = task.drive.series.filter(|live| self.turn.is_some() && !live.inside && live.rules > 0) {
-            let why = format!("was started for {id} by somebody else, and its rules hold: go on with it");
+        if let Some(live) = task.drive.series.filter(|live| self.turn.is_some() && !live.inside) {
+            let why = format!("was started for {id} by somebody else, and its limits and rules hold: go on with it");
             return Err(Refusal::IllegalSeries { id: live.id, why });
         }
         let new = new.clone();
@@ -232,6 +231,9 @@ impl Deciding<'_, '_> {
         if task.state == State::Blocked {
             return refuse(format!("waits for a person: {id} is blocked"));
         }
+        if !live.inside && self.is_inside_turn_on(&task) {
+            return refuse(format!("advances with the loop that works on {id}: end your turn, and it is judged"));
+        }
         if live.remaining() == 0 {
             let most = live.max_iterations;
             return refuse(format!(
@@ -303,6 +305,12 @@ impl Deciding<'_, '_> {
             }
             _ => Ok(task),
         }
+    }
+
+    /// Whether the command comes from inside a turn of the session that holds the task.
+    fn is_inside_turn_on(&self, task: &Task) -> bool {
+        let own = self.session_around();
+        own.is_some() && task.lease.as_ref().is_some_and(|lease| lease.session == own)
     }
 
     fn session_around(&self) -> Option<SessionName> {

@@ -66,7 +66,9 @@ impl Attempt<'_> {
             Command::JudgeSeries { task, judging, .. } => self.judge(*task, judging),
             Command::AdvanceSeries { task, .. } => {
                 (self.state(*task)? != Blocked).then_some(())?;
+                let is_driven = self.is_inside(*task);
                 let turns = self.unended(*task)?.series.as_mut()?;
+                (turns.inside || !is_driven).then_some(())?;
                 turns.iteration += 1;
                 turns.complete = false;
                 (turns.iteration <= turns.most).then_some(())
@@ -83,7 +85,9 @@ impl Attempt<'_> {
 
     fn start_series(&mut self, task: TaskId, new: &NewSeries) -> Option<()> {
         (new.max_iterations > 0 && !new.promises.is_empty()).then_some(())?;
-        self.unended(task)?;
+        let is_agent = self.is_agent();
+        let driven = self.unended(task)?;
+        (!is_agent || driven.series.as_ref().is_none_or(|series| series.inside)).then_some(())?;
         if self.state(task)? != Active {
             self.leave(task, &[Ready, NeedsContinuation], &[Created, Blocked])?.phase = Phase::Active;
         } else if !self.is_inside(task) {

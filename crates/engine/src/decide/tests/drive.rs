@@ -473,6 +473,21 @@ fn the_rules_of_somebody_else_hold_until_the_work_is_accepted() {
 }
 
 #[test]
+fn agent_of_the_loop_neither_advances_nor_replaces_a_series_of_others() {
+    let mut project = Script::after(hooks(&["check"]), "add one");
+    let id = project.start_series(series(9)).unwrap();
+    project.run("release T1\nsession a task=T1");
+    let run = Some(run_id("a.1"));
+    let advance = Command::AdvanceSeries { task: TASK, series: id };
+    let refusal = project.give(Authority::Person, run.clone(), &advance).unwrap_err().to_string();
+    assert_eq!(refusal, format!("{id} advances with the loop that works on T1: end your turn, and it is judged"));
+    let start = Command::StartSeries { task: TASK, new: series(50) };
+    let refusal = project.give(Authority::Person, run, &start).unwrap_err().to_string();
+    assert!(refusal.starts_with(&format!("{id} was started for T1 by somebody else")), "{refusal}");
+    project.ask(&advance).unwrap();
+}
+
+#[test]
 fn what_waits_for_a_person_does_not_go_on() {
     let mut project = one_task();
     let id = project.start_series(series(5)).unwrap();
