@@ -329,10 +329,13 @@ impl Findings {
         let Some(gate) = settings.completion.as_ref().filter(|completion| completion.value == Completion::Gate) else {
             return;
         };
-        let kinds = settings.task_types.iter().filter(|(_, task_type)| is_written(&task_type.hooks, "stop"));
+        let has_own = |task_type: &TaskType| is_written(&task_type.hooks, "stop") || task_type.validation.is_some();
+        let kinds = settings.task_types.iter().filter(|(_, task_type)| has_own(&task_type.value));
         let kinds = kinds.map(|(name, task_type)| Some((name.as_str(), &task_type.value)));
         for kind in std::iter::once(None).chain(kinds) {
-            if flows.at("stop", Who { kind, agent: None }).is_empty() {
+            let rules = kind.and_then(|(_, task_type)| task_type.validation.as_ref()).or(settings.validation.as_ref());
+            let has_rules = rules.is_some_and(|rules| !rules.is_empty());
+            if !has_rules && flows.at("stop", Who { kind, agent: None }).is_empty() {
                 let whose = kind.map(|(name, _)| format!(" for tasks of the type `{name}`")).unwrap_or_default();
                 let message = format!(
                     "`completion: gate` without a `stop` hook{whose}: work counts as complete when a turn ends, and nothing \

@@ -159,7 +159,9 @@ impl Effects {
         let has_own = |event: &EventType, point: &str| {
             self.hooks.get(event).is_some_and(|hooks| hooks.iter().any(|planned| is_own(planned, point)))
         };
-        gates.into_iter().filter(|(event, point)| has_own(event, point)).map(|(_, point)| point).collect()
+        let rules = self.validation.types.get(kind).copied().unwrap_or(false).then_some("validation");
+        let points = gates.into_iter().filter(|(event, point)| has_own(event, point)).map(|(_, point)| point);
+        rules.into_iter().chain(points).collect()
     }
 
     /// Whether a hook is for such a task and such an agent.

@@ -19,7 +19,8 @@ pub fn look(project: &Project, config: &Config) -> Vec<Stuck> {
 fn is_open(config: &Config, point: Point) -> bool {
     let here = |hook: &&Hook| hook.enabled() && hook.points().any(|other| other == point);
     let mut checks = config.hooks.iter().filter(here).filter(|hook| !is_step_of_git(&hook.kind)).peekable();
-    checks.peek().is_some() && checks.all(|hook| matches!(hook.kind, Kind::Builtin(Builtin::RunTests)))
+    let has_rules = point.name() == "stop" && !config.validation_rules().project.is_empty();
+    !has_rules && checks.peek().is_some() && checks.all(|hook| matches!(hook.kind, Kind::Builtin(Builtin::RunTests)))
 }
 
 fn is_step_of_git(kind: &Kind) -> bool {

