@@ -8,6 +8,7 @@ use windlass_runner::RunError;
 use windlass_store::{ExecuteError, StoreError};
 use windlass_vcs::git;
 
+use crate::environment;
 use crate::failure::{Code, Failure};
 
 /// The signal that a person sends with a key.
@@ -81,6 +82,10 @@ pub fn refusal(refusal: &Refusal) -> Failure {
         Refusal::HasDependents { .. } => {
             failure.hint("--cascade deletes them too; --force deletes it alone and blocks them")
         }
+        Refusal::Held { id, lease } if environment::run().is_some() => failure.hint(format!(
+            "leave it to {}; `windlass note add --task {id} TEXT` tells it what you know",
+            lease.holder()
+        )),
         Refusal::Held { lease, .. } => failure.hint(match &lease.session {
             Some(_) => "the session judges its own work; --force does it over its head, and is recorded".to_owned(),
             None => format!(

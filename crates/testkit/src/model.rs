@@ -302,12 +302,12 @@ impl Attempt<'_> {
             && let Some(session) = self.session(&run.session)
         {
             (session.turn.as_ref() == Some(run) && from.contains(&self.state(id)?)).then_some(())?;
-            // While somebody holds it, it is a claim from inside a turn, and changes no state. A session's has no end.
+            // Of a task that its own session holds it is a claim, and changes no state. A session's lease has no end.
             let authority = self.origin.authority;
             if let Some((epoch, until)) = self.node(id)?.lease
                 && (until.is_none() || authority != Authority::Holder(epoch))
             {
-                return Some(());
+                return (until.is_none() && session.holds() && session.task == Some(id)).then_some(());
             }
             (self.origin.via.is_some() || !self.is_gated(id)).then_some(())?;
         }

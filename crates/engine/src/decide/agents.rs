@@ -4,6 +4,7 @@
 //! - Nobody changes what their own work is judged by: what a task says, its type and its labels, which choose the hooks of
 //!   its gates.
 //! - What a session has taken up is completed by its gates or by a person, never by its agent.
+//! - An agent completes no task that another session or another worker holds: that would overwrite the claim of the holder.
 //! - An agent completes no other task whose type has gates of its own, or implementers of which it is none.
 //!
 //! Not here: what is refused to everybody while somebody holds a task (`may_touch`); what an agent drives itself with

@@ -289,7 +289,8 @@ impl<'v, 'r> Deciding<'v, 'r> {
             cause: None,
             depth: self.depth,
             via: self.ended.or(self.via.filter(|_| self.line == COMMAND)),
-            forced: self.forced(),
+            // Words override nothing.
+            forced: self.forced() && event.kind() != EventType::FeedbackQueued,
             owes: None,
         };
         let mut envelope = Envelope { timestamp: self.origin.at, node, session, iteration, event, metadata };

@@ -222,21 +222,25 @@ impl Deciding<'_, '_> {
                 let (event, from) = (EventType::CompletionClaimed, row.from.to_vec());
                 return Err(Refusal::IllegalMove { id, state: task.state, event, from, forceable: false });
             }
-            if self.is_judged_by_another(&task) {
-                return self.emit(Node::Task(id), Claim { run, result, artifacts }).map(drop);
+            match &task.lease {
+                // The session judges its own work.
+                Some(lease) if lease.session.as_ref() == Some(&run.session) => {
+                    return self.emit(Node::Task(id), Claim { run, result, artifacts }).map(drop);
+                }
+                Some(lease) if !self.holds_by_hand(lease) => {
+                    return Err(Refusal::Held { id, lease: Box::new(lease.clone()) });
+                }
+                _ => self.refuse_gated_completion(&task)?,
             }
-            self.refuse_gated_completion(&task)?;
         }
         self.without_wait(id)?;
         self.movable(id, EventType::TaskCompleted)?;
         self.finish_task(id, payload::TaskCompleted { result, artifacts })
     }
 
-    /// Whether somebody holds a task whom the agent that asks cannot speak for: a session judges its own work, and what
-    /// others hold is theirs.
-    fn is_judged_by_another(&self, task: &Task) -> bool {
-        let own = |lease: &Lease| lease.session.is_none() && self.origin.authority == Authority::Holder(lease.epoch);
-        task.lease.as_ref().is_some_and(|lease| !own(lease))
+    /// Whether the caller holds a lease that it has claimed itself, outside every session.
+    fn holds_by_hand(&self, lease: &Lease) -> bool {
+        lease.session.is_none() && self.origin.authority == Authority::Holder(lease.epoch)
     }
 
     /// Says that a task is done, and frees those that its end had blocked.

@@ -14,8 +14,8 @@ fn an_agent_inside_its_turn_only_claims_to_be_done() {
          claim T1 by=w1 for=60s
          --
          run=a.1 complete T1 all green
-         epoch=1 complete T1",
-        "T1 completion_claimed a.1
+         run=a.1 epoch=1 complete T1",
+        "! T1 is held by w1 (epoch 1)
          T1 task_completed",
     );
     let script = "add one\nsession a task=T1\nrun=a.1 complete T1 all green";
@@ -48,8 +48,23 @@ fn no_epoch_moves_what_a_session_holds() {
          ! T1 is held by session `a` (epoch 1)
          T1 session_stopping Cancelled
          ! T1 is held by session `a` (epoch 1)
-         T1 completion_claimed b.1",
+         ! T1 is held by session `a` (epoch 1)",
     );
+}
+
+#[test]
+fn completion_of_a_task_that_another_session_holds_keeps_the_claim_of_its_holder() {
+    let script = "add one
+                  add two
+                  session a task=T1
+                  session b task=T2
+                  run=a.1 complete T1 all green";
+    let mut project = Script::after(default_rules(), script);
+    for attempt in ["run=b.1 complete T1 mine", "run=b.1 epoch=1 complete T1 mine", "forced complete T1 mine run=b.1"] {
+        assert_eq!(project.run(attempt), ["! T1 is held by session `a` (epoch 1)"], "{attempt}");
+    }
+    let claim = project.task("T1").claim.expect("its own session has claimed it");
+    assert_eq!((claim.run.session.as_str(), claim.result.as_deref()), ("a", Some("all green")));
 }
 
 #[test]
@@ -170,7 +185,7 @@ fn a_turn_of_a_session_that_nobody_knows_is_no_turn() {
 
 #[test]
 fn a_claim_does_not_outlive_the_attempt() {
-    let script = "add one\nclaim T1 by=w1 for=60s\nsession a\nrun=a.1 complete T1\nepoch=1 release T1";
+    let script = "add one\nsession a task=T1\nrun=a.1 complete T1\nforced release T1";
     assert_eq!(Script::after(default_rules(), script).task("T1").claim, None);
 }
 

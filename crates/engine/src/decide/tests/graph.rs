@@ -361,7 +361,7 @@ fn reopening_a_completed_task_makes_others_wait_again() {
          T1 task_reopened from completed (forced)
          T1 task_ready (forced)
          T2 task_waiting (forced)
-         T1 feedback_queued (forced)",
+         T1 feedback_queued",
     );
 }
 

@@ -277,10 +277,11 @@ fn what_an_agent_says_by_a_command_counts_for_that_turn() {
     let project = Script::after(default_rules(), other);
     assert_eq!((project.task("T1").state, project.task("T2").state), (State::Completed, State::Active));
     assert_eq!(project.session("a").iteration, 2, "another task is no claim about its own");
-    let of_another = "session b goal=paint by=w2\nsession a goal=mend\nrun=a.1 complete T1\nturn-done a.1";
-    let project = Script::after(default_rules(), of_another);
-    assert!(project.task("T1").claim.is_some(), "whoever holds it judges");
-    assert_eq!(project.session("a").iteration, 2, "nor is what is claimed about somebody else's");
+    let of_another = "session b goal=paint by=w2\nsession a goal=mend";
+    let mut project = Script::after(default_rules(), of_another);
+    assert_eq!(project.run("run=a.1 complete T1"), ["! T1 is held by session `b` (epoch 1)"]);
+    project.run("turn-done a.1");
+    assert_eq!(project.session("a").iteration, 2, "nor is what is said about the task of another session");
 }
 
 /// The command that completed it has the hooks run, and the session hears of them.
@@ -391,9 +392,10 @@ fn a_task_that_was_given_a_dependency_meanwhile_waits_when_it_is_left() {
 
 #[test]
 fn the_word_of_another_agent_is_not_the_result() {
-    let script = "add one\nsession a task=T1\nsession b\nrun=b.1 complete T1 mine";
+    let script = "add one\nsession a task=T1\nsession b\nrun=a.1 complete T1 all green";
     let mut project = Script::after(default_rules(), script);
+    project.run("run=b.1 complete T1 mine");
     project.run("turn-done a.1 says=complete");
     let task = project.task("T1");
-    assert_eq!((task.state, task.result), (State::Completed, None));
+    assert_eq!((task.state, task.result.as_deref()), (State::Completed, Some("all green")));
 }
