@@ -117,9 +117,13 @@ const NEVER: &str = "hooks: {stop: [{name: check, command: 'echo \"red $(cat tur
 #[test]
 fn at_the_limit_a_warning_says_what_happens_next() {
     let table = [
-        ("escalate", 4, "[Warning: hook retry limit (2) reached: red 3. A person is needed.]"),
-        ("complete", 0, "[Warning: hook retry limit (2) reached: red 3. It counts as complete all the same.]"),
-        ("ask", 4, "[Warning: hook retry limit (2) reached: red 3. A person is asked.]"),
+        ("escalate", 4, "[Warning: hook retry limit reached after 2 retries: red 3. A person is needed.]"),
+        (
+            "complete",
+            0,
+            "[Warning: hook retry limit reached after 2 retries: red 3. It counts as complete all the same.]",
+        ),
+        ("ask", 4, "[Warning: hook retry limit reached after 2 retries: red 3. A person is asked.]"),
     ];
     for (limit, code, warning) in table {
         let config = format!("limits: {{max_hook_retries: 2}}\non_retry_limit: {limit}\n{NEVER}");
@@ -387,6 +391,21 @@ hooks:
     assert_eq!(world.run(RUN).code, 0);
     let expected = "[Hook feedback]: tests: boom\n```text\nAttempt 1 of 5 (exit 2): boom in test_login\n```";
     assert!(prompt(&world, 2).contains(expected), "{}", prompt(&world, 2));
+}
+
+#[test]
+fn a_feedback_template_counts_the_send_backs_of_its_own_hook() {
+    let config = "
+hooks:
+  stop:
+    - {name: first, command: 'test $(cat turns) -gt 2 || exit 2', feedback: 'first {{ retry }} of {{ max_retries }}'}
+    - {name: second, command: 'test $(cat turns) -lt 2 || test -e fixed || exit 2', retry: {max: 2, backoff: 1ms}, feedback: 'second {{ retry }} of {{ max_retries }}'}
+";
+    let world = world(config, &format!("test $turn -lt 4 || touch fixed\n{DONE}"));
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(prompt(&world, 3).contains("first 2 of 5") && prompt(&world, 3).contains("second 1 of 2"));
+    assert!(prompt(&world, 4).contains("second 2 of 2"), "{}", prompt(&world, 4));
 }
 
 /// What a long test run prints in its middle is what the agent needs.

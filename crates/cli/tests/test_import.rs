@@ -181,7 +181,7 @@ echo passed"#;
     let (world, ran) = played(&settings.replace('5', "1"), false);
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(fs::read_to_string(world.path("n")).unwrap().trim(), "2");
-    assert!(ran.stdout.contains("[Warning: hook retry limit (1) reached: FAIL api."), "{ran}");
+    assert!(ran.stdout.contains("[Warning: hook retry limit reached after 1 retry: FAIL api."), "{ran}");
 }
 
 #[test]

@@ -298,7 +298,7 @@ fn sessions_are_listed_and_shown_as_they_are() {
       started       <time>
       owner         OWNER alive
       iterations    1 of 25
-      sent back     0 times, each hook 5 at most
+      sent back     0 times in iteration 1; each hook at most 5, or its `retry.max`
       completion    the agent has to say that it is done
       waits for     the agent, which has the word
 
@@ -321,7 +321,7 @@ fn sessions_are_listed_and_shown_as_they_are() {
       started       <time>
       owner         OWNER dead
       iterations    1 of 25
-      sent back     0 times, each hook 5 at most
+      sent back     0 times in iteration 1; each hook at most 5, or its `retry.max`
       completion    the agent has to say that it is done
       waits for     the agent, whose turn was cut off
 
@@ -357,7 +357,7 @@ fn sessions_are_listed_and_shown_as_they_are() {
       started       <time>
       ended         <time>
       iterations    1 of 1
-      sent back     0 times, each hook 5 at most
+      sent back     0 times in iteration 1; each hook at most 5, or its `retry.max`
       completion    the agent has to say that it is done
 
     next

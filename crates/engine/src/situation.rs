@@ -60,6 +60,7 @@ impl Situation<'_> {
             "iteration": self.iteration(),
             "retries": self.retries(),
             "max_retries": self.max_retries(),
+            "hook_retries": self.hook_retries(),
             "goal": self.goal(),
             "agent": self.agent(),
             "conversation": self.call.map_or("", |call| &call.caller.conversation),
@@ -128,6 +129,12 @@ impl Situation<'_> {
     fn max_retries(&self) -> u32 {
         let called = self.call.map(|call| call.max_retries);
         called.or(self.session.map(|session| session.terms.max_hook_retries)).unwrap_or(0)
+    }
+
+    /// How often this hook has sent the agent back in this iteration.
+    fn hook_retries(&self) -> u32 {
+        let session = self.session.filter(|_| self.call.is_none());
+        session.and_then(|session| session.sent_back.get(self.hook)).copied().unwrap_or(0)
     }
 
     fn agent(&self) -> &str {

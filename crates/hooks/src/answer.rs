@@ -343,7 +343,7 @@ pub fn gist(ran: &Finished) -> Option<String> {
 /// What the agent is told in the words of the hook's own template, if they can be found.
 fn worded(hook: &Hook, template: &Template, values: &Value, read: &mut Read) -> Option<String> {
     let Parts { reason, output, stdout, stderr, exit, .. } = &read.parts;
-    let retries = values["retries"].as_u64().unwrap_or_default();
+    let retries = values["hook_retries"].as_u64().unwrap_or_default();
     let most = hook.retry.as_ref().map_or_else(|| values["max_retries"].clone(), |retry| json!(retry.max));
     let more = json!({
         "reason": reason, "output": output, "stdout": stdout, "stderr": stderr, "exit": exit,

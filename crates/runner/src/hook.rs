@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use windlass_engine::{
-    Command, Debt, DebtId, Effect, Event, Gate, HookClass, HookOutcome, HookReport, OwedHook, Phase, Promise,
-    REGISTERED, Record, Session, Situation, Task, Template, VALIDATION, View, hook_data,
+    Command, Conversation, Debt, DebtId, Effect, Event, Gate, HookClass, HookOutcome, HookReport, OwedHook, Phase,
+    Promise, REGISTERED, Record, Session, Situation, Task, Template, VALIDATION, View, hook_data,
 };
 use windlass_hooks::{
     Call, Hook, Kind, Papers, PipeOutput, RanCommand, Role, Said, Script, answer_of_command, fitting, gist, notice,
@@ -31,6 +31,9 @@ use crate::{Dispatch, RunError};
 /// No attempt is given less time.
 const LEAST: Duration = Duration::from_millis(100);
 
+/// The place of a hook among those of its event when a person has it run outside the log: none is owed there.
+const TRIAL_INDEX: u32 = u32::MAX;
+
 /// Everything that a hook is run for.
 struct Scene {
     event: Record,
@@ -40,6 +43,8 @@ struct Scene {
     promise: Option<Promise>,
     /// What an agent's own hook system says.
     call: Option<Arc<Called>>,
+    /// The conversation in which it says so.
+    conversation: Option<Conversation>,
 }
 
 impl Scene {
@@ -65,7 +70,11 @@ impl Scene {
             call: self.call.as_deref().map(|called| &called.call),
             project: &project.to_string_lossy(),
         };
-        situation.values()
+        let mut values = situation.values();
+        if let Some(sent) = self.conversation.as_ref().and_then(|known| known.sent_back.get(&owed.hook)) {
+            values["hook_retries"] = json!(sent);
+        }
+        values
     }
 }
 
@@ -198,14 +207,17 @@ impl Dispatch<'_> {
             failures += 1;
             let Some(wait) = self.wait_before(&running, failures, again)? else { return Ok((report, said)) };
             let after = report.message.unwrap_or_default();
-            if !wait.is_zero() {
+            let is_recorded = debt.id.index != TRIAL_INDEX;
+            if is_recorded && !wait.is_zero() {
                 let (owner, error) = (self.owner.clone(), after.clone());
                 self.give(&Command::RestEffect { debt: debt.id, owner, error })?;
             }
             if !self.wait(wait, resolve) {
                 return Ok((HookOutcome::Cancelled.into(), None));
             }
-            self.give(&Command::RetryEffect { debt: debt.id, owner: self.owner.clone(), after })?;
+            if is_recorded {
+                self.give(&Command::RetryEffect { debt: debt.id, owner: self.owner.clone(), after })?;
+            }
         }
     }
 
@@ -287,7 +299,11 @@ impl Dispatch<'_> {
         });
         let bridged = matches!(&debt.effect, Effect::Hook(hook) if hook.class == HookClass::Bridge);
         let call = self.called.clone().filter(|_| bridged);
-        Ok(Scene { event, session, task, output, promise, call })
+        let conversation = match &call {
+            Some(called) => snapshot.conversation(&called.call.caller)?,
+            None => None,
+        };
+        Ok(Scene { event, session, task, output, promise, call, conversation })
     }
 
     /// What the agent said at the end of its last finished turn.

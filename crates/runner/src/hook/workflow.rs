@@ -240,9 +240,10 @@ impl Dispatch<'_> {
     fn begun_for(&self, running: &Running<'_>) -> Result<Value, RunError> {
         let scene = running.scene;
         let Some(event) = self.cause_of(&scene.event)? else { return Ok(running.values.clone()) };
-        let Scene { session, task, output, promise, call, .. } = scene;
+        let Scene { session, task, output, promise, call, conversation, .. } = scene;
         let (session, task, output) = (session.clone(), task.clone(), output.clone());
-        let scene = Scene { event, session, task, output, promise: *promise, call: call.clone() };
+        let (call, conversation) = (call.clone(), conversation.clone());
+        let scene = Scene { event, session, task, output, promise: *promise, call, conversation };
         Ok(scene.values(running.owed, &self.settings.project))
     }
 

@@ -35,7 +35,11 @@ pub fn of_gate(decided: &payload::GateDecided, at_limit: OnRetryLimit) -> Option
 fn limit(decided: &payload::GateDecided, reason: &str) -> String {
     match decided.max_retries {
         Some(0) => format!("no hook retries are allowed: {reason}"),
-        Some(most) if decided.retries >= most => format!("hook retry limit ({most}) reached: {reason}"),
+        // Each hook has a limit of its own: this is how often all of them together have sent the agent back.
+        Some(most) if decided.retries >= most => match decided.retries {
+            1 => format!("hook retry limit reached after 1 retry: {reason}"),
+            many => format!("hook retry limit reached after {many} retries: {reason}"),
+        },
         _ => format!("after hook retry {}: {reason}", decided.retries),
     }
 }

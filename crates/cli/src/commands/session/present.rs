@@ -1,7 +1,7 @@
 //! `windlass session show`
 
 use serde_json::{Value, json};
-use windlass_engine::{Completion, Event, EventType, Record, SessionName, payload};
+use windlass_engine::{Completion, Event, EventType, Record, Session, SessionName, payload};
 use windlass_store::Filter;
 
 use super::Seen;
@@ -122,13 +122,23 @@ impl Shown {
             ("ended", self.ended.as_ref().map(at)),
             ("owner", Some(format!("{}, {alive}", session.owner)).filter(|_| !session.is_over())),
             ("iterations", Some(format!("{} of {}{interrupted}", session.iteration, terms.max_iterations))),
-            ("sent back", Some(format!("{} times, each hook {} at most", session.retries, terms.max_hook_retries))),
+            ("sent back", Some(sent_back(session))),
             ("used", (!session.watch.used.is_nothing()).then(|| session.watch.used.to_string())),
             ("completion", Some(completion.to_owned())),
             ("waits for", self.waits_for.clone()),
         ];
         facts.into_iter().filter_map(|(label, what)| Some((label, what?))).collect()
     }
+}
+
+/// Returns how often hooks have sent the agent back, and how often they may.
+fn sent_back(session: &Session) -> String {
+    let (times, most) = (session.retries, session.terms.max_hook_retries);
+    let within = match session.iteration {
+        0 => String::new(),
+        iteration => format!(" in iteration {iteration}"),
+    };
+    format!("{times} times{within}; each hook at most {most}, or its `retry.max`")
 }
 
 fn to_json(shown: &Shown) -> Value {
