@@ -127,6 +127,11 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
+    /// Carries out a command of a person before the session begins. The session tells what follows from it.
+    pub fn prepare(&mut self, origin: &Origin, command: &Command) -> Result<(), RunError> {
+        self.dispatch.give_for(origin, command).map(drop)
+    }
+
     /// Turns until the session is over, or a person has to say something.
     pub fn run(&mut self, name: &SessionName) -> Result<Ending, RunError> {
         if std::mem::take(&mut self.resumes) {

@@ -9,9 +9,9 @@ use windlass_engine::{Finding, Limits, Task, Workspace};
 use windlass_hooks::{clean, cut};
 use windlass_vcs::git::{Base, Commit, ConflictSides, Error, Git, Rebased, Worktree};
 
-use crate::Dispatch;
 use crate::stacking::{self, Below};
 use crate::workspace::{Stack, commit_message, explained};
+use crate::{Dispatch, Runner};
 
 /// How much of a conflict an agent is shown.
 const MAX_SHOWN: usize = 16 * 1024;
@@ -51,6 +51,22 @@ impl RefreshOutcome {
 pub(crate) struct PresentBase<'a> {
     pub(crate) base: &'a Base,
     pub(crate) stack: &'a Stack,
+}
+
+impl Runner<'_> {
+    /// Returns why the work of a task does not go together with the newest base, if it does not. Nothing is changed.
+    pub fn find_conflict(&self, task: &Task) -> Result<Option<String>, Error> {
+        let Some(workspace) = &task.workspace else { return Ok(None) };
+        let trial: Result<_, Error> = self.dispatch.with_git(|git| {
+            let base = self.dispatch.base(git)?;
+            let worktree = self.dispatch.worktree(workspace)?;
+            git.try_rebase_after(&worktree, stacking::beginning(workspace)?.as_ref(), &base.commit)
+        });
+        match trial? {
+            Rebased::Conflict { why, .. } => Ok(Some(why)),
+            Rebased::UpToDate | Rebased::Done { .. } => Ok(None),
+        }
+    }
 }
 
 impl Dispatch<'_> {

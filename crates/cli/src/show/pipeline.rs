@@ -125,12 +125,23 @@ fn origin(workspace: &Workspace) -> String {
 /// Whether a task waits for a person only because its change could not be merged. What a person has said about it does not
 /// count.
 pub fn waits_for_merge(task: &Task) -> bool {
+    is_stopped_by(task, &[Builtin::MergePr])
+}
+
+/// Whether a task waits for a person because its change could not be brought onto its base, or not be merged.
+pub fn is_stopped_by_git(task: &Task) -> bool {
+    is_stopped_by(task, &[Builtin::RebaseOnMain, Builtin::MergePr])
+}
+
+/// Whether one of these hooks has an open change wait for a person. What a person has said about it does not count.
+fn is_stopped_by(task: &Task, hooks: &[Builtin]) -> bool {
     let open = task.change.as_ref().is_some_and(|change| change.merged.is_none());
     let blocked = task.blocked.as_ref().is_some_and(|blocked| blocked.by.is_none());
-    let is_of_merge = |finding: &&Finding| {
-        finding.source.rsplit(':').next() == Some(Builtin::MergePr.name()) && task.rejected.as_ref() != Some(*finding)
+    let is_of_hook = |finding: &Finding| {
+        let source = finding.source.rsplit(':').next();
+        hooks.iter().any(|hook| source == Some(hook.name())) && task.rejected.as_ref() != Some(finding)
     };
-    open && blocked && task.findings.iter().any(|finding| is_of_merge(&finding))
+    open && blocked && task.findings.iter().any(is_of_hook)
 }
 
 /// A base that has moved is nobody's failure.

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::repository::{Entry, Head};
-use super::{Commit, Error, Git, Held, Worktree, paths};
+use super::{Commit, Error, Git, Held, Worktree, canonical, paths};
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,21 +48,68 @@ impl Git<'_> {
             return Ok(Rebased::UpToDate);
         }
         self.refuse_dirty(&entry)?;
-        let start = match start {
-            Some(start) if self.goes_on_from(&head, start, &onto)? => Some(start),
-            _ => None,
-        };
+        let start = self.usable_start(start, &head, &onto)?;
         let new = match self.on_top(worktree, start, &head, &onto)? {
             Ok(new) => new,
             Err(conflict) => return Ok(conflict),
         };
-        let files = self.in_the_way(&entry, &head, &new)?;
-        if !files.is_empty() {
-            let why = "files that git does not know are where the base has files".to_owned();
-            return Ok(Rebased::Conflict { files, why });
+        let moved = self.refuse_in_the_way(&entry, &head, new)?;
+        if let Rebased::Done { head: new } = &moved {
+            self.move_to(&entry, &head, new)?;
         }
-        self.move_to(&entry, &head, &new)?;
-        Ok(Rebased::Done { head: new })
+        Ok(moved)
+    }
+
+    /// Tries what `rebase_after` would come to, and changes nothing. Only what is committed counts, and files that git does not
+    /// know and that are in the way.
+    pub fn try_rebase_after(
+        &self,
+        worktree: &Worktree,
+        start: Option<&Commit>,
+        onto: &Commit,
+    ) -> Result<Rebased, Error> {
+        let unknown = || Error::UnknownCommit { commit: worktree.branch.to_string() };
+        let head = self.resolve(&worktree.branch.full())?.ok_or_else(unknown)?;
+        let onto = self.known_commit(onto)?;
+        if self.contains(&head, &onto)? {
+            return Ok(Rebased::UpToDate);
+        }
+        let start = self.usable_start(start, &head, &onto)?;
+        let entry = self.repository.entry(&canonical(&worktree.path));
+        // The directory may be gone: the branch has the work.
+        let path = entry.as_ref().map_or_else(|| self.repository.root.clone(), |entry| entry.path.clone());
+        let place = Worktree { path, branch: worktree.branch.clone() };
+        let new = match self.on_top(&place, start, &head, &onto)? {
+            Ok(new) => new,
+            Err(conflict) => return Ok(conflict),
+        };
+        match entry {
+            Some(entry) => self.refuse_in_the_way(&entry, &head, new),
+            None => Ok(Rebased::Done { head: new }),
+        }
+    }
+
+    /// Returns the commit that the work begins after, where the branch goes on from it.
+    fn usable_start<'c>(
+        &self,
+        start: Option<&'c Commit>,
+        head: &Commit,
+        onto: &Commit,
+    ) -> Result<Option<&'c Commit>, Error> {
+        Ok(match start {
+            Some(start) if self.goes_on_from(head, start, onto)? => Some(start),
+            _ => None,
+        })
+    }
+
+    /// Returns the move to a commit, or the files that are in its way.
+    fn refuse_in_the_way(&self, entry: &Entry, head: &Commit, new: Commit) -> Result<Rebased, Error> {
+        let files = self.in_the_way(entry, head, &new)?;
+        if files.is_empty() {
+            return Ok(Rebased::Done { head: new });
+        }
+        let why = "files that git does not know are where the base has files".to_owned();
+        Ok(Rebased::Conflict { files, why })
     }
 
     /// Puts a worktree and its branch, which has no work of its own, on what several commits are together, and remembers

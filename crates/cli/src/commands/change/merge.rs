@@ -15,6 +15,7 @@ use crate::dispatch::{self, Inside};
 use crate::failure::{Code, Failure};
 use crate::outline::Outline;
 use crate::output::{Done, Messages, Output, Tone};
+use crate::show::pipeline::is_stopped_by_git;
 use crate::trust::{self, Trust};
 use crate::{environment, remedy, text};
 
@@ -124,7 +125,11 @@ fn refusal(known: &Known, (again, resolve): (&Again, &Again), by_hand: ByHand) -
             let place = known.task.workspace.as_ref().map(|workspace| workspace.name.clone()).unwrap_or_default();
             let files = files.lines().map(|file| file.trim_start_matches("- "));
             let failure = files.fold(failure(&base).caused_by(why), |failure, file| failure.caused_by(file));
-            let has_agent_resolve = resolve.said("has the agent resolve them");
+            let is_refused = known.task.state == State::Blocked && !is_stopped_by_git(&known.task);
+            let has_agent_resolve = match is_refused {
+                true => format!("`windlass answer {id} continue` has the agent go on, and tells it of the conflict"),
+                false => resolve.said("has the agent resolve them"),
+            };
             failure.hint(format!(
                 "nothing has changed; {has_agent_resolve}, or do it yourself in .windlass/worktrees/{place}"
             ))

@@ -299,12 +299,18 @@ impl Run<'_> {
         }
         let (by, at) = (owner.to_string(), environment::now());
         let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
-        if let (Some(id), Choice::New(_)) = (args.resolve, &choice) {
-            resolution::take_up(&mut runner, id)?;
-        }
+        let resolved = args.resolve.filter(|_| matches!(choice, Choice::New(_)));
+        let taken_up = match resolved {
+            Some(id) => resolution::take_up(&mut runner, id, (&types, &begin))?.then_some(id),
+            None => None,
+        };
         if let Err(error) = runner.begin(&origin, &begin) {
             drop(runner);
-            return if choice.is_stale(&opened.store)? { Ok(None) } else { Err(remedy::run(error).into()) };
+            if choice.is_stale(&opened.store)? {
+                return Ok(None);
+            }
+            taken_up.into_iter().for_each(resolution::tell_taken_up);
+            return Err(remedy::run(error).into());
         }
         if delivers {
             runner.sweep(&in_use).map_err(remedy::run)?;

@@ -1,37 +1,60 @@
 //! `run --resolve`: has an agent work again on a task whose change conflicts with its base.
 //!
+//! Invariants:
+//! - Nothing is taken up again unless its work conflicts with the newest base.
+//! - A task that waits for a person is taken up only where the conflict is what it waits for.
+//!
 //! Not here: what the agent is told of the conflict (`runner/src/refresh.rs`, which finds it when the worktree is opened).
 
-use windlass_engine::{Authority, Command, Origin, Refusal, Resolution, State, TaskId};
+use windlass_engine::{Authority, Command, NewSession, Origin, Refusal, Resolution, State, Task, TaskId, Types};
 use windlass_runner::Runner;
 
 use super::wish::check_task;
+use crate::commands::next_step::next_step;
 use crate::context::Opened;
 use crate::dispatch::Inside;
 use crate::failure::{Code, Failure};
+use crate::output::Messages;
+use crate::show::pipeline::is_stopped_by_git;
 use crate::{environment, remedy};
 
-/// Says why the conflicts of a task's change cannot be resolved now, if they cannot.
+/// Says why the conflicts of a task's change cannot be resolved now, as far as the task tells.
 pub fn check(opened: &Opened, id: TaskId) -> Result<(), Failure> {
     let inside = Inside::look_above(opened)?;
     if inside.run.is_some() || inside.via.is_some() {
         return Err(remedy::refusal(&Refusal::NoPerson { what: "take accepted work up again" }));
     }
     let task = opened.task(id)?;
-    let is_open = task.change.as_ref().is_some_and(|change| change.merged.is_none());
     match task.state {
-        State::Completed | State::Blocked if is_open => Ok(()),
-        State::Completed | State::Blocked => {
-            let failure = Failure::new(Code::Refused, format!("cannot resolve conflicts of {id}"));
-            Err(failure.caused_by("it has no open change").hint("`windlass change list` shows the open changes"))
+        State::Completed | State::Blocked if !has_open_change(&task) => Err(without_change(id)),
+        State::Completed => Ok(()),
+        State::Blocked if is_stopped_by_git(&task) => Ok(()),
+        State::Blocked => {
+            let why = task.blocked.map(|blocked| blocked.reason).unwrap_or_default();
+            let failure = refused(id).caused_by(format!("it is blocked, and not by a conflict: {why}"));
+            Err(match next_step(opened, id)? {
+                Some(step) => failure.hint(format!("`{}` settles that first", step.command)),
+                None => failure,
+            })
         }
         _ => check_task(opened, id),
     }
 }
 
-/// Takes a task up again that was accepted, or that waits for a person.
-pub fn take_up(runner: &mut Runner<'_>, id: TaskId) -> Result<(), Failure> {
-    let Some(task) = runner.task(id).map_err(remedy::run)? else { return Ok(()) };
+/// Takes a task up again that was accepted, or that waits for a person because of a conflict. Answers whether it has.
+pub fn take_up(runner: &mut Runner<'_>, id: TaskId, (types, begin): (&Types, &Command)) -> Result<bool, Failure> {
+    let Some(task) = runner.task(id).map_err(remedy::run)? else { return Ok(false) };
+    // A look at the base may have found it merged.
+    if matches!(task.state, State::Completed | State::Blocked) && !has_open_change(&task) {
+        return Err(without_change(id));
+    }
+    if runner.find_conflict(&task).map_err(remedy::git)?.is_none() {
+        return Err(without_conflict(&task));
+    }
+    // Nothing is taken up that the session would then be refused.
+    if let Command::StartSession(NewSession { agent, .. }) = begin {
+        types.admit(&task, agent).map_err(|refusal| remedy::refusal(&refusal))?;
+    }
     let base = task.workspace.map_or_else(|| "its base".to_owned(), |workspace| workspace.base);
     let reason = format!("The change conflicts with {base}. Resolve the conflicts so that it can be merged.");
     let command = match task.state {
@@ -40,9 +63,36 @@ pub fn take_up(runner: &mut Runner<'_>, id: TaskId) -> Result<(), Failure> {
             let (answer, text) = (Resolution::Continue, Some(reason));
             Command::AnswerTask { id, answer, text, ignores: vec![], work: None }
         }
-        _ => return Ok(()),
+        _ => return Ok(false),
     };
     let (by, at) = (environment::user(), environment::now());
     let origin = Origin { by, at, authority: Authority::Forced, run: None, via: None };
-    runner.begin(&origin, &command).map_err(remedy::run)
+    runner.prepare(&origin, &command).map_err(remedy::run)?;
+    Ok(true)
+}
+
+/// Tells how to go on with a task that was taken up for a session that could not begin.
+pub fn tell_taken_up(id: TaskId) {
+    Messages::new().note(&format!("{id} is taken up again; `windlass run --resolve {id}` goes on with it"));
+}
+
+fn refused(id: TaskId) -> Failure {
+    Failure::new(Code::Refused, format!("cannot resolve conflicts of {id}"))
+}
+
+fn without_change(id: TaskId) -> Failure {
+    refused(id).caused_by("it has no open change").hint("`windlass change list` shows the open changes")
+}
+
+fn without_conflict(task: &Task) -> Failure {
+    let id = task.id;
+    let base = task.workspace.as_ref().map_or("its base", |workspace| &workspace.base);
+    refused(id).caused_by(format!("its work does not conflict with {base}")).hint(match task.state {
+        State::Completed | State::Blocked => format!("`windlass change merge {id}` merges it"),
+        _ => format!("`windlass run --task {id}` works on it"),
+    })
+}
+
+fn has_open_change(task: &Task) -> bool {
+    task.change.as_ref().is_some_and(|change| change.merged.is_none())
 }
