@@ -72,6 +72,20 @@ fn a_check_whose_condition_cannot_be_answered_is_made() {
 }
 
 #[test]
+fn check_with_retry_is_tried_again_before_a_merge_by_hand() {
+    let config = "hooks:\n  before_submit:\n    - {name: flaky, command: 'echo x >> tries; test $(wc -l < tries) -ge 3', retry: {max: 3, backoff: 1ms}}\n    - create_pr\n";
+    let repo = with_change(&config.replace("tries", "../../../tries"), "echo work > work.txt");
+    fs::remove_file(repo.world.path("tries")).unwrap();
+    repo.world.write("theirs.txt", "theirs\n");
+    repo.git(&["add", "theirs.txt"]);
+    repo.git(&["commit", "-q", "-m", "Theirs"]);
+    let merged = repo.world.ok(&["change", "merge", "T1", "--trust"]);
+    assert!(merged.contains("rebased onto the newest base, where flaky passed"), "{merged}");
+    assert_eq!(fs::read_to_string(repo.world.path("tries")).unwrap(), "x\nx\nx\n");
+    assert!(repo.world.ok(&["doctor"]).contains("ok"), "what is tried by hand owes nothing");
+}
+
+#[test]
 fn conflicts_are_shown_and_change_nothing() {
     let repo = with_change("", "sed -i s/two/ours/ a.txt");
     repo.world.write("a.txt", "one\ntheirs\nthree\n");
@@ -100,6 +114,7 @@ fn offered_command_has_the_agent_resolve_the_conflict() {
     ));
     let ran = repo.world.run(&offered.split(' ').collect::<Vec<_>>());
     assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.stdout.matches("ann says: ").count(), 1, "{ran}");
     let prompt = fs::read_to_string(prompt).unwrap();
     for told in ["- a.txt\n", "<<<<<<< this branch\nours\n=======\ntheirs\n>>>>>>> main\n"] {
         assert!(prompt.contains(told), "{told}\n{prompt}");
@@ -109,6 +124,54 @@ fn offered_command_has_the_agent_resolve_the_conflict() {
     assert!(
         repo.world.fails(&["run", "--resolve", "T1", "--agent", "command:agent"]).contains("it has no open change")
     );
+}
+
+const RESOLVE: &[&str] = &["run", "--resolve", "T1", "--agent", "command:agent", "--trust"];
+
+#[test]
+fn resolve_without_a_conflict_is_refused_and_reopens_nothing() {
+    let repo = with_change("", "echo work > work.txt");
+    let refused = repo.world.fails(RESOLVE);
+    assert!(refused.contains("cannot resolve conflicts of T1"), "{refused}");
+    assert!(refused.contains("caused by: its work does not conflict with main"), "{refused}");
+    assert!(refused.contains("hint: `windlass change merge T1` merges it"), "{refused}");
+    assert_eq!(repo.task("T1")["state"], "completed");
+    // A person merges it past Windlass.
+    repo.git(&["merge", "-q", "windlass/t1-write-it"]);
+    let refused = repo.world.run(RESOLVE);
+    assert!(refused.code == 1 && refused.stderr.contains("caused by: it has no open change"), "{refused}");
+    assert_eq!(repo.task("T1")["state"], "completed");
+    assert!(repo.events("task_reopened").is_empty());
+}
+
+#[test]
+fn resolve_by_an_agent_that_may_not_work_on_the_task_reopens_nothing() {
+    let repo = with_change("", "sed -i s/two/ours/ a.txt");
+    repo.world.write("a.txt", "one\ntheirs\nthree\n");
+    repo.git(&["commit", "-q", "-am", "Theirs"]);
+    let types = "task_types: {docs: {agents: {implementer: [claude]}}}\n";
+    repo.world.write(".windlass/config.yaml", types);
+    repo.world.ok(&["task", "update", "T1", "--type", "docs"]);
+    let refused = repo.world.fails(RESOLVE);
+    assert!(refused.contains("task_types.docs.agents.implementer"), "{refused}");
+    assert_eq!(repo.task("T1")["state"], "completed");
+}
+
+#[test]
+fn resolve_of_a_task_that_waits_for_another_cause_is_refused() {
+    let config =
+        "hooks:\n  before_submit:\n    - create_pr\n    - {name: never, command: exit 1, on_failure: escalate}\n";
+    let repo = Repo::new(config);
+    repo.agent("sed -i s/two/ours/ a.txt");
+    assert_eq!(repo.add("Write it").run().code, 4);
+    repo.world.write("a.txt", "one\ntheirs\nthree\n");
+    repo.git(&["commit", "-q", "-am", "Theirs"]);
+    let refused = repo.world.fails(RESOLVE);
+    assert!(refused.contains("caused by: it is blocked, and not by a conflict: "), "{refused}");
+    assert!(refused.contains("hint: `windlass answer T1 continue` settles that first"), "{refused}");
+    assert_eq!(repo.task("T1")["state"], "blocked");
+    let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
+    assert!(refused.contains("`windlass answer T1 continue` has the agent go on"), "{refused}");
 }
 
 #[test]

@@ -52,6 +52,12 @@ fn is_over(task: &Task) -> Option<BranchAfter> {
     }
 }
 
+/// Returns what remotes call the branch of a task.
+fn remote_name(task: &Task, worktree: &Worktree) -> Result<Branch, Error> {
+    let known = task.change.as_ref().and_then(|change| change.at.branch.as_deref());
+    known.map_or_else(|| Ok(worktree.branch.clone()), Branch::new)
+}
+
 impl Dispatch<'_> {
     /// Removes the worktree and the branch of a task that is merged or deleted, as far as nothing is lost with it.
     pub fn clear_away(&mut self, task: &Task) -> Result<(), Error> {
@@ -68,7 +74,7 @@ impl Dispatch<'_> {
                 return git.close(&worktree, &branch).map(|_| None);
             }
             if let (BranchAfter::Gone, Some(merged)) = (&branch, merged) {
-                git.refuse_unmerged_branch(&worktree.branch, &Commit::new(merged)?)?;
+                git.refuse_unmerged_branch(&worktree.branch, &remote_name(task, &worktree)?, &Commit::new(merged)?)?;
             }
             let closed = git.close(&worktree, &BranchAfter::Kept)?;
             if let Closed::Dirty { files } = closed {
@@ -90,9 +96,8 @@ impl Dispatch<'_> {
     /// Takes a branch that is merged away from the remote, unless somebody has pushed to it.
     fn take_back(&self, git: &Git<'_>, task: &Task, worktree: &Worktree) -> Result<(), Error> {
         let Some(remote) = self.known_base(git)?.remote else { return Ok(()) };
-        let known = task.change.as_ref().and_then(|change| change.at.branch.as_deref()).map(Branch::new).transpose()?;
-        let local = worktree.branch.clone();
-        git.unshare(&Shared { remote, branch: known.unwrap_or_else(|| local.clone()), local }).map(drop)
+        let (branch, local) = (remote_name(task, worktree)?, worktree.branch.clone());
+        git.unshare(&Shared { remote, branch, local }).map(drop)
     }
 
     /// The same of a task as it is now, with why not in words.

@@ -79,31 +79,45 @@ impl Git<'_> {
     }
 
     /// Refuses to give up a branch whose tip is neither in the commit that merged it, nor what was pushed to be merged, nor on
-    /// another branch.
-    pub fn refuse_unmerged_branch(&self, branch: &Branch, merged: &Commit) -> Result<(), Error> {
+    /// another branch. `remote_name` is what remotes call the branch.
+    pub fn refuse_unmerged_branch(&self, branch: &Branch, remote_name: &Branch, merged: &Commit) -> Result<(), Error> {
         let Some(tip) = self.resolve(&branch.full())? else { return Ok(()) };
-        if self.resolve(&branch.pushed())?.as_ref() == Some(&tip) {
+        if self.resolve(&remote_name.pushed())?.as_ref() == Some(&tip) {
             return Ok(());
         }
         // A forge may have merged it in a commit that is not fetched yet.
-        let call = self.call(&["rev-parse", "--verify", "--quiet"]).word(format!("{merged}^{{commit}}"));
-        if call.answer()?.code == 0 && self.has_all(merged, &tip)? {
+        if self.is_known(merged)? && self.has_all(merged, &tip)? {
             return Ok(());
         }
-        match self.is_on_other_branch(branch, &tip)? {
+        match self.is_on_other_branch([branch, remote_name], &tip)? {
             true => Ok(()),
             false => Err(Error::Unmerged { branch: branch.clone() }),
         }
     }
 
-    /// Whether a branch other than this one, here or at a remote, has a commit.
-    fn is_on_other_branch(&self, branch: &Branch, commit: &Commit) -> Result<bool, Error> {
+    /// Whether what a forge has merged is all of a branch: it has merged the tip, or something on top of it, or the base has all
+    /// of it by now.
+    pub fn is_merged_whole(&self, branch: &Branch, merged_head: &Commit, base: &Commit) -> Result<bool, Error> {
+        let Some(tip) = self.resolve(&branch.full())? else { return Ok(true) };
+        Ok(tip == *merged_head
+            || self.is_known(merged_head)? && self.contains(merged_head, &tip)?
+            || self.has_all(base, &tip)?)
+    }
+
+    fn is_known(&self, commit: &Commit) -> Result<bool, Error> {
+        let call = self.call(&["rev-parse", "--verify", "--quiet"]).word(format!("{commit}^{{commit}}"));
+        Ok(call.answer()?.code == 0)
+    }
+
+    /// Whether a branch other than these two, here or at a remote, has a commit. What is only on the remote's side of a branch of
+    /// ours goes with it.
+    fn is_on_other_branch(&self, own: [&Branch; 2], commit: &Commit) -> Result<bool, Error> {
         let call = self.call(&["for-each-ref", "--format=%(refname)"]).word(format!("--contains={commit}"));
         let names = call.word("refs/heads/").word("refs/remotes/").done()?.line();
-        let at_remote = format!("/{branch}");
-        let is_own =
-            |name: &str| name == branch.full() || name.starts_with("refs/remotes/") && name.ends_with(&at_remote);
-        Ok(names.lines().any(|name| !is_own(name)))
+        let is_of = |name: &str, branch: &Branch| {
+            name == branch.full() || name.starts_with("refs/remotes/") && name.ends_with(&format!("/{branch}"))
+        };
+        Ok(names.lines().any(|name| !own.iter().any(|branch| is_of(name, branch))))
     }
 
     fn put_away(&self, branch: &Branch, after: &BranchAfter) -> Result<Closed, Error> {

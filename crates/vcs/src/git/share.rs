@@ -33,15 +33,28 @@ impl Git<'_> {
         Ok(pushed)
     }
 
-    /// Takes the branch away from the remote, unless it has what did not come from here. One that is not there is no trouble.
+    /// Takes the branch away from the remote, unless it has what did not come from here, or what the branch here has no more.
+    /// One that is not there is no trouble.
     pub fn unshare(&self, shared: &Shared) -> Result<Pushed, Error> {
         let mut away = Pushed::Already;
         if let Some(there) = self.on_remote(&shared.remote, &shared.branch)? {
             self.refuse_foreign(shared, &there)?;
+            self.refuse_left_behind(shared, &there)?;
             away = self.push_away(&shared.remote, &shared.branch, &there)?;
         }
         self.forget_pushed(&shared.branch)?;
         Ok(away)
+    }
+
+    /// Refuses a commit of the remote's branch that is neither what we pushed last nor in the branch here: only what is in the
+    /// branch here is known to be merged.
+    fn refuse_left_behind(&self, shared: &Shared, there: &Commit) -> Result<(), Error> {
+        let is_pushed = self.resolve(&shared.branch.pushed())?.as_ref() == Some(there);
+        let tip = self.resolve(&shared.local.full())?;
+        if is_pushed || tip.map_or(Ok(false), |tip| self.contains(&tip, there))? {
+            return Ok(());
+        }
+        Err(Error::Foreign { remote: shared.remote.clone(), branch: shared.branch.clone(), at: there.clone() })
     }
 
     pub(super) fn forget_pushed(&self, branch: &Branch) -> Result<(), Error> {

@@ -17,6 +17,23 @@ fn merge(scene: &Scene, head: &Commit, how: IfCheckedOut) -> Result<Merged, Erro
     scene.with(|git| git.merge(&base, head, way("Merge it"), how))
 }
 
+/// A forge may merge an older head while another commit is on its way.
+#[test]
+fn branch_is_merged_whole_where_its_tip_is_in_what_was_merged() {
+    let scene = Scene::with_remote();
+    let base = scene.base().commit;
+    let (worktree, first) = scene.work("t1", "b", "1");
+    let is_whole = |merged: &Commit| scene.with(|git| git.is_merged_whole(&worktree.branch, merged, &base)).unwrap();
+    assert!(is_whole(&first));
+    write(&worktree.path, "b", "2");
+    let second = scene.commit(&worktree.path, "more");
+    assert!(is_whole(&second) && !is_whole(&first));
+    scene.git(&worktree.path, &["reset", "--quiet", "--hard", first.as_str()]);
+    assert!(is_whole(&second), "what was merged has more");
+    let unknown = Commit::new(&"1".repeat(40)).unwrap();
+    assert!(!is_whole(&unknown));
+}
+
 #[test]
 fn with_a_remote_it_is_pushed_and_nothing_local_moves() {
     let scene = Scene::with_remote();
@@ -223,7 +240,7 @@ fn branch_with_commit_after_its_merge_is_refused() {
     let scene = Scene::with_remote();
     let (worktree, head) = scene.work("t1", "b", "1");
     let Merged::Now { commit } = merge(&scene, &head, IfCheckedOut::Refuse).unwrap() else { panic!("now") };
-    let refuse = || scene.with(|git| git.refuse_unmerged_branch(&worktree.branch, &commit));
+    let refuse = || scene.with(|git| git.refuse_unmerged_branch(&worktree.branch, &worktree.branch, &commit));
     refuse().unwrap();
     write(&worktree.path, "b", "2");
     scene.commit(&worktree.path, "too late");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use windlass_vcs::git::{Error, Pushed, RemoteName, Shared};
+use windlass_vcs::git::{Branch, Error, Pushed, RemoteName, Shared};
 
 use crate::scene::{Scene, write};
 
@@ -82,4 +82,38 @@ fn what_somebody_else_has_pushed_is_neither_pushed_over_nor_taken_away() {
     assert_eq!(share(&second).unwrap(), Pushed::Now);
     assert_eq!(scene.with(|git| git.unshare(&shared)).unwrap(), Pushed::Now);
     assert_eq!(scene.git(&scene.root, &["for-each-ref", "refs/windlass/pushed/"]), "");
+}
+
+/// What is only on the remote's side of a branch goes with that side.
+#[test]
+fn remote_branch_with_a_commit_that_is_not_merged_is_kept() {
+    let scene = Scene::with_remote();
+    let (worktree, first) = scene.work("t1", "b", "1");
+    let origin = RemoteName::new("origin").unwrap();
+    let shared = Shared { remote: origin.clone(), branch: worktree.branch.clone(), local: worktree.branch.clone() };
+    scene.with(|git| git.share(&shared, &first)).unwrap();
+    // The agent pushes another commit by itself, and takes it out of its branch.
+    write(&worktree.path, "b", "2");
+    let later = scene.commit(&worktree.path, "later");
+    scene.git(&worktree.path, &["push", "--quiet", "--no-verify", "origin", &format!("HEAD:{}", shared.branch.full())]);
+    scene.git(&worktree.path, &["reset", "--quiet", "--hard", first.as_str()]);
+    assert!(matches!(scene.with(|git| git.unshare(&shared)), Err(Error::Foreign { .. })));
+    assert_eq!(scene.with(|git| git.on_remote(&origin, &shared.branch)).unwrap(), Some(later));
+}
+
+/// The branch of an earlier attempt has another name on the remote than here.
+#[test]
+fn commit_that_is_only_on_the_own_remote_branch_is_not_merged() {
+    let scene = Scene::with_remote();
+    let base = scene.base().commit;
+    let (worktree, first) = scene.work("t1-2", "b", "1");
+    let (origin, known) = (RemoteName::new("origin").unwrap(), Branch::new("windlass/t1").unwrap());
+    let shared = Shared { remote: origin, branch: known.clone(), local: worktree.branch.clone() };
+    scene.with(|git| git.share(&shared, &first)).unwrap();
+    let refuse = || scene.with(|git| git.refuse_unmerged_branch(&worktree.branch, &known, &base));
+    refuse().expect("what was pushed to be merged counts as merged");
+    write(&worktree.path, "b", "2");
+    scene.commit(&worktree.path, "later");
+    scene.git(&worktree.path, &["push", "--quiet", "--no-verify", "origin", &format!("HEAD:{}", known.full())]);
+    assert!(matches!(refuse(), Err(Error::Unmerged { .. })));
 }

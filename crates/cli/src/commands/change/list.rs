@@ -99,7 +99,7 @@ fn refresh(opened: &mut Opened, changes: &mut [Known]) -> Result<(), Failure> {
     dispatch::with_git(opened, |dispatch| {
         for change in changes.iter_mut().filter(|change| change.standing() == Standing::Open) {
             change.on_forge = dispatch.on_forge(&change.task).map(|answer| {
-                answer.map_err(|said| said.to_string()).map(|state| match state {
+                answer.map_err(|said| said.to_string()).map(|found| match found.state {
                     forge::State::Open => Standing::Open,
                     forge::State::Merged { .. } => Standing::Merged,
                     forge::State::Closed => Standing::Closed,

@@ -19,12 +19,13 @@ use windlass_engine::{
     Workspace,
 };
 use windlass_hooks::{Kind, Step};
-use windlass_vcs::forge::{ForgeError, Site, State};
+use windlass_vcs::forge::{Change, ForgeError, Site, State};
 use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Rebased, Seen};
 
 use super::merge::Ready;
 use super::{Scene, listed};
 use crate::dispatch::Resolve;
+use crate::hook::TRIAL_INDEX;
 use crate::landing::{Landed, landed, scattered};
 use crate::stacking::{beginning, first_unmerged, own_base};
 use crate::workspace::{Said, commit_message, with_causes};
@@ -196,12 +197,12 @@ impl Dispatch<'_> {
     }
 
     fn merge_in_turn(&mut self, wish: &Wish<'_>) -> Result<ByHand, RunError> {
-        if let Some(settled) = self.settled_on_forge(wish.task, wish.workspace) {
-            return Ok(settled);
-        }
         let judged = wish.submitted.map(str::to_owned);
         let mut brought = Brought { judged, ..Brought::default() };
         for _ in 0..TRIES {
+            if let Some(settled) = self.settled_on_forge(wish.task, wish.workspace) {
+                return Ok(settled);
+            }
             match self.try_to_merge(wish, &mut brought)? {
                 Tried::Over(over) => return Ok(over),
                 Tried::Again => (self.outside.tell)(Told::Note("the base has moved meanwhile; once more")),
@@ -391,7 +392,7 @@ impl Dispatch<'_> {
     fn trial(&self, task: &Task, planned: &Planned) -> Debt {
         let opened = task.change.as_ref().map_or(task.version, |change| change.opened);
         Debt {
-            id: DebtId { seq: opened, index: u32::MAX },
+            id: DebtId { seq: opened, index: TRIAL_INDEX },
             effect: Effect::Hook(planned.hook.clone()),
             config: ConfigDigest::of(self.settings.rules.effects.as_ref().map_or(&[], |rules| rules.config.as_bytes())),
             owner: self.owner.clone(),
@@ -419,25 +420,49 @@ impl Dispatch<'_> {
     /// What the forge has made of a change already.
     fn settled_on_forge(&self, task: &Task, workspace: &Workspace) -> Option<ByHand> {
         let url = task.change.as_ref().and_then(|change| change.at.url.clone()).unwrap_or_default();
-        Some(match self.on_forge(task)? {
-            Ok(State::Open) => return None,
-            Ok(State::Merged { commit }) => ByHand::Merged(Seal {
-                commit,
+        let change = match self.on_forge(task)? {
+            Ok(change) => change,
+            Err(said) => return Some(refused(said.cause, said.hint.unwrap_or_else(|| ASK_AGAIN.to_owned()))),
+        };
+        Some(match &change.state {
+            State::Open => return None,
+            State::Merged { commit } => self.merged_on_forge(workspace, &change, commit),
+            State::Closed => refused(
+                format!("{url} was closed without having been merged"),
+                "reopen it there, or leave the work: the branch stays",
+            ),
+        })
+    }
+
+    /// What a person is told of a change that the forge has merged.
+    fn merged_on_forge(&self, workspace: &Workspace, change: &Change, commit: &str) -> ByHand {
+        let base = match self.with_git(|git| self.base(git)) {
+            Ok(base) => base,
+            Err(error) => return refused_by(&error),
+        };
+        match self.left_out(workspace, &base, change) {
+            Ok(None) => ByHand::Merged(Seal {
+                commit: commit.to_owned(),
                 base: workspace.base.clone(),
                 already: true,
                 seen: None,
                 brought: Brought::default(),
             }),
-            Ok(State::Closed) => refused(
-                format!("{url} was closed without having been merged"),
-                "reopen it there, or leave the work: the branch stays",
-            ),
-            Err(said) => refused(said.cause, said.hint.unwrap_or_else(|| ASK_AGAIN.to_owned())),
-        })
+            Ok(Some(left_out)) => {
+                let place = format!(".windlass/worktrees/{}", workspace.name);
+                let hint = format!(
+                    "merge them on the forge with a change of their own, or give them up with \
+                     `git -C {place} reset --hard {}`, and ask again",
+                    base.shown()
+                );
+                refused(left_out, hint)
+            }
+            Err(error) => refused_by(&error),
+        }
     }
 
     /// How a change stands on its forge, if it is on one.
-    pub fn on_forge(&self, task: &Task) -> Option<Result<State, Said>> {
+    pub fn on_forge(&self, task: &Task) -> Option<Result<Change, Said>> {
         let address = self.with_git(|git| {
             let base = self.base(git)?;
             base.remote.as_ref().map(|remote| git.address(remote)).transpose()
@@ -451,7 +476,7 @@ impl Dispatch<'_> {
             Ok(None) => None,
             Err(error) => Some(Err(words(&error))),
             Ok(Some((site, number))) => {
-                Some(self.forge(site).and_then(|forge| forge.state(number)).map_err(|error| words(&error)))
+                Some(self.forge(site).and_then(|forge| forge.look(number)).map_err(|error| words(&error)))
             }
         }
     }

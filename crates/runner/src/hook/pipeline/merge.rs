@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use windlass_engine::{ChangeFact, HookOutcome, HookReport, Session, Task, Workspace, in_words};
 use windlass_hooks::clean;
-use windlass_vcs::forge::{Merging, Method, Obstacle, Site, State};
+use windlass_vcs::forge::{Change, Merging, Method, Obstacle, Site, State};
 use windlass_vcs::git::{Base, Branch, Commit, Error, Git, IfCheckedOut, Merged, Seen, Way};
 
 use super::change::{failed, taken};
@@ -121,16 +121,40 @@ impl Dispatch<'_> {
                 Err(error) => return Ok(Some(failed(&error))),
             };
             let Some(forge) = forge else { return Ok(None) };
-            return Ok(match self.asking_again(running.resolve, || forge.state(number)) {
-                Ok(State::Merged { commit }) => Some(merged(commit, &format!("#{number} is merged already"))),
-                Ok(_) => None,
-                Err(error) => Some(failed(&error)),
-            });
+            let change = match self.asking_again(running.resolve, || forge.look(number)) {
+                Ok(change) => change,
+                Err(error) => return Ok(Some(failed(&error))),
+            };
+            let State::Merged { commit } = &change.state else { return Ok(None) };
+            return Ok(Some(match self.left_out(workspace, base, &change)? {
+                None => merged(commit.clone(), &format!("#{number} is merged already")),
+                Some(left_out) => {
+                    let id = running.scene.task.as_ref().map(|task| task.id.to_string()).unwrap_or_default();
+                    let said = format!("{left_out}; `windlass answer {id} continue` opens another change for them");
+                    report(HookOutcome::Escalate, said)
+                }
+            }));
         }
         self.with_git(|git| {
             let Some(head) = git.tip(&Branch::new(&workspace.branch)?)? else { return Ok(None) };
             let landed = in_base(git, base, &workspace.branch, &head)?;
             Ok(landed.map(|landed| merged(landed.commit.to_string(), &landed.how)))
+        })
+    }
+
+    /// Says that a forge has merged a change without the last commits of its branch, if it has.
+    pub(super) fn left_out(
+        &self,
+        workspace: &Workspace,
+        base: &Base,
+        change: &Change,
+    ) -> Result<Option<String>, Error> {
+        self.with_git(|git| {
+            let (branch, head) = (Branch::new(&workspace.branch)?, Commit::new(&change.head)?);
+            let is_whole = git.is_merged_whole(&branch, &head, &base.commit)?;
+            let words =
+                || format!("#{} was merged at {}, without the last commits of {branch}", change.number, head.short());
+            Ok((!is_whole).then(words))
         })
     }
 
@@ -246,8 +270,14 @@ impl Dispatch<'_> {
         loop {
             let (head, method) = (ready.head.to_string(), self.settings.delivery.method);
             let why = match self.asking_again(resolve, || forge.merge(number, &head, method)) {
-                Ok(Merging::Merged { commit } | Merging::AlreadyMerged { commit, .. }) => {
+                Ok(Merging::Merged { commit }) => return merged(commit, &format!("merged #{number}")),
+                Ok(Merging::AlreadyMerged { commit, head: found }) if found == head => {
                     return merged(commit, &format!("merged #{number}"));
+                }
+                // Another look tells whether that is all of the work.
+                Ok(Merging::AlreadyMerged { head: found, .. }) => {
+                    let found = found.get(..10).unwrap_or(&found).to_owned();
+                    return report(HookOutcome::Again, format!("#{number} was merged meanwhile, at {found}"));
                 }
                 Ok(Merging::Stale { .. }) => return report(HookOutcome::Again, "the change has moved meanwhile"),
                 Ok(Merging::NotMergeable { obstacle: Obstacle::Behind | Obstacle::Conflicts, why }) => {
