@@ -27,6 +27,13 @@ fn world() -> World {
 }
 
 #[test]
+fn review_task_of_the_shipped_workflow_ends_with_a_report() {
+    let world = World::with_tasks(&["Mend the pump"]);
+    world.ok(&["workflow", "run", "create-review-task", "--task", "T1"]);
+    assert_eq!(world.json(&["task", "show", "T2"])["report"]["reviews"], "T1");
+}
+
+#[test]
 fn every_step_is_shown_with_all_that_it_does() {
     let world = world();
     assert_snapshot!(world.run(&["workflow", "show", "all"]), @r#"

@@ -128,7 +128,9 @@ fn find_way(opened: &Opened, task: &Task) -> Result<Way, Failure> {
             step(format!("windlass task release {id}"), "give it back")
         }
         (State::Completed, _) => step(format!("windlass why {id}"), "see who decided what"),
-        (State::Deleted, _) => step(format!("windlass task reopen {id} --force --reason WHY"), "bring it back"),
+        (State::Deleted, _) => {
+            step(format!("windlass task reopen {id} --force --reason 'wanted again'"), "bring it back")
+        }
         _ => {
             let purpose = if task.started_at.is_some() { "try again" } else { "work on it" };
             Ok(Way::Type(Again::with_task(opened, id)?.step(purpose)))

@@ -6,8 +6,19 @@ use windlass_engine::{TaskId, TypeName, snake_case};
 use super::fields::{Fields, Form, form};
 use crate::config::{Node, Problem, Value, quoted};
 
-const CREATE: &[&str] =
-    &["goal", "body", "deliverables", "labels", "priority", "type", "parentTaskId", "depends", "dependsOn"];
+const CREATE: &[&str] = &[
+    "goal",
+    "body",
+    "deliverables",
+    "labels",
+    "priority",
+    "type",
+    "report",
+    "reviews",
+    "parentTaskId",
+    "depends",
+    "dependsOn",
+];
 const UPDATE: &[&str] =
     &["taskId", "action", "payload", "reason", "labels", "result", "artifacts", "requiredKnowledge", "needs"];
 const CHANGES: &[&str] = &[
@@ -35,7 +46,10 @@ pub fn create(node: &Node, source: &str) -> Result<What, Problem> {
     for name in ["depends", "dependsOn"] {
         fields.is_list(name, |item| is_task(name, item))?;
     }
-    is_task_or_filled(&fields, "parentTaskId", source)?;
+    ["parentTaskId", "reviews"].into_iter().try_for_each(|name| is_task_or_filled(&fields, name, source))?;
+    if let Some(node) = fields.get("report") {
+        is_truth_value("report", node, source)?;
+    }
     if let Some(node) = fields.get("priority") {
         is_priority(node, source)?;
     }
@@ -136,6 +150,15 @@ fn is_task(name: &str, node: &Node) -> Result<(), Problem> {
         _ => String::new(),
     };
     Err(Problem::new(format!("`{name}` is the id of a task{shown}")).suggest(instead).at(node.at.clone()))
+}
+
+fn is_truth_value(name: &str, node: &Node, source: &str) -> Result<(), Problem> {
+    match (&node.value, form(node, source)?) {
+        (Value::Bool(_), _) | (_, Form::Filled) => Ok(()),
+        _ => Err(Problem::new(format!("`{name}` is `true` or `false`"))
+            .suggest(format!("write `{name}: true`"))
+            .at(node.at.clone())),
+    }
 }
 
 fn is_priority(node: &Node, source: &str) -> Result<(), Problem> {

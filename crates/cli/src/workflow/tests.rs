@@ -225,6 +225,8 @@ fn tasks_that_could_never_be_made() {
     check(&make("dependsOn: [review]"), "not `review` [review]", "`${task.id}`");
     check(&make("parentTaskId: bogus"), "`parentTaskId` is the id of a task, not `bogus` [bogus]", "`T7`");
     check(&make("parentTaskId: 3"), "not `3` [3]", "write `T3`");
+    check(&make("reviews: bogus"), "`reviews` is the id of a task, not `bogus` [bogus]", "`T7`");
+    check(&make("report: often"), "`report` is `true` or `false` [often]", "write `report: true`");
     check(
         &make("parentTaskId: {fromContext: 7}"),
         "`fromContext` is a path: names with dots between them [7]",

@@ -151,20 +151,42 @@ pub fn clear(context: &Context, args: &Clear, out: &mut Output) -> Done {
 }
 
 /// Has a stop hook asked from now on, or not.
-pub fn switch(context: &Context, hook: HookId, enabled: bool, out: &mut Output) -> Done {
+/// Whether a switch is carried out, or only told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SwitchMode {
+    Commit,
+    DryRun,
+}
+
+/// Has a registered stop hook asked, or not any more.
+pub fn switch(context: &Context, (hook, enabled): (HookId, bool), mode: SwitchMode, out: &mut Output) -> Done {
     let mut opened = context.open()?;
     // A hook has the position of the event that registered it.
     let registered = opened.store.event(Seq(hook.0)).map_err(remedy::store)?;
-    let Some(task) = registered.and_then(|record| record.envelope.node.task()) else {
-        return Err(Failure::new(Code::NotFound, format!("there is no stop hook {hook}"))
+    let unknown = || {
+        Failure::new(Code::NotFound, format!("there is no stop hook {hook}"))
             .hint("`windlass hooks list --task ID` shows those of a task")
-            .into());
     };
-    opened.execute(&Command::SwitchHook { task, hook, enabled }, Authority::Person)?;
-    if out.is_json() {
-        return out.object(&json!({"hookId": hook, "taskId": task, "enabled": enabled}));
+    let task = registered.and_then(|record| record.envelope.node.task()).ok_or_else(unknown)?;
+    let before = opened.task(task)?.drive.hooks.iter().find(|known| known.id == hook).map(|known| known.enabled);
+    if mode == SwitchMode::Commit {
+        opened.execute(&Command::SwitchHook { task, hook, enabled }, Authority::Person)?;
     }
-    let asked = if enabled { "is asked from now on" } else { "is not asked any more" };
+    let before = before.ok_or_else(unknown)?;
+    if out.is_json() {
+        let written = mode == SwitchMode::Commit;
+        return out.object(&json!({
+            "hookId": hook, "taskId": task, "enabled": enabled, "changed": before != enabled, "written": written,
+        }));
+    }
+    let asked = match (mode, before == enabled, enabled) {
+        (SwitchMode::DryRun, true, true) => "is asked already; nothing would change",
+        (SwitchMode::DryRun, true, false) => "is not asked as it is; nothing would change",
+        (SwitchMode::DryRun, false, true) => "would be asked from now on",
+        (SwitchMode::DryRun, false, false) => "would not be asked any more",
+        (SwitchMode::Commit, _, true) => "is asked from now on",
+        (SwitchMode::Commit, _, false) => "is not asked any more",
+    };
     out.line(format_args!("{} of {task} {asked}", out.paint(Tone::Strong, hook)))
 }
 

@@ -8,7 +8,7 @@
 use serde_json::{Value, json};
 use windlass_engine::{HookId, Refusal, Registry, nearest};
 
-use super::registered;
+use super::registered::{self, SwitchMode};
 use crate::commands::config::rewrite;
 use crate::config::{Builtin, Config, Hook, Kind, Point};
 use crate::context::Context;
@@ -70,8 +70,9 @@ pub fn disable(context: &Context, args: &Disable, out: &mut Output) -> Done {
 
 fn run(context: &Context, which: &Which, on: bool, out: &mut Output) -> Done {
     // Stop hooks that are registered for tasks are in the log, and not in the configuration.
-    if let (Ok(hook), false) = (which.name.parse::<HookId>(), which.dry_run) {
-        return registered::switch(context, hook, on, out);
+    if let Ok(hook) = which.name.parse::<HookId>() {
+        let mode = if which.dry_run { SwitchMode::DryRun } else { SwitchMode::Commit };
+        return registered::switch(context, (hook, on), mode, out);
     }
     let project = context.project()?;
     refuse_inside(context, &project)?;
