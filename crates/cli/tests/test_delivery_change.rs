@@ -175,6 +175,22 @@ fn resolve_of_a_task_that_waits_for_another_cause_is_refused() {
 }
 
 #[test]
+fn resolve_of_a_task_that_waits_for_its_merge_is_taken_up() {
+    let repo = Repo::new("hooks:\n  before_submit: [create_pr]\n  before_merge: [merge_pr]\n");
+    repo.agent("sed -i s/two/ours/ a.txt");
+    assert_eq!(repo.add("Write it").run().code, 4, "main is checked out");
+    repo.world.write("a.txt", "one\ntheirs\nthree\n");
+    repo.git(&["commit", "-q", "-am", "Theirs"]);
+    let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
+    assert!(refused.contains("`windlass run --resolve T1 --agent command:agent --trust` has the agent"), "{refused}");
+    repo.agent("git merge -q main >/dev/null 2>&1; printf 'one\\nboth\\nthree\\n' > a.txt; git commit -q -am Both");
+    let ran = repo.world.run(RESOLVE);
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(repo.world.ok(&["change", "merge", "T1", "--trust"]).contains("merged into main"));
+    assert_eq!(repo.file("main:a.txt"), "one\nboth\nthree");
+}
+
+#[test]
 fn work_that_waits_for_a_person_can_be_taken_as_it_is() {
     // Whoever approves takes the work as it lies there, committed or not.
     let config =

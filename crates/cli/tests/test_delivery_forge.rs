@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use windlass_testkit::forge::{Flavour, Forge, Ground, PullStage, TOKEN};
+use windlass_testkit::forge::{Fault, Flavour, Forge, Ground, PullStage, TOKEN};
 
 use crate::support::Ran;
 use crate::support::delivered::Repo;
@@ -213,34 +213,38 @@ fn what_was_merged_on_the_forge_is_noted() {
     assert!(!hosted.repo.world.path(".windlass/worktrees/t1-write-it").exists());
 }
 
-/// A person presses the button while another commit is on its way.
+/// A person presses the button while another commit is on its way, before Windlass looks or after.
 #[test]
 fn commits_that_the_forge_has_not_merged_are_not_given_up() {
-    let hosted = Hosted::new(Flavour::GitHub, SUBMIT);
-    let repo = &hosted.repo;
-    repo.add("Write it");
-    assert_eq!(hosted.run().code, 0);
-    let head = hosted.forge.pulls()[0].head.clone();
-    let commit = git(&repo.remote(), &["rev-parse", "main"]).unwrap();
-    hosted.forge.edit(1, |pull| pull.stage = PullStage::Merged { commit: commit.clone() });
-    // What was pushed later is on the remote's branch, and in no base.
-    let worktree = repo.world.path(".windlass/worktrees/t1-write-it");
-    repo.world.write(".windlass/worktrees/t1-write-it/more.txt", "more\n");
-    for words in [&["add", "more.txt"][..], &["commit", "-q", "-m", "More"]] {
-        git(&worktree, words).unwrap();
+    for is_late in [false, true] {
+        let hosted = Hosted::new(Flavour::GitHub, SUBMIT);
+        let repo = &hosted.repo;
+        repo.add("Write it");
+        assert_eq!(hosted.run().code, 0);
+        let head = hosted.forge.pulls()[0].head.clone();
+        let commit = git(&repo.remote(), &["rev-parse", "main"]).unwrap();
+        match is_late {
+            true => hosted.forge.fault("GET", Fault::Merge { number: 1, commit }),
+            false => hosted.forge.edit(1, |pull| pull.stage = PullStage::Merged { commit }),
+        }
+        let worktree = repo.world.path(".windlass/worktrees/t1-write-it");
+        repo.world.write(".windlass/worktrees/t1-write-it/more.txt", "more\n");
+        for words in [&["add", "more.txt"][..], &["commit", "-q", "-m", "More"]] {
+            git(&worktree, words).unwrap();
+        }
+        let refused = hosted.windlass(&["change", "merge", "T1", "--trust"]);
+        let left_out = format!("#1 was merged at {}, without the last commits of windlass/t1-write-it", &head[..10]);
+        assert!(refused.code == 1 && refused.stderr.contains(&left_out), "{refused}");
+        assert!(worktree.join("more.txt").exists());
+        assert_eq!(repo.task("T1")["change"]["merged"], serde_json::Value::Null);
+        git(&worktree, &["reset", "-q", "--hard", &head]).unwrap();
+        let noted = hosted.windlass(&["change", "merge", "T1", "--trust"]);
+        assert!(noted.code == 0 && noted.stdout.contains("was in main"), "{noted}");
     }
-    let refused = hosted.windlass(&["change", "merge", "T1", "--trust"]);
-    let left_out = format!("#1 was merged at {}, without the last commits of windlass/t1-write-it", &head[..10]);
-    assert!(refused.code == 1 && refused.stderr.contains(&left_out), "{refused}");
-    assert!(worktree.join("more.txt").exists());
-    assert_eq!(repo.task("T1")["change"]["merged"], serde_json::Value::Null);
-    git(&worktree, &["reset", "-q", "--hard", &head]).unwrap();
-    let noted = hosted.windlass(&["change", "merge", "T1", "--trust"]);
-    assert!(noted.code == 0 && noted.stdout.contains("was in main"), "{noted}");
 }
 
 #[test]
-fn merge_step_asks_a_person_about_commits_that_the_forge_has_not_merged() {
+fn another_change_is_opened_for_commits_that_the_forge_has_not_merged() {
     let steps = "hooks:\n  before_submit: [create_pr]\n  before_merge: [{name: hold, command: 'test -e ../../../go || exit 2'}, merge_pr]\nlimits: {max_rejections: 0}\n";
     let hosted = Hosted::new(Flavour::GitLab, steps);
     let repo = &hosted.repo;
@@ -248,12 +252,20 @@ fn merge_step_asks_a_person_about_commits_that_the_forge_has_not_merged() {
     let ran = hosted.run();
     assert_eq!((ran.code, hosted.forge.pulls().len()), (4, 1), "{ran}");
     let commit = git(&repo.remote(), &["rev-parse", "main"]).unwrap();
-    hosted.forge.edit(1, |pull| pull.stage = PullStage::Merged { commit: commit.clone() });
     repo.world.write("go", "");
     repo.agent("echo more > more.txt");
     repo.world.ok(&["answer", "T1", "continue", "--trust"]);
+    // It is open when the work is submitted, and merged when it is to be merged.
+    hosted.forge.fault("GET", Fault::Merge { number: 1, commit });
     let ran = hosted.run();
-    // Another change is opened for what the first one has not, and merged.
+    assert_eq!((ran.code, hosted.forge.pulls().len()), (4, 1), "{ran}");
+    let left_out =
+        "without the last commits of windlass/t1-write-it; `windlass answer T1 continue` opens another change";
+    assert!(ran.stdout.contains(left_out), "{ran}");
+    let refused = hosted.windlass(&["change", "merge", "T1", "--trust"]);
+    assert!(refused.stderr.contains("hint: `windlass answer T1 continue` has the next run open another"), "{refused}");
+    repo.world.ok(&["answer", "T1", "continue", "--trust"]);
+    let ran = hosted.run();
     let pulls = hosted.forge.pulls();
     assert_eq!((ran.code, pulls.len()), (0, 2), "{ran}");
     assert!(matches!(pulls[1].stage, PullStage::Merged { .. }), "{ran}");

@@ -73,6 +73,8 @@ pub enum Fault {
     Race,
     /// It is answered as ever, but just before the answer is read somebody pushes this commit to the change.
     Push { number: u64, head: String },
+    /// It is answered as ever, but just before the answer is read a person merges the change as this commit.
+    Merge { number: u64, commit: String },
     /// It is done, and the forge hangs up without an answer.
     Mute,
     /// It is done, and the forge hangs up in the middle of its answer.
@@ -302,6 +304,11 @@ fn attend(mut stream: TcpStream, room: &Room) {
         Some(Fault::Push { number, head }) => {
             let answer = room.answer(&request);
             room.desk().edit(number, |pull| pull.head = head);
+            answer.write(&mut stream)
+        }
+        Some(Fault::Merge { number, commit }) => {
+            let answer = room.answer(&request);
+            room.desk().edit(number, |pull| pull.stage = PullStage::Merged { commit });
             answer.write(&mut stream)
         }
         Some(Fault::Mute) => {

@@ -15,8 +15,8 @@
 use std::time::{Duration, Instant};
 
 use windlass_engine::{
-    Broken, ConfigDigest, Debt, DebtId, Effect, EventType, HookClass, HookEnd, HookOutcome, HookReport, Planned, Task,
-    Workspace,
+    Broken, ConfigDigest, Debt, DebtId, Effect, EventType, HookClass, HookEnd, HookOutcome, HookReport, Planned,
+    State as TaskState, Task, Workspace,
 };
 use windlass_hooks::{Kind, Step};
 use windlass_vcs::forge::{Change, ForgeError, Site, State};
@@ -426,7 +426,7 @@ impl Dispatch<'_> {
         };
         Some(match &change.state {
             State::Open => return None,
-            State::Merged { commit } => self.merged_on_forge(workspace, &change, commit),
+            State::Merged { commit } => self.merged_on_forge((task, workspace), &change, commit),
             State::Closed => refused(
                 format!("{url} was closed without having been merged"),
                 "reopen it there, or leave the work: the branch stays",
@@ -435,7 +435,7 @@ impl Dispatch<'_> {
     }
 
     /// What a person is told of a change that the forge has merged.
-    fn merged_on_forge(&self, workspace: &Workspace, change: &Change, commit: &str) -> ByHand {
+    fn merged_on_forge(&self, (task, workspace): (&Task, &Workspace), change: &Change, commit: &str) -> ByHand {
         let base = match self.with_git(|git| self.base(git)) {
             Ok(base) => base,
             Err(error) => return refused_by(&error),
@@ -449,10 +449,14 @@ impl Dispatch<'_> {
                 brought: Brought::default(),
             }),
             Ok(Some(left_out)) => {
-                let place = format!(".windlass/worktrees/{}", workspace.name);
+                let (id, place) = (task.id, format!(".windlass/worktrees/{}", workspace.name));
+                let take_up = match task.state {
+                    TaskState::Blocked => format!("windlass answer {id} continue"),
+                    _ => format!("windlass task reopen {id} --force --reason 'commits were left out'"),
+                };
                 let hint = format!(
-                    "merge them on the forge with a change of their own, or give them up with \
-                     `git -C {place} reset --hard {}`, and ask again",
+                    "`{take_up}` has the next run open another change for them; `git -C {place} reset --hard {}` gives \
+                     them up",
                     base.shown()
                 );
                 refused(left_out, hint)
