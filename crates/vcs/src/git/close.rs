@@ -91,7 +91,11 @@ impl Git<'_> {
         }
         match self.is_on_other_branch([branch, remote_name], &tip)? {
             true => Ok(()),
-            false => Err(Error::Unmerged { branch: branch.clone() }),
+            false => {
+                // The main worktree cannot be removed.
+                let worktree = self.repository.checked_out(branch).filter(|path| *path != self.repository.root);
+                Err(Error::Unmerged { branch: branch.clone(), worktree })
+            }
         }
     }
 

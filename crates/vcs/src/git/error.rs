@@ -91,7 +91,11 @@ pub enum Error {
     #[error("cannot go on with {branch}: its worktree is at {at}, which does not go on from it")]
     Strayed { at: String, branch: Branch },
     #[error("cannot remove the branch {branch}: it has commits that are not merged")]
-    Unmerged { branch: Branch },
+    Unmerged {
+        branch: Branch,
+        /// The worktree that has it checked out. While it has, git refuses to remove the branch.
+        worktree: Option<PathBuf>,
+    },
     #[error("cannot tell what was committed in {}: {why}", path.display())]
     Unnoted { path: PathBuf, why: &'static str },
     #[error("cannot change {}: there is uncommitted work in {}", path.display(), listed(files))]
@@ -185,6 +189,11 @@ impl Error {
             Self::CheckedOut { path, .. } => {
                 format!("`git -C {} switch OTHER` checks out another branch there", quoted(path))
             }
+            Self::Unmerged { branch, worktree } => {
+                let path = worktree.as_deref().map(quoted);
+                let first = path.map(|path| format!("git worktree remove {path} && ")).unwrap_or_default();
+                format!("`git merge {branch}` keeps them; `{first}git branch -D {branch}` removes them")
+            }
             _ => return None,
         })
     }
@@ -218,7 +227,6 @@ impl Error {
             Self::Strayed { .. } => {
                 "bring that work onto the branch, for example with a rebase, and check the branch out"
             }
-            Self::Unmerged { .. } => "merge them by hand, or remove the branch with `git branch -D`",
             Self::Dirty { .. } => "commit it or put it away",
             Self::Rejected { .. } => "see what the remote says",
             Self::Foreign { .. } => {
@@ -232,6 +240,7 @@ impl Error {
             | Self::Occupied { .. }
             | Self::BranchTaken { .. }
             | Self::CheckedOut { .. }
+            | Self::Unmerged { .. }
             | Self::Cancelled { .. }
             | Self::Ended { .. }
             | Self::Failed { .. }
@@ -263,7 +272,7 @@ fn in_files(files: &[PathBuf]) -> String {
 }
 
 /// The first few files, by names that nothing on a terminal obeys.
-fn listed(files: &[PathBuf]) -> String {
+pub(super) fn listed(files: &[PathBuf]) -> String {
     const SHOWN: usize = 10;
     let mut names: Vec<_> =
         files.iter().take(SHOWN).map(|file| file.to_string_lossy().escape_debug().to_string()).collect();

@@ -244,5 +244,16 @@ fn branch_with_commit_after_its_merge_is_refused() {
     refuse().unwrap();
     write(&worktree.path, "b", "2");
     scene.commit(&worktree.path, "too late");
-    assert!(matches!(refuse(), Err(Error::Unmerged { .. })));
+    let (branch, path) = (&worktree.branch, worktree.path.display());
+    let hint = |error: Error| error.hint().unwrap_or_default().into_owned();
+    let merge = format!("`git merge {branch}` keeps them; `");
+    let remove = [format!("git worktree remove {path}"), format!("git branch -D {branch}")];
+    let refused = refuse().unwrap_err();
+    assert!(matches!(refused, Error::Unmerged { .. }));
+    assert_eq!(hint(refused), format!("{merge}{} && {}` removes them", remove[0], remove[1]));
+    let give = |command: &str| scene.git(&scene.root, &command.split(' ').skip(1).collect::<Vec<_>>());
+    give(&remove[0]);
+    assert_eq!(hint(refuse().unwrap_err()), format!("{merge}{}` removes them", remove[1]));
+    give(&remove[1]);
+    refuse().unwrap();
 }
