@@ -160,8 +160,8 @@ fn is_untouched(
     }
 }
 
-/// Tells an agent what keeps its work from being brought onto a base: the files, and both sides of every place. The text is
-/// clean; secrets may be in it.
+/// Tells an agent what keeps its work from being brought onto a base: the files, and both sides of the places as a merge
+/// shows them. The text is clean; secrets may be in it.
 pub(crate) fn conflict_feedback(
     git: &Git<'_>,
     worktree: &Worktree,

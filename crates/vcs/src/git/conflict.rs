@@ -1,14 +1,15 @@
-//! A conflict as the agent that resolves it needs to see it: what git says about it, and both sides of every place.
+//! A conflict as the agent that resolves it needs to see it: what git says about it, and both sides of the places.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::error::listed;
 use super::{Commit, Error, Git};
 
 /// Lines of a file that are shown before and after a place where the sides differ.
 const CONTEXT_LINES: usize = 3;
-/// The most that is read of one file.
+/// A longer file is not shown.
 const MAX_FILE: usize = 1024 * 1024;
 
 /// The names of the two sides of a conflict.
@@ -19,8 +20,9 @@ pub struct ConflictSides<'s> {
 }
 
 impl Git<'_> {
-    /// Returns what a merge of two commits stumbles over, at most `most` bytes of it: the messages of git, then the places
-    /// of each file between conflict markers. The text is hostile.
+    /// Returns what a merge of two commits stumbles over: the messages of git, then the places of each file between conflict
+    /// markers. A file whose places do not fit into `most` bytes is named alone. The text is hostile, and empty where the
+    /// merge has no conflict.
     pub fn conflict_text(
         &self,
         (ours, theirs): (&Commit, &Commit),
@@ -35,29 +37,43 @@ impl Git<'_> {
         let tree = Commit::new(tree)?;
         let mut text: String =
             said.lines().filter(|line| line.starts_with("CONFLICT")).map(|line| format!("{line}\n")).collect();
+        let mut left_out = Vec::new();
         for file in files {
-            let places = self.conflict_places(&tree, file)?;
+            let Some(places) = self.conflict_places(&tree, file)? else {
+                left_out.push(file.clone());
+                continue;
+            };
+            if places.is_empty() {
+                continue;
+            }
             let places = places.replace(&format!("<<<<<<< {ours}"), &format!("<<<<<<< {}", sides.ours));
             let places = places.replace(&format!(">>>>>>> {theirs}"), &format!(">>>>>>> {}", sides.theirs));
-            if text.len() + places.len() > most {
-                text.push_str("\nThere is more than is shown here.\n");
-                break;
+            let name = file.display().to_string().replace('\n', " ");
+            let section = format!("\n{name}:\n{places}");
+            if text.len() + section.len() > most {
+                left_out.push(file.clone());
+                continue;
             }
-            if !places.is_empty() {
-                let name = file.display().to_string().replace('\n', " ");
-                text.push_str(&format!("\n{name}:\n{places}"));
-            }
+            text.push_str(&section);
+        }
+        if !left_out.is_empty() {
+            text.push_str(&format!("\nToo long to be shown here: {}\n", listed(&left_out)));
         }
         Ok(text)
     }
 
-    /// Returns the places of a file in a merged tree where its sides differ, with the lines around them.
-    fn conflict_places(&self, tree: &Commit, file: &Path) -> Result<String, Error> {
+    /// Returns the places of a file in a merged tree where its sides differ, with the lines around them, or nothing if the
+    /// file is too long. A file that is no text has no places.
+    fn conflict_places(&self, tree: &Commit, file: &Path) -> Result<Option<String>, Error> {
         let object = [tree.as_str().as_bytes(), b":", file.as_os_str().as_bytes()].concat();
         let call = self.call(&["cat-file", "blob"]).word(OsStr::from_bytes(&object)).bound(MAX_FILE);
         let answer = call.answer()?;
         let is_text = answer.code == 0 && !answer.bytes.contains(&0);
-        Ok(if is_text { marked_places(&String::from_utf8_lossy(&answer.bytes)) } else { String::new() })
+        Ok(match (is_text, answer.cut) {
+            (false, _) => Some(String::new()),
+            (true, true) => None,
+            (true, false) => Some(marked_places(&String::from_utf8_lossy(&answer.bytes))),
+        })
     }
 }
 

@@ -21,6 +21,7 @@ pub enum Rebased {
     },
     /// Nothing has changed.
     Conflict {
+        /// The files of the first commit that conflicts, and those that conflict when the whole branch is merged.
         files: Vec<PathBuf>,
         why: String,
     },
@@ -192,8 +193,16 @@ impl Git<'_> {
             Ok(new) => Ok(Ok(new)),
             Err(_) if self.has_all(onto, head)? => Ok(Ok(onto.clone())),
             Err(clash) => {
-                let why = format!("the commit {} and {onto_short} change the same lines", clash.commit.short());
-                Ok(Err(Rebased::Conflict { files: clash.files, why }))
+                let mut why = format!("the commit {} and {onto_short} change the same lines", clash.commit.short());
+                let mut files = clash.files;
+                // Later commits may conflict too. A merge shows all that is in the end.
+                match self.merged_tree(&worktree.path, head, onto)? {
+                    Ok(_) => why.push_str("; a merge of the whole branch has no conflict"),
+                    Err(merged) => files.extend(merged),
+                }
+                files.sort();
+                files.dedup();
+                Ok(Err(Rebased::Conflict { files, why }))
             }
         }
     }

@@ -211,6 +211,54 @@ fn conflict_text_shows_both_sides_by_their_names() {
     let text = scene.with(|git| git.conflict_text((&ours, &theirs), &files, sides, 4096)).unwrap();
     assert!(text.starts_with("CONFLICT (content): "), "{text}");
     assert!(text.ends_with("a:\n<<<<<<< this branch\nmine\n=======\ntheirs\n>>>>>>> main\n"), "{text}");
-    let cut = scene.with(|git| git.conflict_text((&ours, &theirs), &files, sides, 8)).unwrap();
-    assert!(cut.ends_with("There is more than is shown here.\n"), "{cut}");
+}
+
+#[test]
+fn conflict_text_leaves_out_long_files_by_name_and_shows_the_others() {
+    let scene = Scene::new();
+    let worktree = scene.open("t1");
+    for (name, lines) in [("a.lock", 2000), ("z", 1)] {
+        write(&worktree.path, name, &"mine\n".repeat(lines));
+        scene.write(name, &"theirs\n".repeat(lines));
+    }
+    let (ours, theirs) = (scene.commit(&worktree.path, "mine"), scene.commit(&scene.root, "theirs"));
+    let sides = ConflictSides { ours: "this branch", theirs: "main" };
+    let files = ["a.lock".into(), "z".into()];
+    let text = scene.with(|git| git.conflict_text((&ours, &theirs), &files, sides, 4096)).unwrap();
+    assert!(text.contains("\nz:\n<<<<<<< this branch\nmine\n=======\ntheirs\n>>>>>>> main\n"), "{text}");
+    assert!(text.ends_with("\nToo long to be shown here: a.lock\n") && text.len() < 4096, "{text}");
+}
+
+/// A rebase stops at the first commit that conflicts; the others conflict no less.
+#[test]
+fn conflict_names_the_files_of_every_commit() {
+    let scene = Scene::new();
+    let (worktree, first) = scene.work("t1", "a", "mine\n");
+    write(&worktree.path, "b", "mine\n");
+    scene.commit(&worktree.path, "later");
+    scene.write("a", "theirs\n");
+    scene.write("b", "theirs\n");
+    let base = scene.commit(&scene.root, "the base moves");
+    let Rebased::Conflict { files, why } = scene.with(|git| git.rebase(&worktree, &base)).unwrap() else {
+        panic!("they conflict")
+    };
+    assert_eq!(files, [PathBuf::from("a"), PathBuf::from("b")]);
+    assert_eq!(why, format!("the commit {} and {} change the same lines", first.short(), base.short()));
+}
+
+#[test]
+fn conflict_between_commits_alone_says_that_a_merge_has_none() {
+    let scene = Scene::new();
+    let (worktree, _) = scene.work("t1", "a", "on the way\n");
+    write(&worktree.path, "a", "the same\n");
+    write(&worktree.path, "b", "mine\n");
+    scene.commit(&worktree.path, "there");
+    scene.write("a", "the same\n");
+    let base = scene.commit(&scene.root, "the base moves");
+    let Rebased::Conflict { files, why } = scene.with(|git| git.rebase(&worktree, &base)).unwrap() else {
+        panic!("the first commit conflicts")
+    };
+    assert_eq!(files, [PathBuf::from("a")]);
+    assert!(why.ends_with("change the same lines; a merge of the whole branch has no conflict"), "{why}");
+    scene.git(&worktree.path, &["merge", "--quiet", "--no-edit", base.as_str()]);
 }
