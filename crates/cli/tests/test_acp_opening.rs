@@ -1,6 +1,7 @@
 //! What agents that speak the Agent Client Protocol are opened with: servers of tools, a model, permissions
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use serde_json::{Value, json};
@@ -87,6 +88,25 @@ fn server_over_http_is_handed_with_its_token_and_ends_with_the_agent() {
     }
 }
 
+/// The agent keeps the address of a server that is gone; another conversation hands it a new one.
+#[test]
+fn connection_is_not_ready_once_its_server_has_ended() {
+    let script = r#"echo $$ > started; echo '{"url": "http://127.0.0.1:7/mcp", "token": "abc"}'; exec sleep 600"#;
+    let driven = Driven::new(&[greeting_over_http(json!({})), begun(json!({}))]);
+    let opened = driven.open(&With { servers: vec![server_over_http("windlass", script)], ..With::default() });
+    let mut connection = opened.connection;
+    for _ in 0..2 {
+        assert!(driven.is_ready(&mut connection));
+    }
+    let started = std::fs::read_to_string(driven.world.path("started")).unwrap();
+    let pid = Pid::from_raw(started.trim().parse().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while driven.is_ready(&mut connection) {
+        assert!(Instant::now() < deadline, "the connection counts as ready without its server");
+    }
+}
+
 #[test]
 fn server_over_http_that_does_not_start_is_left_out_with_a_notice() {
     for (script, why) in [
@@ -98,7 +118,10 @@ fn server_over_http_that_does_not_start_is_left_out_with_a_notice() {
     ] {
         let driven = Driven::new(&[greeting_over_http(json!({})), begun(json!({}))]);
         let opened = driven.open(&With { servers: vec![server_over_http("windlass", script)], ..With::default() });
-        let notice = format!("the agent has no tools of `windlass`: cannot start its server: {why}");
+        let command = format!("/bin/sh -c '{}'", script.replace('\'', r"'\''"));
+        let notice = format!(
+            "the agent has no tools of `windlass`: cannot start its server: {why}; try it by hand: `{command}`"
+        );
         assert_eq!(opened.notices, [notice]);
         assert_eq!(driven.asked()[0].1["mcpServers"], json!([]));
     }

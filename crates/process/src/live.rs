@@ -30,7 +30,7 @@ use crate::control::{Listener, Order};
 use crate::minder::{Minder, wait_for_more};
 use crate::os::{self, Status};
 use crate::program::Program;
-use crate::ready::ready_of;
+use crate::ready::{ready, ready_of};
 use crate::supervised::{Link, Supervised};
 use crate::watch::Tree;
 use crate::wire::{self, Report};
@@ -139,6 +139,16 @@ impl Live {
     /// Stops reading its output. What it writes from now on is refused to it, and cannot block it.
     pub fn close_output(&mut self) {
         (self.stdout, self.stderr) = (None, None);
+    }
+
+    /// Returns whether the program has ended, whatever it has left behind.
+    pub fn has_ended(&mut self) -> bool {
+        if !self.gone {
+            let tree = self.held.tree();
+            let [has_news] = ready(&[Some((tree.descriptor(), PollFlags::IN))], Some(&timespec(Duration::ZERO)));
+            self.gone = has_news && tree.is_gone();
+        }
+        self.gone
     }
 
     /// Listens to it, and to the control, for as long as the answer lives.

@@ -42,6 +42,22 @@ fn it_answers_again_and_again_and_leaves_when_nothing_more_is_to_come() {
 }
 
 #[test]
+fn program_that_ends_while_left_alone_has_ended() {
+    let scene = Scene::new(Way::Supervised);
+    let mut live = start(&scene, "read line; echo on; read line; exit 3");
+    assert_eq!(answer(&mut live, &scene, b"go\n"), "on\n");
+    live.close_output();
+    for _ in 0..2 {
+        live.leave_alone(&scene.control);
+        assert!(!live.has_ended());
+    }
+    live.attend(&scene.control).expect("a listener").say(b"go\n");
+    live.leave_alone(&scene.control);
+    until("it has ended", || live.has_ended());
+    assert_eq!(live.end().exit, Exit::Code(3));
+}
+
+#[test]
 fn much_in_both_directions_does_not_block() {
     let scene = Scene::new(Way::Supervised);
     let mut live = start(&scene, "cat");

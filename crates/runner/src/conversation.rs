@@ -47,7 +47,7 @@ impl Runner<'_> {
         if self.connection.as_mut().is_some_and(|connection| connection.is_ready(&control, self.dispatch.roster)) {
             return Ok(Ok(true));
         }
-        self.connection = None;
+        self.part();
         let launcher = self.dispatch.settings.launcher.as_ref().expect("a loop has a supervisor");
         let mut environment = self.variables(session, turn);
         // It is the same process in the next one.

@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use windlass_process::{Capture, Control, Heard, Invocation, Live, Spec, overlay};
 
-use super::opening::Start;
+use super::opening::{PATIENCE, Start};
 use super::servers::McpServer;
 use super::wire::Lines;
+use crate::agent::quoted;
 
 /// The longest first line that is read.
 const MAX_FIRST_LINE: usize = 4 * 1024;
@@ -28,7 +29,7 @@ const TOKEN_VARIABLE: &str = "WINDLASS_MCP_TOKEN";
 /// A server that listens.
 pub struct HttpServer {
     /// Ends the server when dropped.
-    _live: Live,
+    live: Live,
     /// The server as an entry of `mcpServers`.
     pub entry: Value,
 }
@@ -64,8 +65,23 @@ impl HttpServer {
         // It says nothing more that is read: a full pipe would stop it.
         live.close_output();
         live.leave_alone(control);
-        Ok(Self { _live: live, entry })
+        Ok(Self { live, entry })
     }
+
+    /// Returns whether the server still runs.
+    pub fn is_running(&mut self, control: &Control) -> bool {
+        let has_ended = self.live.has_ended();
+        self.live.leave_alone(control);
+        !has_ended
+    }
+}
+
+/// Returns the command that starts a server, as it is typed to a shell.
+pub fn shell_command(server: &McpServer) -> String {
+    let command = server.command.to_string_lossy();
+    let words: Vec<_> =
+        std::iter::once(&*command).chain(server.http_args.iter().map(String::as_str)).map(quoted).collect();
+    words.join(" ")
 }
 
 /// The server's program, in the directory and the environment of the agent, as if the agent had started it.
@@ -98,7 +114,9 @@ fn read_line(live: &mut Live, control: &Control, until: &mut Option<Instant>) ->
             Heard::Said(bytes) => lines.push(&bytes),
             Heard::Beside => {}
             Heard::Over => return Err(failed("it ended before it listened")),
-            Heard::Late => return Err(failed("it takes too long")),
+            Heard::Late => {
+                return Err(failed(&format!("it does not say within {} s where it listens", PATIENCE.as_secs())));
+            }
             Heard::Cancelled | Heard::Killed => return Err(HttpServerError::Cancelled),
         }
     }

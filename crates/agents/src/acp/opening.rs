@@ -16,7 +16,7 @@ use windlass_process::{Control, Exit, Launcher, Left, Live, Roster, Spec};
 
 use super::connection::Connection;
 use super::desk::Desk;
-use super::http_server::{HttpServer, HttpServerError};
+use super::http_server::{HttpServer, HttpServerError, shell_command};
 use super::line::{Attention, Fault, Line};
 use super::model::{Choice, choose};
 use super::permissions::Permissions;
@@ -28,7 +28,7 @@ use crate::TurnEnd;
 /// The version of the protocol that is spoken here.
 const VERSION: u64 = 1;
 /// How long it may take over each question before the first prompt.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 /// The longest name of a conversation.
 const NAME: usize = 1024;
 /// How much of an error's data is told.
@@ -186,8 +186,10 @@ impl Half {
                 }
                 Err(HttpServerError::Cancelled) => return Err(TurnEnd::Cancelled),
                 Err(HttpServerError::Failed(why)) => {
-                    let name = &server.name;
-                    self.notices.push(format!("the agent has no tools of `{name}`: cannot start its server: {why}"));
+                    let (name, command) = (&server.name, shell_command(server));
+                    self.notices.push(format!(
+                        "the agent has no tools of `{name}`: cannot start its server: {why}; try it by hand: `{command}`"
+                    ));
                 }
             }
         }

@@ -28,7 +28,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::model::ServerJsonRpcMessage;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -39,14 +39,17 @@ use under_way::UnderWay;
 
 use crate::handler::Handler;
 use crate::message::{self, Heard, LONGEST};
-use crate::server::{Desk, Server, Stop, runtime};
+use crate::server::{Desk, Driven, Server, Stop, runtime};
 
 /// Where clients find us.
 pub const PATH: &str = "/mcp";
 /// More connections wait until one of these is closed.
 const CONNECTIONS: usize = 256;
-/// More sessions and requests at a time are refused. A session that nobody uses ends after five minutes.
+/// More sessions and requests at a time are refused.
 const SERVED: usize = 256;
+/// How long a session of a client that Windlass does not drive may be idle. Without an end, clients that leave without a word
+/// would use up [`SERVED`].
+const MAX_IDLE: Duration = Duration::from_secs(5 * 60);
 /// How long a client may take for the head of a request, and between requests.
 const HEAD: Duration = Duration::from_secs(30);
 /// How long connections have to end when the server does.
@@ -168,7 +171,20 @@ fn service<D: Desk>(server: &Server<D>) -> Service<D> {
         .with_max_request_body_bytes(LONGEST)
         .with_json_response(true)
         .with_cancellation_token(server.stop.token.child_token());
-    StreamableHttpService::new(make, Arc::default(), config)
+    let mut sessions = LocalSessionManager::default();
+    sessions.session_config = session_config(server.driven);
+    StreamableHttpService::new(make, Arc::new(sessions), config)
+}
+
+/// Returns how long sessions last. An agent that Windlass drives may work for hours without a call, and does not begin another
+/// session when it is told that its own has ended: that one lasts as long as the server, which ends with the agent.
+fn session_config(driven: Driven) -> SessionConfig {
+    let mut config = SessionConfig::default();
+    config.keep_alive = match driven {
+        Driven::ByWindlass => None,
+        Driven::ByItself => Some(MAX_IDLE),
+    };
+    config
 }
 
 /// What every connection needs.
@@ -242,6 +258,12 @@ fn answer(status: StatusCode, text: impl Into<Bytes>) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn session_of_a_driven_agent_never_ends_for_idleness() {
+        assert_eq!(session_config(Driven::ByWindlass).keep_alive, None);
+        assert_eq!(session_config(Driven::ByItself).keep_alive, Some(MAX_IDLE));
+    }
 
     #[test]
     fn addresses_are_of_this_machine() {
