@@ -47,11 +47,43 @@ fn changes_beside_a_report_are_told_and_not_merged() {
     repo.world.ok(&["task", "add", "Look for leaks", "--type", "audit"]);
     let ran = repo.run();
     assert_eq!(ran.code, 0, "{ran}");
-    let told = "T1 ends with a report, so what the agent changed is not merged: 1 uncommitted in \
-                .windlass/worktrees/t1-look-for-leaks, 1 committed on windlass/t1-look-for-leaks";
-    assert!(ran.stdout.contains(told), "{ran}");
+    let commit = repo.git(&["rev-parse", "windlass/t1-look-for-leaks"]);
+    let told = format!(
+        "T1 ends with a report, so what the agent changed is not merged: uncommitted in \
+         .windlass/worktrees/t1-look-for-leaks: loose.txt; committed on windlass/t1-look-for-leaks: {} (Kept)\n",
+        &commit[..10]
+    );
+    assert!(ran.stdout.contains(&told), "{ran}");
     assert_eq!(repo.task("T1")["result"], "Three leaks.");
     assert!(repo.world.lines(&["change", "list"]).is_empty());
     assert_eq!(repo.file("windlass/t1-look-for-leaks:kept.txt"), "x");
     assert!(repo.world.path(".windlass/worktrees/t1-look-for-leaks/loose.txt").is_file());
+}
+
+#[test]
+fn commits_beside_a_report_are_told_on_whatever_branch_they_are() {
+    let fixes = "git checkout -q -b fixes; echo x > fix.txt; git add .; git commit -q -m 'Fix it'; echo Done.";
+    for agent in [fixes.to_owned(), format!("{fixes}; git checkout -q -"), format!("{fixes}; git checkout -q --detach")]
+    {
+        let repo = Repo::new("task_types:\n  audit: {result: report}\n");
+        repo.agent(&agent);
+        repo.world.ok(&["task", "add", "Look for leaks", "--type", "audit"]);
+        let ran = repo.run();
+        assert_eq!(ran.code, 0, "{ran}");
+        let commit = repo.git(&["rev-parse", "fixes"]);
+        let told = format!("what the agent changed is not merged: committed on fixes: {} (Fix it)\n", &commit[..10]);
+        assert!(ran.stdout.contains(&told), "{agent}\n{ran}");
+    }
+}
+
+#[test]
+fn report_whose_worktree_has_no_reflog_says_what_is_unknown() {
+    let repo = Repo::new("task_types:\n  audit: {result: report}\n");
+    repo.agent("echo y > loose.txt; git reflog expire --expire=now --all; echo Done.");
+    repo.world.ok(&["task", "add", "Look for leaks", "--type", "audit"]);
+    let ran = repo.run();
+    assert_eq!(ran.code, 0, "{ran}");
+    for told in [": loose.txt; ", "what it committed on other branches is unknown: "] {
+        assert!(ran.stdout.contains(told), "{told}\n{ran}");
+    }
 }

@@ -3,7 +3,7 @@
 //! Invariant: what the base has got from a worktree past us counts neither as work that is submitted nor as merged. A person
 //! is told what it is, once.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use windlass_engine::{
     Command, Ending, Event, EventType, Limits, Readied, Refusal, Session, Task, Wanted, WorkDone, Workspace,
@@ -16,7 +16,7 @@ use crate::stacking;
 use crate::workspace::{commit_message, explained};
 use crate::{RunError, Runner};
 
-/// How many commits are named.
+/// How many commits or files are named.
 const NAMED: usize = 5;
 
 /// What is found in a worktree whose agent has ended.
@@ -75,27 +75,54 @@ impl Runner<'_> {
     /// Submits what the agent said last, and tells people what it has changed besides.
     fn ready_report(&mut self, session: &Session) -> Result<(), RunError> {
         let said = self.dispatch.last_output(session)?.unwrap_or_default();
-        if let Some(workspace) = &session.workspace
-            && let Ok(Some(left)) = self.left_beside_report(workspace)
-        {
+        if let Some(workspace) = &session.workspace {
             let id = session.task.map(|id| id.to_string()).unwrap_or_default();
-            let words = format!("{id} ends with a report, so what the agent changed is not merged: {left}");
-            (self.dispatch.outside.tell)(crate::Told::Note(&words));
+            let note = match self.left_beside_report(workspace) {
+                Ok(left) if left.is_empty() => None,
+                Ok(left) => {
+                    let left = left.join("; ");
+                    Some(format!("{id} ends with a report, so what the agent changed is not merged: {left}"))
+                }
+                Err(_) if self.dispatch.control.is_cancelled() => None,
+                Err(error) => {
+                    let why = explained(&error);
+                    Some(format!("cannot tell what the agent changed beside the report of {id}: {why}"))
+                }
+            };
+            note.iter().for_each(|note| (self.dispatch.outside.tell)(crate::Told::Note(note)));
         }
         self.submit(session, Readied::Report(cut(without_claim(&said), Limits::RESULT)))
     }
 
     /// Returns what an agent has changed in the checkout that it reports about, in words.
-    fn left_beside_report(&self, workspace: &Workspace) -> Result<Option<String>, Error> {
-        let name = &workspace.name;
+    fn left_beside_report(&self, workspace: &Workspace) -> Result<Vec<String>, Error> {
         self.dispatch.with_git(|git| {
             let worktree = self.dispatch.worktree(workspace)?;
-            let loose = git.uncommitted_files(&worktree)?.len();
-            let commits = git.work(&worktree.branch, &Commit::new(&workspace.start)?)?.commits;
-            let files = format!("{loose} uncommitted in .windlass/worktrees/{name}");
-            let commits = (commits > 0).then(|| format!("{commits} committed on {}", worktree.branch));
-            let left: Vec<String> = (loose > 0).then_some(files).into_iter().chain(commits).collect();
-            Ok((!left.is_empty()).then(|| left.join(", ")))
+            let start = Commit::new(&workspace.start)?;
+            let mut left = Vec::new();
+            let files = git.uncommitted_files(&worktree)?;
+            if !files.is_empty() {
+                let files = name_some(&files, files.len(), |file| file.to_string_lossy().escape_debug().to_string());
+                left.push(format!("uncommitted in .windlass/worktrees/{}: {files}", workspace.name));
+            }
+            let work = git.work(&worktree.branch, &start)?;
+            let count = usize::try_from(work.commits).unwrap_or(usize::MAX);
+            if count > 0 {
+                let commits = git.log(&start, &work.head, NAMED)?;
+                left.push(format!("committed on {}: {}", worktree.branch, name_some(&commits, count, name_commit)));
+            }
+            let beside = match git.made_beside(&worktree, &start) {
+                Err(error @ Error::Unnoted { .. }) => {
+                    left.push(format!("what it committed on other branches is unknown: {}", explained(&error)));
+                    BTreeMap::new()
+                }
+                beside => beside?,
+            };
+            for (place, commits) in beside {
+                let commits = name_some(&commits, commits.len(), name_commit);
+                left.push(format!("committed on {}: {commits}", place.escape_debug()));
+            }
+            Ok(left)
         })
     }
 
@@ -186,6 +213,19 @@ impl Runner<'_> {
         }
         Ok(told)
     }
+}
+
+fn name_commit(logged: &Logged) -> String {
+    format!("{} ({})", logged.commit.short(), logged.subject.escape_debug())
+}
+
+/// Returns the first names of so many things.
+fn name_some<T>(things: &[T], count: usize, name: impl Fn(&T) -> String) -> String {
+    let mut names: Vec<String> = things.iter().take(NAMED).map(name).collect();
+    if count > NAMED {
+        names.push(format!("{} more", count - NAMED));
+    }
+    names.join(", ")
 }
 
 /// Returns a final message without the tag that ends it.

@@ -6,7 +6,7 @@
 //!
 //! Not here: commits that were made elsewhere and pushed from there. Whoever rewrites the notes without a hole is not seen.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 
@@ -43,6 +43,46 @@ impl Git<'_> {
         let is_made = |logged: &Logged| ways[logged.commit.as_str()].iter().any(|how| is_made(how, &logged.subject));
         made.retain(is_made);
         Ok(made)
+    }
+
+    /// Returns the commits that were made in a worktree and are not on its branch, newest first, by what has them: another
+    /// branch, or the worktree's `HEAD` alone. Commits that nothing has any more are left out.
+    pub fn made_beside(&self, worktree: &Worktree, since: &Commit) -> Result<BTreeMap<String, Vec<Logged>>, Error> {
+        let noted = self.noted_in(worktree, since)?;
+        let mut ways: HashMap<&str, Vec<&str>> = HashMap::new();
+        let mut commits = Vec::new();
+        for Noted { to, how, .. } in noted.iter().rev().filter(|noted| noted.to != *since) {
+            let ways = ways.entry(to.as_str()).or_default();
+            if ways.is_empty() {
+                commits.push(to.as_str());
+            }
+            ways.push(how);
+        }
+        let is_made = |logged: &Logged| ways[logged.commit.as_str()].iter().any(|how| is_made(how, &logged.subject));
+        let mut beside: BTreeMap<String, Vec<Logged>> = BTreeMap::new();
+        for made in self.log_of(&commits)?.into_iter().filter(is_made) {
+            if let Some(place) = self.find_place_beside(worktree, &made.commit)? {
+                beside.entry(place).or_default().push(made);
+            }
+        }
+        Ok(beside)
+    }
+
+    /// Returns what has a commit that the branch of a worktree does not have.
+    fn find_place_beside(&self, worktree: &Worktree, commit: &Commit) -> Result<Option<String>, Error> {
+        let call = self.call(&["for-each-ref", "--format=%(refname)"]).word(format!("--contains={commit}"));
+        let names = call.word("refs/heads/").done()?.line();
+        if names.lines().any(|name| name == worktree.branch.full()) {
+            return Ok(None);
+        }
+        if let Some(name) = names.lines().next() {
+            return Ok(Some(name.trim_start_matches("refs/heads/").to_owned()));
+        }
+        let head = self.repository.entry(&canonical(&worktree.path)).map(|entry| entry.head());
+        Ok(match head {
+            Some(Head::Detached(head)) if self.contains(&head, commit)? => Some("HEAD".to_owned()),
+            _ => None,
+        })
     }
 
     /// Everything that is noted of a worktree and of its branch since the work began, or why that is not all.
