@@ -43,6 +43,32 @@ pub fn warnings(settings: &Settings, hooks: &[Hook], source: &str) -> Vec<Warnin
     look(settings, hooks).warnings.into_iter().map(warning).collect()
 }
 
+/// A gate whose only checks run the project's tests.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TestGate<'a> {
+    pub point: Point,
+    /// The type of tasks that has the gate for itself.
+    pub task_type: Option<&'a str>,
+}
+
+/// Returns the gates whose only checks run the project's tests, as the usual agent meets them.
+pub fn find_test_gates<'a>(settings: &'a Settings, hooks: &'a [Hook]) -> Vec<TestGate<'a>> {
+    let flows = Flows { settings, hooks: placed(settings, hooks) };
+    let agent = settings.agent.as_ref().map(|agent| agent.as_str());
+    let mut gates = Vec::new();
+    for point in Point::all().into_iter().filter_map(Point::parse).filter(|point| plan::is_gate(*point)) {
+        for kind in flows.kinds_with_own(point.name()) {
+            let hooks = flows.at(point.name(), Who { kind, agent });
+            let mut checks = hooks.iter().filter(|placed| !placed.is_step_of_git()).peekable();
+            let has_rules = point.name() == "stop" && flows.has_rules(kind);
+            if !has_rules && checks.peek().is_some() && checks.all(|placed| placed.is(Builtin::RunTests)) {
+                gates.push(TestGate { point, task_type: kind.map(|(name, _)| name) });
+            }
+        }
+    }
+    gates
+}
+
 #[derive(Default)]
 struct Findings {
     errors: Vec<Problem>,
@@ -85,6 +111,10 @@ impl Placed<'_> {
             Kind::Gatekeeper(_) => builtin == Builtin::Gatekeeper,
             _ => false,
         }
+    }
+
+    fn is_step_of_git(self) -> bool {
+        [Builtin::RebaseOnMain, Builtin::CreatePr, Builtin::MergePr].iter().any(|step| self.is(*step))
     }
 
     /// Whether it ever runs, as far as that is written down.
@@ -184,6 +214,21 @@ impl<'a> Flows<'a> {
         let mut meant: Vec<Placed<'a>> = meant.copied().collect();
         meant.sort_by_key(|placed| plan::priority(placed.hook));
         meant
+    }
+
+    /// Returns the types of tasks that say for themselves what is checked at a gate, after the project without a type.
+    fn kinds_with_own(&self, point: &str) -> impl Iterator<Item = Option<(&'a str, &'a TaskType)>> {
+        let has_own = move |task_type: &TaskType| {
+            is_written(&task_type.hooks, point) || point == "stop" && task_type.validation.is_some()
+        };
+        let kinds = self.settings.task_types.iter().filter(move |(_, task_type)| has_own(&task_type.value));
+        std::iter::once(None).chain(kinds.map(|(name, task_type)| Some((name.as_str(), &task_type.value))))
+    }
+
+    /// Whether validation rules judge the turns of such work.
+    fn has_rules(&self, kind: Option<(&'a str, &'a TaskType)>) -> bool {
+        let own = kind.and_then(|(_, task_type)| task_type.validation.as_ref());
+        own.or(self.settings.validation.as_ref()).is_some_and(|rules| !rules.is_empty())
     }
 
     /// Agents that bring hooks of their own along to such work.
@@ -329,13 +374,8 @@ impl Findings {
         let Some(gate) = settings.completion.as_ref().filter(|completion| completion.value == Completion::Gate) else {
             return;
         };
-        let has_own = |task_type: &TaskType| is_written(&task_type.hooks, "stop") || task_type.validation.is_some();
-        let kinds = settings.task_types.iter().filter(|(_, task_type)| has_own(&task_type.value));
-        let kinds = kinds.map(|(name, task_type)| Some((name.as_str(), &task_type.value)));
-        for kind in std::iter::once(None).chain(kinds) {
-            let rules = kind.and_then(|(_, task_type)| task_type.validation.as_ref()).or(settings.validation.as_ref());
-            let has_rules = rules.is_some_and(|rules| !rules.is_empty());
-            if !has_rules && flows.at("stop", Who { kind, agent: None }).is_empty() {
+        for kind in flows.kinds_with_own("stop") {
+            if !flows.has_rules(kind) && flows.at("stop", Who { kind, agent: None }).is_empty() {
                 let whose = kind.map(|(name, _)| format!(" for tasks of the type `{name}`")).unwrap_or_default();
                 let message = format!(
                     "`completion: gate` without a `stop` hook{whose}: work counts as complete when a turn ends, and nothing \

@@ -412,3 +412,24 @@ fn hook_with_the_name_of_a_built_in_is_refused() {
     ");
     assert_eq!(warned("hooks:\n  stop:\n    - {use: run_tests, name: run_tests}\n"), "");
 }
+
+#[test]
+fn gate_of_tests_alone_is_found_for_each_type() {
+    let check = |text: &str, expected: &[(&str, Option<&str>)]| {
+        let config = Config::of(Path::new("config.yaml"), text).map_err(crate::failure::Failure::from).expect(text);
+        let gates = config.test_gates();
+        let found: Vec<_> = gates.iter().map(|gate| (gate.point.name(), gate.task_type)).collect();
+        assert_eq!(found, expected, "{text}");
+    };
+    let project = "hooks: {stop: [run_tests], before_submit: [run_tests, create_pr]}\n";
+    let own = "{hooks: {stop: [{command: 'true'}]}}";
+    let both = [("stop", None), ("before_submit", None)];
+    check(project, &both);
+    check(&format!("{project}task_types: {{docs: {own}}}\n"), &both);
+    check(&format!("{project}agents: {{claude: {own}}}\n"), &both);
+    check(&format!("{project}agent: claude\nagents: {{claude: {own}}}\n"), &both[1..]);
+    let typed = "hooks: {stop: [{command: 'true'}]}\ntask_types: {docs: {hooks: {stop: [run_tests]}}}\n";
+    check(typed, &[("stop", Some("docs"))]);
+    check("hooks: {before_submit: [create_pr]}\n", &[]);
+    check("validation: [{type: command, name: a, config: {command: 'true'}}]\nhooks: {stop: [run_tests]}\n", &[]);
+}

@@ -61,7 +61,7 @@ pub use self::expressions::problem as expression_problem;
 pub use self::file::{
     Agent, Completion, Driver, ForgeKind, McpServer, MergeMethod, OnRetryLimit, Roles, Settings, TaskResult,
 };
-pub use self::flows::Warning;
+pub use self::flows::{TestGate, Warning};
 pub use self::hooks::{Hook, Kind, Scope};
 pub use self::index::Index;
 pub use self::measures::check_timeout;
@@ -302,6 +302,11 @@ impl Config {
     /// What is not wrong, and probably not meant.
     pub fn warnings(&self) -> Vec<Warning> {
         flows::warnings(&self.settings, &self.hooks, self.text())
+    }
+
+    /// Returns the gates whose only checks run the project's tests.
+    pub fn test_gates(&self) -> Vec<TestGate<'_>> {
+        flows::find_test_gates(&self.settings, &self.hooks)
     }
 
     /// The types whose tasks end with a report.

@@ -3,8 +3,7 @@
 use windlass_runner::shown;
 
 use super::stuck::Stuck;
-use crate::config::{Builtin, Config, Hook, Kind, Point};
-use crate::plan;
+use crate::config::{Config, TestGate};
 use crate::project::Project;
 
 /// Looks for gates whose only checks are `run_tests`, where the project has no tests to run.
@@ -12,26 +11,16 @@ pub fn look(project: &Project, config: &Config) -> Vec<Stuck> {
     if config.settings.test_command.is_some() || shown::tests(&project.root).is_some() {
         return Vec::new();
     }
-    let gates = Point::all().into_iter().filter_map(Point::parse).filter(|point| plan::is_gate(*point));
-    gates.filter(|point| is_open(config, *point)).map(told).collect()
+    config.test_gates().iter().map(told).collect()
 }
 
-fn is_open(config: &Config, point: Point) -> bool {
-    let here = |hook: &&Hook| hook.enabled() && hook.points().any(|other| other == point);
-    let mut checks = config.hooks.iter().filter(here).filter(|hook| !is_step_of_git(&hook.kind)).peekable();
-    let has_rules = point.name() == "stop" && !config.validation_rules().project.is_empty();
-    !has_rules && checks.peek().is_some() && checks.all(|hook| matches!(hook.kind, Kind::Builtin(Builtin::RunTests)))
-}
-
-fn is_step_of_git(kind: &Kind) -> bool {
-    matches!(kind, Kind::Builtin(Builtin::RebaseOnMain | Builtin::CreatePr | Builtin::MergePr))
-}
-
-fn told(point: Point) -> Stuck {
+fn told(gate: &TestGate<'_>) -> Stuck {
+    let whose = gate.task_type.map(|name| format!(" for tasks of the type `{name}`")).unwrap_or_default();
     Stuck {
         task: None,
         message: format!(
-            "nothing is checked at `{point}`: `run_tests` finds no tests in this project and can only skip"
+            "nothing is checked at `{}`{whose}: `run_tests` finds no tests in this project and can only skip",
+            gate.point
         ),
         remedy: "set `test_command` to the command that runs them".to_owned(),
     }
