@@ -69,6 +69,34 @@ fn a_check_whose_condition_cannot_be_answered_is_made() {
     repo.git(&["commit", "-q", "-m", "Theirs"]);
     let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
     assert!(refused.contains("`check` does not pass on top of the newest main"), "{refused}");
+    // The words that the hint has for the agent reach it.
+    let offered = "hint: `windlass task reopen T1 --force --reason 'check does not pass on top of main'` and `windlass run \
+                   --task T1 --agent command:agent --trust` have an agent mend it";
+    assert!(refused.contains(offered), "{refused}");
+    repo.world.ok(&["task", "reopen", "T1", "--force", "--reason", "check does not pass on top of main"]);
+    let prompt = repo.world.path("prompt.txt");
+    repo.agent(&format!("cat > {}; git rm -q theirs.txt; git commit -q -m Mended", prompt.display()));
+    let ran = repo.world.run(&["run", "--task", "T1", "--agent", "command:agent", "--trust"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(fs::read_to_string(prompt).unwrap().contains("check does not pass on top of main"));
+}
+
+#[test]
+fn blocked_task_whose_check_fails_at_the_merge_is_offered_an_answer() {
+    let config = "hooks:\n  before_submit:\n    - {name: check, command: test ! -f theirs.txt}\n    - create_pr\n  \
+                  before_merge:\n    - {name: never, command: exit 1, on_failure: escalate}\n";
+    let repo = Repo::new(config);
+    repo.agent("echo work > work.txt");
+    assert_eq!(repo.add("Write it").run().code, 4);
+    repo.world.write("theirs.txt", "theirs\n");
+    repo.git(&["add", "theirs.txt"]);
+    repo.git(&["commit", "-q", "-m", "Theirs"]);
+    let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
+    let offered =
+        "hint: `windlass answer T1 continue 'check does not pass on top of main'` and `windlass run --task T1";
+    assert!(refused.contains(offered), "{refused}");
+    repo.world.ok(&["answer", "T1", "continue", "check does not pass on top of main"]);
+    assert_eq!(repo.task("T1")["state"], "ready");
 }
 
 #[test]

@@ -221,13 +221,13 @@ fn a_task_that_cannot_be_worked_on_says_why_and_what_to_do() {
     hint: wait for its holder; `windlass task release T4 --force` takes it away, and is recorded
     [1 refused]
     error: cannot work on T5: it is completed
-    hint: `windlass task reopen T5 --force --reason WHY` takes it up again
+    hint: `windlass task reopen T5 --force` takes it up again
     [1 refused]
     error: cannot work on T6: it is active, and nobody holds it under a lease
     hint: whoever works on it completes it; `windlass task release T6` gives it back
     [1 refused]
     error: cannot work on T7: it has failed: no way
-    hint: `windlass task reopen T7 --reason WHY` takes it up again
+    hint: `windlass task reopen T7` takes it up again
     [1 refused]
     error: there is no task T9
     hint: `windlass task list --all` shows every task

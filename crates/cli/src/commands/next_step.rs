@@ -11,7 +11,7 @@
 
 use windlass_engine::{EventType, Lease, SessionName, State, Task, TaskId, View, Wanted};
 
-use super::run::{Again, waits_for};
+use super::run::{Again, quoted, waits_for};
 use super::session::is_alive;
 use crate::config::Written;
 use crate::context::Opened;
@@ -128,9 +128,7 @@ fn find_way(opened: &Opened, task: &Task) -> Result<Way, Failure> {
             step(format!("windlass task release {id}"), "give it back")
         }
         (State::Completed, _) => step(format!("windlass why {id}"), "see who decided what"),
-        (State::Deleted, _) => {
-            step(format!("windlass task reopen {id} --force --reason 'wanted again'"), "bring it back")
-        }
+        (State::Deleted, _) => step(format!("windlass task reopen {id} --force"), "bring it back"),
         _ => {
             let purpose = if task.started_at.is_some() { "try again" } else { "work on it" };
             Ok(Way::Type(Again::with_task(opened, id)?.step(purpose)))
@@ -149,6 +147,23 @@ fn find_blocker(opened: &Opened, task: &Task) -> Result<Option<TaskId>, Failure>
 pub fn answer_gate(opened: &Opened, name: &SessionName) -> NextStep {
     let purpose = "send the agent back, with words if you add some; or ignore-hook, reject";
     NextStep::new(format!("windlass answer {name} continue"), purpose).with_trust(opened, ANSWER_EVENTS)
+}
+
+/// Returns the command that has accepted work taken up again, and tells the agent why.
+pub fn take_up_again(opened: &Opened, task: &Task, why: &str) -> NextStep {
+    let id = task.id;
+    // Words that cannot be typed stay out; `task reopen` has some of its own.
+    let why = quoted(why);
+    let command = match task.state {
+        State::Blocked => {
+            format!("windlass answer {id} continue{}", why.map_or(String::new(), |why| format!(" {why}")))
+        }
+        _ => {
+            let reason = why.map_or(String::new(), |why| format!(" --reason {why}"));
+            format!("windlass task reopen {id} --force{reason}")
+        }
+    };
+    NextStep::new(command, "take it up again").with_trust(opened, ANSWER_EVENTS)
 }
 
 /// Returns the way past the holder of a task.

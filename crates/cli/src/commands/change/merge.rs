@@ -7,7 +7,7 @@ use windlass_engine::{Authority, Command, HookReport, Origin, Refusal, Resolutio
 use windlass_runner::{ByHand, Checks, Dispatch, Seal};
 
 use super::known::Known;
-use crate::commands::next_step::next_step;
+use crate::commands::next_step::{next_step, take_up_again};
 use crate::commands::run::Again;
 use crate::config::Written;
 use crate::context::{Context, Opened};
@@ -57,21 +57,24 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let trusted = if trusted { Trusted::Yes } else { Trusted::No };
     let checks = if args.no_check { Checks::Skip } else { Checks::Run };
     let submitted = known.work.as_ref().map(|work| work.head.clone());
-    let again = Again::with_task(&opened, args.id)?;
-    let resolve = Again::with_conflict(&opened, args.id)?;
     let merged = dispatch::with(&mut opened, &outline, trusted, &control, |dispatch| {
-        if known.change.merged.is_some() {
-            return conclude(dispatch, known.task.id, known.base()).map(|()| None);
-        }
-        let seal = match dispatch.merge_by_hand(&known.task, checks, submitted.clone()).map_err(remedy::run)? {
-            ByHand::Merged(seal) => seal,
-            ByHand::Already => return conclude(dispatch, known.task.id, known.base()).map(|()| None),
-            other => return Err(refusal(&known, (&again, &resolve), other)),
+        let merged = match known.change.merged {
+            Some(_) => ByHand::Already,
+            None => dispatch.merge_by_hand(&known.task, checks, submitted.clone()).map_err(remedy::run)?,
         };
-        record(dispatch, &known.task, &seal)?;
-        Ok(Some(seal))
+        match &merged {
+            ByHand::Merged(seal) => record(dispatch, &known.task, seal)?,
+            ByHand::Already => conclude(dispatch, known.task.id, known.base())?,
+            _ => {}
+        }
+        Ok(merged)
     });
-    let merged = merged.map_err(|failure| failure.by(received.first()))?;
+    let by_signal = |failure: Failure| failure.by(received.first());
+    let merged = match merged.map_err(by_signal)? {
+        ByHand::Merged(seal) => Some(seal),
+        ByHand::Already => None,
+        other => return Err(by_signal(refusal(&opened, &known, other)?).into()),
+    };
     show(&opened, &known, merged.as_ref(), args, out)
 }
 
@@ -98,10 +101,9 @@ fn check(opened: &Opened, task: &Task) -> Result<(), Failure> {
     }
     match task.state {
         State::Completed | State::Blocked => Ok(()),
-        State::Deleted => refused(
-            "the task was deleted".to_owned(),
-            format!("`windlass task reopen {id} --force --reason WHY` takes it up again"),
-        ),
+        State::Deleted => {
+            refused("the task was deleted".to_owned(), format!("`windlass task reopen {id} --force` takes it up again"))
+        }
         state => {
             let accepts = match state {
                 State::Ready | State::NeedsContinuation => {
@@ -116,10 +118,10 @@ fn check(opened: &Opened, task: &Task) -> Result<(), Failure> {
     }
 }
 
-fn refusal(known: &Known, (again, resolve): (&Again, &Again), by_hand: ByHand) -> Failure {
-    let (id, again) = (known.task.id, &again.command);
+fn refusal(opened: &Opened, known: &Known, by_hand: ByHand) -> Result<Failure, Failure> {
+    let id = known.task.id;
     let failure = |base: &str| Failure::new(Code::Refused, format!("cannot merge the change of {id} into {base}"));
-    match by_hand {
+    Ok(match by_hand {
         ByHand::Refused { cause, hint } => failure(known.base()).caused_by(cause).hint(hint),
         ByHand::Conflicts { base, files, why } => {
             let place = known.task.workspace.as_ref().map(|workspace| workspace.name.clone()).unwrap_or_default();
@@ -128,7 +130,7 @@ fn refusal(known: &Known, (again, resolve): (&Again, &Again), by_hand: ByHand) -
             let is_refused = known.task.state == State::Blocked && !is_stopped_by_git(&known.task);
             let has_agent_resolve = match is_refused {
                 true => format!("`windlass answer {id} continue` has the agent go on, and tells it of the conflict"),
-                false => resolve.said("has the agent resolve them"),
+                false => Again::with_conflict(opened, id)?.said("has the agent resolve them"),
             };
             failure.hint(format!(
                 "nothing has changed; {has_agent_resolve}, or do it yourself in .windlass/worktrees/{place}"
@@ -136,17 +138,16 @@ fn refusal(known: &Known, (again, resolve): (&Again, &Again), by_hand: ByHand) -
         }
         ByHand::Unfit { base, hook, report } => {
             let said = said(&report);
+            let take_up = take_up_again(opened, &known.task, &format!("{hook} does not pass on top of {base}")).command;
+            let again = Again::with_task(opened, id)?.command;
             failure(&base)
                 .caused_by(format!("`{hook}` does not pass on top of the newest {base}"))
                 .caused_by(said)
-                .hint(format!(
-                    "`windlass task reopen {id} --force --reason WHY` and `{again}` have an agent mend it; \
-                     --no-check merges it as it is"
-                ))
+                .hint(format!("`{take_up}` and `{again}` have an agent mend it; --no-check merges it as it is"))
         }
         ByHand::Cancelled => Failure::new(Code::Interrupted(remedy::SIGINT), "ended before anything was merged"),
         ByHand::Merged(_) | ByHand::Already => failure(known.base()),
-    }
+    })
 }
 
 fn said(report: &HookReport) -> String {

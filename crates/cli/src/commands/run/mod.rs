@@ -39,7 +39,7 @@ use windlass_process::Control;
 use windlass_runner::{Delivery, Dispatch, Gatekeepers, Outside, RunError, Runner, Settings};
 use windlass_store::{Lifetime, Sqlite};
 
-pub use self::again::Again;
+pub use self::again::{Again, quoted};
 use self::asking::{Asked, Person};
 use self::choice::Choice;
 use self::in_place::Whereabouts;

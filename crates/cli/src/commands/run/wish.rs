@@ -94,15 +94,16 @@ pub fn check_task(opened: &Opened, id: TaskId) -> Result<(), Failure> {
         }
         State::Active | State::Submitted => refused(format!("it is {}, and nobody holds it under a lease", task.state))
             .hint(format!("whoever works on it completes it; `windlass task release {id}` gives it back")),
-        State::Completed => refused("it is completed".to_owned())
-            .hint(format!("`windlass task reopen {id} --force --reason WHY` takes it up again")),
+        State::Completed => {
+            refused("it is completed".to_owned()).hint(format!("`windlass task reopen {id} --force` takes it up again"))
+        }
         State::Failed => {
             let why = task.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-            refused(format!("it has failed{why}"))
-                .hint(format!("`windlass task reopen {id} --reason WHY` takes it up again"))
+            refused(format!("it has failed{why}")).hint(format!("`windlass task reopen {id}` takes it up again"))
         }
-        State::Deleted => refused("it is deleted".to_owned())
-            .hint(format!("`windlass task reopen {id} --force --reason WHY` brings it back")),
+        State::Deleted => {
+            refused("it is deleted".to_owned()).hint(format!("`windlass task reopen {id} --force` brings it back"))
+        }
     })
 }
 
