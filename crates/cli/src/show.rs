@@ -3,6 +3,7 @@
 pub mod bridge;
 pub mod drive;
 pub mod pipeline;
+pub mod unchecked;
 pub mod workflow;
 
 use jiff::Unit;
@@ -176,16 +177,6 @@ pub fn outcome(outcome: HookOutcome) -> (Tone, &'static str) {
         HookOutcome::TimedOut => (Tone::Bad, "timed out"),
         HookOutcome::Cancelled => (Tone::Faint, "cancelled"),
         HookOutcome::Interrupted => (Tone::Warning, "was interrupted"),
-    }
-}
-
-/// That nothing checked the work on so many tasks, and what would.
-pub fn unchecked(tasks: u32) -> Option<String> {
-    let how = "a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml";
-    match tasks {
-        0 => None,
-        1 => Some(format!("nothing checked this work: {how}")),
-        many => Some(format!("nothing checked this work ({many} tasks): {how}")),
     }
 }
 

@@ -731,3 +731,27 @@ fn run_without_a_check_says_so_until_one_is_checked() {
     assert!(world.json(&["status"])["unchecked"].is_null());
     assert!(world.data_of("session_ended")[1].get("unchecked").is_none());
 }
+
+#[test]
+fn run_whose_only_check_is_skipped_says_why_nothing_checked_it() {
+    let told = "nothing checked this work: `stop[0]:run_tests` was skipped: the project shows no tests; `test_command` names \
+                them\n";
+    let world = world("hooks: {stop: [run_tests]}\n", DONE);
+    assert!(world.ok(RUN).contains(&format!("  note: {told}")));
+    assert!(world.ok(&["status"]).contains(&format!("last run {told}")));
+    world.ok(&["task", "add", "Mend the valve"]);
+    let ran = world.ok(&["run", "--workers", "1", "--agent", "command:sh agent.sh"]);
+    assert!(ran.contains(&format!("note: {told}")), "{ran}");
+}
+
+#[test]
+fn session_that_asks_offers_its_answer_with_the_trust_that_it_needs() {
+    let hooks = "hooks:\n  stop: [{name: check, command: exit 2}]\n  gate_answered: [{name: note, command: 'true'}]\n";
+    let config = format!("limits: {{max_hook_retries: 0}}\non_retry_limit: ask\n{hooks}");
+    let world = world(&config, DONE);
+    world.write(".windlass/config.yaml", format!("{config}# changed\n"));
+    let ran = world.run(&[RUN, &["--trust"]].concat());
+    assert_eq!(ran.code, 4, "{ran}");
+    let next = format!("  next: windlass answer {NAME} continue --trust  # or ignore-hook, reject\n");
+    assert!(ran.stdout.contains(&next), "{ran}");
+}

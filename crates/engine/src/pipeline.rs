@@ -202,6 +202,13 @@ impl Gate {
     }
 }
 
+impl OwedHook {
+    /// Whether it judges the work: it stands at a gate, and is no step of git.
+    pub fn is_check(&self) -> bool {
+        self.class == HookClass::Gate && (self.point == "stop" || Gate::of(self).is_some())
+    }
+}
+
 /// The hook that did not let the work pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -57,6 +57,14 @@ impl NextStep {
             None => self.command.clone(),
         }
     }
+
+    /// Returns the line with another comment, where there is nothing that a person should know first.
+    pub fn line_with(&self, comment: &str) -> String {
+        match &self.note {
+            Some(_) => self.line(),
+            None => format!("{}  # {comment}", self.command),
+        }
+    }
 }
 
 /// Returns the command that leads on with a task, unless another task has to move first.

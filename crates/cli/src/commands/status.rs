@@ -89,7 +89,9 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
             if changes.len() == 1 { "1 open change".to_owned() } else { format!("{} open changes", changes.len()) };
         out.line(format_args!("{}  {open}: `windlass change list`", out.paint(Tone::Strong, "changes")))?;
     }
-    if let Some(told) = unchecked.and_then(|session| show::unchecked(session.unchecked)) {
+    if let Some(session) = unchecked {
+        let skipped = show::unchecked::find_skipped_check(&opened.store, &session)?;
+        let told = show::unchecked::note(session.unchecked, skipped.as_deref()).unwrap_or_default();
         out.line(format_args!("{} {}", out.paint(Tone::Strong, "last run"), out.paint(Tone::Warning, told)))?;
     }
     unfinished(&sessions, out)?;

@@ -5,7 +5,6 @@ use crate::debt::{Debt, Effect, HookClass, HookOutcome, Owed, payer, sibling};
 use crate::event::{EventType, payload};
 use crate::id::{ConfigDigest, DebtId, OwnerName, SessionName};
 use crate::limits::gist;
-use crate::pipeline::Gate;
 use crate::session::{Blocker, Phase, Session, Verdict};
 use crate::view::Change;
 
@@ -186,7 +185,6 @@ impl Fold<'_> {
     }
 }
 
-/// Whether a hook judges the work: it stands at a gate, and is no step of git.
 fn is_check(effect: &Effect) -> bool {
-    matches!(effect, Effect::Hook(hook) if hook.class == HookClass::Gate && (hook.point == "stop" || Gate::of(hook).is_some()))
+    matches!(effect, Effect::Hook(hook) if hook.is_check())
 }

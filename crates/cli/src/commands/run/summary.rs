@@ -13,7 +13,7 @@ use super::asking::situation;
 use super::changed::{BASE, Changed, Git};
 use super::left::{Left, WhyNot};
 use super::tally::Tally;
-use crate::commands::next_step::next_step;
+use crate::commands::next_step::{answer_gate, next_step};
 use crate::context::Opened;
 use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
@@ -50,6 +50,8 @@ struct Summary {
     records: Option<PathBuf>,
     /// The changes of tasks that were completed, or that wait for a person.
     changes: Vec<TaskId>,
+    /// A check that was skipped, where nothing checked the work.
+    skipped_check: Option<String>,
     /// How many pieces of feedback wait for the next session of its task.
     unheard: usize,
 }
@@ -105,7 +107,7 @@ impl Over<'_> {
             }
             _ if self.killed => vec![format!("{}  # goes on with it", self.same(session))],
             None if session.wanted() == Wanted::Answer => {
-                vec![format!("windlass answer {} continue  # or ignore-hook, reject", session.name), why]
+                vec![answer_gate(self.opened, &session.name).line_with("or ignore-hook, reject"), why]
             }
             None => vec![self.same(session)],
             Some(Ending::Completed) => match stuck {
@@ -179,7 +181,9 @@ impl Over<'_> {
             Some(task) if task.state != State::Completed => task.unheard.len(),
             _ => 0,
         };
-        Ok(Summary { session, tally: self.tally.clone(), changed, left, records, changes, unheard })
+        let skipped_check = show::unchecked::find_skipped_check(&self.opened.store, &session)?;
+        let tally = self.tally.clone();
+        Ok(Summary { session, tally, changed, left, records, changes, skipped_check, unheard })
     }
 
     /// Open changes that this session has to do with.
@@ -269,7 +273,7 @@ impl Summary {
 
     /// That nothing checked the work.
     fn unchecked(&self) -> Vec<String> {
-        show::unchecked(self.session.unchecked).into_iter().collect()
+        show::unchecked::note(self.session.unchecked, self.skipped_check.as_deref()).into_iter().collect()
     }
 
     fn blocked(&self) -> Vec<String> {

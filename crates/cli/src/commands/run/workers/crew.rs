@@ -71,6 +71,8 @@ pub struct Sum {
     pub sessions: usize,
     /// How many tasks were completed whose work nothing checked.
     pub unchecked: u32,
+    /// A check that was skipped, where nothing checked the work.
+    pub skipped_check: Option<String>,
     pub turns: u32,
     pub used: Usage,
     /// Why nothing more was taken, if agents could not be started.
@@ -89,6 +91,8 @@ pub struct Came {
     pub lost: Vec<(TaskId, String)>,
     /// How many tasks it has completed whose work nothing checked.
     pub unchecked: u32,
+    /// A check that was skipped, where nothing checked the work.
+    pub skipped_check: Option<String>,
     pub turns: u32,
     pub used: Usage,
     /// The agent, or a gatekeeper, could not be started, or is not let in.
@@ -240,6 +244,7 @@ impl Crew {
         sum.lost.extend(came.lost);
         (sum.turns, sum.used) = (sum.turns + came.turns, sum.used.plus(came.used));
         sum.unchecked += came.unchecked;
+        sum.skipped_check = came.skipped_check.or(sum.skipped_check.take());
         sum.killed |= came.killed;
         state.rings += 1;
         self.changed.notify_all();
@@ -268,6 +273,7 @@ mod tests {
             people: vec![],
             lost: vec![],
             unchecked: 0,
+            skipped_check: None,
             turns: u32::from(not_started.is_none()),
             used: Usage::default(),
             not_started: not_started.map(str::to_owned),

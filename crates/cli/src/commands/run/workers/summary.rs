@@ -46,7 +46,8 @@ impl Summary<'_> {
         row("took", Tone::Plain, &[self.time()], out)?;
         let used = self.sum.used;
         row("used", Tone::Plain, &if used.is_nothing() { vec![] } else { vec![used.to_string()] }, out)?;
-        row("note", Tone::Warning, &Vec::from_iter(show::unchecked(self.sum.unchecked)), out)?;
+        let unchecked = show::unchecked::note(self.sum.unchecked, self.sum.skipped_check.as_deref());
+        row("note", Tone::Warning, &Vec::from_iter(unchecked), out)?;
         row("next", Tone::Name, &self.next(), out)
     }
 

@@ -28,7 +28,7 @@ use crate::context::Opened;
 use crate::failure::Failure;
 use crate::outline::Outline;
 use crate::output::{Messages, Palette};
-use crate::{dispatch, environment, gatekeepers, plan, remedy};
+use crate::{dispatch, environment, gatekeepers, plan, remedy, show};
 
 pub struct Worker<'a> {
     pub number: usize,
@@ -296,6 +296,7 @@ impl Worker<'_> {
             people,
             lost,
             unchecked: session.unchecked,
+            skipped_check: show::unchecked::find_skipped_check(&self.opened.store, session)?,
             turns: tally.turns,
             used: session.watch.used,
             not_started,
