@@ -1,9 +1,11 @@
 //! Commands that could not do what they are for: the program or the script that they name is not there.
 //!
-//! The rule: a command that ends with 126 or 127 is broken, and so is one that fails while the script that it names does not
-//! exist. The script is the first word, if that has a `/`, or what follows an interpreter. Shells and Python end with 2 where a
-//! script is missing, which would else be a verdict.
+//! The rule: a command is broken if it fails while the script that it names does not exist, or ends with 126 or 127 because the
+//! program that it names cannot be executed. The script is the first word, if that has a `/`, or what follows an interpreter.
+//! Shells and Python end with 2 where a script is missing, which would else be a verdict. What else ends with 127, such as
+//! `npm test` before `npm install`, is a failure that an agent can mend.
 
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use windlass_process::Exit;
@@ -16,6 +18,7 @@ const INTERPRETERS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "python", "n
 pub struct RanCommand<'a> {
     pub text: &'a str,
     pub directory: &'a Path,
+    pub environment: &'a [(OsString, OsString)],
 }
 
 impl RanCommand<'_> {
@@ -25,6 +28,8 @@ impl RanCommand<'_> {
         if let Some(script) = self.missing_script() {
             return Some(format!("the hook is broken: `{script}` does not exist; create it, or correct `command`"));
         }
+        // A command that needs a shell names several programs.
+        windlass_process::missing(OsStr::new(self.text), self.directory, self.environment)?;
         match code {
             126 => Some(
                 "the hook is broken: exit 126, a program cannot be executed; check its permissions (`chmod +x`)"
@@ -42,8 +47,11 @@ impl RanCommand<'_> {
         let first = words.next()?;
         let program = Path::new(first).file_name()?.to_str()?;
         let program = program.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+        // Node finds `test.js` where `test` is written.
+        let is_exact =
+            |word: &&str| !word.starts_with('-') && (program != "node" || Path::new(word).extension().is_some());
         let script = match INTERPRETERS.contains(&program) {
-            true => words.next().filter(|word| !word.starts_with('-'))?,
+            true => words.next().filter(is_exact)?,
             false => Some(first).filter(|word| word.contains('/'))?,
         };
         // What the shell would make something else of is not known here.
@@ -60,7 +68,9 @@ mod tests {
     fn check(text: &str, code: i32, expected: Option<&str>) {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join("there.sh"), "exit 2").unwrap();
-        let broken = RanCommand { text, directory: place.path() }.broken_by(Exit::Code(code));
+        let environment = [("PATH".into(), "/usr/bin:/bin".into())];
+        let command = RanCommand { text, directory: place.path(), environment: &environment };
+        let broken = command.broken_by(Exit::Code(code));
         assert_eq!(broken.is_some(), expected.is_some(), "{text}: {broken:?}");
         assert!(broken.unwrap_or_default().contains(expected.unwrap_or_default()), "{text}");
     }
@@ -91,11 +101,19 @@ mod tests {
             check(text, 2, None);
             check(text, 1, None);
         }
+        check("node check", 1, None);
+    }
+
+    #[test]
+    fn program_that_is_not_found_further_on_is_a_failure() {
+        for text in ["env no-such-program", "no-such-program | cat; exit 127", "cd there && no-such-program"] {
+            check(text, 127, None);
+        }
     }
 
     #[test]
     fn program_that_cannot_be_run_is_told_with_a_remedy() {
-        check("pytest", 127, Some("a program was not found"));
+        check("no-such-program --all", 127, Some("a program was not found"));
         check("./there.sh", 126, Some("chmod +x"));
     }
 }

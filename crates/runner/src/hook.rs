@@ -262,7 +262,7 @@ impl Dispatch<'_> {
         let ran = self.start(&spec, running.resolve)?;
         let record = ran.as_ref().ok().and_then(|ran| self.record(ran));
         let ran = ran.map(|ran| self.read(ran)).map(|ran| running.heard(ran));
-        let command = RanCommand { text: script.text(), directory: &running.directory };
+        let command = RanCommand { text: script.text(), directory: &running.directory, environment: &spec.environment };
         let report = answer_of_command(running.hook, running.role(), &ran, &running.values, command);
         let waits = running.scene.call.is_some();
         let said = ran.as_ref().ok().filter(|ran| waits && ran.exit == Exit::Code(0)).and_then(|ran| {

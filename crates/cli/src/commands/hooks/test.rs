@@ -248,7 +248,8 @@ impl Trier<'_> {
                 for spilled in ran.iter().flat_map(|ran| [&ran.stdout.spilled, &ran.stderr.spilled]).flatten() {
                     let _ = std::fs::remove_file(&spilled.path);
                 }
-                let command = RanCommand { text: script.text(), directory: call.directory };
+                let command =
+                    RanCommand { text: script.text(), directory: call.directory, environment: &spec.environment };
                 Ok(answer_of_command(hook, self.role(), &ran, call.values, command))
             }
             Kind::Http(address) => Ok(self.sent(hook, address, call)),
