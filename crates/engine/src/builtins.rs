@@ -48,7 +48,7 @@ fn create_review(record: &Record, view: &dyn View) -> Answer {
         labels: ["review".to_owned()].into_iter().chain(task.labels).take(Limits::LABELS).collect(),
         priority: task.priority,
         parent: Some(task.id),
-        report: Some(ReportRequest { reviews: Some(task.id) }),
+        report: Some(ReportRequest { reviews: Some(task.id), by_type: false }),
         ..NewTask::default()
     })])
 }

@@ -180,9 +180,9 @@ impl Session {
         self.terms.breaks_after(self.failures, self.watch.failing_for)
     }
 
-    /// Whether the agent may be told about a failed iteration at once.
+    /// Whether the agent may be told about a failed iteration at once: another one follows.
     pub(crate) fn may_recover(&self) -> bool {
-        !self.failed_too_often() && self.used_up().is_none()
+        self.exhausted().is_none()
     }
 
     /// Whether a person wants a stop hook that ends so not to be counted this time. That it asks for a person, or for more
@@ -201,6 +201,15 @@ impl Session {
     /// Why work passes, and which hooks it passes besides.
     fn besides(&self, why: String) -> String {
         [Some(why), self.let_pass()].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    }
+
+    /// Whether its next iteration takes up one that was interrupted or rate limited. One that failed is over.
+    pub(crate) fn takes_up(&self) -> bool {
+        match self.phase {
+            Phase::Settled(Next::TakeUp) => true,
+            Phase::Postponed(_) => self.is_rate_limited(),
+            _ => false,
+        }
     }
 
     /// Whether the agent was asked too often, the last time it was asked to work.

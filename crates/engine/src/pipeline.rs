@@ -171,6 +171,12 @@ pub struct Stalled {
     /// Whoever was to judge it could not be started.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unstarted: bool,
+    /// A hook had judged it before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub checked: bool,
+    /// The stop hooks have judged it on another base.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rebased: bool,
 }
 
 impl Stalled {
@@ -312,6 +318,9 @@ pub struct Pipeline {
     /// It is in the base: nothing takes that back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub merged: bool,
+    /// The stop hooks judge it too: they have seen it on another base.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rejudged: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

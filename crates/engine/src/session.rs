@@ -280,6 +280,9 @@ pub struct Session {
     /// How often its work was judged again because the base had moved.
     #[serde(default)]
     pub rechecks: u32,
+    /// The work stands on another base than the one on which the stop hooks judged it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rebased: bool,
     /// The tasks that it has left for a later run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<TaskId>,
@@ -333,6 +336,9 @@ pub struct Session {
     /// Which stop hook asks for a person, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asking: Option<String>,
+    /// A stop hook could not run: nothing can be judged until a person has mended it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub broken_gate: bool,
     /// The stop hooks that block this turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocking: Vec<Blocker>,

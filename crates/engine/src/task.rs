@@ -194,6 +194,9 @@ pub struct ReportRequest {
     /// The task whose change the report is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reviews: Option<TaskId>,
+    /// The type of the task asks for it, and not the task itself: the next claim looks at the type again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_type: bool,
 }
 
 /// The last conversation about a task, which its next session goes on with if its agent is the same.

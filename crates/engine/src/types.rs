@@ -38,7 +38,8 @@ impl Types {
 
     /// Whether a task ends with a report, and without a change.
     pub fn asks_for_report(&self, task: &Task) -> bool {
-        task.report.is_some() || task.kind.as_ref().is_some_and(|kind| self.reports.contains(kind))
+        task.report.as_ref().is_some_and(|report| !report.by_type)
+            || task.kind.as_ref().is_some_and(|kind| self.reports.contains(kind))
     }
 
     /// The same where nobody takes the next task from among these: something is missing that only they need.

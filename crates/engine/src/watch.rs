@@ -11,6 +11,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::Cause;
 use crate::id::{Digest, Seq};
 use crate::session::Verdict;
 use crate::time::Timestamp;
@@ -132,6 +133,11 @@ impl Watch {
     /// Nobody has run it since.
     pub(crate) fn wake(&mut self, at: Timestamp) {
         self.at = Some(at);
+    }
+
+    /// Whether something comes from a hook at the last failure.
+    pub(crate) fn is_failure(&self, cause: Option<Cause>) -> bool {
+        matches!(cause, Some(Cause::At(seq)) if self.failure == Some(seq))
     }
 
     /// A turn is over that has used so much.

@@ -654,7 +654,7 @@ fn other_events() -> Vec<Event> {
             labels: list(),
             priority,
             kind: kind(),
-            report: Some(ReportRequest { reviews: Some(task) }),
+            report: Some(ReportRequest { reviews: Some(task), by_type: false }),
         }
         .into(),
         payload::TaskReady {}.into(),

@@ -152,7 +152,7 @@ struct Concluded {
 
 impl Sum {
     fn add(&mut self, owed: &OwedHook, report: HookReport, said: Said) {
-        let HookReport { outcome, message, feedback, .. } = report;
+        let HookReport { outcome, message, feedback, unstarted, .. } = report;
         let name = &owed.hook;
         let why = message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
         self.messages.extend(said.system_message.as_deref().map(clean).filter(|text| !text.trim().is_empty()));
@@ -167,6 +167,8 @@ impl Sum {
                 let what = if outcome == HookOutcome::TimedOut { "was too slow" } else { "failed" };
                 let told = format!("hook `{name}` {what}{why}");
                 match owed.on_failure {
+                    // The agent cannot answer for a hook that could not run.
+                    OnFailure::Block if unstarted => self.messages.push(told),
                     OnFailure::Ignore => self.messages.push(told),
                     OnFailure::Block => self.object(owed, feedback.or(Some(told))),
                     OnFailure::Escalate => self.ask(owed, feedback, told),

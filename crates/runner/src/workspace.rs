@@ -12,8 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use windlass_engine::{
-    Command, Ending, Event, Finding, Phase, Session, State, Task, TaskId, View, Wanted as SessionWanted, Workspace,
-    awaited,
+    Command, Ending, Event, Finding, Next, Phase, Session, State, Task, TaskId, View, Wanted as SessionWanted,
+    Workspace, awaited,
 };
 use windlass_vcs::forge;
 use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, RemoteName, Repository, Seen, Wanted, Worktree};
@@ -378,10 +378,15 @@ impl Runner<'_> {
         self.dispatch.task(id)
     }
 
-    /// Brings the worktree of a session that another process has left onto the present base.
+    /// Brings the worktree of a session that another process has left onto the present base. What a gate has judged, or is about
+    /// to, stays as it is.
     pub(crate) fn refresh_workspace(&mut self, session: &Session) -> Result<(), RunError> {
         let is_at_work = session.epoch().is_some() && !session.resumes && session.stopping.is_none();
-        let is_judged = matches!(session.phase, Phase::Pipeline(_)) || session.wanted() == SessionWanted::Work;
+        let is_judged = match session.phase {
+            Phase::Pipeline(_) | Phase::Judging(..) | Phase::Decided(..) | Phase::Asking(..) => true,
+            Phase::Settled(Next::Close(_)) => true,
+            _ => session.wanted() == SessionWanted::Work,
+        };
         if !is_at_work || is_judged || session.workspace.is_none() {
             return Ok(());
         }

@@ -50,7 +50,7 @@ pub struct Told {
     started: Timestamp,
     interrupted: u32,
     /// When its iterations failed, in a row.
-    failures: Vec<Timestamp>,
+    failures: Vec<Option<Timestamp>>,
     recovery: Recovery,
     /// A person is asked, and has perhaps answered.
     asking: Option<Option<GateAnswer>>,
@@ -262,6 +262,7 @@ impl Told {
         self.passage.hear(record, &self.owner, is_own(record));
         match &record.envelope.event {
             Event::SessionResumed(resumed) => {
+                self.failures.fill(None);
                 (self.owner, self.terms) = (resumed.owner.clone(), resumed.terms.clone());
             }
             Event::SessionStopping(stopping) => {
@@ -319,7 +320,7 @@ impl Told {
             EventType::TurnStarted | EventType::IterationStarted => self.recovery = Recovery::None,
             EventType::IterationFailed => {
                 self.recovery = Recovery::Failed(record.seq);
-                self.failures.push(record.envelope.timestamp);
+                self.failures.push(Some(record.envelope.timestamp));
             }
             EventType::IterationInterrupted | EventType::IterationPostponed => {
                 (self.interrupted, self.takes_up) = (self.interrupted + 1, true);
@@ -442,7 +443,10 @@ impl Told {
                 let closes = match &started.purpose {
                     Purpose::Delivery => self.may_deliver(),
                     Purpose::UnjudgedDelivery(_) => false,
-                    Purpose::Recovery => self.recovery == Recovery::Due && !self.is_broken() && !self.is_spent(),
+                    Purpose::Recovery => {
+                        let left = counted < self.terms.max_iterations || self.is_unheard();
+                        self.recovery == Recovery::Due && left && !self.is_broken() && !self.is_spent()
+                    }
                     Purpose::Work | Purpose::SendBack => true,
                 };
                 let present = started.run.iteration == self.iteration && started.owner == self.owner;

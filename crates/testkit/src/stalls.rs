@@ -81,6 +81,9 @@ impl Stalls {
             Some(before) => (before.agent, before.claim),
             None => (agent, self.claims.get(&task).cloned()),
         };
-        self.tasks.insert(task, Stalled { gate: failed.gate, head, config, agent, claim, unstarted });
+        self.tasks.insert(
+            task,
+            Stalled { gate: failed.gate, head, config, agent, claim, unstarted, checked: false, rebased: false },
+        );
     }
 }

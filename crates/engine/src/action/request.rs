@@ -118,9 +118,11 @@ impl<'a> Fields<'a> {
     fn report(&self) -> Result<Option<ReportRequest>, Refusal> {
         let reviews = self.parsed(&["reviews"])?;
         match self.value("report") {
-            Some(Value::Bool(wanted)) => Ok((*wanted || reviews.is_some()).then_some(ReportRequest { reviews })),
+            Some(Value::Bool(wanted)) => {
+                Ok((*wanted || reviews.is_some()).then_some(ReportRequest { reviews, by_type: false }))
+            }
             Some(other) => Err(wrong("report", "a truth value", other)),
-            None => Ok(reviews.map(|id| ReportRequest { reviews: Some(id) })),
+            None => Ok(reviews.map(|id| ReportRequest { reviews: Some(id), by_type: false })),
         }
     }
 

@@ -51,6 +51,7 @@ impl Fold<'_> {
             inside: self.envelope.session.is_some(),
             before: Streak::default(),
             judged: None,
+            judged_by_loop: false,
         };
         self.touched(|task| task.drive.series = Some(series))
     }

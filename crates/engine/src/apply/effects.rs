@@ -162,6 +162,7 @@ impl Fold<'_> {
                         }
                         verdict = Verdict::Pass;
                     }
+                    session.broken_gate |= finished.unstarted && verdict == Verdict::Escalate;
                     session.watch.hook(&hook.hook, verdict);
                     session.verdict = session.verdict.max(verdict);
                     if verdict == Verdict::Escalate && session.asking.is_none() {

@@ -222,8 +222,9 @@ impl Fold<'_> {
         // The session gets them as feedback in the same commit.
         let session_keeps = claimant.is_some_and(|session| session.keeps_feedback);
         let payload::TaskClaimed { owner, epoch, until, session, report } = claimed.clone();
-        // A type may ask for it; what was begun so ends so.
-        let report = task.report.or(report.then(ReportRequest::default));
+        // A type may ask for it, for as long as the task is claimed.
+        let by_type = report.then_some(ReportRequest { by_type: true, ..ReportRequest::default() });
+        let report = task.report.filter(|report| !report.by_type).or(by_type);
         // A session hears it; whoever works by hand reads it with the task.
         let answer = task.answer.filter(|_| session.is_none());
         let (unsaid, unheard) = if session.is_none() { (task.unsaid, task.unheard) } else { (Vec::new(), Vec::new()) };

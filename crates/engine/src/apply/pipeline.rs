@@ -35,6 +35,9 @@ impl Fold<'_> {
             };
             let fits = session.epoch().is_some() && session.run(session.iteration) == started.run;
             session.phase = self.pipeline(&started.run, closing, Stage::Submitting, started.work.clone());
+            if let Phase::Pipeline(pipeline) = &mut session.phase {
+                pipeline.rejudged = std::mem::take(&mut session.rebased);
+            }
             session.resumes = false;
             fits.then_some(())
         })?;
@@ -85,7 +88,16 @@ impl Fold<'_> {
 
     fn pipeline(&self, run: &RunId, closing: Closing, stage: Stage, work: Option<WorkDone>) -> Phase {
         let (run, at) = (run.clone(), self.seq);
-        Phase::Pipeline(Box::new(Pipeline { run, closing, stage, at, work, broken: None, merged: false }))
+        Phase::Pipeline(Box::new(Pipeline {
+            run,
+            closing,
+            stage,
+            at,
+            work,
+            broken: None,
+            merged: false,
+            rejudged: false,
+        }))
     }
 
     pub(super) fn pipeline_failed(&self, failed: &payload::PipelineFailed) -> Changes {
@@ -114,7 +126,7 @@ impl Fold<'_> {
             });
             match failed.remedy {
                 Remedy::Remediate => session.remediations += 1,
-                Remedy::Again => session.rechecks += 1,
+                Remedy::Again => (session.rechecks, session.rebased) = (session.rechecks + 1, true),
                 _ => {}
             }
             Some(())
@@ -154,6 +166,7 @@ impl Fold<'_> {
         pipeline.broken = Broken::by(hook, &HookEnd { outcome, message, feedback, unstarted });
         if let (Some(work), Some(head)) = (&mut pipeline.work, &finished.head) {
             work.head.clone_from(head);
+            session.rebased = true;
         }
     }
 
@@ -174,7 +187,7 @@ impl Fold<'_> {
             }
             // On another base it has to be submitted again.
             if let (Some(stalled), Some(head)) = (&mut task.stalled, &finished.head) {
-                (stalled.head, stalled.gate) = (head.clone(), Gate::BeforeSubmit);
+                (stalled.head, stalled.gate, stalled.rebased) = (head.clone(), Gate::BeforeSubmit, true);
             }
         })
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{ApplyError, Changes, Fold, put};
 use crate::debt::Effect;
-use crate::event::{Cause, Envelope, Event, payload};
+use crate::event::{Event, payload};
 use crate::fault::Fault;
 use crate::id::{DebtId, RunId, SessionName, TaskId};
 use crate::promise::{Promise, last_words};
@@ -42,6 +42,7 @@ impl Fold<'_> {
             resumes: false,
             remediations: 0,
             rechecks: 0,
+            rebased: false,
             left: Vec::new(),
             lost: Vec::new(),
             plea: None,
@@ -63,6 +64,7 @@ impl Fold<'_> {
             sent_back: BTreeMap::new(),
             verdict: Verdict::Pass,
             asking: None,
+            broken_gate: false,
             blocking: Vec::new(),
             ignores: Vec::new(),
             overlooked: Vec::new(),
@@ -84,6 +86,8 @@ impl Fold<'_> {
         let mut held = None;
         let mut changes = self.session(|session| {
             session.watch.wake(self.envelope.timestamp);
+            // The time in which nobody ran it is no time of failures.
+            session.watch.failing_since = None;
             session.owner = resumed.owner.clone();
             session.terms = resumed.terms.clone();
             held = session.task.filter(|_| session.epoch().is_some());
@@ -115,8 +119,9 @@ impl Fold<'_> {
             session.go_on_talking(task.conversation.as_ref());
             session.report = claimed.report;
             session.resumes = task.stalled.is_some() && !session.grounds.is_in_place() && !claimed.report;
-            // The work was judged before a gate could not be asked about it.
-            session.checked = session.resumes;
+            let stalled = task.stalled.as_ref().filter(|_| session.resumes);
+            session.checked = stalled.is_some_and(|stalled| stalled.checked);
+            session.rebased = stalled.is_some_and(|stalled| stalled.rebased);
             if let Some(until) = waits_until {
                 session.phase = Phase::Postponed(until);
             }
@@ -181,12 +186,7 @@ impl Fold<'_> {
             let fits = next && is_between(session);
             // What was said for an iteration that did not come to its end is said again for this one.
             session.pending.retain(|piece| !piece.passing);
-            // An iteration that was interrupted or rate limited is taken up; one that failed is over.
-            let is_taken_up = match session.phase {
-                Phase::Settled(Next::TakeUp) => true,
-                Phase::Postponed(_) => session.is_rate_limited(),
-                _ => false,
-            };
+            let is_taken_up = session.takes_up();
             if !is_taken_up {
                 session.retries = 0;
                 session.sent_back.clear();
@@ -198,7 +198,7 @@ impl Fold<'_> {
             session.phase = Phase::Preparing(run.clone());
             session.resumes = false;
             // What a person lets pass is let pass until the work is judged done, its delivery included.
-            if session.done_at.is_some() {
+            if !is_taken_up && session.done_at.is_some() {
                 session.ignores.clear();
             }
             fits.then_some(())
@@ -273,7 +273,7 @@ impl Fold<'_> {
             session.verdict = Verdict::Pass;
             session.blocking.clear();
             session.overlooked.clear();
-            session.asking = None;
+            (session.asking, session.broken_gate, session.rebased) = (None, false, false);
             session.checked = false;
             session.interrupted_in_a_row = 0;
             session.last_turn = Some(self.seq);
@@ -297,7 +297,9 @@ impl Fold<'_> {
     }
 
     pub(super) fn gate_decided(&self, decided: &payload::GateDecided) -> Changes {
-        self.session(|session| {
+        let mut held = None;
+        let mut changes = self.session(|session| {
+            held = session.task.filter(|_| session.epoch().is_some());
             let (fits, claim) = match &session.phase {
                 Phase::Judging(run, claim) | Phase::Asking(run, claim, Some(_)) => (*run == decided.run, *claim),
                 _ => (false, None),
@@ -334,7 +336,14 @@ impl Fold<'_> {
                 decision => Phase::Decided(decided.run.clone(), decision.clone()),
             };
             fits.then_some(())
-        })
+        })?;
+        if let Some(mut task) = held.map(|id| self.its_task(id)).transpose()?
+            && let Some(series) = &mut task.drive.series
+        {
+            series.judged_by_loop = true;
+            changes.push(put(task));
+        }
+        Ok(changes)
     }
 
     pub(super) fn gate_answered(&self, answered: &payload::GateAnswered) -> Changes {
@@ -466,7 +475,7 @@ impl Fold<'_> {
                 }
             }
             match (&session.phase, queued.voice) {
-                (Phase::Failed(run), Voice::Hook) if is_about_failure(session, self.envelope) => {
+                (Phase::Failed(run), Voice::Hook) if session.watch.is_failure(self.envelope.metadata.cause) => {
                     session.phase = Phase::Recovering(run.clone());
                 }
                 (Phase::Asking(..), Voice::Person) => {}
@@ -574,11 +583,6 @@ fn is_between(session: &Session) -> bool {
         P::Pipeline(_) => session.epoch().is_none(),
         _ => false,
     }
-}
-
-/// Whether feedback comes from a hook at the last failure of the session.
-fn is_about_failure(session: &Session, envelope: &Envelope) -> bool {
-    matches!(envelope.metadata.cause, Some(Cause::At(seq)) if session.watch.failure == Some(seq))
 }
 
 /// What a turn carried that did not finish goes back to the head of the queue, marked.

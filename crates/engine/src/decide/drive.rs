@@ -11,7 +11,7 @@ use crate::moves::Move;
 use crate::promise::Promise;
 use crate::refusal::Refusal;
 use crate::ruling::RuleAction;
-use crate::session::{Closing, Decision, Ending, Next, Phase, Session};
+use crate::session::{Closing, Decision, Ending, Next, Session};
 use crate::task::{State, Task};
 use crate::validation::RuleResult;
 use crate::view::View;
@@ -151,12 +151,11 @@ impl Deciding<'_, '_> {
         }))
     }
 
-    /// Takes the series of a session's task to its next iteration, with the loop.
+    /// Takes the series of a session's task to its next iteration, with the loop: one that was judged is over. An iteration that
+    /// was interrupted is taken up.
     pub(super) fn advance_series_with_loop(&mut self, session: &Session) -> Result<(), Refusal> {
-        let goes_on = matches!(session.phase, Phase::Decided(_, Decision::Next(Next::Continue)));
-        let Some(series) = self.series_of(session)?.filter(|series| goes_on && series.remaining() > 0) else {
-            return Ok(());
-        };
+        let is_over = |series: &Series| series.judged_by_loop && series.remaining() > 0 && !session.takes_up();
+        let Some(series) = self.series_of(session)?.filter(is_over) else { return Ok(()) };
         let (series, iteration) = (series.id, series.iteration + 1);
         self.emit_session(session, payload::SeriesAdvanced { series, iteration })
     }

@@ -240,17 +240,22 @@ impl Deciding<'_, '_> {
         let rules = self.rules;
         let Some(effects) = &rules.effects else { return Ok(vec![]) };
         let planned = effects.hooks.get(&event);
-        let by_itself = matches!(event, EventType::TurnFinished | EventType::WorkflowTriggered);
+        let by_itself =
+            matches!(event, EventType::TurnFinished | EventType::SubmissionStarted | EventType::WorkflowTriggered);
         if (planned.is_none() && !by_itself) || event == EventType::ConfigRecorded {
             return Ok(vec![]);
         }
         let session = envelope.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
+        // What stands on another base has to pass the stop hooks there, too.
+        let is_rejudged = event == EventType::SubmissionStarted && session.as_ref().is_some_and(|it| it.rebased);
         let first = match event {
             EventType::TurnFinished => self.first_judge(session.as_ref(), effects)?,
+            _ if is_rejudged => self.first_judge(session.as_ref(), effects)?,
             _ => None,
         };
         let workflow = workflow(&envelope.event);
-        if planned.is_none() && first.is_none() && workflow.is_none() {
+        let stop_hooks = effects.hooks.get(&EventType::TurnFinished).filter(|_| is_rejudged);
+        if planned.is_none() && first.is_none() && workflow.is_none() && stop_hooks.is_none() {
             return Ok(vec![]);
         }
         let stops = self.stops.is_some() && self.stops == envelope.session;
@@ -271,7 +276,8 @@ impl Deciding<'_, '_> {
                 && matched(event).is_none_or(|why| planned.matcher.matches(why))
                 && is_at(&planned.hook.point, &envelope.event)
         };
-        let meant = planned.into_iter().flat_map(|planned| planned.iter()).filter(is_meant);
+        let stop_hooks = stop_hooks.into_iter().flat_map(|planned| planned.iter()).filter(|it| it.hook.point == "stop");
+        let meant = stop_hooks.chain(planned.into_iter().flat_map(|planned| planned.iter())).filter(is_meant);
         let task = self.meant_task(task.clone(), session)?;
         let project = &effects.project;
         let around = Around { envelope, session, task, promise: self.claims, call, project };
@@ -285,6 +291,10 @@ impl Deciding<'_, '_> {
             return Err(Refusal::Untrusted { hooks: hooks.into_iter().map(|hook| hook.hook).collect() });
         }
         hooks.splice(..0, first);
+        if is_rejudged {
+            let strict = session.is_some_and(|session| session.terms.strict);
+            hooks.iter_mut().filter(|hook| hook.point == "stop").for_each(|hook| stand_before_submission(hook, strict));
+        }
         if hooks.is_empty() {
             return Ok(complaints);
         }
@@ -314,6 +324,17 @@ impl Deciding<'_, '_> {
         }
         let kind = task.as_ref().and_then(|task| task.kind.as_ref());
         Ok(effects.validation.includes(kind).then(|| judge_of_turn(VALIDATION)))
+    }
+
+    /// Whether anything judges the turns of a session.
+    pub(super) fn has_stop_hooks(&self, session: &Session) -> Result<bool, Refusal> {
+        let Some(effects) = &self.rules.effects else { return Ok(false) };
+        let task = session.task.map(|id| self.draft.task(id)).transpose()?.flatten();
+        let is_meant = |planned: &Planned| {
+            planned.hook.point == "stop" && effects.is_for(planned, task.as_ref(), Some(&session.agent))
+        };
+        let planned = effects.hooks.get(&EventType::TurnFinished).into_iter().flat_map(|planned| planned.iter());
+        Ok(planned.into_iter().any(is_meant) || self.first_judge(Some(session), effects)?.is_some())
     }
 
     /// The task of an event, else that of its session.
@@ -391,6 +412,15 @@ fn judge_of_turn(name: &str) -> OwedHook {
         class: HookClass::Gate,
         on_failure: OnFailure::Escalate,
         send_backs: None,
+    }
+}
+
+/// Has a stop hook judge work at the gate before its submission. As at `stop`, what is not known to have passed has not passed,
+/// unless the session is lenient.
+fn stand_before_submission(hook: &mut OwedHook, strict: bool) {
+    hook.point = Gate::BeforeSubmit.point().to_owned();
+    if hook.on_failure == OnFailure::Ignore && strict {
+        hook.on_failure = OnFailure::Block;
     }
 }
 

@@ -202,8 +202,17 @@ impl Deciding<'_, '_> {
         }
     }
 
+    /// Work that a hook of the gate has brought onto another base is judged there by the stop hooks first.
     pub(super) fn pass_submission(&mut self, session: &Session) -> Result<(), Refusal> {
-        self.emit_session(session, payload::TaskSubmitted {})
+        if !session.rebased || !self.has_stop_hooks(session)? {
+            return self.emit_session(session, payload::TaskSubmitted {});
+        }
+        let (run, hook) = (session.run(session.iteration), "rebase_on_main".to_owned());
+        let (reason, count, most) = ("the base has moved".to_owned(), session.rechecks + 1, Limits::RECHECKS);
+        let remedy = if session.rechecks < most { Remedy::Again } else { Remedy::GiveUp };
+        let (gate, why) = (Gate::BeforeSubmit, Why::Moved);
+        let failed = payload::PipelineFailed { run, gate, hook, why, reason, feedback: None, remedy, count, most };
+        self.emit_session(session, failed)
     }
 
     /// What nobody wants to judge is accepted.

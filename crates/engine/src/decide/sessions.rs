@@ -125,6 +125,7 @@ impl Deciding<'_, '_> {
                     false => return Ok(()),
                 },
                 Step::StartIteration => {
+                    self.advance_series_with_loop(&session)?;
                     let run = session.run(session.iteration + 1);
                     let session = Session { iteration: run.iteration, ..session };
                     self.emit_session(&session, payload::IterationStarted { run })?;
@@ -154,7 +155,6 @@ impl Deciding<'_, '_> {
                 Step::CompleteIteration(run) => {
                     let used = session.watch.used_in_iteration;
                     self.emit_session(&session, payload::IterationCompleted { run, used })?;
-                    self.advance_series_with_loop(&session)?;
                 }
                 Step::InterruptIteration(run) => {
                     let (record, usage) = (None, Usage::default());

@@ -73,6 +73,9 @@ pub struct Series {
     /// How this one was judged last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged: Option<Judged>,
+    /// The loop of a session has judged this iteration: its next one is the next of the series.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub judged_by_loop: bool,
 }
 
 /// How often in a row something was so.
@@ -250,7 +253,7 @@ impl Series {
     /// The next iteration.
     pub(crate) fn advanced(self) -> Self {
         let before = self.judged.map_or(self.before, |judged| self.before.and(judged));
-        Self { iteration: self.iteration + 1, before, judged: None, ..self }
+        Self { iteration: self.iteration + 1, before, judged: None, judged_by_loop: false, ..self }
     }
 
     pub fn remaining(&self) -> u32 {

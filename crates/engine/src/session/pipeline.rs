@@ -55,6 +55,8 @@ impl Session {
             agent: self.agent.clone(),
             claim: None,
             unstarted: pipeline.broken.as_ref().is_some_and(|broken| broken.unstarted),
+            checked: self.checked,
+            rebased: self.rebased || pipeline.rejudged && pipeline.stage == Stage::Submitting,
         })
     }
 

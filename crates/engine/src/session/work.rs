@@ -117,9 +117,14 @@ impl Session {
         self.epoch().is_some() && !self.grounds.is_in_place() && self.workspace.is_none()
     }
 
-    /// What follows the end that the gate has decided. Of the graph it ends one task only.
+    /// What follows the end that the gate has decided. Of the graph it ends one task only, unless no other task could be judged.
     pub(super) fn close_decided(&self, closing: &Closing) -> Step {
-        let of_task = self.work == Work::Graph && matches!(closing.ending, Ending::Completed | Ending::Escalated);
+        let of_task = self.work == Work::Graph
+            && match closing.ending {
+                Ending::Completed => true,
+                Ending::Escalated => !self.broken_gate,
+                _ => false,
+            };
         if self.work == Work::Given && self.has_lost_its_task() && self.stopping.is_none() {
             return Step::EndWithout(closing.clone());
         }

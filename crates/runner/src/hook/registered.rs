@@ -12,7 +12,7 @@ use std::time::Instant;
 use windlass_engine::validation::ValidationRule;
 use windlass_engine::{
     AgentContext, Asked, Command, Evaluated, Event, HookDecision, HookOutcome, HookReport, Judging, Limits, Promise,
-    Registered, RuleAction, Seq, Task,
+    Registered, RuleAction, Seq, StopHook, Task,
 };
 use windlass_process::overlay;
 use windlass_tools::validation::{Cancelled, Workshop};
@@ -143,10 +143,14 @@ fn report(said: &Evaluated, hooks: &[Registered], context: &AgentContext) -> Hoo
         let said = || std::iter::once(&reason).chain(&failed).cloned().collect::<Vec<_>>().join("\n");
         Some(ruling.next_prompt.clone().unwrap_or_else(said))
     };
+    // What the agent promises is no check of its work.
+    let is_word = |hook: &Registered| matches!(hook.hook, StopHook::Promise | StopHook::Default);
+    let is_checked = !context.validation_results.is_empty() || who.is_some_and(|hook| !is_word(hook));
     let (outcome, feedback) = match (who.map(|_| ruling.action), failed.is_empty()) {
         (Some(RuleAction::Escalate), _) => (HookOutcome::Escalate, None),
         (Some(RuleAction::Continue), _) => (HookOutcome::Continue, to_do()),
-        (Some(RuleAction::Complete) | None, true) => (HookOutcome::Success, None),
+        (Some(RuleAction::Complete) | None, true) if is_checked => (HookOutcome::Success, None),
+        (Some(RuleAction::Complete) | None, true) => (HookOutcome::Skip, None),
         (Some(RuleAction::Complete) | None, false) => (HookOutcome::Continue, Some(failed.join("\n"))),
     };
     let message = (who.is_some() || !failed.is_empty()).then_some(reason);

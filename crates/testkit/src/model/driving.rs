@@ -27,6 +27,8 @@ pub struct Turns {
     pub inside: bool,
     /// Whether this iteration was last judged to be complete.
     pub complete: bool,
+    /// Whether the loop of a session has judged this iteration.
+    pub judged: bool,
 }
 
 impl Model {
@@ -70,7 +72,7 @@ impl Attempt<'_> {
                 let turns = self.unended(*task)?.series.as_mut()?;
                 (turns.inside || !is_driven).then_some(())?;
                 turns.iteration += 1;
-                turns.complete = false;
+                (turns.complete, turns.judged) = (false, false);
                 (turns.iteration <= turns.most).then_some(())
             }
             Command::CompleteSeries { task, promise, .. } => self.complete_series(*task, *promise),
@@ -95,7 +97,8 @@ impl Attempt<'_> {
         }
         let (most, promises, strict) = (new.max_iterations, new.promises.clone(), new.strict);
         let inside = self.session_around().is_some();
-        self.driven(task)?.series = Some(Turns { iteration: 1, most, promises, strict, inside, complete: false });
+        self.driven(task)?.series =
+            Some(Turns { iteration: 1, most, promises, strict, inside, complete: false, judged: false });
         Some(())
     }
 

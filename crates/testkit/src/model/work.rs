@@ -3,12 +3,10 @@
 //! That a session takes or leaves a task is read from the log; whether it may is for `sessions.rs` to say. What comes of it
 //! for the graph, and which task is the next one, is worked out here.
 
-use windlass_engine::{
-    Command, Decision, Epoch, Event, Grounds, Next, Origin, Record, SessionName, TaskId, Timestamp, Work,
-};
+use windlass_engine::{Command, Epoch, Event, Grounds, Origin, Record, SessionName, TaskId, Timestamp, Work};
 
 use super::{Attempt, Model, Phase};
-use crate::sessions::told;
+use crate::sessions::{Told, told};
 use windlass_engine::State::{NeedsContinuation, Ready};
 
 /// Whether the last event of a command is what a session does by itself, and not what a hook has led to. A session that a
@@ -74,17 +72,16 @@ impl Model {
                 (node.phase, node.lease) = (Phase::Active, Some((Epoch(node.epoch), None)));
             }
             // A series goes on with the loop.
-            Event::IterationCompleted(_) => {
-                let gate = log.iter().rev().find_map(|record| match &record.envelope.event {
-                    Event::GateDecided(decided) if record.envelope.session.as_ref() == Some(name) => Some(decided),
-                    _ => None,
-                });
-                let goes_on = gate.is_some_and(|decided| decided.decision == Decision::Next(Next::Continue));
+            Event::GateDecided(_) => {
                 let holds = told(log).get(name).is_some_and(|session| session.holds());
                 let series = self.tasks.get_mut(&id).and_then(|node| node.driven.series.as_mut());
-                if let Some(turns) = series.filter(|turns| goes_on && holds && turns.iteration < turns.most) {
-                    turns.iteration += 1;
-                    turns.complete = false;
+                series.into_iter().for_each(|turns| turns.judged |= holds);
+            }
+            Event::IterationStarted(_) => {
+                let takes_up = told(&log[..log.len() - 1]).get(name).is_some_and(Told::takes_up);
+                let series = self.tasks.get_mut(&id).and_then(|node| node.driven.series.as_mut());
+                if let Some(turns) = series.filter(|turns| turns.judged && !takes_up && turns.iteration < turns.most) {
+                    (turns.iteration, turns.complete, turns.judged) = (turns.iteration + 1, false, false);
                 }
             }
             Event::TaskCompleted(_) => {

@@ -1,5 +1,6 @@
 //! Feedback that no finished turn has heard: it stays with its task and opens the task's next session.
 
+use core::time::Duration;
 use std::collections::BTreeMap;
 
 use windlass_engine::{Event, Hold, Piece, Record, Seq, TaskId, Verdict, Voice};
@@ -67,12 +68,18 @@ impl Told {
         self.holds() && self.pending().iter().any(since)
     }
 
+    /// Whether its next iteration takes up one that was interrupted or rate limited.
+    pub fn takes_up(&self) -> bool {
+        self.takes_up
+    }
+
     /// Whether the agent has failed too often over too long a time.
     pub(super) fn is_broken(&self) -> bool {
-        let (Some(first), Some(last)) = (self.failures.first(), self.failures.last()) else { return false };
-        let is_long = last.since(*first) >= self.terms.failure_span;
-        let most = self.terms.max_failures as usize;
-        self.failures.len() >= most && (most <= 1 || is_long)
+        let mut since = self.failures.iter().flatten();
+        let first = since.next();
+        let span = first.map_or(Duration::ZERO, |first| since.next_back().unwrap_or(first).since(*first));
+        let most = self.terms.max_failures.max(1) as usize;
+        self.failures.len() >= most && (most == 1 || span >= self.terms.failure_span)
     }
 
     /// Whether pending feedback may get a turn of its own: work has passed, or no iteration is left.

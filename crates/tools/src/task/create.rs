@@ -64,7 +64,8 @@ pub(crate) fn create<G: Ground>(call: &mut Call<'_, G>, given: Create) -> Result
         labels: given.labels,
         priority: given.priority,
         kind: given.kind,
-        report: (given.report || given.reviews.is_some()).then_some(ReportRequest { reviews: given.reviews }),
+        report: (given.report || given.reviews.is_some())
+            .then_some(ReportRequest { reviews: given.reviews, by_type: false }),
         depends_on: given.depends_on,
         parent: given.parent,
     };

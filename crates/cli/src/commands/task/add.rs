@@ -65,7 +65,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         labels: args.label,
         priority: args.priority,
         kind: args.kind,
-        report: (args.report || args.reviews.is_some()).then_some(ReportRequest { reviews: args.reviews }),
+        report: (args.report || args.reviews.is_some())
+            .then_some(ReportRequest { reviews: args.reviews, by_type: false }),
         depends_on: args.depends,
         parent: args.parent,
     };

@@ -54,6 +54,20 @@ fn task_completed_without_a_check_is_counted() {
 }
 
 #[test]
+fn work_that_resumes_at_a_gate_is_checked_if_it_was_before() {
+    let resumed = |hooks_there: &[&str], judged: &str| {
+        let failed = format!("{BEGUN}\nturn-done a.1 says=complete\n{judged}work a\nhook pr out=failure message=down");
+        let script =
+            format!("{failed}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b\nhook pr opens=http://x/1");
+        let project = Script::after(hooks(hooks_there), &script);
+        assert_eq!(project.task("T1").state, State::Completed, "{script}");
+        project.session("b").unchecked
+    };
+    assert_eq!(resumed(&["pr"], ""), 1);
+    assert_eq!(resumed(&["stop", "pr"], "hook stop\n"), 0);
+}
+
+#[test]
 fn task_that_is_let_pass_at_the_limit_is_told_by_its_reason() {
     let script = "session a goal=mend retries=0 limit=complete\nturn-done a.1 says=complete\nhook stop out=block";
     let project = Script::after(hooks(&["stop"]), script);

@@ -7,6 +7,7 @@ use super::looping::hooks;
 use super::script::{Script, check, check_with, default_rules};
 use crate::event::EventType;
 use crate::session::Wanted;
+use crate::task::State;
 use crate::usage::Cost;
 
 #[test]
@@ -70,6 +71,15 @@ fn stop_hook_that_cannot_run_asks_for_a_person_and_tells_the_agent_nothing() {
         assert!(ended.contains(&decided), "{ended:?}");
         assert!(ended.iter().all(|line| !line.contains("feedback")), "{ended:?}");
     }
+}
+
+#[test]
+fn broken_stop_hook_ends_a_session_of_the_graph_with_its_first_task() {
+    let script = "add one\nadd two\nsession a work=graph\nturn-done a.1 says=complete";
+    let mut project = Script::after(hooks(&["check"]), script);
+    let ended = project.run("hook check out=failure unstarted=1 message=missing");
+    assert!(ended.last().unwrap().contains("session_ended Escalated, `check` judged nothing: missing"), "{ended:?}");
+    assert_eq!((project.task("T1").state, project.task("T2").state), (State::Blocked, State::Ready));
 }
 
 /// A crash in between does not make it forget.

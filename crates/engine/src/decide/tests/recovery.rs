@@ -423,6 +423,17 @@ fn circuit_breaker_trips_after_enough_failures_over_enough_time() {
     assert_eq!(tripped(&format!("{}{good}", failures(3))), "system iteration_failed", "one in a row");
 }
 
+/// The time in which nobody runs a session is no time of failures.
+#[test]
+fn circuit_breaker_counts_the_span_anew_after_a_resumption() {
+    let begin = "session a failures=3 span=60s\nturn-failed a.1\nlater 5s\nadvance a\nturn-failed a.2";
+    let mut project = Script::after(hooks(&[]), begin);
+    project.run("later 900s\ncrash\nresume a by=w2\nadvance a");
+    assert_eq!(project.run("turn-failed a.3 no-route"), ["system iteration_failed"]);
+    let ended = project.run("later 60s\nadvance a\nturn-failed a.4 no-route").pop().unwrap();
+    assert!(ended.contains("circuit breaker: 4 iterations failed in a row"), "{ended}");
+}
+
 /// What a hook of someone else's command says is no word about the failure.
 #[test]
 fn hook_of_another_command_starts_no_recovery_while_a_failed_agent_waits() {

@@ -77,6 +77,16 @@ fn type_asks_its_tasks_for_reports() {
     assert_eq!(project.task("T1").result.as_deref(), Some("done"));
 }
 
+#[test]
+fn task_that_leaves_a_type_with_reports_is_claimed_for_a_change() {
+    let types = Types::new([("review".parse().unwrap(), None), ("plain".parse().unwrap(), None)])
+        .with_reports(BTreeSet::from(["review".parse().unwrap()]));
+    let script =
+        "add one type=review\nsession a task=T1\nstop a\nturn-interrupted a.1\nretype T1 plain\nsession b task=T1";
+    let project = Script::after(Rules { types, ..hooks(&[]) }, script);
+    assert_eq!((project.task("T1").report, project.session("b").report), (None, false));
+}
+
 /// Commits are no report, and a report is no change.
 #[test]
 fn task_takes_nothing_but_what_it_asks_for() {

@@ -276,6 +276,7 @@ impl Worker<'_> {
             (true, Some(id)) => {
                 Some(self.opened.task(id)?.reason.unwrap_or_else(|| "the agent could not work".to_owned()))
             }
+            (false, Some(id)) if session.broken_gate => self.opened.task(id)?.reason,
             // So is a gatekeeper that could not be.
             (false, Some(id)) if session.left.contains(&id) => {
                 let task = self.opened.task(id)?;
