@@ -29,12 +29,18 @@ impl Deciding<'_, '_> {
             return Err(Refusal::invalid("a task", format!("may wait for at most {} others", Limits::DEPENDENCIES)));
         }
         let id = TaskId(self.draft.last_task()?.map_or(1, |last| last.0 + 1));
-        let depends_on: BTreeSet<_> = new.depends_on.iter().copied().collect();
+        let mut depends_on: BTreeSet<_> = new.depends_on.iter().copied().collect();
         let reviewed = new.report.as_ref().and_then(|report| report.reviews);
         for other in depends_on.iter().chain(&new.parent).chain(&reviewed) {
             if self.task(*other)?.state == State::Deleted {
                 return Err(Refusal::LinkToDeleted { from: id, to: *other });
             }
+        }
+        // There is nothing to review before the work is done.
+        if let Some(reviewed) = reviewed
+            && self.task(reviewed)?.state != State::Completed
+        {
+            depends_on.insert(reviewed);
         }
         self.emit(
             Node::Task(id),

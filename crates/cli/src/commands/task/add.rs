@@ -45,7 +45,7 @@ pub struct Args {
     /// Ask for a report in place of a change: the agent's final message is the result
     #[arg(long)]
     report: bool,
-    /// Ask for a report about the change of this task, which is checked out for it
+    /// Ask for a report about the change of this task, once it is completed
     #[arg(long, value_name = "ID")]
     reviews: Option<TaskId>,
     /// The task that this one was spawned by

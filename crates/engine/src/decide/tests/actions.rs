@@ -113,7 +113,10 @@ fn a_task_is_created_with_everything_that_was_said() {
     assert_eq!(task.kind.map(|kind| kind.to_string()).as_deref(), Some("bug"));
     let project = check(r#"createTask:{"goal":"more","priority":null}"#, &["T5 task_created", "T5 task_ready"]);
     assert_eq!(u8::from(project.task("T5").priority), 2);
-    let project = check(r#"create_task:{"goal":"look","reviews":"T1"}"#, &["T5 task_created", "T5 task_ready"]);
+    let project = check(
+        r#"create_task:{"goal":"look","reviews":"T1"}"#,
+        &["T5 task_created", "T5 dependency_added depends_on T1"],
+    );
     assert_eq!(project.task("T5").report.and_then(|report| report.reviews), Some(TaskId(1)));
 }
 

@@ -52,6 +52,30 @@ fn a_completed_agent_task_gets_a_review() {
 }
 
 #[test]
+fn review_waits_for_task_that_is_not_completed() {
+    check(
+        "add code
+         add look reviews=T1
+         add look again reviews=T1 after=T1
+         complete T1
+         add look once more reviews=T1",
+        "T1 task_created
+         T1 task_ready
+         T2 task_created
+         T2 dependency_added depends_on T1
+         T3 task_created
+         T3 dependency_added depends_on T1
+         T1 task_completed
+         T2 task_ready
+         T2 dependency_satisfied T1
+         T3 task_ready
+         T3 dependency_satisfied T1
+         T4 task_created
+         T4 task_ready",
+    );
+}
+
+#[test]
 fn the_review_is_caused_by_the_completion() {
     let project = Script::after(default_rules(), "add mend it labels=agent\ncomplete T1");
     let completed = project.log.iter().find(|record| record.kind() == EventType::TaskCompleted).unwrap();

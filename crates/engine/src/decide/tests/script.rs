@@ -438,6 +438,11 @@ impl<'a> Line<'a> {
         self.words[place].parse().unwrap()
     }
 
+    fn report_request(&self) -> Option<ReportRequest> {
+        let reviews = self.options.get("reviews").map(|id| id.parse().unwrap());
+        (reviews.is_some() || self.options.contains_key("report")).then_some(ReportRequest { reviews })
+    }
+
     fn new_task(&self) -> NewTask {
         NewTask {
             goal: self.rest(1),
@@ -446,7 +451,7 @@ impl<'a> Line<'a> {
             depends_on: self.list("after").iter().map(|id| id.parse().unwrap()).collect(),
             parent: self.options.get("parent").map(|id| id.parse().unwrap()),
             kind: self.options.get("type").map(|kind| kind.parse().unwrap()),
-            report: self.options.get("report").map(|_| ReportRequest::default()),
+            report: self.report_request(),
             ..NewTask::default()
         }
     }
