@@ -173,14 +173,15 @@ fn an_agent_does_not_change_what_it_is_judged_by() {
 }
 
 #[test]
-fn agent_does_not_complete_gated_task_of_others() {
+fn agent_does_not_start_or_complete_gated_task_of_others() {
     let config = "task_types: {product: {hooks: {stop: [{name: tests, command: 'exit 2'}]}}, infra: {agents: {implementer: []}}}";
     let call = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "iteration_complete", "arguments": {"iterationId": "%s", "completionPromise": "COMPLETE"}}}"#;
     let agent = format!(
         "exec 3>&1 > said 2>&1
         windlass task complete T2
         env -i PATH=\"$PATH\" windlass task complete T2 --force
-        windlass iteration start T2 --max-iterations 3 --promise COMPLETE > series
+        windlass task start T5
+        windlass iteration start T5 --max-iterations 3 --promise COMPLETE
         id=$(sed 's/ .*//' series)
         windlass iteration complete $id COMPLETE
         printf '{call}\\n' $id | windlass mcp
@@ -194,16 +195,21 @@ fn agent_does_not_complete_gated_task_of_others() {
     world.ok(&["task", "add", "Ship the product", "--type", "product"]);
     world.ok(&["task", "add", "Move the servers", "--type", "infra"]);
     world.ok(&["task", "add", "Paint it"]);
+    world.ok(&["task", "add", "Sell the product", "--type", "product"]);
+    let series = world.ok(&["iteration", "start", "T2", "--max-iterations", "3", "--promise", "COMPLETE"]);
+    world.write("series", &series);
     let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
     assert_eq!(ran.code, 0, "{ran}");
     let said = world.read("said");
+    let parked = "cannot start T5 from inside a turn: tasks of the type `product` have to pass their gates (stop)";
+    assert_eq!(said.lines().filter(|line| line.contains(parked)).count(), 2, "{said}");
     let gated = "cannot complete T2 from inside a turn: tasks of the type `product` have to pass their gates (stop)";
     assert_eq!(said.lines().filter(|line| line.contains(gated)).count(), 4, "{said}");
     assert!(said.contains("hint: leave it to `windlass run --task T2`; `windlass note add --task T2 TEXT`"), "{said}");
     assert!(said.contains("T3 is of the type `infra`, on which `command:sh agent.sh` may not work"), "{said}");
     let listed = world.ok(&["task", "list", "--all"]);
     let states: Vec<&str> = listed.lines().map(|line| line.split_whitespace().nth(1).unwrap()).collect();
-    assert_eq!(states, ["completed", "active", "ready", "completed"], "{listed}");
+    assert_eq!(states, ["completed", "active", "ready", "completed", "ready"], "{listed}");
     world.ok(&["task", "complete", "T2"]);
 }
 

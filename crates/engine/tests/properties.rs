@@ -562,6 +562,7 @@ impl Found {
 /// The refusals that histories lead to.
 const REFUSALS: &[&str] = &[
     "Cycle",
+    "GatedTask",
     "HasDependents",
     "Held",
     "IllegalEffect",

@@ -201,6 +201,7 @@ impl Attempt<'_> {
             }
             C::ClaimTask { id, until, .. } => self.claim(*id, *until),
             C::StartTask { id, .. } => {
+                self.may_start(*id).then_some(())?;
                 self.leave(*id, &[Ready, NeedsContinuation], &[Created, Blocked])?.phase = Phase::Active;
                 Some(())
             }

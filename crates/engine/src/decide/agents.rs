@@ -5,7 +5,8 @@
 //!   its gates.
 //! - What a session has taken up is completed by its gates or by a person, never by its agent.
 //! - An agent completes no task that another session or another worker holds: that would overwrite the claim of the holder.
-//! - An agent completes no other task whose type has gates of its own, or implementers of which it is none.
+//! - An agent starts and completes no other task whose type has gates of its own, or implementers of which it is none: it
+//!   could not finish what it starts, and no session takes up what is active.
 //!
 //! Not here: what is refused to everybody while somebody holds a task (`may_touch`); what an agent drives itself with
 //! (`drive`).
@@ -37,8 +38,8 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// Refuses an agent to complete a task past the gates of its type, or one that is for other agents.
-    pub(super) fn refuse_gated_completion(&self, task: &Task) -> Result<(), Refusal> {
+    /// Refuses an agent to start or complete a task past the gates of its type, or one that is for other agents.
+    pub(super) fn refuse_gated_move(&self, verb: &'static str, task: &Task) -> Result<(), Refusal> {
         let (Some(kind), None) = (&task.kind, self.via) else { return Ok(()) };
         if let Some(agent) = self.agent_of_the_turn()? {
             self.rules.types.admit(task, &agent)?;
@@ -47,7 +48,7 @@ impl Deciding<'_, '_> {
         if gates.is_empty() {
             return Ok(());
         }
-        Err(Refusal::GatedTask { id: task.id, kind: kind.clone(), gates })
+        Err(Refusal::GatedTask { verb, id: task.id, kind: kind.clone(), gates })
     }
 }
 

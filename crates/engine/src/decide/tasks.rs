@@ -199,6 +199,8 @@ impl Deciding<'_, '_> {
         let task = self.without_wait(id)?;
         if let Some(agent) = self.agent_of_the_turn()?.filter(|_| self.depth <= self.base) {
             self.rules.types.admit(&task, &agent)?;
+            self.movable(id, EventType::TaskStarted)?;
+            self.refuse_gated_move("start", &task)?;
         }
         self.simple_move(id, payload::TaskStarted { context: context.clone() })
     }
@@ -236,7 +238,7 @@ impl Deciding<'_, '_> {
                 Some(lease) if !self.holds_by_hand(lease) => {
                     return Err(Refusal::Held { id, lease: Box::new(lease.clone()) });
                 }
-                _ => self.refuse_gated_completion(&task)?,
+                _ => self.refuse_gated_move("complete", &task)?,
             }
         }
         self.without_wait(id)?;

@@ -19,6 +19,12 @@ impl Attempt<'_> {
         }
     }
 
+    /// Whether the task may be started: an agent starts none that is gated.
+    pub(super) fn may_start(&self, id: TaskId) -> bool {
+        let is_agent = !self.hook && self.origin.via.is_none() && self.session_around().is_some();
+        !is_agent || !self.is_gated(id)
+    }
+
     /// Whether the type of a task has a gate of its own, by the rules of random histories.
     pub(super) fn is_gated(&self, id: TaskId) -> bool {
         self.log.iter().any(|record| match &record.envelope.event {

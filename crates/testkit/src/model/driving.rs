@@ -91,6 +91,7 @@ impl Attempt<'_> {
         let driven = self.unended(task)?;
         (!is_agent || driven.series.as_ref().is_none_or(|series| series.inside)).then_some(())?;
         if self.state(task)? != Active {
+            self.may_start(task).then_some(())?;
             self.leave(task, &[Ready, NeedsContinuation], &[Created, Blocked])?.phase = Phase::Active;
         } else if !self.is_inside(task) {
             self.leave(task, &[Active], &[])?;

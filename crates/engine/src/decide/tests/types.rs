@@ -236,25 +236,29 @@ const GATES: [(EventType, &str); 3] = [
 ];
 
 #[test]
-fn agent_does_not_complete_gated_task_of_others() {
+fn agent_does_not_start_or_complete_gated_task_of_others() {
     let script = "add own
                   add gated type=open
                   add plain
                   session a task=T1 agent=ann
                   --
+                  start T2 run=a.1
                   complete T2 run=a.1
                   forced complete T2 run=a.1
                   claim T2 for=60s by=w9 run=a.1
                   epoch=1 complete T2 run=a.1
+                  start T3 run=a.1
                   complete T3 run=a.1
                   epoch=1 complete T2";
     let refused = |gates: &str| {
         format!(
-            "! cannot complete T2 from inside a turn: tasks of the type `open` have to pass their gates ({gates})
+            "! cannot start T2 from inside a turn: tasks of the type `open` have to pass their gates ({gates})
+             ! cannot complete T2 from inside a turn: tasks of the type `open` have to pass their gates ({gates})
              ! cannot complete T2 from inside a turn: tasks of the type `open` have to pass their gates ({gates})
              T2 task_claimed w9 epoch 1
              T2 task_started
              ! cannot complete T2 from inside a turn: tasks of the type `open` have to pass their gates ({gates})
+             T3 task_started
              T3 task_completed
              T2 task_completed"
         )
@@ -301,13 +305,16 @@ fn agent_does_not_complete_task_for_other_implementers() {
 }
 
 #[test]
-fn series_does_not_complete_gated_task() {
+fn agent_neither_starts_nor_completes_series_on_gated_task() {
     let mut project = Script::after(gated(&GATES[..1]), "add own\nadd gated type=open\nsession a task=T1 agent=ann");
     let task = "T2".parse().unwrap();
     let rules = vec![];
     let new = NewSeries { max_iterations: 3, promises: vec![Promise::Complete], rules, breaker: 3, strict: false };
     let agent = || Some(run_id("a.1"));
-    project.give(Authority::Person, agent(), &Command::StartSeries { task, new }).unwrap();
+    let start = Command::StartSeries { task, new };
+    let refusal = project.give(Authority::Person, agent(), &start).unwrap_err();
+    assert!(refusal.to_string().starts_with("cannot start T2 from inside a turn"), "{refusal}");
+    project.ask(&start).unwrap();
     let series = project.task("T2").drive.series.unwrap().id;
     let complete = Command::CompleteSeries { task, series, promise: Promise::Complete };
     let refusal = project.give(Authority::Person, agent(), &complete).unwrap_err();
