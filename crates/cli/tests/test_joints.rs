@@ -41,6 +41,31 @@ fn agent_that_breaks_tests_on_the_last_words_of_a_hook_is_sent_back() {
     assert_eq!(lost_commits(&repo), Vec::<String>::new(), "{ran}");
 }
 
+/// Stop hooks × moved base: two tasks that are green by themselves and red together.
+#[test]
+fn work_that_is_red_on_the_newer_base_is_sent_back_before_the_merge() {
+    let repo = repo(
+        "hooks:
+  stop: [{name: tests, command: 'test \"$(ls | grep -c part)\" -lt 2 || { echo too many parts >&2; exit 2; }'}]
+  before_submit: [create_pr]
+  before_merge: [merge_pr]\n",
+    );
+    repo.program(
+        "agent",
+        "prompt=$(cat); own=$WINDLASS_TASK_ID
+case $prompt in
+*'too many parts'*) git rm -q part-$own; echo $own > note-$own ;;
+*) echo $own > part-$own; touch $HOME/$own; until test -e $HOME/T1 && test -e $HOME/T2; do :; done ;;
+esac
+git add .; git commit -qm Work; echo '<promise>COMPLETE</promise>'",
+    );
+    let ran = repo.add("One").add("Two").world.run(&["run", "--workers", "2", "--agent", "command:agent"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let files = repo.git(&["ls-tree", "--name-only", "main"]);
+    let count = |kind: &str| files.lines().filter(|file| file.starts_with(kind)).count();
+    assert_eq!((count("part-"), count("note-")), (1, 1), "{files}\n{ran}");
+}
+
 /// Workers × merge conflict: the slower one is told, resolves it by rewriting its commit, and both are in the base.
 #[test]
 fn workers_that_change_the_same_line_both_end_up_in_the_base() {
