@@ -119,9 +119,9 @@ fn delivery_turn_without_claim_completes_nothing() {
 fn delivery_turn_that_does_not_finish_completes_nothing() {
     let begun = format!("{PASSED}hook note tells=by-the-way\n");
     for (line, over) in [
-        ("turn-failed a.1\nlater 101s\nadvance a", ""),
+        ("turn-failed a.1\nlater 101s\nadvance a", "T1 iteration_failed"),
         ("turn-interrupted a.1", "T1 iteration_interrupted a.1"),
-        ("turn-limited a.1 for=60s\nlater 61s\nadvance a", ""),
+        ("turn-limited a.1 for=60s\nlater 61s\nadvance a", "T1 iteration_postponed"),
     ] {
         let mut project = Script::after(hooks(&["check", "note"]), &begun);
         let answered = project.run(line);
