@@ -440,7 +440,7 @@ impl<'a> Line<'a> {
 
     fn report_request(&self) -> Option<ReportRequest> {
         let reviews = self.options.get("reviews").map(|id| id.parse().unwrap());
-        (reviews.is_some() || self.options.contains_key("report")).then_some(ReportRequest { reviews })
+        (reviews.is_some() || self.options.contains_key("report")).then_some(ReportRequest { reviews, by_type: false })
     }
 
     fn new_task(&self) -> NewTask {
