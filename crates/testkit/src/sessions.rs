@@ -4,6 +4,7 @@
 //! worked out: what is pending is whatever was queued and is neither delivered nor in the turn that runs.
 
 mod rows;
+mod send_backs;
 mod unheard;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,7 @@ use windlass_engine::{
 use crate::debts::{ends_a_turn, owed_by};
 use crate::gates::{Around, Passage};
 use crate::stalls::Stalls;
+use send_backs::SendBacks;
 use unheard::Unheard;
 
 pub use rows::broken;
@@ -81,6 +83,7 @@ pub struct Told {
     has_delivered: bool,
     /// Whether the next iteration takes up an interrupted one.
     takes_up: bool,
+    send_backs: SendBacks,
     /// Whether a turn about its present task has finished.
     has_worked: bool,
     /// What cannot have happened.
@@ -177,6 +180,7 @@ impl Told {
             gate: None,
             has_delivered: false,
             takes_up: false,
+            send_backs: SendBacks::default(),
             has_worked: false,
             wrong: Vec::new(),
         }
@@ -258,6 +262,7 @@ impl Told {
 
     fn hear(&mut self, record: &Record, name: &SessionName, stalls: &Stalls) {
         self.judge(record, name, stalls);
+        self.send_backs.hear(record, self.takes_up, self.asking.is_some());
         self.hear_of_guards(record);
         self.passage.hear(record, &self.owner, is_own(record));
         match &record.envelope.event {
@@ -471,7 +476,9 @@ impl Told {
                 let heard = !closes || !self.is_unheard() || self.asking.is_some();
                 heard
                     && match decided.decision {
-                        Decision::SendBack => blocked && (told_to || decided.retries <= self.most_send_backs()),
+                        Decision::SendBack => {
+                            blocked && (told_to || self.send_backs.has_left(self.terms.max_hook_retries))
+                        }
                         Decision::Ask => {
                             blocked && self.terms.on_retry_limit == OnRetryLimit::Ask && self.work == Work::Given
                         }
@@ -532,12 +539,6 @@ impl Told {
         let metadata = &record.envelope.metadata;
         let own = record.envelope.session.is_some() && metadata.depth == 0 && !metadata.forced;
         own && matches!(self.hold, Hold::Held(_)) && record.envelope.node.task() == self.task
-    }
-
-    /// How often the two stop hooks of [`crate::rules`] may send the agent back in an iteration: one of them once. A person who
-    /// is asked may send it back once beyond a hook's limit.
-    fn most_send_backs(&self) -> u32 {
-        1 + self.terms.max_hook_retries + u32::from(self.terms.on_retry_limit == OnRetryLimit::Ask)
     }
 
     /// What the gate found when it decided that the work ends so.
