@@ -154,6 +154,43 @@ fn offered_command_has_the_agent_resolve_the_conflict() {
     );
 }
 
+/// The agent claims once without having done anything. What it has to resolve is what keeps its work from being submitted.
+#[test]
+fn agent_that_leaves_the_conflict_is_sent_back_with_both_sides() {
+    let repo = with_change("", "sed -i s/two/ours/ a.txt");
+    repo.world.write("a.txt", "one\ntheirs\nthree\n");
+    repo.git(&["commit", "-q", "-am", "Theirs"]);
+    let prompt = repo.world.path("prompt.txt");
+    repo.agent(&format!(
+        "if test -e {0}.1; then cat > {0}.2; git merge -q main >/dev/null 2>&1\n\
+         printf 'one\\nboth\\nthree\\n' > a.txt; git commit -q -am Both; else cat > {0}.1; fi",
+        prompt.display()
+    ));
+    let ran = repo.world.run(&["run", "--resolve", "T1", "--agent", "command:agent"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("  the work still conflicts with main: the commit "), "{ran}");
+    assert!(ran.stdout.contains(" change the same lines: sent back to mend it (1 of 3)\n"), "{ran}");
+    let told = fs::read_to_string(prompt.with_extension("txt.2")).unwrap();
+    assert!(told.contains("<<<<<<< this branch\nours\n=======\ntheirs\n>>>>>>> main\n"), "{told}");
+    assert!(repo.world.ok(&["change", "merge", "T1"]).contains("merged into main"));
+    assert_eq!(repo.file("main:a.txt"), "one\nboth\nthree");
+}
+
+#[test]
+fn resolve_of_work_on_an_open_change_is_refused_until_that_is_merged() {
+    let repo = Repo::new("");
+    repo.agent("sed -i \"s/two/$WINDLASS_TASK_ID/; s/T1/T1 $WINDLASS_TASK_ID/\" a.txt");
+    repo.add("First").world.ok(&["task", "add", "Second", "--depends", "T1"]);
+    let ran = repo.run();
+    assert_eq!(ran.code, 0, "{ran}");
+    repo.world.write("a.txt", "one\ntheirs\nthree\n");
+    repo.git(&["commit", "-q", "-am", "Theirs"]);
+    let refused = repo.world.fails(&["run", "--resolve", "T2", "--agent", "command:agent"]);
+    assert!(refused.contains("it stands on the work of T1, whose change is not merged yet"), "{refused}");
+    assert!(refused.contains("`windlass change merge T1` first"), "{refused}");
+    assert_eq!(repo.task("T2")["state"], "completed", "nothing is reopened");
+}
+
 const RESOLVE: &[&str] = &["run", "--resolve", "T1", "--agent", "command:agent", "--trust"];
 
 #[test]

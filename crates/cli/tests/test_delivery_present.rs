@@ -55,7 +55,11 @@ fn conflicting_work_stays_and_the_agent_is_told_both_sides() {
     let repo = left_and_answered("sed -i s/two/ours/ a.txt; git commit -q -am Ours", "a.txt", "one\ntheirs\nthree\n");
     let tip = repo.git(&["rev-parse", "windlass/t1-write-it"]);
     let prompt = repo.world.path("prompt.txt");
-    repo.agent(&format!("cat > {}; git rev-parse HEAD > {}", prompt.display(), repo.world.path("tip.txt").display()));
+    repo.agent(&format!(
+        "cat > {}; git rev-parse HEAD > {}; git merge -q -s ours main",
+        prompt.display(),
+        repo.world.path("tip.txt").display()
+    ));
     let ran = repo.run();
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stdout.contains("the work conflicts with main: "), "{ran}");
@@ -83,7 +87,7 @@ fn conflict_feedback_has_no_secret_and_no_control_sequence() {
     repo.git(&["commit", "-q", "-m", &format!("Use {secret}")]);
     repo.world.ok(&["answer", "T1", "continue"]);
     let prompt = repo.world.path("prompt.txt");
-    repo.agent(&format!("cat > {}", prompt.display()));
+    repo.agent(&format!("cat > {}; git merge -q -s ours main", prompt.display()));
     let ran = run();
     assert_eq!(ran.code, 0, "{ran}");
     let queued = repo.events("feedback_queued");

@@ -79,8 +79,9 @@ pub enum Readied {
     Work(WorkDone),
     /// What the agent said at the end of its work, where its task asks for a report.
     Report(String),
-    /// It is not in order, and why: for people, and for the agent.
+    /// It is not in order. The hook is what finds that, and the reasons are for people and for the agent.
     Unfit {
+        hook: String,
         reason: String,
         feedback: String,
     },

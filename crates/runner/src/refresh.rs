@@ -3,15 +3,18 @@
 //! Invariants:
 //! - A branch without work of its own starts anew: from the present base, and from the present work of the tasks below it.
 //! - A branch with work is rebased where that is clean. Otherwise nothing moves, and the agent is told what conflicts.
+//! - An agent that was told of a conflict submits its work only when the conflict is gone (`submitting.rs`).
 //! - Work that waits for a gate alone stays as it was judged.
+
+use std::path::PathBuf;
 
 use windlass_engine::{Finding, Limits, Task, Workspace};
 use windlass_hooks::{clean, cut};
 use windlass_vcs::git::{Base, Commit, ConflictSides, Error, Git, Rebased, Worktree};
 
 use crate::stacking::{self, Below};
-use crate::workspace::{Stack, commit_message, explained};
-use crate::{Dispatch, Runner};
+use crate::workspace::{Said, Stack, commit_message, explained};
+use crate::{Dispatch, RunError, Runner};
 
 /// How much of a conflict an agent is shown.
 const MAX_SHOWN: usize = 16 * 1024;
@@ -19,7 +22,7 @@ const MAX_SHOWN: usize = 16 * 1024;
 const MAX_COMMITS: usize = 10;
 
 /// The step whose name the feedback about a conflict carries.
-const SOURCE: &str = "rebase_on_main";
+pub(crate) const CONFLICT_SOURCE: &str = "rebase_on_main";
 
 /// What became of a worktree whose task is taken up again.
 #[derive(Debug)]
@@ -41,7 +44,7 @@ impl RefreshOutcome {
             Self::Unchanged => (None, None),
             Self::Moved(said) | Self::Left(said) => (Some(said), None),
             Self::Conflict { said, feedback } => {
-                (Some(said), Some(Finding { source: SOURCE.to_owned(), text: feedback }))
+                (Some(said), Some(Finding { source: CONFLICT_SOURCE.to_owned(), text: feedback }))
             }
         }
     }
@@ -53,23 +56,72 @@ pub(crate) struct PresentBase<'a> {
     pub(crate) stack: &'a Stack,
 }
 
+/// What keeps work from being brought onto a base: for people, and for the agent.
+#[derive(Debug)]
+pub(crate) struct BaseConflict {
+    pub(crate) why: String,
+    pub(crate) feedback: String,
+}
+
+/// How the work of a task stands to the newest base.
+#[derive(Debug)]
+pub enum BaseFit {
+    Clean,
+    Conflict,
+    /// It stands on the work of another task that is not merged: that one meets the base first.
+    Stacked(Said),
+}
+
 impl Runner<'_> {
-    /// Returns why the work of a task does not go together with the newest base, if it does not. Nothing is changed.
-    pub fn find_conflict(&self, task: &Task) -> Result<Option<String>, Error> {
-        let Some(workspace) = &task.workspace else { return Ok(None) };
-        let trial: Result<_, Error> = self.dispatch.with_git(|git| {
+    /// Compares the work of a task with the newest base. Nothing is changed.
+    pub fn compare_with_base(&self, task: &Task) -> Result<Result<BaseFit, Error>, RunError> {
+        let Some(workspace) = &task.workspace else { return Ok(Ok(BaseFit::Clean)) };
+        let below = self.dispatch.below(workspace)?;
+        Ok(self.dispatch.with_git(|git| {
             let base = self.dispatch.base(git)?;
-            let worktree = self.dispatch.worktree(workspace)?;
-            git.try_rebase_after(&worktree, stacking::beginning(workspace)?.as_ref(), &base.commit)
-        });
-        match trial? {
-            Rebased::Conflict { why, .. } => Ok(Some(why)),
-            Rebased::UpToDate | Rebased::Done { .. } => Ok(None),
-        }
+            if let Some(below) = stacking::first_unmerged(git, workspace, &below, &base.commit)? {
+                let (cause, hint) = (below.in_words(), Some(below.hint(workspace, &base.shown())));
+                return Ok(BaseFit::Stacked(Said { cause, hint }));
+            }
+            let found = self.dispatch.find_conflict(git, workspace, &base, &below)?;
+            Ok(found.map_or(BaseFit::Clean, |_| BaseFit::Conflict))
+        }))
     }
 }
 
 impl Dispatch<'_> {
+    /// Returns what keeps work from being brought onto a base, if something does. Nothing is changed. Work that stands on the
+    /// work of others meets the base after theirs.
+    pub(crate) fn find_conflict(
+        &self,
+        git: &Git<'_>,
+        workspace: &Workspace,
+        base: &Base,
+        below: &[Below],
+    ) -> Result<Option<BaseConflict>, Error> {
+        if stacking::first_unmerged(git, workspace, below, &base.commit)?.is_some() {
+            return Ok(None);
+        }
+        let worktree = self.worktree(workspace)?;
+        match git.try_rebase_after(&worktree, stacking::beginning(workspace)?.as_ref(), &base.commit)? {
+            Rebased::Conflict { files, why } => self.describe_conflict(git, &worktree, base, (&files, why)).map(Some),
+            Rebased::UpToDate | Rebased::Done { .. } => Ok(None),
+        }
+    }
+
+    fn describe_conflict(
+        &self,
+        git: &Git<'_>,
+        worktree: &Worktree,
+        base: &Base,
+        (files, why): (&[PathBuf], String),
+    ) -> Result<BaseConflict, Error> {
+        let feedback = conflict_feedback(git, worktree, base, files, &why)?;
+        // As the feedback of hooks: pending pieces that are compared with it have no secrets either.
+        let feedback = cut(&self.settings.mask.text(&feedback), Limits::FEEDBACK);
+        Ok(BaseConflict { why, feedback })
+    }
+
     /// Brings the worktree of a task onto the present base. The workspace is changed where it starts anew.
     pub(crate) fn refresh(
         &self,
@@ -133,10 +185,8 @@ impl Dispatch<'_> {
             Rebased::UpToDate => RefreshOutcome::Unchanged,
             Rebased::Done { .. } => RefreshOutcome::Moved(shown()),
             Rebased::Conflict { files, why } => {
+                let BaseConflict { why, feedback } = self.describe_conflict(git, worktree, base, (&files, why))?;
                 let said = format!("the work conflicts with {}: {why}; the agent is told", base.shown());
-                let feedback = conflict_feedback(git, worktree, base, &files, &why)?;
-                // As the feedback of hooks: pending pieces that are compared with it have no secrets either.
-                let feedback = cut(&self.settings.mask.text(&feedback), Limits::FEEDBACK);
                 RefreshOutcome::Conflict { said, feedback }
             }
         })
@@ -166,7 +216,7 @@ pub(crate) fn conflict_feedback(
     git: &Git<'_>,
     worktree: &Worktree,
     base: &Base,
-    files: &[std::path::PathBuf],
+    files: &[PathBuf],
     why: &str,
 ) -> Result<String, Error> {
     let shown = base.shown();

@@ -2,6 +2,7 @@
 //!
 //! Invariant: what the base has got from a worktree past us counts neither as work that is submitted nor as merged. A person
 //! is told what it is, once.
+//! Invariant: where an agent was told that its work conflicts with the base, nothing is submitted that still does.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,6 +13,7 @@ use windlass_hooks::cut;
 use windlass_store::{ExecuteError, Filter};
 use windlass_vcs::git::{Base, Commit, Error, Logged, Work};
 
+use crate::refresh::{BaseConflict, CONFLICT_SOURCE};
 use crate::stacking;
 use crate::workspace::{commit_message, explained};
 use crate::{RunError, Runner};
@@ -25,6 +27,8 @@ struct Found {
     base: Base,
     /// What was committed there and is in the base, newest first.
     past_us: Result<Vec<Logged>, Untold>,
+    /// What the agent was told to resolve, and has not.
+    conflict: Option<BaseConflict>,
 }
 
 /// Why nobody can tell what was committed there.
@@ -45,15 +49,25 @@ impl Runner<'_> {
         }
         let Some(workspace) = &session.workspace else { return Err(RunError::Stuck(session.name.clone())) };
         let task = self.task_of(session)?;
-        let readied = match self.find_work(workspace, &task)? {
+        // What only waits for a gate stays as it was judged.
+        let must_fit = !session.resumes && self.was_told_of_conflict(&task)?;
+        let readied = match self.find_work(workspace, &task, must_fit)? {
             Ok(found) => {
                 let name = session.name.clone();
                 if let Some(Told { reason, commits }) = self.past_us(&task, &found)? {
                     return self.give(&Command::LeaveToPerson { name, reason, commits }).map(drop);
                 }
-                let Work { head, files, .. } = &found.work;
-                let files = u32::try_from(files.len()).unwrap_or(u32::MAX);
-                Readied::Work(WorkDone { head: head.to_string(), commits: found.work.done(), files })
+                match found.conflict {
+                    Some(BaseConflict { why, feedback }) => {
+                        let reason = format!("the work still conflicts with {}: {why}", found.base.shown());
+                        Readied::Unfit { hook: CONFLICT_SOURCE.to_owned(), reason, feedback }
+                    }
+                    None => {
+                        let Work { head, files, .. } = &found.work;
+                        let files = u32::try_from(files.len()).unwrap_or(u32::MAX);
+                        Readied::Work(WorkDone { head: head.to_string(), commits: found.work.done(), files })
+                    }
+                }
             }
             Err(_) if self.dispatch.control.is_cancelled() => return Ok(()),
             Err(
@@ -65,7 +79,7 @@ impl Runner<'_> {
                 | Error::Strayed { .. }),
             ) => {
                 let said = explained(&error);
-                Readied::Unfit { reason: error.to_string(), feedback: said }
+                Readied::Unfit { hook: "commit".to_owned(), reason: error.to_string(), feedback: said }
             }
             Err(error) => return self.ask_to_end(&session.name, Ending::Error, Some(explained(&error))),
         };
@@ -138,7 +152,16 @@ impl Runner<'_> {
         }
     }
 
-    fn find_work(&self, workspace: &Workspace, task: &Task) -> Result<Result<Found, Error>, RunError> {
+    /// Returns whether an agent was told that the work on a task conflicts with its base.
+    fn was_told_of_conflict(&self, task: &Task) -> Result<bool, RunError> {
+        let filter = Filter { types: vec![EventType::FeedbackQueued], task: Some(task.id), ..Filter::default() };
+        let queued = self.dispatch.store.read_back(&filter, None, usize::MAX)?;
+        let is_conflict =
+            |event: &Event| matches!(event, Event::FeedbackQueued(queued) if queued.source == CONFLICT_SOURCE);
+        Ok(queued.iter().any(|record| is_conflict(&record.envelope.event)))
+    }
+
+    fn find_work(&self, workspace: &Workspace, task: &Task, must_fit: bool) -> Result<Result<Found, Error>, RunError> {
         let below = self.dispatch.below(workspace)?;
         Ok(self.dispatch.with_git(|git| {
             let worktree = self.dispatch.worktree(workspace)?;
@@ -150,7 +173,11 @@ impl Runner<'_> {
                 Err(error @ Error::Unnoted { .. }) => Err(Untold(explained(&error))),
                 made => Ok(made?),
             };
-            Ok(Found { work, base, past_us })
+            let conflict = match must_fit {
+                true => self.dispatch.find_conflict(git, workspace, &base, &below)?,
+                false => None,
+            };
+            Ok(Found { work, base, past_us, conflict })
         }))
     }
 

@@ -23,7 +23,11 @@ pub fn workspace() -> Workspace {
 /// Mostly something, sometimes nothing, and sometimes what is not in order.
 pub fn readied() -> impl Strategy<Value = Readied> {
     let work = |(head, commits): (&str, u32)| Readied::Work(WorkDone { head: head.to_owned(), commits, files: 1 });
-    let unfit = || Readied::Unfit { reason: "markers".to_owned(), feedback: "markers are left".to_owned() };
+    let unfit = || Readied::Unfit {
+        hook: "commit".to_owned(),
+        reason: "markers".to_owned(),
+        feedback: "markers are left".to_owned(),
+    };
     let head = prop_oneof![6 => Just("abc"), 1 => Just("abd")];
     prop_oneof![8 => (head, 1..3_u32).prop_map(work), 1 => Just(work(("abc", 0))), 1 => Just(unfit())]
 }

@@ -94,6 +94,10 @@ pub fn progress(record: &Record) -> Option<(Tone, String)> {
         Event::PipelineFailed(failed) => {
             let (count, most) = (failed.count, failed.most);
             let told = match (failed.remedy, failed.gate) {
+                // No hook has told why.
+                (Remedy::Remediate, _) if failed.feedback.is_some() => {
+                    format!("{}: sent back to mend it ({count} of {most})", failed.reason)
+                }
                 (Remedy::Remediate, _) => format!("sent back to mend it ({count} of {most})"),
                 (Remedy::Reject, _) => format!("rejected ({count} of {most}): it is worked on again"),
                 (Remedy::Again | Remedy::GiveUp | Remedy::Escalate | Remedy::Hear, _) => return None,

@@ -120,11 +120,12 @@ impl Deciding<'_, '_> {
                 feedback: None,
                 unstarted: false,
             },
-            Readied::Unfit { reason, feedback } => {
+            Readied::Unfit { hook, reason, feedback } => {
+                check_text("the hook", hook, Limits::LABEL)?;
                 check_text("the reason", reason, Limits::REASON)?;
                 check_text("the feedback", feedback, Limits::FEEDBACK)?;
                 let (reason, feedback) = (gist(reason), Some(feedback.clone()));
-                Broken { hook: "commit".to_owned(), why: Why::Conflicts, reason, feedback, unstarted: false }
+                Broken { hook: hook.clone(), why: Why::Conflicts, reason, feedback, unstarted: false }
             }
         };
         self.fail_at(&session, Gate::BeforeSubmit, &broken)?;

@@ -2,12 +2,14 @@
 //!
 //! Invariants:
 //! - Nothing is taken up again unless its work conflicts with the newest base.
+//! - Work that stands on the work of another task waits for the merge of that one.
 //! - A task that waits for a person is taken up only where the conflict is what it waits for.
 //!
-//! Not here: what the agent is told of the conflict (`runner/src/refresh.rs`, which finds it when the worktree is opened).
+//! Not here: what the agent is told of the conflict (`runner/src/refresh.rs`, which finds it when the worktree is opened), and
+//! that it resolves it (`runner/src/submitting.rs`).
 
 use windlass_engine::{Authority, Command, NewSession, Origin, Refusal, Resolution, State, Task, TaskId, Types};
-use windlass_runner::Runner;
+use windlass_runner::{BaseFit, Runner, Said};
 
 use super::wish::check_task;
 use crate::commands::next_step::next_step;
@@ -48,8 +50,13 @@ pub fn take_up(runner: &mut Runner<'_>, id: TaskId, (types, begin): (&Types, &Co
     if matches!(task.state, State::Completed | State::Blocked) && !has_open_change(&task) {
         return Err(without_change(id));
     }
-    if runner.find_conflict(&task).map_err(remedy::git)?.is_none() {
-        return Err(without_conflict(&task));
+    match runner.compare_with_base(&task).map_err(remedy::run)?.map_err(remedy::git)? {
+        BaseFit::Conflict => {}
+        BaseFit::Clean => return Err(without_conflict(&task)),
+        BaseFit::Stacked(Said { cause, hint }) => {
+            let failure = refused(id).caused_by(cause);
+            return Err(hint.into_iter().fold(failure, Failure::hint));
+        }
     }
     // Nothing is taken up that the session would then be refused.
     if let Command::StartSession(NewSession { agent, .. }) = begin {

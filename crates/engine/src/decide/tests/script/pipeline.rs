@@ -27,7 +27,8 @@ impl Line<'_> {
             "report" => C::SubmitWork { name: self.word(1), readied: Readied::Report(self.rest(2)) },
             "unfit" => {
                 let (reason, feedback) = (self.rest(2), format!("{}, in all of two files", self.rest(2)));
-                C::SubmitWork { name: self.word(1), readied: Readied::Unfit { reason, feedback } }
+                let hook = self.options.get("hook").copied().unwrap_or("commit").to_owned();
+                C::SubmitWork { name: self.word(1), readied: Readied::Unfit { hook, reason, feedback } }
             }
             "person" => C::LeaveToPerson { name: self.word(1), reason: self.rest(2), commits: vec![] },
             "merged" => C::RecordMerge { id: self.id(), commit: self.words[2].to_owned(), seen: None },
