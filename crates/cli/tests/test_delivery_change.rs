@@ -99,6 +99,46 @@ fn blocked_task_whose_check_fails_at_the_merge_is_offered_an_answer() {
     assert_eq!(repo.task("T1")["state"], "ready");
 }
 
+/// A check that is broken, late or asks for a person has not said no.
+#[test]
+fn check_that_cannot_judge_is_not_told_as_a_verdict() {
+    let asks = r#"test ! -f theirs.txt || echo '{"action": "escalate", "reason": "ask Bob"}'"#;
+    for (command, cause, said, hint) in [
+        (
+            "./check.sh",
+            "`check` could not judge the work",
+            "`./check.sh` does not exist",
+            "mend the hook, and ask again",
+        ),
+        (
+            "test ! -f theirs.txt || sleep 60",
+            "`check` ran out of time",
+            "timed out",
+            "give it more `timeout`, and ask again",
+        ),
+        (asks, "`check` asks for a person", "ask Bob", "look at what it says"),
+    ] {
+        let command = command.replace('\'', "''");
+        let check = format!("{{name: check, command: '{command}', timeout: 300ms}}");
+        let repo = Repo::new(&format!("hooks:\n  before_submit:\n    - {check}\n    - create_pr\n"));
+        repo.world.write("check.sh", "#!/bin/sh\n");
+        repo.git(&["add", "check.sh"]);
+        repo.git(&["update-index", "--chmod=+x", "check.sh"]);
+        repo.git(&["commit", "-q", "-m", "Check"]);
+        repo.agent("echo work > work.txt");
+        let ran = repo.add("Write it").run();
+        assert_eq!(ran.code, 0, "{ran}");
+        repo.world.write("theirs.txt", "theirs\n");
+        repo.git(&["rm", "-q", "--cached", "check.sh"]);
+        repo.git(&["add", "theirs.txt"]);
+        repo.git(&["commit", "-q", "-m", "Theirs"]);
+        let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
+        assert!(refused.contains(&format!("caused by: {cause} on top of the newest main\n")), "{refused}");
+        assert!(refused.contains(said) && !refused.contains("does not pass"), "{refused}");
+        assert!(refused.contains(&format!("hint: {hint}; --no-check merges it as it is")), "{refused}");
+    }
+}
+
 #[test]
 fn check_with_retry_is_tried_again_before_a_merge_by_hand() {
     let config = "hooks:\n  before_submit:\n    - {name: flaky, command: 'echo x >> tries; test $(wc -l < tries) -ge 3', retry: {max: 3, backoff: 1ms}}\n    - create_pr\n";

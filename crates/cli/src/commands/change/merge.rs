@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use windlass_engine::{Authority, Command, HookReport, Origin, Refusal, Resolution, State, Task, TaskId, Trusted};
+use windlass_engine::{
+    Authority, Command, HookOutcome, HookReport, Origin, Refusal, Resolution, State, Task, TaskId, Trusted,
+};
 use windlass_runner::{ByHand, Checks, Dispatch, Seal};
 
 use super::known::Known;
@@ -144,6 +146,17 @@ fn refusal(opened: &Opened, known: &Known, by_hand: ByHand) -> Result<Failure, F
                 .caused_by(format!("`{hook}` does not pass on top of the newest {base}"))
                 .caused_by(said)
                 .hint(format!("`{take_up}` and `{again}` have an agent mend it; --no-check merges it as it is"))
+        }
+        ByHand::Unjudged { base, hook, report } => {
+            let (cause, remedy) = match report.outcome {
+                HookOutcome::TimedOut => (format!("`{hook}` ran out of time"), "give it more `timeout`, and ask again"),
+                _ if report.unstarted => (format!("`{hook}` could not judge the work"), "mend the hook, and ask again"),
+                _ => (format!("`{hook}` asks for a person"), "look at what it says"),
+            };
+            failure(&base)
+                .caused_by(format!("{cause} on top of the newest {base}"))
+                .caused_by(report.message.as_deref().unwrap_or("it says nothing"))
+                .hint(format!("{remedy}; --no-check merges it as it is"))
         }
         ByHand::Cancelled => Failure::new(Code::Interrupted(remedy::SIGINT), "ended before anything was merged"),
         ByHand::Merged(_) | ByHand::Already => failure(known.base()),

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use windlass_engine::{
     Broken, ConfigDigest, Debt, DebtId, Effect, EventType, HookClass, HookEnd, HookOutcome, HookReport, Planned,
-    State as TaskState, Task, Workspace,
+    State as TaskState, Task, Why, Workspace,
 };
 use windlass_hooks::{Kind, Step};
 use windlass_vcs::forge::{Change, ForgeError, Site, State};
@@ -63,6 +63,13 @@ pub enum ByHand {
     },
     /// It is on top of the newest base now, and this check does not let it pass there.
     Unfit {
+        base: String,
+        hook: String,
+        report: Box<HookReport>,
+    },
+    /// It is on top of the newest base now, and this check could not judge it there: it is broken, ran out of time, or asks for
+    /// a person.
+    Unjudged {
         base: String,
         hook: String,
         report: Box<HookReport>,
@@ -369,8 +376,14 @@ impl Dispatch<'_> {
                 _ if report.outcome == HookOutcome::Cancelled => return Ok(Err(ByHand::Cancelled)),
                 None if report.outcome == HookOutcome::Skip => {}
                 None => passed.push(name),
-                Some(_) => {
-                    return Ok(Err(ByHand::Unfit { base: base.shown(), hook: name, report: Box::new(report) }));
+                Some(broken) => {
+                    let (base, hook, report) = (base.shown(), name, Box::new(report));
+                    let is_late = report.outcome == HookOutcome::TimedOut;
+                    let is_unjudged = broken.why == Why::Escalated || broken.unstarted || is_late;
+                    return Ok(Err(match is_unjudged {
+                        true => ByHand::Unjudged { base, hook, report },
+                        false => ByHand::Unfit { base, hook, report },
+                    }));
                 }
             }
         }
