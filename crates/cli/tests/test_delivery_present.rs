@@ -120,6 +120,24 @@ fn resumed_session_starts_from_the_new_base() {
 }
 
 #[test]
+fn work_meets_a_hook_that_was_mended_in_the_base_without_another_turn() {
+    let repo = Repo::new("hooks:\n  before_submit: [{name: gone, command: ./gone.sh}, create_pr]\n");
+    let turns = repo.world.path("turns.txt");
+    repo.agent(&format!("echo turn >> {}; echo work > work.txt", turns.display()));
+    let ran = repo.add("Write it").run();
+    assert_eq!(ran.code, 3, "{ran}");
+    assert!(ran.stdout.contains("the hook is broken: `./gone.sh` does not exist"), "{ran}");
+    repo.world.write("gone.sh", "#!/bin/sh\n");
+    repo.git(&["add", "gone.sh"]);
+    repo.git(&["update-index", "--chmod=+x", "gone.sh"]);
+    repo.git(&["commit", "-q", "-m", "Mend it"]);
+    let ran = repo.world.run(&["run", "--task", "T1", "--trust", "--agent", "command:agent"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("the worktree is brought onto main (") && ran.stdout.contains("gone ok"), "{ran}");
+    assert_eq!(fs::read_to_string(turns).unwrap(), "turn\n");
+}
+
+#[test]
 fn stacked_branch_without_commits_follows_what_is_below() {
     let repo = Repo::new("");
     repo.agent("echo first > first.txt");

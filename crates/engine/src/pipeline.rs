@@ -10,7 +10,7 @@
 //! Invariants:
 //! - A gate stops at its first hook that does not pass: what has not begun is skipped.
 //! - What is merged is accepted, whatever a later hook says.
-//! - A gate that could not be asked says nothing about the work: whoever takes the task up asks it again, and only if the work
+//! - A gate that could not be asked, or not to the end, says nothing about the work: whoever takes the task up asks it again, and only if the work
 //!   is not what it was an agent works first.
 //! - Nothing is accepted over the head of a person: what was said since the work was called done is heard first, as long as no
 //!   merge has begun.
@@ -23,7 +23,7 @@ use crate::debt::{HookClass, HookOutcome, OnFailure, OwedHook};
 use crate::id::{ConfigDigest, Digest, RunId, Seq, TaskId};
 use crate::limits::gist;
 use crate::session::{Closing, Session, Verdict};
-use crate::task::Claim;
+use crate::task::{Claim, Task};
 
 /// Where a session does its work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +77,8 @@ pub struct WorkDone {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readied {
     Work(WorkDone),
+    /// The work that a gate could not be asked about, brought onto another base: it is judged there.
+    Moved(WorkDone),
     /// What the agent said at the end of its work, where its task asks for a report.
     Report(String),
     /// It is not in order. The hook is what finds that, and the reasons are for people and for the agent.
@@ -154,7 +156,7 @@ pub struct Finding {
     pub text: String,
 }
 
-/// Work that was judged done, where a gate could then not be asked about it.
+/// Work that was judged done, where a gate could then not be asked about it, or where its session was ended on the way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Stalled {
@@ -178,9 +180,21 @@ pub struct Stalled {
     /// The stop hooks have judged it on another base.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rebased: bool,
+    /// Why it was let pass although a stop hook did not pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waived: Option<String>,
 }
 
 impl Stalled {
+    /// The same, with who did the work on a task and what was said about it: a session that has only asked again has not done
+    /// the work.
+    pub(crate) fn after(self, task: &Task) -> Self {
+        match task.stalled.clone() {
+            Some(Self { agent, claim, .. }) => Self { agent, claim, ..self },
+            None => Self { claim: task.claim.clone(), ..self },
+        }
+    }
+
     /// Whether what was submitted needs not be submitted again: the same hooks have let it pass.
     pub(crate) fn is_submitted_by(&self, session: &Session) -> bool {
         self.gate == Gate::BeforeMerge && self.config == session.config && self.agent == session.agent
@@ -261,14 +275,15 @@ pub enum Why {
 }
 
 impl Broken {
-    /// What the end of a hook breaks, if it does. A hook that was not started has judged nothing, and at `before_merge` neither
-    /// has one that ran out of time: before submission the work of the agent may be what hangs.
+    /// What the end of a hook breaks, if it does. A hook that was not started or was cancelled has judged nothing, and at
+    /// `before_merge` neither has one that ran out of time: before submission the work of the agent may be what hangs.
     pub fn by(hook: &OwedHook, end: &HookEnd<'_>) -> Option<Self> {
         let HookEnd { outcome, message, feedback, unstarted } = *end;
         let late = outcome == HookOutcome::TimedOut && Gate::of(hook) == Some(Gate::BeforeMerge);
         let mute = outcome != HookOutcome::Block && (unstarted || late);
         let why = match (Verdict::of(outcome, hook.on_failure), hook.on_failure) {
             (Verdict::Pass, _) | (Verdict::Fail, OnFailure::Ignore) => return None,
+            _ if outcome == HookOutcome::Cancelled => Why::Failed,
             (Verdict::Continue, _) => Why::Moved,
             (Verdict::Escalate, _) => Why::Escalated,
             (Verdict::Block, _) if mute => Why::Failed,

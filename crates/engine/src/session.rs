@@ -348,6 +348,9 @@ pub struct Session {
     /// Those of them that would have kept the agent after this turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overlooked: Vec<String>,
+    /// How tasks of the graph were completed although a hook did not pass, in words: the end of the session says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waivers: Vec<String>,
     /// Whether a check has let the work of the last turn pass, or its end says why none has.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub checked: bool,

@@ -52,6 +52,7 @@ pub(crate) fn session(phase: Phase) -> Session {
         blocking: Vec::new(),
         ignores: Vec::new(),
         overlooked: Vec::new(),
+        waivers: Vec::new(),
         checked: false,
         unchecked: 0,
         verdict: Verdict::Pass,

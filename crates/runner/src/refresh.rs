@@ -4,7 +4,7 @@
 //! - A branch without work of its own starts anew: from the present base, and from the present work of the tasks below it.
 //! - A branch with work is rebased where that is clean. Otherwise nothing moves, and the agent is told what conflicts.
 //! - An agent that was told of a conflict submits its work only when the conflict is gone (`submitting.rs`).
-//! - Work that waits for a gate alone stays as it was judged.
+//! - Work that waits for a gate alone stays as it was judged, unless the hook of that gate is broken.
 
 use std::path::PathBuf;
 
@@ -143,6 +143,36 @@ impl Dispatch<'_> {
             }
             moved => moved,
         }
+    }
+
+    /// Brings work onto the present base that a gate could not be asked about because its hook is broken: the base may have the
+    /// hook mended. Work that is not what was judged stays.
+    pub(crate) fn move_judged_work(&self, task: &Task, workspace: &Workspace) -> Result<RefreshOutcome, RunError> {
+        let broken = task.stalled.as_ref().filter(|stalled| stalled.unstarted);
+        let Some(stalled) = broken else { return Ok(RefreshOutcome::Unchanged) };
+        let below = self.below(workspace)?;
+        let moved: Result<_, Error> = self.with_git(|git| {
+            let (base, worktree) = (self.base(git)?, self.worktree(workspace)?);
+            let is_other = git.tip(&worktree.branch)?.is_none_or(|tip| tip.as_str() != stalled.head);
+            if is_other || stacking::first_unmerged(git, workspace, &below, &base.commit)?.is_some() {
+                return Ok(RefreshOutcome::Unchanged);
+            }
+            let (id, shown) = (task.id, base.shown());
+            match git.rebase_after(&worktree, stacking::beginning(workspace)?.as_ref(), &base.commit) {
+                Ok(Rebased::Done { .. }) => {
+                    let said = format!("the worktree is brought onto {shown} ({})", base.commit.short());
+                    Ok(RefreshOutcome::Moved(said))
+                }
+                Ok(Rebased::Conflict { why, .. }) => Ok(RefreshOutcome::Left(format!(
+                    "the worktree stays on the base that it has: the work conflicts with {shown}: {why}; `windlass answer {id} \
+                     continue` has the agent resolve that"
+                ))),
+                Ok(Rebased::UpToDate) | Err(Error::Dirty { .. }) => Ok(RefreshOutcome::Unchanged),
+                Err(error) => Err(error),
+            }
+        });
+        // Whatever is wrong shows itself when the work is submitted.
+        Ok(moved.unwrap_or(RefreshOutcome::Unchanged))
     }
 
     fn move_worktree(

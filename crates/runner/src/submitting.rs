@@ -13,7 +13,7 @@ use windlass_hooks::cut;
 use windlass_store::{ExecuteError, Filter};
 use windlass_vcs::git::{Base, Commit, Error, Logged, Work};
 
-use crate::refresh::{BaseConflict, CONFLICT_SOURCE};
+use crate::refresh::{BaseConflict, CONFLICT_SOURCE, RefreshOutcome};
 use crate::stacking;
 use crate::workspace::{commit_message, explained};
 use crate::{RunError, Runner};
@@ -49,6 +49,12 @@ impl Runner<'_> {
         }
         let Some(workspace) = &session.workspace else { return Err(RunError::Stuck(session.name.clone())) };
         let task = self.task_of(session)?;
+        let moved = match session.resumes {
+            true => self.dispatch.move_judged_work(&task, workspace)?,
+            false => RefreshOutcome::Unchanged,
+        };
+        let is_moved = matches!(moved, RefreshOutcome::Moved(_));
+        moved.told().0.iter().for_each(|words| (self.dispatch.outside.tell)(crate::Told::Note(words)));
         // What only waits for a gate stays as it was judged.
         let must_fit = !session.resumes && self.was_told_of_conflict(&task)?;
         let readied = match self.find_work(workspace, &task, must_fit)? {
@@ -65,7 +71,8 @@ impl Runner<'_> {
                     None => {
                         let Work { head, files, .. } = &found.work;
                         let files = u32::try_from(files.len()).unwrap_or(u32::MAX);
-                        Readied::Work(WorkDone { head: head.to_string(), commits: found.work.done(), files })
+                        let work = WorkDone { head: head.to_string(), commits: found.work.done(), files };
+                        if is_moved { Readied::Moved(work) } else { Readied::Work(work) }
                     }
                 }
             }

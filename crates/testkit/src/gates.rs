@@ -140,6 +140,17 @@ impl Passage {
         self.gate.as_ref().and_then(|open| open.head.clone())
     }
 
+    /// Where the work goes on if its session is ended now. A hook that says no is for whoever works on it.
+    pub fn stops_at(&self) -> Option<Gate> {
+        let open = self.gate.as_ref()?;
+        match &open.broken {
+            None | Some((_, Why::Failed)) if open.submitted => Some(Gate::BeforeMerge),
+            None | Some((_, Why::Failed)) => Some(open.gate),
+            Some((_, Why::Moved)) => Some(Gate::BeforeSubmit),
+            Some(_) => None,
+        }
+    }
+
     pub fn is_unstarted(&self) -> bool {
         self.gate.as_ref().is_some_and(|open| open.unstarted)
     }
@@ -266,6 +277,7 @@ fn against(hook: &OwedHook, finished: &payload::HookFinished) -> Option<Why> {
         (O::Escalate, _) => Some(Why::Escalated),
         (O::Block, _) => Some(if vcs { Why::Conflicts } else { Why::Blocked }),
         (_, OnFailure::Ignore) => None,
+        (O::Cancelled, _) => Some(Why::Failed),
         (_, OnFailure::Escalate) => Some(Why::Escalated),
         (O::TimedOut, OnFailure::Block) if hook.point == "before_merge" => Some(Why::Failed),
         (_, OnFailure::Block) if finished.unstarted => Some(Why::Failed),

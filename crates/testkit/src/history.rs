@@ -124,7 +124,7 @@ pub enum DebtStep {
     Rest,
     /// Tries it again.
     Retry,
-    Finish(Reply),
+    Finish(Box<Reply>),
     Recover(OwnerName),
     /// The same of a workflow.
     Flow(FlowStep),

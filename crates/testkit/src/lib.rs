@@ -21,7 +21,6 @@ pub mod project;
 pub mod provider;
 pub mod rules;
 pub mod sessions;
-mod stalls;
 pub mod steps;
 pub mod wishes;
 

@@ -5,6 +5,7 @@
 
 mod rows;
 mod send_backs;
+mod stalls;
 mod unheard;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,8 +19,8 @@ use windlass_engine::{
 
 use crate::debts::{ends_a_turn, owed_by};
 use crate::gates::{Around, Passage};
-use crate::stalls::Stalls;
 use send_backs::SendBacks;
+use stalls::Stalls;
 use unheard::Unheard;
 
 pub use rows::broken;

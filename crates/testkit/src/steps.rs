@@ -416,7 +416,7 @@ fn debts() -> impl Strategy<Value = Ask> {
         1 => worker().prop_map(DebtStep::BeginBy),
         1 => Just(DebtStep::Rest),
         1 => Just(DebtStep::Retry),
-        3 => answer().prop_map(DebtStep::Finish),
+        3 => answer().prop_map(|answer| DebtStep::Finish(Box::new(answer))),
         3 => worker().prop_map(DebtStep::Recover),
     ];
     (0..6_usize, step).prop_map(|(nth, step)| Ask::Debt { nth, step })

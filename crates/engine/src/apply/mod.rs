@@ -15,7 +15,7 @@ mod workflow;
 use crate::drive::Drive;
 use crate::event::{Envelope, Event, EventType, payload};
 use crate::graph::{awaited, waiters};
-use crate::id::{EdgeId, Epoch, Seq, TaskId};
+use crate::id::{EdgeId, Epoch, Seq, SessionName, TaskId};
 use crate::moves::Move;
 use crate::note::{Memo, NoteKind, Said};
 use crate::resolution::{Answered, Resolution};
@@ -87,8 +87,8 @@ impl Fold<'_> {
             Event::CompletionClaimed(claim) => self.claimed_done(claim),
             Event::TaskCompleted(completed) => self.completed(completed),
             Event::TaskBlocked(blocked) => self.moved(|task| task.blocked = Some(blocked.clone())),
-            Event::TaskNeedsContinuation(payload::TaskNeedsContinuation { reason })
-            | Event::TaskReleased(payload::TaskReleased { reason })
+            Event::TaskNeedsContinuation(left) => self.needs_continuation(&left.reason),
+            Event::TaskReleased(payload::TaskReleased { reason })
             | Event::TaskFailed(payload::TaskFailed { reason }) => {
                 self.moved(|task| task.reason = Some(reason.clone()))
             }
@@ -465,8 +465,7 @@ impl Fold<'_> {
         row.make(&mut task, self.envelope.timestamp);
         change(&mut task);
         let Some((name, epoch)) = held.filter(|_| task.lease.is_none()) else { return Ok(vec![put(task)]) };
-        let metadata = &self.envelope.metadata;
-        let itself = self.envelope.session.as_ref() == Some(&name) && metadata.depth == 0 && !metadata.forced;
+        let itself = self.is_of_session(&name);
         let (id, state) = (task.id, task.state);
         if !itself && is_left_to_others(state) {
             task.taken = Some(Taken { from: name.clone(), epoch, by: None });
@@ -479,6 +478,12 @@ impl Fold<'_> {
             task.keep_unheard(unheard);
         }
         Ok(changes)
+    }
+
+    /// Whether a session has decided this by itself.
+    fn is_of_session(&self, name: &SessionName) -> bool {
+        let metadata = &self.envelope.metadata;
+        self.envelope.session.as_ref() == Some(name) && metadata.depth == 0 && !metadata.forced
     }
 
     fn unfit(&self, why: String) -> ApplyError {

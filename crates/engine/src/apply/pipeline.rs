@@ -4,9 +4,7 @@ use super::{ApplyError, Changes, Fold, put};
 use crate::debt::{Debt, Effect, HookOutcome};
 use crate::event::payload;
 use crate::id::RunId;
-use crate::pipeline::{
-    Broken, ChangeRef, Finding, Gate, HookEnd, Pipeline, Remedy, Stage, Stalled, TaskChange, Why, WorkDone,
-};
+use crate::pipeline::{Broken, ChangeRef, Finding, Gate, HookEnd, Pipeline, Remedy, Stage, TaskChange, Why, WorkDone};
 use crate::session::{Closing, Ending, Next, Phase, Session};
 use crate::task::{State, Task};
 use crate::view::Change;
@@ -26,17 +24,24 @@ impl Fold<'_> {
         Ok(changes)
     }
 
+    /// How a session ends well whose work was judged done before: as the one that had it judged would have.
+    fn resumed_closing(&self) -> Result<Closing, ApplyError> {
+        let waived = self.task(self.node()?)?.stalled.and_then(|stalled| stalled.waived);
+        Ok(Closing { ending: Ending::Completed, reason: waived })
+    }
+
     pub(super) fn submission_started(&self, started: &payload::SubmissionStarted) -> Changes {
+        let resumed = self.resumed_closing()?;
         let mut changes = self.session(|session| {
             let closing = match &session.phase {
                 Phase::Settled(Next::Close(closing)) if closing.ending == Ending::Completed => closing.clone(),
-                _ if session.may_resume() => Closing { ending: Ending::Completed, reason: None },
+                _ if session.may_resume() => resumed,
                 _ => return None,
             };
             let fits = session.epoch().is_some() && session.run(session.iteration) == started.run;
             session.phase = self.pipeline(&started.run, closing, Stage::Submitting, started.work.clone());
             if let Phase::Pipeline(pipeline) = &mut session.phase {
-                pipeline.rejudged = std::mem::take(&mut session.rebased);
+                pipeline.rejudged = std::mem::take(&mut session.rebased) || started.rebased;
             }
             session.resumes = false;
             fits.then_some(())
@@ -45,6 +50,10 @@ impl Fold<'_> {
         changes.extend(self.touched(|task| {
             if let Some(stalled) = &mut task.stalled {
                 stalled.gate = Gate::BeforeSubmit;
+                if let Some(work) = &started.work {
+                    stalled.head.clone_from(&work.head);
+                    stalled.rebased |= started.rebased;
+                }
             }
         })?);
         Ok(changes)
@@ -67,15 +76,14 @@ impl Fold<'_> {
     }
 
     pub(super) fn merge_started(&self, started: &payload::MergeStarted) -> Changes {
+        let resumed = self.resumed_closing()?;
         let mut changes = self.moved(|_| {})?;
         changes.extend(self.session(|session| {
             let (closing, work) = match &session.phase {
                 Phase::Pipeline(pipeline) if pipeline.stage == Stage::Submitted && pipeline.run == started.run => {
                     (pipeline.closing.clone(), pipeline.work.clone())
                 }
-                _ if session.may_resume() && started.work.is_some() => {
-                    (Closing { ending: Ending::Completed, reason: None }, started.work.clone())
-                }
+                _ if session.may_resume() && started.work.is_some() => (resumed, started.work.clone()),
                 _ => return None,
             };
             let fits = session.epoch().is_some() && session.run(session.iteration) == started.run;
@@ -145,14 +153,25 @@ impl Fold<'_> {
             task.rejections += u32::from(rejected);
             if failed.remedy != Remedy::Again {
                 // Whoever has only asked again has not done the work.
-                let before = task.stalled.take();
-                task.stalled = stalled.map(|stalled| match before {
-                    Some(Stalled { agent, claim, .. }) => Stalled { agent, claim, ..stalled },
-                    None => Stalled { claim: task.claim.clone(), ..stalled },
-                });
+                task.stalled = stalled.map(|stalled| stalled.after(task));
             }
         })?);
         Ok(changes)
+    }
+
+    /// A task that is to be taken up again. Where its session is ended while the work is on its way, the work goes on there.
+    pub(super) fn needs_continuation(&self, reason: &str) -> Changes {
+        let task = self.own_task()?;
+        let holder = task.lease.as_ref().and_then(|lease| lease.session.as_ref());
+        let session = holder.filter(|name| self.is_of_session(name)).map(|name| self.view.session(name)).transpose()?;
+        let on_its_way = session.flatten().and_then(|session| session.stalled_on_its_way());
+        let stalled = on_its_way.map(|stalled| stalled.after(&task));
+        self.moved(|task| {
+            task.reason = Some(reason.to_owned());
+            if stalled.is_some() {
+                task.stalled = stalled;
+            }
+        })
     }
 
     /// The end of a hook that stands at a gate.

@@ -68,6 +68,7 @@ impl Fold<'_> {
             blocking: Vec::new(),
             ignores: Vec::new(),
             overlooked: Vec::new(),
+            waivers: Vec::new(),
             checked: false,
             unchecked: 0,
             pending: Vec::new(),

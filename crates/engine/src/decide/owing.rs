@@ -247,7 +247,8 @@ impl Deciding<'_, '_> {
         }
         let session = envelope.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
         // What stands on another base has to pass the stop hooks there, too.
-        let is_rejudged = event == EventType::SubmissionStarted && session.as_ref().is_some_and(|it| it.rebased);
+        let is_rejudged = matches!(&envelope.event, Event::SubmissionStarted(started)
+            if started.rebased || session.as_ref().is_some_and(|session| session.rebased));
         let first = match event {
             EventType::TurnFinished => self.first_judge(session.as_ref(), effects)?,
             _ if is_rejudged => self.first_judge(session.as_ref(), effects)?,

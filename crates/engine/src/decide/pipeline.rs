@@ -95,7 +95,7 @@ impl Deciding<'_, '_> {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "has nothing to submit" });
         }
         self.begin_line(Line::of(&session));
-        if let Readied::Work(work) = readied {
+        if let Readied::Work(work) | Readied::Moved(work) = readied {
             check_text("a commit", &work.head, Limits::LABEL)?;
         }
         if session.report {
@@ -106,13 +106,13 @@ impl Deciding<'_, '_> {
             return self.resume_work(&session, readied);
         }
         let broken = match readied {
-            Readied::Work(work) if work.commits > 0 => {
+            Readied::Work(work) | Readied::Moved(work) if work.commits > 0 => {
                 let (run, remediations) = (session.run(session.iteration), session.remediations);
                 let work = Some(work.clone());
-                self.emit_session(&session, payload::SubmissionStarted { run, work, remediations })?;
+                self.emit_session(&session, payload::SubmissionStarted { run, work, remediations, rebased: false })?;
                 return self.advance(name);
             }
-            Readied::Work(_) | Readied::Report(_) => Broken {
+            Readied::Work(_) | Readied::Moved(_) | Readied::Report(_) => Broken {
                 hook: "no_changes".to_owned(),
                 why: Why::Failed,
                 reason: "the last attempt was ended as done, and nothing was committed or left to be committed"
@@ -154,7 +154,10 @@ impl Deciding<'_, '_> {
             }
             _ => {
                 let (run, remediations) = (session.run(session.iteration), session.remediations);
-                self.emit_session(&session, payload::SubmissionStarted { run, work: None, remediations })?;
+                self.emit_session(
+                    &session,
+                    payload::SubmissionStarted { run, work: None, remediations, rebased: false },
+                )?;
             }
         }
         self.advance(&session.name)
@@ -166,17 +169,19 @@ impl Deciding<'_, '_> {
         let same = |work: &&WorkDone| stalled.as_ref().is_some_and(|it| it.head == work.head) && work.commits > 0;
         let work = match readied {
             Readied::Work(work) => Some(work).filter(same),
+            Readied::Moved(work) => Some(work).filter(|work| work.commits > 0),
             Readied::Report(_) | Readied::Unfit { .. } => None,
         };
+        let is_moved = matches!(readied, Readied::Moved(_));
         let run = session.run(session.iteration);
         match (work.cloned(), stalled) {
-            (work @ Some(_), Some(stalled)) if stalled.is_submitted_by(session) => {
+            (work @ Some(_), Some(stalled)) if stalled.is_submitted_by(session) && !is_moved => {
                 self.emit_session(session, payload::MergeStarted { run, work })?;
             }
             (work @ Some(_), _) => {
                 self.emit_session(
                     session,
-                    payload::SubmissionStarted { run, work, remediations: session.remediations },
+                    payload::SubmissionStarted { run, work, remediations: session.remediations, rebased: is_moved },
                 )?;
             }
             (None, _) => {
@@ -198,7 +203,7 @@ impl Deciding<'_, '_> {
             (None, true) => {
                 debug_assert_eq!(session.phase, Phase::Settled(Next::Close(closing.clone())));
                 let (run, remediations) = (session.run(session.iteration), session.remediations);
-                self.emit_session(session, payload::SubmissionStarted { run, work: None, remediations })
+                self.emit_session(session, payload::SubmissionStarted { run, work: None, remediations, rebased: false })
             }
         }
     }

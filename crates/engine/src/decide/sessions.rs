@@ -173,6 +173,8 @@ impl Deciding<'_, '_> {
 
     pub(super) fn end_session(&mut self, session: &Session, closing: Closing) -> Result<(), Refusal> {
         let Closing { ending, reason } = closing;
+        let reasons: Vec<String> = reason.into_iter().chain(session.waivers.iter().cloned()).collect();
+        let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
         let unchecked = session.unchecked;
         self.emit_session(session, payload::SessionEnded { ending, reason, unchecked })
     }

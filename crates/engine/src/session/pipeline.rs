@@ -46,17 +46,33 @@ impl Session {
 
     /// What its task keeps where a gate could not be asked about its work.
     pub(crate) fn stalled_by(&self, failed: &payload::PipelineFailed) -> Option<Stalled> {
+        let could_not_be_asked = (failed.why, failed.remedy) == (Why::Failed, Remedy::GiveUp);
+        self.stalled_at(failed.gate).filter(|_| could_not_be_asked)
+    }
+
+    /// What its task keeps where it is ended while its work is on its way, and no hook has said no.
+    pub(crate) fn stalled_on_its_way(&self) -> Option<Stalled> {
         let Phase::Pipeline(pipeline) = &self.phase else { return None };
-        let work = pipeline.work.as_ref().filter(|_| (failed.why, failed.remedy) == (Why::Failed, Remedy::GiveUp))?;
+        let gate = match (pipeline.broken.as_ref().map(|broken| broken.why), pipeline.stage) {
+            (None | Some(Why::Failed), Stage::Submitted | Stage::Merging) => Gate::BeforeMerge,
+            (None | Some(Why::Failed), Stage::Submitting) | (Some(Why::Moved), _) => Gate::BeforeSubmit,
+            (Some(Why::Blocked | Why::Conflicts | Why::Escalated | Why::Said), _) => return None,
+        };
+        self.stalled_at(gate)
+    }
+
+    fn stalled_at(&self, gate: Gate) -> Option<Stalled> {
+        let Phase::Pipeline(pipeline) = &self.phase else { return None };
         Some(Stalled {
-            gate: failed.gate,
-            head: work.head.clone(),
+            gate,
+            head: pipeline.work.as_ref()?.head.clone(),
             config: self.config,
             agent: self.agent.clone(),
             claim: None,
             unstarted: pipeline.broken.as_ref().is_some_and(|broken| broken.unstarted),
             checked: self.checked,
             rebased: self.rebased || pipeline.rejudged && pipeline.stage == Stage::Submitting,
+            waived: pipeline.closing.reason.clone(),
         })
     }
 

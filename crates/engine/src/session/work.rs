@@ -13,6 +13,9 @@ use super::{Closing, Ending, Next, Phase, Piece, Session, Step, Verdict, Wanted}
 use crate::id::{Epoch, TaskId};
 use crate::task::{State, Task, TaskConversation};
 
+/// How many tasks the end of a session names that were let pass.
+const MAX_NAMED_WAIVERS: usize = 5;
+
 /// Where a session has its work from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -258,6 +261,9 @@ impl Session {
         self.hold = Hold::Left;
         self.finished = by_itself && state == State::Completed;
         self.unchecked += u32::from(self.finished && !self.checked);
+        if self.finished && self.work == Work::Graph {
+            self.note_waiver(task);
+        }
         match state {
             State::Blocked => self.escalated.push(task),
             State::NeedsContinuation if by_itself => self.left.push(task),
@@ -268,6 +274,22 @@ impl Session {
             _ => {}
         }
         self.take_unheard()
+    }
+
+    /// Notes why a task was completed although a hook did not pass. The end of a session that was given one task says it by
+    /// itself.
+    fn note_waiver(&mut self, task: TaskId) {
+        let closing = match &self.phase {
+            Phase::Pipeline(pipeline) => &pipeline.closing,
+            Phase::Settled(Next::Close(closing)) => closing,
+            _ => return,
+        };
+        let Some(reason) = &closing.reason else { return };
+        match self.waivers.len() {
+            ..MAX_NAMED_WAIVERS => self.waivers.push(format!("{task}: {reason}")),
+            MAX_NAMED_WAIVERS => self.waivers.push("other tasks were let pass as well".to_owned()),
+            _ => {}
+        }
     }
 
     /// Takes the feedback that no finished turn has heard, in its order. What hooks have said for one iteration alone is not

@@ -74,6 +74,35 @@ fn task_that_is_let_pass_at_the_limit_is_told_by_its_reason() {
     assert_eq!((project.task("T1").state, project.session("a").unchecked), (State::Completed, 0));
 }
 
+/// The end of a session that works on the graph has no reason of its own.
+#[test]
+fn task_of_the_graph_that_is_let_pass_is_named_at_the_end() {
+    let waived = "`stop` blocks, and may not send the agent back; `on_retry_limit: complete` lets it pass";
+    for (grounds, work) in [("", ""), (" grounds=worktrees", "\nwork a\nhook tests")] {
+        let opened = if grounds.is_empty() { "" } else { "\nworkspace a" };
+        let begun = format!("add one\nadd two\nsession a work=graph retries=0 limit=complete{grounds}{opened}");
+        let script = format!("{begun}\nturn-done a.1 says=complete\nhook stop out=block{work}{opened}");
+        let there: &[&str] = if work.is_empty() { &["stop"] } else { &["stop", "tests"] };
+        let mut project = Script::after(hooks(there), &script);
+        let told = project.run(&format!("turn-done a.2 says=complete\nhook stop{work}"));
+        assert_eq!(told.last().unwrap(), &format!("T2 session_ended Completed, T1: {waived}"), "{grounds}");
+    }
+}
+
+#[test]
+fn end_of_a_session_names_a_bounded_number_of_waivers() {
+    let mut project = Script::new(hooks(&["stop"]));
+    project.run(&format!("{}session a work=graph retries=0 limit=complete", "add one\n".repeat(9)));
+    let turns: Vec<String> =
+        (1..=9).map(|turn| format!("turn-done a.{turn} says=complete\nhook stop out=block")).collect();
+    let told = project.run(&turns.join("\n"));
+    let end = told.last().unwrap();
+    assert!(
+        end.contains("; T5: `stop`") && !end.contains("T6") && end.ends_with("; other tasks were let pass as well"),
+        "{end}"
+    );
+}
+
 /// What a hook had printed until then says nothing about the work.
 #[test]
 fn hook_that_times_out_before_a_merge_rejects_nothing() {

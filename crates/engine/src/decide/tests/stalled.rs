@@ -200,6 +200,54 @@ fn an_end_in_the_middle_leaves_it_as_it_was() {
     assert_eq!(project.run("work c"), ["T1 merge_started"]);
 }
 
+/// A hook that was cancelled has judged nothing, whatever it had printed, and whatever its failure means.
+#[test]
+fn work_on_its_way_goes_on_there_after_a_cancelled_session() {
+    let done = "add one\nsession a task=T1 grounds=worktrees\nworkspace a\nturn-done a.1 says=complete\nwork a";
+    let again = "session b task=T1 grounds=worktrees\nworkspace b";
+    for (way, next) in [
+        ("begin tests\nstop a\nfinish tests out=cancelled tells=half", "T1 submission_started"),
+        ("stop a", "T1 submission_started"),
+        ("hook tests\nbegin told\nstop a\nfinish told", "T1 merge_started"),
+        ("hook tests\nhook told\nbegin review\nstop a\nfinish review out=cancelled", "T1 merge_started"),
+    ] {
+        let script = format!("{done}\n{way}\n{again}");
+        let mut project = Script::after(hooks(&["tests", "told", "review"]), &script);
+        assert_eq!(project.run("work b")[0], next, "{way}");
+    }
+    let refused = format!("{done}\nhook tests\nhook told\nbegin review\nstop a\nfinish review out=block");
+    let project = Script::after(hooks(&["tests", "told", "review"]), &refused);
+    assert_eq!(project.task("T1").stalled, None, "a hook has said no");
+}
+
+/// That a hook did not pass is told at the end, however many sessions lie between.
+#[test]
+fn waiver_of_stalled_work_is_told_by_the_session_that_completes_it() {
+    let script = UNREACHABLE.replace("worktrees\n", "worktrees retries=0 limit=complete\n");
+    let script = script.replace("work a", "hook stop out=block\nwork a");
+    let script = format!("{script}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b");
+    let mut project = Script::after(hooks(&["stop", "pr"]), &script);
+    let told = project.run("hook pr");
+    let waived = "`stop` blocks, and may not send the agent back; `on_retry_limit: complete` lets it pass";
+    assert_eq!(told.last().unwrap(), &format!("T1 session_ended Completed, {waived}"));
+}
+
+#[test]
+fn work_that_is_moved_before_its_gate_is_asked_again_is_submitted_again() {
+    for (there, stalled) in [(&["pr"][..], UNREACHABLE), (&["tests", "review"], UNASKED)] {
+        let script = format!("{stalled}\nsession b task=T1 grounds=worktrees\nworkspace b");
+        let mut project = Script::after(hooks(there), &script);
+        assert_eq!(project.run("work b head=def moved=yes"), ["T1 submission_started"]);
+        let stalled = project.task("T1").stalled.unwrap();
+        assert_eq!((stalled.head.as_str(), stalled.gate, stalled.rebased), ("def", Gate::BeforeSubmit, true));
+    }
+    let script = UNREACHABLE.replace("work a", "hook stop\nwork a");
+    let script = format!("{script}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b head=def moved=yes");
+    let mut project = Script::after(hooks(&["stop", "pr"]), &script);
+    let told = project.run("hook stop out=block");
+    assert!(told.contains(&"T1 pipeline_failed stop Blocked: Remediate 1/3".to_owned()), "{told:?}");
+}
+
 /// What the work came to is told although somebody else completes it.
 #[test]
 fn what_was_claimed_is_kept() {

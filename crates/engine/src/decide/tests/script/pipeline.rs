@@ -22,7 +22,11 @@ impl Line<'_> {
                     commits: self.number("commits").unwrap_or(1),
                     files: 1,
                 };
-                C::SubmitWork { name: self.word(1), readied: Readied::Work(work) }
+                let readied = match self.options.contains_key("moved") {
+                    true => Readied::Moved(work),
+                    false => Readied::Work(work),
+                };
+                C::SubmitWork { name: self.word(1), readied }
             }
             "report" => C::SubmitWork { name: self.word(1), readied: Readied::Report(self.rest(2)) },
             "unfit" => {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use windlass_engine::{
-    Claim, ConfigDigest, Event, Field, Gate, Move, Record, Remedy, SessionName, Stalled, TaskId, Why, payload,
+    Claim, ConfigDigest, Decision, Event, Field, Gate, Move, Next, Record, Remedy, SessionName, Stalled, TaskId, Why,
+    payload,
 };
 
-use crate::gates::Passage;
-use crate::sessions::Told;
+use super::Told;
 
 /// The tasks whose work goes on at a gate.
 #[derive(Default)]
@@ -47,8 +47,11 @@ impl Stalls {
                 }
             }
             Event::TaskAnswered(_) | Event::IterationStarted(_) => drop(self.tasks.remove(&task)),
-            Event::SubmissionStarted(_) => {
-                self.tasks.entry(task).and_modify(|stalled| stalled.gate = Gate::BeforeSubmit);
+            Event::SubmissionStarted(started) => {
+                self.tasks.entry(task).and_modify(|stalled| {
+                    stalled.gate = Gate::BeforeSubmit;
+                    stalled.head = started.work.as_ref().map_or(stalled.head.clone(), |work| work.head.clone());
+                });
             }
             Event::HookFinished(finished) => {
                 if let Some(head) = &finished.head {
@@ -58,6 +61,7 @@ impl Stalls {
                 }
             }
             Event::PipelineFailed(failed) if failed.remedy != Remedy::Again => self.fail(record, task, failed, told),
+            Event::TaskNeedsContinuation(_) => told.into_iter().for_each(|told| self.leave(record, task, told)),
             _ => {}
         }
         let clears = |field| Move::on(record.kind()).is_some_and(|row| row.clears.contains(&field));
@@ -70,20 +74,41 @@ impl Stalls {
     }
 
     fn fail(&mut self, record: &Record, task: TaskId, failed: &payload::PipelineFailed, told: Option<&Told>) {
-        let before = self.tasks.remove(&task);
         let unasked = (failed.why, failed.remedy) == (Why::Failed, Remedy::GiveUp);
-        let way = told.filter(|_| unasked).map(Told::passage);
-        let head = way.and_then(Passage::head);
-        let (Some(head), Some(name)) = (head, &record.envelope.session) else { return };
-        let unstarted = way.is_some_and(Passage::is_unstarted);
+        match told.filter(|told| unasked && told.passage().head().is_some()) {
+            Some(told) => self.stall(record, task, failed.gate, told),
+            None => drop(self.tasks.remove(&task)),
+        }
+    }
+
+    /// A session leaves its task while the work is on its way.
+    fn leave(&mut self, record: &Record, task: TaskId, told: &Told) {
+        let metadata = &record.envelope.metadata;
+        let itself = metadata.depth == 0 && !metadata.forced && told.holds() && told.task == Some(task);
+        if let Some(gate) = told.passage().stops_at().filter(|_| itself) {
+            self.stall(record, task, gate, told);
+        }
+    }
+
+    fn stall(&mut self, record: &Record, task: TaskId, gate: Gate, told: &Told) {
+        let (Some(head), Some(name)) = (told.passage().head(), &record.envelope.session) else { return };
+        let unstarted = told.passage().is_unstarted();
         let (config, agent) = self.started[name].clone();
-        let (agent, claim) = match before {
-            Some(before) => (before.agent, before.claim),
-            None => (agent, self.claims.get(&task).cloned()),
+        let (agent, claim, waived) = match self.tasks.remove(&task) {
+            Some(before) => (before.agent, before.claim, before.waived),
+            None => (agent, self.claims.get(&task).cloned(), waiver(told)),
         };
         self.tasks.insert(
             task,
-            Stalled { gate: failed.gate, head, config, agent, claim, unstarted, checked: false, rebased: false },
+            Stalled { gate, head, config, agent, claim, unstarted, checked: false, rebased: false, waived },
         );
+    }
+}
+
+/// Returns why the gate let the work of a session pass although a hook did not.
+fn waiver(told: &Told) -> Option<String> {
+    match &told.gate {
+        Some((_, Decision::Next(Next::Close(closing)))) => closing.reason.clone(),
+        _ => None,
     }
 }
