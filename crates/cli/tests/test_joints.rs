@@ -124,3 +124,14 @@ fn agent_that_dies_with_uncommitted_work_finds_it_again() {
     assert_eq!(repo.file("windlass/t1-write-it:half.txt"), "part\npart\npart", "{ran}");
     repo.world.types_offers(&ran.stdout);
 }
+
+/// Worktrees × nested runs: no agent works in the person's own tree unasked.
+#[test]
+fn agent_in_a_worktree_starts_no_goal_in_the_project() {
+    let repo = repo("");
+    repo.agent("cat > /dev/null; echo work > work.txt; windlass run Beside --agent command:agent 2>&1");
+    let ran = repo.add("One").world.run(&["run", "--agent", "command:agent"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("hint: `windlass task add` leaves the goal for a run that works on it in a worktree"), "{ran}");
+    assert_eq!(repo.world.json(&["task", "list", "--all"]).as_array().map(Vec::len), Some(1), "{ran}");
+}

@@ -12,7 +12,8 @@ use super::again::Again;
 use super::wish::Wish;
 use crate::config::Config;
 use crate::context::Opened;
-use crate::failure::Failure;
+use crate::dispatch::Inside;
+use crate::failure::{Code, Failure};
 use crate::output::Messages;
 use crate::project::Project;
 use crate::remedy;
@@ -29,6 +30,7 @@ impl Whereabouts {
     /// A goal is worked on where the person stands, and so is what was begun there. A session stays where it is.
     pub fn of(wish: Wish<'_>, resumed: Option<&Session>, opened: &Opened, config: &Config) -> Result<Self, Failure> {
         if matches!(wish, Wish::Goal(_)) {
+            refuse_inside_worktree(opened)?;
             return Ok(Self { grounds: Grounds::InPlace, is_unjudged: true });
         }
         let usual = grounds(&opened.project, config)?;
@@ -36,6 +38,18 @@ impl Whereabouts {
         let fresh = if is_begun { Grounds::InPlace } else { usual };
         Ok(Self { grounds: resumed.map_or(fresh, |session| session.grounds), is_unjudged: is_begun })
     }
+}
+
+/// Refuses an agent that works in a worktree to have another one work in the person's own tree.
+fn refuse_inside_worktree(opened: &Opened) -> Result<(), Failure> {
+    let Some(run) = Inside::look_above(opened)?.run else { return Ok(()) };
+    let around = opened.store.snapshot().map_err(remedy::store)?.session(&run.session).map_err(remedy::view)?;
+    if around.is_none_or(|session| session.workspace.is_none()) {
+        return Ok(());
+    }
+    let message = "cannot work on a goal in the project's own directory: this command comes from a turn in a worktree";
+    Err(Failure::new(Code::Refused, message)
+        .hint("`windlass task add` leaves the goal for a run that works on it in a worktree"))
 }
 
 /// Whether a run means a task whose work lies in the project's own directory.
