@@ -231,7 +231,7 @@ fn an_agent_does_not_take_away_what_others_have_registered() {
     assert_eq!(ran.code, 4, "{ran}");
     assert_eq!(world.data_of("hooks_cleared").len(), 0, "{}", world.read("cleared"));
     assert_eq!(world.data_of("series_started").len(), 1, "{}", world.read("said"));
-    assert!(world.read("said").contains("was started for T2 by somebody else"), "{}", world.read("said"));
+    assert!(world.read("said").contains("was started for T2 by another"), "{}", world.read("said"));
 }
 
 /// Names of runs mean nothing there, even where a session has the same one.

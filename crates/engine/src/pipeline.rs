@@ -10,7 +10,7 @@
 //! Invariants:
 //! - A gate stops at its first hook that does not pass: what has not begun is skipped.
 //! - What is merged is accepted, whatever a later hook says.
-//! - A gate that could not be asked, or not to the end, says nothing about the work: whoever takes the task up asks it again, and only if the work
+//! - A gate that could not be asked, or not to the end, says nothing about the work: the next session of the task asks it again, and only if the work
 //!   is not what it was an agent works first.
 //! - Nothing is accepted over the head of a person: what was said since the work was called done is heard first, as long as no
 //!   merge has begun.

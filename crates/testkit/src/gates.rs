@@ -140,7 +140,7 @@ impl Passage {
         self.gate.as_ref().and_then(|open| open.head.clone())
     }
 
-    /// Where the work goes on if its session is ended now. A hook that says no is for whoever works on it.
+    /// Where the work goes on if its session is ended now. A hook that says no speaks to the agent.
     pub fn stops_at(&self) -> Option<Gate> {
         let open = self.gate.as_ref()?;
         match &open.broken {

@@ -87,7 +87,7 @@ impl Fold<'_> {
         let mut held = None;
         let mut changes = self.session(|session| {
             session.watch.wake(self.envelope.timestamp);
-            // The time in which nobody ran it is no time of failures.
+            // A session that does not run does not fail.
             session.watch.failing_since = None;
             session.owner = resumed.owner.clone();
             session.terms = resumed.terms.clone();

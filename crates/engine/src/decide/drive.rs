@@ -76,7 +76,7 @@ impl Deciding<'_, '_> {
             self.may_touch(&task)?;
         }
         if let Some(live) = task.drive.series.filter(|live| self.turn.is_some() && !live.inside) {
-            let why = format!("was started for {id} by somebody else, and its limits and rules hold: go on with it");
+            let why = format!("was started for {id} by another, and its limits and rules hold: go on with it");
             return Err(Refusal::IllegalSeries { id: live.id, why });
         }
         let new = new.clone();

@@ -464,7 +464,7 @@ fn the_rules_of_somebody_else_hold_until_the_work_is_accepted() {
     let run = Some(run_id("a.1"));
     let start = Command::StartSeries { task: TASK, new: series(1) };
     let refusal = project.give(Authority::Person, run.clone(), &start).unwrap_err().to_string();
-    assert!(refusal.starts_with(&format!("{id} was started for T1 by somebody else")), "{refusal}");
+    assert!(refusal.starts_with(&format!("{id} was started for T1 by another")), "{refusal}");
     let complete = Command::CompleteSeries { task: TASK, series: id, promise: Promise::Complete };
     let records = project.give(Authority::Person, run, &complete).unwrap();
     assert_eq!(kinds(&records), [EventType::CompletionClaimed]);

@@ -423,7 +423,7 @@ fn circuit_breaker_trips_after_enough_failures_over_enough_time() {
     assert_eq!(tripped(&format!("{}{good}", failures(3))), "system iteration_failed", "one in a row");
 }
 
-/// The time in which nobody runs a session is no time of failures.
+/// A session that does not run does not fail.
 #[test]
 fn circuit_breaker_counts_the_span_anew_after_a_resumption() {
     let begin = "session a failures=3 span=60s\nturn-failed a.1\nlater 5s\nadvance a\nturn-failed a.2";
@@ -434,7 +434,7 @@ fn circuit_breaker_counts_the_span_anew_after_a_resumption() {
     assert!(ended.contains("circuit breaker: 4 iterations failed in a row"), "{ended}");
 }
 
-/// What a hook of someone else's command says is no word about the failure.
+/// The feedback of that hook is not about the failure.
 #[test]
 fn hook_of_another_command_starts_no_recovery_while_a_failed_agent_waits() {
     let mut project = Script::after(hooks(&["edit"]), "add one\nsession a task=T1 span=300s\nturn-failed a.1");
