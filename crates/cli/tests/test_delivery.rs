@@ -417,3 +417,19 @@ fn commit_of_delivery_turn_is_merged() {
     assert_eq!((repo.file("origin/main:work.txt"), repo.file("origin/main:last.txt")), ("first".into(), "last".into()));
     assert_eq!(repo.git(&["for-each-ref", "--format=%(refname)", "refs/heads/windlass", "refs/windlass"]), "");
 }
+
+#[test]
+fn hook_that_blocks_after_the_merge_ends_the_run_for_a_person() {
+    let repo = Repo::with_remote(
+        "hooks:\n  before_submit: [create_pr]\n  before_merge: [merge_pr, {name: deploy, command: 'echo no room >&2; exit 2'}]\n  \
+         on_task_complete: [{command: 'true'}]\n",
+    );
+    repo.agent("echo work > work.txt");
+    repo.world.ok(&["task", "add", "Write it"]);
+    let ran = repo.run();
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(ran.stdout.contains("`deploy` does not pass after the merge: no room\n"), "{ran}");
+    assert!(ran.stdout.contains("next: windlass why "), "{ran}");
+    assert_eq!(repo.task("T1")["state"], "completed");
+    assert!(ran.stdout.contains("on_task_complete[0] ok"), "the hooks of the completion run: {ran}");
+}

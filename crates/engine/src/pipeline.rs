@@ -9,7 +9,7 @@
 //!
 //! Invariants:
 //! - A gate stops at its first hook that does not pass: what has not begun is skipped.
-//! - What is merged is accepted, whatever a later hook says.
+//! - What is merged is accepted, whatever a later hook says. An objection after the merge ends the session for a person.
 //! - A gate that could not be asked, or not to the end, says nothing about the work: the next session of the task asks it again, and only if the work
 //!   is not what it was an agent works first.
 //! - Nothing is accepted over the head of a person: what was said since the work was called done is heard first, as long as no
@@ -296,6 +296,15 @@ impl Broken {
         let feedback = feedback.map(str::to_owned);
         Some(Self { hook: hook.hook.clone(), why, reason, feedback, unstarted })
     }
+
+    /// Returns what a person is told where the work is merged already.
+    pub(crate) fn objection_after_merge(&self) -> String {
+        let Self { hook, why, reason, .. } = self;
+        match why {
+            Why::Escalated => format!("`{hook}` asks for a person after the merge: {reason}"),
+            _ => format!("`{hook}` does not pass after the merge: {reason}"),
+        }
+    }
 }
 
 /// What follows where a gate is not passed.
@@ -334,6 +343,9 @@ pub struct Pipeline {
     /// It is in the base: nothing takes that back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub merged: bool,
+    /// What a hook has against the work after it was merged, for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objection: Option<String>,
     /// The stop hooks judge it too: they have seen it on another base.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rejudged: bool,

@@ -41,6 +41,8 @@ struct Open {
     broken: Option<(String, Why)>,
     submitted: bool,
     merged: bool,
+    /// A hook has something against the work that is merged.
+    objected: bool,
     /// The last commit of the work, where it lies in a worktree.
     head: Option<String>,
     /// Whoever the hook was to ask that did not let it pass could not be started.
@@ -228,6 +230,11 @@ impl Passage {
         self.gate.as_ref().is_some_and(|open| open.merged)
     }
 
+    /// Whether a hook has something against the work that is merged.
+    pub fn is_objected(&self) -> bool {
+        self.gate.as_ref().is_some_and(|open| open.objected)
+    }
+
     /// The work is in the base.
     pub fn merge(&mut self) {
         self.gate.iter_mut().for_each(|open| open.merged = true);
@@ -246,6 +253,7 @@ impl Open {
             broken: None,
             submitted: false,
             merged: false,
+            objected: false,
             head: None,
             unstarted: false,
         }
@@ -257,7 +265,9 @@ impl Open {
 
     fn hear(&mut self, finished: &payload::HookFinished) {
         let Some(hook) = self.hooks.remove(&finished.debt) else { return };
-        if self.broken.is_none() && !self.merged {
+        if self.merged {
+            self.objected |= against(&hook, finished).is_some();
+        } else if self.broken.is_none() {
             self.broken = against(&hook, finished).map(|why| (hook.hook, why));
             self.unstarted = finished.unstarted;
             if let (Some(head), Some(moved)) = (&mut self.head, &finished.head) {

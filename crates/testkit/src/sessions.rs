@@ -570,8 +570,10 @@ impl Told {
     fn may_end(&self, ending: Ending, now: Timestamp) -> bool {
         let stopped = self.stopping.as_ref().map(|closing| closing.ending);
         let (graph, left) = (self.work == Work::Graph, self.hold == Hold::Left);
-        stopped == Some(ending)
+        let objected = self.finished && self.passage.is_objected();
+        stopped == Some(ending) && !(objected && ending == Ending::Completed)
             || match ending {
+                Ending::Completed if objected => false,
                 Ending::Completed if graph => self.escalated.is_empty() && self.left.is_empty() && self.lost.is_empty(),
                 Ending::Completed => self.has_passed() && (!left || self.finished || self.completed),
                 Ending::Escalated => {
@@ -579,7 +581,7 @@ impl Told {
                     let decided =
                         if graph { !self.escalated.is_empty() } else { self.closed(ending).is_some() || failed_so };
                     // An agent that cannot work is nothing to go on with, whether or not its task is still there.
-                    decided || self.is_broken() || self.postponements >= Limits::POSTPONEMENTS
+                    decided || objected || self.is_broken() || self.postponements >= Limits::POSTPONEMENTS
                 }
                 Ending::Limit => {
                     let given_up =

@@ -104,6 +104,7 @@ impl Fold<'_> {
             work,
             broken: None,
             merged: false,
+            objection: None,
             rejudged: false,
         }))
     }
@@ -177,12 +178,18 @@ impl Fold<'_> {
     /// The end of a hook that stands at a gate.
     pub(super) fn passed_gate(session: &mut Session, debt: &Debt, finished: &payload::HookFinished) {
         let (Phase::Pipeline(pipeline), Effect::Hook(hook)) = (&mut session.phase, &debt.effect) else { return };
-        if pipeline.at != debt.id.seq || pipeline.broken.is_some() || pipeline.merged || Gate::of(hook).is_none() {
+        if pipeline.at != debt.id.seq || pipeline.broken.is_some() || Gate::of(hook).is_none() {
             return;
         }
         let (message, feedback) = (finished.message.as_deref(), finished.feedback.as_deref());
         let (outcome, unstarted) = (finished.outcome, finished.unstarted);
-        pipeline.broken = Broken::by(hook, &HookEnd { outcome, message, feedback, unstarted });
+        let broken = Broken::by(hook, &HookEnd { outcome, message, feedback, unstarted });
+        if pipeline.merged {
+            let objection = broken.map(|broken| broken.objection_after_merge());
+            pipeline.objection = pipeline.objection.take().or(objection);
+            return;
+        }
+        pipeline.broken = broken;
         if let (Some(work), Some(head)) = (&mut pipeline.work, &finished.head) {
             work.head.clone_from(head);
             session.rebased = true;

@@ -25,7 +25,14 @@ impl Session {
         }
         match (&self.stopping, self.hold) {
             (Some(asked), Hold::Left) if !self.finished => return self.close(asked),
-            (_, Hold::Left) => return self.close_decided(&pipeline.closing),
+            (asked, Hold::Left) => {
+                let is_escalated = asked.as_ref().is_some_and(|asked| asked.ending == Ending::Escalated);
+                let objection = pipeline.objection.as_ref().filter(|_| self.finished && !is_escalated);
+                return match objection {
+                    Some(objection) => self.close(&Closing::because(Ending::Escalated, objection.clone())),
+                    None => self.close_decided(&pipeline.closing),
+                };
+            }
             _ => {}
         }
         match (&self.stopping, pipeline.stage, &pipeline.broken) {

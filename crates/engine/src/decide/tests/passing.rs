@@ -93,8 +93,45 @@ fn what_a_person_merges_meanwhile_is_accepted() {
         "T1 change_merged def
          T1 hook_finished review Block
          T1 task_completed
-         T1 session_ended Completed",
+         T1 session_ended Escalated, `review` does not pass after the merge: no",
     );
+}
+
+/// The task is completed, the hooks of the merge run, and the session ends for a person instead of taking up the next task.
+#[test]
+fn objection_after_merge_ends_session_for_person() {
+    for (out, ended, objection) in [
+        ("escalate", "Escalate", "`last` asks for a person after the merge: look"),
+        ("block tells=look", "Block", "`last` does not pass after the merge: look"),
+        ("failure", "Failure", "`last` does not pass after the merge: look"),
+    ] {
+        for session in ["session a task=T1", "session a work=graph"] {
+            check_with(
+                hooks(&["pr", "merge", "last", "after"]),
+                &format!(
+                    "add one
+                     add two
+                     {session} grounds=worktrees
+                     workspace a
+                     turn-done a.1 says=complete
+                     work a
+                     hook pr opens=http://x/1
+                     hook merge merges=def
+                     begin last
+                     --
+                     finish last message=look out={out}
+                     hook after"
+                ),
+                &format!(
+                    "T1 hook_finished last {ended}
+                     T1 hook_started after 1 by w1
+                     T1 hook_finished after Success
+                     T1 task_completed
+                     T1 session_ended Escalated, {objection}"
+                ),
+            );
+        }
+    }
 }
 
 /// A hook that finds the work in the base tells nothing new.
