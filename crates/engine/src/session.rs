@@ -200,6 +200,17 @@ pub enum Decision {
     Next(Next),
 }
 
+impl Decision {
+    /// Whether a person says next what is let pass: all that did not pass, with what was let pass before.
+    pub(crate) fn asks_for_person(&self) -> bool {
+        match self {
+            Self::Ask => true,
+            Self::Next(Next::Close(closing)) => closing.ending == Ending::Escalated,
+            Self::Next(_) | Self::SendBack => false,
+        }
+    }
+}
+
 /// What follows an iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

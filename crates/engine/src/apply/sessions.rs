@@ -310,7 +310,7 @@ impl Fold<'_> {
             }
             session.watch.end_judging();
             session.retries = decided.retries;
-            if decided.decision != Decision::Ask {
+            if !decided.decision.asks_for_person() {
                 session.overlooked.clear();
             }
             let completes = matches!(&decided.decision, Decision::Next(Next::Close(closing)) if closing.ending == Ending::Completed);

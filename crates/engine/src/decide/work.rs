@@ -180,7 +180,9 @@ impl Deciding<'_, '_> {
         commits: &[String],
     ) -> Result<(), Refusal> {
         let Some(id) = session.task else { return Ok(()) };
-        let hooks = session.blocking.iter().map(|blocker| blocker.hook.clone()).collect();
+        // Those that a person has let pass would block again.
+        let blocking = session.blocking.iter().map(|blocker| &blocker.hook);
+        let hooks = session.overlooked.iter().chain(blocking).cloned().collect();
         let (reason, commits) = (fit(reason), commits.to_vec());
         self.emit(Node::Task(id), Blocked { reason, required_knowledge: vec![], by: None, hooks, commits })?;
         self.settle(id)

@@ -221,6 +221,7 @@ impl Session {
         (self.last_turn, self.delivered) = (None, false);
         self.verdict = Verdict::Pass;
         self.blocking.clear();
+        self.overlooked.clear();
         (self.asking, self.plea) = (None, None);
         if self.phase != Phase::Started {
             self.phase = Phase::Settled(Next::Continue);

@@ -458,6 +458,23 @@ fn a_turn_that_claims_nothing_or_has_not_heard_a_person_leaves_what_is_to_be_ign
     }
 }
 
+#[test]
+fn next_blocker_does_not_bring_back_the_one_that_is_ignored() {
+    let mut rules = gated();
+    let hooks = rules.effects.as_mut().unwrap().hooks.get_mut(&EventType::TurnFinished).unwrap();
+    let mut second = hooks[0].clone();
+    second.hook.hook = "second".to_owned();
+    hooks.push(second);
+    let script = IGNORING.replace("hook bye", "hook second\nhook bye");
+    let script = format!("{script}\nturn-done b.1 says=complete\nhook check out=block\nhook second out=block");
+    let mut project = Script::after(rules, &script);
+    assert_eq!(project.task("T1").blocked.unwrap().hooks, ["check", "second"]);
+    // Where the agent goes on, what was let pass is forgotten as before.
+    project.run("answer T1 continue\nhook bye\nsession c task=T1 retries=0\nhook ready\nturn-done c.1 says=complete");
+    project.run("hook check\nhook second out=block");
+    assert_eq!(project.task("T1").blocked.unwrap().hooks, ["second"]);
+}
+
 /// It counts again at the gate after the one at which the work was said to be done.
 #[test]
 fn what_was_ignored_once_counts_again() {
