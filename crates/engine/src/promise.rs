@@ -35,6 +35,15 @@ impl Promise {
         }
     }
 
+    /// Returns why a person is needed, where an agent says so.
+    pub(crate) fn plea(self) -> Option<&'static str> {
+        match self {
+            Self::Complete => None,
+            Self::Escalate => Some("the agent asks for a person"),
+            Self::Blocked => Some("the agent says it is blocked"),
+        }
+    }
+
     /// Returns the promise as an agent writes it.
     pub fn tag(self) -> &'static str {
         match self {

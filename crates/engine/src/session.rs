@@ -565,14 +565,8 @@ impl Session {
     pub(crate) fn judge_heard(&self, claim: Option<Promise>, unheard: bool) -> Decision {
         let close = |closing| Decision::Next(Next::Close(closing));
         let complete = || close(Closing { ending: Ending::Completed, reason: self.let_pass() });
-        match claim {
-            Some(Promise::Blocked) => {
-                return close(Closing::because(Ending::Escalated, "the agent says it is blocked"));
-            }
-            Some(Promise::Escalate) => {
-                return close(Closing::because(Ending::Escalated, "the agent asks for a person"));
-            }
-            Some(Promise::Complete) | None => {}
+        if let Some(plea) = claim.and_then(Promise::plea) {
+            return close(Closing::because(Ending::Escalated, plea));
         }
         let done = claim == Some(Promise::Complete) || self.terms.completion == Completion::Gate;
         let decision = match self.verdict {

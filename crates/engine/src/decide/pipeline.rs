@@ -69,20 +69,26 @@ impl Deciding<'_, '_> {
         check_text("the reason", reason, Limits::REASON)?;
         check_list("a commit", commits, Limits::TOLD, Limits::LABEL)?;
         let session = self.holding(name)?;
+        if session.work == Work::Given && session.stopping.is_some() {
+            return Err(Refusal::IllegalSession { name: name.clone(), why: "is about to end" });
+        }
+        self.escalate(&session, reason.to_owned(), commits)?;
+        self.advance(name)
+    }
+
+    /// Leaves the task of a session to a person: a session on the graph goes on with the others, any other one ends.
+    pub(super) fn escalate(&mut self, session: &Session, reason: String, commits: &[String]) -> Result<(), Refusal> {
         match session.work {
-            Work::Given if session.stopping.is_some() => {
-                return Err(Refusal::IllegalSession { name: name.clone(), why: "is about to end" });
-            }
             Work::Given => {
-                let (ending, reason, commits) = (Ending::Escalated, Some(reason.to_owned()), commits.to_vec());
-                self.emit_session(&session, payload::SessionStopping { ending, reason, commits })?;
+                let (ending, reason, commits) = (Ending::Escalated, Some(reason), commits.to_vec());
+                self.emit_session(session, payload::SessionStopping { ending, reason, commits })
             }
             Work::Graph => {
-                self.place = Some((name.clone(), Some(session.iteration).filter(|iteration| *iteration > 0)));
-                self.leave_blocked(&session, reason.to_owned(), commits)?;
+                let iteration = Some(session.iteration).filter(|iteration| *iteration > 0);
+                self.place = Some((session.name.clone(), iteration));
+                self.leave_blocked(session, reason, commits)
             }
         }
-        self.advance(name)
     }
 
     pub(super) fn submit_work(&mut self, name: &SessionName, readied: &Readied) -> Result<(), Refusal> {

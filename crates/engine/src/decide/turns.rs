@@ -6,11 +6,11 @@ use super::{Causing, Deciding};
 use crate::command::{Answer, Failing};
 use crate::event::payload;
 use crate::fault::Fault;
-use crate::id::RunId;
+use crate::id::{RunId, SessionName};
 use crate::limits::{Limits, check_bytes, check_text};
-use crate::promise::Promise;
+use crate::promise::{Promise, last_words};
 use crate::refusal::Refusal;
-use crate::session::{Completion, Opening, Purpose, Session, Turn};
+use crate::session::{Completion, Opening, Purpose, Session, Turn, Work};
 use crate::time::Timestamp;
 use crate::usage::Usage;
 use crate::voice::Voice;
@@ -55,7 +55,16 @@ impl Deciding<'_, '_> {
         }
         match turn.purpose {
             Purpose::UnjudgedDelivery(_) | Purpose::Recovery => {
-                self.emit_session(&session, payload::DeliveryFinished { run, output, usage, leaky })?
+                let plea = promise.and_then(Promise::plea).filter(|_| turn.purpose == Purpose::Recovery);
+                let reason = plea.map(|plea| match last_words(&output) {
+                    Some(words) => format!("{plea}: {words}"),
+                    None => plea.to_owned(),
+                });
+                self.emit_session(&session, payload::DeliveryFinished { run, output, usage, leaky })?;
+                // What it did is not judged. That it needs a person counts.
+                if let Some(reason) = reason {
+                    self.heed_plea(&session.name, reason)?;
+                }
             }
             Purpose::Work | Purpose::SendBack | Purpose::Delivery => {
                 let unchanged = tree.is_some() && tree == session.watch.tree;
@@ -70,6 +79,16 @@ impl Deciding<'_, '_> {
             }
         }
         self.advance(&session.name)
+    }
+
+    /// Leaves the task of a session to a person, unless the agent has yet to hear one.
+    fn heed_plea(&mut self, name: &SessionName, reason: String) -> Result<(), Refusal> {
+        let session = self.session(name)?;
+        let has_work = session.epoch().is_some() || session.work == Work::Given;
+        match has_work && session.stopping.is_none() && !session.is_unheard() {
+            true => self.escalate(&session, reason, &[]),
+            false => Ok(()),
+        }
     }
 
     pub(super) fn fail_turn(&mut self, run: &RunId, failing: &Failing) -> Result<(), Refusal> {

@@ -47,6 +47,39 @@ fn what_hooks_say_about_a_failure_is_sent_at_once_and_the_answer_is_not_judged()
     );
 }
 
+/// As it does in every other turn.
+#[test]
+fn plea_in_recovery_turn_leaves_task_to_person() {
+    let script = "turn-failed a.1\nhook mourn tells=look-here\n--\nturn-done a.1";
+    let delivered = "T1 feedback_delivered look-here\nT1 delivery_finished";
+    for (says, plea) in [("blocked", "the agent says it is blocked"), ("escalate", "the agent asks for a person")] {
+        check_with(
+            hooks(&["check", "mourn"]),
+            &format!("add one\nsession a task=T1\n{script} says={says}"),
+            &format!(
+                "{delivered}
+                 T1 session_stopping Escalated, {plea}: said
+                 T1 task_blocked {plea}: said
+                 T1 session_ended Escalated, {plea}: said"
+            ),
+        );
+        // The agent that has failed is left alone for a while, whatever it works on next.
+        let script = format!("add one\nadd two\nsession a work=graph\n{script} says={says}\nlater 5s\nadvance a");
+        let expected = format!(
+            "{delivered}
+             T1 task_blocked {plea}: said
+             T2 task_claimed w1 epoch 1
+             T2 task_started
+             T2 iteration_started a.2
+             T2 turn_started a.2 to work"
+        );
+        check_with(hooks(&["check", "mourn"]), &script, &expected);
+    }
+    let said = format!("add one\nsession a task=T1\n{}", script.replace("--", "say a use-tabs"));
+    let project = Script::after(hooks(&["mourn"]), &format!("{said} says=blocked"));
+    assert_eq!(project.session("a").stopping, None, "the agent has yet to hear a person");
+}
+
 #[test]
 fn every_hook_of_a_failure_is_heard_first() {
     let mut rules = hooks(&["ready", "mourn"]);
