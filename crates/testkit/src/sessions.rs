@@ -568,31 +568,28 @@ impl Told {
     /// Whether it may be said to have ended so. One that takes what there is ends when nothing is left, and well if no task
     /// was left to a person.
     fn may_end(&self, ending: Ending, now: Timestamp) -> bool {
-        let stopped = self.stopping.as_ref().map(|closing| closing.ending);
         let (graph, left) = (self.work == Work::Graph, self.hold == Hold::Left);
-        let objected = self.finished && self.passage.is_objected();
-        stopped == Some(ending) && !(objected && ending == Ending::Completed)
-            || match ending {
-                Ending::Completed if objected => false,
-                Ending::Completed if graph => self.escalated.is_empty() && self.left.is_empty() && self.lost.is_empty(),
-                Ending::Completed => self.has_passed() && (!left || self.finished || self.completed),
-                Ending::Escalated => {
-                    let failed_so = self.passage.remedy == Some(Remedy::Escalate);
-                    let decided =
-                        if graph { !self.escalated.is_empty() } else { self.closed(ending).is_some() || failed_so };
-                    // An agent that cannot work is nothing to go on with, whether or not its task is still there.
-                    decided || objected || self.is_broken() || self.postponements >= Limits::POSTPONEMENTS
-                }
-                Ending::Limit => {
-                    let given_up =
-                        if graph { !self.left.is_empty() } else { self.passage.remedy == Some(Remedy::GiveUp) };
-                    let counted = self.iteration - self.interrupted;
-                    given_up || counted >= self.terms.max_iterations || self.may_be_used_up(now)
-                }
-                Ending::Error => self.interrupted >= Limits::INTERRUPTIONS,
-                Ending::Cancelled if graph => !self.lost.is_empty(),
-                Ending::Cancelled => left,
+        match ending {
+            _ if self.finished && self.passage.is_objected() => ending == Ending::Escalated,
+            _ if self.stopping.as_ref().is_some_and(|asked| asked.ending == ending) => true,
+            Ending::Completed if graph => self.escalated.is_empty() && self.left.is_empty() && self.lost.is_empty(),
+            Ending::Completed => self.has_passed() && (!left || self.finished || self.completed),
+            Ending::Escalated => {
+                let failed_so = self.passage.remedy == Some(Remedy::Escalate);
+                let decided =
+                    if graph { !self.escalated.is_empty() } else { self.closed(ending).is_some() || failed_so };
+                // An agent that cannot work is nothing to go on with, whether or not its task is still there.
+                decided || self.is_broken() || self.postponements >= Limits::POSTPONEMENTS
             }
+            Ending::Limit => {
+                let given_up = if graph { !self.left.is_empty() } else { self.passage.remedy == Some(Remedy::GiveUp) };
+                let counted = self.iteration - self.interrupted;
+                given_up || counted >= self.terms.max_iterations || self.may_be_used_up(now)
+            }
+            Ending::Error => self.interrupted >= Limits::INTERRUPTIONS,
+            Ending::Cancelled if graph => !self.lost.is_empty(),
+            Ending::Cancelled => left,
+        }
     }
 }
 

@@ -4,10 +4,11 @@ use super::pipeline::{BEGUN, hooks};
 use super::script::Script;
 use crate::debt::{HookClass, OnFailure, OwedHook};
 use crate::event::EventType;
+use crate::id::TaskId;
 use crate::session::Ending;
 use crate::task::State;
 
-/// Whether it works in the user's tree or in a worktree, on a goal, a task or the graph.
+/// Whether it works in the user's tree or in a worktree, on a goal, a task or the graph: there it ends with tasks left.
 #[test]
 fn hook_that_escalates_after_the_gate_leaves_the_task_to_a_person() {
     let mut rules = hooks(&["pr"]);
@@ -17,7 +18,7 @@ fn hook_that_escalates_after_the_gate_leaves_the_task_to_a_person() {
     for begun in [
         "session a goal=mend",
         "add one\nsession a task=T1",
-        "add one\nsession a work=graph",
+        "add one\nadd two\nsession a work=graph",
         "add one\nsession a task=T1 grounds=worktrees\nworkspace a",
         "add one\nsession a work=graph grounds=worktrees\nworkspace a",
     ] {
@@ -30,6 +31,17 @@ fn hook_that_escalates_after_the_gate_leaves_the_task_to_a_person() {
         let mut project = Script::after(rules.clone(), &script);
         project.run("answer T1 continue");
         assert_eq!(project.task("T1").state, State::Ready, "{begun}");
+    }
+}
+
+#[test]
+fn session_on_graph_goes_on_where_gate_escalates() {
+    let begun = "add one\nadd two\nsession a work=graph\nturn-done a.1 says=complete";
+    for hook in ["stop", "tests", "review"] {
+        let script = format!("{begun}\nhook {hook} out=escalate message=look");
+        let project = Script::after(hooks(&[hook]), &script);
+        let (task, session) = (project.task("T1"), project.session("a"));
+        assert_eq!((task.state, session.ended(), session.task), (State::Blocked, None, Some(TaskId(2))), "{hook}");
     }
 }
 
