@@ -668,7 +668,7 @@ fn a_stop_hook_is_not_tried_again_about_the_same_work() {
 #[test]
 fn stop_hook_with_a_missing_script_is_told_as_broken_and_asks_for_a_person() {
     let table = [
-        ("sh check.sh", "check failed: the hook is broken: `check.sh` does not exist; create it, or correct `command`"),
+        ("sh check.sh", "check failed: the hook is broken: `check.sh` does not exist in /"),
         ("./check.sh", "check failed: the hook is broken: `./check.sh` does not exist"),
         ("no-such-program", "check failed: the hook is broken: exit 127, a program was not found"),
     ];
@@ -682,6 +682,37 @@ fn stop_hook_with_a_missing_script_is_told_as_broken_and_asks_for_a_person() {
             assert!(ran.stdout.contains(told) && ran.stdout.contains("`check` judged nothing"), "{ran}");
             assert_eq!(decisions(&world).len(), 1, "the agent has no second turn: {ran}");
         }
+    }
+}
+
+#[test]
+fn broken_stop_hook_can_be_ignored_once() {
+    let world = world("hooks: {stop: [{name: check, command: ./check.sh}]}", DONE);
+    assert_eq!(world.run(RUN).code, 4);
+    world.ok(&["answer", "T1", "ignore-hook"]);
+    let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("`check` did not pass, and a person let it pass"), "{ran}");
+}
+
+/// `sh` ends with 2 there too, which would be a verdict about the work.
+#[test]
+fn missing_script_of_a_rule_or_a_registered_hook_asks_for_a_person() {
+    let rule = "validation: [{type: command, name: tests_pass, config: {command: sh gone.sh}}]\n";
+    let registers = ["hooks", "register", "T1", "--type", "command", "--command", "sh gone.sh"];
+    for (config, registers, told) in [
+        (rule, None, "`validation` judged nothing: tests_pass: the rule is broken: `gone.sh` does not exist in /"),
+        ("version: 1\n", Some(registers), "HOOK-3 (command): the hook failed: `gone.sh` does not exist in /"),
+    ] {
+        let world = world(config, DONE);
+        world.ok(&["init"]);
+        world.ok(&["task", "add", "Mend the pump"]);
+        if let Some(words) = registers {
+            world.ok(&words);
+        }
+        let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
+        assert_eq!((ran.code, decisions(&world).len()), (4, 1), "one turn, then a person: {ran}");
+        assert!(ran.stdout.contains(told), "{ran}");
     }
 }
 

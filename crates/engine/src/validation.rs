@@ -141,6 +141,9 @@ pub struct RuleResult {
     pub passed: bool,
     /// Why, and what to do about it, for the agent.
     pub message: String,
+    /// The program that looks at it is missing or could not be started: a person is needed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub broken: bool,
 }
 
 impl ValidationRule {

@@ -464,7 +464,7 @@ fn bridge_events() -> Vec<Event> {
 
 fn drive_events() -> Vec<Event> {
     let (series, metadata) = (SeriesId(7), Map::from_iter([("note".to_owned(), json!(word()))]));
-    let result = RuleResult { rule_name: word(), passed: false, message: word() };
+    let result = RuleResult { rule_name: word(), passed: false, message: word(), broken: true };
     let rule = json!([{"type": "file_existence", "name": "docs", "config": {"paths": ["README.md"]}}]);
     let rules = RulesText::parse(&json!([{"when": "iteration > 2", "action": "escalate", "reason": word()}]));
     vec![
@@ -728,7 +728,7 @@ fn hook_events() -> Vec<Event> {
             used: Usage { input: 12, ..Usage::default() },
             head: Some("abc".to_owned()),
             unstarted: true,
-            results: vec![RuleResult { rule_name: word(), passed: true, message: word() }],
+            results: vec![RuleResult { rule_name: word(), passed: true, message: word(), broken: false }],
         }
         .into(),
         payload::HookError { hook_name: word(), error: word(), original_event: value(), debt: Some(debt) }.into(),

@@ -90,6 +90,7 @@ pub fn answer_of_command(
     command: RanCommand<'_>,
 ) -> HookReport {
     let broken = ran.as_ref().ok().and_then(|finished| command.broken_by(finished.exit));
+    let broken = broken.map(|cause| format!("the hook is broken: {cause}"));
     understand(hook, role, ran, values, broken)
 }
 

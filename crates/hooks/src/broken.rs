@@ -10,6 +10,8 @@ use std::path::Path;
 
 use windlass_process::Exit;
 
+use crate::clean;
+
 /// Programs that take a script as their first argument. `python3.12` counts as `python`.
 const INTERPRETERS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "python", "node", "ruby", "perl"];
 
@@ -26,18 +28,17 @@ impl RanCommand<'_> {
     pub fn broken_by(&self, exit: Exit) -> Option<String> {
         let Exit::Code(code @ 1..) = exit else { return None };
         if let Some(script) = self.missing_script() {
-            return Some(format!("the hook is broken: `{script}` does not exist; create it, or correct `command`"));
+            let place = match Path::new(script).is_absolute() {
+                true => String::new(),
+                false => format!(" in {}", clean(&self.directory.to_string_lossy())),
+            };
+            return Some(format!("`{script}` does not exist{place}; create it, or correct `command`"));
         }
         // A command that needs a shell names several programs.
         windlass_process::missing(OsStr::new(self.text), self.directory, self.environment)?;
         match code {
-            126 => Some(
-                "the hook is broken: exit 126, a program cannot be executed; check its permissions (`chmod +x`)"
-                    .to_owned(),
-            ),
-            127 => {
-                Some("the hook is broken: exit 127, a program was not found; install it, or correct `command`".into())
-            }
+            126 => Some("exit 126, a program cannot be executed; check its permissions (`chmod +x`)".to_owned()),
+            127 => Some("exit 127, a program was not found; install it, or correct `command`".into()),
             _ => None,
         }
     }
@@ -91,6 +92,12 @@ mod tests {
             check(text, code, Some("check"));
         }
         check("sh check.sh", 0, None);
+    }
+
+    #[test]
+    fn missing_script_is_told_with_the_directory_it_is_missing_from() {
+        check("./check.sh", 127, Some("`./check.sh` does not exist in /"));
+        check("/no/check.sh", 127, Some("`/no/check.sh` does not exist; create it"));
     }
 
     #[test]

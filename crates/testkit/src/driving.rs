@@ -70,6 +70,7 @@ impl Driving {
                         rule_name: "tests".to_owned(),
                         passed: finding.passed,
                         message: "ran".to_owned(),
+                        broken: false,
                     }],
                     promises: finding.promises.clone(),
                     decision: first.map(|hook| HookDecision { hook: Some(hook), ruling }),

@@ -157,7 +157,7 @@ impl Fold<'_> {
                     let mut verdict = Verdict::of_stop_hook(finished.outcome, hook.on_failure, finished.unstarted);
                     if session.overlooks(hook, finished.outcome) {
                         // Where a failure keeps nobody, a person need not let it pass.
-                        if verdict == Verdict::Block || session.terms.strict {
+                        if verdict != Verdict::Fail || session.terms.strict {
                             session.overlooked.push(hook.hook.clone());
                         }
                         verdict = Verdict::Pass;
@@ -170,7 +170,9 @@ impl Fold<'_> {
                         let asks = if finished.unstarted { "judged nothing" } else { "asks for a person" };
                         session.asking = Some(format!("`{}` {asks}{why}", hook.hook));
                     }
-                    if verdict == Verdict::Block {
+                    // A person can ignore a hook that could not run, as one that failed.
+                    let is_broken = finished.unstarted && finished.outcome != HookOutcome::Escalate;
+                    if verdict == Verdict::Block || (is_broken && verdict == Verdict::Escalate) {
                         let reason = finished.message.as_deref().map(gist);
                         session.blocking.push(Blocker { hook: hook.hook.clone(), most: hook.send_backs, reason });
                     }

@@ -22,6 +22,7 @@ fn context(promises: &[Promise], results: &[(&str, bool)]) -> AgentContext {
                 rule_name: (*name).to_owned(),
                 passed: *passed,
                 message: "as found".to_owned(),
+                broken: false,
             })
             .collect(),
         completion_promises: promises.iter().map(|it| SeenPromise::at(*it, Timestamp::from_millis(0))).collect(),

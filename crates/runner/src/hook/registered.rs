@@ -6,6 +6,7 @@
 //! | complete, and every rule passes | they let the work pass |
 //! | complete, but a rule fails; or continue | another iteration, with what is to be done |
 //! | escalate, or one of them fails | a person is asked |
+//! | anything, but the program of a rule is missing | a person is asked |
 
 use std::time::Instant;
 
@@ -66,7 +67,11 @@ impl Dispatch<'_> {
             let judging = Box::new(judging(task, &said, &hooks, &context));
             self.give(&Command::RecordRuling { task: task.id, judging })?;
         }
-        let report = mask.report(report(&said, &hooks, &context));
+        let report = match broken_rules(&context, configured.len()) {
+            Some(report) => report,
+            None => report(&said, &hooks, &context),
+        };
+        let report = mask.report(report);
         let (event, results) = (Some(scene.event.original()), context.validation_results);
         Ok(HookReport { took: Some(began.elapsed()), event, results, ..report })
     }
@@ -122,6 +127,17 @@ fn ask_both(
 
 fn failure(message: String) -> HookReport {
     HookReport { message: Some(message), ..HookOutcome::Failure.into() }
+}
+
+/// Reports rules whose program is missing, if there are any: they have judged nothing, and the agent cannot answer for them. A
+/// rule of the configuration holds for other tasks too, so the gate itself is broken with it.
+fn broken_rules(context: &AgentContext, configured: usize) -> Option<HookReport> {
+    let results = &context.validation_results;
+    let broken: Vec<_> = results.iter().filter(|result| result.broken).collect();
+    let causes: Vec<String> = broken.iter().map(|result| format!("{}: {}", result.rule_name, result.message)).collect();
+    let unstarted = results.iter().take(configured).any(|result| result.broken);
+    let report = || HookReport { message: Some(causes.join("; ")), unstarted, ..HookOutcome::Escalate.into() };
+    (!broken.is_empty()).then(report)
 }
 
 /// What they say together, as the gate takes it.

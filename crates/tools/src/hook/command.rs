@@ -5,6 +5,7 @@
 //! | exit 0, an answer with `action` | as it says |
 //! | exit 0, another answer, or none | complete, if it does not say no |
 //! | exit 2, or an answer that says no | continue, with what it wrote |
+//! | the program or script that it names does not exist | it has failed, which asks for a person |
 //! | anything else | it has failed, which asks for a person |
 
 use std::time::Duration;
@@ -38,7 +39,7 @@ pub(crate) fn ask(
     let ran = match workshop.run(order, control) {
         Ok(ran) => Ok(ran),
         Err(NotRun::NotStarted(error)) => Err(error),
-        Err(error @ NotRun::NoDirectory(_)) => return Err(error.to_string()),
+        Err(error @ (NotRun::NoDirectory(_) | NotRun::Broken(_))) => return Err(error.to_string()),
     };
     let last = ran.as_ref().ok().and_then(gist).map(|line| format!(": {line}")).unwrap_or_default();
     meaning(rule.timeout(), &ran).map_err(|error| format!("{error}{last}"))

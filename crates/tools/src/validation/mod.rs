@@ -84,15 +84,21 @@ pub struct Cancelled;
 struct Finding {
     passed: bool,
     message: String,
+    /// The rule could not be looked at because its program is missing or could not be started.
+    broken: bool,
 }
 
 impl Finding {
     fn passed(message: impl Into<String>) -> Self {
-        Self { passed: true, message: message.into() }
+        Self { passed: true, message: message.into(), broken: false }
     }
 
     fn failed(message: impl Into<String>) -> Self {
-        Self { passed: false, message: message.into() }
+        Self { passed: false, message: message.into(), broken: false }
+    }
+
+    fn broken(message: impl Into<String>) -> Self {
+        Self { broken: true, ..Self::failed(message) }
     }
 }
 
@@ -134,7 +140,7 @@ fn look(rule: &ValidationRule, matter: Matter<'_>, workshop: &Workshop<'_>, cont
         RuleKind::FileExistence(files) => files::look(files, &workshop.directory),
     };
     let message = workshop.mask.text(&finding.message).into_owned();
-    RuleResult { rule_name: rule.name.clone(), passed: finding.passed, message }
+    RuleResult { rule_name: rule.name.clone(), passed: finding.passed, message, broken: finding.broken }
 }
 
 /// A text of a rule as a message shows it: one line, short.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use windlass_engine::in_words;
 use windlass_engine::validation::{CommandRule, RuleKind, ValidationRule};
-use windlass_hooks::{clean, cut};
+use windlass_hooks::{RanCommand, clean, cut};
 use windlass_process::{Capture, Control, Exit, Finished, Invocation, NotStarted, Spec, overlay, run_apart};
 
 use super::{Finding, Matter, Workshop, quoted};
@@ -36,6 +36,9 @@ pub enum NotRun {
     NoDirectory(String),
     #[error(transparent)]
     NotStarted(#[from] NotStarted),
+    /// It ran, and the program or script that it names is not there.
+    #[error("{0}")]
+    Broken(String),
 }
 
 impl Workshop<'_> {
@@ -60,6 +63,12 @@ impl Workshop<'_> {
             capture: Capture { head: KEPT / 2, tail: KEPT / 2, spill: None },
         };
         let ran = run_apart(self.launcher.as_ref(), &spec, self.roster, control)?;
+        let text = &order.command.command;
+        let broken =
+            RanCommand { text, directory: &spec.directory, environment: &spec.environment }.broken_by(ran.exit);
+        if let Some(cause) = broken.filter(|_| !passes(order.command, ran.exit)) {
+            return Err(NotRun::Broken(cause));
+        }
         // Before anything is cut out of it: half a secret is one too.
         Ok(self.mask.run(ran))
     }
@@ -78,10 +87,12 @@ pub fn look(rule: &ValidationRule, matter: Matter<'_>, workshop: &Workshop<'_>, 
     let order = Order { command, told: told(rule, matter), input: input(rule, matter) };
     match workshop.run(order, control) {
         Ok(ran) => finding(&name, command, &ran),
-        Err(error) => {
+        Err(NotRun::Broken(cause)) => Finding::broken(format!("the rule is broken: {cause}")),
+        Err(error @ NotRun::NotStarted(_)) => {
             let why = error.source().map(|why| format!(": {why}")).unwrap_or_default();
-            Finding::failed(format!("{name} was not run: {error}{why}"))
+            Finding::broken(format!("{name} was not run: {error}{why}"))
         }
+        Err(error @ NotRun::NoDirectory(_)) => Finding::failed(format!("{name} was not run: {error}")),
     }
 }
 
@@ -112,15 +123,19 @@ fn input(rule: &ValidationRule, matter: Matter<'_>) -> Vec<u8> {
     }
 }
 
+/// Whether a command that ends so has succeeded.
+fn passes(command: &CommandRule, exit: Exit) -> bool {
+    matches!(exit, Exit::Code(code) if u8::try_from(code).is_ok_and(|code| command.successes().contains(&code)))
+}
+
 /// What its end means. Nothing that was measured is told: the same failure is to be known as the same.
 fn finding(name: &str, command: &CommandRule, ran: &Finished) -> Finding {
     let limit = in_words(command.timeout());
-    let successes = command.successes();
     let end = match ran.exit {
-        Exit::Code(code) if u8::try_from(code).is_ok_and(|code| successes.contains(&code)) => {
+        Exit::Code(code) if passes(command, ran.exit) => {
             return Finding::passed(format!("{name} ended with exit {code}"));
         }
-        Exit::Code(code) => format!("{name} ended with exit {code}; {} would pass", expected(&successes)),
+        Exit::Code(code) => format!("{name} ended with exit {code}; {} would pass", expected(&command.successes())),
         Exit::Signal(signal) => format!("{name} was ended by signal {signal}"),
         Exit::TimedOut | Exit::Silent => {
             format!(

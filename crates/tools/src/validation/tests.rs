@@ -107,6 +107,23 @@ fn told(passed: bool, message: &str) -> (bool, String) {
 }
 
 #[test]
+fn command_that_names_a_missing_script_is_broken() {
+    let mut scene = Scene::new();
+    scene.validator("missing", "python gone.py");
+    let rules = json!([
+        {"type": "command", "name": "script", "config": {"command": "sh gone.sh"}},
+        {"type": "custom", "name": "validator", "config": {"validatorId": "missing"}},
+        {"type": "command", "name": "expected", "config": {"command": "sh gone.sh", "successExitCodes": [2, 127]}},
+        {"type": "command", "name": "verdict", "config": {"command": "exit 2"}},
+    ]);
+    let results = scene.validate(&rules).unwrap();
+    assert_eq!(results.iter().map(|result| result.broken).collect::<Vec<_>>(), [true, true, false, false]);
+    assert_eq!(results.iter().map(|result| result.passed).collect::<Vec<_>>(), [false, false, true, false]);
+    let told = format!("the rule is broken: `gone.sh` does not exist in {}", scene.project().display());
+    assert!(results[0].message.starts_with(&told), "{results:?}");
+}
+
+#[test]
 fn a_command_passes_by_its_exit() {
     let scene = Scene::new();
     let check = |config: Value, passed: bool, message: &str| assert_eq!(scene.command(config), told(passed, message));

@@ -32,6 +32,7 @@ fn judging(iteration: u32, promises: &[Promise], results: &[bool]) -> Judging {
         rule_name: format!("rule {at}"),
         passed: *passed,
         message: "as found".to_owned(),
+        broken: false,
     };
     Judging {
         asked: Asked::Validation,
@@ -525,7 +526,12 @@ pub(super) fn at_gate(iteration: u32, passed: bool) -> Judging {
         asked: Asked::Gate,
         iteration,
         hooks: vec![],
-        results: vec![RuleResult { rule_name: "tests".to_owned(), passed, message: format!("run {iteration}") }],
+        results: vec![RuleResult {
+            rule_name: "tests".to_owned(),
+            passed,
+            message: format!("run {iteration}"),
+            broken: false,
+        }],
         promises: vec![],
         decision: None,
         agent_output: Some(format!("said in {iteration}")),

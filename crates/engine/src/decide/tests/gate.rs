@@ -82,6 +82,18 @@ fn broken_stop_hook_ends_a_session_of_the_graph_with_its_first_task() {
     assert_eq!((project.task("T1").state, project.task("T2").state), (State::Blocked, State::Ready));
 }
 
+#[test]
+fn stop_hook_that_cannot_run_is_named_as_the_one_that_a_person_can_ignore() {
+    let left_by = |end: &str| {
+        let script = "add one\nsession a task=T1\nturn-done a.1 says=complete";
+        let mut project = Script::after(hooks(&["check"]), script);
+        project.run(&format!("hook check out={end} unstarted=1 message=missing"));
+        project.task("T1").blocked.unwrap().hooks
+    };
+    assert_eq!(left_by("failure"), ["check"]);
+    assert_eq!(left_by("escalate"), [""; 0]);
+}
+
 /// A crash in between does not make it forget.
 #[test]
 fn counts_survive_a_restart() {
