@@ -331,3 +331,20 @@ fn the_same_goal_again_takes_its_task_up() {
     assert_eq!((run(&[]), run(&[]), tasks()), (3, 3, 1));
     assert_eq!((run(&["--fresh"]), tasks()), (3, 2));
 }
+
+#[test]
+fn goal_whose_task_waits_for_a_person_is_refused_until_it_is_answered() {
+    let world = World::empty();
+    world.write("agent.sh", "test -e key && echo '<promise>COMPLETE</promise>' || echo '<promise>BLOCKED</promise>'");
+    let run = ["run", "Mend the pump", "--agent", "command:sh agent.sh"];
+    assert_eq!(world.run(&run).code, 4);
+    insta::assert_snapshot!(world.fails(&run), @"
+    error: cannot work on T1: it is blocked: the agent says it is blocked
+    hint: when that is settled, `windlass answer T1 continue` lets it go on; `--fresh` starts another task with this goal
+    [1 refused]
+    ");
+    world.write("key", "");
+    world.ok(&["answer", "T1", "continue"]);
+    assert_eq!(world.run(&run).code, 0);
+    assert_eq!(world.lines(&["task", "list", "--all"]).len(), 1);
+}

@@ -112,21 +112,38 @@ fn fresh(opened: &Opened, args: &Args, wish: Wish<'_>, name: SessionName) -> Res
     match (args.resolve, wish) {
         (Some(id), _) => resolution::check(opened, id)?,
         (None, Wish::Task(id)) => check_task(opened, id)?,
-        (None, Wish::Goal(_) | Wish::Graph) => {}
+        (None, Wish::Goal(_)) => check_last_task(opened, args, wish)?,
+        (None, Wish::Graph) => {}
     }
     Ok(Choice::New(name))
 }
 
+/// Refuses a goal whose last task waits for a person: a second task would leave what that one has.
+fn check_last_task(opened: &Opened, args: &Args, wish: Wish<'_>) -> Result<(), Failure> {
+    let Some(task) = last_task(&opened.store, args, wish)?.filter(|task| task.state == State::Blocked) else {
+        return Ok(());
+    };
+    check_task(opened, task.id).map_err(|mut failure| {
+        let other = "`--fresh` starts another task with this goal";
+        let hint = failure.hint.take().map_or_else(|| other.to_owned(), |hint| format!("{hint}; {other}"));
+        failure.hint(hint)
+    })
+}
+
 /// The task that the last session with this goal has left to be taken up again, or that somebody has answered since.
 pub fn left_task(store: &Sqlite, args: &Args, wish: Wish<'_>) -> Result<Option<TaskId>, Failure> {
+    let waits = |task: &Task| matches!(task.state, State::Ready | State::NeedsContinuation) && task.lease.is_none();
+    Ok(last_task(store, args, wish)?.filter(waits).map(|task| task.id))
+}
+
+/// The task of the last session with this goal.
+fn last_task(store: &Sqlite, args: &Args, wish: Wish<'_>) -> Result<Option<Task>, Failure> {
     let (Wish::Goal(_), false) = (wish, args.fresh) else { return Ok(None) };
     let snapshot = store.snapshot().map_err(remedy::store)?;
     let sessions = snapshot.sessions().map_err(remedy::store)?;
     let last = sessions.iter().filter(|session| wish.is_of(session)).max_by_key(|session| session.version);
     let Some(id) = last.and_then(|session| session.task) else { return Ok(None) };
-    let task = snapshot.task(id).map_err(remedy::view)?;
-    let waits = |task: &Task| matches!(task.state, State::Ready | State::NeedsContinuation) && task.lease.is_none();
-    Ok(task.filter(waits).map(|task| task.id))
+    snapshot.task(id).map_err(remedy::view)
 }
 
 /// Whether a session that takes what there is would find something.
