@@ -83,9 +83,27 @@ const OWN: [(&str, &str); 3] = [
     ("`task_update` with state ready", "`windlass task unblock`"),
 ];
 
+/// Tools whose hints name a task, with the command around its id.
+const WITH_TASK: [(&str, &str, &str); 2] = [
+    ("`hook_clear` with taskId ", "`windlass hooks clear ", "`"),
+    ("`note_add` with taskId ", "`windlass note add --task ", " TEXT`"),
+];
+
+/// Returns the text with the command of a tool in place of the tool and the id of its task.
+fn with_task(text: &str, (tool, command, end): (&str, &str, &str)) -> String {
+    let mut parts = text.split(tool);
+    let mut told = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (id, rest) = part.split_at(part.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(part.len()));
+        told.extend([command, id, end, rest]);
+    }
+    told
+}
+
 /// A person calls commands, and no tools.
 pub fn words(text: &str) -> String {
-    let text = OWN.iter().fold(text.to_owned(), |text, (tool, command)| text.replace(tool, command));
+    let text = WITH_TASK.iter().fold(text.to_owned(), |text, named| with_task(&text, *named));
+    let text = OWN.iter().fold(text, |text, (tool, command)| text.replace(tool, command));
     catalogue().iter().fold(text, |text, tool| {
         let command = format!("`{}`", tool.twin);
         text.replace(&format!("`{}`", tool.name), &command).replace(tool.name, &command)
@@ -113,6 +131,8 @@ mod tests {
     #[test]
     fn tools_are_called_by_their_commands() {
         assert_eq!(words("`task_get` or task_next"), "`windlass task show` or `windlass task next`");
+        let notes = "`note_add` with taskId T2 tells that run; `hook_clear` with taskId T1";
+        assert_eq!(words(notes), "`windlass note add --task T2 TEXT` tells that run; `windlass hooks clear T1`");
         assert_eq!(words("`task_list` shows the tasks"), "`windlass task list --all` shows every task");
         assert_eq!(words("`task_update` with state ready unblocks it"), "`windlass task unblock` unblocks it");
         let stuck = "set T1 to blocked with `task_update`, for a person";

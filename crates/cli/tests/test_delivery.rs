@@ -87,6 +87,8 @@ fn nothing_done_is_nothing_to_submit() {
     assert_eq!(task["state"], "needs_continuation");
     assert!(task["reason"].as_str().unwrap().starts_with("no_changes"), "{task}");
     assert!(repo.events("change_opened").is_empty());
+    let told = repo.world.ok(&["task", "complete", "T1"]);
+    assert!(told.contains("no change was opened: what was done is on the branch windlass/t1-do-nothing"), "{told}");
 }
 
 #[test]

@@ -14,6 +14,16 @@ use crate::test_run::RUN;
 const SECRET: &str = "hunter2-and-some-more";
 
 #[test]
+fn trial_of_a_broken_gate_tells_the_agent_nothing() {
+    for (point, is_told) in [("stop", false), ("before_submit", false), ("post_iteration", true)] {
+        let world = hooked(&format!("hooks: {{{point}: [{{name: check, command: sh gone.sh, pipe_output: true}}]}}"));
+        let ran = world.run(&["hooks", "test", point, "--run"]);
+        assert!(ran.stdout.contains("the hook is broken: `gone.sh` does not exist"), "{ran}");
+        assert_eq!(ran.stdout.contains("agent told"), is_told, "{point}: {ran}");
+    }
+}
+
+#[test]
 fn what_is_put_into_a_command_is_checked() {
     let world = hooked("hooks: {stop: [{name: say, command: 'echo {{session}} {{iteration}} {{task_id}} >said'}]}");
     let try_out = |payload: &Value| {

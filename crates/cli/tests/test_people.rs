@@ -140,7 +140,8 @@ fn nobody_inside_a_turn_is_a_person() {
 /// Neither its own nor another's, by way of whatever other run.
 #[test]
 fn no_agent_cancels_a_session() {
-    let helper = "windlass run helper --session two --agent 'command:sh helper.sh' > helped 2>&1";
+    let helper = "windlass run helper --session two --agent 'command:sh helper.sh' > helped 2>&1
+        windlass run 'Mend the pump' --agent 'command:sh agent.sh' > again 2>&1";
     let world = world("", &format!("{helper}; echo '<promise>COMPLETE</promise>'")).with_windlass();
     let cancel = format!(
         "for name in two {NAME}; do windlass session cancel $name; env -i PATH=\"$PATH\" windlass session cancel $name; done"
@@ -151,6 +152,11 @@ fn no_agent_cancels_a_session() {
     let refused = "error: only a person can cancel a session\n\
                    hint: end the turn with `<promise>BLOCKED</promise>` and say what is needed\n";
     assert_eq!(world.read("refused"), refused.repeat(4));
+    let again = world.read("again");
+    assert!(
+        again.contains("hint: end the turn: the session goes on by itself") && !again.contains("cancel"),
+        "{again}"
+    );
 }
 
 #[test]

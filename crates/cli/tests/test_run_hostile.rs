@@ -230,6 +230,7 @@ fn an_agent_does_not_take_away_what_others_have_registered() {
     let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
     assert_eq!(ran.code, 4, "{ran}");
     assert_eq!(world.data_of("hooks_cleared").len(), 0, "{}", world.read("cleared"));
+    assert!(world.read("cleared").contains("only a person takes those away"), "{}", world.read("cleared"));
     assert_eq!(world.data_of("series_started").len(), 1, "{}", world.read("said"));
     assert!(world.read("said").contains("was started for T2 by another"), "{}", world.read("said"));
 }

@@ -129,12 +129,13 @@ fn what_is_left_and_what_to_type() {
     left: one piece of feedback that the agent has not heard
     next: windlass answer T3 continue
     ");
+    world.ok(&["answer", "T3", "continue", "--trust"]);
     assert_snapshot!(watched(&world), @r"
     took  <took> agent <took> hooks <took> 2 turns
     blocked by stop[0] 2 times
     changed    no files
     left       one piece of feedback that the agent has not heard
-    next       windlass answer T4 continue
+    next       windlass answer T3 continue
                windlass why mend-the-pump-e01275de-2
     ");
 

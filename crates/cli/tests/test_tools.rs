@@ -97,7 +97,7 @@ fn the_maximum_ends_a_series() {
     assert_snapshot!(world.ok(&["iteration", "validate", &id, "--output", "more"]), @"
     ESCALATE  iteration 3 of IT-4
       maximum: this was iteration 3 of 3
-    a person is needed: `windlass task block ID --reason WHY` says so
+    a person is needed: `windlass task block T1 --reason WHY` says so
     ");
 }
 

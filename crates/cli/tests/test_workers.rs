@@ -176,6 +176,8 @@ fn what_is_left_is_said_with_what_to_type() {
     ");
     let ran = world.run(&words);
     assert_eq!(ran.code, 3, "{ran}");
+    assert!(ran.stdout.contains("left: T2  Stuck: the agent says it is blocked: which version?\n"), "{ran}");
+    assert!(ran.stdout.contains("next: windlass answer T2 continue  # or: windlass why T2\n"), "{ran}");
     assert!(world.path(".windlass/runs/t3-never-2").is_dir(), "each attempt has records of its own");
 }
 

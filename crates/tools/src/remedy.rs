@@ -64,13 +64,15 @@ impl From<Refusal> for ToolError {
             Refusal::Rejudged { .. } => {
                 error.hint("`note_add` leaves a word about it; a new task gets them with `task_create`")
             }
-            Refusal::GatedTask { id, .. } => {
-                error.hint(format!("leave it to `windlass run --task {id}`; `note_add` tells that run what you know"))
-            }
+            Refusal::GatedTask { id, .. } => error.hint(format!(
+                "leave it to `windlass run --task {id}`; `note_add` with taskId {id} tells that run what you know"
+            )),
             Refusal::NotForAgent { .. } => error.hint("`task_next` names one that you may work on"),
             Refusal::NothingReady => error.hint("`task_list` shows what waits, and `task_create` makes a task"),
             Refusal::IllegalSeries { .. } => error.hint("`task_get` shows how its series stands"),
-            Refusal::TooManyHooks { .. } => error.hint("`hook_clear` takes them all away"),
+            Refusal::TooManyHooks { task, .. } => {
+                error.hint(format!("`hook_clear` with taskId {task} takes them away"))
+            }
             Refusal::RunEnded(_) => error.hint("nothing more can be claimed for it"),
             Refusal::Cycle { .. } => error.hint("leave one of these dependencies out"),
             Refusal::Apply(_) => error.hint("this is a defect of Windlass; nothing was changed"),

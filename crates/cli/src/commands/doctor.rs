@@ -245,7 +245,7 @@ fn check_left(context: &Context) -> Option<Check> {
     })
 }
 
-/// Worktrees of tasks that are merged or deleted.
+/// Worktrees of tasks that are completed or deleted.
 fn check_worktrees(context: &Context) -> Option<Check> {
     let opened = context.open().ok()?;
     let worktrees = opened.project.worktrees();
@@ -255,18 +255,21 @@ fn check_worktrees(context: &Context) -> Option<Check> {
         format!("{} ({}): {}", task.id, task.state, place.unwrap_or_default())
     };
     // Nothing has gone wrong where a task was deleted: its worktree goes with the next run.
-    let (deleted, merged): (Vec<_>, Vec<_>) = left.iter().partition(|task| task.state == State::Deleted);
+    let (deleted, done): (Vec<_>, Vec<_>) = left.iter().partition(|task| task.state == State::Deleted);
     let deleted: Vec<String> = deleted.into_iter().map(name).collect();
-    let note = match (deleted.is_empty(), merged.len()) {
-        (true, merged) => format!("{merged} of tasks that are merged"),
+    let note = match (deleted.is_empty(), done.len()) {
+        (true, done) => format!("{done} of completed tasks"),
         (false, 0) => format!("to be put away: {}", deleted.join(", ")),
-        (false, merged) => format!("{merged} of tasks that are merged; to be put away: {}", deleted.join(", ")),
+        (false, done) => format!("{done} of completed tasks; to be put away: {}", deleted.join(", ")),
     };
     Some(Check {
         what: "worktrees",
-        problems: merged.into_iter().map(name).collect(),
+        problems: done.into_iter().map(name).collect(),
         note,
-        hint: Some("`windlass doctor --settle` puts them away, but for those with uncommitted work".to_owned()),
+        hint: Some(
+            "`windlass doctor --settle` puts away those without uncommitted work and unmerged commits, and names the others"
+                .to_owned(),
+        ),
     })
 }
 

@@ -144,7 +144,16 @@ pub fn clear(context: &Context, args: &Clear, out: &mut Output) -> Done {
         return out.line(format_args!("{hook} of {} is taken away", args.task));
     }
     match answer["hooksCleared"].as_u64().unwrap_or(0) {
-        0 => out.line(format_args!("{} has no stop hooks", args.task)),
+        0 => {
+            let left = twin::call(context, "hook_list", json!({"taskId": args.task}))?;
+            match left["hooks"].as_array().is_some_and(|hooks| !hooks.is_empty()) {
+                true => out.line(format_args!(
+                    "none is taken away: others have registered the stop hooks of {}, and only a person takes those away",
+                    args.task
+                )),
+                false => out.line(format_args!("{} has no stop hooks", args.task)),
+            }
+        }
         1 => out.line(format_args!("the stop hook of {} is taken away", args.task)),
         hooks => out.line(format_args!("{hooks} stop hooks of {} are taken away", args.task)),
     }

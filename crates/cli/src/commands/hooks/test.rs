@@ -250,7 +250,10 @@ impl Trier<'_> {
                 }
                 let command =
                     RanCommand { text: script.text(), directory: call.directory, environment: &spec.environment };
-                Ok(answer_of_command(hook, self.role(), &ran, call.values, command))
+                let report = answer_of_command(hook, self.role(), &ran, call.values, command);
+                // The agent does not hear of a gate that could not run.
+                let is_told = !report.unstarted || !self.role().is_gate();
+                Ok(HookReport { feedback: report.feedback.filter(|_| is_told), ..report })
             }
             Kind::Http(address) => Ok(self.sent(hook, address, call)),
             Kind::Desktop => {

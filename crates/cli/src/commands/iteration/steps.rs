@@ -1,13 +1,14 @@
 //! `windlass iteration validate`, `next` and `complete`
 
 use serde_json::{Value, json};
-use windlass_engine::{Promise, SeriesId};
+use windlass_engine::{Promise, Seq, SeriesId, TaskId};
 
 use super::Heard;
 use crate::commands::hooks::decision;
 use crate::context::Context;
+use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
-use crate::{text, twin};
+use crate::{remedy, text, twin};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -59,12 +60,20 @@ pub fn validate(context: &Context, args: &Validate, out: &mut Output) -> Done {
         decision(&answer["hookDecision"], out)?;
     }
     match answer["completionSignal"].as_str() {
-        Some("BLOCKED" | "ESCALATE") => out.line(out.paint(Tone::Faint, STUCK)),
+        Some("BLOCKED" | "ESCALATE") => {
+            let id = task_of(context, args.series)?.map_or_else(|| "ID".to_owned(), |id| id.to_string());
+            let told = format!("a person is needed: `windlass task block {id} --reason WHY` says so");
+            out.line(out.paint(Tone::Faint, told))
+        }
         _ => Ok(()),
     }
 }
 
-const STUCK: &str = "a person is needed: `windlass task block ID --reason WHY` says so";
+/// Returns the task of a series, which has the position of the event that started it.
+fn task_of(context: &Context, series: SeriesId) -> Result<Option<TaskId>, Failure> {
+    let started = context.open()?.store.event(Seq(series.0)).map_err(remedy::store)?;
+    Ok(started.and_then(|record| record.envelope.node.task()))
+}
 
 /// A result, as feedback tells it.
 fn said(result: &Value) -> String {

@@ -14,6 +14,7 @@ use super::tally::Tally;
 use super::wish::{Wish, check_task};
 use super::{Args, resolution};
 use crate::context::Opened;
+use crate::dispatch::Inside;
 use crate::failure::{Code, Failure};
 use crate::gatekeepers::Unjudged;
 use crate::output::Messages;
@@ -221,7 +222,11 @@ fn resumable(opened: &Opened, session: Session, args: &Args, wish: Wish<'_>) -> 
     if stays_alive(&opened.project.owners(), session.owner.as_str()) {
         return Err(Failure::new(Code::Refused, format!("session `{name}` is running"))
             .caused_by(format!("{} is alive", session.owner))
-            .hint(format!("wait for it; `windlass session cancel {name}` ends it{fresh}")));
+            .hint(match Inside::look(opened)?.run {
+                // An agent may not end sessions.
+                Some(_) => format!("end the turn: the session goes on by itself{fresh}"),
+                None => format!("wait for it; `windlass session cancel {name}` ends it{fresh}"),
+            }));
     }
     if args.agent.as_ref().is_some_and(|agent| *agent != session.agent) {
         let again = Again::with_session(opened, &session).said("goes on with it");

@@ -7,6 +7,7 @@ use super::Args;
 use super::again::Again;
 use crate::commands::next_step::next_step;
 use crate::context::Opened;
+use crate::dispatch::Inside;
 use crate::failure::{Code, Failure};
 use crate::{environment, remedy, show};
 
@@ -113,6 +114,8 @@ fn held(opened: &Opened, id: TaskId, lease: &Lease) -> Result<String, Failure> {
         return Ok(format!("wait for its holder; `windlass task release {id} --force` takes it away, and is recorded"));
     };
     Ok(match SessionHold::of(opened, name)? {
+        // An agent may not end sessions.
+        SessionHold::Alive if Inside::look(opened)?.run.is_some() => format!("leave it to the session {name}"),
         SessionHold::Alive => format!("wait for that session; `windlass session cancel {name}` ends it"),
         hold => hold.in_words(opened, id)?,
     })

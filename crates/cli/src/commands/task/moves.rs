@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use windlass_engine::{Command, EventType};
+use windlass_engine::{Command, EventType, State};
 
 use super::add::read_text;
 use super::{Subject, present};
@@ -17,6 +17,15 @@ fn carry_out(context: &Context, subject: &Subject, command: &Command, out: &mut 
     present::of(&opened, subject.id, &records, out)?;
     if !out.is_json() && records.iter().any(|record| record.kind() == EventType::CompletionClaimed) {
         out.line(out.paint(Tone::Faint, "recorded as a claim: the runner completes the task after its gates"))?;
+    }
+    let task = opened.task(subject.id)?;
+    if !out.is_json()
+        && task.state == State::Completed
+        && task.report.is_none()
+        && let (Some(place), None) = (&task.workspace, &task.change)
+    {
+        let told = format!("no change was opened: what was done is on the branch {}, in its worktree", place.branch);
+        out.line(out.paint(Tone::Faint, told))?;
     }
     Ok(())
 }

@@ -39,6 +39,7 @@ impl Summary<'_> {
         row("left", Tone::Warning, &self.each(left.iter(), why_left), out)?;
         row("left", Tone::Warning, &self.unassigned(), out)?;
         row("left", Tone::Warning, &self.held_lines(), out)?;
+        row("left", Tone::Warning, &self.each(self.still_blocked().iter(), why_blocked), out)?;
         row("taken away", Tone::Warning, &self.lost(), out)?;
         row("for a person", Tone::Warning, &self.each(people.iter(), why_blocked), out)?;
         let paused = paused.as_ref().map(|why| format!("twice in a row an agent could not work: {why}"));
@@ -101,6 +102,20 @@ impl Summary<'_> {
         found
     }
 
+    /// Tasks that an earlier run has left to a person, and that no answer has reached.
+    fn still_blocked(&self) -> Vec<TaskId> {
+        let mut found = Vec::new();
+        let Ok(snapshot) = self.opened.store.snapshot() else { return found };
+        let filter = TaskFilter { states: vec![State::Blocked], ..TaskFilter::default() };
+        // A task that cannot be read is told by the command that needs it.
+        let _ = snapshot.tasks(&filter, |task| {
+            let is_known = self.sum.people.contains(&task.id) || self.sum.left.contains(&task.id);
+            found.extend((!is_known).then_some(task.id));
+            true
+        });
+        found
+    }
+
     fn held_lines(&self) -> Vec<String> {
         let held = self.held();
         let more = held.len().saturating_sub(NAMED);
@@ -140,7 +155,9 @@ impl Summary<'_> {
         let lost = self.sum.lost.keys().next().map(|id| format!("windlass why {id}"));
         let held = self.held().into_iter().take(1);
         let held = held.filter_map(|task| next_step(self.opened, task.id).ok()?).map(|step| step.line());
-        answer.chain(again).chain(open).chain(held).chain(lost).collect()
+        let blocked = self.still_blocked();
+        let blocked = blocked.iter().take(1).map(|id| self.advice(*id));
+        answer.chain(again).chain(open).chain(held).chain(blocked).chain(lost).collect()
     }
 
     /// What a person types for a task that waits for one.
@@ -174,6 +191,7 @@ impl Summary<'_> {
             "left": left,
             "people": people,
             "unassigned": self.nobodys().iter().map(|(task, _)| task.id).collect::<Vec<_>>(),
+            "blocked": self.still_blocked(),
             "held": self.held().iter().map(|task| task.id).collect::<Vec<_>>(),
             "lost": self.sum.lost.keys().collect::<Vec<_>>(),
             "paused": paused,
