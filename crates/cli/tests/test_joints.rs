@@ -132,6 +132,9 @@ fn agent_in_a_worktree_starts_no_goal_in_the_project() {
     repo.agent("cat > /dev/null; echo work > work.txt; windlass run Beside --agent command:agent 2>&1");
     let ran = repo.add("One").world.run(&["run", "--agent", "command:agent"]);
     assert_eq!(ran.code, 0, "{ran}");
-    assert!(ran.stdout.contains("hint: `windlass task add` leaves the goal for a run that works on it in a worktree"), "{ran}");
+    assert!(
+        ran.stdout.contains("hint: `windlass task add` leaves the goal for a run that works on it in a worktree"),
+        "{ran}"
+    );
     assert_eq!(repo.world.told("task_created").len(), 1, "{ran}");
 }

@@ -299,9 +299,7 @@ impl Told {
             }
             Event::FeedbackQueued(queued) => {
                 self.queued.insert(record.seq);
-                if queued.voice == Voice::Person {
-                    self.said.insert(record.seq);
-                }
+                self.said.extend((queued.voice == Voice::Person).then_some(record.seq));
                 let about = record.cause().map(Recovery::Failed);
                 if queued.voice == Voice::Hook && about == Some(self.recovery) {
                     self.recovery = Recovery::Due;
@@ -462,30 +460,7 @@ impl Told {
                 let given: BTreeSet<Seq> = delivered.feedback.iter().copied().collect();
                 !given.is_empty() && given == self.bound && given.is_disjoint(&self.delivered)
             }
-            Event::GateDecided(decided) => {
-                let blocked = decided.verdict == Verdict::Block;
-                let told_to = self.asking == Some(Some(GateAnswer::Continue));
-                let closes = match &decided.decision {
-                    Decision::Next(Next::Close(closing)) => match closing.ending {
-                        Ending::Escalated => decided.verdict != Verdict::Escalate,
-                        Ending::Limit => false,
-                        _ => true,
-                    },
-                    _ => false,
-                };
-                // What an agent claims that has not heard a person yet ends nothing.
-                let heard = !closes || !self.is_unheard() || self.asking.is_some();
-                heard
-                    && match decided.decision {
-                        Decision::SendBack => {
-                            blocked && (told_to || self.send_backs.has_left(self.terms.max_hook_retries))
-                        }
-                        Decision::Ask => {
-                            blocked && self.terms.on_retry_limit == OnRetryLimit::Ask && self.work == Work::Given
-                        }
-                        Decision::Next(_) => true,
-                    }
-            }
+            Event::GateDecided(decided) => self.may_decide(decided),
             Event::GateAnswered(_) => self.asks(),
             Event::ConversationOpened(opened) => {
                 let same = self.conversation.as_ref() == Some(&opened.conversation);
@@ -515,6 +490,29 @@ impl Told {
         if !fits {
             self.wrong.push(format!("{} of {:?} cannot be", record.seq, record.envelope.event));
         }
+    }
+
+    /// Whether a gate may have decided so.
+    fn may_decide(&self, decided: &payload::GateDecided) -> bool {
+        let blocked = decided.verdict == Verdict::Block;
+        let told_to = self.asking == Some(Some(GateAnswer::Continue));
+        let closes = match &decided.decision {
+            Decision::Next(Next::Close(closing)) => match closing.ending {
+                Ending::Escalated => decided.verdict != Verdict::Escalate,
+                Ending::Limit => false,
+                _ => true,
+            },
+            _ => false,
+        };
+        // What an agent claims that has not heard a person yet ends nothing.
+        let heard = !closes || !self.is_unheard() || self.asking.is_some();
+        let asks = self.terms.on_retry_limit == OnRetryLimit::Ask && self.work == Work::Given;
+        heard
+            && match decided.decision {
+                Decision::SendBack => blocked && (told_to || self.send_backs.has_left(self.terms.max_hook_retries)),
+                Decision::Ask => blocked && asks,
+                Decision::Next(_) => true,
+            }
     }
 
     fn around<'a>(&'a self, record: &Record, name: &SessionName, stalls: &'a Stalls) -> Around<'a> {

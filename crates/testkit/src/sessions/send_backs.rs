@@ -27,10 +27,10 @@ impl SendBacks {
                 self.limits = hooks.filter_map(|hook| Some((hook.hook.clone(), hook.send_backs?))).collect();
                 (self.turn, self.blockers) = (Some(record.seq), BTreeSet::new());
             }
-            Event::HookFinished(finished) if Some(finished.debt.seq) == self.turn => {
-                if finished.outcome == HookOutcome::Block {
-                    self.blockers.insert(finished.hook.clone());
-                }
+            Event::HookFinished(finished)
+                if Some(finished.debt.seq) == self.turn && finished.outcome == HookOutcome::Block =>
+            {
+                self.blockers.insert(finished.hook.clone());
             }
             Event::GateDecided(decided) if decided.decision == Decision::SendBack => {
                 for hook in &self.blockers {
