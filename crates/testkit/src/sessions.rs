@@ -447,10 +447,7 @@ impl Told {
                 let closes = match &started.purpose {
                     Purpose::Delivery => self.may_deliver(),
                     Purpose::UnjudgedDelivery(_) => false,
-                    Purpose::Recovery => {
-                        let left = counted < self.terms.max_iterations || self.is_unheard();
-                        self.recovery == Recovery::Due && left && !self.is_broken() && !self.is_spent()
-                    }
+                    Purpose::Recovery => self.recovery == Recovery::Due && self.may_go_on(),
                     Purpose::Work | Purpose::SendBack => true,
                 };
                 let present = started.run.iteration == self.iteration && started.owner == self.owner;

@@ -73,6 +73,12 @@ impl Told {
         self.takes_up
     }
 
+    /// Whether another iteration may follow.
+    pub(super) fn may_go_on(&self) -> bool {
+        let left = self.iteration - self.interrupted < self.terms.max_iterations || self.is_unheard();
+        left && !self.is_broken() && !self.is_spent()
+    }
+
     /// Whether the agent has failed too often over too long a time.
     pub(super) fn is_broken(&self) -> bool {
         let mut since = self.failures.iter().flatten();
