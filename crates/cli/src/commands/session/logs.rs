@@ -11,6 +11,7 @@ use windlass_hooks::{Mask, clean};
 use windlass_store::{Filter, Store};
 
 use super::is_alive;
+use crate::commands::next_step::answer_gate;
 use crate::commands::run::Again;
 use crate::config::Config;
 use crate::context::Context;
@@ -87,10 +88,8 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         if deserted && !was_deserted {
             Messages::new().note(&match session.wanted() {
                 Wanted::Answer => {
-                    format!(
-                        "it asks a person: `windlass answer {} continue` goes on; or ignore-hook, reject",
-                        args.name
-                    )
+                    let step = answer_gate(&opened, &args.name);
+                    format!("it asks a person: `{}` goes on; or ignore-hook, reject", step.command)
                 }
                 _ => {
                     let again = Again::with_session(&opened, &session).said("goes on with it");
