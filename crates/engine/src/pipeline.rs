@@ -177,9 +177,9 @@ pub struct Stalled {
     /// A hook had judged it before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub checked: bool,
-    /// The stop hooks have judged it on another base.
+    /// The stop hooks have to judge it again before it is submitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub rebased: bool,
+    pub rejudged: bool,
     /// Why it was let pass although a stop hook did not pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waived: Option<String>,
@@ -195,9 +195,9 @@ impl Stalled {
         }
     }
 
-    /// Whether what was submitted needs not be submitted again: the same hooks have let it pass.
-    pub(crate) fn is_submitted_by(&self, session: &Session) -> bool {
-        self.gate == Gate::BeforeMerge && self.config == session.config && self.agent == session.agent
+    /// Whether the hooks of a session are those that have let it pass so far.
+    pub(crate) fn is_judged_for(&self, session: &Session) -> bool {
+        self.config == session.config && self.agent == session.agent
     }
 }
 
@@ -346,7 +346,7 @@ pub struct Pipeline {
     /// What a hook has against the work after it was merged, for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objection: Option<String>,
-    /// The stop hooks judge it too: they have seen it on another base.
+    /// The stop hooks judge it too: they judged it on another base, or were others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rejudged: bool,
 }

@@ -291,9 +291,9 @@ pub struct Session {
     /// How often its work was judged again because the base had moved.
     #[serde(default)]
     pub rechecks: u32,
-    /// The work stands on another base than the one on which the stop hooks judged it.
+    /// The stop hooks have to judge the work again before it is submitted: they judged it on another base, or were others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub rebased: bool,
+    pub rejudged: bool,
     /// The tasks that it has left for a later run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<TaskId>,

@@ -21,7 +21,7 @@ pub(crate) fn session(phase: Phase) -> Session {
         resumes: false,
         remediations: 0,
         rechecks: 0,
-        rebased: false,
+        rejudged: false,
         left: vec![],
         lost: Vec::new(),
         plea: None,

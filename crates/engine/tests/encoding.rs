@@ -299,10 +299,10 @@ fn workspaces_and_gates() {
         r#"{"workspace":{"branch":"windlass/t7-x","base":"origin/main","start":"0a1b","name":"T7-x"}}"#,
     );
     check_data(
-        payload::SubmissionStarted { run: run(), work: Some(work_done()), remediations: 2, rebased: false },
+        payload::SubmissionStarted { run: run(), work: Some(work_done()), remediations: 2, rejudged: false },
         r#"{"run":"main.3.00000000000000ff","work":{"head":"2c3d","commits":2,"files":5},"remediations":2}"#,
     );
-    let in_place = payload::SubmissionStarted { run: run(), work: None, remediations: 0, rebased: false };
+    let in_place = payload::SubmissionStarted { run: run(), work: None, remediations: 0, rejudged: false };
     check_data(in_place, r#"{"run":"main.3.00000000000000ff"}"#);
     check_data(payload::MergeStarted { run: run(), work: None }, r#"{"run":"main.3.00000000000000ff"}"#);
     let failed = |gate, why, remedy| payload::PipelineFailed {
@@ -398,7 +398,7 @@ fn one_of_each() -> Vec<Event> {
 fn pipeline_events() -> Vec<Event> {
     vec![
         payload::WorkspaceOpened { workspace: workspace(), reused: true }.into(),
-        payload::SubmissionStarted { run: run(), work: Some(work_done()), remediations: 2, rebased: false }.into(),
+        payload::SubmissionStarted { run: run(), work: Some(work_done()), remediations: 2, rejudged: false }.into(),
         payload::MergeStarted { run: run(), work: None }.into(),
         payload::PipelineFailed {
             run: run(),

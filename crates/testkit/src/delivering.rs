@@ -22,14 +22,16 @@ pub fn workspace() -> Workspace {
 
 /// Mostly something, sometimes nothing, and sometimes what is not in order.
 pub fn readied() -> impl Strategy<Value = Readied> {
-    let work = |(head, commits): (&str, u32)| Readied::Work(WorkDone { head: head.to_owned(), commits, files: 1 });
+    let done = |(head, commits): (&str, u32)| WorkDone { head: head.to_owned(), commits, files: 1 };
+    let (work, moved) = (move |found| Readied::Work(done(found)), Readied::Moved(done(("abd", 1))));
     let unfit = || Readied::Unfit {
         hook: "commit".to_owned(),
         reason: "markers".to_owned(),
         feedback: "markers are left".to_owned(),
     };
     let head = prop_oneof![6 => Just("abc"), 1 => Just("abd")];
-    prop_oneof![8 => (head, 1..3_u32).prop_map(work), 1 => Just(work(("abc", 0))), 1 => Just(unfit())]
+    let nothing = work(("abc", 0));
+    prop_oneof![8 => (head, 1..3_u32).prop_map(work), 1 => Just(nothing), 1 => Just(moved), 1 => Just(unfit())]
 }
 
 /// Where hooks move work, which they mostly do not.

@@ -41,7 +41,7 @@ impl Fold<'_> {
             let fits = session.epoch().is_some() && session.run(session.iteration) == started.run;
             session.phase = self.pipeline(&started.run, closing, Stage::Submitting, started.work.clone());
             if let Phase::Pipeline(pipeline) = &mut session.phase {
-                pipeline.rejudged = std::mem::take(&mut session.rebased) || started.rebased;
+                pipeline.rejudged = std::mem::take(&mut session.rejudged) || started.rejudged;
             }
             session.resumes = false;
             fits.then_some(())
@@ -52,7 +52,7 @@ impl Fold<'_> {
                 stalled.gate = Gate::BeforeSubmit;
                 if let Some(work) = &started.work {
                     stalled.head.clone_from(&work.head);
-                    stalled.rebased |= started.rebased;
+                    stalled.rejudged |= started.rejudged;
                 }
             }
         })?);
@@ -135,7 +135,7 @@ impl Fold<'_> {
             });
             match failed.remedy {
                 Remedy::Remediate => session.remediations += 1,
-                Remedy::Again => (session.rechecks, session.rebased) = (session.rechecks + 1, true),
+                Remedy::Again => (session.rechecks, session.rejudged) = (session.rechecks + 1, true),
                 _ => {}
             }
             Some(())
@@ -192,7 +192,7 @@ impl Fold<'_> {
         pipeline.broken = broken;
         if let (Some(work), Some(head)) = (&mut pipeline.work, &finished.head) {
             work.head.clone_from(head);
-            session.rebased = true;
+            session.rejudged = true;
         }
     }
 
@@ -213,7 +213,7 @@ impl Fold<'_> {
             }
             // On another base it has to be submitted again.
             if let (Some(stalled), Some(head)) = (&mut task.stalled, &finished.head) {
-                (stalled.head, stalled.gate, stalled.rebased) = (head.clone(), Gate::BeforeSubmit, true);
+                (stalled.head, stalled.gate, stalled.rejudged) = (head.clone(), Gate::BeforeSubmit, true);
             }
         })
     }

@@ -42,7 +42,7 @@ impl Fold<'_> {
             resumes: false,
             remediations: 0,
             rechecks: 0,
-            rebased: false,
+            rejudged: false,
             left: Vec::new(),
             lost: Vec::new(),
             plea: None,
@@ -122,7 +122,7 @@ impl Fold<'_> {
             session.resumes = task.stalled.is_some() && !session.grounds.is_in_place() && !claimed.report;
             let stalled = task.stalled.as_ref().filter(|_| session.resumes);
             session.checked = stalled.is_some_and(|stalled| stalled.checked);
-            session.rebased = stalled.is_some_and(|stalled| stalled.rebased);
+            session.rejudged = stalled.is_some_and(|stalled| stalled.rejudged);
             if let Some(until) = waits_until {
                 session.phase = Phase::Postponed(until);
             }
@@ -274,7 +274,7 @@ impl Fold<'_> {
             session.verdict = Verdict::Pass;
             session.blocking.clear();
             session.overlooked.clear();
-            (session.asking, session.broken_gate, session.rebased) = (None, false, false);
+            (session.asking, session.broken_gate, session.rejudged) = (None, false, false);
             session.checked = false;
             session.interrupted_in_a_row = 0;
             session.last_turn = Some(self.seq);

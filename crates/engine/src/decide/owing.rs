@@ -246,9 +246,9 @@ impl Deciding<'_, '_> {
             return Ok(vec![]);
         }
         let session = envelope.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
-        // What stands on another base has to pass the stop hooks there, too.
+        // What stands on another base, or was judged by other hooks, has to pass the stop hooks first.
         let is_rejudged = matches!(&envelope.event, Event::SubmissionStarted(started)
-            if started.rebased || session.as_ref().is_some_and(|session| session.rebased));
+            if started.rejudged || session.as_ref().is_some_and(|session| session.rejudged));
         let first = match event {
             EventType::TurnFinished => self.first_judge(session.as_ref(), effects)?,
             _ if is_rejudged => self.first_judge(session.as_ref(), effects)?,

@@ -115,7 +115,7 @@ impl Deciding<'_, '_> {
             Readied::Work(work) | Readied::Moved(work) if work.commits > 0 => {
                 let (run, remediations) = (session.run(session.iteration), session.remediations);
                 let work = Some(work.clone());
-                self.emit_session(&session, payload::SubmissionStarted { run, work, remediations, rebased: false })?;
+                self.emit_session(&session, payload::SubmissionStarted { run, work, remediations, rejudged: false })?;
                 return self.advance(name);
             }
             Readied::Work(_) | Readied::Moved(_) | Readied::Report(_) => Broken {
@@ -162,7 +162,7 @@ impl Deciding<'_, '_> {
                 let (run, remediations) = (session.run(session.iteration), session.remediations);
                 self.emit_session(
                     &session,
-                    payload::SubmissionStarted { run, work: None, remediations, rebased: false },
+                    payload::SubmissionStarted { run, work: None, remediations, rejudged: false },
                 )?;
             }
         }
@@ -179,15 +179,16 @@ impl Deciding<'_, '_> {
             Readied::Report(_) | Readied::Unfit { .. } => None,
         };
         let is_moved = matches!(readied, Readied::Moved(_));
+        let is_judged = stalled.as_ref().is_some_and(|stalled| stalled.is_judged_for(session)) && !is_moved;
         let run = session.run(session.iteration);
         match (work.cloned(), stalled) {
-            (work @ Some(_), Some(stalled)) if stalled.is_submitted_by(session) && !is_moved => {
+            (work @ Some(_), Some(stalled)) if is_judged && stalled.gate == Gate::BeforeMerge => {
                 self.emit_session(session, payload::MergeStarted { run, work })?;
             }
             (work @ Some(_), _) => {
                 self.emit_session(
                     session,
-                    payload::SubmissionStarted { run, work, remediations: session.remediations, rebased: is_moved },
+                    payload::SubmissionStarted { run, work, remediations: session.remediations, rejudged: !is_judged },
                 )?;
             }
             (None, _) => {
@@ -209,14 +210,17 @@ impl Deciding<'_, '_> {
             (None, true) => {
                 debug_assert_eq!(session.phase, Phase::Settled(Next::Close(closing.clone())));
                 let (run, remediations) = (session.run(session.iteration), session.remediations);
-                self.emit_session(session, payload::SubmissionStarted { run, work: None, remediations, rebased: false })
+                self.emit_session(
+                    session,
+                    payload::SubmissionStarted { run, work: None, remediations, rejudged: false },
+                )
             }
         }
     }
 
     /// Work that a hook of the gate has brought onto another base is judged there by the stop hooks first.
     pub(super) fn pass_submission(&mut self, session: &Session) -> Result<(), Refusal> {
-        if !session.rebased || !self.has_stop_hooks(session)? {
+        if !session.rejudged || !self.has_stop_hooks(session)? {
             return self.emit_session(session, payload::TaskSubmitted {});
         }
         let (run, hook) = (session.run(session.iteration), "rebase_on_main".to_owned());

@@ -120,9 +120,9 @@ payloads! {
         /// How often the agent has mended it before.
         #[serde(default, skip_serializing_if = "is_none_yet")]
         remediations: u32,
-        /// It was judged done on another base than it stands on now.
+        /// The stop hooks judge it again: they judged it on another base, or were those of another configuration or agent.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        rebased: bool,
+        rejudged: bool,
     }
     TaskSubmitted {}
     /// The work is about to be accepted, if its hooks let it pass.

@@ -78,7 +78,7 @@ impl Session {
             claim: None,
             unstarted: pipeline.broken.as_ref().is_some_and(|broken| broken.unstarted),
             checked: self.checked,
-            rebased: self.rebased || pipeline.rejudged && pipeline.stage == Stage::Submitting,
+            rejudged: self.rejudged || pipeline.rejudged && pipeline.stage == Stage::Submitting,
             waived: pipeline.closing.reason.clone(),
         })
     }

@@ -12,7 +12,8 @@ pub fn broken(rows: &Rows, log: &[Record]) -> Vec<String> {
     let (told, stalls, unheard) = told_with_tasks(log);
     let mut wrong = Vec::new();
     // What of it is checked, and where, is not worked out from the log here.
-    let known = |task: &Task| task.stalled.clone().map(|stalled| Stalled { checked: false, rebased: false, ..stalled });
+    let known =
+        |task: &Task| task.stalled.clone().map(|stalled| Stalled { checked: false, rejudged: false, ..stalled });
     let stalled = rows.tasks.iter().filter(|task| known(task).as_ref() != stalls.of(task.id));
     wrong.extend(stalled.map(|task| {
         format!("{}: the row goes on at {:?}, the log at {:?}", task.id, task.stalled, stalls.of(task.id))

@@ -100,7 +100,7 @@ impl Stalls {
         };
         self.tasks.insert(
             task,
-            Stalled { gate, head, config, agent, claim, unstarted, checked: false, rebased: false, waived },
+            Stalled { gate, head, config, agent, claim, unstarted, checked: false, rejudged: false, waived },
         );
     }
 }

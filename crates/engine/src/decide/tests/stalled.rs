@@ -80,6 +80,17 @@ fn under_another_configuration_it_is_submitted_again() {
     }
 }
 
+/// The stop hooks of another configuration have not seen the work.
+#[test]
+fn under_another_configuration_the_stop_hooks_judge_first() {
+    let stalled = UNREACHABLE.replace("says=complete", "says=complete\nhook stop");
+    for (other, judged) in [("", "pr"), ("config=hooks:{x:[]}", "stop"), ("agent=command:false", "stop")] {
+        let script = format!("{stalled}\nsession b task=T1 grounds=worktrees {other}\nworkspace b\nwork b");
+        let mut project = Script::after(hooks(&["stop", "pr"]), &script);
+        assert_eq!(project.run(&format!("hook {judged}"))[0], format!("T1 hook_started {judged} 1 by w1"), "{other}");
+    }
+}
+
 /// It ends with the reason each time, and nobody is asked again in the same run.
 #[test]
 fn the_same_failure_again_ends_as_before() {
@@ -239,7 +250,7 @@ fn work_that_is_moved_before_its_gate_is_asked_again_is_submitted_again() {
         let mut project = Script::after(hooks(there), &script);
         assert_eq!(project.run("work b head=def moved=yes"), ["T1 submission_started"]);
         let stalled = project.task("T1").stalled.unwrap();
-        assert_eq!((stalled.head.as_str(), stalled.gate, stalled.rebased), ("def", Gate::BeforeSubmit, true));
+        assert_eq!((stalled.head.as_str(), stalled.gate, stalled.rejudged), ("def", Gate::BeforeSubmit, true));
     }
     let script = UNREACHABLE.replace("work a", "hook stop\nwork a");
     let script = format!("{script}\nsession b task=T1 grounds=worktrees\nworkspace b\nwork b head=def moved=yes");
