@@ -302,6 +302,7 @@ impl Broken {
         let Self { hook, why, reason, .. } = self;
         match why {
             Why::Escalated => format!("`{hook}` asks for a person after the merge: {reason}"),
+            Why::Failed => format!("`{hook}` failed after the merge: {reason}"),
             _ => format!("`{hook}` does not pass after the merge: {reason}"),
         }
     }

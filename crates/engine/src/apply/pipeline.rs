@@ -185,7 +185,8 @@ impl Fold<'_> {
         let (outcome, unstarted) = (finished.outcome, finished.unstarted);
         let broken = Broken::by(hook, &HookEnd { outcome, message, feedback, unstarted });
         if pipeline.merged {
-            let objection = broken.map(|broken| broken.objection_after_merge());
+            let is_cancelled = outcome == HookOutcome::Cancelled;
+            let objection = broken.filter(|_| !is_cancelled).map(|broken| broken.objection_after_merge());
             pipeline.objection = pipeline.objection.take().or(objection);
             return;
         }

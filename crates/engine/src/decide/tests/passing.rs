@@ -103,7 +103,7 @@ fn objection_after_merge_ends_session_for_person() {
     for (out, ended, objection) in [
         ("escalate", "Escalate", "`last` asks for a person after the merge: look"),
         ("block tells=look", "Block", "`last` does not pass after the merge: look"),
-        ("failure", "Failure", "`last` does not pass after the merge: look"),
+        ("failure", "Failure", "`last` failed after the merge: look"),
     ] {
         for session in ["session a task=T1", "session a work=graph"] {
             check_with(
@@ -132,6 +132,20 @@ fn objection_after_merge_ends_session_for_person() {
             );
         }
     }
+}
+
+/// A signal that ends a hook after the merge says nothing about the work.
+#[test]
+fn hook_that_is_cancelled_after_merge_leaves_work_accepted() {
+    check_with(
+        hooks(&["pr", "merge", "last"]),
+        &format!(
+            "{DONE}\nwork a\nhook pr opens=http://x/1\nhook merge merges=def\nbegin last\ncancel a\n--\nfinish last out=cancelled"
+        ),
+        "T1 hook_finished last Cancelled
+         T1 task_completed
+         T1 session_ended Completed",
+    );
 }
 
 /// A hook that finds the work in the base tells nothing new.
