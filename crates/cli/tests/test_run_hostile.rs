@@ -201,9 +201,9 @@ fn agent_does_not_start_or_complete_gated_task_of_others() {
     let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
     assert_eq!(ran.code, 0, "{ran}");
     let said = world.read("said");
-    let parked = "cannot start T5 from inside a turn: tasks of the type `product` have to pass their gates (stop)";
+    let parked = "cannot start T5 from inside a session: tasks of the type `product` have to pass their gates (stop)";
     assert_eq!(said.lines().filter(|line| line.contains(parked)).count(), 2, "{said}");
-    let gated = "cannot complete T2 from inside a turn: tasks of the type `product` have to pass their gates (stop)";
+    let gated = "cannot complete T2 from inside a session: tasks of the type `product` have to pass their gates (stop)";
     assert_eq!(said.lines().filter(|line| line.contains(gated)).count(), 4, "{said}");
     assert!(said.contains("hint: leave it to `windlass run --task T2`; `windlass note add --task T2 TEXT`"), "{said}");
     assert!(said.contains("T3 is of the type `infra`, on which `command:sh agent.sh` may not work"), "{said}");

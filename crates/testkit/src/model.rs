@@ -290,7 +290,9 @@ impl Attempt<'_> {
         let claimable =
             |(id, row): (TaskId, Row)| matches!(row.state, Ready | NeedsContinuation).then_some((row.priority, id));
         let next = self.model.rows().into_iter().filter_map(claimable).min().map(|(_, id)| id);
-        let node = self.leave(id.or(next)?, &[Ready, NeedsContinuation], &[])?;
+        let id = id.or(next)?;
+        self.may_start(id).then_some(())?;
+        let node = self.leave(id, &[Ready, NeedsContinuation], &[])?;
         node.epoch += 1;
         (node.phase, node.lease) = (Phase::Active, Some((Epoch(node.epoch), Some(until))));
         Some(())
@@ -310,7 +312,7 @@ impl Attempt<'_> {
             {
                 return (until.is_none() && session.holds() && session.task == Some(id)).then_some(());
             }
-            (self.origin.via.is_some() || !self.is_gated(id)).then_some(())?;
+            (!self.is_gated(id)).then_some(())?;
         }
         self.put_down(id, &from, &[Created, Blocked, Failed], Phase::Completed)?;
         self.model.free_waiters(id);
@@ -335,11 +337,10 @@ impl Attempt<'_> {
         !is_about_tasks(command) || self.origin.via.is_none_or(runs)
     }
 
-    /// Only a person overrides the rules, or a hook of theirs.
+    /// Only a person overrides the rules, or a hook of theirs outside every session.
     fn is_an_agents_override(&self, command: &Command) -> bool {
-        let agent = self.origin.via.is_none() && self.session_around().is_some();
-        let own_word = matches!(command, Command::CompleteTask { .. });
-        agent && self.forced() && is_about_tasks(command) && !own_word
+        let own_word = matches!(command, Command::CompleteTask { .. }) && self.origin.via.is_none();
+        self.session_around().is_some() && self.forced() && is_about_tasks(command) && !own_word
     }
 
     /// One of the actions that histories have.

@@ -1,12 +1,14 @@
-//! What an agent inside a turn may not do to tasks.
+//! What an agent inside a turn, and a hook of its session, may not do to tasks.
 //!
 //! Invariants:
 //! - Nobody changes what their own work is judged by: what a task says, its type and its labels, which choose the hooks of
 //!   its gates.
 //! - What a session has taken up is completed by its gates or by a person, never by its agent.
 //! - An agent completes no task that another session or another worker holds: that would overwrite the claim of the holder.
-//! - An agent starts and completes no other task whose type has gates of its own, or implementers of which it is none: it
+//! - An agent claims, starts and completes no other task whose type has gates of its own, or implementers of which it is none: it
 //!   could not finish what it starts, and no session takes up what is active.
+//! - A hook of a session may run what the agent wrote, such as its tests: it completes no task that a session holds and no
+//!   task whose type has gates of its own, and changes no type.
 //!
 //! Not here: what is refused to everybody while somebody holds a task (`may_touch`); what an agent drives itself with
 //! (`drive`).
@@ -14,7 +16,8 @@
 use super::Deciding;
 use super::tasks::relabelled;
 use crate::command::{Command, TaskPatch};
-use crate::id::RunId;
+use crate::id::{RunId, SessionName};
+use crate::promise::Promise;
 use crate::refusal::Refusal;
 use crate::task::{Lease, Task};
 use crate::view::View;
@@ -38,9 +41,24 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// Refuses an agent to start or complete a task past the gates of its type, or one that is for other agents.
+    /// Refuses a hook of a session what would take a task past its gates.
+    pub(super) fn leaves_to_gates(&self, session: &SessionName, command: &Command) -> Result<(), Refusal> {
+        let Some(id) = command.subject() else { return Ok(()) };
+        let Some(task) = self.draft.task(id)? else { return Ok(()) };
+        match (command, task.lease.as_ref().filter(|lease| lease.session.is_some())) {
+            (Command::UpdateTask { patch, .. }, _) if changes_type(patch, &task) => Err(Refusal::Rejudged { id }),
+            (command, _) if !completes(command) => Ok(()),
+            (_, Some(lease)) if lease.session.as_ref() == Some(session) => {
+                Err(Refusal::OwnTask { id, session: session.clone() })
+            }
+            (_, Some(lease)) => Err(Refusal::Held { id, lease: Box::new(lease.clone()) }),
+            (_, None) => self.refuse_gated_move("complete", &task),
+        }
+    }
+
+    /// Refuses to start or complete a task past the gates of its type, or one that is for other agents.
     pub(super) fn refuse_gated_move(&self, verb: &'static str, task: &Task) -> Result<(), Refusal> {
-        let (Some(kind), None) = (&task.kind, self.via) else { return Ok(()) };
+        let Some(kind) = &task.kind else { return Ok(()) };
         if let Some(agent) = self.agent_of_the_turn()? {
             self.rules.types.admit(task, &agent)?;
         }
@@ -56,5 +74,13 @@ impl Deciding<'_, '_> {
 fn rejudges(patch: &TaskPatch, task: &Task) -> bool {
     let wanted = relabelled(task, patch);
     let relabels = wanted.len() != task.labels.len() || !wanted.iter().all(|label| task.has_label(label));
-    relabels || patch.kind.as_ref().is_some_and(|kind| *kind != task.kind)
+    relabels || changes_type(patch, task)
+}
+
+fn completes(command: &Command) -> bool {
+    matches!(command, Command::CompleteTask { .. } | Command::CompleteSeries { promise: Promise::Complete, .. })
+}
+
+fn changes_type(patch: &TaskPatch, task: &Task) -> bool {
+    patch.kind.as_ref().is_some_and(|kind| *kind != task.kind)
 }

@@ -141,7 +141,10 @@ impl Deciding<'_, '_> {
         let why = || reason.clone().unwrap_or_else(|| format!("a person says {answer}"));
         match (answer, task.state) {
             (Resolution::Approve, _) => self.complete(id, text, &[]),
-            (Resolution::Reject, _) => self.fail(id, &why()),
+            (Resolution::Reject, _) => {
+                self.fail(id, &why())?;
+                self.tell_of_rejection(id, text)
+            }
             (_, State::Blocked) => self.unblock(id),
             (_, State::Failed) => self.reopen(id, &why()),
             _ => self.settle(id),
@@ -186,7 +189,13 @@ impl Deciding<'_, '_> {
             payload::SessionStopping { ending: Ending::Cancelled, reason: Some(ended), commits: vec![] },
         )?;
         self.emit(Node::Task(id), payload::TaskFailed { reason })?;
-        self.block_waiters(id, &format!("its dependency {id} failed"))
+        self.block_waiters(id, &format!("its dependency {id} failed"))?;
+        self.tell_of_rejection(id, text)
+    }
+
+    /// Keeps the words of a rejection for the next session of the task.
+    fn tell_of_rejection(&mut self, id: TaskId, text: Option<&str>) -> Result<(), Refusal> {
+        text.map_or(Ok(()), |text| self.tell_task(id, &format!("The work was rejected: {text}")))
     }
 
     /// Who gives the command. Whoever is inside a run is no person, whatever it calls itself.

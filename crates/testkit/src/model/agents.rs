@@ -2,27 +2,32 @@
 
 use std::collections::BTreeSet;
 
-use windlass_engine::{Command, Event, TaskId, TaskPatch};
+use windlass_engine::{Command, Event, Promise, TaskId, TaskPatch};
 
 use super::{Attempt, Node};
 use crate::rules::GATED_TYPE;
 
 impl Attempt<'_> {
     pub(super) fn is_against_what_an_agent_is_held_to(&self, command: &Command) -> bool {
-        let Some(session) = self.session_around().filter(|_| self.origin.via.is_none()) else { return false };
+        let Some(session) = self.session_around() else { return false };
         let Some(id) = subject(command) else { return false };
         let Some(node) = self.model.tasks.get(&id) else { return false };
         let (own, held) = (session.has_taken_up(id), node.lease.is_some_and(|(_, until)| until.is_none()));
+        let completes = matches!(
+            command,
+            Command::CompleteTask { .. } | Command::CompleteSeries { promise: Promise::Complete, .. }
+        );
         match command {
+            // A hook leaves what is held, or gated, to its gates.
+            _ if self.origin.via.is_some() => completes && (held || self.is_gated(id)),
             Command::UpdateTask { patch, .. } => own || held || labels(node, patch) != node.labels,
             _ => own && !held,
         }
     }
 
-    /// Whether the task may be started: an agent starts none that is gated.
+    /// Whether the task may be claimed and started: an agent starts none that is gated.
     pub(super) fn may_start(&self, id: TaskId) -> bool {
-        let is_agent = !self.hook && self.origin.via.is_none() && self.session_around().is_some();
-        !is_agent || !self.is_gated(id)
+        self.hook || !self.is_agent() || !self.is_gated(id)
     }
 
     /// Whether the type of a task has a gate of its own, by the rules of random histories.

@@ -104,7 +104,7 @@ impl Attempt<'_> {
     }
 
     /// Whether the command comes from inside a session's turn.
-    fn is_agent(&self) -> bool {
+    pub(super) fn is_agent(&self) -> bool {
         self.origin.run.as_ref().is_some_and(|run| self.session(&run.session).is_some())
     }
 

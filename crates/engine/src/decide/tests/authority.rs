@@ -164,6 +164,24 @@ fn a_hook_labels_what_a_session_works_on() {
     assert_eq!(project.run("relabel T1 labels=seen run=a.1 via=check"), ["T1 task_updated"]);
 }
 
+/// The program of a hook may run what the agent wrote, such as its tests.
+#[test]
+fn hook_of_session_completes_nothing_past_gates() {
+    let script = "add one\nadd other\nsession a task=T1\nturn-done a.1 says=complete\nbegin check";
+    let mut project = Script::after(hooks(&["check"]), script);
+    let own = "! only a person can change or move T1: it is what session `a` is held to";
+    let type_changed = "! only a person can change the type or the labels of T2: they decide how work on it is judged";
+    for (command, answered) in [
+        ("complete T1", own),
+        ("forced complete T1", "! only a person can override"),
+        ("forced release T1", "! only a person can override"),
+        ("retype T2 docs", type_changed),
+        ("complete T2", "T2 task_completed"),
+    ] {
+        assert_eq!(project.run(&format!("{command} via=check")), [answered], "{command}");
+    }
+}
+
 #[test]
 fn a_turn_that_is_over_completes_nothing() {
     check(

@@ -197,6 +197,7 @@ fn a_person_can_reject_what_is_asked_about() {
             "T1 session_stopping Cancelled, a person has rejected T1: we-do-not-want-it",
             "T1 task_failed",
             "T2 task_blocked by T1",
+            "T1 feedback_queued",
         ]
     );
     assert_eq!(project.session("a").wanted(), Wanted::Decision);

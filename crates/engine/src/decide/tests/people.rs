@@ -282,6 +282,7 @@ fn an_answer_says_how_a_task_goes_on() {
         "T1 task_answered reject never
          T1 task_failed
          T2 task_blocked by T1
+         T1 feedback_queued
          ! T1 waits for no answer such as `reject`: it is failed
          ! T1 waits for no answer such as `continue`: it is failed
          T1 task_answered retry with-more-time
@@ -289,6 +290,14 @@ fn an_answer_says_how_a_task_goes_on() {
          T1 task_ready
          T2 task_unblocked",
     );
+}
+
+#[test]
+fn words_of_rejection_open_next_session_of_task() {
+    let script = "add one\nblock T1 which-key\nanswer T1 reject no-key\nanswer T1 retry";
+    let mut project = Script::after(default_rules(), script);
+    let begun = project.run("session a task=T1");
+    assert_eq!(begun.last().unwrap(), "T1 turn_started a.1 to work The work was rejected: no-key");
 }
 
 #[test]
