@@ -435,3 +435,27 @@ fn hook_that_blocks_after_the_merge_ends_the_run_for_a_person() {
     assert_eq!(repo.task("T1")["state"], "completed");
     assert!(ran.stdout.contains("on_task_complete[0] ok"), "the hooks of the completion run: {ran}");
 }
+
+#[test]
+fn workers_whose_completed_tasks_have_an_objection_end_for_a_person() {
+    let check = |after_merge: &str, at_completion: &str, why: &str| {
+        let repo = Repo::with_remote(&format!(
+            "hooks:\n  before_submit: [create_pr]\n  before_merge: [merge_pr{after_merge}]\n  \
+             on_task_complete: [{at_completion}]\n"
+        ));
+        repo.agent("echo work > $WINDLASS_TASK_ID.txt");
+        repo.world.ok(&["task", "add", "One"]);
+        repo.world.ok(&["task", "add", "Two"]);
+        let ran = repo.world.run(&["run", "--workers", "1", "--trust", "--agent", "command:agent"]);
+        assert_eq!(ran.code, 4, "{ran}");
+        for (id, goal) in [("T1", "One"), ("T2", "Two")] {
+            assert_eq!(repo.task(id)["state"], "completed");
+            assert!(ran.stdout.contains(&format!("for a person: {id}  {goal}: {why}\n")), "{ran}");
+            assert!(ran.stdout.contains(&format!("next: windlass why {id}\n")), "{ran}");
+        }
+    };
+    let deploy = ", {name: deploy, command: 'echo no room >&2; exit 2'}";
+    check(deploy, "", "`deploy` does not pass after the merge: no room");
+    let tell = "{name: tell, command: 'echo no line >&2; exit 1', on_failure: escalate}";
+    check("", tell, "`tell` asks for a person: exit 1: no line");
+}

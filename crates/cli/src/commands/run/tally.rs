@@ -25,6 +25,8 @@ pub struct Tally {
     pub blocked: BTreeMap<String, u32>,
     /// Tasks that were completed meanwhile.
     pub completed: Vec<String>,
+    /// Why the session has ended as it did.
+    pub ending_reason: Option<String>,
 }
 
 impl Tally {
@@ -56,6 +58,7 @@ impl Tally {
                 }
             }
             Event::TaskCompleted(_) => self.completed.extend(record.envelope.node.task().map(|task| task.to_string())),
+            Event::SessionEnded(ended) => self.ending_reason.clone_from(&ended.reason),
             _ => {}
         }
     }

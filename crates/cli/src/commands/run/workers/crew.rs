@@ -67,6 +67,8 @@ pub struct Sum {
     pub lost: BTreeMap<TaskId, String>,
     /// Left to a person.
     pub people: BTreeSet<TaskId>,
+    /// Completed although a hook asks for a person, and why it does.
+    pub objections: BTreeMap<TaskId, String>,
     /// How many sessions there were.
     pub sessions: usize,
     /// How many tasks were completed whose work nothing checked.
@@ -88,6 +90,8 @@ pub struct Came {
     pub done: Vec<TaskId>,
     pub left: Vec<TaskId>,
     pub people: Vec<TaskId>,
+    /// Why a hook asks for a person although the task is completed.
+    pub objection: Option<(TaskId, String)>,
     pub lost: Vec<(TaskId, String)>,
     /// How many tasks it has completed whose work nothing checked.
     pub unchecked: u32,
@@ -241,6 +245,7 @@ impl Crew {
         sum.done.extend(&came.done);
         sum.left.extend(&came.left);
         sum.people.extend(&came.people);
+        sum.objections.extend(came.objection);
         sum.lost.extend(came.lost);
         (sum.turns, sum.used) = (sum.turns + came.turns, sum.used.plus(came.used));
         sum.unchecked += came.unchecked;
@@ -271,6 +276,7 @@ mod tests {
             done: vec![],
             left: vec![],
             people: vec![],
+            objection: None,
             lost: vec![],
             unchecked: 0,
             skipped_check: None,

@@ -287,7 +287,7 @@ fn exit_code(sum: &Sum, signal: Option<i32>, cancelled: bool) -> u8 {
     match signal {
         Some(signal) if cancelled => 128 + u8::try_from(signal).unwrap_or(2),
         _ if sum.paused.is_some() => 1,
-        _ if !sum.people.is_empty() => 4,
+        _ if !sum.people.is_empty() || !sum.objections.is_empty() => 4,
         _ if !sum.left.is_empty() || !sum.lost.is_empty() => 3,
         _ => 0,
     }

@@ -42,6 +42,7 @@ impl Summary<'_> {
         row("left", Tone::Warning, &self.each(self.still_blocked().iter(), why_blocked), out)?;
         row("taken away", Tone::Warning, &self.lost(), out)?;
         row("for a person", Tone::Warning, &self.each(people.iter(), why_blocked), out)?;
+        row("for a person", Tone::Warning, &self.objections(), out)?;
         let paused = paused.as_ref().map(|why| format!("twice in a row an agent could not work: {why}"));
         row("paused", Tone::Bad, &paused.into_iter().collect::<Vec<_>>(), out)?;
         row("took", Tone::Plain, &[self.time()], out)?;
@@ -135,6 +136,18 @@ impl Summary<'_> {
         self.sum.lost.values().take(NAMED).cloned().chain(more).collect()
     }
 
+    /// Tasks that are completed although a hook asks for a person, with why it does.
+    fn objections(&self) -> Vec<String> {
+        let objections = &self.sum.objections;
+        let more = objections.len().saturating_sub(NAMED);
+        let more = (more > 0).then(|| format!("and {more} more that are completed; the lines above tell why"));
+        let one = |(id, why): (&TaskId, &String)| match self.opened.task(*id) {
+            Ok(task) => format!("{id}  {}: {why}", text::fit(&task.goal, 60)),
+            Err(_) => format!("{id}  {why}"),
+        };
+        objections.iter().take(NAMED).map(one).chain(more).collect()
+    }
+
     fn time(&self) -> String {
         let took = show::millis(u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX));
         let turns = match self.sum.turns {
@@ -147,6 +160,7 @@ impl Summary<'_> {
     fn next(&self) -> Vec<String> {
         let Sum { left, people, paused, killed, .. } = self.sum;
         let answer = people.iter().take(NAMED).map(|id| self.advice(*id));
+        let objections = self.sum.objections.keys().take(NAMED).map(|id| format!("windlass why {id}"));
         let open = self.open_change();
         let again = (!left.is_empty() || paused.is_some() || *killed).then(|| match paused {
             Some(_) => format!("{}  # when that is mended; no task has lost anything", self.again()),
@@ -157,7 +171,7 @@ impl Summary<'_> {
         let held = held.filter_map(|task| next_step(self.opened, task.id).ok()?).map(|step| step.line());
         let blocked = self.still_blocked();
         let blocked = blocked.iter().take(1).map(|id| self.advice(*id));
-        answer.chain(again).chain(open).chain(held).chain(blocked).chain(lost).collect()
+        answer.chain(objections).chain(again).chain(open).chain(held).chain(blocked).chain(lost).collect()
     }
 
     /// What a person types for a task that waits for one.
@@ -189,7 +203,7 @@ impl Summary<'_> {
             "type": "run_summary",
             "done": done,
             "left": left,
-            "people": people,
+            "people": people.iter().chain(self.sum.objections.keys()).collect::<Vec<_>>(),
             "unassigned": self.nobodys().iter().map(|(task, _)| task.id).collect::<Vec<_>>(),
             "blocked": self.still_blocked(),
             "held": self.held().iter().map(|task| task.id).collect::<Vec<_>>(),

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use windlass_agents::Agent;
 use windlass_engine::{
-    Authority, Command, Ending, NewSession, OnRetryLimit, Origin, OwnerName, Session, SessionName, Task, Terms,
+    Authority, Command, Ending, NewSession, OnRetryLimit, Origin, OwnerName, Session, SessionName, Task, TaskId, Terms,
     View as _, Wanted, Work,
 };
 use windlass_process::{Control, Roster, Supervisor};
@@ -66,7 +66,7 @@ impl Job {
         }
     }
 
-    fn task(&self) -> Option<windlass_engine::TaskId> {
+    fn task(&self) -> Option<TaskId> {
         match self {
             Self::New(task, _) => Some(task.id),
             Self::Resume(session) => session.task,
@@ -295,6 +295,7 @@ impl Worker<'_> {
             done: tally.completed.iter().filter_map(|id| id.parse().ok()).collect(),
             left: session.left.clone(),
             people,
+            objection: find_objection(session, tally),
             lost,
             unchecked: session.unchecked,
             skipped_check: show::unchecked::find_skipped_check(&self.opened.store, session)?,
@@ -345,4 +346,12 @@ impl Worker<'_> {
         view.count(Totals { done: sum.done.len(), left: sum.left.len() + sum.people.len() + sum.lost.len(), ready });
         Ok(())
     }
+}
+
+/// Returns the task that a session has completed and ended for a person all the same, with the reason.
+fn find_objection(session: &Session, tally: &Tally) -> Option<(TaskId, String)> {
+    // With blocked tasks of the graph the reason is about them.
+    let is_objected = session.ended() == Some(Ending::Escalated) && session.finished && session.escalated.is_empty();
+    let reason = tally.ending_reason.clone().unwrap_or_else(|| "a person is needed".to_owned());
+    session.task.filter(|_| is_objected).map(|task| (task, reason))
 }
