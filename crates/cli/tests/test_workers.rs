@@ -223,12 +223,25 @@ fn agents_that_cannot_be_started_pause_the_run() {
     T1 iteration 1
     T1 failed after one iteration: the program cannot be started: sh: 1: ./no-such-agent: not found
     done: nothing
-    paused: twice in a row an agent could not work: the program cannot be started: sh: 1: ./no-such-agent: not found
+    paused: twice in a row a task could not be worked on or judged: the program cannot be started: sh: 1: ./no-such-agent: not found
     took: <took> 2 turns
     next: windlass run --workers 1  # when that is mended; no task has lost anything
     ");
     assert_eq!(world.data_of("task_released").len(), 2);
     assert!(world.ok(&["task", "list"]).lines().all(|line| line.contains("ready")));
+}
+
+#[test]
+fn broken_stop_hook_pauses_the_run_after_two_tasks() {
+    let world = World::with_tasks(&["One", "Two", "Three"]);
+    world.write(".windlass/config.yaml", "worktrees: false\nhooks: {stop: [{command: ./gone.sh}]}\n");
+    world.ok(&["trust", "--yes"]);
+    world.write("agent.sh", DONE);
+    let ran = world.run(&["run", "--workers", "1", "--agent", "command:sh agent.sh"]);
+    assert_eq!(ran.code, 1, "{ran}");
+    assert_eq!(world.data_of("turn_finished").len(), 2, "{ran}");
+    assert!(ran.stdout.contains("\npaused: "), "{ran}");
+    assert_eq!(world.json(&["task", "show", "T3"])["state"], "ready");
 }
 
 /// Nor is a gatekeeper, and what waits for it is not worked on again.
@@ -249,7 +262,7 @@ fn gatekeepers_that_cannot_be_started_pause_the_run() {
     done: nothing
     left: T1  One: before_merge: `before_merge[0]:gatekeeper`: `judge` could not judge it (review): the program cannot be started: sh: 1: ./no-such-judge: not found
     left: T2  Two: before_merge: `before_merge[0]:gatekeeper`: `judge` could not judge it (review): the program cannot be started: sh: 1: ./no-such-judge: not found
-    paused: twice in a row an agent could not work: before_merge: `before_merge[0]:gatekeeper`: `judge` could not judge it (review): the program cannot be started: sh: 1: ./no-such-judge: not found
+    paused: twice in a row a task could not be worked on or judged: before_merge: `before_merge[0]:gatekeeper`: `judge` could not judge it (review): the program cannot be started: sh: 1: ./no-such-judge: not found
     took: <took> 2 turns
     next: windlass run --workers 1  # when that is mended; no task has lost anything
     ");

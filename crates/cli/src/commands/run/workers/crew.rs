@@ -77,7 +77,7 @@ pub struct Sum {
     pub skipped_check: Option<String>,
     pub turns: u32,
     pub used: Usage,
-    /// Why nothing more was taken, if agents could not be started.
+    /// Why nothing more was taken, if agents could not be started or stop hooks could not judge.
     pub paused: Option<String>,
     /// Everything was ended at once.
     pub killed: bool,
@@ -99,7 +99,7 @@ pub struct Came {
     pub skipped_check: Option<String>,
     pub turns: u32,
     pub used: Usage,
-    /// The agent, or a gatekeeper, could not be started, or is not let in.
+    /// The agent, or a gatekeeper, could not be started, or is not let in; or a stop hook is broken.
     pub not_started: Option<String>,
     pub killed: bool,
 }

@@ -43,7 +43,8 @@ impl Summary<'_> {
         row("taken away", Tone::Warning, &self.lost(), out)?;
         row("for a person", Tone::Warning, &self.each(people.iter(), why_blocked), out)?;
         row("for a person", Tone::Warning, &self.objections(), out)?;
-        let paused = paused.as_ref().map(|why| format!("twice in a row an agent could not work: {why}"));
+        let paused =
+            paused.as_ref().map(|why| format!("twice in a row a task could not be worked on or judged: {why}"));
         row("paused", Tone::Bad, &paused.into_iter().collect::<Vec<_>>(), out)?;
         row("took", Tone::Plain, &[self.time()], out)?;
         let used = self.sum.used;

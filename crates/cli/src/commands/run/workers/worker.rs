@@ -276,8 +276,9 @@ impl Worker<'_> {
             (true, Some(id)) => {
                 Some(self.opened.task(id)?.reason.unwrap_or_else(|| "the agent could not work".to_owned()))
             }
-            (false, Some(id)) if session.broken_gate => self.opened.task(id)?.reason,
-            // So is a gatekeeper that could not be.
+            // A stop hook that is broken for one task is broken for the next one.
+            (false, Some(id)) if session.broken_gate => self.opened.task(id)?.blocked.map(|blocked| blocked.reason),
+            // So is a gatekeeper that could not be started.
             (false, Some(id)) if session.left.contains(&id) => {
                 let task = self.opened.task(id)?;
                 let unstarted = task.stalled.is_some_and(|stalled| stalled.unstarted);
