@@ -129,12 +129,42 @@ fn agent_that_dies_with_uncommitted_work_finds_it_again() {
 #[test]
 fn agent_in_a_worktree_starts_no_goal_in_the_project() {
     let repo = repo("");
-    repo.agent("cat > /dev/null; echo work > work.txt; windlass run Beside --agent command:agent 2>&1");
+    let nested = "windlass run \"Beside it\" --agent command:agent 2>&1";
+    repo.agent(&format!("cat > /dev/null; echo work > work.txt; {nested}"));
     let ran = repo.add("One").world.run(&["run", "--agent", "command:agent"]);
     assert_eq!(ran.code, 0, "{ran}");
-    assert!(
-        ran.stdout.contains("hint: `windlass task add` leaves the goal for a run that works on it in a worktree"),
-        "{ran}"
-    );
+    let hint = "hint: `windlass task add 'Beside it'` leaves the goal for a run that works on it in a worktree";
+    assert!(ran.stdout.contains(hint), "{ran}");
     assert_eq!(repo.world.told("task_created").len(), 1, "{ran}");
+}
+
+/// Worktrees × nested runs × work begun in place: it goes on there when a person says so.
+#[test]
+fn agent_in_a_worktree_resumes_no_work_in_the_project() {
+    let repo = repo("");
+    repo.program("begins", "cat > /dev/null; echo half > half.txt");
+    let ran = repo.world.run(&["run", "Mend it", "--max-iterations", "1", "--agent", "command:begins"]);
+    assert_eq!(ran.code, 3, "{ran}");
+    repo.program("beside", "cat > /dev/null; echo beside > beside.txt; echo '<promise>COMPLETE</promise>'");
+    repo.agent("cat > /dev/null; echo work > work.txt; windlass run --task T1 --agent command:beside 2>&1");
+    repo.world.ok(&["task", "add", "One"]);
+    let ran = repo.world.run(&["run", "--task", "T2", "--agent", "command:agent"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("hint: leave it to a person: `windlass run --task T1 "), "{ran}");
+    assert!(!repo.world.path("beside.txt").exists(), "{ran}");
+    assert_eq!(repo.task("T1")["state"], "needs_continuation", "{ran}");
+}
+
+#[test]
+fn agent_in_a_worktree_resumes_no_session_in_the_project() {
+    let repo = repo("");
+    repo.program("dies", "cat > /dev/null; kill -9 $(cat $HOME/run)");
+    let dying = "echo $$ > $HOME/run; exec windlass run \"Mend it\" --session mend --agent command:dies";
+    repo.world.finish(repo.world.program("sh").args(["-c", dying]));
+    repo.program("dies", "cat > /dev/null; echo beside > beside.txt; echo '<promise>COMPLETE</promise>'");
+    repo.agent("cat > /dev/null; echo work > work.txt; windlass run --session mend --agent command:dies 2>&1");
+    let ran = repo.add("One").world.run(&["run", "--task", "T2", "--agent", "command:agent"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("hint: leave it to a person: `windlass run --session mend "), "{ran}");
+    assert!(!repo.world.path("beside.txt").exists(), "{ran}");
 }

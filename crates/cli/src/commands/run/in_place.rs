@@ -8,7 +8,7 @@ use windlass_process::is_alive;
 use windlass_store::Sqlite;
 use windlass_vcs::git::Repository;
 
-use super::again::Again;
+use super::again::{Again, quoted};
 use super::wish::Wish;
 use crate::config::Config;
 use crate::context::Opened;
@@ -29,8 +29,15 @@ pub struct Whereabouts {
 impl Whereabouts {
     /// A goal is worked on where the person stands, and so is what was begun there. A session stays where it is.
     pub fn of(wish: Wish<'_>, resumed: Option<&Session>, opened: &Opened, config: &Config) -> Result<Self, Failure> {
+        let place = Self::find(wish, resumed, opened, config)?;
+        if place.grounds.is_in_place() {
+            refuse_inside_worktree(wish, resumed, opened)?;
+        }
+        Ok(place)
+    }
+
+    fn find(wish: Wish<'_>, resumed: Option<&Session>, opened: &Opened, config: &Config) -> Result<Self, Failure> {
         if matches!(wish, Wish::Goal(_)) {
-            refuse_inside_worktree(opened)?;
             return Ok(Self { grounds: Grounds::InPlace, is_unjudged: true });
         }
         let usual = grounds(&opened.project, config)?;
@@ -41,15 +48,26 @@ impl Whereabouts {
 }
 
 /// Refuses an agent that works in a worktree to have another one work in the person's own tree.
-fn refuse_inside_worktree(opened: &Opened) -> Result<(), Failure> {
+fn refuse_inside_worktree(wish: Wish<'_>, resumed: Option<&Session>, opened: &Opened) -> Result<(), Failure> {
     let Some(run) = Inside::look_above(opened)?.run else { return Ok(()) };
     let around = opened.store.snapshot().map_err(remedy::store)?.session(&run.session).map_err(remedy::view)?;
     if around.is_none_or(|session| session.workspace.is_none()) {
         return Ok(());
     }
-    let message = "cannot work on a goal in the project's own directory: this command comes from a turn in a worktree";
-    Err(Failure::new(Code::Refused, message)
-        .hint("`windlass task add` leaves the goal for a run that works on it in a worktree"))
+    let by_person = |again: Again| format!("leave it to a person: {}", again.said("goes on with it there"));
+    let hint = match (wish, resumed) {
+        (Wish::Goal(goal), _) => {
+            let goal = quoted(goal).map(|goal| if goal.starts_with('-') { format!("-- {goal}") } else { goal });
+            let add =
+                goal.map_or_else(|| "`windlass task add`".to_owned(), |goal| format!("`windlass task add {goal}`"));
+            format!("{add} leaves the goal for a run that works on it in a worktree")
+        }
+        (_, Some(session)) => by_person(Again::with_session(opened, session)),
+        (Wish::Task(id), None) => by_person(Again::with_task(opened, id)?),
+        (Wish::Graph, None) => "leave the work to a person".to_owned(),
+    };
+    let message = "cannot work in the project's own directory: this command comes from a turn in a worktree";
+    Err(Failure::new(Code::Refused, message).hint(hint))
 }
 
 /// Whether a run means a task whose work lies in the project's own directory.
