@@ -138,6 +138,20 @@ fn work_meets_a_hook_that_was_mended_in_the_base_without_another_turn() {
 }
 
 #[test]
+fn work_that_conflicts_while_its_hook_was_broken_offers_no_answer() {
+    let repo = Repo::new("hooks:\n  before_submit: [{name: lint, command: my-linter}, create_pr]\n");
+    repo.agent("sed -i s/two/ours/ a.txt");
+    let ran = repo.add("Write it").run();
+    assert_eq!(ran.code, 3, "{ran}");
+    move_base(&repo, "a.txt", "one\ntheirs\nthree\n");
+    repo.program("my-linter", "true");
+    let ran = repo.world.run(&["run", "--task", "T1", "--trust", "--agent", "command:agent"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("the work conflicts with main") && ran.stdout.contains("lint ok"), "{ran}");
+    assert!(!ran.stdout.contains("windlass answer"), "{ran}");
+}
+
+#[test]
 fn stacked_branch_without_commits_follows_what_is_below() {
     let repo = Repo::new("");
     repo.agent("echo first > first.txt");

@@ -157,15 +157,15 @@ impl Dispatch<'_> {
             if is_other || stacking::first_unmerged(git, workspace, &below, &base.commit)?.is_some() {
                 return Ok(RefreshOutcome::Unchanged);
             }
-            let (id, shown) = (task.id, base.shown());
+            let shown = base.shown();
             match git.rebase_after(&worktree, stacking::beginning(workspace)?.as_ref(), &base.commit) {
                 Ok(Rebased::Done { .. }) => {
                     let said = format!("the worktree is brought onto {shown} ({})", base.commit.short());
                     Ok(RefreshOutcome::Moved(said))
                 }
+                // The end of the run offers what leads on: the hook may run by now.
                 Ok(Rebased::Conflict { why, .. }) => Ok(RefreshOutcome::Left(format!(
-                    "the worktree stays on the base that it has: the work conflicts with {shown}: {why}; `windlass answer {id} \
-                     continue` has the agent resolve that"
+                    "the worktree stays on the base that it has: the work conflicts with {shown}: {why}"
                 ))),
                 Ok(Rebased::UpToDate) | Err(Error::Dirty { .. }) => Ok(RefreshOutcome::Unchanged),
                 Err(error) => Err(error),
