@@ -160,3 +160,41 @@ fn a_base_that_is_in_the_way_counts_where_it_is_needed() {
     let why = repo.world.ok(&["why", "T3"]);
     assert!(why.contains("cannot put T2 and main together: both change same.txt"), "{why}");
 }
+
+/// A list at `before_submit` without `create_pr` opens no change.
+#[test]
+fn task_starts_from_completed_work_that_has_no_change() {
+    for how in [&["run"][..], &["run", "--workers", "1"]] {
+        let repo = Repo::new("hooks: {before_submit: [{name: lint, command: 'true'}]}\n");
+        let run = || repo.world.run(&[how, &["--trust", "--agent", "command:agent"]].concat());
+        repo.agent(OWN).add("First");
+        let ran = run();
+        assert_eq!(ran.code, 0, "{ran}");
+        let note = "no change was opened for T1: its work is on the branch windlass/t1-first; `create_pr` at `before_submit` opens one\n";
+        assert!(ran.stdout.contains(note), "{ran}");
+        repo.world.ok(&["task", "add", "Second", "--depends", "T1"]);
+        let ran = run();
+        assert_eq!(ran.code, 0, "{ran}");
+        assert_eq!(repo.file("windlass/t2-second:windlass-t1-first"), "c", "{ran}");
+        assert_eq!(repo.git(&["rev-list", "--count", "windlass/t1-first..windlass/t2-second"]), "2");
+    }
+}
+
+#[test]
+fn change_is_merged_after_work_without_a_change_below() {
+    let repo = Repo::new(
+        "hooks: {before_submit: [{name: lint, command: 'true'}]}\n\
+         task_types: {docs: {hooks: {before_submit: [create_pr]}}}\n",
+    );
+    repo.agent(OWN).add("First");
+    repo.world.ok(&["task", "add", "Second", "--type", "docs", "--depends", "T1"]);
+    let ran = repo.run();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("next: windlass change show T2\n"), "{ran}");
+    let refused = repo.world.fails(&["change", "merge", "T2", "--trust"]);
+    assert!(refused.contains("it stands on the work of T1, which has no change and is not merged yet"), "{refused}");
+    assert!(refused.contains("merge the branch windlass/t1-first of T1 into main yourself first"), "{refused}");
+    repo.git(&["merge", "-q", "--no-ff", "-m", "By hand", "windlass/t1-first"]);
+    repo.world.ok(&["change", "merge", "T2", "--trust"]);
+    assert_eq!((repo.file("main:windlass-t1-first"), repo.file("main:windlass-t2-second")), ("c".into(), "c".into()));
+}

@@ -8,14 +8,15 @@ use windlass_vcs::git::{Branch, Commit, Error, Git};
 /// How many changes are followed down to the lowest.
 const MAX_DEPTH: usize = 64;
 
-/// A task whose work another one was begun on, and whose change nobody has said to be merged.
+/// A task whose work another one was begun on, and whose work is not merged as far as the log knows.
 #[derive(Debug, Clone)]
 pub struct Below {
     pub id: TaskId,
     /// Nobody wants it any more.
     pub is_deleted: bool,
-    /// The task whose change has to be merged first, and its state: this one, or the lowest that it stands on itself.
-    lowest: (TaskId, State),
+    has_change: bool,
+    /// The task whose work has to be merged first: this one, or the lowest that it stands on itself.
+    lowest: Box<Task>,
     branch: Option<String>,
 }
 
@@ -24,7 +25,8 @@ impl Below {
     pub(crate) fn in_words(&self) -> String {
         match self.is_deleted {
             true => format!("it stands on the work of {}, which was deleted and is not merged", self.id),
-            false => format!("it stands on the work of {}, whose change is not merged yet", self.id),
+            false if self.has_change => format!("it stands on the work of {}, whose change is not merged yet", self.id),
+            false => format!("it stands on the work of {}, which has no change and is not merged yet", self.id),
         }
     }
 
@@ -37,14 +39,16 @@ impl Below {
                  {start} into {base} yourself; then ask again",
                 workspace.name
             ),
-            false => match self.lowest {
-                (id, State::Completed | State::Blocked) => format!("`windlass change merge {id}` first"),
-                (id, state) => {
-                    format!(
+            false => {
+                let (id, state) = (self.lowest.id, self.lowest.state);
+                match (work_without_change(&self.lowest), state) {
+                    (Some(work), _) => format!("merge the branch {} of {id} into {base} yourself first", work.branch),
+                    (None, State::Completed | State::Blocked) => format!("`windlass change merge {id}` first"),
+                    (None, _) => format!(
                         "{id} is {state}: its work has to be accepted first; `windlass why {id}` shows how it stands"
-                    )
+                    ),
                 }
-            },
+            }
         }
     }
 }
@@ -54,24 +58,35 @@ pub fn below(view: &dyn View, workspace: &Workspace) -> Looked<Vec<Below>> {
     let mut found = Vec::new();
     for id in &workspace.stacked_on {
         let Some(task) = view.task(*id)? else { continue };
-        if task.change.as_ref().is_some_and(|change| change.merged.is_none()) {
-            let is_deleted = task.state == State::Deleted;
-            let lowest = find_lowest(view, &task)?;
+        if is_unmerged(&task) {
+            let (is_deleted, has_change) = (task.state == State::Deleted, task.change.is_some());
+            let lowest = Box::new(find_lowest(view, &task)?);
             let branch = task.workspace.map(|workspace| workspace.branch);
-            found.push(Below { id: *id, is_deleted, lowest, branch });
+            found.push(Below { id: *id, is_deleted, has_change, lowest, branch });
         }
     }
     Ok(found)
 }
 
-/// Returns the task below which no change is open.
-fn find_lowest(view: &dyn View, task: &Task) -> Looked<(TaskId, State)> {
+/// Returns where the work of a task lies that was completed without a change.
+pub fn work_without_change(task: &Task) -> Option<&Workspace> {
+    let is_work = task.state == State::Completed && task.change.is_none() && task.report.is_none();
+    task.workspace.as_ref().filter(|_| is_work)
+}
+
+/// Returns whether the log knows of no merge of a task's work. Git may know of one.
+pub(crate) fn is_unmerged(task: &Task) -> bool {
+    let is_open = task.change.as_ref().is_some_and(|change| change.merged.is_none());
+    is_open || work_without_change(task).is_some()
+}
+
+/// Returns the task below which all work is merged.
+fn find_lowest(view: &dyn View, task: &Task) -> Looked<Task> {
     let mut lowest = task.clone();
     for _ in 0..MAX_DEPTH {
         let mut below = None;
         for id in lowest.workspace.iter().flat_map(|workspace| &workspace.stacked_on) {
-            let is_open = |task: &Task| task.change.as_ref().is_some_and(|change| change.merged.is_none());
-            below = view.task(*id)?.filter(|task| is_open(task) && task.state != State::Deleted);
+            below = view.task(*id)?.filter(|task| is_unmerged(task) && task.state != State::Deleted);
             if below.is_some() {
                 break;
             }
@@ -81,7 +96,7 @@ fn find_lowest(view: &dyn View, task: &Task) -> Looked<(TaskId, State)> {
             None => break,
         }
     }
-    Ok((lowest.id, lowest.state))
+    Ok(lowest)
 }
 
 /// Where the own work of a task begins that was begun on the work of others.

@@ -47,7 +47,7 @@ pub struct Delivery {
 /// What a task builds on.
 #[derive(Default)]
 pub(crate) struct Stack {
-    /// The unfinished changes of other tasks: whose they are, and where they end.
+    /// The work of other tasks that is not merged: whose it is, and where it ends.
     open: Vec<(TaskId, Commit)>,
     /// Something of it is in the base.
     needs_base: bool,
@@ -246,8 +246,11 @@ impl Dispatch<'_> {
         };
         for id in below {
             let Some(other) = snapshot.task(id).map_err(|error| outside(&error))? else { continue };
-            let Some(change) = other.change.filter(|_| other.state != State::Deleted) else { continue };
-            let branch = other.workspace.filter(|_| change.merged.is_none()).map(|workspace| workspace.branch);
+            let is_unmerged = stacking::is_unmerged(&other);
+            if other.state == State::Deleted || (other.change.is_none() && !is_unmerged) {
+                continue;
+            }
+            let branch = other.workspace.filter(|_| is_unmerged).map(|workspace| workspace.branch);
             let tip = branch.map(|branch| git.tip(&Branch::new(&branch)?)).transpose()?.flatten();
             match tip {
                 Some(tip) if !git.has_all(base, &tip)? => stack.open.push((id, tip)),

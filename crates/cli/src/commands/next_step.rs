@@ -10,6 +10,7 @@
 //! - A command has no placeholder: it can be typed as it is printed. An agent that is not known is the one exception.
 
 use windlass_engine::{EventType, Lease, SessionName, State, Task, TaskId, View, Wanted};
+use windlass_runner::stacking::work_without_change;
 
 use super::run::{Again, quoted, waits_for};
 use super::session::is_alive;
@@ -194,9 +195,11 @@ fn merge(opened: &Opened, task: &Task) -> Result<Way, Failure> {
     let id = task.id;
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     for below in task.workspace.iter().flat_map(|workspace| &workspace.stacked_on) {
-        let below = snapshot.task(*below).map_err(remedy::view)?.filter(has_open_change);
+        let is_unmerged = |task: &Task| has_open_change(task) || work_without_change(task).is_some();
+        let below = snapshot.task(*below).map_err(remedy::view)?.filter(is_unmerged);
         match below {
-            Some(below) if below.state == State::Deleted => {
+            // It is for git to merge, and for git to know whether it is merged.
+            Some(below) if below.state == State::Deleted || !has_open_change(&below) => {
                 return Ok(Way::Type(NextStep::new(format!("windlass change show {id}"), "look at it")));
             }
             Some(below) => return Ok(Way::After(below.id)),

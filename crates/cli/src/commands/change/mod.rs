@@ -5,11 +5,13 @@ mod list;
 mod looking;
 mod merge;
 mod show;
+mod unopened;
 
 use clap::Subcommand;
 
 pub use known::open_changes;
 pub use looking::with_git;
+pub use unopened::note_work_without_change;
 
 use crate::context::Context;
 use crate::output::{Done, Output};

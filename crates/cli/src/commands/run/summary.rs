@@ -13,6 +13,7 @@ use super::asking::situation;
 use super::changed::{BASE, Changed, Git};
 use super::left::{Left, WhyNot};
 use super::tally::Tally;
+use crate::commands::change::note_work_without_change;
 use crate::commands::next_step::{answer_gate, next_step};
 use crate::context::Opened;
 use crate::failure::Failure;
@@ -52,6 +53,8 @@ struct Summary {
     changes: Vec<TaskId>,
     /// A check that was skipped, where nothing checked the work.
     skipped_check: Option<String>,
+    /// That work of completed tasks is in no change.
+    without_change: Vec<String>,
     /// How many pieces of feedback wait for the next session of its task.
     unheard: usize,
 }
@@ -182,8 +185,10 @@ impl Over<'_> {
             _ => 0,
         };
         let skipped_check = show::unchecked::find_skipped_check(&self.opened.store, &session)?;
+        let completed = self.tally.completed.iter().filter_map(|id| id.parse().ok()).take(NAMED);
+        let without_change = note_work_without_change(self.opened, completed);
         let tally = self.tally.clone();
-        Ok(Summary { session, tally, changed, left, records, changes, skipped_check, unheard })
+        Ok(Summary { session, tally, changed, left, records, changes, skipped_check, without_change, unheard })
     }
 
     /// Open changes that this session has to do with.
@@ -210,7 +215,7 @@ impl Summary {
         {
             short("changed", &sum(changed), out)?;
         }
-        self.unchecked().iter().try_for_each(|line| short("note:", line, out))?;
+        self.notes().iter().try_for_each(|line| short("note:", line, out))?;
         self.left().iter().try_for_each(|line| short("left:", line, out))?;
         if self.session.ended() != Some(Ending::Completed)
             || self.left.as_ref().is_some_and(|left| left.stuck().is_some())
@@ -228,7 +233,7 @@ impl Summary {
         rows.push(("blocked by", Tone::Warning, self.blocked()));
         rows.push(("changed", Tone::Plain, self.changes()));
         rows.push(("completed", Tone::Good, self.completed()));
-        rows.push(("note", Tone::Warning, self.unchecked()));
+        rows.push(("note", Tone::Warning, self.notes()));
         rows.push(("left", Tone::Warning, self.left()));
         let records = self.records.as_ref().map(|records| records.display().to_string());
         rows.push(("output", Tone::Faint, records.into_iter().collect()));
@@ -271,9 +276,10 @@ impl Summary {
         if used.is_nothing() { vec![] } else { vec![used.to_string()] }
     }
 
-    /// That nothing checked the work.
-    fn unchecked(&self) -> Vec<String> {
-        show::unchecked::note(self.session.unchecked, self.skipped_check.as_deref()).into_iter().collect()
+    /// That nothing checked the work, and what of it is in no change.
+    fn notes(&self) -> Vec<String> {
+        let unchecked = show::unchecked::note(self.session.unchecked, self.skipped_check.as_deref());
+        unchecked.into_iter().chain(self.without_change.iter().cloned()).collect()
     }
 
     fn blocked(&self) -> Vec<String> {

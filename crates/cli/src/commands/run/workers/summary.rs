@@ -11,6 +11,7 @@ use super::super::again::typed;
 use super::super::wish::{held_in_words, is_left};
 use super::choosing::Hands;
 use super::crew::Sum;
+use crate::commands::change::note_work_without_change;
 use crate::commands::next_step::next_step;
 use crate::context::Opened;
 use crate::output::{Done, Output, Tone};
@@ -51,6 +52,8 @@ impl Summary<'_> {
         row("used", Tone::Plain, &if used.is_nothing() { vec![] } else { vec![used.to_string()] }, out)?;
         let unchecked = show::unchecked::note(self.sum.unchecked, self.sum.skipped_check.as_deref());
         row("note", Tone::Warning, &Vec::from_iter(unchecked), out)?;
+        let done = self.sum.done.iter().copied().take(NAMED);
+        row("note", Tone::Warning, &note_work_without_change(self.opened, done), out)?;
         row("next", Tone::Name, &self.next(), out)
     }
 
