@@ -11,7 +11,7 @@ use clap::Subcommand;
 
 pub use known::open_changes;
 pub use looking::with_git;
-pub use unopened::note_work_without_change;
+pub use unopened::{find_branch_without_change, note_work_without_change};
 
 use crate::context::Context;
 use crate::output::{Done, Output};

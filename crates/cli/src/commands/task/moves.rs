@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use windlass_engine::{Command, EventType, State};
+use windlass_engine::{Command, EventType};
 
 use super::add::read_text;
 use super::{Subject, present};
+use crate::commands::change::find_branch_without_change;
 use crate::context::Context;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
@@ -20,11 +21,9 @@ fn carry_out(context: &Context, subject: &Subject, command: &Command, out: &mut 
     }
     let task = opened.task(subject.id)?;
     if !out.is_json()
-        && task.state == State::Completed
-        && task.report.is_none()
-        && let (Some(place), None) = (&task.workspace, &task.change)
+        && let Some(branch) = find_branch_without_change(&opened, &task)
     {
-        let told = format!("no change was opened: what was done is on the branch {}, in its worktree", place.branch);
+        let told = format!("no change was opened: what was done is on the branch {branch}, in its worktree");
         out.line(out.paint(Tone::Faint, told))?;
     }
     Ok(())
