@@ -31,7 +31,12 @@ pub struct AgentContext {
 impl AgentContext {
     /// As conditions, templates and programs see it: every field is there.
     pub fn values(&self) -> Value {
-        serde_json::to_value(self).expect("a context has string keys")
+        let mut values = serde_json::to_value(self).expect("a context has string keys");
+        // Events leave `broken` out where it is false, and an expression over what is missing fails.
+        for (at, result) in self.validation_results.iter().enumerate() {
+            values["validationResults"][at]["broken"] = result.broken.into();
+        }
+        values
     }
 
     pub(super) fn promises(&self, promise: Promise) -> bool {

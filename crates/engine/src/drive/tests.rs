@@ -143,6 +143,7 @@ fn rules_know_the_whole_context() {
         "executionPhase == 'testing'",
         "'src/a.rs' in filesModified",
         "validationResults[0].passed and validationResults[0].ruleName == 'tests'",
+        "not validationResults[0].broken",
         "completionPromises | selectattr('type', 'eq', 'COMPLETE') | list",
         "'green' in agentOutput",
         "draftContent | length == 12",
