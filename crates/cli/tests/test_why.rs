@@ -4,6 +4,7 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 use windlass_engine::{Command, EventType, HookOutcome, HookReport};
 
+use crate::support::delivered::Repo;
 use crate::support::{World, timeless};
 use crate::test_hooks::{BLOCKS_TWICE, Runner, THIRD_TIME};
 use crate::test_run::{RUN, world};
@@ -65,6 +66,22 @@ fn a_session_that_was_sent_back_twice() {
     assert_eq!((&steps[2]["verdict"], &steps[2]["decidedBy"]), (&json!("block"), &json!(["stop[0]"])));
     assert_eq!(steps[3]["feedbackDelivered"], json!([steps[1]["feedback"]["seq"]]));
     assert_eq!(told["end"][0]["hook"], "tell");
+}
+
+/// What the agent hears is queued when the gate fails, and not when the hook ends.
+#[test]
+fn feedback_of_a_submission_gate_is_shown_as_delivered() {
+    let bs = "{name: bs, command: 'test -e mended.txt || { echo mended.txt is missing; exit 2; }'}";
+    let repo = Repo::new(&format!("hooks: {{before_submit: [{bs}, create_pr]}}\n"));
+    repo.agent("test ! -e work.txt || touch mended.txt; echo more >> work.txt");
+    let ran = repo.add("Write it").world.run(&["run", "--task", "T1", "--trust", "--agent", "command:agent"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let told = repo.world.json(&["why", "t1-write-it"]);
+    let steps = |at: usize| told["iterations"][at]["steps"].as_array().unwrap().clone();
+    let blocks = steps(0).into_iter().find(|step| step["hook"] == "bs").unwrap();
+    let heard = steps(1).into_iter().find(|step| step["type"] == "turn").unwrap();
+    assert_eq!((&blocks["outcome"], &blocks["deliveredInTurn"]), (&json!("block"), &json!(2)), "{told}");
+    assert_eq!(heard["feedbackDelivered"], json!([blocks["feedback"]["seq"]]), "{told}");
 }
 
 /// The gate passes, and still the work goes on: that has a reason too.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! hook_started 12.0 ──────────────► hook_finished 12.0 ─► feedback_queued      a run: the debt ties them together
+//! hook_started 12.0 ─► hook_finished 12.0 ─► pipeline_failed ─► feedback_queued   the same, where a gate fails
 //! hook_started 12.0 ─► (crash) ─► hook_started 12.0, attempt 2 ─► …            two runs, the first interrupted
 //! hook_started 12.0 ─► (fails) ─► hook_started 12.0, attempt 2, after … ─► …   two runs, the first failed
 //! ```
@@ -11,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use windlass_engine::{DebtId, Event, EventType, HookOutcome, Record, Seq, payload};
+use windlass_engine::{DebtId, Event, EventType, HookOutcome, Record, Remedy, Seq, SessionName, payload};
 use windlass_store::Filter;
 
 use super::runs::{Outcome, Run, Took};
@@ -20,12 +21,13 @@ use crate::failure::Failure;
 use crate::remedy;
 
 /// The events that tell of runs.
-pub const TYPES: [EventType; 5] = [
+pub const TYPES: [EventType; 6] = [
     EventType::HookStarted,
     EventType::HookFinished,
     EventType::HookError,
     EventType::ActionError,
     EventType::FeedbackQueued,
+    EventType::PipelineFailed,
 ];
 
 /// Events that are read at a time.
@@ -49,12 +51,14 @@ pub struct Collector<'w> {
     sought: BTreeSet<DebtId>,
     /// What was queued, until the hook is seen that had it queued.
     queued: Option<(Option<Seq>, payload::FeedbackQueued, Seq)>,
+    /// What a gate that failed had queued, until its hook is seen.
+    remediations: BTreeMap<(Option<SessionName>, String), Seq>,
 }
 
 impl<'w> Collector<'w> {
     fn new(owners: &'w Path, wanted: &'w mut dyn FnMut(&Run) -> Result<bool, Failure>) -> Self {
         let (runs, later, sought) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
-        Self { owners, wanted, runs, later, sought, queued: None }
+        Self { owners, wanted, runs, later, sought, queued: None, remediations: BTreeMap::new() }
     }
 
     fn add(&mut self, run: Run) -> Result<Option<usize>, Failure> {
@@ -68,8 +72,20 @@ impl<'w> Collector<'w> {
     fn take(&mut self, record: &Record) -> Result<(), Failure> {
         match &record.envelope.event {
             Event::FeedbackQueued(queued) => self.queued = Some((record.cause(), queued.clone(), record.seq)),
+            Event::PipelineFailed(failed) if failed.remedy == Remedy::Remediate && failed.feedback.is_none() => {
+                if let Some((_, queued, seq)) = &self.queued
+                    && queued.source == failed.hook
+                {
+                    let hook = (record.envelope.session.clone(), failed.hook.clone());
+                    self.remediations.insert(hook, *seq);
+                }
+            }
             Event::HookFinished(finished) => {
                 let mut run = Run::finished(record, finished);
+                let remediation = self.remediations.remove(&(run.session.clone(), finished.hook.clone()));
+                if let (Some(seq), Some((queued, _))) = (remediation, &mut run.feedback) {
+                    *queued = seq;
+                }
                 let own = |(cause, queued, _): &(_, payload::FeedbackQueued, _)| {
                     *cause == run.event && queued.source == finished.hook
                 };
