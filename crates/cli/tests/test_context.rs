@@ -163,3 +163,27 @@ fn one_registered_hook_is_removed_and_switched_by_its_id() {
     assert!(world.fails(&["hooks", "disable", "HOOK-99"]).contains("there is no stop hook HOOK-99"));
     assert!(world.fails(&["hooks", "disable", "HOOK-99", "--dry-run"]).contains("there is no stop hook HOOK-99"));
 }
+
+#[test]
+fn hooks_list_names_the_rules_that_judge_tasks_of_a_type_first() {
+    let rule = |name: &str| format!("{{type: file_existence, name: {name}, config: {{paths: [a]}}}}");
+    let world = hooked(&format!(
+        "validation: [{}, {}]\nhooks: {{stop: [{{name: check, command: 'true', priority: 1}}]}}\n\
+         task_types: {{tdd: {{validation: [{}]}}, free: {{validation: []}}}}\n",
+        rule("one"),
+        rule("two"),
+        rule("three")
+    ));
+    let rows = |words: &[&str]| -> Vec<(String, String)> {
+        let planned = world.json(&[&["hooks", "list", "--point", "stop"], words].concat());
+        let text = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
+        planned["hooks"].as_array().unwrap().iter().map(|row| (text(row, "name"), text(row, "what"))).collect()
+    };
+    let row = |name: &str, what: &str| (name.to_owned(), what.to_owned());
+    assert_eq!(rows(&[]), [row("validation", "one, two"), row("check", "true")]);
+    assert_eq!(rows(&["--type", "tdd"]), [row("validation", "three"), row("check", "true")]);
+    assert_eq!(rows(&["--type", "free"]), [row("check", "true")]);
+    let shown = world.ok(&["hooks", "list", "--point", "stop"]);
+    assert!(shown.contains("validation  one, two  (before the others, under `validation`)\n"), "{shown}");
+    assert!(world.ok(&["hooks", "show", "validation"]).contains("one, two"));
+}

@@ -99,7 +99,8 @@ fn show(planned: &Planned<'_>, out: &mut Output) -> Done {
     for row in &planned.rows {
         let (name, place) = (text::pad(&text::line(row.name()), width), format!("({})", row.place()));
         let (what, place) = (text::line(&row.what()).into_owned(), out.paint(Tone::Faint, place));
-        out.line(format_args!("  {:>4}  {name}  {what}  {place}", row.priority()))?;
+        let priority = row.priority().map(|priority| priority.to_string()).unwrap_or_default();
+        out.line(format_args!("  {priority:>4}  {name}  {what}  {place}"))?;
         if let Some(silence) = row.silence(planned.point) {
             let silence = out.paint(Tone::Warning, format!("never runs: {silence}"));
             out.line(format_args!("        {}  {silence}", text::pad("", width)))?;

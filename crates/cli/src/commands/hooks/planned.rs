@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use windlass_engine::{EventType, Registry};
+use windlass_engine::{EventType, Registry, VALIDATION};
 use windlass_hooks::PipeOutput;
 
 use crate::config::{Builtin, Config, Hook, Kind, PipeSetting, Point, Scope};
@@ -28,6 +28,10 @@ pub enum Row<'c> {
         enabled: bool,
         description: String,
     },
+    /// The validation rules of the configuration, by their names.
+    Validation {
+        rules: Vec<String>,
+    },
     /// What holds for work in worktrees where nothing is written.
     Default {
         worktrees: bool,
@@ -46,15 +50,18 @@ impl<'c> Row<'c> {
         match self {
             Self::Written(hook) => &hook.name,
             Self::BuiltIn { name, .. } => name,
+            Self::Validation { .. } => VALIDATION,
             Self::Default { .. } => plan::USUAL,
         }
     }
 
-    pub fn priority(&self) -> i64 {
+    /// `None` for what comes before every priority.
+    pub fn priority(&self) -> Option<i64> {
         match self {
-            Self::Written(hook) => hook.entry.priority.or_else(|| registered(hook)).unwrap_or(plan::PRIORITY),
-            Self::BuiltIn { priority, .. } => *priority,
-            Self::Default { .. } => plan::PRIORITY,
+            Self::Written(hook) => Some(hook.entry.priority.or_else(|| registered(hook)).unwrap_or(plan::PRIORITY)),
+            Self::BuiltIn { priority, .. } => Some(*priority),
+            Self::Validation { .. } => None,
+            Self::Default { .. } => Some(plan::PRIORITY),
         }
     }
 
@@ -72,6 +79,7 @@ impl<'c> Row<'c> {
                 Kind::Desktop => "desktop",
             },
             Self::BuiltIn { .. } | Self::Default { .. } => "built-in",
+            Self::Validation { .. } => "validation",
         }
     }
 
@@ -85,6 +93,7 @@ impl<'c> Row<'c> {
                 _ => hook.entry.description.clone().unwrap_or_default(),
             }),
             Self::BuiltIn { description, .. } => description.clone(),
+            Self::Validation { rules } => rules.join(", "),
             Self::Default { .. } => Builtin::CreatePr.effect().unwrap_or_default().to_owned(),
         }
     }
@@ -98,6 +107,7 @@ impl<'c> Row<'c> {
                 Scope::Agent(name) => format!("line {}, agent {name}", hook.line),
             },
             Self::BuiltIn { .. } => "built in".to_owned(),
+            Self::Validation { .. } => "before the others, under `validation`".to_owned(),
             Self::Default { .. } => "default, for tasks in worktrees".to_owned(),
         }
     }
@@ -107,8 +117,7 @@ impl<'c> Row<'c> {
         match self {
             Self::Written(hook) => plan::silence(hook, point),
             Self::BuiltIn { enabled: false, .. } => Some("it is off by default; `use` switches it on".to_owned()),
-            Self::BuiltIn { .. } => None,
-            Self::Default { worktrees: true } => None,
+            Self::BuiltIn { .. } | Self::Validation { .. } | Self::Default { worktrees: true } => None,
             Self::Default { worktrees: false } => {
                 Some("it is for tasks in worktrees, and `worktrees` is false".to_owned())
             }
@@ -120,7 +129,7 @@ impl<'c> Row<'c> {
         match self {
             Self::Written(hook) => matches!(hook.kind, Kind::Builtin(builtin) if builtin.is_registered()),
             Self::BuiltIn { .. } => true,
-            Self::Default { .. } => false,
+            Self::Validation { .. } | Self::Default { .. } => false,
         }
     }
 
@@ -193,6 +202,12 @@ pub fn at<'c>(config: &'c Config, registry: &Registry, who: &Who, point: Point) 
         enabled: hook.enabled,
         description: hook.description.clone(),
     }));
+    if point.name() == "stop" {
+        let kind = kind.and_then(|kind| kind.parse().ok());
+        let rules: Vec<String> =
+            config.validation_rules().for_type(kind.as_ref()).iter().map(|rule| rule.name.clone()).collect();
+        rows.extend((!rules.is_empty()).then_some(Row::Validation { rules }));
+    }
     if point.name() == "before_submit" && !config.defines(point, who.kind.as_deref()) {
         rows.push(Row::Default { worktrees: config.settings.worktrees.unwrap_or(true) });
     }
