@@ -240,3 +240,20 @@ fn a_session_is_one_however_often_it_was_taken_up() {
     assert!(ran.stdout.contains("taken up again"), "{ran}");
     assert!(said.contains("2 turns\n  changed 2 files, +2 -0"), "{said}");
 }
+
+#[test]
+fn note_about_unchecked_work_counts_it_among_checked_work() {
+    let config = "task_types: {tdd: {hooks: {stop: [{name: check, command: 'true'}]}}}\n";
+    for workers in [&[][..], &["--workers", "1"]] {
+        let world =
+            repository(config, "echo $WINDLASS_TASK_ID > $WINDLASS_TASK_ID; echo '<promise>COMPLETE</promise>'");
+        world.ok(&["task", "add", "Checked", "--type", "tdd"]);
+        world.ok(&["task", "add", "Unchecked"]);
+        let ran = world.run(&[&["run", "--trust"], workers].concat());
+        assert_eq!(ran.code, 0, "{ran}");
+        assert!(ran.stdout.contains("note: nothing checked the work on 1 of 2 tasks: a stop hook does"), "{ran}");
+        let status = world.ok(&["status"]);
+        let told = ["last run nothing checked the work on 1 of 2 tasks: ", "last run nothing checked this work: "];
+        assert!(status.contains(told[workers.len() / 2]), "{status}");
+    }
+}

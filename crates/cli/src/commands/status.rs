@@ -91,7 +91,8 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     }
     if let Some(session) = unchecked {
         let skipped = show::unchecked::find_skipped_check(&opened.store, &session)?;
-        let told = show::unchecked::note(session.unchecked, skipped.as_deref()).unwrap_or_default();
+        let completed = show::unchecked::count_completed(&opened.store, &session)?;
+        let told = show::unchecked::note(session.unchecked, completed, skipped.as_deref()).unwrap_or_default();
         out.line(format_args!("{} {}", out.paint(Tone::Strong, "last run"), out.paint(Tone::Warning, told)))?;
     }
     unfinished(&sessions, out)?;

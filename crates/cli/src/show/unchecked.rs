@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use windlass_engine::{DebtId, Event, HookOutcome, Session};
+use windlass_engine::{DebtId, Event, EventType, HookOutcome, Session};
 use windlass_store::{Filter, Sqlite, Store as _};
 
 use crate::failure::Failure;
@@ -11,14 +11,35 @@ use crate::{remedy, text};
 /// How much of the reason for a skip is shown.
 const MAX_REASON: usize = 200;
 
-/// Returns that nothing checked the work on so many tasks, and what would. `skipped` is a check that was skipped.
-pub fn note(tasks: u32, skipped: Option<&str>) -> Option<String> {
+/// Returns that nothing checked the work on so many of the completed tasks, and what would. `skipped` is a check that was
+/// skipped.
+pub fn note(tasks: u32, completed: usize, skipped: Option<&str>) -> Option<String> {
     let how = skipped.unwrap_or("a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml");
     match tasks {
         0 => None,
+        some if completed > some as usize => {
+            Some(format!("nothing checked the work on {some} of {completed} tasks: {how}"))
+        }
         1 => Some(format!("nothing checked this work: {how}")),
         many => Some(format!("nothing checked this work ({many} tasks): {how}")),
     }
+}
+
+/// Returns how many tasks a session has taken up and completed, if nothing checked the work on some of them.
+pub fn count_completed(store: &Sqlite, session: &Session) -> Result<usize, Failure> {
+    if session.unchecked == 0 {
+        return Ok(0);
+    }
+    let types = vec![EventType::TaskClaimed, EventType::TaskCompleted];
+    let filter = Filter { session: Some(session.name.clone()), types, ..Filter::default() };
+    let (mut claimed, mut completed) = (BTreeSet::new(), BTreeSet::new());
+    for record in store.read(&filter, Default::default(), usize::MAX).map_err(remedy::store)? {
+        match record.envelope.event {
+            Event::TaskClaimed(_) => claimed.extend(record.envelope.node.task()),
+            _ => completed.extend(record.envelope.node.task().filter(|task| claimed.contains(task))),
+        }
+    }
+    Ok(completed.len())
 }
 
 /// Returns the last check that was skipped in a session with unchecked work, and why it was.

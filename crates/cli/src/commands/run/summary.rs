@@ -53,6 +53,8 @@ struct Summary {
     changes: Vec<TaskId>,
     /// A check that was skipped, where nothing checked the work.
     skipped_check: Option<String>,
+    /// How many tasks it has completed, where nothing checked the work on some of them.
+    completed_tasks: usize,
     /// That work of completed tasks is in no change.
     without_change: Vec<String>,
     /// How many pieces of feedback wait for the next session of its task.
@@ -184,11 +186,23 @@ impl Over<'_> {
             Some(task) if task.state != State::Completed => task.unheard.len(),
             _ => 0,
         };
+        let completed_tasks = show::unchecked::count_completed(&self.opened.store, &session)?;
         let skipped_check = show::unchecked::find_skipped_check(&self.opened.store, &session)?;
         let completed = self.tally.completed.iter().filter_map(|id| id.parse().ok()).take(NAMED);
         let without_change = note_work_without_change(self.opened, completed);
         let tally = self.tally.clone();
-        Ok(Summary { session, tally, changed, left, records, changes, skipped_check, without_change, unheard })
+        Ok(Summary {
+            session,
+            tally,
+            changed,
+            left,
+            records,
+            changes,
+            skipped_check,
+            completed_tasks,
+            without_change,
+            unheard,
+        })
     }
 
     /// Open changes that this session has to do with.
@@ -278,7 +292,8 @@ impl Summary {
 
     /// That nothing checked the work, and what of it is in no change.
     fn notes(&self) -> Vec<String> {
-        let unchecked = show::unchecked::note(self.session.unchecked, self.skipped_check.as_deref());
+        let skipped = self.skipped_check.as_deref();
+        let unchecked = show::unchecked::note(self.session.unchecked, self.completed_tasks, skipped);
         unchecked.into_iter().chain(self.without_change.iter().cloned()).collect()
     }
 

@@ -50,7 +50,8 @@ impl Summary<'_> {
         row("took", Tone::Plain, &[self.time()], out)?;
         let used = self.sum.used;
         row("used", Tone::Plain, &if used.is_nothing() { vec![] } else { vec![used.to_string()] }, out)?;
-        let unchecked = show::unchecked::note(self.sum.unchecked, self.sum.skipped_check.as_deref());
+        let unchecked =
+            show::unchecked::note(self.sum.unchecked, self.sum.done.len(), self.sum.skipped_check.as_deref());
         row("note", Tone::Warning, &Vec::from_iter(unchecked), out)?;
         let done = self.sum.done.iter().copied().take(NAMED);
         row("note", Tone::Warning, &note_work_without_change(self.opened, done), out)?;
