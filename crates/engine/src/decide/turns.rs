@@ -100,7 +100,7 @@ impl Deciding<'_, '_> {
                 self.emit_session(&session, payload::DeliveryFailed { run, error, fault, usage, leaky })?
             }
             Purpose::Work | Purpose::SendBack | Purpose::Delivery => {
-                let until = self.retry_at(&session, fault);
+                let until = self.retry_at(&session, &turn, failing);
                 let failed = payload::IterationFailed { run, error, fault, record, usage, leaky, until };
                 self.emit_session(&session, failed)?;
             }
@@ -108,13 +108,16 @@ impl Deciding<'_, '_> {
         self.advance(&session.name)
     }
 
-    /// Returns when the agent is tried again after a failure. The first conversation that is full needs no wait: the next one is
-    /// new.
-    fn retry_at(&self, session: &Session, fault: Fault) -> Option<Timestamp> {
+    /// Returns when the agent is tried again after a failure, if it is. The first conversation that is full needs no wait: the
+    /// next one is new.
+    fn retry_at(&self, session: &Session, turn: &Turn, failing: &Failing) -> Option<Timestamp> {
         let mut failed = session.clone();
         failed.count_failure(self.origin.at);
-        let is_first_full = fault == Fault::OutOfTokens && failed.failures == 1;
-        if is_first_full || failed.failed_too_often() {
+        failed.watch.spend(failing.usage);
+        // What a person has said is heard in one more iteration.
+        failed.pending.extend(turn.feedback.clone());
+        let is_first_full = failing.fault == Fault::OutOfTokens && failed.failures == 1;
+        if is_first_full || failed.exhausted().is_some() {
             return None;
         }
         Some(after(self.origin.at, session.terms.wait_after(failed.failures)))

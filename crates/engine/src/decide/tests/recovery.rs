@@ -8,7 +8,7 @@ use crate::debt::{HookClass, OnFailure};
 use crate::decide::Rules;
 use crate::event::EventType;
 use crate::fault::Fault;
-use crate::session::Wanted;
+use crate::session::{Ending, Wanted};
 use crate::time::Timestamp;
 
 #[test]
@@ -494,6 +494,22 @@ fn wait_after_a_failure_ends_with_a_cancellation_or_the_wall_time() {
     let late = Script::after(hooks(&[]), "session a span=300s time=3s").run("turn-failed a.1");
     let reason = "the wall time of 3 s is used up, before the agent is tried again";
     assert_eq!(late, ["system iteration_failed".to_owned(), format!("system session_ended Limit, {reason}")]);
+}
+
+#[test]
+fn failure_in_last_iteration_announces_no_retry() {
+    let last = Script::after(hooks(&[]), "session a span=300s max=1\nturn-failed a.1");
+    assert_eq!((last.session("a").ended(), last.session("a").watch.retry_at), (Some(Ending::Limit), None));
+    let earlier = Script::after(hooks(&[]), "session a span=300s max=2\nturn-failed a.1");
+    assert!(earlier.session("a").watch.retry_at.is_some());
+}
+
+/// The person is heard in one more iteration, and that one is not begun at once.
+#[test]
+fn failure_in_last_iteration_with_words_of_a_person_is_retried_after_a_wait() {
+    let begin = "session a span=300s max=1\nsay a use-tabs\nturn-done a.1\nturn-failed a.2";
+    let project = Script::after(hooks(&[]), begin);
+    assert!(matches!(project.session("a").wanted(), Wanted::Moment(_)));
 }
 
 /// A wait would not help: the next conversation is a new one.
