@@ -168,7 +168,7 @@ fn hook_at_its_limit_leaves_the_gate_closed_for_others() {
 fn what_is_let_pass_at_the_limit_takes_nobody_else_with_it() {
     let table = [
         ("echo 3 failed >&2; exit 1", 3, "tests failed: exit 1: 3 failed"),
-        ("exit 1", 3, "[Warning: no hook retries are allowed: red. Another iteration begins.]"),
+        ("exit 1", 3, "[Warning: no hook retries are allowed: red. The work is not done.]"),
         ("echo '{\"action\": \"continue\", \"nextPrompt\": \"more\"}'", 3, "tests wants another iteration"),
         ("true", 0, "tests ok"),
     ];

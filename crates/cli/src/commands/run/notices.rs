@@ -25,7 +25,7 @@ pub fn of_gate(decided: &payload::GateDecided, at_limit: OnRetryLimit) -> Option
         Decision::Next(Next::Continue)
             if decided.verdict == Verdict::Block && decided.max_retries.is_some_and(|most| decided.retries >= most) =>
         {
-            Some(format!("[Warning: {}. Another iteration begins.]", limit(decided, reason)))
+            Some(format!("[Warning: {}. The work is not done.]", limit(decided, reason)))
         }
         Decision::Next(_) => None,
     }
