@@ -131,7 +131,7 @@ fn at_the_limit_a_warning_says_what_happens_next() {
         let ran = world.run(RUN);
         assert_eq!(ran.code, code, "{limit}\n{ran}");
         assert!(ran.stdout.contains(warning), "{limit}\n{ran}");
-        let asked = "a person is asked in iteration 1: check still blocks, and has sent the agent back 2 times\n";
+        let asked = "a person is asked in iteration 1: `check` still blocks after sending the agent back 2 times\n";
         let how = format!("  next: windlass answer {NAME} continue  # or ignore-hook, reject\n");
         assert_eq!((ran.stdout.contains(asked), ran.stdout.contains(&how)), (limit == "ask", limit == "ask"), "{ran}");
     }
@@ -159,7 +159,7 @@ fn hook_at_its_limit_leaves_the_gate_closed_for_others() {
         let sent_back = before.iter().filter(|decision| *decision == "\"send_back\"").count();
         assert_eq!(sent_back, 3, "{limit}\n{ran}");
         assert_eq!(last.contains(reason), limit != "ask", "{limit}: {last}");
-        assert!(ran.stdout.contains("tests ok"), "{limit}\n{ran}");
+        assert!(ran.stdout.contains("tests ok") && ran.stdout.contains(reason), "{limit}\n{ran}");
     }
 }
 
@@ -287,7 +287,7 @@ fn a_person_at_the_terminal_is_asked() {
         let world = world(&config, DONE);
         assert_eq!(world.run(RUN).code, 4, "without a terminal nobody is asked");
         let (shown, code) = answer(&mut world.command(RUN), 120, typed);
-        assert!(shown.contains("check still blocks, and has sent the agent back once. What now?"), "{shown}");
+        assert!(shown.contains("`check` still blocks after sending the agent back once. What now?"), "{shown}");
         (world, shown, code)
     };
     let (world, shown, code) = asked("ignore\n");

@@ -112,7 +112,7 @@ impl Session {
     }
 
     /// Which hooks do not let the agent go, in words, each with how often it has sent the agent back.
-    fn still_blocked(&self) -> String {
+    pub fn still_blocked(&self) -> String {
         let sent = |blocker: &Blocker| self.sent_back_by(blocker).min(self.most_of(blocker));
         let told = |who: &str, sent: u32| match sent {
             0 => format!("{who}, and may not send the agent back"),

@@ -95,7 +95,7 @@ fn listen(runner: &mut Runner<'_>, session: &Session, control: &Control, still: 
 }
 
 fn question(session: &Session) {
-    Messages::new().question(&format!("{}. What now?", situation(session)));
+    Messages::new().question(&format!("{}. What now?", session.still_blocked()));
     for choice in [
         "  continue     send it back, and count anew",
         "  ignore-hook  let it pass, this time",
@@ -104,22 +104,6 @@ fn question(session: &Session) {
         "Words after it go to the agent, or are the reason.",
     ] {
         Messages::new().plain(choice);
-    }
-}
-
-/// Who blocks, and how often they have sent the agent back.
-pub fn situation(session: &Session) -> String {
-    let hooks: Vec<&str> = session.blocking.iter().map(|blocker| blocker.hook.as_str()).collect();
-    in_words(&hooks, session.retries)
-}
-
-fn in_words(hooks: &[&str], retries: u32) -> String {
-    let (block, have) = if hooks.len() == 1 { ("blocks", "has") } else { ("block", "have") };
-    let hooks = hooks.join(" and ");
-    match retries {
-        0 => format!("{hooks} {block}, and may not send the agent back"),
-        1 => format!("{hooks} still {block}, and {have} sent the agent back once"),
-        times => format!("{hooks} still {block}, and {have} sent the agent back {times} times"),
     }
 }
 
@@ -215,18 +199,5 @@ mod tests {
         assert_eq!(answer(" Continue  Use the new API\n"), Some((go_on, Some("Use the new API"))));
         assert_eq!(answer("reject too slow"), Some((Answer::Reject, Some("too slow"))));
         assert_eq!((answer("I think so"), answer("a test fails"), answer("c now")), (None, None, None));
-    }
-
-    #[test]
-    fn the_question_says_who_blocks_and_how_often() {
-        let table: [(&[&str], u32, &str); 4] = [
-            (&["check"], 0, "check blocks, and may not send the agent back"),
-            (&["check"], 1, "check still blocks, and has sent the agent back once"),
-            (&["check", "lint"], 0, "check and lint block, and may not send the agent back"),
-            (&["check", "lint"], 3, "check and lint still block, and have sent the agent back 3 times"),
-        ];
-        for (hooks, retries, expected) in table {
-            assert_eq!(in_words(hooks, retries), expected);
-        }
     }
 }

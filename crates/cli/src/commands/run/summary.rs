@@ -9,7 +9,6 @@ use windlass_engine::{Ending, Session, SessionName, State, TaskId, Wanted, Work}
 use windlass_process::{Control, Roster};
 
 use super::again::{Again, quoted, typed};
-use super::asking::situation;
 use super::changed::{BASE, Changed, Git};
 use super::left::{Left, WhyNot};
 use super::tally::Tally;
@@ -74,7 +73,7 @@ impl Over<'_> {
         if summary.session.wanted() == Wanted::Answer {
             let asked = out.paint(Tone::Warning, "a person is asked").to_string();
             let iteration = summary.session.iteration;
-            let why = situation(&summary.session);
+            let why = summary.session.still_blocked();
             out.line(format_args!("{asked} in iteration {iteration}: {}", text::line(&why)))?;
         }
         // One of this session comes before what others have left.
@@ -186,8 +185,8 @@ impl Over<'_> {
             Some(task) if task.state != State::Completed => task.unheard.len(),
             _ => 0,
         };
-        let completed_tasks = show::unchecked::count_completed(&self.opened.store, &session)?;
         let skipped_check = show::unchecked::find_skipped_check(&self.opened.store, &session)?;
+        let completed_tasks = show::unchecked::count_completed(&self.opened.store, &session)?;
         let completed = self.tally.completed.iter().filter_map(|id| id.parse().ok()).take(NAMED);
         let without_change = note_work_without_change(self.opened, completed);
         let tally = self.tally.clone();
