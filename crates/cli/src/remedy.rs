@@ -4,12 +4,13 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use windlass_engine::{Refusal, Session, ViewError};
+use windlass_process::supervisors_above;
 use windlass_runner::RunError;
 use windlass_store::{ExecuteError, StoreError};
 use windlass_vcs::git;
 
-use crate::environment;
 use crate::failure::{Code, Failure};
+use crate::{SUPERVISE, environment};
 
 /// The signal that a person sends with a key.
 pub const SIGINT: u8 = 2;
@@ -82,7 +83,7 @@ pub fn refusal(refusal: &Refusal) -> Failure {
         Refusal::HasDependents { .. } => {
             failure.hint("--cascade deletes them too; --force deletes it alone and blocks them")
         }
-        Refusal::Held { id, lease } if environment::run().is_some() => failure.hint(format!(
+        Refusal::Held { id, lease } if is_agent() => failure.hint(format!(
             "leave it to {}; `windlass note add --task {id} TEXT` tells it what you know",
             lease.holder()
         )),
@@ -125,6 +126,11 @@ pub fn refusal(refusal: &Refusal) -> Failure {
         Refusal::Apply(_) => failure.hint("this is a defect of Windlass; nothing was changed"),
         _ => failure,
     }
+}
+
+/// Whether an agent asks. It can take variables away, but not its parents.
+fn is_agent() -> bool {
+    environment::run().is_some() || (environment::debt().is_none() && supervisors_above(SUPERVISE) > 0)
 }
 
 /// So many sessions are named to somebody who named none of them.

@@ -235,6 +235,23 @@ fn an_agent_does_not_take_away_what_others_have_registered() {
     assert!(world.read("said").contains("was started for T2 by another"), "{}", world.read("said"));
 }
 
+#[test]
+fn agent_without_its_variables_is_offered_no_force_for_a_held_task() {
+    let agent = "env -u WINDLASS_RUN windlass task complete T2 2> said
+        env -u WINDLASS_RUN windlass task complete T2 --force 2>> said
+        echo '<promise>COMPLETE</promise>'";
+    let world = world("", agent).with_windlass();
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Mend the pump"]);
+    world.ok(&["task", "add", "Later"]);
+    world.ok(&["task", "claim", "T2"]);
+    let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let said = world.read("said");
+    let hint = "hint: leave it to ann; `windlass note add --task T2 TEXT` tells it what you know\n";
+    assert_eq!((said.matches(hint).count(), said.contains("--force")), (2, false), "{said}");
+}
+
 /// Names of runs mean nothing there, even where a session has the same one.
 #[test]
 fn in_another_project_an_agent_is_anybody() {
