@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::support::World;
+use crate::support::delivered::Repo;
 use crate::support::hooked::await_end;
 use crate::support::terminal::Terminal;
+use crate::support::{WINDLASS, World};
 use crate::test_run::{PIPED, RUN, Waiting, world};
 
 const NAME: &str = "mend-the-pump-e01275de";
@@ -292,4 +293,18 @@ fn a_closed_terminal_is_noticed_under_a_flood() {
     drop(terminal);
     assert_eq!((code(&mut child), ending(&world).as_str()), (129, "cancelled"));
     assert_eq!(world.read("ended"), "end\n");
+}
+
+/// The hook was asked, and the session was ended meanwhile.
+#[test]
+fn task_whose_session_was_ended_at_a_gate_is_shown_without_another_cause() {
+    let slow = "{name: slow, command: 'kill $(cat ../../../pid); exec sleep 1000', timeout: 1000s}";
+    let repo = Repo::new(&format!("hooks: {{before_submit: [{slow}, create_pr]}}\n"));
+    repo.agent("echo work > work.txt");
+    repo.add("Write it");
+    let run = format!("echo $$ > pid; exec {WINDLASS} run --trust --agent command:agent");
+    let ran = repo.world.finish(repo.world.program("sh").args(["-c", &run]));
+    assert_eq!(ran.code, 143, "{ran}");
+    let shown = repo.world.ok(&["task", "show", "T1"]);
+    assert!(shown.contains("at before_submit; no agent works on it again\n"), "{shown}");
 }

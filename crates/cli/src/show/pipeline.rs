@@ -65,7 +65,7 @@ pub fn details(task: &Task, next: Option<String>) -> Vec<(&'static str, String)>
     }
     if let Some(stalled) = &task.stalled {
         let gate = stalled.gate.point();
-        lines.push(("goes on", format!("at {gate}, which could not be asked; nobody has to work on it again")));
+        lines.push(("goes on", format!("at {gate}; no agent works on it again")));
     }
     if let Some(rejected) = task.rejected.as_ref().filter(|rejected| !task.findings.contains(rejected)) {
         lines.push(("finding", format!("{}: {}", rejected.source, rejected.text)));
