@@ -58,10 +58,12 @@ pub fn main() -> ExitCode {
         Err(refused) => return refused.report(),
     };
     let mut out = Output::new(json);
+    let named = invocation.project.clone().filter(|_| !json && invocation.command.is_for_people());
     let done = commands::run(invocation, &mut out).and_then(|code| out.flush().map(|()| code));
-    match done {
-        Ok(code) => ExitCode::from(code),
-        Err(Stop::Closed) => ExitCode::SUCCESS,
+    let mut names_command = out.names_command();
+    let code = match done {
+        Ok(code) => code,
+        Err(Stop::Closed) => return ExitCode::SUCCESS,
         Err(Stop::Failed(failure)) => {
             if json {
                 // What was written so far stays valid JSON, line by line.
@@ -70,7 +72,12 @@ pub fn main() -> ExitCode {
                 let _ = out.flush();
                 Messages::new().failure(&failure);
             }
-            ExitCode::from(failure.code.exit())
+            names_command |= failure.hint.as_deref().is_some_and(output::names_command);
+            failure.code.exit()
         }
+    };
+    if let Some(flag) = named.filter(|_| names_command).and_then(|named| project::flag_needed_here(&named)) {
+        Messages::new().note(&format!("from this directory the commands need `{flag}`"));
     }
+    ExitCode::from(code)
 }

@@ -108,6 +108,11 @@ fn columns(terminal: impl AsFd) -> Option<usize> {
     size.map(|size| usize::from(size.ws_col))
 }
 
+/// Whether a text names a command of ours that says no project.
+pub fn names_command(text: &str) -> bool {
+    text.contains("windlass ") && !text.contains("--project")
+}
+
 /// Standard output.
 pub struct Output {
     json: bool,
@@ -115,6 +120,7 @@ pub struct Output {
     on_terminal: bool,
     /// Nobody gets what is written, and that does not matter.
     given_up: bool,
+    names_command: bool,
     to: BufWriter<StdoutLock<'static>>,
 }
 
@@ -123,7 +129,8 @@ impl Output {
         let stdout = io::stdout();
         let color = AutoStream::choice(&stdout) != ColorChoice::Never;
         let on_terminal = columns(&stdout).is_some();
-        Self { json, palette: Palette { color }, on_terminal, given_up: false, to: BufWriter::new(stdout.lock()) }
+        let (palette, to) = (Palette { color }, BufWriter::new(stdout.lock()));
+        Self { json, palette, on_terminal, given_up: false, names_command: false, to }
     }
 
     /// How wide the terminal is now. In a pipe nothing is cut.
@@ -155,7 +162,14 @@ impl Output {
 
     /// One line for people.
     pub fn line(&mut self, line: impl Display) -> Done {
+        let line = line.to_string();
+        self.names_command |= names_command(&line);
         Ok(writeln!(self.to, "{line}")?)
+    }
+
+    /// Whether a line for people has named a command of ours that says no project.
+    pub fn names_command(&self) -> bool {
+        self.names_command
     }
 
     /// One object for programs. Control characters are escaped, so that it is harmless on a terminal as well.

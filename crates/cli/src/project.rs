@@ -137,6 +137,15 @@ pub fn find(explicit: Option<&Path>, variable: Option<PathBuf>, cwd: &Path) -> R
     }
 }
 
+/// Returns how `--project` is typed, if commands without it mean another project here, or none.
+pub fn flag_needed_here(named: &Path) -> Option<String> {
+    let cwd = environment::working_directory().ok()?;
+    let there = Project::at(&cwd.join(named)).ok()??;
+    let here = find(None, environment::project(), &cwd).ok();
+    here.is_none_or(|here| here.root != there.root)
+        .then(|| format!("--project {}", shell_word(&named.to_string_lossy())))
+}
+
 /// Where an agent's work lies that works in a directory: the worktree around it, if that is one of the project's.
 pub fn worktree(project: &Project, directory: &Path) -> PathBuf {
     let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());

@@ -158,7 +158,7 @@ fn trust_is_not_had_by_the_name_of_a_hook() {
 fn an_agent_is_nobody_in_another_project() {
     let world = hooked("hooks: {}");
     fs::create_dir(world.path("other")).unwrap();
-    world.ok(&["init", "--project", "other"]);
+    assert_eq!(world.run(&["init", "--project", "other"]).code, 0);
     let add = format!("{WINDLASS} task add Here && {WINDLASS} --project other task add");
     world.write("agent.sh", format!("{add} There >said 2>&1; echo $? >code\n{DONE}"));
     assert_eq!(world.run(RUN).code, 0);

@@ -31,7 +31,7 @@ fn from_a_subdirectory_and_by_name() {
     let world = World::with_tasks(&["Here"]);
     fs::create_dir_all(world.path("deep/er")).unwrap();
     assert_snapshot!(world.run_in("deep/er", &["task", "list"]), @"T1  ready  P2  Here");
-    world.ok(&["init", "--project", "other place"]);
+    assert_eq!(world.run(&["init", "--project", "other place"]).code, 0);
     world.ok(&["task", "add", "There", "--project", "other place"]);
     assert_snapshot!(world.run(&["--project", "other place", "task", "list"]), @"T1  ready  P2  There");
     assert_snapshot!(world.run_in("deep", &["--project", "../other place", "task", "list"]), @"T1  ready  P2  There");
@@ -40,6 +40,24 @@ fn from_a_subdirectory_and_by_name() {
     assert_snapshot!(world.run_with(variable, &["task", "list"]), @"T1  ready  P2  There");
     assert_snapshot!(world.run_with(variable, &["task", "list", "--project", "."]), @"T1  ready  P2  Here");
     assert_snapshot!(world.run_with(("WINDLASS_PROJECT", ""), &["task", "list"]), @"T1  ready  P2  Here");
+}
+
+#[test]
+fn commands_that_are_named_for_another_project_come_with_its_flag() {
+    let world = World::empty();
+    assert_eq!(world.run(&["init", "--project", "other place"]).code, 0);
+    let note = "note: from this directory the commands need `--project 'other place'`\n";
+    let status = world.run(&["--project", "other place", "status"]);
+    assert!(status.stdout.contains("`windlass task add GOAL` makes one") && status.stderr == note, "{status}");
+    let refused = world.run(&["--project", "other place", "task", "show", "T9"]);
+    assert!(refused.stderr.ends_with(note), "{refused}");
+    world.ok(&["task", "add", "There", "--project", "other place"]);
+    for words in [&["task", "list"][..], &["status", "--json"]] {
+        let quiet = world.run(&[&["--project", "other place"], words].concat());
+        assert_eq!(quiet.stderr, "", "{quiet}");
+    }
+    let inside = world.run_in("other place", &["--project", ".", "task", "show", "T9"]);
+    assert!(inside.code == 1 && !inside.stderr.contains("note: "), "{inside}");
 }
 
 /// A project is made where the next command looks for it.
@@ -107,7 +125,7 @@ fn in_a_linked_worktree() {
     world.write("main/.git/worktrees/linked/commondir", "../..\n");
     world.write("main/.git/worktrees/linked/gitdir", format!("{}\n", world.path("linked/.git").display()));
     world.write("linked/.git", format!("gitdir: {}\n", world.path("main/.git/worktrees/linked").display()));
-    world.ok(&["init", "--project", "main"]);
+    assert_eq!(world.run(&["init", "--project", "main"]).code, 0);
     assert_snapshot!(world.run_in("linked", &["init"]), @"
     There is a project already: $WORK/main
     Nothing was changed.

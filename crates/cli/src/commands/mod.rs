@@ -121,6 +121,13 @@ pub enum Command {
 }
 
 /// Runs a command. The answer is the exit code.
+impl Command {
+    /// Whether a person reads what it prints, and no agent's own hook system or MCP client.
+    pub fn is_for_people(&self) -> bool {
+        !matches!(self, Self::Hook(_) | Self::Mcp(_))
+    }
+}
+
 pub fn run(invocation: Invocation, out: &mut Output) -> Result<u8, Stop> {
     let directory = match (environment::working_directory(), &invocation.command) {
         (Ok(directory), _) => directory,
