@@ -74,7 +74,7 @@ impl Git<'_> {
             _ => head.short().to_owned(),
         };
         let strayed = || Error::Strayed { at, branch: worktree.branch.clone() };
-        let Some(tip) = self.resolve(&worktree.branch.full())? else { return Err(strayed()) };
+        let Some(tip) = self.find_tip_again(&worktree.branch)? else { return Err(strayed()) };
         if self.contains(head, &tip)? {
             return Ok(false);
         }
@@ -84,6 +84,16 @@ impl Git<'_> {
         let call = self.call(&["checkout", "--quiet", "--no-guess", "--no-overwrite-ignore"]).word(&worktree.branch);
         call.word("--").within(&entry.path).done()?;
         Ok(true)
+    }
+
+    /// Returns where a branch is. One that was renamed or removed is made again where it started.
+    fn find_tip_again(&self, branch: &Branch) -> Result<Option<Commit>, Error> {
+        if let Some(tip) = self.resolve(&branch.full())? {
+            return Ok(Some(tip));
+        }
+        let Some(start) = self.resolve(&branch.mark())? else { return Ok(None) };
+        self.call(&["update-ref"]).word(branch.full()).word(&start).done()?;
+        Ok(Some(start))
     }
 
     /// Checks out a branch that is put where the tree is, or nothing but the commit. Tree and index stay as they are.

@@ -134,7 +134,9 @@ impl Git<'_> {
 fn read(path: &Path) -> Option<Vec<Noted>> {
     fs::metadata(path).ok().filter(|found| found.is_file() && found.len() < LONGEST)?;
     let bytes = fs::read(path).ok()?;
-    String::from_utf8_lossy(&bytes).lines().map(noted).collect()
+    // A rename of what is checked out is noted as its end and a new beginning at the same commit.
+    let is_rename = |line: &&str| line.split_once('\t').is_some_and(|(_, how)| how.starts_with("Branch: renamed "));
+    String::from_utf8_lossy(&bytes).lines().filter(|line| !is_rename(line)).map(noted).collect()
 }
 
 /// `FROM TO NAME <ADDRESS> SECONDS ZONE<tab>HOW`.

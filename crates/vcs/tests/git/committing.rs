@@ -171,6 +171,21 @@ fn another_branch_is_followed_and_never_moved() {
 }
 
 #[test]
+fn branch_renamed_by_an_agent_is_made_again_with_its_work() {
+    let scene = Scene::new();
+    let worktree = scene.open("t1");
+    let start = scene.head(&worktree.path);
+    let theirs = scene.commit(&worktree.path, "before the rename");
+    scene.git(&worktree.path, &["branch", "-m", "renamed"]);
+    write(&worktree.path, "c", "2");
+    let done = commit(&scene, &worktree).unwrap().expect("work");
+    assert_eq!(scene.commit_at(&scene.root, "windlass/t1"), done);
+    assert_eq!(scene.commit_at(&scene.root, "windlass/t1~1"), theirs);
+    assert_eq!(scene.git(&worktree.path, &["branch", "--show-current"]), "windlass/t1");
+    assert_eq!(scene.with(|git| git.made_in(&worktree, &start, &done)).unwrap().len(), 2);
+}
+
+#[test]
 fn work_that_does_not_go_on_from_the_branch_is_refused_and_kept() {
     let scene = Scene::new();
     let (worktree, tip) = scene.work("t1", "b", "1");
