@@ -17,6 +17,7 @@ mod test_config;
 mod test_context;
 mod test_damage;
 mod test_delivery;
+mod test_delivery_beside;
 mod test_delivery_change;
 mod test_delivery_forge;
 mod test_delivery_past;

@@ -88,6 +88,8 @@ pub struct Runner<'a> {
     done: Vec<TaskId>,
     /// Another process has left the session, and this one has not yet looked at its worktree.
     resumes: bool,
+    /// The branch of the session was removed while it was worked on, and nothing was submitted since.
+    removed_branch: bool,
 }
 
 /// What an agent is given for a turn.
@@ -103,7 +105,17 @@ impl<'a> Runner<'a> {
     pub fn new(dispatch: Dispatch<'a>, agent: Agent, allowance: Allowance) -> Self {
         let agent = agent.of(&dispatch.settings.project);
         let (looker, done) = (Looker::default(), Vec::new());
-        Self { dispatch, agent, connection: None, lost: false, allowance, looker, done, resumes: false }
+        Self {
+            dispatch,
+            agent,
+            connection: None,
+            lost: false,
+            allowance,
+            looker,
+            done,
+            resumes: false,
+            removed_branch: false,
+        }
     }
 
     /// Ends it, and leaves the supervisor of its programs to the next one.

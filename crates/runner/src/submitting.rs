@@ -4,14 +4,14 @@
 //! is told what it is, once.
 //! Invariant: where an agent was told that its work conflicts with the base, nothing is submitted that still does.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use windlass_engine::{
     Command, Ending, Event, EventType, Limits, Readied, Refusal, Session, Task, Wanted, WorkDone, Workspace,
 };
 use windlass_hooks::cut;
 use windlass_store::{ExecuteError, Filter};
-use windlass_vcs::git::{Base, Commit, Error, Logged, Work};
+use windlass_vcs::git::{Base, Commit, Error, Git, Logged, Work, Worktree};
 
 use crate::refresh::{BaseConflict, CONFLICT_SOURCE, RefreshOutcome};
 use crate::stacking;
@@ -29,6 +29,8 @@ struct Found {
     past_us: Result<Vec<Logged>, Untold>,
     /// What the agent was told to resolve, and has not.
     conflict: Option<BaseConflict>,
+    /// What was committed there and is not on its branch, in words.
+    beside: Vec<String>,
 }
 
 /// Why nobody can tell what was committed there.
@@ -60,10 +62,17 @@ impl Runner<'_> {
         let readied = match self.find_work(workspace, &task, must_fit)? {
             Ok(found) => {
                 let name = session.name.clone();
+                if !found.beside.is_empty() {
+                    let (id, beside) = (task.id, found.beside.join("; "));
+                    let note = format!("{id}: the agent left commits that are not part of its change: {beside}");
+                    (self.dispatch.outside.tell)(crate::Told::Note(&note));
+                }
                 if let Some(Told { reason, commits }) = self.past_us(&task, &found)? {
                     return self.give(&Command::LeaveToPerson { name, reason, commits }).map(drop);
                 }
+                let is_lost = std::mem::take(&mut self.removed_branch) && found.work.done() == 0;
                 match found.conflict {
+                    None if is_lost => without_branch(workspace),
                     Some(BaseConflict { why, feedback }) => {
                         let reason = format!("the work still conflicts with {}: {why}", found.base.shown());
                         Readied::Unfit { hook: CONFLICT_SOURCE.to_owned(), reason, feedback }
@@ -132,17 +141,7 @@ impl Runner<'_> {
                 let commits = git.log(&start, &work.head, NAMED)?;
                 left.push(format!("committed on {}: {}", worktree.branch, name_some(&commits, count, name_commit)));
             }
-            let beside = match git.made_beside(&worktree, &start) {
-                Err(error @ Error::Unnoted { .. }) => {
-                    left.push(format!("what it committed on other branches is unknown: {}", explained(&error)));
-                    BTreeMap::new()
-                }
-                beside => beside?,
-            };
-            for (place, commits) in beside {
-                let commits = name_some(&commits, commits.len(), name_commit);
-                left.push(format!("committed on {}: {commits}", place.escape_debug()));
-            }
+            left.extend(name_beside(git, &worktree, &start, &work.head)?);
             Ok(left)
         })
     }
@@ -184,7 +183,8 @@ impl Runner<'_> {
                 true => self.dispatch.find_conflict(git, workspace, &base, &below)?,
                 false => None,
             };
-            Ok(Found { work, base, past_us, conflict })
+            let beside = name_beside(git, &worktree, &Commit::new(&workspace.start)?, &work.head)?;
+            Ok(Found { work, base, past_us, conflict, beside })
         }))
     }
 
@@ -247,6 +247,33 @@ impl Runner<'_> {
         }
         Ok(told)
     }
+}
+
+/// Returns what an agent is told whose branch was removed with what it had committed.
+fn without_branch(workspace: &Workspace) -> Readied {
+    let branch = &workspace.branch;
+    let reason = format!("the branch {branch} was removed with its worktree, and has no commit since");
+    let feedback = format!(
+        "The branch {branch} and its worktree were removed, and were made again where the work started. What was committed \
+         there is not part of the work. If you know the last commit, `git merge COMMIT` brings it back; otherwise do the \
+         work again. Leave the branch and its worktree in place."
+    );
+    Readied::Unfit { hook: "commit".to_owned(), reason, feedback }
+}
+
+/// Returns what was committed in a worktree and is not on its branch, in words.
+fn name_beside(git: &Git<'_>, worktree: &Worktree, start: &Commit, tip: &Commit) -> Result<Vec<String>, Error> {
+    let beside = match git.made_beside(worktree, start, tip) {
+        Err(error @ Error::Unnoted { .. }) => {
+            return Ok(vec![format!("what it committed on other branches is unknown: {}", explained(&error))]);
+        }
+        beside => beside?,
+    };
+    let name = |(place, commits): (String, Vec<Logged>)| {
+        let commits = name_some(&commits, commits.len(), name_commit);
+        format!("committed on {}: {commits}", place.escape_debug())
+    };
+    Ok(beside.into_iter().map(name).collect())
 }
 
 fn name_commit(logged: &Logged) -> String {

@@ -418,7 +418,7 @@ impl Runner<'_> {
         let worktree = self.dispatch.settings.delivery.worktrees.join(&workspace.name);
         let standing = match worktree.join(".git").exists() {
             true => self.dispatch.make_place(&worktree).map_err(Trouble::Task),
-            false => self.dispatch.open(&self.task_of(session)?, Upkeep::Leave).map(drop),
+            false => self.restore_worktree(&self.task_of(session)?, workspace),
         };
         match standing {
             Ok(()) => Ok(true),
@@ -429,6 +429,24 @@ impl Runner<'_> {
                 Ok(false)
             }
         }
+    }
+}
+
+impl Runner<'_> {
+    /// Makes a worktree again that was removed, and says so.
+    fn restore_worktree(&mut self, task: &Task, workspace: &Workspace) -> Result<(), Trouble> {
+        let tip = self.dispatch.with_git(|git| git.tip(&Branch::new(&workspace.branch)?))?;
+        self.dispatch.open(task, Upkeep::Leave)?;
+        let (id, Workspace { name, branch, .. }) = (task.id, workspace);
+        let note = match tip {
+            Some(_) => format!("{id}: its worktree {name} was removed, and is made again from {branch}"),
+            None => {
+                self.removed_branch = true;
+                format!("{id}: its worktree {name} and its branch {branch} were removed, and are made again")
+            }
+        };
+        (self.dispatch.outside.tell)(Told::Note(&note));
+        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 //! Invariants:
 //! - Notes that are not there, have holes, or begin after the work are no answer: then nobody can tell.
 //! - What was only gone to was not made there, however it was gone to.
+//! - Commits are left by switching away from them. What was replaced or dropped (amend, reset, rebase) was not left.
 //!
 //! Not here: commits that were made elsewhere and pushed from there. Whoever rewrites the notes without a hole is not seen.
 
@@ -11,7 +12,7 @@ use std::fs;
 use std::path::Path;
 
 use super::repository::Head;
-use super::{Commit, Error, Git, Logged, Worktree, canonical};
+use super::{Branch, Commit, Error, Git, Logged, Worktree, canonical};
 
 /// The longest notes that are read.
 const LONGEST: u64 = 64 * 1024 * 1024;
@@ -36,53 +37,76 @@ impl Git<'_> {
             return Ok(Vec::new());
         }
         let noted = self.noted_in(worktree, since)?;
+        self.made_among(&noted, &arrived)
+    }
+
+    /// Returns the commits that were made in a worktree, left by switching to something else, and that a commit has not, nor
+    /// what they change: newest first, by the branch that has them, `HEAD` where the worktree is at them, or `no branch`.
+    pub fn made_beside(
+        &self,
+        worktree: &Worktree,
+        since: &Commit,
+        within: &Commit,
+    ) -> Result<BTreeMap<String, Vec<Logged>>, Error> {
+        let noted = self.noted_in(worktree, since)?;
+        let mut left = ends_left(&noted, &worktree.branch);
+        match self.repository.entry(&canonical(&worktree.path)).map(|entry| entry.head()) {
+            Some(Head::Detached(head)) => left.push(head),
+            Some(Head::Branch(branch)) if branch != worktree.branch => left.extend(self.resolve(&branch.full())?),
+            _ => {}
+        }
+        let mut beside: BTreeMap<String, Vec<Logged>> = BTreeMap::new();
+        left.retain(|end| end != since && end != within);
+        if left.is_empty() {
+            return Ok(beside);
+        }
+        let listed: String = left.iter().map(|end| format!("{end}\n")).collect();
+        let call = self.call(&["rev-list", "--ignore-missing", "--stdin"]);
+        let apart = call.stdin(format!("{listed}^{within}\n^{since}\n")).done()?.line();
+        let is_apart = |end: &Commit| apart.lines().any(|commit| commit == end.as_str());
+        let mut commits = String::new();
+        for end in left.iter().filter(|end| is_apart(end)) {
+            if !self.has_all(within, end)? {
+                let call = self.call(&["rev-list"]).word(end).word(format!("^{within}")).word(format!("^{since}"));
+                commits.push_str(&call.word("--").done()?.line());
+                commits.push('\n');
+            }
+        }
+        for made in self.made_among(&noted, &commits)? {
+            let place = self.find_place_beside(worktree, &made.commit)?;
+            let there = beside.entry(place).or_default();
+            if !there.contains(&made) {
+                there.push(made);
+            }
+        }
+        Ok(beside)
+    }
+
+    /// Returns those of the listed commits that were made by what is noted of them.
+    fn made_among(&self, noted: &[Noted], listed: &str) -> Result<Vec<Logged>, Error> {
         let mut ways: HashMap<&str, Vec<&str>> = HashMap::new();
         noted.iter().for_each(|noted| ways.entry(noted.to.as_str()).or_default().push(&noted.how));
-        let there: Vec<&str> = arrived.lines().filter(|commit| ways.contains_key(commit)).collect();
+        let there: Vec<&str> = listed.lines().filter(|commit| ways.contains_key(commit)).collect();
         let mut made = self.log_of(&there)?;
         let is_made = |logged: &Logged| ways[logged.commit.as_str()].iter().any(|how| is_made(how, &logged.subject));
         made.retain(is_made);
         Ok(made)
     }
 
-    /// Returns the commits that were made in a worktree and are not on its branch, newest first, by what has them: another
-    /// branch, or the worktree's `HEAD` alone. Commits that nothing has any more are left out.
-    pub fn made_beside(&self, worktree: &Worktree, since: &Commit) -> Result<BTreeMap<String, Vec<Logged>>, Error> {
-        let noted = self.noted_in(worktree, since)?;
-        let mut ways: HashMap<&str, Vec<&str>> = HashMap::new();
-        let mut commits = Vec::new();
-        for Noted { to, how, .. } in noted.iter().rev().filter(|noted| noted.to != *since) {
-            let ways = ways.entry(to.as_str()).or_default();
-            if ways.is_empty() {
-                commits.push(to.as_str());
-            }
-            ways.push(how);
-        }
-        let is_made = |logged: &Logged| ways[logged.commit.as_str()].iter().any(|how| is_made(how, &logged.subject));
-        let mut beside: BTreeMap<String, Vec<Logged>> = BTreeMap::new();
-        for made in self.log_of(&commits)?.into_iter().filter(is_made) {
-            if let Some(place) = self.find_place_beside(worktree, &made.commit)? {
-                beside.entry(place).or_default().push(made);
-            }
-        }
-        Ok(beside)
-    }
-
-    /// Returns what has a commit that the branch of a worktree does not have.
-    fn find_place_beside(&self, worktree: &Worktree, commit: &Commit) -> Result<Option<String>, Error> {
-        let call = self.call(&["for-each-ref", "--format=%(refname)"]).word(format!("--contains={commit}"));
-        let names = call.word("refs/heads/").done()?.line();
-        if names.lines().any(|name| name == worktree.branch.full()) {
-            return Ok(None);
-        }
-        if let Some(name) = names.lines().next() {
-            return Ok(Some(name.trim_start_matches("refs/heads/").to_owned()));
+    /// Returns what has a commit that was made beside the branch of a worktree.
+    fn find_place_beside(&self, worktree: &Worktree, commit: &Commit) -> Result<String, Error> {
+        let call =
+            self.call(&["for-each-ref", "--format=%(refname)", "--count=1"]).word(format!("--contains={commit}"));
+        let name = call.word("refs/heads/").done()?.line();
+        if !name.is_empty() {
+            return Ok(name.trim_start_matches("refs/heads/").to_owned());
         }
         let head = self.repository.entry(&canonical(&worktree.path)).map(|entry| entry.head());
-        Ok(match head {
-            Some(Head::Detached(head)) if self.contains(&head, commit)? => Some("HEAD".to_owned()),
-            _ => None,
-        })
+        let place = match head {
+            Some(Head::Detached(head)) if self.contains(&head, commit)? => "HEAD",
+            _ => "no branch",
+        };
+        Ok(place.to_owned())
     }
 
     /// Everything that is noted of a worktree and of its branch since the work began, or why that is not all.
@@ -137,6 +161,20 @@ fn read(path: &Path) -> Option<Vec<Noted>> {
     // A rename of what is checked out is noted as its end and a new beginning at the same commit.
     let is_rename = |line: &&str| line.split_once('\t').is_some_and(|(_, how)| how.starts_with("Branch: renamed "));
     String::from_utf8_lossy(&bytes).lines().filter(|line| !is_rename(line)).map(noted).collect()
+}
+
+/// Returns where each place other than a branch was when it was last left by switching to something else.
+fn ends_left(noted: &[Noted], branch: &Branch) -> Vec<Commit> {
+    let mut ends: BTreeMap<&str, &Commit> = BTreeMap::new();
+    for Noted { from, how, .. } in noted {
+        let left = how.strip_prefix("checkout: moving from ").and_then(|moved| moved.split_once(" to "));
+        if let (Some((place, _)), Some(from)) = (left, from)
+            && place != branch.as_str()
+        {
+            ends.insert(place, from);
+        }
+    }
+    ends.into_values().cloned().collect()
 }
 
 /// `FROM TO NAME <ADDRESS> SECONDS ZONE<tab>HOW`.

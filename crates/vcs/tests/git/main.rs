@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 mod bases;
+mod beside;
 mod committing;
 mod crashes;
 mod merging;
