@@ -146,6 +146,24 @@ fn check_that_cannot_judge_is_not_told_as_a_verdict() {
 }
 
 #[test]
+fn merge_by_hand_that_rebases_asks_the_stop_hooks_that_judge_files() {
+    let rules = "{name: rules, rules: [{when: 'iteration > 90', action: escalate}]}";
+    let check = "{name: together, command: 'test ! -e theirs.txt || { echo red together; exit 2; }'}";
+    let repo = with_change(&format!("hooks:\n  stop:\n    - {check}\n    - {rules}\n"), "echo work > work.txt");
+    repo.world.write("theirs.txt", "theirs\n");
+    repo.git(&["add", "theirs.txt"]);
+    repo.git(&["commit", "-q", "-m", "Theirs"]);
+    let refused = repo.world.fails(&["change", "merge", "T1", "--trust"]);
+    assert!(refused.contains("`together` does not pass on top of the newest main"), "{refused}");
+    assert!(refused.contains("red together"), "{refused}");
+    repo.git(&["rm", "-q", "theirs.txt"]);
+    repo.git(&["commit", "-q", "-m", "Without"]);
+    let merged = repo.world.ok(&["change", "merge", "T1", "--trust"]);
+    assert!(merged.contains("rebased onto the newest base, where together passed\n"), "{merged}");
+    assert!(merged.contains("not asked without an agent's turn: rules (stop)\n"), "{merged}");
+}
+
+#[test]
 fn check_with_retry_is_tried_again_before_a_merge_by_hand() {
     let config = "hooks:\n  before_submit:\n    - {name: flaky, command: 'echo x >> tries; test $(wc -l < tries) -ge 3', retry: {max: 3, backoff: 1ms}}\n    - create_pr\n";
     let repo = with_change(&config.replace("tries", "../../../tries"), "echo work > work.txt");

@@ -210,20 +210,25 @@ fn show(opened: &Opened, known: &Known, seal: Option<&Seal>, args: &Args, out: &
             "already": seal.is_none_or(|seal| seal.already),
             "rebased": seal.is_some_and(|seal| seal.brought.rebased),
             "checks": seal.map(|seal| seal.brought.checks.clone()).unwrap_or_default(),
+            "unasked": seal.map(|seal| seal.brought.unasked.clone()).unwrap_or_default(),
             "state": task.state,
         }));
     }
     let id = out.paint(Tone::Strong, task.id).to_string();
     let Some(seal) = seal else { return out.line(format_args!("{id}  is merged already, as {}", short(&commit))) };
-    let passed = seal.brought.checks.join(", ");
+    let (passed, unasked) = (seal.brought.checks.join(", "), seal.brought.unasked.join(", "));
     match (seal.brought.rebased, passed.is_empty()) {
         (true, true) if args.no_check => out.line("rebased onto the newest base; nothing was checked there")?,
+        (true, true) if !unasked.is_empty() => out.line("rebased onto the newest base; no check can run there")?,
         (true, true) => out.line("rebased onto the newest base; there are no checks")?,
         (true, false) => {
             out.line(format_args!("rebased onto the newest base, where {} passed", text::line(&passed)))?
         }
         (false, false) => out.line(format_args!("{} passed", text::line(&passed)))?,
         (false, true) => {}
+    }
+    if !unasked.is_empty() {
+        out.line(format_args!("not asked without an agent's turn: {} (stop)", text::line(&unasked)))?;
     }
     if let Some(seen) = &seal.seen {
         let (base, seen) = (text::line(&seal.base), text::line(seen));

@@ -102,6 +102,8 @@ pub struct Brought {
     pub rebased: bool,
     /// These checks passed on what was merged.
     pub checks: Vec<String>,
+    /// These stop hooks cannot be asked without a turn of an agent.
+    pub unasked: Vec<String>,
     /// The last commit that was looked at: as it was submitted, or as it was checked here.
     judged: Option<String>,
 }
@@ -259,7 +261,13 @@ impl Dispatch<'_> {
         // One that was brought here earlier and did not pass is no better now.
         if tip != brought.judged {
             match self.check_again(wish, &base)? {
-                Ok(passed) => (brought.checks, brought.judged) = (passed, tip),
+                Ok(passed) => {
+                    (brought.checks, brought.judged) = (passed, tip);
+                    if wish.checks == Checks::Run {
+                        let unasked = self.stop_hooks(wish.task).filter(|planned| !self.judges_files(planned));
+                        brought.unasked = unasked.map(|planned| planned.hook.hook.clone()).collect();
+                    }
+                }
                 Err(unfit) => return over(unfit),
             }
         }
@@ -350,7 +358,7 @@ impl Dispatch<'_> {
         }
     }
 
-    /// The checks of a submission that are no steps of git, on top of a newer base. Answers which passed.
+    /// The checks of the work that are no steps of git, on top of a newer base. Answers which passed.
     fn check_again(&mut self, wish: &Wish<'_>, base: &Base) -> Result<Result<Vec<String>, ByHand>, RunError> {
         if wish.checks == Checks::Skip {
             return Ok(Ok(Vec::new()));
@@ -390,15 +398,31 @@ impl Dispatch<'_> {
         Ok(Ok(passed))
     }
 
+    /// Returns the checks of a merge by hand: the stop hooks that judge files alone, and the hooks of `before_submit`.
     fn checks_of(&self, task: &Task) -> Vec<Planned> {
-        let Some(effects) = &self.settings.rules.effects else { return Vec::new() };
-        let planned = effects.hooks.get(&EventType::SubmissionStarted);
+        let stop_hooks = self.stop_hooks(task).filter(|planned| self.judges_files(planned));
         let is_check = |planned: &&Planned| {
-            let reviews = self.settings.hooks.get(&planned.hook.hook);
-            let reviews = reviews.is_some_and(|hook| matches!(hook.kind, Kind::Step(Step::Review(_))));
-            planned.hook.class != HookClass::Vcs && !reviews && effects.is_for(planned, Some(task), None)
+            let hook = self.settings.hooks.get(&planned.hook.hook);
+            let reviews = hook.is_some_and(|hook| matches!(hook.kind, Kind::Step(Step::Review(_))));
+            planned.hook.class != HookClass::Vcs && !reviews
         };
-        planned.into_iter().flat_map(|hooks| hooks.iter()).filter(is_check).cloned().collect()
+        stop_hooks.chain(self.planned_at(EventType::SubmissionStarted, task).filter(is_check)).cloned().collect()
+    }
+
+    fn stop_hooks(&self, task: &Task) -> impl Iterator<Item = &Planned> {
+        self.planned_at(EventType::TurnFinished, task).filter(|planned| planned.hook.point == "stop")
+    }
+
+    fn planned_at(&self, event: EventType, task: &Task) -> impl Iterator<Item = &Planned> {
+        let effects = self.settings.rules.effects.as_ref();
+        let planned = effects.and_then(|effects| effects.hooks.get(&event)).into_iter().flat_map(|hooks| hooks.iter());
+        planned.filter(move |planned| effects.is_some_and(|effects| effects.is_for(planned, Some(task), None)))
+    }
+
+    /// Whether a hook needs nothing but the files: it is a command, or the tests.
+    fn judges_files(&self, planned: &Planned) -> bool {
+        let hook = self.settings.hooks.get(&planned.hook.hook);
+        hook.is_some_and(|hook| matches!(hook.kind, Kind::Command(_) | Kind::Step(Step::RunTests)))
     }
 
     /// A hook that a person has run: it belongs to no session, and what it says is told and not recorded.
