@@ -218,6 +218,15 @@ fn offered_command_has_the_agent_resolve_the_conflict() {
     );
 }
 
+#[test]
+fn resolve_without_a_conflict_offers_the_merge_with_the_trust_it_needs() {
+    let repo = with_change("hooks: {before_submit: [{name: ok, command: 'true'}, create_pr]}\n", "echo x > work.txt");
+    let refused = repo.world.fails(RESOLVE);
+    let offered = "windlass change merge T1 --trust";
+    assert!(refused.contains(&format!("hint: `{offered}` merges it\n")), "{refused}");
+    repo.world.ok(&offered.split(' ').skip(1).collect::<Vec<_>>());
+}
+
 /// The agent claims once without having done anything. What it has to resolve is what keeps its work from being submitted.
 #[test]
 fn agent_that_leaves_the_conflict_is_sent_back_with_both_sides() {
@@ -282,7 +291,8 @@ fn resolve_by_an_agent_that_may_not_work_on_the_task_reopens_nothing() {
     repo.world.write(".windlass/config.yaml", types);
     repo.world.ok(&["task", "update", "T1", "--type", "docs"]);
     let refused = repo.world.fails(RESOLVE);
-    assert!(refused.contains("task_types.docs.agents.implementer"), "{refused}");
+    let offered = "hint: `windlass run --resolve T1 --trust` has an agent resolve them that may; ";
+    assert!(refused.contains(offered) && refused.contains("task_types.docs.agents.implementer"), "{refused}");
     assert_eq!(repo.task("T1")["state"], "completed");
 }
 

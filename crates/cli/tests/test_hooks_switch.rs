@@ -346,3 +346,10 @@ fn an_agent_does_not_switch_off_what_judges_it() {
     ");
     world.ok(&["hooks", "disable", "check"]);
 }
+
+#[test]
+fn unknown_registered_hook_is_answered_with_the_list_of_its_task() {
+    let world = World::new();
+    let said = world.fails(&["hooks", "show", "HOOK-3"]);
+    assert!(said.contains("hint: `windlass hooks list --task ID` shows the hooks that are registered"), "{said}");
+}

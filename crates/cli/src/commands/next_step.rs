@@ -206,8 +206,13 @@ fn merge(opened: &Opened, task: &Task) -> Result<Way, Failure> {
             None => {}
         }
     }
+    Ok(Way::Type(merge_step(opened, id)))
+}
+
+/// Returns the command that merges an open change, with the trust that it needs.
+pub fn merge_step(opened: &Opened, id: TaskId) -> NextStep {
     let step = NextStep::new(format!("windlass change merge {id}"), "merge it");
-    Ok(Way::Type(step.with_note(format!("look first: windlass change show {id}")).with_trust(opened, &[])))
+    step.with_note(format!("look first: windlass change show {id}")).with_trust(opened, &[])
 }
 
 impl NextStep {

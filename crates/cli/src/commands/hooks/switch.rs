@@ -260,7 +260,7 @@ fn unknown(config: &Config, name: &str) -> Failure {
     let failure = Failure::new(Code::NotFound, format!("there is no hook `{}`", text::line(name)));
     failure.hint(match near {
         Some(near) => format!("did you mean `{}`?", text::line(near)),
-        None => "`windlass hooks list` shows them all".to_owned(),
+        None => super::how_to_list(name),
     })
 }
 

@@ -289,6 +289,10 @@ impl Run<'_> {
         };
         let (project, records) = (opened.project.clone(), settings.records.clone());
         let in_use = dispatch::worktrees_in_use(opened)?;
+        let resolved = args.resolve.filter(|_| matches!(choice, Choice::New(_)));
+        let offered = resolved
+            .map(|id| resolution::OfferedCommands::find(opened, id).map(|offered| (id, offered)))
+            .transpose()?;
         let dispatch =
             Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
         let allowance = plan::allowance(config, &agent);
@@ -299,9 +303,8 @@ impl Run<'_> {
         }
         let (by, at) = (owner.to_string(), environment::now());
         let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
-        let resolved = args.resolve.filter(|_| matches!(choice, Choice::New(_)));
-        let taken_up = match resolved {
-            Some(id) => resolution::take_up(&mut runner, id, (&types, &begin))?.then_some(id),
+        let taken_up = match offered {
+            Some((id, offered)) => resolution::take_up(&mut runner, id, (&types, &begin), &offered)?.then_some(id),
             None => None,
         };
         if let Err(error) = runner.begin(&origin, &begin) {

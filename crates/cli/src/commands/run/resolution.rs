@@ -11,8 +11,9 @@
 use windlass_engine::{Authority, Command, NewSession, Origin, Refusal, Resolution, State, Task, TaskId, Types};
 use windlass_runner::{BaseFit, Runner, Said};
 
+use super::again::Again;
 use super::wish::check_task;
-use crate::commands::next_step::next_step;
+use crate::commands::next_step::{merge_step, next_step};
 use crate::context::Opened;
 use crate::dispatch::Inside;
 use crate::failure::{Code, Failure};
@@ -43,8 +44,27 @@ pub fn check(opened: &Opened, id: TaskId) -> Result<(), Failure> {
     }
 }
 
+/// The commands that are offered where a task is not taken up.
+pub struct OfferedCommands {
+    merge: String,
+    /// What has an agent resolve the conflicts that may.
+    resolve: String,
+}
+
+impl OfferedCommands {
+    pub fn find(opened: &Opened, id: TaskId) -> Result<Self, Failure> {
+        let resolve = Again::with_conflict(opened, id)?.said("has an agent resolve them that may");
+        Ok(Self { merge: merge_step(opened, id).command, resolve })
+    }
+}
+
 /// Takes a task up again that was accepted, or that waits for a person because of a conflict. Answers whether it has.
-pub fn take_up(runner: &mut Runner<'_>, id: TaskId, (types, begin): (&Types, &Command)) -> Result<bool, Failure> {
+pub fn take_up(
+    runner: &mut Runner<'_>,
+    id: TaskId,
+    (types, begin): (&Types, &Command),
+    offered: &OfferedCommands,
+) -> Result<bool, Failure> {
     let Some(task) = runner.task(id).map_err(remedy::run)? else { return Ok(false) };
     // A look at the base may have found it merged.
     if matches!(task.state, State::Completed | State::Blocked) && !has_open_change(&task) {
@@ -52,7 +72,7 @@ pub fn take_up(runner: &mut Runner<'_>, id: TaskId, (types, begin): (&Types, &Co
     }
     match runner.compare_with_base(&task).map_err(remedy::run)?.map_err(remedy::git)? {
         BaseFit::Conflict => {}
-        BaseFit::Clean => return Err(without_conflict(&task)),
+        BaseFit::Clean => return Err(without_conflict(&task, offered)),
         BaseFit::Stacked(Said { cause, hint }) => {
             let failure = refused(id).caused_by(cause);
             return Err(hint.into_iter().fold(failure, Failure::hint));
@@ -60,7 +80,7 @@ pub fn take_up(runner: &mut Runner<'_>, id: TaskId, (types, begin): (&Types, &Co
     }
     // Nothing is taken up that the session would then be refused.
     if let Command::StartSession(NewSession { agent, .. }) = begin {
-        types.admit(&task, agent).map_err(|refusal| remedy::refusal(&refusal))?;
+        types.admit(&task, agent).map_err(|refusal| not_admitted(&refusal, offered))?;
     }
     let base = task.workspace.map_or_else(|| "its base".to_owned(), |workspace| workspace.base);
     let reason = format!("The change conflicts with {base}. Resolve the conflicts so that it can be merged.");
@@ -91,13 +111,23 @@ fn without_change(id: TaskId) -> Failure {
     refused(id).caused_by("it has no open change").hint("`windlass change list` shows the open changes")
 }
 
-fn without_conflict(task: &Task) -> Failure {
+fn without_conflict(task: &Task, offered: &OfferedCommands) -> Failure {
     let id = task.id;
     let base = task.workspace.as_ref().map_or("its base", |workspace| &workspace.base);
     refused(id).caused_by(format!("its work does not conflict with {base}")).hint(match task.state {
-        State::Completed | State::Blocked => format!("`windlass change merge {id}` merges it"),
+        State::Completed | State::Blocked => format!("`{}` merges it", offered.merge),
         _ => format!("`windlass run --task {id}` works on it"),
     })
+}
+
+fn not_admitted(refusal: &Refusal, offered: &OfferedCommands) -> Failure {
+    let list = match refusal {
+        Refusal::NotForAgent { kind, .. } => {
+            format!("; `task_types.{kind}.agents.implementer` in the configuration says which may")
+        }
+        _ => String::new(),
+    };
+    remedy::refusal(refusal).hint(format!("{}{list}", offered.resolve))
 }
 
 fn has_open_change(task: &Task) -> bool {
