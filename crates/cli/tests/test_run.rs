@@ -541,3 +541,12 @@ fn failed_agent_is_left_alone_until_the_moment_that_is_told() {
     let waits = moment(&failed["data"]["until"]).duration_since(moment(&failed["timestamp"]));
     assert_eq!(waits.as_secs(), 5, "{failed}");
 }
+
+#[test]
+fn agent_whose_script_is_missing_is_refused_before_the_run() {
+    let world = World::new();
+    let ran = world.run(&["run", "Do it", "--agent", "command:sh ag.sh"]);
+    assert_eq!(ran.code, 64, "{ran}");
+    assert!(ran.stderr.contains("caused by: `ag.sh` does not exist in "), "{ran}");
+    assert!(world.lines(&["session", "list"]).is_empty());
+}

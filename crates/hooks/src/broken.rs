@@ -27,12 +27,8 @@ impl RanCommand<'_> {
     /// Why the command could not do what it is for, and what to do about it.
     pub fn broken_by(&self, exit: Exit) -> Option<String> {
         let Exit::Code(code @ 1..) = exit else { return None };
-        if let Some(script) = self.missing_script() {
-            let place = match Path::new(script).is_absolute() {
-                true => String::new(),
-                false => format!(" in {}", clean(&self.directory.to_string_lossy())),
-            };
-            return Some(format!("`{script}` does not exist{place}; create it, or correct `command`"));
+        if let Some(missing) = self.missing_script() {
+            return Some(format!("{missing}; create it, or correct `command`"));
         }
         // A command that needs a shell names several programs.
         windlass_process::missing(OsStr::new(self.text), self.directory, self.environment)?;
@@ -43,7 +39,17 @@ impl RanCommand<'_> {
         }
     }
 
-    fn missing_script(&self) -> Option<&str> {
+    /// Returns which script of the command does not exist, in words.
+    pub fn missing_script(&self) -> Option<String> {
+        let script = self.find_missing_script()?;
+        let place = match Path::new(script).is_absolute() {
+            true => String::new(),
+            false => format!(" in {}", clean(&self.directory.to_string_lossy())),
+        };
+        Some(format!("`{script}` does not exist{place}"))
+    }
+
+    fn find_missing_script(&self) -> Option<&str> {
         let mut words = self.text.split_whitespace();
         let first = words.next()?;
         let program = Path::new(first).file_name()?.to_str()?;

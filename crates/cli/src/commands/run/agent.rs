@@ -4,6 +4,7 @@ use std::path::Path;
 
 use windlass_agents::{Agent, Driver};
 use windlass_engine::View as _;
+use windlass_hooks::RanCommand;
 use windlass_process::missing;
 use windlass_store::Sqlite;
 
@@ -60,7 +61,12 @@ pub fn check(agent: &Agent, directory: &Path) -> Result<(), Failure> {
         Driver::Command(command) | Driver::Acp(command) => command,
         Driver::Headless(dialect) => agent.program(*dialect),
     };
-    match missing(command.as_ref(), directory, &agent.environment(&environment::whole())) {
+    let environment = agent.environment(&environment::whole());
+    let missing_script = || {
+        let ran = RanCommand { text: command, directory, environment: &environment };
+        ran.missing_script()
+    };
+    match missing(command.as_ref(), directory, &environment).map(|error| error.to_string()).or_else(missing_script) {
         None => Ok(()),
         Some(error) => Err(Failure::new(Code::Usage, format!("the agent `{agent}` cannot be started"))
             .caused_by(error)
