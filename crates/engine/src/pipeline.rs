@@ -280,6 +280,7 @@ impl Broken {
     pub fn by(hook: &OwedHook, end: &HookEnd<'_>) -> Option<Self> {
         let HookEnd { outcome, message, feedback, unstarted } = *end;
         let late = outcome == HookOutcome::TimedOut && Gate::of(hook) == Some(Gate::BeforeMerge);
+        let unstarted = unstarted && outcome != HookOutcome::Block;
         let mute = outcome != HookOutcome::Block && (unstarted || late);
         let why = match (Verdict::of(outcome, hook.on_failure), hook.on_failure) {
             (Verdict::Pass, _) | (Verdict::Fail, OnFailure::Ignore) => return None,

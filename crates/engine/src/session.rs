@@ -327,6 +327,9 @@ pub struct Session {
     pub owed: Vec<DebtId>,
     /// The number of the last iteration that was started.
     pub iteration: u32,
+    /// The number of the last one on the tasks before the present one.
+    #[serde(default)]
+    pub iterations_before: u32,
     /// Iterations that were interrupted: they do not count.
     #[serde(default)]
     pub interrupted: u32,

@@ -42,6 +42,7 @@ pub(crate) fn session(phase: Phase) -> Session {
         phase,
         owed: vec![],
         iteration: 1,
+        iterations_before: 0,
         interrupted: 0,
         interrupted_in_a_row: 0,
         failures: 0,

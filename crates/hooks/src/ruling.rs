@@ -12,11 +12,12 @@ use windlass_engine::{
 use crate::{Hook, Role};
 
 /// Returns what a hook at a gate sees: what every hook sees, and the agent's context. A name that the values have already
-/// keeps its value.
+/// keeps its value, but `iteration` counts those on the task.
 pub fn with_context(values: &Value, context: &AgentContext) -> Value {
     let mut all = context.values();
     if let (Value::Object(all), Value::Object(values)) = (&mut all, values) {
         all.extend(values.clone());
+        all.insert("iteration".to_owned(), context.iteration.into());
     }
     all
 }
@@ -26,7 +27,7 @@ pub fn context_of_values(values: &Value) -> AgentContext {
     let promise = values["promise"].as_str().and_then(|name| name.parse::<Promise>().ok());
     AgentContext {
         task_id: None,
-        iteration: 0,
+        iteration: values["iteration"].as_u64().and_then(|number| number.try_into().ok()).unwrap_or(0),
         execution_phase: None,
         files_modified: Vec::new(),
         validation_results: Vec::new(),

@@ -1,7 +1,7 @@
 //! What is kept with a task from one attempt to the next, worked out from the log alone: where its work lies, its change, how
 //! often it was rejected, and what whoever works on it next has to know.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use windlass_engine::{
     ChangeRef, Event, EventType, Field, Finding, Gate, HookOutcome, Move, Record, Remedy, Seq, SessionName, Task,
@@ -26,6 +26,8 @@ pub struct Kept {
     told: Vec<Finding>,
     /// What each hook of the holder last had to say, where nobody was told.
     said: BTreeMap<String, Option<String>>,
+    /// Those of them that could not be started, and so have nothing to say to an agent.
+    unstarted: BTreeSet<String>,
     wrong: Vec<String>,
 }
 
@@ -102,6 +104,10 @@ impl Kept {
             }
             Event::HookFinished(finished) if own && finished.outcome != HookOutcome::Skip => {
                 self.said.insert(finished.hook.clone(), finished.feedback.clone());
+                self.unstarted.remove(&finished.hook);
+                if finished.unstarted && finished.outcome != HookOutcome::Block {
+                    self.unstarted.insert(finished.hook.clone());
+                }
             }
             Event::TaskCompleted(_) => {
                 (self.findings, self.rejections, self.rejected) = (Vec::new(), 0, None);
@@ -138,7 +144,8 @@ impl Kept {
                 Remedy::Remediate => self.untold = Some(VecDeque::from([finding])),
                 _ => {
                     self.untold = None;
-                    self.findings.push(finding);
+                    let is_unstarted = self.unstarted.contains(&failed.hook);
+                    self.findings.extend(Some(finding).filter(|_| !is_unstarted));
                 }
             }
             self.told.clear();

@@ -110,13 +110,14 @@ impl Fold<'_> {
     }
 
     pub(super) fn pipeline_failed(&self, failed: &payload::PipelineFailed) -> Changes {
-        let (mut finding, mut stalled, mut queued) = (None, None, false);
+        let (mut finding, mut stalled, mut queued, mut unstarted) = (None, None, false, false);
         let mut changes = self.session(|session| {
             stalled = session.stalled_by(failed);
             // The feedback that the session gets stays with the task if the agent does not hear it.
             queued = session.keeps_feedback && failed.remedy == Remedy::Remediate;
             let (closing, feedback) = match &session.phase {
                 Phase::Pipeline(pipeline) if pipeline.run == failed.run => {
+                    unstarted = pipeline.broken.as_ref().is_some_and(|broken| broken.unstarted);
                     (pipeline.closing.clone(), pipeline.broken.as_ref().and_then(|broken| broken.feedback.clone()))
                 }
                 // What was to be submitted was not in order.
@@ -140,8 +141,10 @@ impl Fold<'_> {
             }
             Some(())
         })?;
-        // Kept until an agent has worked with it: whoever is told of it may not come to that.
-        let kept = !matches!(failed.remedy, Remedy::Again | Remedy::Hear) && stalled.is_none() && !queued;
+        // Kept until an agent has worked with it: whoever is told of it may not come to that. A hook that could not be started
+        // has nothing to say to an agent.
+        let is_for_agent = !matches!(failed.remedy, Remedy::Again | Remedy::Hear) && !unstarted;
+        let kept = is_for_agent && stalled.is_none() && !queued;
         let rejected = failed.gate == Gate::BeforeMerge && failed.why == Why::Blocked;
         changes.extend(self.moved(|task| {
             if let Some(text) = finding.filter(|_| kept) {

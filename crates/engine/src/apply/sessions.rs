@@ -57,6 +57,7 @@ impl Fold<'_> {
             phase: Phase::Started,
             owed: Vec::new(),
             iteration: 0,
+            iterations_before: 0,
             interrupted: 0,
             interrupted_in_a_row: 0,
             failures: 0,

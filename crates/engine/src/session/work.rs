@@ -228,7 +228,7 @@ impl Session {
         }
         // Another task is talked about anew; the same one is gone on with.
         if self.task != Some(task) {
-            self.conversation = None;
+            (self.conversation, self.iterations_before) = (None, self.iteration);
         }
         (self.done_at, self.checked) = (None, false);
         (self.workspace, self.resumes, self.remediations, self.rechecks) = (None, false, 0, 0);
@@ -236,6 +236,11 @@ impl Session {
         self.left.retain(|other| *other != task);
         self.lost.retain(|lost| lost.task != task);
         (self.task, self.hold) = (Some(task), Hold::Held(epoch));
+    }
+
+    /// Returns the number of the iteration, counted on the present task alone.
+    pub fn iteration_on_task(&self) -> u32 {
+        self.iteration.saturating_sub(self.iterations_before)
     }
 
     /// Goes on with the last conversation about its task, if the same agent had it and the session is not to begin anew.

@@ -59,7 +59,7 @@ impl Dispatch<'_> {
     /// Builds the context. The results of rules are those of the last turn, if any were looked at.
     pub(super) fn context_of(&self, scene: &Scene, files_modified: Vec<String>) -> Result<AgentContext, RunError> {
         let series = scene.task.as_ref().and_then(|task| task.drive.series.as_ref()).map(|series| series.iteration);
-        let session = scene.session.as_ref().map(|session| session.iteration);
+        let session = scene.session.as_ref().map(Session::iteration_on_task);
         let called = scene.call.as_ref().map(|called| called.call.output.clone());
         let work = WorkDone {
             task: scene.task.as_ref(),

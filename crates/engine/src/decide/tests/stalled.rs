@@ -274,6 +274,8 @@ fn in_place_an_agent_works_on_it() {
     let project = Script::after(hooks(&["pr"]), script);
     assert_eq!(project.task("T1").stalled, None);
     assert_eq!(project.task("T1").findings.len(), 1);
+    let project = Script::after(hooks(&["pr"]), &script.replace("out=failure", "out=failure unstarted=1"));
+    assert_eq!(project.task("T1").findings, [], "what could not be started has nothing to say to an agent");
     let project = Script::after(hooks(&["pr"]), &format!("{UNREACHABLE}\nsession b task=T1"));
     assert!(matches!(project.session("b").wanted(), Wanted::Turn(_)));
 }

@@ -70,6 +70,17 @@ fn a_task_that_cannot_be_claimed_is_refused_with_the_reason() {
     );
 }
 
+/// A rule such as `iteration >= 3` is about the task, however many the session had before.
+#[test]
+fn iterations_of_session_on_graph_are_counted_for_each_task() {
+    let script = "add one\nadd two\nsession a work=graph\nturn-done a.1\nturn-done a.2 says=complete";
+    let mut project = Script::after(default_rules(), script);
+    let counts = |project: &Script| (project.session("a").iteration, project.session("a").iteration_on_task());
+    assert_eq!(counts(&project), (3, 1));
+    project.run("turn-done a.3");
+    assert_eq!(counts(&project), (4, 2));
+}
+
 #[test]
 fn the_graph_is_worked_off_by_priority_and_what_becomes_ready_counts() {
     check(
