@@ -15,7 +15,7 @@
 
 use super::Deciding;
 use super::tasks::relabelled;
-use crate::command::{Command, TaskPatch};
+use crate::command::{Authority, Command, TaskPatch};
 use crate::id::{RunId, SessionName};
 use crate::promise::Promise;
 use crate::refusal::Refusal;
@@ -23,8 +23,23 @@ use crate::task::{Lease, Task};
 use crate::view::View;
 
 impl Deciding<'_, '_> {
+    /// Refuses an agent inside a turn, and a hook of its session, what only a person or the gates may do.
+    pub(super) fn keep_session_to_its_rights(&self, command: &Command) -> Result<(), Refusal> {
+        let agent = self.turn.as_ref().filter(|_| self.via.is_none());
+        let hook = self.place.as_ref().map(|(session, _)| session).filter(|_| self.via.is_some());
+        // Those that only a person may give say so themselves, and what an agent completes is a claim.
+        let own_word = matches!(command, Command::AnswerTask { .. } | Command::RecordMerge { .. })
+            || matches!(command, Command::CompleteTask { .. } if agent.is_some())
+            || command.is_of_a_runner();
+        if self.origin.authority == Authority::Forced && (agent.is_some() || hook.is_some()) && !own_word {
+            return Err(Refusal::NoPerson { what: "override" });
+        }
+        agent.map_or(Ok(()), |run| self.holds_to_its_task(run, command))?;
+        hook.map_or(Ok(()), |session| self.leaves_to_gates(session, command))
+    }
+
     /// Refuses an agent what would change how its work is judged, or go past that.
-    pub(super) fn holds_to_its_task(&self, run: &RunId, command: &Command) -> Result<(), Refusal> {
+    fn holds_to_its_task(&self, run: &RunId, command: &Command) -> Result<(), Refusal> {
         let Some(id) = command.subject() else { return Ok(()) };
         let Some(task) = self.draft.task(id)? else { return Ok(()) };
         let own = self.draft.session(&run.session)?.is_some_and(|session| session.has_taken_up(id));
@@ -42,7 +57,7 @@ impl Deciding<'_, '_> {
     }
 
     /// Refuses a hook of a session what would take a task past its gates.
-    pub(super) fn leaves_to_gates(&self, session: &SessionName, command: &Command) -> Result<(), Refusal> {
+    fn leaves_to_gates(&self, session: &SessionName, command: &Command) -> Result<(), Refusal> {
         let Some(id) = command.subject() else { return Ok(()) };
         let Some(task) = self.draft.task(id)? else { return Ok(()) };
         match (command, task.lease.as_ref().filter(|lease| lease.session.is_some())) {

@@ -184,21 +184,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
 
     fn command(&mut self, command: &'r Command) -> Result<(), Refusal> {
         use Command as C;
-        let agent = self.turn.as_ref().filter(|_| self.via.is_none());
-        let hook = self.place.as_ref().map(|(session, _)| session).filter(|_| self.via.is_some());
-        // Those that only a person may give say so themselves, and what an agent completes is a claim.
-        let own_word = matches!(command, C::AnswerTask { .. } | C::RecordMerge { .. })
-            || matches!(command, C::CompleteTask { .. } if agent.is_some())
-            || command.is_of_a_runner();
-        if self.origin.authority == Authority::Forced && (agent.is_some() || hook.is_some()) && !own_word {
-            return Err(Refusal::NoPerson { what: "override" });
-        }
-        if let Some(run) = agent {
-            self.holds_to_its_task(run, command)?;
-        }
-        if let Some(session) = hook {
-            self.leaves_to_gates(session, command)?;
-        }
+        self.keep_session_to_its_rights(command)?;
         match command {
             C::CreateTask(new) => self.create(new).map(drop),
             C::UpdateTask { id, patch } => self.update(*id, patch),
