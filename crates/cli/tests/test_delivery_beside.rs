@@ -58,3 +58,18 @@ fn removed_branch_is_named_to_people_and_to_the_agent() {
     assert!(!said.contains("nothing was committed"), "{said}");
     assert_eq!(repo.events("change_merged").len(), 1, "{said}");
 }
+
+#[test]
+fn task_without_commits_after_a_task_with_a_removed_branch_fails_as_unchanged() {
+    let repo = Repo::with_remote(STEPS);
+    let script = "case $PWD in *t2-rest) ;; *) test -e ROOT/second && { echo '<promise>BLOCKED</promise>'; exit; }\n\
+        touch ROOT/second; cd ROOT; git worktree remove --force .windlass/worktrees/t1-work; git branch -qD windlass/t1-work; exit;; esac";
+    repo.agent(&script.replace("ROOT", &repo.world.directory.display().to_string()));
+    repo.add("Work").add("Rest");
+    let said = repo.run().stdout;
+    assert!(said.contains("its branch windlass/t1-work were removed, and are made again"), "{said}");
+    assert_eq!(repo.task("T1")["state"], "blocked", "{said}");
+    let failed = repo.events("pipeline_failed");
+    let hooks: Vec<_> = failed.iter().map(|event| event["data"]["hook"].as_str().unwrap()).collect();
+    assert_eq!(hooks, ["no_changes"], "{said}");
+}

@@ -88,8 +88,8 @@ pub struct Runner<'a> {
     done: Vec<TaskId>,
     /// Another process has left the session, and this one has not yet looked at its worktree.
     resumes: bool,
-    /// The branch of the session was removed while it was worked on, and nothing was submitted since.
-    removed_branch: bool,
+    /// The task whose branch was removed while it was worked on, and of which nothing was submitted since.
+    removed_branch: Option<TaskId>,
 }
 
 /// What an agent is given for a turn.
@@ -114,7 +114,7 @@ impl<'a> Runner<'a> {
             looker,
             done,
             resumes: false,
-            removed_branch: false,
+            removed_branch: None,
         }
     }
 

@@ -70,7 +70,7 @@ impl Runner<'_> {
                 if let Some(Told { reason, commits }) = self.past_us(&task, &found)? {
                     return self.give(&Command::LeaveToPerson { name, reason, commits }).map(drop);
                 }
-                let is_lost = std::mem::take(&mut self.removed_branch) && found.work.done() == 0;
+                let is_lost = self.removed_branch.take() == Some(task.id) && found.work.done() == 0;
                 match found.conflict {
                     None if is_lost => without_branch(workspace),
                     Some(BaseConflict { why, feedback }) => {

@@ -441,7 +441,7 @@ impl Runner<'_> {
         let note = match tip {
             Some(_) => format!("{id}: its worktree {name} was removed, and is made again from {branch}"),
             None => {
-                self.removed_branch = true;
+                self.removed_branch = Some(id);
                 format!("{id}: its worktree {name} and its branch {branch} were removed, and are made again")
             }
         };
