@@ -57,3 +57,21 @@ fn a_project_that_is_in_no_commit_is_worked_on_in_a_worktree_too() {
     windlass(&["run", "--trust", "--agent", "command:agent"]);
     assert!(project.join(".windlass").exists());
 }
+
+#[test]
+fn agent_whose_script_is_elsewhere_is_not_refused_before_the_run() {
+    let repo = Repo::new("");
+    repo.agent("cat > /dev/null; echo x > work.txt");
+    for agent in ["command:bash agent", "command:sh no.sh || agent"] {
+        let ran = repo.world.run(&["run", "Do it here", "--trust", "--agent", agent]);
+        assert_eq!(ran.code, 0, "{agent}: {ran}");
+    }
+    repo.world.write("on-base.sh", "agent\n");
+    repo.git(&["add", "on-base.sh"]);
+    repo.git(&["commit", "-q", "-m", "Agent"]);
+    repo.git(&["checkout", "-q", "-b", "before", "HEAD~1"]);
+    repo.world.write(".windlass/config.yaml", "base_branch: main\n");
+    repo.world.ok(&["task", "add", "In a worktree"]);
+    let ran = repo.world.run(&["run", "--trust", "--agent", "command:sh on-base.sh"]);
+    assert_eq!(ran.code, 0, "{ran}");
+}

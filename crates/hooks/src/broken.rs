@@ -1,7 +1,8 @@
 //! Commands that could not do what they are for: the program or the script that they name is not there.
 //!
 //! The rule: a command is broken if it fails while the script that it names does not exist, or ends with 126 or 127 because the
-//! program that it names cannot be executed. The script is the first word, if that has a `/`, or what follows an interpreter.
+//! program that it names cannot be executed. The script is the first word, if that has a `/`, or what follows an interpreter and is
+//! not in `PATH`, where some shells look for it.
 //! Shells and Python end with 2 where a script is missing, which would else be a verdict. What else ends with 127, such as
 //! `npm test` before `npm install`, is a failure that an agent can mend.
 
@@ -63,7 +64,15 @@ impl RanCommand<'_> {
         };
         // What the shell would make something else of is not known here.
         let plain = |letter: char| letter.is_ascii_alphanumeric() || "._/-+@".contains(letter);
-        (script.chars().all(plain) && !self.directory.join(script).exists()).then_some(script)
+        let exists = || self.directory.join(script).exists() || self.is_in_path(script);
+        (script.chars().all(plain) && !exists()).then_some(script)
+    }
+
+    fn is_in_path(&self, script: &str) -> bool {
+        let path = self.environment.iter().rfind(|(name, _)| name == "PATH").filter(|_| !script.contains('/'));
+        path.is_some_and(|(_, path)| {
+            std::env::split_paths(path).any(|place| self.directory.join(place).join(script).is_file())
+        })
     }
 }
 
@@ -115,6 +124,12 @@ mod tests {
             check(text, 1, None);
         }
         check("node check", 1, None);
+    }
+
+    #[test]
+    fn script_that_a_shell_finds_in_path_is_not_missing() {
+        check("bash env", 2, None);
+        check("bash ./env", 2, Some("`./env` does not exist in /"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use windlass_agents::{Agent, Driver};
-use windlass_engine::View as _;
+use windlass_engine::{Grounds, View as _};
 use windlass_hooks::RanCommand;
 use windlass_process::missing;
 use windlass_store::Sqlite;
@@ -54,8 +54,8 @@ pub fn none_named() -> Failure {
 }
 
 /// Says why an agent cannot be started in this directory, as far as that is seen without starting it. What only a shell
-/// understands is left to the shell.
-pub fn check(agent: &Agent, directory: &Path) -> Result<(), Failure> {
+/// understands is left to the shell, and a worktree may have a script that this directory does not have.
+pub fn check(agent: &Agent, directory: &Path, grounds: Grounds) -> Result<(), Failure> {
     let command = match &agent.driver {
         Driver::Scripted(file) => return agent::read(&directory.join(file)).map(drop),
         Driver::Command(command) | Driver::Acp(command) => command,
@@ -64,7 +64,8 @@ pub fn check(agent: &Agent, directory: &Path) -> Result<(), Failure> {
     let environment = agent.environment(&environment::whole());
     let missing_script = || {
         let ran = RanCommand { text: command, directory, environment: &environment };
-        ran.missing_script()
+        let is_one_command = !command.contains(['|', '&', ';', '\n']);
+        ran.missing_script().filter(|_| grounds.is_in_place() && is_one_command)
     };
     match missing(command.as_ref(), directory, &environment).map(|error| error.to_string()).or_else(missing_script) {
         None => Ok(()),

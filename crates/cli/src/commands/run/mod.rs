@@ -174,8 +174,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         let workflows = Held::now(&opened.project, config, context.trust);
         let listed = agent::listed(&opened.store, wish, config)?;
         let agent = agent::chosen(named, &choice, (config, listed.as_deref()), context.trust)?;
-        agent::check(&agent, &opened.project.root)?;
         let place = Whereabouts::of(wish, choice.resumed(), &opened, config)?;
+        agent::check(&agent, &opened.project.root, place.grounds)?;
         if place.grounds.is_in_place() {
             in_place::warn_of_others(&opened, choice.name())?;
         }
@@ -434,7 +434,8 @@ fn found_or_made(context: &Context, agent: Option<&str>) -> Result<Project, Fail
         Some(project) => Ok(project),
         None => match agent.filter(|_| place.is_dir()) {
             Some(agent) => {
-                agent::check(&agents::resolve(agent, &config::Settings::default())?, &place)?;
+                let agent = agents::resolve(agent, &config::Settings::default())?;
+                agent::check(&agent, &place, Grounds::InPlace)?;
                 init::prepare_bare(&place)
             }
             None if context.project.is_some() => context.project(),

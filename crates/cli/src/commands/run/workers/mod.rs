@@ -145,7 +145,7 @@ fn prepare<'a>(context: &'a Context, args: &Args, opened: &Opened, out: &Output)
 fn check_agents(hands: &Hands<'_>, project: &Project) -> Result<(), Failure> {
     let usual = hands.config.settings.agent.as_ref().map(|agent| agent.as_str());
     match hands.named.or(usual) {
-        Some(name) => agent::check(&agents::resolve(name, &hands.config.settings)?, &project.root),
+        Some(name) => agent::check(&agents::resolve(name, &hands.config.settings)?, &project.root, hands.grounds),
         None => Ok(()),
     }
 }
