@@ -41,6 +41,33 @@ fn agent_that_breaks_tests_on_the_last_words_of_a_hook_is_sent_back() {
     assert_eq!(lost_commits(&repo), Vec::<String>::new(), "{ran}");
 }
 
+/// Rules of stop hooks × another configuration: work that waits for a gate is judged by what its agent said and did.
+#[test]
+fn rules_judge_resumed_work_by_its_last_turn() {
+    let config = "completion: promise
+validation: [{type: command, name: tests_pass, config: {command: 'test -f work.txt'}}]
+hooks:
+  stop:
+    - {name: tdd, rules: [tdd]}
+    - {name: said, when: \"promise == 'COMPLETE'\", command: 'cat > $HOME/said; echo asked >> $HOME/asked'}
+  before_submit: [create_pr]
+  before_merge: [{name: ci, command: judge-of-ann}]\n";
+    let repo = repo(config);
+    repo.agent("echo turn >> $HOME/turns; echo work > work.txt; echo it works");
+    let ran = repo.add("Write it").world.run(&["run", "--agent", "command:agent"]);
+    assert_eq!(ran.code, 3, "{ran}");
+    repo.world.write(".windlass/config.yaml", &format!("# another\n{config}"));
+    repo.program("judge-of-ann", "exit 0");
+    let ran = repo.world.run(&["run", "--trust", "--agent", "command:agent"]);
+    let beside = |name: &str| std::fs::read_to_string(repo.world.path(&format!("../home/{name}"))).unwrap();
+    assert_eq!(
+        (ran.code, beside("turns").as_str(), beside("asked").as_str()),
+        (0, "turn\n", "asked\nasked\n"),
+        "{ran}"
+    );
+    assert!(beside("said").contains("it works"), "{}", beside("said"));
+}
+
 /// Stop hooks × moved base: two tasks that are green by themselves and red together.
 #[test]
 fn work_that_is_red_on_the_newer_base_is_sent_back_before_the_merge() {

@@ -190,7 +190,11 @@ impl Stalled {
     /// the work.
     pub(crate) fn after(self, task: &Task) -> Self {
         match task.stalled.clone() {
-            Some(Self { agent, claim, .. }) => Self { agent, claim, ..self },
+            // The hooks of the agent that did the work may be others, and have not judged it.
+            Some(Self { agent, claim, .. }) if agent != self.agent => {
+                Self { agent, claim, gate: Gate::BeforeSubmit, rejudged: true, ..self }
+            }
+            Some(Self { claim, .. }) => Self { claim, ..self },
             None => Self { claim: task.claim.clone(), ..self },
         }
     }

@@ -14,14 +14,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use windlass_engine::{
-    Command, Conversation, Debt, DebtId, Effect, Event, Gate, HookClass, HookOutcome, HookReport, OwedHook, Phase,
-    Promise, REGISTERED, Record, Session, Situation, Task, Template, VALIDATION, View, hook_data,
+    Command, Conversation, Debt, DebtId, Effect, Event, EventType, Gate, HookClass, HookOutcome, HookReport, OwedHook,
+    Phase, Promise, REGISTERED, Record, Session, Situation, Task, Template, VALIDATION, View, hook_data,
 };
 use windlass_hooks::{
     Call, Hook, Kind, Papers, PipeOutput, RanCommand, Role, Said, Script, answer_of_command, fitting, gist, notice,
     said,
 };
 use windlass_process::{Captured, Exit, Finished, NotStarted};
+use windlass_store::Filter;
 
 pub(crate) use self::context::ChangedFiles;
 use crate::bridge::{Called, is_context, is_heard};
@@ -292,10 +293,14 @@ impl Dispatch<'_> {
         let session = debt.session.as_ref().map(|name| snapshot.session(name)).transpose()?.flatten();
         let task = debt.task.or(session.as_ref().and_then(|session| session.task));
         let task = task.map(|id| snapshot.task(id)).transpose()?.flatten();
-        let output = session.as_ref().map(|session| self.last_output(session)).transpose()?.flatten();
+        let is_rejudged = session.as_ref().is_some_and(|session| session.rejudged_at().is_some());
+        let mut output = session.as_ref().map(|session| self.last_output(session)).transpose()?.flatten();
+        if let (None, Some(task), true) = (&output, &task, is_rejudged) {
+            output = self.last_output_about(task)?;
+        }
         let promise = session.as_ref().and_then(|session| match session.phase {
             Phase::Judging(_, claim) => claim,
-            _ => None,
+            _ => is_rejudged.then_some(Promise::Complete),
         });
         let bridged = matches!(&debt.effect, Effect::Hook(hook) if hook.class == HookClass::Bridge);
         let call = self.called.clone().filter(|_| bridged);
@@ -304,6 +309,18 @@ impl Dispatch<'_> {
             None => None,
         };
         Ok(Scene { event, session, task, output, promise, call, conversation })
+    }
+
+    /// Returns what an agent said at the end of its last finished turn about a task, in whichever session.
+    fn last_output_about(&self, task: &Task) -> Result<Option<String>, RunError> {
+        let types = vec![EventType::TurnFinished, EventType::DeliveryFinished];
+        let filter = Filter { types, task: Some(task.id), ..Filter::default() };
+        let last = self.store.read_back(&filter, None, 1)?.pop();
+        Ok(last.and_then(|record| match record.envelope.event {
+            Event::TurnFinished(finished) => Some(finished.output),
+            Event::DeliveryFinished(finished) => Some(finished.output),
+            _ => None,
+        }))
     }
 
     /// What the agent said at the end of its last finished turn.

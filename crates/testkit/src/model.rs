@@ -290,9 +290,7 @@ impl Attempt<'_> {
         let claimable =
             |(id, row): (TaskId, Row)| matches!(row.state, Ready | NeedsContinuation).then_some((row.priority, id));
         let next = self.model.rows().into_iter().filter_map(claimable).min().map(|(_, id)| id);
-        let id = id.or(next)?;
-        self.may_start(id).then_some(())?;
-        let node = self.leave(id, &[Ready, NeedsContinuation], &[])?;
+        let node = self.leave(id.or(next)?, &[Ready, NeedsContinuation], &[])?;
         node.epoch += 1;
         (node.phase, node.lease) = (Phase::Active, Some((Epoch(node.epoch), Some(until))));
         Some(())

@@ -5,10 +5,10 @@
 //!   its gates.
 //! - What a session has taken up is completed by its gates or by a person, never by its agent.
 //! - An agent completes no task that another session or another worker holds: that would overwrite the claim of the holder.
-//! - An agent claims, starts and completes no other task whose type has gates of its own, or implementers of which it is none: it
+//! - An agent starts and completes no other task whose type has gates of its own, or implementers of which it is none: it
 //!   could not finish what it starts, and no session takes up what is active.
 //! - A hook of a session may run what the agent wrote, such as its tests: it completes no task that a session holds and no
-//!   task whose type has gates of its own, and changes no type.
+//!   task whose type has gates of its own, and changes no type. It may label tasks.
 //!
 //! Not here: what is refused to everybody while somebody holds a task (`may_touch`); what an agent drives itself with
 //! (`drive`).
@@ -36,6 +36,11 @@ impl Deciding<'_, '_> {
         }
         agent.map_or(Ok(()), |run| self.holds_to_its_task(run, command))?;
         hook.map_or(Ok(()), |session| self.leaves_to_gates(session, command))
+    }
+
+    /// Whether the command comes from an agent inside a turn, or from a hook of its session.
+    pub(super) fn is_inside_session(&self) -> bool {
+        self.turn.is_some() || self.via.is_some() && self.place.is_some()
     }
 
     /// Refuses an agent what would change how its work is judged, or go past that.

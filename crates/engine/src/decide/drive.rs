@@ -31,13 +31,13 @@ impl Deciding<'_, '_> {
         self.emit(Node::Task(id), payload::HookRegistered { hook, enabled, metadata }).map(drop)
     }
 
-    /// Where there is none, nothing happens. An agent takes away only what agents have registered.
+    /// Where there is none, nothing happens. An agent, or a hook of its session, takes away only what agents have registered.
     pub(super) fn clear_hooks(&mut self, id: TaskId, only: Option<HookId>) -> Result<(), Refusal> {
         if let Some(only) = only {
             self.own_hook(id, only)?;
         }
         let is_meant = |hook: &HookRef| only.is_none_or(|only| hook.id == only);
-        let may = |hook: &&HookRef| is_meant(hook) && (hook.inside || self.turn.is_none());
+        let may = |hook: &&HookRef| is_meant(hook) && (hook.inside || !self.is_inside_session());
         let hooks: Vec<HookId> = self.task(id)?.drive.hooks.iter().filter(may).map(|hook| hook.id).collect();
         match hooks.is_empty() {
             true => Ok(()),
@@ -53,13 +53,13 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// Returns a stop hook of a task that this command may take away or switch: an agent only what agents have registered.
+    /// Returns a stop hook of a task that this command may take away or switch: from inside a session only what was registered there.
     fn own_hook(&self, id: TaskId, hook: HookId) -> Result<HookRef, Refusal> {
         let task = self.task(id)?;
         let found = task.drive.hooks.iter().copied().find(|known| known.id == hook);
         let found =
             found.ok_or_else(|| Refusal::invalid("the stop hook", format!("{hook} is not registered for {id}")))?;
-        match found.inside || self.turn.is_none() {
+        match found.inside || !self.is_inside_session() {
             true => Ok(found),
             false => Err(Refusal::NoPerson { what: "take away or switch stop hooks that others have registered" }),
         }

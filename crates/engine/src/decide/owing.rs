@@ -281,7 +281,9 @@ impl Deciding<'_, '_> {
         let meant = stop_hooks.chain(planned.into_iter().flat_map(|planned| planned.iter())).filter(is_meant);
         let task = self.meant_task(task.clone(), session)?;
         let project = &effects.project;
-        let around = Around { envelope, session, task, promise: self.claims, call, project };
+        // Work that is judged again was claimed to be done.
+        let promise = self.claims.or(is_rejudged.then_some(Promise::Complete));
+        let around = Around { envelope, session, task, promise, call, project };
         let (mut hooks, mut complaints) = around.holding(meant);
         if event == EventType::HookError {
             // One about a condition of a hook for errors would lead to the next.

@@ -133,9 +133,6 @@ impl Deciding<'_, '_> {
         let task = self.fit_to_claim(id)?;
         agent.map_or(Ok(()), |agent| self.rules.types.admit(&task, &agent))?;
         self.may_touch(&task)?;
-        if self.turn.is_some() {
-            self.refuse_gated_move("claim", &task)?;
-        }
         let epoch = Epoch(task.epoch.0 + 1);
         let (owner, until) = (owner.clone(), Some(until));
         self.emit(Node::Task(id), payload::TaskClaimed { owner, epoch, until, session: None, report: false })?;

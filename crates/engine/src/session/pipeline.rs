@@ -2,7 +2,7 @@
 
 use super::{Closing, Ending, Hold, Phase, Session, Step, Wanted, Work};
 use crate::event::payload;
-use crate::id::TaskId;
+use crate::id::{Seq, TaskId};
 use crate::limits::Limits;
 use crate::pipeline::{Broken, Gate, Grounds, Pipeline, Remedy, Stage, Stalled, Why};
 use crate::session::{Leave, Next};
@@ -43,6 +43,12 @@ impl Session {
             (None, Stage::Submitted, None) => Step::StartMerge,
             (None, Stage::Merging, None) => Step::LeaveTask(Leave::Completed),
         }
+    }
+
+    /// Returns the event whose stop hooks judge work again before it is submitted, while they do.
+    pub fn rejudged_at(&self) -> Option<Seq> {
+        let Phase::Pipeline(pipeline) = &self.phase else { return None };
+        pipeline.rejudged.then_some(pipeline.at)
     }
 
     /// Whether it has come to no iteration of a task whose work was judged done before.

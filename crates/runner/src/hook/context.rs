@@ -90,9 +90,9 @@ impl Dispatch<'_> {
         Ok(files)
     }
 
-    /// Returns what validation rules came to at the gate of the session's last turn.
+    /// Returns what validation rules came to when they last judged the work: after the last turn, or when it is submitted.
     fn results_of_turn(&self, session: &Session) -> Result<Vec<RuleResult>, RunError> {
-        let Some(turn) = session.last_turn else { return Ok(Vec::new()) };
+        let Some(turn) = session.rejudged_at().or(session.last_turn) else { return Ok(Vec::new()) };
         let filter = Filter { types: vec![EventType::HookFinished], ..Filter::default() };
         let finished = self.store.read(&filter, turn, MOST_HOOKS)?;
         let of_turn = |seq: Seq, event: Event| match event {

@@ -25,7 +25,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Whether the task may be claimed and started: an agent starts none that is gated.
+    /// Whether the task may be started: an agent starts none that is gated.
     pub(super) fn may_start(&self, id: TaskId) -> bool {
         self.hook || !self.is_agent() || !self.is_gated(id)
     }

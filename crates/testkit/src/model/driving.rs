@@ -55,12 +55,12 @@ impl Attempt<'_> {
                 (driven.hooks.len() <= 20).then_some(())
             }
             Command::ClearHooks { task, .. } => {
-                let is_agent = self.is_agent();
+                let is_agent = self.is_agent() || self.session_around().is_some();
                 self.driven(*task)?.hooks.retain(|inside| is_agent && !inside);
                 Some(())
             }
             Command::SwitchHook { task, .. } => {
-                let is_agent = self.is_agent();
+                let is_agent = self.is_agent() || self.session_around().is_some();
                 let inside = *self.driven(*task)?.hooks.first()?;
                 (inside || !is_agent).then_some(())
             }

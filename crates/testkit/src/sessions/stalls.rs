@@ -94,9 +94,12 @@ impl Stalls {
         let (Some(head), Some(name)) = (told.passage().head(), &record.envelope.session) else { return };
         let unstarted = told.passage().is_unstarted();
         let (config, agent) = self.started[name].clone();
-        let (agent, claim, waived) = match self.tasks.remove(&task) {
-            Some(before) => (before.agent, before.claim, before.waived),
-            None => (agent, self.claims.get(&task).cloned(), waiver(told)),
+        let (gate, agent, claim, waived) = match self.tasks.remove(&task) {
+            Some(before) => {
+                let gate = if before.agent == agent { gate } else { Gate::BeforeSubmit };
+                (gate, before.agent, before.claim, before.waived)
+            }
+            None => (gate, agent, self.claims.get(&task).cloned(), waiver(told)),
         };
         self.tasks.insert(
             task,

@@ -69,14 +69,14 @@ fn what_was_submitted_is_not_submitted_again() {
 /// Another configuration may have other hooks before this one.
 #[test]
 fn under_another_configuration_it_is_submitted_again() {
-    for other in ["config=hooks:{x:[]}", "agent=command:false"] {
+    for (other, gate) in [("config=hooks:{x:[]}", Gate::BeforeMerge), ("agent=command:false", Gate::BeforeSubmit)] {
         let script = format!("{UNASKED}\nsession b task=T1 grounds=worktrees {other}\nworkspace b");
         let mut project = Script::after(hooks(&["tests", "review"]), &script);
         assert_eq!(project.run("work b"), ["T1 submission_started"], "{other}");
         assert_eq!(project.task("T1").stalled.unwrap().gate, Gate::BeforeSubmit);
         project.run("hook tests\nhook review out=failure");
         let stalled = project.task("T1").stalled.unwrap();
-        assert_eq!((stalled.gate, stalled.agent.as_str()), (Gate::BeforeMerge, "command:true"), "a did the work");
+        assert_eq!((stalled.gate, stalled.agent.as_str()), (gate, "command:true"), "a did the work");
     }
 }
 
@@ -89,6 +89,12 @@ fn under_another_configuration_the_stop_hooks_judge_first() {
         let mut project = Script::after(hooks(&["stop", "pr"]), &script);
         assert_eq!(project.run(&format!("hook {judged}"))[0], format!("T1 hook_started {judged} 1 by w1"), "{other}");
     }
+    // Those of another agent have judged it meanwhile, and not those of its own.
+    let script = UNASKED.replace("says=complete", "says=complete\nhook stop");
+    let other = "session b task=T1 grounds=worktrees agent=command:false\nworkspace b\nwork b\nhook stop\nhook tests";
+    let again = "hook review out=failure\nsession c task=T1 grounds=worktrees\nworkspace c\nwork c";
+    let mut project = Script::after(hooks(&["stop", "tests", "review"]), &format!("{script}\n{other}\n{again}"));
+    assert_eq!(project.run("hook stop")[0], "T1 hook_started stop 1 by w1");
 }
 
 /// It ends with the reason each time, and nobody is asked again in the same run.

@@ -246,15 +246,18 @@ fn agent_does_not_start_or_complete_gated_task_of_others() {
                   complete T2 run=a.1
                   forced complete T2 run=a.1
                   claim T2 for=60s by=w9 run=a.1
+                  epoch=1 complete T2 run=a.1
                   start T3 run=a.1
                   complete T3 run=a.1
-                  complete T2";
+                  epoch=1 complete T2";
     let refused = |gates: &str| {
         format!(
             "! cannot start T2 from inside a session: tasks of the type `open` have to pass their gates ({gates})
              ! cannot complete T2 from inside a session: tasks of the type `open` have to pass their gates ({gates})
              ! cannot complete T2 from inside a session: tasks of the type `open` have to pass their gates ({gates})
-             ! cannot claim T2 from inside a session: tasks of the type `open` have to pass their gates ({gates})
+             T2 task_claimed w9 epoch 1
+             T2 task_started
+             ! cannot complete T2 from inside a session: tasks of the type `open` have to pass their gates ({gates})
              T3 task_started
              T3 task_completed
              T2 task_completed"
