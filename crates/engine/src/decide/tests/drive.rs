@@ -456,6 +456,20 @@ fn an_agent_adds_to_what_others_registered_and_takes_nothing_of_it_away() {
 }
 
 #[test]
+fn hook_of_session_takes_no_stop_hook_away_that_others_registered() {
+    let mut project = Script::after(hooks(&["check"]), "add one\nsession a task=T1");
+    let others = project.register(hook(StopHook::Validation)).unwrap();
+    project.run("turn-done a.1\nhook registered\nbegin check");
+    let via = project.debts().into_iter().find(|debt| debt.attempts > 0).map(|debt| debt.id);
+    let clear = Command::ClearHooks { task: TASK, hook: None };
+    assert!(project.give_via(via, Authority::Person, None, &clear).unwrap().is_empty());
+    let refusal = project
+        .give_via(via, Authority::Person, None, &Command::SwitchHook { task: TASK, hook: others, enabled: false })
+        .unwrap_err();
+    assert!(matches!(refusal, Refusal::NoPerson { .. }), "{refusal}");
+}
+
+#[test]
 fn the_rules_of_somebody_else_hold_until_the_work_is_accepted() {
     let mut project = Script::after(hooks(&["check"]), "add one");
     let rules = json!([{"type": "file_existence", "name": "docs", "config": {"paths": ["README.md"]}}]);
