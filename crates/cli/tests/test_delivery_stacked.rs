@@ -181,6 +181,27 @@ fn task_starts_from_completed_work_that_has_no_change() {
 }
 
 #[test]
+fn work_without_a_change_is_noted_after_eight_tasks_that_have_none() {
+    for how in [&["run"][..], &["run", "--workers", "1"]] {
+        let repo = Repo::new(
+            "hooks: {before_submit: [{name: lint, command: 'true'}]}\ntask_types: {audit: {result: report}, code: {}}\n",
+        );
+        repo.agent("echo x > x.txt; echo Done.");
+        for at in 1..=17 {
+            repo.world.ok(&["task", "add", "Work", "--type", if at <= 8 { "audit" } else { "code" }]);
+        }
+        let ran = repo.world.run(&[how, &["--trust", "--agent", "command:agent"]].concat());
+        assert_eq!(ran.code, 0, "{ran}");
+        for id in 9..=16 {
+            assert!(ran.stdout.contains(&format!("no change was opened for T{id}: ")), "{id}\n{ran}");
+        }
+        let more = "1 more completed without a change: `windlass task show ID` names the branch\n";
+        assert!(ran.stdout.contains(more), "{ran}");
+        assert!(repo.world.ok(&["task", "show", "T17"]).contains("windlass/t17-work"));
+    }
+}
+
+#[test]
 fn change_is_merged_after_work_without_a_change_below() {
     let repo = Repo::new(
         "hooks: {before_submit: [{name: lint, command: 'true'}]}\n\

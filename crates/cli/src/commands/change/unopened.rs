@@ -11,6 +11,9 @@ use crate::context::Opened;
 use crate::failure::Failure;
 use crate::remedy;
 
+/// How many tasks are named.
+const NAMED: usize = 8;
+
 /// Returns the branch with the work of a completed task that has no change.
 pub fn find_branch_without_change<'t>(opened: &Opened, task: &'t Task) -> Option<&'t str> {
     let workspace = work_without_change(task)?;
@@ -18,15 +21,21 @@ pub fn find_branch_without_change<'t>(opened: &Opened, task: &'t Task) -> Option
     has_work(opened, workspace).unwrap_or(true).then_some(workspace.branch.as_str())
 }
 
-/// Returns a note for each of these tasks whose work is in no change.
+/// Returns notes for those of these tasks whose work is in no change: the first by name, then how many more there are.
 pub fn note_work_without_change(opened: &Opened, tasks: impl Iterator<Item = TaskId>) -> Vec<String> {
-    let note = |id: TaskId| {
-        let task = opened.task(id).ok()?;
-        let branch = find_branch_without_change(opened, &task)?;
+    let note = |task: Task| {
+        let (id, branch) = (task.id, find_branch_without_change(opened, &task)?);
         let opens = "`create_pr` at `before_submit` opens one";
         Some(format!("no change was opened for {id}: its work is on the branch {branch}; {opens}"))
     };
-    tasks.filter_map(note).collect()
+    let mut candidates = tasks.filter_map(|id| opened.task(id).ok()).filter(|task| work_without_change(task).is_some());
+    let mut notes: Vec<String> = candidates.by_ref().filter_map(note).take(NAMED).collect();
+    // Git is not asked about the rest, which may be many.
+    let more = candidates.count();
+    if more > 0 {
+        notes.push(format!("{more} more completed without a change: `windlass task show ID` names the branch"));
+    }
+    notes
 }
 
 /// Returns whether a branch has commits of its own, or its worktree has files that are not committed.

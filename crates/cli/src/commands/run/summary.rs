@@ -187,7 +187,7 @@ impl Over<'_> {
         };
         let skipped_check = show::unchecked::find_skipped_check(&self.opened.store, &session)?;
         let completed_tasks = show::unchecked::count_completed(&self.opened.store, &session)?;
-        let completed = self.tally.completed.iter().filter_map(|id| id.parse().ok()).take(NAMED);
+        let completed = self.tally.completed.iter().filter_map(|id| id.parse().ok());
         let without_change = note_work_without_change(self.opened, completed);
         let tally = self.tally.clone();
         Ok(Summary {

@@ -53,8 +53,8 @@ impl Summary<'_> {
         let unchecked =
             show::unchecked::note(self.sum.unchecked, self.sum.done.len(), self.sum.skipped_check.as_deref());
         row("note", Tone::Warning, &Vec::from_iter(unchecked), out)?;
-        let done = self.sum.done.iter().copied().take(NAMED);
-        row("note", Tone::Warning, &note_work_without_change(self.opened, done), out)?;
+        let unopened = note_work_without_change(self.opened, self.sum.done.iter().copied());
+        row("note", Tone::Warning, &unopened, out)?;
         row("next", Tone::Name, &self.next(), out)
     }
 
