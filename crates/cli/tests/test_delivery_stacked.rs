@@ -161,6 +161,21 @@ fn a_base_that_is_in_the_way_counts_where_it_is_needed() {
     assert!(why.contains("cannot put T2 and main together: both change same.txt"), "{why}");
 }
 
+#[test]
+fn base_is_not_needed_for_a_task_completed_by_hand_without_commits() {
+    let repo = Repo::new(CHANGES);
+    repo.agent("case $PWD in *t1-*) ;; *) echo x > same.txt;; esac").add("First").add("Second");
+    repo.run();
+    repo.world.ok(&["task", "complete", "T1", "--force"]);
+    repo.world.write("same.txt", "y");
+    repo.git(&["add", "same.txt"]);
+    repo.git(&["commit", "-qm", "Main"]);
+    repo.world.ok(&["task", "add", "Join", "--depends", "T1", "--depends", "T2"]);
+    repo.agent("echo x > own.txt");
+    let ran = repo.run();
+    assert!(ran.stdout.contains("in a worktree, on windlass/t3-join on top of T2\n"), "{ran}");
+}
+
 /// A list at `before_submit` without `create_pr` opens no change.
 #[test]
 fn task_starts_from_completed_work_that_has_no_change() {

@@ -250,10 +250,14 @@ impl Dispatch<'_> {
             if other.state == State::Deleted || (other.change.is_none() && !is_unmerged) {
                 continue;
             }
-            let branch = other.workspace.filter(|_| is_unmerged).map(|workspace| workspace.branch);
-            let tip = branch.map(|branch| git.tip(&Branch::new(&branch)?)).transpose()?.flatten();
+            let branch = other.workspace.as_ref().filter(|_| is_unmerged).map(|workspace| &workspace.branch);
+            let tip = branch.map(|branch| git.tip(&Branch::new(branch)?)).transpose()?.flatten();
+            let is_at_start =
+                |tip: &Commit| stacking::work_without_change(&other).is_some_and(|work| work.start == tip.as_str());
             match tip {
                 Some(tip) if !git.has_all(base, &tip)? => stack.open.push((id, tip)),
+                // Nothing was committed for it, so the base has nothing of it.
+                Some(tip) if is_at_start(&tip) => {}
                 _ => stack.needs_base = true,
             }
         }
