@@ -164,6 +164,27 @@ fn merge_by_hand_that_rebases_asks_the_stop_hooks_that_judge_files() {
 }
 
 #[test]
+fn merge_by_hand_that_rebases_tells_stop_hooks_of_the_work_and_names_those_not_asked() {
+    let knows = r#"{name: knows, command: 'jq -e ''(.agentOutput|test("COMPLETE")) and .filesModified == ["work.txt"]'' || exit 2', when: 'promise == "COMPLETE"'}"#;
+    let late = "{name: late, command: 'true', when: 'iteration > 90'}";
+    let other = "{name: other, command: 'true', when: 'task_type == \"bug\"'}";
+    let agents = "agents: {own: {driver: command, command: agent, hooks: {stop: [{name: own, command: 'true'}]}}}";
+    let config = format!(
+        "agent: own\n{agents}\nvalidation: [{{type: command, name: there, config: {{command: 'true'}}}}]\nhooks: {{stop: [{knows}, {late}, {other}]}}\n"
+    );
+    let repo = Repo::new(&config);
+    repo.agent("echo work > work.txt");
+    let ran = repo.add("Write it").world.run(&["run", "--trust"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    repo.world.write("theirs.txt", "theirs\n");
+    repo.git(&["add", "theirs.txt"]);
+    repo.git(&["commit", "-q", "-m", "Theirs"]);
+    let merged = repo.world.json(&["change", "merge", "T1", "--trust"]);
+    assert_eq!(merged["checks"], serde_json::json!(["knows", "own"]), "{merged}");
+    assert_eq!(merged["unasked"], serde_json::json!(["validation", "late"]), "{merged}");
+}
+
+#[test]
 fn check_with_retry_is_tried_again_before_a_merge_by_hand() {
     let config = "hooks:\n  before_submit:\n    - {name: flaky, command: 'echo x >> tries; test $(wc -l < tries) -ge 3', retry: {max: 3, backoff: 1ms}}\n    - create_pr\n";
     let repo = with_change(&config.replace("tries", "../../../tries"), "echo work > work.txt");

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use windlass_engine::{
     Command, Conversation, Debt, DebtId, Effect, Event, EventType, Gate, HookClass, HookOutcome, HookReport, OwedHook,
-    Phase, Promise, REGISTERED, Record, Session, Situation, Task, Template, VALIDATION, View, hook_data,
+    Phase, Promise, REGISTERED, Record, Session, SessionName, Situation, Task, Template, VALIDATION, View, hook_data,
 };
 use windlass_hooks::{
     Call, Hook, Kind, Papers, PipeOutput, RanCommand, Role, Said, Script, answer_of_command, fitting, gist, notice,
@@ -293,15 +293,16 @@ impl Dispatch<'_> {
         let session = debt.session.as_ref().map(|name| snapshot.session(name)).transpose()?.flatten();
         let task = debt.task.or(session.as_ref().and_then(|session| session.task));
         let task = task.map(|id| snapshot.task(id)).transpose()?.flatten();
-        let is_rejudged = session.as_ref().is_some_and(|session| session.rejudged_at().is_some());
+        let is_trial = debt.id.index == TRIAL_INDEX;
+        let is_rejudged = is_trial || session.as_ref().is_some_and(|session| session.rejudged_at().is_some());
         let mut output = session.as_ref().map(|session| self.last_output(session)).transpose()?.flatten();
         if let (None, Some(task), true) = (&output, &task, is_rejudged) {
-            output = self.last_output_about(task)?;
+            output = self.last_turn_on(task)?.map(|(_, output)| output);
         }
-        let promise = session.as_ref().and_then(|session| match session.phase {
-            Phase::Judging(_, claim) => claim,
+        let promise = match session.as_ref().map(|session| &session.phase) {
+            Some(Phase::Judging(_, claim)) => *claim,
             _ => is_rejudged.then_some(Promise::Complete),
-        });
+        };
         let bridged = matches!(&debt.effect, Effect::Hook(hook) if hook.class == HookClass::Bridge);
         let call = self.called.clone().filter(|_| bridged);
         let conversation = match &call {
@@ -311,14 +312,14 @@ impl Dispatch<'_> {
         Ok(Scene { event, session, task, output, promise, call, conversation })
     }
 
-    /// Returns what an agent said at the end of its last finished turn about a task, in whichever session.
-    fn last_output_about(&self, task: &Task) -> Result<Option<String>, RunError> {
+    /// Returns the session of the last finished turn on a task, and what the agent said at its end.
+    fn last_turn_on(&self, task: &Task) -> Result<Option<(Option<SessionName>, String)>, RunError> {
         let types = vec![EventType::TurnFinished, EventType::DeliveryFinished];
         let filter = Filter { types, task: Some(task.id), ..Filter::default() };
-        let last = self.store.read_back(&filter, None, 1)?.pop();
-        Ok(last.and_then(|record| match record.envelope.event {
-            Event::TurnFinished(finished) => Some(finished.output),
-            Event::DeliveryFinished(finished) => Some(finished.output),
+        let turn = self.store.read_back(&filter, None, 1)?.pop().map(|record| record.envelope);
+        Ok(turn.and_then(|turn| match turn.event {
+            Event::TurnFinished(finished) => Some((turn.session, finished.output)),
+            Event::DeliveryFinished(finished) => Some((turn.session, finished.output)),
             _ => None,
         }))
     }

@@ -164,6 +164,14 @@ impl Effects {
         rules.into_iter().chain(points).collect()
     }
 
+    /// Returns the name of what judges turns on such a task before the configured stop hooks do.
+    pub fn first_judge(&self, task: Option<&Task>) -> Option<&'static str> {
+        if task.is_some_and(|task| task.drive.has_a_say()) {
+            return Some(REGISTERED);
+        }
+        self.validation.includes(task.and_then(|task| task.kind.as_ref())).then_some(VALIDATION)
+    }
+
     /// Whether a hook is for such a task and such an agent.
     pub fn is_for(&self, planned: &Planned, task: Option<&Task>, agent: Option<&str>) -> bool {
         let kind = task.and_then(|task| task.kind.as_ref());
@@ -322,11 +330,7 @@ impl Deciding<'_, '_> {
     fn first_judge(&self, session: Option<&Session>, effects: &Effects) -> Result<Option<OwedHook>, Refusal> {
         let Some(session) = session else { return Ok(None) };
         let task = session.task.map(|id| self.draft.task(id)).transpose()?.flatten();
-        if task.as_ref().is_some_and(|task| task.drive.has_a_say()) {
-            return Ok(Some(judge_of_turn(REGISTERED)));
-        }
-        let kind = task.as_ref().and_then(|task| task.kind.as_ref());
-        Ok(effects.validation.includes(kind).then(|| judge_of_turn(VALIDATION)))
+        Ok(effects.first_judge(task.as_ref()).map(judge_of_turn))
     }
 
     /// Whether anything judges the turns of a session.

@@ -85,7 +85,7 @@ impl Dispatch<'_> {
         {
             return Ok(known.clone());
         }
-        let files = self.modified_files(scene.session.as_ref(), resolve)?;
+        let files = self.modified_files(scene, resolve)?;
         self.changed = Some((seq, files.clone()));
         Ok(files)
     }

@@ -5,12 +5,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use windlass_engine::{HookOutcome, HookReport, Rule, Session, Workspace};
+use windlass_engine::{HookOutcome, HookReport, Rule, Workspace};
 use windlass_hooks::{gist, ruling};
 use windlass_process::{Capture, Exit, Finished, Invocation, Spec};
 use windlass_vcs::git::{self, Branch, FileChange, has_git};
 
-use super::Running;
+use super::{Running, Scene};
 use crate::dispatch::Resolve;
 use crate::stacking::own_base;
 use crate::{Dispatch, RunError};
@@ -32,10 +32,16 @@ impl Dispatch<'_> {
     /// what its commits change is among it: between done and accepted there is nothing else.
     pub(super) fn modified_files(
         &mut self,
-        session: Option<&Session>,
+        scene: &Scene,
         resolve: Resolve,
     ) -> Result<Result<Vec<String>, String>, RunError> {
-        let committed = match session.and_then(|session| session.workspace.as_ref()) {
+        let session = scene.session.as_ref();
+        // A merge by hand belongs to no session.
+        let workspace = match session {
+            Some(session) => session.workspace.as_ref(),
+            None => scene.task.as_ref().and_then(|task| task.workspace.as_ref()),
+        };
+        let committed = match workspace {
             Some(workspace) => self.committed_files(workspace)?,
             None => Ok(Vec::new()),
         };

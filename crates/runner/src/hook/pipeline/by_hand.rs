@@ -15,8 +15,8 @@
 use std::time::{Duration, Instant};
 
 use windlass_engine::{
-    Broken, ConfigDigest, Debt, DebtId, Effect, EventType, HookClass, HookEnd, HookOutcome, HookReport, Planned,
-    State as TaskState, Task, Why, Workspace,
+    Broken, Condition, ConfigDigest, Debt, DebtId, Effect, EventType, HookClass, HookEnd, HookOutcome, HookReport,
+    Planned, State as TaskState, Task, View as _, Why, Workspace,
 };
 use windlass_hooks::{Kind, Step};
 use windlass_vcs::forge::{Change, ForgeError, Site, State};
@@ -40,6 +40,13 @@ const FORGE: Duration = Duration::from_secs(600);
 
 /// What can be done where nothing more is known.
 const ASK_AGAIN: &str = "put that right, and ask again";
+
+/// What conditions can ask about only while there is a session.
+const OF_A_SESSION: &[&str] =
+    &["session", "iteration", "retries", "max_retries", "hook_retries", "agent", "agent_name", "error", "event"];
+
+/// The checks that passed, and the stop hooks that were not asked.
+type PassedChecks = (Vec<String>, Vec<String>);
 
 /// Whether work that had to be brought onto a newer base is checked there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +109,7 @@ pub struct Brought {
     pub rebased: bool,
     /// These checks passed on what was merged.
     pub checks: Vec<String>,
-    /// These stop hooks cannot be asked without a turn of an agent.
+    /// These judges of turns cannot be asked without a turn of an agent.
     pub unasked: Vec<String>,
     /// The last commit that was looked at: as it was submitted, or as it was checked here.
     judged: Option<String>,
@@ -261,13 +268,7 @@ impl Dispatch<'_> {
         // One that was brought here earlier and did not pass is no better now.
         if tip != brought.judged {
             match self.check_again(wish, &base)? {
-                Ok(passed) => {
-                    (brought.checks, brought.judged) = (passed, tip);
-                    if wish.checks == Checks::Run {
-                        let unasked = self.stop_hooks(wish.task).filter(|planned| !self.judges_files(planned));
-                        brought.unasked = unasked.map(|planned| planned.hook.hook.clone()).collect();
-                    }
-                }
+                Ok((passed, unasked)) => (brought.checks, brought.unasked, brought.judged) = (passed, unasked, tip),
                 Err(unfit) => return over(unfit),
             }
         }
@@ -358,10 +359,10 @@ impl Dispatch<'_> {
         }
     }
 
-    /// The checks of the work that are no steps of git, on top of a newer base. Answers which passed.
-    fn check_again(&mut self, wish: &Wish<'_>, base: &Base) -> Result<Result<Vec<String>, ByHand>, RunError> {
+    /// Runs the checks of the work that are no steps of git, on top of a newer base.
+    fn check_again(&mut self, wish: &Wish<'_>, base: &Base) -> Result<Result<PassedChecks, ByHand>, RunError> {
         if wish.checks == Checks::Skip {
-            return Ok(Ok(Vec::new()));
+            return Ok(Ok(PassedChecks::default()));
         }
         let above = self.settings.directory.clone();
         self.settings.directory = self.place_of(wish.workspace);
@@ -370,12 +371,15 @@ impl Dispatch<'_> {
         checked
     }
 
-    fn run_checks(&mut self, task: &Task, base: &Base) -> Result<Result<Vec<String>, ByHand>, RunError> {
+    fn run_checks(&mut self, task: &Task, base: &Base) -> Result<Result<PassedChecks, ByHand>, RunError> {
+        self.changed = None;
+        let (checks, mut unasked) = self.checks_of(task)?;
         let mut passed = Vec::new();
-        for planned in self.checks_of(task) {
+        for planned in checks {
             let name = planned.hook.hook.clone();
             let debt = self.trial(task, &planned);
             if !self.is_wanted(&debt, &planned)? {
+                unasked.extend(Some(name).filter(|_| asks_about_turn(&planned)));
                 continue;
             }
             let report = self.run_hook(&debt, Resolve::Cancellable)?;
@@ -395,32 +399,35 @@ impl Dispatch<'_> {
                 }
             }
         }
-        Ok(Ok(passed))
+        Ok(Ok((passed, unasked)))
     }
 
-    /// Returns the checks of a merge by hand: the stop hooks that judge files alone, and the hooks of `before_submit`.
-    fn checks_of(&self, task: &Task) -> Vec<Planned> {
-        let stop_hooks = self.stop_hooks(task).filter(|planned| self.judges_files(planned));
-        let is_check = |planned: &&Planned| {
+    /// Returns the checks of a merge by hand: the stop hooks that can be asked without a turn, and the hooks of
+    /// `before_submit`. Names the other stop hooks, and what judges turns before them.
+    fn checks_of(&self, task: &Task) -> Result<(Vec<Planned>, Vec<String>), RunError> {
+        let Some(effects) = &self.settings.rules.effects else { return Ok(Default::default()) };
+        let session = self.last_turn_on(task)?.and_then(|(session, _)| session);
+        let snapshot = self.store.snapshot()?;
+        let session = session.map(|name| snapshot.session(&name)).transpose()?.flatten();
+        let agent = session.as_ref().map(|session| session.agent.as_str());
+        let planned_at = |event| {
+            let planned = effects.hooks.get(&event).into_iter().flat_map(|hooks| hooks.iter());
+            planned.filter(move |planned| effects.is_for(planned, Some(task), agent)).cloned()
+        };
+        let is_check = |planned: &Planned| {
             let hook = self.settings.hooks.get(&planned.hook.hook);
             let reviews = hook.is_some_and(|hook| matches!(hook.kind, Kind::Step(Step::Review(_))));
             planned.hook.class != HookClass::Vcs && !reviews
         };
-        stop_hooks.chain(self.planned_at(EventType::SubmissionStarted, task).filter(is_check)).cloned().collect()
+        let stop_hooks = planned_at(EventType::TurnFinished).filter(|planned| planned.hook.point == "stop");
+        let (mut checks, others): (Vec<_>, Vec<_>) = stop_hooks.partition(|planned| self.needs_no_turn(planned));
+        checks.extend(planned_at(EventType::SubmissionStarted).filter(is_check));
+        let unasked = others.into_iter().map(|planned| planned.hook.hook);
+        Ok((checks, effects.first_judge(Some(task)).map(str::to_owned).into_iter().chain(unasked).collect()))
     }
 
-    fn stop_hooks(&self, task: &Task) -> impl Iterator<Item = &Planned> {
-        self.planned_at(EventType::TurnFinished, task).filter(|planned| planned.hook.point == "stop")
-    }
-
-    fn planned_at(&self, event: EventType, task: &Task) -> impl Iterator<Item = &Planned> {
-        let effects = self.settings.rules.effects.as_ref();
-        let planned = effects.and_then(|effects| effects.hooks.get(&event)).into_iter().flat_map(|hooks| hooks.iter());
-        planned.filter(move |planned| effects.is_some_and(|effects| effects.is_for(planned, Some(task), None)))
-    }
-
-    /// Whether a hook needs nothing but the files: it is a command, or the tests.
-    fn judges_files(&self, planned: &Planned) -> bool {
+    /// Whether a stop hook can be asked without a turn: it is a command, or the tests.
+    fn needs_no_turn(&self, planned: &Planned) -> bool {
         let hook = self.settings.hooks.get(&planned.hook.hook);
         hook.is_some_and(|hook| matches!(hook.kind, Kind::Command(_) | Kind::Step(Step::RunTests)))
     }
@@ -545,6 +552,12 @@ impl Dispatch<'_> {
             Ok(Some((workspace.base.clone(), git.work(&worktree.branch, &base)?.done())))
         }))
     }
+}
+
+/// Whether the condition of a stop hook asks about what there is only in a session.
+fn asks_about_turn(planned: &Planned) -> bool {
+    let asks = |when: &Condition| OF_A_SESSION.iter().any(|name| when.uses(name));
+    planned.hook.point == "stop" && planned.when.as_ref().is_some_and(asks)
 }
 
 fn by_forge(error: &ForgeError) -> ByHand {
