@@ -56,7 +56,7 @@ hooks:
     repo.agent("echo turn >> $HOME/turns; echo work > work.txt; echo it works");
     let ran = repo.add("Write it").world.run(&["run", "--agent", "command:agent"]);
     assert_eq!(ran.code, 3, "{ran}");
-    repo.world.write(".windlass/config.yaml", &format!("# another\n{config}"));
+    repo.world.write(".windlass/config.yaml", format!("# another\n{config}"));
     repo.program("judge-of-ann", "exit 0");
     let ran = repo.world.run(&["run", "--trust", "--agent", "command:agent"]);
     let beside = |name: &str| std::fs::read_to_string(repo.world.path(&format!("../home/{name}"))).unwrap();
