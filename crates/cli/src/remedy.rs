@@ -70,7 +70,7 @@ pub fn refusal(refusal: &Refusal) -> Failure {
     match refusal {
         Refusal::UnknownTask(_) => failure.hint("`windlass task list --all` shows every task"),
         Refusal::UnknownEdge { from, .. } => failure.hint(format!("`windlass task show {from}` shows its edges")),
-        Refusal::IllegalMove { forceable: true, .. } => failure.hint("--force does it all the same, and is recorded"),
+        Refusal::IllegalMove { forceable: true, .. } if !is_inside_run() => failure.hint("--force does it all the same, and is recorded"),
         Refusal::IllegalMove { id, .. } => {
             failure.hint(format!("`windlass events --task {id}` shows how it got there"))
         }
@@ -80,10 +80,11 @@ pub fn refusal(refusal: &Refusal) -> Failure {
             )),
             None => failure,
         },
+        Refusal::HasDependents { .. } if is_inside_run() => failure.hint("--cascade deletes them too"),
         Refusal::HasDependents { .. } => {
             failure.hint("--cascade deletes them too; --force deletes it alone and blocks them")
         }
-        Refusal::Held { id, lease } if is_agent() => failure.hint(format!(
+        Refusal::Held { id, lease } if is_inside_run() => failure.hint(format!(
             "leave it to {}; `windlass note add --task {id} TEXT` tells it what you know",
             lease.holder()
         )),
@@ -128,9 +129,9 @@ pub fn refusal(refusal: &Refusal) -> Failure {
     }
 }
 
-/// Whether an agent asks. It can take variables away, but not its parents.
-fn is_agent() -> bool {
-    environment::run().is_some() || (environment::debt().is_none() && supervisors_above(SUPERVISE) > 0)
+/// Whether an agent or a hook asks. They can take variables away, but not their parents.
+fn is_inside_run() -> bool {
+    environment::run().is_some() || environment::debt().is_some() || supervisors_above(SUPERVISE) > 0
 }
 
 /// So many sessions are named to somebody who named none of them.

@@ -252,6 +252,25 @@ fn agent_without_its_variables_is_offered_no_force_for_a_held_task() {
     assert_eq!((said.matches(hint).count(), said.contains("--force")), (2, false), "{said}");
 }
 
+#[test]
+fn hook_of_a_session_is_offered_no_force() {
+    let asks = ["complete T2", "reopen T3", "delete T1"].map(|ask| format!("windlass task {ask} 2>> said; "));
+    let config = format!("hooks: {{stop: [{{command: '{}true'}}]}}", asks.concat());
+    let world = world(&config, "echo '<promise>COMPLETE</promise>'").with_windlass();
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Base"]);
+    world.ok(&["task", "add", "Held"]);
+    world.ok(&["task", "claim", "T2"]);
+    world.ok(&["task", "add", "Done"]);
+    world.ok(&["task", "complete", "T3"]);
+    world.ok(&["task", "add", "Dependent", "--depends", "T1"]);
+    let ran = world.run(&["run", "Mend it", "--agent", "command:sh agent.sh"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let said = world.read("said");
+    assert_eq!((said.matches("hint: ").count(), said.contains("--force")), (3, false), "{said}");
+    assert!(said.contains("hint: leave it to ann; `windlass note add --task T2 TEXT`"), "{said}");
+}
+
 /// Names of runs mean nothing there, even where a session has the same one.
 #[test]
 fn in_another_project_an_agent_is_anybody() {
