@@ -73,3 +73,10 @@ fn task_without_commits_after_a_task_with_a_removed_branch_fails_as_unchanged() 
     let hooks: Vec<_> = failed.iter().map(|event| event["data"]["hook"].as_str().unwrap()).collect();
     assert_eq!(hooks, ["no_changes"], "{said}");
 }
+
+#[test]
+fn change_whose_worktree_has_no_reflog_is_noted_as_unknown() {
+    let (_repo, said, _) = run_agent("code", "COMMIT; git reflog expire --expire=now --all");
+    let note = "T1: cannot tell whether the agent left commits that are not part of its change: ";
+    assert!(said.contains(note), "{said}");
+}

@@ -30,7 +30,7 @@ struct Found {
     /// What the agent was told to resolve, and has not.
     conflict: Option<BaseConflict>,
     /// What was committed there and is not on its branch, in words.
-    beside: Vec<String>,
+    beside: Result<Vec<String>, Untold>,
 }
 
 /// Why nobody can tell what was committed there.
@@ -62,9 +62,7 @@ impl Runner<'_> {
         let readied = match self.find_work(workspace, &task, must_fit)? {
             Ok(found) => {
                 let name = session.name.clone();
-                if !found.beside.is_empty() {
-                    let (id, beside) = (task.id, found.beside.join("; "));
-                    let note = format!("{id}: the agent left commits that are not part of its change: {beside}");
+                if let Some(note) = note_beside(&task, &found.beside) {
                     (self.dispatch.outside.tell)(crate::Told::Note(&note));
                 }
                 if let Some(Told { reason, commits }) = self.past_us(&task, &found)? {
@@ -141,7 +139,11 @@ impl Runner<'_> {
                 let commits = git.log(&start, &work.head, NAMED)?;
                 left.push(format!("committed on {}: {}", worktree.branch, name_some(&commits, count, name_commit)));
             }
-            left.extend(name_beside(git, &worktree, &start, &work.head)?);
+            left.extend(
+                name_beside(git, &worktree, &start, &work.head)?.unwrap_or_else(|Untold(why)| {
+                    vec![format!("what it committed on other branches is unknown: {why}")]
+                }),
+            );
             Ok(left)
         })
     }
@@ -261,19 +263,33 @@ fn without_branch(workspace: &Workspace) -> Readied {
     Readied::Unfit { hook: "commit".to_owned(), reason, feedback }
 }
 
+/// Returns what people are told of commits that are not on the branch of a change.
+fn note_beside(task: &Task, beside: &Result<Vec<String>, Untold>) -> Option<String> {
+    const WHAT: &str = "commits that are not part of its change";
+    let id = task.id;
+    match beside {
+        Ok(beside) if beside.is_empty() => None,
+        Ok(beside) => Some(format!("{id}: the agent left {WHAT}: {}", beside.join("; "))),
+        Err(Untold(why)) => Some(format!("{id}: cannot tell whether the agent left {WHAT}: {why}")),
+    }
+}
+
 /// Returns what was committed in a worktree and is not on its branch, in words.
-fn name_beside(git: &Git<'_>, worktree: &Worktree, start: &Commit, tip: &Commit) -> Result<Vec<String>, Error> {
+fn name_beside(
+    git: &Git<'_>,
+    worktree: &Worktree,
+    start: &Commit,
+    tip: &Commit,
+) -> Result<Result<Vec<String>, Untold>, Error> {
     let beside = match git.made_beside(worktree, start, tip) {
-        Err(error @ Error::Unnoted { .. }) => {
-            return Ok(vec![format!("what it committed on other branches is unknown: {}", explained(&error))]);
-        }
+        Err(error @ Error::Unnoted { .. }) => return Ok(Err(Untold(explained(&error)))),
         beside => beside?,
     };
     let name = |(place, commits): (String, Vec<Logged>)| {
         let commits = name_some(&commits, commits.len(), name_commit);
         format!("committed on {}: {commits}", place.escape_debug())
     };
-    Ok(beside.into_iter().map(name).collect())
+    Ok(Ok(beside.into_iter().map(name).collect()))
 }
 
 fn name_commit(logged: &Logged) -> String {
