@@ -120,7 +120,6 @@ pub enum Command {
     Completions(completions::Args),
 }
 
-/// Runs a command. The answer is the exit code.
 impl Command {
     /// Whether a person reads what it prints, and no agent's own hook system or MCP client.
     pub fn is_for_people(&self) -> bool {
@@ -128,6 +127,7 @@ impl Command {
     }
 }
 
+/// Runs a command. The answer is the exit code.
 pub fn run(invocation: Invocation, out: &mut Output) -> Result<u8, Stop> {
     let directory = match (environment::working_directory(), &invocation.command) {
         (Ok(directory), _) => directory,

@@ -141,7 +141,7 @@ impl Fold<'_> {
             }
             Some(())
         })?;
-        // Kept until an agent has worked with it: whoever is told of it may not come to that. A hook that could not be started
+        // Kept until an agent has worked with it: a turn that hears it may end before that. A hook that could not be started
         // has nothing to say to an agent.
         let is_for_agent = !matches!(failed.remedy, Remedy::Again | Remedy::Hear) && !unstarted;
         let kept = is_for_agent && stalled.is_none() && !queued;
