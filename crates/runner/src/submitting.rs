@@ -140,7 +140,7 @@ impl Runner<'_> {
                 left.push(format!("committed on {}: {}", worktree.branch, name_some(&commits, count, name_commit)));
             }
             left.extend(
-                name_beside(git, &worktree, &start, &work.head)?.unwrap_or_else(|Untold(why)| {
+                name_beside(git, &worktree, &start, &work.head).unwrap_or_else(|Untold(why)| {
                     vec![format!("what it committed on other branches is unknown: {why}")]
                 }),
             );
@@ -185,7 +185,7 @@ impl Runner<'_> {
                 true => self.dispatch.find_conflict(git, workspace, &base, &below)?,
                 false => None,
             };
-            let beside = name_beside(git, &worktree, &Commit::new(&workspace.start)?, &work.head)?;
+            let beside = name_beside(git, &worktree, &Commit::new(&workspace.start)?, &work.head);
             Ok(Found { work, base, past_us, conflict, beside })
         }))
     }
@@ -274,22 +274,14 @@ fn note_beside(task: &Task, beside: &Result<Vec<String>, Untold>) -> Option<Stri
     }
 }
 
-/// Returns what was committed in a worktree and is not on its branch, in words.
-fn name_beside(
-    git: &Git<'_>,
-    worktree: &Worktree,
-    start: &Commit,
-    tip: &Commit,
-) -> Result<Result<Vec<String>, Untold>, Error> {
-    let beside = match git.made_beside(worktree, start, tip) {
-        Err(error @ Error::Unnoted { .. }) => return Ok(Err(Untold(explained(&error)))),
-        beside => beside?,
-    };
+/// Returns what was committed in a worktree and is not on its branch, in words. No work is held up where that cannot be told.
+fn name_beside(git: &Git<'_>, worktree: &Worktree, start: &Commit, tip: &Commit) -> Result<Vec<String>, Untold> {
+    let beside = git.made_beside(worktree, start, tip).map_err(|error| Untold(explained(&error)))?;
     let name = |(place, commits): (String, Vec<Logged>)| {
         let commits = name_some(&commits, commits.len(), name_commit);
         format!("committed on {}: {commits}", place.escape_debug())
     };
-    Ok(Ok(beside.into_iter().map(name).collect()))
+    Ok(beside.into_iter().map(name).collect())
 }
 
 fn name_commit(logged: &Logged) -> String {
