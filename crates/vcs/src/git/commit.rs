@@ -92,7 +92,8 @@ impl Git<'_> {
             return Ok(Some(tip));
         }
         let Some(start) = self.resolve(&branch.mark())? else { return Ok(None) };
-        self.call(&["update-ref"]).word(branch.full()).word(&start).done()?;
+        // The empty word has git refuse where there is such a branch after all.
+        self.call(&["update-ref"]).word(branch.full()).word(&start).word("").done()?;
         Ok(Some(start))
     }
 
