@@ -285,7 +285,7 @@ impl Broken {
         let HookEnd { outcome, message, feedback, unstarted } = *end;
         let late = outcome == HookOutcome::TimedOut && Gate::of(hook) == Some(Gate::BeforeMerge);
         let unstarted = unstarted && outcome != HookOutcome::Block;
-        let mute = outcome != HookOutcome::Block && (unstarted || late);
+        let mute = unstarted || late;
         let why = match (Verdict::of(outcome, hook.on_failure), hook.on_failure) {
             (Verdict::Pass, _) | (Verdict::Fail, OnFailure::Ignore) => return None,
             _ if outcome == HookOutcome::Cancelled => Why::Failed,

@@ -53,7 +53,8 @@ impl Deciding<'_, '_> {
         }
     }
 
-    /// Returns a stop hook of a task that this command may take away or switch: from inside a session only what was registered there.
+    /// Returns a stop hook of a task that this command may take away or switch: from inside a session only what was registered
+    /// there.
     fn own_hook(&self, id: TaskId, hook: HookId) -> Result<HookRef, Refusal> {
         let task = self.task(id)?;
         let found = task.drive.hooks.iter().copied().find(|known| known.id == hook);

@@ -28,8 +28,8 @@ use crate::{environment, remedy, text};
 
 On a forge it is merged there. Else git merges it: with a remote into the remote's branch, otherwise into the local one, and \
 a clean tree that has this checked out goes along. A base that has moved on is taken up first: the work is rebased, and \
-the commands and `run_tests` of `stop` and the checks of `before_submit` run again on top of it. For these the configuration has to be trusted (`windlass trust`, or \
---trust for this command alone).")]
+the commands and `run_tests` of `stop` and the checks of `before_submit` run again on top of it. For these the \
+configuration has to be trusted (`windlass trust`, or --trust for this command alone).")]
 pub struct Args {
     /// The task whose change it is, such as T3
     #[arg(value_name = "ID")]
