@@ -59,7 +59,7 @@ impl Git<'_> {
     /// Refuses to remove commits that no branch has, and work that is under way.
     fn refuse_lost(&self, entry: &Entry, branch: &Branch) -> Result<(), Error> {
         self.refuse_unfinished(entry)?;
-        let (Head::Detached(head), Some(tip)) = (entry.head(), self.resolve(&branch.full())?) else { return Ok(()) };
+        let (Head::Detached(head), Some(tip)) = (entry.head()?, self.resolve(&branch.full())?) else { return Ok(()) };
         if self.contains(&tip, &head)? {
             return Ok(());
         }

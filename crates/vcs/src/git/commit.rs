@@ -57,7 +57,7 @@ impl Git<'_> {
         self.refuse_markers(&entry.path)?;
         self.finish(entry)?;
         let head = self.head(entry)?;
-        let strayed = entry.head() != Head::Branch(worktree.branch.clone());
+        let strayed = entry.head()? != Head::Branch(worktree.branch.clone());
         if strayed && self.come_back(worktree, entry, &head)? {
             return Ok(None);
         }
@@ -69,7 +69,7 @@ impl Git<'_> {
 
     /// Looks at work that was done beside our branch. Whether everything is settled: it was only a look at an older commit.
     fn come_back(&self, worktree: &Worktree, entry: &Entry, head: &Commit) -> Result<bool, Error> {
-        let at = match entry.head() {
+        let at = match entry.head()? {
             Head::Branch(branch) => branch.to_string(),
             _ => head.short().to_owned(),
         };
@@ -110,7 +110,7 @@ impl Git<'_> {
 
     /// The commit that a worktree is at.
     fn head(&self, entry: &Entry) -> Result<Commit, Error> {
-        if let Head::Branch(branch) = entry.head()
+        if let Head::Branch(branch) = entry.head()?
             && let Some(tip) = self.resolve(&branch.full())?
         {
             return Ok(tip);

@@ -37,8 +37,8 @@ impl Git<'_> {
         let entries = self.repository.entries().into_iter();
         let linked = entries.map(|entry| {
             let branch = match entry.head() {
-                Head::Branch(branch) => Some(branch),
-                Head::Detached(_) | Head::Unknown => None,
+                Ok(Head::Branch(branch)) => Some(branch),
+                Ok(Head::Detached(_) | Head::Unknown) | Err(_) => None,
             };
             let trouble = match &entry.locked {
                 Some(reason) if reason != INITIALIZING => Some(Obstacle::Locked(reason.clone())),

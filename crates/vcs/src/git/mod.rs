@@ -105,7 +105,7 @@ impl Git<'_> {
         // One that is not whole was being written: nothing had been moved yet.
         let moving = text.strip_suffix('\n').and_then(|line| line.split_once(' '));
         let moving = moving.and_then(|(from, to)| Commit::new(from).ok().zip(Commit::new(to).ok()));
-        let is_at_our_branch = entry.head() == Head::Branch(branch.clone());
+        let is_at_our_branch = entry.head()? == Head::Branch(branch.clone());
         match (moving, self.resolve(&branch.full())?) {
             (Some((from, to)), Some(tip)) if is_at_our_branch && (tip == from || tip == to) => {
                 self.finish_move(entry, &to)

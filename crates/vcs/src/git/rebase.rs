@@ -133,7 +133,7 @@ impl Git<'_> {
     fn enter_to_move(&self, worktree: &Worktree) -> Result<MovableWorktree, Error> {
         let (held, entry) = self.enter(worktree)?;
         self.refuse_unfinished(&entry)?;
-        if entry.head() != Head::Branch(worktree.branch.clone()) {
+        if entry.head()? != Head::Branch(worktree.branch.clone()) {
             let at = "another commit".to_owned();
             return Err(Error::Strayed { at, branch: worktree.branch.clone() });
         }

@@ -50,7 +50,7 @@ impl Git<'_> {
     ) -> Result<BTreeMap<String, Vec<Logged>>, Error> {
         let noted = self.noted_in(worktree, since)?;
         let mut left = ends_left(&noted, &worktree.branch);
-        match self.repository.entry(&canonical(&worktree.path)).map(|entry| entry.head()) {
+        match self.repository.entry(&canonical(&worktree.path)).map(|entry| entry.head()).transpose()? {
             Some(Head::Detached(head)) => left.push(head),
             Some(Head::Branch(branch)) if branch != worktree.branch => left.extend(self.resolve(&branch.full())?),
             _ => {}
@@ -101,7 +101,7 @@ impl Git<'_> {
         if !name.is_empty() {
             return Ok(name.trim_start_matches("refs/heads/").to_owned());
         }
-        let head = self.repository.entry(&canonical(&worktree.path)).map(|entry| entry.head());
+        let head = self.repository.entry(&canonical(&worktree.path)).map(|entry| entry.head()).transpose()?;
         let place = match head {
             Some(Head::Detached(head)) if self.contains(&head, commit)? => "HEAD",
             _ => "no branch",
@@ -118,7 +118,7 @@ impl Git<'_> {
         let (Some(first), Some(last)) = (here.first(), here.last()) else {
             return Err(unclear("its reflog is empty"));
         };
-        let head = match entry.head() {
+        let head = match entry.head()? {
             Head::Detached(commit) => Some(commit),
             Head::Branch(branch) => self.resolve(&branch.full())?,
             Head::Unknown => None,

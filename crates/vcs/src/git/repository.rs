@@ -36,7 +36,7 @@ pub(super) struct Entry {
 pub(super) enum Head {
     Branch(Branch),
     Detached(Commit),
-    /// Neither could be read.
+    /// What is written there is neither.
     Unknown,
 }
 
@@ -128,7 +128,8 @@ impl Entry {
         holds(&self.admin, branch)
     }
 
-    pub fn head(&self) -> Head {
+    /// Returns what is checked out. A file that cannot be read is an error: it says nothing about the work.
+    pub fn head(&self) -> Result<Head, Error> {
         head(&self.admin)
     }
 }
@@ -144,17 +145,19 @@ pub fn has_git(directory: &Path) -> bool {
 }
 
 /// What is checked out where this is kept.
-fn head(admin: &Path) -> Head {
-    let Some(text) = text(&admin.join("HEAD")) else { return Head::Unknown };
-    match text.trim_end().strip_prefix("ref: ") {
+fn head(admin: &Path) -> Result<Head, Error> {
+    let file = admin.join("HEAD");
+    let bytes = fs::read(&file).map_err(Error::io("read", &file))?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(match text.trim_end().strip_prefix("ref: ") {
         Some(full) => Branch::from_full(full.trim()).map_or(Head::Unknown, Head::Branch),
         None => Commit::new(text.trim_end()).map_or(Head::Unknown, Head::Detached),
-    }
+    })
 }
 
 fn holds(admin: &Path, branch: &Branch) -> bool {
     let rebased = ["rebase-merge/head-name", "rebase-apply/head-name"].map(|name| text(&admin.join(name)));
-    head(admin) == Head::Branch(branch.clone())
+    head(admin).is_ok_and(|head| head == Head::Branch(branch.clone()))
         || rebased.into_iter().flatten().any(|name| name.trim_end() == branch.full())
 }
 
@@ -190,6 +193,20 @@ fn small(path: &Path) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A disk that fails says nothing about where an agent has gone.
+    #[test]
+    fn a_head_that_cannot_be_read_is_an_error() {
+        let admin = tempfile::tempdir().unwrap();
+        let file = admin.path().join("HEAD");
+        fs::write(&file, "ref: refs/heads/main\n").unwrap();
+        assert_eq!(head(admin.path()).unwrap(), Head::Branch(Branch::new("main").unwrap()));
+        fs::write(&file, "ref: nonsense\n").unwrap();
+        assert_eq!(head(admin.path()).unwrap(), Head::Unknown);
+        fs::remove_file(&file).unwrap();
+        fs::create_dir(&file).unwrap();
+        assert!(matches!(head(admin.path()), Err(Error::Io { .. })));
+    }
 
     #[test]
     fn has_git_passes_over_empty_directories_alone() {

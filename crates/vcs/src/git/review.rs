@@ -42,7 +42,7 @@ impl Git<'_> {
         let Some(entry) = self.repository.entry(path) else { return Ok(()) };
         // A reader may have made a branch in its checkout; any other worktree with a branch is somebody's work.
         let ours = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(REVIEW));
-        if let Head::Branch(_) = entry.head()
+        if let Head::Branch(_) = entry.head()?
             && !ours
         {
             return Err(Error::Occupied { path: entry.path });

@@ -56,7 +56,7 @@ impl Git<'_> {
         if let Some(taken_in) = taken_in.and_then(|text| Commit::new(text.lines().next()?.trim()).ok()) {
             return Ok(taken_in);
         }
-        match entry.head() {
+        match entry.head()? {
             Head::Detached(commit) => Ok(commit),
             Head::Branch(branch) => {
                 self.resolve(&branch.full())?.ok_or_else(|| Error::UnknownCommit { commit: branch.to_string() })
