@@ -19,6 +19,7 @@ mod test_damage;
 mod test_delivery;
 mod test_delivery_beside;
 mod test_delivery_change;
+mod test_delivery_commit;
 mod test_delivery_forge;
 mod test_delivery_past;
 mod test_delivery_place;

@@ -77,8 +77,9 @@ pub struct WorkDone {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readied {
     Work(WorkDone),
-    /// The work that a gate could not be asked about, brought onto another base: it is judged there.
-    Moved(WorkDone),
+    /// Work that the stop hooks have not judged as it was committed: files that git ignores or filters were beside it, it has
+    /// changed since, or it was brought onto another base. They judge the commit.
+    Unjudged(WorkDone),
     /// What the agent said at the end of its work, where its task asks for a report.
     Report(String),
     /// It is not in order. The hook is what finds that, and the reasons are for people and for the agent.
@@ -274,7 +275,7 @@ pub enum Why {
     Escalated,
     /// A person has said something since the work was called done.
     Said,
-    /// The base has moved: the work stands on the newest one now, and has to be judged there.
+    /// The work is at another commit than the one that is judged: on the newest base, or because its branch was moved.
     Moved,
 }
 
@@ -289,6 +290,11 @@ impl Broken {
         let why = match (Verdict::of(outcome, hook.on_failure), hook.on_failure) {
             (Verdict::Pass, _) | (Verdict::Fail, OnFailure::Ignore) => return None,
             _ if outcome == HookOutcome::Cancelled => Why::Failed,
+            (Verdict::Continue, _)
+                if outcome == HookOutcome::Continue && Gate::of(hook) == Some(Gate::BeforeSubmit) =>
+            {
+                Why::Blocked
+            }
             (Verdict::Continue, _) => Why::Moved,
             (Verdict::Escalate, _) => Why::Escalated,
             (Verdict::Block, _) if mute => Why::Failed,
@@ -325,7 +331,7 @@ pub enum Remedy {
     Reject,
     /// A person has to look.
     Escalate,
-    /// All of it once more, on the newest base.
+    /// All of it once more, as the work is now.
     Again,
     /// The agent hears a person first, and goes on.
     Hear,

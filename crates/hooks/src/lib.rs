@@ -108,6 +108,13 @@ pub enum Kind {
     Workflow(Flow),
 }
 
+impl Kind {
+    /// Whether it runs programs of the project's.
+    pub fn runs_programs(&self) -> bool {
+        matches!(self, Self::Command(_) | Self::Workflow(_) | Self::Step(Step::RunTests))
+    }
+}
+
 /// A workflow, as a hook has it run.
 #[derive(Debug, Clone)]
 pub struct Flow {

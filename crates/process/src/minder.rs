@@ -22,6 +22,14 @@ use crate::watch::Tree;
 /// What a thread that does nothing but wait needs.
 const STACK: usize = 128 * 1024;
 
+/// What a program does while nobody attends to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meanwhile {
+    GoesOn,
+    /// Nothing of its tree runs.
+    IsStopped,
+}
+
 pub(crate) struct Minder {
     done: Arc<Waker>,
     /// Until the program is given back.
@@ -30,13 +38,13 @@ pub(crate) struct Minder {
 
 impl Minder {
     /// Minds a program. It comes back if that cannot be done.
-    pub fn new(tree: Supervised<Link>, control: &Control) -> Result<Self, Supervised<Link>> {
+    pub fn new(tree: Supervised<Link>, control: &Control, meanwhile: Meanwhile) -> Result<Self, Supervised<Link>> {
         let prepared = control.listen().and_then(|listener| Ok((listener, Arc::new(Waker::new()?))));
         let Ok((listener, done)) = prepared else { return Err(tree) };
         // Given over once there is a thread: one that cannot be started would take the program with it.
         let (give, take) = std::sync::mpsc::sync_channel(1);
         let stopped = done.clone();
-        let mind = move || mind(take.recv().expect("it is given at once"), listener, &stopped);
+        let mind = move || mind(take.recv().expect("it is given at once"), listener, &stopped, meanwhile);
         let thread: io::Result<_> = std::thread::Builder::new().name("minder".to_owned()).stack_size(STACK).spawn(mind);
         match thread {
             Err(_) => Err(tree),
@@ -65,15 +73,25 @@ impl Drop for Minder {
     }
 }
 
-fn mind(mut tree: Supervised<Link>, mut listener: Listener, done: &Waker) -> Supervised<Link> {
+fn mind(mut tree: Supervised<Link>, mut listener: Listener, done: &Waker, meanwhile: Meanwhile) -> Supervised<Link> {
+    let is_stopped = meanwhile == Meanwhile::IsStopped;
+    if is_stopped {
+        tree.stop();
+    }
     loop {
         if listener.word().1 {
             stand_still(&mut tree, &mut listener);
+            if is_stopped {
+                tree.stop();
+            }
         }
         let [word, done] = ready(&[Some((listener.as_fd(), PollFlags::IN)), Some((done.as_fd(), PollFlags::IN))], None);
         if word {
             listener.clear();
         } else if done {
+            if is_stopped {
+                tree.resume();
+            }
             return tree;
         }
     }

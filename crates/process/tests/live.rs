@@ -155,6 +155,26 @@ fn it_hears_the_control_while_nobody_attends_to_it() {
     assert_eq!(live.end().exit, Exit::Code(0));
 }
 
+#[test]
+fn program_that_is_left_stopped_stands_still_with_what_it_has_started_until_it_is_attended_to() {
+    let scene = Scene::new(Way::Supervised);
+    let script = "setsid sh -c 'echo $$ > escaped; exec sleep 60' & echo $$ > leader\n\
+                  while read line; do echo \"got $line\"; done";
+    let mut live = start(&scene, script);
+    let pids = [scene.number_in("leader"), scene.number_in("escaped")];
+    for number in 0..3 {
+        live.leave_stopped(&scene.control);
+        pids.iter().for_each(|pid| until("it stands still", || stands_still(*pid)));
+        // A pause in between changes nothing.
+        scene.control.pause();
+        scene.control.resume();
+        pids.iter().for_each(|pid| until("it stands still", || stands_still(*pid)));
+        assert_eq!(answer(&mut live, &scene, format!("{number}\n").as_bytes()), format!("got {number}\n"));
+    }
+    live.leave_stopped(&scene.control);
+    assert_eq!(live.end().exit, Exit::Code(0));
+}
+
 fn beside(scene: &Scene, script: &str, most: usize) -> Beside {
     let launcher = Launcher { program: probe().into(), arguments: vec!["supervise".into()], environment: Vec::new() };
     Beside::start(&launcher, &scene.shell(script), &scene.roster, most).expect("it starts")

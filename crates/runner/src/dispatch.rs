@@ -24,6 +24,7 @@ use windlass_store::{Sqlite, Store};
 use windlass_tools::validation::Permission;
 
 use crate::bridge::Called;
+use crate::gate_checkout::GateCheckout;
 use crate::hook::ChangedFiles;
 use crate::known::{Hooks, Workflows};
 use crate::protected::Protected;
@@ -72,6 +73,8 @@ pub struct Dispatch<'a> {
     pub(crate) called: Option<Arc<Called>>,
     /// Held from the look at the newest base to the merge.
     pub(crate) merging: Option<File>,
+    /// What hooks judge while work is on its way, once one of them has needed it.
+    pub(crate) gate_checkout: Option<GateCheckout>,
     /// The files that work had changed when the hooks of an event first asked.
     pub(crate) changed: Option<(Seq, ChangedFiles)>,
     /// Started when it is first needed.
@@ -104,6 +107,7 @@ impl<'a> Dispatch<'a> {
             outside,
             called: None,
             merging: None,
+            gate_checkout: None,
             changed: None,
             supervisor: None,
         })

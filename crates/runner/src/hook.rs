@@ -27,6 +27,7 @@ use windlass_store::Filter;
 pub(crate) use self::context::ChangedFiles;
 use crate::bridge::{Called, is_context, is_heard};
 use crate::dispatch::Resolve;
+use crate::gate_checkout::commit_under_way;
 use crate::{Dispatch, RunError};
 
 /// No attempt is given less time.
@@ -174,7 +175,7 @@ impl Dispatch<'_> {
         let Effect::Hook(owed) = &debt.effect else { return Err(RunError::NoHook(debt.id)) };
         let scene = self.scene(debt)?;
         if owed.hook == REGISTERED || owed.hook == VALIDATION {
-            return Ok((self.ask_registered(&scene, resolve)?, None));
+            return Ok((self.ask_registered(owed, &scene, resolve)?, None));
         }
         let Some(mut hook) = self.settings.hooks.get(&owed.hook) else {
             let (message, event) = ("the configuration that it comes from has no such hook", scene.event.original());
@@ -194,6 +195,11 @@ impl Dispatch<'_> {
             && let Some(report) = self.tampered(scene.session.as_ref())?
         {
             return Ok((report, None));
+        }
+        match self.place_to_judge(owed, &scene, hook.kind.runs_programs()) {
+            Ok(Some(directory)) => running.directory = directory,
+            Ok(None) => {}
+            Err(report) => return Ok((*report, None)),
         }
         let is_told = matches!(hook.kind, Kind::Command(_) | Kind::Http(_));
         if is_told && running.judges_work() {
@@ -219,6 +225,26 @@ impl Dispatch<'_> {
             if is_recorded {
                 self.give(&Command::RetryEffect { debt: debt.id, owner: self.owner.clone(), after })?;
             }
+        }
+    }
+
+    /// Returns where a hook of a gate judges the commit that is on its way, or why nothing can be judged there. A hook that runs no
+    /// program needs no directory.
+    fn place_to_judge(
+        &mut self,
+        owed: &OwedHook,
+        scene: &Scene,
+        needs_directory: bool,
+    ) -> Result<Option<PathBuf>, Box<HookReport>> {
+        let session = scene.session.as_ref().filter(|_| Gate::of(owed).is_some());
+        let Some(session) = session.filter(|session| commit_under_way(session).is_some()) else { return Ok(None) };
+        let troubled = |error| Box::new(self.troubled(&error));
+        if let Some(moved) = self.moved_under_way(session).map_err(troubled)? {
+            return Err(Box::new(moved));
+        }
+        match needs_directory.then(|| self.judged_directory(Some(session))).transpose() {
+            Ok(directory) => Ok(directory),
+            Err(error) => Err(Box::new(self.troubled(&error))),
         }
     }
 

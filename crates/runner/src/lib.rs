@@ -25,6 +25,7 @@ mod consultation;
 mod conversation;
 mod dispatch;
 mod error;
+mod gate_checkout;
 mod gatekeepers;
 mod headless;
 mod hook;
@@ -57,6 +58,7 @@ use windlass_store::ExecuteError;
 pub use bridge::{Called, Replied, is_context, is_heard};
 pub use dispatch::{Dispatch, Settings};
 pub use error::RunError;
+pub use gate_checkout::{Caches, USUAL_CACHES};
 pub use gatekeepers::Gatekeepers;
 pub use hook::pipeline::{ByHand, Checks, Seal};
 pub use known::{Defined, Hooks, Workflows};
@@ -127,6 +129,7 @@ impl<'a> Runner<'a> {
     /// Carries a command out, and tells what came of it.
     pub fn give(&mut self, command: &Command) -> Result<Vec<Record>, RunError> {
         let records = self.dispatch.give(command)?;
+        self.note_change_under_gate(&records)?;
         let completed = records.iter().filter(|record| record.kind() == EventType::TaskCompleted);
         self.done.extend(completed.filter_map(|record| record.envelope.node.task()));
         Ok(records)
@@ -156,6 +159,7 @@ impl<'a> Runner<'a> {
             // Whoever has nothing to merge any more keeps nobody from merging.
             if !matches!(session.phase, Phase::Pipeline(_)) && session.wanted() != Wanted::Work {
                 self.dispatch.merging = None;
+                self.dispatch.close_gate();
             }
             if !self.stand(&session)? {
                 continue;

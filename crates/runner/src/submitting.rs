@@ -7,7 +7,8 @@
 use std::collections::HashSet;
 
 use windlass_engine::{
-    Command, Ending, Event, EventType, Limits, Readied, Refusal, Session, Task, Wanted, WorkDone, Workspace,
+    Command, Digest, Ending, Event, EventType, Limits, Readied, Record, Refusal, Session, Task, Verdict, Wanted,
+    WorkDone, Workspace,
 };
 use windlass_hooks::cut;
 use windlass_store::{ExecuteError, Filter};
@@ -31,6 +32,8 @@ struct Found {
     conflict: Option<BaseConflict>,
     /// What was committed there and is not on its branch, in words.
     beside: Result<Vec<String>, Untold>,
+    /// Besides the files of the commit, byte for byte, the worktree has nothing but caches.
+    is_exact: bool,
 }
 
 /// Why nobody can tell what was committed there.
@@ -56,10 +59,14 @@ impl Runner<'_> {
             false => RefreshOutcome::Unchanged,
         };
         let is_moved = matches!(moved, RefreshOutcome::Moved(_));
+        let is_compared = !session.resumes && self.has_judges_of_turns(Some(&task));
+        // Before it is committed: afterwards the files are other ones for git.
+        let is_changed = is_compared && self.has_changed_since_turn(session)?;
         moved.told().0.iter().for_each(|words| (self.dispatch.outside.tell)(crate::Told::Note(words)));
         // What only waits for a gate stays as it was judged.
         let must_fit = !session.resumes && self.was_told_of_conflict(&task)?;
-        let readied = match self.find_work(workspace, &task, must_fit)? {
+        let compared = is_compared && !is_changed;
+        let readied = match self.find_work(workspace, &task, (must_fit, compared))? {
             Ok(found) => {
                 let name = session.name.clone();
                 if let Some(note) = note_beside(&task, &found.beside) {
@@ -79,7 +86,8 @@ impl Runner<'_> {
                         let Work { head, files, .. } = &found.work;
                         let files = u32::try_from(files.len()).unwrap_or(u32::MAX);
                         let work = WorkDone { head: head.to_string(), commits: found.work.done(), files };
-                        if is_moved { Readied::Moved(work) } else { Readied::Work(work) }
+                        let is_judged = !is_moved && !is_changed && found.is_exact;
+                        if is_judged { Readied::Work(work) } else { Readied::Unjudged(work) }
                     }
                 }
             }
@@ -169,7 +177,12 @@ impl Runner<'_> {
         Ok(queued.iter().any(|record| is_conflict(&record.envelope.event)))
     }
 
-    fn find_work(&self, workspace: &Workspace, task: &Task, must_fit: bool) -> Result<Result<Found, Error>, RunError> {
+    fn find_work(
+        &self,
+        workspace: &Workspace,
+        task: &Task,
+        (must_fit, is_compared): (bool, bool),
+    ) -> Result<Result<Found, Error>, RunError> {
         let below = self.dispatch.below(workspace)?;
         Ok(self.dispatch.with_git(|git| {
             let worktree = self.dispatch.worktree(workspace)?;
@@ -186,8 +199,40 @@ impl Runner<'_> {
                 false => None,
             };
             let beside = name_beside(git, &worktree, &Commit::new(&workspace.start)?, &work.head);
-            Ok(Found { work, base, past_us, conflict, beside })
+            let is_exact = !is_compared || self.dispatch.is_exactly(workspace, &work.head)?;
+            Ok(Found { work, base, past_us, conflict, beside, is_exact })
         }))
+    }
+
+    /// Returns whether the files of the work are others than at the end of the last turn, which is what stop hooks have judged.
+    fn has_changed_since_turn(&mut self, session: &Session) -> Result<bool, RunError> {
+        let judged = self.tree_of_turn(session)?;
+        Ok(judged.is_none() || self.look_at_tree(session) != judged)
+    }
+
+    /// Says where work that is done in place has changed while the stop hooks judged it and let it pass.
+    pub(crate) fn note_change_under_gate(&mut self, records: &[Record]) -> Result<(), RunError> {
+        let passes = |record: &&Record| matches!(&record.envelope.event, Event::GateDecided(decided) if decided.verdict == Verdict::Pass);
+        let Some(name) = records.iter().find(passes).and_then(|record| record.envelope.session.clone()) else {
+            return Ok(());
+        };
+        let session = self.session(&name)?;
+        let task = session.task.map(|id| self.dispatch.task(id)).transpose()?.flatten();
+        if session.workspace.is_none()
+            && self.has_judges_of_turns(task.as_ref())
+            && let Some(judged) = self.tree_of_turn(&session)?
+            && self.look_at_tree(&session).is_some_and(|now| now != judged)
+        {
+            let words = "files have changed while the stop hooks judged the work: what is there now was not judged";
+            (self.dispatch.outside.tell)(crate::Told::Note(words));
+        }
+        Ok(())
+    }
+
+    /// Returns what the files of the work were when the last turn ended, as far as git could tell.
+    fn tree_of_turn(&self, session: &Session) -> Result<Option<Digest>, RunError> {
+        let turn = session.last_turn.map(|at| self.dispatch.event(at)).transpose()?.map(|record| record.envelope.event);
+        Ok(if let Some(Event::TurnFinished(finished)) = turn { finished.tree } else { None })
     }
 
     /// Why a person has to look: the base has work of this task that nobody has judged, or may have.

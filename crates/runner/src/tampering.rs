@@ -5,6 +5,7 @@
 //! worktree ─► what git keeps ─► against what a checkout makes (`checkout`) of the commit that the work stands on: the base's
 //!                                own changes are nobody's tampering
 //!             all else       ─► against what was recorded
+//! a commit on its way ─► what it keeps, against what the commit keeps that the work stands on
 //! ```
 //!
 //! Invariants:
@@ -19,6 +20,7 @@ use windlass_engine::{HookOutcome, HookReport, Session, View, Workspace};
 use windlass_vcs::git::{Branch, Commit, Error, Git, Kept};
 
 use crate::checkout::{self, Began};
+use crate::gate_checkout::commit_under_way;
 use crate::protected::{Protected, difference, differing, named};
 use crate::stacking::{self, Below};
 use crate::workspace::explained;
@@ -77,7 +79,8 @@ impl Dispatch<'_> {
         let changed = match workspace {
             Some(workspace) => {
                 let below = self.below(workspace)?;
-                self.changed_in(workspace, &below, &before)
+                let head = commit_under_way(session).map(|(_, head)| head);
+                self.changed_in((workspace, head), &below, &before)
             }
             None => {
                 let look = self.settings.protected.look(&self.directory_of(Some(session)));
@@ -97,12 +100,17 @@ impl Dispatch<'_> {
     }
 
     /// Which protected files of a worktree are not as they were where the work stands, in words; or why nobody can tell.
-    fn changed_in(&self, workspace: &Workspace, below: &[Below], before: &str) -> Result<Option<String>, String> {
+    fn changed_in(
+        &self,
+        (workspace, head): (&Workspace, Option<&str>),
+        below: &[Below],
+        before: &str,
+    ) -> Result<Option<String>, String> {
         let (worktree, place) = (self.settings.delivery.worktrees.join(&workspace.name), self.place_of(workspace));
         let within = place.strip_prefix(worktree).unwrap_or(Path::new("")).to_owned();
         let protected = &self.settings.protected;
         let recorded = Recorded::new(before, &within, protected);
-        let compared = self.with_git(|git| self.compare(git, workspace, below, &recorded));
+        let compared = self.with_git(|git| self.compare(git, (workspace, head), below, &recorded));
         let compared = compared.map_err(|error| explained(&error))?;
         let now = protected.look_beside(&place, &compared.kept).map_err(|error| error.to_string())?;
         let names =
@@ -121,7 +129,7 @@ impl Dispatch<'_> {
     fn compare(
         &self,
         git: &Git<'_>,
-        workspace: &Workspace,
+        (workspace, head): (&Workspace, Option<&str>),
         below: &[Below],
         recorded: &Recorded<'_>,
     ) -> Result<Compared, Error> {
@@ -146,6 +154,12 @@ impl Dispatch<'_> {
             &files,
             &Began { at: &standing.start, kept: &began, found: &found },
         )?;
+        if let Some(head) = head {
+            let committed = git.kept(&worktree.path, &Commit::new(head)?, &is_meant)?;
+            let differs = |file: &&Kept, others: &[Kept]| !others.contains(file);
+            changed.extend(files.iter().filter(|file| differs(file, &committed)).map(|file| file.path.clone()));
+            changed.extend(committed.iter().filter(|file| differs(file, &files)).map(|file| file.path.clone()));
+        }
         let (kept, mut ever) = (names(&files), names(&files));
         ever.extend(names(&began));
         if standing.on != standing.start {

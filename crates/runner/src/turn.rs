@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use windlass_agents::{Driver, TurnEnd};
 use windlass_engine::{
-    Answer, Command, DebtId, Digest, Ending, EventType, Failing, Fault, Limits, Promise, Purpose, Session, Timestamp,
-    Turn, Usage, explain_uncounted, find_promise, in_words,
+    Answer, Command, DebtId, Digest, Ending, EventType, Failing, Fault, Limits, Promise, Purpose, Session, Task,
+    Timestamp, Turn, Usage, explain_uncounted, find_promise, in_words,
 };
 use windlass_hooks::{Retry, clean, cut};
 use windlass_process::{Environment, Spec, overlay};
@@ -195,14 +195,24 @@ impl Runner<'_> {
 
     /// What the agent has changed, if anybody may want to compare it.
     fn change(&mut self, session: &Session, turn: &Turn, promise: Option<Promise>) -> Option<Digest> {
-        let settings = &self.dispatch.settings;
-        let gates = settings.rules.effects.as_ref().is_some_and(|effects| effects.hooks.contains_key(&GATED));
+        let gates = self.has_judges_of_turns(self.task_of(session).ok().as_ref());
         let done = promise == Some(Promise::Complete) && !gates;
-        if done || !turn.purpose.is_judged() || session.terms.thrashing == 0 {
+        if done || !turn.purpose.is_judged() || (session.terms.thrashing == 0 && !gates) {
             return None;
         }
+        self.look_at_tree(session)
+    }
+
+    /// Returns whether anything judges the turns on a task.
+    pub(crate) fn has_judges_of_turns(&self, task: Option<&Task>) -> bool {
+        let effects = self.dispatch.settings.rules.effects.as_ref();
+        effects.is_some_and(|effects| effects.hooks.contains_key(&GATED) || effects.first_judge(task).is_some())
+    }
+
+    /// Returns what the files of the work are now, as far as git knows of them.
+    pub(crate) fn look_at_tree(&mut self, session: &Session) -> Option<Digest> {
         let run = |spec: &Spec| self.dispatch.look_with(spec);
-        self.looker.look(&self.dispatch.directory_of(Some(session)), &settings.environment, run)
+        self.looker.look(&self.dispatch.directory_of(Some(session)), &self.dispatch.settings.environment, run)
     }
 
     fn ask(

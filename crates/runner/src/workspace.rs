@@ -18,6 +18,7 @@ use windlass_engine::{
 use windlass_vcs::forge;
 use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, RemoteName, Repository, Seen, Wanted, Worktree};
 
+use crate::gate_checkout::Caches;
 use crate::gatekeepers::Gatekeepers;
 use crate::refresh::{PresentBase, RefreshOutcome};
 use crate::stacking::{self, Below};
@@ -39,6 +40,8 @@ pub struct Delivery {
     pub remote: Option<String>,
     pub forge: forge::Settings,
     pub method: forge::Method,
+    /// What gates find in their checkout although git does not keep it.
+    pub caches: Caches,
     /// How the tests are run, if it is not for the project to show.
     pub tests: Option<String>,
     pub gatekeepers: Gatekeepers,
@@ -199,8 +202,12 @@ impl Dispatch<'_> {
     /// What of a worktree is the project's, as far as it is there. As long as there is a worktree, it is not the person's own
     /// tree.
     pub(crate) fn place_of(&self, workspace: &Workspace) -> PathBuf {
-        let worktree = self.settings.delivery.worktrees.join(&workspace.name);
-        let places = [self.projects_part(&worktree), Some(worktree)];
+        self.project_within(&self.settings.delivery.worktrees.join(&workspace.name))
+    }
+
+    /// The same of a checkout.
+    pub(crate) fn project_within(&self, worktree: &Path) -> PathBuf {
+        let places = [self.projects_part(worktree), Some(worktree.to_owned())];
         let place = places.into_iter().flatten().find(|place| place.is_dir());
         place.unwrap_or_else(|| self.settings.directory.clone())
     }

@@ -23,7 +23,7 @@ pub fn workspace() -> Workspace {
 /// Mostly something, sometimes nothing, and sometimes what is not in order.
 pub fn readied() -> impl Strategy<Value = Readied> {
     let done = |(head, commits): (&str, u32)| WorkDone { head: head.to_owned(), commits, files: 1 };
-    let (work, moved) = (move |found| Readied::Work(done(found)), Readied::Moved(done(("abd", 1))));
+    let (work, moved) = (move |found| Readied::Work(done(found)), Readied::Unjudged(done(("abd", 1))));
     let unfit = || Readied::Unfit {
         hook: "commit".to_owned(),
         reason: "markers".to_owned(),

@@ -181,7 +181,7 @@ impl Passage {
         let bounded = match failed.remedy {
             Remedy::Remediate => self.remediations < terms.max_remediations && failed.count == self.remediations + 1,
             Remedy::Reject => merging && failed.why == Why::Blocked && failed.count <= terms.max_rejections,
-            Remedy::Again => merging && failed.why == Why::Moved && self.rechecks < Limits::RECHECKS,
+            Remedy::Again => failed.why == Why::Moved && self.rechecks < Limits::RECHECKS,
             Remedy::Escalate => {
                 let rejected = merging && failed.why == Why::Blocked && failed.count > terms.max_rejections;
                 failed.why == Why::Escalated || rejected
@@ -283,7 +283,8 @@ fn against(hook: &OwedHook, finished: &payload::HookFinished) -> Option<Why> {
     let vcs = hook.class == HookClass::Vcs;
     match (finished.outcome, hook.on_failure) {
         (O::Success | O::Skip, _) => None,
-        (O::Continue, _) => Some(Why::Moved),
+        (O::Continue, _) if hook.point == "before_submit" => Some(Why::Blocked),
+        (O::Continue | O::Again, _) => Some(Why::Moved),
         (O::Escalate, _) => Some(Why::Escalated),
         (O::Block, _) => Some(if vcs { Why::Conflicts } else { Why::Blocked }),
         (_, OnFailure::Ignore) => None,

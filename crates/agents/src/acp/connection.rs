@@ -102,7 +102,8 @@ impl Connection {
                 return Turned { end: interfered(end), usage, aside: None, lost, connection: None };
             }
         };
-        self.line.live.leave_alone(&control);
+        // What is judged between two turns does not change under the judges.
+        self.line.live.leave_stopped(&control);
         self.known = true;
         let aside = self.line.talk.take_aside();
         Turned { end: interfered(end), usage, aside, lost: false, connection: Some(self) }

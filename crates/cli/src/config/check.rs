@@ -14,7 +14,8 @@ pub fn check(settings: &Settings) -> Result<(), Problem> {
     agents(settings)?;
     settings.limits.cost.as_ref().map_or(Ok(()), cost)?;
     settings.secrets.iter().try_for_each(secret)?;
-    settings.protected.iter().try_for_each(protected)?;
+    settings.protected.iter().try_for_each(|pattern| path_pattern(pattern, "a protected file"))?;
+    settings.caches.iter().flatten().try_for_each(|pattern| path_pattern(pattern, "a cache"))?;
     settings.briefs.iter().try_for_each(|(name, text)| brief(name, text))?;
     settings.forge.remote.as_ref().map_or(Ok(()), |name| git_name("remote", name))?;
     settings.base_branch.as_ref().map_or(Ok(()), branch)?;
@@ -175,11 +176,11 @@ fn secret(name: &Located<String>) -> Result<(), Problem> {
     }
 }
 
-fn protected(pattern: &Located<String>) -> Result<(), Problem> {
+fn path_pattern(pattern: &Located<String>, what: &str) -> Result<(), Problem> {
     let wrong = match pattern.trim() {
         "" => Some("this pattern is empty".to_owned()),
         absolute if absolute.starts_with('/') || absolute.split('/').any(|part| part == "..") => {
-            Some("a protected file lies within the project".to_owned())
+            Some(format!("{what} lies within the project"))
         }
         _ => Protected::new(std::slice::from_ref(&pattern.value)).err().map(|error| error.kind().to_string()),
     };

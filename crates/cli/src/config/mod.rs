@@ -49,7 +49,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use windlass_engine::{ConfigText, Digest, Names, Template};
-use windlass_runner::Protected;
+use windlass_runner::{Caches, Protected, USUAL_CACHES};
 
 pub use self::builtin::Builtin;
 pub use self::content::Workflow;
@@ -268,6 +268,13 @@ impl Config {
     /// The files that may not change under a session.
     pub fn protected(&self) -> Protected {
         Protected::new(&self.settings.protected.iter().map(|pattern| pattern.value.clone()).collect::<Vec<_>>())
+            .expect("the patterns were checked when they were read")
+    }
+
+    /// What gates find in their checkout although git does not keep it.
+    pub fn caches(&self) -> Caches {
+        let named = self.settings.caches.as_ref().map(|caches| caches.iter().map(|pattern| pattern.as_str()).collect());
+        Caches::new(named.unwrap_or_else(|| USUAL_CACHES.to_vec()))
             .expect("the patterns were checked when they were read")
     }
 

@@ -235,6 +235,7 @@ pub fn delivery(project: &Project, config: &Config) -> Delivery {
             config::MergeMethod::Squash => forge::Method::Squash,
             config::MergeMethod::Rebase => forge::Method::Rebase,
         },
+        caches: config.caches(),
         tests: settings.test_command.as_ref().map(|command| command.value.clone()),
         // Only a session has its work judged, and says by whom.
         gatekeepers: Gatekeepers::default(),

@@ -150,7 +150,7 @@ fn is_stopped_by(task: &Task, hooks: &[Builtin]) -> bool {
 
 /// A base that has moved is nobody's failure.
 pub fn again(failed: &payload::PipelineFailed) -> String {
-    format!("{}: judged again on top of it", failed.reason)
+    format!("{}: judged again", failed.reason)
 }
 
 /// Nor is a person who has something to say.

@@ -101,7 +101,7 @@ impl Deciding<'_, '_> {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "has nothing to submit" });
         }
         self.begin_line(Line::of(&session));
-        if let Readied::Work(work) | Readied::Moved(work) = readied {
+        if let Readied::Work(work) | Readied::Unjudged(work) = readied {
             check_text("a commit", &work.head, Limits::LABEL)?;
         }
         if session.report {
@@ -112,13 +112,13 @@ impl Deciding<'_, '_> {
             return self.resume_work(&session, readied);
         }
         let broken = match readied {
-            Readied::Work(work) | Readied::Moved(work) if work.commits > 0 => {
+            Readied::Work(work) | Readied::Unjudged(work) if work.commits > 0 => {
                 let (run, remediations) = (session.run(session.iteration), session.remediations);
-                let work = Some(work.clone());
-                self.emit_session(&session, payload::SubmissionStarted { run, work, remediations, rejudged: false })?;
+                let (work, rejudged) = (Some(work.clone()), matches!(readied, Readied::Unjudged(_)));
+                self.emit_session(&session, payload::SubmissionStarted { run, work, remediations, rejudged })?;
                 return self.advance(name);
             }
-            Readied::Work(_) | Readied::Moved(_) | Readied::Report(_) => Broken {
+            Readied::Work(_) | Readied::Unjudged(_) | Readied::Report(_) => Broken {
                 hook: "no_changes".to_owned(),
                 why: Why::Failed,
                 reason: "the last attempt was ended as done, and nothing was committed or left to be committed"
@@ -175,11 +175,11 @@ impl Deciding<'_, '_> {
         let same = |work: &&WorkDone| stalled.as_ref().is_some_and(|it| it.head == work.head) && work.commits > 0;
         let work = match readied {
             Readied::Work(work) => Some(work).filter(same),
-            Readied::Moved(work) => Some(work).filter(|work| work.commits > 0),
+            Readied::Unjudged(work) => Some(work).filter(|work| work.commits > 0),
             Readied::Report(_) | Readied::Unfit { .. } => None,
         };
-        let is_moved = matches!(readied, Readied::Moved(_));
-        let is_judged = stalled.as_ref().is_some_and(|stalled| stalled.is_judged_for(session)) && !is_moved;
+        let is_unjudged = matches!(readied, Readied::Unjudged(_));
+        let is_judged = stalled.as_ref().is_some_and(|stalled| stalled.is_judged_for(session)) && !is_unjudged;
         let run = session.run(session.iteration);
         match (work.cloned(), stalled) {
             (work @ Some(_), Some(stalled)) if is_judged && stalled.gate == Gate::BeforeMerge => {

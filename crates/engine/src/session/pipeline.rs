@@ -132,13 +132,13 @@ impl Session {
             (_, Why::Escalated) => (Remedy::Escalate, mended),
             (_, Why::Failed) => (Remedy::GiveUp, mended),
             (_, Why::Said) => (Remedy::Hear, (0, 0)),
-            (Gate::BeforeMerge, Why::Moved) if self.rechecks < Limits::RECHECKS => {
+            (_, Why::Moved) if self.rechecks < Limits::RECHECKS => {
                 (Remedy::Again, (self.rechecks + 1, Limits::RECHECKS))
             }
-            (Gate::BeforeMerge, Why::Moved) => (Remedy::GiveUp, (self.rechecks, Limits::RECHECKS)),
+            (_, Why::Moved) => (Remedy::GiveUp, (self.rechecks, Limits::RECHECKS)),
             (Gate::BeforeMerge, Why::Blocked) if rejected.0 <= rejected.1 => (Remedy::Reject, rejected),
             (Gate::BeforeMerge, Why::Blocked) => (Remedy::Escalate, rejected),
-            (Gate::BeforeSubmit, Why::Blocked | Why::Moved) | (_, Why::Conflicts) => (mend, mended),
+            (Gate::BeforeSubmit, Why::Blocked) | (_, Why::Conflicts) => (mend, mended),
         };
         (remedy, count, most)
     }

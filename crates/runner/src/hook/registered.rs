@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use windlass_engine::validation::ValidationRule;
 use windlass_engine::{
-    AgentContext, Asked, Command, Evaluated, Event, HookDecision, HookOutcome, HookReport, Judging, Limits, Promise,
-    Registered, RuleAction, Seq, StopHook, Task,
+    AgentContext, Asked, Command, Evaluated, Event, HookDecision, HookOutcome, HookReport, Judging, Limits, OwedHook,
+    Promise, Registered, RuleAction, Seq, StopHook, Task,
 };
 use windlass_process::overlay;
 use windlass_tools::validation::{Cancelled, Workshop};
@@ -25,11 +25,19 @@ use crate::{Dispatch, RunError};
 
 impl Dispatch<'_> {
     /// Asks them all. They are asked about the work, so a file that may not have changed keeps them from it.
-    pub(super) fn ask_registered(&mut self, scene: &Scene, resolve: Resolve) -> Result<HookReport, RunError> {
+    pub(super) fn ask_registered(
+        &mut self,
+        owed: &OwedHook,
+        scene: &Scene,
+        resolve: Resolve,
+    ) -> Result<HookReport, RunError> {
         if let Some(report) = self.tampered(scene.session.as_ref())? {
             return Ok(report);
         }
-        let directory = self.directory_of(scene.session.as_ref());
+        let directory = match self.place_to_judge(owed, scene, true) {
+            Ok(directory) => directory.unwrap_or_else(|| self.directory_of(scene.session.as_ref())),
+            Err(report) => return Ok(*report),
+        };
         let files = match self.changed_files(scene, resolve)? {
             Ok(files) => files,
             Err(why) => return Ok(failure(format!("cannot tell which files have changed: {why}"))),

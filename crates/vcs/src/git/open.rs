@@ -82,7 +82,7 @@ impl Git<'_> {
             self.put_right(&entry, branch, &held)?;
             return Ok(Opened { worktree, start, reused: true });
         }
-        let made = self.refuse_sparse().and_then(|()| self.add(&worktree.path, &["--"], branch.as_str()));
+        let made = self.refuse_sparse().and_then(|()| self.add(&worktree.path, &["--"], branch.as_str(), &[]));
         if made.is_err() {
             self.unmake(&worktree, is_new.then_some(&start));
         }
@@ -136,15 +136,16 @@ impl Git<'_> {
         }
     }
 
-    /// Has git make a worktree with everything in it. Only one is made at a time; filling it takes longer.
-    pub(super) fn add(&self, path: &Path, options: &[&str], what: &str) -> Result<(), Error> {
+    /// Has git make a worktree with everything in it, under some settings. Only one is made at a time; filling it takes longer.
+    pub(super) fn add(&self, path: &Path, options: &[&str], what: &str, settings: &[String]) -> Result<(), Error> {
         let making = Making::of(self, path);
         making.begin()?;
         let held = self.repository.hold_making()?;
         let call = self.call(&["worktree", "add", "--quiet", "--no-checkout"]);
         options.iter().fold(call, |call, option| call.word(option)).word(path).word(what).done()?;
         drop(held);
-        self.call(&["reset", "--hard", "--quiet", "--no-recurse-submodules"]).within(path).done()?;
+        let fill = self.call(&["reset", "--hard", "--quiet", "--no-recurse-submodules"]).within(path);
+        settings.iter().fold(fill, |fill, setting| fill.set(setting)).done()?;
         self.submodules(path)?;
         making.end()
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use windlass_vcs::git::Error;
+use windlass_vcs::git::{Access, Error};
 
 use crate::scene::{Scene, read, write};
 
@@ -26,7 +26,7 @@ fn a_reader_gets_a_checkout_that_cannot_be_written() {
     let (worktree, head) = scene.work("t1", "deep/b", "1");
     write(&worktree.path, "unsaved", "not for readers");
     std::os::unix::fs::symlink(scene.root.join("a"), worktree.path.join("link")).unwrap();
-    let path = scene.with(|git| git.review(&scene.place("review"), &head)).unwrap();
+    let path = scene.with(|git| git.check_out(&scene.place("review"), &head, Access::Read)).unwrap();
     assert_eq!(read(&path, "deep/b"), "1");
     assert!(!path.join("unsaved").exists());
     for name in ["", "a", "deep", "deep/b", ".git"] {
@@ -37,18 +37,21 @@ fn a_reader_gets_a_checkout_that_cannot_be_written() {
     // Again, over what was half made and half taken back.
     fs::remove_dir_all(scene.root.join(".git/worktrees/review")).unwrap();
     fs::write(scene.root.join(".git/windlass/review.making"), path.as_os_str().as_encoded_bytes()).unwrap();
-    scene.with(|git| git.review(&path, &head)).unwrap();
+    scene.with(|git| git.check_out(&path, &head, Access::Read)).unwrap();
     // And over what a reader has left.
     let base = scene.base().commit;
-    scene.with(|git| git.review(&path, &base)).unwrap();
+    scene.with(|git| git.check_out(&path, &base, Access::Read)).unwrap();
     assert_eq!(scene.head(&path), base);
-    scene.with(|git| git.close_review(&path)).unwrap();
+    scene.with(|git| git.remove_detached(&path)).unwrap();
     assert!(!path.exists());
     assert!(!scene.git(&scene.root, &["worktree", "list"]).contains("review"));
-    scene.with(|git| git.close_review(&path)).unwrap();
+    scene.with(|git| git.remove_detached(&path)).unwrap();
     // A worktree with a branch, or something else, is not a reader's.
-    assert!(matches!(scene.with(|git| git.close_review(&worktree.path)), Err(Error::Occupied { .. })));
+    assert!(matches!(scene.with(|git| git.remove_detached(&worktree.path)), Err(Error::Occupied { .. })));
     write(&scene.place("other"), "x", "mine");
-    assert!(matches!(scene.with(|git| git.review(&scene.place("other"), &head)), Err(Error::Occupied { .. })));
+    assert!(matches!(
+        scene.with(|git| git.check_out(&scene.place("other"), &head, Access::Read)),
+        Err(Error::Occupied { .. })
+    ));
     assert_eq!(read(&scene.place("other"), "x"), "mine");
 }

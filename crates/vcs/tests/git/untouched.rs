@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use windlass_vcs::forge::Method;
-use windlass_vcs::git::{BranchAfter, IfCheckedOut, RemoteName, Way};
+use windlass_vcs::git::{Access, BranchAfter, IfCheckedOut, RemoteName, Way};
 
 use crate::scene::{Scene, write};
 
@@ -101,8 +101,8 @@ fn everything_we_do(scene: &Scene) {
     let way = Way { method: Method::Merge, message: "Merge" };
     scene.with(|git| git.merge(&base, &head, way, IfCheckedOut::Refuse)).unwrap();
     check(&before, "merge");
-    let path = scene.with(|git| git.review(&scene.place("review"), &head)).unwrap();
-    scene.with(|git| git.close_review(&path)).unwrap();
+    let path = scene.with(|git| git.check_out(&scene.place("review"), &head, Access::Read)).unwrap();
+    scene.with(|git| git.remove_detached(&path)).unwrap();
     check(&before, "review");
     fs::remove_dir_all(&two.path).unwrap();
     scene.try_open("t2", &[]).unwrap();

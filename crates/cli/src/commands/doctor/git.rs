@@ -12,7 +12,9 @@ use windlass_process::{Control, Roster, Spec, run};
 use windlass_runner::{Delivery, task_of};
 use windlass_store::Snapshot;
 use windlass_vcs::forge::{Site, Token};
-use windlass_vcs::git::{Base, Branch, Error, Git, Linked, Obstacle, RemoteName, Repository, half_removed, quoted};
+use windlass_vcs::git::{
+    Base, Branch, Error, Git, Linked, Obstacle, RemoteName, Repository, half_removed, is_detached_name, quoted,
+};
 
 use super::Check;
 use crate::config::Config;
@@ -21,8 +23,6 @@ use crate::{dispatch, environment};
 
 /// How our branches begin.
 const OURS: &str = "windlass/";
-/// Checkouts for gatekeepers: whoever comes next clears them away.
-const REVIEW: &str = "review-";
 
 pub fn check(context: &Context) -> Vec<Check> {
     let Ok(opened) = context.open() else { return Vec::new() };
@@ -192,10 +192,11 @@ impl Look<'_> {
 
     /// The task that a worktree is of, by its name.
     fn owner(&self, name: &str) -> Option<TaskId> {
-        let task = self.task(name.strip_prefix(REVIEW).unwrap_or(name))?;
+        let is_detached = is_detached_name(name);
+        let task = self.task(name.split_once('-').map_or(name, |(_, of)| if is_detached { of } else { name }))?;
         let known = task.workspace.iter().chain(&task.former).any(|place| place.name == name);
         let begun = task.workspace.is_none() && task.lease.is_some();
-        (known || begun || name.starts_with(REVIEW)).then_some(task.id)
+        (known || begun || is_detached).then_some(task.id)
     }
 
     /// The task that the name of a branch or a worktree speaks of.

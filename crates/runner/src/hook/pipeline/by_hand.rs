@@ -254,25 +254,26 @@ impl Dispatch<'_> {
         if let Err(said) = self.reopen(wish.task) {
             return over(refused(said.cause, said.hint.unwrap_or_else(|| ASK_AGAIN.to_owned())));
         }
-        let tip = match self.bring_by_hand(workspace, &base) {
+        let head = match self.bring_by_hand(workspace, &base) {
             Ok(Found::Conflict { files, why }) => return over(ByHand::Conflicts { base: base.shown(), files, why }),
             Ok(Found::Scattered(landed)) => return over(ByHand::Merged(Seal::found(&base, landed, brought))),
             Ok(Found::Nothing) => return over(nothing_left(wish, &base)),
             Ok(Found::OnTop { tip, moved }) => {
                 brought.rebased |= moved;
-                Some(tip.to_string())
+                tip
             }
             Err(_) if self.control.is_cancelled() => return over(ByHand::Cancelled),
             Err(error) => return over(refused_by(&error)),
         };
         // One that was brought here earlier and did not pass is no better now.
-        if tip != brought.judged {
-            match self.check_again(wish, &base)? {
-                Ok((passed, unasked)) => (brought.checks, brought.unasked, brought.judged) = (passed, unasked, tip),
+        if brought.judged.as_deref() != Some(head.as_str()) {
+            let judged = Some(head.to_string());
+            match self.check_again(wish, &base, &head)? {
+                Ok((passed, unasked)) => (brought.checks, brought.unasked, brought.judged) = (passed, unasked, judged),
                 Err(unfit) => return over(unfit),
             }
         }
-        self.merge_ready(wish, base, brought)
+        self.merge_ready(wish, (base, &head), brought)
     }
 
     /// Has the work be on top of a base.
@@ -316,15 +317,21 @@ impl Dispatch<'_> {
     }
 
     /// Merges what is on top of the newest base.
-    fn merge_ready(&mut self, wish: &Wish<'_>, base: Base, brought: &Brought) -> Result<Tried, RunError> {
+    fn merge_ready(
+        &mut self,
+        wish: &Wish<'_>,
+        (base, head): (Base, &Commit),
+        brought: &Brought,
+    ) -> Result<Tried, RunError> {
         let (task, workspace) = (wish.task, wish.workspace);
         let over = |over: ByHand| Ok(Tried::Over(over));
         let seal = |commit: String, already| {
             let (base, brought) = (base.shown(), brought.clone());
             Ok(Tried::Over(ByHand::Merged(Seal { commit, base, already, seen: None, brought })))
         };
-        let ready = match self.with_git(|git| self.offer(git, Some(task), workspace)) {
+        let ready = match self.with_git(|git| self.offer(git, Some(task), workspace, Some(head))) {
             Ok(offer) => Ready { base: base.clone(), head: offer.head, address: offer.address },
+            Err(Error::Moved { .. }) => return Ok(Tried::Again),
             Err(error) => return over(refused_by(&error)),
         };
         match self.place(task, ready.address.as_deref()) {
@@ -359,15 +366,25 @@ impl Dispatch<'_> {
         }
     }
 
-    /// Runs the checks of the work that are no steps of git, on top of a newer base.
-    fn check_again(&mut self, wish: &Wish<'_>, base: &Base) -> Result<Result<PassedChecks, ByHand>, RunError> {
+    /// Runs the checks of the work that are no steps of git, in a fresh checkout of the commit that is to be merged.
+    fn check_again(
+        &mut self,
+        wish: &Wish<'_>,
+        base: &Base,
+        head: &Commit,
+    ) -> Result<Result<PassedChecks, ByHand>, RunError> {
         if wish.checks == Checks::Skip {
             return Ok(Ok(PassedChecks::default()));
         }
-        let above = self.settings.directory.clone();
-        self.settings.directory = self.place_of(wish.workspace);
+        let checkout = match self.check_out_for_gate(wish.workspace, head.clone()) {
+            Ok(checkout) => checkout,
+            Err(_) if self.control.is_cancelled() => return Ok(Err(ByHand::Cancelled)),
+            Err(error) => return Ok(Err(refused_by(&error))),
+        };
+        let above = std::mem::replace(&mut self.settings.directory, checkout);
         let checked = self.run_checks(wish.task, base);
         self.settings.directory = above;
+        self.close_gate();
         checked
     }
 

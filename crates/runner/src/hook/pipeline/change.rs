@@ -8,6 +8,7 @@ use windlass_vcs::git::{Branch, Commit, Error, Git, Pushed, Shared};
 
 use super::{Ended, report};
 use crate::dispatch::Resolve;
+use crate::gate_checkout::commit_under_way;
 use crate::hook::Running;
 use crate::workspace::with_causes;
 use crate::{Dispatch, RunError, Told};
@@ -37,7 +38,7 @@ impl Dispatch<'_> {
         if !self.still_holds(session)? {
             return Ok(Ok(taken()));
         }
-        let offer = match self.with_git(|git| self.offer(git, task, workspace)) {
+        let offer = match self.with_git(|git| self.offer(git, task, workspace, head_under_way(session)?.as_ref())) {
             Ok(offer) => offer,
             Err(error) => return Ok(Err(error)),
         };
@@ -75,11 +76,20 @@ impl Dispatch<'_> {
         Ok(Ok(opened.map_or_else(|error| failed(&error), |change| shown(&offer, &change))))
     }
 
-    /// Pushes a branch, where there is a remote.
-    pub(super) fn offer(&self, git: &Git<'_>, task: Option<&Task>, workspace: &Workspace) -> Result<Offer, Error> {
+    /// Pushes a branch that is at the commit that was judged, where there is a remote.
+    pub(super) fn offer(
+        &self,
+        git: &Git<'_>,
+        task: Option<&Task>,
+        workspace: &Workspace,
+        judged: Option<&Commit>,
+    ) -> Result<Offer, Error> {
         let base = self.known_base(git)?;
         let local = Branch::new(&workspace.branch)?;
         let head = git.tip(&local)?.ok_or_else(|| Error::UnknownCommit { commit: local.to_string() })?;
+        if judged.is_some_and(|judged| *judged != head) {
+            return Err(Error::Moved { branch: local });
+        }
         let Some(remote) = base.remote else {
             return Ok(Offer { branch: local, head, base: base.branch, pushed: None, address: None });
         };
@@ -130,6 +140,11 @@ impl Dispatch<'_> {
 fn known_as(task: Option<&Task>, workspace: &Workspace) -> Result<Branch, Error> {
     let change = task.and_then(|task| task.change.as_ref()).filter(|change| change.merged.is_none());
     Branch::new(change.and_then(|change| change.at.branch.as_deref()).unwrap_or(&workspace.branch))
+}
+
+/// Returns the commit of a session's work that is on its way.
+pub(super) fn head_under_way(session: &Session) -> Result<Option<Commit>, Error> {
+    commit_under_way(session).map(|(_, head)| Commit::new(head)).transpose()
 }
 
 pub(super) fn taken() -> HookReport {

@@ -15,7 +15,7 @@ use windlass_hooks::clean;
 use windlass_vcs::forge::{Change, Merging, Method, Obstacle, Site, State};
 use windlass_vcs::git::{Base, Branch, Commit, Error, Git, IfCheckedOut, Merged, Seen, Way};
 
-use super::change::{failed, taken};
+use super::change::{failed, head_under_way, taken};
 use super::{Ended, Onto, report};
 use crate::dispatch::Resolve;
 use crate::hook::Running;
@@ -55,7 +55,7 @@ impl Dispatch<'_> {
         let ended = match self.ready_to_merge(running, workspace, &below) {
             // Bringing it there may have taken long.
             Ok(Ok(_)) if !self.still_holds(session)? => Ok(taken()),
-            Ok(Ok(base)) => self.offer_and_merge(running, workspace, base),
+            Ok(Ok(base)) => self.offer_and_merge(running, (session, workspace), base),
             Ok(Err(report)) => Ok(*report),
             Err(error) => Err(error),
         };
@@ -197,9 +197,15 @@ impl Dispatch<'_> {
         })
     }
 
-    fn offer_and_merge(&mut self, running: &Running<'_>, workspace: &Workspace, base: Base) -> Ended {
-        let task = running.scene.task.as_ref();
-        let offer = self.with_git(|git| self.offer(git, task, workspace))?;
+    /// Merges exactly the commit that is on its way.
+    fn offer_and_merge(
+        &mut self,
+        running: &Running<'_>,
+        (session, workspace): (&Session, &Workspace),
+        base: Base,
+    ) -> Ended {
+        let (task, judged) = (running.scene.task.as_ref(), head_under_way(session)?);
+        let offer = self.with_git(|git| self.offer(git, task, workspace, judged.as_ref()))?;
         self.merge(running, &Ready { base, head: offer.head, address: offer.address })
     }
 

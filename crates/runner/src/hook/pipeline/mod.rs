@@ -30,7 +30,7 @@ const FILES: usize = 50;
 /// How a step ended.
 pub(super) type Ended = Result<HookReport, Error>;
 
-pub(super) fn report(outcome: HookOutcome, message: impl Into<String>) -> HookReport {
+pub(crate) fn report(outcome: HookOutcome, message: impl Into<String>) -> HookReport {
     HookReport { message: Some(message.into()), ..outcome.into() }
 }
 
@@ -69,7 +69,7 @@ impl Dispatch<'_> {
     }
 
     /// What git could not do is not for the agent to mend, unless it is about its own files.
-    fn troubled(&self, error: &Error) -> HookReport {
+    pub(super) fn troubled(&self, error: &Error) -> HookReport {
         let said = explained(error);
         match error {
             Error::Cancelled { .. } => HookOutcome::Cancelled.into(),
@@ -91,6 +91,8 @@ impl Dispatch<'_> {
             // Only a person knows what is to become of it.
             Error::Foreign { .. } => report(HookOutcome::Escalate, said),
             Error::TimedOut { .. } => report(HookOutcome::TimedOut, said),
+            // What was judged is not what is there now.
+            Error::Moved { .. } => report(HookOutcome::Again, said),
             _ => report(HookOutcome::Failure, said),
         }
     }

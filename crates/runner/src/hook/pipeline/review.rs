@@ -21,7 +21,7 @@ use windlass_engine::{
     Approved, Digest, HookOutcome, HookReport, Judgement, Review, Session, Task, Usage, Workspace, in_words,
 };
 use windlass_hooks::{clean, cut};
-use windlass_vcs::git::{Branch, Commit, Diff, Git};
+use windlass_vcs::git::{Access, Branch, Commit, Diff, Git};
 
 use super::{Ended, report};
 use crate::consultation::{Consultation, Terms};
@@ -38,7 +38,6 @@ const SUMMARY: usize = 1024;
 
 /// The change that is judged.
 struct Case {
-    branch: Branch,
     head: Commit,
     patch: Digest,
     commits: Vec<String>,
@@ -128,14 +127,6 @@ impl Dispatch<'_> {
                 return Ok(Ok(sum.with(end)));
             }
         }
-        let now = match self.with_git(|git| git.tip(&case.branch)) {
-            Ok(now) => now,
-            Err(error) => return Ok(Err(error)),
-        };
-        if now.as_ref() != Some(&case.head) {
-            let said = format!("{} has moved while it was judged", case.branch);
-            return Ok(Ok(sum.with(report(HookOutcome::Failure, said))));
-        }
         let told = sum.told.join("; ");
         Ok(Ok(sum.with(report(HookOutcome::Success, told))))
     }
@@ -150,7 +141,7 @@ impl Dispatch<'_> {
             commits: git.subjects(&base, &work.head, COMMITS)?,
             diff: git.diff(&work.merge_base, &work.head, DIFF)?,
             head: work.head,
-            branch,
+
             report: None,
         })
     }
@@ -168,7 +159,7 @@ impl Dispatch<'_> {
         };
         let (text, silence) = (gatekeepers.brief(brief).to_owned(), gatekeepers.silence.filter(|_| agent.streams()));
         let path = self.checkout(asking);
-        let directory = match self.with_git(|git| git.review(&path, &asking.case.head)) {
+        let directory = match self.with_git(|git| git.check_out(&path, &asking.case.head, Access::Read)) {
             Ok(directory) => directory,
             Err(error) => return Ok(Some(self.troubled(&error))),
         };
@@ -195,7 +186,7 @@ impl Dispatch<'_> {
         let answered = self.question(&review, &mut with, sum);
         with.end();
         // What cannot be removed now is removed before the next one.
-        let _ = self.with_git(|git| git.close_review(&path));
+        let _ = self.with_git(|git| git.remove_detached(&path));
         let judgement = match answered? {
             Ok(judgement) => judgement,
             Err(end) => return Ok(Some(not_answered(&agent.name, brief, end, asking.running))),

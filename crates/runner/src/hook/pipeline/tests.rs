@@ -12,8 +12,8 @@ use crate::{Dispatch, RunError, shown};
 impl Dispatch<'_> {
     /// A failing test is for the agent to mend, whatever its exit code is, unless it is to be tried again first.
     pub(super) fn run_tests(&mut self, running: &Running<'_>) -> Result<Attempt, RunError> {
-        let directory = self.directory_of(running.scene.session.as_ref());
-        let command = self.settings.delivery.tests.clone().or_else(|| shown::tests(&directory).map(str::to_owned));
+        let command =
+            self.settings.delivery.tests.clone().or_else(|| shown::tests(&running.directory).map(str::to_owned));
         let Some(command) = command else {
             let why = "the project shows no tests; `test_command` names them";
             return Ok(report(HookOutcome::Skip, why).into());

@@ -23,7 +23,7 @@ impl Line<'_> {
                     files: 1,
                 };
                 let readied = match self.options.contains_key("moved") {
-                    true => Readied::Moved(work),
+                    true => Readied::Unjudged(work),
                     false => Readied::Work(work),
                 };
                 C::SubmitWork { name: self.word(1), readied }
