@@ -176,8 +176,14 @@ pub fn store(error: StoreError) -> Failure {
         }
         // Put in its place, somebody else's would be taken for what is to be undone.
         StoreError::Linked(path) if !is_of_the_store(path) => failure.hint("remove it: nothing of the store is in it"),
-        StoreError::Linked(_) => failure.hint("put the file itself there, or link the whole directory `.windlass`"),
-        StoreError::NoFile(_) => failure.hint("move it away: nothing of the store is in it"),
+        StoreError::Linked(_) => failure.hint("put the file itself there"),
+        StoreError::NoFile(_) | StoreError::StrayJournal(_) => {
+            failure.hint("move it away: nothing of the store is in it")
+        }
+        StoreError::OtherSchema { path, .. } => failure.hint(format!(
+            "`windlass doctor --export sound.jsonl` saves its events; move {} away, and `windlass init` makes an empty store",
+            path.display()
+        )),
         StoreError::NotAStore(path) => failure.hint(format!(
             "move {} away and restore a backup, or run `windlass init` for an empty store",
             path.display()

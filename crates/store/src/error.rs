@@ -21,8 +21,19 @@ pub enum StoreError {
     Linked(PathBuf),
     #[error("{} is not a regular file, as everything is that belongs to a store", .0.display())]
     NoFile(PathBuf),
+    #[error("{} is a rollback journal, and no store of Windlass has one", .0.display())]
+    StrayJournal(PathBuf),
     #[error("{} is not a store of Windlass", .0.display())]
     NotAStore(PathBuf),
+    /// A store can come from elsewhere, with views, triggers or columns that are computed when they are read.
+    #[error("{} is not a store of Windlass: {what} of it is not as Windlass makes it", path.display())]
+    OtherSchema { path: PathBuf, what: String },
+    #[error("the store {} was not made on this machine, or was replaced", .0.display())]
+    Foreign(PathBuf),
+    #[error("the store {} is not sound: {what}", path.display())]
+    Unsound { path: PathBuf, what: String },
+    #[error("cannot record that the store {} is this machine's own", path.display())]
+    Record { path: PathBuf, source: io::Error },
     #[error("the store {} has schema {found}, and this version of Windlass knows up to {known}", path.display())]
     Newer { path: PathBuf, found: u32, known: u32 },
     #[error("cannot save the store to {} before its schema is changed", path.display())]

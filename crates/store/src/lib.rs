@@ -33,7 +33,9 @@ use windlass_engine::{
 pub use error::{ExecuteError, StoreError};
 pub use memory::MemoryStore;
 pub use shared::Shared;
-pub use sqlite::{Found, Lifetime, Mismatch, Report, Salvage, Snapshot, Sqlite, TaskFilter, Transaction, rename_new};
+pub use sqlite::{
+    Found, Lifetime, Mismatch, Report, Salvage, Snapshot, Sqlite, Survey, TaskFilter, Transaction, log_path, rename_new,
+};
 
 /// Events to be appended together, and what the decision for them depended on.
 #[derive(Debug, Clone)]

@@ -30,12 +30,15 @@ pub(super) fn file_length(path: &Path) -> Result<u64, StoreError> {
     }
 }
 
-/// Refuses what SQLite would follow, or wait for without end, where it looks for a file of its own.
+/// Refuses what SQLite would follow, or wait for without end, where it looks for a file of its own; and every rollback journal.
+/// A store has none at any time, and SQLite would write the pages of one into the store, and remove a file that it names.
 fn check_beside(path: &Path) -> Result<(), StoreError> {
-    for beside in [wal::LOG, wal::INDEX, wal::JOURNAL].map(|end| wal::beside(path, end)) {
+    for end in [wal::LOG, wal::INDEX, wal::JOURNAL] {
+        let beside = wal::beside(path, end);
         match beside.symlink_metadata() {
             Ok(found) if found.is_symlink() => return Err(StoreError::Linked(beside)),
             Ok(found) if !found.is_file() => return Err(StoreError::NoFile(beside)),
+            Ok(_) if end == wal::JOURNAL => return Err(StoreError::StrayJournal(beside)),
             _ => {}
         }
     }
@@ -69,6 +72,9 @@ pub(super) fn connect_unchanging(path: &Path) -> Result<Connection, StoreError> 
 }
 
 fn set_up(mut connection: Connection) -> rusqlite::Result<Connection> {
+    // A store may come from elsewhere: nothing that its schema says is run, and no statement reaches SQLite's own tables.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.busy_handler(Some(turns(Duration::from_secs(PATIENCE_SECONDS))))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);

@@ -17,10 +17,12 @@ mod rebuild;
 mod rows;
 mod salvage;
 mod schema;
+mod survey;
 mod transaction;
 mod wal;
 
 use std::cell::{Cell, OnceCell};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -37,7 +39,9 @@ pub use inspect::{Found, Mismatch, Report};
 pub use queries::TaskFilter;
 pub use rows::Snapshot;
 pub use salvage::Salvage;
+pub use survey::Survey;
 pub use transaction::Transaction;
+pub use wal::path_of as log_path;
 
 /// How long the process means to use the store: it says how often the write-ahead log is folded back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,17 +58,29 @@ const LONG_FOR_A_COMMAND: u64 = 64;
 const LONG_FOR_A_SERVICE: u32 = 250;
 
 /// What to do about a file that is no store yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Absent {
-    Make,
+enum Absent<'a> {
+    /// Makes one, and calls this once its files are there and before anything is written that counts.
+    Make(&'a mut dyn FnMut() -> io::Result<()>),
     Refuse,
 }
+
+/// What may be done with an open store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Write,
+    Read,
+    /// Only reading, because this machine did not make it.
+    Foreign,
+}
+
+/// Whether a store of this identity is known; one without events has none.
+type Knows<'a> = &'a dyn Fn(Option<&str>) -> bool;
 
 /// An open store.
 pub struct Sqlite {
     connection: Connection,
     path: PathBuf,
-    read_only: bool,
+    access: Access,
     /// Whether the write-ahead log is to be folded back before the next commit.
     long_log: Cell<bool>,
     /// Tells of commits, once somebody has waited for one.
@@ -139,11 +155,21 @@ const ATTEMPTS: u32 = 3;
 impl Sqlite {
     /// Makes a store where there is none, or opens the one that is there.
     pub fn create(path: &Path, lifetime: Lifetime) -> Result<Self, StoreError> {
+        Self::create_recorded(path, lifetime, || Ok(()))
+    }
+
+    /// The same, for a caller that records which files it makes: `record` is called when they are there, and before anything
+    /// is written to them that counts.
+    pub fn create_recorded(
+        path: &Path,
+        lifetime: Lifetime,
+        mut record: impl FnMut() -> io::Result<()>,
+    ) -> Result<Self, StoreError> {
         match file_length(path) {
             // SQLite would throw the write-ahead log away, and that may be all that is left of somebody's work.
             Ok(0) if wal_length(path) > 0 => Err(StoreError::NotAStore(path.to_owned())),
             Ok(_) | Err(StoreError::Missing(_)) => {
-                let store = Self::open_if(path, lifetime, Absent::Make)?;
+                let store = Self::open_if(path, lifetime, Absent::Make(&mut record), None)?;
                 keep_directory(path);
                 Ok(store)
             }
@@ -156,8 +182,8 @@ impl Sqlite {
         match file_length(path) {
             Err(StoreError::Missing(_)) => true,
             Ok(0) => wal_length(path) == 0,
-            Ok(_) => connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).is_ok_and(|connection| {
-                let store = Self::new(connection, path, false);
+            Ok(_) => connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).is_ok_and(|connection| {
+                let store = Self::new(connection, path, Access::Read);
                 // Commits in the log are somebody's work.
                 schema::is_blank(&store).unwrap_or(false) && matches!(store.log_frames(), Ok(0))
             }),
@@ -167,16 +193,42 @@ impl Sqlite {
 
     /// Opens a store that exists.
     pub fn open(path: &Path, lifetime: Lifetime) -> Result<Self, StoreError> {
+        Self::open_existing(path, lifetime, None)
+    }
+
+    /// The same, if `knows` says so of its identity. A store that it does not know is [`StoreError::Foreign`].
+    pub fn open_known(
+        path: &Path,
+        lifetime: Lifetime,
+        knows: impl Fn(Option<&str>) -> bool,
+    ) -> Result<Self, StoreError> {
+        Self::open_existing(path, lifetime, Some(&knows))
+    }
+
+    fn open_existing(path: &Path, lifetime: Lifetime, knows: Option<Knows<'_>>) -> Result<Self, StoreError> {
         if file_length(path)? == 0 {
             // Not even SQLite may touch it: a write-ahead log beside an empty file would be thrown away.
             return Err(StoreError::NotAStore(path.to_owned()));
         }
-        Self::open_if(path, lifetime, Absent::Refuse)
+        Self::open_if(path, lifetime, Absent::Refuse, knows)
+    }
+
+    /// Opens a store that this machine did not make: it can be read, and everything else is [`StoreError::Foreign`].
+    pub fn open_foreign(path: &Path) -> Result<Self, StoreError> {
+        if file_length(path)? == 0 {
+            return Err(StoreError::NotAStore(path.to_owned()));
+        }
+        Self::read_only(path, Access::Foreign, |store| schema::check(store, &schema::PRESENT))
     }
 
     /// Opens a file for writing if that is possible, for reading otherwise.
-    fn open_if(path: &Path, lifetime: Lifetime, absent: Absent) -> Result<Self, StoreError> {
-        match Self::open_to_write(path, lifetime, absent) {
+    fn open_if(
+        path: &Path,
+        lifetime: Lifetime,
+        absent: Absent<'_>,
+        knows: Option<Knows<'_>>,
+    ) -> Result<Self, StoreError> {
+        match Self::open_to_write(path, lifetime, absent, knows) {
             Err(StoreError::ReadOnly(_) | StoreError::Open { .. }) if file_length(path).is_ok() => {
                 Self::open_to_read(path)
             }
@@ -184,16 +236,22 @@ impl Sqlite {
         }
     }
 
-    fn open_to_write(path: &Path, lifetime: Lifetime, absent: Absent) -> Result<Self, StoreError> {
+    fn open_to_write(
+        path: &Path,
+        lifetime: Lifetime,
+        mut absent: Absent<'_>,
+        knows: Option<Knows<'_>>,
+    ) -> Result<Self, StoreError> {
         let create = match absent {
-            Absent::Make => OpenFlags::SQLITE_OPEN_CREATE,
+            Absent::Make(_) => OpenFlags::SQLITE_OPEN_CREATE,
             Absent::Refuse => OpenFlags::empty(),
         };
-        let mut store = Self::new(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | create)?, path, false);
+        let mut store = Self::new(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | create)?, path, Access::Write);
         // SQLite does not wait for its turn where it turns the write-ahead log on.
         let mut may_wait = turns(Duration::from_secs(PATIENCE_SECONDS));
         loop {
-            match schema::prepare(&mut store, &schema::PRESENT, absent) {
+            let known = store.check_identity(knows);
+            match known.and_then(|()| schema::prepare(&mut store, &schema::PRESENT, &mut absent)) {
                 Err(StoreError::Busy { .. }) if may_wait(1) => {}
                 prepared => break prepared?,
             }
@@ -216,13 +274,17 @@ impl Sqlite {
 
     /// A store on a disk that cannot be written to can still be read.
     fn open_to_read(path: &Path) -> Result<Self, StoreError> {
-        Self::read_only(path, |store| schema::check(store, &schema::PRESENT))
+        Self::read_only(path, Access::Read, |store| schema::check(store, &schema::PRESENT))
     }
 
     /// A file that is only looked at, if it is what `check` says it is.
-    fn read_only(path: &Path, check: impl Fn(&Self) -> Result<(), StoreError>) -> Result<Self, StoreError> {
+    fn read_only(
+        path: &Path,
+        access: Access,
+        check: impl Fn(&Self) -> Result<(), StoreError>,
+    ) -> Result<Self, StoreError> {
         let checked = |connection| {
-            let store = Self::new(connection, path, true);
+            let store = Self::new(connection, path, access);
             check(&store).map(|()| store)
         };
         match connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(checked) {
@@ -234,11 +296,11 @@ impl Sqlite {
         }
     }
 
-    fn new(connection: Connection, path: &Path, read_only: bool) -> Self {
+    fn new(connection: Connection, path: &Path, access: Access) -> Self {
         let long_log = Cell::new(false);
         let (bell, readers) = (OnceCell::new(), Cell::new(0));
         let files = Cell::new(Files { store: Identity::of(path), ..Files::default() });
-        Self { connection, path: path.to_owned(), read_only, long_log, bell, readers, files }
+        Self { connection, path: path.to_owned(), access, long_log, bell, readers, files }
     }
 
     pub fn path(&self) -> &Path {
@@ -270,9 +332,7 @@ impl Sqlite {
         &mut self,
         work: impl FnOnce(&mut Transaction<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        if self.read_only {
-            return Err(StoreError::ReadOnly(self.path.clone()));
-        }
+        self.check_access()?;
         self.check_files()?;
         self.fold_back_if_long()?;
         let mut transaction = Transaction::begin(self)?;
@@ -289,6 +349,15 @@ impl Sqlite {
             follow::wake(&self.path);
         }
         Ok(result)
+    }
+
+    /// Refuses to write to a store that is only read.
+    fn check_access(&self) -> Result<(), StoreError> {
+        match self.access {
+            Access::Write => Ok(()),
+            Access::Read => Err(StoreError::ReadOnly(self.path.clone())),
+            Access::Foreign => Err(StoreError::Foreign(self.path.clone())),
+        }
     }
 
     /// Refuses to write where nobody would find it: the files are not those that were opened any more, or one was cut.
@@ -346,7 +415,7 @@ impl Sqlite {
         }
         // Others may have been writing between the two looks. While this one may write, they cannot; and while it may
         // write, SQLite answers only another connection how long the log is.
-        let other = Self::new(connect(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, &self.path, false);
+        let other = Self::new(connect(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, &self.path, Access::Write);
         schema::within(self, |_| match suspicious(&other)? {
             true => Err(StoreError::LostCommits { path: self.path.clone(), last: queries::head(self)? }),
             false => Ok(()),

@@ -16,6 +16,7 @@ use crate::StoreError;
 impl Sqlite {
     /// Folds the rows anew from the log.
     pub fn rebuild(&mut self) -> Result<(), StoreError> {
+        self.check_access()?;
         within(self, rebuild)
     }
 }

@@ -3,11 +3,13 @@
 //! The log is what people own; the rest is folded from it. So a change of schema copies the file aside, changes the
 //! log's table if it has to, throws the projections away and folds them anew, all in one transaction.
 
+use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
-use super::{Absent, Sqlite, connect, rebuild};
+use super::{Absent, Access, Sqlite, connect, rebuild};
 use crate::{StoreError, failpoint};
 
 /// "Wndl": so that a file can be told from any other SQLite database.
@@ -20,13 +22,15 @@ pub(super) struct Schema {
     /// How the log's table is brought from each schema to the next. Most changes are to the projections alone and leave
     /// it as it is: then the step is empty.
     pub log_changes: &'static [&'static str],
+    /// The log's table.
+    pub log: &'static str,
 }
 
 /// The schema that this version writes. The second has other rows of sessions and tasks: they hold what turns have used.
 /// The third has rows of conversations. The fourth finds claimable tasks by their type. The fifth has other rows of tasks: they
 /// tell whose work lies in place. The sixth has other rows of sessions and tasks: they tell whether anything checked the work,
 /// why and until when an agent is left alone after a failure, and the last conversation about a task.
-pub(super) const PRESENT: Schema = Schema { number: 6, log_changes: &["", "", "", "", ""] };
+pub(super) const PRESENT: Schema = Schema { number: 6, log_changes: &["", "", "", "", ""], log: LOG };
 
 /// The log. `previous` is the event before this one in the history of the same task, so that a history is read without
 /// an index; `nonce` tells commits apart.
@@ -91,12 +95,20 @@ fn version(connection: &Connection) -> rusqlite::Result<(u32, u32)> {
     Ok((number("application_id")?, number("user_version")?))
 }
 
+/// Refuses what is neither a store of this schema nor one that can be brought forward to it. Answers whether it is the former.
+pub(super) fn check_readable(store: &Sqlite, schema: &Schema) -> Result<bool, StoreError> {
+    match store.sql(version)? {
+        (APPLICATION, older) if (1..schema.number).contains(&older) => check_older(store).map(|()| false),
+        _ => check(store, schema).map(|()| true),
+    }
+}
+
 /// Makes sure that the file is a store of this schema.
-pub(super) fn prepare(store: &mut Sqlite, schema: &Schema, absent: Absent) -> Result<(), StoreError> {
+pub(super) fn prepare(store: &mut Sqlite, schema: &Schema, absent: &mut Absent<'_>) -> Result<(), StoreError> {
     match store.sql(version)? {
         (APPLICATION, older) if (1..schema.number).contains(&older) => migrate(store, schema),
         (0, 0) if is_blank(store)? => match absent {
-            Absent::Make => create(store),
+            Absent::Make(record) => create(store, record),
             // Somebody ran out of space while making it.
             Absent::Refuse => Err(StoreError::Missing(store.path.clone())),
         },
@@ -107,7 +119,7 @@ pub(super) fn prepare(store: &mut Sqlite, schema: &Schema, absent: Absent) -> Re
 /// Refuses what is not a store of this schema.
 pub(super) fn check(store: &Sqlite, schema: &Schema) -> Result<(), StoreError> {
     match store.sql(version)? {
-        (APPLICATION, found) if found == schema.number => Ok(()),
+        (APPLICATION, found) if found == schema.number => check_shape(store, schema),
         (APPLICATION, found) if found > schema.number => {
             Err(StoreError::Newer { path: store.path.clone(), found, known: schema.number })
         }
@@ -115,6 +127,62 @@ pub(super) fn check(store: &Sqlite, schema: &Schema) -> Result<(), StoreError> {
         (APPLICATION, 1..) => Err(StoreError::ReadOnly(store.path.clone())),
         _ => Err(StoreError::NotAStore(store.path.clone())),
     }
+}
+
+/// Refuses whatever is not exactly as this schema makes it: what is there beside our tables may run when they are used.
+fn check_shape(store: &Sqlite, schema: &Schema) -> Result<(), StoreError> {
+    let mut expected: BTreeMap<String, String> =
+        [schema.log, PROJECTIONS, INDEXES].into_iter().flat_map(statements).collect();
+    for (name, kind, made) in found(store)? {
+        match expected.remove(&name) {
+            Some(wanted) if wanted == made => {}
+            _ => return Err(other(store, format!("the {kind} `{name}`"))),
+        }
+    }
+    match expected.into_keys().next() {
+        Some(missing) => Err(other(store, format!("`{missing}`"))),
+        None => Ok(()),
+    }
+}
+
+/// The same for an older schema, which is brought forward: its log is as it always was, and the rest is made anew.
+fn check_older(store: &Sqlite) -> Result<(), StoreError> {
+    let (_, log) = statements(LOG).next().expect("it is one statement");
+    for (name, kind, made) in found(store)? {
+        if !matches!(kind.as_str(), "table" | "index") || (name == "events" && made != log) {
+            return Err(other(store, format!("the {kind} `{name}`")));
+        }
+    }
+    Ok(())
+}
+
+fn other(store: &Sqlite, what: String) -> StoreError {
+    StoreError::OtherSchema { path: store.path.clone(), what }
+}
+
+/// What a text of SQL makes: each name with its statement.
+fn statements(text: &str) -> impl Iterator<Item = (String, String)> {
+    let name = |statement: &str| statement.split_whitespace().nth(2).unwrap_or_default().to_owned();
+    let all = text.split(';').filter(|statement| !statement.trim().is_empty());
+    all.map(move |statement| (name(statement), plain(statement)))
+}
+
+/// The name, the kind and the statement of everything that the file holds.
+fn found(store: &Sqlite) -> Result<Vec<(String, String, String)>, StoreError> {
+    store.sql(|connection| {
+        let mut query = connection.prepare("SELECT name, type, ifnull(sql, '') FROM sqlite_schema")?;
+        let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, plain(&row.get::<_, String>(2)?))))?;
+        rows.collect()
+    })
+}
+
+/// A statement without the blanks that mean nothing.
+fn plain(statement: &str) -> String {
+    let words: Vec<&str> = statement.split_whitespace().collect();
+    let signs = ["(", ")", ","];
+    signs
+        .iter()
+        .fold(words.join(" "), |text, sign| text.replace(&format!(" {sign}"), sign).replace(&format!("{sign} "), sign))
 }
 
 /// Refuses a file that a newer program has brought forward since it was opened.
@@ -135,8 +203,19 @@ pub(super) fn is_blank(store: &Sqlite) -> Result<bool, StoreError> {
 }
 
 /// Makes the tables.
-fn create(store: &mut Sqlite) -> Result<(), StoreError> {
-    store.sql(|connection| connection.pragma_update(None, "journal_mode", "wal"))?;
+fn create(store: &mut Sqlite, record: &mut dyn FnMut() -> io::Result<()>) -> Result<(), StoreError> {
+    store.sql(|connection| {
+        let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+        // Another process may have been quicker.
+        if mode != "wal" {
+            // Without a file for it: there is nothing to go back to, and no journal is ever found beside a store.
+            connection.pragma_update(None, "journal_mode", "memory")?;
+        }
+        connection.pragma_update(None, "journal_mode", "wal")?;
+        // The next look makes the log's file.
+        version(connection)
+    })?;
+    record().map_err(|error| StoreError::Record { path: store.path.clone(), source: error })?;
     within(store, |store| {
         store.sql(|connection| {
             // Another process may have been quicker.
@@ -173,14 +252,16 @@ fn migrate(store: &mut Sqlite, schema: &Schema) -> Result<(), StoreError> {
         if from >= schema.number {
             return check(store, schema);
         }
+        check_older(store)?;
         // Through a connection of its own, while this one keeps all writers away: the copy is what is changed next.
         let copy = backup_path(store, from);
-        let before = Sqlite::new(connect(&store.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?, &store.path, true);
+        let before = Sqlite::new(connect(&store.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?, &store.path, Access::Read);
         before.replace(&copy).map_err(|error| StoreError::Backup { path: copy, source: Box::new(error) })?;
         for change in schema.log_changes.iter().skip(from as usize - 1) {
             store.sql(|connection| connection.execute_batch(change))?;
         }
         rebuild::rebuild(store)?;
+        check_shape(store, schema)?;
         store.sql(|connection| stamp(connection, schema))?;
         failpoint::pass("store.before_migrated").map_err(|error| StoreError::io(&store.path, error))
     })
@@ -220,6 +301,9 @@ mod tests {
     const NEXT: Schema = Schema {
         number: 7,
         log_changes: &["", "", "", "", "", "ALTER TABLE events ADD COLUMN noted TEXT NOT NULL DEFAULT 'nothing'"],
+        log: "CREATE TABLE events (seq INTEGER PRIMARY KEY, type TEXT NOT NULL, previous INTEGER NOT NULL,
+            nonce BLOB NOT NULL, body BLOB NOT NULL, digest BLOB NOT NULL, chain BLOB NOT NULL,
+            noted TEXT NOT NULL DEFAULT 'nothing') STRICT;",
     };
 
     /// And another one, whose way does not work.
@@ -234,6 +318,7 @@ mod tests {
             NEXT.log_changes[5],
             "DELETE FROM events; ALTER TABLE events ADD COLUMN noted TEXT",
         ],
+        log: NEXT.log,
     };
 
     /// A store of schema 1 with a few tasks. Its projections are from another time.
@@ -257,8 +342,8 @@ mod tests {
     }
 
     fn opened(path: &Path, schema: &Schema) -> Result<Sqlite, StoreError> {
-        let mut store = Sqlite::new(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path, false);
-        prepare(&mut store, schema, Absent::Refuse).map(|()| store)
+        let mut store = Sqlite::new(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path, Access::Write);
+        prepare(&mut store, schema, &mut Absent::Refuse).map(|()| store)
     }
 
     /// Everything that the log holds, byte for byte.

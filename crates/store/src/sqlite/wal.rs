@@ -24,8 +24,8 @@ pub(super) const LOG: &str = "-wal";
 pub(super) const INDEX: &str = "-shm";
 pub(super) const JOURNAL: &str = "-journal";
 
-/// The log beside a store.
-pub(super) fn path_of(store: &Path) -> PathBuf {
+/// Returns where the write-ahead log of a store is.
+pub fn path_of(store: &Path) -> PathBuf {
     beside(store, LOG)
 }
 

@@ -9,6 +9,7 @@ mod scene;
 mod disk;
 mod events;
 mod files;
+mod foreign;
 mod wal;
 
 use std::path::Path;

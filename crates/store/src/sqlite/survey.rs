@@ -1,0 +1,70 @@
+//! Looking at a store that this machine did not make, so that a person can decide about it.
+
+use std::path::Path;
+
+use rusqlite::OptionalExtension;
+use windlass_engine::{Change, Digest, Memory, Seq};
+
+use super::rows::Reading;
+use super::schema::{self, PRESENT};
+use super::{Access, Knows, Sqlite, file_length};
+use crate::StoreError;
+
+/// Everything that a store says.
+pub struct Survey {
+    /// Every row that its log folds to.
+    pub rows: Vec<Change>,
+    /// The log itself can be read by it.
+    pub store: Sqlite,
+}
+
+impl Sqlite {
+    /// Returns what tells this store from every other one: it comes from the random number of its first commit, so a store
+    /// without events has none.
+    pub fn identity(&self) -> Result<Option<String>, StoreError> {
+        // A store that was replaced may have something else in the place of the log.
+        let log = "SELECT 1 FROM sqlite_schema WHERE name = 'events' AND type = 'table'";
+        let first = "SELECT nonce FROM events ORDER BY seq LIMIT 1";
+        let nonce: Option<Vec<u8>> = self.sql(|connection| {
+            if connection.query_row(log, [], |_| Ok(())).optional()?.is_none() {
+                return Ok(None);
+            }
+            connection.query_row(first, [], |row| row.get(0)).optional()
+        })?;
+        Ok(nonce.map(|nonce| Digest::of(&nonce).to_string()))
+    }
+
+    /// Refuses a store whose identity is not known.
+    pub(super) fn check_identity(&self, knows: Option<Knows<'_>>) -> Result<(), StoreError> {
+        match knows {
+            Some(knows) if !knows(self.identity()?.as_deref()) => Err(StoreError::Foreign(self.path.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads all of a store that nobody has to believe, of this schema or an older one. Its rows have to be those of its log:
+    /// then what is shown of the one is what the other does.
+    pub fn survey(path: &Path) -> Result<Survey, StoreError> {
+        if file_length(path)? == 0 {
+            return Err(StoreError::NotAStore(path.to_owned()));
+        }
+        let store = Self::read_only(path, Access::Foreign, |store| schema::check_readable(store, &PRESENT).map(drop))?;
+        let rows = store.read_whole()?;
+        Ok(Survey { rows, store })
+    }
+
+    fn read_whole(&self) -> Result<Vec<Change>, StoreError> {
+        let _moment = Reading::begin(self)?;
+        if schema::check_readable(self, &PRESENT)? {
+            let report = self.inspect()?;
+            let log = report.log.first().map(|found| format!("event {}: {}", found.seq, found.problem));
+            let row = || report.rows.first().map(|row| format!("{} {}", row.row, row.problem));
+            if let Some(what) = report.pages.first().cloned().or(log).or_else(row) {
+                return Err(StoreError::Unsound { path: self.path.clone(), what });
+            }
+        }
+        let mut memory = Memory::default();
+        self.fold(&mut memory, |_: Seq, error| Err(error))?;
+        Ok(memory.into_rows().collect())
+    }
+}
