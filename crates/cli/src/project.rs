@@ -8,7 +8,7 @@
 //! - Looking starts no program: git's files are read, and only as far as git's own rules for them go.
 //! - A `.git` file counts as a worktree's only if the repository that it names points back at it, so that no directory
 //!   can lead its visitors into a project elsewhere.
-//! - A project's root is a real path, without symbolic links.
+//! - A project's root is a real path, without symbolic links. Neither `.windlass` nor a directory of ours below it is a link.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -38,6 +38,9 @@ owners/
 /// Git's own pointer files hold one path.
 const POINTER: u64 = 16 * 1024;
 
+/// What Windlass writes to and clears away below `.windlass`.
+const OWN_DIRECTORIES: [&str; 5] = ["runs", "worktrees", "owners", "backups", "workflows"];
+
 /// A directory with `.windlass/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
@@ -48,8 +51,12 @@ impl Project {
     /// The project in exactly this directory, if there is one.
     pub fn at(root: &Path) -> Result<Option<Self>, Failure> {
         let directory = root.join(DIRECTORY);
-        match fs::metadata(&directory) {
-            Ok(metadata) if metadata.is_dir() => Ok(Some(Self { root: real(root)? })),
+        match fs::symlink_metadata(&directory) {
+            Ok(metadata) if metadata.is_dir() => {
+                OWN_DIRECTORIES.iter().try_for_each(|name| refuse_link(&directory.join(name)))?;
+                Ok(Some(Self { root: real(root)? }))
+            }
+            Ok(metadata) if metadata.is_symlink() => Err(linked(&directory)),
             Ok(_) => Err(Failure::new(Code::NoProject, format!("`{}` is not a directory", directory.display()))
                 .hint("move it away: a project keeps its configuration and its store in a directory of that name")),
             Err(_) => Ok(None),
@@ -110,6 +117,19 @@ impl Project {
     pub fn store_file(&self) -> PathBuf {
         self.directory().join("windlass.db")
     }
+}
+
+/// Refuses a link in the place of a directory of ours: what is written and cleared away there would be somewhere else.
+fn refuse_link(path: &Path) -> Result<(), Failure> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_symlink() => Err(linked(path)),
+        _ => Ok(()),
+    }
+}
+
+fn linked(path: &Path) -> Failure {
+    Failure::new(Code::NoProject, format!("`{}` is a link, which is not followed", path.display()))
+        .hint("remove the link, and put the directory itself there: what a project keeps stays inside of it")
 }
 
 /// A directory that is there, or is made. A link in its place may lead anywhere.

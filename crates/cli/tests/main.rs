@@ -54,6 +54,7 @@ mod test_joints;
 mod test_judged;
 mod test_kill;
 mod test_lifecycle;
+mod test_links;
 mod test_many;
 mod test_next;
 mod test_next_states;

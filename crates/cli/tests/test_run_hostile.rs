@@ -49,7 +49,7 @@ fn a_store_that_came_with_the_project_starts_nothing() {
 /// An agent can take variables away, but not its parents.
 #[test]
 fn runs_within_turns_come_to_an_end() {
-    let deeper = "env -i PATH=\"$PATH\" windlass run deeper --fresh --agent 'command:sh agent.sh'";
+    let deeper = "env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" windlass run deeper --fresh --agent 'command:sh agent.sh'";
     let agent = format!("mine=$turn; {deeper} > said.$mine 2>&1; echo '<promise>COMPLETE</promise>'");
     let world = world("", &agent).with_windlass();
     let ran = world.run(RUN);
@@ -77,12 +77,12 @@ fn links_in_a_project_lead_nobody_astray() {
     world.write("victim/precious", "gold");
     fs::create_dir(world.path(".windlass")).unwrap();
     symlink(world.path("victim"), world.path(".windlass/owners")).unwrap();
-    assert_eq!(world.run(RUN).code, 1);
+    assert_eq!(world.run(RUN).code, 64);
     assert_eq!(fs::read_to_string(world.path("victim/precious")).unwrap(), "gold");
     fs::remove_file(world.path(".windlass/owners")).unwrap();
     symlink(world.path("victim"), world.path(".windlass/runs")).unwrap();
     let ran = world.run(RUN);
-    assert_eq!(ran.code, 1, "{ran}");
+    assert_eq!(ran.code, 64, "{ran}");
     assert_eq!(fs::read_dir(world.path("victim")).unwrap().count(), 1);
 }
 
@@ -134,14 +134,14 @@ fn an_agent_does_not_change_what_it_is_judged_by() {
         "test $turn -gt 1 || {{
             exec > said 2>&1
             windlass task update T1 --type chore
-            env -i PATH=\"$PATH\" windlass task update T1 --remove-label strict
+            env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" windlass task update T1 --remove-label strict
             WINDLASS_RUN=nobody.1.00000000000000ff windlass task update T1 --goal less
             WINDLASS_RUN=nobody.1.00000000000000ff windlass task complete T1 --force
             WINDLASS_RUN=ended.1.00000000000000ff windlass task update T1 --goal less
             windlass task update T2 --type chore
             windlass task update T2 --priority 1
             echo '{call}' | windlass mcp
-            echo '{call}' | env -i PATH=\"$PATH\" windlass mcp
+            echo '{call}' | env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" windlass mcp
             exit
         }}
         echo '<promise>COMPLETE</promise>'"
@@ -179,7 +179,7 @@ fn agent_does_not_start_or_complete_gated_task_of_others() {
     let agent = format!(
         "exec 3>&1 > said 2>&1
         windlass task complete T2
-        env -i PATH=\"$PATH\" windlass task complete T2 --force
+        env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" windlass task complete T2 --force
         windlass task start T5
         windlass iteration start T5 --max-iterations 3 --promise COMPLETE
         id=$(sed 's/ .*//' series)
@@ -319,7 +319,7 @@ fn an_agent_is_no_hook_by_its_name() {
 #[test]
 fn an_agent_does_not_complete_what_its_gate_has_not() {
     let config = "hooks: {stop: [{name: tests, command: 'echo red >&2; exit 2'}]}";
-    let evade = "windlass task unblock T1; windlass task complete T1; env -i PATH=\"$PATH\" windlass task complete T1";
+    let evade = "windlass task unblock T1; windlass task complete T1; env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" windlass task complete T1";
     let world =
         world(config, &format!("{{ {evade}; }} >> said 2>&1; echo '<promise>COMPLETE</promise>'")).with_windlass();
     let ran = world.run(RUN);
