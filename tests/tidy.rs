@@ -123,6 +123,17 @@ fn the_engine_is_pure() {
     }
 }
 
+/// Whose store it is has to be known before it is written to.
+#[test]
+fn stores_are_opened_in_one_place() {
+    for (path, text) in sources("crates/cli/src") {
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let opens = ["Sqlite::open(", "Sqlite::open_known(", "Sqlite::create("].iter().any(|call| code.contains(call));
+        let may = path.ends_with("/store_records.rs") || path.ends_with("_tests.rs");
+        assert!(may || !opens, "{path} opens a store past `store_records`");
+    }
+}
+
 #[test]
 fn files_stay_short() {
     let mut long = Vec::new();

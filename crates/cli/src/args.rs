@@ -27,7 +27,7 @@ pub struct Invocation {
     /// Print JSON: one object, or one object a line
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub json: bool,
-    /// Trust the project's configuration for this command alone
+    /// Trust the project's configuration and its store for this command alone
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub trust: bool,
     #[command(subcommand)]

@@ -9,7 +9,7 @@ use crate::dispatch;
 use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::project::{self, Project};
-use crate::remedy;
+use crate::{remedy, store_records};
 
 /// Where and for which project a command is run.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub struct Context {
     pub project: Option<PathBuf>,
     /// The working directory.
     pub directory: PathBuf,
-    /// `--trust`: the configuration may run what it says, for this command alone.
+    /// `--trust`: the configuration may run what it says, and the store counts, for this command alone.
     pub trust: bool,
 }
 
@@ -27,23 +27,24 @@ impl Context {
         project::find(self.project.as_deref(), environment::project(), &self.directory)
     }
 
-    /// Opens the project's store.
+    /// Opens the project's store, if this machine made it.
     pub fn open(&self) -> Result<Opened, Failure> {
         self.open_for(Lifetime::Command)
+    }
+
+    /// Opens the project's store for a command that only looks and starts nothing, wherever the store comes from.
+    pub fn open_to_read(&self) -> Result<Opened, Failure> {
+        let project = self.project()?;
+        let store = store_records::open_to_read(&project, Lifetime::Command, self.trust)?;
+        Ok(Opened { project, store, trust: self.trust })
     }
 
     /// The same, for as long as it is meant to be used.
     pub fn open_for(&self, lifetime: Lifetime) -> Result<Opened, Failure> {
         let project = self.project()?;
-        let store = Sqlite::open(&project.store_file(), lifetime).map_err(remedy::store)?;
+        let store = store_records::open(&project, lifetime, self.trust)?;
         Ok(Opened { project, store, trust: self.trust })
     }
-}
-
-/// Makes the store of a project, or finds the one that is there.
-pub fn create_store(project: &Project) -> Result<(), Failure> {
-    project.keep_out_of_git();
-    Sqlite::create(&project.store_file(), Lifetime::Command).map(drop).map_err(remedy::store)
 }
 
 /// A project with its store open.

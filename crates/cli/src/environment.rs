@@ -110,13 +110,21 @@ pub fn is_trusted() -> bool {
     variable("WINDLASS_TRUSTED").is_some_and(|value| value == "1")
 }
 
+/// `WINDLASS_TRUSTED_STORE`: the files of a store that the command which started this process was told to trust.
+pub fn trusted_store() -> Option<String> {
+    text("WINDLASS_TRUSTED_STORE")
+}
+
 /// Everything that programs started from here inherit, but for what Windlass itself says to the ones that it starts, and for
-/// which repository git was told to work in: whoever calls us from a hook of git means another tree than the work is in.
+/// which repository git was told to work in: a hook of git that calls us means another tree than the work is in. The state
+/// directory is named to them, because they may have another home.
 pub fn inherited() -> Vec<(OsString, OsString)> {
-    const OURS: [&str; 3] = ["WINDLASS_PROJECT", "WINDLASS_STATE_DIR", "WINDLASS_FAILPOINT"];
+    const OURS: [&str; 4] = ["WINDLASS_PROJECT", "WINDLASS_STATE_DIR", "WINDLASS_TRUSTED_STORE", "WINDLASS_FAILPOINT"];
     let ours = |name: &str| name.starts_with("WINDLASS_") && !OURS.contains(&name);
     let kept = |name: &OsString| !name.to_str().is_some_and(|name| ours(name) || is_of_a_repository(name));
-    env::vars_os().filter(|(name, _)| kept(name)).collect()
+    let state = state_directory().filter(|_| !is_set("WINDLASS_STATE_DIR"));
+    let state = state.map(|state| ("WINDLASS_STATE_DIR".into(), state.into()));
+    env::vars_os().filter(|(name, _)| kept(name)).chain(state).collect()
 }
 
 /// Whether a variable of git says something about one repository, or one commit. How people are known and how servers are

@@ -28,6 +28,7 @@ mod remedy;
 mod shelf;
 mod show;
 mod small_file;
+mod store_records;
 mod switch;
 mod text;
 mod trust;

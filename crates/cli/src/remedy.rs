@@ -188,6 +188,14 @@ pub fn store(error: StoreError) -> Failure {
             "move {} away and restore a backup, or run `windlass init` for an empty store",
             path.display()
         )),
+        StoreError::Foreign(_) => Failure { code: Code::Trust, ..failure }.hint(
+            "`windlass trust` shows what it holds and asks; --trust uses it for this command alone; or move it away, and \
+             `windlass init` makes an empty one",
+        ),
+        StoreError::Unsound { .. } => failure.hint(
+            "`windlass doctor` says what is wrong; `windlass doctor --rebuild --trust` folds the rows anew from the log",
+        ),
+        StoreError::Record { .. } => failure.hint("set `WINDLASS_STATE_DIR` to a directory of your own"),
         StoreError::Newer { .. } => failure.hint("use a newer Windlass; nothing was changed"),
         StoreError::Damaged { .. }
         | StoreError::BrokenChain { .. }

@@ -3,7 +3,7 @@
 use serde::Deserialize as _;
 use serde_json::Value;
 use windlass_engine::Timestamp;
-use windlass_tools::{self as tools, Control, Desk, ToolError, catalogue};
+use windlass_tools::{self as tools, Control, Desk, Effect, ToolError, catalogue};
 
 use crate::context::Context;
 use crate::dispatch;
@@ -13,7 +13,9 @@ use crate::{remedy, show};
 
 /// Calls a tool. What it answers is what a program is shown of it.
 pub fn call(context: &Context, tool: &str, arguments: Value) -> Result<Value, Failure> {
-    let mut desk = Desk::new(ProjectGround::new(context.open()?));
+    let only_reads = catalogue().iter().any(|known| known.name == tool && known.effect == Effect::ReadOnly);
+    let opened = if only_reads { context.open_to_read()? } else { context.open()? };
+    let mut desk = Desk::new(ProjectGround::new(opened));
     let given = named(&arguments);
     if desk.is_quick(tool, &arguments) {
         return desk.call(tool, arguments, &Control::new()).map_err(|error| told(error, &given));

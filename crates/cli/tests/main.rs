@@ -32,6 +32,7 @@ mod test_demo;
 mod test_doctor;
 mod test_doctor_git;
 mod test_events;
+mod test_foreign_store;
 mod test_gate;
 mod test_gatekeepers;
 mod test_graph;

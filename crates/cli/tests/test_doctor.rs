@@ -95,7 +95,9 @@ fn a_backup_is_a_store() {
     ");
     let events = world.lines(&["events"]);
     world.ok(&["task", "add", "Later"]);
-    remove_store(&world);
+    for suffix in ["-wal", "-shm"] {
+        fs::remove_file(world.path(&format!(".windlass/windlass.db{suffix}"))).unwrap();
+    }
     fs::copy(world.path("monday.db"), world.path(".windlass/windlass.db")).unwrap();
     assert_eq!(world.lines(&["events"]), events);
     assert_eq!(world.json(&["task", "add", "Next"])["id"], "T4");
@@ -119,7 +121,12 @@ fn what_was_exported_is_restored() {
     [1 refused]
     ");
     remove_store(&world);
-    assert_snapshot!(world.run(&["doctor", "--restore", "sound.jsonl"]), @"14 events restored from sound.jsonl");
+    assert_snapshot!(world.run(&["doctor", "--restore", "sound.jsonl"]), @"
+    14 events restored from sound.jsonl
+    They come from a file: `windlass trust` shows what they hold, and asks, before any of it is used.
+    ");
+    assert_eq!(world.run(&["task", "add", "Next"]).code, 64);
+    world.ok(&["trust", "--yes"]);
     assert_eq!(world.lines(&["events"]), events);
     assert_eq!(world.lines(&["task", "list", "--all"]), tasks);
     world.ok(&["doctor"]);
@@ -150,6 +157,7 @@ fn gaps_are_closed() {
     world.write("kept.jsonl", kept.iter().map(|event| format!("{event}\n")).collect::<String>());
     remove_store(&world);
     assert_eq!(world.json(&["doctor", "--restore", "kept.jsonl"])["restored"], kept.len());
+    world.ok(&["trust", "--yes"]);
     let restored = world.lines(&["events"]);
     let named = |events: &[serde_json::Value], event: &serde_json::Value| {
         let cause = &event["metadata"]["cause"];
@@ -191,6 +199,7 @@ fn what_is_named_after_a_position_moves_along() {
     [1 refused]
     ");
     assert_eq!(world.json(&["doctor", "--restore", "kept.jsonl"])["restored"], 15);
+    world.ok(&["trust", "--yes"]);
     assert_eq!(world.ok(&["task", "list", "--all"]), tasks);
     let (cleared, deleted) = (&world.data_of("hooks_cleared")[0], &world.data_of("task_deleted")[0]);
     assert_eq!((&cleared["hooks"], &deleted["edgesRemoved"]), (&json!(["HOOK-10"]), &json!(["E6", "E7"])));

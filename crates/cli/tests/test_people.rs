@@ -111,7 +111,7 @@ fn hooks_hear_what_is_said_and_can_add_to_it() {
 
 #[test]
 fn nobody_inside_a_turn_is_a_person() {
-    let agent = "test $turn -gt 1 || { windlass say one; env -i PATH=\"$PATH\" USER=ann windlass say two; \
+    let agent = "test $turn -gt 1 || { windlass say one; env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" USER=ann windlass say two; \
                  windlass session cancel \"$WINDLASS_SESSION\" > refused 2>&1; }; echo '<promise>COMPLETE</promise>'";
     let world = world("", agent).with_windlass();
     let ran = world.run(RUN);
@@ -144,7 +144,7 @@ fn no_agent_cancels_a_session() {
         windlass run 'Mend the pump' --agent 'command:sh agent.sh' > again 2>&1";
     let world = world("", &format!("{helper}; echo '<promise>COMPLETE</promise>'")).with_windlass();
     let cancel = format!(
-        "for name in two {NAME}; do windlass session cancel $name; env -i PATH=\"$PATH\" windlass session cancel $name; done"
+        "for name in two {NAME}; do windlass session cancel $name; env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" windlass session cancel $name; done"
     );
     world.write("helper.sh", format!("cat > /dev/null; {cancel} > refused 2>&1; echo '<promise>COMPLETE</promise>'"));
     let ran = world.run(RUN);
@@ -492,7 +492,7 @@ fn nobody_else_answers() {
     hint: there are no sessions yet; `windlass run GOAL` starts one
     [1 not_found]
     ");
-    world.write("agent.sh", "windlass answer T1 continue > said 2>&1; env -i PATH=\"$PATH\" windlass answer T1 approve >> said 2>&1; echo '<promise>COMPLETE</promise>'");
+    world.write("agent.sh", "windlass answer T1 continue > said 2>&1; env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" windlass answer T1 approve >> said 2>&1; echo '<promise>COMPLETE</promise>'");
     assert_eq!(world.run(RUN).code, 0);
     assert_snapshot!(world.read("said"), @"
     error: only a person can answer

@@ -10,8 +10,8 @@ use crate::Runner;
 
 /// What an agent calls it.
 const NAME: &str = "windlass";
-/// Where a person's trust is kept, if not where it usually is.
-const PASSED_ON: [&str; 2] = ["WINDLASS_STATE_DIR", "XDG_STATE_HOME"];
+/// Where a person's trust is kept, and the store that a person trusts for this run alone.
+const PASSED_ON: [&str; 3] = ["WINDLASS_STATE_DIR", "WINDLASS_TRUSTED_STORE", "XDG_STATE_HOME"];
 
 impl Runner<'_> {
     /// All servers that an agent is handed in a turn that begins now.

@@ -20,7 +20,7 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
-    let opened = context.open()?;
+    let opened = context.open_to_read()?;
     let directory = args.file.parent().filter(|parent| !parent.as_os_str().is_empty());
     if let Some(missing) = directory.filter(|directory| !directory.is_dir()) {
         let failure = Failure::new(Code::System, format!("cannot write {}", args.file.display()));

@@ -10,17 +10,17 @@ use std::path::PathBuf;
 use serde_json::json;
 use windlass_engine::{Effect, Session, State, Task, TaskId};
 use windlass_runner::{Swept, left_in};
-use windlass_store::Report;
+use windlass_store::{Lifetime, Report};
 
-use crate::commands::install;
 use crate::commands::run::Again;
+use crate::commands::{change, install};
 use crate::config::Config;
 use crate::context::Context;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Messages, Output, Stop, Tone};
 use crate::project::Project;
 use crate::trust;
-use crate::{dispatch, remedy, text, workflow};
+use crate::{dispatch, remedy, store_records, text, workflow};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -62,7 +62,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         return salvage::export(&project, &file, out).map(|()| 0);
     }
     if let Some(file) = args.restore {
-        return salvage::restore(&project, &file, out).map(|()| 0);
+        return salvage::restore((&project, context.trust), &file, out).map(|()| 0);
     }
     if args.settle {
         return settle(context, out);
@@ -78,6 +78,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     checks.extend(check_cancelled(context));
     checks.extend(check_interrupted(context));
     checks.extend(check_worktrees(context));
+    checks.extend(check_tracked(&project));
     checks.extend(git::check(context));
     let sound = checks.iter().all(|check| check.problems.is_empty());
     if out.is_json() {
@@ -212,14 +213,20 @@ fn check_workflows(project: &Project) -> Option<Check> {
 
 fn check_store(context: &Context, project: &Project, rebuild: bool) -> Result<Check, Failure> {
     let what = "store";
-    let looked = context.open().and_then(|mut opened| {
+    let opened = store_records::open_quietly(project, Lifetime::Command, context.trust);
+    let looked = opened.and_then(|(mut store, foreign)| {
         if rebuild {
-            opened.store.rebuild().map_err(remedy::store)?;
+            store.rebuild().map_err(remedy::store)?;
         }
-        opened.store.inspect().map_err(remedy::store)
+        Ok((store.inspect().map_err(remedy::store)?, foreign))
     });
     match looked {
-        Ok(report) => Ok(judge(&report)),
+        Ok((report, None)) => Ok(judge(&report)),
+        Ok((report, Some(foreign))) => {
+            let check = judge(&report);
+            let note = format!("{}; only read: {}", check.note, foreign.message);
+            Ok(Check { note, hint: check.hint.or(foreign.hint), ..check })
+        }
         Err(failure) if failure.code == Code::Store => {
             let problems = [vec![failure.message], failure.causes].concat();
             let note = project.store_file().display().to_string();
@@ -227,6 +234,18 @@ fn check_store(context: &Context, project: &Project, rebuild: bool) -> Result<Ch
         }
         Err(failure) => Err(failure),
     }
+}
+
+/// A store that git tracks: every pull can replace it, and every push shows it.
+fn check_tracked(project: &Project) -> Option<Check> {
+    let problems: Vec<String> =
+        change::tracked_store(project).iter().map(|file| format!("git tracks {file}")).collect();
+    (!problems.is_empty()).then(|| Check {
+        what: "store",
+        problems,
+        note: "it comes and goes with the repository".to_owned(),
+        hint: Some("`git rm --cached '.windlass/windlass.db*'` leaves the files and has git forget them".to_owned()),
+    })
 }
 
 /// Hooks that commands which died have left; nothing to say where there are none.

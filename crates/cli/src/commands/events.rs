@@ -93,7 +93,7 @@ impl TypedValueParser for WantedTypeParser {
 }
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
-    let opened = context.open()?;
+    let opened = context.open_to_read()?;
     let types = args.types.iter().map(WantedType::event).collect();
     let filter = Filter { types, task: args.task, session: None };
     let is_wanted = |record: &Record| args.types.is_empty() || args.types.iter().any(|kind| kind.includes(record));

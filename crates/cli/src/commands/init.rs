@@ -1,7 +1,7 @@
 //! `windlass init`: makes a project.
 //!
 //! Invariants:
-//! - A project that is there already is never changed.
+//! - A project that is there already is never changed. One whose store this machine did not make is refused.
 //! - `.windlass/` appears with its configuration, or not at all. A store that is missing, or that somebody has only begun
 //!   to make, is made by the next `init`.
 //! - Nothing is started; what is found is found by looking.
@@ -15,17 +15,17 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 use serde_json::json;
-use windlass_store::Sqlite;
+use windlass_store::{Lifetime, Sqlite, StoreError};
 
 pub use self::look::{Found, Git};
 use crate::config::Config;
-use crate::context::{self, Context};
+use crate::context::Context;
 use crate::durable::{self, Readers};
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::project::{self, DIRECTORY, IGNORED, Project};
 use crate::trust::{self, Standing};
-use crate::{environment, text, workflow};
+use crate::{environment, remedy, store_records, text, workflow};
 
 const TEMPLATE: &str = include_str!("init/template.yaml");
 /// The stop gate of a project whose tests were found, and an example for others.
@@ -55,12 +55,18 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
         Some(named) => context.directory.join(named),
         None => context.directory.clone(),
     };
+    store_records::check_place()?;
+    if let Some(project) = existing(&root)?
+        && store_records::is_foreign(&project)?
+    {
+        return Err(remedy::store(StoreError::Foreign(project.store_file())).into());
+    }
     let outer = root.parent().and_then(|parent| project::around(parent).ok().flatten());
     let report = prepare(&root)?;
     // A fresh clone has the configuration but no store: that stays out of git.
     let new_store = Sqlite::is_unmade(&report.project.store_file());
     if new_store {
-        context::create_store(&report.project)?;
+        store_records::create(&report.project, Lifetime::Command, false)?;
     }
     let untrusted = match report.created {
         true => trust_own(&report.project).err(),

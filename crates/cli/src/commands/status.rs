@@ -28,7 +28,7 @@ const STUCK: &[State] = &[State::Blocked, State::Failed];
 const READY: &[State] = &[State::Ready, State::NeedsContinuation];
 
 pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
-    let opened = context.open()?;
+    let opened = context.open_to_read()?;
     let standing = Standing::of(&opened.project);
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     let counts = snapshot.counts().map_err(remedy::store)?;

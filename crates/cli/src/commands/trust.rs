@@ -1,26 +1,32 @@
-//! `windlass trust`: shows what a project's configuration would run, and records that a person allows it.
+//! `windlass trust`: shows what a project's configuration would run, and what a store holds that this machine did not make, and
+//! records that a person allows it.
+
+mod holdings;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use windlass_store::{Lifetime, Sqlite, StoreError};
 use windlass_tools::validation::{AgentCommands, Standing};
 
+use self::holdings::StoreHolding;
 use crate::commands::{self, confirm};
 use crate::config::{Config, Effect};
-use crate::context::Context;
+use crate::context::{Context, Opened};
 use crate::dispatch::Inside;
 use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::project::Project;
+use crate::store_records::{self, StoreMarks};
 use crate::trust::{self, Trust};
 use crate::workflow::{self, Defined};
-use crate::{show, text};
+use crate::{remedy, show, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass trust             show what would run, and ask
+  windlass trust             show what would run and what a foreign store holds, and ask
   windlass trust --yes       trust without being asked
   windlass trust --show      only show what would run, and whether it is trusted
   windlass trust --revoke    forget the decision")]
@@ -37,11 +43,55 @@ pub struct Args {
 }
 
 /// Whether an agent or a hook asks, even one that has taken its variables away.
-fn is_inside(context: &Context) -> bool {
-    let opened =
-        context.project().ok().filter(|project| project.store_file().exists()).and_then(|_| context.open().ok());
+fn is_inside(project: &Project) -> bool {
+    let opened = store_records::open_quietly(project, Lifetime::Command, false).ok();
+    let opened = opened.map(|(store, _)| Opened { project: project.clone(), store, trust: false });
     let inside = opened.and_then(|opened| Inside::look_above(&opened).ok());
     inside.is_some_and(|inside| inside.run.is_some() || inside.via.is_some())
+}
+
+/// A store that this machine did not make, as a person is shown it.
+struct ForeignStore {
+    seen: Option<StoreMarks>,
+    identity: Option<String>,
+    holdings: Vec<StoreHolding>,
+    /// Files of it that came with the repository.
+    tracked: Vec<String>,
+}
+
+impl ForeignStore {
+    /// Looks at the store, if it is there and is not this machine's own.
+    fn look(project: &Project) -> Result<Option<Self>, Failure> {
+        if !store_records::is_foreign(project)? {
+            return Ok(None);
+        }
+        // Before it is read: what comes into its place afterwards was not seen.
+        let seen = StoreMarks::of(project);
+        let survey = Sqlite::survey(&project.store_file()).map_err(remedy::store)?;
+        let holdings = holdings::list(&survey).map_err(remedy::store)?;
+        let identity = survey.store.identity().map_err(remedy::store)?;
+        Ok(Some(Self { seen, identity, holdings, tracked: super::change::tracked_store(project) }))
+    }
+
+    fn describe(&self, out: &mut Output) -> Done {
+        out.line(out.paint(Tone::Warning, "Its store was not made on this machine, or was replaced."))?;
+        if !self.tracked.is_empty() {
+            let files = self.tracked.join(", ");
+            out.line(format_args!("It came with the repository: git tracks {}.", text::line(&files)))?;
+        }
+        match self.holdings.is_empty() {
+            true => out.line("The store holds nothing that can act."),
+            false => out.line("The store holds:"),
+        }?;
+        self.holdings.iter().try_for_each(|holding| holding.show(out))
+    }
+
+    fn adopt(self, project: &Project) -> Result<(), Failure> {
+        let Some(seen) = &self.seen else {
+            return Err(remedy::store(StoreError::Missing(project.store_file())));
+        };
+        store_records::adopt(project, seen, self.identity)
+    }
 }
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
@@ -51,13 +101,14 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     }
     let config = Config::load(&project)?;
     let state = trust::state(&project, &config)?;
+    let store = ForeignStore::look(&project)?;
     if args.show {
-        return show_all(&project, &config, state, out);
+        return show_all(&project, (&config, state), store.as_ref(), out);
     }
-    if state == Trust::Trusted {
+    if state == Trust::Trusted && store.is_none() {
         return finish(&project, state, "is trusted already", out);
     }
-    if environment::run().is_some() || environment::debt().is_some() || is_inside(context) {
+    if environment::run().is_some() || environment::debt().is_some() || is_inside(&project) {
         return Err(refused("an agent or a hook asks, and only a person can trust")
             .hint("say it in a terminal of your own, outside the run")
             .into());
@@ -66,18 +117,25 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     workflow::check_hooks(&project, &config)?;
     let seen = config.digest()?;
     if !args.yes {
-        ask(&project, &config, state, out)?;
+        ask(&project, (&config, state), store.as_ref(), out)?;
     }
     trust::grant(&project, &config, seen)?;
+    store.map_or(Ok(()), |store| store.adopt(&project))?;
     finish(&project, Trust::Trusted, "is trusted", out)
 }
 
 fn revoke(project: &Project, out: &mut Output) -> Done {
-    let sentence = if trust::revoke(project)? { "is no longer trusted" } else { "was not trusted" };
+    let (configuration, store) = (trust::revoke(project)?, store_records::revoke(project)?);
+    let sentence = if configuration || store { "is no longer trusted" } else { "was not trusted" };
     finish(project, Trust::Never, sentence, out)
 }
 
-fn show_all(project: &Project, config: &Config, state: Trust, out: &mut Output) -> Done {
+fn show_all(
+    project: &Project,
+    (config, state): (&Config, Trust),
+    store: Option<&ForeignStore>,
+    out: &mut Output,
+) -> Done {
     if out.is_json() {
         return out.object(&json!({
             "project": project.root.to_string_lossy(),
@@ -89,9 +147,14 @@ fn show_all(project: &Project, config: &Config, state: Trust, out: &mut Output) 
                 AgentCommands::Named => "named",
                 AgentCommands::Deny => "deny",
             },
+            "foreign_store": store.map(|store| json!({
+                "tracked": store.tracked,
+                "holds": store.holdings.iter().map(StoreHolding::to_json).collect::<Vec<_>>(),
+            })),
         }));
     }
-    describe(project, config, state, out)
+    describe(project, config, state, out)?;
+    store.map_or(Ok(()), |store| store.describe(out))
 }
 
 /// Which commands of their own agents may have run.
@@ -193,11 +256,12 @@ impl Run {
 }
 
 /// Goes on only if a person says yes.
-fn ask(project: &Project, config: &Config, state: Trust, out: &mut Output) -> Done {
+fn ask(project: &Project, (config, state): (&Config, Trust), store: Option<&ForeignStore>, out: &mut Output) -> Done {
     if !confirm::can_ask(out) {
         return Err(refused("nobody can be asked here").hint("`windlass trust --yes` trusts without asking").into());
     }
     describe(project, config, state, out)?;
+    store.map_or(Ok(()), |store| store.describe(out))?;
     match confirm::ask("Trust it?", out)? {
         true => Ok(()),
         false => Err(refused("the answer was no").into()),

@@ -17,16 +17,16 @@ use std::time::Duration;
 use windlass_bridge::Moment;
 use windlass_engine::{Authority, Command, Origin, RunId, Trusted, View, would_owe};
 use windlass_runner::{Called, Dispatch, Outside, Replied, Settings};
-use windlass_store::{Lifetime, Sqlite, Store, StoreError};
+use windlass_store::{Lifetime, Store};
 
 use super::{Inside, RECORDS, enlist, launcher, listen, mask, owner, random, random_bytes, settings};
 use crate::config::Written;
-use crate::context::{Opened, create_store};
+use crate::context::Opened;
 use crate::failure::Failure;
 use crate::outline::Outline;
 use crate::project::{self, Project};
 use crate::trust::{self, Trust};
-use crate::{environment, plan, remedy};
+use crate::{environment, plan, remedy, store_records};
 
 /// What came of a call.
 pub enum Bridged {
@@ -72,12 +72,14 @@ pub fn answer_call(project: Project, mut calling: Calling) -> Result<Bridged, Fa
         }
         let counts = calling.called.call.anew && moment == Moment::UserPromptSubmit;
         let counts = counts && planned.iter().any(|planned| planned.hook.point == Moment::Stop.point());
-        return if counts { forget(&project, &outline, &calling.called) } else { Ok(Bridged::Nothing) };
+        return if counts { forget(&project, &outline, &calling.called, trust) } else { Ok(Bridged::Nothing) };
     }
     if !driven && !is_trusted()? {
         return Ok(Bridged::Untrusted);
     }
-    let mut opened = Opened { store: open(&project)?, project: project.clone(), trust };
+    // A project that came with a repository has no store yet.
+    let store = store_records::create(&project, Lifetime::Command, trust)?;
+    let mut opened = Opened { store, project: project.clone(), trust };
     let inside = Inside::look(&opened)?;
     let outline = match inside.config {
         // The session judges by itself what it knows of.
@@ -95,12 +97,12 @@ pub fn answer_call(project: Project, mut calling: Calling) -> Result<Bridged, Fa
 }
 
 /// A person has spoken, and no hook hears it: what is remembered of the conversation is over all the same.
-fn forget(project: &Project, outline: &Outline, called: &Called) -> Result<Bridged, Failure> {
-    let mut store = match Sqlite::open(&project.store_file(), Lifetime::Command) {
-        // Then nothing is remembered.
-        Err(StoreError::Missing(_)) => return Ok(Bridged::Nothing),
-        opened => opened.map_err(remedy::store)?,
-    };
+fn forget(project: &Project, outline: &Outline, called: &Called, trust: bool) -> Result<Bridged, Failure> {
+    // Then nothing is remembered.
+    if !project.store_file().exists() {
+        return Ok(Bridged::Nothing);
+    }
+    let mut store = store_records::open(project, Lifetime::Command, trust)?;
     let row = store.snapshot().map_err(remedy::store)?.conversation(&called.call.caller).map_err(remedy::view)?;
     if row.is_some_and(|row| !row.was_told(&called.call.prompt)) {
         let call = Command::Call(Box::new(called.call.clone()));
@@ -122,17 +124,6 @@ fn is_noticed(moment: Moment) -> bool {
 /// What a running session has hooks for by itself.
 fn is_its_own(moment: Moment) -> bool {
     matches!(moment, Moment::Stop | Moment::SessionStart | Moment::SessionEnd)
-}
-
-/// A project that came with a repository has no store yet.
-fn open(project: &Project) -> Result<Sqlite, Failure> {
-    match Sqlite::open(&project.store_file(), Lifetime::Command) {
-        Err(StoreError::Missing(_)) => {
-            create_store(project)?;
-            Sqlite::open(&project.store_file(), Lifetime::Command).map_err(remedy::store)
-        }
-        opened => opened.map_err(remedy::store),
-    }
 }
 
 fn run_hooks(

@@ -12,6 +12,7 @@ mod bridged;
 mod dead;
 mod inside;
 
+use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ use crate::failure::{Code, Failure};
 use crate::outline::Outline;
 use crate::output::Messages;
 use crate::project::Project;
+use crate::store_records::StoreMarks;
 use crate::trust::{self, Trust};
 use crate::{SUPERVISE, environment, plan, remedy, show, workflow};
 
@@ -193,13 +195,20 @@ pub fn settings(
         project: project.root.clone(),
         directory: project.root.clone(),
         records,
-        environment: environment::inherited(),
+        environment: inherited(project, told),
         prompt: None,
         protected: config.protected().hiding(mask.clone()),
         mask,
         delivery: delivery(project, config),
         launcher,
     }
+}
+
+/// What programs inherit. Where the store counts only because this command was told so, they are told too.
+fn inherited(project: &Project, told: bool) -> Vec<(OsString, OsString)> {
+    let token = told.then(|| StoreMarks::of(project)).flatten().map(|marks| marks.token());
+    let token = token.map(|token| ("WINDLASS_TRUSTED_STORE".into(), token.into()));
+    environment::inherited().into_iter().chain(token).collect()
 }
 
 /// The names of the worktrees that somebody alive works in.

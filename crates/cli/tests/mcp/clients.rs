@@ -145,7 +145,11 @@ fn the_inspector_lists_and_calls() {
         assert_eq!(ran.code, 0, "{ran}");
         Some(serde_json::from_str::<Value>(&ran.stdout).unwrap_or_else(|_| panic!("{ran}")))
     };
+    // It passes no variables on.
+    let state = format!("WINDLASS_STATE_DIR={}", world.path("../state").display());
     let Some(called) = inspect(&[
+        "-e",
+        &state,
         WINDLASS,
         "mcp",
         "--method",

@@ -218,7 +218,11 @@ impl Sqlite {
         if file_length(path)? == 0 {
             return Err(StoreError::NotAStore(path.to_owned()));
         }
-        Self::read_only(path, Access::Foreign, |store| schema::check(store, &schema::PRESENT))
+        match Self::read_only(path, Access::Foreign, |store| schema::check(store, &schema::PRESENT)) {
+            // One of an older schema would have to be brought forward.
+            Err(StoreError::ReadOnly(path)) => Err(StoreError::Foreign(path)),
+            opened => opened,
+        }
     }
 
     /// Opens a file for writing if that is possible, for reading otherwise.

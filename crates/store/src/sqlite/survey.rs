@@ -42,7 +42,7 @@ impl Sqlite {
         }
     }
 
-    /// Reads all of a store that nobody has to believe, of this schema or an older one. Its rows have to be those of its log:
+    /// Reads all of a foreign store, of this schema or an older one. Its rows have to be those of its log:
     /// then what is shown of the one is what the other does.
     pub fn survey(path: &Path) -> Result<Survey, StoreError> {
         if file_length(path)? == 0 {

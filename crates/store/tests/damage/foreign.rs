@@ -86,6 +86,11 @@ fn survey_of_a_store_refuses_rows_that_its_log_does_not_give() {
     let survey = Sqlite::survey(&place.path).unwrap();
     assert_eq!(crate::everything(&survey.store), log);
     assert!(survey.rows.len() > 2, "{:?}", survey.rows);
+    place.raw().pragma_update(None, "user_version", 1).unwrap();
+    let older = Sqlite::survey(&place.path).unwrap();
+    assert_eq!(older.rows, survey.rows);
+    assert!(matches!(Sqlite::open_foreign(&place.path).map(drop), Err(StoreError::Foreign(_))));
+    place.raw().pragma_update(None, "user_version", 6).unwrap();
     place.raw().execute("UPDATE tasks SET row = replace(row, 'mend', 'rend') WHERE id = 1", []).unwrap();
     assert!(matches!(Sqlite::survey(&place.path).map(drop), Err(StoreError::Unsound { .. })));
 }

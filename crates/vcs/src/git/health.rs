@@ -32,6 +32,13 @@ pub enum Obstacle {
 }
 
 impl Git<'_> {
+    /// Returns which of these files below a directory the index has.
+    pub fn tracked(&self, directory: &Path, files: &[&str]) -> Result<Vec<String>, Error> {
+        let call = files.iter().fold(self.call(&["ls-files", "-z", "--"]), |call, file| call.word(file));
+        let listed = call.within(directory).done()?;
+        Ok(listed.entries().into_iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect())
+    }
+
     /// The linked worktrees, by the repository's files alone.
     pub fn linked(&self) -> Vec<Linked> {
         let entries = self.repository.entries().into_iter();

@@ -28,6 +28,15 @@ pub fn with_git<T>(
     work(&git).map(Some).map_err(remedy::git)
 }
 
+/// Returns the files of the project's store that git tracks: those come with the repository, and go with it.
+pub fn tracked_store(project: &Project) -> Vec<String> {
+    let files = ["", "-wal", "-shm", "-journal"].map(|end| format!(".windlass/windlass.db{end}"));
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    // Where git cannot be asked, nothing is known of it.
+    let tracked = with_git(project, &Control::new(), |git| git.tracked(&project.root, &files));
+    tracked.ok().flatten().unwrap_or_default()
+}
+
 /// Looks which of the open ones their bases have, as far as these are known here.
 pub fn look_for_landed(git: &Git<'_>, changes: &mut [Known]) -> Result<(), Error> {
     let mut bases: BTreeMap<String, Option<Base>> = BTreeMap::new();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use windlass_engine::{State, Task, TaskId, TypeName};
-use windlass_store::{Lifetime, Snapshot, Sqlite, TaskFilter};
+use windlass_store::{Snapshot, Sqlite, TaskFilter};
 
 use crate::config::Config;
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ pub struct Stuck {
 /// Looks the project's tasks over. A store that cannot be opened says nothing about the configuration: that is for
 /// `doctor` to tell.
 pub fn look(project: &Project, config: &Config) -> Result<Vec<Stuck>, Failure> {
-    let Ok(store) = Sqlite::open(&project.store_file(), Lifetime::Command) else { return Ok(Vec::new()) };
+    let Ok(store) = Sqlite::open_foreign(&project.store_file()) else { return Ok(Vec::new()) };
     let snapshot = store.snapshot().map_err(remedy::store)?;
     let mut stuck = of_types(&snapshot, config)?;
     stuck.extend(submitted(&snapshot)?);

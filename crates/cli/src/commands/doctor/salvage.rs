@@ -10,13 +10,13 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use windlass_engine::{ApplyError, Cause, CommitId, Envelope, Seq, decode};
-use windlass_store::{Appended, Commit, Lifetime, Sqlite, StoreError, Transaction};
+use windlass_store::{Appended, Commit, Sqlite, StoreError, Transaction};
 
 use super::events;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::project::Project;
-use crate::{durable, environment, remedy, text};
+use crate::{durable, environment, remedy, store_records, text};
 
 /// The longest line that is read: no event that the engine makes is longer.
 const LINE: u64 = 16 * 1024 * 1024;
@@ -66,10 +66,11 @@ pub fn export(project: &Project, file: &Path, out: &mut Output) -> Done {
 }
 
 /// Fills an empty store with saved events: all of them, or none.
-pub fn restore(project: &Project, file: &Path, out: &mut Output) -> Done {
+pub fn restore((project, trust): (&Project, bool), file: &Path, out: &mut Output) -> Done {
     let from = File::open(file)
         .map_err(|error| Failure::new(Code::System, format!("cannot read {}", file.display())).caused_by(error))?;
-    let mut store = Sqlite::create(&project.store_file(), Lifetime::Command).map_err(remedy::store)?;
+    // What comes from a file is data until a person has looked at it.
+    let (mut store, record) = store_records::disown(project, trust)?;
     let nonce = environment::random()
         .map_err(|error| Failure::new(Code::System, "cannot get random bytes").caused_by(error))?;
     let mut wrong = None;
@@ -83,11 +84,19 @@ pub fn restore(project: &Project, file: &Path, out: &mut Output) -> Done {
             }
         })
     });
-    let restored = restored.map_err(|error| wrong.unwrap_or_else(|| remedy::store(error)))?;
+    let restored = match restored {
+        Ok(restored) => restored,
+        Err(error) => {
+            // Nothing was written, so the store is what it was.
+            store_records::own_again(project, record)?;
+            return Err(wrong.unwrap_or_else(|| remedy::store(error)).into());
+        }
+    };
     if out.is_json() {
-        return out.object(&json!({"file": file.to_string_lossy(), "restored": restored}));
+        return out.object(&json!({"file": file.to_string_lossy(), "restored": restored, "trusted": false}));
     }
-    out.line(format_args!("{} restored from {}", events(restored), text::line(&file.display().to_string())))
+    out.line(format_args!("{} restored from {}", events(restored), text::line(&file.display().to_string())))?;
+    out.line("They come from a file: `windlass trust` shows what they hold, and asks, before any of it is used.")
 }
 
 enum Stopped {

@@ -59,7 +59,7 @@ const TOOK: usize = "~999 ms".len();
 const ROOM: usize = 12;
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
-    let opened = context.open()?;
+    let opened = context.open_to_read()?;
     if let Some(id) = args.task {
         opened.task(id)?;
     }

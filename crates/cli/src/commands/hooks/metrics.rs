@@ -47,7 +47,7 @@ pub struct Args {
 const NAME: usize = 32;
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    let opened = context.open()?;
+    let opened = context.open_to_read()?;
     let since = args.since.map(|ago| {
         let ago = i64::try_from(ago.as_millis()).unwrap_or(i64::MAX);
         environment::now().plus_millis(-ago)

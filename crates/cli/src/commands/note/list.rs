@@ -23,7 +23,7 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    let opened = context.open()?;
+    let opened = context.open_to_read()?;
     let task = match args.task {
         Some(id) => Some(opened.task(id)?.id),
         None => task_around(&opened)?,

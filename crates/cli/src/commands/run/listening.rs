@@ -5,7 +5,7 @@ use std::time::Instant;
 use windlass_engine::{Closing, Ending, SessionName, View as _};
 use windlass_process::Control;
 use windlass_process::signals::{self, Nudges, Received, Signalled};
-use windlass_store::{Lifetime, Sqlite};
+use windlass_store::Sqlite;
 
 use super::live::View;
 use super::standstill::Standstill;
@@ -73,7 +73,7 @@ fn heed_nudges(
     let (file, control, name) = (project.store_file(), control.clone(), name.clone());
     // A store that cannot be read now is read again before the next step.
     let cancelled = move || -> Option<Closing> {
-        let store = Sqlite::open(&file, Lifetime::Command).ok()?;
+        let store = Sqlite::open_foreign(&file).ok()?;
         let session = store.snapshot().ok()?.session(&name).ok()??;
         session.stopping.filter(|closing| closing.ending == Ending::Cancelled)
     };

@@ -37,7 +37,7 @@ use windlass_engine::{
 };
 use windlass_process::Control;
 use windlass_runner::{Delivery, Dispatch, Gatekeepers, Outside, RunError, Runner, Settings};
-use windlass_store::{Lifetime, Sqlite};
+use windlass_store::Lifetime;
 
 pub use self::again::{Again, quoted};
 use self::asking::{Asked, Person};
@@ -63,7 +63,7 @@ use crate::output::{Messages, Output, Stop};
 use crate::project::{self, Project};
 use crate::trust::{self, Trust};
 use crate::workflow::Held;
-use crate::{SUPERVISE, agents, dispatch, environment, gatekeepers, plan, remedy, workflow};
+use crate::{SUPERVISE, agents, dispatch, environment, gatekeepers, plan, remedy, store_records, workflow};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -144,8 +144,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         Wish::Goal(_) => found_or_made(context, named)?,
         Wish::Task(_) | Wish::Graph => context.project()?,
     };
-    project.keep_out_of_git();
-    let store = Sqlite::create(&project.store_file(), Lifetime::Service).map_err(remedy::store)?;
+    let store = store_records::create(&project, Lifetime::Service, context.trust)?;
     let mut opened = Opened { project, store, trust: context.trust };
     // Before a session is named after it.
     let goal = args.goal.as_deref().map(|goal| as_seen(&opened, goal)).transpose()?;
@@ -271,7 +270,7 @@ impl Run<'_> {
         let delivers = !grounds.is_in_place();
         plan::warn_of_silence(config);
         let trusted = serves_agents(context, &inside, &opened.project, config)?;
-        let settings = settings(&opened.project, (&outline, &workflows), &owner, choice.name())?;
+        let settings = settings((&opened.project, opened.trust), (&outline, &workflows), &owner, choice.name())?;
         let delivery = Delivery { gatekeepers, ..settings.delivery.clone() };
         let rules = Rules { types: types.clone(), ..settings.rules };
         let settings =
@@ -545,7 +544,7 @@ impl Job<'_> {
 }
 
 fn settings(
-    project: &Project,
+    (project, trust): (&Project, bool),
     (outline, workflows): (&Arc<Outline>, &Held),
     owner: &OwnerName,
     session: &SessionName,
@@ -553,7 +552,7 @@ fn settings(
     let records = project.make_records(session.as_str())?;
     let launcher = dispatch::launcher()?;
     let rules = plan::session_rules(outline, owner)?;
-    let settings = dispatch::settings((project, false), outline, rules, records, Some(launcher));
+    let settings = dispatch::settings((project, trust), outline, rules, records, Some(launcher));
     Ok(Settings { prompt: outline.frame().prompt()?, workflows: workflows.runnable(), ..settings })
 }
 

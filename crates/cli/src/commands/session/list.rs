@@ -39,7 +39,7 @@ struct Listed {
 }
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    let opened = context.open()?;
+    let opened = context.open_to_read()?;
     let (listed, more) = collect(&opened, if args.all { usize::MAX } else { args.limit })?;
     if out.is_json() {
         return listed.iter().try_for_each(|listed| out.object(&to_json(listed)));

@@ -57,7 +57,7 @@ impl Entry {
 }
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    let opened = context.open()?;
+    let opened = context.open_to_read()?;
     opened.session(&args.name)?;
     // What is there is without secrets already, but for those that were none when it was written.
     let mask = dispatch::mask(&Config::load(&opened.project)?);

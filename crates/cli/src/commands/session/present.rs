@@ -32,7 +32,7 @@ struct Shown {
 }
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    let opened = context.open()?;
+    let opened = context.open_to_read()?;
     let shown = look(&opened, &args.name)?;
     if out.is_json() { out.object(&to_json(&shown)) } else { tell(&shown, out) }
 }

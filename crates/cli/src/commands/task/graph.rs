@@ -36,7 +36,7 @@ enum Format {
 }
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    let opened = context.open()?;
+    let opened = context.open_to_read()?;
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     let hidden = |state: &State| *state == State::Deleted || (args.open && *state == State::Completed);
     let filter =

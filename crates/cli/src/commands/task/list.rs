@@ -46,7 +46,7 @@ fn state() -> impl TypedValueParser<Value = State> {
 }
 
 pub fn list(context: &Context, args: List, out: &mut Output) -> Done {
-    let opened = context.open()?;
+    let opened = context.open_to_read()?;
     let narrowed = args.all
         || args.after.is_some()
         || args.idle.is_some()
@@ -113,7 +113,7 @@ pub struct Ready {
 }
 
 pub fn ready(context: &Context, args: &Ready, out: &mut Output) -> Done {
-    let opened = context.open()?;
+    let opened = context.open_to_read()?;
     let closed = match &args.agent {
         Some(agent) => dispatch::types(&opened)?.0.closed_to(Some(agent)),
         None => BTreeSet::new(),
@@ -147,7 +147,7 @@ pub struct Next {
 }
 
 pub fn next(context: &Context, args: &Next, out: &mut Output) -> Done {
-    let opened = context.open()?;
+    let opened = context.open_to_read()?;
     let (types, own) = dispatch::types(&opened)?;
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     let agent = own.as_deref().or(args.agent.as_deref());

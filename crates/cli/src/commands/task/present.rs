@@ -28,7 +28,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     if out.is_json() {
         return out.object(&twin::call(context, "task_get", json!({"taskId": args.id}))?);
     }
-    let opened = context.open()?;
+    let opened = context.open_to_read()?;
     let task = opened.task(args.id)?;
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     let edges = snapshot.links(args.id).map_err(remedy::store)?;

@@ -58,7 +58,7 @@ enum Subject {
 }
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    let opened = context.open()?;
+    let opened = context.open_to_read()?;
     let subject = match &args.subject {
         Some(name) => subject(&opened, name)?,
         None => Subject::Conversation(callers::newest(&opened)?.ok_or_else(|| {

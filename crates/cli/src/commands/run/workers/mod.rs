@@ -51,7 +51,7 @@ use crate::outline::Outline;
 use crate::output::{Messages, Output, Stop};
 use crate::project::Project;
 use crate::workflow::Held;
-use crate::{dispatch, plan, remedy, workflow};
+use crate::{dispatch, plan, remedy, store_records, workflow};
 
 /// So many batches of lines may wait for a reader before the work does.
 const UNREAD: usize = 256;
@@ -79,8 +79,7 @@ impl Place<'_> {
 
 pub fn run(context: &Context, args: &Args, count: usize, out: &mut Output) -> Result<u8, Stop> {
     let project = context.project()?;
-    project.keep_out_of_git();
-    let store = Sqlite::create(&project.store_file(), Lifetime::Service).map_err(remedy::store)?;
+    let store = store_records::create(&project, Lifetime::Service, context.trust)?;
     let mut opened = Opened { project, store, trust: context.trust };
     let place = prepare(context, args, &opened, out)?;
     let config = place.outline.frame();
@@ -194,7 +193,7 @@ fn is_anything_to_do(
 fn heed(project: &Project, crew: &Arc<Crew>) -> impl Fn() + Send + 'static {
     let (file, crew) = (project.store_file(), crew.clone());
     let is_cancelled = move |name: &SessionName| -> Option<bool> {
-        let store = Sqlite::open(&file, Lifetime::Command).ok()?;
+        let store = Sqlite::open_foreign(&file).ok()?;
         let session = store.snapshot().ok()?.session(name).ok()??;
         Some(session.stopping.is_some_and(|closing| closing.ending == Ending::Cancelled))
     };
@@ -247,10 +246,9 @@ impl Floor<'_> {
         roster: &'w Roster,
         to: mpsc::SyncSender<Batch>,
     ) -> Result<Worker<'w>, Failure> {
-        let store =
-            Sqlite::open(&project.store_file(), Lifetime::Service).map_err(remedy::store).inspect_err(|_| {
-                self.crew.close();
-            })?;
+        let store = store_records::open(project, Lifetime::Service, self.place.context.trust).inspect_err(|_| {
+            self.crew.close();
+        })?;
         Ok(Worker {
             number,
             place: self.place,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use windlass_store::{Lifetime, Sqlite, Store};
+use windlass_store::{Sqlite, Store};
 
 use super::super::system;
 use super::crew::Crew;
@@ -22,7 +22,7 @@ pub fn start(crew: &Arc<Crew>, project: &Project) -> Result<(), Failure> {
     let (crew, file) = (crew.clone(), project.store_file());
     let watch = move || {
         // Without it workers still hear of each other.
-        let Ok(store) = Sqlite::open(&file, Lifetime::Command) else { return };
+        let Ok(store) = Sqlite::open_foreign(&file) else { return };
         let Ok(mut seen) = store.head() else { return };
         // What came before is seen by whoever looks again now.
         crew.ring();

@@ -214,7 +214,7 @@ impl Worker<'_> {
         let (name, config) = (job.name().clone(), outline.frame());
         let control = self.control.apart();
         let settings = super::super::settings(
-            &self.opened.project,
+            (&self.opened.project, self.opened.trust),
             (&outline, &self.place.workflows),
             &dispatch::owner(self.roster),
             &name,

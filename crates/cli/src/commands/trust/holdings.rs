@@ -1,0 +1,108 @@
+//! What a store holds that can act: programs it would have run, agents it names, prompts it would send, paths it would touch.
+
+use serde_json::{Value, json};
+use windlass_engine::{Change, Debt, Effect, Event, Seq, Session, State, StopHook, Task};
+use windlass_store::{StoreError, Survey};
+
+use crate::output::{Done, Output, Tone};
+use crate::text;
+
+/// One of them.
+pub struct StoreHolding {
+    kind: &'static str,
+    /// The task, the session or the event that it belongs to.
+    about: String,
+    what: String,
+}
+
+impl StoreHolding {
+    pub fn to_json(&self) -> Value {
+        json!({"kind": self.kind, "about": self.about, "what": self.what})
+    }
+
+    pub fn show(&self, out: &mut Output) -> Done {
+        let title = format!("{} {}", self.kind, text::line(&self.about));
+        out.line(format_args!("  {}", out.paint(Tone::Name, title)))?;
+        // All of it: what is cut off cannot be judged.
+        out.line(format_args!("      {}", text::line(&self.what)))
+    }
+}
+
+/// Lists everything in a store that can act.
+pub fn list(survey: &Survey) -> Result<Vec<StoreHolding>, StoreError> {
+    let mut holdings = Vec::new();
+    let (mut open, mut conversations) = (0_usize, 0_usize);
+    for row in &survey.rows {
+        match row {
+            Change::PutTask(task) => {
+                open += usize::from(!matches!(task.state, State::Completed | State::Deleted));
+                of_task(survey, task, &mut holdings)?;
+            }
+            Change::PutSession(session) => holdings.extend(of_session(session)),
+            Change::PutDebt(debt) => holdings.push(of_effect(debt)),
+            Change::PutConversation(_) => conversations += 1,
+            _ => {}
+        }
+    }
+    if open > 0 {
+        let what = "their texts become prompts: `windlass task list` shows them".to_owned();
+        holdings.push(StoreHolding { kind: "open tasks", about: open.to_string(), what });
+    }
+    if conversations > 0 {
+        let what = "send-backs of agents that call by their own hooks".to_owned();
+        holdings.push(StoreHolding { kind: "conversations", about: conversations.to_string(), what });
+    }
+    Ok(holdings)
+}
+
+fn of_task(survey: &Survey, task: &Task, holdings: &mut Vec<StoreHolding>) -> Result<(), StoreError> {
+    let id = task.id;
+    for hook in &task.drive.hooks {
+        let registered = survey.store.event(Seq(hook.id.0))?.map(|record| record.envelope.event);
+        let Some(Event::HookRegistered(registered)) = registered else { continue };
+        let what = match &registered.hook {
+            StopHook::Command { command } => command.clone(),
+            other => serde_json::to_string(other).unwrap_or_else(|_| other.to_string()),
+        };
+        let off = if hook.enabled { "" } else { " (disabled)" };
+        holdings.push(StoreHolding { kind: "stop hook", about: format!("{} of {id}{off}", hook.id), what });
+    }
+    if let Some(series) = &task.drive.series {
+        let started = survey.store.event(Seq(series.id.0))?.map(|record| record.envelope.event);
+        let rules = match started {
+            Some(Event::SeriesStarted(started)) => started.validation_rules,
+            _ => Vec::new(),
+        };
+        holdings.extend(rules.iter().map(|rule| StoreHolding {
+            kind: "validation rule",
+            about: format!("{} of {id}", rule.name),
+            what: serde_json::to_string(rule).unwrap_or_default(),
+        }));
+    }
+    holdings.extend(task.workspace.iter().chain(&task.former).map(|place| StoreHolding {
+        kind: "worktree",
+        about: format!("of {id}"),
+        what: format!(".windlass/worktrees/{}, branch {}, for {}", place.name, place.branch, place.base),
+    }));
+    Ok(())
+}
+
+fn of_session(session: &Session) -> Option<StoreHolding> {
+    let what = format!("agent {}; {}", session.agent, session.goal.as_deref().unwrap_or("tasks of the store"));
+    (!session.is_over()).then(|| StoreHolding { kind: "session to resume", about: session.name.to_string(), what })
+}
+
+fn of_effect(debt: &Debt) -> StoreHolding {
+    let about = format!("of event {}", debt.id.seq);
+    match &debt.effect {
+        Effect::Turn { session, .. } => {
+            StoreHolding { kind: "turn under way", about, what: format!("of the session {session}") }
+        }
+        Effect::Hook(hook) => {
+            let kind = if debt.progress.is_some() { "workflow under way" } else { "pending hook" };
+            let asked = serde_json::to_string(&debt.carried).unwrap_or_default();
+            let asked = if debt.carried.is_empty() { String::new() } else { format!("; asked for {asked}") };
+            StoreHolding { kind, about, what: format!("{} at {}{asked}", hook.hook, hook.point) }
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! A store that this machine did not make: it is shown, and nothing of it runs before a person has looked
+
+use std::fs;
+use std::path::Path;
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::support::World;
+
+const HARM: &str = "touch pwned";
+const AGENT: &str = "command:echo '<promise>COMPLETE</promise>'";
+
+/// The directory of a project whose store, made on another machine, has a command run when work on T1 stops.
+fn hostile() -> World {
+    let other = World::new();
+    other.ok(&["task", "add", "Harmless"]);
+    other.ok(&["hooks", "register", "T1", "--type", "command", "--command", HARM]);
+    let rules = json!([{"type": "command", "name": "r", "config": {"command": HARM}}]);
+    other.write("rules.json", rules.to_string());
+    let start = "iteration start T1 --max-iterations 3 --promise COMPLETE --rules rules.json";
+    other.ok(&start.split(' ').collect::<Vec<_>>());
+    other
+}
+
+fn copy_store(from: &World, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for file in ["windlass.db", "windlass.db-wal"] {
+        fs::copy(from.path(".windlass").join(file), to.join(file)).unwrap();
+    }
+}
+
+/// A clone of a repository that brings this store.
+fn cloned(other: &World) -> World {
+    let world = World::empty();
+    copy_store(other, &world.path(".windlass"));
+    world
+}
+
+/// Everything that writes or runs something.
+const ACTIVE: &[&[&str]] = &[
+    &["run", "--agent", AGENT],
+    &["run", "--task", "T1", "--agent", AGENT],
+    &["run", "Another goal", "--agent", AGENT],
+    &["run", "--workers", "2", "--agent", AGENT],
+    &["task", "add", "One"],
+    &["task", "start", "T1"],
+    &["task", "complete", "T1"],
+    &["task", "claim", "T1"],
+    &["note", "add", "--task", "T1", "text"],
+    &["hooks", "evaluate", "IT-4"],
+    &["iteration", "validate", "IT-4", "--output", "done"],
+    &["iteration", "next", "IT-4"],
+    &["change", "list"],
+    &["doctor", "--settle"],
+    &["doctor", "--rebuild"],
+    &["answer", "T1", "approve"],
+    &["session", "cancel", "s"],
+    &["init"],
+];
+
+/// Everything that only looks.
+const LOOKING: &[&[&str]] = &[
+    &["status"],
+    &["task", "list"],
+    &["task", "show", "T1"],
+    &["task", "graph"],
+    &["task", "ready"],
+    &["events"],
+    &["why", "T1"],
+    &["session", "list"],
+    &["note", "list"],
+    &["hooks", "list", "--task", "T1"],
+    &["hooks", "history"],
+];
+
+fn check_nothing_ran(world: &World, words: &[&str]) {
+    assert!(!world.path("pwned").exists(), "{words:?}");
+}
+
+#[track_caller]
+fn check_refused(world: &World) {
+    for words in ACTIVE {
+        let ran = world.run(words);
+        assert_eq!(ran.code, 64, "{words:?}\n{ran}");
+        assert!(ran.stderr.contains("was not made on this machine, or was replaced"), "{words:?}\n{ran}");
+        check_nothing_ran(world, words);
+    }
+    for (tool, arguments) in [
+        ("hook_evaluate", json!({"iterationId": "IT-4"})),
+        ("iteration_validate", json!({"iterationId": "IT-4", "agentOutput": "done"})),
+        ("task_list", json!({})),
+    ] {
+        let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": tool, "arguments": arguments}});
+        let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        let ran = world.feed(&["mcp"], format!("{hello}\n{ready}\n{call}\n").as_bytes());
+        assert!(ran.stdout.contains("was not made on this machine"), "{tool}\n{ran}");
+        check_nothing_ran(world, &[tool]);
+    }
+}
+
+#[test]
+fn cloned_store_is_read_and_starts_nothing() {
+    let world = cloned(&hostile());
+    check_refused(&world);
+    let before = fs::read(world.path(".windlass/windlass.db")).unwrap();
+    for words in LOOKING {
+        let ran = world.run(words);
+        assert_eq!(ran.code, 0, "{words:?}\n{ran}");
+        assert!(ran.stderr.starts_with("note: the store "), "{words:?}\n{ran}");
+    }
+    assert_eq!(fs::read(world.path(".windlass/windlass.db")).unwrap(), before, "looking writes nothing");
+    assert!(!world.path(".windlass/config.yaml").exists(), "`init` made nothing");
+    assert_snapshot!(world.fails(&["init"]), @"
+    error: the store $WORK/.windlass/windlass.db was not made on this machine, or was replaced
+    hint: `windlass trust` shows what it holds and asks; --trust uses it for this command alone; or move it away, and `windlass init` makes an empty one
+    [64 trust]
+    ");
+}
+
+#[test]
+fn trust_in_a_harmless_configuration_does_not_count_for_a_cloned_store_that_was_not_shown() {
+    let world = World::new();
+    world.ok(&["trust", "--yes"]);
+    for suffix in ["", "-wal", "-shm"] {
+        fs::remove_file(world.path(&format!(".windlass/windlass.db{suffix}"))).unwrap();
+    }
+    copy_store(&hostile(), &world.path(".windlass"));
+    assert_eq!(world.json(&["trust", "--show"])["trust"], "trusted");
+    check_refused(&world);
+}
+
+#[test]
+fn trust_shows_what_a_store_holds_and_records_it() {
+    let world = cloned(&hostile());
+    assert_snapshot!(world.run(&["trust", "--show"]), @r#"
+    $WORK  never trusted
+    Its configuration runs nothing.
+    Agents may have any command run that they supply (`agent_commands: allow`, as nothing else is said).
+    Its store was not made on this machine, or was replaced.
+    The store holds:
+      stop hook HOOK-3 of T1
+          touch pwned
+      validation rule r of T1
+          {"name":"r","type":"command","config":{"command":"touch pwned"}}
+      open tasks 1
+          their texts become prompts: `windlass task list` shows them
+    "#);
+    let shown = world.json(&["trust", "--show"]);
+    assert_eq!(shown["foreign_store"]["holds"][0], json!({"kind": "stop hook", "about": "HOOK-3 of T1", "what": HARM}));
+    world.fails(&["trust"]);
+    world.ok(&["trust", "--yes"]);
+    world.ok(&["task", "add", "One"]);
+    assert_eq!(world.json(&["trust", "--show"])["foreign_store"], json!(null));
+    world.ok(&["trust", "--revoke"]);
+    assert_eq!(world.run(&["task", "add", "Two"]).code, 64);
+    assert_eq!(world.json(&["trust", "--show"])["foreign_store"]["tracked"], json!([]));
+}
+
+#[test]
+fn trust_of_one_command_counts_for_that_command_and_its_agent() {
+    let world = cloned(&hostile()).with_windlass();
+    world.ok(&["task", "add", "One", "--trust"]);
+    assert_eq!(world.run(&["task", "add", "Two"]).code, 64);
+    let agent = "command:windlass note add --task T1 heard >said 2>&1; echo '<promise>COMPLETE</promise>'";
+    world.run(&["run", "--task", "T2", "--agent", agent, "--trust"]);
+    assert!(!world.read("said").contains("error"), "{}", world.read("said"));
+    assert_eq!(world.run(&["task", "add", "Two"]).code, 64);
+}
+
+/// git makes a new file, however the old one was called.
+#[test]
+fn store_that_a_pull_replaces_is_foreign() {
+    let (world, other) = (World::with_tasks(&["Mine"]), hostile());
+    world.ok(&["task", "list"]);
+    fs::remove_file(world.path(".windlass/windlass.db")).unwrap();
+    fs::remove_file(world.path(".windlass/windlass.db-wal")).unwrap();
+    copy_store(&other, &world.path(".windlass"));
+    check_refused(&world);
+}
+
+#[test]
+fn store_that_is_copied_over_ours_in_place_is_foreign_and_a_backup_of_ours_is_not() {
+    let (world, other) = (World::with_tasks(&["Mine"]), hostile());
+    world.ok(&["backup", "mine.db"]);
+    other.ok(&["backup", "theirs.db"]);
+    let restore = |from: &Path| {
+        for suffix in ["-wal", "-shm"] {
+            fs::remove_file(world.path(&format!(".windlass/windlass.db{suffix}"))).unwrap();
+        }
+        // As `cp` does: the file stays, and what is in it goes.
+        fs::write(world.path(".windlass/windlass.db"), fs::read(from).unwrap()).unwrap();
+    };
+    world.ok(&["task", "list"]);
+    restore(&other.path("theirs.db"));
+    check_refused(&world);
+    restore(&world.path("mine.db"));
+    assert_snapshot!(world.run(&["task", "list"]), @"T1  ready  P2  Mine");
+}
+
+/// SQLite applies whatever log lies beside a database.
+#[test]
+fn write_ahead_log_that_comes_with_a_pull_is_foreign() {
+    let (world, other) = (World::with_tasks(&["Mine"]), hostile());
+    world.ok(&["task", "list"]);
+    fs::remove_file(world.path(".windlass/windlass.db-wal")).unwrap();
+    fs::copy(other.path(".windlass/windlass.db-wal"), world.path(".windlass/windlass.db-wal")).unwrap();
+    check_refused(&world);
+}
+
+#[test]
+fn store_of_a_project_that_moved_is_asked_about_again() {
+    let world = World::with_tasks(&["Mine"]);
+    fs::create_dir(world.path("moved")).unwrap();
+    fs::rename(world.path(".windlass"), world.path("moved/.windlass")).unwrap();
+    assert_eq!(world.run_in("moved", &["task", "add", "One"]).code, 64);
+    assert_eq!(world.run_in("moved", &["trust", "--yes"]).code, 0);
+    assert_eq!(world.run_in("moved", &["task", "add", "One"]).code, 0);
+}
+
+#[test]
+fn store_without_a_place_for_records_is_read_and_not_made() {
+    let world = World::with_tasks(&["Mine"]);
+    let without = |words: &[&str]| {
+        let mut command = world.command(words);
+        world.finish(command.env_remove("WINDLASS_STATE_DIR").env_remove("HOME"))
+    };
+    assert_snapshot!(without(&["task", "add", "One"]), @"
+    error: there is no place to record which stores this machine made
+    caused by: `WINDLASS_STATE_DIR`, `XDG_STATE_HOME` and `HOME` are unset or not absolute
+    hint: set `WINDLASS_STATE_DIR` to a directory of your own
+    [exit 1]
+    ");
+    assert_eq!(without(&["task", "list"]).code, 0);
+    fs::create_dir(world.path("new")).unwrap();
+    assert_eq!(without(&["init", "--project", "new"]).code, 1);
+    assert!(!world.path("new/.windlass").exists());
+}
+
+/// Which home an agent has is its own affair.
+#[test]
+fn agent_with_another_home_reaches_the_records_of_its_run() {
+    let world = World::new().with_windlass();
+    let agent = "command:HOME=/nonexistent windlass task add heard >said 2>&1; echo '<promise>COMPLETE</promise>'";
+    let mut command = world.command(&["run", "Work", "--agent", agent]);
+    command.env_remove("WINDLASS_STATE_DIR").env("XDG_STATE_HOME", world.path("../xdg"));
+    world.ok(&["trust", "--revoke"]);
+    fs::remove_dir_all(world.path(".windlass")).unwrap();
+    let ran = world.finish(&mut command);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(world.read("said").contains("heard"), "{}", world.read("said"));
+}
+
+#[test]
+fn store_that_git_tracks_is_named() {
+    let world = World::with_tasks(&["Mine"]);
+    for words in [&["init", "-q"][..], &["add", "-f", ".windlass/windlass.db"]] {
+        assert_eq!(world.finish(world.program("git").args(words)).code, 0);
+    }
+    let doctor = world.run(&["doctor"]);
+    assert!(doctor.code == 1 && doctor.stdout.contains("git tracks .windlass/windlass.db\n"), "{doctor}");
+}
