@@ -78,6 +78,7 @@ mod test_tools_handed;
 mod test_trust;
 mod test_turn;
 mod test_types;
+mod test_untrusted;
 mod test_usage;
 mod test_validation;
 mod test_view;

@@ -30,7 +30,7 @@ mod recorder;
 mod scenario;
 mod shelf;
 mod skeleton;
-mod stage;
+pub mod stage;
 mod sweep;
 
 use beginning::{Beginning, MAKING};

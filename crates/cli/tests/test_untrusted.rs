@@ -1,0 +1,260 @@
+//! A repository that a person has not looked at runs nothing, opens nothing of theirs, and changes nothing outside of itself,
+//! whatever command is typed in it.
+//!
+//! Each command runs under strace. Every program that is started and every file that is opened is held against what the command
+//! may do without trust.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::crash::stage::{can_trace, strace};
+use crate::support::{Ran, WINDLASS, World};
+
+/// What a person has typed in a directory that they do not trust. `T1` may be there or not.
+const COMMANDS: &[&str] = &[
+    "status",
+    "status --json",
+    "why",
+    "why T1",
+    "session list",
+    "session show tasks",
+    "session logs tasks",
+    "session cancel tasks",
+    "say tasks hello",
+    "answer T1 continue",
+    "task add Something",
+    "task list --all",
+    "task next",
+    "task show T1",
+    "task claim T1",
+    "task complete T1",
+    "task reopen T1 --reason again",
+    "task graph",
+    "change list",
+    "change show T1",
+    "change merge T1",
+    "note add hello --task T1",
+    "iteration validate T1",
+    "checkpoint list T1",
+    "checkpoint resume T1",
+    "events",
+    "hooks list",
+    "hooks show stop",
+    "hooks test stop[0]",
+    "hooks history",
+    "hooks evaluate T1",
+    "workflow list",
+    "workflow show evil",
+    "workflow run evil",
+    "hook stop",
+    "hook session_start",
+    "config check",
+    "trust --show",
+    "doctor",
+    "doctor --settle",
+    "doctor --rebuild",
+    "backup",
+    "mcp",
+    "init",
+    "run --agent command:agent",
+    "run Something --agent command:agent",
+    "run Something",
+];
+
+/// What an agent's hook system or an MCP client says on standard input.
+const INPUT: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}"#,
+    "\n",
+    r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    "\n",
+    r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"task_complete","arguments":{"taskId":"T1"}}}"#,
+    "\n",
+    r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"hook_evaluate","arguments":{"taskId":"T1","agentOutput":"done"}}}"#,
+    "\n",
+);
+
+/// A configuration that runs something wherever it can, and reads a file of the person's.
+const CONFIG: &str = "\
+agent: evil
+agents: { evil: { command: 'touch MARKS/agent' } }
+test_command: touch MARKS/tests
+prompt_file: prompt.md
+validation: [{type: command, name: v, config: {command: touch MARKS/validation}}]
+hooks:
+  session_start: [{name: s, command: touch MARKS/session_start}]
+  stop: [run_tests, {name: t, command: touch MARKS/stop}]
+  before_submit: [{name: b, command: touch MARKS/before_submit}]
+  task_created: [{name: c, command: touch MARKS/task_created}]
+  task_completed: [{name: w, workflow: evil}]
+notify: [{command: touch MARKS/notify}]
+";
+
+const WORKFLOW: &str = "\
+id: evil
+steps: [{id: one, type: execute_command, config: {command: touch, args: [MARKS/workflow]}}]
+";
+
+/// A directory as it came from elsewhere.
+struct Foreign {
+    world: World,
+}
+
+impl Foreign {
+    fn new() -> Self {
+        let foreign = Self { world: World::empty() };
+        fs::create_dir(foreign.marks()).unwrap();
+        fs::write(foreign.secret(), "a key of the person's\n").unwrap();
+        let agent = foreign.world.programs().join("agent");
+        fs::write(&agent, "#!/bin/sh\ncat > /dev/null\necho '<promise>COMPLETE</promise>'\n").unwrap();
+        fs::set_permissions(&agent, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        foreign.shell("git init -q -b main . && git config user.name x && git config user.email x@example.org");
+        foreign.shell("echo one > a.txt && git add a.txt && git commit -qm Begin");
+        foreign
+    }
+
+    /// Where everything hostile leaves a trace.
+    fn marks(&self) -> PathBuf {
+        self.world.path("../marks")
+    }
+
+    /// What belongs to the person, outside of the project.
+    fn secret(&self) -> PathBuf {
+        self.world.path("../home/secret")
+    }
+
+    fn shell(&self, script: &str) {
+        let ran = self.world.finish(self.world.program("sh").args(["-ec", &self.meant(script)]));
+        assert_eq!(ran.code, 0, "{script}\n{ran}");
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        self.world.write(name, self.meant(text));
+    }
+
+    fn link(&self, name: &str) {
+        let path = self.world.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(self.secret(), path).unwrap();
+    }
+
+    fn meant(&self, text: &str) -> String {
+        text.replace("MARKS", self.marks().to_str().unwrap()).replace("SECRET", self.secret().to_str().unwrap())
+    }
+
+    /// Somebody else's machine: what is made there is foreign here.
+    fn elsewhere(&self, words: &[&str]) -> Ran {
+        let state = self.world.path("../elsewhere");
+        self.world.run_with(("WINDLASS_STATE_DIR", state.to_str().unwrap()), words)
+    }
+
+    /// Types every command, and holds what it did against what it may do.
+    fn check(&self) {
+        if !can_trace() {
+            return;
+        }
+        self.shell("rm -rf ../pristine; cp -a . ../pristine");
+        let wrong: Vec<String> = COMMANDS.iter().flat_map(|command| self.check_command(command)).collect();
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    /// What one command has done in the directory as it came that it may not do.
+    fn check_command(&self, command: &str) -> Vec<String> {
+        self.shell("rm -rf ../state; for file in * .[!.]*; do rm -rf \"$file\"; done; cp -a ../pristine/. .");
+        let trace = self.world.path("../trace");
+        let mut traced = self.world.program(strace().expect("it can be used"));
+        traced.args(["-f", "-qq", "-s", "4096", "-e", "trace=execve,openat,open", "-o"]).arg(&trace).arg("--");
+        traced.arg(WINDLASS).args(command.split(' '));
+        let input = self.world.write("../input", INPUT);
+        traced.stdin(fs::File::open(input).unwrap());
+        let ran = self.world.finish(&mut traced);
+        let calls = fs::read_to_string(&trace).unwrap();
+        let mut wrong: Vec<String> = fs::read_dir(self.marks())
+            .unwrap()
+            .map(|mark| format!("`{command}` has run what leaves {:?}", mark.unwrap().file_name()))
+            .collect();
+        for mark in fs::read_dir(self.marks()).unwrap() {
+            fs::remove_file(mark.unwrap().path()).unwrap();
+        }
+        let is_run = command.starts_with("run ");
+        for program in called(&calls, "execve(\"") {
+            let name = Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let may_run = ["windlass", "exe"].contains(&&*name)
+                || name.starts_with("git")
+                || is_run && ["agent", "sh", "cat"].contains(&&*name);
+            if !may_run {
+                wrong.push(format!("`{command}` has started {program}\n{ran}"));
+            }
+        }
+        let secret = self.secret().canonicalize().unwrap();
+        for file in called(&calls, "AT_FDCWD, \"").union(&called(&calls, "open(\"")) {
+            if self.world.directory.join(file).canonicalize().is_ok_and(|real| real == secret) {
+                wrong.push(format!("`{command}` has opened {file}, which is the person's\n{ran}"));
+            }
+        }
+        wrong
+    }
+}
+
+/// The paths of calls that succeeded.
+fn called(calls: &str, start: &str) -> BTreeSet<String> {
+    let succeeded = calls.lines().filter(|line| !line.contains(" = -1 "));
+    succeeded.filter_map(|line| Some(line.split_once(start)?.1.split_once('"')?.0.to_owned())).collect()
+}
+
+#[test]
+fn a_configuration_of_a_clone_runs_nothing_and_reads_nothing_of_the_persons() {
+    let foreign = Foreign::new();
+    foreign.write(".windlass/config.yaml", CONFIG);
+    foreign.write(".windlass/prompt.md", "{{ goal }}");
+    foreign.write(".windlass/workflows/evil.yaml", WORKFLOW);
+    foreign.shell("git add . && git commit -qm Evil");
+    foreign.check();
+}
+
+#[test]
+fn links_of_a_clone_lead_to_nothing_of_the_persons() {
+    let foreign = Foreign::new();
+    for name in
+        [".windlass/config.yaml", ".windlass/workflows/evil.yaml", ".windlass/.gitignore", "package.json", "Makefile"]
+    {
+        foreign.link(name);
+    }
+    foreign.check();
+    fs::remove_file(foreign.world.path(".windlass/config.yaml")).unwrap();
+    foreign.write(".windlass/config.yaml", "prompt_file: prompt.md\nprotected: [linked]\n");
+    foreign.link(".windlass/prompt.md");
+    foreign.link("linked");
+    foreign.check();
+}
+
+#[test]
+fn a_store_of_a_clone_runs_nothing() {
+    let foreign = Foreign::new();
+    foreign.elsewhere(&["init"]);
+    assert_eq!(foreign.elsewhere(&["task", "add", "Evil"]).code, 0);
+    let register =
+        ["hooks", "register", "T1", "--type", "command", "--command", &foreign.meant("touch MARKS/registered")];
+    let registered = foreign.elsewhere(&register);
+    assert_eq!(registered.code, 0, "{registered}");
+    fs::remove_file(foreign.world.path(".windlass/config.yaml")).unwrap();
+    foreign.shell("rm -f .windlass/.gitignore; git add -A && git commit -qm Evil");
+    foreign.check();
+}
+
+/// An archive, unlike a clone, brings git's own configuration along.
+#[test]
+fn git_configuration_of_an_unpacked_archive_runs_nothing_for_commands_that_only_look() {
+    let foreign = Foreign::new();
+    foreign.shell(
+        "for key in core.fsmonitor core.pager core.editor core.askPass diff.external gpg.program credential.helper \
+         core.sshCommand pager.log pager.status alias.status interactive.diffFilter diff.x.textconv filter.x.clean \
+         filter.x.smudge merge.x.driver; do git config $key 'touch MARKS/'$key; done\n\
+         git config core.hooksPath hooks; mkdir hooks\n\
+         for hook in post-checkout pre-commit reference-transaction post-index-change; do \
+         printf '#!/bin/sh\\ntouch MARKS/hook\\n' > hooks/$hook; chmod +x hooks/$hook; done\n\
+         git config commit.gpgSign true; echo '* diff=x merge=x' > .gitattributes",
+    );
+    foreign.shell("rm -f MARKS/*");
+    foreign.check();
+}
