@@ -13,8 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::tz::TimeZone;
 use windlass_engine::Timestamp;
-
-use crate::small_file;
+use windlass_process::file;
 
 /// A list of users is a few kilobytes, or a few megabytes at a university.
 const USERS: u64 = 16 * 1024 * 1024;
@@ -181,7 +180,7 @@ pub fn pager() -> Option<String> {
 /// Who is to be named as the author of an event: as the shell says, else as the system knows them.
 pub fn user() -> String {
     let uid = || rustix::process::getuid().as_raw();
-    let known = || named(&small_file::text(Path::new("/etc/passwd"), USERS)?, uid());
+    let known = || named(&file::read_text(Path::new("/etc/passwd"), USERS)?, uid());
     text("USER").or_else(|| text("LOGNAME")).or_else(known).unwrap_or_else(|| format!("uid-{}", uid()))
 }
 
@@ -239,7 +238,7 @@ pub fn now() -> Timestamp {
 /// One file is read. Finding the name in the whole database first would cost more than the rest of a command.
 pub fn time_zone() -> TimeZone {
     static ZONE: OnceLock<TimeZone> = OnceLock::new();
-    let compiled = |file: &Path| TimeZone::tzif("", &small_file::read(file, ZONE_FILE).ok()?).ok();
+    let compiled = |path: &Path| TimeZone::tzif("", &file::read(path, ZONE_FILE).ok()?).ok();
     let find = || match env::var_os("TZ") {
         None => compiled(Path::new("/etc/localtime")),
         Some(name) => {

@@ -27,7 +27,6 @@ mod reference;
 mod remedy;
 mod shelf;
 mod show;
-mod small_file;
 mod store_records;
 mod switch;
 mod text;

@@ -16,10 +16,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use windlass_process::file;
 use windlass_vcs::git::{Repository, has_git};
 
 use crate::failure::{Code, Failure};
-use crate::{environment, records, small_file};
+use crate::{environment, records};
 
 /// What makes a directory a project.
 pub const DIRECTORY: &str = ".windlass";
@@ -249,8 +250,8 @@ fn resolve(base: &Path, written: &str) -> Option<PathBuf> {
     (!written.is_empty()).then(|| base.join(written).canonicalize().ok()).flatten()
 }
 
-fn read_pointer(file: &Path) -> Option<String> {
-    small_file::text(file, POINTER)
+fn read_pointer(path: &Path) -> Option<String> {
+    file::read_text(path, POINTER)
 }
 
 #[cfg(test)]

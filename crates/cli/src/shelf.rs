@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use windlass_engine::{ConfigDigest, Digest};
+use windlass_process::file;
 
 use crate::environment;
-use crate::small_file;
 
 /// Of a configuration of a mebibyte, with room for hooks of several events.
 const SIZE: usize = 4 * 1024 * 1024;
@@ -53,8 +53,7 @@ impl Shelf {
     }
 
     pub fn read(&self, key: Digest) -> Option<Vec<u8>> {
-        let bytes = small_file::read(&self.file(key), SIZE as u64 + 1).ok()?;
-        (bytes.len() <= SIZE).then_some(bytes)
+        file::read(&self.file(key), SIZE as u64).ok()
     }
 
     /// Makes an index and keeps it, if it can be kept. Nobody waits for it, and nobody misses it.

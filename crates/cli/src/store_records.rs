@@ -24,13 +24,14 @@ use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 use windlass_engine::Digest;
+use windlass_process::file;
 use windlass_store::{Lifetime, Sqlite, StoreError, log_path};
 
 use crate::durable::{self, Readers};
 use crate::failure::{Code, Failure};
 use crate::output::Messages;
 use crate::project::Project;
-use crate::{environment, remedy, small_file};
+use crate::{environment, remedy};
 
 /// A record is a few hundred bytes; anything larger is none.
 const RECORD: u64 = 64 * 1024;
@@ -228,7 +229,7 @@ impl StoreRecords {
     }
 
     fn read(&self, project: &Project) -> Option<StoreRecord> {
-        let bytes = small_file::read(&self.record_file(project), RECORD).ok()?;
+        let bytes = file::read(&self.record_file(project), RECORD).ok()?;
         serde_json::from_slice(&bytes).ok().filter(|record: &StoreRecord| record.version == 1)
     }
 

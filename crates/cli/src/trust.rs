@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use windlass_engine::Digest;
+use windlass_process::file;
 
 use crate::config::Config;
 use crate::durable::{self, Readers};
 use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::project::Project;
-use crate::small_file;
 
 /// A record is a few hundred bytes; anything larger is none.
 const RECORD: u64 = 64 * 1024;
@@ -158,7 +158,7 @@ impl Decisions {
     }
 
     fn record(&self, project: &Project) -> Option<Record> {
-        let bytes = small_file::read(&self.record_file(project), RECORD).ok()?;
+        let bytes = file::read(&self.record_file(project), RECORD).ok()?;
         serde_json::from_slice(&bytes).ok().filter(|record: &Record| record.version == 1)
     }
 

@@ -184,6 +184,7 @@ fn other_files() {
     ");
     assert_snapshot!(world.fails(&["config", "check", "."]), @"
     error: $WORK/.: is a directory, not a file
+    hint: name a file, or put one in its place
     [64 config]
     ");
 }

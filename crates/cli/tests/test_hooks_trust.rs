@@ -338,7 +338,8 @@ fn a_gate_whose_files_have_changed_is_not_believed() {
     check("rm gate.sh", Some("gate.sh"));
     check("echo b >tests/b; mkdir tests/deep; echo c >tests/deep/c", Some("tests/b, tests/deep/c"));
     check("rm -r tests", Some("tests/a"));
-    check("mv gate.sh kept; ln -s kept gate.sh 2>/dev/null || cp -s kept gate.sh", Some("gate.sh"));
+    check("mv gate.sh kept; ln -s kept gate.sh 2>/dev/null || cp -s kept gate.sh", Some("gate.sh, kept"));
+    check("chmod +x gate.sh", Some("gate.sh"));
     check("mkdir sub; cp gate.sh sub/", Some("sub/gate.sh"));
 }
 

@@ -474,6 +474,7 @@ fn files_that_are_no_hooks() {
     fs::create_dir(world.path("folder.json")).unwrap();
     assert_snapshot!(world.fails(&["config", "import", "folder.json", "--yes"]), @r#"
     error: $WORK/folder.json: is a directory, not a file
+    hint: name a file, or put one in its place
     [64 config]
     "#);
     assert_snapshot!(world.fails(&["config", "import", "missing.json", "--yes"]), @r#"

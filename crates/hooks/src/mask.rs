@@ -27,7 +27,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use serde_json::{Map, Value};
 use tempfile::NamedTempFile;
 use windlass_engine::{ChangeFact, HookReport};
-use windlass_process::{Captured, Finished};
+use windlass_process::{Captured, Finished, file};
 
 use crate::forms::forms;
 use crate::http::Response;
@@ -275,13 +275,13 @@ impl Mask {
         if !found.is_file() {
             return Err(io::Error::other("cannot mask what is not a regular file"));
         }
-        let (plain, hidden) = self.look(File::open(path)?)?;
+        let (plain, hidden) = self.look(file::open(path)?)?;
         if !plain && !hidden {
             return Ok(());
         }
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut beside = NamedTempFile::new_in(directory)?;
-        let (mut input, mut output) = (File::open(path)?, BufWriter::new(beside.as_file_mut()));
+        let (mut input, mut output) = (file::open(path)?, BufWriter::new(beside.as_file_mut()));
         let (mut stream, mut shown) = (self.stream(), self.shown());
         pieces(&mut input, |piece| {
             let masked = if hidden { shown.push(piece) } else { stream.push(piece) };

@@ -26,6 +26,7 @@ mod captured;
 mod control;
 mod course;
 mod environment;
+pub mod file;
 mod heart;
 mod live;
 mod minder;

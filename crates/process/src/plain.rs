@@ -6,10 +6,11 @@
 //! Invariant: the program gets the same arguments, environment and directory as from the shell.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+use crate::file::open;
 
 /// Besides letters, digits and spaces: what means itself wherever it stands.
 const LITERAL: &[u8] = b"_-./:@%+,=";
@@ -38,7 +39,7 @@ pub(crate) fn words(script: &OsStr) -> Option<Vec<OsString>> {
 /// Whether the kernel can start a file. A shell takes what it cannot for a script of its own.
 pub(crate) fn is_program(file: &Path) -> bool {
     let mut start = [0; 4];
-    let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));
+    let read = open(file).and_then(|mut file| file.read_exact(&mut start));
     read.is_ok() && (start == *b"\x7fELF" || start.starts_with(b"#!"))
 }
 

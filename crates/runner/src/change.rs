@@ -11,14 +11,14 @@
 //! Not here: what the digests mean (`engine`).
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use windlass_engine::Digest;
-use windlass_process::{Capture, Environment, Exit, Finished, Invocation, NotStarted, Spec, overlay};
+use windlass_process::{Capture, Environment, Exit, Finished, Invocation, NotStarted, Spec, file, overlay};
 use windlass_vcs::git::has_git;
 
 /// How long git may take. A turn of an agent takes many times that.
@@ -133,8 +133,7 @@ fn held(path: &Path) -> io::Result<(Digest, u64)> {
     if !metadata.is_file() || metadata.len() > BYTES {
         return Ok((Digest::ZERO, metadata.len().min(BYTES + 1)));
     }
-    let mut content = Vec::new();
-    File::open(path)?.take(BYTES).read_to_end(&mut content)?;
+    let content = file::read_start(path, BYTES)?;
     Ok((Digest::of(&content), content.len() as u64))
 }
 

@@ -14,16 +14,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use windlass_engine::Digest;
+use windlass_process::file;
 use windlass_vcs::git::{Commit, Error, Git, Kept};
+
+use crate::protected::{digest_in, is_executable, was_executable};
 
 /// The longest text that is taken for an LFS pointer.
 const POINTER: usize = 1024;
+
+/// The longest file that is compared with what git keeps, which tells no more of one.
+const CONTENT: u64 = 64 * 1024 * 1024;
 
 /// How things were when the work began.
 pub(crate) struct Began<'a> {
     pub at: &'a Commit,
     pub kept: &'a [Kept],
-    /// The digests of files as they were there then, by their names in the worktree.
+    /// What stands for files as they were there then (`protected::held`), by their names in the worktree.
     pub found: &'a dyn Fn(&Path) -> Option<&'a str>,
 }
 
@@ -43,8 +49,9 @@ pub(crate) fn changed(
     began: &Began<'_>,
 ) -> Result<Vec<PathBuf>, Error> {
     let mut changed = git.changed(worktree, files)?;
+    let other_modes = changed_modes(worktree, files, began);
     if changed.is_empty() {
-        return Ok(changed);
+        return Ok(other_modes);
     }
     let differing: Vec<&Kept> =
         files.iter().filter(|file| file.is_plain() && changed.binary_search(&file.path).is_ok()).collect();
@@ -58,10 +65,10 @@ pub(crate) fn changed(
     for (at, file) in differing.iter().enumerate() {
         let place = worktree.join(&file.path);
         let is_plain = fs::symlink_metadata(&place).is_ok_and(|found| found.is_file());
-        let Some(now) = fs::read(&place).ok().filter(|_| is_plain) else { continue };
+        let Some(now) = file::read(&place, CONTENT).ok().filter(|_| is_plain) else { continue };
         let was_there = former.contains_key(file.path.as_path());
-        let before = (began.found)(&file.path).filter(|_| was_there).map(|digest| Before {
-            digest,
+        let before = (began.found)(&file.path).filter(|_| was_there).map(|held| Before {
+            digest: digest_in(held),
             kept: &kept_then[at],
             may_be_filtered: asks_for_filters && file.is_like(then[at]),
         });
@@ -74,7 +81,20 @@ pub(crate) fn changed(
         }
     }
     changed.retain(|path| !explained.contains(&path));
+    changed.extend(other_modes);
     Ok(changed)
+}
+
+/// The files that can be executed although git keeps them otherwise, or the other way round, and could not when the work began:
+/// there are file systems where all files can be.
+fn changed_modes(worktree: &Path, files: &[Kept], began: &Began<'_>) -> Vec<PathBuf> {
+    let differs = |file: &&Kept| {
+        let Ok(found) = fs::symlink_metadata(worktree.join(&file.path)) else { return false };
+        let is_like_before =
+            || (began.found)(&file.path).is_some_and(|held| was_executable(held) != file.is_executable);
+        found.is_file() && is_executable(&found) != file.is_executable && !is_like_before()
+    };
+    files.iter().filter(|file| file.is_plain()).filter(differs).map(|file| file.path.clone()).collect()
 }
 
 fn is_checked_out(now: &[u8], kept: &[u8], before: Option<Before<'_>>) -> bool {

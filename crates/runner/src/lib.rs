@@ -63,7 +63,7 @@ pub use gatekeepers::Gatekeepers;
 pub use hook::pipeline::{ByHand, Checks, Seal};
 pub use known::{Defined, Hooks, Workflows};
 pub use outside::{Outside, Told};
-pub use protected::{Protected, TooMany};
+pub use protected::{Protected, ProtectedError};
 pub use refresh::BaseFit;
 pub use sweep::{Swept, left_in, task_of};
 pub use workspace::{Delivery, Said};

@@ -6,20 +6,28 @@
 //! Invariants:
 //! - Whatever cannot be read has changed if it could be read before, and the other way round.
 //! - A look is whole or an error: half of one would hide what it has not seen.
+//! - A link stands for where it leads, and what it leads to is protected with it. No link out of the project is followed.
 //! - No secret is in a name: looks are recorded, and names are told.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use thiserror::Error;
 use windlass_engine::Digest;
 use windlass_hooks::Mask;
+use windlass_process::file::{self, UnreadableFile};
 
 /// The most files and directories that are looked at.
 const ENTRIES: usize = 100_000;
+/// The most bytes that one protected file may have, and all of them together.
+const MAX_FILE_SIZE: u64 = 256 * 1024 * 1024;
+const MAX_TOTAL_SIZE: u64 = 4 * 1024 * 1024 * 1024;
+/// What follows the digest of a file that can be executed.
+const EXECUTABLE: &str = "+x";
 /// How many changed files are named.
 const NAMED: usize = 5;
 /// What git and Windlass keep for themselves: it changes all the time, and judges nothing.
@@ -35,10 +43,26 @@ const KEPT: [&str; 7] = [
 /// What lets a part of a pattern match more than one part of a path, or makes it hard to tell where the part ends.
 const BRANCHING: [&str; 4] = ["**", "{", "[", "\\"];
 
-/// Where protected files may be, there is too much to look at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("there are more than {0} files and directories where protected files may be")]
-pub struct TooMany(usize);
+/// Why protected files cannot be watched.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ProtectedError {
+    #[error("there are more than {0} files and directories where protected files may be")]
+    TooManyEntries(usize),
+    #[error("the protected files have more than {} GiB", .0 >> 30)]
+    TooManyBytes(u64),
+    #[error("`{name}` {}: {}", .reason.cause(), .reason.remedy())]
+    Unreadable { name: String, reason: UnreadableFile },
+}
+
+impl ProtectedError {
+    /// Returns what to write under `protected` instead, if that is what is wrong.
+    pub fn hint(&self) -> Option<&'static str> {
+        let is_too_much = !matches!(self, Self::Unreadable { .. });
+        is_too_much.then_some(
+            "name the directory in each pattern: `gates/*.sh`, or `./gate.sh` for the project's own directory",
+        )
+    }
+}
 
 /// Patterns of protected files.
 #[derive(Debug, Clone, Default)]
@@ -46,6 +70,8 @@ pub struct Protected {
     patterns: GlobSet,
     /// The directories above whatever the patterns may match.
     ways: GlobSet,
+    /// Those of them that are so many levels down, and no further.
+    short_ways: GlobSet,
     /// What is left out, whatever the patterns say.
     kept: GlobSet,
     mask: Mask,
@@ -55,7 +81,8 @@ impl Protected {
     /// A pattern names files and directories; what is in such a directory is meant too. One without a slash before its
     /// end is meant wherever it stands.
     pub fn new(patterns: &[String]) -> Result<Self, globset::Error> {
-        let (mut set, mut ways, mut kept) = (GlobSetBuilder::new(), GlobSetBuilder::new(), GlobSetBuilder::new());
+        let (mut set, mut kept) = (GlobSetBuilder::new(), GlobSetBuilder::new());
+        let (mut ways, mut short_ways) = (GlobSetBuilder::new(), GlobSetBuilder::new());
         for pattern in KEPT {
             kept.add(glob(pattern)?);
         }
@@ -68,10 +95,14 @@ impl Protected {
                 set.add(glob(&format!("{pattern}/**"))?);
                 for way in ways_to(&pattern) {
                     ways.add(glob(&way)?);
+                    if !way.contains("**") {
+                        short_ways.add(glob(&way)?);
+                    }
                 }
             }
         }
-        Ok(Self { patterns: set.build()?, ways: ways.build()?, kept: kept.build()?, mask: Mask::default() })
+        let (ways, short_ways) = (ways.build()?, short_ways.build()?);
+        Ok(Self { patterns: set.build()?, ways, short_ways, kept: kept.build()?, mask: Mask::default() })
     }
 
     /// The same, with what nobody may see.
@@ -93,43 +124,103 @@ impl Protected {
     }
 
     /// What the files hold now, one line each.
-    pub fn look(&self, root: &Path) -> Result<String, TooMany> {
-        self.look_at_most(ENTRIES, root, &BTreeSet::new())
+    pub fn look(&self, root: &Path) -> Result<String, ProtectedError> {
+        self.look_at(root, &self.find(root)?.files)
     }
 
-    /// The same without those that somebody else looks at.
-    pub(crate) fn look_beside(&self, root: &Path, others: &BTreeSet<PathBuf>) -> Result<String, TooMany> {
-        self.look_at_most(ENTRIES, root, others)
+    /// Finds the files below a directory.
+    pub(crate) fn find(&self, root: &Path) -> Result<FoundFiles, ProtectedError> {
+        self.find_at_most(ENTRIES, root)
     }
 
-    fn look_at_most(&self, most: usize, root: &Path, others: &BTreeSet<PathBuf>) -> Result<String, TooMany> {
-        let mut found = BTreeSet::new();
-        let mut left = most;
-        self.walk(root, Path::new(""), &mut left, &mut found).ok_or(TooMany(most))?;
-        found.retain(|path| !others.contains(path));
-        let digest = |path: &PathBuf| digest(&root.join(path));
-        let line = |path: &PathBuf| format!("{} {}\n", digest(path), self.name(path));
-        Ok(found.iter().map(line).collect())
+    fn find_at_most(&self, most: usize, root: &Path) -> Result<FoundFiles, ProtectedError> {
+        let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        let mut search = FileSearch { protected: self, root: &real, most, left: most, found: FoundFiles::default() };
+        search.walk(Path::new(""), false)?;
+        Ok(search.found)
     }
 
-    /// Nothing if there is too much.
-    fn walk(&self, root: &Path, within: &Path, left: &mut usize, found: &mut BTreeSet<PathBuf>) -> Option<()> {
-        let Ok(entries) = fs::read_dir(root.join(within)) else { return Some(()) };
+    /// What some files hold now.
+    pub(crate) fn look_at(&self, root: &Path, files: &BTreeSet<PathBuf>) -> Result<String, ProtectedError> {
+        let (mut look, mut left) = (String::new(), MAX_TOTAL_SIZE);
+        for path in files {
+            let name = self.name(path);
+            let (content, size) =
+                held(&root.join(path)).map_err(|reason| ProtectedError::Unreadable { name: name.clone(), reason })?;
+            left = left.checked_sub(size).ok_or(ProtectedError::TooManyBytes(MAX_TOTAL_SIZE))?;
+            look.extend([&content, " ", &name, "\n"]);
+        }
+        Ok(look)
+    }
+}
+
+/// Protected files, by their paths in the project.
+#[derive(Debug, Default)]
+pub(crate) struct FoundFiles {
+    pub files: BTreeSet<PathBuf>,
+    /// Files and directories that protected links lead to.
+    pub targets: BTreeSet<PathBuf>,
+}
+
+/// A search for protected files.
+struct FileSearch<'a> {
+    protected: &'a Protected,
+    /// Without links.
+    root: &'a Path,
+    most: usize,
+    left: usize,
+    found: FoundFiles,
+}
+
+impl FileSearch<'_> {
+    /// Takes what is meant below a directory, or all of it.
+    fn walk(&mut self, within: &Path, all: bool) -> Result<(), ProtectedError> {
+        let Ok(entries) = fs::read_dir(self.root.join(within)) else { return Ok(()) };
         for entry in entries.flatten() {
-            *left = left.checked_sub(1)?;
+            self.left = self.left.checked_sub(1).ok_or(ProtectedError::TooManyEntries(self.most))?;
             let path = within.join(entry.file_name());
-            let directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if directory && self.may_be_below(&path) {
-                self.walk(root, &path, left, found)?;
-            } else if !directory && self.patterns.is_match(&path) && !self.kept.is_match(&path) {
-                found.insert(path);
+            if self.protected.kept.is_match(&path) {
+                continue;
+            }
+            let kind = entry.file_type();
+            let is_meant = all || self.protected.patterns.is_match(&path);
+            if kind.as_ref().is_ok_and(fs::FileType::is_dir) {
+                if is_meant || self.protected.ways.is_match(&path) {
+                    self.walk(&path, all)?;
+                }
+            } else if kind.is_ok_and(|kind| kind.is_symlink()) {
+                if is_meant || self.protected.short_ways.is_match(&path) {
+                    self.follow(path, is_meant)?;
+                }
+            } else if is_meant {
+                self.found.files.insert(path);
             }
         }
-        Some(())
+        Ok(())
     }
 
-    fn may_be_below(&self, directory: &Path) -> bool {
-        !self.kept.is_match(directory) && (self.ways.is_match(directory) || self.patterns.is_match(directory))
+    /// Takes a link that is meant and what it leads to, or what is meant behind it.
+    fn follow(&mut self, link: PathBuf, is_meant: bool) -> Result<(), ProtectedError> {
+        let resolved = file::resolve_within(self.root, &self.root.join(&link));
+        if let Some(reason) = resolved.as_ref().err().and_then(UnreadableFile::of) {
+            return Err(ProtectedError::Unreadable { name: self.protected.name(&link), reason: reason.clone() });
+        }
+        let target = resolved.ok().and_then(|real| real.strip_prefix(self.root).ok().map(Path::to_owned));
+        let is_above = target.as_ref().is_some_and(|target| link.starts_with(target));
+        let target = target.filter(|target| !is_above && !self.protected.kept.is_match(target));
+        if is_meant {
+            self.found.files.insert(link);
+        } else if target.is_some() {
+            return self.walk(&link, false);
+        }
+        match target.filter(|target| self.found.targets.insert(target.clone())) {
+            Some(target) if self.root.join(&target).is_dir() => self.walk(&target, true),
+            Some(target) => {
+                self.found.files.insert(target);
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -149,15 +240,35 @@ fn glob(pattern: &str) -> Result<Glob, globset::Error> {
     GlobBuilder::new(pattern).literal_separator(true).build()
 }
 
-/// A link stands for where it leads, not for what is there.
-fn digest(path: &Path) -> String {
-    let content = || -> io::Result<Digest> {
-        match fs::symlink_metadata(path)?.is_symlink() {
-            true => Ok(Digest::of(fs::read_link(path)?.as_os_str().as_encoded_bytes())),
-            false => Ok(Digest::of(&fs::read(path)?)),
+/// What a file holds and whether it can be executed, in one word, and how many bytes it has. A link stands for where it leads.
+fn held(path: &Path) -> Result<(String, u64), UnreadableFile> {
+    let read = || -> io::Result<(String, u64)> {
+        let found = fs::symlink_metadata(path)?;
+        if found.is_symlink() {
+            return Ok((Digest::of(fs::read_link(path)?.as_os_str().as_encoded_bytes()).to_string(), 0));
         }
+        let content = file::read(path, MAX_FILE_SIZE)?;
+        let mode = if is_executable(&found) { EXECUTABLE } else { "" };
+        Ok((format!("{}{mode}", Digest::of(&content)), content.len() as u64))
     };
-    content().map_or_else(|_| "unreadable".to_owned(), |digest| digest.to_string())
+    read().or_else(|error| match UnreadableFile::of(&error) {
+        Some(reason) => Err(reason.clone()),
+        None => Ok(("unreadable".to_owned(), 0)),
+    })
+}
+
+/// Returns the digest of what a file held, from the word that stands for it in a look.
+pub(crate) fn digest_in(word: &str) -> &str {
+    word.strip_suffix(EXECUTABLE).unwrap_or(word)
+}
+
+/// Returns whether a file could be executed, from the same word.
+pub(crate) fn was_executable(word: &str) -> bool {
+    word.ends_with(EXECUTABLE)
+}
+
+pub(crate) fn is_executable(found: &fs::Metadata) -> bool {
+    found.permissions().mode() & 0o100 != 0
 }
 
 /// Which files differ between two looks, in words; nothing where none does.
@@ -250,9 +361,9 @@ mod tests {
         }
         fs::write(directory.path().join("gates/a.sh"), "").unwrap();
         let protected = Protected::new(&[pattern.to_owned()]).unwrap();
-        let look = protected.look_at_most(8, directory.path(), &BTreeSet::new());
-        assert_eq!(look.err(), (!whole).then_some(TooMany(8)), "{pattern}");
-        assert!(protected.look_at_most(16, directory.path(), &BTreeSet::new()).is_ok(), "{pattern}");
+        let found = protected.find_at_most(8, directory.path());
+        assert_eq!(found.err(), (!whole).then_some(ProtectedError::TooManyEntries(8)), "{pattern}");
+        assert!(protected.find_at_most(16, directory.path()).is_ok(), "{pattern}");
     }
 
     #[test]
@@ -270,8 +381,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         ["a", "b", "c"].iter().for_each(|name| fs::write(directory.path().join(name), name).unwrap());
         let protected = Protected::new(&["a".to_owned()]).unwrap();
-        assert!(protected.look_at_most(3, directory.path(), &BTreeSet::new()).is_ok());
-        assert_eq!(protected.look_at_most(2, directory.path(), &BTreeSet::new()), Err(TooMany(2)));
+        assert!(protected.find_at_most(3, directory.path()).is_ok());
+        assert_eq!(protected.find_at_most(2, directory.path()).err(), Some(ProtectedError::TooManyEntries(2)));
     }
 
     #[test]
@@ -299,7 +410,81 @@ mod tests {
             std::os::unix::fs::symlink(target, &link).unwrap();
             protected.look(place.path()).unwrap()
         });
+        assert_eq!(difference(&looks[0], &looks[1]).as_deref(), Some("check.sh, one, two"));
+    }
+
+    /// A project with protected links, and what is told of it after each change.
+    #[test]
+    fn links_protect_what_they_lead_to_inside_of_the_project() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        for directory in ["gates", "real/deep", "other"] {
+            fs::create_dir_all(path(directory)).unwrap();
+        }
+        for file in ["real/a", "real/deep/b", "other/check.sh", "other/free"] {
+            fs::write(path(file), file).unwrap();
+        }
+        let links = [
+            ("../real", "gates/tree"),
+            ("..", "gates/up"),
+            ("gone", "gates/gone"),
+            ("loop", "gates/loop"),
+            ("other", "way"),
+        ];
+        for (target, link) in links {
+            std::os::unix::fs::symlink(target, path(link)).unwrap();
+        }
+        let protected = Protected::new(&["gates/".to_owned(), "way/check.sh".to_owned()]).unwrap();
+        let before = protected.look(place.path()).unwrap();
+        let changed = || difference(&before, &protected.look(place.path()).unwrap()).unwrap_or_default();
+        fs::write(path("other/free"), "changed").unwrap();
+        assert_eq!(changed(), "");
+        fs::write(path("real/deep/b"), "changed").unwrap();
+        assert_eq!(changed(), "real/deep/b");
+        fs::write(path("other/check.sh"), "changed").unwrap();
+        assert_eq!(changed(), "real/deep/b, way/check.sh");
+    }
+
+    #[test]
+    fn link_out_of_the_project_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("project")).unwrap();
+        fs::write(root.join("secret"), "").unwrap();
+        std::os::unix::fs::symlink("../secret", root.join("project/linked")).unwrap();
+        let protected = Protected::new(&["linked".to_owned()]).unwrap();
+        let target = root.join("secret").display().to_string();
+        let expected =
+            format!("`linked` leads out of the project, to `{target}`: put the file itself into the project");
+        assert_eq!(protected.look(&root.join("project")).unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn mode_of_a_file_counts() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("check.sh");
+        fs::write(&file, "").unwrap();
+        let protected = Protected::new(&["check.sh".to_owned()]).unwrap();
+        let looks = [0o644, 0o755, 0o600].map(|mode| {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            protected.look(place.path()).unwrap()
+        });
         assert_eq!(difference(&looks[0], &looks[1]).as_deref(), Some("check.sh"));
+        assert_eq!(difference(&looks[0], &looks[2]), None);
+        assert_eq!(looks.map(|look| digest_in(look.split(' ').next().unwrap()).len()), [64; 3]);
+    }
+
+    #[test]
+    fn files_that_never_end_are_named() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("x");
+        let protected = Protected::new(&["x".to_owned()]).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let said = || protected.look(place.path()).unwrap_err().to_string();
+        assert_eq!(said(), "`x` is a socket, not a file: remove it, or put a file in its place");
+        fs::remove_file(&path).unwrap();
+        fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(said(), "`x` is larger than 256 MiB: make it smaller, or move it away");
     }
 
     /// Two files are told apart by what they hold, also where their names look alike.

@@ -2,11 +2,10 @@
 //!
 //! Nothing is started, and files are read only as far as they are small and plain.
 
-use std::fs::{self, File};
-use std::io::Read;
 use std::path::Path;
 
 use serde_json::Value;
+use windlass_process::file;
 
 /// Larger build files are not read.
 const SIZE: u64 = 1024 * 1024;
@@ -26,13 +25,13 @@ pub fn tests(root: &Path) -> Option<&'static str> {
     if has("go.mod") {
         return Some("go test ./...");
     }
-    let makefile = ["GNUmakefile", "makefile", "Makefile"].iter().find_map(|name| read(&root.join(name)))?;
+    let makefile = ["GNUmakefile", "makefile", "Makefile"].iter().find_map(|name| read(root, name))?;
     makefile.lines().any(|line| line.starts_with("test:")).then_some("make test")
 }
 
 /// The tests of a `package.json` that has some, by the package manager whose lock file is there.
 fn package_tests(root: &Path) -> Option<&'static str> {
-    let package: Value = serde_json::from_str(&read(&root.join("package.json"))?).ok()?;
+    let package: Value = serde_json::from_str(&read(root, "package.json")?).ok()?;
     let script = package.get("scripts")?.get("test")?.as_str()?;
     if script.trim().is_empty() || script.contains("no test specified") {
         return None;
@@ -47,12 +46,9 @@ fn package_tests(root: &Path) -> Option<&'static str> {
     Some(managed.map_or("npm test", |(_, command)| command))
 }
 
-/// The text of a small and plain file.
-fn read(file: &Path) -> Option<String> {
-    let plain = fs::metadata(file).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= SIZE);
-    let mut text = String::new();
-    File::open(file).ok().filter(|_| plain)?.take(SIZE).read_to_string(&mut text).ok()?;
-    Some(text)
+/// The text of a small and plain file of the project.
+fn read(root: &Path, name: &str) -> Option<String> {
+    String::from_utf8(file::read_within(root, &root.join(name), SIZE).ok()?).ok()
 }
 
 #[cfg(test)]

@@ -45,23 +45,32 @@ struct Compared {
 struct Recorded<'a> {
     within: &'a Path,
     protected: &'a Protected,
-    /// Nothing for a name that more than one line speaks of.
-    digests: HashMap<&'a str, Option<&'a str>>,
+    /// What protected links lead to, which is protected too.
+    targets: &'a BTreeSet<PathBuf>,
+    /// What stands for what each held. Nothing for a name that more than one line speaks of.
+    held: HashMap<&'a str, Option<&'a str>>,
 }
 
 impl<'a> Recorded<'a> {
-    fn new(look: &'a str, within: &'a Path, protected: &'a Protected) -> Self {
-        let mut digests = HashMap::new();
-        for (digest, name) in look.lines().filter_map(|line| line.split_once(' ')) {
-            digests.entry(name).and_modify(|found| *found = None).or_insert(Some(digest));
+    fn new(look: &'a str, within: &'a Path, protected: &'a Protected, targets: &'a BTreeSet<PathBuf>) -> Self {
+        let mut all = HashMap::new();
+        for (held, name) in look.lines().filter_map(|line| line.split_once(' ')) {
+            all.entry(name).and_modify(|found| *found = None).or_insert(Some(held));
         }
-        Self { within, protected, digests }
+        Self { within, protected, targets, held: all }
+    }
+
+    /// Returns the path below the directory of a file that is protected, by its path in the worktree.
+    fn protected_path(&self, path: &Path) -> Option<PathBuf> {
+        let path = path.strip_prefix(self.within).ok()?;
+        let is_target = || self.targets.iter().any(|target| path.starts_with(target));
+        (self.protected.is_meant(path) || is_target()).then(|| path.to_owned())
     }
 
     /// By its path in the worktree.
     fn of(&self, path: &Path) -> Option<&'a str> {
         let path = path.strip_prefix(self.within).ok().filter(|path| path.to_str().is_some())?;
-        *self.digests.get(self.protected.name(path).as_str())?
+        *self.held.get(self.protected.name(path).as_str())?
     }
 }
 
@@ -109,10 +118,12 @@ impl Dispatch<'_> {
         let (worktree, place) = (self.settings.delivery.worktrees.join(&workspace.name), self.place_of(workspace));
         let within = place.strip_prefix(worktree).unwrap_or(Path::new("")).to_owned();
         let protected = &self.settings.protected;
-        let recorded = Recorded::new(before, &within, protected);
+        let found = protected.find(&place).map_err(|error| error.to_string())?;
+        let recorded = Recorded::new(before, &within, protected, &found.targets);
         let compared = self.with_git(|git| self.compare(git, (workspace, head), below, &recorded));
         let compared = compared.map_err(|error| explained(&error))?;
-        let now = protected.look_beside(&place, &compared.kept).map_err(|error| error.to_string())?;
+        let others = found.files.difference(&compared.kept).cloned().collect();
+        let now = protected.look_at(&place, &others).map_err(|error| error.to_string())?;
         let names =
             |files: &BTreeSet<PathBuf>| -> BTreeSet<String> { files.iter().map(|path| protected.name(path)).collect() };
         let kept = names(&compared.ever);
@@ -134,10 +145,7 @@ impl Dispatch<'_> {
         recorded: &Recorded<'_>,
     ) -> Result<Compared, Error> {
         let worktree = self.worktree(workspace)?;
-        let own = |path: &Path| {
-            let path = path.strip_prefix(recorded.within).ok()?;
-            self.settings.protected.is_meant(path).then(|| path.to_owned())
-        };
+        let own = |path: &Path| recorded.protected_path(path);
         let is_meant = |path: &Path| own(path).is_some();
         let names = |kept: &[Kept]| kept.iter().filter_map(|file| own(&file.path)).collect::<BTreeSet<_>>();
         let standing = self.standing(git, workspace, below)?;

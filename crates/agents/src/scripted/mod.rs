@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use windlass_process::Control;
+use windlass_process::{Control, file};
 
 use client::Servers;
 pub use player::Setting;
@@ -31,6 +31,8 @@ use crate::acp::{LINE, Lines, Message, NO_SUCH_METHOD, Refused};
 
 /// Whoever asks waits for the answer, so there are never many.
 const MESSAGES: usize = 16;
+/// The most bytes that outlive the process.
+const MEMORY: u64 = 64 * 1024 * 1024;
 /// What an error of ours is called in the protocol.
 const INTERNAL: i64 = -32603;
 
@@ -148,7 +150,7 @@ impl Agent<'_> {
     fn load(&mut self, params: &Value, tells: bool, out: &mut dyn Write) -> io::Result<Result<Value, Refused>> {
         self.open(params);
         let name = params["sessionId"].as_str().unwrap_or_default();
-        let kept = self.memory_file().and_then(|file| fs::read(file).ok());
+        let kept = self.memory_file().and_then(|path| file::read(&path, MEMORY).ok());
         let kept = kept.and_then(|bytes| serde_json::from_slice::<Memory>(&bytes).ok());
         let Some(kept) = kept.filter(|kept| kept.conversation == name) else {
             return Ok(Err(refused(INTERNAL, format!("there is no conversation `{name}`"))));

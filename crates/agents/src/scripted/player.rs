@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_process::{Capture, Control, Environment, Exit, Invocation, Launcher, Roster, Spec, run};
+use windlass_process::{Capture, Control, Environment, Exit, Invocation, Launcher, Roster, Spec, file, run};
 
 use super::client::Servers;
 use super::script::{Call, Change, Question, Step};
@@ -16,6 +16,8 @@ use crate::acp::{Message, Refused};
 
 /// What a command may print before it is cut.
 const OUTPUT: usize = 16 * 1024;
+/// The longest file in which text is replaced.
+const CONTENT: u64 = 64 * 1024 * 1024;
 /// One piece of a flood.
 const PIECE: usize = 8 * 1024;
 
@@ -240,7 +242,7 @@ pub fn update(out: &mut dyn Write, conversation: &str, update: Value) -> io::Res
 }
 
 fn replace(path: &Path, change: &Change) -> io::Result<()> {
-    let text = fs::read_to_string(path)?;
+    let text = String::from_utf8(file::read(path, CONTENT)?).map_err(io::Error::other)?;
     if !text.contains(&change.old) {
         return Err(io::Error::other("it does not have the text that is to be replaced"));
     }

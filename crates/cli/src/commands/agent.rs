@@ -5,13 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use windlass_agents::scripted::{self, Script, Setting};
-use windlass_process::Roster;
+use windlass_process::{Roster, file};
 
 use crate::context::Context;
 use crate::failure::{Code, Failure};
 use crate::output::{Output, Stop};
 use crate::project::Project;
-use crate::{dispatch, environment, small_file};
+use crate::{dispatch, environment};
 
 /// Scripts are short; a longer one is a mistake.
 const LONGEST: u64 = 4 * 1024 * 1024;
@@ -44,14 +44,14 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     }
 }
 
-pub fn read(file: &Path) -> Result<Script, Failure> {
-    let bytes = small_file::read(file, LONGEST).map_err(|error| {
-        Failure::new(Code::Usage, format!("cannot read the script `{}`", file.display()))
+pub fn read(path: &Path) -> Result<Script, Failure> {
+    let bytes = file::read(path, LONGEST).map_err(|error| {
+        Failure::new(Code::Usage, format!("cannot read the script `{}`", path.display()))
             .caused_by(error)
             .hint("look for a typing mistake; docs/scripted.md has what can be in one")
     })?;
     Script::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| {
-        Failure::new(Code::Usage, format!("`{}` is no script", file.display()))
+        Failure::new(Code::Usage, format!("`{}` is no script", path.display()))
             .caused_by(error)
             .hint("docs/scripted.md has what can be in one")
     })

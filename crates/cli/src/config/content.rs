@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use windlass_engine::Digest;
+use windlass_process::file;
 
 use super::error::ConfigError;
 use super::source;
@@ -23,22 +24,28 @@ pub struct Workflow {
     digest: Digest,
 }
 
-/// Every file under a directory, by name. A directory that does not exist has none.
-pub fn workflows(directory: &Path) -> Result<Vec<Workflow>, ConfigError> {
+/// Every file under a directory of a project, by name. A directory that does not exist has none.
+pub fn workflows(project: &Path, directory: &Path) -> Result<Vec<Workflow>, ConfigError> {
     let mut found = Vec::new();
     if directory.exists() {
-        walk(directory, "", DEPTH, &mut found)?;
+        walk(project, directory, "", DEPTH, &mut found)?;
     }
     found.sort();
     Ok(found)
 }
 
 /// The paths of the files there, without what they hold.
-pub fn names(directory: &Path) -> Result<Vec<String>, ConfigError> {
-    Ok(workflows(directory)?.into_iter().map(|file| file.path).collect())
+pub fn names(project: &Path, directory: &Path) -> Result<Vec<String>, ConfigError> {
+    Ok(workflows(project, directory)?.into_iter().map(|file| file.path).collect())
 }
 
-fn walk(directory: &Path, prefix: &str, depth: usize, found: &mut Vec<Workflow>) -> Result<(), ConfigError> {
+fn walk(
+    project: &Path,
+    directory: &Path,
+    prefix: &str,
+    depth: usize,
+    found: &mut Vec<Workflow>,
+) -> Result<(), ConfigError> {
     let failed = |error| ConfigError::of_file(directory, "cannot be read").caused_by(error);
     if depth == 0 {
         let message = format!("is nested too deeply: at most {DEPTH} levels are taken");
@@ -60,13 +67,14 @@ fn walk(directory: &Path, prefix: &str, depth: usize, found: &mut Vec<Workflow>)
             );
         }
         if path.is_dir() {
-            walk(&path, &format!("{name}/"), depth - 1, found)?;
+            file::resolve_within(project, &path).map_err(|error| source::unreadable(&path, error))?;
+            walk(project, &path, &format!("{name}/"), depth - 1, found)?;
         } else if found.len() == FILES {
             let message = format!("has too many files: at most {FILES} are taken");
             return Err(ConfigError::of_file(directory, message).suggest("move what is no workflow elsewhere"));
         } else {
             // No file has this one: what can be read later has changed.
-            let digest = source::read(&path).map_or(Digest::ZERO, |bytes| Digest::of(&bytes));
+            let digest = source::read_within(project, &path).map_or(Digest::ZERO, |bytes| Digest::of(&bytes));
             found.push(Workflow { digest, path: name });
         }
     }
@@ -105,7 +113,7 @@ mod tests {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, text).unwrap();
         }
-        digest(None, None, &workflows(directory.path()).unwrap())
+        digest(None, None, &workflows(directory.path(), directory.path()).unwrap())
     }
 
     #[test]
@@ -129,7 +137,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join(".a.yaml.swp"), "x").unwrap();
         std::os::unix::fs::symlink("ann@host.1", directory.path().join(".#a.yaml")).unwrap();
-        assert_eq!(workflows(directory.path()).unwrap(), []);
+        assert_eq!(workflows(directory.path(), directory.path()).unwrap(), []);
     }
 
     #[cfg(unix)]
@@ -138,11 +146,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("a.yaml");
         std::os::unix::fs::symlink("nowhere", &file).unwrap();
-        let unread = workflows(directory.path()).unwrap();
+        let unread = workflows(directory.path(), directory.path()).unwrap();
         assert_eq!(unread.len(), 1);
         fs::remove_file(&file).unwrap();
         fs::write(&file, "").unwrap();
-        assert_ne!(unread, workflows(directory.path()).unwrap());
+        assert_ne!(unread, workflows(directory.path(), directory.path()).unwrap());
     }
 
     #[cfg(unix)]
@@ -150,7 +158,7 @@ mod tests {
     fn a_circle_of_links_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(directory.path(), directory.path().join("again")).unwrap();
-        let refused = workflows(directory.path()).map_err(Failure::from).unwrap_err();
+        let refused = workflows(directory.path(), directory.path()).map_err(Failure::from).unwrap_err();
         assert!(refused.message.contains("again: leads back to a directory that it is in"), "{}", refused.message);
         assert_eq!(refused.hint.as_deref(), Some("remove the link"));
     }

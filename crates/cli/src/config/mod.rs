@@ -68,7 +68,7 @@ pub use self::measures::check_timeout;
 pub use self::point::Point;
 pub use self::reader::{Located, read};
 pub use self::schema::schema;
-pub use self::source::MARK;
+pub use self::source::{MARK, SIZE};
 pub use self::span::Span;
 pub use self::written::Written;
 pub use self::yaml::{Node, Value, parse as tree};
@@ -169,20 +169,22 @@ impl Config {
 
     /// The files under `workflows/` beside the configuration.
     pub fn workflows(&self) -> Result<Vec<Workflow>, Failure> {
-        Ok(content::workflows(&self.file().with_file_name("workflows"))?)
+        Ok(content::workflows(self.project(), &self.file().with_file_name("workflows"))?)
     }
 
     /// Stands for the bytes that were read, and for the file of the prompt and everything under `workflows/` as they are now.
     pub fn digest(&self) -> Result<Digest, Failure> {
         // One that is not there is no prompt; whoever needs it says so.
-        let prompt = self.prompt_file().and_then(|file| source::read(&file).ok()).map(|bytes| Digest::of(&bytes));
+        let read = |file: PathBuf| source::read_within(self.project(), &file).ok();
+        let prompt = self.prompt_file().and_then(read).map(|bytes| Digest::of(&bytes));
         Ok(content::digest(self.written.digest(), prompt, &self.workflows()?))
     }
 
     /// How the prompt to work is written, if not as usual: here, or in a file beside this one.
     pub fn prompt(&self) -> Result<Option<Template>, Failure> {
         let Some(file) = self.prompt_file() else { return Ok(self.prompt.clone()) };
-        let bytes = source::read(&file).map_err(|error| self.without_prompt(error))?;
+        let read = source::read_within(self.project(), &file);
+        let bytes = read.map_err(|error| self.without_prompt(error))?;
         let text = source::decode(&file, bytes)?;
         let written = Located { value: text.clone(), at: 0..text.len() };
         let template = hooks::prompt_of(&written, Expressions::of(&text), &Names::prompt());

@@ -1,8 +1,9 @@
 //! The configuration file's bytes as text.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
+
+use windlass_process::file::{self, UnreadableFile};
 
 use super::error::{ConfigError, Problem};
 
@@ -13,29 +14,26 @@ pub const SIZE: u64 = 1024 * 1024;
 pub const MARK: &str = "\u{feff}";
 
 /// The bytes of a regular file of reasonable size.
-pub fn read(file: &Path) -> Result<Vec<u8>, ConfigError> {
-    let failed = |error: io::Error| {
-        let message = match error.kind() {
-            io::ErrorKind::NotFound => "there is no such file",
-            _ => "cannot be read",
-        };
-        ConfigError::of_file(file, message).caused_by(error)
-    };
-    let metadata = fs::metadata(file).map_err(failed)?;
-    if metadata.is_dir() {
-        return Err(ConfigError::of_file(file, "is a directory, not a file"));
-    }
-    if !metadata.is_file() {
-        return Err(ConfigError::of_file(file, "is not a regular file"));
-    }
-    // One more than it should have, so that the end is seen without growing.
-    let expected = usize::try_from(metadata.len().min(SIZE)).unwrap_or_default();
-    let mut bytes = Vec::with_capacity(expected + 1);
-    File::open(file).and_then(|file| file.take(SIZE + 1).read_to_end(&mut bytes)).map_err(failed)?;
-    match bytes.len() as u64 > SIZE {
-        true => Err(ConfigError::of_file(file, "is larger than 1 MiB")
-            .suggest("a configuration is text that a person can read")),
-        false => Ok(bytes),
+pub fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
+    file::read(path, SIZE).map_err(|error| unreadable(path, error))
+}
+
+/// The same of a file that lies in the project.
+pub fn read_within(project: &Path, path: &Path) -> Result<Vec<u8>, ConfigError> {
+    file::read_within(project, path, SIZE).map_err(|error| unreadable(path, error))
+}
+
+/// Why a file or a directory cannot be used.
+pub fn unreadable(path: &Path, error: io::Error) -> ConfigError {
+    match UnreadableFile::of(&error) {
+        Some(reason @ UnreadableFile::TooLarge(_)) => {
+            ConfigError::of_file(path, reason.cause()).suggest("a configuration is text that a person can read")
+        }
+        Some(reason) => ConfigError::of_file(path, reason.cause()).suggest(reason.remedy()),
+        None if error.kind() == io::ErrorKind::NotFound => {
+            ConfigError::of_file(path, "there is no such file").caused_by(error)
+        }
+        None => ConfigError::of_file(path, "cannot be read").caused_by(error),
     }
 }
 

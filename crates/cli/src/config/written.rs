@@ -22,7 +22,7 @@ impl Written {
     /// What the project's file holds; without a file, nothing.
     pub fn load(project: &Project) -> Result<Self, Failure> {
         let file = project.config_file();
-        match Self::read(&file) {
+        match source::read_within(&project.root, &file).and_then(|bytes| Self::of_bytes(&file, bytes)) {
             Err(error) if error.is_missing() => Ok(Self::missing(file)),
             other => Ok(other?),
         }
@@ -30,7 +30,10 @@ impl Written {
 
     /// What a file holds, which must exist.
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
-        let bytes = source::read(file)?;
+        Self::of_bytes(file, source::read(file)?)
+    }
+
+    fn of_bytes(file: &Path, bytes: Vec<u8>) -> Result<Self, ConfigError> {
         // The mark at its start is no part of the text, but of what people trust.
         let marked = bytes.starts_with(source::MARK.as_bytes()).then(|| Digest::of(&bytes));
         let written = Self::of(file, source::decode(file, bytes)?);

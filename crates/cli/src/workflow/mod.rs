@@ -71,11 +71,12 @@ pub struct Known {
 /// The workflows of a project and those that come along; without a project, these alone.
 pub fn known(project: Option<&Project>) -> Result<Known, Failure> {
     let mut known = Known { found: Vec::new(), wrong: Vec::new() };
-    if let Some(directory) = project.map(directory) {
-        for file in config::workflow_files(&directory)? {
+    if let Some(project) = project {
+        let directory = directory(project);
+        for file in config::workflow_files(&project.root, &directory)? {
             let file = directory.join(file);
             if is_workflow(&file) {
-                known.read(&file);
+                known.read(project, &file);
             }
         }
         known.part_twins();
@@ -90,12 +91,12 @@ pub fn known(project: Option<&Project>) -> Result<Known, Failure> {
 }
 
 impl Known {
-    fn read(&mut self, file: &Path) {
-        match read_file(file) {
+    fn read(&mut self, project: &Project, file: &Path) {
+        let read = || source::read_within(&project.root, file).and_then(|bytes| source::decode(file, bytes));
+        match read().and_then(|text| read_workflow(file, text)) {
             Ok(defined) => self.found.push(defined),
             Err(error) => {
-                let text = source::read(file).and_then(|bytes| source::decode(file, bytes)).unwrap_or_default();
-                let id = probable_id(&text, file);
+                let id = probable_id(&read().unwrap_or_default(), file);
                 self.wrong.push(Wrong { file: file.to_owned(), id, failure: error.into() });
             }
         }
@@ -266,7 +267,7 @@ fn has_changed(project: &Project, config: &Config) -> bool {
 
 /// What lies where a project's workflows are.
 pub fn files(project: &Project) -> Result<Vec<String>, ConfigError> {
-    config::workflow_files(&directory(project))
+    config::workflow_files(&project.root, &directory(project))
 }
 
 pub fn directory(project: &Project) -> PathBuf {
@@ -285,9 +286,8 @@ fn stem(file: &Path) -> &str {
     file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
 }
 
-/// A workflow in a file.
-pub fn read_file(file: &Path) -> Result<Defined, ConfigError> {
-    let text = source::decode(file, source::read(file)?)?;
+/// The workflow in the text of a file.
+fn read_workflow(file: &Path, text: String) -> Result<Defined, ConfigError> {
     let read = tree(&text, is_json(file)).and_then(|tree| {
         let workflow = read::workflow(&tree, &text, stem(file), Digest::of(text.as_bytes()))?;
         Ok((workflow, fields::json(&tree)))

@@ -6,10 +6,11 @@
 //! Invariant: no other branch is moved, whatever is checked out.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use windlass_process::file;
 
 use super::repository::{Entry, Head};
 use super::trouble::is_outside;
@@ -143,7 +144,7 @@ impl Git<'_> {
         let answer = call.within(worktree).done()?;
         let entries = answer.entries();
         let links = entries.chunks_exact(2).filter(|pair| pair[0].starts_with(b":000000 160000")).map(|pair| pair[1]);
-        let modules = fs::read(worktree.join(".gitmodules")).unwrap_or_default();
+        let modules = read(&worktree.join(".gitmodules")).unwrap_or_default();
         let is_named = |path: &[u8]| modules.split(|byte| *byte == b'\n').any(|line| line.trim_ascii().ends_with(path));
         let files = paths(links.filter(|path| !is_named(path)));
         if files.is_empty() {
@@ -174,10 +175,8 @@ impl Git<'_> {
 
 /// What a plain file holds, if it is not long.
 fn read(path: &Path) -> Option<Vec<u8>> {
-    fs::symlink_metadata(path).ok().filter(|found| found.is_file() && found.len() <= LONG)?;
-    let mut content = Vec::new();
-    File::open(path).ok()?.take(LONG).read_to_end(&mut content).ok()?;
-    Some(content)
+    fs::symlink_metadata(path).ok().filter(|found| found.is_file())?;
+    file::read(path, LONG).ok()
 }
 
 /// How many conflicts are marked as git marks them: all three lines, in their order.

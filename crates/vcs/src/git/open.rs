@@ -14,8 +14,10 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use windlass_process::file;
+
 use super::discard::{discard, remove_all};
-use super::repository::{Entry, named};
+use super::repository::{Entry, SMALL, named};
 use super::{Branch, Commit, Error, Git, Worktree};
 
 /// The reason that git itself gives while it makes a worktree.
@@ -221,7 +223,7 @@ impl Making {
     }
 
     fn is_under_way(&self) -> bool {
-        fs::read(&self.note).is_ok_and(|noted| noted == self.path.as_os_str().as_bytes())
+        file::read(&self.note, SMALL).is_ok_and(|noted| noted == self.path.as_os_str().as_bytes())
     }
 }
 

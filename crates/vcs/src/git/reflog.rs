@@ -8,8 +8,9 @@
 //! Not here: commits that were made elsewhere and pushed from there. Whoever rewrites the notes without a hole is not seen.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
 use std::path::Path;
+
+use windlass_process::file;
 
 use super::repository::Head;
 use super::{Branch, Commit, Error, Git, Logged, Worktree, canonical};
@@ -156,8 +157,7 @@ impl Git<'_> {
 
 /// Nothing where it cannot be read whole.
 fn read(path: &Path) -> Option<Vec<Noted>> {
-    fs::metadata(path).ok().filter(|found| found.is_file() && found.len() < LONGEST)?;
-    let bytes = fs::read(path).ok()?;
+    let bytes = file::read(path, LONGEST).ok()?;
     // A rename of what is checked out is noted as its end and a new beginning at the same commit.
     let is_rename = |line: &&str| line.split_once('\t').is_some_and(|(_, how)| how.starts_with("Branch: renamed "));
     String::from_utf8_lossy(&bytes).lines().filter(|line| !is_rename(line)).map(noted).collect()

@@ -5,6 +5,8 @@
 use std::fs;
 use std::path::Path;
 
+use windlass_process::file;
+
 use super::repository::text;
 use super::{Commit, Repository};
 
@@ -44,10 +46,9 @@ impl Repository {
 fn listed(list: &Path, full: &str) -> Place {
     match fs::metadata(list) {
         Err(_) => return Place::Nowhere,
-        Ok(found) if found.len() > LIST => return Place::Unclear,
         Ok(_) => {}
     }
-    let Ok(bytes) = fs::read(list) else { return Place::Unclear };
+    let Ok(bytes) = file::read(list, LIST) else { return Place::Unclear };
     let text = String::from_utf8_lossy(&bytes);
     let found = text.lines().filter_map(|line| line.split_once(' ')).find(|(_, name)| *name == full);
     found.map_or(Place::Nowhere, |(id, _)| at(id))

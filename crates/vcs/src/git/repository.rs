@@ -6,10 +6,12 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use windlass_process::file;
+
 use super::{Branch, Commit, Error};
 
 /// The most that is read of git's own small files.
-const SMALL: u64 = 64 * 1024;
+pub(super) const SMALL: u64 = 64 * 1024;
 
 /// Where a repository is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,7 +149,7 @@ pub fn has_git(directory: &Path) -> bool {
 /// What is checked out where this is kept.
 fn head(admin: &Path) -> Result<Head, Error> {
     let file = admin.join("HEAD");
-    let bytes = fs::read(&file).map_err(Error::io("read", &file))?;
+    let bytes = file::read(&file, SMALL).map_err(Error::io("read", &file))?;
     let text = String::from_utf8_lossy(&bytes);
     Ok(match text.trim_end().strip_prefix("ref: ") {
         Some(full) => Branch::from_full(full.trim()).map_or(Head::Unknown, Head::Branch),
@@ -167,8 +169,8 @@ fn is_git_dir(path: &Path) -> bool {
 
 /// What a `.git` that is a file leads to.
 pub(super) fn named(git: &Path) -> Option<PathBuf> {
-    fs::symlink_metadata(git).ok().filter(|found| found.is_file() && found.len() < SMALL)?;
-    let bytes = fs::read(git).ok()?;
+    fs::symlink_metadata(git).ok().filter(|found| found.is_file())?;
+    let bytes = file::read(git, SMALL).ok()?;
     let path = bytes.strip_prefix(b"gitdir: ")?;
     Some(git.parent()?.join(OsStr::from_bytes(path.trim_ascii_end())))
 }
@@ -186,8 +188,7 @@ pub(super) fn text(path: &Path) -> Option<String> {
 }
 
 fn small(path: &Path) -> Option<Vec<u8>> {
-    fs::metadata(path).ok().filter(|found| found.is_file() && found.len() < SMALL)?;
-    fs::read(path).ok()
+    file::read(path, SMALL).ok()
 }
 
 #[cfg(test)]

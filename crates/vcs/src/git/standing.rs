@@ -8,9 +8,11 @@
 //! Not here: whose doing a difference is.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use windlass_process::file;
 
 use super::repository::{Head, text};
 use super::{Commit, Error, Git, Worktree, canonical, paths};
@@ -27,6 +29,7 @@ pub struct Kept {
     /// In the worktree.
     pub path: PathBuf,
     is_link: bool,
+    pub is_executable: bool,
     id: String,
     /// The directory of the repository that keeps it.
     place: PathBuf,
@@ -77,7 +80,7 @@ impl Git<'_> {
                 let inside = worktree.join(&path);
                 if mode != "160000" && wanted(&path) {
                     let place = worktree.join(&below);
-                    kept.push(Kept { path, is_link: mode == "120000", id, place });
+                    kept.push(Kept { path, is_link: mode == "120000", is_executable: mode == "100755", id, place });
                 } else if mode == "160000" && path.components().count() < DEPTH && inside.join(".git").exists() {
                     places.push((path, inside, Commit::new(&id)?));
                 }
@@ -101,7 +104,7 @@ impl Git<'_> {
                         changed.push(file.path.clone());
                     }
                 }
-                Ok(found) if !file.is_link && found.is_file() && File::open(&place).is_ok() => {
+                Ok(found) if !file.is_link && found.is_file() && file::open(&place).is_ok() => {
                     plain.entry(&file.place).or_default().push(file);
                 }
                 _ => changed.push(file.path.clone()),

@@ -4,8 +4,9 @@
 //! - The file is the old one or the new one, whatever happens, and keeps its permissions; a link stays one.
 //! - What somebody has changed meanwhile is not written over.
 
-use std::fs;
 use std::io;
+
+use windlass_process::file;
 
 use crate::commands::init;
 use crate::config::{self, Config, Written};
@@ -29,11 +30,12 @@ pub fn write(project: &Project, config: &Config, text: &str) -> Result<(), Failu
         };
     }
     // A link stays one.
-    let real = file.canonicalize().map_err(cannot)?;
+    let real = file::resolve_within(&project.root, &file).map_err(cannot)?;
+    let bytes = file::read(&real, config::SIZE).map_err(cannot)?;
     let now = Written::read(&real)?;
     if **now.text() != **config.text() {
         return Err(changed());
     }
-    let mark = if fs::read(&real).map_err(cannot)?.starts_with(config::MARK.as_bytes()) { config::MARK } else { "" };
+    let mark = if bytes.starts_with(config::MARK.as_bytes()) { config::MARK } else { "" };
     durable::replace(&real, format!("{mark}{text}").as_bytes(), Readers::AsBefore).map_err(cannot)
 }

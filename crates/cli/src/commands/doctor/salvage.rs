@@ -10,6 +10,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use windlass_engine::{ApplyError, Cause, CommitId, Envelope, Seq, decode};
+use windlass_process::file;
 use windlass_store::{Appended, Commit, Sqlite, StoreError, Transaction};
 
 use super::events;
@@ -67,7 +68,7 @@ pub fn export(project: &Project, file: &Path, out: &mut Output) -> Done {
 
 /// Fills an empty store with saved events: all of them, or none.
 pub fn restore((project, trust): (&Project, bool), file: &Path, out: &mut Output) -> Done {
-    let from = File::open(file)
+    let from = file::open_named(file)
         .map_err(|error| Failure::new(Code::System, format!("cannot read {}", file.display())).caused_by(error))?;
     // What comes from a file is data until a person has looked at it.
     let (mut store, record) = store_records::disown(project, trust)?;

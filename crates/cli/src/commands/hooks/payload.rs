@@ -3,18 +3,18 @@
 //! Invariant: what is put into commands as it is has the form that it has in the log. A payload may come from anywhere,
 //! and a session's name with a semicolon in it would be run.
 
-use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use serde_json::{Value, json};
 use windlass_bridge::{Agent, Call, Moment};
 use windlass_engine::{EventType, ParseIdError, SessionName, Situation, TaskId};
+use windlass_process::file;
 use windlass_runner::Called;
 
 use crate::commands::hook;
 use crate::config::Point;
 use crate::failure::{Code, Failure};
-use crate::small_file;
 
 /// The longest payload that is read.
 const LONGEST: u64 = 16 * 1024 * 1024;
@@ -63,9 +63,9 @@ fn wrong(path: &Path, cause: impl Into<String>) -> Failure {
 
 fn read(path: &Path) -> Result<Value, Failure> {
     let bytes = if path == Path::new("-") {
-        small_file::read_from(std::io::stdin().lock(), LONGEST)
+        read_start(io::stdin().lock())
     } else {
-        File::open(path).and_then(|file| small_file::read_from(file, LONGEST))
+        file::open_named(path).and_then(read_start)
     };
     let bytes = bytes.map_err(|error| wrong(path, error.to_string()))?;
     let given: Value = serde_json::from_slice(&bytes).map_err(|error| wrong(path, error.to_string()))?;
@@ -73,6 +73,13 @@ fn read(path: &Path) -> Result<Value, Failure> {
         return Err(wrong(path, "it is not a JSON object").hint("write it as {\"iteration\": 1, …}"));
     }
     Ok(given)
+}
+
+/// Reads no more than a payload may have.
+fn read_start(from: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(LONGEST).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// What hooks are told, with what a payload says in place of the empty values.

@@ -4,11 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
+use windlass_process::file;
 use windlass_runner::shown;
 use windlass_vcs::git::has_git;
 
 use crate::agents;
-use crate::small_file;
 
 /// Larger build files are not read.
 const SIZE: u64 = 1024 * 1024;
@@ -48,8 +48,8 @@ fn git(root: &Path) -> Option<Git> {
     Some(Git { branch: branch.filter(ordinary) })
 }
 
-fn read(file: &Path) -> Option<String> {
-    small_file::text(file, SIZE)
+fn read(path: &Path) -> Option<String> {
+    file::read_text(path, SIZE)
 }
 
 #[cfg(test)]

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 use windlass_bridge::settings::{File, Scope};
+use windlass_process::file;
 
 use crate::durable::{self, Readers};
 use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::project::Project;
-use crate::small_file;
 
 /// Claude Code's own file of everything is a few megabytes after a year.
 const SIZE: u64 = 32 * 1024 * 1024;
@@ -63,7 +63,7 @@ impl Place {
                 .caused_by(cause)
                 .hint("nothing was written; look at what is there, and try again")
         };
-        let bytes = match small_file::read(&self.real, SIZE + 1) {
+        let bytes = match file::read_start(&self.real, SIZE + 1) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) if error.kind() == ErrorKind::InvalidInput => {
                 return Err(cannot("it is no regular file".into()));

@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use windlass_engine::Digest;
+use windlass_process::file;
 
 use crate::durable::{self, Readers};
 use crate::environment;
 use crate::failure::{Code, Failure};
-use crate::small_file;
 
 /// Twice what is read of a settings file: escapes take room.
 const SIZE: u64 = 64 * 1024 * 1024;
@@ -60,7 +60,7 @@ fn record_file(directory: &Path, file: &Path) -> PathBuf {
 }
 
 pub fn find(file: &Path) -> Option<Record> {
-    let bytes = small_file::read(&record_file(&directory()?, file), SIZE).ok()?;
+    let bytes = file::read(&record_file(&directory()?, file), SIZE).ok()?;
     serde_json::from_slice(&bytes).ok().filter(|record: &Record| record.version == 1)
 }
 

@@ -10,11 +10,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use windlass_process::{Capture, Control, Exit, Invocation, Roster, Spec, overlay, run};
+use windlass_process::{Capture, Control, Exit, Invocation, Roster, Spec, file, overlay, run};
 
 use super::head;
+use crate::environment;
 use crate::project::Project;
-use crate::{environment, small_file};
 
 /// Beside the records of a session: the commit that it started from. The file is as old as the session, as the file system
 /// tells the time.
@@ -73,7 +73,7 @@ impl Git<'_> {
     pub fn changed(&self, records: &Path) -> Result<Option<Changed>, String> {
         let (root, place) = (&self.project.root, records.join(BASE));
         let Some(since) = touched(&place).filter(|_| head::is_in_repository(root)) else { return Ok(None) };
-        let base = small_file::text(&place, 128).and_then(|base| head::id(&base));
+        let base = file::read_text(&place, 128).and_then(|base| head::id(&base));
         let (mut files, mut cut) = (Vec::new(), false);
         if let Some(base) = base {
             let words = ["diff", "--numstat", "-z", "--relative", "--no-ext-diff", "--no-textconv", "--no-renames"];
@@ -149,7 +149,7 @@ fn lines(path: &Path) -> u64 {
     if !fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
         return 0;
     }
-    let Ok(bytes) = small_file::read(path, LONG) else { return 0 };
+    let Ok(bytes) = file::read_start(path, LONG) else { return 0 };
     if bytes.contains(&0) {
         return 0;
     }

@@ -5,9 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use windlass_process::file;
 use windlass_vcs::git::has_git;
-
-use crate::small_file;
 
 /// References are a line; packed ones are many.
 const REFERENCE: u64 = 4096;
@@ -41,12 +40,12 @@ fn repository(directory: &Path) -> Option<PathBuf> {
 }
 
 fn line(path: &Path) -> Option<String> {
-    let text = small_file::text(path, REFERENCE)?;
+    let text = file::read_text(path, REFERENCE)?;
     Some(text.lines().next()?.trim_end().to_owned())
 }
 
 fn packed(shared: &Path, name: &str) -> Option<String> {
-    let text = small_file::text(&shared.join("packed-refs"), PACKED)?;
+    let text = file::read_text(&shared.join("packed-refs"), PACKED)?;
     let found = text.lines().find_map(|line| line.split_once(' ').filter(|(_, named)| *named == name));
     found.and_then(|(commit, _)| id(commit))
 }

@@ -535,9 +535,10 @@ impl Job<'_> {
             return Ok(None);
         }
         let look = protected.look(&project.root).map_err(|error| {
-            Failure::new(Code::Config, "cannot watch the files under `protected`").caused_by(error).hint(
-                "name the directory in each pattern: `gates/*.sh`, or `./gate.sh` for the project's own directory",
-            )
+            let failure = Failure::new(Code::Config, "cannot watch the files under `protected`");
+            let hint = error.hint();
+            let failure = failure.caused_by(error);
+            if let Some(hint) = hint { failure.hint(hint) } else { failure }
         });
         look.map(Some)
     }

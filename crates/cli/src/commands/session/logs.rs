@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 use windlass_engine::{Event, Record, Seq, SessionName, Voice, Wanted, Work};
 use windlass_hooks::{Mask, clean};
+use windlass_process::file;
 use windlass_store::{Filter, Store};
 
 use super::is_alive;
@@ -16,7 +17,7 @@ use crate::commands::run::Again;
 use crate::config::Config;
 use crate::context::Context;
 use crate::output::{Done, Messages, Output, Stop, Tone};
-use crate::{dispatch, remedy, show, small_file, text};
+use crate::{dispatch, remedy, show, text};
 
 /// Events are told at once; that the reader went away has to be looked for.
 const SECOND_LOOK: Duration = Duration::from_secs(1);
@@ -218,8 +219,8 @@ fn of_task(record: &Record) -> Option<Entry> {
 fn whole(record: Option<&str>, records: &Path) -> Option<String> {
     let record = Path::new(record?);
     // A link among the records, or above them, could lead anywhere.
-    let file = records.join(record).canonicalize().ok()?;
-    let within = file == records.canonicalize().ok()?.join(record);
-    let bytes = small_file::read(&file, RECORD).ok().filter(|_| within)?;
+    let path = records.join(record).canonicalize().ok()?;
+    let within = path == records.canonicalize().ok()?.join(record);
+    let bytes = file::read_start(&path, RECORD).ok().filter(|_| within)?;
     Some(clean(&String::from_utf8_lossy(&bytes)))
 }

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use windlass_engine::{Authority, Command, Limits, NewTask, Priority, ReportRequest, TaskId, TypeName};
+use windlass_process::file;
 
 use super::present;
 use crate::context::Context;
@@ -85,7 +86,7 @@ pub fn read_text(file: &Path) -> Result<String, Failure> {
     if piped {
         std::io::stdin().lock().take(limit).read_to_end(&mut bytes).map_err(fail)?;
     } else {
-        std::fs::File::open(file).map_err(fail)?.take(limit).read_to_end(&mut bytes).map_err(fail)?;
+        file::open_named(file).map_err(fail)?.take(limit).read_to_end(&mut bytes).map_err(fail)?;
     }
     if bytes.len() > Limits::BODY {
         let message = format!("{name} has more than {} bytes", Limits::BODY);

@@ -1,7 +1,6 @@
 //! `windlass workflow run`
 
 use std::cell::Cell;
-use std::fs;
 use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use windlass_engine::{Authority, Command, Event, Origin, Record, Seq, TaskId, Trusted};
+use windlass_process::file;
 use windlass_runner::{RunError, Told};
 
 use crate::context::{Context, Opened};
@@ -92,7 +92,7 @@ fn given(file: &std::path::Path) -> Result<Map<String, Value>, Failure> {
     let mut bytes = Vec::new();
     let read = match file.to_str() {
         Some("-") => std::io::stdin().take(MOST + 1).read_to_end(&mut bytes),
-        _ => fs::File::open(file).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes)),
+        _ => file::open_named(file).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes)),
     };
     read.map_err(|error| Failure::new(Code::NotFound, format!("cannot read `{shown}`")).caused_by(error))?;
     if bytes.len() as u64 > MOST {

@@ -10,11 +10,11 @@ mod lcov;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use windlass_engine::validation::{CoverageFormat, CoverageRule, Percent};
+use windlass_process::file::{self, UnreadableFile};
 
 use super::{Finding, quoted};
 
@@ -90,31 +90,26 @@ fn meant(text: &str, format: CoverageFormat) -> String {
 }
 
 /// What a report holds, or why that cannot be known.
-fn read(file: &Path) -> Result<String, String> {
+fn read(path: &Path) -> Result<String, String> {
     let explain = |error: io::Error| {
-        match error.kind() {
-        ErrorKind::NotFound => {
+        match (UnreadableFile::of(&error), error.kind()) {
+        (Some(UnreadableFile::NotRegular("a directory")), _) => {
+            "is a directory: name the file in it as `reportPath`".to_owned()
+        }
+        (Some(UnreadableFile::TooLarge(_)), _) => {
+            format!("is larger than {} MiB: make one with totals only, or of fewer files", MOST >> 20)
+        }
+        (Some(other), _) => format!("{}: correct `reportPath`", other.cause()),
+        (None, ErrorKind::NotFound) => {
             "is not there: run the tests with coverage first, or correct `reportPath`, which is relative to the project's \
              directory"
                 .to_owned()
         }
-        _ => format!("cannot be read: {error}"),
+        (None, _) => format!("cannot be read: {error}"),
     }
     };
-    // Before it is opened: a pipe in its place would be waited for.
-    let metadata = fs::metadata(file).map_err(explain)?;
-    if metadata.is_dir() {
-        return Err("is a directory: name the file in it as `reportPath`".to_owned());
-    }
-    if !metadata.is_file() {
-        return Err("is no regular file: correct `reportPath`".to_owned());
-    }
-    let mut bytes = Vec::new();
-    File::open(file).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes)).map_err(explain)?;
-    match bytes.len() as u64 > MOST {
-        true => Err(format!("is larger than {} MiB: make one with totals only, or of fewer files", MOST >> 20)),
-        false => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-    }
+    let bytes = file::read(path, MOST).map_err(explain)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// So many of so many lines.

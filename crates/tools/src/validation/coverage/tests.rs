@@ -128,7 +128,7 @@ fn every_way_to_have_no_report_is_told_apart() {
         "the report `coverage` is a directory: name the file in it as `reportPath`",
     );
     rustix::fs::mkfifoat(rustix::fs::CWD, place.path().join("pipe"), 0o600.into()).unwrap();
-    failed(lcov(&place.path().join("pipe")), "the report `pipe` is no regular file: correct `reportPath`");
+    failed(lcov(&place.path().join("pipe")), "the report `pipe` is a fifo, not a file: correct `reportPath`");
     failed(
         lcov(&file("x.json", "{}")),
         "the report `x.json` is no lcov report: it has no `SF:` lines; it looks like `format: json`",
