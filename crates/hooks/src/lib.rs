@@ -46,7 +46,7 @@ pub use mask::{Mask, Shown};
 pub use papers::{Carried, Papers};
 pub use retry::Retry;
 pub use said::{BadAnswer, Said};
-pub use script::{Carrier, Script, UnsafeTemplate, Values};
+pub use script::{Carrier, Script, UnsafeArgument, UnsafeTemplate, Values, check_argv};
 pub use sift::sifted;
 pub use text::{clean, cut};
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use windlass_engine::workflow::{FlowError, Pattern, Place, Program, Step, What, Workflow, predicate};
 use windlass_engine::{Digest, snake_case};
+use windlass_hooks::check_argv;
 
 use super::fields::{Fields, find_expression, pattern, wrong};
 use super::tasks::{create, update};
@@ -167,6 +168,7 @@ fn program(node: &Node, source: &str) -> Result<Program, Problem> {
         Some(_) => args.map(|node| pattern(node, source)).transpose()?.into_iter().collect(),
         None => Vec::new(),
     };
+    check_arguments(written, fields.get("args"), &args)?;
     let store_as = fields.text("storeAs")?.map(str::to_owned);
     if let Some(name) = &store_as {
         check_id("a name to store something as", name).map_err(|problem| problem.at(fields.place("storeAs")))?;
@@ -185,6 +187,23 @@ fn program(node: &Node, source: &str) -> Result<Program, Problem> {
         store_as,
         timeout: timeout.unwrap_or(TIMEOUT),
         idempotent: fields.truth("idempotent")?.unwrap_or(false),
+    })
+}
+
+/// Refuses values in the arguments of a program that would evaluate them. A `command` with an expression is known only when
+/// it runs, and its arguments are checked then.
+fn check_arguments(command: &Node, written: Option<&Node>, args: &[Pattern]) -> Result<(), Problem> {
+    let Value::Text(program) = &command.value else { return Ok(()) };
+    if program.contains("${") {
+        return Ok(());
+    }
+    check_argv(program, args).map_err(|refused| {
+        let written = written.unwrap_or(command);
+        let place = match &written.value {
+            Value::List(items) => items.get(refused.index.saturating_sub(1)).unwrap_or(written),
+            _ => written,
+        };
+        Problem::new(refused.to_string()).suggest(refused.instead).at(place.at.clone())
     })
 }
 

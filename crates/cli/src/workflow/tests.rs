@@ -173,6 +173,35 @@ fn what_a_step_is_given() {
     );
     check(&one("execute_command", "{command: cd x && make}"), "no shell looks at", "`args: [-c, 'cd x && make']`");
     check(&one("execute_command", "{command: ls>x}"), "no shell looks at", "`args: [-c, 'ls>x']`");
+    check(
+        &one("execute_command", "{command: sh, args: [-c, 'echo ${task.goal}']}"),
+        "cannot put a value in the arguments of `sh`: it runs text as commands ['echo ${task.goal}']",
+        "`args: [-c, 'echo \"$1\"', sh, '${…}']`",
+    );
+    check(
+        &one("execute_command", "{command: sh, args: [-c, {fromContext: task.goal}]}"),
+        "cannot put a value in the arguments of `sh`",
+        "",
+    );
+    check(
+        &one("execute_command", "{command: git, args: [clone, '--upload-pack=${task.goal}', x]}"),
+        "after `--upload-pack` of `git`: it may be run as a command ['--upload-pack=${task.goal}']",
+        "give it to a script of yours",
+    );
+    check(
+        &one("execute_command", "{command: bash, args: '${context.words}'}"),
+        "cannot put a value in the arguments",
+        "",
+    );
+    for command in
+        ["${task.goal}", "${context.task.goal}", "./${data.x}", "${steps.a.data.stdout}", "${context | first}"]
+    {
+        check(
+            &one("execute_command", &format!("{{command: '{command}', storeAs: x}}")),
+            "would choose what runs [",
+            "context.NAME",
+        );
+    }
     check(&one("execute_command", "{command: ls, args: [{a: b}]}"), "an argument is text", "tojson");
     check(&one("execute_command", "{command: ls, args: -l}"), "`args` is a list", "write `[-l]`");
     check(

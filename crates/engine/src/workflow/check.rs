@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Step, Workflow, names};
+use super::{Step, What, Workflow, names};
+use crate::expression::{Formula, Names};
 use crate::naming::nearest;
 
 /// What is wrong with a workflow, and with which of its steps.
@@ -40,6 +41,7 @@ impl Workflow {
         self.unique()?;
         self.known_steps()?;
         names::check(self)?;
+        self.commands_given()?;
         self.reached()?;
         self.ends()
     }
@@ -81,6 +83,28 @@ impl Workflow {
         };
         let message = format!("`{field}` names the step `{next}`, and there is none");
         FlowError::of(&step.id, field, message).suggest(suggestion)
+    }
+
+    /// No text of a task, an agent or a program chooses what runs: only what the workflow was given does.
+    fn commands_given(&self) -> Result<(), FlowError> {
+        let known: Vec<&str> = Names::workflow().all().collect();
+        let is_given = |formula: &Formula| {
+            let given = formula.below(&["context"]);
+            let is_own = given.iter().all(|name| !known.contains(name));
+            formula.below(&[]).iter().all(|name| *name == "context" && is_own && !given.is_empty())
+        };
+        for step in self.all_steps() {
+            let What::Run(program) = &step.what else { continue };
+            let Some(formula) = program.command.formulas().into_iter().find(|formula| !is_given(formula)) else {
+                continue;
+            };
+            let message =
+                format!("cannot put `{}` in the place of a command: the text would choose what runs", formula.text());
+            let suggestion =
+                "write the program's name, or `${context.NAME}` for one that the workflow is given".to_owned();
+            return Err(FlowError::of(&step.id, "command", message).suggest(suggestion));
+        }
+        Ok(())
     }
 
     /// Every step is the first one or comes after another.

@@ -142,6 +142,18 @@ impl Pattern {
         }
     }
 
+    /// The text before its first expression.
+    pub fn beginning(&self) -> &str {
+        match self {
+            Self::Plain(Value::String(text)) => text,
+            Self::Text(pieces) => match pieces.first() {
+                Some(Piece::Plain(text)) => text,
+                _ => "",
+            },
+            _ => "",
+        }
+    }
+
     pub(super) fn formulas(&self) -> Vec<&Formula> {
         match self {
             Self::Plain(_) => Vec::new(),

@@ -1,7 +1,7 @@
 //! A simple command: what its first word makes of the others.
 
 use super::evaluators::{
-    is_built_in, is_change, is_code, is_evaluator, is_interpreter, is_special, is_tool, program, runs_after,
+    is_built_in, is_change, is_code, is_evaluator, is_interpreter, is_shell, is_special, is_tool, program, runs_after,
     starts_shell, wrapper,
 };
 use super::refusal::{Stop, Why};
@@ -53,7 +53,9 @@ fn first_mark(words: &[Word]) -> Option<usize> {
     words.iter().skip(1).find_map(|word| word.marks.first().copied())
 }
 
-fn arguments(words: &[Word]) -> Result<(), Stop> {
+/// Whether free text may stand among the arguments of a program.
+pub(super) fn arguments(words: &[Word]) -> Result<(), Stop> {
+    let words = without_positionals(words);
     let Some(index) = first_mark(words) else { return Ok(()) };
     let refused = |why| Err(Stop::At(index, why));
     let Some(name) = words[0].program() else { return refused(Why::UnknownCommand) };
@@ -76,6 +78,23 @@ fn arguments(words: &[Word]) -> Result<(), Stop> {
         "[" if !is_plain_test(words[1..].split_last().map_or(&[], |(_, test)| test)) => refused(Why::Test),
         _ if is_interpreter(name) && !is_script(&words[1..]) => refused(Why::Interpreted(name.to_owned())),
         _ => options(name, words),
+    }
+}
+
+/// The words that a shell reads: those after the script of `sh -c` are "$0", "$1", …, which it takes for text.
+fn without_positionals(words: &[Word]) -> &[Word] {
+    let is_c = |option: &str| {
+        option.len() > 1 && option.starts_with('-') && option[1..].trim_start_matches(['e', 'u', 'x']) == "c"
+    };
+    match words {
+        [shell, option, script, ..]
+            if shell.program().is_some_and(is_shell)
+                && option.literal.as_deref().is_some_and(is_c)
+                && is_operand(script) =>
+        {
+            &words[..3]
+        }
+        _ => words,
     }
 }
 

@@ -1,17 +1,23 @@
 //! Names of programs, built-in commands and variables that make more of text than text.
 //!
 //! The lists cannot be complete: any program may run what it is given. They hold what people reach for, and every way
-//! in which a shell itself evaluates an argument.
+//! in which a shell itself evaluates an argument. Options go by a rule: a program runs what follows an option whose name
+//! says so (`--filter`, `--upload-pack`, `--to-command`).
 
 /// What runs text as commands, wherever it stands in a command: `docker exec box sh -c …`.
 const EVALUATORS: &str = "
     eval sh bash dash ash zsh ksh mksh pdksh oksh yash posh rbash fish csh tcsh pwsh powershell busybox toybox ssh su
 ";
 
+/// Shells that take what follows the script of `-c` for "$0", "$1", ….
+const SHELLS: &str = "sh bash dash ash zsh ksh mksh yash";
+
 /// What runs text as commands, or has commands of its own that do, where it is the command: as words these are common.
 const TOOLS: &str = "
     at batch crontab tmux screen script expect tclsh wish parallel xargs watch entr make gmake rc es elvish nu xonsh
     rsh mosh runuser newgrp sg tar rsync npx pnpx bunx npm pnpm yarn uv uvx hyperfine sqlite3 psql mysql mariadb vim vi nvim ex ed emacs gdb lldb m4 bc dc
+    socat capsh docker podman nerdctl kubectl lxc machinectl systemd-run bwrap firejail nsenter scp sftp nix nix-shell
+    poetry pipenv bundle rake just
 ";
 
 /// The shell's own commands that evaluate an argument, change the shell with it, or take it for a variable or a number.
@@ -61,17 +67,33 @@ const WRAPPERS: &[(&str, usize)] = &[
     ("strace", 0),
     ("ltrace", 0),
     ("unshare", 0),
+    ("setpriv", 0),
+    ("prlimit", 0),
+    ("chrt", 1),
+    ("setarch", 1),
+    ("fakeroot", 0),
+    ("xvfb-run", 0),
+    ("valgrind", 0),
 ];
 
 /// Options with which a program starts a shell.
 const SHELL_OPTIONS: &str = "-s -i --shell --login";
 
-/// Arguments after which a program runs what it is given.
+/// What a part of an option's name begins or ends with after which a program runs what it is given: `-execdir`,
+/// `--to-command`, `--upload-pack`.
+const COMMAND_OPTIONS: &str = "exec eval command cmd filter program pager editor shell wrapper hook pack";
+
+/// Arguments that mean the same, though their names do not say so.
 const OPTIONS: &[(&str, &str)] = &[
-    ("find", "-exec -execdir -ok -okdir"),
-    ("gfind", "-exec -execdir -ok -okdir"),
-    ("fd", "-x -X --exec --exec-batch"),
-    ("git", "-c --config-env --exec -x config foreach filter-branch bisect"),
+    ("find", "-ok -okdir"),
+    ("gfind", "-ok -okdir"),
+    ("fd", "-x -X"),
+    ("git", "-c --config --config-env -x config foreach filter-branch bisect"),
+    ("hg", "--config"),
+    ("ip", "exec"),
+    ("rg", "--pre"),
+    ("tcpdump", "-z"),
+    ("windlass", "--agent"),
 ];
 
 /// Variables to which shells and programs listen. Some of the shell's own are evaluated when they are assigned.
@@ -97,6 +119,10 @@ fn unversioned(name: &str) -> &str {
 
 pub(super) fn is_evaluator(name: &str) -> bool {
     has(EVALUATORS, name) || has(EVALUATORS, unversioned(name))
+}
+
+pub(super) fn is_shell(name: &str) -> bool {
+    has(SHELLS, name)
 }
 
 pub(super) fn is_tool(name: &str) -> bool {
@@ -139,7 +165,11 @@ pub(super) fn starts_shell(option: &str) -> bool {
 
 pub(super) fn runs_after(name: &str, argument: &str) -> bool {
     let option = argument.split('=').next().unwrap_or(argument);
-    OPTIONS.iter().any(|(listed, options)| *listed == name && has(options, option))
+    let names_command = |part: &str| {
+        COMMAND_OPTIONS.split_ascii_whitespace().any(|word| part.starts_with(word) || part.ends_with(word))
+    };
+    option.starts_with('-') && option.split('-').any(names_command)
+        || OPTIONS.iter().any(|(listed, options)| *listed == name && has(options, option))
 }
 
 pub(super) fn is_special(variable: &str) -> bool {

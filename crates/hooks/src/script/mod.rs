@@ -13,6 +13,7 @@
 //! Not here: the variables themselves and the files of long values (`call`). Nor what a script does with a variable of
 //! its own: `x={{error}}; eval "$x"` is the author's word.
 
+mod argv;
 mod commands;
 mod evaluators;
 mod grammar;
@@ -26,6 +27,7 @@ mod word;
 
 use std::ops::Range;
 
+pub use argv::{UnsafeArgument, check_argv};
 pub use refusal::UnsafeTemplate;
 use template::{Mark, Name};
 

@@ -69,7 +69,7 @@ impl Stop {
 }
 
 impl Why {
-    fn reason(&self) -> String {
+    pub fn reason(&self) -> String {
         let fixed = match self {
             Self::SingleQuotes => "in single quotes: nothing is filled in there",
             Self::DollarQuotes => "in `$'…'` or `$\"…\"`: shells do not agree on what these are",

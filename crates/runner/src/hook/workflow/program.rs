@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use windlass_engine::workflow::{Pattern, Program, Step, StepResult};
 use windlass_engine::{Allowance, in_words};
-use windlass_hooks::{Papers, clean, cut, gist};
+use windlass_hooks::{Papers, check_argv, clean, cut, gist};
 use windlass_process::{Captured, Control, Exit, Finished, Invocation, NotStarted, Spec};
 
 use super::super::LEAST;
@@ -66,6 +66,7 @@ fn words(program: &Program, context: &Value, left: &mut Allowance) -> Result<Vec
     };
     let mut fill = |pattern: &Pattern| pattern.fill_within(context, left).map_err(|fault| fault.to_string());
     let mut words = vec![word(fill(&program.command)?)?];
+    check_argv(&words[0], &program.args).map_err(|refused| format!("{refused}; {}", refused.instead))?;
     for pattern in &program.args {
         match fill(pattern)? {
             // A list is several arguments.
