@@ -29,7 +29,7 @@ use windlass_tools::{self as tools, Control, Ground, ToolError};
 
 use crate::config::Config;
 use crate::context::Opened;
-use crate::dispatch::{self, Inside, is_for_persons};
+use crate::dispatch::{self, Concern, Inside, is_for_persons};
 use crate::failure::{Code, Failure};
 use crate::outline::Outline;
 use crate::output::Messages;
@@ -123,7 +123,7 @@ impl ProjectGround {
         if !is_for_persons(command) {
             return self.look();
         }
-        let inside = Inside::look_above(&self.opened)?;
+        let inside = Inside::look_for_person(&self.opened, Concern::of(command))?;
         self.keep(&inside)?;
         Ok(inside)
     }

@@ -60,6 +60,7 @@ mod test_many;
 mod test_next;
 mod test_next_states;
 mod test_notify;
+mod test_outliving;
 mod test_output;
 mod test_people;
 mod test_plans;

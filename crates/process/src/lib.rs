@@ -21,6 +21,7 @@
 //!
 //! Not here: what is run and why, what its output means, where the environment comes from.
 
+mod ancestry;
 mod beside;
 mod captured;
 mod control;
@@ -48,6 +49,7 @@ pub mod supervisor;
 mod watch;
 mod wire;
 
+pub use ancestry::{can_see_ancestors, has_terminal, is_out_of_sight, may_outlive};
 pub use beside::Beside;
 pub use captured::{Captured, Spilled, create as create_record};
 pub use control::Control;

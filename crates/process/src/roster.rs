@@ -167,7 +167,7 @@ pub fn is_alive(directory: &Path, name: &str) -> bool {
 }
 
 /// Whether the process that a name tells of is to be seen.
-fn is_there(name: &str) -> bool {
+pub(crate) fn is_there(name: &str) -> bool {
     owners::process(name).is_some_and(|(pid, start)| os::start_time(pid) == Some(start))
 }
 

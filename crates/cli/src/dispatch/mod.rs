@@ -11,6 +11,7 @@
 mod bridged;
 mod dead;
 mod inside;
+mod outliving;
 
 use std::ffi::OsString;
 use std::io;
@@ -30,6 +31,7 @@ use windlass_vcs::forge;
 pub use bridged::{Bridged, Calling, answer_call};
 pub use dead::{Reach, Settled, cancelled_by_nobody, interrupted, left_by_the_dead, settle_dead};
 pub use inside::{Inside, is_for_persons};
+pub use outliving::Concern;
 
 use crate::config::{self, Config, Written};
 use crate::context::Opened;
@@ -48,7 +50,7 @@ const RECORDS: &str = "commands";
 pub fn execute(opened: &mut Opened, command: &Command, authority: Authority) -> Result<Vec<Record>, Failure> {
     // An override is a person's.
     let inside = match authority {
-        Authority::Forced => Inside::look_above(opened)?,
+        Authority::Forced => Inside::look_for_person(opened, Concern::of(command))?,
         Authority::Person | Authority::Holder(_) => Inside::look_for(opened, command)?,
     };
     execute_inside(opened, inside, command, authority)

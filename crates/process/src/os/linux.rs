@@ -87,6 +87,19 @@ pub(crate) fn above_with(words: &[&[u8]]) -> usize {
     ancestors().filter(|process| proc::words(process.pid).is_some_and(|found| found == words)).count()
 }
 
+/// Whether `/proc` shows the processes above this one, all of them.
+pub fn can_see_ancestors() -> bool {
+    proc::look_among_ours(getpid()).is_some() && ancestors().count() < DEEP
+}
+
+/// Whether this process, or one above it that is not there to adopt others, is older than one that was started then.
+pub(crate) fn has_elder(pid: Pid, start: u64) -> bool {
+    // Of two that were started within one tick the younger has the higher number.
+    let is_older = |process: &Process| (process.start, process.pid.as_raw_nonzero()) < (start, pid.as_raw_nonzero());
+    let own = proc::look_among_ours(getpid());
+    own.into_iter().chain(ancestors()).any(|process| is_older(&process) && !proc::adopts(process.pid))
+}
+
 /// The processes above this one, its parent first.
 fn ancestors() -> impl Iterator<Item = Process> {
     let above = |process: &Process| Pid::from_raw(process.parent).and_then(proc::look_among_ours);

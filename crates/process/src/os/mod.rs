@@ -15,14 +15,18 @@ mod other;
 mod proc;
 
 #[cfg(target_os = "linux")]
+pub use linux::can_see_ancestors;
+#[cfg(target_os = "linux")]
 pub(crate) use linux::{
     Brood, Helper, Leader, News, Stopped, Waker, above_with, boot_id, end_lost, end_of_parent, end_orphaned, grow,
-    is_below, nudge, own_program, prepare, start_time, ticks,
+    has_elder, is_below, nudge, own_program, prepare, start_time, ticks,
 };
+#[cfg(not(target_os = "linux"))]
+pub use other::can_see_ancestors;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use other::{
     Brood, Helper, Leader, News, Stopped, Waker, above_with, boot_id, end_lost, end_of_parent, end_orphaned, grow,
-    is_below, nudge, own_program, prepare, start_time, ticks,
+    has_elder, is_below, nudge, own_program, prepare, start_time, ticks,
 };
 
 use std::collections::HashMap;

@@ -49,7 +49,8 @@ fn is_ours() -> bool {
     static OURS: OnceLock<bool> = OnceLock::new();
     *OURS.get_or_init(|| {
         let me = getpid().as_raw_nonzero().to_string();
-        std::fs::read_link("/proc/self").is_ok_and(|target| target == std::path::Path::new(&me))
+        let is_proc = rustix::fs::statfs("/proc").is_ok_and(|found| found.f_type == rustix::fs::PROC_SUPER_MAGIC);
+        is_proc && std::fs::read_link("/proc/self").is_ok_and(|target| target == std::path::Path::new(&me))
     })
 }
 
@@ -120,6 +121,12 @@ pub(super) fn words(pid: Pid) -> Option<Vec<Vec<u8>>> {
     let text = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).ok()?;
     let words = text.strip_suffix(b"\0")?.split(|byte| *byte == 0);
     Some(words.map(<[u8]>::to_vec).collect())
+}
+
+/// Whether a process is the parent of those that have lost theirs: the first one, or systemd for a person's programs.
+pub(super) fn adopts(pid: Pid) -> bool {
+    let is_systemd = |name: String| name.trim_end() == "systemd";
+    pid == Pid::INIT || std::fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero())).is_ok_and(is_systemd)
 }
 
 fn open(path: &str) -> Option<OwnedFd> {

@@ -1,0 +1,83 @@
+//! Agents that hide where their commands come from, or outlive their runner, and pass for a person so
+
+use crate::support::World;
+use crate::test_run::world;
+
+const RUN: &[&str] = &["run", "--task", "T1", "--session", "one", "--agent", "command:sh agent.sh"];
+const GATE: &str = "hooks: {stop: [{name: tests, command: 'echo red >&2; exit 2'}]}";
+
+fn gated(agent: &str) -> World {
+    let world = world(GATE, agent).with_windlass();
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Mend the pump"]);
+    world
+}
+
+/// What is left of an agent that has killed its runner moves nothing that the session holds. A process that is older than the
+/// session does, without a terminal too.
+#[test]
+fn task_stays_held_after_its_runner_was_killed_from_below() {
+    let world = gated(
+        "runner=$(sed -n 's/^PPid:\\s*//p' /proc/$PPID/status)
+        setsid env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" HOME=\"$HOME\" sh left.sh $PPID $runner &
+        wait",
+    );
+    world.finish(world.program("mkfifo").arg("said"));
+    world.write(
+        "left.sh",
+        "exec > said 2>&1
+        kill -STOP $2
+        kill -9 $1
+        while grep -q 'State:.[^Z]' /proc/$1/status 2> /dev/null; do :; done
+        windlass task complete T1 --force
+        kill -9 $2
+        while test -e /proc/$2; do :; done
+        windlass task complete T1 --force
+        windlass task release T1 --force
+        windlass task update T1 --goal less
+        windlass session cancel one
+        windlass hooks disable tests
+        echo 'hooks: {}' > .windlass/config.yaml
+        windlass trust --yes
+        echo '{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"tools/call\", \"params\": {\"name\": \"task_update\", \"arguments\": {\"taskId\": \"T1\", \"goal\": \"less\"}}}' | windlass mcp
+        ",
+    );
+    std::thread::scope(|scope| {
+        let ran = scope.spawn(|| world.run(RUN));
+        let said = world.read("said");
+        ran.join().unwrap();
+        let refused = "cannot tell a person from the agent of session `one`, which has not ended";
+        assert_eq!(said.matches(refused).count(), 8, "{said}");
+        assert!(said.contains("caused by: its process is above this one\n"), "{said}");
+        assert!(said.contains("this process has no terminal, and none above it is older than the session"), "{said}");
+        assert!(said.contains("hint: give the command on a terminal"), "{said}");
+        assert!(said.contains("only a person can trust"), "{said}");
+    });
+    assert_eq!(world.json(&["task", "show", "T1"])["state"], "active");
+    assert_eq!(world.json(&["task", "show", "T1"])["goal"], "Mend the pump");
+    world.ok(&["task", "release", "T1", "--force"]);
+    assert_eq!(world.json(&["task", "show", "T1"])["state"], "ready");
+}
+
+/// In a PID namespace of its own an agent has no parents that could be seen, with a `/proc` of that namespace or without.
+#[test]
+fn agent_in_another_namespace_is_no_person() {
+    let forces = "env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" HOME=\"$HOME\" windlass task complete T1 --force";
+    let world = gated(&format!(
+        "unshare=$(PATH=/usr/bin:/bin command -v unshare)
+        $unshare -rpf true 2> /dev/null || {{ touch without; exit; }}
+        $unshare -rpf --mount-proc {forces} > said 2>&1
+        $unshare -rpf {forces} >> said 2>&1
+        $unshare -rm sh -c 'mount -t tmpfs none /proc && exec {forces}' >> said 2>&1"
+    ));
+    let ran = world.run(&[RUN, &["--max-iterations", "1"]].concat());
+    assert_ne!(world.json(&["task", "show", "T1"])["state"], "completed", "{ran}");
+    // The kernel may forbid namespaces, and then nothing can be hidden in one.
+    if world.path("without").exists() {
+        return;
+    }
+    let said = world.read("said");
+    assert_eq!(said.matches("cannot tell a person from the agent of session `one`").count(), 3, "{said}");
+    assert!(said.contains("the process of the session is in another PID namespace"), "{said}");
+    assert_eq!(said.matches("/proc does not show the processes above this one").count(), 2, "{said}");
+}

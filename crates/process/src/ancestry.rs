@@ -1,0 +1,71 @@
+//! Whether a command may come from a process that a run has left behind, or that hides where it comes from.
+//!
+//! An agent runs as the person does: nothing but a sandbox keeps it from taking a terminal of its own or from writing where
+//! the person writes. What can be told without one is told here.
+//!
+//! Weaker outside Linux: nothing is known of the processes above this one, and nothing is suspected.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::param::clock_ticks_per_second;
+
+use crate::roster::{is_alive, is_there};
+use crate::{os, owners};
+
+pub use os::can_see_ancestors;
+
+/// Whether this process has a controlling terminal.
+pub fn has_terminal() -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    rustix::fs::open("/dev/tty", flags, Mode::empty()).is_ok()
+}
+
+/// Whether an owner is alive and this process cannot see it: one of the two is in a PID namespace of its own.
+pub fn is_out_of_sight(directory: &Path, name: &str) -> bool {
+    cfg!(target_os = "linux") && is_alive(directory, name) && !is_there(name)
+}
+
+/// Whether this process may be left over from what an owner started so long ago: neither this process nor one above it, init
+/// aside, is older than the owner. Nothing is left of an owner that was there before the system was started.
+pub fn may_outlive(name: &str, ago: Duration) -> bool {
+    let uptime = Duration::from_millis(os::ticks() * 1000 / clock_ticks_per_second());
+    ago <= uptime && owners::process(name).is_some_and(|(pid, start)| !os::has_elder(pid, start))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use rustix::process::{getpid, getppid};
+
+    use super::*;
+
+    fn name(pid: rustix::process::Pid, start: u64) -> String {
+        owners::name(pid, start, 7)
+    }
+
+    #[test]
+    fn process_younger_than_an_owner_may_be_left_of_it() {
+        assert!(can_see_ancestors());
+        let (now, mine) = (Duration::ZERO, os::start_time(getpid()).expect("this process is there"));
+        let parent = getppid().expect("a parent");
+        let parents = os::start_time(parent).expect("it is there");
+        assert!(!may_outlive(&name(getpid(), mine + 1), now), "this process is older");
+        assert!(!may_outlive(&name(getpid(), mine), now), "its parent is older");
+        assert!(may_outlive(&name(parent, 1), now), "everything but init is younger");
+        assert!(!may_outlive(&name(parent, 1), Duration::MAX), "the system was started since");
+        assert!(!may_outlive("nobody", now));
+        assert!(parents <= mine);
+    }
+
+    #[test]
+    fn owner_that_holds_its_lock_and_is_not_seen_is_out_of_sight() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let roster = crate::Roster::enlist(directory.path(), 8).expect("a name");
+        assert!(!is_out_of_sight(directory.path(), roster.name()));
+        let other = name(getpid(), 1);
+        std::fs::rename(directory.path().join(roster.name()), directory.path().join(&other)).expect("another name");
+        assert!(is_out_of_sight(directory.path(), &other));
+        assert!(!is_out_of_sight(directory.path(), "nobody"));
+    }
+}
