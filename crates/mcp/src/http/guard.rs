@@ -1,7 +1,8 @@
 //! Who is listened to: whoever has the token.
 //!
 //! It is sent as `Authorization: Bearer TOKEN`, or as the last part of the path by clients that cannot send headers.
-//! Host and Origin are looked at by rmcp: a page in a browser must not get here by a name of its own.
+//! Host and Origin are looked at by rmcp: a page in a browser must not get here by a name of its own. So that rmcp and a client
+//! cannot mean different ones, each is there at most once, and the request names a path alone.
 //!
 //! Invariants:
 //! - How much of a token is right cannot be told from the time that a refusal takes.
@@ -9,7 +10,7 @@
 
 use std::fmt;
 
-use hyper::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
+use hyper::header::{AUTHORIZATION, HOST, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
 use hyper::{Request, StatusCode};
 use subtle::ConstantTimeEq;
 
@@ -52,6 +53,7 @@ impl fmt::Debug for Token {
 /// Why a request is not listened to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refused {
+    AmbiguousHost,
     NoSuchPath,
     NoToken,
     WrongToken,
@@ -60,6 +62,9 @@ pub enum Refused {
 impl Refused {
     pub fn answer(&self) -> Answer {
         let (status, text) = match self {
+            Self::AmbiguousHost => {
+                (StatusCode::BAD_REQUEST, "send one `Host`, at most one `Origin`, and a path that begins with `/`")
+            }
             Self::NoSuchPath => (StatusCode::NOT_FOUND, "there is only /mcp here"),
             Self::NoToken => {
                 (StatusCode::UNAUTHORIZED, "send `Authorization: Bearer TOKEN`, or /mcp/TOKEN as the path")
@@ -76,12 +81,19 @@ impl Refused {
 
 /// Whether a request comes from somebody who has the token.
 pub fn admit<B>(request: &Request<B>, token: &Token) -> Result<(), Refused> {
+    let headers = request.headers();
+    let is_single = |name| headers.get_all(name).iter().count() <= 1;
+    let names_address =
+        |name| headers.get(name).is_some_and(|value| value.as_bytes().iter().any(|byte| b"/@".contains(byte)));
+    if request.uri().authority().is_some() || !is_single(HOST) || !is_single(ORIGIN) || names_address(HOST) {
+        return Err(Refused::AmbiguousHost);
+    }
     let in_path = match request.uri().path().strip_prefix(PATH) {
         Some("" | "/") => None,
         Some(below) => Some(below.strip_prefix('/').ok_or(Refused::NoSuchPath)?),
         None => return Err(Refused::NoSuchPath),
     };
-    let in_header = request.headers().get(AUTHORIZATION).and_then(|value| bearer(value.to_str().ok()?));
+    let in_header = headers.get(AUTHORIZATION).and_then(|value| bearer(value.to_str().ok()?));
     match in_path.or(in_header) {
         Some(given) if token.is(given) => Ok(()),
         Some(_) => Err(Refused::WrongToken),
@@ -115,7 +127,7 @@ mod tests {
         check("/mcp/", Some("bearer  0123456789abcdef"), Ok(()));
         check("/mcp/0123456789abcdef", None, Ok(()));
         check("/mcp/0123456789abcdef?x=1", None, Ok(()));
-        check("http://localhost/mcp/0123456789abcdef", None, Ok(()));
+        check("http://localhost/mcp/0123456789abcdef", None, Err(Refused::AmbiguousHost));
         check("/mcp", None, Err(Refused::NoToken));
         check("/mcp", Some("0123456789abcdef"), Err(Refused::NoToken));
         check("/mcp", Some("Basic 0123456789abcdef"), Err(Refused::NoToken));
@@ -127,6 +139,26 @@ mod tests {
         check("/mcpx", Some("Bearer 0123456789abcdef"), Err(Refused::NoSuchPath));
         check("/", Some("Bearer 0123456789abcdef"), Err(Refused::NoSuchPath));
         check("/.well-known/oauth-protected-resource", None, Err(Refused::NoSuchPath));
+    }
+
+    #[test]
+    fn host_and_origin_have_one_meaning() {
+        let admitted = |headers: &[(&str, &str)]| {
+            let mut request = Request::builder().uri("/mcp/0123456789abcdef");
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+            admit(&request.body(()).unwrap(), &Token::new(TOKEN).unwrap())
+        };
+        assert_eq!(admitted(&[("host", "localhost:1"), ("origin", "http://localhost:1")]), Ok(()));
+        for headers in [
+            [("host", "localhost"), ("host", "evil.test")],
+            [("host", "localhost"), ("host", "localhost")],
+            [("origin", "http://localhost"), ("origin", "http://evil.test")],
+            [("host", "http://localhost"), ("origin", "http://localhost")],
+        ] {
+            assert_eq!(admitted(&headers), Err(Refused::AmbiguousHost), "{headers:?}");
+        }
     }
 
     #[test]
