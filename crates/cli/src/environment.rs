@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::tz::TimeZone;
 use windlass_engine::Timestamp;
@@ -233,6 +233,27 @@ pub fn now() -> Timestamp {
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// Now by a clock that goes on evenly, also while the machine sleeps: a change of the system's time does not move it. The times
+/// of a session's own events are of this clock, so that its limits are.
+pub fn steady_now() -> Timestamp {
+    static CLOCK: OnceLock<SteadyClock> = OnceLock::new();
+    let uptime = windlass_process::uptime();
+    CLOCK.get_or_init(|| SteadyClock { begun: now(), uptime }).at(uptime)
+}
+
+/// A moment of the system's time, and for how long the system had been up then.
+struct SteadyClock {
+    begun: Timestamp,
+    uptime: Duration,
+}
+
+impl SteadyClock {
+    fn at(&self, uptime: Duration) -> Timestamp {
+        let since = i64::try_from(uptime.saturating_sub(self.uptime).as_millis()).unwrap_or(i64::MAX);
+        Timestamp::from_millis(self.begun.millis().saturating_add(since))
+    }
+}
+
 /// The person's own time zone: `TZ`, else the machine's.
 ///
 /// One file is read. Finding the name in the whole database first would cost more than the rest of a command.
@@ -259,6 +280,15 @@ pub fn random() -> Result<u128, getrandom::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steady_clock_goes_by_the_time_that_has_passed() {
+        let clock = SteadyClock { begun: Timestamp::from_millis(5_000), uptime: Duration::from_secs(70) };
+        assert_eq!(clock.at(Duration::from_secs(70)).millis(), 5_000);
+        assert_eq!(clock.at(Duration::from_millis(71_250)).millis(), 6_250);
+        assert_eq!(clock.at(Duration::ZERO).millis(), 5_000);
+        assert!(steady_now() <= steady_now());
+    }
 
     #[test]
     fn users_are_known_by_their_number() {

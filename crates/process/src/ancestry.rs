@@ -9,7 +9,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
-use rustix::param::clock_ticks_per_second;
 
 use crate::roster::{is_alive, is_there};
 use crate::{os, owners};
@@ -30,8 +29,7 @@ pub fn is_out_of_sight(directory: &Path, name: &str) -> bool {
 /// Whether this process may be left over from what an owner started so long ago: neither this process nor one above it, init
 /// aside, is older than the owner. Nothing is left of an owner that was there before the system was started.
 pub fn may_outlive(name: &str, ago: Duration) -> bool {
-    let uptime = Duration::from_millis(os::ticks() * 1000 / clock_ticks_per_second());
-    ago <= uptime && owners::process(name).is_some_and(|(pid, start)| !os::has_elder(pid, start))
+    ago <= os::uptime() && owners::process(name).is_some_and(|(pid, start)| !os::has_elder(pid, start))
 }
 
 #[cfg(all(test, target_os = "linux"))]

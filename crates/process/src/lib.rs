@@ -58,7 +58,7 @@ pub use heart::{Heart, Pulse, silence};
 pub use live::{Attended, Heard, Left, Live};
 pub use not_started::NotStarted;
 pub use nudge::{is_below, nudge};
-pub use os::age;
+pub use os::{age, uptime};
 pub use pager::{Paged, Pager};
 pub use program::missing;
 pub use roster::{Roster, Swept, is_alive, is_ours, sweep};

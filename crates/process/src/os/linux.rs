@@ -108,10 +108,14 @@ fn ancestors() -> impl Iterator<Item = Process> {
 
 /// The time now, as the start times of processes are told: in clock ticks since the system started.
 pub(crate) fn ticks() -> u64 {
+    let (now, per_second) = (uptime(), rustix::param::clock_ticks_per_second());
+    now.as_secs() * per_second + u64::from(now.subsec_nanos()) * per_second / 1_000_000_000
+}
+
+/// How long ago the system started, the time in which it slept included.
+pub fn uptime() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let per_second = rustix::param::clock_ticks_per_second();
-    let (seconds, nanoseconds) = (now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs());
-    seconds * per_second + nanoseconds * per_second / 1_000_000_000
+    Duration::try_from(now).unwrap_or_default()
 }
 
 /// Makes room in a pipe.

@@ -34,6 +34,12 @@ pub(crate) fn ticks() -> u64 {
     0
 }
 
+/// How long ago the system started.
+pub fn uptime() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Duration::try_from(now).unwrap_or_default()
+}
+
 pub(crate) fn start_time(_: Pid) -> Option<u64> {
     None
 }

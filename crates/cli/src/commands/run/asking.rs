@@ -83,7 +83,7 @@ fn listen(runner: &mut Runner<'_>, session: &Session, control: &Control, still: 
             Typed::Line(line) => match answer(&line) {
                 Some((answer, text)) => {
                     // Somebody elsewhere may have been quicker.
-                    let (by, at) = (environment::user(), environment::now());
+                    let (by, at) = (environment::user(), environment::steady_now());
                     let origin = Origin { by, at, authority: Authority::Person, run: None, via: None };
                     drop(runner.begin(&origin, &answer.command(session, text)));
                 }

@@ -281,7 +281,7 @@ impl Run<'_> {
         let mut progress = Progress::new(out, Watching { view, still }, tally, work);
         progress.directory = shown_directory(context, &opened.project);
         let outside = Outside {
-            now: &environment::now,
+            now: &environment::steady_now,
             random: &dispatch::random_bytes,
             tell: &mut |told| progress.tell(told),
             shows_output: view.is_some(),
@@ -300,7 +300,7 @@ impl Run<'_> {
         if delivers {
             runner.note_landed(&in_use).map_err(remedy::run)?;
         }
-        let (by, at) = (owner.to_string(), environment::now());
+        let (by, at) = (owner.to_string(), environment::steady_now());
         let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
         let taken_up = match offered {
             Some((id, offered)) => resolution::take_up(&mut runner, id, (&types, &begin), &offered)?.then_some(id),

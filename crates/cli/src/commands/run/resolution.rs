@@ -92,7 +92,7 @@ pub fn take_up(
         }
         _ => return Ok(false),
     };
-    let (by, at) = (environment::user(), environment::now());
+    let (by, at) = (environment::user(), environment::steady_now());
     let origin = Origin { by, at, authority: Authority::Forced, run: None, via: None };
     runner.prepare(&origin, &command).map_err(remedy::run)?;
     Ok(true)

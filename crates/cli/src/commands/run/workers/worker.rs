@@ -233,7 +233,7 @@ impl Worker<'_> {
         let mut progress = Progress::new(&mut post, Watching { view, still }, tally, work);
         progress.about = Some(job.task().map(|task| task.to_string()).unwrap_or_default());
         let outside = Outside {
-            now: &environment::now,
+            now: &environment::steady_now,
             random: &dispatch::random_bytes,
             tell: &mut |told| progress.tell(told),
             // There is one row for each of them, and none for what they write.
@@ -248,7 +248,7 @@ impl Worker<'_> {
         let mut runner = Runner::new(dispatch.map_err(remedy::run)?.under(supervisor), agent, allowance);
         let by = dispatch::owner(self.roster).to_string();
         let via = self.place.inside.via;
-        let origin = Origin { by, at: environment::now(), authority: Authority::Person, run: None, via };
+        let origin = Origin { by, at: environment::steady_now(), authority: Authority::Person, run: None, via };
         if let Err(error) = runner.begin(&origin, &begin) {
             self.supervisor = runner.retire();
             return if self.is_stale(&job, &error)? { Ok(None) } else { Err(remedy::run(error)) };
