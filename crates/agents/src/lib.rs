@@ -8,6 +8,7 @@
 //! ```
 //!
 //! Not here: what is said in a prompt (`engine`), starting programs (`process`), when an agent is asked (`runner`).
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 pub mod acp;
 mod agent;

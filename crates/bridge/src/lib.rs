@@ -11,6 +11,7 @@
 //! - No answer has a field that its agent does not know.
 //!
 //! Not here: which hooks run, and what they decide (`engine`, `runner`); whose project it is (`cli`).
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 mod agent;
 mod call;

@@ -11,6 +11,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use windlass_process::file;
 use windlass_store::{failpoint, rename_new};
 
 /// Who may read a file that is written.
@@ -129,7 +130,7 @@ pub fn make_directories(directory: &Path, mode: u32) -> io::Result<()> {
 
 /// Keeps the names in a directory.
 pub fn sync_directory(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()
+    file::sync_directory(directory)
 }
 
 fn parent(path: &Path) -> &Path {

@@ -1,6 +1,7 @@
 //! The program `windlass`: arguments, configuration, printing, exit codes. The rules are in `engine`.
 //!
 //! It is a library only so that fuzzing can call into it; nobody else is promised anything.
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 mod agents;
 mod args;
@@ -17,6 +18,7 @@ mod ground;
 mod import;
 #[cfg(any(test, fuzzing))]
 pub mod laws;
+mod obstacles;
 mod outline;
 mod output;
 mod plan;

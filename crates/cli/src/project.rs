@@ -13,8 +13,6 @@
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
 
 use windlass_process::file;
 use windlass_vcs::git::{Repository, has_git};
@@ -98,13 +96,7 @@ impl Project {
     /// A directory for the output of a session, or of something else; made if it is missing. Old records make room.
     pub fn make_records(&self, name: &str) -> Result<PathBuf, Failure> {
         // Workers make one for every task: to look at all of them each time would take ever longer.
-        static PRUNED: Mutex<Option<Instant>> = Mutex::new(None);
-        let mut pruned = PRUNED.lock().unwrap_or_else(PoisonError::into_inner);
-        if pruned.is_none_or(|then| then.elapsed() >= records::SELDOM) {
-            records::prune(&self.records(), environment::system_time(), records::KEEP);
-            *pruned = Some(Instant::now());
-        }
-        drop(pruned);
+        records::prune_if_due(&self.records(), &self.directory().join("prune.lock"), environment::system_time());
         let records = self.records().join(name);
         for directory in [&self.records(), &records] {
             make_directory(directory).map_err(|error| {

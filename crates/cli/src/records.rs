@@ -1,13 +1,17 @@
 //! Clearing away old records: what agents and hooks have written that was too long for memory, and what they were given.
 //!
 //! Invariants:
-//! - Only regular files below the directory go; no link is followed, and directories stay.
+//! - Only regular files below the directory go, and directories below it that are empty; no link is followed.
+//! - Every record is looked at, however many there are: one that is not would stay for ever.
 //! - What is young stays, whatever it takes up: somebody may still be writing it.
 //! - A record that cannot be removed is no reason not to work.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+use windlass_process::file;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const GIB: u64 = 1024 * 1024 * 1024;
@@ -19,27 +23,53 @@ pub struct Keep {
     pub age: Duration,
     /// The oldest files go until the rest is no larger, in bytes.
     pub size: u64,
-    /// Younger files stay.
+    /// Younger files and directories stay.
     pub young: Duration,
-    /// How many files and directories are looked at.
-    pub entries: usize,
 }
 
 /// What is kept of a project's records.
-pub const KEEP: Keep = Keep { age: HOUR.saturating_mul(24 * 30), size: GIB, young: HOUR, entries: 10_000 };
+pub const KEEP: Keep = Keep { age: HOUR.saturating_mul(24 * 30), size: GIB, young: HOUR };
 
-/// Who makes many records makes room no more often than that.
-pub const SELDOM: Duration = Duration::from_secs(60);
+/// How long all processes of a project let pass between two times.
+const PRUNE_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
-struct Found {
+struct RecordFile {
     age: Duration,
     size: u64,
     path: PathBuf,
 }
 
-/// Removes what is too old, then the oldest of what is too much.
-pub fn prune(directory: &Path, now: SystemTime, keep: Keep) {
-    let mut files = found(directory, now, keep.entries);
+/// What lies below the directory of records.
+#[derive(Default)]
+struct FoundRecords {
+    files: Vec<RecordFile>,
+    /// Each after those above it.
+    directories: Vec<(Duration, PathBuf)>,
+}
+
+/// Removes what is too old or too much, unless that was done not long ago, as the time of a file says.
+pub fn prune_if_due(directory: &Path, stamp: &Path, now: SystemTime) {
+    let Ok(file) = file::open_lock(stamp) else { return };
+    let last = file.metadata().ok().filter(|found| found.len() > 0).and_then(|found| found.modified().ok());
+    // A time to come was set by another program.
+    let is_due = last.is_none_or(|last| now.duration_since(last).is_ok_and(|age| age >= PRUNE_INTERVAL) || last > now);
+    if is_due && file.try_lock().is_ok() {
+        let _ = (&file).write_all(b".").and_then(|()| file.set_len(1)).and_then(|()| file.set_modified(now));
+        prune(directory, now, KEEP);
+    }
+}
+
+/// Removes what is too old, then the oldest of what is too much, then directories that are empty.
+fn prune(directory: &Path, now: SystemTime, keep: Keep) {
+    let FoundRecords { mut files, directories } = found(directory, now);
+    prune_files(&mut files, keep);
+    // One that is not empty stays.
+    for (_, directory) in directories.iter().rev().filter(|(age, _)| *age >= keep.young) {
+        let _ = fs::remove_dir(directory);
+    }
+}
+
+fn prune_files(files: &mut Vec<RecordFile>, keep: Keep) {
     files.sort_unstable_by_key(|file| file.age);
     let mut total: u64 = files.iter().map(|file| file.size).sum();
     while let Some(oldest) = files.pop() {
@@ -52,34 +82,33 @@ pub fn prune(directory: &Path, now: SystemTime, keep: Keep) {
     }
 }
 
-fn found(directory: &Path, now: SystemTime, entries: usize) -> Vec<Found> {
-    let mut files = Vec::new();
-    let mut left = entries;
+fn found(directory: &Path, now: SystemTime) -> FoundRecords {
+    let mut found = FoundRecords::default();
     let is_real = fs::symlink_metadata(directory).is_ok_and(|metadata| metadata.is_dir());
     let mut directories: Vec<PathBuf> = is_real.then(|| directory.to_owned()).into_iter().collect();
     while let Some(directory) = directories.pop() {
         let Ok(listed) = fs::read_dir(directory) else { continue };
         for entry in listed.flatten() {
-            let Some(rest) = left.checked_sub(1) else { return files };
-            left = rest;
             // Of the entry itself, not of where a link leads.
             let Ok(metadata) = entry.metadata() else { continue };
+            let Ok(written) = metadata.modified() else { continue };
+            let age = now.duration_since(written).unwrap_or_default();
             if metadata.is_dir() {
                 directories.push(entry.path());
-            } else if let (true, Ok(written)) = (metadata.is_file(), metadata.modified()) {
-                let age = now.duration_since(written).unwrap_or_default();
-                files.push(Found { age, size: metadata.len(), path: entry.path() });
+                found.directories.push((age, entry.path()));
+            } else if metadata.is_file() {
+                found.files.push(RecordFile { age, size: metadata.len(), path: entry.path() });
             }
         }
     }
-    files
+    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const KEEP: Keep = Keep { age: Duration::from_secs(100), size: 10, young: Duration::from_secs(10), entries: 20 };
+    const KEEP: Keep = Keep { age: Duration::from_secs(100), size: 10, young: Duration::from_secs(10) };
 
     fn now() -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000)
@@ -122,11 +151,46 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_some_are_looked_at() {
+    fn every_record_is_looked_at() {
         let directory = tempfile::tempdir().unwrap();
-        (0..30).for_each(|number| write(&directory.path().join(number.to_string()), 500, 1));
+        (0..10_050).for_each(|number| fs::write(directory.path().join(number.to_string()), "").unwrap());
+        let much_later = SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 33);
+        prune(directory.path(), much_later, KEEP);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn directories_that_are_empty_go_unless_they_are_young() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        write(&path("old/deep/file"), 500, 1);
+        write(&path("kept/file"), 20, 1);
+        fs::create_dir(path("young")).unwrap();
+        for (name, age) in [("old/deep", 500), ("old", 500), ("kept", 500), ("young", 9)] {
+            fs::File::open(path(name)).unwrap().set_modified(now() - Duration::from_secs(age)).unwrap();
+        }
         prune(directory.path(), now(), KEEP);
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 10);
+        let mut left: Vec<_> =
+            fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["kept", "young"]);
+    }
+
+    #[test]
+    fn records_are_looked_at_once_in_an_interval() {
+        let directory = tempfile::tempdir().unwrap();
+        let (runs, stamp) = (directory.path().join("runs"), directory.path().join("prune.lock"));
+        let is_pruned = |now: SystemTime| {
+            let old = runs.join("old");
+            write(&old, 60 * 60 * 24 * 40, 1);
+            prune_if_due(&runs, &stamp, now);
+            !old.exists()
+        };
+        assert_eq!([now(), now() + Duration::from_secs(599)].map(is_pruned), [true, false]);
+        assert_eq!([now() + Duration::from_secs(600), now()].map(is_pruned), [true, true]);
+        fs::remove_file(&stamp).unwrap();
+        std::os::unix::fs::symlink("elsewhere", &stamp).unwrap();
+        assert!(!is_pruned(now()) && !directory.path().join("elsewhere").exists());
     }
 
     #[cfg(unix)]

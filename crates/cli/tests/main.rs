@@ -1,5 +1,5 @@
 //! The command line as it is used: the real binary, in a temporary project, in an environment that is always the same.
-
+#![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without is there, or the test fails")]
 
 mod support;
@@ -31,6 +31,7 @@ mod test_delivery_troubles;
 mod test_demo;
 mod test_doctor;
 mod test_doctor_git;
+mod test_endless_files;
 mod test_events;
 mod test_foreign_store;
 mod test_gate;

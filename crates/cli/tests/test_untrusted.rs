@@ -12,7 +12,7 @@ use crate::crash::stage::{can_trace, strace};
 use crate::support::{Ran, WINDLASS, World};
 
 /// What a person has typed in a directory that they do not trust. `T1` may be there or not.
-const COMMANDS: &[&str] = &[
+pub const COMMANDS: &[&str] = &[
     "status",
     "status --json",
     "why",
@@ -63,7 +63,7 @@ const COMMANDS: &[&str] = &[
 ];
 
 /// What an agent's hook system or an MCP client says on standard input.
-const INPUT: &str = concat!(
+pub const INPUT: &str = concat!(
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}"#,
     "\n",
     r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,

@@ -10,6 +10,7 @@
 //! - What a hook wrote is cleaned and cut before anybody else sees it.
 //!
 //! Not here: which hooks are owed when (`engine`), starting programs (`process`), the log.
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 mod answer;
 mod broken;

@@ -119,6 +119,8 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let open = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let mut file = open().or_else(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => fs::remove_file(path).and_then(|()| open()),
+        // Records that are old go, with their directory.
+        io::ErrorKind::NotFound => path.parent().map_or(Ok(()), fs::create_dir).and_then(|()| open()),
         _ => Err(error),
     })?;
     file.write_all(bytes)

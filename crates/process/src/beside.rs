@@ -9,7 +9,6 @@
 //! Not here: waiting for it (`live`).
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -21,7 +20,7 @@ use crate::os::Status;
 use crate::ready::Awaited;
 use crate::supervised::{Link, Supervised};
 use crate::watch::Tree;
-use crate::{Exit, Launcher, NotStarted, Roster, Spec, live};
+use crate::{Exit, Launcher, NotStarted, Roster, Spec, file, live};
 
 /// What a read takes at most; a pipe holds as much.
 const PIECE: usize = 64 * 1024;
@@ -42,7 +41,7 @@ impl Beside {
     /// grace and capture does not count.
     pub fn start(launcher: &Launcher, spec: &Spec, roster: &Roster, most: usize) -> Result<Self, NotStarted> {
         let bare = |source| NotStarted::other(&spec.directory, source);
-        let stdin = File::open("/dev/null").map_err(bare)?;
+        let stdin = file::open_null().map_err(bare)?;
         let (ours, theirs) = io::pipe().map_err(bare)?;
         rustix::io::ioctl_fionbio(&ours, true).map_err(|error| bare(error.into()))?;
         let tree = live::launch(launcher, spec, roster, [stdin.as_fd(), theirs.as_fd(), theirs.as_fd()])?;

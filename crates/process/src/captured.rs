@@ -184,6 +184,10 @@ pub fn create(planned: &Path) -> io::Result<(File, PathBuf)> {
     let mut options = File::options();
     options.write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
     let mut path = planned.to_owned();
+    if let Some(directory) = planned.parent().filter(|directory| !directory.exists()) {
+        // Records that are old go, with their directory.
+        let _ = std::fs::create_dir(directory);
+    }
     for number in 2..=NAMES {
         match options.open(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -123,6 +123,29 @@ pub fn resolve_within(root: &Path, path: &Path) -> io::Result<PathBuf> {
     }
 }
 
+/// Opens a file of our own that stands for a lock, and makes it if it is not there. A link in its place is not followed.
+pub fn open_lock(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW;
+    let file = File::options().create(true).append(true).custom_flags(flags).open(path)?;
+    check_regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// Reads a file of the kernel's, such as those under `/proc`: their length is not known before.
+pub fn read_kernel_file(path: &Path) -> io::Result<Vec<u8>> {
+    fs::read(path)
+}
+
+/// Opens what reads as an empty file.
+pub(crate) fn open_null() -> io::Result<File> {
+    File::open("/dev/null")
+}
+
+/// Makes the names in a directory outlast the power.
+pub fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
 /// Opens a file that a person names on a command line: also a pipe of theirs, as `<(…)` makes one.
 pub fn open_named(path: &Path) -> io::Result<File> {
     let is_descriptor = path.parent().is_some_and(|above| DESCRIPTORS.iter().any(|known| above == Path::new(known)));

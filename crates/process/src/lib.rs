@@ -20,6 +20,7 @@
 //! ignored, as Rust's runtime has it.
 //!
 //! Not here: what is run and why, what its output means, where the environment comes from.
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 mod ancestry;
 mod beside;

@@ -321,6 +321,6 @@ fn nothing() -> io::Result<&'static OwnedFd> {
     if let Some(null) = NULL.get() {
         return Ok(null);
     }
-    let null = std::fs::File::open("/dev/null")?;
+    let null = crate::file::open_null()?;
     Ok(NULL.get_or_init(|| null.into()))
 }

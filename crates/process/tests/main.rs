@@ -2,6 +2,7 @@
 //!
 //! Each test wants a process of its own, which nextest gives it: what a run leaves without any mark is ended when no
 //! other run of the process could have left it.
+#![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 
 mod child;
 mod common;

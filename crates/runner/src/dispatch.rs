@@ -11,7 +11,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use windlass_engine::validation::ConfiguredRules;
 use windlass_engine::{
@@ -30,6 +30,9 @@ use crate::known::{Hooks, Workflows};
 use crate::protected::Protected;
 use crate::workspace::Delivery;
 use crate::{Outside, RunError, Told};
+
+/// What git gets at least where the time of the session is up: work is put away then.
+const MIN_GIT_TIME: Duration = Duration::from_secs(5);
 
 /// What hooks are run with.
 pub struct Settings {
@@ -79,6 +82,8 @@ pub struct Dispatch<'a> {
     pub(crate) changed: Option<(Seq, ChangedFiles)>,
     /// Started when it is first needed.
     pub(crate) supervisor: Option<Supervisor>,
+    /// When the time of the session is up.
+    pub(crate) deadline: Option<Instant>,
 }
 
 /// Whether a program is started and left to itself after somebody asked for the end.
@@ -110,6 +115,7 @@ impl<'a> Dispatch<'a> {
             gate_checkout: None,
             changed: None,
             supervisor: None,
+            deadline: None,
         })
     }
 
@@ -246,9 +252,16 @@ impl<'a> Dispatch<'a> {
         }
     }
 
-    /// Runs a short program of our own, which nobody watches.
+    /// Runs a short program of our own, whose output is its answer. It gets what is left of the session's time.
     pub(crate) fn look_with(&self, spec: &Spec) -> Result<Finished, NotStarted> {
-        run(spec, self.roster, &self.control, &mut |_, _| {})
+        let run = |spec: &Spec| run(spec, self.roster, &self.control, &mut |_, _| {});
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()).max(MIN_GIT_TIME));
+        match left {
+            Some(left) if spec.timeout.is_none_or(|timeout| timeout > left) => {
+                run(&Spec { timeout: Some(left), ..spec.clone() })
+            }
+            _ => run(spec),
+        }
     }
 
     /// Runs a program to its end. Under the supervisor nothing of it survives us.

@@ -5,6 +5,7 @@
 use std::fs;
 
 use windlass_engine::{Command, Event, EventType, State, Task, View};
+use windlass_process::file;
 use windlass_store::{ExecuteError, Filter};
 use windlass_vcs::forge::Method;
 use windlass_vcs::git::{Base, Branch, Commit, Error, Git, Seen};
@@ -88,7 +89,7 @@ impl Dispatch<'_> {
 
     /// Whether nobody else merges. Whoever does records it.
     fn is_my_turn(&mut self) -> bool {
-        let file = fs::OpenOptions::new().create(true).append(true).open(&self.settings.delivery.lock);
+        let file = file::open_lock(&self.settings.delivery.lock);
         let file = file.ok().filter(|file| !matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)));
         self.merging = file;
         self.merging.is_some()

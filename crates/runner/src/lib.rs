@@ -16,6 +16,7 @@
 //! - Nothing is run before the log says that it is about to be, and no lock is held while it runs.
 //!
 //! Not here: any decision (`engine::Session::step`), printing, the environment.
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 mod bridge;
 mod change;
@@ -155,6 +156,8 @@ impl<'a> Runner<'a> {
         }
         loop {
             let session = self.stop_if_cancelled(self.session(name)?)?;
+            let left = session.time_left((self.dispatch.outside.now)());
+            self.dispatch.deadline = left.and_then(|left| Instant::now().checked_add(left));
             self.put_away(&session)?;
             // Whoever has nothing to merge any more keeps nobody from merging.
             if !matches!(session.phase, Phase::Pipeline(_)) && session.wanted() != Wanted::Work {

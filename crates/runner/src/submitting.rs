@@ -98,6 +98,7 @@ impl Runner<'_> {
                 | Error::Embedded { .. }
                 | Error::Unkept { .. }
                 | Error::Uncommittable { .. }
+                | Error::Obstacle { .. }
                 | Error::Strayed { .. }),
             ) => {
                 let said = explained(&error);

@@ -15,6 +15,7 @@
 //! - An appended event never changes. Rows are a private cache that the log can rebuild.
 //!
 //! Not here: what the events mean (`engine`), who shows them (`cli`).
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 mod error;
 pub mod failpoint;

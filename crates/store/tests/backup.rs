@@ -1,4 +1,5 @@
 //! Copies of a store, and stores that many make or look at at once.
+#![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 
 mod scene;
 

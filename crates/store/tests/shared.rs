@@ -1,5 +1,5 @@
 //! One store for many threads.
-
+#![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 mod scene;

@@ -4,6 +4,7 @@
 //! have come of them, and [`invariants`] what may never come of any. A test of another view runs the same history
 //! against it and compares. [`provider`] is the model that real agents are given, and [`forge`]
 //! the forge that changes are opened on. [`hostile`] is input that wants to break something.
+#![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 
 pub mod calling;
 pub mod debts;

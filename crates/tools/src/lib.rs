@@ -13,6 +13,7 @@
 //! - Text that was given is hostile: an error shows it cleaned and cut.
 //!
 //! Not here: how tools are served (`mcp`), what a person sees of them (`cli`), the rules (`engine`).
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 mod catalogue;
 mod checkpoint;

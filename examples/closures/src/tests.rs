@@ -158,6 +158,7 @@ fn hooks_can_be_switched_off_and_moved() {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a guide of the repository is read")]
 fn guide() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/library.md");
     fs::read_to_string(path).unwrap()

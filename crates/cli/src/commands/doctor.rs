@@ -20,7 +20,7 @@ use crate::failure::{Code, Failure};
 use crate::output::{Done, Messages, Output, Stop, Tone};
 use crate::project::Project;
 use crate::trust;
-use crate::{dispatch, remedy, store_records, text, workflow};
+use crate::{dispatch, obstacles, remedy, store_records, text, workflow};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -71,6 +71,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         Messages::new().note("looking over every event and every row");
     }
     let mut checks = vec![check_config(&project), check_store(context, &project, args.rebuild)?];
+    checks.extend(check_files(&project));
     checks.extend(check_workflows(&project));
     checks.extend(agents::check(&project));
     checks.extend(check_callers(&project));
@@ -191,6 +192,15 @@ fn check_config(project: &Project) -> Check {
             hint: Some("`windlass config check` shows the place".to_owned()),
         },
     }
+}
+
+/// What stands in the place of files, and what keeps protected files from being watched.
+fn check_files(project: &Project) -> Option<Check> {
+    let mut problems = obstacles::find(project);
+    let protected = Config::load(project).ok().map(|config| config.protected().hiding(dispatch::mask(&config)));
+    problems.extend(protected.and_then(|protected| protected.look(&project.root).err()).map(|error| error.to_string()));
+    let hint = Some("remove it, or put a file in its place".to_owned());
+    (!problems.is_empty()).then(|| Check { what: "files", problems, note: String::new(), hint })
 }
 
 /// The project's workflows, where it has any, and those that its hooks name.

@@ -13,7 +13,7 @@ use crate::context::{Context, Opened};
 use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
 use crate::trust::{Standing, Trust};
-use crate::{environment, remedy, show, text};
+use crate::{environment, obstacles, remedy, show, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -73,9 +73,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     }
     let root = opened.project.root.display().to_string();
     out.line(format_args!("{}  {}", out.paint(Tone::Strong, "project"), text::line(&root)))?;
-    if let Some(warning) = standing.warning() {
-        out.line(out.paint(Tone::Warning, warning))?;
-    }
+    warn(&opened, standing, out)?;
     let line: Vec<String> = counts
         .iter()
         .filter(|(state, _)| *state != State::Deleted)
@@ -104,6 +102,17 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     if !debts.is_empty() {
         let owed = if debts.len() == 1 { "piece of work is" } else { "pieces of work are" };
         out.line(format_args!("\n{} {owed} owed", debts.len()))?;
+    }
+    Ok(())
+}
+
+/// Names what keeps the configuration or files of the project from counting.
+fn warn(opened: &Opened, standing: Standing, out: &mut Output) -> Done {
+    if let Some(warning) = standing.warning() {
+        out.line(out.paint(Tone::Warning, warning))?;
+    }
+    for obstacle in obstacles::find(&opened.project) {
+        out.line(out.paint(Tone::Warning, format!("{obstacle}: remove it, or put a file in its place")))?;
     }
     Ok(())
 }

@@ -113,7 +113,7 @@ impl Shelf {
         let mut left: Vec<String> = alive.into_iter().map(|process| format!("process {}", process.command)).collect();
         let is_known = |path: &&Path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            name.starts_with("windlass.db") || ["runs", "descriptors", "ran", "owners"].contains(&&*name)
+            name.starts_with("windlass.db") || ["runs", "descriptors", "ran", "owners", "prune.lock"].contains(&&*name)
         };
         let files = self.files();
         let new = files.difference(before).filter(|path| !is_known(&path.as_path()));

@@ -2,7 +2,7 @@
 //! same conversation. Their model is a script on this machine (`testkit::provider`), and there is no network.
 //!
 //! `scripts/agents` installs them. A test whose agent is not there says so and passes.
-
+#![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without is there, or the test fails")]
 #![expect(clippy::print_stderr, reason = "a test that is left out says so")]
 

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,7 @@ use super::ending::{self, Held, Known};
 use super::family::{self, Scope};
 use super::proc::{self, Process};
 use super::{Ended, Legacy, Status};
+use crate::file::read_kernel_file;
 use crate::program::Program;
 use crate::spawn::{is_ignored, seal_descriptors};
 
@@ -61,7 +62,8 @@ pub(crate) fn own_program() -> io::Result<PathBuf> {
 }
 
 pub(crate) fn boot_id() -> Option<String> {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let text = read_kernel_file(Path::new("/proc/sys/kernel/random/boot_id")).ok()?;
+    let text = String::from_utf8(text).ok()?;
     Some(text.trim().to_owned()).filter(|boot| !boot.is_empty())
 }
 

@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use rustix::fd::OwnedFd;
@@ -14,6 +15,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 
+use crate::file::read_kernel_file;
 use crate::program::TAG;
 
 /// Beyond so many numbers, listing `/proc` is quicker than trying them one by one.
@@ -50,7 +52,7 @@ fn is_ours() -> bool {
     *OURS.get_or_init(|| {
         let me = getpid().as_raw_nonzero().to_string();
         let is_proc = rustix::fs::statfs("/proc").is_ok_and(|found| found.f_type == rustix::fs::PROC_SUPER_MAGIC);
-        is_proc && std::fs::read_link("/proc/self").is_ok_and(|target| target == std::path::Path::new(&me))
+        is_proc && std::fs::read_link("/proc/self").is_ok_and(|target| target == Path::new(&me))
     })
 }
 
@@ -89,7 +91,10 @@ fn born_since(pid: Pid) -> Option<RangeInclusive<i32>> {
 /// How many numbers there are, at least.
 pub(super) fn most_pids() -> u32 {
     static MOST: OnceLock<u32> = OnceLock::new();
-    let read = || std::fs::read_to_string("/proc/sys/kernel/pid_max").ok()?.trim().parse().ok();
+    let read = || {
+        let text = String::from_utf8(read_kernel_file(Path::new("/proc/sys/kernel/pid_max")).ok()?).ok()?;
+        text.trim().parse().ok()
+    };
     *MOST.get_or_init(|| read().unwrap_or(0))
 }
 
@@ -109,7 +114,7 @@ fn every_pid() -> impl Iterator<Item = Pid> {
 
 /// The tag that a process was started with.
 pub(super) fn tag(pid: Pid) -> Option<String> {
-    let environment = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
+    let environment = read_kernel_file(Path::new(&format!("/proc/{}/environ", pid.as_raw_nonzero()))).ok()?;
     let value = environment
         .split(|byte| *byte == 0)
         .find_map(|variable| variable.strip_prefix(TAG.as_bytes())?.strip_prefix(b"="))?;
@@ -118,7 +123,7 @@ pub(super) fn tag(pid: Pid) -> Option<String> {
 
 /// The words that a process was started with.
 pub(super) fn words(pid: Pid) -> Option<Vec<Vec<u8>>> {
-    let text = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).ok()?;
+    let text = read_kernel_file(Path::new(&format!("/proc/{}/cmdline", pid.as_raw_nonzero()))).ok()?;
     let words = text.strip_suffix(b"\0")?.split(|byte| *byte == 0);
     Some(words.map(<[u8]>::to_vec).collect())
 }

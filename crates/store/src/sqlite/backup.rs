@@ -41,6 +41,7 @@ impl Sqlite {
     ) -> Result<(), StoreError> {
         let part = part_of(to, suffix)?;
         remove(&part);
+        #[expect(clippy::disallowed_methods, reason = "what we have written is opened, to be synced")]
         let sync = |path: &Path| File::open(path).and_then(|file| file.sync_all());
         let copied = copy_pages(&self.connection, &part)
             .map_err(|error| StoreError::sqlite(to, error))

@@ -146,6 +146,7 @@ impl Identity {
 fn keep_directory(path: &Path) {
     let above = path.canonicalize().ok().and_then(|path| Some(path.parent()?.parent()?.to_owned()));
     // Best effort: whoever may not look at that directory has not made this one.
+    #[expect(clippy::disallowed_methods, reason = "a directory is opened, to be synced")]
     let _ = above.and_then(|above| std::fs::File::open(above).ok()).map(|above| above.sync_all());
 }
 

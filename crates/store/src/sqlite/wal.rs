@@ -38,6 +38,7 @@ pub(super) fn beside(store: &Path, end: &str) -> PathBuf {
 
 /// Whether the log holds more than one commit beyond the frames that SQLite takes or would take.
 pub(super) fn has_lost_commits(store: &Path, taken_frames: u64) -> io::Result<bool> {
+    #[expect(clippy::disallowed_methods, reason = "it was seen to be a regular file before SQLite opened it")]
     let log = match File::open(path_of(store)) {
         Ok(log) => log,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

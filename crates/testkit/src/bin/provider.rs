@@ -1,6 +1,7 @@
 //! Plays a script as a model provider, for trying agents by hand.
 //!
 //! `provider SCRIPT.yaml [RECORD.jsonl]` prints its address, and writes down what the model is asked.
+#![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 
 use std::env;
 use std::error::Error;

@@ -7,6 +7,7 @@
 //! - Commits are what they are: nobody can put others in their place by refs or grafts.
 //! - Git looks for its repository in the directory that it is given and nowhere above.
 //! - Every call is bounded in time and in output. What somebody else holds for a moment is tried again, for a bounded time.
+//! - No call begins that would wait for a file (`obstacle`).
 //!
 //! Not here: what its complaints mean (`trouble`).
 
@@ -22,7 +23,7 @@ use super::locks;
 use super::names::{Commit, RemoteName};
 use super::refs::Place;
 use super::trouble::{clean, explain, is_passing};
-use super::{Error, Repository};
+use super::{Error, Repository, obstacle};
 
 /// How long a call may take, without and with a network in it.
 const LOCAL: Duration = Duration::from_secs(120);
@@ -300,6 +301,7 @@ impl Call<'_, '_> {
     }
 
     fn ask(self, must_succeed: bool) -> Result<Answer, Error> {
+        obstacle::check(&self.directory)?;
         let spec = self.spec();
         let mut pauses = PAUSES.into_iter();
         loop {
@@ -308,7 +310,8 @@ impl Call<'_, '_> {
                 Exit::Code(code) => code,
                 Exit::Cancelled => return Err(Error::Cancelled { command: self.command() }),
                 Exit::TimedOut | Exit::Silent => {
-                    return Err(Error::TimedOut { command: self.command(), after: self.timeout });
+                    obstacle::find(&self.directory)?;
+                    return Err(Error::TimedOut { command: self.command(), after: ran.took });
                 }
                 Exit::Signal(number) => return Err(self.ended(&format!("it was ended by signal {number}"))),
                 Exit::Lost => return Err(self.ended("it was lost")),

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use windlass_process::NotStarted;
+use windlass_process::file::UnreadableFile;
 
 use super::names::{Branch, Commit, RemoteName};
 
@@ -22,6 +23,8 @@ pub enum Error {
     Cancelled { command: String },
     #[error("cannot finish `git {command}`: it took longer than {} s", after.as_secs())]
     TimedOut { command: String, after: Duration },
+    #[error("cannot ask git: `{}` {}", path.display(), reason.cause())]
+    Obstacle { path: PathBuf, reason: UnreadableFile },
     #[error("cannot finish `git {command}`: {how}")]
     Ended { command: String, how: String },
     #[error("cannot do `git {command}`: {said}")]
@@ -202,6 +205,7 @@ impl Error {
         Some(match self {
             Self::NotStarted(_) => "install git, or put it on the PATH",
             Self::TooOld { .. } => "install git 2.38 or newer",
+            Self::Obstacle { reason, .. } => reason.remedy(),
             Self::TimedOut { .. } => "try again; a slow disk, a slow remote or a filter may be in the way",
             Self::BadName { .. } => "choose another name",
             Self::NotARepository { .. } => "run it in a repository, or make one with `git init`",

@@ -6,12 +6,14 @@
 //! - where it is about refs or settings, which all worktrees share, after a while: somebody whom we cannot see, in another
 //!   container, is done with these by then. The index of a worktree that is not ours is left alone.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime};
+
+use windlass_process::file;
 
 use super::error::Holder;
 use super::{Error, Repository};
@@ -61,7 +63,7 @@ impl Repository {
     fn hold_file(&self, path: &Path, of: &Path) -> Result<Held, Error> {
         let directory = path.parent().unwrap_or(&self.common);
         fs::create_dir_all(directory).map_err(Error::io("make", directory))?;
-        let file = OpenOptions::new().create(true).append(true).open(path).map_err(Error::io("open", path))?;
+        let file = file::open_lock(path).map_err(Error::io("open", path))?;
         for _ in 0..STEPS {
             match file.try_lock() {
                 Ok(()) => return Ok(Held { file }),
@@ -162,7 +164,7 @@ fn holder(lock: &Path, directories: &[PathBuf], made: Duration) -> Option<Holder
     let numbers = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.filter(|pid| !is_younger(pid)).find_map(|pid| {
         let process = PathBuf::from(format!("/proc/{pid}"));
-        let read = |name: &str| fs::read(process.join(name)).unwrap_or_default();
+        let read = |name: &str| file::read_kernel_file(&process.join(name)).unwrap_or_default();
         let command = String::from_utf8_lossy(&read("comm")).trim_end().to_owned();
         let is_in = |path: &Path| directories.iter().any(|directory| path.starts_with(directory));
         let names = |bytes: &[u8]| {

@@ -30,6 +30,7 @@ mod locks;
 mod log;
 mod merge;
 mod names;
+mod obstacle;
 mod open;
 mod push;
 mod rebase;

@@ -44,9 +44,8 @@ impl Repository {
 }
 
 fn listed(list: &Path, full: &str) -> Place {
-    match fs::metadata(list) {
-        Err(_) => return Place::Nowhere,
-        Ok(_) => {}
+    if fs::metadata(list).is_err() {
+        return Place::Nowhere;
     }
     let Ok(bytes) = file::read(list, LIST) else { return Place::Unclear };
     let text = String::from_utf8_lossy(&bytes);

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use windlass_engine::{ChangeFact, HookOutcome, HookReport, Session, Task, Workspace, in_words};
 use windlass_hooks::clean;
+use windlass_process::file;
 use windlass_vcs::forge::{Change, Merging, Method, Obstacle, Site, State};
 use windlass_vcs::git::{Base, Branch, Commit, Error, Git, IfCheckedOut, Merged, Seen, Way};
 
@@ -73,7 +74,7 @@ impl Dispatch<'_> {
             return Ok(true);
         }
         let lock = self.settings.delivery.lock.clone();
-        let file = fs::OpenOptions::new().create(true).append(true).open(&lock);
+        let file = file::open_lock(&lock);
         let file =
             file.map_err(|error| format!("cannot open {}, which whoever merges holds: {error}", lock.display()))?;
         let until = Instant::now() + patience;

@@ -1,0 +1,178 @@
+//! Files that never end: fifos, sockets, devices, links to themselves and sparse files in the places of files that are read.
+//! Every command ends, and names what stands in the way.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::{CWD, mkfifoat};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{WINDLASS, World};
+use crate::test_untrusted::{COMMANDS, INPUT};
+
+/// How long a command may take. It takes far less.
+const DEADLINE: Duration = Duration::from_secs(20);
+/// Kilobytes of memory, mapped files included.
+const MEMORY: &str = "4194304";
+
+#[derive(Clone, Copy)]
+enum Endless {
+    Fifo,
+    Socket,
+    Zero,
+    Circle,
+    Sparse,
+}
+
+use Endless::{Circle, Fifo, Socket, Sparse, Zero};
+
+impl Endless {
+    fn put(self, world: &World, name: &str) {
+        let path = world.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let _ = fs::remove_file(&path);
+        match self {
+            Fifo => mkfifoat(CWD, &path, 0o600.into()).unwrap(),
+            Socket => drop(UnixListener::bind(&path).unwrap()),
+            Zero => symlink("/dev/zero", &path).unwrap(),
+            Circle => symlink(path.file_name().unwrap(), &path).unwrap(),
+            Sparse => fs::File::create(&path).unwrap().set_len(1 << 40).unwrap(),
+        }
+    }
+}
+
+/// A repository with an agent that is at once done.
+fn repository() -> World {
+    let world = World::empty();
+    let agent = world.programs().join("agent");
+    fs::write(&agent, "#!/bin/sh\ncat > /dev/null\necho '<promise>COMPLETE</promise>'\n").unwrap();
+    fs::set_permissions(&agent, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    world.write("a.txt", "one\n");
+    let script = "git init -q -b main . && git config user.name x && git config user.email x@example.org \
+                  && git add a.txt && git commit -qm Begin";
+    let ran = world.finish(world.program("sh").args(["-ec", script]));
+    assert_eq!(ran.code, 0, "{ran}");
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "Something"]);
+    world
+}
+
+/// Runs a command to its end, within bounds of time and memory. The answer is all that it has printed.
+#[track_caller]
+fn ends(world: &World, command: &str) -> String {
+    let input = world.write("../input", INPUT);
+    let output = world.path("../output");
+    let printed = fs::File::create(&output).unwrap();
+    let mut bounded = world.program("sh");
+    bounded.args(["-c", &format!("ulimit -v {MEMORY}; exec \"$@\""), "sh", WINDLASS]).args(command.split(' '));
+    bounded.stdin(fs::File::open(input).unwrap()).stdout(printed.try_clone().unwrap()).stderr(printed);
+    let mut child = bounded.spawn().unwrap();
+    let pid = Pid::from_child(&child);
+    let (send, ended) = mpsc::channel();
+    let waiting = thread::spawn(move || send.send(child.wait().unwrap()));
+    let status = ended.recv_timeout(DEADLINE);
+    if status.is_err() {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+    waiting.join().unwrap().unwrap();
+    let said = read(&output);
+    let status = status.unwrap_or_else(|_| panic!("`{command}` does not end\n{said}"));
+    assert!(status.code().is_some_and(|code| code != 101 && code != 134), "`{command}`: {status}\n{said}");
+    said
+}
+
+fn read(path: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned()
+}
+
+#[track_caller]
+fn check_all(world: &World) {
+    for command in COMMANDS {
+        ends(world, command);
+    }
+}
+
+#[track_caller]
+fn check_named(world: &World, command: &str, names: &[&str]) {
+    let said = ends(world, command);
+    for name in names {
+        assert!(said.contains(name), "`{command}` does not name {name}\n{said}");
+    }
+}
+
+#[test]
+fn fifos_keep_no_command_waiting() {
+    let world = repository();
+    for name in
+        [".gitmodules", "package.json", "Makefile", ".gitignore", ".windlass/workflows/x.yaml", "deep/.gitignore"]
+    {
+        Fifo.put(&world, name);
+    }
+    let named =
+        ["`.gitmodules` is a fifo", "`package.json` is a fifo", "`Makefile` is a fifo", "`.gitignore` is a fifo"];
+    check_named(&world, "status", &named);
+    check_named(&world, "doctor", &[&named[..], &["x.yaml: is a fifo"]].concat());
+    check_named(&world, "run --agent command:agent", &[".gitignore` is a fifo", "remove it"]);
+    check_all(&world);
+}
+
+#[test]
+fn git_waits_for_no_fifo_in_a_directory_below() {
+    let world = repository();
+    Fifo.put(&world, "deep/.gitignore");
+    check_all(&world);
+}
+
+/// Git waits for what the agent has made, until the time of the session is up.
+#[test]
+fn git_that_waits_ends_with_the_time_of_the_session() {
+    let world = repository();
+    world.write(".windlass/config.yaml", "limits: {wall_time: 1s}\n");
+    let agent = "#!/bin/sh\nmkdir deep; mkfifo deep/.gitignore; touch deep/a\necho '<promise>COMPLETE</promise>'\n";
+    fs::write(world.programs().join("agent"), agent).unwrap();
+    check_named(&world, "run --task T1 --agent command:agent --trust", &["deep/.gitignore` is a fifo, not a file"]);
+}
+
+#[test]
+fn no_command_waits_for_other_files_without_end() {
+    let world = repository();
+    let places = [".gitmodules", "package.json", "Makefile", ".gitignore", ".windlass/workflows/x.yaml"];
+    for (kind, name) in [Sparse, Circle, Zero, Socket, Sparse].into_iter().zip(places) {
+        kind.put(&world, name);
+    }
+    check_named(
+        &world,
+        "doctor",
+        &["`Makefile` is a device", "`.gitignore` is a socket", "x.yaml: is larger than 1 MiB"],
+    );
+    check_all(&world);
+}
+
+#[test]
+fn no_command_waits_for_a_configuration_or_what_it_names() {
+    for kind in [Fifo, Socket, Zero, Circle, Sparse] {
+        let world = repository();
+        kind.put(&world, ".windlass/config.yaml");
+        for command in
+            ["status", "doctor", "config check", "trust --show", "run Something --agent command:agent", "init"]
+        {
+            ends(&world, command);
+        }
+        check_named(&world, "config check", &["config.yaml"]);
+        world.write("../valid.yaml", "prompt_file: prompt.md\n");
+        fs::remove_file(world.path(".windlass/config.yaml")).unwrap();
+        fs::rename(world.path("../valid.yaml"), world.path(".windlass/config.yaml")).unwrap();
+        kind.put(&world, ".windlass/prompt.md");
+        check_named(&world, "run Something --agent command:agent --trust", &["prompt.md"]);
+        fs::remove_file(world.path(".windlass/prompt.md")).unwrap();
+        world.write(".windlass/config.yaml", "protected: [gates/]\nhooks: {stop: [{command: 'true'}]}\n");
+        kind.put(&world, "gates/check");
+        let said = ends(&world, "run Something --agent command:agent --trust");
+        assert!(matches!(kind, Circle) || said.contains("`gates/check` "), "{said}");
+    }
+}
