@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Invariants:
-//! - A call that owes no hook looks at the configuration's file, and neither reads nor understands it again.
+//! - A call looks at the configuration's file, and neither reads nor understands it again.
+//! - Nothing of a configuration counts that no person trusts.
 //! - What a person changes in the configuration, or in their trust, holds from the next call on.
 //! - Nothing is written to standard output: a server speaks there. What hooks write is captured, and what went wrong
 //!   with them is told on standard error.
@@ -18,22 +19,21 @@ use std::time::Duration;
 
 use windlass_engine::validation::ValidationRule;
 use windlass_engine::{
-    Authority, Command, ConfigDigest, Digest, Origin, Record, Refusal, Rules, RunId, Timestamp, Trusted, TypeName,
-    Types,
+    Authority, Command, ConfigDigest, Digest, Origin, Record, Rules, RunId, Timestamp, Trusted, TypeName, Types,
 };
 use windlass_hooks::Mask;
 use windlass_process::Roster;
-use windlass_store::{ExecuteError, Sqlite, Store};
+use windlass_store::{Sqlite, Store};
 use windlass_tools::validation::Workshop;
 use windlass_tools::{self as tools, Control, Ground, ToolError};
 
-use crate::config::Config;
+use crate::config::Written;
 use crate::context::Opened;
 use crate::dispatch::{self, Concern, Inside, is_for_persons};
 use crate::failure::{Code, Failure};
 use crate::outline::Outline;
 use crate::output::Messages;
-use crate::trust::{self, Trust};
+use crate::trust;
 use crate::{environment, plan, remedy};
 
 /// Longer than any clock of a file system takes for a tick.
@@ -57,7 +57,8 @@ struct Kept {
     source: Source,
     text: Digest,
     outline: Arc<Outline>,
-    /// As long as nobody has looked at trust, none.
+    /// Whether what it says counts.
+    counts: bool,
     rules: Rules,
     mask: Mask,
 }
@@ -135,20 +136,32 @@ impl ProjectGround {
             None => self.look_at_file(),
         };
         let known = self.kept.as_ref().is_some_and(|kept| kept.source == source && source != Source::Changing);
-        if !known {
-            let written = inside.written(&self.opened)?;
-            let text = written.text().digest();
-            match &mut self.kept {
-                Some(kept) if kept.text == text => kept.source = source,
-                _ => {
-                    let outline = Arc::new(Outline::of(written)?);
-                    let rules = self.rules(&outline)?;
-                    let mask = dispatch::mask(outline.frame());
-                    self.kept = Some(Kept { source, text, outline, rules, mask });
-                }
-            }
+        let kept = match self.kept.take() {
+            Some(kept) if known => kept,
+            kept => self.understand(inside.written(&self.opened)?, source, kept)?,
+        };
+        let told = self.opened.trust || inside.config.is_some();
+        let counts = trust::counts(&self.opened.project, kept.outline.frame(), told)?;
+        let kept = match kept.counts == counts {
+            true => kept,
+            false => Kept { rules: self.rules(&kept.outline, counts)?, counts, ..kept },
+        };
+        if !counts && kept.outline.frame().decides_about_tasks() {
+            trust::note_defaults();
         }
+        self.kept = Some(kept);
         Ok(())
+    }
+
+    /// What was written, understood; as it was before, if it is the same text.
+    fn understand(&mut self, written: Written, source: Source, before: Option<Kept>) -> Result<Kept, Failure> {
+        let text = written.text().digest();
+        if let Some(kept) = before.filter(|kept| kept.text == text) {
+            return Ok(Kept { source, ..kept });
+        }
+        let outline = Arc::new(Outline::of(written)?);
+        let (rules, mask) = (self.rules(&outline, false)?, dispatch::mask(outline.frame()));
+        Ok(Kept { source, text, outline, counts: false, rules, mask })
     }
 
     /// What was kept by the last look.
@@ -156,12 +169,14 @@ impl ProjectGround {
         self.kept.as_ref().expect("it was looked up")
     }
 
-    fn rules(&mut self, outline: &Arc<Outline>) -> Result<Rules, Failure> {
-        if outline.events().is_empty() {
-            return plan::pure_rules(outline.frame());
+    fn rules(&mut self, outline: &Arc<Outline>, counts: bool) -> Result<Rules, Failure> {
+        match (outline.events().is_empty(), counts) {
+            (true, true) => return plan::pure_rules(outline.frame()),
+            (true, false) => return plan::pure_rules(&outline.frame().without_say()),
+            (false, _) => {}
         }
         let owner = dispatch::owner(self.roster()?);
-        plan::rules(outline, &owner, Trusted::No)
+        plan::rules(outline, &owner, if counts { Trusted::Yes } else { Trusted::No })
     }
 
     fn look_at_file(&self) -> Source {
@@ -177,35 +192,16 @@ impl ProjectGround {
         if changed + self.recent <= now { Source::File(stamp) } else { Source::Changing }
     }
 
-    /// Commits. A command that owes no hook is never asked whether hooks are trusted.
-    fn commit(&mut self, inside: &Inside, origin: &Origin, command: &Command) -> Result<Vec<Record>, ToolError> {
+    fn commit(&mut self, origin: &Origin, command: &Command) -> Result<Vec<Record>, ToolError> {
         let nonce = dispatch::random().map_err(told)?;
         let kept = self.kept.as_ref().expect("it was looked up");
-        match self.opened.store.execute(&kept.rules, origin, command, nonce) {
-            Err(ExecuteError::Refused(refusal @ Refusal::Untrusted { .. })) => {
-                let (outline, mut rules) = (kept.outline.clone(), kept.rules.clone());
-                if !self.is_trusted(inside, outline.frame()).map_err(told)? {
-                    return Err(refusal.into());
-                }
-                rules.effects.iter_mut().for_each(|effects| effects.trust = Trusted::Yes);
-                Ok(self.opened.store.execute(&rules, origin, command, nonce)?)
-            }
-            answer => Ok(answer?),
-        }
-    }
-
-    /// Whether what a configuration says may be run.
-    fn is_trusted(&self, inside: &Inside, config: &Config) -> Result<bool, Failure> {
-        Ok(self.opened.trust
-            || inside.config.is_some()
-            || trust::state(&self.opened.project, config)? == Trust::Trusted)
+        Ok(self.opened.store.execute(&kept.rules, origin, command, nonce)?)
     }
 
     /// Runs the hooks that are owed to us.
     fn settle(&mut self, control: &Control) -> Result<(), Failure> {
         let (Some(kept), Some(roster)) = (&self.kept, &self.roster) else { return Ok(()) };
-        let mut rules = kept.rules.clone();
-        rules.effects.iter_mut().for_each(|effects| effects.trust = Trusted::Yes);
+        let rules = kept.rules.clone();
         dispatch::with_rules(&mut self.opened, &kept.outline, rules, (roster, control), |dispatch| {
             dispatch.settle().map_err(remedy::run)
         })
@@ -226,7 +222,7 @@ impl Ground for ProjectGround {
             run: inside.run.clone(),
             via: inside.via,
         };
-        let records = self.commit(&inside, &origin, command)?;
+        let records = self.commit(&origin, command)?;
         if records.iter().any(|record| record.envelope.metadata.owes.is_some()) {
             // What was asked for has happened, whatever becomes of its hooks.
             match self.settle(control) {
@@ -245,7 +241,8 @@ impl Ground for ProjectGround {
 
     fn configured_rules(&mut self, kind: Option<&TypeName>) -> Result<Vec<ValidationRule>, ToolError> {
         self.look().map_err(told)?;
-        Ok(self.kept().outline.frame().validation_rules().for_type(kind).to_vec())
+        let Kept { outline, counts, .. } = self.kept();
+        Ok(if *counts { outline.frame().validation_rules().for_type(kind).to_vec() } else { Vec::new() })
     }
 
     fn run(&self) -> Result<Option<RunId>, ToolError> {

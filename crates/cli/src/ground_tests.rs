@@ -132,3 +132,20 @@ fn a_short_call_looks_once_and_the_next_one_looks_again() {
     place.configure("secrets: [WINDLASS_NO_SUCH_SECRET]");
     assert!(make().unwrap().is_ok());
 }
+
+#[test]
+fn types_and_rules_count_only_with_trust() {
+    let config = "task_types: {bug: {}}\nvalidation: [{type: file_existence, name: v, config: {paths: [a]}}]\n";
+    let place = Place::new(config);
+    let kind = |name: &str| -> TypeName { name.parse().unwrap() };
+    let add_as = |ground: &mut ProjectGround, name: &str| {
+        let new = NewTask { goal: "one".to_owned(), kind: Some(kind(name)), ..NewTask::default() };
+        ground.execute(&Command::CreateTask(new), &Control::new()).is_ok()
+    };
+    let mut ground = place.ground(false);
+    assert!(add_as(&mut ground, "chore"));
+    assert_eq!(ground.configured_rules(None).unwrap(), []);
+    ground.opened.trust = true;
+    assert!(!add_as(&mut ground, "chore"));
+    assert_eq!(ground.configured_rules(None).unwrap().len(), 1);
+}

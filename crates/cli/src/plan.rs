@@ -183,7 +183,8 @@ pub fn types(config: &Config) -> Types {
     types.with_reports(config.report_types().map(name).collect())
 }
 
-/// The engine's rules, with what each event makes owed to this owner.
+/// The engine's rules, with what each event makes owed to this owner. Without trust nothing else of the configuration counts,
+/// and a command that makes a hook owed is refused.
 pub fn rules(outline: &Arc<Outline>, owner: &OwnerName, trust: Trusted) -> Result<Rules, Failure> {
     let config = outline.frame();
     let later = |event| {
@@ -199,7 +200,11 @@ pub fn rules(outline: &Arc<Outline>, owner: &OwnerName, trust: Trusted) -> Resul
         overrides: config.overrides().map(|(kind, point)| (name(kind), point.name().to_owned())).collect(),
         validation: validation(config),
     };
-    Ok(Rules { effects: Some(effects), ..pure_rules(config)? })
+    let pure = match trust {
+        Trusted::Yes => pure_rules(config)?,
+        Trusted::No => pure_rules(&config.without_say())?,
+    };
+    Ok(Rules { effects: Some(effects), ..pure })
 }
 
 /// The tasks that have validation rules.

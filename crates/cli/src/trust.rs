@@ -1,4 +1,4 @@
-//! Whose configuration may run: a person's decision, kept outside every project.
+//! Whose configuration counts: a person's decision, kept outside every project.
 //!
 //! One small file per project under the person's state directory says which content was trusted. Its name comes from
 //! the project's real path, so that a copy or a move asks again.
@@ -13,6 +13,7 @@
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use serde::{Deserialize, Serialize};
 use windlass_engine::Digest;
@@ -22,6 +23,7 @@ use crate::config::Config;
 use crate::durable::{self, Readers};
 use crate::environment;
 use crate::failure::{Code, Failure};
+use crate::output::Messages;
 use crate::project::Project;
 
 /// A record is a few hundred bytes; anything larger is none.
@@ -54,6 +56,22 @@ pub fn state(project: &Project, config: &Config) -> Result<Trust, Failure> {
     }
 }
 
+/// Whether what a configuration says counts for a command. `told` stands for `--trust`, and for a run that works with it. Where
+/// there is no file, nothing is said.
+pub fn counts(project: &Project, config: &Config, told: bool) -> Result<bool, Failure> {
+    Ok(told || !config.exists() || state(project, config)? == Trust::Trusted)
+}
+
+/// Tells once that the defaults hold in place of an untrusted configuration.
+pub fn note_defaults() {
+    static NOTED: Once = Once::new();
+    NOTED.call_once(|| {
+        Messages::new().note(
+            "the configuration is not trusted, so the defaults hold in its place; `windlass trust` shows it and asks",
+        );
+    });
+}
+
 /// How a project looks to somebody who only looks, with a configuration that may be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
@@ -61,6 +79,8 @@ pub enum Standing {
     Wrong,
     /// Its hooks would run something.
     Effectful(Trust),
+    /// It says something else that counts only with trust.
+    Telling(Trust),
     Harmless(Trust),
 }
 
@@ -69,15 +89,16 @@ impl Standing {
         let looked = Config::load(project).and_then(|config| Ok((state(project, &config)?, config)));
         match looked {
             Err(_) => Self::Wrong,
-            Ok((trust, config)) if !config.runs_something() => Self::Harmless(trust),
-            Ok((trust, _)) => Self::Effectful(trust),
+            Ok((trust, config)) if config.runs_something() => Self::Effectful(trust),
+            Ok((trust, config)) if config.has_say() => Self::Telling(trust),
+            Ok((trust, _)) => Self::Harmless(trust),
         }
     }
 
     pub fn trust(self) -> Option<Trust> {
         match self {
             Self::Wrong => None,
-            Self::Effectful(trust) | Self::Harmless(trust) => Some(trust),
+            Self::Effectful(trust) | Self::Telling(trust) | Self::Harmless(trust) => Some(trust),
         }
     }
 
@@ -88,19 +109,26 @@ impl Standing {
             Self::Effectful(Trust::Changed | Trust::Never) => {
                 Some("its hooks are not trusted: `windlass trust` shows what would run")
             }
-            Self::Effectful(Trust::Trusted) | Self::Harmless(_) => None,
+            Self::Telling(Trust::Changed | Trust::Never) => {
+                Some("its configuration is not trusted, so the defaults hold: `windlass trust` shows it and asks")
+            }
+            Self::Effectful(Trust::Trusted) | Self::Telling(Trust::Trusted) | Self::Harmless(_) => None,
         }
     }
 }
 
 /// Whether agents may have programs run for their rules and hooks. Where nothing is written nothing can be trusted; but where
-/// something that was trusted has been taken away, a person has to look.
+/// something that was trusted has been taken away, or where the defaults hold in place of a file, a person has to look.
 pub fn serves_agents(project: &Project, config: &Config) -> Result<bool, Failure> {
     Ok(match state(project, config)? {
         Trust::Trusted => true,
-        Trust::Never => !config.exists(),
+        Trust::Never => !config.exists() && !is_there(&project.config_file()),
         Trust::Changed => false,
     })
+}
+
+fn is_there(file: &Path) -> bool {
+    file.symlink_metadata().is_ok()
 }
 
 /// Trusts the configuration as it was read, and everything beside it as a person has seen it.

@@ -38,7 +38,7 @@ fn a_tree_with_work_in_it_is_not_touched() {
 #[test]
 fn a_newer_base_is_taken_up_and_checked() {
     let config = "test_command: sh check.sh\nhooks:\n  before_submit: [run_tests, create_pr]\n  after_merge:\n    - command: echo after >> after.log\n";
-    let repo = Repo::new(config);
+    let repo = Repo::untrusted(config);
     repo.world.write("check.sh", "test ! -f theirs.txt || test ! -f work.txt\n");
     repo.git(&["add", "."]);
     repo.git(&["commit", "-q", "-m", "Check"]);
@@ -241,7 +241,8 @@ fn offered_command_has_the_agent_resolve_the_conflict() {
 
 #[test]
 fn resolve_without_a_conflict_offers_the_merge_with_the_trust_it_needs() {
-    let repo = with_change("hooks: {before_submit: [{name: ok, command: 'true'}, create_pr]}\n", "echo x > work.txt");
+    let repo = Repo::untrusted("hooks: {before_submit: [{name: ok, command: 'true'}, create_pr]}\n");
+    assert_eq!(repo.agent("echo x > work.txt").add("Write it").run().code, 0);
     let refused = repo.world.fails(RESOLVE);
     let offered = "windlass change merge T1 --trust";
     assert!(refused.contains(&format!("hint: `{offered}` merges it\n")), "{refused}");
@@ -309,7 +310,7 @@ fn resolve_by_an_agent_that_may_not_work_on_the_task_reopens_nothing() {
     repo.world.write("a.txt", "one\ntheirs\nthree\n");
     repo.git(&["commit", "-q", "-am", "Theirs"]);
     let types = "task_types: {docs: {agents: {implementer: [claude]}}}\n";
-    repo.world.write(".windlass/config.yaml", types);
+    repo.world.configure(types);
     repo.world.ok(&["task", "update", "T1", "--type", "docs"]);
     let refused = repo.world.fails(RESOLVE);
     let offered = "hint: `windlass run --resolve T1 --trust` has an agent resolve them that may; ";
@@ -355,7 +356,7 @@ fn work_that_waits_for_a_person_can_be_taken_as_it_is() {
     // Whoever approves takes the work as it lies there, committed or not.
     let config =
         "hooks:\n  before_submit:\n    - {name: never, command: exit 1, on_failure: escalate}\n    - create_pr\n";
-    let repo = Repo::new(config);
+    let repo = Repo::untrusted(config);
     repo.agent("echo work > work.txt");
     let ran = repo.add("Write it").run();
     assert_eq!(ran.code, 4, "{ran}");
@@ -367,7 +368,8 @@ fn work_that_waits_for_a_person_can_be_taken_as_it_is() {
     assert!(repo.world.path(".windlass/worktrees/t1-write-it").is_dir());
     // What was added has not passed anything, and a person may say so twice.
     assert!(repo.world.fails(&["change", "merge", "T1", "--trust"]).contains("--no-check merges it as it is"));
-    repo.world.ok(&["change", "merge", "T1", "--no-check"]);
+    let merged = repo.world.run(&["change", "merge", "T1", "--no-check"]);
+    assert!(merged.code == 0 && merged.stderr == "note: no hook runs: the configuration is not trusted\n", "{merged}");
     assert_eq!((repo.file("main:work.txt"), repo.file("main:more.txt")), ("work".into(), "more".into()));
     assert!(!repo.world.path(".windlass/worktrees/t1-write-it").exists());
 }
@@ -385,7 +387,7 @@ fn where_nothing_was_done_nothing_is_left_to_merge() {
 
 #[test]
 fn a_merge_answers_a_task_that_waits_for_it() {
-    let repo = Repo::new("hooks:\n  before_submit: [create_pr]\n  before_merge: [merge_pr]\n");
+    let repo = Repo::untrusted("hooks:\n  before_submit: [create_pr]\n  before_merge: [merge_pr]\n");
     repo.agent("echo work > work.txt");
     let ran = repo.add("Write it").run();
     assert_eq!(ran.code, 4, "{ran}");

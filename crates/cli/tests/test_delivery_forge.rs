@@ -57,7 +57,7 @@ impl Hosted {
         repo.git(&["config", "core.sshCommand", &ssh.to_string_lossy()]);
         repo.git(&["config", "ssh.variant", "simple"]);
         let config = format!("forge: {{kind: {kind}, api: {}}}\n{steps}", forge.api());
-        repo.world.write(".windlass/config.yaml", config);
+        repo.world.configure(&config);
         repo.agent("echo work > work.txt");
         Self { repo, forge }
     }
@@ -178,6 +178,22 @@ fn a_person_merges_by_the_forge() {
     assert!(merged.code == 0 && merged.stdout.contains("merged into origin/main as "), "{merged}");
     assert!(matches!(hosted.forge.pulls()[0].stage, PullStage::Merged { .. }));
     assert_eq!(git(&hosted.repo.remote(), &["show", "main:work.txt"]).unwrap(), "work");
+}
+
+/// Who gets the person's token is for a trusted configuration to say.
+#[test]
+fn a_forge_of_an_untrusted_configuration_is_not_asked() {
+    let hosted = Hosted::new(Flavour::GitHub, SUBMIT);
+    hosted.repo.add("Write it");
+    assert_eq!(hosted.run().code, 0);
+    hosted.forge.edit(1, |pull| pull.stage = PullStage::Closed);
+    let config = format!("forge: {{kind: github, api: {}}}\nbase_branch: main\n", hosted.forge.api());
+    hosted.repo.world.write(".windlass/config.yaml", config);
+    let listed = hosted.windlass(&["change", "list", "--refresh"]);
+    assert!(listed.stdout.starts_with("T1  open"), "{listed}");
+    assert!(listed.stderr.contains("the configuration is not trusted, so the defaults hold"), "{listed}");
+    let listed = hosted.windlass(&["change", "list", "--refresh", "--trust"]);
+    assert!(listed.stdout.starts_with("T1  closed"), "{listed}");
 }
 
 /// Whoever closed it has said something, and is asked.

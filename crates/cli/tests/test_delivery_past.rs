@@ -242,7 +242,7 @@ fn what_others_have_merged_on_the_remote_is_noted_by_workers() {
 /// So does a plain run that has nothing to work on, and it says what it waits for.
 #[test]
 fn what_others_have_merged_is_noted_although_nothing_is_ready() {
-    let repo = Repo::with_remote("hooks: {before_submit: [create_pr]}\n");
+    let repo = Repo::untrusted("hooks: {before_submit: [create_pr]}\n").pushed();
     repo.agent("cat > /dev/null; echo one > one.txt").add("Work");
     assert_eq!(repo.run().code, 0);
     let others = repo.others("git merge -q --squash origin/windlass/t1-work");

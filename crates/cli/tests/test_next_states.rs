@@ -121,7 +121,7 @@ fn stacked_changes_offer_the_lowest_one() {
 
 #[test]
 fn trust_that_was_said_is_offered_with_the_merge() {
-    let repo = Repo::new(CHANGES);
+    let repo = Repo::untrusted(CHANGES);
     repo.agent("echo b > b.txt").add("First");
     let ran = repo.run();
     assert!(

@@ -9,7 +9,7 @@ const RUN: &[&str] = &["run", "Mend the pump", "--trust"];
 /// A project in a repository with one commit, whose agent does this.
 fn repository(config: &str, agent: &str) -> World {
     let world = World::new();
-    world.write(".windlass/config.yaml", format!("agent: 'command:sh agent.sh'\n{config}"));
+    world.configure(&format!("agent: 'command:sh agent.sh'\n{config}"));
     world.write("agent.sh", format!("cat >/dev/null\n{agent}"));
     world.write("old.txt", "one\ntwo\nthree\n");
     world.write("before.txt", "before\n");

@@ -48,7 +48,7 @@ fn a_decision_is_made_kept_and_forgotten() {
     [64 trust]
     ");
     assert_snapshot!(world.run(&["trust", "--yes"]), @"$WORK is trusted");
-    assert_snapshot!(world.run(&["trust", "--show", "--json"]), @r#"{"agent_commands":"allow","foreign_store":null,"project":"$WORK","runs":[{"at":"stop","line":4,"name":"stop[0]","what":"touch stop-ran"},{"at":"before_submit","line":5,"name":"before_submit[0]:run_tests","what":"run_tests (runs the project's tests)"},{"at":"before_submit","line":5,"name":"before_submit[1]:create_pr","what":"create_pr (git: push the branch, and open a change on the forge)"},{"at":"task_created","line":7,"name":"task_created[0]","what":"touch created-ran"},{"at":"notify","line":9,"name":"notify[0]","what":"touch notified"}],"trust":"trusted","workflows":[]}"#);
+    assert_snapshot!(world.run(&["trust", "--show", "--json"]), @r#"{"agent_commands":"allow","foreign_store":null,"project":"$WORK","runs":[{"at":"stop","line":4,"name":"stop[0]","what":"touch stop-ran"},{"at":"before_submit","line":5,"name":"before_submit[0]:run_tests","what":"run_tests (runs the project's tests)"},{"at":"before_submit","line":5,"name":"before_submit[1]:create_pr","what":"create_pr (git: push the branch, and open a change on the forge)"},{"at":"task_created","line":7,"name":"task_created[0]","what":"touch created-ran"},{"at":"notify","line":9,"name":"notify[0]","what":"touch notified"}],"sets":["version","hooks","notify"],"trust":"trusted","workflows":[]}"#);
     assert_snapshot!(world.run(&["trust", "--revoke"]), @"$WORK is no longer trusted");
     assert_snapshot!(world.run(&["trust", "--revoke", "--json"]), @r#"{"project":"$WORK","trust":"never"}"#);
     assert_snapshot!(world.run(&["status"]), @"
@@ -87,6 +87,7 @@ fn commands_for_agents_are_shown() {
     assert_snapshot!(world.run(&["trust", "--show"]), @r"
     $WORK  changed since it was trusted
     Its configuration runs nothing.
+    It also sets limits.
     Agents may have any command run that they supply (`agent_commands: allow`, as nothing else is said).
     ");
     assert_eq!(world.json(&["trust", "--show"])["agent_commands"], "allow");

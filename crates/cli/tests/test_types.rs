@@ -186,9 +186,10 @@ fn tasks_that_nobody_comes_for_are_named() {
             "T1 is of the type `infra`, on which no agent that is known here may work"
         ]
     );
+    world.ok(&["trust", "--yes"]);
     world.ok(&["task", "delete", "T1"]);
     assert_eq!(warnings(), ["`zoe` is no agent that is known here"]);
-    world.write(".windlass/config.yaml", TYPES);
+    world.configure(TYPES);
     world.ok(&["task", "start", "T4"]);
     let mut store = Sqlite::open(&world.path(".windlass/windlass.db"), Lifetime::Command).unwrap();
     let at = "2026-01-17T10:00:00Z".parse().unwrap();

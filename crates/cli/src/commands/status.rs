@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::context::{Context, Opened};
 use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
-use crate::trust::{Standing, Trust};
+use crate::trust::{self, Standing, Trust};
 use crate::{environment, obstacles, remedy, show, text};
 
 #[derive(Debug, clap::Args)]
@@ -245,6 +245,8 @@ fn held_for(opened: &Opened, task: &Task) -> Result<String, Failure> {
 fn begun_in_place(opened: &Opened, task: &Task) -> Option<String> {
     // A configuration that cannot be read is told above.
     let config = task.in_place.then(|| Config::load(&opened.project).ok()).flatten()?;
+    let counts = trust::counts(&opened.project, &config, opened.trust).ok()?;
+    let config = if counts { config } else { config.without_say() };
     let grounds = in_place::grounds(&opened.project, &config).ok()?;
     in_place::is_elsewhere(task, grounds).then(|| in_place::in_words(opened, task.id))
 }

@@ -143,6 +143,7 @@ fn show_all(
             "project": project.root.to_string_lossy(),
             "trust": state.name(),
             "runs": config.effects().iter().map(as_json).collect::<Vec<_>>(),
+            "sets": config.keys(),
             "workflows": Run::all(project, config)?.iter().map(Run::as_json).collect::<Vec<_>>(),
             "agent_commands": match agent_commands(config) {
                 AgentCommands::Allow => "allow",
@@ -158,6 +159,23 @@ fn show_all(
     describe(project, config, state, out)?;
     store.map_or(Ok(()), |store| store.describe(out))
 }
+
+/// Keys of a configuration whose values are among what would run, or start and say nothing.
+const SHOWN: &[&str] = &[
+    "version",
+    "hooks",
+    "agent",
+    "agents",
+    "prompt",
+    "prompt_file",
+    "validation",
+    "validators",
+    "agent_commands",
+    "briefs",
+    "test_command",
+    "notify",
+    "secrets",
+];
 
 /// Which commands of their own agents may have run.
 fn agent_commands(config: &Config) -> AgentCommands {
@@ -190,6 +208,10 @@ fn describe(project: &Project, config: &Config, state: Trust, out: &mut Output) 
         out.line(format_args!("      {}", text::line(&effect.what)))?;
     }
     workflows.iter().try_for_each(|workflow| workflow.show(out))?;
+    let silent: Vec<String> = config.keys().into_iter().filter(|key| !SHOWN.contains(&key.as_str())).collect();
+    if !silent.is_empty() {
+        out.line(format_args!("It also sets {}.", text::line(&silent.join(", "))))?;
+    }
     // Where it is said it is among what would run; but it is so without a word about it, too.
     let is_told = effects.iter().any(|effect| effect.place == "agent_commands");
     if agent_commands(config) == AgentCommands::Allow && !is_told {

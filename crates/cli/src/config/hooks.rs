@@ -103,6 +103,11 @@ impl Hook {
         self.entry.enabled.unwrap_or(true)
     }
 
+    /// Whether it only sets up a hook of the registry, which runs inside a commit.
+    pub fn is_registered(&self) -> bool {
+        matches!(self.kind, Kind::Builtin(builtin) if builtin.is_registered())
+    }
+
     /// What to know of a stop hook that runs one program and nothing else: most of them end with 1 when they fail, and only
     /// exit 2 sends the agent back.
     pub fn exit_hint(&self) -> Option<(String, String)> {

@@ -40,6 +40,7 @@ mod span;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod untrusted;
 mod validation;
 mod validators;
 mod written;
@@ -224,9 +225,10 @@ impl Config {
         self.hooks.iter().filter(|hook| hook.enabled()).filter_map(effect).collect()
     }
 
-    /// Everything that would run because of this configuration: hooks, notices, agents' programs, validators, tests.
+    /// Everything that would run because of this configuration: hooks, notices, agents' programs, validators, tests; and what
+    /// agents are told.
     pub fn effects(&self) -> Vec<Effect> {
-        let Settings { agent, agents, test_command, briefs, forge, .. } = &self.settings;
+        let Settings { agent, agents, prompt, prompt_file, test_command, briefs, forge, .. } = &self.settings;
         let other = |place: &str, name: &str, what: String| Effect {
             place: place.to_owned(),
             name: name.to_owned(),
@@ -242,6 +244,8 @@ impl Config {
         effects.extend(self.command_effect());
         effects.extend(briefs.iter().map(|(name, text)| other("briefs", name, text.value.clone())));
         effects.extend(forge.api.iter().map(|api| other("forge", "api", format!("your token goes to {}", api.value))));
+        effects.extend(prompt.iter().map(|prompt| other("prompt", "prompt", prompt.value.clone())));
+        effects.extend(prompt_file.iter().map(|file| other("prompt_file", "prompt_file", file.value.clone())));
         effects.extend(test_command.iter().map(|command| other("test_command", "run_tests", command.value.clone())));
         effects
     }

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Invariants:
-//! - A command that owes no hook pays for none: no lock file, no signals, no look at trust.
+//! - A command that owes no hook pays for none: no lock file, no signals.
+//! - Nothing of a configuration counts that no person trusts.
 //! - A failing hook is told to people, and the command still succeeds.
 
 mod bridged;
@@ -40,7 +41,7 @@ use crate::outline::Outline;
 use crate::output::Messages;
 use crate::project::Project;
 use crate::store_records::StoreMarks;
-use crate::trust::{self, Trust};
+use crate::trust;
 use crate::{SUPERVISE, environment, plan, remedy, show, workflow};
 
 /// Where commands keep what their hooks write.
@@ -65,18 +66,22 @@ pub fn execute_inside(
 ) -> Result<Vec<Record>, Failure> {
     let outline = Outline::of(inside.written(opened)?)?;
     let config = outline.frame();
+    let counts = trust::counts(&opened.project, config, opened.trust || inside.config.is_some())?;
     let Inside { run, via, .. } = inside;
     // Whoever speaks, the log is read by others.
     let mask = mask(config);
     let by = mask.text(&environment::user()).into_owned();
     let origin = Origin { by, at: environment::now(), authority, run, via };
+    if !counts && config.decides_about_tasks() {
+        trust::note_defaults();
+    }
     if outline.events().is_empty() {
         let nonce = random()?;
-        let (rules, command) = (plan::pure_rules(config)?, mask.command(command));
+        let rules = if counts { plan::pure_rules(config) } else { plan::pure_rules(&config.without_say()) }?;
+        let command = mask.command(command);
         return opened.store.execute(&rules, &origin, &command, nonce).map_err(remedy::execute);
     }
-    let trusted = opened.trust || inside.config.is_some() || trust::state(&opened.project, config)? == Trust::Trusted;
-    let trusted = if trusted { Trusted::Yes } else { Trusted::No };
+    let trusted = if counts { Trusted::Yes } else { Trusted::No };
     let (control, received) = listen()?;
     let done = with(opened, &Arc::new(outline), trusted, &control, |dispatch| {
         let records = dispatch.give_for(&origin, command).map_err(remedy::run)?;
@@ -90,9 +95,26 @@ pub fn execute_inside(
 pub fn types(opened: &Opened) -> Result<(Types, Option<String>), Failure> {
     let inside = Inside::look(opened)?;
     let outline = Outline::of(inside.written(opened)?)?;
+    let counts = trust::counts(&opened.project, outline.frame(), opened.trust || inside.config.is_some())?;
+    if !counts && outline.frame().decides_about_tasks() {
+        trust::note_defaults();
+    }
+    let types = if counts { plan::types(outline.frame()) } else { Types::default() };
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     let session = inside.run.map(|run| snapshot.session(&run.session)).transpose().map_err(remedy::view)?.flatten();
-    Ok((plan::types(outline.frame()), session.map(|session| session.agent)))
+    Ok((types, session.map(|session| session.agent)))
+}
+
+/// Returns a configuration as far as it counts: all of it where a person trusts it, or where a run works with it (`is_ours`).
+pub fn heeded(opened: &Opened, outline: Outline, is_ours: bool) -> Result<Outline, Failure> {
+    let config = outline.frame();
+    if trust::counts(&opened.project, config, opened.trust || is_ours)? {
+        return Ok(outline);
+    }
+    if config.has_say() {
+        trust::note_defaults();
+    }
+    Ok(Outline::from(config.without_say()))
 }
 
 /// A configuration that was recorded; an empty one is that of a project without a file.
@@ -130,7 +152,7 @@ pub fn with_git<T>(
     opened: &mut Opened,
     work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let outline = Arc::new(Outline::of(Written::load(&opened.project)?)?);
+    let outline = Arc::new(heeded(opened, Outline::of(Written::load(&opened.project)?)?, false)?);
     let (control, received) = listen()?;
     with(opened, &outline, Trusted::No, &control, work).map_err(|failure| failure.by(received.first()))
 }

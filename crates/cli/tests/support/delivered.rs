@@ -14,8 +14,15 @@ pub struct Repo {
 }
 
 impl Repo {
-    /// The configuration may be empty.
+    /// The configuration, which may be empty, is trusted, unless it names what is not there yet.
     pub fn new(config: &str) -> Self {
+        let repo = Self::untrusted(config);
+        repo.world.run(&["trust", "--yes"]);
+        repo
+    }
+
+    /// The same without trust.
+    pub fn untrusted(config: &str) -> Self {
         let world = World::empty();
         let repo = Self { world };
         repo.git(&["init", "-q", "-b", "main"]);
@@ -31,11 +38,14 @@ impl Repo {
 
     /// The same, pushed to a bare repository.
     pub fn with_remote(config: &str) -> Self {
-        let repo = Self::new(config);
-        repo.git(&["init", "-q", "--bare", "-b", "main", "../remote.git"]);
-        repo.git(&["remote", "add", "origin", "../remote.git"]);
-        repo.git(&["push", "-q", "origin", "main"]);
-        repo
+        Self::new(config).pushed()
+    }
+
+    pub fn pushed(self) -> Self {
+        self.git(&["init", "-q", "--bare", "-b", "main", "../remote.git"]);
+        self.git(&["remote", "add", "origin", "../remote.git"]);
+        self.git(&["push", "-q", "origin", "main"]);
+        self
     }
 
     pub fn remote(&self) -> PathBuf {

@@ -88,6 +88,12 @@ impl World {
         path
     }
 
+    /// Writes the project's configuration, and trusts it.
+    pub fn configure(&self, config: &str) {
+        self.write(".windlass/config.yaml", config);
+        self.ok(&["trust", "--yes"]);
+    }
+
     /// A directory whose programs are found before all others.
     pub fn programs(&self) -> PathBuf {
         self.root.path().join("bin")

@@ -18,7 +18,7 @@ use crate::failure::{Code, Failure};
 use crate::outline::Outline;
 use crate::output::{Done, Messages, Output, Tone};
 use crate::show::pipeline::is_stopped_by_git;
-use crate::trust::{self, Trust};
+use crate::trust;
 use crate::{environment, remedy, text};
 
 #[derive(Debug, clap::Args)]
@@ -47,14 +47,19 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     }
     let known = Known::of(&opened, args.id)?;
     check(&opened, &known.task)?;
-    let outline = Arc::new(Outline::of(Written::load(&opened.project)?).map_err(Failure::from)?);
-    let trusted = opened.trust || trust::state(&opened.project, outline.frame())? == Trust::Trusted;
+    let outline = Outline::of(Written::load(&opened.project)?).map_err(Failure::from)?;
+    let trusted = trust::counts(&opened.project, outline.frame(), opened.trust)?;
     if !trusted && !args.no_check && !outline.events().is_empty() {
         return Err(Failure::new(Code::Trust, "this project may not run what its configuration says")
             .caused_by("nobody has trusted it as it is now, and checks may have to run")
             .hint(format!("{}; --no-check merges without running anything", remedy::HOW_TO_TRUST))
             .into());
     }
+    if !trusted && !outline.events().is_empty() {
+        Messages::new().note("no hook runs: the configuration is not trusted");
+    }
+    // Where a change is merged, and who gets the token for that, is for a trusted configuration to say.
+    let outline = Arc::new(dispatch::heeded(&opened, outline, trusted)?);
     let (control, received) = dispatch::listen()?;
     let trusted = if trusted { Trusted::Yes } else { Trusted::No };
     let checks = if args.no_check { Checks::Skip } else { Checks::Run };

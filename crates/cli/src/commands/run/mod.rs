@@ -168,7 +168,6 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         let inside = Inside::look(&opened)?;
         let outline = Arc::new(Outline::from(configuration(&opened, &inside, &choice)?));
         let config = outline.frame();
-        check_trust(&opened.project, config, choice.resumed(), context.trust || inside.config.is_some())?;
         workflow::check_hooks(&opened.project, config)?;
         let workflows = Held::now(&opened.project, config, context.trust);
         let listed = agent::listed(&opened.store, wish, config)?;
@@ -449,19 +448,39 @@ fn as_seen(opened: &Opened, goal: &str) -> Result<String, Failure> {
     Ok(config.map(|config| dispatch::mask(&config).text(goal).into_owned()).unwrap_or_else(|_| goal.to_owned()))
 }
 
-/// What the session works with: the configuration that it was started with, else the present one.
+/// What the session works with: the configuration that it was started with, else what counts of the present one.
 fn configuration(opened: &Opened, inside: &Inside, choice: &Choice) -> Result<Config, Failure> {
-    let Choice::Resume(session) = choice else { return Ok(Config::parse(inside.written(opened)?)?) };
+    let told = opened.trust || inside.config.is_some();
+    let Choice::Resume(session) = choice else {
+        return counting(&opened.project, Config::parse(inside.written(opened)?)?, told);
+    };
     let text = choice::recorded(&opened.store, session)?;
     if Config::load(&opened.project).is_ok_and(|present| **present.text() != *text) {
         Messages::new().note("the configuration has changed; this session goes on with the one that it started with");
     }
-    Ok(Config::parse(dispatch::recorded(&opened.project, &text))?)
+    let config = Config::parse(dispatch::recorded(&opened.project, &text))?;
+    check_trust(&opened.project, &config, Some(session), told)?;
+    Ok(config)
 }
 
-/// A configuration that would run something needs a person's trust.
+/// Returns what counts of a configuration for a new session: all of it with trust, else the defaults, and these only if they
+/// lack no agent and no check that the file names.
+fn counting(project: &Project, config: Config, told: bool) -> Result<Config, Failure> {
+    if trust::counts(project, &config, told)? {
+        return Ok(config);
+    }
+    check_trust(project, &config, None, false)?;
+    if config.has_say() {
+        trust::note_defaults();
+    }
+    Ok(config.without_say())
+}
+
+/// A configuration that names agents or hooks needs a person's trust. That a session was started with one is in a store which
+/// this machine wrote, so its words count; but files that it names may have been changed since.
 fn check_trust(project: &Project, config: &Config, resumed: Option<&Session>, given: bool) -> Result<(), Failure> {
-    if given || !config.runs_something() && config.settings.agent.is_none() && config.settings.agents.is_empty() {
+    let reads_a_file = resumed.is_some() && config.settings.prompt_file.is_some();
+    if given || !config.names_agents_or_hooks() && !reads_a_file {
         return Ok(());
     }
     let state = trust::state(project, config)?;

@@ -54,11 +54,12 @@ pub fn heart(rosters: &[Roster], config: &Config) -> Result<Heart, Failure> {
 pub fn take_over(opened: &mut Opened) -> Result<(), Failure> {
     // One that cannot be read is complained about by whoever needs it.
     let Ok(config) = Config::load(&opened.project) else { return Ok(()) };
-    if held_by_the_silent(&opened.store, &opened.project.owners(), lease(&config))?.is_empty() {
+    let outline = dispatch::heeded(opened, Outline::from(config), false)?;
+    if held_by_the_silent(&opened.store, &opened.project.owners(), lease(outline.frame()))?.is_empty() {
         return Ok(());
     }
     let roster = dispatch::enlist(&opened.project)?;
-    take(opened, &Arc::new(Outline::from(config)), (&roster, &Control::new())).map(drop)
+    take(opened, &Arc::new(outline), (&roster, &Control::new())).map(drop)
 }
 
 /// Takes the tasks of those over who have been silent for too long. Answers how many there were.

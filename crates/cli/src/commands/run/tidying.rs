@@ -6,7 +6,7 @@ use windlass_engine::Trusted;
 use windlass_process::{Control, Roster};
 
 use super::super::change::open_changes;
-use super::check_trust;
+use super::counting;
 use super::in_place::grounds;
 use crate::config::Config;
 use crate::context::{Context, Opened};
@@ -37,13 +37,16 @@ pub fn tidy(
 pub fn tidy_for_nobody(opened: &mut Opened, context: &Context) -> Result<(), Failure> {
     let inside = Inside::look(opened)?;
     let Ok(config) = Config::parse(inside.written(opened)?) else { return Ok(()) };
-    if grounds(&opened.project, &config).is_ok_and(|grounds| grounds.is_in_place()) {
-        return Ok(());
-    }
-    if let Err(failure) = check_trust(&opened.project, &config, None, context.trust || inside.config.is_some()) {
-        if !open_changes(opened)?.is_empty() {
+    let in_place = grounds(&opened.project, &config).is_ok_and(|grounds| grounds.is_in_place());
+    let config = match counting(&opened.project, config, context.trust || inside.config.is_some()) {
+        Ok(config) => config,
+        Err(failure) if !in_place && !open_changes(opened)?.is_empty() => {
             Messages::new().note(&format!("nobody looks which changes are merged: {}", failure.message));
+            return Ok(());
         }
+        Err(_) => return Ok(()),
+    };
+    if grounds(&opened.project, &config).is_ok_and(|grounds| grounds.is_in_place()) {
         return Ok(());
     }
     let roster = dispatch::enlist(&opened.project)?;

@@ -26,7 +26,7 @@ use windlass_engine::{Digest, EventType};
 use self::packed::{Packed, Unpacking};
 use super::entry::Points;
 use super::file::Settings;
-use super::hooks::{self, Hook, Kind, Place, Scope};
+use super::hooks::{self, Hook, Place, Scope};
 use super::point::Point;
 use super::reader;
 use super::yaml::{self, Node, Value};
@@ -155,16 +155,12 @@ fn sealed(key: Digest, table: &[u8]) -> Digest {
 }
 
 fn registered(config: &Config) -> Vec<&Hook> {
-    config.hooks.iter().filter(|hook| is_registered(hook)).collect()
-}
-
-fn is_registered(hook: &Hook) -> bool {
-    matches!(hook.kind, Kind::Builtin(builtin) if builtin.is_registered())
+    config.hooks.iter().filter(|hook| hook.is_registered()).collect()
 }
 
 /// Whether a hook comes with the frame: the registry's, and those that `notify` means.
 fn is_framed(hook: &Hook) -> bool {
-    is_registered(hook) || hook.point == Point::NOTIFY
+    hook.is_registered() || hook.point == Point::NOTIFY
 }
 
 fn without_hooks(settings: &Settings) -> Settings {

@@ -41,7 +41,7 @@ use super::listening::Listening;
 use super::live::{Live, View};
 use super::standstill::Standstill;
 use super::tidying::tidy;
-use super::{Args, Job, agent, check_trust, choice, serves_agents, settle, silent, system, watched};
+use super::{Args, Job, agent, choice, counting, serves_agents, settle, silent, system, watched};
 use crate::agents;
 use crate::config::Config;
 use crate::context::{Context, Opened};
@@ -127,9 +127,10 @@ pub fn run(context: &Context, args: &Args, count: usize, out: &mut Output) -> Re
 /// Reads the configuration, and checks that it may be used.
 fn prepare<'a>(context: &'a Context, args: &Args, opened: &Opened, out: &Output) -> Result<Place<'a>, Failure> {
     let inside = Inside::look(opened)?;
-    let outline = Arc::new(Outline::from(Config::parse(inside.written(opened)?)?));
+    let config = Config::parse(inside.written(opened)?)?;
+    let config = counting(&opened.project, config, context.trust || inside.config.is_some())?;
+    let outline = Arc::new(Outline::from(config));
     let config = outline.frame();
-    check_trust(&opened.project, config, None, context.trust || inside.config.is_some())?;
     workflow::check_hooks(&opened.project, config)?;
     let workflows = Held::now(&opened.project, config, context.trust);
     let serves_agents = serves_agents(context, &inside, &opened.project, config)?;
