@@ -296,9 +296,9 @@ turns:
         file.display(),
         file.display()
     );
-    let play = world.write("../play.yaml", play);
+    world.write("play.yaml", play);
     let config = fs::read_to_string(world.path(".windlass/config.yaml")).unwrap();
-    let scripted = format!("judge: {{driver: scripted, command: {}}}\n", play.canonicalize().unwrap().display());
+    let scripted = "judge: {driver: scripted, command: play.yaml}\n";
     let lines = config
         .lines()
         .map(|line| if line.starts_with("  judge:") { format!("  {scripted}") } else { format!("{line}\n") });

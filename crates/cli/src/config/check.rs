@@ -1,5 +1,7 @@
 //! What must hold between values, beyond each one's type.
 
+use std::path::{Component, Path};
+
 use super::error::{Problem, quoted};
 use super::file::{Driver, Settings};
 use super::reader::Located;
@@ -20,7 +22,31 @@ pub fn check(settings: &Settings) -> Result<(), Problem> {
     settings.forge.remote.as_ref().map_or(Ok(()), |name| git_name("remote", name))?;
     settings.base_branch.as_ref().map_or(Ok(()), branch)?;
     settings.forge.api.as_ref().map_or(Ok(()), address)?;
-    settings.prompt_file.as_ref().map_or(Ok(()), |file| prompt_file(file, settings))
+    settings.prompt_file.as_ref().map_or(Ok(()), |file| prompt_file(file, settings))?;
+    scripts(settings)
+}
+
+/// Whether a path leads from a directory to itself or to somewhere below it, as it is written.
+pub fn is_inside(path: &str) -> bool {
+    let plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    !path.contains('\0') && !path.trim().is_empty() && Path::new(path).components().all(plain)
+}
+
+/// Scripts that agents play, wherever one is named.
+fn scripts(settings: &Settings) -> Result<(), Problem> {
+    let roles = settings.task_types.values().map(|task_type| &task_type.agents);
+    let listed =
+        roles.flat_map(|roles| roles.implementer.iter().chain(&roles.gatekeeper)).flat_map(|names| names.iter());
+    let named = settings.agent.iter().chain(listed);
+    let named = named.filter_map(|name| Some((name.strip_prefix("scripted:")?, &name.at)));
+    let set_up = settings.agents.values().filter(|agent| agent.driver == Some(Driver::Scripted));
+    let set_up = set_up.filter_map(|agent| Some((agent.command.as_deref()?, &agent.at)));
+    match named.chain(set_up).find(|(file, _)| !is_inside(file)) {
+        None => Ok(()),
+        Some((file, at)) => Err(Problem::new(format!("the script {} lies outside the project", quoted(file)))
+            .suggest("write a path from the project's directory on; `--agent scripted:FILE` takes any file".to_owned())
+            .at(at.clone())),
+    }
 }
 
 fn version(version: &Located<u64>) -> Result<(), Problem> {
@@ -193,12 +219,16 @@ fn path_pattern(pattern: &Located<String>, what: &str) -> Result<(), Problem> {
 }
 
 fn prompt_file(file: &Located<String>, settings: &Settings) -> Result<(), Problem> {
-    let outside = file.starts_with('/') || file.split('/').any(|part| part == "..");
-    let wrong = match file.trim() {
-        "" => "`prompt_file` is empty",
-        _ if settings.prompt.is_some() => "there is either `prompt` or `prompt_file`, not both",
-        _ if outside => "the file of the prompt lies beside this one, or below",
+    let (wrong, remedy) = match file.trim() {
+        "" => ("`prompt_file` is empty", "name a file beside this one, such as `prompt.md`"),
+        _ if settings.prompt.is_some() => {
+            ("there is either `prompt` or `prompt_file`, not both", "take one of them out")
+        }
+        _ if !is_inside(file) => (
+            "the file of the prompt lies beside this one, or below",
+            "put the file into `.windlass/`, and write its path from there on: `prompt.md`",
+        ),
         _ => return Ok(()),
     };
-    Err(Problem::new(wrong).at(file.at.clone()))
+    Err(Problem::new(wrong).suggest(remedy.to_owned()).at(file.at.clone()))
 }

@@ -249,6 +249,28 @@ validators:
     assert_eq!(shown(&config(&text.replace("allow", "deny"))), "", "none of them is run");
 }
 
+/// Wherever a path stands: what it leads to lies within the project.
+#[test]
+fn paths_out_of_the_project_are_refused_with_a_remedy() {
+    for path in ["/etc/passwd", "../up", "a/../../up"] {
+        for text in [
+            format!("prompt_file: {path}"),
+            format!("protected: [{path}]"),
+            format!("caches: [{path}]"),
+            format!("agent: scripted:{path}"),
+            format!("agents: {{tape: {{driver: scripted, command: {path}}}}}"),
+            format!("task_types: {{bug: {{agents: {{implementer: ['scripted:{path}']}}}}}}"),
+            format!("validators: {{v: {{command: make, working_directory: {path}}}}}"),
+            format!("validation: [{{type: file_existence, name: v, config: {{paths: [{path}]}}}}]"),
+            format!("validation: [{{type: command, name: v, config: {{command: make, workingDirectory: {path}}}}}]"),
+        ] {
+            let failure = failure(read(&text));
+            assert!(failure.message.contains("config.yaml:1:") && failure.hint.is_some(), "{text}\n{failure}");
+        }
+    }
+    config("agent: scripted:plays/one.yaml");
+}
+
 #[test]
 fn hooks_of_the_registry_are_reconfigured() {
     let config = config(

@@ -1,13 +1,13 @@
 //! Commands that an agent may have run by their names.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_engine::validation::{CommandRule, ValidationRule};
 use windlass_tools::validation::{AgentCommands, Permission, Standing};
 
+use super::check::is_inside;
 use super::entry::Brief;
 use super::error::{Problem, quoted};
 use super::measures::check_timeout;
@@ -63,11 +63,6 @@ fn check_one(name: &str, written: &Brief<Validator>, source: &str) -> Result<(),
             wrong("would work outside the project", remedy).map_err(|problem| problem.at(path.at))
         }
     }
-}
-
-fn is_inside(path: &str) -> bool {
-    let plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
-    !path.contains('\0') && !path.trim().is_empty() && Path::new(path).components().all(plain)
 }
 
 fn full(written: &Brief<Validator>) -> Validator {

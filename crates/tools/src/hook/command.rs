@@ -39,7 +39,7 @@ pub(crate) fn ask(
     let ran = match workshop.run(order, control) {
         Ok(ran) => Ok(ran),
         Err(NotRun::NotStarted(error)) => Err(error),
-        Err(error @ (NotRun::NoDirectory(_) | NotRun::Broken(_))) => return Err(error.to_string()),
+        Err(error @ (NotRun::NoDirectory(_) | NotRun::Outside(_) | NotRun::Broken(_))) => return Err(error.to_string()),
     };
     let last = ran.as_ref().ok().and_then(gist).map(|line| format!(": {line}")).unwrap_or_default();
     meaning(rule.timeout(), &ran).map_err(|error| format!("{error}{last}"))

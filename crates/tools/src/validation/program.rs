@@ -2,6 +2,8 @@
 
 use std::error::Error;
 use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -34,6 +36,8 @@ pub struct Order<'a> {
 pub enum NotRun {
     #[error("there is no directory {} in the project; make it, or correct `workingDirectory`", quoted(.0))]
     NoDirectory(String),
+    #[error("{} leads out of the project by a link; put a directory in its place, or correct `workingDirectory`", quoted(.0))]
+    Outside(String),
     #[error(transparent)]
     NotStarted(#[from] NotStarted),
     /// It ran, and the program or script that it names is not there.
@@ -42,12 +46,21 @@ pub enum NotRun {
 }
 
 impl Workshop<'_> {
+    /// Whether a directory lies in the project, wherever links lead.
+    fn holds(&self, directory: &Path) -> bool {
+        let real = |path: &Path| fs::canonicalize(path).ok();
+        real(directory).zip(real(&self.directory)).is_some_and(|(inner, outer)| inner.starts_with(outer))
+    }
+
     /// Runs a command that may be run to its end, or to that of its time. What it wrote holds no secret any more.
     pub fn run(&self, order: Order<'_>, control: &Control) -> Result<Finished, NotRun> {
         let below = order.command.working_directory.as_deref().unwrap_or(".");
         let directory = if below == "." { self.directory.clone() } else { self.directory.join(below) };
         if !directory.is_dir() {
             return Err(NotRun::NoDirectory(below.to_owned()));
+        }
+        if below != "." && !self.holds(&directory) {
+            return Err(NotRun::Outside(below.to_owned()));
         }
         let mut told = order.told;
         told.push(("WINDLASS_PROJECT_DIR", self.directory.clone().into()));
@@ -92,7 +105,9 @@ pub fn look(rule: &ValidationRule, matter: Matter<'_>, workshop: &Workshop<'_>, 
             let why = error.source().map(|why| format!(": {why}")).unwrap_or_default();
             Finding::broken(format!("{name} was not run: {error}{why}"))
         }
-        Err(error @ NotRun::NoDirectory(_)) => Finding::failed(format!("{name} was not run: {error}")),
+        Err(error @ (NotRun::NoDirectory(_) | NotRun::Outside(_))) => {
+            Finding::failed(format!("{name} was not run: {error}"))
+        }
     }
 }
 

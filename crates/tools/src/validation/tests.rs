@@ -156,6 +156,12 @@ fn a_command_works_where_it_is_told_to() {
             "`true` was not run: there is no directory `packages/b` in the project; make it, or correct `workingDirectory`"
         )
     );
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), scene.project().join("packages/out")).unwrap();
+    std::os::unix::fs::symlink("a", scene.project().join("packages/in")).unwrap();
+    let (passed, message) = run(json!({"command": "true", "workingDirectory": "packages/out"}));
+    assert!(!passed && message.contains("`packages/out` leads out of the project by a link"), "{message}");
+    assert!(run(json!({"command": "test -e mark", "workingDirectory": "packages/in"})).0);
 }
 
 #[test]
