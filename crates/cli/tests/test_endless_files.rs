@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, mkfifoat};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -136,6 +137,35 @@ fn git_that_waits_ends_with_the_time_of_the_session() {
     let agent = "#!/bin/sh\nmkdir deep; mkfifo deep/.gitignore; touch deep/a\necho '<promise>COMPLETE</promise>'\n";
     fs::write(world.programs().join("agent"), agent).unwrap();
     check_named(&world, "run --task T1 --agent command:agent --trust", &["deep/.gitignore` is a fifo, not a file"]);
+}
+
+/// A git that waits for a fifo when its run is killed. A writer notices when the reader has gone.
+#[test]
+fn git_that_waits_ends_when_its_run_is_killed() {
+    let world = repository();
+    let (fifo, output) = (world.path("../fifo"), world.path("../output"));
+    Fifo.put(&world, "../fifo");
+    let git = world.path("../tools/git");
+    let waiting = format!(
+        "#!/bin/sh\ncase \"$*\" in *' add '*) exec cat '{}';; esac\nexec '{}' \"$@\"\n",
+        fifo.display(),
+        git.display()
+    );
+    for (name, script) in [("git", &*waiting), ("agent", "#!/bin/sh\ntouch b\necho '<promise>COMPLETE</promise>'\n")] {
+        let program = world.programs().join(name);
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let mut run = world.command(&["run", "--task", "T1", "--agent", "command:agent"]);
+    let printed = fs::File::create(&output).unwrap();
+    let mut run = run.stdout(printed.try_clone().unwrap()).stderr(printed).spawn().unwrap();
+    let writer = fs::File::options().write(true).open(&fifo).unwrap();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let timeout = Timespec { tv_sec: 20, tv_nsec: 0 };
+    let mut waited = [PollFd::new(&writer, PollFlags::empty())];
+    assert_eq!(poll(&mut waited, Some(&timeout)), Ok(1), "git is still there\n{}", read(&output));
+    assert!(waited[0].revents().contains(PollFlags::ERR), "{:?}", waited[0].revents());
 }
 
 #[test]

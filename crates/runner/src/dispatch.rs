@@ -8,6 +8,7 @@
 //! - Nothing is run before the log says that it is about to be, and no lock is held while it runs.
 //! - Only what is ours is run. What the dead have left is ours once the log says so.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -81,7 +82,7 @@ pub struct Dispatch<'a> {
     /// The files that work had changed when the hooks of an event first asked.
     pub(crate) changed: Option<(Seq, ChangedFiles)>,
     /// Started when it is first needed.
-    pub(crate) supervisor: Option<Supervisor>,
+    pub(crate) supervisor: RefCell<Option<Supervisor>>,
     /// When the time of the session is up.
     pub(crate) deadline: Option<Instant>,
 }
@@ -114,14 +115,14 @@ impl<'a> Dispatch<'a> {
             merging: None,
             gate_checkout: None,
             changed: None,
-            supervisor: None,
+            supervisor: RefCell::default(),
             deadline: None,
         })
     }
 
     /// The same, with a supervisor that somebody has left.
     pub fn under(self, supervisor: Option<Supervisor>) -> Self {
-        Self { supervisor, ..self }
+        Self { supervisor: RefCell::new(supervisor), ..self }
     }
 
     /// Carries out a command of our own, and tells what came of it.
@@ -254,7 +255,7 @@ impl<'a> Dispatch<'a> {
 
     /// Runs a short program of our own, whose output is its answer. It gets what is left of the session's time.
     pub(crate) fn look_with(&self, spec: &Spec) -> Result<Finished, NotStarted> {
-        let run = |spec: &Spec| run(spec, self.roster, &self.control, &mut |_, _| {});
+        let run = |spec: &Spec| self.run_supervised(spec);
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()).max(MIN_GIT_TIME));
         match left {
             Some(left) if spec.timeout.is_none_or(|timeout| timeout > left) => {
@@ -262,6 +263,19 @@ impl<'a> Dispatch<'a> {
             }
             _ => run(spec),
         }
+    }
+
+    /// Runs a program under the supervisor where there is how to start one, so that nothing of it survives us.
+    fn run_supervised(&self, spec: &Spec) -> Result<Finished, NotStarted> {
+        let supervisor = match (self.supervisor.take(), &self.settings.launcher) {
+            (None, Some(launcher)) => Supervisor::start(launcher).ok(),
+            (supervisor, _) => supervisor,
+        };
+        let observe = &mut |_, _: &[u8]| {};
+        let Some(mut supervisor) = supervisor else { return run(spec, self.roster, &self.control, observe) };
+        let ran = supervisor.run(spec, self.roster, &self.control, observe);
+        self.supervisor.replace(Some(supervisor));
+        ran
     }
 
     /// Runs a program to its end. Under the supervisor nothing of it survives us.
@@ -301,7 +315,7 @@ impl<'a> Dispatch<'a> {
             None => run(spec, roster, control, &mut observe),
             Some(supervisor) => supervisor.run(spec, roster, control, &mut observe),
         };
-        self.supervisor = supervisor;
+        self.supervisor.replace(supervisor);
         Ok(ran)
     }
 }
