@@ -130,8 +130,8 @@ pub(super) fn words(pid: Pid) -> Option<Vec<Vec<u8>>> {
 
 /// Whether a process is the parent of those that have lost theirs: the first one, or systemd for a person's programs.
 pub(super) fn adopts(pid: Pid) -> bool {
-    let is_systemd = |name: String| name.trim_end() == "systemd";
-    pid == Pid::INIT || std::fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero())).is_ok_and(is_systemd)
+    let name = || read_kernel_file(Path::new(&format!("/proc/{}/comm", pid.as_raw_nonzero())));
+    pid == Pid::INIT || name().is_ok_and(|name| name.trim_ascii_end() == b"systemd")
 }
 
 fn open(path: &str) -> Option<OwnedFd> {
