@@ -9,23 +9,22 @@
 //! Invariants:
 //! - A hook at these gates runs in a checkout of the commit that is on its way, and nowhere else. The agent's ignored files are
 //!   not there, except what the configuration names as caches.
-//! - Before each hook the files of the commit are put back to what they are in the commit.
+//! - Before each attempt of a hook the files are put back to what they are in the commit. What git ignores stays.
 //! - Where the branch is at another commit than the one on its way, nothing passes: all of it is judged again.
 //! - No checkout outlives the way of its work. What a crash has left is removed with the next, or by a sweep.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use windlass_engine::{HookOutcome, HookReport, Phase, Session, Workspace};
-use windlass_vcs::git::{Access, Branch, Commit, Error, Worktree, is_detached_name};
+use windlass_vcs::git::{Access, Branch, Checkout, Commit, Error, Worktree, is_detached_name};
 
 use crate::hook::pipeline::report;
+use crate::submitting::name_some;
 use crate::{Dispatch, Told};
-
-/// What builds keep and git ignores in most projects.
-pub const USUAL_CACHES: [&str; 3] = ["target", "node_modules", ".venv"];
 
 /// What gates find in their checkout although git does not keep it: links to what the worktree has.
 #[derive(Debug, Clone, Default)]
@@ -56,10 +55,10 @@ fn glob(pattern: &str) -> Result<Glob, globset::Error> {
     GlobBuilder::new(pattern).literal_separator(true).build()
 }
 
-/// A checkout of the commit that is on its way.
+/// A checkout of the commit that is on its way, and the worktree that caches come from.
 pub(crate) struct GateCheckout {
-    commit: Commit,
-    path: PathBuf,
+    checkout: Checkout,
+    worktree: Worktree,
 }
 
 /// Returns the commit of a session's work that is on its way.
@@ -94,67 +93,101 @@ impl Dispatch<'_> {
 
     /// Returns the part of a fresh checkout of a commit that is the project's.
     pub(crate) fn check_out_for_gate(&mut self, workspace: &Workspace, commit: Commit) -> Result<PathBuf, Error> {
-        let worktree = self.worktree(workspace)?;
         let path = self.settings.delivery.worktrees.join(format!("gate-{}", workspace.name));
-        let known = self.gate_checkout.take().filter(|known| known.path == path && known.commit == commit);
-        let is_known = known.is_some() && path.join(".git").exists();
-        self.with_git(|git| match is_known {
-            true => git.restore_checkout(&path, &commit),
-            false => git.check_out(&path, &commit, Access::Write).map(drop),
-        })?;
+        let is_same = |known: &GateCheckout| {
+            known.checkout.path.file_name() == path.file_name() && known.checkout.commit == commit
+        };
+        if self.gate_checkout.as_ref().is_some_and(is_same) {
+            return self.restore_gate().map(|restored| restored.unwrap_or(path));
+        }
+        self.close_gate();
+        let worktree = self.worktree(workspace)?;
+        let checkout = self.with_git(|git| git.check_out(&path, &commit, Access::Write))?;
+        self.keep_gate(GateCheckout { checkout, worktree })
+    }
+
+    /// Puts the checkout of a gate back to what it was, and returns the part of it that is the project's.
+    pub(crate) fn restore_gate(&mut self) -> Result<Option<PathBuf>, Error> {
+        let Some(mut gate) = self.gate_checkout.take() else { return Ok(None) };
+        self.with_git(|git| git.restore_checkout(&mut gate.checkout))?;
+        self.keep_gate(gate).map(Some)
+    }
+
+    fn keep_gate(&mut self, gate: GateCheckout) -> Result<PathBuf, Error> {
+        let GateCheckout { checkout, worktree } = self.gate_checkout.insert(gate);
+        let (path, worktree) = (checkout.path.clone(), worktree.clone());
         self.link_caches(&worktree, &path)?;
-        self.gate_checkout = Some(GateCheckout { commit, path: path.clone() });
         Ok(self.project_within(&path))
     }
 
     /// Links what the configuration names as caches from a worktree into a checkout. What is there already stays.
     fn link_caches(&self, worktree: &Worktree, checkout: &Path) -> Result<(), Error> {
-        for path in self.with_git(|git| git.untracked(worktree))? {
-            let (from, to) = (worktree.path.join(&path), checkout.join(&path));
-            let is_meant = self.settings.delivery.caches.is_meant(&path);
+        let untracked = self.with_git(|git| git.untracked(worktree))?;
+        for path in untracked.iter().filter(|path| self.settings.delivery.caches.is_meant(path)) {
+            let (from, to) = (worktree.path.join(path), checkout.join(path));
             let has_place = to.parent().is_some_and(Path::is_dir) && fs::symlink_metadata(&to).is_err();
-            if is_meant && has_place {
-                symlink(&from, &to).map_err(|source| Error::Io { doing: "link a cache to", path: to, source })?;
+            if has_place {
+                link(&from, &to).map_err(|source| Error::Io { doing: "link a cache to", path: to, source })?;
             }
         }
         Ok(())
     }
 
-    /// Returns whether a worktree has the files of a commit byte for byte, and besides them nothing but caches.
-    pub(crate) fn is_exactly(&self, workspace: &Workspace, commit: &Commit) -> Result<bool, Error> {
+    /// Returns in words what a worktree has besides the files of a commit and caches, or where its files differ from the commit's.
+    pub(crate) fn beside_commit(&self, workspace: &Workspace, commit: &Commit) -> Result<Option<String>, Error> {
         let worktree = self.worktree(workspace)?;
         self.with_git(|git| {
-            let is_cache = |path: &PathBuf| self.settings.delivery.caches.is_meant(path);
-            if !git.untracked(&worktree)?.iter().all(is_cache) {
-                return Ok(false);
+            let mut untracked = git.untracked(&worktree)?;
+            untracked.retain(|path| !self.settings.delivery.caches.is_meant(path));
+            if !untracked.is_empty() {
+                let files = name_some(&untracked, untracked.len(), shown);
+                return Ok(Some(format!(
+                    "the worktree has files that git ignores: {files} (`caches` names what hooks need)"
+                )));
             }
             let kept = git.kept(&worktree.path, commit, &|_| true)?;
-            Ok(git.changed(&worktree.path, &kept)?.is_empty())
+            let changed = git.changed(&worktree.path, &kept)?;
+            let files = || name_some(&changed, changed.len(), shown);
+            Ok((!changed.is_empty()).then(|| format!("files of the worktree are not those of the commit: {}", files())))
         })
     }
 
     /// Removes the checkout of a gate that is over.
     pub(crate) fn close_gate(&mut self) {
-        let Some(GateCheckout { path, .. }) = self.gate_checkout.take() else { return };
-        if let Err(error) = self.with_git(|git| git.remove_detached(&path)) {
+        let Some(GateCheckout { checkout, .. }) = self.gate_checkout.take() else { return };
+        let path = checkout.path.clone();
+        if let Err(error) = self.with_git(|git| git.remove_detached(checkout)) {
             let words = format!("the checkout {} stays: {error}", path.display());
             (self.outside.tell)(Told::Note(&words));
         }
     }
 
     /// Removes the checkouts of gates and gatekeepers that a crash has left.
-    pub(crate) fn sweep_checkouts(&self, worktrees: &Path, in_use: &[String]) {
+    pub(crate) fn sweep_checkouts(&self, worktrees: &Path) {
         let names = fs::read_dir(worktrees).into_iter().flatten().flatten();
         let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-        let is_used = |name: &str| {
-            let of = name.split_once('-').map_or("", |(_, of)| of);
-            in_use.iter().any(|used| used == of || used.strip_prefix(of).is_some_and(|rest| rest.starts_with('-')))
-        };
-        for name in names.filter(|name| is_detached_name(name) && !is_used(name)) {
+        for name in names.filter(|name| is_detached_name(name)) {
             // What cannot be removed now is removed before the next one is made there.
-            let _ = self.with_git(|git| git.remove_detached(&worktrees.join(&name)));
+            let _ = self.with_git(|git| git.sweep_detached(&worktrees.join(&name)));
         }
     }
+}
+
+fn shown(path: &PathBuf) -> String {
+    path.to_string_lossy().escape_debug().to_string()
+}
+
+/// Links a file, or the entries of a directory: a pattern such as `target/` does not mean a link, so that git would show it.
+fn link(from: &Path, to: &Path) -> io::Result<()> {
+    if !fs::symlink_metadata(from)?.is_dir() {
+        return symlink(from, to);
+    }
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let name = entry?.file_name();
+        symlink(from.join(&name), to.join(&name))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -156,6 +156,9 @@ fn told_briefly(report: &HookReport, ran: &Result<Finished, NotStarted>) -> Opti
     })
 }
 
+/// What an agent has to know that tries the same in its worktree.
+const IN_CHECKOUT: &str = "\n\n(This was run in a fresh checkout of your commit, without files that git ignores.)";
+
 /// What a prompt for the agent comes to. It judges nothing.
 fn prompt(template: &Template, values: &Value) -> HookReport {
     match template.render(values) {
@@ -196,11 +199,6 @@ impl Dispatch<'_> {
         {
             return Ok((report, None));
         }
-        match self.place_to_judge(owed, &scene, hook.kind.runs_programs()) {
-            Ok(Some(directory)) => running.directory = directory,
-            Ok(None) => {}
-            Err(report) => return Ok((*report, None)),
-        }
         let is_told = matches!(hook.kind, Kind::Command(_) | Kind::Http(_));
         if is_told && running.judges_work() {
             running.values = self.told_at_gate(&running)?;
@@ -208,8 +206,17 @@ impl Dispatch<'_> {
         // What was tried before a crash was tried.
         let mut failures = debt.attempts.saturating_sub(1);
         loop {
+            let checkout = match self.place_to_judge(owed, &scene, hook.kind.runs_programs()) {
+                Ok(checkout) => checkout,
+                Err(report) => return Ok((*report, None)),
+            };
+            let is_in_checkout = checkout.is_some();
+            running.directory = checkout.unwrap_or(running.directory);
             let Attempt { report, again, said } = self.attempt(&running)?;
-            let report = fitting(self.settings.mask.report(report), &hook);
+            let mut report = fitting(self.settings.mask.report(report), &hook);
+            if let Some(feedback) = report.feedback.as_mut().filter(|_| is_in_checkout) {
+                feedback.push_str(IN_CHECKOUT);
+            }
             let report = HookReport { event: Some(scene.event.original()), ..report };
             failures += 1;
             let Some(wait) = self.wait_before(&running, failures, again)? else { return Ok((report, said)) };
@@ -237,15 +244,18 @@ impl Dispatch<'_> {
         needs_directory: bool,
     ) -> Result<Option<PathBuf>, Box<HookReport>> {
         let session = scene.session.as_ref().filter(|_| Gate::of(owed).is_some());
-        let Some(session) = session.filter(|session| commit_under_way(session).is_some()) else { return Ok(None) };
-        let troubled = |error| Box::new(self.troubled(&error));
-        if let Some(moved) = self.moved_under_way(session).map_err(troubled)? {
-            return Err(Box::new(moved));
-        }
-        match needs_directory.then(|| self.judged_directory(Some(session))).transpose() {
-            Ok(directory) => Ok(directory),
-            Err(error) => Err(Box::new(self.troubled(&error))),
-        }
+        let place = match session.filter(|session| commit_under_way(session).is_some()) {
+            Some(session) => match self.moved_under_way(session) {
+                Ok(Some(moved)) => return Err(Box::new(moved)),
+                Ok(None) if needs_directory => self.judged_directory(Some(session)).map(Some),
+                Ok(None) => Ok(None),
+                Err(error) => Err(error),
+            },
+            // What a person merges is judged without a session.
+            None if scene.session.is_none() && needs_directory => self.restore_gate(),
+            None => Ok(None),
+        };
+        place.map_err(|error| Box::new(self.troubled(&error)))
     }
 
     /// How long to wait before the next attempt, if there is to be one. At the stop gate a retry is another turn.

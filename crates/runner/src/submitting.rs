@@ -7,8 +7,8 @@
 use std::collections::HashSet;
 
 use windlass_engine::{
-    Command, Digest, Ending, Event, EventType, Limits, Readied, Record, Refusal, Session, Task, Verdict, Wanted,
-    WorkDone, Workspace,
+    Command, Digest, Ending, Event, EventType, Limits, Next, Phase, Readied, Record, Refusal, Session, Task, Verdict,
+    Wanted, WorkDone, Workspace,
 };
 use windlass_hooks::cut;
 use windlass_store::{ExecuteError, Filter};
@@ -32,8 +32,8 @@ struct Found {
     conflict: Option<BaseConflict>,
     /// What was committed there and is not on its branch, in words.
     beside: Result<Vec<String>, Untold>,
-    /// Besides the files of the commit, byte for byte, the worktree has nothing but caches.
-    is_exact: bool,
+    /// What the worktree has besides the files of the commit and caches, in words.
+    beside_commit: Option<String>,
 }
 
 /// Why nobody can tell what was committed there.
@@ -59,7 +59,9 @@ impl Runner<'_> {
             false => RefreshOutcome::Unchanged,
         };
         let is_moved = matches!(moved, RefreshOutcome::Moved(_));
-        let is_compared = !session.resumes && self.has_judges_of_turns(Some(&task));
+        // A hook that was told to let the work pass would only block it again.
+        let is_let_pass = matches!(&session.phase, Phase::Settled(Next::Close(closing)) if closing.reason.is_some());
+        let is_compared = !session.resumes && !is_let_pass && self.has_judges_of_turns(Some(&task));
         // Before it is committed: afterwards the files are other ones for git.
         let is_changed = is_compared && self.has_changed_since_turn(session)?;
         moved.told().0.iter().for_each(|words| (self.dispatch.outside.tell)(crate::Told::Note(words)));
@@ -86,7 +88,13 @@ impl Runner<'_> {
                         let Work { head, files, .. } = &found.work;
                         let files = u32::try_from(files.len()).unwrap_or(u32::MAX);
                         let work = WorkDone { head: head.to_string(), commits: found.work.done(), files };
-                        let is_judged = !is_moved && !is_changed && found.is_exact;
+                        let changed = is_changed.then(|| "files have changed while they judged".to_owned());
+                        if let Some(beside) = &found.beside_commit.clone().or(changed) {
+                            let note =
+                                format!("{}: stop hooks judge {} in a fresh checkout: {beside}", task.id, head.short());
+                            (self.dispatch.outside.tell)(crate::Told::Note(&note));
+                        }
+                        let is_judged = !is_moved && !is_changed && found.beside_commit.is_none();
                         if is_judged { Readied::Work(work) } else { Readied::Unjudged(work) }
                     }
                 }
@@ -200,8 +208,13 @@ impl Runner<'_> {
                 false => None,
             };
             let beside = name_beside(git, &worktree, &Commit::new(&workspace.start)?, &work.head);
-            let is_exact = !is_compared || self.dispatch.is_exactly(workspace, &work.head)?;
-            Ok(Found { work, base, past_us, conflict, beside, is_exact })
+            let beside_commit = match is_compared.then(|| self.dispatch.beside_commit(workspace, &work.head)) {
+                Some(Err(_)) if self.dispatch.control.is_cancelled() => None,
+                Some(Err(error)) => Some(format!("the worktree cannot be compared with it: {}", explained(&error))),
+                Some(Ok(beside)) => beside,
+                None => None,
+            };
+            Ok(Found { work, base, past_us, conflict, beside, beside_commit })
         }))
     }
 
@@ -335,7 +348,7 @@ fn name_commit(logged: &Logged) -> String {
 }
 
 /// Returns the first names of so many things.
-fn name_some<T>(things: &[T], count: usize, name: impl Fn(&T) -> String) -> String {
+pub(crate) fn name_some<T>(things: &[T], count: usize, name: impl Fn(&T) -> String) -> String {
     let mut names: Vec<String> = things.iter().take(NAMED).map(name).collect();
     if count > NAMED {
         names.push(format!("{} more", count - NAMED));

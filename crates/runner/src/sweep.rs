@@ -113,7 +113,7 @@ impl Dispatch<'_> {
         if !worktrees.is_dir() || !matches!(self.repository(), Ok(Some(_))) {
             return Ok(Vec::new());
         }
-        self.sweep_checkouts(&worktrees, in_use);
+        self.sweep_checkouts(&worktrees);
         let mut swept = self.finish_removals(&worktrees);
         let mut left = left_in(&worktrees, &self.store.snapshot()?)?;
         let known: BTreeSet<TaskId> = left.iter().map(|task| task.id).collect();

@@ -268,11 +268,14 @@ impl Open {
         if self.merged {
             self.objected |= against(&hook, finished).is_some();
         } else if self.broken.is_none() {
-            self.broken = against(&hook, finished).map(|why| (hook.hook, why));
+            let mut why = against(&hook, finished);
             self.unstarted = finished.unstarted;
             if let (Some(head), Some(moved)) = (&mut self.head, &finished.head) {
                 head.clone_from(moved);
+                let is_judged_before = finished.debt.index > 0 || self.gate == Gate::BeforeMerge;
+                why = why.or(is_judged_before.then_some(Why::Moved));
             }
+            self.broken = why.map(|why| (hook.hook, why));
         }
     }
 }

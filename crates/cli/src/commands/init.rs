@@ -207,8 +207,19 @@ fn configuration(found: &Found) -> String {
     TEMPLATE
         .replace("{agent}", &line("agent", found.agents.first().copied(), "claude"))
         .replace("{test_command}", &line("test_command", found.tests, "make test"))
+        .replace("{caches}", &line("caches", found.tests.and_then(caches), "[node_modules]"))
         .replace("{stop}", if found.tests.is_some() { STOP_TESTS } else { STOP_EXAMPLE })
         .replace("{base_branch}", &line("base_branch", branch.as_deref(), "main"))
+}
+
+/// Returns what the tools of a project keep beside its files, by the command that runs its tests.
+fn caches(tests: &str) -> Option<&'static str> {
+    match tests {
+        "cargo test" => Some("[target]"),
+        "pytest" => Some("[.venv]"),
+        "npm test" | "pnpm test" | "yarn test" | "bun run test" => Some("[node_modules]"),
+        _ => None,
+    }
 }
 
 fn as_json(report: &Report) -> serde_json::Value {

@@ -17,7 +17,7 @@ pub fn check(settings: &Settings) -> Result<(), Problem> {
     settings.limits.cost.as_ref().map_or(Ok(()), cost)?;
     settings.secrets.iter().try_for_each(secret)?;
     settings.protected.iter().try_for_each(|pattern| path_pattern(pattern, "a protected file"))?;
-    settings.caches.iter().flatten().try_for_each(|pattern| path_pattern(pattern, "a cache"))?;
+    settings.caches.iter().try_for_each(|pattern| path_pattern(pattern, "a cache"))?;
     settings.briefs.iter().try_for_each(|(name, text)| brief(name, text))?;
     settings.forge.remote.as_ref().map_or(Ok(()), |name| git_name("remote", name))?;
     settings.base_branch.as_ref().map_or(Ok(()), branch)?;

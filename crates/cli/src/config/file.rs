@@ -71,8 +71,8 @@ pub struct Settings {
     /// Patterns of files that may not change under a session.
     pub protected: Vec<Located<String>>,
     /// Patterns of files that git does not keep and that hooks between done and accepted find in their checkout, by a link to the
-    /// worktree. Default: `target`, `node_modules` and `.venv`.
-    pub caches: Option<Vec<Located<String>>>,
+    /// worktree. Default: none.
+    pub caches: Vec<Located<String>>,
     /// Names of environment variables whose values are masked wherever output is kept or shown.
     pub secrets: Vec<Located<String>>,
     /// Whom to tell when a session needs a person or ends.

@@ -50,7 +50,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use windlass_engine::{ConfigText, Digest, Names, Template};
-use windlass_runner::{Caches, Protected, USUAL_CACHES};
+use windlass_runner::{Caches, Protected};
 
 pub use self::builtin::Builtin;
 pub use self::content::Workflow;
@@ -279,8 +279,7 @@ impl Config {
 
     /// What gates find in their checkout although git does not keep it.
     pub fn caches(&self) -> Caches {
-        let named = self.settings.caches.as_ref().map(|caches| caches.iter().map(|pattern| pattern.as_str()).collect());
-        Caches::new(named.unwrap_or_else(|| USUAL_CACHES.to_vec()))
+        Caches::new(self.settings.caches.iter().map(|pattern| pattern.as_str()))
             .expect("the patterns were checked when they were read")
     }
 

@@ -181,7 +181,7 @@ impl Fold<'_> {
     /// The end of a hook that stands at a gate.
     pub(super) fn passed_gate(session: &mut Session, debt: &Debt, finished: &payload::HookFinished) {
         let (Phase::Pipeline(pipeline), Effect::Hook(hook)) = (&mut session.phase, &debt.effect) else { return };
-        if pipeline.at != debt.id.seq || pipeline.broken.is_some() || Gate::of(hook).is_none() {
+        if pipeline.at != debt.id.seq || Gate::of(hook).is_none() {
             return;
         }
         let (message, feedback) = (finished.message.as_deref(), finished.feedback.as_deref());
@@ -193,10 +193,20 @@ impl Fold<'_> {
             pipeline.objection = pipeline.objection.take().or(objection);
             return;
         }
+        if pipeline.broken.is_some() {
+            return;
+        }
         pipeline.broken = broken;
         if let (Some(work), Some(head)) = (&mut pipeline.work, &finished.head) {
             work.head.clone_from(head);
             session.rejudged = true;
+            // Hooks before this one have judged another commit.
+            if debt.id.index > 0 || pipeline.stage == Stage::Merging {
+                let reason = finished.message.clone().unwrap_or_else(|| "the work is on another base now".to_owned());
+                let (hook, why) = (finished.hook.clone(), Why::Moved);
+                pipeline.broken =
+                    pipeline.broken.take().or(Some(Broken { hook, why, reason, feedback: None, unstarted: false }));
+            }
         }
     }
 

@@ -1,20 +1,43 @@
 //! A fresh checkout of one commit, on no branch: for an agent that only reads, and for hooks that judge exactly this commit.
 //!
-//! Invariant: filters that the repository's own configuration defines are not applied. Code that runs in a worktree can write
-//! that configuration, so that the files would not be those of the commit.
+//! Invariants:
+//! - Code that runs in a worktree can write the repository's configuration. What that says of filters, line ends, links and modes
+//!   does not count here, so that the files are those of the commit; the person's own configuration does.
+//! - No branch moves, whatever code that ran in the checkout has left there.
+//! - A checkout that is used is removed by nothing but its user.
+//!
+//! Not covered: `info/attributes` of the repository, which git has no switch for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::discard::discard;
+use super::discard::{discard, remove_all};
+use super::locks::Held;
 use super::open::{INITIALIZING, Making, is_free, settled};
-use super::repository::Head;
+use super::repository::{Entry, Head};
 use super::{Commit, Error, Git, Worktree, canonical, paths};
 
 /// How the directories of such checkouts are called, and nothing else beside them.
 const NAMES: [&str; 2] = ["review-", "gate-"];
+
+/// What a filter that does nothing is set to.
+const FILTER: [(&str, &str); 3] = [("smudge", ""), ("process", ""), ("required", "false")];
+
+/// Settings by which a checkout can come to differ from its commit, as git lists them, and what they are by themselves.
+const FILES: [(&str, &str); 10] = [
+    ("core.attributesfile", "/dev/null"),
+    ("core.autocrlf", "false"),
+    ("core.checkstat", "default"),
+    ("core.eol", "native"),
+    ("core.excludesfile", "/dev/null"),
+    ("core.filemode", "true"),
+    ("core.ignorestat", "false"),
+    ("core.sparsecheckout", "false"),
+    ("core.symlinks", "true"),
+    ("core.trustctime", "true"),
+];
 
 /// What may be done in a checkout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,38 +46,86 @@ pub enum Access {
     Write,
 }
 
+/// A checkout of a commit. As long as this value lives, no other process removes it.
+#[derive(Debug)]
+pub struct Checkout {
+    pub path: PathBuf,
+    pub commit: Commit,
+    /// The index as git wrote it when the files were fresh.
+    index: Vec<u8>,
+    _used: Held,
+}
+
 impl Git<'_> {
     /// Checks a commit out at a path. What an earlier checkout has left there is removed first.
-    pub fn check_out(&self, path: &Path, commit: &Commit, access: Access) -> Result<PathBuf, Error> {
+    pub fn check_out(&self, path: &Path, commit: &Commit, access: Access) -> Result<Checkout, Error> {
         let path = settled(path)?;
-        let _held = self.repository.hold(&path)?;
-        self.remove_checkout(&path)?;
+        let used = self.repository.hold_use(&path)?;
+        let index = self.make_checkout(&path, commit, access)?;
+        Ok(Checkout { path, commit: commit.clone(), index, _used: used })
+    }
+
+    /// Makes a checkout, and returns its index.
+    fn make_checkout(&self, path: &Path, commit: &Commit, access: Access) -> Result<Vec<u8>, Error> {
+        let _held = self.repository.hold(path)?;
+        self.remove_checkout(path)?;
         self.refuse_sparse()?;
-        Making::of(self, &path).clear()?;
-        if !is_free(&path)? {
-            return Err(Error::Occupied { path });
+        Making::of(self, path).clear()?;
+        if !is_free(path)? {
+            return Err(Error::Occupied { path: path.to_owned() });
         }
-        let without_filters = self.without_own_filters()?;
-        let mut made = self.add(&path, &["--detach", "--"], commit.as_str(), &without_filters);
+        let settings = self.settings_of_person()?;
+        let mut made = self.add(path, &["--detach", "--"], commit.as_str(), &settings);
         if access == Access::Read {
-            made = made.and_then(|()| make_readable(&path));
+            made = made.and_then(|()| make_readable(path));
         }
         if made.is_err() {
-            self.take_back(&path);
-            let _ = self.remove_checkout(&path);
+            self.take_back(path);
+            let _ = self.remove_checkout(path);
         }
-        made.map(|()| path)
+        made?;
+        let entry = self.repository.entry(path).ok_or_else(|| Error::Vanished { path: path.to_owned() })?;
+        let index = entry.admin.join("index");
+        fs::read(&index).map_err(Error::io("read", index))
     }
 
-    /// Puts the files of a commit in such a checkout back to what they are in the commit. Other files stay.
-    pub fn restore_checkout(&self, path: &Path, commit: &Commit) -> Result<(), Error> {
-        let call = self.call(&["reset", "--hard", "--quiet", "--no-recurse-submodules"]).word(commit);
-        self.without_own_filters()?.iter().fold(call, |call, setting| call.set(setting)).within(path).done().map(drop)
+    /// Puts the files of a checkout that may be written to back to what they are in its commit, and removes what else is there
+    /// but for what git ignores. Where code that ran in it left no whole checkout, or there are submodules, it is made anew.
+    pub fn restore_checkout(&self, checkout: &mut Checkout) -> Result<(), Error> {
+        let path = &checkout.path;
+        let is_simple = |entry: &Entry| entry.is_whole() && !path.join(".gitmodules").exists();
+        let Some(entry) = self.repository.entry(path).filter(is_simple) else {
+            checkout.index = self.make_checkout(&checkout.path, &checkout.commit, Access::Write)?;
+            return Ok(());
+        };
+        // Marks in the index and settings of this worktree alone can keep git from seeing a change.
+        remove_all(&entry.admin.join("info"))?;
+        for name in ["index", "index.lock", "config.worktree"] {
+            let path = entry.admin.join(name);
+            if fs::symlink_metadata(&path).is_ok() {
+                super::remove(&path)?;
+            }
+        }
+        let index = entry.admin.join("index");
+        fs::write(&index, &checkout.index).map_err(Error::io("write", index))?;
+        let settings = self.settings_of_person()?;
+        let call = |words| settings.iter().fold(self.call(words), |call, setting| call.set(setting)).within(path);
+        call(&["checkout", "--force", "--detach", "--quiet", "--no-recurse-submodules"])
+            .word(&checkout.commit)
+            .done()?;
+        call(&["clean", "-ffdq"]).done().map(drop)
     }
 
-    /// Removes such a checkout. One that is not there is no trouble.
-    pub fn remove_detached(&self, path: &Path) -> Result<(), Error> {
+    /// Removes a checkout.
+    pub fn remove_detached(&self, checkout: Checkout) -> Result<(), Error> {
+        let _held = self.repository.hold(&checkout.path)?;
+        self.remove_checkout(&checkout.path)
+    }
+
+    /// Removes a checkout that a crash has left. One that is used stays, and one that is not there is no trouble.
+    pub fn sweep_detached(&self, path: &Path) -> Result<(), Error> {
         let path = settled(path)?;
+        let Some(_used) = self.repository.try_hold_use(&path)? else { return Ok(()) };
         let _held = self.repository.hold(&path)?;
         self.remove_checkout(&path)
     }
@@ -76,27 +147,29 @@ impl Git<'_> {
         }
     }
 
-    /// Returns the settings under which a filter of the repository's own configuration does nothing. One that the person's
-    /// configuration defines too is theirs.
-    fn without_own_filters(&self) -> Result<Vec<String>, Error> {
+    /// Returns the settings that undo what the repository's own configuration says of how files are written and compared. The
+    /// person's configuration counts instead, or else what git does by itself.
+    fn settings_of_person(&self) -> Result<Vec<String>, Error> {
         let answer = self.call(&["config", "--list", "--show-scope", "-z"]).done()?;
         let (mut own, mut of_person) = (BTreeSet::new(), BTreeMap::new());
         for pair in answer.entries().chunks_exact(2) {
             let (scope, entry) = (String::from_utf8_lossy(pair[0]), String::from_utf8_lossy(pair[1]));
-            let (key, value) = entry.split_once('\n').unwrap_or((&entry, ""));
-            let Some((name, _)) = key.strip_prefix("filter.").and_then(|rest| rest.rsplit_once('.')) else { continue };
+            let (key, value) = entry.split_once('\n').unwrap_or((&entry, "true"));
             match scope.as_ref() {
-                "local" | "worktree" => drop(own.insert(name.to_owned())),
+                "local" | "worktree" => drop(own.insert(key.to_owned())),
                 _ => drop(of_person.insert(key.to_owned(), value.to_owned())),
             }
         }
-        let setting = |name: &String, (key, nothing): (&str, &str)| {
-            let key = format!("filter.{name}.{key}");
-            let value = of_person.get(&key).map_or(nothing, String::as_str);
+        let filters = own.iter().filter_map(|key| key.strip_prefix("filter.")?.rsplit_once('.'));
+        let filters: BTreeSet<&str> = filters.map(|(name, _)| name).collect();
+        let filters =
+            filters.iter().flat_map(|name| FILTER.map(|(key, value)| (format!("filter.{name}.{key}"), value)));
+        let files = FILES.iter().filter(|(key, _)| own.contains(*key)).map(|(key, value)| ((*key).to_owned(), *value));
+        let setting = |(key, by_itself): (String, &str)| {
+            let value = of_person.get(&key).map_or(by_itself, String::as_str);
             format!("{key}={value}")
         };
-        let nothing = [("smudge", ""), ("process", ""), ("required", "false")];
-        Ok(own.iter().flat_map(|name| nothing.map(|pair| setting(name, pair))).collect())
+        Ok(filters.chain(files).map(setting).collect())
     }
 
     /// Returns what git does not know of in a worktree, ignored files too. A directory without a known file is one entry.

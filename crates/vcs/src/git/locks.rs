@@ -60,10 +60,24 @@ impl Repository {
         self.hold_file(&self.common.join("windlass/making"), &self.root)
     }
 
+    /// Keeps others of ours from removing a checkout that is used.
+    pub(super) fn hold_use(&self, checkout: &Path) -> Result<Held, Error> {
+        self.hold_file(&self.beside(checkout, "used"), checkout)
+    }
+
+    /// The same, unless it is used.
+    pub(super) fn try_hold_use(&self, checkout: &Path) -> Result<Option<Held>, Error> {
+        let path = self.beside(checkout, "used");
+        let file = open_lock(&path, &self.common)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Held { file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(source)) => Err(Error::io("lock", path)(source)),
+        }
+    }
+
     fn hold_file(&self, path: &Path, of: &Path) -> Result<Held, Error> {
-        let directory = path.parent().unwrap_or(&self.common);
-        fs::create_dir_all(directory).map_err(Error::io("make", directory))?;
-        let file = file::open_lock(path).map_err(Error::io("open", path))?;
+        let file = open_lock(path, &self.common)?;
         for _ in 0..STEPS {
             match file.try_lock() {
                 Ok(()) => return Ok(Held { file }),
@@ -73,6 +87,12 @@ impl Repository {
         }
         Err(Error::Busy { path: of.to_owned() })
     }
+}
+
+fn open_lock(path: &Path, common: &Path) -> Result<File, Error> {
+    let directory = path.parent().unwrap_or(common);
+    fs::create_dir_all(directory).map_err(Error::io("make", directory))?;
+    file::open_lock(path).map_err(Error::io("open", path))
 }
 
 /// Says of a lock who may hold it, and since when.

@@ -26,7 +26,7 @@ fn a_reader_gets_a_checkout_that_cannot_be_written() {
     let (worktree, head) = scene.work("t1", "deep/b", "1");
     write(&worktree.path, "unsaved", "not for readers");
     std::os::unix::fs::symlink(scene.root.join("a"), worktree.path.join("link")).unwrap();
-    let path = scene.with(|git| git.check_out(&scene.place("review"), &head, Access::Read)).unwrap();
+    let path = scene.with(|git| git.check_out(&scene.place("review"), &head, Access::Read)).unwrap().path;
     assert_eq!(read(&path, "deep/b"), "1");
     assert!(!path.join("unsaved").exists());
     for name in ["", "a", "deep", "deep/b", ".git"] {
@@ -40,18 +40,80 @@ fn a_reader_gets_a_checkout_that_cannot_be_written() {
     scene.with(|git| git.check_out(&path, &head, Access::Read)).unwrap();
     // And over what a reader has left.
     let base = scene.base().commit;
-    scene.with(|git| git.check_out(&path, &base, Access::Read)).unwrap();
+    let checkout = scene.with(|git| git.check_out(&path, &base, Access::Read)).unwrap();
     assert_eq!(scene.head(&path), base);
-    scene.with(|git| git.remove_detached(&path)).unwrap();
+    scene.with(|git| git.sweep_detached(&path)).unwrap();
+    assert!(path.exists(), "a sweep leaves alone what is used");
+    scene.with(|git| git.remove_detached(checkout)).unwrap();
     assert!(!path.exists());
     assert!(!scene.git(&scene.root, &["worktree", "list"]).contains("review"));
-    scene.with(|git| git.remove_detached(&path)).unwrap();
+    scene.with(|git| git.sweep_detached(&path)).unwrap();
     // A worktree with a branch, or something else, is not a reader's.
-    assert!(matches!(scene.with(|git| git.remove_detached(&worktree.path)), Err(Error::Occupied { .. })));
+    assert!(matches!(scene.with(|git| git.sweep_detached(&worktree.path)), Err(Error::Occupied { .. })));
     write(&scene.place("other"), "x", "mine");
     assert!(matches!(
         scene.with(|git| git.check_out(&scene.place("other"), &head, Access::Read)),
         Err(Error::Occupied { .. })
     ));
     assert_eq!(read(&scene.place("other"), "x"), "mine");
+}
+
+/// What code that ran in a checkout can leave there, in order that the next hook sees other files or a branch moves.
+const LEFT_BEHIND: &[(&str, &str)] = &[
+    ("a changed file", "echo 2 > deep/b; rm a; echo 3 > c; git add c"),
+    ("a branch", "git checkout -q other"),
+    ("a mark in the index", "git update-index --skip-worktree deep/b; echo 2 > deep/b"),
+    ("an assumption in the index", "git update-index --assume-unchanged deep/b; echo 2 > deep/b"),
+    ("a sparse checkout", "git sparse-checkout set nowhere"),
+    (
+        "settings that hide a change",
+        "git config core.trustctime false; git config core.checkStat minimal; \
+      touch -r deep/b ../time; echo 2 > deep/b; touch -r ../time deep/b",
+    ),
+    (
+        "settings that change files",
+        "git config core.autocrlf true; git config core.eol crlf; git config core.symlinks false; \
+      rm deep/b link; git checkout -q .",
+    ),
+    ("a mode", "git config core.fileMode false; chmod +x deep/b"),
+    ("another repository", "echo gitdir: $ROOT/.git > .git"),
+    ("no repository", "rm -rf .git; git init -q ."),
+    ("a merge", "git -c user.name=x -c user.email=x@example.org merge -q other --no-commit || true"),
+];
+
+#[test]
+fn a_checkout_is_put_back_whatever_code_that_ran_there_has_left() {
+    for (what, script) in LEFT_BEHIND {
+        let scene = Scene::new();
+        let (worktree, _) = scene.work("t1", "deep/b", "1\n");
+        std::os::unix::fs::symlink("a", worktree.path.join("link")).unwrap();
+        write(&worktree.path, ".gitignore", "built/\n");
+        scene.git(&worktree.path, &["add", "."]);
+        scene.git(&worktree.path, &["commit", "-qm", "More"]);
+        let head = scene.head(&worktree.path);
+        scene.git(&scene.root, &["branch", "other", "HEAD"]);
+        let branches = scene.git(&scene.root, &["for-each-ref", "refs/heads"]);
+        let mut checkout = scene.with(|git| git.check_out(&scene.place("gate-t1"), &head, Access::Write)).unwrap();
+        let path = checkout.path.clone();
+        write(&path, "built/kept", "a build");
+        write(&path, "conftest.py", "planted");
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-ec", script]).env("ROOT", &scene.root).current_dir(&path);
+        shell.envs([
+            ("GIT_CONFIG_COUNT", "1"),
+            ("GIT_CONFIG_KEY_0", "core.hooksPath"),
+            ("GIT_CONFIG_VALUE_0", "/dev/null"),
+        ]);
+        assert!(shell.status().unwrap().success(), "{what}");
+        scene.with(|git| git.restore_checkout(&mut checkout)).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(read(&path, "deep/b"), "1\n", "{what}");
+        assert_eq!(fs::metadata(path.join("deep/b")).unwrap().permissions().mode() & 0o111, 0, "{what}");
+        assert_eq!(fs::read_link(path.join("link")).unwrap().to_str(), Some("a"), "{what}");
+        assert!(path.join("a").exists() && !path.join("c").exists() && !path.join("conftest.py").exists(), "{what}");
+        assert_eq!(scene.head(&path), head, "{what}");
+        assert_eq!(scene.git(&scene.root, &["for-each-ref", "refs/heads"]), branches, "{what}");
+        let is_made_anew = what.ends_with("repository");
+        assert_eq!(path.join("built/kept").exists(), !is_made_anew, "{what}");
+        scene.with(|git| git.remove_detached(checkout)).unwrap();
+    }
 }

@@ -101,8 +101,8 @@ fn everything_we_do(scene: &Scene) {
     let way = Way { method: Method::Merge, message: "Merge" };
     scene.with(|git| git.merge(&base, &head, way, IfCheckedOut::Refuse)).unwrap();
     check(&before, "merge");
-    let path = scene.with(|git| git.check_out(&scene.place("review"), &head, Access::Read)).unwrap();
-    scene.with(|git| git.remove_detached(&path)).unwrap();
+    let checkout = scene.with(|git| git.check_out(&scene.place("review"), &head, Access::Read)).unwrap();
+    scene.with(|git| git.remove_detached(checkout)).unwrap();
     check(&before, "review");
     fs::remove_dir_all(&two.path).unwrap();
     scene.try_open("t2", &[]).unwrap();

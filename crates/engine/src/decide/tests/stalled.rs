@@ -265,6 +265,26 @@ fn work_that_is_moved_before_its_gate_is_asked_again_is_submitted_again() {
     assert!(told.contains(&"T1 pipeline_failed stop Blocked: Remediate 1/3".to_owned()), "{told:?}");
 }
 
+#[test]
+fn work_that_a_step_moves_after_a_hook_has_judged_it_is_judged_again() {
+    let begun =
+        "add one\nsession a task=T1 grounds=worktrees\nworkspace a\nturn-done a.1 says=complete\nwork a\nhook tests";
+    let mut project = Script::after(hooks(&["tests", "pr", "review"]), begun);
+    let told = project.run("hook pr moves=def message=moved");
+    assert_eq!(told.last().unwrap(), "T1 pipeline_failed pr Moved: Again 1/10");
+    assert_eq!(project.run("work a head=def moved=yes"), ["T1 submission_started"]);
+
+    let mut project = Script::after(hooks(&["tests", "merge", "review"]), begun);
+    let told = project.run("hook merge moves=def message=moved");
+    assert!(told.contains(&"T1 hook_finished review Skip".to_owned()), "{told:?}");
+    assert_eq!(told.last().unwrap(), "T1 pipeline_failed merge Moved: Again 1/10");
+
+    let mut project = Script::after(hooks(&["pr", "tests"]), &begun.replace("\nhook tests", ""));
+    project.run("hook pr moves=def message=moved");
+    let told = project.run("hook tests");
+    assert_eq!(told.last().unwrap(), "T1 session_ended Completed", "what is moved first is judged by all others");
+}
+
 /// What the work came to is told although somebody else completes it.
 #[test]
 fn what_was_claimed_is_kept() {

@@ -141,7 +141,6 @@ impl Dispatch<'_> {
             commits: git.subjects(&base, &work.head, COMMITS)?,
             diff: git.diff(&work.merge_base, &work.head, DIFF)?,
             head: work.head,
-
             report: None,
         })
     }
@@ -159,8 +158,8 @@ impl Dispatch<'_> {
         };
         let (text, silence) = (gatekeepers.brief(brief).to_owned(), gatekeepers.silence.filter(|_| agent.streams()));
         let path = self.checkout(asking);
-        let directory = match self.with_git(|git| git.check_out(&path, &asking.case.head, Access::Read)) {
-            Ok(directory) => directory,
+        let checkout = match self.with_git(|git| git.check_out(&path, &asking.case.head, Access::Read)) {
+            Ok(checkout) => checkout,
             Err(error) => return Ok(Some(self.troubled(&error))),
         };
         let review = Review {
@@ -175,7 +174,7 @@ impl Dispatch<'_> {
         let mut with = self.consultation(
             &agent,
             Terms {
-                directory: &directory,
+                directory: &checkout.path,
                 file: self.settings.records.join(format!("{}.review-{}", asking.running.debt, asking.index + 1)),
                 resolve: asking.running.resolve,
                 time: asking.running.hook.timeout,
@@ -186,7 +185,7 @@ impl Dispatch<'_> {
         let answered = self.question(&review, &mut with, sum);
         with.end();
         // What cannot be removed now is removed before the next one.
-        let _ = self.with_git(|git| git.remove_detached(&path));
+        let _ = self.with_git(|git| git.remove_detached(checkout));
         let judgement = match answered? {
             Ok(judgement) => judgement,
             Err(end) => return Ok(Some(not_answered(&agent.name, brief, end, asking.running))),
