@@ -140,14 +140,14 @@ impl Dispatch<'_> {
             let mut untracked = git.untracked(&worktree)?;
             untracked.retain(|path| !self.settings.delivery.caches.is_meant(path));
             if !untracked.is_empty() {
-                let files = name_some(&untracked, untracked.len(), shown);
+                let files = name_some(&untracked, untracked.len(), |path| shown(path));
                 return Ok(Some(format!(
                     "the worktree has files that git ignores: {files} (`caches` names what hooks need)"
                 )));
             }
             let kept = git.kept(&worktree.path, commit, &|_| true)?;
             let changed = git.changed(&worktree.path, &kept)?;
-            let files = || name_some(&changed, changed.len(), shown);
+            let files = || name_some(&changed, changed.len(), |path| shown(path));
             Ok((!changed.is_empty()).then(|| format!("files of the worktree are not those of the commit: {}", files())))
         })
     }
@@ -173,7 +173,7 @@ impl Dispatch<'_> {
     }
 }
 
-fn shown(path: &PathBuf) -> String {
+fn shown(path: &Path) -> String {
     path.to_string_lossy().escape_debug().to_string()
 }
 

@@ -13,6 +13,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use windlass_process::file;
+
 use super::discard::{discard, remove_all};
 use super::locks::Held;
 use super::open::{INITIALIZING, Making, is_free, settled};
@@ -38,6 +40,9 @@ const FILES: [(&str, &str); 10] = [
     ("core.symlinks", "true"),
     ("core.trustctime", "true"),
 ];
+
+/// The largest index, in bytes: some millions of files.
+const INDEX: u64 = 1 << 30;
 
 /// What may be done in a checkout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +91,7 @@ impl Git<'_> {
         made?;
         let entry = self.repository.entry(path).ok_or_else(|| Error::Vanished { path: path.to_owned() })?;
         let index = entry.admin.join("index");
-        fs::read(&index).map_err(Error::io("read", index))
+        file::read(&index, INDEX).map_err(Error::io("read", index))
     }
 
     /// Puts the files of a checkout that may be written to back to what they are in its commit, and removes what else is there
