@@ -7,7 +7,8 @@
 //! - A desk is in one call at a time; no lock is held during a call.
 //! - No more than [`SLOW`] calls run programs at a time; one more is refused.
 //! - A call that nobody waits for any more is called off.
-//! - A desk in which something went wrong by our own fault is not used again.
+//! - A desk in which something went wrong by our own fault is not used again. After a failure of the store or the machine no
+//!   desk is: a store that could not give its lock back keeps it until it is closed, and would be busy for ever.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -57,7 +58,7 @@ impl<D: Desk> Pool<D> {
         };
         match catch_unwind(AssertUnwindSafe(|| desk.say_at_once(tool, arguments, &self.control))) {
             Ok(Ok(said)) => {
-                self.shared.put_back(desk);
+                self.shared.put_back_after(&said, desk);
                 Ok(said)
             }
             Ok(Err(arguments)) => Err((arguments, desk)),
@@ -126,9 +127,19 @@ impl<D: Desk> Shared<D> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).push(desk);
     }
 
+    /// The same after a call, unless its failure was one of the store or the machine.
+    fn put_back_after(&self, said: &Said, desk: Box<D>) {
+        match said {
+            Err(ToolError { code: Code::Store | Code::System, .. }) => {
+                self.free.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            }
+            _ => self.put_back(desk),
+        }
+    }
+
     fn call(&self, mut desk: Box<D>, tool: &str, arguments: Value, control: &Control) -> Said {
         let said = catch_unwind(AssertUnwindSafe(|| desk.say(tool, arguments, control))).map_err(|_| defect())?;
-        self.put_back(desk);
+        self.put_back_after(&said, desk);
         said
     }
 }

@@ -1,13 +1,17 @@
 //! Whole conversations with a server that has a few tools of its own.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, duplex, split};
 use tokio::io::{ReadHalf, WriteHalf};
+use tokio_util::sync::CancellationToken;
 use windlass_tools::{Code, Control, Effect, Tool, ToolError};
 
+use crate::pool::Pool;
 use crate::server::{Desk, Said, Server, Stop, runtime};
 
 const fn tool(name: &'static str, effect: Effect) -> Tool {
@@ -40,6 +44,42 @@ impl Desk for Plain {
     fn say_at_once(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Said, Value> {
         if tool == "wait" { Err(arguments) } else { Ok(self.say(tool, arguments, control)) }
     }
+}
+
+/// A desk that fails as it is told.
+struct Failing;
+
+impl Desk for Failing {
+    fn say(&mut self, _: &str, arguments: Value, _: &Control) -> Said {
+        Err(ToolError::new(if arguments == json!("store") { Code::Store } else { Code::Refused }, "it failed"))
+    }
+
+    fn say_at_once(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Said, Value> {
+        if tool == "slow" { Err(arguments) } else { Ok(self.say(tool, arguments, control)) }
+    }
+}
+
+#[test]
+fn store_is_opened_again_after_it_failed() {
+    let opened = Arc::new(AtomicUsize::new(0));
+    let count = opened.clone();
+    let open = move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(Failing)
+    };
+    let pool = Pool::new(open, Control::new());
+    runtime().unwrap().block_on(async {
+        for (tool, fails, expected) in [
+            ("quick", "rule", 1),
+            ("quick", "store", 1),
+            ("slow", "store", 2),
+            ("slow", "rule", 3),
+            ("quick", "rule", 3),
+        ] {
+            assert!(pool.call(tool, json!(fails), &CancellationToken::new()).await.is_err());
+            assert_eq!(opened.load(Ordering::Relaxed), expected, "{tool} {fails}");
+        }
+    });
 }
 
 /// A client at the other end.
