@@ -92,8 +92,9 @@ fn files_that_change_while_a_stop_hook_judges_are_judged_again() {
 
 #[test]
 fn a_worktree_with_nothing_but_the_commit_and_caches_is_judged_once() {
-    let repo =
-        Repo::with_remote("hooks:\n  stop: [{name: tests, command: echo ran >> ../ran}]\n  before_merge: [merge_pr]\n");
+    let repo = Repo::with_remote(
+        "caches: [target]\nhooks:\n  stop: [{name: tests, command: echo ran >> ../ran}]\n  before_merge: [merge_pr]\n",
+    );
     ignore(&repo, "target/\n");
     let ran = repo.agent("cat > /dev/null; mkdir target; echo x > target/x; echo x > work.txt").add("Work").run();
     assert_eq!(ran.code, 0, "{ran}");
@@ -107,7 +108,7 @@ fn a_gate_finds_the_commit_and_the_caches_of_the_worktree_and_no_other_files() {
         "caches: [kept/]\nhooks:\n  before_submit: [{name: look, command: 'ls -A > ../../../listed; cat kept/x >> ../../../listed; \
          git status --porcelain >> ../../../listed; git rev-parse HEAD >> ../../../listed'}]\n",
     );
-    ignore(&repo, "kept\nother\nlisted\n");
+    ignore(&repo, "kept/\nother\nlisted\n");
     let ran = repo
         .agent("cat > /dev/null; mkdir kept; echo cached > kept/x; touch other; echo x > work.txt")
         .add("Work")
@@ -119,6 +120,44 @@ fn a_gate_finds_the_commit_and_the_caches_of_the_worktree_and_no_other_files() {
         format!(".git\n.gitignore\n.windlass\na.txt\nkept\nwork.txt\ncached\n{head}\n")
     );
     assert_eq!(repo.git(&["worktree", "list"]).lines().count(), 2, "the checkout of the gate is removed");
+}
+
+#[test]
+fn a_hook_that_is_tried_again_finds_the_files_of_the_commit() {
+    let repo = Repo::new(
+        "hooks:\n  before_submit: [{name: snapshots, command: 'grep -q good work.txt && exit 0; echo good > work.txt; exit 1', \
+         retry: {max: 2, backoff: 1ms}}, create_pr]\n",
+    );
+    let ran = repo.agent("cat > /dev/null; echo evil > work.txt").add("Work").run();
+    assert_ne!(ran.code, 0, "{ran}");
+    assert!(!ran.stdout.contains("snapshots ok"), "{ran}");
+}
+
+#[test]
+fn a_commit_that_is_judged_again_has_its_reason_told_to_the_person_and_to_the_agent() {
+    let repo = Repo::new(
+        "limits: {max_iterations: 2}\nhooks:\n  stop: [{name: env, command: 'test -e .env || { echo no .env >&2; exit 2; }'}]\n  \
+         before_submit: [create_pr]\n",
+    );
+    ignore(&repo, ".env\n");
+    let ran = repo.agent("cat > ../prompt; touch .env; echo $$ > work.txt").add("Work").run();
+    assert_ne!(ran.code, 0, "{ran}");
+    let reason = "in a fresh checkout: the worktree has files that git ignores: .env (`caches` names what hooks need)";
+    assert!(ran.stdout.contains(reason) || ran.stderr.contains(reason), "{ran}");
+    let prompt = repo.world.read(".windlass/worktrees/prompt");
+    assert!(prompt.contains("no .env") && prompt.contains("in a fresh checkout of your commit"), "{prompt}");
+}
+
+#[test]
+fn a_stop_hook_that_was_told_to_let_work_pass_does_not_judge_the_commit_again() {
+    let repo = Repo::new(
+        "limits: {max_hook_retries: 0}\non_retry_limit: complete\nhooks:\n  stop: [{name: no, command: exit 2}]\n  \
+         before_submit: [create_pr]\n",
+    );
+    ignore(&repo, "built\n");
+    let ran = repo.agent("cat > /dev/null; touch built; echo x > work.txt").add("Work").run();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(count(&ran.stdout, "no blocks"), 1, "{ran}");
 }
 
 #[test]
