@@ -167,7 +167,7 @@ fn bytes_that_are_no_text() {
     ");
     assert_snapshot!(world.fails(&["task", "add", "x", "--body-file", "."]), @"
     error: cannot read .
-    caused by: Is a directory (os error 21)
+    caused by: it is a directory, not a file: name a file, or put one in its place
     [1 system]
     ");
     let mut command = world.command(&["task", "add"]);

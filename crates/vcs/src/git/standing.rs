@@ -92,22 +92,24 @@ impl Git<'_> {
     /// Those of them that a worktree does not have as they are kept, byte for byte.
     pub fn changed(&self, worktree: &Path, kept: &[Kept]) -> Result<Vec<PathBuf>, Error> {
         let root = canonical(worktree);
-        let mut changed = Vec::new();
+        let (mut changed, mut links) = (Vec::new(), Vec::new());
         let mut plain: HashMap<&Path, Vec<&Kept>> = HashMap::new();
         for file in kept {
             let place = root.join(&file.path);
             match fs::symlink_metadata(&place) {
                 Ok(found) if file.is_link && found.is_symlink() => {
-                    let blob = self.call(&["cat-file", "blob"]).word(&file.id).within(&file.place).done()?;
-                    let leads = fs::read_link(&place).map_err(Error::io("read", &place))?;
-                    if leads.as_os_str().as_bytes() != blob.bytes {
-                        changed.push(file.path.clone());
-                    }
+                    links.push((file, fs::read_link(&place).map_err(Error::io("read", &place))?));
                 }
                 Ok(found) if !file.is_link && found.is_file() && file::open(&place).is_ok() => {
                     plain.entry(&file.place).or_default().push(file);
                 }
                 _ => changed.push(file.path.clone()),
+            }
+        }
+        let targets = self.contents(&links.iter().map(|(file, _)| *file).collect::<Vec<_>>())?;
+        for ((file, leads), target) in links.iter().zip(targets) {
+            if leads.as_os_str().as_bytes() != target {
+                changed.push(file.path.clone());
             }
         }
         for (place, files) in plain {

@@ -221,7 +221,9 @@ impl Dispatch<'_> {
             }
             match self.try_to_merge(wish, &mut brought)? {
                 Tried::Over(over) => return Ok(over),
-                Tried::Again => (self.outside.tell)(Told::Note("the base has moved meanwhile; once more")),
+                Tried::Again => {
+                    (self.outside.tell)(Told::Note("the base or the branch has moved meanwhile; once more"))
+                }
             }
         }
         Ok(refused("others merge all the time, and were always faster", "ask again in a while"))
