@@ -81,15 +81,18 @@ sleep 60
     assert_eq!(end, TurnEnd::failed(Fault::Breach, why), "{told}");
 }
 
-/// What it wants between two turns is nobody's work: a gate may be judging what is there.
+/// What an agent asks for together with the end of its turn comes after that: a gate may be judging what is there.
 #[test]
 fn nothing_is_changed_for_an_agent_between_its_turns() {
     let driven = Driven::new(&[]);
     let script = r#"
-words One.; say '"id":3,"result":{"stopReason":"end_turn"}'
-ask a fs/write_text_file '{"path":"written","content":"x"}'
-ask b fs/read_text_file '{"path":"wild.sh","limit":0}'
-touch asked_for
+words One.
+together=$(
+    say '"id":3,"result":{"stopReason":"end_turn"}'
+    ask a fs/write_text_file '{"path":"written","content":"x"}'
+    ask b fs/read_text_file '{"path":"wild.sh","limit":0}'
+)
+printf '%s\n' "$together"
 answer a; case $line in *'the turn is over'*) ;; *) exit 1;; esac
 answer b; case $line in *content*) ;; *) exit 1;; esac
 read -r line; words Two.; say '"id":4,"result":{"stopReason":"end_turn"}'; cat > /dev/null
@@ -97,7 +100,6 @@ read -r line; words Two.; say '"id":4,"result":{"stopReason":"end_turn"}'; cat >
     driven.world.write("wild.sh", format!("{BEGIN}{script}"));
     let opened = driven.open_with(Invocation::Shell("sh wild.sh".into()), &With::default());
     let mut connection = driven.prompt(opened.connection).0.connection.expect("it is good for another prompt");
-    while !driven.world.path("asked_for").exists() {}
     assert!(driven.is_ready(&mut connection));
     assert_eq!(driven.prompt(connection).0.end, TurnEnd::Said("Two.".to_owned()));
     assert!(!driven.world.path("written").exists());

@@ -57,7 +57,8 @@ fn what_memory_cannot_hold_goes_to_a_file_up_to_its_cap() {
 fn a_file_that_cannot_be_written_does_not_fail_the_run() {
     check(|scene| {
         let mut spec = scene.shell("echo a lot of output");
-        spec.capture = Capture { head: 1, tail: 1, spill: Some(Spill { path: scene.path("no/where"), cap: 1000 }) };
+        std::fs::write(scene.path("file"), "").expect("it can be written");
+        spec.capture = Capture { head: 1, tail: 1, spill: Some(Spill { path: scene.path("file/where"), cap: 1000 }) };
         let finished = scene.run(&spec);
         assert_eq!(finished.exit, Exit::Code(0));
         assert!(finished.stdout.spilled.expect("it was tried").error.is_some());
