@@ -178,6 +178,26 @@ fn values_are_refused_where_a_program_evaluates_them() {
 }
 
 #[test]
+fn ids_and_numbers_are_accepted_anywhere() {
+    for config in [
+        "{command: make, args: [deploy, 'TASK=${task.id}']}",
+        "{command: docker, args: [build, -t, 'app:${task_id}-${iteration}', .]}",
+        "{command: sh, args: [-c, 'exit ${steps.a.data.exitCode}']}",
+        "{command: sh, args: [-c, 'exit $0', {fromContext: steps.a.data.exitCode}]}",
+        "{command: type, args: ['${task.goal}']}",
+    ] {
+        let first = "  - {id: a, type: execute_command, config: {command: 'true'}, onSuccess: b}";
+        let text = of(&format!("{first}\n  - {{id: b, type: execute_command, config: {config}}}\n"));
+        let read = parse(&text, "file", false);
+        assert!(read.is_ok(), "{config}: {read:?}");
+    }
+    for path in ["context.task.id", "task", "data.x", "context.session"] {
+        let text = one("execute_command", &format!("{{command: sh, args: [-c, 'echo ${{{path}}}'], storeAs: x}}"));
+        check(&text, "cannot put a value in the arguments of `sh`", "$1");
+    }
+}
+
+#[test]
 fn what_a_step_is_given() {
     check(&one("create_task", "{}"), "this needs a `goal`", "write `goal: 'Review ${task.goal}'`");
     check(&one("create_task", "{goal: ''}"), "`goal` is empty", "write something");

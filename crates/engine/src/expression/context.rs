@@ -37,6 +37,14 @@ impl Used {
         }
     }
 
+    /// The paths of all that is used as a value of its own.
+    pub fn paths(&self) -> Vec<Vec<&str>> {
+        let below = self.fields.iter().flat_map(|(name, used)| {
+            used.paths().into_iter().map(|path| std::iter::once(&**name).chain(path).collect())
+        });
+        self.whole.then(Vec::new).into_iter().chain(below).collect()
+    }
+
     /// What is used of a context, paid for. What is not there stays undefined.
     pub fn of(&self, context: &Json) -> Result<Value, Error> {
         let Json::Object(object) = context else { return value(context) };

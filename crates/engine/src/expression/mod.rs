@@ -164,6 +164,11 @@ impl Formula {
         self.0.used.below(path)
     }
 
+    /// The paths of all values that it uses.
+    pub(crate) fn paths(&self) -> Vec<Vec<&str>> {
+        self.0.used.paths()
+    }
+
     /// As it was written.
     pub fn text(&self) -> &str {
         &self.0.text

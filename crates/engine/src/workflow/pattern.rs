@@ -142,6 +142,24 @@ impl Pattern {
         }
     }
 
+    /// Its text, if all of its expressions come to ids and numbers: a `0` stands for each.
+    pub fn checked(&self) -> Option<String> {
+        let zero = |formula: &Formula| is_checked(formula).then(|| "0".to_owned());
+        match self {
+            Self::Plain(Value::String(text)) => Some(text.clone()),
+            Self::Plain(value) => Some(value.to_string()),
+            Self::Whole(formula) => zero(formula),
+            Self::Text(pieces) => pieces
+                .iter()
+                .map(|piece| match piece {
+                    Piece::Plain(text) => Some(text.clone()),
+                    Piece::Filled(formula) => zero(formula),
+                })
+                .collect(),
+            Self::List(_) | Self::Fields(_) => None,
+        }
+    }
+
     /// The text before its first expression.
     pub fn beginning(&self) -> &str {
         match self {
@@ -169,6 +187,24 @@ impl Pattern {
             Self::Fields(fields) => fields.iter().flat_map(|(_, pattern)| pattern.formulas()).collect(),
         }
     }
+}
+
+/// Whether an expression uses only ids and numbers that Windlass itself gives. What lies in `context` may have been given
+/// instead, but for `steps` and `workflow`.
+fn is_checked(formula: &Formula) -> bool {
+    formula.paths().iter().all(|path| {
+        let path = match path.as_slice() {
+            ["context", own @ ..] if matches!(own, ["steps" | "workflow", ..]) => own,
+            path => path,
+        };
+        matches!(
+            path,
+            ["session" | "iteration" | "task_id" | "taskId"]
+                | ["task", "id" | "priority"]
+                | ["workflow", "id"]
+                | ["steps", _, "data", "exitCode" | "taskId"]
+        )
+    })
 }
 
 /// An expression of a workflow, in whichever habit it is written.

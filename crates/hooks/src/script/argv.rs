@@ -1,12 +1,11 @@
 //! A program with its arguments, without a shell before it: where values of a run may stand among them.
 
-use serde_json::Value;
 use thiserror::Error;
 use windlass_engine::workflow::Pattern;
 
 use super::commands;
 use super::evaluators::is_shell;
-use super::refusal::Stop;
+use super::refusal::{Stop, Why};
 use super::word::Word;
 
 /// A word of a command.
@@ -29,9 +28,8 @@ pub struct UnsafeArgument {
 
 impl From<&Pattern> for Argument {
     fn from(pattern: &Pattern) -> Self {
-        match pattern.plain() {
-            Some(Value::String(text)) => Self::Fixed(text.clone()),
-            Some(value) => Self::Fixed(value.to_string()),
+        match pattern.checked() {
+            Some(text) => Self::Fixed(text),
             None => Self::Filled(pattern.beginning().to_owned()),
         }
     }
@@ -45,11 +43,20 @@ pub fn check_argv(program: &str, arguments: &[Pattern]) -> Result<(), UnsafeArgu
 
 fn check_words(arguments: &[Argument]) -> Result<(), UnsafeArgument> {
     let word = |(index, argument): (usize, &Argument)| match argument {
-        Argument::Fixed(text) => Word { literal: Some(text.clone()), bare: text.clone(), ..Word::default() },
-        Argument::Filled(before) => Word { bare: before.clone(), marks: vec![index], ..Word::default() },
+        Argument::Fixed(text) => {
+            Word { literal: Some(text.clone()), bare: text.clone(), known: text.clone(), ..Word::default() }
+        }
+        Argument::Filled(before) => {
+            Word { bare: before.clone(), known: before.clone(), marks: vec![index], ..Word::default() }
+        }
     };
     let words: Vec<Word> = arguments.iter().enumerate().map(word).collect();
-    commands::arguments(&words).map_err(|stop| {
+    let checked = match commands::arguments(&words) {
+        // Without a shell these are names of programs like any other.
+        Err(Stop::At(_, Why::BuiltIn(_))) => Ok(()),
+        checked => checked,
+    };
+    checked.map_err(|stop| {
         let (index, why) = match stop {
             Stop::At(index, why) => (index, why.reason()),
             Stop::Lost(what) => (0, format!("in a command with {what}")),

@@ -1,8 +1,8 @@
 //! A simple command: what its first word makes of the others.
 
 use super::evaluators::{
-    is_built_in, is_change, is_code, is_evaluator, is_interpreter, is_shell, is_special, is_tool, program, runs_after,
-    starts_shell, wrapper,
+    Reach, file_name, is_built_in, is_change, is_code, is_evaluator, is_interpreter, is_shell, is_special, is_tool,
+    program, reach, starts_shell, wrapper,
 };
 use super::refusal::{Stop, Why};
 use super::word::Word;
@@ -77,7 +77,7 @@ pub(super) fn arguments(words: &[Word]) -> Result<(), Stop> {
         "test" if !is_plain_test(&words[1..]) => refused(Why::Test),
         "[" if !is_plain_test(words[1..].split_last().map_or(&[], |(_, test)| test)) => refused(Why::Test),
         _ if is_interpreter(name) && !is_script(&words[1..]) => refused(Why::Interpreted(name.to_owned())),
-        _ => options(name, words),
+        _ => options(words),
     }
 }
 
@@ -110,16 +110,24 @@ fn evaluators(words: &[Word]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// No free text behind an option that takes a command.
-fn options(name: &str, words: &[Word]) -> Result<(), Stop> {
-    let mut found: Option<&str> = None;
+/// No free text in what an option makes the program run.
+fn options(words: &[Word]) -> Result<(), Stop> {
+    let program = words[0].literal.as_deref().unwrap_or_default();
+    let (mut value_of, mut rest_of) = (None, None);
     for word in &words[1..] {
-        found = found.or(Some(word.bare.as_str()).filter(|option| runs_after(name, option)));
-        found = found.or(word.literal.as_deref().filter(|option| runs_after(name, option)));
-        if let (Some(option), Some(index)) = (found, word.marks.first()) {
-            let option = option.trim_end_matches('=').to_owned();
-            return Err(Stop::At(*index, Why::Option(name.to_owned(), option)));
+        let (option, has_value) = match word.known.split_once('=') {
+            Some((option, _)) => (option, true),
+            None => (word.known.as_str(), false),
+        };
+        let reach = reach(program, option);
+        if reach == Some(Reach::Rest) {
+            rest_of = rest_of.or(Some(option));
         }
+        let own = reach.map(|_| option);
+        if let (Some(option), Some(index)) = (rest_of.or(value_of).or(own), word.marks.first()) {
+            return Err(Stop::At(*index, Why::Option(file_name(program).to_owned(), option.to_owned())));
+        }
+        value_of = own.filter(|_| !has_value);
     }
     Ok(())
 }

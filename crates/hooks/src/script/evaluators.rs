@@ -1,8 +1,8 @@
 //! Names of programs, built-in commands and variables that make more of text than text.
 //!
 //! The lists cannot be complete: any program may run what it is given. They hold what people reach for, and every way
-//! in which a shell itself evaluates an argument. Options go by a rule: a program runs what follows an option whose name
-//! says so (`--filter`, `--upload-pack`, `--to-command`).
+//! in which a shell itself evaluates an argument. Options go by a rule: a program runs the value of an option whose name
+//! ends with a word that says so (`--upload-pack`, `--to-command`).
 
 /// What runs text as commands, wherever it stands in a command: `docker exec box sh -c …`.
 const EVALUATORS: &str = "
@@ -79,21 +79,30 @@ const WRAPPERS: &[(&str, usize)] = &[
 /// Options with which a program starts a shell.
 const SHELL_OPTIONS: &str = "-s -i --shell --login";
 
-/// What a part of an option's name begins or ends with after which a program runs what it is given: `-execdir`,
-/// `--to-command`, `--upload-pack`.
-const COMMAND_OPTIONS: &str = "exec eval command cmd filter program pager editor shell wrapper hook pack";
+/// The last word of an option's name after which a program runs a value: `--to-command`, `--upload-pack`.
+const COMMAND_WORDS: &str = "eval evaluate command commands cmd program pager editor shell wrapper hook pack";
 
-/// Arguments that mean the same, though their names do not say so.
-const OPTIONS: &[(&str, &str)] = &[
-    ("find", "-ok -okdir"),
-    ("gfind", "-ok -okdir"),
-    ("fd", "-x -X"),
-    ("git", "-c --config --config-env -x config foreach filter-branch bisect"),
+/// The last word of an option's name after which a program runs all that follows.
+const EXEC_WORDS: &str = "exec execdir toolexec";
+
+/// Options that mean the same as those with a command word, though their names do not say so.
+const VALUE_OPTIONS: &[(&str, &str)] = &[
+    ("git", "-c --config --config-env -x"),
     ("hg", "--config"),
-    ("ip", "exec"),
+    ("pandoc", "--filter -F --lua-filter"),
     ("rg", "--pre"),
+    ("split", "--filter"),
     ("tcpdump", "-z"),
     ("windlass", "--agent"),
+];
+
+/// Words that mean the same as `--exec`.
+const REST_OPTIONS: &[(&str, &str)] = &[
+    ("find", "-ok -okdir"),
+    ("gfind", "-ok -okdir"),
+    ("fd", "-x -X --exec-batch"),
+    ("git", "config foreach filter-branch bisect"),
+    ("ip", "exec"),
 ];
 
 /// Variables to which shells and programs listen. Some of the shell's own are evaluated when they are assigned.
@@ -163,13 +172,33 @@ pub(super) fn starts_shell(option: &str) -> bool {
     has(SHELL_OPTIONS, option)
 }
 
-pub(super) fn runs_after(name: &str, argument: &str) -> bool {
-    let option = argument.split('=').next().unwrap_or(argument);
-    let names_command = |part: &str| {
-        COMMAND_OPTIONS.split_ascii_whitespace().any(|word| part.starts_with(word) || part.ends_with(word))
-    };
-    option.starts_with('-') && option.split('-').any(names_command)
-        || OPTIONS.iter().any(|(listed, options)| *listed == name && has(options, option))
+/// How much of what follows an argument a program runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// The value of this option: behind its `=`, or the next word.
+    Value,
+    /// All words that follow.
+    Rest,
+}
+
+/// How far an option reaches that makes a program run what follows. A program that is named by a path from here is a script
+/// of the project, whose options mean what their author says.
+pub(super) fn reach(program: &str, option: &str) -> Option<Reach> {
+    let name = file_name(program);
+    let listed = |list: &[(&str, &str)]| list.iter().any(|(listed, options)| *listed == name && has(options, option));
+    let is_own = program.contains('/') && !program.starts_with('/');
+    let is_named = option.starts_with('-') && !option.starts_with("--no-") && !is_own;
+    let word = option.rsplit('-').next().unwrap_or_default();
+    match () {
+        () if listed(REST_OPTIONS) || is_named && has(EXEC_WORDS, word) => Some(Reach::Rest),
+        () if listed(VALUE_OPTIONS) || is_named && has(COMMAND_WORDS, word) => Some(Reach::Value),
+        () => None,
+    }
+}
+
+/// The name of a program without its directory.
+pub(super) fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 pub(super) fn is_special(variable: &str) -> bool {

@@ -295,6 +295,30 @@ fn commands_in_which_it_depends_on_the_place() {
 }
 
 #[test]
+fn options_are_taken_by_their_whole_names() {
+    for text in [
+        "git --no-pager log --grep {{error}}; git --no-pager commit -m {{error}}; git -c a.b=c commit -m {{error}}",
+        "cargo test --package core -- {{error}}; dotnet test --filter {{error}}; git clone --filter=blob:none {{error}}",
+        "notify --webhook \"$URL\" --text {{error}}; ./scripts/notify.sh --program windlass --message {{error}}",
+        "./notify --command {{error}}; aws logs tail --filter-pattern x {{error}}; sort --compress-program=gzip {{error}}",
+        "windlass run --agent codex {{error}}",
+    ] {
+        assert!(Script::parse(text).is_ok(), "{text}: {:?}", Script::parse(text));
+    }
+    for (text, option, name) in [
+        ("split \"--filter={{error}}\" x", "--filter", "split"),
+        ("split --\"filter\"={{error}} x", "--filter", "split"),
+        ("git clone \"--upload-pack={{error}}\" a b", "--upload-pack", "git"),
+        ("git clone '--upload-pack' {{error}} a b", "--upload-pack", "git"),
+        ("/usr/bin/find . -execdir echo {{error}} \\;", "-execdir", "find"),
+        ("windlass run \"--agent={{error}}\" x", "--agent", "windlass"),
+        ("go build -toolexec {{error}}", "-toolexec", "go"),
+    ] {
+        check_refused(text, &format!("after `{option}` of `{name}`: it may be run as a command"));
+    }
+}
+
+#[test]
 fn what_cannot_be_followed_is_refused() {
     for (text, what) in [
         ("echo {{error}} 'a", "a quote that is not closed"),

@@ -1,5 +1,7 @@
 //! A word of shell text, with what is known about it before anything runs.
 
+use super::evaluators::file_name;
+
 /// What a word turned out to be.
 #[derive(Debug, Default)]
 pub(super) struct Word {
@@ -8,6 +10,8 @@ pub(super) struct Word {
     pub literal: Option<String>,
     /// Its beginning, as far as it is letters as they stand: where assignments are recognised.
     pub bare: String,
+    /// Its beginning, as far as it is certain already, quoted or not: where options are recognised.
+    pub known: String,
     /// Whether nothing in it is quoted: only then it can be a reserved word.
     pub plain: bool,
     /// Whether it may become several words, or none.
@@ -34,6 +38,7 @@ impl Word {
     pub fn push_quoted(&mut self, c: char) {
         if let Some(literal) = &mut self.literal {
             literal.push(c);
+            self.known.push(c);
         }
     }
 
@@ -50,7 +55,7 @@ impl Word {
 
     /// The program that it names, without its directory.
     pub fn program(&self) -> Option<&str> {
-        self.literal.as_deref().map(|path| path.rsplit('/').next().unwrap_or(path))
+        self.literal.as_deref().map(file_name)
     }
 }
 
