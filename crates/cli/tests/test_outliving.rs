@@ -10,6 +10,7 @@ fn gated(agent: &str) -> World {
     let world = world(GATE, agent).with_windlass();
     world.ok(&["init"]);
     world.ok(&["task", "add", "Mend the pump"]);
+    world.ok(&["task", "add", "Paint the pump"]);
     world
 }
 
@@ -33,6 +34,8 @@ fn task_stays_held_after_its_runner_was_killed_from_below() {
         kill -9 $2
         while test -e /proc/$2; do :; done
         windlass task complete T1 --force
+        WINDLASS_RUN=nosuch.1.00000000000000ff windlass task complete T1 --force
+        windlass task complete T2 --force
         windlass task release T1 --force
         windlass task update T1 --goal less
         windlass session cancel one
@@ -47,7 +50,7 @@ fn task_stays_held_after_its_runner_was_killed_from_below() {
         let said = world.read("said");
         ran.join().unwrap();
         let refused = "cannot tell a person from the agent of session `one`, which has not ended";
-        assert_eq!(said.matches(refused).count(), 8, "{said}");
+        assert_eq!(said.matches(refused).count(), 10, "{said}");
         assert!(said.contains("caused by: its process is above this one\n"), "{said}");
         assert!(said.contains("this process has no terminal, and none above it is older than the session"), "{said}");
         assert!(said.contains("hint: give the command on a terminal"), "{said}");
@@ -62,22 +65,26 @@ fn task_stays_held_after_its_runner_was_killed_from_below() {
 /// In a PID namespace of its own an agent has no parents that could be seen, with a `/proc` of that namespace or without.
 #[test]
 fn agent_in_another_namespace_is_no_person() {
-    let forces = "env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" HOME=\"$HOME\" windlass task complete T1 --force";
+    let bare = "env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" HOME=\"$HOME\"";
+    let forces = format!("{bare} windlass task complete T1 --force");
     let world = gated(&format!(
-        "unshare=$(PATH=/usr/bin:/bin command -v unshare)
-        $unshare -rpf true 2> /dev/null || {{ touch without; exit; }}
-        $unshare -rpf --mount-proc {forces} > said 2>&1
-        $unshare -rpf {forces} >> said 2>&1
-        $unshare -rm sh -c 'mount -t tmpfs none /proc && exec {forces}' >> said 2>&1"
+        "PATH=\"$PATH:/usr/bin:/bin\"
+        unshare -rpf sh -c : 2> /dev/null || {{ touch without; exit; }}
+        unshare -rpf --mount-proc {forces} > said 2>&1
+        unshare -rpf --mount-proc {bare} WINDLASS_RUN=nosuch.1.00000000000000ff windlass task complete T1 --force >> said 2>&1
+        unshare -rpf --mount-proc {bare} windlass task complete T2 --force >> said 2>&1
+        unshare -rpf {forces} >> said 2>&1
+        unshare -rm sh -c 'mount -t tmpfs none /proc && exec {forces}' >> said 2>&1"
     ));
     let ran = world.run(&[RUN, &["--max-iterations", "1"]].concat());
     assert_ne!(world.json(&["task", "show", "T1"])["state"], "completed", "{ran}");
+    assert_eq!(world.json(&["task", "show", "T2"])["state"], "ready", "{ran}");
     // The kernel may forbid namespaces, and then nothing can be hidden in one.
     if world.path("without").exists() {
         return;
     }
     let said = world.read("said");
-    assert_eq!(said.matches("cannot tell a person from the agent of session `one`").count(), 3, "{said}");
+    assert_eq!(said.matches("cannot tell a person from the agent of session `one`").count(), 5, "{said}");
     assert!(said.contains("the process of the session is in another PID namespace"), "{said}");
     assert_eq!(said.matches("/proc does not show the processes above this one").count(), 2, "{said}");
 }

@@ -76,10 +76,17 @@ impl Inside {
     /// The same where only a person may go on: refused where it cannot be told that the agent of a session does not ask.
     pub fn look_for_person(opened: &Opened, concern: Concern<'_>) -> Result<Self, Failure> {
         let inside = Self::look_above(opened)?;
-        if inside.run.is_none() && inside.via.is_none() {
-            outliving::refuse(opened, concern)?;
+        if !inside.is_seen(opened)? {
+            outliving::refuse(opened, concern, inside.run.as_ref())?;
         }
         Ok(inside)
+    }
+
+    /// Whether the process of the run or the hook is above this one. A name alone, which is a variable, proves nothing.
+    fn is_seen(&self, opened: &Opened) -> Result<bool, Failure> {
+        let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+        let session = self.run.as_ref().map(|run| snapshot.session(&run.session)).transpose().map_err(remedy::view)?;
+        Ok(self.via.is_some() || session.flatten().is_some_and(|session| is_below(session.owner.as_str())))
     }
 
     /// The same where a command may change what an agent is held to.

@@ -7,7 +7,7 @@
 //! Not here: what an agent can do that takes a terminal for itself, or writes where the person writes. Only a sandbox keeps
 //! it from that.
 
-use windlass_engine::{Command, Event, EventType, Session, SessionName, TaskId, View};
+use windlass_engine::{Command, Event, EventType, RunId, Session, SessionName, TaskId, View};
 use windlass_process::{can_see_ancestors, has_terminal, is_below, is_out_of_sight, may_outlive};
 use windlass_store::Filter;
 
@@ -30,10 +30,13 @@ impl Concern<'_> {
     }
 }
 
-/// Refuses a command that may come from the agent of a session that has not ended.
-pub fn refuse(opened: &Opened, concern: Concern<'_>) -> Result<(), Failure> {
+/// Refuses a command that may come from the agent of a session that has not ended. A session that the command names as its own
+/// (`run`) is left out: the engine takes the command for one of that session's agent.
+pub fn refuse(opened: &Opened, concern: Concern<'_>, run: Option<&RunId>) -> Result<(), Failure> {
     let (can_see, has_terminal) = (can_see_ancestors(), has_terminal());
-    for session in concerned(opened, concern)?.into_iter().filter(|session| !session.is_over()) {
+    let is_own = |session: &Session| run.is_some_and(|run| run.session == session.name);
+    let suspect = |session: &Session| !session.is_over() && !is_own(session);
+    for session in concerned(opened, concern)?.into_iter().filter(suspect) {
         let (why, hint) = if !can_see {
             ("/proc does not show the processes above this one", "give the command where /proc can be read")
         } else if is_below(session.owner.as_str()) {
