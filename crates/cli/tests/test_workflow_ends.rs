@@ -281,6 +281,27 @@ fn numbers_that_programs_print_are_numbers() {
     assert!(told.contains("cannot evaluate `data.n > 9`: a text is compared with a number; write `… | int`"), "{told}");
 }
 
+/// What a program prints is no option of the next one, not as a list either.
+#[test]
+fn values_are_no_options() {
+    let steps = "  - {id: read, type: execute_command, config: {command: cat, args: [said.json], storeAs: name}, onSuccess: find}
+  - {id: find, type: execute_command, config: {command: find, args: [., -maxdepth, '0', '${data.name}']}}
+";
+    for (said, told) in [
+        (r#"["-exec","touch","hurt",";"]"#, "after `-exec` of `find`: it may be run as a command"),
+        (
+            "-delete",
+            "cannot put a value that begins with a dash where the program would take it for an option; write `--`",
+        ),
+    ] {
+        let world = with("{}\n", steps);
+        world.write("said.json", said);
+        let ran = world.run(&["workflow", "run", "w"]);
+        assert!(ran.code == 1 && ran.to_string().contains(told), "{ran}");
+        assert!(!world.path("hurt").exists() && world.path("said.json").exists());
+    }
+}
+
 /// A thousand steps take no longer each than ten do.
 #[test]
 fn many_steps_know_what_came_before() {

@@ -47,7 +47,9 @@ pub use mask::{Mask, Shown};
 pub use papers::{Carried, Papers};
 pub use retry::Retry;
 pub use said::{BadAnswer, Said};
-pub use script::{Carrier, Script, UnsafeArgument, UnsafeTemplate, Values, check_argv};
+pub use script::{
+    Carrier, FilledWord, Script, UnsafeArgument, UnsafeTemplate, Values, WordOrigin, check_argv, check_filled,
+};
 pub use sift::sifted;
 pub use text::{clean, cut};
 

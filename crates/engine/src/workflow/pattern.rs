@@ -160,6 +160,17 @@ impl Pattern {
         }
     }
 
+    /// Whether its text begins with what is known, with an id or with a number.
+    pub fn begins_checked(&self) -> bool {
+        match self {
+            Self::Text(pieces) => match pieces.first() {
+                Some(Piece::Filled(formula)) => is_checked(formula),
+                _ => true,
+            },
+            other => other.checked().is_some(),
+        }
+    }
+
     /// The text before its first expression.
     pub fn beginning(&self) -> &str {
         match self {

@@ -41,6 +41,65 @@ pub fn check_argv(program: &str, arguments: &[Pattern]) -> Result<(), UnsafeArgu
     check_words(&std::iter::once(program).chain(arguments.iter().map(Argument::from)).collect::<Vec<_>>())
 }
 
+/// A word of a command that is about to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilledWord {
+    pub text: String,
+    pub origin: WordOrigin,
+}
+
+/// Who has written a word of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WordOrigin {
+    Author,
+    /// The author, but for values behind its beginning.
+    AuthorThenValue,
+    Value,
+}
+
+impl WordOrigin {
+    pub fn of(pattern: &Pattern) -> Self {
+        match pattern.checked() {
+            Some(_) => Self::Author,
+            None if pattern.begins_checked() => Self::AuthorThenValue,
+            None => Self::Value,
+        }
+    }
+}
+
+/// Refuses values that the program would take for options, or run because of what other values are. A list may have become
+/// several words.
+pub fn check_filled(words: &[FilledWord]) -> Result<(), UnsafeArgument> {
+    let read: Vec<Word> = words
+        .iter()
+        .enumerate()
+        .map(|(index, word)| Word {
+            literal: Some(word.text.clone()),
+            bare: word.text.clone(),
+            known: word.text.clone(),
+            marks: (word.origin != WordOrigin::Author).then_some(index).into_iter().collect(),
+            ..Word::default()
+        })
+        .collect();
+    let own = commands::with_own_options(&read);
+    commands::options(&read[own.clone()]).map_err(|stop| refusal(stop, &read))?;
+    let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let options = words[own.clone()]
+        .iter()
+        .zip(own)
+        .take_while(|(word, _)| !(word.text == "--" && word.origin == WordOrigin::Author));
+    for (word, index) in options {
+        let dash = word.text.strip_prefix('-').filter(|_| word.origin == WordOrigin::Value);
+        if dash.is_some_and(|rest| !is_number(rest)) {
+            let why = "that begins with a dash where the program would take it for an option".to_owned();
+            let instead =
+                "write `--` before it, or `--OPTION=${…}` in one word, or give it to a script of yours".to_owned();
+            return Err(UnsafeArgument { index, why, instead });
+        }
+    }
+    Ok(())
+}
+
 fn check_words(arguments: &[Argument]) -> Result<(), UnsafeArgument> {
     let word = |(index, argument): (usize, &Argument)| match argument {
         Argument::Fixed(text) => {
@@ -56,17 +115,20 @@ fn check_words(arguments: &[Argument]) -> Result<(), UnsafeArgument> {
         Err(Stop::At(_, Why::BuiltIn(_))) => Ok(()),
         checked => checked,
     };
-    checked.map_err(|stop| {
-        let (index, why) = match stop {
-            Stop::At(index, why) => (index, why.reason()),
-            Stop::Lost(what) => (0, format!("in a command with {what}")),
-        };
-        let instead = match words[0].program().is_some_and(is_shell) {
-            true => "let the shell take it as \"$1\": `args: [-c, 'echo \"$1\"', sh, '${…}']`",
-            false => "give it to a script of yours: `command: ./SCRIPT` and `args: ['${…}']`",
-        };
-        UnsafeArgument { index, why, instead: instead.to_owned() }
-    })
+    checked.map_err(|stop| refusal(stop, &words))
+}
+
+fn refusal(stop: Stop, words: &[Word]) -> UnsafeArgument {
+    let (index, why) = match stop {
+        Stop::At(index, why) => (index, why.reason()),
+        Stop::Lost(what) => (0, format!("in a command with {what}")),
+    };
+    // Behind the script of a shell it is the script that runs the value.
+    let instead = match words[0].program().is_some_and(is_shell) && index < 3 {
+        true => "let the shell take it as \"$1\": `args: [-c, 'echo \"$1\"', sh, '${…}']`",
+        false => "give it to a script of yours: `command: ./SCRIPT` and `args: ['${…}']`",
+    };
+    UnsafeArgument { index, why, instead: instead.to_owned() }
 }
 
 #[cfg(test)]
@@ -115,6 +177,50 @@ mod tests {
             "python3 notify.py §",
         ] {
             assert_eq!(check(line), Ok(()), "{line}");
+        }
+    }
+
+    /// The words of a line, in which `§` stands before a value and `+§` amid a word before one.
+    fn check_values(line: &str) -> Result<(), String> {
+        let word = |word: &str| {
+            let origin = match word.find('§') {
+                Some(0) => WordOrigin::Value,
+                Some(_) => WordOrigin::AuthorThenValue,
+                None => WordOrigin::Author,
+            };
+            FilledWord { text: word.replace('§', ""), origin }
+        };
+        check_filled(&line.split(' ').map(word).collect::<Vec<_>>())
+            .map_err(|refused| format!("{}: {}", refused.index, refused.why))
+    }
+
+    #[test]
+    fn filled_values_are_no_options() {
+        let dash = |index| format!("{index}: that begins with a dash where the program would take it for an option");
+        let option =
+            |index, option: &str, name| format!("{index}: after `{option}` of `{name}`: it may be run as a command");
+        for (line, why) in [
+            ("find . -maxdepth 0 §-exec §touch §x §;", option(4, "-exec", "find")),
+            ("find . §-delete", dash(2)),
+            ("timeout 5 env A=b find . §-delete", dash(6)),
+            ("git log §--output=x --", dash(2)),
+            ("git §--", dash(1)),
+            ("git §bisect §run §x", option(2, "bisect", "git")),
+        ] {
+            assert_eq!(check_values(line), Err(why), "{line}");
+        }
+        for line in [
+            "git log -- §--output=x",
+            "git log --grep=§-x §-5 §-",
+            "head -n §-1.5",
+            "sh -c true §-x §--exec §-y",
+            "./notify §-x --command §-y",
+            "timeout 5 ./notify §-x",
+            "python3 notify.py §-x",
+            "echo §-e",
+            "printf %s §-x",
+        ] {
+            assert_eq!(check_values(line), Ok(()), "{line}");
         }
     }
 }

@@ -1,9 +1,12 @@
 //! A simple command: what its first word makes of the others.
 
+use std::ops::Range;
+
 use super::evaluators::{
-    Reach, file_name, is_built_in, is_change, is_code, is_evaluator, is_interpreter, is_shell, is_special, is_tool,
-    program, reach, starts_shell, wrapper,
+    Reach, file_name, is_built_in, is_change, is_code, is_evaluator, is_interpreter, is_own, is_shell, is_special,
+    is_tool, program, reach, starts_shell, wrapper,
 };
+use super::grammar;
 use super::refusal::{Stop, Why};
 use super::word::Word;
 
@@ -55,8 +58,13 @@ fn first_mark(words: &[Word]) -> Option<usize> {
 
 /// Whether free text may stand among the arguments of a program.
 pub(super) fn arguments(words: &[Word]) -> Result<(), Stop> {
-    let words = without_positionals(words);
     let Some(index) = first_mark(words) else { return Ok(()) };
+    if let Some(script) = script_of(words) {
+        return grammar::check_script(script).map_err(|stop| match stop {
+            Stop::At(_, why) => Stop::At(index, why),
+            lost => lost,
+        });
+    }
     let refused = |why| Err(Stop::At(index, why));
     let Some(name) = words[0].program() else { return refused(Why::UnknownCommand) };
     evaluators(words)?;
@@ -77,12 +85,14 @@ pub(super) fn arguments(words: &[Word]) -> Result<(), Stop> {
         "test" if !is_plain_test(&words[1..]) => refused(Why::Test),
         "[" if !is_plain_test(words[1..].split_last().map_or(&[], |(_, test)| test)) => refused(Why::Test),
         _ if is_interpreter(name) && !is_script(&words[1..]) => refused(Why::Interpreted(name.to_owned())),
+        // A file of code has options of its own.
+        _ if is_interpreter(name) && is_operand(&words[1]) => Ok(()),
         _ => options(words),
     }
 }
 
-/// The words that a shell reads: those after the script of `sh -c` are "$0", "$1", …, which it takes for text.
-fn without_positionals(words: &[Word]) -> &[Word] {
+/// The script of `sh -c`, if that is known. A shell takes what follows it for "$0", "$1", ….
+fn script_of(words: &[Word]) -> Option<&str> {
     let is_c = |option: &str| {
         option.len() > 1 && option.starts_with('-') && option[1..].trim_start_matches(['e', 'u', 'x']) == "c"
     };
@@ -92,9 +102,9 @@ fn without_positionals(words: &[Word]) -> &[Word] {
                 && option.literal.as_deref().is_some_and(is_c)
                 && is_operand(script) =>
         {
-            &words[..3]
+            script.literal.as_deref()
         }
-        _ => words,
+        _ => None,
     }
 }
 
@@ -110,8 +120,28 @@ fn evaluators(words: &[Word]) -> Result<(), Stop> {
     Ok(())
 }
 
+/// The words of the program that all others only start, if it is not a script that has options of its own.
+pub(super) fn with_own_options(words: &[Word]) -> Range<usize> {
+    let mut start = 0;
+    while let Some(before) = words[start].program().and_then(wrapper) {
+        let next = start + 1 + before;
+        let Some(rest) = words.get(next..) else { break };
+        let assigned = rest.iter().take_while(|word| word.assigned().is_some()).count();
+        if !rest.get(assigned).is_some_and(is_operand) {
+            break;
+        }
+        start = next + assigned;
+    }
+    let program = words[start].literal.as_deref().unwrap_or_default();
+    let name = file_name(program);
+    let script = script_of(&words[start..]).map(|_| start + 3);
+    let is_file = is_interpreter(name) && words.get(start + 1).is_some_and(is_operand);
+    let end = if is_own(program) || is_file || matches!(name, "echo" | "printf") { Some(start + 1) } else { script };
+    start..end.unwrap_or(words.len())
+}
+
 /// No free text in what an option makes the program run.
-fn options(words: &[Word]) -> Result<(), Stop> {
+pub(super) fn options(words: &[Word]) -> Result<(), Stop> {
     let program = words[0].literal.as_deref().unwrap_or_default();
     let (mut value_of, mut rest_of) = (None, None);
     for word in &words[1..] {
@@ -120,13 +150,11 @@ fn options(words: &[Word]) -> Result<(), Stop> {
             None => (word.known.as_str(), false),
         };
         let reach = reach(program, option);
-        if reach == Some(Reach::Rest) {
-            rest_of = rest_of.or(Some(option));
-        }
-        let own = reach.map(|_| option);
+        let own = reach.filter(|_| option.starts_with('-')).map(|_| option);
         if let (Some(option), Some(index)) = (rest_of.or(value_of).or(own), word.marks.first()) {
             return Err(Stop::At(*index, Why::Option(file_name(program).to_owned(), option.to_owned())));
         }
+        rest_of = rest_of.or(Some(option).filter(|_| reach == Some(Reach::Rest) && !has_value));
         value_of = own.filter(|_| !has_value);
     }
     Ok(())
@@ -204,7 +232,7 @@ fn is_script(words: &[Word]) -> bool {
 }
 
 fn is_operand(word: &Word) -> bool {
-    word.literal.as_ref().is_some_and(|text| !text.starts_with('-'))
+    word.literal.as_ref().is_some_and(|text| !text.starts_with(['-', '+']))
 }
 
 fn effect(words: &[Word]) -> Effect {

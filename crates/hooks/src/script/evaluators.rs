@@ -14,10 +14,10 @@ const SHELLS: &str = "sh bash dash ash zsh ksh mksh yash";
 
 /// What runs text as commands, or has commands of its own that do, where it is the command: as words these are common.
 const TOOLS: &str = "
-    at batch crontab tmux screen script expect tclsh wish parallel xargs watch entr make gmake rc es elvish nu xonsh
+    at batch crontab tmux screen script expect tclsh wish parallel xargs watch entr make rc es elvish nu xonsh
     rsh mosh runuser newgrp sg tar rsync npx pnpx bunx npm pnpm yarn uv uvx hyperfine sqlite3 psql mysql mariadb vim vi nvim ex ed emacs gdb lldb m4 bc dc
     socat capsh docker podman nerdctl kubectl lxc machinectl systemd-run bwrap firejail nsenter scp sftp nix nix-shell
-    poetry pipenv bundle rake just
+    poetry pipenv bundle rake just ansible watchexec nodemon
 ";
 
 /// The shell's own commands that evaluate an argument, change the shell with it, or take it for a variable or a number.
@@ -31,7 +31,7 @@ const BUILT_INS: &str = "
 const CHANGES: &str = "alias unalias declare typeset local integer nameref shopt enable";
 
 /// Programs whose arguments are programs.
-const PROGRAMS: &str = "awk gawk mawk nawk sed gsed jq yq gojq";
+const PROGRAMS: &str = "awk mawk nawk sed jq yq gojq";
 
 /// Programs that run a file of code, or code from their arguments.
 const INTERPRETERS: &str = "
@@ -58,8 +58,8 @@ const WRAPPERS: &[(&str, usize)] = &[
     ("stdbuf", 0),
     ("unbuffer", 0),
     ("pkexec", 0),
+    ("ssh-agent", 0),
     ("timeout", 1),
-    ("gtimeout", 1),
     ("chroot", 1),
     ("gosu", 1),
     ("flock", 1),
@@ -80,15 +80,30 @@ const WRAPPERS: &[(&str, usize)] = &[
 const SHELL_OPTIONS: &str = "-s -i --shell --login";
 
 /// The last word of an option's name after which a program runs a value: `--to-command`, `--upload-pack`.
-const COMMAND_WORDS: &str = "eval evaluate command commands cmd program pager editor shell wrapper hook pack";
+const COMMAND_WORDS: &str = "eval evaluate command commands cmd program pager editor shell wrapper hook pack
+    renderer askpass";
 
 /// The last word of an option's name after which a program runs all that follows.
 const EXEC_WORDS: &str = "exec execdir toolexec";
 
+/// Words that mean the same as `--exec` where they stand alone: `oc exec POD …`, `hatch run …`.
+const SUBCOMMANDS: &str = "exec run shell";
+
+/// Options that begin code or a command in most programs.
+const CODE_OPTIONS: &str = "-c -e -x";
+
+/// Programs to which these options and words mean something else.
+const PLAIN: &str = "
+    echo printf cat ls wc head tail cut sort uniq diff cmp touch tee grep egrep fgrep zgrep rg ag curl logger mail mailx
+    notify-send git gh glab cargo go windlass
+";
+
 /// Options that mean the same as those with a command word, though their names do not say so.
 const VALUE_OPTIONS: &[(&str, &str)] = &[
-    ("git", "-c --config --config-env -x"),
+    ("cargo", "--config"),
+    ("git", "-c --config --config-env -x -u -O"),
     ("hg", "--config"),
+    ("man", "-P -H"),
     ("pandoc", "--filter -F --lua-filter"),
     ("rg", "--pre"),
     ("split", "--filter"),
@@ -99,7 +114,6 @@ const VALUE_OPTIONS: &[(&str, &str)] = &[
 /// Words that mean the same as `--exec`.
 const REST_OPTIONS: &[(&str, &str)] = &[
     ("find", "-ok -okdir"),
-    ("gfind", "-ok -okdir"),
     ("fd", "-x -X --exec-batch"),
     ("git", "config foreach filter-branch bisect"),
     ("ip", "exec"),
@@ -111,7 +125,7 @@ const SPECIAL: &str = "
     HISTFILE HISTFILESIZE EPOCHSECONDS EPOCHREALTIME UID EUID PPID GROUPS FUNCNAME DIRSTACK FUNCNEST TMOUT
     SHELLOPTS SHELL CDPATH HOME PWD OLDPWD MAIL MAILPATH MAILCHECK COLUMNS LINES GLOBIGNORE EXECIGNORE TIMEFORMAT
     EDITOR VISUAL PAGER MANPAGER BROWSER LESSOPEN LESSCLOSE MAKEFLAGS MFLAGS IGNOREEOF
-    POSIXLY_CORRECT _
+    POSIXLY_CORRECT _ CC CXX CPP LD AR AS FC
 ";
 const SPECIAL_PREFIXES: &[&str] =
     &["BASH", "LD_", "DYLD_", "LC_", "GIT_", "PYTHON", "PERL", "RUBY", "NODE_", "COMP_", "COPROC", "WINDLASS_"];
@@ -126,8 +140,18 @@ fn unversioned(name: &str) -> &str {
     if bare.is_empty() { name } else { bare }
 }
 
+/// Whether a program is the listed one: under its own name, with a version, or as GNU's is called beside another.
+fn is(listed: &str, name: &str) -> bool {
+    let names = [name, unversioned(name), name.strip_prefix('g').unwrap_or(name)];
+    names.contains(&listed)
+}
+
+fn has_program(list: &str, name: &str) -> bool {
+    list.split_ascii_whitespace().any(|listed| is(listed, name))
+}
+
 pub(super) fn is_evaluator(name: &str) -> bool {
-    has(EVALUATORS, name) || has(EVALUATORS, unversioned(name))
+    has_program(EVALUATORS, name)
 }
 
 pub(super) fn is_shell(name: &str) -> bool {
@@ -135,7 +159,7 @@ pub(super) fn is_shell(name: &str) -> bool {
 }
 
 pub(super) fn is_tool(name: &str) -> bool {
-    has(TOOLS, name)
+    has_program(TOOLS, name)
 }
 
 pub(super) fn is_built_in(name: &str) -> bool {
@@ -148,8 +172,7 @@ pub(super) fn is_change(name: &str) -> bool {
 
 /// The name under which it is known what a program does with its arguments.
 pub(super) fn program(name: &str) -> Option<&'static str> {
-    PROGRAMS.split_ascii_whitespace().find(|listed| *listed == name).map(|listed| match listed {
-        "gsed" => "sed",
+    PROGRAMS.split_ascii_whitespace().find(|listed| is(listed, name)).map(|listed| match listed {
         "jq" | "gojq" | "yq" => "jq",
         "sed" => "sed",
         _ => "awk",
@@ -157,7 +180,7 @@ pub(super) fn program(name: &str) -> Option<&'static str> {
 }
 
 pub(super) fn is_interpreter(name: &str) -> bool {
-    has(INTERPRETERS, name) || has(INTERPRETERS, unversioned(name))
+    has_program(INTERPRETERS, name)
 }
 
 pub(super) fn is_code(argument: &str) -> bool {
@@ -165,7 +188,7 @@ pub(super) fn is_code(argument: &str) -> bool {
 }
 
 pub(super) fn wrapper(name: &str) -> Option<usize> {
-    WRAPPERS.iter().find(|(listed, _)| *listed == name).map(|(_, before)| *before)
+    WRAPPERS.iter().find(|(listed, _)| is(listed, name)).map(|(_, before)| *before)
 }
 
 pub(super) fn starts_shell(option: &str) -> bool {
@@ -185,15 +208,22 @@ pub(super) enum Reach {
 /// of the project, whose options mean what their author says.
 pub(super) fn reach(program: &str, option: &str) -> Option<Reach> {
     let name = file_name(program);
-    let listed = |list: &[(&str, &str)]| list.iter().any(|(listed, options)| *listed == name && has(options, option));
-    let is_own = program.contains('/') && !program.starts_with('/');
-    let is_named = option.starts_with('-') && !option.starts_with("--no-") && !is_own;
+    let listed = |list: &[(&str, &str)]| list.iter().any(|(listed, options)| is(listed, name) && has(options, option));
+    let is_named = option.starts_with('-') && !option.starts_with("--no-") && !is_own(program);
+    let is_usual = !is_own(program) && !has(PLAIN, name);
     let word = option.rsplit('-').next().unwrap_or_default();
+    let rest = is_named && has(EXEC_WORDS, word) || is_usual && has(SUBCOMMANDS, option);
+    let value = is_named && has(COMMAND_WORDS, word) || is_usual && has(CODE_OPTIONS, option);
     match () {
-        () if listed(REST_OPTIONS) || is_named && has(EXEC_WORDS, word) => Some(Reach::Rest),
-        () if listed(VALUE_OPTIONS) || is_named && has(COMMAND_WORDS, word) => Some(Reach::Value),
+        () if rest || listed(REST_OPTIONS) => Some(Reach::Rest),
+        () if value || listed(VALUE_OPTIONS) => Some(Reach::Value),
         () => None,
     }
+}
+
+/// Whether a path from here names a program: a script of the project.
+pub(super) fn is_own(program: &str) -> bool {
+    program.contains('/') && !program.starts_with('/')
 }
 
 /// The name of a program without its directory.
@@ -201,6 +231,9 @@ pub(super) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// Whether a variable means something. The last word of its name may say that it is a command, as that of an option.
 pub(super) fn is_special(variable: &str) -> bool {
-    has(SPECIAL, variable) || SPECIAL_PREFIXES.iter().any(|prefix| variable.starts_with(prefix))
+    let word = variable.rsplit('_').next().unwrap_or_default();
+    let is_command = word.bytes().all(|b| b.is_ascii_uppercase()) && has(COMMAND_WORDS, &word.to_ascii_lowercase());
+    is_command || has(SPECIAL, variable) || SPECIAL_PREFIXES.iter().any(|prefix| variable.starts_with(prefix))
 }

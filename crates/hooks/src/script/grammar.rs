@@ -6,7 +6,7 @@
 use super::Place;
 use super::commands::{self, Effect};
 use super::evaluators::is_special;
-use super::lexer::Lexer;
+use super::lexer::{Lexer, has_positional};
 use super::refusal::{Stop, Why};
 use super::template::Mark;
 use super::word::{Word, is_name};
@@ -16,6 +16,14 @@ pub(super) fn places(text: &str, marks: &[Mark]) -> Result<Vec<Option<Place>>, S
     let mut lexer = Lexer::new(text, marks);
     lexer.list(End::Text)?;
     Ok(lexer.places)
+}
+
+/// Whether the script of a shell takes its arguments, which are free text, for text alone.
+pub(super) fn check_script(script: &str) -> Result<(), Stop> {
+    match has_positional(script) {
+        true => Lexer::of_script(script).list(End::Text).map(drop),
+        false => Ok(()),
+    }
 }
 
 /// What ends a list of commands.
@@ -366,11 +374,10 @@ impl Lexer<'_> {
         let pipes = std::mem::take(pipes);
         (*start, *goes_on) = (at, false);
         let Some(last) = pipes.last() else { return Ok(()) };
-        let free = |mark: &Mark| mark.name.is_free() && (range.start..*last).contains(&mark.at.start);
-        for (index, mark) in self.marks.iter().enumerate().filter(|(_, mark)| free(mark)) {
-            let pipe = pipes.iter().find(|pipe| **pipe > mark.at.start).unwrap_or(last);
+        for (index, at) in self.free_at.iter().filter(|(_, at)| (range.start..*last).contains(at)) {
+            let pipe = pipes.iter().find(|pipe| *pipe > at).unwrap_or(last);
             if let Some((_, name)) = self.readers.iter().find(|(reader, _)| (*pipe..range.end).contains(reader)) {
-                return Err(Stop::At(index, Why::Piped(name.clone())));
+                return Err(Stop::At(*index, Why::Piped(name.clone())));
             }
         }
         Ok(())

@@ -19,6 +19,10 @@ pub(super) struct Lexer<'a> {
     pub marks: &'a [Mark],
     /// For each mark, where it stands.
     pub places: Vec<Option<Place>>,
+    /// Where free text is: the number of its mark, and the place in the text.
+    pub free_at: Vec<(usize, usize)>,
+    /// Whether "$0", "$1", … are free text: in the script of `sh -c`. All of them are mark number 0.
+    positionals: bool,
     /// Within something in which free text is refused.
     pub enclosed: Option<Why>,
     /// Here-documents whose text begins on the next line.
@@ -31,7 +35,30 @@ pub(super) struct Lexer<'a> {
 impl<'a> Lexer<'a> {
     pub fn new(text: &'a str, marks: &'a [Mark]) -> Self {
         let places = marks.iter().map(|mark| (!mark.name.is_free()).then_some(Place::Anywhere)).collect();
-        Self { text, at: 0, marks, places, enclosed: None, pending: Vec::new(), readers: Vec::new(), depth: 0 }
+        let free = marks.iter().enumerate().filter(|(_, mark)| mark.name.is_free());
+        let free_at = free.map(|(index, mark)| (index, mark.at.start)).collect();
+        Self {
+            text,
+            at: 0,
+            marks,
+            places,
+            free_at,
+            positionals: false,
+            enclosed: None,
+            pending: Vec::new(),
+            readers: Vec::new(),
+            depth: 0,
+        }
+    }
+
+    /// The script of a shell whose arguments are free text.
+    pub fn of_script(text: &'a str) -> Self {
+        Self { places: vec![None], positionals: true, ..Self::new(text, &[]) }
+    }
+
+    /// Whether free text that is an argument of this script begins here: `1`, `{1`.
+    fn is_positional(&self, rest: &str) -> bool {
+        self.positionals && names_positional(rest)
     }
 
     pub fn peek(&self) -> Option<char> {
@@ -62,6 +89,10 @@ impl<'a> Lexer<'a> {
 
     /// Free text between two places, if there is any, is refused.
     pub fn refuse_between(&self, from: usize, to: usize, why: Why) -> Result<(), Stop> {
+        let quoted = [Why::SingleQuotes, Why::DollarQuotes].contains(&why);
+        if self.positionals && !quoted && has_positional(&self.text[from..to]) {
+            return Err(Stop::At(0, why));
+        }
         let within = |mark: &Mark| mark.name.is_free() && (from..to).contains(&mark.at.start);
         match self.marks.iter().position(within) {
             Some(index) => Err(Stop::At(index, why)),
@@ -72,7 +103,10 @@ impl<'a> Lexer<'a> {
     /// Does something within a construct in which free text has no place.
     pub fn within<T>(&mut self, why: Why, work: impl FnOnce(&mut Self) -> Result<T, Stop>) -> Result<T, Stop> {
         let outer = self.enclosed.clone();
-        self.enclosed.get_or_insert(why);
+        // What a script is given cannot end a quote or a pattern in it, and commands in `$( … )` are checked as well.
+        if !self.positionals || !matches!(why, Why::Substitution | Why::CasePattern) {
+            self.enclosed.get_or_insert(why);
+        }
         let done = self.deeper(work);
         self.enclosed = outer;
         done
@@ -293,10 +327,24 @@ impl<'a> Lexer<'a> {
         if self.eat("((") {
             return self.arithmetic();
         }
+        if self.is_positional(&self.text[self.at..]) {
+            // `${!1}` takes it for the name of a variable, `${1@P}` for a prompt.
+            let inner = self.text[self.at..].strip_prefix('{').and_then(|rest| rest.split('}').next());
+            if inner.is_some_and(|inner| inner.starts_with('!') || inner[1..].contains('@')) {
+                return Err(Stop::At(0, Why::Parameter));
+            }
+            self.free_at.push((0, self.at));
+            self.free(0, Place::Bare, word)?;
+        }
         match self.peek() {
             Some('(') => {
                 self.at += 1;
-                self.within(Why::Substitution, Self::substitution)
+                let before = self.free_at.len();
+                self.within(Why::Substitution, Self::substitution)?;
+                if self.positionals && self.free_at.len() > before {
+                    word.marks.push(0);
+                }
+                Ok(())
             }
             Some('{') => {
                 self.at += 1;
@@ -355,6 +403,9 @@ impl<'a> Lexer<'a> {
     pub fn arithmetic(&mut self) -> Result<(), Stop> {
         let mut open = 2;
         loop {
+            if self.text[self.at..].strip_prefix('$').is_some_and(|rest| self.is_positional(rest)) {
+                return Err(Stop::At(0, Why::Arithmetic));
+            }
             if let Some(index) = self.mark_here() {
                 self.at = self.marks[index].at.end;
                 if self.marks[index].name.is_free() {
@@ -390,4 +441,15 @@ impl<'a> Lexer<'a> {
         self.at = end + 1;
         Ok(())
     }
+}
+
+/// Whether what follows a `$` names an argument of the script, or all of them.
+fn names_positional(rest: &str) -> bool {
+    let rest = rest.strip_prefix('{').unwrap_or(rest);
+    rest.strip_prefix('!').unwrap_or(rest).starts_with(|c: char| c.is_ascii_digit() || matches!(c, '@' | '*'))
+}
+
+/// Whether a script names its arguments at all.
+pub(super) fn has_positional(script: &str) -> bool {
+    script.split('$').skip(1).any(names_positional)
 }

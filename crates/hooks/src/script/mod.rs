@@ -27,7 +27,7 @@ mod word;
 
 use std::ops::Range;
 
-pub use argv::{UnsafeArgument, check_argv};
+pub use argv::{FilledWord, UnsafeArgument, WordOrigin, check_argv, check_filled};
 pub use refusal::UnsafeTemplate;
 use template::{Mark, Name};
 

@@ -319,6 +319,66 @@ fn options_are_taken_by_their_whole_names() {
 }
 
 #[test]
+fn programs_that_run_a_value_are_refused() {
+    for text in [
+        "git clone -u § a b",
+        "git grep -O§ x",
+        "man -P § ls",
+        "docker-compose exec web §",
+        "oc -n x exec p -- §",
+        "adb shell §",
+        "gtar -I § x",
+        "gfind . -ok § x",
+        "fdfind -x §",
+        "R -e §",
+        "gnuplot -e§",
+        "duckdb -c §",
+        "conda run §",
+        "direnv exec . §",
+        "mise exec -- §",
+        "watchexec §",
+        "xterm -e §",
+        "ssh-agent §",
+        "hatch run §",
+        "ansible all -a §",
+        "helm install --post-renderer §",
+        "RUSTC_WRAPPER=§ cargo build",
+        "CC=§ ./configure",
+        "env SSH_ASKPASS=§ git push",
+        "sh -c 'eval \"$1\"' sh §",
+        "sh -c '\"$@\"' sh §",
+        "sh -c 'exec $*' sh §",
+        "sh -c '${1}' sh §",
+        "sh -c 'sh -c \"$1\"' sh §",
+        "sh -c 'echo \"$1\" | sh' sh §",
+        "sh -c 'eval \"$(cat \"$1\")\"' sh §",
+        "sh -c 'echo `eval \"$1\"`' sh §",
+        "bash -c 'echo $(($1))' bash §",
+        "bash -c 'echo ${!1}' bash §",
+        "bash -c 'echo ${1@P}' bash §",
+        "bash -c 'echo ${x:$1}' bash §",
+        "bash -c '[[ $1 -eq 1 ]]' bash §",
+        "bash -c 'echo $( [[ $1 -eq 1 ]] )' bash §",
+        "bash -c 'bash <<< \"$1\"' bash §",
+        "bash -c +x §",
+    ] {
+        let text = text.replace('§', "{{error}}");
+        assert!(Script::parse(&text).is_err(), "{text}");
+    }
+    for text in [
+        "echo the tests run into §; echo -e §; grep -e § log; grep -c § log; curl -x §",
+        "windlass run §; cargo run -- §; gh run view §; ./notify run §; ./notify -c §; notify -c team -m §",
+        "sh -c 'printf %s \"$(basename \"$1\")\"' sh §; sh -c 'case $1 in a) ;; *) ./notify \"$@\" ;; esac' sh §",
+        "bash -c 'if true; then ./notify \"${1:-x}\" $# $?; fi' bash §; bash -c 'true &> log' bash §",
+        "sh -c 'ls | awk '\\''{ print $1 }'\\''; ./notify \"$1\"' sh §; python3 notify.py --command §",
+        "error_command=§; ERROR_TEXT=§ ./notify",
+    ] {
+        let text = text.replace('§', "{{error}}");
+        assert!(Script::parse(&text).is_ok(), "{text}: {:?}", Script::parse(&text));
+    }
+}
+
+#[test]
 fn what_cannot_be_followed_is_refused() {
     for (text, what) in [
         ("echo {{error}} 'a", "a quote that is not closed"),

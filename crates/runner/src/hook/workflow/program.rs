@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use windlass_engine::workflow::{Pattern, Program, Step, StepResult};
 use windlass_engine::{Allowance, in_words};
-use windlass_hooks::{Papers, check_argv, clean, cut, gist};
+use windlass_hooks::{FilledWord, Papers, UnsafeArgument, WordOrigin, check_argv, check_filled, clean, cut, gist};
 use windlass_process::{Captured, Control, Exit, Finished, Invocation, NotStarted, Spec};
 
 use super::super::LEAST;
@@ -65,20 +65,22 @@ fn words(program: &Program, context: &Value, left: &mut Allowance) -> Result<Vec
         other => Err(format!("`{other}` is no word of a command")),
     };
     let mut fill = |pattern: &Pattern| pattern.fill_within(context, left).map_err(|fault| fault.to_string());
-    let mut words = vec![word(fill(&program.command)?)?];
-    check_argv(&words[0], &program.args).map_err(|refused| format!("{refused}; {}", refused.instead))?;
+    let refusal = |refused: UnsafeArgument| format!("{refused}; {}", refused.instead);
+    let mut words = vec![FilledWord { text: word(fill(&program.command)?)?, origin: WordOrigin::Author }];
+    check_argv(&words[0].text, &program.args).map_err(refusal)?;
     for pattern in &program.args {
-        match fill(pattern)? {
+        let origin = WordOrigin::of(pattern);
+        let values = match fill(pattern)? {
             // A list is several arguments.
-            Value::Array(items) => {
-                for item in items {
-                    words.push(word(item)?);
-                }
-            }
-            value => words.push(word(value)?),
+            Value::Array(items) => items,
+            value => vec![value],
+        };
+        for value in values {
+            words.push(FilledWord { text: word(value)?, origin });
         }
     }
-    Ok(words)
+    check_filled(&words).map_err(refusal)?;
+    Ok(words.into_iter().map(|word| word.text).collect())
 }
 
 pub(super) type Ran = Result<Finished, NotStarted>;
