@@ -74,7 +74,11 @@ fn agent_in_another_namespace_is_no_person() {
         unshare -rpf --mount-proc {bare} WINDLASS_RUN=nosuch.1.00000000000000ff windlass task complete T1 --force >> said 2>&1
         unshare -rpf --mount-proc {bare} windlass task complete T2 --force >> said 2>&1
         unshare -rpf {forces} >> said 2>&1
-        unshare -rm sh -c 'mount -t tmpfs none /proc && exec {forces}' >> said 2>&1"
+        unshare -rm sh -c 'mount -t tmpfs none /proc && exec {forces}' >> said 2>&1
+        mkdir fake; echo 'x' > fake/comm
+        unshare -rm sh -c 'echo \"$$ (sh) S 0 $$ $$ 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0\" > fake/stat
+            mount --bind fake /proc/$$ && {forces}' >> said 2>&1
+        unshare -rm sh -c 'mount --bind /proc/1 /proc/$$ && {forces}' >> said 2>&1"
     ));
     let ran = world.run(&[RUN, &["--max-iterations", "1"]].concat());
     assert_ne!(world.json(&["task", "show", "T1"])["state"], "completed", "{ran}");
@@ -84,7 +88,37 @@ fn agent_in_another_namespace_is_no_person() {
         return;
     }
     let said = world.read("said");
-    assert_eq!(said.matches("cannot tell a person from the agent of session `one`").count(), 5, "{said}");
+    assert_eq!(said.matches("cannot tell a person from the agent of session `one`").count(), 7, "{said}");
     assert!(said.contains("the process of the session is in another PID namespace"), "{said}");
-    assert_eq!(said.matches("/proc does not show the processes above this one").count(), 2, "{said}");
+    assert_eq!(said.matches("/proc does not show the processes above this one").count(), 4, "{said}");
+}
+
+/// The first process of a container adopts orphans. A script that is it speaks for a person all the same, by its session.
+#[test]
+fn script_that_is_the_first_process_counts_as_a_person() {
+    let world = gated("echo > begun; cat go");
+    world.finish(world.program("mkfifo").args(["begun", "go"]));
+    let run = RUN.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
+    world.write(
+        "ci.sh",
+        format!(
+            "windlass {run} > ran 2>&1 & read line < begun
+            windlass say hurry --session one > said 2>&1
+            windlass task update T1 --goal 'Mend the pump well' >> said 2>&1
+            windlass session cancel one >> said 2>&1; echo > go; wait"
+        ),
+    );
+    let first = |script: &str| {
+        let mut unshare = world.program("/usr/bin/unshare");
+        world.finish(unshare.args(["-rpf", "--mount-proc", "/usr/bin/setsid", "sh", "-c", script]))
+    };
+    // The kernel may forbid namespaces.
+    if first(":").code != 0 {
+        return;
+    }
+    let ran = first(". ./ci.sh");
+    let said = world.read("said");
+    assert!(!said.contains("cannot tell a person"), "{said}{ran}");
+    assert_eq!(world.json(&["task", "show", "T1"])["goal"], "Mend the pump well", "{said}");
+    assert_eq!(world.data_of("session_stopping")[0]["ending"], "cancelled", "{said}");
 }

@@ -26,8 +26,9 @@ pub fn is_out_of_sight(directory: &Path, name: &str) -> bool {
     cfg!(target_os = "linux") && is_alive(directory, name) && !is_there(name)
 }
 
-/// Whether this process may be left over from what an owner started so long ago: neither this process nor one above it, init
-/// aside, is older than the owner. Nothing is left of an owner that was there before the system was started.
+/// Whether this process may be left over from what an owner started so long ago: neither this process, nor one above it, init
+/// aside, nor the leader of its session is older than the owner. Nothing is left of an owner that was there before the system
+/// was started.
 pub fn may_outlive(name: &str, ago: Duration) -> bool {
     ago <= os::uptime() && owners::process(name).is_some_and(|(pid, start)| !os::has_elder(pid, start))
 }

@@ -89,23 +89,32 @@ pub(crate) fn above_with(words: &[&[u8]]) -> usize {
     ancestors().filter(|process| proc::words(process.pid).is_some_and(|found| found == words)).count()
 }
 
-/// Whether `/proc` shows the processes above this one, all of them.
+/// Whether `/proc` shows the processes above this one: all of them, or all up to one of another user, whom it may hide.
 pub fn can_see_ancestors() -> bool {
-    proc::look_among_ours(getpid()).is_some() && ancestors().count() < DEEP
+    let is_first = |process: Process| Pid::from_raw(process.parent).is_none_or(proc::is_of_others);
+    // One that ends while it is looked at leaves its children to another.
+    (0..LAST_LOOKS).any(|_| lineage().last().is_some_and(is_first))
 }
 
-/// Whether this process, or one above it that is not there to adopt others, is older than one that was started then.
+/// Whether this process, or one above it that is not there to adopt others, is older than one that was started then. The
+/// leader of its session counts too: nothing joins a session that is older, and what an owner starts has sessions of its own.
 pub(crate) fn has_elder(pid: Pid, start: u64) -> bool {
     // Of two that were started within one tick the younger has the higher number.
     let is_older = |process: &Process| (process.start, process.pid.as_raw_nonzero()) < (start, pid.as_raw_nonzero());
-    let own = proc::look_among_ours(getpid());
-    own.into_iter().chain(ancestors()).any(|process| is_older(&process) && !proc::adopts(process.pid))
+    let leader = lineage().next().and_then(|own| Pid::from_raw(own.session)).and_then(proc::look_among_ours);
+    leader.is_some_and(|leader| is_older(&leader))
+        || lineage().any(|process| is_older(&process) && !proc::adopts(process.pid))
 }
 
 /// The processes above this one, its parent first.
 fn ancestors() -> impl Iterator<Item = Process> {
+    lineage().skip(1)
+}
+
+/// This process and those above it.
+fn lineage() -> impl Iterator<Item = Process> {
     let above = |process: &Process| Pid::from_raw(process.parent).and_then(proc::look_among_ours);
-    std::iter::successors(proc::look_among_ours(getpid()), above).skip(1).take(DEEP)
+    std::iter::successors(proc::look_among_ours(getpid()), above).take(DEEP)
 }
 
 /// The time now, as the start times of processes are told: in clock ticks since the system started.

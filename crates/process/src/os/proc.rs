@@ -4,6 +4,7 @@
 //! - A look is a moment: what it shows may be gone. Only a process that was looked at before and after it was taken hold
 //!   of is the one that was meant.
 //! - A process that cannot be looked at is not there, for us.
+//! - What is mounted over the files of a process is not believed: they are of the kernel, and name the process themselves.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -35,15 +36,31 @@ pub(super) struct Process {
 
 pub(super) fn look(pid: Pid) -> Option<Process> {
     let mut buffer = [0; 1024];
-    let stat = read(&format!("/proc/{}/stat", pid.as_raw_nonzero()), &mut buffer)?;
-    // The name, in parentheses, may hold anything; what follows the last one does not.
-    let rest = stat.rsplit(|byte| *byte == b')').next()?;
+    let (_, rest) = read_stat(pid, &mut buffer)?;
     let mut fields = std::str::from_utf8(rest).ok()?.split_ascii_whitespace();
     let dead = matches!(fields.next()?, "Z" | "X");
     let parent = fields.next()?.parse().ok()?;
     let session = fields.nth(1)?.parse().ok()?;
     let start = fields.nth(15)?.parse().ok()?;
     Some(Process { pid, parent, session, start, dead })
+}
+
+/// The name of a process, and the fields that follow it.
+fn read_stat(pid: Pid, buffer: &mut [u8]) -> Option<(&[u8], &[u8])> {
+    let file = open(&format!("/proc/{}/stat", pid.as_raw_nonzero()))?;
+    if rustix::fs::fstatfs(&file).ok()?.f_type != rustix::fs::PROC_SUPER_MAGIC {
+        return None;
+    }
+    let length = rustix::io::read(&file, &mut *buffer).ok()?;
+    let named = buffer[..length].strip_prefix(format!("{} (", pid.as_raw_nonzero()).as_bytes())?;
+    // The name may hold anything; what follows the last parenthesis does not.
+    let end = named.iter().rposition(|byte| *byte == b')')?;
+    Some((&named[..end], &named[end + 1..]))
+}
+
+/// Whether a process is there that `/proc` does not show because it is another user's.
+pub(super) fn is_of_others(pid: Pid) -> bool {
+    test_kill_process(pid) == Err(Errno::PERM)
 }
 
 /// Whether `/proc` tells of the processes that we know by the same numbers: in a container it may be another's.
@@ -130,18 +147,12 @@ pub(super) fn words(pid: Pid) -> Option<Vec<Vec<u8>>> {
 
 /// Whether a process is the parent of those that have lost theirs: the first one, or systemd for a person's programs.
 pub(super) fn adopts(pid: Pid) -> bool {
-    let name = || read_kernel_file(Path::new(&format!("/proc/{}/comm", pid.as_raw_nonzero())));
-    pid == Pid::INIT || name().is_ok_and(|name| name.trim_ascii_end() == b"systemd")
+    let mut buffer = [0; 1024];
+    pid == Pid::INIT || read_stat(pid, &mut buffer).is_some_and(|(name, _)| name == b"systemd")
 }
 
 fn open(path: &str) -> Option<OwnedFd> {
     rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
-}
-
-fn read<'a>(path: &str, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
-    let file = open(path)?;
-    let length = rustix::io::read(&file, &mut *buffer).ok()?;
-    Some(&buffer[..length])
 }
 
 #[cfg(test)]
