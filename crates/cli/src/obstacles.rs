@@ -1,26 +1,24 @@
 //! What stands in the place of files that Windlass and git read in a project: a fifo, a socket, a device.
 
+use std::path::PathBuf;
+
 use windlass_process::file::{self, UnreadableFile};
+use windlass_vcs::git;
 
 use crate::project::Project;
 
-/// Files that are read without being named in a configuration.
-const READ_FILES: [&str; 8] = [
-    ".windlass/config.yaml",
-    ".gitattributes",
-    ".gitignore",
-    ".gitmodules",
-    "package.json",
-    "GNUmakefile",
-    "makefile",
-    "Makefile",
-];
+/// Files that Windlass reads without being named in a configuration.
+const READ_FILES: [&str; 5] = [".windlass/config.yaml", "package.json", "GNUmakefile", "makefile", "Makefile"];
 
 /// Says of each what stands in its place. A directory keeps no reader waiting.
 pub fn find(project: &Project) -> Vec<String> {
-    let told = |name: &&str| {
-        let found = file::obstacle(&project.root.join(name))?;
-        (found != UnreadableFile::NotRegular("a directory")).then(|| format!("`{name}` {}", found.cause()))
+    let own = READ_FILES.iter().map(|name| project.root.join(name));
+    let own = own.filter_map(|path| file::obstacle(&path).map(|reason| (path, reason)));
+    let all = own.filter(|(_, reason)| *reason != UnreadableFile::NotRegular("a directory"));
+    let told = |(path, reason): (PathBuf, UnreadableFile)| {
+        format!("`{}` {}", path.strip_prefix(&project.root).unwrap_or(&path).display(), reason.cause())
     };
-    READ_FILES.iter().filter_map(told).collect()
+    let repository = git::Repository::find(&project.root).ok().flatten();
+    let common = repository.iter().flat_map(|repository| git::obstacles_in_common(&repository.common));
+    all.chain(git::obstacles_in(&project.root)).chain(common).map(told).collect()
 }

@@ -123,6 +123,27 @@ fn fifos_keep_no_command_waiting() {
 }
 
 #[test]
+fn links_that_git_does_not_open_stop_no_run() {
+    let world = repository();
+    symlink("/dev/null", world.path(".gitignore")).unwrap();
+    let agent = "#!/bin/sh\ntouch b\necho '<promise>COMPLETE</promise>'\n";
+    fs::write(world.programs().join("agent"), agent).unwrap();
+    world.ok(&["run", "--task", "T1", "--agent", "command:agent"]);
+}
+
+#[test]
+fn fifos_in_the_directory_of_git_keep_no_command_waiting() {
+    for name in [".git/info/exclude", ".git/HEAD"] {
+        let world = repository();
+        Fifo.put(&world, name);
+        let named = format!("{name}` is a fifo");
+        for command in ["run --task T1 --agent command:agent", "status", "doctor"] {
+            check_named(&world, command, &[&named]);
+        }
+    }
+}
+
+#[test]
 fn git_waits_for_no_fifo_in_a_directory_below() {
     let world = repository();
     Fifo.put(&world, "deep/.gitignore");

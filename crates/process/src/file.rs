@@ -158,6 +158,11 @@ pub fn obstacle(path: &Path) -> Option<UnreadableFile> {
     UnreadableFile::of(&error).cloned()
 }
 
+/// The same for a reader that opens no link.
+pub fn obstacle_besides_links(path: &Path) -> Option<UnreadableFile> {
+    if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) { None } else { obstacle(path) }
+}
+
 fn check_regular(found: &Metadata) -> io::Result<()> {
     if found.is_file() { Ok(()) } else { Err(UnreadableFile::NotRegular(name(found.file_type())).into()) }
 }
@@ -213,6 +218,7 @@ mod tests {
             assert_eq!(refusal(read(&path(name), 9)), expected);
             assert_eq!(refusal(read_start(&path(name), 9)), expected);
             assert_eq!(obstacle(&path(name)).map(|found| found.cause()), Some(format!("is {kind}, not a file")));
+            assert_eq!(obstacle_besides_links(&path(name)).is_some(), name != "zero");
         }
         assert!(read(&path("circle"), 9).is_err());
         assert_eq!(

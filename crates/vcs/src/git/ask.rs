@@ -302,6 +302,7 @@ impl Call<'_, '_> {
 
     fn ask(self, must_succeed: bool) -> Result<Answer, Error> {
         obstacle::check(&self.directory)?;
+        obstacle::check_common(&self.git.repository.common)?;
         let spec = self.spec();
         let mut pauses = PAUSES.into_iter();
         loop {

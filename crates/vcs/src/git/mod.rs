@@ -59,6 +59,7 @@ pub use health::{Linked, Obstacle};
 pub use log::Logged;
 pub use merge::{IfCheckedOut, Merged, Way};
 pub use names::{Branch, Commit, RemoteName};
+pub use obstacle::{obstacles_in, obstacles_in_common};
 pub use open::{Existing, Opened, Wanted};
 pub use push::Pushed;
 pub use rebase::Rebased;

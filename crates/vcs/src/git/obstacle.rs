@@ -3,24 +3,54 @@
 //! Git opens some files of a tree by itself. A fifo in the place of one is waited for until another program writes to it.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use windlass_process::file::{self, UnreadableFile};
 
 use super::Error;
 
-/// What git opens in any directory of a tree.
+/// What git opens in any directory of a tree, unless it is a link.
 const READ_BY_GIT: [&str; 3] = [".gitattributes", ".gitignore", ".gitmodules"];
+/// What git opens in its own directory, also by links.
+const READ_IN_COMMON: [&str; 8] = [
+    "HEAD",
+    "commondir",
+    "config",
+    "index",
+    "packed-refs",
+    "info/attributes",
+    "info/exclude",
+    "objects/info/alternates",
+];
 /// The most files and directories that are looked at when git took too long.
 const ENTRIES: usize = 100_000;
 
+/// Finds what git would wait for in a directory.
+pub fn obstacles_in(directory: &Path) -> impl Iterator<Item = (PathBuf, UnreadableFile)> {
+    let found = READ_BY_GIT.iter().map(|name| directory.join(name));
+    let found = found.filter_map(|path| file::obstacle_besides_links(&path).map(|reason| (path, reason)));
+    // Git passes over directories.
+    found.filter(|(_, reason)| *reason != UnreadableFile::NotRegular("a directory"))
+}
+
+/// Finds what git would wait for in what all worktrees share.
+pub fn obstacles_in_common(common: &Path) -> impl Iterator<Item = (PathBuf, UnreadableFile)> {
+    let found = READ_IN_COMMON.iter().map(|name| common.join(name));
+    let found = found.filter_map(|path| file::obstacle(&path).map(|reason| (path, reason)));
+    found.filter(|(_, reason)| *reason != UnreadableFile::NotRegular("a directory"))
+}
+
+/// Refuses a repository with a file that git would wait for.
+pub(super) fn check_common(common: &Path) -> Result<(), Error> {
+    refuse(obstacles_in_common(common).next())
+}
+
 /// Refuses a directory with a file that git would wait for.
 pub(super) fn check(directory: &Path) -> Result<(), Error> {
-    let obstacle = READ_BY_GIT.iter().map(|name| directory.join(name)).find_map(|path| {
-        let reason = file::obstacle(&path)?;
-        // Git passes over directories.
-        (reason != UnreadableFile::NotRegular("a directory")).then_some((path, reason))
-    });
+    refuse(obstacles_in(directory).next())
+}
+
+fn refuse(obstacle: Option<(PathBuf, UnreadableFile)>) -> Result<(), Error> {
     obstacle.map_or(Ok(()), |(path, reason)| Err(Error::Obstacle { path, reason }))
 }
 
@@ -63,7 +93,29 @@ mod tests {
             said(find(root.path())),
             "cannot ask git: `ROOT/deep/.gitattributes` is a socket, not a file; remove it, or put a file in its place"
         );
-        std::os::unix::fs::symlink("/dev/zero", root.path().join(".gitmodules")).unwrap();
-        assert!(said(check(root.path())).contains("`ROOT/.gitmodules` is a device, not a file"));
+    }
+
+    #[test]
+    fn obstacles_of_the_repository_are_named() {
+        for name in READ_IN_COMMON {
+            let common = tempfile::tempdir().unwrap();
+            let path = common.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "").unwrap();
+            assert!(check_common(common.path()).is_ok());
+            fs::remove_file(&path).unwrap();
+            std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+            let said = check_common(common.path()).unwrap_err().to_string();
+            assert!(said.ends_with(&format!("/{name}` is a device, not a file")), "{said}");
+        }
+    }
+
+    #[test]
+    fn links_that_git_does_not_open_are_no_obstacles() {
+        let root = tempfile::tempdir().unwrap();
+        for (name, target) in READ_BY_GIT.iter().zip(["/dev/null", "/dev/zero", "/dev/tty"]) {
+            std::os::unix::fs::symlink(target, root.path().join(name)).unwrap();
+        }
+        assert!(check(root.path()).is_ok());
     }
 }
