@@ -7,6 +7,7 @@
 //! - Whatever cannot be read has changed if it could be read before, and the other way round.
 //! - A look is whole or an error: half of one would hide what it has not seen.
 //! - A link stands for where it leads, and what it leads to is protected with it. No link out of the project is followed.
+//! - A link to a directory that protected files may lie behind stands for where it leads, if it was there before.
 //! - No secret is in a name: looks are recorded, and names are told.
 
 use std::collections::BTreeSet;
@@ -28,6 +29,8 @@ const MAX_FILE_SIZE: u64 = 256 * 1024 * 1024;
 const MAX_TOTAL_SIZE: u64 = 4 * 1024 * 1024 * 1024;
 /// What follows the digest of a file that can be executed.
 const EXECUTABLE: &str = "+x";
+/// What follows the digest of a link that is itself not meant, above what the patterns may match.
+const WAY: &str = "+way";
 /// How many changed files are named.
 const NAMED: usize = 5;
 /// What git and Windlass keep for themselves: it changes all the time, and judges nothing.
@@ -125,7 +128,8 @@ impl Protected {
 
     /// What the files hold now, one line each.
     pub fn look(&self, root: &Path) -> Result<String, ProtectedError> {
-        self.look_at(root, &self.find(root)?.files)
+        let found = self.find(root)?;
+        Ok(self.look_at(root, &found.files)? + &self.look_at_ways(root, &found.ways))
     }
 
     /// Finds the files below a directory.
@@ -152,6 +156,15 @@ impl Protected {
         }
         Ok(look)
     }
+
+    /// Where some links above protected files lead now.
+    pub(crate) fn look_at_ways(&self, root: &Path, links: &BTreeSet<PathBuf>) -> String {
+        let line = |link: &PathBuf| {
+            let target = fs::read_link(root.join(link)).ok()?;
+            Some(format!("{}{WAY} {}\n", digest_of_target(&target), self.name(link)))
+        };
+        links.iter().filter_map(line).collect()
+    }
 }
 
 /// Protected files, by their paths in the project.
@@ -160,6 +173,8 @@ pub(crate) struct FoundFiles {
     pub files: BTreeSet<PathBuf>,
     /// Files and directories that protected links lead to.
     pub targets: BTreeSet<PathBuf>,
+    /// Links that are themselves not meant, to directories that protected files may lie behind.
+    pub ways: BTreeSet<PathBuf>,
 }
 
 /// A search for protected files.
@@ -189,6 +204,10 @@ impl FileSearch<'_> {
                     self.walk(&path, all)?;
                 }
             } else if kind.is_ok_and(|kind| kind.is_symlink()) {
+                let is_file = || fs::metadata(self.root.join(&path)).is_ok_and(|found| !found.is_dir());
+                if !is_meant && self.protected.ways.is_match(&path) && !is_file() {
+                    self.found.ways.insert(path.clone());
+                }
                 if is_meant || self.protected.short_ways.is_match(&path) {
                     self.follow(path, is_meant)?;
                 }
@@ -202,7 +221,7 @@ impl FileSearch<'_> {
     /// Takes a link that is meant and what it leads to, or what is meant behind it.
     fn follow(&mut self, link: PathBuf, is_meant: bool) -> Result<(), ProtectedError> {
         let resolved = file::resolve_within(self.root, &self.root.join(&link));
-        if let Some(reason) = resolved.as_ref().err().and_then(UnreadableFile::of) {
+        if let Some(reason) = resolved.as_ref().err().and_then(UnreadableFile::of).filter(|_| is_meant) {
             return Err(ProtectedError::Unreadable { name: self.protected.name(&link), reason: reason.clone() });
         }
         let target = resolved.ok().and_then(|real| real.strip_prefix(self.root).ok().map(Path::to_owned));
@@ -245,7 +264,7 @@ fn held(path: &Path) -> Result<(String, u64), UnreadableFile> {
     let read = || -> io::Result<(String, u64)> {
         let found = fs::symlink_metadata(path)?;
         if found.is_symlink() {
-            return Ok((Digest::of(fs::read_link(path)?.as_os_str().as_encoded_bytes()).to_string(), 0));
+            return Ok((digest_of_target(&fs::read_link(path)?).to_string(), 0));
         }
         let content = file::read(path, MAX_FILE_SIZE)?;
         let mode = if is_executable(&found) { EXECUTABLE } else { "" };
@@ -255,6 +274,10 @@ fn held(path: &Path) -> Result<(String, u64), UnreadableFile> {
         Some(reason) => Err(reason.clone()),
         None => Ok(("unreadable".to_owned(), 0)),
     })
+}
+
+fn digest_of_target(target: &Path) -> Digest {
+    Digest::of(target.as_os_str().as_encoded_bytes())
 }
 
 /// Returns the digest of what a file held, from the word that stands for it in a look.
@@ -281,11 +304,23 @@ pub(crate) fn differing(before: &str, now: &str) -> Option<BTreeSet<String>> {
     if before == now {
         return None;
     }
+    // Tools make such links and remove them. Where one came or went, so did each protected file that a gate found behind it.
+    let ways = |look| str::lines(look).filter_map(way_in).collect::<BTreeSet<&str>>();
+    let in_both: BTreeSet<&str> = ways(before).intersection(&ways(now)).copied().collect();
+    let counts = |line: &&str| way_in(line).is_none_or(|link| in_both.contains(link));
+    let (before, now) = (before.lines().filter(counts), now.lines().filter(counts));
+    if before.clone().eq(now.clone()) {
+        return None;
+    }
     // By lines, not by names: a name with a line break in it could speak for another file.
-    let lines = |look| str::lines(look).collect::<BTreeSet<&str>>();
-    let (before, now) = (lines(before), lines(now));
+    let (before, now): (BTreeSet<&str>, BTreeSet<&str>) = (before.collect(), now.collect());
     let name = |line: &&'_ str| line.split_once(' ').map_or(*line, |(_, path)| path).to_owned();
     Some(before.symmetric_difference(&now).map(name).collect())
+}
+
+/// Returns the name of the link above protected files that a line of a look is about.
+pub(crate) fn way_in(line: &str) -> Option<&str> {
+    line.split_once(' ').filter(|(word, _)| word.ends_with(WAY)).map(|(_, name)| name)
 }
 
 /// Changed files in words.
@@ -457,6 +492,55 @@ mod tests {
         let expected =
             format!("`linked` leads out of the project, to `{target}`: put the file itself into the project");
         assert_eq!(protected.look(&root.join("project")).unwrap_err().to_string(), expected);
+    }
+
+    /// A project with a file `g1/a.sh` and the link `gates` to its directory.
+    fn project_with_link() -> (tempfile::TempDir, PathBuf) {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap().join("project");
+        for directory in ["project/g1", "elsewhere"] {
+            fs::create_dir_all(place.path().join(directory)).unwrap();
+            fs::write(place.path().join(directory).join("a.sh"), "").unwrap();
+        }
+        std::os::unix::fs::symlink("g1", root.join("gates")).unwrap();
+        (place, root)
+    }
+
+    #[test]
+    fn link_above_protected_files_counts_as_where_it_leads() {
+        for pattern in ["a.sh", "*.sh", "**/a.sh", "gates/a.sh", "*/a.sh", "gates/**"] {
+            let (_place, root) = project_with_link();
+            let protected = Protected::new(&[pattern.to_owned()]).unwrap();
+            let before = protected.look(&root).unwrap();
+            fs::remove_file(root.join("gates")).unwrap();
+            std::os::unix::fs::symlink("../elsewhere", root.join("gates")).unwrap();
+            let changed = difference(&before, &protected.look(&root).unwrap()).unwrap_or_default();
+            assert!(changed.contains("gates"), "{pattern}: {changed}");
+        }
+    }
+
+    #[test]
+    fn link_that_comes_or_goes_is_no_change_by_itself() {
+        let (_place, root) = project_with_link();
+        let protected = Protected::new(&["a.sh".to_owned()]).unwrap();
+        let before = protected.look(&root).unwrap();
+        std::os::unix::fs::symlink("../elsewhere", root.join("more")).unwrap();
+        let now = protected.look(&root).unwrap();
+        assert_eq!((difference(&before, &now), difference(&now, &before)), (None, None));
+        fs::remove_file(root.join("gates")).unwrap();
+        fs::create_dir(root.join("gates")).unwrap();
+        fs::write(root.join("gates/a.sh"), "").unwrap();
+        assert_eq!(difference(&before, &protected.look(&root).unwrap()).as_deref(), Some("gates/a.sh"));
+    }
+
+    /// A build tool's link to its cache, say.
+    #[test]
+    fn link_out_of_the_project_beside_protected_files_is_no_reason_to_refuse() {
+        let (_place, root) = project_with_link();
+        std::os::unix::fs::symlink("../elsewhere", root.join("bazel-bin")).unwrap();
+        let look = Protected::new(&["*/a.sh".to_owned()]).unwrap().look(&root).unwrap();
+        let found: Vec<&str> = look.lines().filter_map(|line| Some(line.split_once(' ')?.1)).collect();
+        assert_eq!(found, ["g1/a.sh", "gates/a.sh", "bazel-bin", "gates"]);
     }
 
     #[test]

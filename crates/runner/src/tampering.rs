@@ -21,7 +21,7 @@ use windlass_vcs::git::{Branch, Commit, Error, Git, Kept};
 
 use crate::checkout::{self, Began};
 use crate::gate_checkout::commit_under_way;
-use crate::protected::{Protected, difference, differing, named};
+use crate::protected::{Protected, difference, differing, named, way_in};
 use crate::stacking::{self, Below};
 use crate::workspace::explained;
 use crate::{Dispatch, RunError};
@@ -47,6 +47,8 @@ struct Recorded<'a> {
     protected: &'a Protected,
     /// What protected links lead to, which is protected too.
     targets: &'a BTreeSet<PathBuf>,
+    /// Links to directories that protected files may lie behind.
+    ways: BTreeSet<&'a str>,
     /// What stands for what each held. Nothing for a name that more than one line speaks of.
     held: HashMap<&'a str, Option<&'a str>>,
 }
@@ -57,14 +59,15 @@ impl<'a> Recorded<'a> {
         for (held, name) in look.lines().filter_map(|line| line.split_once(' ')) {
             all.entry(name).and_modify(|found| *found = None).or_insert(Some(held));
         }
-        Self { within, protected, targets, held: all }
+        Self { within, protected, targets, ways: look.lines().filter_map(way_in).collect(), held: all }
     }
 
     /// Returns the path below the directory of a file that is protected, by its path in the worktree.
     fn protected_path(&self, path: &Path) -> Option<PathBuf> {
         let path = path.strip_prefix(self.within).ok()?;
         let is_target = || self.targets.iter().any(|target| path.starts_with(target));
-        (self.protected.is_meant(path) || is_target()).then(|| path.to_owned())
+        let is_way = || !self.ways.is_empty() && self.ways.contains(self.protected.name(path).as_str());
+        (self.protected.is_meant(path) || is_target() || is_way()).then(|| path.to_owned())
     }
 
     /// By its path in the worktree.
@@ -123,7 +126,9 @@ impl Dispatch<'_> {
         let compared = self.with_git(|git| self.compare(git, (workspace, head), below, &recorded));
         let compared = compared.map_err(|error| explained(&error))?;
         let others = found.files.difference(&compared.kept).cloned().collect();
+        let ways = found.ways.difference(&compared.kept).cloned().collect();
         let now = protected.look_at(&place, &others).map_err(|error| error.to_string())?;
+        let now = now + &protected.look_at_ways(&place, &ways);
         let names =
             |files: &BTreeSet<PathBuf>| -> BTreeSet<String> { files.iter().map(|path| protected.name(path)).collect() };
         let kept = names(&compared.ever);
