@@ -23,6 +23,7 @@ use windlass_hooks::{Mask, sifted};
 use windlass_process::{Control, Environment, Finished, Launcher, NotStarted, Roster, Spec, Stream, Supervisor, run};
 use windlass_store::{Sqlite, Store};
 use windlass_tools::validation::Permission;
+use windlass_vcs::git::puts_work_away;
 
 use crate::bridge::Called;
 use crate::gate_checkout::GateCheckout;
@@ -32,8 +33,9 @@ use crate::protected::Protected;
 use crate::workspace::Delivery;
 use crate::{Outside, RunError, Told};
 
-/// What git gets at least where the time of the session is up: work is put away then.
-const MIN_GIT_TIME: Duration = Duration::from_secs(5);
+/// What git gets at least where the time of the session is up, to put work away and to look.
+const MIN_TIME_FOR_WORK: Duration = Duration::from_secs(60);
+const MIN_TIME_FOR_LOOKS: Duration = Duration::from_secs(5);
 
 /// What hooks are run with.
 pub struct Settings {
@@ -256,8 +258,8 @@ impl<'a> Dispatch<'a> {
     /// Runs a short program of our own, whose output is its answer. It gets what is left of the session's time.
     pub(crate) fn look_with(&self, spec: &Spec) -> Result<Finished, NotStarted> {
         let run = |spec: &Spec| self.run_supervised(spec);
-        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()).max(MIN_GIT_TIME));
-        match left {
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        match left.map(|left| left.max(min_time(spec))) {
             Some(left) if spec.timeout.is_none_or(|timeout| timeout > left) => {
                 run(&Spec { timeout: Some(left), ..spec.clone() })
             }
@@ -318,4 +320,9 @@ impl<'a> Dispatch<'a> {
         self.supervisor.replace(supervisor);
         Ok(ran)
     }
+}
+
+/// What a call of git gets at least.
+fn min_time(spec: &Spec) -> Duration {
+    if puts_work_away(spec) { MIN_TIME_FOR_WORK } else { MIN_TIME_FOR_LOOKS }
 }

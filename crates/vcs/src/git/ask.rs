@@ -63,6 +63,37 @@ const SETTINGS: &[&str] = &[
     "advice.detachedHead=false",
 ];
 
+/// What changes no repository, no worktree and no remote.
+const LOOKING: [&str; 16] = [
+    "cat-file",
+    "config",
+    "diff-files",
+    "diff-index",
+    "diff-tree",
+    "for-each-ref",
+    "log",
+    "ls-files",
+    "ls-remote",
+    "ls-tree",
+    "merge-base",
+    "remote",
+    "rev-list",
+    "rev-parse",
+    "status",
+    "var",
+];
+
+/// Whether a call of git puts work away, as `add`, `commit` and `push` do, and does not only look.
+pub fn puts_work_away(spec: &Spec) -> bool {
+    let Invocation::Argv(words) = &spec.invocation else { return true };
+    let mut words = words.iter().skip(1).skip_while(|word| *word == "--no-pager");
+    let mut command = words.next();
+    while command.is_some_and(|word| word == "-c") {
+        command = words.nth(1);
+    }
+    !command.is_some_and(|word| LOOKING.iter().any(|name| word == name))
+}
+
 /// Runs a program. What it is run under (an owner, a supervisor, a control) is the caller's.
 pub type Run<'a> = &'a dyn Fn(&Spec) -> Result<Finished, NotStarted>;
 
@@ -366,6 +397,26 @@ impl Call<'_, '_> {
             silence: None,
             grace: GRACE,
             capture: Capture { head: self.bound.unwrap_or(ANSWER).max(COMPLAINT), tail: 0, spill: None },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_that_put_work_away_are_told_from_those_that_look() {
+        let run = |_: &Spec| -> Result<Finished, NotStarted> { unreachable!("no call is made") };
+        let repository = Repository { root: "/nowhere".into(), common: "/nowhere/.git".into() };
+        let git = Git::new(repository, &run, &Environment::default());
+        let check = |words: &[&str]| puts_work_away(&git.call(words).set("user.name=add").spec());
+        for words in [&["add", "--all"][..], &["commit"], &["worktree", "add"], &["push"], &["merge"], &["update-ref"]]
+        {
+            assert!(check(words), "{words:?}");
+        }
+        for words in [&["status"][..], &["rev-parse", "add"], &["ls-files"], &["config", "--list"]] {
+            assert!(!check(words), "{words:?}");
         }
     }
 }

@@ -206,7 +206,9 @@ impl Error {
             Self::NotStarted(_) => "install git, or put it on the PATH",
             Self::TooOld { .. } => "install git 2.38 or newer",
             Self::Obstacle { reason, .. } => reason.remedy(),
-            Self::TimedOut { .. } => "try again; a slow disk, a slow remote or a filter may be in the way",
+            Self::TimedOut { .. } => {
+                "try again; a slow disk, a slow remote, a filter or a short `limits.wall_time` may be in the way"
+            }
             Self::BadName { .. } => "choose another name",
             Self::NotARepository { .. } => "run it in a repository, or make one with `git init`",
             Self::Bare { .. } => "run it in a clone or a worktree of this repository",

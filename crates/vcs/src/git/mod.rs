@@ -47,7 +47,7 @@ mod unfinished;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub use ask::{Git, Run};
+pub use ask::{Git, Run, puts_work_away};
 pub use base::{Base, Seen};
 pub use close::{BranchAfter, Closed};
 pub use conflict::ConflictSides;
