@@ -302,6 +302,35 @@ fn values_are_no_options() {
     }
 }
 
+/// What a task says and what a hook answers name no program.
+#[test]
+fn only_plain_text_names_a_program() {
+    let steps = "  - {id: a, type: execute_command, config: {command: '${context.tool}', args: [made]}}\n";
+    let world = with("{}\n", steps);
+    let hook = |given: &str| {
+        world.write(
+            ".windlass/config.yaml",
+            format!("hooks: {{task_created: [{{workflow: w, context: {{tool: {given}}}}}]}}\n"),
+        )
+    };
+    hook("'${task.goal}'");
+    let told = world.fails(&["config", "check"]);
+    assert!(told.contains("`tool` names a program of the workflow `w`"), "{told}");
+    assert!(told.contains("config.yaml:1:"), "{told}");
+    world.run(&["task", "add", "touch"]);
+    assert!(!world.path("made").exists());
+    let answer = r#"echo '{"actions": [{"type": "execute_workflow", "payload": {"workflowId": "w", "context": {"tool": "touch"}}}]}'"#;
+    world.configure(&format!("hooks:\n  task_created:\n    - command: |\n        {answer}\n"));
+    world.ok(&["trust", "--yes"]);
+    let ran = world.run(&["task", "add", "touch"]);
+    assert!(!world.path("made").exists(), "{ran}");
+    assert!(ran.stderr.contains("`context.tool` names a program of `w`"), "{ran}");
+    hook("touch");
+    world.ok(&["trust", "--yes"]);
+    world.ok(&["task", "add", "Mend it"]);
+    assert!(world.path("made").exists());
+}
+
 /// A thousand steps take no longer each than ten do.
 #[test]
 fn many_steps_know_what_came_before() {

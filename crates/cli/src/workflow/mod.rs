@@ -24,7 +24,7 @@ use windlass_engine::workflow::Workflow;
 use windlass_engine::{Digest, nearest};
 use windlass_runner::Workflows;
 
-use crate::config::{Config, ConfigError, Node, Problem, source};
+use crate::config::{Config, ConfigError, Hook, Node, Problem, source};
 use crate::failure::{Code, Failure};
 use crate::import::json;
 use crate::outline::Outline;
@@ -201,7 +201,8 @@ pub fn check_hooks(project: &Project, config: &Config) -> Result<(), Failure> {
     }
     let mut known = known(Some(project))?;
     for (hook, id) in named {
-        if known.get(id).is_some() {
+        if let Some(defined) = known.get(id) {
+            check_programs(config, hook, &defined.workflow)?;
             continue;
         }
         if let Some(wrong) = known.wrong.iter().position(|wrong| wrong.id == **id) {
@@ -221,6 +222,21 @@ pub fn check_hooks(project: &Project, config: &Config) -> Result<(), Failure> {
         return Err(ConfigError::in_text(config.file(), config.text(), problem).into());
     }
     Ok(())
+}
+
+/// Refuses free text in what a hook gives a workflow for the name of a program.
+fn check_programs(config: &Config, hook: &Hook, workflow: &Workflow) -> Result<(), Failure> {
+    let programs = workflow.names_of_programs();
+    let free = hook.context.iter().find(|(name, pattern)| programs.contains(name.as_str()) && pattern.is_free());
+    let Some((name, _)) = free else { return Ok(()) };
+    let written = hook.entry.context.as_ref().and_then(|context| context.get(name));
+    let message = format!(
+        "`{name}` names a program of the workflow {}: the text would choose what runs",
+        config::quoted(&workflow.id)
+    );
+    let problem = Problem::new(message).suggest("write the program as plain text".to_owned());
+    let problem = if let Some(written) = written { problem.at(written.at.clone()) } else { problem };
+    Err(ConfigError::in_text(config.file(), config.text(), problem).into())
 }
 
 /// What there was of workflows at one moment. Whatever becomes of the files, that is what runs: an agent that writes there

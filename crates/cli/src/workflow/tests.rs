@@ -166,9 +166,15 @@ fn values_are_refused_where_a_program_evaluates_them() {
         "cannot put a value in the arguments",
         "",
     );
-    for command in
-        ["${task.goal}", "${context.task.goal}", "./${data.x}", "${steps.a.data.stdout}", "${context | first}"]
-    {
+    for command in [
+        "${task.goal}",
+        "${context.task.goal}",
+        "./${data.x}",
+        "${steps.a.data.stdout}",
+        "${context | first}",
+        "${context.x}",
+        "${context.data.y}",
+    ] {
         check(
             &one("execute_command", &format!("{{command: '{command}', storeAs: x}}")),
             "would choose what runs [",

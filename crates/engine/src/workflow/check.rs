@@ -87,10 +87,16 @@ impl Workflow {
 
     /// No text of a task, an agent or a program chooses what runs: only what the workflow was given does.
     fn commands_given(&self) -> Result<(), FlowError> {
+        // In `context`, what a step stored comes before what was given.
+        let is_stored = |name: &str| {
+            let stores =
+                |step: &Step| matches!(&step.what, What::Run(program) if program.store_as.as_deref() == Some(name));
+            self.all_steps().any(stores)
+        };
         let known: Vec<&str> = Names::workflow().all().collect();
         let is_given = |formula: &Formula| {
             let given = formula.below(&["context"]);
-            let is_own = given.iter().all(|name| !known.contains(name));
+            let is_own = given.iter().all(|name| !known.contains(name) && !is_stored(name));
             formula.below(&[]).iter().all(|name| *name == "context" && is_own && !given.is_empty())
         };
         for step in self.all_steps() {
@@ -105,6 +111,15 @@ impl Workflow {
             return Err(FlowError::of(&step.id, "command", message).suggest(suggestion));
         }
         Ok(())
+    }
+
+    /// The names in `context` that choose what its steps run.
+    pub fn names_of_programs(&self) -> BTreeSet<&str> {
+        let commands = self.all_steps().filter_map(|step| match &step.what {
+            What::Run(program) => Some(program.command.formulas()),
+            _ => None,
+        });
+        commands.flatten().flat_map(|formula| formula.below(&["context"])).collect()
     }
 
     /// Every step is the first one or comes after another.

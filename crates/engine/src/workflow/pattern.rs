@@ -160,6 +160,12 @@ impl Pattern {
         }
     }
 
+    /// Whether it holds text of which nothing is known: more than ids, numbers and the project's directory.
+    pub fn is_free(&self) -> bool {
+        let is_known = |formula: &Formula| formula.paths() == [["project_dir"]] || is_checked(formula);
+        self.formulas().into_iter().any(|formula| !is_known(formula))
+    }
+
     /// Whether its text begins with what is known, with an id or with a number.
     pub fn begins_checked(&self) -> bool {
         match self {

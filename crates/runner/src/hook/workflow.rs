@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use windlass_engine::workflow::{Did, Known, Program, Progress, Step, StepEnd, StepResult, What, Workflow};
 use windlass_engine::{
-    ActionRequest, Allowance, Cause, Command, Event, ExpressionFault, HookReport, Limits, Record, Refusal, View,
-    in_words,
+    ActionRequest, Allowance, Cause, Command, Envelope, Event, ExpressionFault, HookReport, Limits, Record, Refusal,
+    View, in_words,
 };
 use windlass_hooks::Flow as Asked;
 use windlass_store::ExecuteError;
@@ -115,7 +115,7 @@ impl Dispatch<'_> {
             }
             Err(why) => return self.cannot_go_on(running, why),
         };
-        let given = match given(running, asked) {
+        let given = match given(running, asked, &workflow) {
             Ok(given) => given,
             Err(why) => return self.cannot_go_on(running, why),
         };
@@ -293,12 +293,24 @@ impl Dispatch<'_> {
     }
 }
 
-/// What a workflow is given: by whoever asks for it, and by the hook that begins it.
-fn given(running: &Running<'_>, asked: &Asked) -> Result<Map<String, Value>, String> {
-    let mut given = match &running.scene.event.envelope.event {
+/// What a workflow is given: by the command or the action that asks for it, and by the hook that begins it. Neither an action
+/// nor free text names a program.
+fn given(running: &Running<'_>, asked: &Asked, workflow: &Workflow) -> Result<Map<String, Value>, String> {
+    let Envelope { event, metadata, .. } = &running.scene.event.envelope;
+    let mut given = match event {
         Event::WorkflowTriggered(triggered) => triggered.context.clone(),
         _ => Map::new(),
     };
+    let programs = workflow.names_of_programs();
+    let acted = given.keys().filter(|_| metadata.cause.is_some());
+    let free = asked.context.iter().filter(|(_, pattern)| pattern.is_free()).map(|(name, _)| name);
+    if let Some(name) = acted.chain(free).find(|name| programs.contains(name.as_str())) {
+        let id = &workflow.id;
+        return Err(format!(
+            "`context.{name}` names a program of `{id}`: write it as plain text in the `context` of a hook, or give it with \
+             `windlass workflow run {id} --context FILE`"
+        ));
+    }
     given.extend(asked.given(&running.values)?);
     Ok(given)
 }
