@@ -242,7 +242,14 @@ impl Ground for ProjectGround {
     fn configured_rules(&mut self, kind: Option<&TypeName>) -> Result<Vec<ValidationRule>, ToolError> {
         self.look().map_err(told)?;
         let Kept { outline, counts, .. } = self.kept();
-        Ok(if *counts { outline.frame().validation_rules().for_type(kind).to_vec() } else { Vec::new() })
+        let config = outline.frame();
+        let rules = config.validation_rules().for_type(kind).to_vec();
+        if !counts && !rules.is_empty() {
+            // Without them work would pass that the file wants judged.
+            let state = trust::state(&self.opened.project, config).map_err(told)?;
+            return Err(told(trust::refuse(config, state)));
+        }
+        Ok(rules)
     }
 
     fn run(&self) -> Result<Option<RunId>, ToolError> {

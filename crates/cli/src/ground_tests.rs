@@ -144,7 +144,8 @@ fn types_and_rules_count_only_with_trust() {
     };
     let mut ground = place.ground(false);
     assert!(add_as(&mut ground, "chore"));
-    assert_eq!(ground.configured_rules(None).unwrap(), []);
+    let refused = ground.configured_rules(None).unwrap_err();
+    assert!(refused.to_string().contains("may not run what its configuration says"), "{refused}");
     ground.opened.trust = true;
     assert!(!add_as(&mut ground, "chore"));
     assert_eq!(ground.configured_rules(None).unwrap().len(), 1);

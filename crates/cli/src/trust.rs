@@ -25,6 +25,7 @@ use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::output::Messages;
 use crate::project::Project;
+use crate::remedy;
 
 /// A record is a few hundred bytes; anything larger is none.
 const RECORD: u64 = 64 * 1024;
@@ -57,9 +58,27 @@ pub fn state(project: &Project, config: &Config) -> Result<Trust, Failure> {
 }
 
 /// Whether what a configuration says counts for a command. `told` stands for `--trust`, and for a run that works with it. Where
-/// there is no file, nothing is said.
+/// there is no file, nothing is said, unless a trusted one was taken away.
 pub fn counts(project: &Project, config: &Config, told: bool) -> Result<bool, Failure> {
-    Ok(told || !config.exists() || state(project, config)? == Trust::Trusted)
+    if told {
+        return Ok(true);
+    }
+    Ok(match state(project, config)? {
+        Trust::Trusted => true,
+        Trust::Changed => false,
+        Trust::Never => !config.exists(),
+    })
+}
+
+/// Refuses what would go on without something that a configuration holds agents to.
+pub fn refuse(config: &Config, state: Trust) -> Failure {
+    Failure::new(Code::Trust, "this project may not run what its configuration says")
+        .caused_by(match state {
+            Trust::Changed if !config.exists() => "the configuration that was trusted is gone",
+            Trust::Changed => "it has changed since it was trusted",
+            Trust::Trusted | Trust::Never => "nobody has trusted it yet",
+        })
+        .hint(remedy::HOW_TO_TRUST)
 }
 
 /// Tells once that the defaults hold in place of an untrusted configuration.

@@ -489,6 +489,23 @@ fn under_a_run_its_session_judges_and_the_tools_are_still_watched() {
     assert!(called["session"].is_string() && called["iteration"] == 1, "{called}");
 }
 
+/// What an agent makes of the file does not steer the hooks of its own run.
+#[test]
+fn tools_of_run_are_watched_whatever_becomes_of_file() {
+    for spoiling in
+        ["echo 'bad: [' >> .windlass/config.yaml", "rm .windlass/config.yaml", "echo > .windlass/config.yaml"]
+    {
+        let call = format!("{spoiling}; windlass hook pre_tool_use --as claude < payload > answer");
+        let play = json!({"turns": [{"do": [{"run": call}, {"promise": "COMPLETE"}]}]});
+        let config = "hooks: {pre_tool_use: [{name: watch, command: 'echo no >&2; exit 2'}]}\n";
+        let world = World::played(config, &play.to_string()).with_windlass();
+        world.write("payload", r#"{"session_id": "inner", "tool_name": "Bash", "tool_input": {}}"#);
+        let ran = world.run(&["run", "Mend it", "--agent", "scripted:play.yaml"]);
+        assert_eq!(ran.code, 0, "{ran}");
+        assert!(world.read("answer").contains("\"deny\""), "{spoiling}: {}", world.read("answer"));
+    }
+}
+
 /// An agent that a hook asks for help is not judged by that hook again.
 #[test]
 fn inside_a_hook_nobody_is_called() {

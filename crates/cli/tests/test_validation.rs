@@ -129,6 +129,11 @@ fn a_configuration_that_was_trusted_and_is_gone_leaves_a_decision_to_a_person() 
     assert!(!world.path("ran").exists());
 }
 
+/// Leaves a project whose configuration no person has ever looked at; its store stays this machine's own.
+fn forget_trust(world: &World) {
+    std::fs::remove_dir_all(world.path("../state/trust")).unwrap();
+}
+
 /// A run that runs nothing of the project needs no trust, and gives none to the agent.
 #[test]
 fn inside_a_run_of_an_untrusted_project_nothing_is_run_for_an_agent() {
@@ -138,6 +143,7 @@ fn inside_a_run_of_an_untrusted_project_nothing_is_run_for_an_agent() {
          windlass hooks register T1 --type command --command 'touch ran'; echo '<promise>BLOCKED</promise>'"
     );
     let world = project("version: 1\n");
+    forget_trust(&world);
     world.run(&["run", "--task", "T1", "--agent", &agent]);
     assert!(!world.path("ran").exists());
     assert!(world.lines(&["events", "--type", "series_started", "--type", "hook_registered"]).is_empty());
@@ -158,6 +164,7 @@ fn a_run_within_a_run_serves_agents_only_where_that_does() {
         "windlass run --task T2 --fresh --agent 'command:sh inner.sh' >> told 2>&1; echo '<promise>BLOCKED</promise>'";
     for (more, is_served) in [(&[][..], false), (&["--trust"], true)] {
         let world = project("version: 1\n");
+        forget_trust(&world);
         world.ok(&["task", "add", "Paint it"]);
         world.write("inner.sh", &inner);
         world.write("outer.sh", outer);

@@ -66,8 +66,8 @@ fn walk(
                 ConfigError::of_file(&path, "leads back to a directory that it is in").suggest("remove the link")
             );
         }
-        if path.is_dir() {
-            file::resolve_within(project, &path).map_err(|error| source::unreadable(&path, error))?;
+        // A link out of the project is a file that cannot be read.
+        if path.is_dir() && file::resolve_within(project, &path).is_ok() {
             walk(project, &path, &format!("{name}/"), depth - 1, found)?;
         } else if found.len() == FILES {
             let message = format!("has too many files: at most {FILES} are taken");
@@ -151,6 +151,16 @@ mod tests {
         fs::remove_file(&file).unwrap();
         fs::write(&file, "").unwrap();
         assert_ne!(unread, workflows(directory.path(), directory.path()).unwrap());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn link_to_directory_outside_is_unread_entry() {
+        let (project, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(outside.path().join("a.yaml"), "id: a").unwrap();
+        std::os::unix::fs::symlink(outside.path(), project.path().join("shared")).unwrap();
+        let found = workflows(project.path(), project.path()).unwrap();
+        assert_eq!(found, [Workflow { path: "shared".to_owned(), digest: Digest::ZERO }]);
     }
 
     #[cfg(unix)]

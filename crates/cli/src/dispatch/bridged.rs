@@ -1,8 +1,9 @@
 //! Runs the hooks of a call from an agent's own hook system.
 //!
 //! ```text
-//! hooks for this point and tool? ─ no ─► nothing is opened, nothing recorded
-//!        └─ yes ─► trusted? ─► inside a run of ours? ─► commit ─► hooks ─► what they come to
+//! inside a run of ours? ─ yes ─► the configuration of the run ───────────┐
+//!        └─ no ─► hooks for this point and tool in the file? ─► trusted? ─┴─► commit ─► hooks ─► what they come to
+//!                      └─ no ─► nothing is opened, nothing recorded
 //! ```
 //!
 //! Invariants:
@@ -49,23 +50,38 @@ pub struct Calling {
     pub trust: bool,
 }
 
+impl Calling {
+    /// Takes over what a configuration says about every call.
+    fn apply(&mut self, outline: &Outline) {
+        let config = outline.frame();
+        self.called.call.max_retries = config.settings.limits.max_hook_retries;
+        self.called.call.about = mask(config).text(&self.called.call.about).into_owned();
+    }
+}
+
 /// Has the hooks of a call run, if there are any.
 pub fn answer_call(project: Project, mut calling: Calling) -> Result<Bridged, Failure> {
     let Calling { moment, trust, .. } = calling;
     if environment::debt().is_some() || environment::is_judging() {
         return Ok(Bridged::Nothing);
     }
-    let written = Written::load(&project)?;
-    let driven = environment::run().is_some();
-    let outline = Outline::of(written)?;
+    // What holds inside a run is what the run works with, whatever has become of the file.
+    if environment::run().is_some() {
+        let mut opened = open(&project, trust)?;
+        let inside = Inside::look(&opened)?;
+        if inside.config.is_some() {
+            return answer_inside(&mut opened, inside, calling);
+        }
+    }
+    // A run that is over has no say: a person has the agent.
+    let outline = Outline::of(Written::load(&project)?)?;
     let planned = plan::bridged(&outline);
-    if planned.is_empty() && !driven {
+    if planned.is_empty() {
         return Ok(Bridged::Nothing);
     }
-    calling.called.call.max_retries = outline.frame().settings.limits.max_hook_retries;
-    calling.called.call.about = mask(outline.frame()).text(&calling.called.call.about).into_owned();
+    calling.apply(&outline);
     let is_trusted = || Ok::<_, Failure>(trust || trust::state(&project, outline.frame())? == Trust::Trusted);
-    if !driven && !would_owe(&calling.called.call, &planned) {
+    if !would_owe(&calling.called.call, &planned) {
         // Hooks that stand elsewhere are not asked either, and nobody would hear of it.
         if is_noticed(moment) && !is_trusted()? {
             return Ok(Bridged::Untrusted);
@@ -74,26 +90,30 @@ pub fn answer_call(project: Project, mut calling: Calling) -> Result<Bridged, Fa
         let counts = counts && planned.iter().any(|planned| planned.hook.point == Moment::Stop.point());
         return if counts { forget(&project, &outline, &calling.called, trust) } else { Ok(Bridged::Nothing) };
     }
-    if !driven && !is_trusted()? {
+    if !is_trusted()? {
         return Ok(Bridged::Untrusted);
     }
-    // A project that came with a repository has no store yet.
-    let store = store_records::create(&project, Lifetime::Command, trust)?;
-    let mut opened = Opened { store, project: project.clone(), trust };
-    let inside = Inside::look(&opened)?;
-    let outline = match inside.config {
-        // The session judges by itself what it knows of.
-        Some(_) if is_its_own(moment) => return Ok(Bridged::Nothing),
-        Some(_) => Outline::of(inside.written(&opened)?)?,
-        // It was started by a run that is over: then a person has it.
-        None if driven && !is_trusted()? => return Ok(Bridged::Untrusted),
-        None => outline,
-    };
-    if driven && !plan::bridged(&outline).iter().any(|planned| planned.is_for(&calling.called.call)) {
+    run_hooks(&mut open(&project, trust)?, &Arc::new(outline), &person(None), calling)
+}
+
+/// Has the hooks of a call run that comes from inside a session.
+fn answer_inside(opened: &mut Opened, inside: Inside, mut calling: Calling) -> Result<Bridged, Failure> {
+    // The session judges by itself what it knows of.
+    if is_its_own(calling.moment) {
         return Ok(Bridged::Nothing);
     }
-    let origin = person(inside.config.and(inside.run));
-    run_hooks(&mut opened, &Arc::new(outline), &origin, calling)
+    let outline = Outline::of(inside.written(opened)?)?;
+    calling.apply(&outline);
+    if !plan::bridged(&outline).iter().any(|planned| planned.is_for(&calling.called.call)) {
+        return Ok(Bridged::Nothing);
+    }
+    run_hooks(opened, &Arc::new(outline), &person(inside.run), calling)
+}
+
+fn open(project: &Project, trust: bool) -> Result<Opened, Failure> {
+    // A project that came with a repository has no store yet.
+    let store = store_records::create(project, Lifetime::Command, trust)?;
+    Ok(Opened { store, project: project.clone(), trust })
 }
 
 /// A person has spoken, and no hook hears it: what is remembered of the conversation is over all the same.

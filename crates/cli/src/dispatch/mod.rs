@@ -41,7 +41,7 @@ use crate::outline::Outline;
 use crate::output::Messages;
 use crate::project::Project;
 use crate::store_records::StoreMarks;
-use crate::trust;
+use crate::trust::{self, Trust};
 use crate::{SUPERVISE, environment, plan, remedy, show, workflow};
 
 /// Where commands keep what their hooks write.
@@ -95,11 +95,19 @@ pub fn execute_inside(
 pub fn types(opened: &Opened) -> Result<(Types, Option<String>), Failure> {
     let inside = Inside::look(opened)?;
     let outline = Outline::of(inside.written(opened)?)?;
-    let counts = trust::counts(&opened.project, outline.frame(), opened.trust || inside.config.is_some())?;
-    if !counts && outline.frame().decides_about_tasks() {
-        trust::note_defaults();
+    let config = outline.frame();
+    let counts = trust::counts(&opened.project, config, opened.trust || inside.config.is_some())?;
+    if !counts {
+        let state = trust::state(&opened.project, config)?;
+        // With the defaults every agent may work on everything.
+        if state == Trust::Changed || config.restricts_agents() {
+            return Err(trust::refuse(config, state));
+        }
+        if config.decides_about_tasks() {
+            trust::note_defaults();
+        }
     }
-    let types = if counts { plan::types(outline.frame()) } else { Types::default() };
+    let types = if counts { plan::types(config) } else { Types::default() };
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     let session = inside.run.map(|run| snapshot.session(&run.session)).transpose().map_err(remedy::view)?.flatten();
     Ok((types, session.map(|session| session.agent)))

@@ -455,7 +455,7 @@ fn configuration(opened: &Opened, inside: &Inside, choice: &Choice) -> Result<Co
         return counting(&opened.project, Config::parse(inside.written(opened)?)?, told);
     };
     let text = choice::recorded(&opened.store, session)?;
-    if Config::load(&opened.project).is_ok_and(|present| **present.text() != *text) {
+    if Config::load(&opened.project).is_ok_and(|present| is_other(opened, &present, &text)) {
         Messages::new().note("the configuration has changed; this session goes on with the one that it started with");
     }
     let config = Config::parse(dispatch::recorded(&opened.project, &text))?;
@@ -463,8 +463,15 @@ fn configuration(opened: &Opened, inside: &Inside, choice: &Choice) -> Result<Co
     Ok(config)
 }
 
+/// Whether a new session would work with another configuration than the recorded one.
+fn is_other(opened: &Opened, present: &Config, recorded: &str) -> bool {
+    let is_recorded = |config: &Config| **config.text() == *recorded;
+    let counts = || trust::counts(&opened.project, present, opened.trust).unwrap_or(true);
+    !is_recorded(present) && (counts() || !is_recorded(&present.without_say()))
+}
+
 /// Returns what counts of a configuration for a new session: all of it with trust, else the defaults, and these only if they
-/// lack no agent and no check that the file names.
+/// lack nothing that the file, or the one that was trusted, holds agents to.
 fn counting(project: &Project, config: Config, told: bool) -> Result<Config, Failure> {
     if trust::counts(project, &config, told)? {
         return Ok(config);
@@ -476,21 +483,23 @@ fn counting(project: &Project, config: Config, told: bool) -> Result<Config, Fai
     Ok(config.without_say())
 }
 
-/// A configuration that names agents or hooks needs a person's trust. That a session was started with one is in a store which
-/// this machine wrote, so its words count; but files that it names may have been changed since.
+/// A configuration that holds agents to anything needs a person's trust, and so does the end of one. That a session was started
+/// with one is in a store which this machine wrote, so its words count; but programs and files that it names may have changed.
 fn check_trust(project: &Project, config: &Config, resumed: Option<&Session>, given: bool) -> Result<(), Failure> {
-    let reads_a_file = resumed.is_some() && config.settings.prompt_file.is_some();
-    if given || !config.names_agents_or_hooks() && !reads_a_file {
+    if given {
         return Ok(());
     }
     let state = trust::state(project, config)?;
-    if state == Trust::Trusted {
+    let is_needed = match resumed {
+        Some(_) => config.names_agents_or_hooks() || config.settings.prompt_file.is_some(),
+        None => state == Trust::Changed || config.guards_work(),
+    };
+    if state == Trust::Trusted || !is_needed {
         return Ok(());
     }
-    let failure = Failure::new(Code::Trust, "this project may not run what its configuration says");
     let older = Config::load(project).is_ok_and(|present| present.text() != config.text());
-    Err(match (resumed, state) {
-        (Some(session), _) if older => failure
+    Err(match resumed {
+        Some(session) if older => Failure::new(Code::Trust, "this project may not run what its configuration says")
             .caused_by(format!("session `{}` works with an older configuration than the trusted one", session.name))
             .hint(match session.goal {
                 Some(_) => {
@@ -499,8 +508,7 @@ fn check_trust(project: &Project, config: &Config, resumed: Option<&Session>, gi
                 // Another session cannot have the task that this one holds.
                 None => "--trust goes on with that one, for this command alone",
             }),
-        (_, Trust::Changed) => failure.caused_by("it has changed since it was trusted").hint(remedy::HOW_TO_TRUST),
-        _ => failure.caused_by("nobody has trusted it yet").hint(remedy::HOW_TO_TRUST),
+        _ => trust::refuse(config, state),
     })
 }
 
