@@ -118,7 +118,7 @@ fn fifos_keep_no_command_waiting() {
         ["`.gitmodules` is a fifo", "`package.json` is a fifo", "`Makefile` is a fifo", "`.gitignore` is a fifo"];
     check_named(&world, "status", &named);
     check_named(&world, "doctor", &[&named[..], &["x.yaml: is a fifo"]].concat());
-    check_named(&world, "run --agent command:agent", &[".gitignore` is a fifo", "remove it"]);
+    check_named(&world, "run --trust --agent command:agent", &[".gitignore` is a fifo", "remove it"]);
     check_all(&world);
 }
 
