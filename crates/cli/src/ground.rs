@@ -29,7 +29,7 @@ use windlass_tools::{self as tools, Control, Ground, ToolError};
 
 use crate::config::Written;
 use crate::context::Opened;
-use crate::dispatch::{self, Concern, Inside, is_for_persons};
+use crate::dispatch::{self, ConcernedSessions, Inside, is_for_persons};
 use crate::failure::{Code, Failure};
 use crate::outline::Outline;
 use crate::output::Messages;
@@ -124,7 +124,7 @@ impl ProjectGround {
         if !is_for_persons(command) {
             return self.look();
         }
-        let inside = Inside::look_for_person(&self.opened, Concern::of(command))?;
+        let inside = Inside::look_for_person(&self.opened, ConcernedSessions::of(command))?;
         self.keep(&inside)?;
         Ok(inside)
     }

@@ -76,7 +76,7 @@ pub fn refuse(config: &Config, state: Trust) -> Failure {
         .caused_by(match state {
             Trust::Changed if !config.exists() => "the configuration that was trusted is gone",
             Trust::Changed => "it has changed since it was trusted",
-            Trust::Trusted | Trust::Never => "nobody has trusted it yet",
+            Trust::Trusted | Trust::Never => "it was not trusted yet",
         })
         .hint(remedy::HOW_TO_TRUST)
 }

@@ -22,7 +22,7 @@ const DEADLINE: Duration = Duration::from_secs(20);
 const MEMORY: &str = "4194304";
 
 #[derive(Clone, Copy)]
-enum Endless {
+enum EndlessFile {
     Fifo,
     Socket,
     Zero,
@@ -30,9 +30,9 @@ enum Endless {
     Sparse,
 }
 
-use Endless::{Circle, Fifo, Socket, Sparse, Zero};
+use EndlessFile::{Circle, Fifo, Socket, Sparse, Zero};
 
-impl Endless {
+impl EndlessFile {
     fn put(self, world: &World, name: &str) {
         let path = world.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

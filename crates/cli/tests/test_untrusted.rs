@@ -96,11 +96,11 @@ steps: [{id: one, type: execute_command, config: {command: touch, args: [MARKS/w
 ";
 
 /// A directory as it came from elsewhere.
-struct Foreign {
+struct ForeignRepository {
     world: World,
 }
 
-impl Foreign {
+impl ForeignRepository {
     fn new() -> Self {
         let foreign = Self { world: World::empty() };
         fs::create_dir(foreign.marks()).unwrap();
@@ -142,7 +142,7 @@ impl Foreign {
         text.replace("MARKS", self.marks().to_str().unwrap()).replace("SECRET", self.secret().to_str().unwrap())
     }
 
-    /// Somebody else's machine: what is made there is foreign here.
+    /// Acts on another machine: what is made there is foreign here.
     fn elsewhere(&self, words: &[&str]) -> Ran {
         let state = self.world.path("../elsewhere");
         self.world.run_with(("WINDLASS_STATE_DIR", state.to_str().unwrap()), words)
@@ -204,7 +204,7 @@ fn called(calls: &str, start: &str) -> BTreeSet<String> {
 
 #[test]
 fn a_configuration_of_a_clone_runs_nothing_and_reads_nothing_of_the_persons() {
-    let foreign = Foreign::new();
+    let foreign = ForeignRepository::new();
     foreign.write(".windlass/config.yaml", CONFIG);
     foreign.write(".windlass/prompt.md", "{{ goal }}");
     foreign.write(".windlass/workflows/evil.yaml", WORKFLOW);
@@ -214,7 +214,7 @@ fn a_configuration_of_a_clone_runs_nothing_and_reads_nothing_of_the_persons() {
 
 #[test]
 fn links_of_a_clone_lead_to_nothing_of_the_persons() {
-    let foreign = Foreign::new();
+    let foreign = ForeignRepository::new();
     for name in
         [".windlass/config.yaml", ".windlass/workflows/evil.yaml", ".windlass/.gitignore", "package.json", "Makefile"]
     {
@@ -230,7 +230,7 @@ fn links_of_a_clone_lead_to_nothing_of_the_persons() {
 
 #[test]
 fn a_store_of_a_clone_runs_nothing() {
-    let foreign = Foreign::new();
+    let foreign = ForeignRepository::new();
     foreign.elsewhere(&["init"]);
     assert_eq!(foreign.elsewhere(&["task", "add", "Evil"]).code, 0);
     let register =
@@ -245,7 +245,7 @@ fn a_store_of_a_clone_runs_nothing() {
 /// An archive, unlike a clone, brings git's own configuration along.
 #[test]
 fn git_configuration_of_an_unpacked_archive_runs_nothing_for_commands_that_only_look() {
-    let foreign = Foreign::new();
+    let foreign = ForeignRepository::new();
     foreign.shell(
         "for key in core.fsmonitor core.pager core.editor core.askPass diff.external gpg.program credential.helper \
          core.sshCommand pager.log pager.status alias.status interactive.diffFilter diff.x.textconv filter.x.clean \

@@ -47,9 +47,9 @@ impl Desk for Plain {
 }
 
 /// A desk that fails as it is told.
-struct Failing;
+struct FailingDesk;
 
-impl Desk for Failing {
+impl Desk for FailingDesk {
     fn say(&mut self, _: &str, arguments: Value, _: &Control) -> Said {
         Err(ToolError::new(if arguments == json!("store") { Code::Store } else { Code::Refused }, "it failed"))
     }
@@ -65,7 +65,7 @@ fn store_is_opened_again_after_it_failed() {
     let count = opened.clone();
     let open = move || {
         count.fetch_add(1, Ordering::Relaxed);
-        Ok(Failing)
+        Ok(FailingDesk)
     };
     let pool = Pool::new(open, Control::new());
     runtime().unwrap().block_on(async {

@@ -53,7 +53,7 @@ mod tests {
         assert!(!may_outlive(&name(getpid(), mine), now), "its parent is older");
         assert!(may_outlive(&name(parent, 1), now), "everything but init is younger");
         assert!(!may_outlive(&name(parent, 1), Duration::MAX), "the system was started since");
-        assert!(!may_outlive("nobody", now));
+        assert!(!may_outlive("ghost", now));
         assert!(parents <= mine);
     }
 
@@ -65,6 +65,6 @@ mod tests {
         let other = name(getpid(), 1);
         std::fs::rename(directory.path().join(roster.name()), directory.path().join(&other)).expect("another name");
         assert!(is_out_of_sight(directory.path(), &other));
-        assert!(!is_out_of_sight(directory.path(), "nobody"));
+        assert!(!is_out_of_sight(directory.path(), "ghost"));
     }
 }

@@ -27,7 +27,7 @@ use rustix::process::Pid;
 
 use crate::captured::Keeper;
 use crate::control::{Listener, Order};
-use crate::minder::{Meanwhile, Minder, wait_for_more};
+use crate::minder::{BetweenTurns, Minder, wait_for_more};
 use crate::os::{self, Status};
 use crate::program::Program;
 use crate::ready::{ready, ready_of};
@@ -130,15 +130,15 @@ impl Live {
 
     /// Has it hear the control while nobody attends to it.
     pub fn leave_alone(&mut self, control: &Control) {
-        self.leave(control, Meanwhile::GoesOn);
+        self.leave(control, BetweenTurns::GoesOn);
     }
 
     /// Stops it, with everything that it has started, until a caller attends to it again.
     pub fn leave_stopped(&mut self, control: &Control) {
-        self.leave(control, Meanwhile::IsStopped);
+        self.leave(control, BetweenTurns::IsStopped);
     }
 
-    fn leave(&mut self, control: &Control, meanwhile: Meanwhile) {
+    fn leave(&mut self, control: &Control, meanwhile: BetweenTurns) {
         self.held = match std::mem::replace(&mut self.held, Held::Nowhere) {
             Held::Here(tree) => Minder::new(tree, control, meanwhile).map_or_else(Held::Here, Held::Minded),
             held => held,

@@ -22,9 +22,9 @@ use crate::watch::Tree;
 /// What a thread that does nothing but wait needs.
 const STACK: usize = 128 * 1024;
 
-/// What a program does while nobody attends to it.
+/// What a program does between its turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Meanwhile {
+pub(crate) enum BetweenTurns {
     GoesOn,
     /// Nothing of its tree runs.
     IsStopped,
@@ -38,7 +38,7 @@ pub(crate) struct Minder {
 
 impl Minder {
     /// Minds a program. It comes back if that cannot be done.
-    pub fn new(tree: Supervised<Link>, control: &Control, meanwhile: Meanwhile) -> Result<Self, Supervised<Link>> {
+    pub fn new(tree: Supervised<Link>, control: &Control, meanwhile: BetweenTurns) -> Result<Self, Supervised<Link>> {
         let prepared = control.listen().and_then(|listener| Ok((listener, Arc::new(Waker::new()?))));
         let Ok((listener, done)) = prepared else { return Err(tree) };
         // Given over once there is a thread: one that cannot be started would take the program with it.
@@ -73,8 +73,8 @@ impl Drop for Minder {
     }
 }
 
-fn mind(mut tree: Supervised<Link>, mut listener: Listener, done: &Waker, meanwhile: Meanwhile) -> Supervised<Link> {
-    let is_stopped = meanwhile == Meanwhile::IsStopped;
+fn mind(mut tree: Supervised<Link>, mut listener: Listener, done: &Waker, meanwhile: BetweenTurns) -> Supervised<Link> {
+    let is_stopped = meanwhile == BetweenTurns::IsStopped;
     if is_stopped {
         tree.stop();
     }

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use windlass_engine::{HookOutcome, HookReport, Phase, Session, Workspace};
-use windlass_vcs::git::{Access, Branch, Checkout, Commit, Error, Kept, Worktree, is_detached_name};
+use windlass_vcs::git::{Branch, CheckoutAccess, Commit, DetachedCheckout, Error, Kept, Worktree, is_detached_name};
 
 use crate::hook::pipeline::report;
 use crate::protected::is_executable;
@@ -29,11 +29,11 @@ use crate::{Dispatch, Told};
 
 /// What gates find in their checkout although git does not keep it: links to what the worktree has.
 #[derive(Debug, Clone, Default)]
-pub struct Caches {
+pub struct CachePatterns {
     patterns: GlobSet,
 }
 
-impl Caches {
+impl CachePatterns {
     /// A pattern names files and directories. One without a slash before its end is meant wherever it stands.
     pub fn new<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Result<Self, globset::Error> {
         let mut set = GlobSetBuilder::new();
@@ -58,7 +58,7 @@ fn glob(pattern: &str) -> Result<Glob, globset::Error> {
 
 /// A checkout of the commit that is on its way, and the worktree that caches come from.
 pub(crate) struct GateCheckout {
-    checkout: Checkout,
+    checkout: DetachedCheckout,
     worktree: Worktree,
 }
 
@@ -103,7 +103,7 @@ impl Dispatch<'_> {
         }
         self.close_gate();
         let worktree = self.worktree(workspace)?;
-        let checkout = self.with_git(|git| git.check_out(&path, &commit, Access::Write))?;
+        let checkout = self.with_git(|git| git.check_out(&path, &commit, CheckoutAccess::Write))?;
         self.keep_gate(GateCheckout { checkout, worktree })
     }
 
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn caches_are_meant_wherever_they_stand_unless_a_slash_says_where() {
-        let caches = Caches::new(["target/", "web/dist"]).unwrap();
+        let caches = CachePatterns::new(["target/", "web/dist"]).unwrap();
         for path in ["target", "crates/a/target", "target/debug/x", "web/dist", "web/dist/app.js"] {
             assert!(caches.is_meant(Path::new(path)), "{path}");
         }

@@ -59,7 +59,7 @@ use windlass_store::ExecuteError;
 pub use bridge::{Called, Replied, is_context, is_heard};
 pub use dispatch::{Dispatch, Settings};
 pub use error::RunError;
-pub use gate_checkout::Caches;
+pub use gate_checkout::CachePatterns;
 pub use gatekeepers::Gatekeepers;
 pub use hook::pipeline::{ByHand, Checks, Seal};
 pub use known::{Defined, Hooks, Workflows};

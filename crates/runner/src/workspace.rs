@@ -18,7 +18,7 @@ use windlass_engine::{
 use windlass_vcs::forge;
 use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, RemoteName, Repository, Seen, Wanted, Worktree};
 
-use crate::gate_checkout::Caches;
+use crate::gate_checkout::CachePatterns;
 use crate::gatekeepers::Gatekeepers;
 use crate::refresh::{PresentBase, RefreshOutcome};
 use crate::stacking::{self, Below};
@@ -41,7 +41,7 @@ pub struct Delivery {
     pub forge: forge::Settings,
     pub method: forge::Method,
     /// What gates find in their checkout although git does not keep it.
-    pub caches: Caches,
+    pub caches: CachePatterns,
     /// How the tests are run, if it is not for the project to show.
     pub tests: Option<String>,
     pub gatekeepers: Gatekeepers,

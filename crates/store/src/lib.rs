@@ -35,7 +35,8 @@ pub use error::{ExecuteError, StoreError};
 pub use memory::MemoryStore;
 pub use shared::Shared;
 pub use sqlite::{
-    Found, Lifetime, Mismatch, Report, Salvage, Snapshot, Sqlite, Survey, TaskFilter, Transaction, log_path, rename_new,
+    Found, Lifetime, Mismatch, Report, Salvage, Snapshot, Sqlite, StoreSurvey, TaskFilter, Transaction, log_path,
+    rename_new,
 };
 
 /// Events to be appended together, and what the decision for them depended on.

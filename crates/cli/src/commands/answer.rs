@@ -9,7 +9,7 @@ use super::next_step;
 use super::run::Again;
 use super::task::present;
 use crate::context::{Context, Opened};
-use crate::dispatch::{self, Concern, Inside};
+use crate::dispatch::{self, ConcernedSessions, Inside};
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Messages, Output, Tone};
 use crate::{remedy, text};
@@ -82,7 +82,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         Resolution::IgnoreHook => blockers(&opened, id)?,
         _ => Vec::new(),
     };
-    let inside = Inside::look_for_person(&opened, Concern::Holding(id))?;
+    let inside = Inside::look_for_person(&opened, ConcernedSessions::Holding(id))?;
     // Whoever approves goes over the heads of the gates, and the log says so.
     let authority = if args.answer == Resolution::Approve { Authority::Forced } else { Authority::Person };
     let work = match args.answer {
@@ -187,7 +187,7 @@ fn answer_gate(
             .hint("`ignore-hook` lets its work pass this time; `reject` ends it, and then `approve` completes the task")
     })?;
     let command = Command::AnswerGate { session: name.clone(), answer: gate, text };
-    let inside = Inside::look_for_person(opened, Concern::Of(&session.name))?;
+    let inside = Inside::look_for_person(opened, ConcernedSessions::Of(&session.name))?;
     dispatch::execute_inside(opened, inside, &command, Authority::Person)?;
     if out.is_json() {
         return out.object(&serde_json::json!({"session": name, "answer": answer.name()}));

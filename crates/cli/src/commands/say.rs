@@ -7,7 +7,7 @@ use windlass_engine::{Authority, Command, Event, Limits, Session, SessionName, V
 
 use super::session::is_alive;
 use crate::context::{Context, Opened};
-use crate::dispatch::{self, Concern, Inside};
+use crate::dispatch::{self, ConcernedSessions, Inside};
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::{remedy, text};
@@ -40,7 +40,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     };
     let alive = is_alive(&opened, &session);
     let command = Command::Say { session: session.name.clone(), text };
-    let inside = Inside::look_for_person(&opened, Concern::Of(&session.name))?;
+    let inside = Inside::look_for_person(&opened, ConcernedSessions::Of(&session.name))?;
     let records = dispatch::execute_inside(&mut opened, inside, &command, Authority::Person)?;
     let queued = records.iter().find_map(|record| match &record.envelope.event {
         Event::FeedbackQueued(queued) => Some((record.seq, queued)),

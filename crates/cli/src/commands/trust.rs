@@ -14,7 +14,7 @@ use self::holdings::StoreHolding;
 use crate::commands::{self, confirm};
 use crate::config::{Config, Effect};
 use crate::context::{Context, Opened};
-use crate::dispatch::{Concern, Inside};
+use crate::dispatch::{ConcernedSessions, Inside};
 use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
@@ -47,7 +47,7 @@ fn is_inside(project: &Project) -> bool {
     let opened = store_records::open_quietly(project, Lifetime::Command, false).ok();
     let opened = opened.map(|(store, _)| Opened { project: project.clone(), store, trust: false });
     opened.is_some_and(|opened| {
-        let inside = Inside::look_for_person(&opened, Concern::Every);
+        let inside = Inside::look_for_person(&opened, ConcernedSessions::Every);
         inside.map_or(true, |inside| inside.run.is_some() || inside.via.is_some())
     })
 }

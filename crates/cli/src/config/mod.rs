@@ -50,7 +50,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use windlass_engine::{ConfigText, Digest, Names, Template};
-use windlass_runner::{Caches, Protected};
+use windlass_runner::{CachePatterns, Protected};
 
 pub use self::builtin::Builtin;
 pub use self::content::Workflow;
@@ -278,8 +278,8 @@ impl Config {
     }
 
     /// What gates find in their checkout although git does not keep it.
-    pub fn caches(&self) -> Caches {
-        Caches::new(self.settings.caches.iter().map(|pattern| pattern.as_str()))
+    pub fn caches(&self) -> CachePatterns {
+        CachePatterns::new(self.settings.caches.iter().map(|pattern| pattern.as_str()))
             .expect("the patterns were checked when they were read")
     }
 

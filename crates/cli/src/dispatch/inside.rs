@@ -3,7 +3,7 @@
 use windlass_engine::{Command, ConfigDigest, Debt, DebtId, OwnerName, RunId, Session, View};
 use windlass_process::{is_alive, is_below, supervisors_above};
 
-use super::outliving::{self, Concern};
+use super::outliving::{self, ConcernedSessions};
 use super::recorded;
 use crate::config::Written;
 use crate::context::Opened;
@@ -74,7 +74,7 @@ impl Inside {
     }
 
     /// The same where only a person may go on: refused where it cannot be told that the agent of a session does not ask.
-    pub fn look_for_person(opened: &Opened, concern: Concern<'_>) -> Result<Self, Failure> {
+    pub fn look_for_person(opened: &Opened, concern: ConcernedSessions<'_>) -> Result<Self, Failure> {
         let inside = Self::look_above(opened)?;
         if !inside.is_seen(opened)? {
             outliving::refuse(opened, concern, inside.run.as_ref())?;
@@ -92,7 +92,7 @@ impl Inside {
     /// The same where a command may change what an agent is held to.
     pub fn look_for(opened: &Opened, command: &Command) -> Result<Self, Failure> {
         match is_for_persons(command) {
-            true => Self::look_for_person(opened, Concern::of(command)),
+            true => Self::look_for_person(opened, ConcernedSessions::of(command)),
             false => Self::look(opened),
         }
     }

@@ -32,7 +32,7 @@ use windlass_vcs::forge;
 pub use bridged::{Bridged, Calling, answer_call};
 pub use dead::{Reach, Settled, cancelled_by_nobody, interrupted, left_by_the_dead, settle_dead};
 pub use inside::{Inside, is_for_persons};
-pub use outliving::Concern;
+pub use outliving::ConcernedSessions;
 
 use crate::config::{self, Config, Written};
 use crate::context::Opened;
@@ -51,7 +51,7 @@ const RECORDS: &str = "commands";
 pub fn execute(opened: &mut Opened, command: &Command, authority: Authority) -> Result<Vec<Record>, Failure> {
     // An override is a person's.
     let inside = match authority {
-        Authority::Forced => Inside::look_for_person(opened, Concern::Every)?,
+        Authority::Forced => Inside::look_for_person(opened, ConcernedSessions::Every)?,
         Authority::Person | Authority::Holder(_) => Inside::look_for(opened, command)?,
     };
     execute_inside(opened, inside, command, authority)

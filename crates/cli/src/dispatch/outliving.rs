@@ -17,14 +17,14 @@ use crate::{environment, remedy};
 
 /// The sessions that a command is about.
 #[derive(Clone, Copy)]
-pub enum Concern<'c> {
+pub enum ConcernedSessions<'c> {
     Every,
     Of(&'c SessionName),
     /// The one that holds this task.
     Holding(TaskId),
 }
 
-impl Concern<'_> {
+impl ConcernedSessions<'_> {
     pub fn of(command: &Command) -> Self {
         command.subject().map_or(Self::Every, Self::Holding)
     }
@@ -32,7 +32,7 @@ impl Concern<'_> {
 
 /// Refuses a command that may come from the agent of a session that has not ended. A session that the command names as its own
 /// (`run`) is left out: the engine takes the command for one of that session's agent.
-pub fn refuse(opened: &Opened, concern: Concern<'_>, run: Option<&RunId>) -> Result<(), Failure> {
+pub fn refuse(opened: &Opened, concern: ConcernedSessions<'_>, run: Option<&RunId>) -> Result<(), Failure> {
     let (can_see, has_terminal) = (can_see_ancestors(), has_terminal());
     let is_own = |session: &Session| run.is_some_and(|run| run.session == session.name);
     let suspect = |session: &Session| !session.is_over() && !is_own(session);
@@ -58,12 +58,12 @@ pub fn refuse(opened: &Opened, concern: Concern<'_>, run: Option<&RunId>) -> Res
 
 const ON_A_TERMINAL: &str = "give the command on a terminal";
 
-fn concerned(opened: &Opened, concern: Concern<'_>) -> Result<Vec<Session>, Failure> {
+fn concerned(opened: &Opened, concern: ConcernedSessions<'_>) -> Result<Vec<Session>, Failure> {
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     let name = match concern {
-        Concern::Every => return snapshot.sessions().map_err(remedy::store),
-        Concern::Of(name) => Some(name.clone()),
-        Concern::Holding(id) => {
+        ConcernedSessions::Every => return snapshot.sessions().map_err(remedy::store),
+        ConcernedSessions::Of(name) => Some(name.clone()),
+        ConcernedSessions::Holding(id) => {
             let task = snapshot.task(id).map_err(remedy::view)?;
             task.and_then(|task| task.lease).and_then(|lease| lease.session)
         }

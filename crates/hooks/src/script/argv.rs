@@ -10,7 +10,7 @@ use super::word::Word;
 
 /// A word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Argument {
+enum CommandWord {
     Fixed(String),
     /// One that values of the run are put into, with the text before the first of them.
     Filled(String),
@@ -26,7 +26,7 @@ pub struct UnsafeArgument {
     pub instead: String,
 }
 
-impl From<&Pattern> for Argument {
+impl From<&Pattern> for CommandWord {
     fn from(pattern: &Pattern) -> Self {
         match pattern.checked() {
             Some(text) => Self::Fixed(text),
@@ -37,8 +37,8 @@ impl From<&Pattern> for Argument {
 
 /// Refuses values where the program evaluates them, by the rule for commands of hooks.
 pub fn check_argv(program: &str, arguments: &[Pattern]) -> Result<(), UnsafeArgument> {
-    let program = Argument::Fixed(program.to_owned());
-    check_words(&std::iter::once(program).chain(arguments.iter().map(Argument::from)).collect::<Vec<_>>())
+    let program = CommandWord::Fixed(program.to_owned());
+    check_words(&std::iter::once(program).chain(arguments.iter().map(CommandWord::from)).collect::<Vec<_>>())
 }
 
 /// A word of a command that is about to run.
@@ -100,12 +100,12 @@ pub fn check_filled(words: &[FilledWord]) -> Result<(), UnsafeArgument> {
     Ok(())
 }
 
-fn check_words(arguments: &[Argument]) -> Result<(), UnsafeArgument> {
-    let word = |(index, argument): (usize, &Argument)| match argument {
-        Argument::Fixed(text) => {
+fn check_words(arguments: &[CommandWord]) -> Result<(), UnsafeArgument> {
+    let word = |(index, argument): (usize, &CommandWord)| match argument {
+        CommandWord::Fixed(text) => {
             Word { literal: Some(text.clone()), bare: text.clone(), known: text.clone(), ..Word::default() }
         }
-        Argument::Filled(before) => {
+        CommandWord::Filled(before) => {
             Word { bare: before.clone(), known: before.clone(), marks: vec![index], ..Word::default() }
         }
     };
@@ -138,10 +138,10 @@ mod tests {
     /// The words of a line, in which `§` stands for a value.
     fn check(line: &str) -> Result<(), String> {
         let word = |word: &str| match word.split_once('§') {
-            Some((before, _)) => Argument::Filled(before.to_owned()),
-            None => Argument::Fixed(word.to_owned()),
+            Some((before, _)) => CommandWord::Filled(before.to_owned()),
+            None => CommandWord::Fixed(word.to_owned()),
         };
-        let words: Vec<Argument> = line.split(' ').map(word).collect();
+        let words: Vec<CommandWord> = line.split(' ').map(word).collect();
         check_words(&words).map_err(|refused| format!("{}: {}", refused.index, refused.why))
     }
 

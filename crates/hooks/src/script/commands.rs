@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::evaluators::{
-    Reach, file_name, is_built_in, is_change, is_code, is_evaluator, is_interpreter, is_own, is_shell, is_special,
-    is_tool, program, reach, starts_shell, wrapper,
+    OptionReach, file_name, is_built_in, is_change, is_code, is_evaluator, is_interpreter, is_own, is_shell,
+    is_special, is_tool, program, reach, starts_shell, wrapper,
 };
 use super::grammar;
 use super::refusal::{Stop, Why};
@@ -154,7 +154,7 @@ pub(super) fn options(words: &[Word]) -> Result<(), Stop> {
         if let (Some(option), Some(index)) = (rest_of.or(value_of).or(own), word.marks.first()) {
             return Err(Stop::At(*index, Why::Option(file_name(program).to_owned(), option.to_owned())));
         }
-        rest_of = rest_of.or(Some(option).filter(|_| reach == Some(Reach::Rest) && !has_value));
+        rest_of = rest_of.or(Some(option).filter(|_| reach == Some(OptionReach::Rest) && !has_value));
         value_of = own.filter(|_| !has_value);
     }
     Ok(())

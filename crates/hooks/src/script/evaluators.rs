@@ -197,7 +197,7 @@ pub(super) fn starts_shell(option: &str) -> bool {
 
 /// How much of what follows an argument a program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum OptionReach {
     /// The value of this option: behind its `=`, or the next word.
     Value,
     /// All words that follow.
@@ -206,7 +206,7 @@ pub(super) enum Reach {
 
 /// How far an option reaches that makes a program run what follows. A program that is named by a path from here is a script
 /// of the project, whose options mean what their author says.
-pub(super) fn reach(program: &str, option: &str) -> Option<Reach> {
+pub(super) fn reach(program: &str, option: &str) -> Option<OptionReach> {
     let name = file_name(program);
     let listed = |list: &[(&str, &str)]| list.iter().any(|(listed, options)| is(listed, name) && has(options, option));
     let is_named = option.starts_with('-') && !option.starts_with("--no-") && !is_own(program);
@@ -215,8 +215,8 @@ pub(super) fn reach(program: &str, option: &str) -> Option<Reach> {
     let rest = is_named && has(EXEC_WORDS, word) || is_usual && has(SUBCOMMANDS, option);
     let value = is_named && has(COMMAND_WORDS, word) || is_usual && has(CODE_OPTIONS, option);
     match () {
-        () if rest || listed(REST_OPTIONS) => Some(Reach::Rest),
-        () if value || listed(VALUE_OPTIONS) => Some(Reach::Value),
+        () if rest || listed(REST_OPTIONS) => Some(OptionReach::Rest),
+        () if value || listed(VALUE_OPTIONS) => Some(OptionReach::Value),
         () => None,
     }
 }

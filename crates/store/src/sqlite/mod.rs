@@ -39,7 +39,7 @@ pub use inspect::{Found, Mismatch, Report};
 pub use queries::TaskFilter;
 pub use rows::Snapshot;
 pub use salvage::Salvage;
-pub use survey::Survey;
+pub use survey::StoreSurvey;
 pub use transaction::Transaction;
 pub use wal::path_of as log_path;
 
@@ -58,7 +58,7 @@ const LONG_FOR_A_COMMAND: u64 = 64;
 const LONG_FOR_A_SERVICE: u32 = 250;
 
 /// What to do about a file that is no store yet.
-enum Absent<'a> {
+enum IfMissing<'a> {
     /// Makes one, and calls this once its files are there and before anything is written that counts.
     Make(&'a mut dyn FnMut() -> io::Result<()>),
     Refuse,
@@ -66,7 +66,7 @@ enum Absent<'a> {
 
 /// What may be done with an open store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Access {
+enum StoreAccess {
     Write,
     Read,
     /// Only reading, because this machine did not make it.
@@ -80,7 +80,7 @@ type Knows<'a> = &'a dyn Fn(Option<&str>) -> bool;
 pub struct Sqlite {
     connection: Connection,
     path: PathBuf,
-    access: Access,
+    access: StoreAccess,
     /// Whether the write-ahead log is to be folded back before the next commit.
     long_log: Cell<bool>,
     /// Tells of commits, once somebody has waited for one.
@@ -170,7 +170,7 @@ impl Sqlite {
             // SQLite would throw the write-ahead log away, and that may be all that is left of somebody's work.
             Ok(0) if wal_length(path) > 0 => Err(StoreError::NotAStore(path.to_owned())),
             Ok(_) | Err(StoreError::Missing(_)) => {
-                let store = Self::open_if(path, lifetime, Absent::Make(&mut record), None)?;
+                let store = Self::open_if(path, lifetime, IfMissing::Make(&mut record), None)?;
                 keep_directory(path);
                 Ok(store)
             }
@@ -184,7 +184,7 @@ impl Sqlite {
             Err(StoreError::Missing(_)) => true,
             Ok(0) => wal_length(path) == 0,
             Ok(_) => connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).is_ok_and(|connection| {
-                let store = Self::new(connection, path, Access::Read);
+                let store = Self::new(connection, path, StoreAccess::Read);
                 // Commits in the log are somebody's work.
                 schema::is_blank(&store).unwrap_or(false) && matches!(store.log_frames(), Ok(0))
             }),
@@ -211,7 +211,7 @@ impl Sqlite {
             // Not even SQLite may touch it: a write-ahead log beside an empty file would be thrown away.
             return Err(StoreError::NotAStore(path.to_owned()));
         }
-        Self::open_if(path, lifetime, Absent::Refuse, knows)
+        Self::open_if(path, lifetime, IfMissing::Refuse, knows)
     }
 
     /// Opens a store that this machine did not make: it can be read, and everything else is [`StoreError::Foreign`].
@@ -219,7 +219,7 @@ impl Sqlite {
         if file_length(path)? == 0 {
             return Err(StoreError::NotAStore(path.to_owned()));
         }
-        match Self::read_only(path, Access::Foreign, |store| schema::check(store, &schema::PRESENT)) {
+        match Self::read_only(path, StoreAccess::Foreign, |store| schema::check(store, &schema::PRESENT)) {
             // One of an older schema would have to be brought forward.
             Err(StoreError::ReadOnly(path)) => Err(StoreError::Foreign(path)),
             opened => opened,
@@ -230,7 +230,7 @@ impl Sqlite {
     fn open_if(
         path: &Path,
         lifetime: Lifetime,
-        absent: Absent<'_>,
+        absent: IfMissing<'_>,
         knows: Option<Knows<'_>>,
     ) -> Result<Self, StoreError> {
         match Self::open_to_write(path, lifetime, absent, knows) {
@@ -244,14 +244,14 @@ impl Sqlite {
     fn open_to_write(
         path: &Path,
         lifetime: Lifetime,
-        mut absent: Absent<'_>,
+        mut absent: IfMissing<'_>,
         knows: Option<Knows<'_>>,
     ) -> Result<Self, StoreError> {
         let create = match absent {
-            Absent::Make(_) => OpenFlags::SQLITE_OPEN_CREATE,
-            Absent::Refuse => OpenFlags::empty(),
+            IfMissing::Make(_) => OpenFlags::SQLITE_OPEN_CREATE,
+            IfMissing::Refuse => OpenFlags::empty(),
         };
-        let mut store = Self::new(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | create)?, path, Access::Write);
+        let mut store = Self::new(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | create)?, path, StoreAccess::Write);
         // SQLite does not wait for its turn where it turns the write-ahead log on.
         let mut may_wait = turns(Duration::from_secs(PATIENCE_SECONDS));
         loop {
@@ -279,13 +279,13 @@ impl Sqlite {
 
     /// A store on a disk that cannot be written to can still be read.
     fn open_to_read(path: &Path) -> Result<Self, StoreError> {
-        Self::read_only(path, Access::Read, |store| schema::check(store, &schema::PRESENT))
+        Self::read_only(path, StoreAccess::Read, |store| schema::check(store, &schema::PRESENT))
     }
 
     /// A file that is only looked at, if it is what `check` says it is.
     fn read_only(
         path: &Path,
-        access: Access,
+        access: StoreAccess,
         check: impl Fn(&Self) -> Result<(), StoreError>,
     ) -> Result<Self, StoreError> {
         let checked = |connection| {
@@ -301,7 +301,7 @@ impl Sqlite {
         }
     }
 
-    fn new(connection: Connection, path: &Path, access: Access) -> Self {
+    fn new(connection: Connection, path: &Path, access: StoreAccess) -> Self {
         let long_log = Cell::new(false);
         let (bell, readers) = (OnceCell::new(), Cell::new(0));
         let files = Cell::new(Files { store: Identity::of(path), ..Files::default() });
@@ -359,9 +359,9 @@ impl Sqlite {
     /// Refuses to write to a store that is only read.
     fn check_access(&self) -> Result<(), StoreError> {
         match self.access {
-            Access::Write => Ok(()),
-            Access::Read => Err(StoreError::ReadOnly(self.path.clone())),
-            Access::Foreign => Err(StoreError::Foreign(self.path.clone())),
+            StoreAccess::Write => Ok(()),
+            StoreAccess::Read => Err(StoreError::ReadOnly(self.path.clone())),
+            StoreAccess::Foreign => Err(StoreError::Foreign(self.path.clone())),
         }
     }
 
@@ -420,7 +420,7 @@ impl Sqlite {
         }
         // Others may have been writing between the two looks. While this one may write, they cannot; and while it may
         // write, SQLite answers only another connection how long the log is.
-        let other = Self::new(connect(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, &self.path, Access::Write);
+        let other = Self::new(connect(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, &self.path, StoreAccess::Write);
         schema::within(self, |_| match suspicious(&other)? {
             true => Err(StoreError::LostCommits { path: self.path.clone(), last: queries::head(self)? }),
             false => Ok(()),

@@ -8,7 +8,7 @@ use windlass_engine::{Record, Seq};
 
 use super::queries::{STORED, stored};
 use super::rows::signed;
-use super::{Access, Sqlite, file_length, wal_length};
+use super::{Sqlite, StoreAccess, file_length, wal_length};
 use crate::StoreError;
 
 /// What was saved from a damaged store.
@@ -28,7 +28,7 @@ impl Sqlite {
     /// Hands over every event that is sound, from a store that may be damaged anywhere.
     pub fn salvage(path: &Path, mut save: impl FnMut(Record) -> Result<(), StoreError>) -> Result<Salvage, StoreError> {
         let bytes = file_length(path)? + wal_length(path);
-        let store = Self::read_only(path, Access::Read, |store| {
+        let store = Self::read_only(path, StoreAccess::Read, |store| {
             let is_log = "SELECT 1 FROM sqlite_schema WHERE name = 'events' AND type = 'table'";
             let found = store.sql(|connection| {
                 // SQLite would not look into a file that is shorter than it says. Nothing is written.

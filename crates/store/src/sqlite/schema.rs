@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
-use super::{Absent, Access, Sqlite, connect, rebuild};
+use super::{IfMissing, Sqlite, StoreAccess, connect, rebuild};
 use crate::{StoreError, failpoint};
 
 /// "Wndl": so that a file can be told from any other SQLite database.
@@ -104,13 +104,13 @@ pub(super) fn check_readable(store: &Sqlite, schema: &Schema) -> Result<bool, St
 }
 
 /// Makes sure that the file is a store of this schema.
-pub(super) fn prepare(store: &mut Sqlite, schema: &Schema, absent: &mut Absent<'_>) -> Result<(), StoreError> {
+pub(super) fn prepare(store: &mut Sqlite, schema: &Schema, absent: &mut IfMissing<'_>) -> Result<(), StoreError> {
     match store.sql(version)? {
         (APPLICATION, older) if (1..schema.number).contains(&older) => migrate(store, schema),
         (0, 0) if is_blank(store)? => match absent {
-            Absent::Make(record) => create(store, record),
+            IfMissing::Make(record) => create(store, record),
             // Somebody ran out of space while making it.
-            Absent::Refuse => Err(StoreError::Missing(store.path.clone())),
+            IfMissing::Refuse => Err(StoreError::Missing(store.path.clone())),
         },
         _ => check(store, schema),
     }
@@ -255,7 +255,8 @@ fn migrate(store: &mut Sqlite, schema: &Schema) -> Result<(), StoreError> {
         check_older(store)?;
         // Through a connection of its own, while this one keeps all writers away: the copy is what is changed next.
         let copy = backup_path(store, from);
-        let before = Sqlite::new(connect(&store.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?, &store.path, Access::Read);
+        let before =
+            Sqlite::new(connect(&store.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?, &store.path, StoreAccess::Read);
         before.replace(&copy).map_err(|error| StoreError::Backup { path: copy, source: Box::new(error) })?;
         for change in schema.log_changes.iter().skip(from as usize - 1) {
             store.sql(|connection| connection.execute_batch(change))?;
@@ -342,8 +343,8 @@ mod tests {
     }
 
     fn opened(path: &Path, schema: &Schema) -> Result<Sqlite, StoreError> {
-        let mut store = Sqlite::new(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path, Access::Write);
-        prepare(&mut store, schema, &mut Absent::Refuse).map(|()| store)
+        let mut store = Sqlite::new(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path, StoreAccess::Write);
+        prepare(&mut store, schema, &mut IfMissing::Refuse).map(|()| store)
     }
 
     /// Everything that the log holds, byte for byte.

@@ -7,11 +7,11 @@ use windlass_engine::{Change, Digest, Memory, Seq};
 
 use super::rows::Reading;
 use super::schema::{self, PRESENT};
-use super::{Access, Knows, Sqlite, file_length};
+use super::{Knows, Sqlite, StoreAccess, file_length};
 use crate::StoreError;
 
 /// Everything that a store says.
-pub struct Survey {
+pub struct StoreSurvey {
     /// Every row that its log folds to.
     pub rows: Vec<Change>,
     /// The log itself can be read by it.
@@ -44,13 +44,14 @@ impl Sqlite {
 
     /// Reads all of a foreign store, of this schema or an older one. Its rows have to be those of its log:
     /// then what is shown of the one is what the other does.
-    pub fn survey(path: &Path) -> Result<Survey, StoreError> {
+    pub fn survey(path: &Path) -> Result<StoreSurvey, StoreError> {
         if file_length(path)? == 0 {
             return Err(StoreError::NotAStore(path.to_owned()));
         }
-        let store = Self::read_only(path, Access::Foreign, |store| schema::check_readable(store, &PRESENT).map(drop))?;
+        let store =
+            Self::read_only(path, StoreAccess::Foreign, |store| schema::check_readable(store, &PRESENT).map(drop))?;
         let rows = store.read_whole()?;
-        Ok(Survey { rows, store })
+        Ok(StoreSurvey { rows, store })
     }
 
     fn read_whole(&self) -> Result<Vec<Change>, StoreError> {

@@ -46,14 +46,14 @@ const INDEX: u64 = 1 << 30;
 
 /// What may be done in a checkout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum CheckoutAccess {
     Read,
     Write,
 }
 
 /// A checkout of a commit. As long as this value lives, no other process removes it.
 #[derive(Debug)]
-pub struct Checkout {
+pub struct DetachedCheckout {
     pub path: PathBuf,
     pub commit: Commit,
     /// The index as git wrote it when the files were fresh.
@@ -63,15 +63,15 @@ pub struct Checkout {
 
 impl Git<'_> {
     /// Checks a commit out at a path. What an earlier checkout has left there is removed first.
-    pub fn check_out(&self, path: &Path, commit: &Commit, access: Access) -> Result<Checkout, Error> {
+    pub fn check_out(&self, path: &Path, commit: &Commit, access: CheckoutAccess) -> Result<DetachedCheckout, Error> {
         let path = settled(path)?;
         let used = self.repository.hold_use(&path)?;
         let index = self.make_checkout(&path, commit, access)?;
-        Ok(Checkout { path, commit: commit.clone(), index, _used: used })
+        Ok(DetachedCheckout { path, commit: commit.clone(), index, _used: used })
     }
 
     /// Makes a checkout, and returns its index.
-    fn make_checkout(&self, path: &Path, commit: &Commit, access: Access) -> Result<Vec<u8>, Error> {
+    fn make_checkout(&self, path: &Path, commit: &Commit, access: CheckoutAccess) -> Result<Vec<u8>, Error> {
         let _held = self.repository.hold(path)?;
         self.remove_checkout(path)?;
         self.refuse_sparse()?;
@@ -81,7 +81,7 @@ impl Git<'_> {
         }
         let settings = self.settings_of_person()?;
         let mut made = self.add(path, &["--detach", "--"], commit.as_str(), &settings);
-        if access == Access::Read {
+        if access == CheckoutAccess::Read {
             made = made.and_then(|()| make_readable(path));
         }
         if made.is_err() {
@@ -96,11 +96,11 @@ impl Git<'_> {
 
     /// Puts the files of a checkout that may be written to back to what they are in its commit, and removes what else is there
     /// but for what git ignores. Where code that ran in it left no whole checkout, or there are submodules, it is made anew.
-    pub fn restore_checkout(&self, checkout: &mut Checkout) -> Result<(), Error> {
+    pub fn restore_checkout(&self, checkout: &mut DetachedCheckout) -> Result<(), Error> {
         let path = &checkout.path;
         let is_simple = |entry: &Entry| entry.is_whole() && !path.join(".gitmodules").exists();
         let Some(entry) = self.repository.entry(path).filter(is_simple) else {
-            checkout.index = self.make_checkout(&checkout.path, &checkout.commit, Access::Write)?;
+            checkout.index = self.make_checkout(&checkout.path, &checkout.commit, CheckoutAccess::Write)?;
             return Ok(());
         };
         // Marks in the index and settings of this worktree alone can keep git from seeing a change.
@@ -122,7 +122,7 @@ impl Git<'_> {
     }
 
     /// Removes a checkout.
-    pub fn remove_detached(&self, checkout: Checkout) -> Result<(), Error> {
+    pub fn remove_detached(&self, checkout: DetachedCheckout) -> Result<(), Error> {
         let _held = self.repository.hold(&checkout.path)?;
         self.remove_checkout(&checkout.path)
     }

@@ -51,7 +51,7 @@ pub use ask::{Git, Run, puts_work_away};
 pub use base::{Base, Seen};
 pub use close::{BranchAfter, Closed};
 pub use conflict::ConflictSides;
-pub use detached::{Access, Checkout, is_detached_name};
+pub use detached::{CheckoutAccess, DetachedCheckout, is_detached_name};
 pub use diff::{Diff, FileChange, Work};
 pub use discard::half_removed;
 pub use error::{Error, Holder, Operation, quoted};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use windlass_vcs::git::{Access, Error};
+use windlass_vcs::git::{CheckoutAccess, Error};
 
 use crate::scene::{Scene, read, write};
 
@@ -26,7 +26,7 @@ fn a_reader_gets_a_checkout_that_cannot_be_written() {
     let (worktree, head) = scene.work("t1", "deep/b", "1");
     write(&worktree.path, "unsaved", "not for readers");
     std::os::unix::fs::symlink(scene.root.join("a"), worktree.path.join("link")).unwrap();
-    let path = scene.with(|git| git.check_out(&scene.place("review"), &head, Access::Read)).unwrap().path;
+    let path = scene.with(|git| git.check_out(&scene.place("review"), &head, CheckoutAccess::Read)).unwrap().path;
     assert_eq!(read(&path, "deep/b"), "1");
     assert!(!path.join("unsaved").exists());
     for name in ["", "a", "deep", "deep/b", ".git"] {
@@ -37,10 +37,10 @@ fn a_reader_gets_a_checkout_that_cannot_be_written() {
     // Again, over what was half made and half taken back.
     fs::remove_dir_all(scene.root.join(".git/worktrees/review")).unwrap();
     fs::write(scene.root.join(".git/windlass/review.making"), path.as_os_str().as_encoded_bytes()).unwrap();
-    scene.with(|git| git.check_out(&path, &head, Access::Read)).unwrap();
+    scene.with(|git| git.check_out(&path, &head, CheckoutAccess::Read)).unwrap();
     // And over what a reader has left.
     let base = scene.base().commit;
-    let checkout = scene.with(|git| git.check_out(&path, &base, Access::Read)).unwrap();
+    let checkout = scene.with(|git| git.check_out(&path, &base, CheckoutAccess::Read)).unwrap();
     assert_eq!(scene.head(&path), base);
     scene.with(|git| git.sweep_detached(&path)).unwrap();
     assert!(path.exists(), "a sweep leaves alone what is used");
@@ -52,7 +52,7 @@ fn a_reader_gets_a_checkout_that_cannot_be_written() {
     assert!(matches!(scene.with(|git| git.sweep_detached(&worktree.path)), Err(Error::Occupied { .. })));
     write(&scene.place("other"), "x", "mine");
     assert!(matches!(
-        scene.with(|git| git.check_out(&scene.place("other"), &head, Access::Read)),
+        scene.with(|git| git.check_out(&scene.place("other"), &head, CheckoutAccess::Read)),
         Err(Error::Occupied { .. })
     ));
     assert_eq!(read(&scene.place("other"), "x"), "mine");
@@ -93,7 +93,8 @@ fn a_checkout_is_put_back_whatever_code_that_ran_there_has_left() {
         let head = scene.head(&worktree.path);
         scene.git(&scene.root, &["branch", "other", "HEAD"]);
         let branches = scene.git(&scene.root, &["for-each-ref", "refs/heads"]);
-        let mut checkout = scene.with(|git| git.check_out(&scene.place("gate-t1"), &head, Access::Write)).unwrap();
+        let mut checkout =
+            scene.with(|git| git.check_out(&scene.place("gate-t1"), &head, CheckoutAccess::Write)).unwrap();
         let path = checkout.path.clone();
         write(&path, "built/kept", "a build");
         write(&path, "conftest.py", "planted");

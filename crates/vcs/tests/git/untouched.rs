@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use windlass_vcs::forge::Method;
-use windlass_vcs::git::{Access, BranchAfter, IfCheckedOut, RemoteName, Way};
+use windlass_vcs::git::{BranchAfter, CheckoutAccess, IfCheckedOut, RemoteName, Way};
 
 use crate::scene::{Scene, write};
 
@@ -101,7 +101,7 @@ fn everything_we_do(scene: &Scene) {
     let way = Way { method: Method::Merge, message: "Merge" };
     scene.with(|git| git.merge(&base, &head, way, IfCheckedOut::Refuse)).unwrap();
     check(&before, "merge");
-    let checkout = scene.with(|git| git.check_out(&scene.place("review"), &head, Access::Read)).unwrap();
+    let checkout = scene.with(|git| git.check_out(&scene.place("review"), &head, CheckoutAccess::Read)).unwrap();
     scene.with(|git| git.remove_detached(checkout)).unwrap();
     check(&before, "review");
     fs::remove_dir_all(&two.path).unwrap();

@@ -13,7 +13,7 @@ use crate::commands::next_step::{next_step, take_up_again};
 use crate::commands::run::Again;
 use crate::config::Written;
 use crate::context::{Context, Opened};
-use crate::dispatch::{self, Concern, Inside};
+use crate::dispatch::{self, ConcernedSessions, Inside};
 use crate::failure::{Code, Failure};
 use crate::outline::Outline;
 use crate::output::{Done, Messages, Output, Tone};
@@ -41,7 +41,7 @@ pub struct Args {
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let mut opened = context.open()?;
-    let inside = Inside::look_for_person(&opened, Concern::Holding(args.id))?;
+    let inside = Inside::look_for_person(&opened, ConcernedSessions::Holding(args.id))?;
     if inside.run.is_some() || inside.via.is_some() {
         return Err(remedy::refusal(&Refusal::NoPerson { what: "merge" }).into());
     }

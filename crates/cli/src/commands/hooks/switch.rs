@@ -12,7 +12,7 @@ use super::registered::{self, SwitchMode};
 use crate::commands::config::rewrite;
 use crate::config::{Builtin, Config, Hook, Kind, Point};
 use crate::context::Context;
-use crate::dispatch::{Concern, Inside};
+use crate::dispatch::{ConcernedSessions, Inside};
 use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::import::{self, Additions, Obstacle, Wanted, What};
@@ -98,7 +98,7 @@ fn refuse_inside(context: &Context, project: &Project) -> Result<(), Failure> {
     // Nothing runs where there is no store.
     let inside = named
         || project.store_file().exists() && {
-            let inside = Inside::look_for_person(&context.open_to_read()?, Concern::Every)?;
+            let inside = Inside::look_for_person(&context.open_to_read()?, ConcernedSessions::Every)?;
             inside.run.is_some() || inside.via.is_some()
         };
     match inside {

@@ -5,7 +5,7 @@ use windlass_engine::{Authority, Command, SessionName};
 
 use super::Seen;
 use crate::context::Context;
-use crate::dispatch::{self, Concern, Inside};
+use crate::dispatch::{self, ConcernedSessions, Inside};
 use crate::output::{Done, Output, Tone};
 
 #[derive(Debug, clap::Args)]
@@ -28,7 +28,7 @@ pub struct Args {
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let mut opened = context.open()?;
     let session = opened.session(&args.name)?;
-    let inside = Inside::look_for_person(&opened, Concern::Of(&session.name))?;
+    let inside = Inside::look_for_person(&opened, ConcernedSessions::Of(&session.name))?;
     let command = Command::CancelSession { name: args.name.clone(), reason: args.reason.clone() };
     dispatch::execute_inside(&mut opened, inside, &command, Authority::Person)?;
     // After it is in the log: whoever is woken looks there.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use windlass_engine::{Change, Debt, Effect, Event, Seq, Session, State, StopHook, Task};
-use windlass_store::{StoreError, Survey};
+use windlass_store::{StoreError, StoreSurvey};
 
 use crate::output::{Done, Output, Tone};
 use crate::text;
@@ -29,7 +29,7 @@ impl StoreHolding {
 }
 
 /// Lists everything in a store that can act.
-pub fn list(survey: &Survey) -> Result<Vec<StoreHolding>, StoreError> {
+pub fn list(survey: &StoreSurvey) -> Result<Vec<StoreHolding>, StoreError> {
     let mut holdings = Vec::new();
     let (mut open, mut conversations) = (0_usize, 0_usize);
     for row in &survey.rows {
@@ -55,7 +55,7 @@ pub fn list(survey: &Survey) -> Result<Vec<StoreHolding>, StoreError> {
     Ok(holdings)
 }
 
-fn of_task(survey: &Survey, task: &Task, holdings: &mut Vec<StoreHolding>) -> Result<(), StoreError> {
+fn of_task(survey: &StoreSurvey, task: &Task, holdings: &mut Vec<StoreHolding>) -> Result<(), StoreError> {
     let id = task.id;
     for hook in &task.drive.hooks {
         let registered = survey.store.event(Seq(hook.id.0))?.map(|record| record.envelope.event);

@@ -21,7 +21,7 @@ use windlass_engine::{
     Approved, Digest, HookOutcome, HookReport, Judgement, Review, Session, Task, Usage, Workspace, in_words,
 };
 use windlass_hooks::{clean, cut};
-use windlass_vcs::git::{Access, Branch, Commit, Diff, Git};
+use windlass_vcs::git::{Branch, CheckoutAccess, Commit, Diff, Git};
 
 use super::{Ended, report};
 use crate::consultation::{Consultation, Terms};
@@ -158,7 +158,7 @@ impl Dispatch<'_> {
         };
         let (text, silence) = (gatekeepers.brief(brief).to_owned(), gatekeepers.silence.filter(|_| agent.streams()));
         let path = self.checkout(asking);
-        let checkout = match self.with_git(|git| git.check_out(&path, &asking.case.head, Access::Read)) {
+        let checkout = match self.with_git(|git| git.check_out(&path, &asking.case.head, CheckoutAccess::Read)) {
             Ok(checkout) => checkout,
             Err(error) => return Ok(Some(self.troubled(&error))),
         };
