@@ -304,7 +304,7 @@ fn run_without_guards_of_untrusted_configuration_is_refused() {
         "task_types: {bug: {agents: {implementer: [claude]}}}",
     ] {
         world.write(".windlass/config.yaml", guard);
-        check("has trusted it yet");
+        check("it was not trusted yet");
     }
     world.ok(&["trust", "--yes"]);
     world.write(".windlass/config.yaml", "prompt: '{{ goal }}'\n");
@@ -324,7 +324,7 @@ fn task_next_without_lists_of_agents_is_refused() {
     world.write(".windlass/config.yaml", "task_types: {bug: {}}\n");
     assert_eq!(world.run(&["task", "next"]).code, 0);
     world.write(".windlass/config.yaml", "task_types: {bug: {agents: {implementer: [claude]}}}\n");
-    assert!(world.fails(&["task", "next", "--agent", "codex"]).contains("has trusted it yet"));
+    assert!(world.fails(&["task", "next", "--agent", "codex"]).contains("it was not trusted yet"));
     world.ok(&["trust", "--yes"]);
     world.ok(&["task", "next", "--agent", "codex"]);
     fs::remove_file(world.path(".windlass/config.yaml")).unwrap();
