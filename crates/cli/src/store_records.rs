@@ -133,9 +133,11 @@ pub fn open_quietly(project: &Project, lifetime: Lifetime, trust: bool) -> Resul
 pub fn create(project: &Project, lifetime: Lifetime, trust: bool) -> Result<Sqlite, Failure> {
     project.keep_out_of_git();
     match open(project, lifetime, trust) {
-        Err(failure) if failure.code == Code::Store && Sqlite::is_unmade(&project.store_file()) => {
-            StoreRecords::find()?.make(project, lifetime)
-        }
+        Err(failure) if failure.code == Code::Store => match Sqlite::is_unmade(&project.store_file()) {
+            true => StoreRecords::find()?.make(project, lifetime),
+            // Another process may have made it since this one looked for it.
+            false => open(project, lifetime, trust),
+        },
         opened => opened,
     }
 }
