@@ -1,7 +1,10 @@
 //! What a store holds that can act: programs it would have run, agents it names, prompts it would send, paths it would touch.
 
+mod prompts;
+mod recorded;
+
 use serde_json::{Value, json};
-use windlass_engine::{Change, Debt, Effect, Event, Seq, Session, State, StopHook, Task};
+use windlass_engine::{Change, Debt, Effect, Event, Seq, Session, StopHook, Task};
 use windlass_store::{StoreError, StoreSurvey};
 
 use crate::output::{Done, Output, Tone};
@@ -31,23 +34,18 @@ impl StoreHolding {
 /// Lists everything in a store that can act.
 pub fn list(survey: &StoreSurvey) -> Result<Vec<StoreHolding>, StoreError> {
     let mut holdings = Vec::new();
-    let (mut open, mut conversations) = (0_usize, 0_usize);
+    let mut conversations = 0_usize;
     for row in &survey.rows {
         match row {
-            Change::PutTask(task) => {
-                open += usize::from(!matches!(task.state, State::Completed | State::Deleted));
-                of_task(survey, task, &mut holdings)?;
-            }
+            Change::PutTask(task) => of_task(survey, task, &mut holdings)?,
             Change::PutSession(session) => holdings.extend(of_session(session)),
             Change::PutDebt(debt) => holdings.push(of_effect(debt)),
             Change::PutConversation(_) => conversations += 1,
             _ => {}
         }
     }
-    if open > 0 {
-        let what = "their texts become prompts: `windlass task list` shows them".to_owned();
-        holdings.push(StoreHolding { kind: "open tasks", about: open.to_string(), what });
-    }
+    holdings.extend(recorded::list(&survey.rows));
+    holdings.extend(prompts::list(survey)?);
     if conversations > 0 {
         let what = "send-backs of agents that call by their own hooks".to_owned();
         holdings.push(StoreHolding { kind: "conversations", about: conversations.to_string(), what });

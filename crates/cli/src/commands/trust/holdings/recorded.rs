@@ -1,0 +1,67 @@
+//! What the configurations would run that a store has recorded for its open sessions and pending hooks.
+//!
+//! A session goes on with the configuration that is recorded for it, and not with the project's file.
+
+use std::path::Path;
+
+use windlass_engine::{Change, ConfigDigest};
+use windlass_tools::validation::AgentCommands;
+
+use super::StoreHolding;
+use crate::commands::trust::{SHOWN, agent_commands};
+use crate::config::Config;
+
+/// Lists what each configuration would run, and which other keys it sets.
+pub fn list(rows: &[Change]) -> Vec<StoreHolding> {
+    let text_of = |wanted: ConfigDigest| {
+        rows.iter().find_map(|row| match row {
+            Change::PutConfig { digest, text } if *digest == wanted => Some(text.as_str()),
+            _ => None,
+        })
+    };
+    let in_use = find_users(rows).into_iter().filter_map(|(digest, users)| Some((users, text_of(digest)?)));
+    // An empty text stands for a project without a configuration.
+    in_use.filter(|(_, text)| !text.is_empty()).flat_map(|(users, text)| describe(&users.join(", "), text)).collect()
+}
+
+/// Returns the configurations that are in use, each with the open sessions and pending hooks that use it.
+fn find_users(rows: &[Change]) -> Vec<(ConfigDigest, Vec<String>)> {
+    let mut found: Vec<(ConfigDigest, Vec<String>)> = Vec::new();
+    for row in rows {
+        let (digest, user) = match row {
+            Change::PutSession(session) if !session.is_over() => (session.config, session.name.to_string()),
+            Change::PutDebt(debt) => {
+                let event = || format!("event {}", debt.id.seq);
+                (debt.config, debt.session.as_ref().map_or_else(event, ToString::to_string))
+            }
+            _ => continue,
+        };
+        match found.iter_mut().find(|(known, _)| *known == digest) {
+            Some((_, users)) if users.contains(&user) => {}
+            Some((_, users)) => users.push(user),
+            None => found.push((digest, vec![user])),
+        }
+    }
+    found
+}
+
+fn describe(users: &str, text: &str) -> Vec<StoreHolding> {
+    let holding = |about: String, what| StoreHolding { kind: "recorded configuration", about, what };
+    let config = match Config::of(Path::new(".windlass/config.yaml"), text) {
+        Ok(config) => config,
+        // Nothing of it runs, now; a person sees why.
+        Err(error) => return vec![holding(format!("of {users}"), format!("cannot be read: {}", error.into_problem()))],
+    };
+    let effects = config.effects();
+    let is_told = effects.iter().any(|effect| effect.place == "agent_commands");
+    let mut holdings: Vec<StoreHolding> =
+        effects.iter().map(|effect| holding(format!("of {users}: {}", effect.title()), effect.what.clone())).collect();
+    if agent_commands(&config) == AgentCommands::Allow && !is_told {
+        holdings.push(holding(format!("of {users}: agent_commands"), "allow, as nothing else is said".to_owned()));
+    }
+    let silent: Vec<String> = config.keys().into_iter().filter(|key| !SHOWN.contains(&key.as_str())).collect();
+    if !silent.is_empty() {
+        holdings.push(holding(format!("of {users}: other keys"), silent.join(", ")));
+    }
+    holdings
+}
