@@ -142,6 +142,11 @@ pub fn create(project: &Project, lifetime: Lifetime, trust: bool) -> Result<Sqli
     }
 }
 
+/// Whether this machine made a store for a project, or a person trusted one.
+pub fn has_record(project: &Project) -> bool {
+    StoreRecords::find().is_ok_and(|records| records.read(project).is_some())
+}
+
 /// Opens the store of a project to fill it with what comes from elsewhere: from now on it is foreign. What was recorded of it
 /// before comes with it.
 pub fn disown(project: &Project, trust: bool) -> Result<(Sqlite, Option<StoreRecord>), Failure> {

@@ -72,13 +72,14 @@ pub fn counts(project: &Project, config: &Config, told: bool) -> Result<bool, Fa
 
 /// Refuses what would go on without something that a configuration holds agents to.
 pub fn refuse(config: &Config, state: Trust) -> Failure {
-    Failure::new(Code::Trust, "this project may not run what its configuration says")
-        .caused_by(match state {
-            Trust::Changed if !config.exists() => "the configuration that was trusted is gone",
-            Trust::Changed => "it has changed since it was trusted",
-            Trust::Trusted | Trust::Never => "it was not trusted yet",
-        })
-        .hint(remedy::HOW_TO_TRUST)
+    let (cause, hint) = match state {
+        Trust::Changed if !config.exists() => {
+            ("the configuration that was trusted is gone", "restore the file; `windlass trust` accepts that there is none")
+        }
+        Trust::Changed => ("it has changed since it was trusted", remedy::HOW_TO_TRUST),
+        Trust::Trusted | Trust::Never => ("it is not trusted", remedy::HOW_TO_TRUST),
+    };
+    Failure::new(Code::Trust, "this project may not run what its configuration says").caused_by(cause).hint(hint)
 }
 
 /// Tells once that the defaults hold in place of an untrusted configuration.
@@ -96,6 +97,8 @@ pub fn note_defaults() {
 pub enum Standing {
     /// The configuration cannot be used.
     Wrong,
+    /// The one that was trusted is not there any more.
+    Gone,
     /// Its hooks would run something.
     Effectful(Trust),
     /// It says something else that counts only with trust.
@@ -108,6 +111,7 @@ impl Standing {
         let looked = Config::load(project).and_then(|config| Ok((state(project, &config)?, config)));
         match looked {
             Err(_) => Self::Wrong,
+            Ok((Trust::Changed, config)) if !config.exists() => Self::Gone,
             Ok((trust, config)) if config.runs_something() => Self::Effectful(trust),
             Ok((trust, config)) if config.has_say() => Self::Telling(trust),
             Ok((trust, _)) => Self::Harmless(trust),
@@ -117,6 +121,7 @@ impl Standing {
     pub fn trust(self) -> Option<Trust> {
         match self {
             Self::Wrong => None,
+            Self::Gone => Some(Trust::Changed),
             Self::Effectful(trust) | Self::Telling(trust) | Self::Harmless(trust) => Some(trust),
         }
     }
@@ -125,6 +130,9 @@ impl Standing {
     pub fn warning(self) -> Option<&'static str> {
         match self {
             Self::Wrong => Some("its configuration is wrong: `windlass config check` shows where"),
+            Self::Gone => Some(
+                "the configuration that was trusted is gone: restore the file; `windlass trust` accepts that there is none",
+            ),
             Self::Effectful(Trust::Changed | Trust::Never) => {
                 Some("its hooks are not trusted: `windlass trust` shows what would run")
             }

@@ -63,7 +63,7 @@ fn an_untrusted_project_runs_nothing() {
     ");
     assert_snapshot!(world.fails(&["run", "x", "--agent", "command:true"]), @"
     error: this project may not run what its configuration says
-    caused by: it was not trusted yet
+    caused by: it is not trusted
     hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
     [64 trust]
     ");

@@ -50,16 +50,58 @@ fn task_stays_held_after_its_runner_was_killed_from_below() {
         let said = world.read("said");
         ran.join().unwrap();
         let refused = "cannot tell a person from the agent of session `one`, which has not ended";
-        assert_eq!(said.matches(refused).count(), 10, "{said}");
+        assert_eq!(said.matches(refused).count(), 11, "{said}");
         assert!(said.contains("caused by: its process is above this one\n"), "{said}");
         assert!(said.contains("this process has no terminal, and none above it is older than the session"), "{said}");
         assert!(said.contains("hint: give the command on a terminal"), "{said}");
-        assert!(said.contains("only a person can trust"), "{said}");
     });
     assert_eq!(world.json(&["task", "show", "T1"])["state"], "active");
     assert_eq!(world.json(&["task", "show", "T1"])["goal"], "Mend the pump");
     world.ok(&["task", "release", "T1", "--force"]);
     assert_eq!(world.json(&["task", "show", "T1"])["state"], "ready");
+}
+
+/// What outlived its runner outlives the session too, if it goes on with it and ends it.
+#[test]
+fn session_that_was_gone_on_with_is_still_guarded_after_its_end() {
+    let world = gated(
+        "runner=$(sed -n 's/^PPid:\\s*//p' /proc/$PPID/status)
+        if test -e left; then kill -TERM $runner; exec sleep 60; fi
+        touch left
+        setsid env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" HOME=\"$HOME\" sh left.sh $PPID $runner &
+        wait",
+    );
+    world.finish(world.program("mkfifo").arg("said"));
+    world.write(
+        "left.sh",
+        "exec > said 2>&1
+        kill -STOP $2
+        kill -9 $1
+        while grep -q 'State:.[^Z]' /proc/$1/status 2> /dev/null; do :; done
+        kill -9 $2
+        while test -e /proc/$2; do :; done
+        windlass run --task T1 --session one --agent 'command:sh agent.sh' --trust
+        windlass run --task T1 --session one --agent 'command:sh agent.sh'
+        windlass task complete T1 --force
+        windlass task complete T1
+        windlass task update T1 --goal less
+        echo 'hooks: {}' > .windlass/config.yaml
+        windlass trust --yes
+        windlass task update T2 --goal more
+        ",
+    );
+    std::thread::scope(|scope| {
+        let ran = scope.spawn(|| world.run(RUN));
+        let said = world.read("said");
+        ran.join().unwrap();
+        let refused = "agent of session `one`, which was gone on with after its runner had died";
+        assert_eq!(said.matches(refused).count(), 4, "{said}");
+        assert_eq!(said.matches("which has not ended").count(), 1, "{said}");
+    });
+    assert_eq!(world.data_of("session_ended").len(), 1);
+    assert_eq!(world.json(&["task", "show", "T1"])["goal"], "Mend the pump");
+    assert_eq!(world.json(&["task", "show", "T2"])["goal"], "more");
+    world.ok(&["task", "complete", "T1", "--force"]);
 }
 
 /// In a PID namespace of its own an agent has no parents that could be seen, with a `/proc` of that namespace or without.
@@ -91,6 +133,50 @@ fn agent_in_another_namespace_is_no_person() {
     assert_eq!(said.matches("cannot tell a person from the agent of session `one`").count(), 7, "{said}");
     assert!(said.contains("the process of the session is in another PID namespace"), "{said}");
     assert_eq!(said.matches("/proc does not show the processes above this one").count(), 4, "{said}");
+}
+
+/// Whatever an agent takes away, it decides nothing about what a project may run.
+#[test]
+fn agent_that_takes_the_store_or_the_configuration_away_is_no_person() {
+    let world = gated(
+        "bare=\"env -i PATH=$PATH WINDLASS_STATE_DIR=$WINDLASS_STATE_DIR HOME=$HOME\"
+        exec > said 2>&1
+        windlass trust --revoke
+        $bare windlass trust --revoke
+        cp .windlass/config.yaml kept; echo 'completion: promise' > .windlass/config.yaml
+        $bare windlass run 'Do it' --trust --agent 'command:true'
+        mkdir away; mv .windlass/windlass.db* away
+        $bare windlass trust --yes
+        mv away/* .windlass/
+        rm .windlass/config.yaml; windlass init; $bare windlass init
+        mv kept .windlass/config.yaml",
+    );
+    world.run(&[RUN, &["--max-iterations", "1"]].concat());
+    let said = world.read("said");
+    assert_eq!(said.matches("only a person can trust a project").count(), 4, "{said}");
+    assert!(said.contains("another configuration was trusted before"), "{said}");
+    assert_eq!(world.json(&["trust", "--show"])["trust"], "trusted");
+    assert_eq!(world.data_of("session_started").len(), 1, "{said}");
+}
+
+/// What an agent cannot complete by force, it neither approves nor merges.
+#[test]
+fn agent_in_another_namespace_neither_answers_nor_merges() {
+    let hidden = "unshare -rpf --mount-proc env -i PATH=$PATH WINDLASS_STATE_DIR=$WINDLASS_STATE_DIR HOME=$HOME windlass";
+    let world = gated(&format!(
+        "PATH=\"$PATH:/usr/bin:/bin\"
+        unshare -rpf sh -c : 2> /dev/null || {{ touch without; exit; }}
+        {hidden} answer T2 approve > said 2>&1
+        {hidden} change merge T2 >> said 2>&1"
+    ));
+    world.ok(&["task", "start", "T2"]);
+    world.ok(&["task", "block", "T2", "--reason", "which pump"]);
+    world.run(&[RUN, &["--max-iterations", "1"]].concat());
+    assert_eq!(world.json(&["task", "show", "T2"])["state"], "blocked");
+    if !world.path("without").exists() {
+        let said = world.read("said");
+        assert_eq!(said.matches("cannot tell a person from the agent of session `one`").count(), 2, "{said}");
+    }
 }
 
 /// The first process of a container adopts orphans. A script that is it speaks for a person all the same, by its session.

@@ -339,7 +339,7 @@ fn what_cannot_be_run_is_refused_by_name() {
     world.write(".windlass/config.yaml", "hooks: {stop: [{command: touch ran}]}");
     assert_snapshot!(world.fails(&["run", "x", "--agent", "command:x"]), @r"
     error: this project may not run what its configuration says
-    caused by: it was not trusted yet
+    caused by: it is not trusted
     hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
     [64 trust]
     ");

@@ -21,6 +21,17 @@ notify:
     on: [escalated]
 ";
 
+/// Agents of a type are programs like those of `agent`.
+#[test]
+fn trust_shows_the_agents_of_task_types() {
+    let world = World::new();
+    let types = "task_types: {bug: {agents: {implementer: ['command:sh x.sh', known]}}}\nagents: {known: {command: sh y.sh}}\n";
+    world.write(".windlass/config.yaml", types);
+    let shown = world.ok(&["trust", "--show"]);
+    assert!(shown.contains("task_types bug implementer\n      command:sh x.sh\n"), "{shown}");
+    assert_eq!(shown.matches("bug implementer").count(), 1, "{shown}");
+}
+
 #[test]
 fn a_decision_is_made_kept_and_forgotten() {
     let world = World::new();
@@ -44,7 +55,7 @@ fn a_decision_is_made_kept_and_forgotten() {
     assert_snapshot!(world.fails(&["trust"]), @"
     error: the project stays untrusted
     caused by: nobody can be asked here
-    hint: `windlass trust --yes` trusts without asking
+    hint: `windlass trust --show` shows what would run, `windlass trust --yes` trusts it
     [64 trust]
     ");
     assert_snapshot!(world.run(&["trust", "--yes"]), @"$WORK is trusted");

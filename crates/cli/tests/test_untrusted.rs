@@ -287,6 +287,9 @@ fn an_untrusted_configuration_steers_no_run() {
 #[test]
 fn run_without_guards_of_untrusted_configuration_is_refused() {
     let world = World::empty();
+    world.ok(&["init"]);
+    world.ok(&["task", "add", "One"]);
+    world.ok(&["trust", "--revoke"]);
     let run = ["run", "Fix it", "--agent", "command:touch worked"];
     let check = |cause: &str| {
         let ran = world.run(&run);
@@ -304,13 +307,19 @@ fn run_without_guards_of_untrusted_configuration_is_refused() {
         "task_types: {bug: {agents: {implementer: [claude]}}}",
     ] {
         world.write(".windlass/config.yaml", guard);
-        check("it was not trusted yet");
+        check("it is not trusted");
     }
     world.ok(&["trust", "--yes"]);
     world.write(".windlass/config.yaml", "prompt: '{{ goal }}'\n");
     check("it has changed since it was trusted");
     fs::remove_file(world.path(".windlass/config.yaml")).unwrap();
     check("the configuration that was trusted is gone");
+    let complete = world.fails(&["task", "complete", "T1"]);
+    assert!(complete.contains("the configuration that was trusted is gone"), "{complete}");
+    assert!(world.ok(&["status"]).contains("the configuration that was trusted is gone"));
+    assert!(world.ok(&["init"]).contains("another configuration was trusted before"));
+    check("it has changed since it was trusted");
+    fs::remove_file(world.path(".windlass/config.yaml")).unwrap();
     world.ok(&["trust", "--yes"]);
     world.run(&run);
     assert!(world.path("worked").exists());
@@ -324,7 +333,7 @@ fn task_next_without_lists_of_agents_is_refused() {
     world.write(".windlass/config.yaml", "task_types: {bug: {}}\n");
     assert_eq!(world.run(&["task", "next"]).code, 0);
     world.write(".windlass/config.yaml", "task_types: {bug: {agents: {implementer: [claude]}}}\n");
-    assert!(world.fails(&["task", "next", "--agent", "codex"]).contains("it was not trusted yet"));
+    assert!(world.fails(&["task", "next", "--agent", "codex"]).contains("it is not trusted"));
     world.ok(&["trust", "--yes"]);
     world.ok(&["task", "next", "--agent", "codex"]);
     fs::remove_file(world.path(".windlass/config.yaml")).unwrap();

@@ -20,11 +20,12 @@ use windlass_store::{Lifetime, Sqlite, StoreError};
 pub use self::look::{Found, Git};
 use crate::config::Config;
 use crate::context::Context;
+use crate::dispatch::require_person;
 use crate::durable::{self, Readers};
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::project::{self, DIRECTORY, IGNORED, Project};
-use crate::trust::{self, Standing};
+use crate::trust::{self, Standing, Trust};
 use crate::{environment, remedy, store_records, text, workflow};
 
 const TEMPLATE: &str = include_str!("init/template.yaml");
@@ -95,6 +96,13 @@ fn trust_own(project: &Project) -> Result<(), Failure> {
         ));
     }
     let config = Config::load(project)?;
+    if trust::state(project, &config)? == Trust::Changed {
+        return Err(Failure::new(
+            Code::Trust,
+            "another configuration was trusted before: `windlass trust` shows this one and asks",
+        ));
+    }
+    require_person(project)?;
     trust::grant(project, &config, config.digest()?)
 }
 

@@ -34,6 +34,7 @@ use clap::Subcommand;
 
 use crate::args::Invocation;
 use crate::context::Context;
+use crate::dispatch::require_person;
 use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::output::{Output, Stop};
@@ -141,6 +142,11 @@ pub fn run(invocation: Invocation, out: &mut Output) -> Result<u8, Stop> {
         }
     };
     let context = Context { project: invocation.project, directory, trust: invocation.trust };
+    if context.trust
+        && let Ok(project) = context.project()
+    {
+        require_person(&project)?;
+    }
     run_in(&context, invocation.command, out)
 }
 

@@ -7,15 +7,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use windlass_store::{Lifetime, Sqlite, StoreError};
+use windlass_store::{Sqlite, StoreError};
 use windlass_tools::validation::{AgentCommands, Standing};
 
 use self::holdings::StoreHolding;
 use crate::commands::{self, confirm};
 use crate::config::{Config, Effect};
-use crate::context::{Context, Opened};
-use crate::dispatch::{ConcernedSessions, Inside};
-use crate::environment;
+use crate::context::Context;
+use crate::dispatch::require_person;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::project::Project;
@@ -40,16 +39,6 @@ pub struct Args {
     /// Forget the decision
     #[arg(long)]
     revoke: bool,
-}
-
-/// Whether an agent or a hook asks, even one that has taken its variables away.
-fn is_inside(project: &Project) -> bool {
-    let opened = store_records::open_quietly(project, Lifetime::Command, false).ok();
-    let opened = opened.map(|(store, _)| Opened { project: project.clone(), store, trust: false });
-    opened.is_some_and(|opened| {
-        let inside = Inside::look_for_person(&opened, ConcernedSessions::Every);
-        inside.map_or(true, |inside| inside.run.is_some() || inside.via.is_some())
-    })
 }
 
 /// A store that this machine did not make, as a person is shown it.
@@ -99,6 +88,7 @@ impl ForeignStore {
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let project = context.project()?;
     if args.revoke {
+        require_person(&project)?;
         return revoke(&project, out);
     }
     let config = Config::load(&project)?;
@@ -110,11 +100,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     if state == Trust::Trusted && store.is_none() {
         return finish(&project, state, "is trusted already", out);
     }
-    if environment::run().is_some() || environment::debt().is_some() || is_inside(&project) {
-        return Err(refused("an agent or a hook asks, and only a person can trust")
-            .hint("say it in a terminal of your own, outside the run")
-            .into());
-    }
+    require_person(&project)?;
     // What can never run as it is written is not for a person to judge.
     workflow::check_hooks(&project, &config)?;
     let seen = config.digest()?;
@@ -282,7 +268,7 @@ impl Run {
 /// Goes on only if a person says yes.
 fn ask(project: &Project, (config, state): (&Config, Trust), store: Option<&ForeignStore>, out: &mut Output) -> Done {
     if !confirm::can_ask(out) {
-        return Err(refused("nobody can be asked here").hint("`windlass trust --yes` trusts without asking").into());
+        return Err(refused("nobody can be asked here").hint("`windlass trust --show` shows what would run, `windlass trust --yes` trusts it").into());
     }
     describe(project, config, state, out)?;
     store.map_or(Ok(()), |store| store.describe(out))?;

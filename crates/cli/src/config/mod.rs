@@ -239,6 +239,12 @@ impl Config {
         let by_name = agent.iter().filter(|agent| !agents.contains_key(&agent.value));
         effects.extend(by_name.map(|agent| other("agent", "default", agent.value.clone())));
         effects.extend(agents.iter().map(|(name, agent)| other("agents", name, agent.describe(name))));
+        for (name, roles) in self.task_types() {
+            for (role, names) in [("implementer", &roles.implementer), ("gatekeeper", &roles.gatekeeper)] {
+                let names = names.iter().flat_map(|names| names.iter()).filter(|name| !agents.contains_key(&name.value));
+                effects.extend(names.map(|agent| other("task_types", &format!("{name} {role}"), agent.value.clone())));
+            }
+        }
         effects.extend(self.rule_effects());
         effects.extend(self.validator_effects());
         effects.extend(self.command_effect());

@@ -17,7 +17,9 @@ impl Config {
     pub fn names_agents_or_hooks(&self) -> bool {
         let Settings { agent, agents, .. } = &self.settings;
         let has_hooks = self.hooks.iter().any(|hook| hook.enabled() && !hook.is_registered());
-        has_hooks || agent.is_some() || !agents.is_empty() || self.validation_rules().all().next().is_some()
+        let has_roles = self.task_types().any(|(_, roles)| roles.implementer.is_some() || roles.gatekeeper.is_some());
+        let has_agents = agent.is_some() || !agents.is_empty() || has_roles;
+        has_hooks || has_agents || self.validation_rules().all().next().is_some()
     }
 
     /// Whether it says anything that counts only with trust, besides hooks that need trust to run. A list without such a hook

@@ -3,7 +3,7 @@
 use windlass_engine::{Command, ConfigDigest, Debt, DebtId, OwnerName, RunId, Session, View};
 use windlass_process::{is_alive, is_below, supervisors_above};
 
-use super::outliving::{self, ConcernedSessions};
+use super::person::{self, ConcernedSessions};
 use super::recorded;
 use crate::config::Written;
 use crate::context::Opened;
@@ -77,7 +77,7 @@ impl Inside {
     pub fn look_for_person(opened: &Opened, concern: ConcernedSessions<'_>) -> Result<Self, Failure> {
         let inside = Self::look_above(opened)?;
         if !inside.is_seen(opened)? {
-            outliving::refuse(opened, concern, inside.run.as_ref())?;
+            person::refuse(opened, concern, inside.run.as_ref())?;
         }
         Ok(inside)
     }

@@ -12,7 +12,7 @@
 mod bridged;
 mod dead;
 mod inside;
-mod outliving;
+mod person;
 
 use std::ffi::OsString;
 use std::io;
@@ -32,7 +32,7 @@ use windlass_vcs::forge;
 pub use bridged::{Bridged, Calling, answer_call};
 pub use dead::{Reach, Settled, cancelled_by_nobody, interrupted, left_by_the_dead, settle_dead};
 pub use inside::{Inside, is_for_persons};
-pub use outliving::ConcernedSessions;
+pub use person::{ConcernedSessions, require_person};
 
 use crate::config::{self, Config, Written};
 use crate::context::Opened;
@@ -67,6 +67,10 @@ pub fn execute_inside(
     let outline = Outline::of(inside.written(opened)?)?;
     let config = outline.frame();
     let counts = trust::counts(&opened.project, config, opened.trust || inside.config.is_some())?;
+    // Hooks of a configuration that is gone cannot be run, and the task would go past them.
+    if !counts && !config.exists() && is_for_persons(command) {
+        return Err(trust::refuse(config, Trust::Changed));
+    }
     let Inside { run, via, .. } = inside;
     // Whoever speaks, the log is read by others.
     let mask = mask(config);

@@ -161,7 +161,7 @@ impl Session {
     }
 
     /// Whether it works on a task, or did and has not completed it.
-    pub(crate) fn has_taken_up(&self, id: TaskId) -> bool {
+    pub fn has_taken_up(&self, id: TaskId) -> bool {
         let lost = self.lost.iter().map(|lost| lost.task);
         self.task
             .into_iter()

@@ -73,7 +73,6 @@ const FAILING: &[(&str, Lasting, Call)] = &[
     ("EIO", Row, &[("openat", &[])]),
     ("ENOSPC", Row, &[("openat", &[12])]),
     ("EIO", Row, &[("unlink", &[]), ("unlinkat", &[3])]),
-    ("EIO", Row, &[("fsync", &[])]),
     ("ENOSPC", Row, &[("mkdir", &[1]), ("mkdirat", &[])]),
     ("EIO", Row, &[("pread64", &[4])]),
     ("EIO", Row, &[("rename", &[]), ("renameat", &[])]),
@@ -92,7 +91,6 @@ const KILLING: &[Call] = &[
     &[("ftruncate", &[])],
     &[("flock", &[])],
     &[("fdatasync", &[])],
-    &[("fsync", &[])],
 ];
 
 /// So many runs come to the end, whatever was disturbed before.

@@ -473,6 +473,15 @@ fn the_time_in_which_people_think_is_not_counted() {
     assert_eq!(project.session("a").watch.lasted, Duration::from_mins(1));
 }
 
+/// An agent claims by the system's clock, which may have been set since its turn began.
+#[test]
+fn claim_of_an_agent_passes_no_time() {
+    let mut project = Script::after(default_rules(), "add one\nsession a task=T1 time=100s\nlater 9000s");
+    project.run("complete T1 run=a.1");
+    assert!(project.task("T1").claim.is_some());
+    assert_eq!(project.session("a").watch.lasted, Duration::ZERO);
+}
+
 #[test]
 fn money_is_counted_whatever_it_was_spent_on() {
     let mut project = Script::after(hooks(&["note"]), "session a cost=1000000");
