@@ -3,9 +3,9 @@
 use thiserror::Error;
 use windlass_engine::workflow::Pattern;
 
-use super::commands;
+use super::commands::{self, CommandReader};
 use super::evaluators::is_shell;
-use super::refusal::{Stop, Why};
+use super::refusal::Stop;
 use super::word::Word;
 
 /// A word of a command.
@@ -110,12 +110,7 @@ fn check_words(arguments: &[CommandWord]) -> Result<(), UnsafeArgument> {
         }
     };
     let words: Vec<Word> = arguments.iter().enumerate().map(word).collect();
-    let checked = match commands::arguments(&words) {
-        // Without a shell these are names of programs like any other.
-        Err(Stop::At(_, Why::BuiltIn(_))) => Ok(()),
-        checked => checked,
-    };
-    checked.map_err(|stop| refusal(stop, &words))
+    commands::arguments(&words, CommandReader::System).map_err(|stop| refusal(stop, &words))
 }
 
 fn refusal(stop: Stop, words: &[Word]) -> UnsafeArgument {
@@ -178,6 +173,32 @@ mod tests {
         ] {
             assert_eq!(check(line), Ok(()), "{line}");
         }
+    }
+
+    /// The script of a shell is read by a shell, though its words are not.
+    #[test]
+    fn built_ins_count_in_the_script_of_a_shell_only() {
+        let script = |script: &str| {
+            let fixed = ["bash", "-c", script, "sh"].map(|word| CommandWord::Fixed(word.to_owned()));
+            let words: Vec<_> = fixed.into_iter().chain([CommandWord::Filled(String::new())]).collect();
+            check_words(&words).map_err(|refused| format!("{}: {}", refused.index, refused.why))
+        };
+        for (text, name) in [
+            ("trap \"$1\" EXIT", "trap"),
+            (". \"$1\"", "."),
+            ("let \"x=$1\"", "let"),
+            ("export T=\"$1\"; eval \"$1\"", "export"),
+            ("command export T=\"$1\"", "export"),
+        ] {
+            let why = format!("4: in the arguments of `{name}`: the shell takes them for more than text");
+            assert_eq!(script(text), Err(why), "{text}");
+        }
+        assert_eq!(script("printf %s \"$1\""), Ok(()));
+        assert_eq!(check("print §"), Ok(()));
+        assert_eq!(
+            check("print --pager=§"),
+            Err("1: after `--pager` of `print`: it may be run as a command".to_owned())
+        );
     }
 
     /// The words of a line, in which `§` stands before a value and `+§` amid a word before one.

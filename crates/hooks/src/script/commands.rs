@@ -20,6 +20,14 @@ pub(super) enum Effect {
     Changes,
 }
 
+/// What splits a command into words and starts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CommandReader {
+    Shell,
+    /// No shell: names of built-in commands are names of programs like any other.
+    System,
+}
+
 /// Unary tests that take any text.
 const UNARY: &[&str] = &["-n", "-z", "-e", "-f", "-d", "-r", "-w", "-x", "-s", "-L", "-h"];
 /// Binary tests that take any text.
@@ -35,7 +43,7 @@ pub(super) fn check(words: &[Word]) -> Result<Effect, Stop> {
     if first.vanishes {
         return Err(Stop::Lost("a name in braces in the place of a command"));
     }
-    arguments(rest)?;
+    arguments(rest, CommandReader::Shell)?;
     Ok(effect(rest))
 }
 
@@ -57,7 +65,7 @@ fn first_mark(words: &[Word]) -> Option<usize> {
 }
 
 /// Whether free text may stand among the arguments of a program.
-pub(super) fn arguments(words: &[Word]) -> Result<(), Stop> {
+pub(super) fn arguments(words: &[Word], reader: CommandReader) -> Result<(), Stop> {
     let Some(index) = first_mark(words) else { return Ok(()) };
     if let Some(script) = script_of(words) {
         return grammar::check_script(script).map_err(|stop| match stop {
@@ -71,14 +79,14 @@ pub(super) fn arguments(words: &[Word]) -> Result<(), Stop> {
     if is_tool(name) {
         return refused(Why::Evaluated(name.to_owned()));
     }
-    if is_built_in(name) {
+    if reader == CommandReader::Shell && is_built_in(name) {
         return refused(Why::BuiltIn(name.to_owned()));
     }
     if let Some(program) = program(name) {
         return refused(Why::Program(program.to_owned()));
     }
     if let Some(before) = wrapper(name) {
-        return wrapped(name, &words[1..], before, index);
+        return wrapped(words, before, index, reader);
     }
     match name {
         "printf" if !is_fixed_format(words) => refused(Why::Format),
@@ -160,8 +168,10 @@ pub(super) fn options(words: &[Word]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The command that another one starts. With options before it nobody here knows where it begins.
-fn wrapped(name: &str, words: &[Word], before: usize, index: usize) -> Result<(), Stop> {
+/// The command that another one starts. Options before it may hide where it begins.
+fn wrapped(words: &[Word], before: usize, index: usize, reader: CommandReader) -> Result<(), Stop> {
+    let name = words[0].program().unwrap_or_default();
+    let words = &words[1..];
     let unknown = || Err(Stop::At(index, Why::Wrapped(name.to_owned())));
     let known = |word: &Word| word.literal.as_ref().is_some_and(|text| !text.starts_with('-') && !text.is_empty());
     let Some((operands, rest)) = words.split_at_checked(before) else { return unknown() };
@@ -170,7 +180,7 @@ fn wrapped(name: &str, words: &[Word], before: usize, index: usize) -> Result<()
     }
     let rest = assignments(rest)?;
     match rest.first() {
-        Some(first) if known(first) => arguments(rest),
+        Some(first) if known(first) => arguments(rest, reader),
         Some(first) if !first.marks.is_empty() => Err(Stop::At(index, Why::CommandWord)),
         None if !words.is_empty() => Ok(()),
         _ => unknown(),
