@@ -78,26 +78,21 @@ pub fn check_filled(words: &[FilledWord]) -> Result<(), UnsafeArgument> {
             bare: word.text.clone(),
             known: word.text.clone(),
             marks: (word.origin != WordOrigin::Author).then_some(index).into_iter().collect(),
+            dash: word.origin == WordOrigin::Value && is_option(&word.text),
             ..Word::default()
         })
         .collect();
     let own = commands::with_own_options(&read);
-    commands::options(&read[own.clone()]).map_err(|stop| refusal(stop, &read))?;
+    commands::options(&read[own.clone()])
+        .and_then(|()| commands::dashes(&read))
+        .and_then(|()| commands::scripts(&read[own.start..]))
+        .map_err(|stop| refusal(stop, &read))
+}
+
+/// Whether a program may take a value for an option. A number is none: `-1.5`.
+fn is_option(value: &str) -> bool {
     let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    let options = words[own.clone()]
-        .iter()
-        .zip(own)
-        .take_while(|(word, _)| !(word.text == "--" && word.origin == WordOrigin::Author));
-    for (word, index) in options {
-        let dash = word.text.strip_prefix('-').filter(|_| word.origin == WordOrigin::Value);
-        if dash.is_some_and(|rest| !is_number(rest)) {
-            let why = "that begins with a dash where the program would take it for an option".to_owned();
-            let instead =
-                "write `--` before it, or `--OPTION=${…}` in one word, or give it to a script of yours".to_owned();
-            return Err(UnsafeArgument { index, why, instead });
-        }
-    }
-    Ok(())
+    value.strip_prefix('-').is_some_and(|rest| !is_number(rest))
 }
 
 fn check_words(arguments: &[CommandWord]) -> Result<(), UnsafeArgument> {
@@ -114,10 +109,13 @@ fn check_words(arguments: &[CommandWord]) -> Result<(), UnsafeArgument> {
 }
 
 fn refusal(stop: Stop, words: &[Word]) -> UnsafeArgument {
-    let (index, why) = match stop {
-        Stop::At(index, why) => (index, why.reason()),
-        Stop::Lost(what) => (0, format!("in a command with {what}")),
+    let (index, why, instead) = match stop {
+        Stop::At(index, why) => (index, why.reason(), why.remedy_in_argv()),
+        Stop::Lost(what) => (0, format!("in a command with {what}"), None),
     };
+    if let Some(instead) = instead {
+        return UnsafeArgument { index, why, instead: instead.replace("VALUE", "${…}") };
+    }
     // Behind the script of a shell it is the script that runs the value.
     let instead = match words[0].program().is_some_and(is_shell) && index < 3 {
         true => "let the shell take it as \"$1\": `args: [-c, 'echo \"$1\"', sh, '${…}']`",
@@ -154,6 +152,8 @@ mod tests {
             ("env PATH=§ ls", "1: in `PATH`: this variable means something to the shell or to programs"),
             ("nohup §", "1: in the place of a command: the text would choose what runs"),
             ("git -c core.pager=§ log", "2: after `-c` of `git`: it may be run as a command"),
+            ("find . §", "2: in the arguments of `find`: it may be taken for `-delete`"),
+            ("find . -- §", "3: in the arguments of `find`: it may be taken for `-delete`"),
             ("split --filter=§ x", "1: after `--filter` of `split`: it may be run as a command"),
         ] {
             assert_eq!(check(line), Err(why.to_owned()), "{line}");
@@ -167,6 +167,8 @@ mod tests {
             "sh -c true § §",
             "bash -euc true sh §",
             "timeout 5 ./notify §",
+            "find . -type f -name §",
+            "find ./§ -empty",
             "git commit -m §",
             "windlass task list --idle=§",
             "python3 notify.py §",
@@ -213,6 +215,70 @@ mod tests {
         };
         check_filled(&line.split(' ').map(word).collect::<Vec<_>>())
             .map_err(|refused| format!("{}: {}", refused.index, refused.why))
+    }
+
+    /// The script of a shell, with values for "$1", "$2", ….
+    fn check_script(script: &str, values: &[&str]) -> Result<(), String> {
+        let author = ["sh", "-c", script, "sh"].map(|text| (text, WordOrigin::Author));
+        let words = author.into_iter().chain(values.iter().map(|text| (*text, WordOrigin::Value)));
+        let words: Vec<_> = words.map(|(text, origin)| FilledWord { text: text.to_owned(), origin }).collect();
+        check_filled(&words).map_err(|refused| format!("{}: {}; {}", refused.index, refused.why, refused.instead))
+    }
+
+    #[test]
+    fn filled_values_are_no_options_in_the_script_of_a_shell() {
+        let dash = |index| {
+            let why = "that begins with a dash where the program would take it for an option";
+            format!(
+                "{index}: {why}; write `--` before it, or `--OPTION=${{…}}` in one word, or give it to a script of yours"
+            )
+        };
+        for (script, values, index) in [
+            ("git log \"$1\"", &["--output=x"][..], 4),
+            ("git log \"${1}\"", &["--output=x"], 4),
+            ("git log \"$X$2\"", &["x", "--output=x"], 5),
+            ("git log \"${2:-x}\"", &["x", "--output=x"], 5),
+            ("git log \"$@\"", &["x", "--output=x"], 5),
+            ("git log \"$*\"", &["--output=x"], 4),
+            ("git log \"$(cat \"$2\")\"", &["x", "--output=x"], 5),
+            ("git log \"$(printf %s \"$1\")\"", &["--output=x"], 4),
+            ("timeout 5 git log \"$1\" --", &["--output=x"], 4),
+            ("sh -c 'git log \"$2\"' sh x \"$1\"", &["--output=x"], 4),
+        ] {
+            assert_eq!(check_script(script, values), Err(dash(index)), "{script}");
+        }
+        for (script, values) in [
+            ("git log -- \"$1\"", &["--output=x"][..]),
+            ("git log --grep=\"$1\" \"$2\"", &["-x", "-5"]),
+            ("git log \"$1\"; ./notify \"$2\" \"$@\"", &["x", "-y"]),
+            ("git log \"$1\"", &["x", "-y"]),
+            ("printf %s \"$1\"; [ \"$1\" = x ] && echo \"$1\"", &["-x"]),
+            ("sh -c 'git log -- \"$1\"' sh \"$1\"", &["-x"]),
+        ] {
+            assert_eq!(check_script(script, values), Ok(()), "{script}");
+        }
+    }
+
+    #[test]
+    fn arguments_of_a_script_are_quoted() {
+        for script in [
+            "find . -name $1",
+            "git log $1",
+            "./notify ${1}",
+            "env A=$1 ./notify",
+            "echo $@",
+            "echo x$*",
+            "echo $(cat \"$1\")",
+        ] {
+            let why = "outside double quotes in the script of a shell: it would become several arguments";
+            let refused = format!("4: {why}; write double quotes around it: \"$1\", \"$@\"");
+            assert_eq!(check_script(script, &["x"]), Err(refused), "{script}");
+        }
+        for script in
+            ["x=$1 ./notify", "case $1 in a) ;; esac", "for x in $1; do ./notify; done", "./notify $# \"$1\" $X\"$1\""]
+        {
+            assert_eq!(check_script(script, &["x"]), Ok(()), "{script}");
+        }
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::evaluators::{
-    OptionReach, file_name, is_built_in, is_change, is_code, is_evaluator, is_interpreter, is_own, is_shell,
-    is_special, is_tool, program, reach, starts_shell, wrapper,
+    OptionReach, file_name, is_built_in, is_change, is_code, is_evaluator, is_find, is_interpreter, is_own, is_shell,
+    is_special, is_tool, program, reach, starts_shell, takes_file_pattern, wrapper,
 };
 use super::grammar;
 use super::refusal::{Stop, Why};
@@ -44,6 +44,10 @@ pub(super) fn check(words: &[Word]) -> Result<Effect, Stop> {
         return Err(Stop::Lost("a name in braces in the place of a command"));
     }
     arguments(rest, CommandReader::Shell)?;
+    if let Some(word) = rest.iter().find(|word| word.unquoted) {
+        return Err(Stop::At(word.marks[0], Why::Unquoted));
+    }
+    dashes(rest)?;
     Ok(effect(rest))
 }
 
@@ -67,11 +71,8 @@ fn first_mark(words: &[Word]) -> Option<usize> {
 /// Whether free text may stand among the arguments of a program.
 pub(super) fn arguments(words: &[Word], reader: CommandReader) -> Result<(), Stop> {
     let Some(index) = first_mark(words) else { return Ok(()) };
-    if let Some(script) = script_of(words) {
-        return grammar::check_script(script).map_err(|stop| match stop {
-            Stop::At(_, why) => Stop::At(index, why),
-            lost => lost,
-        });
+    if script_of(words).is_some() {
+        return scripts(words);
     }
     let refused = |why| Err(Stop::At(index, why));
     let Some(name) = words[0].program() else { return refused(Why::UnknownCommand) };
@@ -95,7 +96,13 @@ pub(super) fn arguments(words: &[Word], reader: CommandReader) -> Result<(), Sto
         _ if is_interpreter(name) && !is_script(&words[1..]) => refused(Why::Interpreted(name.to_owned())),
         // A file of code has options of its own.
         _ if is_interpreter(name) && is_operand(&words[1]) => Ok(()),
-        _ => options(words),
+        _ => {
+            options(words)?;
+            match is_find(name) && !is_plain_find(words) {
+                true => refused(Why::Program("find".to_owned())),
+                false => Ok(()),
+            }
+        }
     }
 }
 
@@ -113,6 +120,29 @@ fn script_of(words: &[Word]) -> Option<&str> {
             script.literal.as_deref()
         }
         _ => None,
+    }
+}
+
+/// No free text among the arguments of a shell that its script takes for more than text.
+pub(super) fn scripts(words: &[Word]) -> Result<(), Stop> {
+    let Some((script, index)) = script_of(words).zip(first_mark(words)) else { return Ok(()) };
+    let dashed: Vec<usize> = (3..words.len()).filter(|at| words[*at].dash).collect();
+    let first_dash = dashed.first().and_then(|at| words[*at].marks.first().copied());
+    // The word behind the script is "$0".
+    grammar::check_script(script, dashed.iter().map(|at| at - 3).collect()).map_err(|stop| match stop {
+        Stop::At(_, Why::Dash) => Stop::At(first_dash.unwrap_or(index), Why::Dash),
+        Stop::At(_, why) => Stop::At(index, why),
+        lost => lost,
+    })
+}
+
+/// No value that begins with a dash where the program takes it for an option.
+pub(super) fn dashes(words: &[Word]) -> Result<(), Stop> {
+    let ends_options = |word: &&Word| word.marks.is_empty() && word.literal.as_deref() == Some("--");
+    let mut options = words[with_own_options(words)].iter().take_while(|word| !ends_options(word));
+    match options.find(|word| word.dash) {
+        Some(word) => Err(Stop::At(word.marks[0], Why::Dash)),
+        None => Ok(()),
     }
 }
 
@@ -144,7 +174,8 @@ pub(super) fn with_own_options(words: &[Word]) -> Range<usize> {
     let name = file_name(program);
     let script = script_of(&words[start..]).map(|_| start + 3);
     let is_file = is_interpreter(name) && words.get(start + 1).is_some_and(is_operand);
-    let end = if is_own(program) || is_file || matches!(name, "echo" | "printf") { Some(start + 1) } else { script };
+    let is_text = matches!(name, "echo" | "printf" | "test" | "[");
+    let end = if is_own(program) || is_file || is_text { Some(start + 1) } else { script };
     start..end.unwrap_or(words.len())
 }
 
@@ -185,6 +216,18 @@ fn wrapped(words: &[Word], before: usize, index: usize, reader: CommandReader) -
         None if !words.is_empty() => Ok(()),
         _ => unknown(),
     }
+}
+
+/// Whether free text in a `find` is the value of a test, or a part of a path.
+fn is_plain_find(words: &[Word]) -> bool {
+    let is_plain = |pair: &[Word]| {
+        let is_path = pair[1].known.starts_with(|c: char| c.is_ascii_alphanumeric() || "./_".contains(c));
+        // What stands outside double quotes has a refusal of its own.
+        let is_one_word = !pair[1].splits || pair[1].unquoted;
+        let is_value = pair[0].literal.as_deref().is_some_and(takes_file_pattern) && is_one_word;
+        pair[1].marks.is_empty() || is_path || is_value
+    };
+    words.windows(2).all(is_plain)
 }
 
 /// Whether a `printf` has a format that is known, and that takes arguments for text.

@@ -33,6 +33,11 @@ const CHANGES: &str = "alias unalias declare typeset local integer nameref shopt
 /// Programs whose arguments are programs.
 const PROGRAMS: &str = "awk mawk nawk sed jq yq gojq";
 
+/// Tests of `find` that take any text.
+const FIND_TESTS: &str = "
+    -name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -newer -samefile -user -group
+";
+
 /// Programs that run a file of code, or code from their arguments.
 const INTERPRETERS: &str = "
     python pypy ipython perl raku ruby jruby node nodejs deno bun tsx ts-node php lua luajit Rscript guile racket julia
@@ -177,6 +182,15 @@ pub(super) fn program(name: &str) -> Option<&'static str> {
         "sed" => "sed",
         _ => "awk",
     })
+}
+
+/// Whether this is `find`, which takes any argument for a part of its expression, also behind `--`.
+pub(super) fn is_find(name: &str) -> bool {
+    is("find", name)
+}
+
+pub(super) fn takes_file_pattern(test: &str) -> bool {
+    has(FIND_TESTS, test)
 }
 
 pub(super) fn is_interpreter(name: &str) -> bool {

@@ -18,10 +18,11 @@ pub(super) fn places(text: &str, marks: &[Mark]) -> Result<Vec<Option<Place>>, S
     Ok(lexer.places)
 }
 
-/// Whether the script of a shell takes its arguments, which are free text, for text alone.
-pub(super) fn check_script(script: &str) -> Result<(), Stop> {
+/// Whether the script of a shell takes its arguments, which are free text, for text alone. `dashed` are the numbers of the
+/// arguments that begin with a dash.
+pub(super) fn check_script(script: &str, dashed: Vec<usize>) -> Result<(), Stop> {
     match has_positional(script) {
-        true => Lexer::of_script(script).list(End::Text).map(drop),
+        true => Lexer::of_script(script, dashed).list(End::Text).map(drop),
         false => Ok(()),
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct Lexer<'a> {
     pub free_at: Vec<(usize, usize)>,
     /// Whether "$0", "$1", … are free text: in the script of `sh -c`. All of them are mark number 0.
     positionals: bool,
+    /// The numbers of those that begin with a dash.
+    dashed: Vec<usize>,
     /// Within something in which free text is refused.
     pub enclosed: Option<Why>,
     /// Here-documents whose text begins on the next line.
@@ -44,6 +46,7 @@ impl<'a> Lexer<'a> {
             places,
             free_at,
             positionals: false,
+            dashed: Vec::new(),
             enclosed: None,
             pending: Vec::new(),
             readers: Vec::new(),
@@ -51,14 +54,33 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The script of a shell whose arguments are free text.
-    pub fn of_script(text: &'a str) -> Self {
-        Self { places: vec![None], positionals: true, ..Self::new(text, &[]) }
+    /// The script of a shell whose arguments are free text. `dashed` are the numbers of those that begin with a dash.
+    pub fn of_script(text: &'a str, dashed: Vec<usize>) -> Self {
+        Self { places: vec![None], positionals: true, dashed, ..Self::new(text, &[]) }
     }
 
     /// Whether free text that is an argument of this script begins here: `1`, `{1`.
     fn is_positional(&self, rest: &str) -> bool {
         self.positionals && names_positional(rest)
+    }
+
+    /// Whether an argument that these letters name begins with a dash: `1`, `{1`, or all of them by `@` and `*`.
+    fn is_dashed(&self, rest: &str) -> bool {
+        let (name, digits) = match rest.strip_prefix('{') {
+            Some(name) => (name, name.find(|c: char| !c.is_ascii_digit()).unwrap_or(name.len())),
+            // Without braces a single digit counts.
+            None => (rest, 1),
+        };
+        match name[..digits].parse::<usize>() {
+            Ok(number) => self.dashed.contains(&number),
+            Err(_) => !self.dashed.is_empty(),
+        }
+    }
+
+    /// Notes that free text begins here in a word that a script makes of its arguments.
+    fn note_positional(word: &mut Word, is_dashed: bool) {
+        word.unquoted = true;
+        word.dash |= word.known.is_empty() && is_dashed;
     }
 
     pub fn peek(&self) -> Option<char> {
@@ -264,8 +286,9 @@ impl<'a> Lexer<'a> {
         word: &mut Word,
         expansion: fn(&mut Self, &mut Word) -> Result<(), Stop>,
     ) -> Result<(), Stop> {
-        let (splits, start) = (word.splits, self.at);
+        let (splits, unquoted, start) = (word.splits, word.unquoted, self.at);
         expansion(self, word)?;
+        word.unquoted = unquoted;
         // All but `"$@"` and its kin.
         word.splits = splits || self.text[start..].starts_with("$@") || self.text[start..self.at].contains('@');
         Ok(())
@@ -335,6 +358,7 @@ impl<'a> Lexer<'a> {
             }
             self.free_at.push((0, self.at));
             self.free(0, Place::Bare, word)?;
+            Self::note_positional(word, self.is_dashed(&self.text[self.at..]));
         }
         match self.peek() {
             Some('(') => {
@@ -343,6 +367,7 @@ impl<'a> Lexer<'a> {
                 self.within(Why::Substitution, Self::substitution)?;
                 if self.positionals && self.free_at.len() > before {
                     word.marks.push(0);
+                    Self::note_positional(word, !self.dashed.is_empty());
                 }
                 Ok(())
             }

@@ -53,6 +53,8 @@ pub(super) enum Why {
     Option(String, String),
     Special(String),
     Piped(String),
+    Unquoted,
+    Dash,
 }
 
 impl Stop {
@@ -86,11 +88,14 @@ impl Why {
             Self::CasePattern => "in the pattern of a `case`: it would be matched as one",
             Self::UnknownCommand => "in the arguments of a command that is known only when it runs",
             Self::Format => "in the format of `printf`: it would be read as one",
+            Self::Unquoted => "outside double quotes in the script of a shell: it would become several arguments",
+            Self::Dash => "that begins with a dash where the program would take it for an option",
             Self::Test => "in this test: it may be taken for an operator or for arithmetic",
             Self::Evaluated(name) => return format!("in the arguments of `{name}`: it runs text as commands"),
             Self::BuiltIn(name) => {
                 return format!("in the arguments of `{name}`: the shell takes them for more than text");
             }
+            Self::Program(name) if name == "find" => "in the arguments of `find`: it may be taken for `-delete`",
             Self::Program(name) => return format!("in the arguments of `{name}`: it may be taken for its program"),
             Self::Interpreted(name) => return format!("in the arguments of `{name}`: it may be taken for code"),
             Self::Wrapped(name) => {
@@ -105,8 +110,23 @@ impl Why {
         fixed.to_owned()
     }
 
+    /// What to write instead in the script of a shell, or among arguments without one.
+    pub fn remedy_in_argv(&self) -> Option<&'static str> {
+        match self {
+            Self::Unquoted => Some("write double quotes around it: \"$1\", \"$@\""),
+            Self::Dash => Some("write `--` before it, or `--OPTION=${…}` in one word, or give it to a script of yours"),
+            Self::Program(name) if name == "find" => {
+                Some("write it behind a test: `-name VALUE`, or in a path: `./VALUE`")
+            }
+            _ => None,
+        }
+    }
+
     fn remedy(&self, name: Name) -> String {
         let variable = name.variable();
+        if let Some(remedy) = self.remedy_in_argv() {
+            return remedy.replace("VALUE", &name.to_string());
+        }
         match self {
             Self::SingleQuotes | Self::DollarQuotes => {
                 format!("write double quotes around it, or end the quotes before it: `'…'{name}'…'`")
@@ -132,7 +152,7 @@ impl Why {
                 format!("pass it on standard input: `printf '%s' {name} | …`; or read \"${variable}\" in a script")
             }
             Self::CommandWord | Self::Arithmetic | Self::Parameter => script(name),
-            Self::Evaluated(_) | Self::BuiltIn(_) | Self::Piped(_) => script(name),
+            Self::Evaluated(_) | Self::BuiltIn(_) | Self::Piped(_) | Self::Unquoted | Self::Dash => script(name),
         }
     }
 }

@@ -361,6 +361,13 @@ fn programs_that_run_a_value_are_refused() {
         "bash -c 'echo $( [[ $1 -eq 1 ]] )' bash §",
         "bash -c 'bash <<< \"$1\"' bash §",
         "bash -c +x §",
+        "find . §",
+        "find . -- §",
+        "gfind §",
+        "find . -printf §",
+        "sh -c 'find . \"$1\"' sh §",
+        "sh -c 'find . -name \"$@\"' sh §",
+        "sh -c 'git log $1' sh §",
     ] {
         let text = text.replace('§', "{{error}}");
         assert!(Script::parse(&text).is_err(), "{text}");
@@ -371,6 +378,7 @@ fn programs_that_run_a_value_are_refused() {
         "sh -c 'printf %s \"$(basename \"$1\")\"' sh §; sh -c 'case $1 in a) ;; *) ./notify \"$@\" ;; esac' sh §",
         "bash -c 'if true; then ./notify \"${1:-x}\" $# $?; fi' bash §; bash -c 'true &> log' bash §",
         "sh -c 'ls | awk '\\''{ print $1 }'\\''; ./notify \"$1\"' sh §; python3 notify.py --command §",
+        "find . -iname §; find src/§ -newer \"§\"; sh -c 'find \"./$1\"' sh §",
         "error_command=§; ERROR_TEXT=§ ./notify",
     ] {
         let text = text.replace('§', "{{error}}");
@@ -426,6 +434,8 @@ fn a_refusal_says_what_to_write_instead() {
     for (text, instead) in [
         ("sh -c {{error}}", "put the command in a script of its own, which reads \"$WINDLASS_ERROR\""),
         ("jq --arg x {{error}} .", "let it read the variable: `jq -n 'env.WINDLASS_ERROR'`"),
+        ("sh -c 'echo $1' sh {{error}}", "write double quotes around it: \"$1\", \"$@\""),
+        ("find {{error}}", "write it behind a test: `-name {{error}}`, or in a path: `./{{error}}`"),
         ("cat <<E\n{{error}}\nE", "print it instead: `printf '%s\\n' {{error}}`"),
         ("[ -v {{error}} ]", "compare it as text: `[ {{error}} = … ]`, or `case {{error}} in … esac`"),
     ] {

@@ -20,6 +20,10 @@ pub(super) struct Word {
     pub vanishes: bool,
     /// Free text in it, as indices of marks.
     pub marks: Vec<usize>,
+    /// Whether free text in it stands outside double quotes, where the shell splits it.
+    pub unquoted: bool,
+    /// Whether it begins with a value that begins with a dash.
+    pub dash: bool,
 }
 
 impl Word {
