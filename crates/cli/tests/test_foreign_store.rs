@@ -345,6 +345,21 @@ fn agent_with_another_home_reaches_the_records_of_its_run() {
 }
 
 #[test]
+fn doctor_names_a_foreign_store_as_a_problem() {
+    let world = cloned(&hostile());
+    assert_snapshot!(world.run(&["doctor"]), @r"
+    ok     configuration  0 hooks that run something; trust: never
+    wrong  store          5 events; only read: hooks, sessions, worktrees and git are not checked
+           the store $WORK/.windlass/windlass.db was not made on this machine, or was replaced
+           hint: `windlass trust` shows what it holds and asks; --trust uses it for this command alone; or move it away, and `windlass init` makes an empty one
+    ok     agents         none found
+    [exit 1]
+    ");
+    world.ok(&["trust", "--yes"]);
+    assert_eq!(world.run(&["doctor"]).code, 0);
+}
+
+#[test]
 fn store_that_git_tracks_is_named() {
     let world = World::with_tasks(&["Mine"]);
     for words in [&["init", "-q"][..], &["add", "-f", ".windlass/windlass.db"]] {

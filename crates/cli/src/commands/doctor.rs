@@ -231,11 +231,13 @@ fn check_store(context: &Context, project: &Project, rebuild: bool) -> Result<Ch
         Ok((store.inspect().map_err(remedy::store)?, foreign))
     });
     match looked {
-        Ok((report, None)) => Ok(judge(&report)),
-        Ok((report, Some(foreign))) => {
-            let check = judge(&report);
-            let note = format!("{}; only read: {}", check.note, foreign.message);
-            Ok(Check { note, hint: check.hint.or(foreign.hint), ..check })
+        Ok((report, None)) => Ok(judge(&report, "windlass doctor --rebuild")),
+        Ok((report, Some(refusal))) => {
+            // Without --trust the store is only read.
+            let check = judge(&report, "windlass doctor --rebuild --trust");
+            let note = format!("{}; only read: hooks, sessions, worktrees and git are not checked", check.note);
+            let problems = [vec![refusal.message], refusal.causes, check.problems].concat();
+            Ok(Check { what, problems, note, hint: check.hint.or(refusal.hint) })
         }
         Err(failure) if failure.code == Code::Store => {
             let problems = [vec![failure.message], failure.causes].concat();
@@ -329,17 +331,17 @@ fn events(count: u64) -> String {
     if count == 1 { "1 event".to_owned() } else { format!("{count} events") }
 }
 
-fn judge(report: &Report) -> Check {
+fn judge(report: &Report, rebuild_command: &str) -> Check {
     let pages = report.pages.iter().map(|problem| format!("pages: {problem}"));
     let log = report.log.iter().map(|found| format!("event {}: {}", found.seq, found.problem));
     let rows = report.rows.iter().map(|row| format!("{} {}", row.row, row.problem));
     let hint = match report {
         report if !report.pages.is_empty() || !report.log.is_empty() => {
-            Some("`windlass doctor --export sound.jsonl` saves every sound event, --restore puts them into a new store")
+            let export = "`windlass doctor --export sound.jsonl` saves every sound event";
+            Some(format!("{export}, --restore puts them into a new store"))
         }
-        report if !report.rows.is_empty() => Some("the log is sound: `windlass doctor --rebuild` folds the rows anew"),
+        report if !report.rows.is_empty() => Some(format!("the log is sound: `{rebuild_command}` folds the rows anew")),
         _ => None,
     };
-    let note = events(report.events);
-    Check { what: "store", problems: pages.chain(log).chain(rows).collect(), note, hint: hint.map(str::to_owned) }
+    Check { what: "store", problems: pages.chain(log).chain(rows).collect(), note: events(report.events), hint }
 }
