@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
@@ -187,6 +188,34 @@ fn git_that_waits_ends_when_its_run_is_killed() {
     let mut waited = [PollFd::new(&writer, PollFlags::empty())];
     assert_eq!(poll(&mut waited, Some(&timeout)), Ok(1), "git is still there\n{}", read(&output));
     assert!(waited[0].revents().contains(PollFlags::ERR), "{:?}", waited[0].revents());
+}
+
+/// Git includes a fifo in its configuration. A writer notices when the reader has gone.
+#[test]
+fn git_that_waits_ends_when_its_command_is_interrupted() {
+    for words in [&["doctor"][..], &["trust", "--show"]] {
+        let world = repository();
+        Fifo.put(&world, ".git/fifo");
+        let config = world.read(".git/config");
+        world.write(".git/config", format!("{config}[include]\n\tpath = fifo\n"));
+        // Another file in its place makes the store a foreign one.
+        for name in [".windlass/windlass.db", ".windlass/windlass.db-wal"] {
+            let content = fs::read(world.path(name)).unwrap();
+            fs::remove_file(world.path(name)).unwrap();
+            world.write(name, content);
+        }
+        let (output, mut command) = (world.path("../output"), world.command(words));
+        let printed = fs::File::create(&output).unwrap();
+        let mut child = command.stdout(printed.try_clone().unwrap()).stderr(printed).spawn().unwrap();
+        let writer = fs::File::options().write(true).open(world.path(".git/fifo")).unwrap();
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        let status = child.wait().unwrap();
+        let code = status.code().or(status.signal().map(|signal| 128 + signal));
+        assert_eq!(code, Some(130), "{words:?}\n{}", read(&output));
+        let timeout = Timespec { tv_sec: 20, tv_nsec: 0 };
+        let mut waited = [PollFd::new(&writer, PollFlags::empty())];
+        assert_eq!(poll(&mut waited, Some(&timeout)), Ok(1), "git is still there\n{}", read(&output));
+    }
 }
 
 #[test]

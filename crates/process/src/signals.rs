@@ -7,12 +7,12 @@
 //!
 //! Invariants:
 //! - A signal that whoever started us wants ignored stays ignored (`nohup`).
-//! - Once [`Received`] is dropped, signals do to this process what they do to any.
+//! - Once every [`Received`] is dropped, signals do to this process what they do to any.
 //! - SIGCONT needs no handler: the thread that stopped the process goes on after its `raise`.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::thread;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP, SIGUSR1, SIGWINCH, SIGXFSZ};
@@ -42,8 +42,18 @@ pub enum Signalled {
 pub struct Received {
     first: Arc<AtomicI32>,
     handle: Handle,
-    /// From then on each signal has its usual effect.
-    over: Arc<AtomicBool>,
+}
+
+/// How many [`Received`] there are.
+static LISTENERS: Mutex<usize> = Mutex::new(0);
+/// Whether there is none: each signal has its usual effect then.
+static IS_UNHEARD: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// Counts a listener more, or one less.
+fn count_listeners(count: impl FnOnce(usize) -> usize) {
+    let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
+    *listeners = count(*listeners);
+    IS_UNHEARD.store(*listeners == 0, Ordering::SeqCst);
 }
 
 impl Received {
@@ -51,29 +61,38 @@ impl Received {
     pub fn first(&self) -> Option<i32> {
         Some(self.first.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
     }
+
+    /// Gives signals their usual effect back. The first one that came has its effect now.
+    pub fn release(self) {
+        let first = self.first();
+        drop(self);
+        if let Some(signal) = first {
+            let _ = signal_hook::low_level::raise(signal);
+        }
+    }
 }
 
 impl Drop for Received {
     fn drop(&mut self) {
-        self.over.store(true, Ordering::SeqCst);
+        count_listeners(|listeners| listeners.saturating_sub(1));
         self.handle.close();
     }
 }
 
-/// From now on, signals to this process drive the control. To be called once.
+/// From now on, signals to this process drive the control, besides those of earlier calls whose [`Received`] is still there.
 ///
 /// `told` is called in a thread of its own, which hears of the next signal when it returns.
 pub fn install(control: &Control, told: impl Fn(Signalled) + Send + 'static) -> io::Result<Received> {
     let heeded =
         [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH].into_iter().filter(|signal| !is_ignored(*signal));
     let heeded: Vec<i32> = heeded.collect();
-    let over = Arc::<AtomicBool>::default();
     for signal in &heeded {
         // Handlers cannot be taken back, only told to do what would have been done without them.
-        signal_hook::flag::register_conditional_default(*signal, over.clone())?;
+        signal_hook::flag::register_conditional_default(*signal, IS_UNHEARD.clone())?;
     }
     let mut signals = Signals::new(&heeded)?;
-    let received = Received { first: Arc::default(), handle: signals.handle(), over };
+    let received = Received { first: Arc::default(), handle: signals.handle() };
+    count_listeners(|listeners| listeners + 1);
     let (control, first) = (control.clone(), received.first.clone());
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         let mut count = 0;
@@ -139,4 +158,21 @@ fn stand_still(control: &Control) {
     // Sent to this thread alone, so that it does not return before the process was continued.
     let _ = signal_hook::low_level::raise(SIGSTOP);
     control.resume();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn second_listener_is_told_after_the_first_is_gone() {
+        drop(install(&Control::new(), |_| {}).expect("handlers"));
+        let control = Control::new();
+        let received = install(&control, |_| {}).expect("handlers");
+        signal_hook::low_level::raise(SIGTERM).expect("a signal");
+        assert!(!control.wait(Duration::from_secs(20)), "the signal was not heard");
+        assert_eq!(received.first(), Some(SIGTERM));
+    }
 }

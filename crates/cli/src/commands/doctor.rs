@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use windlass_engine::{Effect, Session, State, Task, TaskId};
+use windlass_process::Control;
 use windlass_runner::{Swept, left_in};
 use windlass_store::{Lifetime, Report};
 
@@ -73,14 +74,21 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let mut checks = vec![check_config(&project), check_store(context, &project, args.rebuild)?];
     checks.extend(check_files(&project));
     checks.extend(check_workflows(&project));
-    checks.extend(agents::check(&project));
+    // Signals reach the programs that are started from here on.
+    let (control, received) = dispatch::listen()?;
+    checks.extend(agents::check(&project, &control));
     checks.extend(check_callers(&project));
     checks.extend(check_left(context));
     checks.extend(check_cancelled(context));
     checks.extend(check_interrupted(context));
     checks.extend(check_worktrees(context));
-    checks.extend(check_tracked(&project));
-    checks.extend(git::check(context));
+    checks.extend(check_tracked(&project, &control));
+    checks.extend(git::check(context, &control));
+    if let Some(signal) = received.first() {
+        let failure = Failure::new(Code::Interrupted(remedy::SIGINT), "ended before everything was checked");
+        return Err(failure.by(Some(signal)).into());
+    }
+    drop(received);
     let sound = checks.iter().all(|check| check.problems.is_empty());
     if out.is_json() {
         let checks: Vec<_> = checks
@@ -249,9 +257,9 @@ fn check_store(context: &Context, project: &Project, rebuild: bool) -> Result<Ch
 }
 
 /// A store that git tracks: every pull can replace it, and every push shows it.
-fn check_tracked(project: &Project) -> Option<Check> {
-    let problems: Vec<String> =
-        change::tracked_store(project).iter().map(|file| format!("git tracks {file}")).collect();
+fn check_tracked(project: &Project, control: &Control) -> Option<Check> {
+    let tracked = change::find_tracked_store(project, control);
+    let problems: Vec<String> = tracked.iter().map(|file| format!("git tracks {file}")).collect();
     (!problems.is_empty()).then(|| Check {
         what: "store",
         problems,

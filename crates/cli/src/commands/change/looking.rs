@@ -28,12 +28,21 @@ pub fn with_git<T>(
     work(&git).map(Some).map_err(remedy::git)
 }
 
-/// Returns the files of the project's store that git tracks: those come with the repository, and go with it.
+/// Returns the files of the project's store that git tracks: those come with the repository, and go with it. A signal ends git,
+/// then this process: to be called once, by a command that listens to no signals.
 pub fn tracked_store(project: &Project) -> Vec<String> {
+    let Ok((control, received)) = dispatch::listen() else { return Vec::new() };
+    let tracked = find_tracked_store(project, &control);
+    received.release();
+    tracked
+}
+
+/// The same, for a command that listens to signals.
+pub fn find_tracked_store(project: &Project, control: &Control) -> Vec<String> {
     let files = ["", "-wal", "-shm", "-journal"].map(|end| format!(".windlass/windlass.db{end}"));
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     // Where git cannot be asked, nothing is known of it.
-    let tracked = with_git(project, &Control::new(), |git| git.tracked(&project.root, &files));
+    let tracked = with_git(project, control, |git| git.tracked(&project.root, &files));
     tracked.ok().flatten().unwrap_or_default()
 }
 

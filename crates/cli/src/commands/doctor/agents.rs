@@ -22,7 +22,7 @@ const GRACE: Duration = Duration::from_secs(1);
 const WORDS: usize = 4096;
 
 /// The default agent, those of the configuration, and what else is installed.
-pub fn check(project: &Project) -> Option<Check> {
+pub fn check(project: &Project, control: &Control) -> Option<Check> {
     let config = Config::load(project).ok()?;
     let settings = &config.settings;
     let trusted = trust::state(project, &config).is_ok_and(|state| state == Trust::Trusted);
@@ -36,7 +36,7 @@ pub fn check(project: &Project) -> Option<Check> {
             continue;
         }
         seen.push(name);
-        match look(name, settings, &project.root, trusted.then_some(&roster)) {
+        match look(name, settings, &project.root, trusted.then_some((&roster, control))) {
             Ok(version) => found.push([name.to_owned(), version].join(" ").trim_end().to_owned()),
             Err(problem) if default == Some(name) || agents::is_configured(name, settings) => {
                 problems.push(format!("{name}: {problem}"));
@@ -54,7 +54,7 @@ pub fn check(project: &Project) -> Option<Check> {
 }
 
 /// Its version, where it can be asked for it.
-fn look(name: &str, settings: &Settings, root: &Path, roster: Option<&Roster>) -> Result<String, String> {
+fn look(name: &str, settings: &Settings, root: &Path, starting: Option<(&Roster, &Control)>) -> Result<String, String> {
     let agent = agents::resolve(name, settings).map_err(|failure| failure.message)?;
     let script = match &agent.driver {
         Driver::Scripted(file) => {
@@ -67,8 +67,8 @@ fn look(name: &str, settings: &Settings, root: &Path, roster: Option<&Roster>) -
     if let Some(error) = missing(script.as_ref(), root, &environment) {
         return Err(error.to_string());
     }
-    match (roster, plain_program(&agent, script)) {
-        (Some(roster), Some(program)) => version(program, root, environment, roster),
+    match (starting, plain_program(&agent, script)) {
+        (Some(starting), Some(program)) => version(program, root, environment, starting),
         _ => Ok(String::new()),
     }
 }
@@ -85,7 +85,7 @@ fn version(
     program: &str,
     root: &Path,
     environment: windlass_process::Environment,
-    roster: &Roster,
+    (roster, control): (&Roster, &Control),
 ) -> Result<String, String> {
     let spec = Spec {
         invocation: Invocation::Argv(vec![program.into(), "--version".into()]),
@@ -97,7 +97,7 @@ fn version(
         grace: GRACE,
         capture: Capture { head: WORDS, tail: WORDS, spill: None },
     };
-    let ran = run(&spec, roster, &Control::new(), &mut |_, _| {}).map_err(|error| error.to_string())?;
+    let ran = run(&spec, roster, control, &mut |_, _| {}).map_err(|error| error.to_string())?;
     let said = ran.stdout.text();
     let line = said.lines().find(|line| line.contains(|letter: char| letter.is_ascii_digit()));
     match (ran.exit, line) {

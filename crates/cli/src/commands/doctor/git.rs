@@ -24,7 +24,7 @@ use crate::{dispatch, environment};
 /// How our branches begin.
 const OURS: &str = "windlass/";
 
-pub fn check(context: &Context) -> Vec<Check> {
+pub fn check(context: &Context, control: &Control) -> Vec<Check> {
     let Ok(opened) = context.open() else { return Vec::new() };
     let Ok(config) = Config::load(&opened.project) else { return Vec::new() };
     let repository = match Repository::find(&opened.project.root) {
@@ -34,7 +34,7 @@ pub fn check(context: &Context) -> Vec<Check> {
     };
     let Ok(roster) = dispatch::enlist(&opened.project) else { return Vec::new() };
     let delivery = dispatch::delivery(&opened.project, &config);
-    let look = Look { opened: &opened, delivery, roster: &roster, control: Control::new() };
+    let look = Look { opened: &opened, delivery, roster: &roster, control };
     // Tasks that are worked on in place need neither a base nor a forge.
     look.at(repository, config.settings.worktrees != Some(false))
 }
@@ -43,12 +43,12 @@ struct Look<'a> {
     opened: &'a Opened,
     delivery: Delivery,
     roster: &'a Roster,
-    control: Control,
+    control: &'a Control,
 }
 
 impl Look<'_> {
     fn at(&self, repository: Repository, delivers: bool) -> Vec<Check> {
-        let start = |spec: &Spec| run(spec, self.roster, &self.control, &mut |_, _| {});
+        let start = |spec: &Spec| run(spec, self.roster, self.control, &mut |_, _| {});
         let environment = environment::inherited();
         let remote = self.delivery.remote.as_deref().and_then(|name| RemoteName::new(name).ok());
         let git = Git::new(repository, &start, &environment).through(remote);
@@ -127,7 +127,7 @@ impl Look<'_> {
             Err(error) => return Some(wrong("forge", String::new(), vec![error.to_string()], Some(&error.hint()))),
         };
         let note = format!("{} on {}", site.project(), site.host());
-        let start = |spec| run(&spec, self.roster, &self.control, &mut |_, _| {});
+        let start = |spec| run(&spec, self.roster, self.control, &mut |_, _| {});
         Some(match Token::find(&site, &environment::inherited(), start) {
             Ok(_) => Check { what: "forge", problems: vec![], note, hint: None },
             Err(error) => wrong("forge", note, vec![error.to_string()], Some(&error.hint())),
