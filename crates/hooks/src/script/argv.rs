@@ -154,6 +154,8 @@ mod tests {
             ("git -c core.pager=§ log", "2: after `-c` of `git`: it may be run as a command"),
             ("find . §", "2: in the arguments of `find`: it may be taken for `-delete`"),
             ("find . -- §", "3: in the arguments of `find`: it may be taken for `-delete`"),
+            ("git clone -ccore.sshCommand=echo§ x", "2: after `-c` of `git`: it may be run as a command"),
+            ("python3 -m timeit §", "3: in the arguments of `python3`: it may be taken for code"),
             ("split --filter=§ x", "1: after `--filter` of `split`: it may be run as a command"),
         ] {
             assert_eq!(check(line), Err(why.to_owned()), "{line}");

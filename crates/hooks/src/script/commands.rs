@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::evaluators::{
     OptionReach, file_name, is_built_in, is_change, is_code, is_evaluator, is_find, is_interpreter, is_own, is_shell,
-    is_special, is_tool, program, reach, starts_shell, takes_file_pattern, wrapper,
+    is_special, is_tool, program, reach, short_option, starts_shell, takes_file_pattern, wrapper,
 };
 use super::grammar;
 use super::refusal::{Stop, Why};
@@ -93,9 +93,9 @@ pub(super) fn arguments(words: &[Word], reader: CommandReader) -> Result<(), Sto
         "printf" if !is_fixed_format(words) => refused(Why::Format),
         "test" if !is_plain_test(&words[1..]) => refused(Why::Test),
         "[" if !is_plain_test(words[1..].split_last().map_or(&[], |(_, test)| test)) => refused(Why::Test),
-        _ if is_interpreter(name) && !is_script(&words[1..]) => refused(Why::Interpreted(name.to_owned())),
         // A file of code has options of its own.
-        _ if is_interpreter(name) && is_operand(&words[1]) => Ok(()),
+        _ if is_interpreter(name) && runs_file(&words[1..]) => Ok(()),
+        _ if is_interpreter(name) => refused(Why::Interpreted(name.to_owned())),
         _ => {
             options(words)?;
             match is_find(name) && !is_plain_find(words) {
@@ -173,7 +173,7 @@ pub(super) fn with_own_options(words: &[Word]) -> Range<usize> {
     let program = words[start].literal.as_deref().unwrap_or_default();
     let name = file_name(program);
     let script = script_of(&words[start..]).map(|_| start + 3);
-    let is_file = is_interpreter(name) && words.get(start + 1).is_some_and(is_operand);
+    let is_file = is_interpreter(name) && runs_file(&words[start + 1..]);
     let is_text = matches!(name, "echo" | "printf" | "test" | "[");
     let end = if is_own(program) || is_file || is_text { Some(start + 1) } else { script };
     start..end.unwrap_or(words.len())
@@ -183,12 +183,18 @@ pub(super) fn with_own_options(words: &[Word]) -> Range<usize> {
 pub(super) fn options(words: &[Word]) -> Result<(), Stop> {
     let program = words[0].literal.as_deref().unwrap_or_default();
     let (mut value_of, mut rest_of) = (None, None);
+    let mut has_ended = false;
     for word in &words[1..] {
+        has_ended |= word.marks.is_empty() && word.literal.as_deref() == Some("--");
         let (option, has_value) = match word.known.split_once('=') {
             Some((option, _)) => (option, true),
             None => (word.known.as_str(), false),
         };
-        let reach = reach(program, option);
+        let short = short_option(option).filter(|short| !has_ended && reach(program, short).is_some());
+        let (option, has_value, reach) = match (reach(program, option), short) {
+            (None, Some(short)) => (short, true, Some(OptionReach::Value)),
+            (reach, _) => (option, has_value, reach),
+        };
         let own = reach.filter(|_| option.starts_with('-')).map(|_| option);
         if let (Some(option), Some(index)) = (rest_of.or(value_of).or(own), word.marks.first()) {
             return Err(Stop::At(*index, Why::Option(file_name(program).to_owned(), option.to_owned())));
@@ -275,13 +281,14 @@ fn is_plain_test(words: &[Word]) -> bool {
     }
 }
 
-/// Whether the arguments of an interpreter begin with what it runs.
-fn is_script(words: &[Word]) -> bool {
-    match words {
-        [first, second, ..] if first.literal.as_deref() == Some("-m") => is_operand(second),
-        [first, ..] => is_operand(first),
-        [] => false,
-    }
+/// Whether the arguments of an interpreter begin with the file that it runs: `FILE.py`, `./FILE`, `run FILE.ts`. A name without
+/// a dot or a slash may be a command of the interpreter.
+fn runs_file(words: &[Word]) -> bool {
+    let file = match words {
+        [run, rest @ ..] if run.literal.as_deref() == Some("run") => rest.first(),
+        words => words.first(),
+    };
+    file.is_some_and(|file| is_operand(file) && file.literal.as_ref().is_some_and(|file| file.contains(['.', '/'])))
 }
 
 fn is_operand(word: &Word) -> bool {
@@ -321,5 +328,5 @@ fn starts_unknown(words: &[Word], before: usize) -> bool {
 /// Whether an interpreter with these arguments takes its input for code.
 fn reads_code(words: &[Word]) -> bool {
     let first = words.first().and_then(|word| word.literal.as_deref());
-    !first.is_some_and(|first| is_code(first) || !first.starts_with('-'))
+    !first.is_some_and(is_code) && !runs_file(words)
 }

@@ -2,7 +2,7 @@
 //!
 //! The lists cannot be complete: any program may run what it is given. They hold what people reach for, and every way
 //! in which a shell itself evaluates an argument. Options go by a rule: a program runs the value of an option whose name
-//! ends with a word that says so (`--upload-pack`, `--to-command`).
+//! ends with a word that says so (`--upload-pack`, `--to-command`, `--extcmd`).
 
 /// What runs text as commands, wherever it stands in a command: `docker exec box sh -c …`.
 const EVALUATORS: &str = "
@@ -84,12 +84,13 @@ const WRAPPERS: &[(&str, usize)] = &[
 /// Options with which a program starts a shell.
 const SHELL_OPTIONS: &str = "-s -i --shell --login";
 
-/// The last word of an option's name after which a program runs a value: `--to-command`, `--upload-pack`.
-const COMMAND_WORDS: &str = "eval evaluate command commands cmd program pager editor shell wrapper hook pack
+/// How an option's name ends after which a program runs a value: `--to-command`, `--upload-pack`, `--extcmd`.
+const COMMAND_WORDS: &str =
+    "eval evaluate execute command commands cmd program tool pager editor shell wrapper hook pack
     renderer askpass";
 
-/// The last word of an option's name after which a program runs all that follows.
-const EXEC_WORDS: &str = "exec execdir toolexec";
+/// How an option's name ends after which a program runs all that follows: `-exec`, `-toolexec`.
+const EXEC_WORDS: &str = "exec execdir";
 
 /// Words that mean the same as `--exec` where they stand alone: `oc exec POD …`, `hatch run …`.
 const SUBCOMMANDS: &str = "exec run shell";
@@ -120,6 +121,7 @@ const VALUE_OPTIONS: &[(&str, &str)] = &[
 const REST_OPTIONS: &[(&str, &str)] = &[
     ("find", "-ok -okdir"),
     ("fd", "-x -X --exec-batch"),
+    ("go", "run"),
     ("git", "config foreach filter-branch bisect"),
     ("ip", "exec"),
 ];
@@ -225,14 +227,20 @@ pub(super) fn reach(program: &str, option: &str) -> Option<OptionReach> {
     let listed = |list: &[(&str, &str)]| list.iter().any(|(listed, options)| is(listed, name) && has(options, option));
     let is_named = option.starts_with('-') && !option.starts_with("--no-") && !is_own(program);
     let is_usual = !is_own(program) && !has(PLAIN, name);
-    let word = option.rsplit('-').next().unwrap_or_default();
-    let rest = is_named && has(EXEC_WORDS, word) || is_usual && has(SUBCOMMANDS, option);
-    let value = is_named && has(COMMAND_WORDS, word) || is_usual && has(CODE_OPTIONS, option);
+    let ends_with = |list: &str| list.split_ascii_whitespace().any(|word| option.ends_with(word));
+    let rest = is_named && ends_with(EXEC_WORDS) || is_usual && has(SUBCOMMANDS, option);
+    let value = is_named && ends_with(COMMAND_WORDS) || is_usual && has(CODE_OPTIONS, option);
     match () {
         () if rest || listed(REST_OPTIONS) => Some(OptionReach::Rest),
         () if value || listed(VALUE_OPTIONS) => Some(OptionReach::Value),
         () => None,
     }
+}
+
+/// The short option that a word begins with, if more follows in the word: `-cNAME=VALUE`.
+pub(super) fn short_option(word: &str) -> Option<&str> {
+    let letter = word.strip_prefix('-')?.chars().next().filter(|letter| *letter != '-')?;
+    Some(&word[..1 + letter.len_utf8()]).filter(|option| option.len() < word.len())
 }
 
 /// Whether a path from here names a program: a script of the project.
