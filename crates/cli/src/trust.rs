@@ -73,9 +73,10 @@ pub fn counts(project: &Project, config: &Config, told: bool) -> Result<bool, Fa
 /// Refuses what would go on without something that a configuration holds agents to.
 pub fn refuse(config: &Config, state: Trust) -> Failure {
     let (cause, hint) = match state {
-        Trust::Changed if !config.exists() => {
-            ("the configuration that was trusted is gone", "restore the file; `windlass trust` accepts that there is none")
-        }
+        Trust::Changed if !config.exists() => (
+            "the configuration that was trusted is gone",
+            "restore the file; `windlass trust` accepts that there is none",
+        ),
         Trust::Changed => ("it has changed since it was trusted", remedy::HOW_TO_TRUST),
         Trust::Trusted | Trust::Never => ("it is not trusted", remedy::HOW_TO_TRUST),
     };

@@ -134,9 +134,10 @@ fn links_that_git_does_not_open_stop_no_run() {
 
 #[test]
 fn fifos_in_the_directory_of_git_keep_no_command_waiting() {
-    for name in [".git/info/exclude", ".git/HEAD"] {
+    let names = ["info/exclude", "HEAD", "shallow", "objects/info/commit-graph", "refs/heads/main"];
+    for name in names.map(|name| format!(".git/{name}")) {
         let world = repository();
-        Fifo.put(&world, name);
+        Fifo.put(&world, &name);
         let named = format!("{name}` is a fifo");
         for command in ["run --task T1 --agent command:agent", "status", "doctor"] {
             check_named(&world, command, &[&named]);

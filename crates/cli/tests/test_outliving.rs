@@ -162,7 +162,8 @@ fn agent_that_takes_the_store_or_the_configuration_away_is_no_person() {
 /// What an agent cannot complete by force, it neither approves nor merges.
 #[test]
 fn agent_in_another_namespace_neither_answers_nor_merges() {
-    let hidden = "unshare -rpf --mount-proc env -i PATH=$PATH WINDLASS_STATE_DIR=$WINDLASS_STATE_DIR HOME=$HOME windlass";
+    let hidden =
+        "unshare -rpf --mount-proc env -i PATH=$PATH WINDLASS_STATE_DIR=$WINDLASS_STATE_DIR HOME=$HOME windlass";
     let world = gated(&format!(
         "PATH=\"$PATH:/usr/bin:/bin\"
         unshare -rpf sh -c : 2> /dev/null || {{ touch without; exit; }}

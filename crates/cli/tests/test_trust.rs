@@ -25,7 +25,8 @@ notify:
 #[test]
 fn trust_shows_the_agents_of_task_types() {
     let world = World::new();
-    let types = "task_types: {bug: {agents: {implementer: ['command:sh x.sh', known]}}}\nagents: {known: {command: sh y.sh}}\n";
+    let types =
+        "task_types: {bug: {agents: {implementer: ['command:sh x.sh', known]}}}\nagents: {known: {command: sh y.sh}}\n";
     world.write(".windlass/config.yaml", types);
     let shown = world.ok(&["trust", "--show"]);
     assert!(shown.contains("task_types bug implementer\n      command:sh x.sh\n"), "{shown}");

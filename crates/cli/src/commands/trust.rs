@@ -268,7 +268,9 @@ impl Run {
 /// Goes on only if a person says yes.
 fn ask(project: &Project, (config, state): (&Config, Trust), store: Option<&ForeignStore>, out: &mut Output) -> Done {
     if !confirm::can_ask(out) {
-        return Err(refused("nobody can be asked here").hint("`windlass trust --show` shows what would run, `windlass trust --yes` trusts it").into());
+        return Err(refused("nobody can be asked here")
+            .hint("`windlass trust --show` shows what would run, `windlass trust --yes` trusts it")
+            .into());
     }
     describe(project, config, state, out)?;
     store.map_or(Ok(()), |store| store.describe(out))?;

@@ -241,7 +241,8 @@ impl Config {
         effects.extend(agents.iter().map(|(name, agent)| other("agents", name, agent.describe(name))));
         for (name, roles) in self.task_types() {
             for (role, names) in [("implementer", &roles.implementer), ("gatekeeper", &roles.gatekeeper)] {
-                let names = names.iter().flat_map(|names| names.iter()).filter(|name| !agents.contains_key(&name.value));
+                let names =
+                    names.iter().flat_map(|names| names.iter()).filter(|name| !agents.contains_key(&name.value));
                 effects.extend(names.map(|agent| other("task_types", &format!("{name} {role}"), agent.value.clone())));
             }
         }

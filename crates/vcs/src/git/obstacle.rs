@@ -1,26 +1,32 @@
 //! Files that keep git waiting without end.
 //!
-//! Git opens some files of a tree by itself. A fifo in the place of one is waited for until another program writes to it.
+//! Git opens some files of a tree, and its own files, by itself. A fifo in the place of one is waited for until another program
+//! writes to it.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use windlass_process::file::{self, UnreadableFile};
 
 use super::Error;
+use super::repository::{self, Head};
 
 /// What git opens in any directory of a tree, unless it is a link.
 const READ_BY_GIT: [&str; 3] = [".gitattributes", ".gitignore", ".gitmodules"];
 /// What git opens in its own directory, also by links.
-const READ_IN_COMMON: [&str; 8] = [
+const READ_IN_COMMON: [&str; 11] = [
     "HEAD",
     "commondir",
     "config",
     "index",
     "packed-refs",
+    "shallow",
     "info/attributes",
     "info/exclude",
     "objects/info/alternates",
+    "objects/info/commit-graph",
+    "objects/info/commit-graphs/commit-graph-chain",
 ];
 /// The most files and directories that are looked at when git took too long.
 const ENTRIES: usize = 100_000;
@@ -33,9 +39,13 @@ pub fn obstacles_in(directory: &Path) -> impl Iterator<Item = (PathBuf, Unreadab
     found.filter(|(_, reason)| *reason != UnreadableFile::NotRegular("a directory"))
 }
 
-/// Finds what git would wait for in what all worktrees share.
+/// Finds what git would wait for in what all worktrees share: its own files, and the branch that is checked out.
 pub fn obstacles_in_common(common: &Path) -> impl Iterator<Item = (PathBuf, UnreadableFile)> {
-    let found = READ_IN_COMMON.iter().map(|name| common.join(name));
+    let branch = repository::head(common).ok().and_then(|head| match head {
+        Head::Branch(branch) => Some(common.join(branch.full())),
+        Head::Detached(_) | Head::Unknown => None,
+    });
+    let found = READ_IN_COMMON.iter().map(|name| common.join(name)).chain(branch);
     let found = found.filter_map(|path| file::obstacle(&path).map(|reason| (path, reason)));
     found.filter(|(_, reason)| *reason != UnreadableFile::NotRegular("a directory"))
 }
@@ -69,6 +79,41 @@ pub(super) fn find(root: &Path) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Refuses a repository with a fifo or a device anywhere in its own directory, as far as it is looked at. Git opens more of its
+/// files than can be named before: every ref, and what its configuration includes.
+pub(super) fn find_in_common(common: &Path) -> Result<(), Error> {
+    check_common(common)?;
+    let (mut left, mut directories) = (ENTRIES, vec![common.to_owned()]);
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let Some(rest) = left.checked_sub(1) else { return Ok(()) };
+            left = rest;
+            let path = entry.path();
+            match file::obstacle(&path) {
+                // Git opens no loose object before it is asked for it.
+                _ if entry.file_type().is_ok_and(|kind| kind.is_dir()) => {
+                    if !is_of_objects(&path) {
+                        directories.push(path);
+                    }
+                }
+                Some(reason @ UnreadableFile::NotRegular("a fifo" | "a device")) => {
+                    return Err(Error::Obstacle { path, reason });
+                }
+                // A socket keeps git waiting no more than a file that is missing does.
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether loose objects lie in a directory: `objects/3f`.
+fn is_of_objects(directory: &Path) -> bool {
+    let name = |path: &Path| path.file_name().map(OsStr::to_os_string);
+    let is_of_objects = directory.parent().and_then(name).is_some_and(|above| above == "objects");
+    is_of_objects && name(directory).is_some_and(|name| name.len() == 2)
 }
 
 #[cfg(test)]
@@ -107,6 +152,33 @@ mod tests {
             std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
             let said = check_common(common.path()).unwrap_err().to_string();
             assert!(said.ends_with(&format!("/{name}` is a device, not a file")), "{said}");
+        }
+    }
+
+    #[test]
+    fn branch_that_is_checked_out_is_an_obstacle() {
+        let common = tempfile::tempdir().unwrap();
+        fs::write(common.path().join("HEAD"), "ref: refs/heads/a/b\n").unwrap();
+        assert!(check_common(common.path()).is_ok());
+        fs::create_dir_all(common.path().join("refs/heads/a/b")).unwrap();
+        assert!(check_common(common.path()).is_ok());
+        fs::remove_dir(common.path().join("refs/heads/a/b")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", common.path().join("refs/heads/a/b")).unwrap();
+        let said = check_common(common.path()).unwrap_err().to_string();
+        assert!(said.ends_with("/refs/heads/a/b` is a device, not a file"), "{said}");
+    }
+
+    #[test]
+    fn obstacles_are_found_anywhere_in_the_directory_of_git() {
+        for (name, is_named) in [("refs/heads/other", true), ("worktrees/t1/index", true), ("objects/3f/0", false)] {
+            let common = tempfile::tempdir().unwrap();
+            let path = common.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let _socket = UnixListener::bind(common.path().join("fsmonitor--daemon.ipc")).unwrap();
+            assert!(find_in_common(common.path()).is_ok());
+            std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+            assert!(check_common(common.path()).is_ok());
+            assert_eq!(find_in_common(common.path()).is_err(), is_named, "{name}");
         }
     }
 

@@ -147,7 +147,7 @@ pub fn has_git(directory: &Path) -> bool {
 }
 
 /// What is checked out where this is kept.
-fn head(admin: &Path) -> Result<Head, Error> {
+pub(super) fn head(admin: &Path) -> Result<Head, Error> {
     let file = admin.join("HEAD");
     let bytes = file::read(&file, SMALL).map_err(Error::io("read", &file))?;
     let text = String::from_utf8_lossy(&bytes);
