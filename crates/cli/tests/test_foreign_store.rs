@@ -345,6 +345,21 @@ fn agent_with_another_home_reaches_the_records_of_its_run() {
 }
 
 #[test]
+fn status_names_a_foreign_store_and_obstacles_to_programs() {
+    let world = cloned(&hostile());
+    fs::create_dir(world.path("Makefile")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", world.path("package.json")).unwrap();
+    let status = || -> serde_json::Value {
+        let ran = world.run(&["status", "--json"]);
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}\n{ran}"))
+    };
+    assert_eq!(status()["foreignStore"], json!(true));
+    assert_eq!(status()["obstacles"], json!(["`package.json` is a device, not a file"]));
+    world.ok(&["trust", "--yes"]);
+    assert_eq!(status()["foreignStore"], json!(false));
+}
+
+#[test]
 fn doctor_names_a_foreign_store_as_a_problem() {
     let world = cloned(&hostile());
     assert_snapshot!(world.run(&["doctor"]), @r"

@@ -47,7 +47,7 @@ fn programs_read_the_same() {
     assert_snapshot!(world.run(&["init", "--json"]), @r#"{"config":"$WORK/.windlass/config.yaml","created":true,"found":{"agents":[],"git":null,"tests":"go test ./..."},"project":"$WORK"}"#);
     assert_snapshot!(world.run(&["init", "--json"]), @r#"{"config":"$WORK/.windlass/config.yaml","created":false,"found":{"agents":[],"git":null,"tests":"go test ./..."},"project":"$WORK"}"#);
     world.ok(&["task", "add", "One", "--label", "bug"]);
-    assert_snapshot!(world.run(&["status", "--json"]), @r#"{"active":[],"changes":[],"events":2,"owed":0,"project":"$WORK","ready":[{"createdAt":"<time>","deliverables":[],"epoch":0,"goal":"One","id":"T1","labels":["bug"],"lastEvent":2,"openDependencies":0,"priority":2,"state":"ready","updatedAt":"<time>","version":2}],"sessions":[],"stuck":[],"tasks":{"active":0,"blocked":0,"completed":0,"created":0,"deleted":0,"failed":0,"needs_continuation":0,"ready":1,"submitted":0},"trust":"trusted","unchecked":null}"#);
+    assert_snapshot!(world.run(&["status", "--json"]), @r#"{"active":[],"changes":[],"events":2,"foreignStore":false,"obstacles":[],"owed":0,"project":"$WORK","ready":[{"createdAt":"<time>","deliverables":[],"epoch":0,"goal":"One","id":"T1","labels":["bug"],"lastEvent":2,"openDependencies":0,"priority":2,"state":"ready","updatedAt":"<time>","version":2}],"sessions":[],"stuck":[],"tasks":{"active":0,"blocked":0,"completed":0,"created":0,"deleted":0,"failed":0,"needs_continuation":0,"ready":1,"submitted":0},"trust":"trusted","unchecked":null}"#);
 }
 
 #[test]

@@ -13,12 +13,15 @@ use crate::context::{Context, Opened};
 use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
 use crate::trust::{self, Standing, Trust};
-use crate::{environment, obstacles, remedy, show, text};
+use crate::{environment, obstacles, remedy, show, store_records, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   windlass status
-  windlass status --json | jq .tasks.ready")]
+  windlass status --json | jq .tasks.ready
+
+With --json, `foreignStore` says whether the store was not made on this machine or was replaced: it is only read then.
+`obstacles` names what stands in the place of files that Windlass and git read, such as a fifo.")]
 pub struct Args {}
 
 /// How many tasks of a kind are named.
@@ -60,6 +63,8 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
         return out.object(&json!({
             "project": opened.project.root.to_string_lossy(),
             "trust": standing.trust().map(Trust::name),
+            "foreignStore": store_records::is_foreign(&opened.project).unwrap_or(true),
+            "obstacles": obstacles::find(&opened.project),
             "tasks": tasks,
             "ready": ready,
             "active": active,
