@@ -19,6 +19,16 @@ pub const SIGINT: u8 = 2;
 pub const HOW_TO_TRUST: &str =
     "`windlass trust` shows what would run and asks; --trust allows it for this command alone";
 
+/// The parts of hints that a person can follow only on the command line of the same command.
+const TRUST_OPTIONS: [&str; 2] =
+    ["; --trust allows it for this command alone", "; --trust uses it for this command alone"];
+
+/// Leaves out the option --trust where it cannot be given: to a command that refuses it all the same, or that no person types.
+pub fn without_trust_option(mut failure: Failure) -> Failure {
+    failure.hint = failure.hint.map(|hint| TRUST_OPTIONS.iter().fold(hint, |hint, option| hint.replace(option, "")));
+    failure
+}
+
 /// What is noted beside a command that is refused until a person trusts the project.
 pub const UNTRUSTED: &str = "not trusted now: see `windlass trust`, or say --trust";
 

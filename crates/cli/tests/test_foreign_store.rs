@@ -97,6 +97,7 @@ fn check_refused(world: &World) {
         let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         let ran = world.feed(&["mcp"], format!("{hello}\n{ready}\n{call}\n").as_bytes());
         assert!(ran.stdout.contains("was not made on this machine"), "{tool}\n{ran}");
+        assert!(!ran.stdout.contains("--trust"), "{tool}\n{ran}");
         check_nothing_ran(world, &[tool]);
     }
 }
@@ -115,7 +116,7 @@ fn cloned_store_is_read_and_starts_nothing() {
     assert!(!world.path(".windlass/config.yaml").exists(), "`init` made nothing");
     assert_snapshot!(world.fails(&["init"]), @"
     error: the store $WORK/.windlass/windlass.db was not made on this machine, or was replaced
-    hint: `windlass trust` shows what it holds and asks; --trust uses it for this command alone; or move it away, and `windlass init` makes an empty one
+    hint: `windlass trust` shows what it holds and asks; or move it away, and `windlass init` makes an empty one
     [64 trust]
     ");
 }
@@ -130,6 +131,20 @@ fn trust_in_a_harmless_configuration_does_not_count_for_a_cloned_store_that_was_
     copy_store(&hostile(), &world.path(".windlass"));
     assert_eq!(world.json(&["trust", "--show"])["trust"], "trusted");
     check_refused(&world);
+}
+
+/// An agent's own hook system gives no option.
+#[test]
+fn hook_of_an_agent_is_told_no_option_for_a_foreign_store() {
+    let world = World::new();
+    world.configure("hooks: {stop: [{command: 'true'}]}");
+    for suffix in ["", "-wal", "-shm"] {
+        fs::remove_file(world.path(&format!(".windlass/windlass.db{suffix}"))).unwrap();
+    }
+    copy_store(&hostile(), &world.path(".windlass"));
+    let payload = json!({"session_id": "one", "cwd": world.path(""), "hook_event_name": "Stop"});
+    let ran = world.feed(&["hook", "stop", "--as", "claude"], payload.to_string().as_bytes());
+    assert!(ran.stdout.contains("was not made on this machine") && !ran.stdout.contains("--trust"), "{ran}");
 }
 
 #[test]

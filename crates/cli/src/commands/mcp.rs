@@ -7,10 +7,10 @@ use windlass_store::Lifetime;
 use windlass_tools::{Desk, catalogue};
 
 use crate::context::Context;
-use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::ground::{ProjectGround, told};
 use crate::output::{Messages, Output, Stop};
+use crate::{environment, remedy};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -38,7 +38,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         }
     })
     .map_err(|error| Failure::new(Code::System, "cannot listen to signals").caused_by(error))?;
-    let open = move || Ok(Desk::new(ProjectGround::new(context.open_for(Lifetime::Service).map_err(told)?)));
+    let refuse = |failure| told(remedy::without_trust_option(failure));
+    let open = move || Ok(Desk::new(ProjectGround::new(context.open_for(Lifetime::Service).map_err(refuse)?)));
     let driven = if environment::run().is_some() { Driven::ByWindlass } else { Driven::ByItself };
     let server = Server::new(catalogue(), open, end).driven(driven);
     let served = match args.http {
