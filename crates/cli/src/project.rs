@@ -12,8 +12,10 @@
 
 use std::fs;
 use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use windlass_engine::Digest;
 use windlass_process::file;
 use windlass_vcs::git::{Repository, has_git};
 
@@ -70,6 +72,13 @@ impl Project {
     /// Where tasks are worked on.
     pub fn worktrees(&self) -> PathBuf {
         self.directory().join("worktrees")
+    }
+
+    /// Where commits are judged: outside the project, so that no program finds the person's files in a directory above.
+    pub fn checkouts(&self) -> PathBuf {
+        let Some(state) = environment::state_directory() else { return self.directory().join("checkouts") };
+        let digest = Digest::of(self.root.as_os_str().as_bytes()).to_string();
+        state.join("checkouts").join(&digest[..16])
     }
 
     pub fn config_file(&self) -> PathBuf {

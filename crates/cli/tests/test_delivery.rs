@@ -250,12 +250,12 @@ fn what_the_user_has_is_left_alone() {
 #[test]
 fn a_base_that_moves_before_the_merge_is_judged_again_on_top() {
     let config = "\
-test_command: echo tested >> ../../../tested.log
+test_command: echo tested >> $WINDLASS_PROJECT_DIR/tested.log
 hooks:
   before_submit: [rebase_on_main, run_tests, create_pr]
   before_merge:
     - name: meanwhile
-      command: test -f ../../../moved || { touch ../../../moved; others; }
+      command: test -f $WINDLASS_PROJECT_DIR/moved || { touch $WINDLASS_PROJECT_DIR/moved; others; }
     - run_tests
     - merge_pr
 ";
@@ -298,7 +298,7 @@ hooks:
   before_submit: [create_pr]
   before_merge:
     - name: check
-      command: cd ../../..; if [ -f worked ]; then exit 0; elif [ -f moved ]; then exit 2; else touch moved; others; fi
+      command: cd $WINDLASS_PROJECT_DIR; if [ -f worked ]; then exit 0; elif [ -f moved ]; then exit 2; else touch moved; others; fi
     - merge_pr
 ";
     let repo = Repo::with_remote(config);

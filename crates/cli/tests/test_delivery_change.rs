@@ -187,7 +187,7 @@ fn merge_by_hand_that_rebases_tells_stop_hooks_of_the_work_and_names_those_not_a
 #[test]
 fn check_with_retry_is_tried_again_before_a_merge_by_hand() {
     let config = "hooks:\n  before_submit:\n    - {name: flaky, command: 'echo x >> tries; test $(wc -l < tries) -ge 3', retry: {max: 3, backoff: 1ms}}\n    - create_pr\n";
-    let repo = with_change(&config.replace("tries", "../../../tries"), "echo work > work.txt");
+    let repo = with_change(&config.replace("tries", "$WINDLASS_PROJECT_DIR/tries"), "echo work > work.txt");
     fs::remove_file(repo.world.path("tries")).unwrap();
     repo.world.write("theirs.txt", "theirs\n");
     repo.git(&["add", "theirs.txt"]);

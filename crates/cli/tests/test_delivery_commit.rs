@@ -23,7 +23,7 @@ fn ignore(repo: &Repo, patterns: &str) {
 fn a_commit_that_code_under_test_amends_while_it_is_judged_is_judged_again() {
     let repo = Repo::with_remote(
         "hooks:\n  before_submit: [{name: clean, command: test ! -e evil || exit 2}, create_pr]\n  \
-         before_merge: [{name: amends, command: sh ../../../amend.sh}, merge_pr]\n",
+         before_merge: [{name: amends, command: sh $WINDLASS_PROJECT_DIR/amend.sh}, merge_pr]\n",
     );
     let amend = format!(
         "cd {WORKTREE}; [ -e ../amended ] || {{ touch ../amended evil; git add evil; git commit -q --amend -m x; }}"
@@ -102,11 +102,48 @@ fn a_worktree_with_nothing_but_the_commit_and_caches_is_judged_once() {
     assert_eq!(count(&ran.stdout, "tests ok"), 1, "{ran}");
 }
 
+/// Programs that look for a file in the directories above, as npm does, find none of the person's there.
+#[test]
+fn gate_does_not_find_in_a_directory_above_what_the_commit_lacks() {
+    let repo = Repo::with_remote(
+        "limits: {max_remediations: 0}\nhooks:\n  before_submit: [{name: suite, command: \
+         'while [ $PWD != / ]; do ! test -e a.txt || exit 0; cd ..; done; exit 2'}]\n",
+    );
+    let ran = repo.agent("cat > /dev/null; git rm -q a.txt; echo x > work.txt").add("Work").run();
+    assert!(ran.stdout.contains("suite blocks"), "{ran}");
+    assert_ne!(repo.world.json(&["task", "show", "T1"])["state"], "completed");
+}
+
+/// Code under test can write the repository's settings, exclusions and ignore files. None of that keeps a planted file.
+#[test]
+fn file_that_one_hook_plants_is_gone_for_the_next() {
+    let plant = "own=$(git rev-parse --git-common-dir); mkdir -p $own/info; echo planted >> $own/info/exclude; \
+         printf \"*\\n\" > .gitignore; touch planted";
+    let repo = Repo::with_remote(&format!(
+        "hooks:\n  before_submit: [{{name: plants, command: '{plant}'}}, {{name: clean, command: test ! -e planted || exit 2}}]\n"
+    ));
+    let ran = repo.agent("cat > /dev/null; echo x > work.txt").add("Work").run();
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("plants ok") && ran.stdout.contains("clean ok"), "{ran}");
+}
+
+/// With this setting git passes over a file whose name differs only in case from one that it knows.
+#[test]
+fn file_that_git_passes_over_in_the_worktree_is_seen_beside_the_commit() {
+    let repo = Repo::with_remote(
+        "limits: {max_iterations: 1}\nhooks:\n  stop: [{name: tests, command: test -e A.TXT || exit 2}]\n  before_merge: [merge_pr]\n",
+    );
+    repo.agent("cat > /dev/null; git config core.ignorecase true; touch A.TXT; echo x > work.txt").add("Work");
+    let ran = repo.run();
+    assert!(ran.stdout.contains("files that are not in the commit: A.TXT"), "{ran}");
+    assert!(ran.stdout.contains("tests blocks"), "{ran}");
+}
+
 #[test]
 fn a_gate_finds_the_commit_and_the_caches_of_the_worktree_and_no_other_files() {
     let repo = Repo::with_remote(
-        "caches: [kept/]\nhooks:\n  before_submit: [{name: look, command: 'ls -A > ../../../listed; cat kept/x >> ../../../listed; \
-         git status --porcelain >> ../../../listed; git rev-parse HEAD >> ../../../listed'}]\n",
+        "caches: [kept/]\nhooks:\n  before_submit: [{name: look, command: '{ ls -A; cat kept/x; \
+         git status --porcelain; git rev-parse HEAD; } > $WINDLASS_PROJECT_DIR/listed'}]\n",
     );
     ignore(&repo, "kept/\nother\nlisted\n");
     let ran = repo
@@ -142,7 +179,8 @@ fn a_commit_that_is_judged_again_has_its_reason_told_to_the_person_and_to_the_ag
     ignore(&repo, ".env\n");
     let ran = repo.agent("cat > ../prompt; touch .env; echo $$ > work.txt").add("Work").run();
     assert_ne!(ran.code, 0, "{ran}");
-    let reason = "in a fresh checkout: the worktree has files that git ignores: .env (`caches` names what hooks need)";
+    let reason =
+        "in a fresh checkout: the worktree has files that are not in the commit: .env (`caches` names what hooks need)";
     assert!(ran.stdout.contains(reason) || ran.stderr.contains(reason), "{ran}");
     let prompt = repo.world.read(".windlass/worktrees/prompt");
     assert!(prompt.contains("no .env") && prompt.contains("in a fresh checkout of your commit"), "{prompt}");

@@ -199,7 +199,7 @@ fn a_forge_of_an_untrusted_configuration_is_not_asked() {
 /// Whoever closed it has said something, and is asked.
 #[test]
 fn what_was_closed_on_the_forge_is_not_submitted_again() {
-    let steps = "hooks:\n  before_submit: [create_pr, {name: later, command: 'test -e ../../../later || exit 2'}]\nlimits: {max_remediations: 0}\n";
+    let steps = "hooks:\n  before_submit: [create_pr, {name: later, command: 'test -e $WINDLASS_PROJECT_DIR/later || exit 2'}]\nlimits: {max_remediations: 0}\n";
     for flavour in [Flavour::GitHub, Flavour::GitLab] {
         let hosted = Hosted::new(flavour, steps);
         hosted.repo.add("Write it");
@@ -261,7 +261,7 @@ fn commits_that_the_forge_has_not_merged_are_not_given_up() {
 
 #[test]
 fn another_change_is_opened_for_commits_that_the_forge_has_not_merged() {
-    let steps = "hooks:\n  before_submit: [create_pr]\n  before_merge: [{name: hold, command: 'test -e ../../../go || exit 2'}, merge_pr]\nlimits: {max_rejections: 0}\n";
+    let steps = "hooks:\n  before_submit: [create_pr]\n  before_merge: [{name: hold, command: 'test -e $WINDLASS_PROJECT_DIR/go || exit 2'}, merge_pr]\nlimits: {max_rejections: 0}\n";
     let hosted = Hosted::new(Flavour::GitLab, steps);
     let repo = &hosted.repo;
     repo.add("Write it");

@@ -122,7 +122,7 @@ fn what_an_agent_has_pushed_to_the_base_is_still_its_doing() {
 /// Whoever is killed between a rebase and what follows has not tampered with anything.
 #[test]
 fn a_crash_after_a_rebase_is_no_tampering() {
-    let broken = "before_submit: [{name: broken, command: test -f ../../../mended}, ";
+    let broken = "before_submit: [{name: broken, command: test -f $WINDLASS_PROJECT_DIR/mended}, ";
     let repo = guarded(&CONFIG.replace("before_submit: [", broken));
     repo.agent("cat > /dev/null; echo x > work.txt; test -f ../../../mended || others");
     let ran = repo.add("Work").run();

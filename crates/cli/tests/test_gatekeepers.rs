@@ -87,7 +87,7 @@ fn what_is_approved_is_merged() {
     {
         assert!(question.contains(part), "{part}\n{question}");
     }
-    assert!(beside(&world, "where").trim_end().ends_with("/.windlass/worktrees/review-t1"));
+    assert!(beside(&world, "where").trim_end().ends_with("/review-t1"));
     // Nothing is left of the checkout, nor of the worktree.
     assert_eq!(fs::read_dir(world.path(".windlass/worktrees")).unwrap().count(), 0);
     assert_eq!(git(&world, &["worktree", "list"]).lines().count(), 1);
@@ -250,7 +250,7 @@ fn an_approval_does_not_hold_under_another_configuration() {
 
 #[test]
 fn a_branch_that_moves_while_a_gatekeeper_judges_it_is_judged_again() {
-    let moves = "[ $asked != 1 ] || { cd ../t1-add-a-line; echo u > unseen; git add unseen; \
+    let moves = "[ $asked != 1 ] || { cd $(git rev-parse --git-common-dir)/../.windlass/worktrees/t1-add-a-line; echo u > unseen; git add unseen; \
                  git -c user.name=x -c user.email=x@y commit -qm Unseen; }\n";
     let world = judged("", &format!("{moves}{YES}"));
     let ran = world.run(&["run"]);
@@ -266,12 +266,12 @@ fn a_run_that_ends_while_it_is_judged_leaves_no_checkout_behind() {
         let world = judged("", &format!("run=${{WINDLASS_TAG#run-}}; kill -{signal} ${{run%%-*}}; sleep 60"));
         let ran = world.run(&["run"]);
         assert_eq!(ran.code, code, "{ran}");
-        assert_eq!(world.path(".windlass/worktrees/review-t1").exists(), left, "{ran}");
+        assert_eq!(git(&world, &["worktree", "list"]).contains("/review-t1"), left, "{ran}");
         world.write("../judges.sh", YES);
         let ran = world.run(&["run"]);
         assert_eq!((ran.code, &task(&world)["state"]), (0, &json!("completed")), "{ran}");
         assert_eq!(beside(&world, "asked"), "2\n", "{ran}");
-        assert_eq!(fs::read_dir(world.path(".windlass/worktrees")).unwrap().count(), 0);
+        assert_eq!(git(&world, &["worktree", "list"]).lines().count(), 1);
     }
 }
 
@@ -279,7 +279,7 @@ fn a_run_that_ends_while_it_is_judged_leaves_no_checkout_behind() {
 #[test]
 fn an_agent_that_stays_judges_in_one_conversation() {
     let world = judged("", YES);
-    let file = world.path(".windlass/worktrees/review-t1/evil.txt");
+    let file = world.checkouts().join("review-t1/evil.txt");
     let play = format!(
         "
 turns:

@@ -298,7 +298,7 @@ fn a_closed_terminal_is_noticed_under_a_flood() {
 /// The hook was asked, and the session was ended meanwhile.
 #[test]
 fn task_whose_session_was_ended_at_a_gate_is_shown_without_another_cause() {
-    let slow = "{name: slow, command: 'kill $(cat ../../../pid); exec sleep 1000', timeout: 1000s}";
+    let slow = "{name: slow, command: 'kill $(cat $WINDLASS_PROJECT_DIR/pid); exec sleep 1000', timeout: 1000s}";
     let repo = Repo::new(&format!("hooks: {{before_submit: [{slow}, create_pr]}}\n"));
     repo.agent("echo work > work.txt");
     repo.add("Write it");

@@ -9,7 +9,7 @@
 //! Invariants:
 //! - A hook at these gates runs in a checkout of the commit that is on its way, and nowhere else. The agent's ignored files are
 //!   not there, except what the configuration names as caches.
-//! - Before each attempt of a hook the files are put back to what they are in the commit. What git ignores stays.
+//! - Before each attempt of a hook the files are put back to what they are in the commit, and nothing else stays but caches.
 //! - Where the branch is at another commit than the one on its way, nothing passes: all of it is judged again.
 //! - No checkout outlives the way of its work. What a crash has left is removed with the next, or by a sweep.
 
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use windlass_engine::{HookOutcome, HookReport, Phase, Session, Workspace};
-use windlass_vcs::git::{Branch, CheckoutAccess, Commit, DetachedCheckout, Error, Kept, Worktree, is_detached_name};
+use windlass_vcs::git::{Branch, CheckoutAccess, Commit, DetachedCheckout, Error, Kept, Worktree};
 
 use crate::hook::pipeline::report;
 use crate::protected::is_executable;
@@ -31,20 +31,22 @@ use crate::{Dispatch, Told};
 #[derive(Debug, Clone, Default)]
 pub struct CachePatterns {
     patterns: GlobSet,
+    written: Vec<String>,
 }
 
 impl CachePatterns {
     /// A pattern names files and directories. One without a slash before its end is meant wherever it stands.
     pub fn new<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Result<Self, globset::Error> {
-        let mut set = GlobSetBuilder::new();
+        let (mut set, mut written) = (GlobSetBuilder::new(), Vec::new());
         for pattern in patterns {
+            written.push(pattern.trim_start_matches("./").to_owned());
             let pattern = pattern.trim_end_matches('/').trim_start_matches("./");
             set.add(glob(pattern)?);
             if !pattern.contains('/') {
                 set.add(glob(&format!("**/{pattern}"))?);
             }
         }
-        Ok(Self { patterns: set.build()? })
+        Ok(Self { patterns: set.build()?, written })
     }
 
     fn is_meant(&self, path: &Path) -> bool {
@@ -94,7 +96,7 @@ impl Dispatch<'_> {
 
     /// Returns the part of a fresh checkout of a commit that is the project's.
     pub(crate) fn check_out_for_gate(&mut self, workspace: &Workspace, commit: Commit) -> Result<PathBuf, Error> {
-        let path = self.settings.delivery.worktrees.join(format!("gate-{}", workspace.name));
+        let path = self.settings.delivery.checkouts.join(format!("gate-{}", workspace.name));
         let is_same = |known: &GateCheckout| {
             known.checkout.path.file_name() == path.file_name() && known.checkout.commit == commit
         };
@@ -110,21 +112,26 @@ impl Dispatch<'_> {
     /// Puts the checkout of a gate back to what it was, and returns the part of it that is the project's.
     pub(crate) fn restore_gate(&mut self) -> Result<Option<PathBuf>, Error> {
         let Some(mut gate) = self.gate_checkout.take() else { return Ok(None) };
-        self.with_git(|git| git.restore_checkout(&mut gate.checkout))?;
-        self.keep_gate(gate).map(Some)
+        let restored =
+            self.with_git(|git| git.restore_checkout(&mut gate.checkout, &self.settings.delivery.caches.written));
+        let kept = self.keep_gate(gate);
+        restored.and(kept).map(Some)
     }
 
     fn keep_gate(&mut self, gate: GateCheckout) -> Result<PathBuf, Error> {
         let GateCheckout { checkout, worktree } = self.gate_checkout.insert(gate);
-        let (path, worktree) = (checkout.path.clone(), worktree.clone());
-        self.link_caches(&worktree, &path)?;
+        let (path, commit, worktree) = (checkout.path.clone(), checkout.commit.clone(), worktree.clone());
+        self.link_caches(&worktree, &path, &commit)?;
         Ok(self.project_within(&path))
     }
 
     /// Links what the configuration names as caches from a worktree into a checkout. What is there already stays.
-    fn link_caches(&self, worktree: &Worktree, checkout: &Path) -> Result<(), Error> {
-        let untracked = self.with_git(|git| git.untracked(worktree))?;
-        for path in untracked.iter().filter(|path| self.settings.delivery.caches.is_meant(path)) {
+    fn link_caches(&self, worktree: &Worktree, checkout: &Path, commit: &Commit) -> Result<(), Error> {
+        if self.settings.delivery.caches.written.is_empty() {
+            return Ok(());
+        }
+        let beside = self.with_git(|git| git.files_beside(&worktree.path, commit))?;
+        for path in beside.iter().filter(|path| self.settings.delivery.caches.is_meant(path)) {
             let (from, to) = (worktree.path.join(path), checkout.join(path));
             let has_place = to.parent().is_some_and(Path::is_dir) && fs::symlink_metadata(&to).is_err();
             if has_place {
@@ -138,12 +145,12 @@ impl Dispatch<'_> {
     pub(crate) fn beside_commit(&self, workspace: &Workspace, commit: &Commit) -> Result<Option<String>, Error> {
         let worktree = self.worktree(workspace)?;
         self.with_git(|git| {
-            let mut untracked = git.untracked(&worktree)?;
-            untracked.retain(|path| !self.settings.delivery.caches.is_meant(path));
-            if !untracked.is_empty() {
-                let files = name_some(&untracked, untracked.len(), |path| shown(path));
+            let mut beside = git.files_beside(&worktree.path, commit)?;
+            beside.retain(|path| !self.settings.delivery.caches.is_meant(path));
+            if !beside.is_empty() {
+                let files = name_some(&beside, beside.len(), |path| shown(path));
                 return Ok(Some(format!(
-                    "the worktree has files that git ignores: {files} (`caches` names what hooks need)"
+                    "the worktree has files that are not in the commit: {files} (`caches` names what hooks need)"
                 )));
             }
             let kept = git.kept(&worktree.path, commit, &|_| true)?;
@@ -169,12 +176,12 @@ impl Dispatch<'_> {
     }
 
     /// Removes the checkouts of gates and gatekeepers that a crash has left.
-    pub(crate) fn sweep_checkouts(&self, worktrees: &Path) {
-        let names = fs::read_dir(worktrees).into_iter().flatten().flatten();
-        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-        for name in names.filter(|name| is_detached_name(name)) {
+    pub(crate) fn sweep_checkouts(&self) {
+        let checkouts = &self.settings.delivery.checkouts;
+        self.finish_removals(checkouts);
+        for entry in fs::read_dir(checkouts).into_iter().flatten().flatten() {
             // What cannot be removed now is removed before the next one is made there.
-            let _ = self.with_git(|git| git.sweep_detached(&worktrees.join(&name)));
+            let _ = self.with_git(|git| git.sweep_detached(&entry.path()));
         }
     }
 }

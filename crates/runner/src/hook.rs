@@ -157,7 +157,8 @@ fn told_briefly(report: &HookReport, ran: &Result<Finished, NotStarted>) -> Opti
 }
 
 /// What an agent has to know that tries the same in its worktree.
-const IN_CHECKOUT: &str = "\n\n(This was run in a fresh checkout of your commit, without files that git ignores.)";
+const IN_CHECKOUT: &str = "\n\n(This was run in a fresh checkout of your commit, without files that git ignores, except those that `caches` names and your \
+     worktree has.)";
 
 /// What a prompt for the agent comes to. It judges nothing.
 fn prompt(template: &Template, values: &Value) -> HookReport {

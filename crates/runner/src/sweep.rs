@@ -113,7 +113,7 @@ impl Dispatch<'_> {
         if !worktrees.is_dir() || !matches!(self.repository(), Ok(Some(_))) {
             return Ok(Vec::new());
         }
-        self.sweep_checkouts(&worktrees);
+        self.sweep_checkouts();
         let mut swept = self.finish_removals(&worktrees);
         let mut left = left_in(&worktrees, &self.store.snapshot()?)?;
         let known: BTreeSet<TaskId> = left.iter().map(|task| task.id).collect();
@@ -133,7 +133,7 @@ impl Dispatch<'_> {
 
 impl Dispatch<'_> {
     /// Goes on with removals that somebody was killed in. What is done by that needs no word.
-    fn finish_removals(&self, worktrees: &Path) -> Vec<Swept> {
+    pub(crate) fn finish_removals(&self, worktrees: &Path) -> Vec<Swept> {
         let found = fs::read_dir(worktrees).into_iter().flatten().flatten();
         let names = found.filter_map(|entry| Some(half_removed(entry.file_name().to_str()?)?.to_owned()));
         let finish = |name: String| {

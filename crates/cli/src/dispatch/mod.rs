@@ -264,6 +264,7 @@ pub fn delivery(project: &Project, config: &Config) -> Delivery {
     let settings = &config.settings;
     Delivery {
         worktrees: project.worktrees(),
+        checkouts: project.checkouts(),
         lock: project.directory().join("merge.lock"),
         base: settings.base_branch.as_ref().map(|branch| branch.value.clone()),
         remote: settings.forge.remote.as_ref().map(|remote| remote.value.clone()),

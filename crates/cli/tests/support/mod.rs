@@ -94,6 +94,12 @@ impl World {
         self.ok(&["trust", "--yes"]);
     }
 
+    /// Where commits of this directory are judged.
+    pub fn checkouts(&self) -> PathBuf {
+        let digest = windlass_engine::Digest::of(self.directory.as_os_str().as_encoded_bytes()).to_string();
+        self.root.path().join("state/checkouts").join(&digest[..16])
+    }
+
     /// A directory whose programs are found before all others.
     pub fn programs(&self) -> PathBuf {
         self.root.path().join("bin")

@@ -1,15 +1,13 @@
 //! A fresh checkout of one commit, on no branch: for an agent that only reads, and for hooks that judge exactly this commit.
 //!
 //! Invariants:
-//! - Code that runs in a worktree can write the repository's configuration. What that says of filters, line ends, links and modes
-//!   does not count here, so that the files are those of the commit; the person's own configuration does.
+//! - A repository of ours writes the files (`plain`), so that they are those of the commit. The checkout is a worktree of the
+//!   person's repository only for the programs that run in it.
 //! - No branch moves, whatever code that ran in the checkout has left there.
 //! - A checkout that is used is removed by nothing but its user.
-//!
-//! Not covered: `info/attributes` of the repository, which git has no switch for.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -18,31 +16,15 @@ use windlass_process::file;
 use super::discard::{discard, remove_all};
 use super::locks::Held;
 use super::open::{INITIALIZING, Making, is_free, settled};
-use super::repository::{Entry, Head};
-use super::{Commit, Error, Git, Worktree, canonical, paths};
+use super::plain::SavedIndex;
+use super::repository::{Entry, Head, SMALL};
+use super::{Commit, Error, Git};
 
-/// How the directories of such checkouts are called, and nothing else beside them.
+/// How the directories of such checkouts are called, and those of tasks are not.
 const NAMES: [&str; 2] = ["review-", "gate-"];
 
-/// What a filter that does nothing is set to.
-const FILTER: [(&str, &str); 3] = [("smudge", ""), ("process", ""), ("required", "false")];
-
-/// Settings by which a checkout can come to differ from its commit, as git lists them, and what they are by themselves.
-const FILES: [(&str, &str); 10] = [
-    ("core.attributesfile", "/dev/null"),
-    ("core.autocrlf", "false"),
-    ("core.checkstat", "default"),
-    ("core.eol", "native"),
-    ("core.excludesfile", "/dev/null"),
-    ("core.filemode", "true"),
-    ("core.ignorestat", "false"),
-    ("core.sparsecheckout", "false"),
-    ("core.symlinks", "true"),
-    ("core.trustctime", "true"),
-];
-
-/// The largest index, in bytes: some millions of files.
-const INDEX: u64 = 1 << 30;
+/// The files by which the repository and a worktree know each other.
+const ADMIN_FILES: [&str; 3] = ["HEAD", "commondir", "gitdir"];
 
 /// What may be done in a checkout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,9 +38,48 @@ pub enum CheckoutAccess {
 pub struct DetachedCheckout {
     pub path: PathBuf,
     pub commit: Commit,
-    /// The index as git wrote it when the files were fresh.
-    index: Vec<u8>,
+    fresh: FreshState,
     _used: Held,
+}
+
+/// What a checkout was when its files were fresh, besides these.
+#[derive(Debug)]
+struct FreshState {
+    index: SavedIndex,
+    /// What the repository keeps about the checkout, by the names of the files.
+    admin: PathBuf,
+    admin_files: Vec<(&'static str, Vec<u8>)>,
+    /// The file that leads to it.
+    pointer: Vec<u8>,
+    has_submodules: bool,
+}
+
+impl FreshState {
+    fn read(entry: Entry, index: SavedIndex) -> Result<Self, Error> {
+        let read = |path: PathBuf| file::read(&path, SMALL).map_err(Error::io("read", path));
+        let admin_files = ADMIN_FILES.iter().map(|name| Ok((*name, read(entry.admin.join(name))?)));
+        let admin_files = admin_files.collect::<Result<_, Error>>()?;
+        let (pointer, has_submodules) = (read(entry.path.join(".git"))?, entry.path.join(".gitmodules").exists());
+        Ok(Self { index, admin: entry.admin, admin_files, pointer, has_submodules })
+    }
+
+    /// Has the repository and a checkout know each other again, with this index.
+    fn write(&self, checkout: &Path) -> Result<(), Error> {
+        let pointer = checkout.join(".git");
+        match fs::symlink_metadata(&pointer) {
+            Ok(found) if found.is_dir() => remove_all(&pointer)?,
+            Ok(_) => super::remove(&pointer)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::io("look at", pointer)(error)),
+        }
+        remove_all(&self.admin)?;
+        fs::create_dir_all(&self.admin).map_err(Error::io("make", &self.admin))?;
+        let files = self.admin_files.iter().map(|(name, bytes)| (self.admin.join(name), bytes));
+        for (path, bytes) in files.chain([(pointer, &self.pointer)]) {
+            fs::write(&path, bytes).map_err(Error::io("write", path))?;
+        }
+        self.index.write(&self.admin.join("index"))
+    }
 }
 
 impl Git<'_> {
@@ -66,59 +87,54 @@ impl Git<'_> {
     pub fn check_out(&self, path: &Path, commit: &Commit, access: CheckoutAccess) -> Result<DetachedCheckout, Error> {
         let path = settled(path)?;
         let used = self.repository.hold_use(&path)?;
-        let index = self.make_checkout(&path, commit, access)?;
-        Ok(DetachedCheckout { path, commit: commit.clone(), index, _used: used })
+        let fresh = self.make_checkout(&path, commit, access)?;
+        Ok(DetachedCheckout { path, commit: commit.clone(), fresh, _used: used })
     }
 
-    /// Makes a checkout, and returns its index.
-    fn make_checkout(&self, path: &Path, commit: &Commit, access: CheckoutAccess) -> Result<Vec<u8>, Error> {
+    fn make_checkout(&self, path: &Path, commit: &Commit, access: CheckoutAccess) -> Result<FreshState, Error> {
         let _held = self.repository.hold(path)?;
         self.remove_checkout(path)?;
-        self.refuse_sparse()?;
-        Making::of(self, path).clear()?;
+        let making = Making::of(self, path);
+        making.clear()?;
         if !is_free(path)? {
             return Err(Error::Occupied { path: path.to_owned() });
         }
-        let settings = self.settings_of_person()?;
-        let mut made = self.add(path, &["--detach", "--"], commit.as_str(), &settings);
-        if access == CheckoutAccess::Read {
-            made = made.and_then(|()| make_readable(path));
-        }
+        let made = self.fill_checkout(path, commit, &making).and_then(|fresh| match access {
+            CheckoutAccess::Read => make_readable(path).map(|()| fresh),
+            CheckoutAccess::Write => Ok(fresh),
+        });
         if made.is_err() {
             self.take_back(path);
             let _ = self.remove_checkout(path);
         }
-        made?;
-        let entry = self.repository.entry(path).ok_or_else(|| Error::Vanished { path: path.to_owned() })?;
-        let index = entry.admin.join("index");
-        file::read(&index, INDEX).map_err(Error::io("read", index))
+        made
     }
 
-    /// Puts the files of a checkout that may be written to back to what they are in its commit, and removes what else is there
-    /// but for what git ignores. Where code that ran in it left no whole checkout, or there are submodules, it is made anew.
-    pub fn restore_checkout(&self, checkout: &mut DetachedCheckout) -> Result<(), Error> {
-        let path = &checkout.path;
-        let is_simple = |entry: &Entry| entry.is_whole() && !path.join(".gitmodules").exists();
-        let Some(entry) = self.repository.entry(path).filter(is_simple) else {
-            checkout.index = self.make_checkout(&checkout.path, &checkout.commit, CheckoutAccess::Write)?;
+    fn fill_checkout(&self, path: &Path, commit: &Commit, making: &Making) -> Result<FreshState, Error> {
+        making.begin()?;
+        self.add_empty(path, &["--detach", "--"], commit.as_str())?;
+        let index = self.plain(path, commit)?.write_files(commit, None)?;
+        let entry = self.repository.entry(path).ok_or_else(|| Error::Vanished { path: path.to_owned() })?;
+        let fresh = FreshState::read(entry, index)?;
+        fresh.write(path)?;
+        self.submodules(path)?;
+        making.end()?;
+        Ok(fresh)
+    }
+
+    /// Puts the files of a checkout that may be written to back to what they are in its commit, and removes everything else
+    /// besides what patterns name, as git reads them in an ignore file. One with submodules is made anew.
+    pub fn restore_checkout(&self, checkout: &mut DetachedCheckout, kept: &[String]) -> Result<(), Error> {
+        let DetachedCheckout { path, commit, fresh, .. } = checkout;
+        if fresh.has_submodules || !fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
+            *fresh = self.make_checkout(path, commit, CheckoutAccess::Write)?;
             return Ok(());
-        };
-        // Marks in the index and settings of this worktree alone can keep git from seeing a change.
-        remove_all(&entry.admin.join("info"))?;
-        for name in ["index", "index.lock", "config.worktree"] {
-            let path = entry.admin.join(name);
-            if fs::symlink_metadata(&path).is_ok() {
-                super::remove(&path)?;
-            }
         }
-        let index = entry.admin.join("index");
-        fs::write(&index, &checkout.index).map_err(Error::io("write", index))?;
-        let settings = self.settings_of_person()?;
-        let call = |words| settings.iter().fold(self.call(words), |call, setting| call.set(setting)).within(path);
-        call(&["checkout", "--force", "--detach", "--quiet", "--no-recurse-submodules"])
-            .word(&checkout.commit)
-            .done()?;
-        call(&["clean", "-ffdq"]).done().map(drop)
+        let _held = self.repository.hold(path)?;
+        let plain = self.plain(path, commit)?;
+        fresh.index = plain.write_files(commit, Some(&fresh.index))?;
+        plain.remove_others(kept)?;
+        fresh.write(path)
     }
 
     /// Removes a checkout.
@@ -145,48 +161,16 @@ impl Git<'_> {
             return Err(Error::Occupied { path: entry.path });
         }
         match &entry.locked {
-            Some(reason) if reason != INITIALIZING => {
+            Some(reason) if reason != INITIALIZING && !is_named => {
                 Err(Error::WorktreeLocked { path: entry.path, reason: reason.clone() })
             }
             _ => discard(&entry),
         }
     }
-
-    /// Returns the settings that undo what the repository's own configuration says of how files are written and compared. The
-    /// person's configuration counts instead, or else what git does by itself.
-    fn settings_of_person(&self) -> Result<Vec<String>, Error> {
-        let answer = self.call(&["config", "--list", "--show-scope", "-z"]).done()?;
-        let (mut own, mut of_person) = (BTreeSet::new(), BTreeMap::new());
-        for pair in answer.entries().chunks_exact(2) {
-            let (scope, entry) = (String::from_utf8_lossy(pair[0]), String::from_utf8_lossy(pair[1]));
-            let (key, value) = entry.split_once('\n').unwrap_or((&entry, "true"));
-            match scope.as_ref() {
-                "local" | "worktree" => drop(own.insert(key.to_owned())),
-                _ => drop(of_person.insert(key.to_owned(), value.to_owned())),
-            }
-        }
-        let filters = own.iter().filter_map(|key| key.strip_prefix("filter.")?.rsplit_once('.'));
-        let filters: BTreeSet<&str> = filters.map(|(name, _)| name).collect();
-        let filters =
-            filters.iter().flat_map(|name| FILTER.map(|(key, value)| (format!("filter.{name}.{key}"), value)));
-        let files = FILES.iter().filter(|(key, _)| own.contains(*key)).map(|(key, value)| ((*key).to_owned(), *value));
-        let setting = |(key, by_itself): (String, &str)| {
-            let value = of_person.get(&key).map_or(by_itself, String::as_str);
-            format!("{key}={value}")
-        };
-        Ok(filters.chain(files).map(setting).collect())
-    }
-
-    /// Returns what git does not know of in a worktree, ignored files too. A directory without a known file is one entry.
-    pub fn untracked(&self, worktree: &Worktree) -> Result<Vec<PathBuf>, Error> {
-        let call = self.call(&["ls-files", "--others", "--directory", "--no-empty-directory", "-z"]);
-        let answer = call.within(&canonical(&worktree.path)).done()?;
-        Ok(paths(answer.entries()).into_iter().map(|path| path.components().collect()).collect())
-    }
 }
 
-/// Whether a directory among the worktrees is such a checkout, by its name.
-pub fn is_detached_name(name: &str) -> bool {
+/// Whether a directory is such a checkout, by its name.
+fn is_detached_name(name: &str) -> bool {
     NAMES.iter().any(|start| name.starts_with(start))
 }
 

@@ -84,7 +84,7 @@ impl Git<'_> {
             self.put_right(&entry, branch, &held)?;
             return Ok(Opened { worktree, start, reused: true });
         }
-        let made = self.refuse_sparse().and_then(|()| self.add(&worktree.path, &["--"], branch.as_str(), &[]));
+        let made = self.refuse_sparse().and_then(|()| self.add(&worktree.path, branch));
         if made.is_err() {
             self.unmake(&worktree, is_new.then_some(&start));
         }
@@ -138,18 +138,21 @@ impl Git<'_> {
         }
     }
 
-    /// Has git make a worktree with everything in it, under some settings. Only one is made at a time; filling it takes longer.
-    pub(super) fn add(&self, path: &Path, options: &[&str], what: &str, settings: &[String]) -> Result<(), Error> {
+    /// Has git make a worktree with everything in it.
+    fn add(&self, path: &Path, branch: &Branch) -> Result<(), Error> {
         let making = Making::of(self, path);
         making.begin()?;
-        let held = self.repository.hold_making()?;
-        let call = self.call(&["worktree", "add", "--quiet", "--no-checkout"]);
-        options.iter().fold(call, |call, option| call.word(option)).word(path).word(what).done()?;
-        drop(held);
-        let fill = self.call(&["reset", "--hard", "--quiet", "--no-recurse-submodules"]).within(path);
-        settings.iter().fold(fill, |fill, setting| fill.set(setting)).done()?;
+        self.add_empty(path, &["--"], branch.as_str())?;
+        self.call(&["reset", "--hard", "--quiet", "--no-recurse-submodules"]).within(path).done()?;
         self.submodules(path)?;
         making.end()
+    }
+
+    /// Has git make a worktree without files. Only one is made at a time; filling it takes longer.
+    pub(super) fn add_empty(&self, path: &Path, options: &[&str], what: &str) -> Result<(), Error> {
+        let _held = self.repository.hold_making()?;
+        let call = self.call(&["worktree", "add", "--quiet", "--no-checkout"]);
+        options.iter().fold(call, |call, option| call.word(option)).word(path).word(what).done().map(drop)
     }
 
     /// Takes back what was made in vain, as far as that goes: an error is already on its way.
@@ -208,11 +211,11 @@ impl Making {
         Self { note: git.repository.beside(path, "making"), path: path.to_owned() }
     }
 
-    fn begin(&self) -> Result<(), Error> {
+    pub fn begin(&self) -> Result<(), Error> {
         fs::write(&self.note, self.path.as_os_str().as_bytes()).map_err(Error::io("write", &self.note))
     }
 
-    fn end(&self) -> Result<(), Error> {
+    pub fn end(&self) -> Result<(), Error> {
         super::remove(&self.note)
     }
 

@@ -76,6 +76,23 @@ const LEFT_BEHIND: &[(&str, &str)] = &[
       rm deep/b link; git checkout -q .",
     ),
     ("a mode", "git config core.fileMode false; chmod +x deep/b"),
+    (
+        "a filter",
+        "git config filter.x=y.smudge 'sed s/1/2/'; echo 'deep/b filter=x=y' > .gitattributes; rm deep/b; \
+      git checkout -q deep/b; rm .gitattributes; echo 'deep/b filter=x=y' > $(git rev-parse --git-common-dir)/info/attributes",
+    ),
+    (
+        "a split index",
+        "git config core.splitIndex true; git update-index --split-index --skip-worktree deep/b; echo 2 > deep/b",
+    ),
+    ("an exclusion", "echo 'conftest.py' >> $(git rev-parse --git-common-dir)/info/exclude"),
+    ("an ignore file", "printf '*\\n' > deep/.gitignore; cp conftest.py deep/conftest.py"),
+    ("a lock", "git worktree lock ."),
+    (
+        "a directory for the index",
+        "own=$(git rev-parse --git-dir); rm $own/index; mkdir $own/index; touch $own/HEAD.lock",
+    ),
+    ("no directory", "rm -rf ../gate-t1"),
     ("another repository", "echo gitdir: $ROOT/.git > .git"),
     ("no repository", "rm -rf .git; git init -q ."),
     ("a merge", "git -c user.name=x -c user.email=x@example.org merge -q other --no-commit || true"),
@@ -106,15 +123,17 @@ fn a_checkout_is_put_back_whatever_code_that_ran_there_has_left() {
             ("GIT_CONFIG_VALUE_0", "/dev/null"),
         ]);
         assert!(shell.status().unwrap().success(), "{what}");
-        scene.with(|git| git.restore_checkout(&mut checkout)).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let kept = ["built/".to_owned()];
+        scene.with(|git| git.restore_checkout(&mut checkout, &kept)).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(read(&path, "deep/b"), "1\n", "{what}");
         assert_eq!(fs::metadata(path.join("deep/b")).unwrap().permissions().mode() & 0o111, 0, "{what}");
         assert_eq!(fs::read_link(path.join("link")).unwrap().to_str(), Some("a"), "{what}");
         assert!(path.join("a").exists() && !path.join("c").exists() && !path.join("conftest.py").exists(), "{what}");
         assert_eq!(scene.head(&path), head, "{what}");
         assert_eq!(scene.git(&scene.root, &["for-each-ref", "refs/heads"]), branches, "{what}");
-        let is_made_anew = what.ends_with("repository");
-        assert_eq!(path.join("built/kept").exists(), !is_made_anew, "{what}");
+        assert!(!path.join("deep/conftest.py").exists() && !path.join("deep/.gitignore").exists(), "{what}");
+        assert_eq!(path.join("built/kept").exists(), *what != "no directory", "{what}");
+        assert_eq!(scene.git(&path, &["status", "--porcelain", "--ignored=no"]), "", "{what}");
         scene.with(|git| git.remove_detached(checkout)).unwrap();
     }
 }

@@ -12,9 +12,7 @@ use windlass_process::{Control, Roster, Spec, run};
 use windlass_runner::{Delivery, task_of};
 use windlass_store::Snapshot;
 use windlass_vcs::forge::{Site, Token};
-use windlass_vcs::git::{
-    Base, Branch, Error, Git, Linked, Obstacle, RemoteName, Repository, half_removed, is_detached_name, quoted,
-};
+use windlass_vcs::git::{Base, Branch, Error, Git, Linked, Obstacle, RemoteName, Repository, half_removed, quoted};
 
 use super::Check;
 use crate::config::Config;
@@ -192,11 +190,10 @@ impl Look<'_> {
 
     /// The task that a worktree is of, by its name.
     fn owner(&self, name: &str) -> Option<TaskId> {
-        let is_detached = is_detached_name(name);
-        let task = self.task(name.split_once('-').map_or(name, |(_, of)| if is_detached { of } else { name }))?;
+        let task = self.task(name)?;
         let known = task.workspace.iter().chain(&task.former).any(|place| place.name == name);
         let begun = task.workspace.is_none() && task.lease.is_some();
-        (known || begun || is_detached).then_some(task.id)
+        (known || begun).then_some(task.id)
     }
 
     /// The task that the name of a branch or a worktree speaks of.

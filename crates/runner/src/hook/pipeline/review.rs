@@ -210,7 +210,7 @@ impl Dispatch<'_> {
     /// Where a gatekeeper looks at the work of a task.
     fn checkout(&self, asking: &Asking<'_>) -> PathBuf {
         let task = asking.task().map_or_else(|| "work".to_owned(), |task| task.id.to_string().to_ascii_lowercase());
-        self.settings.delivery.worktrees.join(format!("review-{task}"))
+        self.settings.delivery.checkouts.join(format!("review-{task}"))
     }
 
     /// Asks, and asks once more where the answer does not fit.
