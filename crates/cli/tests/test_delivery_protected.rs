@@ -66,8 +66,15 @@ fn what_differs_from_where_the_work_stands_is_the_agents_doing() {
     let ours = format!("{COMMIT} others; git fetch -q; git merge -q --no-commit origin/main");
     check(&format!("{ours}; git checkout -q HEAD gate.sh; git commit -qm Newer"), Err("gate.sh"));
     let filter = "git config filter.old.clean 'git cat-file blob origin/main:gate.sh'";
-    check(&format!("{filter}; echo 'gate.sh filter=old' > .gitattributes; echo true > gate.sh"), Err("gate.sh"));
+    check(&format!("{filter}; echo 'gate.sh filter=old' > .gitattributes; echo true > gate.sh"), Err(".gitattributes, gate.sh"));
     check("git reset -q --hard HEAD~1; echo x > work.txt", Err("gate.sh, tests/a, tests/old"));
+}
+
+/// A gate reads the bytes of a checkout, and attributes change these where the commit keeps the same.
+#[test]
+fn attributes_of_protected_files_are_protected() {
+    check(&format!("echo 'tests/* text eol=crlf' > .gitattributes; {COMMIT}"), Err(".gitattributes"));
+    check("echo '* text eol=crlf' > tests/.gitattributes", Err("tests/.gitattributes"));
 }
 
 /// Whoever can write attributes and filters can have git take any file for any other.

@@ -7,6 +7,7 @@
 //! - Whatever cannot be read has changed if it could be read before, and the other way round.
 //! - A look is whole or an error: half of one would hide what it has not seen.
 //! - A link stands for where it leads, and what it leads to is protected with it. No link out of the project is followed.
+//! - Attributes of git in a directory on the way to protected files are protected with them: a checkout changes bytes by them.
 //! - A link to a directory that protected files may lie behind stands for where it leads, if it was there before.
 //! - No secret is in a name: looks are recorded, and names are told.
 
@@ -43,6 +44,8 @@ const KEPT: [&str; 7] = [
     ".windlass/windlass.db*",
     ".windlass/*.lock",
 ];
+/// A file by which git changes the bytes of the files beside and below it when it checks them out.
+const ATTRIBUTES: &str = ".gitattributes";
 /// What lets a part of a pattern match more than one part of a path, or makes it hard to tell where the part ends.
 const BRANCHING: [&str; 4] = ["**", "{", "[", "\\"];
 
@@ -118,7 +121,13 @@ impl Protected {
     }
 
     pub(crate) fn is_meant(&self, path: &Path) -> bool {
-        self.patterns.is_match(path)
+        self.patterns.is_match(path) || self.governs_checkout(path)
+    }
+
+    /// Returns whether git checks out files by this one that the patterns may match.
+    fn governs_checkout(&self, path: &Path) -> bool {
+        let is_above = |directory: &Path| directory == Path::new("") || self.ways.is_match(directory);
+        !self.is_empty() && is_attributes(path) && path.parent().is_some_and(is_above)
     }
 
     /// How a file is called in what is recorded and told.
@@ -210,8 +219,11 @@ impl FileSearch<'_> {
                 }
                 if is_meant || self.protected.short_ways.is_match(&path) {
                     self.follow(path, is_meant)?;
+                } else if self.protected.governs_checkout(&path) {
+                    // Git does not follow it.
+                    self.found.files.insert(path);
                 }
-            } else if is_meant {
+            } else if is_meant || self.protected.governs_checkout(&path) {
                 self.found.files.insert(path);
             }
         }
@@ -232,6 +244,12 @@ impl FileSearch<'_> {
         } else if target.is_some() {
             return self.walk(&link, false);
         }
+        for above in target.iter().flat_map(|target| target.ancestors().skip(1)) {
+            let attributes = above.join(ATTRIBUTES);
+            if fs::symlink_metadata(self.root.join(&attributes)).is_ok_and(|found| !found.is_dir()) {
+                self.found.files.insert(attributes);
+            }
+        }
         match target.filter(|target| self.found.targets.insert(target.clone())) {
             Some(target) if self.root.join(&target).is_dir() => self.walk(&target, true),
             Some(target) => {
@@ -241,6 +259,11 @@ impl FileSearch<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// Returns whether git reads attributes from this file.
+pub(crate) fn is_attributes(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == ATTRIBUTES)
 }
 
 /// Patterns of the directories that lie above what a pattern matches.
@@ -336,254 +359,4 @@ pub(crate) fn named(changed: &BTreeSet<String>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(patterns: &[&str], expected: &[&str]) {
-        let directory = tempfile::tempdir().unwrap();
-        for file in ["gate.sh", "src/lib.rs", "tests/a.rs", "tests/deep/b.rs", "sub/tests/c.rs", ".git/gate.sh"] {
-            let path = directory.path().join(file);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, file).unwrap();
-        }
-        let patterns: Vec<String> = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
-        let look = Protected::new(&patterns).unwrap().look(directory.path()).unwrap();
-        let found: Vec<&str> = look.lines().filter_map(|line| Some(line.split_once(' ')?.1)).collect();
-        assert_eq!(found, expected, "{patterns:?}");
-    }
-
-    #[test]
-    fn patterns_mean_files_and_what_is_in_directories() {
-        check(&["gate.sh"], &["gate.sh"]);
-        check(&["tests/"], &["sub/tests/c.rs", "tests/a.rs", "tests/deep/b.rs"]);
-        check(&["./tests/*.rs"], &["tests/a.rs"]);
-        check(&["tests/**/*.rs"], &["tests/a.rs", "tests/deep/b.rs"]);
-        check(&["*.sh", "src"], &["gate.sh", "src/lib.rs"]);
-        check(&["./gate.sh", "./tests/"], &["gate.sh", "tests/a.rs", "tests/deep/b.rs"]);
-        check(&["*/tests/*.rs"], &["sub/tests/c.rs"]);
-        check(&["{src/lib,tests/deep/b}.rs"], &["src/lib.rs", "tests/deep/b.rs"]);
-        check(&["tests/[a-d]*/b.rs", "s?b/tests"], &["sub/tests/c.rs", "tests/deep/b.rs"]);
-        check(&["src/\\lib.rs"], &["src/lib.rs"]);
-        check(&["nothing"], &[]);
-    }
-
-    #[test]
-    fn what_windlass_keeps_for_itself_is_left_out() {
-        let directory = tempfile::tempdir().unwrap();
-        let ours = ["owners/run-1", "runs/s/1.turn", "worktrees/t1/check.sh", "windlass.db-wal", "merge.lock"];
-        for file in ["config.yaml", "workflows/check.sh"].iter().chain(&ours) {
-            let path = directory.path().join(".windlass").join(file);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "").unwrap();
-        }
-        let look = |pattern: &str| Protected::new(&[pattern.to_owned()]).unwrap().look(directory.path()).unwrap();
-        let found = |pattern| look(pattern).lines().map(|line| line[65..].to_owned()).collect::<Vec<_>>();
-        assert_eq!(found(".windlass/"), [".windlass/config.yaml", ".windlass/workflows/check.sh"]);
-        assert_eq!(found("check.sh"), [".windlass/workflows/check.sh"]);
-    }
-
-    /// Whether a look at a project with nine files in `target/out` is whole after eight entries.
-    #[track_caller]
-    fn check_whole(pattern: &str, whole: bool) {
-        let directory = tempfile::tempdir().unwrap();
-        for place in ["gates/deep", "target/out", ".git"] {
-            fs::create_dir_all(directory.path().join(place)).unwrap();
-        }
-        for number in 0..9 {
-            fs::write(directory.path().join(format!("target/out/{number}")), "").unwrap();
-            fs::write(directory.path().join(format!(".git/{number}")), "").unwrap();
-        }
-        fs::write(directory.path().join("gates/a.sh"), "").unwrap();
-        let protected = Protected::new(&[pattern.to_owned()]).unwrap();
-        let found = protected.find_at_most(8, directory.path());
-        assert_eq!(found.err(), (!whole).then_some(ProtectedError::TooManyEntries(8)), "{pattern}");
-        assert!(protected.find_at_most(16, directory.path()).is_ok(), "{pattern}");
-    }
-
-    #[test]
-    fn only_places_that_a_pattern_can_match_are_looked_at_and_all_of_them() {
-        for pattern in ["gates/*.sh", "gates/**", "./gate.sh", "./gates/", "*/*.sh", "ga*/deep/x", "gates/{a,b/c}.sh"] {
-            check_whole(pattern, true);
-        }
-        for pattern in ["gate.sh", "gates/", "**/*.sh", "target/**/*.sh", "target", "*/*/x/y", "{gates,x}/*.sh"] {
-            check_whole(pattern, false);
-        }
-    }
-
-    #[test]
-    fn as_many_as_allowed_are_not_too_many() {
-        let directory = tempfile::tempdir().unwrap();
-        ["a", "b", "c"].iter().for_each(|name| fs::write(directory.path().join(name), name).unwrap());
-        let protected = Protected::new(&["a".to_owned()]).unwrap();
-        assert!(protected.find_at_most(3, directory.path()).is_ok());
-        assert_eq!(protected.find_at_most(2, directory.path()).err(), Some(ProtectedError::TooManyEntries(2)));
-    }
-
-    #[test]
-    fn what_changed_came_or_went_is_named() {
-        assert_eq!(difference("1 a\n2 b\n", "1 a\n2 b\n"), None);
-        assert_eq!(difference("1 a\n2 b\n", "3 a\n4 c c\n").as_deref(), Some("a, b, c c"));
-        let many: String = (0..9).map(|n| format!("{n} f{n}\n")).collect();
-        assert_eq!(difference("", &many).as_deref(), Some("f0, f1, f2, f3, f4 and 4 more"));
-        // A file `a` with a line break in its name, and a line like that of `b` after it.
-        assert_eq!(difference("1 a\n2 b\n", "1 a\n1 a\n2 b\n3 b\n").as_deref(), Some("b"));
-        assert_eq!(difference("1 a\n", "1 a\n1 a\n").as_deref(), Some("files whose names are alike"));
-    }
-
-    /// A link that leads elsewhere is a change, also where the same is written there.
-    #[test]
-    fn a_link_is_where_it_leads() {
-        let place = tempfile::tempdir().unwrap();
-        for name in ["one", "two"] {
-            fs::write(place.path().join(name), "the same").unwrap();
-        }
-        let link = place.path().join("check.sh");
-        let protected = Protected::new(&["check.sh".to_owned()]).unwrap();
-        let looks = ["one", "two"].map(|target| {
-            let _ = fs::remove_file(&link);
-            std::os::unix::fs::symlink(target, &link).unwrap();
-            protected.look(place.path()).unwrap()
-        });
-        assert_eq!(difference(&looks[0], &looks[1]).as_deref(), Some("check.sh, one, two"));
-    }
-
-    /// A project with protected links, and what is told of it after each change.
-    #[test]
-    fn links_protect_what_they_lead_to_inside_of_the_project() {
-        let place = tempfile::tempdir().unwrap();
-        let path = |name: &str| place.path().join(name);
-        for directory in ["gates", "real/deep", "other"] {
-            fs::create_dir_all(path(directory)).unwrap();
-        }
-        for file in ["real/a", "real/deep/b", "other/check.sh", "other/free"] {
-            fs::write(path(file), file).unwrap();
-        }
-        let links = [
-            ("../real", "gates/tree"),
-            ("..", "gates/up"),
-            ("gone", "gates/gone"),
-            ("loop", "gates/loop"),
-            ("other", "way"),
-        ];
-        for (target, link) in links {
-            std::os::unix::fs::symlink(target, path(link)).unwrap();
-        }
-        let protected = Protected::new(&["gates/".to_owned(), "way/check.sh".to_owned()]).unwrap();
-        let before = protected.look(place.path()).unwrap();
-        let changed = || difference(&before, &protected.look(place.path()).unwrap()).unwrap_or_default();
-        fs::write(path("other/free"), "changed").unwrap();
-        assert_eq!(changed(), "");
-        fs::write(path("real/deep/b"), "changed").unwrap();
-        assert_eq!(changed(), "real/deep/b");
-        fs::write(path("other/check.sh"), "changed").unwrap();
-        assert_eq!(changed(), "real/deep/b, way/check.sh");
-    }
-
-    #[test]
-    fn link_out_of_the_project_is_refused() {
-        let place = tempfile::tempdir().unwrap();
-        let root = place.path().canonicalize().unwrap();
-        fs::create_dir_all(root.join("project")).unwrap();
-        fs::write(root.join("secret"), "").unwrap();
-        std::os::unix::fs::symlink("../secret", root.join("project/linked")).unwrap();
-        let protected = Protected::new(&["linked".to_owned()]).unwrap();
-        let target = root.join("secret").display().to_string();
-        let expected =
-            format!("`linked` leads out of the project, to `{target}`: put the file itself into the project");
-        assert_eq!(protected.look(&root.join("project")).unwrap_err().to_string(), expected);
-    }
-
-    /// A project with a file `g1/a.sh` and the link `gates` to its directory.
-    fn project_with_link() -> (tempfile::TempDir, PathBuf) {
-        let place = tempfile::tempdir().unwrap();
-        let root = place.path().canonicalize().unwrap().join("project");
-        for directory in ["project/g1", "elsewhere"] {
-            fs::create_dir_all(place.path().join(directory)).unwrap();
-            fs::write(place.path().join(directory).join("a.sh"), "").unwrap();
-        }
-        std::os::unix::fs::symlink("g1", root.join("gates")).unwrap();
-        (place, root)
-    }
-
-    #[test]
-    fn link_above_protected_files_counts_as_where_it_leads() {
-        for pattern in ["a.sh", "*.sh", "**/a.sh", "gates/a.sh", "*/a.sh", "gates/**"] {
-            let (_place, root) = project_with_link();
-            let protected = Protected::new(&[pattern.to_owned()]).unwrap();
-            let before = protected.look(&root).unwrap();
-            fs::remove_file(root.join("gates")).unwrap();
-            std::os::unix::fs::symlink("../elsewhere", root.join("gates")).unwrap();
-            let changed = difference(&before, &protected.look(&root).unwrap()).unwrap_or_default();
-            assert!(changed.contains("gates"), "{pattern}: {changed}");
-        }
-    }
-
-    #[test]
-    fn link_that_comes_or_goes_is_no_change_by_itself() {
-        let (_place, root) = project_with_link();
-        let protected = Protected::new(&["a.sh".to_owned()]).unwrap();
-        let before = protected.look(&root).unwrap();
-        std::os::unix::fs::symlink("../elsewhere", root.join("more")).unwrap();
-        let now = protected.look(&root).unwrap();
-        assert_eq!((difference(&before, &now), difference(&now, &before)), (None, None));
-        fs::remove_file(root.join("gates")).unwrap();
-        fs::create_dir(root.join("gates")).unwrap();
-        fs::write(root.join("gates/a.sh"), "").unwrap();
-        assert_eq!(difference(&before, &protected.look(&root).unwrap()).as_deref(), Some("gates/a.sh"));
-    }
-
-    /// A build tool's link to its cache, say.
-    #[test]
-    fn link_out_of_the_project_beside_protected_files_is_no_reason_to_refuse() {
-        let (_place, root) = project_with_link();
-        std::os::unix::fs::symlink("../elsewhere", root.join("bazel-bin")).unwrap();
-        let look = Protected::new(&["*/a.sh".to_owned()]).unwrap().look(&root).unwrap();
-        let found: Vec<&str> = look.lines().filter_map(|line| Some(line.split_once(' ')?.1)).collect();
-        assert_eq!(found, ["g1/a.sh", "gates/a.sh", "bazel-bin", "gates"]);
-    }
-
-    #[test]
-    fn mode_of_a_file_counts() {
-        let place = tempfile::tempdir().unwrap();
-        let file = place.path().join("check.sh");
-        fs::write(&file, "").unwrap();
-        let protected = Protected::new(&["check.sh".to_owned()]).unwrap();
-        let looks = [0o644, 0o755, 0o600].map(|mode| {
-            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-            protected.look(place.path()).unwrap()
-        });
-        assert_eq!(difference(&looks[0], &looks[1]).as_deref(), Some("check.sh"));
-        assert_eq!(difference(&looks[0], &looks[2]), None);
-        assert_eq!(looks.map(|look| digest_in(look.split(' ').next().unwrap()).len()), [64; 3]);
-    }
-
-    #[test]
-    fn files_that_never_end_are_named() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("x");
-        let protected = Protected::new(&["x".to_owned()]).unwrap();
-        let _socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        let said = || protected.look(place.path()).unwrap_err().to_string();
-        assert_eq!(said(), "`x` is a socket, not a file: remove it, or put a file in its place");
-        fs::remove_file(&path).unwrap();
-        fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
-        assert_eq!(said(), "`x` is larger than 256 MiB: make it smaller, or move it away");
-    }
-
-    /// Two files are told apart by what they hold, also where their names look alike.
-    #[test]
-    fn no_secret_is_in_a_name() {
-        let place = tempfile::tempdir().unwrap();
-        let protected = Protected::new(&["*.lock".to_owned()]).unwrap().hiding(Mask::new([("KEY", "hunter22")]));
-        let empty = protected.look(place.path()).unwrap();
-        fs::write(place.path().join("a-hunter22.lock"), "a").unwrap();
-        let one = protected.look(place.path()).unwrap();
-        assert_eq!(difference(&empty, &one).as_deref(), Some("a-[secret KEY].lock"));
-        fs::write(place.path().join("a-hun\x1b[1mter22.lock"), "a").unwrap();
-        let two = protected.look(place.path()).unwrap();
-        assert_eq!(difference(&one, &two).as_deref(), Some("files whose names are alike"));
-        fs::write(place.path().join("a-hunter22.lock"), "b").unwrap();
-        assert_eq!(difference(&two, &protected.look(place.path()).unwrap()).as_deref(), Some("a-[secret KEY].lock"));
-    }
-}
+mod tests;

@@ -10,6 +10,7 @@
 //!
 //! Invariants:
 //! - What cannot be told is not believed.
+//! - A checkout has the bytes that a commit keeps only with the attributes that it had before: these are protected too.
 //! - What was committed in the worktree itself is its agent's doing, also where it was pushed to the base. And whoever goes
 //!   back behind where the work began stands on nothing else than that.
 
@@ -21,7 +22,7 @@ use windlass_vcs::git::{Branch, Commit, Error, Git, Kept};
 
 use crate::checkout::{self, Began};
 use crate::gate_checkout::commit_under_way;
-use crate::protected::{Protected, difference, differing, named, way_in};
+use crate::protected::{Protected, difference, differing, is_attributes, named, way_in};
 use crate::stacking::{self, Below};
 use crate::workspace::explained;
 use crate::{Dispatch, RunError};
@@ -65,9 +66,18 @@ impl<'a> Recorded<'a> {
     /// Returns the path below the directory of a file that is protected, by its path in the worktree.
     fn protected_path(&self, path: &Path) -> Option<PathBuf> {
         let path = path.strip_prefix(self.within).ok()?;
-        let is_target = || self.targets.iter().any(|target| path.starts_with(target));
+        let is_above =
+            |target: &Path| is_attributes(path) && path.parent().is_some_and(|above| target.starts_with(above));
+        let is_target = || self.targets.iter().any(|target| path.starts_with(target) || is_above(target));
         let is_way = || !self.ways.is_empty() && self.ways.contains(self.protected.name(path).as_str());
         (self.protected.is_meant(path) || is_target() || is_way()).then(|| path.to_owned())
+    }
+
+    /// Returns the path from the directory to a file above it by which git checks out what is protected.
+    fn attributes_above(&self, path: &Path) -> Option<PathBuf> {
+        let below = self.within.strip_prefix(path.parent().filter(|_| is_attributes(path))?).ok()?;
+        let up: PathBuf = below.iter().map(|_| "..").collect();
+        Some(up.join(path.file_name()?)).filter(|_| below != Path::new(""))
     }
 
     /// By its path in the worktree.
@@ -154,7 +164,10 @@ impl Dispatch<'_> {
         let is_meant = |path: &Path| own(path).is_some();
         let names = |kept: &[Kept]| kept.iter().filter_map(|file| own(&file.path)).collect::<BTreeSet<_>>();
         let standing = self.standing(git, workspace, below)?;
-        let files = git.kept(&worktree.path, &standing.on, &is_meant)?;
+        let counts = |path: &Path| own(path).or_else(|| recorded.attributes_above(path));
+        let is_compared = |path: &Path| counts(path).is_some();
+        let all = git.kept(&worktree.path, &standing.on, &is_compared)?;
+        let files: Vec<Kept> = all.iter().filter(|file| is_meant(&file.path)).cloned().collect();
         let began = if standing.on == standing.start {
             files.clone()
         } else {
@@ -168,10 +181,10 @@ impl Dispatch<'_> {
             &Began { at: &standing.start, kept: &began, found: &found },
         )?;
         if let Some(head) = head {
-            let committed = git.kept(&worktree.path, &Commit::new(head)?, &is_meant)?;
+            let committed = git.kept(&worktree.path, &Commit::new(head)?, &is_compared)?;
             let differs = |file: &&Kept, others: &[Kept]| !others.contains(file);
-            changed.extend(files.iter().filter(|file| differs(file, &committed)).map(|file| file.path.clone()));
-            changed.extend(committed.iter().filter(|file| differs(file, &files)).map(|file| file.path.clone()));
+            changed.extend(all.iter().filter(|file| differs(file, &committed)).map(|file| file.path.clone()));
+            changed.extend(committed.iter().filter(|file| differs(file, &all)).map(|file| file.path.clone()));
         }
         let (kept, mut ever) = (names(&files), names(&files));
         ever.extend(names(&began));
@@ -180,7 +193,7 @@ impl Dispatch<'_> {
             let made: Vec<Commit> = made.into_iter().map(|logged| logged.commit).collect();
             changed.extend(git.touched(&made)?);
         }
-        let changed = changed.iter().filter_map(|path| own(path)).collect();
+        let changed = changed.iter().filter_map(|path| counts(path)).collect();
         Ok(Compared { changed, kept, ever })
     }
 
@@ -195,5 +208,22 @@ impl Dispatch<'_> {
         let parted = git.merge_base(&start, &newest)?;
         let goes_on = git.merge_base(&parted, &on)? == parted;
         Ok(Standing { on: if goes_on { on } else { start.clone() }, start })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_above_the_project_are_named_from_the_project() {
+        let (protected, targets) = (Protected::new(&["gate.sh".to_owned()]).unwrap(), BTreeSet::new());
+        let recorded = Recorded::new("", Path::new("apps/shop"), &protected, &targets);
+        let name = |path: &str| recorded.attributes_above(Path::new(path)).map(|path| path.display().to_string());
+        assert_eq!(name(".gitattributes").as_deref(), Some("../../.gitattributes"));
+        assert_eq!(name("apps/.gitattributes").as_deref(), Some("../.gitattributes"));
+        for other in ["apps/shop/.gitattributes", "docs/.gitattributes", "gate.sh"] {
+            assert_eq!(name(other), None, "{other}");
+        }
     }
 }
