@@ -239,3 +239,17 @@ fn work_in_place_that_changes_while_a_stop_hook_judges_it_is_named() {
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stdout.contains("files have changed while the stop hooks judged the work"), "{ran}");
 }
+
+#[test]
+fn work_that_changes_under_a_stop_hook_of_the_bridge_is_named() {
+    let said = "files have changed while the stop hooks judged the work: what is there now was not judged";
+    for (gate, named) in [("grep -q good work.txt && echo evil > work.txt", true), ("grep -q good work.txt", false)] {
+        let repo = Repo::new(&format!("hooks:\n  stop: [{{name: tests, command: '{gate}'}}]\n"));
+        repo.world.write("work.txt", "good\n");
+        let payload = serde_json::json!({
+            "session_id": "one", "cwd": repo.world.directory, "hook_event_name": "Stop", "stop_hook_active": false,
+        });
+        let ran = repo.world.feed(&["hook", "stop", "--as", "claude"], payload.to_string().as_bytes());
+        assert_eq!((ran.code, ran.stdout.contains(said)), (0, named), "{gate}\n{ran}");
+    }
+}

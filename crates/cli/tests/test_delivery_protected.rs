@@ -66,7 +66,10 @@ fn what_differs_from_where_the_work_stands_is_the_agents_doing() {
     let ours = format!("{COMMIT} others; git fetch -q; git merge -q --no-commit origin/main");
     check(&format!("{ours}; git checkout -q HEAD gate.sh; git commit -qm Newer"), Err("gate.sh"));
     let filter = "git config filter.old.clean 'git cat-file blob origin/main:gate.sh'";
-    check(&format!("{filter}; echo 'gate.sh filter=old' > .gitattributes; echo true > gate.sh"), Err(".gitattributes, gate.sh"));
+    check(
+        &format!("{filter}; echo 'gate.sh filter=old' > .gitattributes; echo true > gate.sh"),
+        Err(".gitattributes, gate.sh"),
+    );
     check("git reset -q --hard HEAD~1; echo x > work.txt", Err("gate.sh, tests/a, tests/old"));
 }
 

@@ -14,14 +14,19 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use windlass_engine::{
-    Call, CallRuling, CallVerdict, Command, Effect, Event, HookOutcome, HookReport, Limits, Objector, OnFailure,
-    Origin, OwedHook, Seq, sends_back,
+    Call, CallRuling, CallVerdict, Command, Digest, Effect, Event, HookOutcome, HookReport, Limits, Objector,
+    OnFailure, Origin, OwedHook, Seq, sends_back,
 };
 use windlass_hooks::said::{Decision, Permission};
 use windlass_hooks::{Said, clean, cut, silent_no};
 
+use crate::change::Looker;
 use crate::dispatch::Resolve;
 use crate::{Dispatch, RunError};
+
+/// What people are told where a stop hook let pass what it has not seen.
+const CHANGED_UNDER_GATE: &str =
+    "files have changed while the stop hooks judged the work: what is there now was not judged";
 
 /// What an agent's hook system says, and all of it in its own words.
 #[derive(Debug)]
@@ -68,15 +73,28 @@ impl Dispatch<'_> {
         let Some(at) = at.filter(|record| record.envelope.metadata.owes.is_some()).map(|record| record.seq) else {
             return Ok(None);
         };
+        let mut looker = Looker::default();
+        let judged = (called.call.point == "stop").then(|| self.look_in_place(&mut looker)).flatten();
         self.called = Some(called.clone());
         let sum = self.run_called(at);
         self.called = None;
         let Concluded { mut replied, verdict } = sum?.finish(&called.call.point, called.call.max_retries);
+        let passes = verdict.ruling == CallRuling::Pass;
+        if let Some(judged) = judged.filter(|_| passes)
+            && self.look_in_place(&mut looker).is_some_and(|now| now != judged)
+        {
+            replied.messages.push(CHANGED_UNDER_GATE.to_owned());
+        }
         if let Some(why) = self.record_answer(origin, at, &called.call, verdict)? {
             replied.let_go(&why);
         }
         self.settle()?;
         Ok(Some(replied))
+    }
+
+    /// Returns what the files are now that an agent works on in place, as far as git knows of them.
+    fn look_in_place(&self, looker: &mut Looker) -> Option<Digest> {
+        looker.look(&self.settings.directory, &self.settings.environment, |spec| self.look_with(spec))
     }
 
     fn run_called(&mut self, at: Seq) -> Result<Sum, RunError> {
