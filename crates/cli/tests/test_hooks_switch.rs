@@ -251,7 +251,7 @@ fn it_is_so_from_then_on() {
     world.ok(&["hooks", "enable", "tell"]);
     let ran = world.run(&["task", "complete", world.json(&["task", "add", "four"])["id"].as_str().unwrap()]);
     assert_snapshot!(ran, @"
-    error: nobody has trusted this project's hooks yet, and this would run tell
+    error: this project's hooks are not trusted as they are now, and this would run tell
     hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
     [exit 64]
     ");

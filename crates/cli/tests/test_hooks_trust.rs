@@ -51,13 +51,13 @@ fn an_untrusted_project_runs_nothing() {
         assert_eq!(world.lines(&["events"]), before, "{line}");
     }
     assert_snapshot!(world.fails(&["task", "start", "T1"]), @"
-    error: nobody has trusted this project's hooks yet, and this would run spy
+    error: this project's hooks are not trusted as they are now, and this would run spy
     hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
     [64 trust]
     ");
     assert_snapshot!(world.fails(&["hooks", "test", "task_created", "--run"]), @"
     error: this project may not run what its configuration says
-    caused by: nobody has trusted it as it is now
+    caused by: it is not trusted as it is now
     hint: `windlass trust` shows what would run and asks; --trust allows it for this command alone
     [64 trust]
     ");

@@ -73,7 +73,7 @@ pub enum Refusal {
     /// Others are left that may.
     #[error("none of what {debt} could do at once succeeds")]
     NoneSucceeds { debt: DebtId },
-    #[error("nobody has trusted this project's hooks yet, and this would run {}", list(hooks, "and"))]
+    #[error("this project's hooks are not trusted as they are now, and this would run {}", list(hooks, "and"))]
     Untrusted { hooks: Vec<String> },
     #[error("a cascade of hooks may make {limit}; the rest is refused")]
     CascadeLimit { limit: String },

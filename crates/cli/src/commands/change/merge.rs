@@ -51,7 +51,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let trusted = trust::counts(&opened.project, outline.frame(), opened.trust)?;
     if !trusted && !args.no_check && !outline.events().is_empty() {
         return Err(Failure::new(Code::Trust, "this project may not run what its configuration says")
-            .caused_by("nobody has trusted it as it is now, and checks may have to run")
+            .caused_by("it is not trusted as it is now, and checks may have to run")
             .hint(format!("{}; --no-check merges without running anything", remedy::HOW_TO_TRUST))
             .into());
     }

@@ -94,7 +94,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let config = Config::load(&project)?;
     if args.run && !context.trust && trust::state(&project, &config)? != Trust::Trusted {
         return Err(Failure::new(Code::Trust, "this project may not run what its configuration says")
-            .caused_by("nobody has trusted it as it is now")
+            .caused_by("it is not trusted as it is now")
             .hint(remedy::HOW_TO_TRUST)
             .into());
     }

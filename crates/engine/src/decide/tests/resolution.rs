@@ -118,7 +118,8 @@ fn they_run_in_the_order_of_the_plan_whoever_they_are_of() {
 
 #[test]
 fn a_command_that_would_lead_to_untrusted_hooks_is_refused_whole() {
-    let refused = |hooks: &str| format!("! nobody has trusted this project's hooks yet, and this would run {hooks}");
+    let refused =
+        |hooks: &str| format!("! this project's hooks are not trusted as they are now, and this would run {hooks}");
     let mut project = Script::new(rules(Trusted::No));
     let nothing = project.memory.clone();
     assert_eq!(project.run("add one"), [refused("ours")]);
@@ -147,7 +148,7 @@ fn a_command_that_leads_to_none_works_without_trust() {
          T1 task_blocked because
          T2 task_created
          T2 dependency_added depends_on T1
-         ! nobody has trusted this project's hooks yet, and this would run ready
+         ! this project's hooks are not trusted as they are now, and this would run ready
          ! cannot start T1: it is blocked, and that is possible only from ready or needs_continuation",
     );
 }
@@ -164,7 +165,7 @@ fn what_pure_hooks_would_lead_to_counts_as_well() {
     );
     let mut project = Script::after(rules, "add one\nadd two after=T1");
     let before = project.memory.clone();
-    let refused = "! nobody has trusted this project's hooks yet, and this would run tell";
+    let refused = "! this project's hooks are not trusted as they are now, and this would run tell";
     assert_eq!(project.run("complete T1"), [refused]);
     assert_eq!(project.memory, before);
 }
