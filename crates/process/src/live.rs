@@ -56,6 +56,8 @@ pub struct Live {
 /// Who has the processes in hand.
 enum Held {
     Here(Supervised<Link>),
+    /// It stands still, and there is no thread to mind it.
+    Stopped(Supervised<Link>),
     /// Nobody attends to it.
     Minded(Minder),
     /// On its way from one to the other.
@@ -67,6 +69,10 @@ impl Held {
     fn tree(&mut self) -> &mut Supervised<Link> {
         *self = match std::mem::replace(self, Self::Nowhere) {
             Self::Minded(minder) => Self::Here(minder.take_back()),
+            Self::Stopped(mut tree) => {
+                tree.resume();
+                Self::Here(tree)
+            }
             held => held,
         };
         let Self::Here(tree) = self else { unreachable!("it is taken back before anything else is done") };
@@ -133,14 +139,24 @@ impl Live {
         self.leave(control, BetweenTurns::GoesOn);
     }
 
-    /// Stops it, with everything that it has started, until a caller attends to it again.
+    /// Stops it, with everything that it has started, until a caller attends to it again. When this returns, nothing of it
+    /// runs; a tree that cannot be stopped is ended.
     pub fn leave_stopped(&mut self, control: &Control) {
         self.leave(control, BetweenTurns::IsStopped);
     }
 
     fn leave(&mut self, control: &Control, meanwhile: BetweenTurns) {
         self.held = match std::mem::replace(&mut self.held, Held::Nowhere) {
-            Held::Here(tree) => Minder::new(tree, control, meanwhile).map_or_else(Held::Here, Held::Minded),
+            Held::Here(mut tree) => {
+                if meanwhile == BetweenTurns::IsStopped {
+                    tree.stop();
+                }
+                let unminded = match meanwhile {
+                    BetweenTurns::GoesOn => Held::Here,
+                    BetweenTurns::IsStopped => Held::Stopped,
+                };
+                Minder::new(tree, control, meanwhile).map_or_else(unminded, Held::Minded)
+            }
             held => held,
         };
     }

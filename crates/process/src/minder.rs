@@ -2,6 +2,7 @@
 //!
 //! Invariants:
 //! - Whoever takes the program back has it running, or waits until everything may go on.
+//! - A program that is to stand still never runs while it is minded, also when a pause ends meanwhile.
 //! - A minder that is dropped takes the program with it.
 //! - Nothing polls: the thread sleeps until there is a word, or until it is to give the program back.
 
@@ -26,7 +27,7 @@ const STACK: usize = 128 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BetweenTurns {
     GoesOn,
-    /// Nothing of its tree runs.
+    /// Nothing of its tree runs. It is stopped before it is given to a minder.
     IsStopped,
 }
 
@@ -75,15 +76,11 @@ impl Drop for Minder {
 
 fn mind(mut tree: Supervised<Link>, mut listener: Listener, done: &Waker, meanwhile: BetweenTurns) -> Supervised<Link> {
     let is_stopped = meanwhile == BetweenTurns::IsStopped;
-    if is_stopped {
-        tree.stop();
-    }
     loop {
-        if listener.word().1 {
-            stand_still(&mut tree, &mut listener);
-            if is_stopped {
-                tree.stop();
-            }
+        match listener.word().1 {
+            true if is_stopped => wait_while_still(&mut listener),
+            true => stand_still(&mut tree, &mut listener),
+            false => {}
         }
         let [word, done] = ready(&[Some((listener.as_fd(), PollFlags::IN)), Some((done.as_fd(), PollFlags::IN))], None);
         if word {
@@ -103,6 +100,13 @@ pub(crate) fn stand_still(tree: &mut dyn Tree, listener: &mut Listener) {
     listener.set_still(true);
     wait_for_more(listener);
     tree.resume();
+    listener.set_still(false);
+}
+
+/// Waits as long as the control says that everything stands still, for a tree that does anyway.
+fn wait_while_still(listener: &mut Listener) {
+    listener.set_still(true);
+    wait_for_more(listener);
     listener.set_still(false);
 }
 

@@ -164,15 +164,22 @@ fn program_that_is_left_stopped_stands_still_with_what_it_has_started_until_it_i
     let pids = [scene.number_in("leader"), scene.number_in("escaped")];
     for number in 0..3 {
         live.leave_stopped(&scene.control);
-        pids.iter().for_each(|pid| until("it stands still", || stands_still(*pid)));
+        pids.iter().for_each(|pid| assert!(stands_still(*pid)));
         // A pause in between changes nothing.
         scene.control.pause();
         scene.control.resume();
-        pids.iter().for_each(|pid| until("it stands still", || stands_still(*pid)));
+        pids.iter().for_each(|pid| assert!(stands_still(*pid)));
         assert_eq!(answer(&mut live, &scene, format!("{number}\n").as_bytes()), format!("got {number}\n"));
     }
     live.leave_stopped(&scene.control);
     assert_eq!(live.end().exit, Exit::Code(0));
+}
+
+#[test]
+fn program_is_left_stopped_where_no_descriptor_is_free() {
+    let scene = Scene::new(Way::Supervised);
+    let ran = std::process::Command::new(probe()).arg("starve").arg(scene.path("")).output().expect("it starts");
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "T, true\n", "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
 fn beside(scene: &Scene, script: &str, most: usize) -> Beside {

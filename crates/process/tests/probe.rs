@@ -4,11 +4,12 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use windlass_process::signals::Signalled;
 use windlass_process::{
-    Capture, Control, Exit, Invocation, Launcher, Roster, Spec, Supervisor, run, signals, supervisor,
+    Capture, Control, Exit, Heard, Invocation, Launcher, Live, Roster, Spec, Supervisor, run, signals, supervisor,
 };
 
 fn main() -> ExitCode {
@@ -16,6 +17,7 @@ fn main() -> ExitCode {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["supervise"] => supervisor::serve(),
         ["owner", directory, way, script] => owner(Path::new(directory), way, script),
+        ["starve", directory] => starve(Path::new(directory)),
         ["trace"] => trace_the_parent(),
         _ => ExitCode::from(64),
     }
@@ -33,6 +35,46 @@ fn trace_the_parent() -> ExitCode {
     }
 }
 
+/// Leaves a program stopped where no descriptor is free, and shows whether it stands still then and answers afterwards.
+fn starve(directory: &Path) -> ExitCode {
+    let (roster, control) = (Roster::enlist(directory, 0xabc).expect("a roster"), Control::new());
+    let launcher = Launcher::own("supervise").expect("this program");
+    let script = "while read -r line; do echo \"$$ $line\"; done";
+    let mut live = Live::start(&launcher, &spec(directory, script), &roster).expect("it starts");
+    let answer = |live: &mut Live| {
+        let mut attended = live.attend(&control).expect("a listener");
+        attended.say(b"x\n");
+        match attended.hear(&mut Some(Instant::now() + Duration::from_secs(30))) {
+            Heard::Said(bytes) => String::from_utf8(bytes).expect("text"),
+            other => panic!("{other:?}"),
+        }
+    };
+    let pid = answer(&mut live).split(' ').next().expect("a number").to_owned();
+    let taken: Vec<_> = (0..16).map(|_| std::fs::File::open("/dev/null").expect("a file")).collect();
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(8), ..limit }).expect("a limit");
+    live.leave_stopped(&control);
+    setrlimit(Resource::Nofile, limit).expect("a limit");
+    drop(taken);
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there");
+    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next()).expect("a state");
+    writeln!(std::io::stdout(), "{state}, {}", answer(&mut live) == format!("{pid} x\n")).expect("somebody reads");
+    ExitCode::SUCCESS
+}
+
+fn spec(directory: &Path, script: &str) -> Spec {
+    Spec {
+        invocation: Invocation::Shell(script.into()),
+        directory: directory.into(),
+        environment: std::env::vars_os().collect(),
+        stdin: Vec::new(),
+        timeout: Some(Duration::from_secs(30)),
+        silence: None,
+        grace: Duration::from_secs(20),
+        capture: Capture { head: 1024, tail: 1024, spill: None },
+    }
+}
+
 /// Runs a script as Windlass would, and shows what comes of it.
 fn owner(directory: &Path, way: &str, script: &str) -> ExitCode {
     let roster = Roster::enlist(directory, 0xabc).expect("a roster");
@@ -43,16 +85,7 @@ fn owner(directory: &Path, way: &str, script: &str) -> ExitCode {
         }
     };
     let received = signals::install(&control, told).expect("handlers");
-    let spec = Spec {
-        invocation: Invocation::Shell(script.into()),
-        directory: directory.into(),
-        environment: std::env::vars_os().collect(),
-        stdin: Vec::new(),
-        timeout: Some(Duration::from_secs(30)),
-        silence: None,
-        grace: Duration::from_secs(20),
-        capture: Capture { head: 1024, tail: 1024, spill: None },
-    };
+    let spec = spec(directory, script);
     let mut show = |_, chunk: &[u8]| std::io::stdout().write_all(chunk).expect("somebody reads");
     let finished = if way == "supervised" {
         let launcher = Launcher::own("supervise").expect("this program");

@@ -89,6 +89,19 @@ pub(super) fn stop(choice: Choice<'_>) -> Vec<Held> {
     held
 }
 
+/// Waits until all that were stopped are at rest: a signal reaches one that runs on another processor a moment later.
+pub(super) fn await_rest(stopped: &[Held]) {
+    let give_up = Instant::now() + GRACE;
+    let runs = |Held { process, .. }: &Held| {
+        proc::look(process.pid).is_some_and(|found| found.start == process.start && !found.is_at_rest)
+    };
+    for process in stopped {
+        while runs(process) && Instant::now() < give_up {
+            std::thread::sleep(REST);
+        }
+    }
+}
+
 /// Asks all that are chosen to end, stopped or not.
 pub(super) fn terminate(choice: Choice<'_>) -> Vec<Held> {
     let held: Vec<Held> = choice(&Known::new()).into_iter().filter_map(Held::take).collect();

@@ -232,6 +232,7 @@ mod tests {
             session: 0,
             start: 0,
             dead: false,
+            is_at_rest: false,
         };
         let all = vec![process(9, 7), process(7, 5), process(8, 4), process(5, 1), process(6, 3)];
         let found = with_descendants(all, &Known::from([3]), |process| raw(process.pid) == 5);

@@ -305,7 +305,9 @@ impl Brood {
     }
 
     pub fn stop(&self) -> Stopped {
-        Stopped(ending::stop(&|known| self.processes(known)))
+        let stopped = ending::stop(&|known| self.processes(known));
+        ending::await_rest(&stopped);
+        Stopped(stopped)
     }
 
     pub fn end(&self) -> Ended {

@@ -32,17 +32,20 @@ pub(super) struct Process {
     pub start: u64,
     /// Only its status is left, for its parent to take.
     pub dead: bool,
+    /// It is stopped, dead, or held by the kernel: it runs no code of its own.
+    pub is_at_rest: bool,
 }
 
 pub(super) fn look(pid: Pid) -> Option<Process> {
     let mut buffer = [0; 1024];
     let (_, rest) = read_stat(pid, &mut buffer)?;
     let mut fields = std::str::from_utf8(rest).ok()?.split_ascii_whitespace();
-    let dead = matches!(fields.next()?, "Z" | "X");
+    let state = fields.next()?;
+    let (dead, is_at_rest) = (matches!(state, "Z" | "X"), !matches!(state, "R" | "S"));
     let parent = fields.next()?.parse().ok()?;
     let session = fields.nth(1)?.parse().ok()?;
     let start = fields.nth(15)?.parse().ok()?;
-    Some(Process { pid, parent, session, start, dead })
+    Some(Process { pid, parent, session, start, dead, is_at_rest })
 }
 
 /// The name of a process, and the fields that follow it.
