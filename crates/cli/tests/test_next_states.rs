@@ -120,6 +120,34 @@ fn stacked_changes_offer_the_lowest_one() {
 }
 
 #[test]
+fn unclean_tree_of_the_base_offers_what_comes_before_the_merge() {
+    let repo = Repo::new("hooks:\n  before_submit: [create_pr]\n  before_merge: [merge_pr]\n");
+    repo.agent("echo b > b.txt").add("First");
+    repo.world.write("a.txt", "mine\n");
+    let ran = repo.run();
+    assert_eq!(ran.code, 4, "{ran}");
+    let first = "commit or stash a.txt, or switch that tree to another branch";
+    assert!(ran.stdout.contains(&format!("; {first}, then `windlass change merge T1` merges it there")), "{ran}");
+    let repo = Repo { world: repo.world.with_windlass() };
+    let all: &[&[&str]] = &[&["status"], &["task", "show", "T1"], &["why", "T1"], &["change", "list"]];
+    let shown = ran.stdout + &said(&repo.world, all);
+    let place = repo.world.path("").canonicalize().unwrap();
+    let status = format!("git -C {} status  # {first}; then windlass change merge T1\n", place.display());
+    assert!(
+        shown.contains(&format!("next          {status}")) && shown.contains(&format!("next: {status}")),
+        "{shown}"
+    );
+    repo.world.types_offers(&shown);
+    let resolved = repo.world.fails(&["run", "--resolve", "T1", "--agent", "command:agent"]);
+    assert!(resolved.contains(&format!("{first}, then `windlass change merge T1` merges it")), "{resolved}");
+
+    repo.git(&["stash", "-q"]);
+    let shown = said(&repo.world, all);
+    assert!(shown.contains("next          windlass change merge T1  # look first"), "{shown}");
+    repo.world.types_offers(&shown);
+}
+
+#[test]
 fn trust_that_was_said_is_offered_with_the_merge() {
     let repo = Repo::untrusted(CHANGES);
     repo.agent("echo b > b.txt").add("First");

@@ -62,11 +62,11 @@ impl Received {
         Some(self.first.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
     }
 
-    /// Gives signals their usual effect back. The first one that came has its effect now.
+    /// Gives signals their usual effect back, unless there is another listener. The first one that came has its effect now.
     pub fn release(self) {
         let first = self.first();
         drop(self);
-        if let Some(signal) = first {
+        if let Some(signal) = first.filter(|_| IS_UNHEARD.load(Ordering::SeqCst)) {
             let _ = signal_hook::low_level::raise(signal);
         }
     }

@@ -11,15 +11,17 @@
 
 use windlass_engine::{EventType, Lease, SessionName, State, Task, TaskId, View, Wanted};
 use windlass_runner::stacking::work_without_change;
+use windlass_vcs::git::{Branch, UncleanTree, quoted as quoted_path};
 
+use super::change::with_optional_git;
 use super::run::{Again, quoted, waits_for};
 use super::session::is_alive;
-use crate::config::Written;
+use crate::config::{Config, Written};
 use crate::context::Opened;
 use crate::failure::Failure;
 use crate::outline::Outline;
 use crate::trust::{self, Trust};
-use crate::{environment, remedy, show};
+use crate::{dispatch, environment, remedy, show};
 
 /// How many tasks are followed to the one that has to move first.
 const MAX_HOPS: usize = 64;
@@ -206,7 +208,27 @@ fn merge(opened: &Opened, task: &Task) -> Result<Way, Failure> {
             None => {}
         }
     }
-    Ok(Way::Type(merge_step(opened, id)))
+    Ok(Way::Type(match find_unclean_tree(opened, task) {
+        Some(tree) => NextStep::new(format!("git -C {} status", quoted_path(&tree.path)), "see what is in the way")
+            .with_note(format!("{}; then windlass change merge {id}", tree.remedy)),
+        None => merge_step(opened, id),
+    }))
+}
+
+/// Returns the tree that keeps the change of a task from being merged: its local base is checked out there, and not clean.
+pub fn find_unclean_tree(opened: &Opened, task: &Task) -> Option<UncleanTree> {
+    let base = Branch::new(&task.workspace.as_ref()?.base).ok()?;
+    let config = Config::load(&opened.project).ok()?;
+    let counts = trust::counts(&opened.project, &config, opened.trust).ok()?;
+    let config = if counts { config } else { config.without_say() };
+    let delivery = dispatch::delivery(&opened.project, &config);
+    let found = with_optional_git(&opened.project, |git| {
+        // Only a tree that is not clean is worth more calls.
+        let Some(tree) = git.find_unclean_tree(&base)? else { return Ok(None) };
+        let configured = delivery.base.as_deref().map(Branch::new).transpose()?;
+        Ok(git.local_base(configured.as_ref())?.filter(|local| *local == base).map(|_| tree))
+    });
+    found.flatten()
 }
 
 /// Returns the command that merges an open change, with the trust that it needs.

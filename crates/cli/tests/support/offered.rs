@@ -43,14 +43,17 @@ impl World {
     }
 }
 
-/// The commands in a text: between backticks, on a line of their own, after a label, or in a comment behind another one.
+/// The commands in a text: between backticks, on a line of their own, after a label, or in a comment behind another one. One
+/// after "then" is for a later state.
 pub fn offers(said: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for line in said.lines() {
         if line.contains("not trusted now") {
             continue;
         }
-        found.extend(line.split('`').skip(1).step_by(2).map(str::to_owned));
+        let parts: Vec<&str> = line.split('`').collect();
+        let quoted = parts.chunks_exact(2).filter(|pair| !pair[0].ends_with("then "));
+        found.extend(quoted.map(|pair| pair[1].to_owned()));
         for part in line.split("  # ").flat_map(|part| part.split("  ")) {
             let part = ["next:", "look first:", "or:"]
                 .iter()

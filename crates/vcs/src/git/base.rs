@@ -76,6 +76,12 @@ impl Git<'_> {
         }
     }
 
+    /// Returns the local branch that work is merged into, by names alone; none where the branch of a remote counts.
+    pub fn local_base(&self, configured: Option<&Branch>) -> Result<Option<Branch>, Error> {
+        let Aim { branch, on_remote } = self.aim(configured)?;
+        Ok(on_remote.is_none().then_some(branch))
+    }
+
     fn local(&self, branch: Branch, seen: Seen) -> Result<Base, Error> {
         match self.resolve(&branch.full())? {
             Some(commit) => Ok(Base { branch, remote: None, commit, seen }),

@@ -6,6 +6,7 @@
 
 use std::path::PathBuf;
 
+use super::error::listed;
 use super::unfinished::under_way;
 use super::{Base, Branch, Commit, Error, Git, RemoteName};
 use crate::forge::Method;
@@ -36,6 +37,14 @@ pub enum IfCheckedOut {
     Refuse,
     /// A person has asked for it: the tree goes along, if it is clean.
     FastForward,
+}
+
+/// A tree that cannot go along with a merge into the branch that it has checked out.
+#[derive(Debug)]
+pub struct UncleanTree {
+    pub path: PathBuf,
+    /// What a person does there first.
+    pub remedy: String,
 }
 
 impl Git<'_> {
@@ -127,6 +136,20 @@ impl Git<'_> {
         }
         let files = self.uncommitted(&path, "no")?;
         if files.is_empty() { Ok(Some(path)) } else { Err(Error::Dirty { path, files }) }
+    }
+
+    /// Returns the tree that a branch is checked out in, if it could not go along with a merge now.
+    pub fn find_unclean_tree(&self, branch: &Branch) -> Result<Option<UncleanTree>, Error> {
+        let Some(path) = self.repository.checked_out(branch) else { return Ok(None) };
+        let remedy = match self.place_of(branch, IfCheckedOut::FastForward) {
+            Ok(_) => return Ok(None),
+            Err(Error::Dirty { files, .. }) => {
+                format!("commit or stash {}, or switch that tree to another branch", listed(&files))
+            }
+            Err(Error::Unfinished { operation, .. }) => format!("finish or abort {operation}"),
+            Err(error) => return Err(error),
+        };
+        Ok(Some(UncleanTree { path, remedy }))
     }
 
     /// The merge that brought a commit into a base.

@@ -58,7 +58,7 @@ pub use discard::half_removed;
 pub use error::{Error, Holder, Operation, quoted};
 pub use health::{Linked, Obstacle};
 pub use log::Logged;
-pub use merge::{IfCheckedOut, Merged, Way};
+pub use merge::{IfCheckedOut, Merged, UncleanTree, Way};
 pub use names::{Branch, Commit, RemoteName};
 pub use obstacle::{obstacles_in, obstacles_in_common};
 pub use open::{Existing, Opened, Wanted};

@@ -28,22 +28,29 @@ pub fn with_git<T>(
     work(&git).map(Some).map_err(remedy::git)
 }
 
-/// Returns the files of the project's store that git tracks: those come with the repository, and go with it. A signal ends git,
-/// then this process: to be called once, by a command that listens to no signals.
-pub fn tracked_store(project: &Project) -> Vec<String> {
-    let Ok((control, received)) = dispatch::listen() else { return Vec::new() };
-    let tracked = find_tracked_store(project, &control);
+/// Does something with git that the command can do without. A signal ends git, then this process, unless the command listens to
+/// signals itself.
+pub fn with_optional_git<T>(project: &Project, work: impl FnOnce(&Git<'_>) -> Result<T, Error>) -> Option<T> {
+    let (control, received) = dispatch::listen().ok()?;
+    let done = with_git(project, &control, work);
     received.release();
-    tracked
+    done.ok().flatten()
+}
+
+/// Returns the files of the project's store that git tracks: those come with the repository, and go with it.
+pub fn tracked_store(project: &Project) -> Vec<String> {
+    // Where git cannot be asked, nothing is known of it.
+    with_optional_git(project, |git| look_for_store(git, project)).unwrap_or_default()
 }
 
 /// The same, for a command that listens to signals.
 pub fn find_tracked_store(project: &Project, control: &Control) -> Vec<String> {
+    with_git(project, control, |git| look_for_store(git, project)).ok().flatten().unwrap_or_default()
+}
+
+fn look_for_store(git: &Git<'_>, project: &Project) -> Result<Vec<String>, Error> {
     let files = ["", "-wal", "-shm", "-journal"].map(|end| format!(".windlass/windlass.db{end}"));
-    let files: Vec<&str> = files.iter().map(String::as_str).collect();
-    // Where git cannot be asked, nothing is known of it.
-    let tracked = with_git(project, control, |git| git.tracked(&project.root, &files));
-    tracked.ok().flatten().unwrap_or_default()
+    git.tracked(&project.root, &files.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Looks which of the open ones their bases have, as far as these are known here.

@@ -10,7 +10,7 @@ mod unopened;
 use clap::Subcommand;
 
 pub use known::open_changes;
-pub use looking::{find_tracked_store, tracked_store, with_git};
+pub use looking::{find_tracked_store, tracked_store, with_git, with_optional_git};
 pub use unopened::{find_branch_without_change, note_work_without_change};
 
 use crate::context::Context;

@@ -13,7 +13,7 @@ use windlass_runner::{BaseFit, Runner, Said};
 
 use super::again::Again;
 use super::wish::check_task;
-use crate::commands::next_step::{merge_step, next_step};
+use crate::commands::next_step::{find_unclean_tree, merge_step, next_step};
 use crate::context::Opened;
 use crate::dispatch::Inside;
 use crate::failure::{Code, Failure};
@@ -46,6 +46,7 @@ pub fn check(opened: &Opened, id: TaskId) -> Result<(), Failure> {
 
 /// The commands that are offered where a task is not taken up.
 pub struct OfferedCommands {
+    /// What merges the change, and what a person does before.
     merge: String,
     /// What has an agent resolve the conflicts that may.
     resolve: String,
@@ -54,7 +55,11 @@ pub struct OfferedCommands {
 impl OfferedCommands {
     pub fn find(opened: &Opened, id: TaskId) -> Result<Self, Failure> {
         let resolve = Again::with_conflict(opened, id)?.said("has an agent resolve them that may");
-        Ok(Self { merge: merge_step(opened, id).command, resolve })
+        let merge = match find_unclean_tree(opened, &opened.task(id)?) {
+            Some(tree) => format!("in {}, {}, then `windlass change merge {id}`", tree.path.display(), tree.remedy),
+            None => format!("`{}`", merge_step(opened, id).command),
+        };
+        Ok(Self { merge, resolve })
     }
 }
 
@@ -115,7 +120,7 @@ fn without_conflict(task: &Task, offered: &OfferedCommands) -> Failure {
     let id = task.id;
     let base = task.workspace.as_ref().map_or("its base", |workspace| &workspace.base);
     refused(id).caused_by(format!("its work does not conflict with {base}")).hint(match task.state {
-        State::Completed | State::Blocked => format!("`{}` merges it", offered.merge),
+        State::Completed | State::Blocked => format!("{} merges it", offered.merge),
         _ => format!("`windlass run --task {id}` works on it"),
     })
 }

@@ -232,11 +232,18 @@ impl Dispatch<'_> {
             }
             Err(Error::CheckedOut { branch, path }) => {
                 let id = running.scene.task.as_ref().map(|task| task.id.to_string()).unwrap_or_default();
-                let said = format!(
-                    "{branch} is checked out in {}, and nobody's tree is changed unasked; `windlass change merge {id}` \
-                     merges it there, or switch that tree to another branch",
-                    path.display()
-                );
+                let (merge, path) = (format!("`windlass change merge {id}`"), path.display());
+                // A tree that git cannot look at is for that command to refuse.
+                let unclean = self.with_git(|git| git.find_unclean_tree(&branch)).ok().flatten();
+                let said = match unclean {
+                    Some(tree) => {
+                        format!("{branch} is checked out in {path}; {}, then {merge} merges it there", tree.remedy)
+                    }
+                    None => format!(
+                        "{branch} is checked out in {path}, and no tree is changed unasked; {merge} merges it there, or \
+                         switch that tree to another branch"
+                    ),
+                };
                 Ok(report(HookOutcome::Escalate, said))
             }
             // What the server has against it here is about the branch, and not for the agent to mend.
