@@ -91,18 +91,16 @@ pub(super) fn find_in_common(common: &Path) -> Result<(), Error> {
             let Some(rest) = left.checked_sub(1) else { return Ok(()) };
             left = rest;
             let path = entry.path();
-            match file::obstacle(&path) {
-                // Git opens no loose object before it is asked for it.
-                _ if entry.file_type().is_ok_and(|kind| kind.is_dir()) => {
-                    if !is_of_objects(&path) {
-                        directories.push(path);
-                    }
-                }
-                Some(reason @ UnreadableFile::NotRegular("a fifo" | "a device")) => {
-                    return Err(Error::Obstacle { path, reason });
-                }
-                // A socket keeps git waiting no more than a file that is missing does.
-                _ => {}
+            // Git opens no loose object before it is asked for it.
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !is_of_objects(&path) {
+                directories.push(path);
+                continue;
+            }
+            // A socket keeps git waiting no more than a missing file does, and `/dev/null` ends at once.
+            if let Some(reason @ UnreadableFile::NotRegular("a fifo" | "a device")) = file::obstacle(&path)
+                && fs::canonicalize(&path).is_ok_and(|target| target != Path::new("/dev/null"))
+            {
+                return Err(Error::Obstacle { path, reason });
             }
         }
     }
@@ -175,6 +173,7 @@ mod tests {
             let path = common.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             let _socket = UnixListener::bind(common.path().join("fsmonitor--daemon.ipc")).unwrap();
+            std::os::unix::fs::symlink("/dev/null", common.path().join("hook")).unwrap();
             assert!(find_in_common(common.path()).is_ok());
             std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
             assert!(check_common(common.path()).is_ok());
