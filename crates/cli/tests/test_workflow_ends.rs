@@ -284,17 +284,20 @@ fn numbers_that_programs_print_are_numbers() {
 /// What a program prints is no option of the next one, not as a list either.
 #[test]
 fn values_are_no_options() {
-    let steps = "  - {id: read, type: execute_command, config: {command: cat, args: [said.json], storeAs: name}, onSuccess: find}
-  - {id: find, type: execute_command, config: {command: find, args: [., -maxdepth, '0', '${data.name}']}}
-";
-    for (said, told) in [
-        (r#"["-exec","touch","hurt",";"]"#, "after `-exec` of `find`: it may be run as a command"),
-        (
-            "-delete",
-            "cannot put a value that begins with a dash where the program would take it for an option; write `--`",
-        ),
+    let find = "{command: find, args: [., -maxdepth, '0', -name, '${data.name}']}";
+    let script = r#"{command: sh, args: [-c, 'touch "$1"', sh, '${data.name}']}"#;
+    let dash = "cannot put a value that begins with a dash where the program would take it for an option; write `--`";
+    for (program, said, told) in [
+        (find, r#"["-exec","touch","hurt",";"]"#, "after `-exec` of `find`: it may be run as a command"),
+        (find, "-delete", dash),
+        (script, "--reference=hurt", dash),
     ] {
-        let world = with("{}\n", steps);
+        let steps = format!(
+            "  - {{id: read, type: execute_command, config: {{command: cat, args: [said.json], storeAs: name}}, onSuccess: use}}
+  - {{id: use, type: execute_command, config: {program}}}
+"
+        );
+        let world = with("{}\n", &steps);
         world.write("said.json", said);
         let ran = world.run(&["workflow", "run", "w"]);
         assert!(ran.code == 1 && ran.to_string().contains(told), "{ran}");
