@@ -36,6 +36,7 @@ fn trace_the_parent() -> ExitCode {
 }
 
 /// Leaves a program stopped where no descriptor is free, and shows whether it stands still then and answers afterwards.
+#[allow(clippy::disallowed_methods, reason = "these files are of the kernel, and end")]
 fn starve(directory: &Path) -> ExitCode {
     let (roster, control) = (Roster::enlist(directory, 0xabc).expect("a roster"), Control::new());
     let launcher = Launcher::own("supervise").expect("this program");
