@@ -59,7 +59,8 @@ fn starve(directory: &Path) -> ExitCode {
     drop(taken);
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there");
     let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next()).expect("a state");
-    writeln!(std::io::stdout(), "{state}, {}", answer(&mut live) == format!("{pid} x\n")).expect("somebody reads");
+    writeln!(std::io::stdout(), "{state}, {}", answer(&mut live) == format!("{pid} x\n"))
+        .expect("standard output is read");
     ExitCode::SUCCESS
 }
 
