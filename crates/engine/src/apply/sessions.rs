@@ -560,8 +560,7 @@ impl Fold<'_> {
         Ok(vec![Change::PutSession(Box::new(session))])
     }
 
-    /// Time passes for a session with what its runner does, by its steady clock. What others say or do tells nothing about
-    /// whether it runs, and a claim may be its agent's, by the system's clock.
+    /// Time passes for a session with what its runner does. What others say or do, such as an agent's claim, tells nothing.
     pub(super) fn pass_time(&self, session: &mut Session) {
         let of_the_loop = match &self.envelope.event {
             Event::FeedbackQueued(queued) => queued.voice.is_hook(),
