@@ -30,6 +30,7 @@ pub const IGNORED: &str = "\
 # What Windlass keeps for itself. The configuration and the workflows belong into git.
 windlass.db*
 runs/
+checkouts/
 worktrees/
 backups/
 owners/

@@ -81,12 +81,9 @@ fn session_that_was_gone_on_with_is_still_guarded_after_its_end() {
         kill -9 $2
         while test -e /proc/$2; do :; done
         windlass run --task T1 --session one --agent 'command:sh agent.sh' --trust
-        windlass run --task T1 --session one --agent 'command:sh agent.sh'
         windlass task complete T1 --force
         windlass task complete T1
         windlass task update T1 --goal less
-        echo 'hooks: {}' > .windlass/config.yaml
-        windlass trust --yes
         windlass task update T2 --goal more
         ",
     );
@@ -95,8 +92,7 @@ fn session_that_was_gone_on_with_is_still_guarded_after_its_end() {
         let said = world.read("said");
         ran.join().unwrap();
         let refused = "agent of session `one`, which was gone on with after its runner had died";
-        assert_eq!(said.matches(refused).count(), 4, "{said}");
-        assert_eq!(said.matches("which has not ended").count(), 1, "{said}");
+        assert_eq!(said.matches(refused).count(), 3, "{said}");
     });
     assert_eq!(world.data_of("session_ended").len(), 1);
     assert_eq!(world.json(&["task", "show", "T1"])["goal"], "Mend the pump");
@@ -147,13 +143,15 @@ fn agent_that_takes_the_store_or_the_configuration_away_is_no_person() {
         $bare windlass run 'Do it' --trust --agent 'command:true'
         mkdir away; mv .windlass/windlass.db* away
         $bare windlass trust --yes
-        mv away/* .windlass/
+        $bare windlass init
+        $bare windlass trust --yes
+        rm -f .windlass/windlass.db*; mv away/* .windlass/
         rm .windlass/config.yaml; windlass init; $bare windlass init
         mv kept .windlass/config.yaml",
     );
     world.run(&[RUN, &["--max-iterations", "1"]].concat());
     let said = world.read("said");
-    assert_eq!(said.matches("only a person can trust a project").count(), 4, "{said}");
+    assert_eq!(said.matches("only a person can trust a project").count(), 6, "{said}");
     assert!(said.contains("another configuration was trusted before"), "{said}");
     assert_eq!(world.json(&["trust", "--show"])["trust"], "trusted");
     assert_eq!(world.data_of("session_started").len(), 1, "{said}");

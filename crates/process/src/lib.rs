@@ -65,4 +65,4 @@ pub use program::missing;
 pub use roster::{Roster, Swept, is_alive, is_ours, sweep};
 pub use run::run;
 pub use spec::{Capture, Exit, Finished, Invocation, Spec, Spill, Stream};
-pub use supervised::{Launcher, Supervisor, run_apart, supervisors_above};
+pub use supervised::{Launcher, Supervisor, is_below_supervisor, run_apart, supervisors_above};

@@ -17,7 +17,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -152,6 +152,11 @@ pub fn run_apart(
 /// Within how many supervisors that were started with this argument this process runs.
 pub fn supervisors_above(argument: &str) -> usize {
     os::above_with(&[NAME.as_bytes(), argument.as_bytes()])
+}
+
+/// Whether a process above this one supervises programs for one that works within a directory.
+pub fn is_below_supervisor(argument: &str, directory: &Path) -> bool {
+    os::is_below_program(&[NAME.as_bytes(), argument.as_bytes()], directory)
 }
 
 /// What came of an order to start a program.

@@ -49,8 +49,20 @@ impl CachePatterns {
         Ok(Self { patterns: set.build()?, written })
     }
 
-    fn is_meant(&self, path: &Path) -> bool {
-        path.ancestors().any(|path| self.patterns.is_match(path))
+    /// Whether a path of the repository is meant, where the project lies `below` its root.
+    fn matches(&self, path: &Path, below: &Path) -> bool {
+        let is_match = |path: &Path| path.ancestors().any(|path| self.patterns.is_match(path));
+        is_match(path) || path.strip_prefix(below).is_ok_and(is_match)
+    }
+
+    /// Returns the patterns as an ignore file at the root of the repository has them.
+    fn to_ignore_lines(&self, below: &Path) -> Vec<String> {
+        let is_placed = |pattern: &str| pattern.trim_end_matches('/').contains('/');
+        let line = |pattern: &String| match is_placed(pattern) {
+            true => format!("/{}", below.join(pattern.trim_start_matches('/')).display()),
+            false => pattern.clone(),
+        };
+        self.written.iter().map(line).collect()
     }
 }
 
@@ -112,8 +124,8 @@ impl Dispatch<'_> {
     /// Puts the checkout of a gate back to what it was, and returns the part of it that is the project's.
     pub(crate) fn restore_gate(&mut self) -> Result<Option<PathBuf>, Error> {
         let Some(mut gate) = self.gate_checkout.take() else { return Ok(None) };
-        let restored =
-            self.with_git(|git| git.restore_checkout(&mut gate.checkout, &self.settings.delivery.caches.written));
+        let caches = self.settings.delivery.caches.to_ignore_lines(&self.below_root());
+        let restored = self.with_git(|git| git.restore_checkout(&mut gate.checkout, &caches));
         let kept = self.keep_gate(gate);
         restored.and(kept).map(Some)
     }
@@ -131,7 +143,8 @@ impl Dispatch<'_> {
             return Ok(());
         }
         let beside = self.with_git(|git| git.files_beside(&worktree.path, commit))?;
-        for path in beside.iter().filter(|path| self.settings.delivery.caches.is_meant(path)) {
+        let below = self.below_root();
+        for path in beside.iter().filter(|path| self.settings.delivery.caches.matches(path, &below)) {
             let (from, to) = (worktree.path.join(path), checkout.join(path));
             let has_place = to.parent().is_some_and(Path::is_dir) && fs::symlink_metadata(&to).is_err();
             if has_place {
@@ -146,7 +159,7 @@ impl Dispatch<'_> {
         let worktree = self.worktree(workspace)?;
         self.with_git(|git| {
             let mut beside = git.files_beside(&worktree.path, commit)?;
-            beside.retain(|path| !self.settings.delivery.caches.is_meant(path));
+            beside.retain(|path| !self.settings.delivery.caches.matches(path, &self.below_root()));
             if !beside.is_empty() {
                 let files = name_some(&beside, beside.len(), |path| shown(path));
                 return Ok(Some(format!(
@@ -211,10 +224,21 @@ mod tests {
     fn caches_are_meant_wherever_they_stand_unless_a_slash_says_where() {
         let caches = CachePatterns::new(["target/", "web/dist"]).unwrap();
         for path in ["target", "crates/a/target", "target/debug/x", "web/dist", "web/dist/app.js"] {
-            assert!(caches.is_meant(Path::new(path)), "{path}");
+            assert!(caches.matches(Path::new(path), Path::new("")), "{path}");
         }
         for path in ["targets", "dist", "other/web/dist", ".env"] {
-            assert!(!caches.is_meant(Path::new(path)), "{path}");
+            assert!(!caches.matches(Path::new(path), Path::new("")), "{path}");
         }
+        assert_eq!(caches.to_ignore_lines(Path::new("")), ["target/", "/web/dist"]);
+    }
+
+    #[test]
+    fn cache_with_a_slash_is_meant_within_the_project() {
+        let caches = CachePatterns::new(["web/dist/", "target"]).unwrap();
+        let below = Path::new("apps/shop");
+        assert!(caches.matches(Path::new("apps/shop/web/dist/app.js"), below));
+        assert!(!caches.matches(Path::new("apps/other/web/dist"), below));
+        assert!(caches.matches(Path::new("target"), below));
+        assert_eq!(caches.to_ignore_lines(below), ["/apps/shop/web/dist/", "target"]);
     }
 }

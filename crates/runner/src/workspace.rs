@@ -223,6 +223,12 @@ impl Dispatch<'_> {
         Some(if below.as_os_str().is_empty() { worktree.to_owned() } else { worktree.join(below) })
     }
 
+    /// Where in the repository the project lies.
+    pub(crate) fn below_root(&self) -> PathBuf {
+        let root = self.repository().ok().flatten().map(|repository| repository.root);
+        root.and_then(|root| self.settings.project.strip_prefix(root).ok()).map(Path::to_owned).unwrap_or_default()
+    }
+
     /// Sees to it that the project has its directory in a worktree: git has none for a project of which nothing is committed.
     fn make_place(&self, worktree: &Path) -> Result<(), Said> {
         let Some(place) = self.projects_part(worktree).filter(|place| !place.is_dir()) else { return Ok(()) };

@@ -82,7 +82,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         Resolution::IgnoreHook => blockers(&opened, id)?,
         _ => Vec::new(),
     };
-    let inside = Inside::look_for_person(&opened, ConcernedSessions::Every)?;
+    let inside = Inside::look_for_person(&opened, ConcernedSessions::Every(Some(id)))?;
     // Whoever approves goes over the heads of the gates, and the log says so.
     let authority = if args.answer == Resolution::Approve { Authority::Forced } else { Authority::Person };
     let work = match args.answer {

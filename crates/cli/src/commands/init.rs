@@ -67,6 +67,10 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     // A fresh clone has the configuration but no store: that stays out of git.
     let new_store = Sqlite::is_unmade(&report.project.store_file());
     if new_store {
+        // An agent can move away the store that it is held by.
+        if store_records::has_record(&report.project) {
+            require_person(&report.project)?;
+        }
         store_records::create(&report.project, Lifetime::Command, false)?;
     }
     let untrusted = match report.created {

@@ -142,7 +142,10 @@ pub fn run(invocation: Invocation, out: &mut Output) -> Result<u8, Stop> {
         }
     };
     let context = Context { project: invocation.project, directory, trust: invocation.trust };
+    // A run that goes on with a session works with what was trusted when the session began.
+    let is_run = matches!(invocation.command, Command::Run(_));
     if context.trust
+        && !is_run
         && let Ok(project) = context.project()
     {
         require_person(&project)?;

@@ -51,7 +51,7 @@ const RECORDS: &str = "commands";
 pub fn execute(opened: &mut Opened, command: &Command, authority: Authority) -> Result<Vec<Record>, Failure> {
     // An override is a person's.
     let inside = match authority {
-        Authority::Forced => Inside::look_for_person(opened, ConcernedSessions::Every)?,
+        Authority::Forced => Inside::look_for_person(opened, ConcernedSessions::every(command))?,
         Authority::Person | Authority::Holder(_) => Inside::look_for(opened, command)?,
     };
     execute_inside(opened, inside, command, authority)

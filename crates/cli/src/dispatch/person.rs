@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 
 use windlass_engine::{Command, Event, EventType, RunId, Session, SessionName, TaskId, View};
-use windlass_process::{can_see_ancestors, has_terminal, is_below, is_out_of_sight, may_outlive, supervisors_above};
+use windlass_process::{can_see_ancestors, has_terminal, is_below, is_below_supervisor, is_out_of_sight, may_outlive};
 use windlass_store::{Filter, Lifetime};
 
 use super::Inside;
@@ -22,7 +22,8 @@ use crate::{SUPERVISE, environment, remedy, store_records};
 /// The sessions that a command is about.
 #[derive(Clone, Copy)]
 pub enum ConcernedSessions<'c> {
-    Every,
+    /// All, and those that have ended and have worked on this task.
+    Every(Option<TaskId>),
     Of(&'c SessionName),
     /// The one that holds this task, and those that have worked on it.
     OfTask(TaskId),
@@ -35,7 +36,12 @@ impl ConcernedSessions<'_> {
             C::StartSeries { task, .. } | C::ClearHooks { task, .. } | C::SwitchHook { task, .. } => Some(*task),
             _ => command.subject(),
         };
-        task.map_or(Self::Every, Self::OfTask)
+        task.map_or(Self::Every(None), Self::OfTask)
+    }
+
+    /// All, for a command that goes past what agents are held to.
+    pub fn every(command: &Command) -> Self {
+        Self::Every(command.subject())
     }
 }
 
@@ -70,8 +76,8 @@ pub fn refuse(opened: &Opened, concern: ConcernedSessions<'_>, run: Option<&RunI
     Ok(())
 }
 
-/// Refuses a decision about what a project may run, unless a person makes it. Where the store is away that this machine made, an
-/// agent may have moved it, and no process below a run is a person's.
+/// Refuses a decision about what a project may run, unless a person makes it. An agent can move the store away or put another one
+/// in its place, so no process below a run in the project is a person's, whatever the store says.
 pub fn require_person(project: &Project) -> Result<(), Failure> {
     let refused = |cause| {
         Failure::new(Code::Trust, "only a person can trust a project")
@@ -79,30 +85,28 @@ pub fn require_person(project: &Project) -> Result<(), Failure> {
             .hint("say it in a terminal of your own, outside the run")
     };
     let asks = || refused("an agent or a hook asks");
-    if environment::run().is_some() || environment::debt().is_some() {
+    let is_elsewhere = environment::project_of_run().is_some_and(|of_run| of_run != project.root);
+    let is_told = environment::run().is_some() || environment::debt().is_some();
+    if is_told && !is_elsewhere || is_below_supervisor(SUPERVISE, &project.root) {
         return Err(asks());
     }
     let Ok((store, _)) = store_records::open_quietly(project, Lifetime::Command, false) else {
-        return match store_records::has_record(project) {
-            true if supervisors_above(SUPERVISE) > 0 => Err(asks()),
-            true if !can_see_ancestors() => Err(refused(NOT_SHOWN)),
-            _ => Ok(()),
-        };
+        let is_hidden = store_records::has_record(project) && !can_see_ancestors();
+        return if is_hidden { Err(refused(NOT_SHOWN)) } else { Ok(()) };
     };
     let opened = Opened { project: project.clone(), store, trust: false };
-    let inside = Inside::look_for_person(&opened, ConcernedSessions::Every)?;
+    let inside = Inside::look_for_person(&opened, ConcernedSessions::Every(None))?;
     if inside.run.is_some() || inside.via.is_some() { Err(asks()) } else { Ok(()) }
 }
 
 const NOT_SHOWN: &str = "/proc does not show the processes above this one";
-const ON_A_TERMINAL: &str =
-    "give the command on a terminal (`ssh -t`, `docker exec -t`); `windlass run --session NAME` needs none";
+const ON_A_TERMINAL: &str = "give the command on a terminal (`ssh -t`, `docker exec -t`)";
 
 /// The sessions of a command that have not ended.
 fn under_way(opened: &Opened, concern: ConcernedSessions<'_>) -> Result<Vec<Session>, Failure> {
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     let name = match concern {
-        ConcernedSessions::Every => {
+        ConcernedSessions::Every(_) => {
             let sessions = snapshot.sessions().map_err(remedy::store)?;
             return Ok(sessions.into_iter().filter(|session| !session.is_over()).collect());
         }
@@ -127,9 +131,8 @@ fn ended(opened: &Opened, concern: ConcernedSessions<'_>) -> Result<Vec<Session>
     for name in names {
         let session = snapshot.session(&name).map_err(remedy::view)?.filter(Session::is_over);
         sessions.extend(session.filter(|session| match concern {
-            ConcernedSessions::Every => true,
-            ConcernedSessions::Of(name) => session.name == *name,
-            ConcernedSessions::OfTask(id) => session.has_taken_up(id),
+            ConcernedSessions::Every(None) | ConcernedSessions::Of(_) => false,
+            ConcernedSessions::Every(Some(id)) | ConcernedSessions::OfTask(id) => session.has_taken_up(id),
         }));
     }
     Ok(sessions)

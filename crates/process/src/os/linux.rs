@@ -89,6 +89,14 @@ pub(crate) fn above_with(words: &[&[u8]]) -> usize {
     ancestors().filter(|process| proc::words(process.pid).is_some_and(|found| found == words)).count()
 }
 
+/// Whether one of them was started by a process that works within a directory.
+pub(crate) fn is_below_program(words: &[&[u8]], directory: &Path) -> bool {
+    let is_within =
+        |pid: i32| std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(directory));
+    let is_one = |process: &Process| proc::words(process.pid).is_some_and(|found| found == words);
+    ancestors().any(|process| is_one(&process) && is_within(process.parent))
+}
+
 /// Whether `/proc` shows the processes above this one: all of them, or all up to one of another user, whom it may hide.
 pub fn can_see_ancestors() -> bool {
     let is_first = |process: Process| Pid::from_raw(process.parent).is_none_or(proc::is_of_others);

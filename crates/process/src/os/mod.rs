@@ -17,14 +17,14 @@ mod proc;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{
     Brood, Helper, Leader, News, Stopped, Waker, above_with, boot_id, end_lost, end_of_parent, end_orphaned, grow,
-    has_elder, is_below, nudge, own_program, prepare, start_time, ticks,
+    has_elder, is_below, is_below_program, nudge, own_program, prepare, start_time, ticks,
 };
 #[cfg(target_os = "linux")]
 pub use linux::{can_see_ancestors, uptime};
 #[cfg(not(target_os = "linux"))]
 pub(crate) use other::{
     Brood, Helper, Leader, News, Stopped, Waker, above_with, boot_id, end_lost, end_of_parent, end_orphaned, grow,
-    has_elder, is_below, nudge, own_program, prepare, start_time, ticks,
+    has_elder, is_below, is_below_program, nudge, own_program, prepare, start_time, ticks,
 };
 #[cfg(not(target_os = "linux"))]
 pub use other::{can_see_ancestors, uptime};

@@ -8,7 +8,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -63,6 +63,10 @@ pub(crate) fn has_elder(_: Pid, _: u64) -> bool {
 
 pub(crate) fn above_with(_: &[&[u8]]) -> usize {
     0
+}
+
+pub(crate) fn is_below_program(_: &[&[u8]], _: &Path) -> bool {
+    false
 }
 
 pub(crate) fn grow(_: &OwnedFd, _: usize) {}

@@ -55,11 +55,11 @@ struct FreshState {
 }
 
 impl FreshState {
-    fn read(entry: Entry, index: SavedIndex) -> Result<Self, Error> {
+    fn read(entry: Entry, index: SavedIndex, has_submodules: bool) -> Result<Self, Error> {
         let read = |path: PathBuf| file::read(&path, SMALL).map_err(Error::io("read", path));
         let admin_files = ADMIN_FILES.iter().map(|name| Ok((*name, read(entry.admin.join(name))?)));
         let admin_files = admin_files.collect::<Result<_, Error>>()?;
-        let (pointer, has_submodules) = (read(entry.path.join(".git"))?, entry.path.join(".gitmodules").exists());
+        let pointer = read(entry.path.join(".git"))?;
         Ok(Self { index, admin: entry.admin, admin_files, pointer, has_submodules })
     }
 
@@ -113,9 +113,10 @@ impl Git<'_> {
     fn fill_checkout(&self, path: &Path, commit: &Commit, making: &Making) -> Result<FreshState, Error> {
         making.begin()?;
         self.add_empty(path, &["--detach", "--"], commit.as_str())?;
-        let index = self.plain(path, commit)?.write_files(commit, None)?;
+        let plain = self.plain(path, commit)?;
+        let (index, listing) = (plain.write_files(commit, None)?, plain.list_index()?);
         let entry = self.repository.entry(path).ok_or_else(|| Error::Vanished { path: path.to_owned() })?;
-        let fresh = FreshState::read(entry, index)?;
+        let fresh = FreshState::read(entry, index, !listing.gitlinks.is_empty())?;
         fresh.write(path)?;
         self.submodules(path)?;
         making.end()?;
@@ -126,10 +127,15 @@ impl Git<'_> {
     /// besides what patterns name, as git reads them in an ignore file. One with submodules is made anew.
     pub fn restore_checkout(&self, checkout: &mut DetachedCheckout, kept: &[String]) -> Result<(), Error> {
         let DetachedCheckout { path, commit, fresh, .. } = checkout;
-        if fresh.has_submodules || !fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
+        let is_simple = !fresh.has_submodules && fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir());
+        // What cannot be put back, such as a directory that may not be written to, is made anew.
+        if !is_simple || self.put_back(path, commit, fresh, kept).is_err() {
             *fresh = self.make_checkout(path, commit, CheckoutAccess::Write)?;
-            return Ok(());
         }
+        Ok(())
+    }
+
+    fn put_back(&self, path: &Path, commit: &Commit, fresh: &mut FreshState, kept: &[String]) -> Result<(), Error> {
         let _held = self.repository.hold(path)?;
         let plain = self.plain(path, commit)?;
         fresh.index = plain.write_files(commit, Some(&fresh.index))?;
@@ -152,9 +158,12 @@ impl Git<'_> {
     }
 
     fn remove_checkout(&self, path: &Path) -> Result<(), Error> {
-        let Some(entry) = self.repository.entry(path) else { return Ok(()) };
-        // Code that ran in it may have made a branch there; any other worktree with a branch is a task's work.
         let is_named = path.file_name().and_then(|name| name.to_str()).is_some_and(is_detached_name);
+        let Some(entry) = self.repository.entry(path) else {
+            // A kill on the way, or another clone of the project before this one, leaves what the repository does not know.
+            return if is_named { remove_all(path) } else { Ok(()) };
+        };
+        // Code that ran in it may have made a branch there; any other worktree with a branch is a task's work.
         if let Head::Branch(_) = entry.head()?
             && !is_named
         {

@@ -3,6 +3,7 @@
 //! Code that runs in a worktree can write the configuration, the attributes, the exclusions and the index of the repository. Where
 //! files are written or listed for a judgement none of that counts. The person's own configuration does.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
@@ -14,13 +15,21 @@ use tempfile::TempDir;
 use windlass_process::file;
 
 use super::ask::Call;
+use super::discard::remove_all;
 use super::{Commit, Error, Git, canonical, paths};
 
 /// The largest index: some millions of files.
 const MAX_INDEX_BYTES: u64 = 1 << 30;
 
 /// What the person may have set for repositories that last.
-const SETTINGS: [&str; 3] = ["core.splitIndex=false", "core.untrackedCache=false", "core.sparseCheckout=false"];
+const SETTINGS: [&str; 6] = [
+    "core.splitIndex=false",
+    "core.untrackedCache=false",
+    "core.sparseCheckout=false",
+    "core.trustctime=true",
+    "core.checkStat=default",
+    "core.fileMode=true",
+];
 
 /// An index as git wrote it. The time tells git which files may have changed since within one tick of the clock.
 #[derive(Debug)]
@@ -82,7 +91,33 @@ impl<'a> Git<'a> {
         plain.call(&["read-tree"]).word(commit).done()?;
         let call = plain.call(&["ls-files", "--others", "--directory", "--no-empty-directory", "-z"]);
         let answer = call.done()?;
-        Ok(paths(answer.entries()).into_iter().map(|path| path.components().collect()).collect())
+        let mut beside: Vec<PathBuf> = paths(answer.entries()).iter().map(|path| path.components().collect()).collect();
+        let listing = plain.list_index()?;
+        beside.extend(listing.hidden_in(worktree));
+        let has_files =
+            |path: &&PathBuf| fs::read_dir(worktree.join(path)).is_ok_and(|mut found| found.next().is_some());
+        let filled: Vec<&PathBuf> = listing.gitlinks.iter().filter(has_files).collect();
+        if !filled.is_empty() {
+            let known = self.known_submodules(worktree)?;
+            beside.extend(filled.into_iter().filter(|path| !known.contains(path)).cloned());
+        }
+        Ok(beside)
+    }
+}
+
+/// What an index lists, besides files.
+pub(super) struct IndexListing {
+    /// Where commits of other repositories stand.
+    pub gitlinks: Vec<PathBuf>,
+    /// The directories of files, the root aside.
+    directories: BTreeSet<PathBuf>,
+}
+
+impl IndexListing {
+    /// Returns what is called `.git` in the directories of files. Git passes it over wherever it stands.
+    fn hidden_in(&self, worktree: &Path) -> Vec<PathBuf> {
+        let paths = self.directories.iter().map(|directory| directory.join(".git"));
+        paths.filter(|path| fs::symlink_metadata(worktree.join(path)).is_ok()).collect()
     }
 }
 
@@ -97,17 +132,49 @@ impl<'a> PlainRepository<'_, 'a> {
     pub fn write_files(&self, commit: &Commit, before: Option<&SavedIndex>) -> Result<SavedIndex, Error> {
         let index = self.directory.path().join("index");
         before.map_or(Ok(()), |before| before.write(&index))?;
-        // Large files that git keeps elsewhere (LFS) are with the person's repository.
-        let storage = [b"lfs.storage=", self.git.repository.common.join("lfs").as_os_str().as_bytes()].concat();
-        let call = self.call(&["reset", "--hard", "--quiet", "--no-recurse-submodules"]).word(commit);
-        call.set(OsStr::from_bytes(&storage)).done()?;
+        let mut call = self.call(&["reset", "--hard", "--quiet", "--no-recurse-submodules"]).word(commit);
+        // Large files that git keeps elsewhere (LFS) are with the person's repository, unless the person says where.
+        let large = self.git.repository.common.join("lfs");
+        if large.is_dir() && self.call(&["config", "--get", "lfs.storage"]).answer()?.code != 0 {
+            let setting = [b"lfs.storage=", large.as_os_str().as_bytes()].concat();
+            call = call.set(OsStr::from_bytes(&setting));
+        }
+        call.done()?;
         SavedIndex::read(&index)
+    }
+
+    pub fn list_index(&self) -> Result<IndexListing, Error> {
+        let answer = self.call(&["ls-files", "--stage", "-z"]).done()?;
+        let mut listing = IndexListing { gitlinks: Vec::new(), directories: BTreeSet::new() };
+        for entry in answer.entries() {
+            let Some(tab) = entry.iter().position(|byte| *byte == b'\t') else { continue };
+            let path = PathBuf::from(OsStr::from_bytes(&entry[tab + 1..]));
+            let parents = path.ancestors().skip(1).filter(|directory| !directory.as_os_str().is_empty());
+            for directory in parents {
+                if !listing.directories.insert(directory.to_owned()) {
+                    break;
+                }
+            }
+            if entry.starts_with(b"160000 ") {
+                listing.gitlinks.push(path);
+            }
+        }
+        Ok(listing)
     }
 
     /// Removes everything else from the worktree, besides what patterns name.
     pub fn remove_others(&self, kept: &[String]) -> Result<(), Error> {
         let call = self.call(&["clean", "-ffdxq"]);
         let options = kept.iter().map(|pattern| format!("--exclude={pattern}"));
-        options.fold(call, |call, option| call.word(option)).done().map(drop)
+        options.fold(call, |call, option| call.word(option)).done()?;
+        for path in self.list_index()?.hidden_in(&self.worktree) {
+            let path = self.worktree.join(path);
+            if fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
+                remove_all(&path)?;
+            } else {
+                super::remove(&path)?;
+            }
+        }
+        Ok(())
     }
 }

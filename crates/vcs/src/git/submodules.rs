@@ -114,6 +114,13 @@ impl Git<'_> {
         call.set("protocol.file.allow=always").done().map(|_| true)
     }
 
+    /// Returns where a worktree has submodules that the main worktree has too.
+    pub(super) fn known_submodules(&self, worktree: &Path) -> Result<Vec<PathBuf>, Error> {
+        let modules = self.repository.common.join("modules");
+        let listed = self.listed(worktree)?.into_iter();
+        Ok(listed.filter(|found| modules.join(&found.name).join("HEAD").is_file()).map(|found| found.path).collect())
+    }
+
     fn listed(&self, worktree: &Path) -> Result<Vec<Submodule>, Error> {
         let call = self.call(&["config", "-z", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$"]);
         let answer = call.within(worktree).answer()?;

@@ -87,6 +87,7 @@ const LEFT_BEHIND: &[(&str, &str)] = &[
     ),
     ("an exclusion", "echo 'conftest.py' >> $(git rev-parse --git-common-dir)/info/exclude"),
     ("an ignore file", "printf '*\\n' > deep/.gitignore; cp conftest.py deep/conftest.py"),
+    ("a repository in a directory", "mkdir deep/.git; echo planted > deep/.git/lib"),
     ("a lock", "git worktree lock ."),
     (
         "a directory for the index",
@@ -131,9 +132,46 @@ fn a_checkout_is_put_back_whatever_code_that_ran_there_has_left() {
         assert!(path.join("a").exists() && !path.join("c").exists() && !path.join("conftest.py").exists(), "{what}");
         assert_eq!(scene.head(&path), head, "{what}");
         assert_eq!(scene.git(&scene.root, &["for-each-ref", "refs/heads"]), branches, "{what}");
+        assert!(!path.join("deep/.git").exists(), "{what}");
         assert!(!path.join("deep/conftest.py").exists() && !path.join("deep/.gitignore").exists(), "{what}");
         assert_eq!(path.join("built/kept").exists(), *what != "no directory", "{what}");
         assert_eq!(scene.git(&path, &["status", "--porcelain", "--ignored=no"]), "", "{what}");
         scene.with(|git| git.remove_detached(checkout)).unwrap();
     }
+}
+
+/// The commit names the commit of another repository there, and has none of its files.
+#[test]
+fn files_of_a_repository_in_the_worktree_are_beside_the_commit() {
+    let scene = Scene::new();
+    let (worktree, _) = scene.work("t1", "deep/b", "1");
+    write(&worktree.path, "dep/key", "k");
+    scene.git(&worktree.path.join("dep"), &["init", "-q"]);
+    scene.git(&worktree.path.join("dep"), &["add", "."]);
+    scene.git(
+        &worktree.path.join("dep"),
+        &["-c", "user.name=x", "-c", "user.email=x@example.org", "commit", "-qm", "Key"],
+    );
+    scene.git(&worktree.path, &["add", "dep"]);
+    scene.git(&worktree.path, &["commit", "-qm", "Dep"]);
+    let head = scene.head(&worktree.path);
+    write(&worktree.path, "deep/.git/lib", "hidden");
+    let beside = scene.with(|git| git.files_beside(&worktree.path, &head)).unwrap();
+    assert_eq!(beside, ["deep/.git", "dep"].map(std::path::PathBuf::from));
+    // Of a checkout with such an entry nothing stays.
+    let mut checkout = scene.with(|git| git.check_out(&scene.place("gate-t1"), &head, CheckoutAccess::Write)).unwrap();
+    write(&checkout.path, "dep/planted", "x");
+    scene.with(|git| git.restore_checkout(&mut checkout, &[])).unwrap();
+    assert!(!checkout.path.join("dep/planted").exists());
+}
+
+/// A kill on the way leaves a directory that the repository does not know.
+#[test]
+fn checkout_is_made_over_what_an_unknown_one_has_left() {
+    let scene = Scene::new();
+    let (_, head) = scene.work("t1", "b", "1");
+    write(&scene.place("gate-t1"), "left", "x");
+    let checkout = scene.with(|git| git.check_out(&scene.place("gate-t1"), &head, CheckoutAccess::Write)).unwrap();
+    assert!(!checkout.path.join("left").exists());
+    assert_eq!(read(&checkout.path, "b"), "1");
 }

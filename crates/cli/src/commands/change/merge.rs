@@ -41,7 +41,7 @@ pub struct Args {
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let mut opened = context.open()?;
-    let inside = Inside::look_for_person(&opened, ConcernedSessions::Every)?;
+    let inside = Inside::look_for_person(&opened, ConcernedSessions::Every(Some(args.id)))?;
     if inside.run.is_some() || inside.via.is_some() {
         return Err(remedy::refusal(&Refusal::NoPerson { what: "merge" }).into());
     }

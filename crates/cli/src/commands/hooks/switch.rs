@@ -98,7 +98,7 @@ fn refuse_inside(context: &Context, project: &Project) -> Result<(), Failure> {
     // Nothing runs where there is no store.
     let inside = named
         || project.store_file().exists() && {
-            let inside = Inside::look_for_person(&context.open_to_read()?, ConcernedSessions::Every)?;
+            let inside = Inside::look_for_person(&context.open_to_read()?, ConcernedSessions::Every(None))?;
             inside.run.is_some() || inside.via.is_some()
         };
     match inside {

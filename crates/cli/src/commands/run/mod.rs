@@ -55,7 +55,7 @@ pub use self::wish::waits_for;
 use super::init;
 use crate::config::{self, Config};
 use crate::context::{Context, Opened};
-use crate::dispatch::{Inside, Reach};
+use crate::dispatch::{Inside, Reach, require_person};
 use crate::failure::{Code, Failure};
 use crate::gatekeepers::Unjudged;
 use crate::outline::Outline;
@@ -164,6 +164,9 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             let left = Left::look(&opened)?;
             left.show_nothing_ready("nothing is ready", out)?;
             return Ok(left.exit());
+        }
+        if context.trust && choice.resumed().is_none() {
+            require_person(&opened.project)?;
         }
         let inside = Inside::look(&opened)?;
         let outline = Arc::new(Outline::from(configuration(&opened, &inside, &choice)?));

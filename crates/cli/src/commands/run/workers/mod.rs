@@ -45,7 +45,7 @@ use super::{Args, Job, agent, choice, counting, serves_agents, settle, silent, s
 use crate::agents;
 use crate::config::Config;
 use crate::context::{Context, Opened};
-use crate::dispatch::{Inside, Reach};
+use crate::dispatch::{Inside, Reach, require_person};
 use crate::failure::Failure;
 use crate::outline::Outline;
 use crate::output::{Messages, Output, Stop};
@@ -81,6 +81,9 @@ pub fn run(context: &Context, args: &Args, count: usize, out: &mut Output) -> Re
     let project = context.project()?;
     let store = store_records::create(&project, Lifetime::Service, context.trust)?;
     let mut opened = Opened { project, store, trust: context.trust };
+    if context.trust {
+        require_person(&opened.project)?;
+    }
     let place = prepare(context, args, &opened, out)?;
     let config = place.outline.frame();
     let hands = Hands::new(config, args.agent.as_deref(), place.grounds);
