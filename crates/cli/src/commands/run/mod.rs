@@ -9,6 +9,7 @@ mod agent;
 mod asking;
 mod changed;
 mod choice;
+mod configuration;
 mod head;
 pub mod in_place;
 mod left;
@@ -32,8 +33,7 @@ use std::sync::Arc;
 
 use windlass_agents::Agent;
 use windlass_engine::{
-    Authority, Command, Ending, Grounds, NewSession, Origin, OwnerName, Rules, Session, SessionName, TaskId, TypeName,
-    Types,
+    Authority, Command, Ending, Grounds, NewSession, Origin, OwnerName, Rules, SessionName, TaskId, TypeName, Types,
 };
 use windlass_process::Control;
 use windlass_runner::{Delivery, Dispatch, Gatekeepers, Outside, RunError, Runner, Settings};
@@ -42,6 +42,7 @@ use windlass_store::Lifetime;
 pub use self::again::{Again, quoted};
 use self::asking::{Asked, Person};
 use self::choice::Choice;
+use self::configuration::{check_trust, effective_config, serves_agents, session_config};
 use self::in_place::Whereabouts;
 use self::left::{Left, WhyNot};
 use self::listening::Listening;
@@ -61,7 +62,6 @@ use crate::gatekeepers::Unjudged;
 use crate::outline::Outline;
 use crate::output::{Messages, Output, Stop};
 use crate::project::{self, Project};
-use crate::trust::{self, Trust};
 use crate::workflow::Held;
 use crate::{SUPERVISE, agents, dispatch, environment, gatekeepers, plan, remedy, store_records, workflow};
 
@@ -169,7 +169,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             require_person(&opened.project)?;
         }
         let inside = Inside::look(&opened)?;
-        let outline = Arc::new(Outline::from(configuration(&opened, &inside, &choice)?));
+        let outline = Arc::new(Outline::from(session_config(&opened, &inside, &choice)?));
         let config = outline.frame();
         workflow::check_hooks(&opened.project, config)?;
         let workflows = Held::now(&opened.project, config, context.trust);
@@ -449,77 +449,6 @@ fn found_or_made(context: &Context, agent: Option<&str>) -> Result<Project, Fail
 fn as_seen(opened: &Opened, goal: &str) -> Result<String, Failure> {
     let config = Config::parse(Inside::look(opened)?.written(opened)?);
     Ok(config.map(|config| dispatch::mask(&config).text(goal).into_owned()).unwrap_or_else(|_| goal.to_owned()))
-}
-
-/// What the session works with: the configuration that it was started with, else what counts of the present one.
-fn configuration(opened: &Opened, inside: &Inside, choice: &Choice) -> Result<Config, Failure> {
-    let told = opened.trust || inside.config.is_some();
-    let Choice::Resume(session) = choice else {
-        return counting(&opened.project, Config::parse(inside.written(opened)?)?, told);
-    };
-    let text = choice::recorded(&opened.store, session)?;
-    if Config::load(&opened.project).is_ok_and(|present| is_other(opened, &present, &text)) {
-        Messages::new().note("the configuration has changed; this session goes on with the one that it started with");
-    }
-    let config = Config::parse(dispatch::recorded(&opened.project, &text))?;
-    check_trust(&opened.project, &config, Some(session), told)?;
-    Ok(config)
-}
-
-/// Whether a new session would work with another configuration than the recorded one.
-fn is_other(opened: &Opened, present: &Config, recorded: &str) -> bool {
-    let is_recorded = |config: &Config| **config.text() == *recorded;
-    let counts = || trust::counts(&opened.project, present, opened.trust).unwrap_or(true);
-    !is_recorded(present) && (counts() || !is_recorded(&present.without_say()))
-}
-
-/// Returns what counts of a configuration for a new session: all of it with trust, else the defaults, and these only if they
-/// lack nothing that the file, or the one that was trusted, holds agents to.
-fn counting(project: &Project, config: Config, told: bool) -> Result<Config, Failure> {
-    if trust::counts(project, &config, told)? {
-        return Ok(config);
-    }
-    check_trust(project, &config, None, false)?;
-    if config.has_say() {
-        trust::note_defaults();
-    }
-    Ok(config.without_say())
-}
-
-/// A configuration that holds agents to anything needs a person's trust, and so does the end of one. That a session was started
-/// with one is in a store which this machine wrote, so its words count; but programs and files that it names may have changed.
-fn check_trust(project: &Project, config: &Config, resumed: Option<&Session>, given: bool) -> Result<(), Failure> {
-    if given {
-        return Ok(());
-    }
-    let state = trust::state(project, config)?;
-    let is_needed = match resumed {
-        Some(_) => config.names_agents_or_hooks() || config.settings.prompt_file.is_some(),
-        None => state == Trust::Changed || config.guards_work(),
-    };
-    if state == Trust::Trusted || !is_needed {
-        return Ok(());
-    }
-    let older = Config::load(project).is_ok_and(|present| present.text() != config.text());
-    Err(match resumed {
-        Some(session) if older => Failure::new(Code::Trust, "this project may not run what its configuration says")
-            .caused_by(format!("session `{}` works with an older configuration than the trusted one", session.name))
-            .hint(match session.goal {
-                Some(_) => {
-                    "--trust goes on with that one, for this command alone; --fresh starts anew with the present one"
-                }
-                // Another session cannot have the task that this one holds.
-                None => "--trust goes on with that one, for this command alone",
-            }),
-        _ => trust::refuse(config, state),
-    })
-}
-
-/// Whether agents may have programs run for their rules and stop hooks.
-fn serves_agents(context: &Context, inside: &Inside, project: &Project, config: &Config) -> Result<bool, Failure> {
-    Ok(context.trust
-        || (inside.config.is_some() && environment::is_trusted())
-        || trust::serves_agents(project, config)?)
 }
 
 /// What a session is run with.

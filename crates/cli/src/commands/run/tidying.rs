@@ -6,7 +6,7 @@ use windlass_engine::Trusted;
 use windlass_process::{Control, Roster};
 
 use super::super::change::open_changes;
-use super::counting;
+use super::effective_config;
 use super::in_place::grounds;
 use crate::config::Config;
 use crate::context::{Context, Opened};
@@ -38,7 +38,7 @@ pub fn tidy_for_nobody(opened: &mut Opened, context: &Context) -> Result<(), Fai
     let inside = Inside::look(opened)?;
     let Ok(config) = Config::parse(inside.written(opened)?) else { return Ok(()) };
     let in_place = grounds(&opened.project, &config).is_ok_and(|grounds| grounds.is_in_place());
-    let config = match counting(&opened.project, config, context.trust || inside.config.is_some()) {
+    let config = match effective_config(&opened.project, config, context.trust || inside.config.is_some()) {
         Ok(config) => config,
         Err(failure) if !in_place && !open_changes(opened)?.is_empty() => {
             Messages::new().note(&format!("nobody looks which changes are merged: {}", failure.message));

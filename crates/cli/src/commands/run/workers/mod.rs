@@ -41,7 +41,7 @@ use super::listening::Listening;
 use super::live::{Live, View};
 use super::standstill::Standstill;
 use super::tidying::tidy;
-use super::{Args, Job, agent, choice, counting, serves_agents, settle, silent, system, watched};
+use super::{Args, Job, agent, choice, effective_config, serves_agents, settle, silent, system, watched};
 use crate::agents;
 use crate::config::Config;
 use crate::context::{Context, Opened};
@@ -131,7 +131,7 @@ pub fn run(context: &Context, args: &Args, count: usize, out: &mut Output) -> Re
 fn prepare<'a>(context: &'a Context, args: &Args, opened: &Opened, out: &Output) -> Result<Place<'a>, Failure> {
     let inside = Inside::look(opened)?;
     let config = Config::parse(inside.written(opened)?)?;
-    let config = counting(&opened.project, config, context.trust || inside.config.is_some())?;
+    let config = effective_config(&opened.project, config, context.trust || inside.config.is_some())?;
     let outline = Arc::new(Outline::from(config));
     let config = outline.frame();
     workflow::check_hooks(&opened.project, config)?;

@@ -1,0 +1,84 @@
+//! Which configuration a session works with, and whether a person trusts it.
+
+use windlass_engine::Session;
+
+use super::choice::{self, Choice};
+use crate::config::Config;
+use crate::context::{Context, Opened};
+use crate::dispatch::{self, Inside};
+use crate::environment;
+use crate::failure::{Code, Failure};
+use crate::output::Messages;
+use crate::project::Project;
+use crate::trust::{self, Trust};
+
+/// What the session works with: the configuration that it was started with, else what counts of the present one.
+pub fn session_config(opened: &Opened, inside: &Inside, choice: &Choice) -> Result<Config, Failure> {
+    let told = opened.trust || inside.config.is_some();
+    let Choice::Resume(session) = choice else {
+        return effective_config(&opened.project, Config::parse(inside.written(opened)?)?, told);
+    };
+    let text = choice::recorded(&opened.store, session)?;
+    if Config::load(&opened.project).is_ok_and(|present| is_other(opened, &present, &text)) {
+        Messages::new().note("the configuration has changed; this session goes on with the one that it started with");
+    }
+    let config = Config::parse(dispatch::recorded(&opened.project, &text))?;
+    check_trust(&opened.project, &config, Some(session), told)?;
+    Ok(config)
+}
+
+/// Whether a new session would work with another configuration than the recorded one.
+fn is_other(opened: &Opened, present: &Config, recorded: &str) -> bool {
+    let is_recorded = |config: &Config| **config.text() == *recorded;
+    let counts = || trust::counts(&opened.project, present, opened.trust).unwrap_or(true);
+    !is_recorded(present) && (counts() || !is_recorded(&present.without_say()))
+}
+
+/// Returns what counts of a configuration for a new session: all of it with trust, else the defaults, and these only if they
+/// lack nothing that the file, or the one that was trusted, holds agents to.
+pub fn effective_config(project: &Project, config: Config, told: bool) -> Result<Config, Failure> {
+    if trust::counts(project, &config, told)? {
+        return Ok(config);
+    }
+    check_trust(project, &config, None, false)?;
+    if config.has_say() {
+        trust::note_defaults();
+    }
+    Ok(config.without_say())
+}
+
+/// A configuration that holds agents to anything needs a person's trust, and so does the end of one. That a session was started
+/// with one is in a store which this machine wrote, so its words count; but programs and files that it names may have changed.
+pub fn check_trust(project: &Project, config: &Config, resumed: Option<&Session>, given: bool) -> Result<(), Failure> {
+    if given {
+        return Ok(());
+    }
+    let state = trust::state(project, config)?;
+    let is_needed = match resumed {
+        Some(_) => config.names_agents_or_hooks() || config.settings.prompt_file.is_some(),
+        None => state == Trust::Changed || config.guards_work(),
+    };
+    if state == Trust::Trusted || !is_needed {
+        return Ok(());
+    }
+    let older = Config::load(project).is_ok_and(|present| present.text() != config.text());
+    Err(match resumed {
+        Some(session) if older => Failure::new(Code::Trust, "this project may not run what its configuration says")
+            .caused_by(format!("session `{}` works with an older configuration than the trusted one", session.name))
+            .hint(match session.goal {
+                Some(_) => {
+                    "--trust goes on with that one, for this command alone; --fresh starts anew with the present one"
+                }
+                // Another session cannot have the task that this one holds.
+                None => "--trust goes on with that one, for this command alone",
+            }),
+        _ => trust::refuse(config, state),
+    })
+}
+
+/// Whether agents may have programs run for their rules and stop hooks.
+pub fn serves_agents(context: &Context, inside: &Inside, project: &Project, config: &Config) -> Result<bool, Failure> {
+    Ok(context.trust
+        || (inside.config.is_some() && environment::is_trusted())
+        || trust::serves_agents(project, config)?)
+}
