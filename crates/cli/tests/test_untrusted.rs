@@ -283,6 +283,14 @@ fn an_untrusted_configuration_steers_no_run() {
     }
 }
 
+#[test]
+fn run_that_is_refused_in_a_clone_leaves_no_store_behind() {
+    let world = World::empty();
+    world.write(".windlass/config.yaml", "limits: {max_iterations: 1}\n");
+    assert_eq!(world.run(&["run", "Fix it", "--agent", "command:true"]).code, 64);
+    assert!(!world.path(".windlass/windlass.db").exists());
+}
+
 /// What holds agents back is not dropped: not where no person has looked at it, and not where it was taken away or changed.
 #[test]
 fn run_without_guards_of_untrusted_configuration_is_refused() {

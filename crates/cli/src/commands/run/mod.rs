@@ -37,7 +37,7 @@ use windlass_engine::{
 };
 use windlass_process::Control;
 use windlass_runner::{Delivery, Dispatch, Gatekeepers, Outside, RunError, Runner, Settings};
-use windlass_store::Lifetime;
+use windlass_store::{Lifetime, Sqlite};
 
 pub use self::again::{Again, quoted};
 use self::asking::{Asked, Person};
@@ -144,6 +144,10 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         Wish::Goal(_) => found_or_made(context, named)?,
         Wish::Task(_) | Wish::Graph => context.project()?,
     };
+    if Sqlite::is_unmade(&project.store_file()) {
+        // A run that is refused leaves nothing behind.
+        effective_config(&project, Config::load(&project)?, context.trust)?;
+    }
     let store = store_records::create(&project, Lifetime::Service, context.trust)?;
     let mut opened = Opened { project, store, trust: context.trust };
     // Before a session is named after it.
