@@ -14,25 +14,39 @@ fn gated(agent: &str) -> World {
     world
 }
 
+/// A project whose agent leaves a process behind that has ended its supervisor and gives commands; `end_runner` is one. What they
+/// say comes out of the fifo `said`.
+fn orphaned(before: &str, commands: &str) -> World {
+    let world = gated(&format!(
+        "runner=$(sed -n 's/^PPid:\\s*//p' /proc/$PPID/status)
+        {before}
+        setsid env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" HOME=\"$HOME\" sh left.sh $PPID $runner &
+        wait"
+    ));
+    world.finish(world.program("mkfifo").arg("said"));
+    world.write(
+        "left.sh",
+        format!(
+            "exec > said 2>&1
+            runner=$2
+            end_runner() {{ kill -9 $runner; while test -e /proc/$runner; do :; done; }}
+            kill -STOP $runner
+            kill -9 $1
+            while grep -q 'State:.[^Z]' /proc/$1/status 2> /dev/null; do :; done
+            {commands}"
+        ),
+    );
+    world
+}
+
 /// What is left of an agent that has killed its runner moves nothing that the session holds. A process that is older than the
 /// session does, without a terminal too.
 #[test]
 fn task_stays_held_after_its_runner_was_killed_from_below() {
-    let world = gated(
-        "runner=$(sed -n 's/^PPid:\\s*//p' /proc/$PPID/status)
-        setsid env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" HOME=\"$HOME\" sh left.sh $PPID $runner &
-        wait",
-    );
-    world.finish(world.program("mkfifo").arg("said"));
-    world.write(
-        "left.sh",
-        "exec > said 2>&1
-        kill -STOP $2
-        kill -9 $1
-        while grep -q 'State:.[^Z]' /proc/$1/status 2> /dev/null; do :; done
-        windlass task complete T1 --force
-        kill -9 $2
-        while test -e /proc/$2; do :; done
+    let world = orphaned(
+        "",
+        "windlass task complete T1 --force
+        end_runner
         windlass task complete T1 --force
         WINDLASS_RUN=nosuch.1.00000000000000ff windlass task complete T1 --force
         windlass task complete T2 --force
@@ -64,22 +78,9 @@ fn task_stays_held_after_its_runner_was_killed_from_below() {
 /// What outlived its runner outlives the session too, if it goes on with it and ends it.
 #[test]
 fn session_that_was_gone_on_with_is_still_guarded_after_its_end() {
-    let world = gated(
-        "runner=$(sed -n 's/^PPid:\\s*//p' /proc/$PPID/status)
-        if test -e left; then kill -TERM $runner; exec sleep 60; fi
-        touch left
-        setsid env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" HOME=\"$HOME\" sh left.sh $PPID $runner &
-        wait",
-    );
-    world.finish(world.program("mkfifo").arg("said"));
-    world.write(
-        "left.sh",
-        "exec > said 2>&1
-        kill -STOP $2
-        kill -9 $1
-        while grep -q 'State:.[^Z]' /proc/$1/status 2> /dev/null; do :; done
-        kill -9 $2
-        while test -e /proc/$2; do :; done
+    let world = orphaned(
+        "if test -e left; then kill -TERM $runner; exec sleep 60; fi; touch left",
+        "end_runner
         windlass run --task T1 --session one --agent 'command:sh agent.sh' --trust
         windlass task complete T1 --force
         windlass task complete T1
