@@ -5,10 +5,18 @@ use std::path::PathBuf;
 use windlass_process::file::{self, UnreadableFile};
 use windlass_vcs::git;
 
+use crate::output::{Done, Output, Tone};
 use crate::project::Project;
 
 /// Files that Windlass reads without being named in a configuration.
 const READ_FILES: [&str; 5] = [".windlass/config.yaml", "package.json", "GNUmakefile", "makefile", "Makefile"];
+
+/// Warns of each.
+pub fn warn(project: &Project, out: &mut Output) -> Done {
+    find(project).iter().try_for_each(|obstacle| {
+        out.line(out.paint(Tone::Warning, format!("{obstacle}: remove it, or put a file in its place")))
+    })
+}
 
 /// Says of each what stands in its place. A directory keeps no reader waiting.
 pub fn find(project: &Project) -> Vec<String> {

@@ -108,6 +108,13 @@ fn check_named(world: &World, command: &str, names: &[&str]) {
 }
 
 #[test]
+fn init_names_a_fifo_in_the_place_of_a_build_file() {
+    let world = World::empty();
+    Fifo.put(&world, "package.json");
+    check_named(&world, "init", &["`package.json` is a fifo", "remove it"]);
+}
+
+#[test]
 fn fifos_keep_no_command_waiting() {
     let world = repository();
     for name in

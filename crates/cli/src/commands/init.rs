@@ -26,7 +26,7 @@ use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::project::{self, DIRECTORY, IGNORED, Project};
 use crate::trust::{self, Standing, Trust};
-use crate::{environment, remedy, store_records, text, workflow};
+use crate::{environment, obstacles, remedy, store_records, text, workflow};
 
 const TEMPLATE: &str = include_str!("init/template.yaml");
 /// The stop gate of a project whose tests were found, and an example for others.
@@ -265,6 +265,7 @@ fn as_text(report: &Report, untrusted: Option<&Failure>, out: &mut Output) -> Do
         let reason = text::line(&failure.message).into_owned();
         out.line(format_args!("{}: it is not trusted yet: {reason}", out.paint(Tone::Warning, "warning")))?;
     }
+    obstacles::warn(&report.project, out)?;
     out.line("")?;
     out.line("Next:")?;
     out.line("  windlass config check              what the configuration says")?;

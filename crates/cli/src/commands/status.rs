@@ -116,10 +116,7 @@ fn warn(opened: &Opened, standing: Standing, out: &mut Output) -> Done {
     if let Some(warning) = standing.warning() {
         out.line(out.paint(Tone::Warning, warning))?;
     }
-    for obstacle in obstacles::find(&opened.project) {
-        out.line(out.paint(Tone::Warning, format!("{obstacle}: remove it, or put a file in its place")))?;
-    }
-    Ok(())
+    obstacles::warn(&opened.project, out)
 }
 
 /// The session that ended last.
