@@ -78,8 +78,9 @@ impl Service {
 
     fn serve(&mut self) -> io::Result<()> {
         let result = self.obey_all();
+        // Its owner is gone: a git that is killed at once leaves its locks.
         if let Some(run) = &self.run {
-            run.brood.end();
+            run.brood.end_in_order();
         }
         result
     }

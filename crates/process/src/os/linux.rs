@@ -322,6 +322,11 @@ impl Brood {
         ending::end(&|known| self.processes(known))
     }
 
+    /// The same, after it was asked to end and had a moment for that.
+    pub fn end_in_order(&self) {
+        ending::end_in_order(&|known| self.processes(known));
+    }
+
     fn processes(&self, known: &Known) -> Vec<Process> {
         family::descendants(in_order_since(self.leader, self.born), known)
     }

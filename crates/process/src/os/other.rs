@@ -183,6 +183,11 @@ impl Brood {
         let _ = kill_process_group(self.leader, Signal::KILL);
         Ended { killed: 0, statuses: vec![(self.leader, reap(self.leader))] }
     }
+
+    pub fn end_in_order(&self) {
+        self.terminate();
+        self.end();
+    }
 }
 
 /// A process of our own that helps us: the supervisor.
