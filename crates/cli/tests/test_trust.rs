@@ -55,7 +55,7 @@ fn a_decision_is_made_kept_and_forgotten() {
     ");
     assert_snapshot!(world.fails(&["trust"]), @"
     error: the project stays untrusted
-    caused by: nobody can be asked here
+    caused by: there is no terminal to ask on
     hint: `windlass trust --show` shows what would run, `windlass trust --yes` trusts it
     [64 trust]
     ");

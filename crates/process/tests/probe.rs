@@ -83,7 +83,7 @@ fn owner(directory: &Path, way: &str, script: &str) -> ExitCode {
     let control = Control::new();
     let told = |signalled| {
         if let Signalled::End(count) = signalled {
-            writeln!(std::io::stdout(), "signal {count}").expect("somebody reads");
+            writeln!(std::io::stdout(), "signal {count}").expect("the test reads it");
         }
     };
     let received = signals::install(&control, told).expect("handlers");

@@ -268,7 +268,7 @@ impl Run {
 /// Goes on only if a person says yes.
 fn ask(project: &Project, (config, state): (&Config, Trust), store: Option<&ForeignStore>, out: &mut Output) -> Done {
     if !confirm::can_ask(out) {
-        return Err(refused("nobody can be asked here")
+        return Err(refused("there is no terminal to ask on")
             .hint("`windlass trust --show` shows what would run, `windlass trust --yes` trusts it")
             .into());
     }

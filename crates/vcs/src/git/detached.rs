@@ -7,13 +7,12 @@
 //! - A checkout that is used is removed by nothing but its user.
 
 use std::fs;
-use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use windlass_process::file;
 
-use super::discard::{discard, remove_all};
+use super::discard::{discard, remove_all, remove_any};
 use super::locks::Held;
 use super::open::{INITIALIZING, Making, is_free, settled};
 use super::plain::SavedIndex;
@@ -66,12 +65,7 @@ impl FreshState {
     /// Has the repository and a checkout know each other again, with this index.
     fn write(&self, checkout: &Path) -> Result<(), Error> {
         let pointer = checkout.join(".git");
-        match fs::symlink_metadata(&pointer) {
-            Ok(found) if found.is_dir() => remove_all(&pointer)?,
-            Ok(_) => super::remove(&pointer)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::io("look at", pointer)(error)),
-        }
+        remove_any(&pointer)?;
         remove_all(&self.admin)?;
         fs::create_dir_all(&self.admin).map_err(Error::io("make", &self.admin))?;
         let files = self.admin_files.iter().map(|(name, bytes)| (self.admin.join(name), bytes));

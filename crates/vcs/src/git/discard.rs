@@ -59,6 +59,14 @@ impl Git<'_> {
     }
 }
 
+/// Removes whatever is at a path. What is not there is no trouble.
+pub(super) fn remove_any(path: &Path) -> Result<(), Error> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.is_dir() => super::remove(path),
+        _ => remove_all(path),
+    }
+}
+
 pub(super) fn remove_all(directory: &Path) -> Result<(), Error> {
     make_writable(directory)?;
     match fs::remove_dir_all(directory) {

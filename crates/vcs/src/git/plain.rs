@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use windlass_process::file;
 
 use super::ask::Call;
-use super::discard::remove_all;
+use super::discard::remove_any;
 use super::{Commit, Error, Git, canonical, paths};
 
 /// The largest index: some millions of files.
@@ -143,6 +143,7 @@ impl<'a> PlainRepository<'_, 'a> {
         SavedIndex::read(&index)
     }
 
+    /// Returns what the index of this repository lists, once files were written or read into it.
     pub fn list_index(&self) -> Result<IndexListing, Error> {
         let answer = self.call(&["ls-files", "--stage", "-z"]).done()?;
         let mut listing = IndexListing { gitlinks: Vec::new(), directories: BTreeSet::new() };
@@ -168,12 +169,7 @@ impl<'a> PlainRepository<'_, 'a> {
         let options = kept.iter().map(|pattern| format!("--exclude={pattern}"));
         options.fold(call, |call, option| call.word(option)).done()?;
         for path in self.list_index()?.hidden_in(&self.worktree) {
-            let path = self.worktree.join(path);
-            if fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
-                remove_all(&path)?;
-            } else {
-                super::remove(&path)?;
-            }
+            remove_any(&self.worktree.join(path))?;
         }
         Ok(())
     }
