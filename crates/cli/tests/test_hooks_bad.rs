@@ -89,11 +89,23 @@ const FIELDS: &[(&str, &str)] = &[
     ("on_failure: explode", "3:37: `on_failure`: unknown value `explode` | known here: `ignore`, `block`, `escalate`"),
     ("metadata: [a]", "3:35: `metadata`: expected a map of keys and values, found a list"),
     ("when: iteraton > 2", "3:31: `when`: unknown name `iteraton` | did you mean `iteration`?"),
-    ("when: 'iteration >'", "3:42: `when`: unexpected end of input, expected expression"),
-    ("when: 'a && b'", "3:34: `when`: unexpected character | write `and`"),
-    ("when: '{{ iteration }}'", "3:31: `when`: a condition is written without braces | write it as in `iteration > 2`"),
-    ("when: ''", "3:31: `when`: a condition must not be empty"),
-    (r#"when: "goal.upper()""#, "3:36: `when`: values have no methods: `upper` | write `goal | upper`"),
+    (
+        "when: 'iteration >'",
+        "3:42: `when`: unexpected end of input, expected expression | write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language",
+    ),
+    (
+        "when: 'goal ?? 1'",
+        "3:37: `when`: unexpected character | write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language",
+    ),
+    (
+        "when: '{{ iteration }}'",
+        "3:31: `when`: an expression is written without braces | write it as in `iteration > 2`",
+    ),
+    ("when: ''", "3:31: `when`: an expression must not be empty"),
+    (
+        r#"when: "goal.upper()""#,
+        "3:36: `when`: values have no methods: `upper` | write a filter, as in `task.labels | length`; docs/configuration.md lists them",
+    ),
     (
         "when: 'goal ~ goal'",
         "3:32: `when`: `~` is not part of the language | in a template, write the two one after the other",
@@ -102,7 +114,10 @@ const FIELDS: &[(&str, &str)] = &[
     ("matcher: '|'", "3:34: `matcher`: this matcher names no tool"),
     ("feedback: '{{ outputs }}'", "3:39: `feedback`: unknown name `outputs` | did you mean `output`?"),
     (r#"feedback: '{% include "x" %}'"#, "3:39: `feedback`: unknown statement include | known here: `if`, `for`"),
-    ("feedback: '{% if a'", "3:42: `feedback`: unexpected end of input, expected end of block"),
+    (
+        "feedback: '{% if a'",
+        "3:42: `feedback`: unexpected end of input, expected end of block | write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language",
+    ),
 ];
 
 /// A hook of a point.
@@ -337,7 +352,7 @@ fn wrong_fields() {
         check(&world, &format!("hooks:\n  stop:\n    - {{command: ./c.sh, {field}}}\n"), expected);
     }
     let deep = format!("when: '{}goal{}'", "(".repeat(200), ")".repeat(200));
-    let expected = "3:106: `when`: template exceeds maximum recursion limits";
+    let expected = "3:106: `when`: template exceeds maximum recursion limits | write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language";
     check(&world, &format!("hooks:\n  stop:\n    - {{command: ./c.sh, {deep}}}\n"), expected);
 }
 

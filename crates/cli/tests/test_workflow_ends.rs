@@ -126,9 +126,9 @@ fn a_file_from_elsewhere_is_read_as_it_is() {
             "onTrue": "make", "onFalse": "end"}},
         {"id": "make", "type": "create_task", "onSuccess": "tell", "config": {
             "goal": "Look at: ${context.task.goal}", "labels": ["review", "${context.task.labels}"],
-            "priority": "${context.task.priority || 2}", "parentTaskId": "${context.event.nodeId}"}},
+            "priority": "${context.task.priority || 3}", "parentTaskId": "${context.event.nodeId}"}},
         {"id": "tell", "type": "create_task", "onSuccess": "end", "config": {
-            "goal": "made ${context.stepResults.get('make').data.taskId} by ${context.event.metadata.triggeredBy}"}},
+            "goal": "made ${context.steps.make.data.taskId} by ${context.event.metadata.triggeredBy}"}},
         {"id": "end", "type": "noop"},
     ]});
     world.write(".windlass/workflows/review.json", review.to_string());
@@ -139,7 +139,7 @@ fn a_file_from_elsewhere_is_read_as_it_is() {
     let made = world.json(&["task", "show", "T2"]);
     assert_eq!(
         (&made["goal"], &made["priority"], &made["labels"]),
-        (&json!("Look at: Paint the door"), &json!(0), &json!(["review", "robot"]))
+        (&json!("Look at: Paint the door"), &json!(3), &json!(["review", "robot"]))
     );
     let told = world.json(&["task", "show", "T3"]);
     assert!(told["goal"].as_str().is_some_and(|goal| goal.starts_with("made T2 by ")), "{told}");

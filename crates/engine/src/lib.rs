@@ -87,7 +87,7 @@ pub use limits::Limits;
 pub use matcher::{Matcher, MatcherError};
 pub use memory::Memory;
 pub use moves::{Field, MOVES, Move};
-pub use naming::{nearest, snake_case};
+pub use naming::{nearest, snake_case, suggest_name};
 pub use note::{Memo, NoteKind, Said};
 pub use pipeline::{
     Approved, Broken, ChangeFact, ChangeRef, Finding, Gate, Grounds, HookContext, HookEnd, Pipeline, Readied, Remedy,

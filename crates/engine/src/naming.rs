@@ -2,6 +2,8 @@
 
 /// Nobody means a name by a page of text, and comparing one takes its time.
 const LONGEST: usize = 100;
+/// Names that a suggestion lists at most.
+const MAX_LISTED: usize = 40;
 
 /// The known name that is nearest, if any is near: small mistakes, another case, `-` for `_`.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
@@ -17,6 +19,32 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
         .filter(|(distance, _)| *distance <= most)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, known)| known)
+}
+
+/// Returns what to write instead of an unknown name: the nearest known one, else all of them.
+pub fn suggest_name(parents: &[&str], name: &str, known: &[&str]) -> String {
+    let full = |name: &str| format!("`{}`", join_path(&[parents, &[name]].concat()));
+    let more = if known.len() > MAX_LISTED { ", …" } else { "" };
+    match nearest(name, known) {
+        Some(near) => format!("did you mean {}?", full(near)),
+        None if known.is_empty() => format!("`{}` has no fields here", join_path(parents)),
+        None => {
+            let listed: Vec<String> = known.iter().take(MAX_LISTED).map(|name| full(name)).collect();
+            format!("known here: {}{more}", listed.join(", "))
+        }
+    }
+}
+
+/// Writes names as one path: `steps['make-it'].data`.
+pub fn join_path(names: &[&str]) -> String {
+    let mut path = names.first().copied().unwrap_or_default().to_owned();
+    for name in names.iter().skip(1) {
+        match name.chars().all(|letter| letter.is_alphanumeric() || letter == '_') {
+            true => path.extend([".", name]),
+            false => path.extend(["['", name, "']"]),
+        }
+    }
+    path
 }
 
 /// `OnTaskComplete`, `onTaskComplete` and `on-task-complete` as `on_task_complete`.

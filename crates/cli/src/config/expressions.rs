@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 use windlass_engine::{
-    Condition, EventType, ExpressionError, Matcher, Names, Rule, RuleAction, RulesText, Template, nearest,
+    Condition, EventType, ExpressionError, Matcher, Names, Rule, RuleAction, RulesText, Template, suggest_name,
 };
 
 use super::entry::{self, Action, Brief};
@@ -53,12 +53,7 @@ impl<'a> Expressions<'a> {
         let Some(name) = used.into_iter().find(|name| !known.contains(name)) else { return Ok(()) };
         let path = format!("event.data.{name}");
         let at = written.find(&path).map(|start| start..start + path.len());
-        let listed: Vec<String> = known.iter().map(|name| format!("`event.data.{name}`")).collect();
-        let suggestion = match nearest(name, known) {
-            Some(near) => format!("did you mean `event.data.{near}`?"),
-            None if known.is_empty() => "`event.data` has no fields here".to_owned(),
-            None => format!("known here: {}", listed.join(", ")),
-        };
+        let suggestion = suggest_name(EVENT_DATA, name, known);
         let message = format!("`{path}` is not known: the event of this point has no such field");
         Err(self.problem(key, written, ExpressionError { message, at, suggestion: Some(suggestion) }))
     }

@@ -53,23 +53,23 @@ fn a_condition_with_an_unknown_name() {
 
 #[test]
 fn a_condition_that_cannot_be_read() {
-    let shown = shown(&["when: iteration > 2 && retries", "when: '{{ iteration > 2 }}'", "when: ''"]);
+    let shown = shown(&["when: iteration > 2 ?? retries", "when: '{{ iteration > 2 }}'", "when: ''"]);
     insta::assert_snapshot!(shown, @r"
     error: `when`: unexpected character
      --> config.yaml:4:27
       |
-    4 |       when: iteration > 2 && retries
+    4 |       when: iteration > 2 ?? retries
       |                           ^
-    hint: write `and`
+    hint: write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language
 
-    error: `when`: a condition is written without braces
+    error: `when`: an expression is written without braces
      --> config.yaml:4:13
       |
     4 |       when: '{{ iteration > 2 }}'
       |             ^^^^^^^^^^^^^^^^^^^^^
     hint: write it as in `iteration > 2`
 
-    error: `when`: a condition must not be empty
+    error: `when`: an expression must not be empty
      --> config.yaml:4:13
       |
     4 |       when: ''

@@ -77,29 +77,13 @@ pub fn find_text(node: &Node, is_it: impl Fn(&str) -> bool + Copy) -> Option<&No
     }
 }
 
-/// Where an expression stands: as a whole `${…}`, or alone as a predicate or a path.
+/// Finds where an expression stands: as a whole `${…}`, or alone as a text.
 pub fn find_expression(source: &str, node: &Node, expression: &str) -> Option<Range<usize>> {
-    within(source, node, expression, false)
-}
-
-fn within(source: &str, node: &Node, expression: &str, is_bare: bool) -> Option<Range<usize>> {
-    match &node.value {
-        Value::Text(text) => {
-            let is_alone = is_bare && text.trim() == expression;
-            let find = |text: &str| if is_alone { text.find(expression) } else { piece(text, expression) };
-            find(text)?;
-            // It may be written otherwise there, with quotes that are escaped.
-            let start = source.get(node.at.clone()).and_then(find).map(|offset| node.at.start + offset);
-            Some(start.map_or(node.at.clone(), |start| start..start + expression.len()))
-        }
-        Value::List(items) => items.iter().find_map(|item| within(source, item, expression, false)),
-        Value::Map(entries) => entries.iter().find_map(|(key, value)| {
-            let is_bare =
-                matches!(&key.value, Value::Text(name) if ["predicate", "from_context"].contains(&&*snake_case(name)));
-            within(source, value, expression, is_bare)
-        }),
-        _ => None,
-    }
+    let filled = find_text(node, |text| piece(text, expression).is_some());
+    let node = filled.or_else(|| find_text(node, |text| text.trim() == expression))?;
+    // It may be written otherwise there, with quotes that are escaped.
+    let start = source.get(node.at.clone()).and_then(|text| piece(text, expression)).map(|start| node.at.start + start);
+    Some(start.map_or(node.at.clone(), |start| start..start + expression.len()))
 }
 
 /// Where `${…}` with this expression is in a text.

@@ -13,17 +13,14 @@ use minijinja::machinery::ast::{BinOp, BinOpKind, Call, CallArg, Expr, Filter, F
 use super::bounds::FACTOR;
 use super::context::Used;
 use super::error::{ExpressionError, cut, range};
-use super::foreign;
 use super::language::{FILTERS, FUNCTIONS, LOOP, MAPPED, TESTS};
-use super::marks::start;
 use super::names::Names;
-use crate::naming::nearest;
+use crate::naming::suggest_name;
 
 type Checked = Result<(), ExpressionError>;
 
 /// What a text uses of its context, if everything in it is known.
 pub struct Check<'n, 'a> {
-    text: &'n str,
     names: &'n Names,
     /// Variables of the loops around, innermost last.
     variables: Vec<&'a str>,
@@ -35,8 +32,8 @@ pub struct Check<'n, 'a> {
 }
 
 impl<'n, 'a> Check<'n, 'a> {
-    pub fn new(text: &'n str, names: &'n Names) -> Self {
-        Self { text, names, variables: Vec::new(), in_source: false, in_product: false, used: Used::default() }
+    pub fn new(names: &'n Names) -> Self {
+        Self { names, variables: Vec::new(), in_source: false, in_product: false, used: Used::default() }
     }
 
     pub fn statement(&mut self, statement: &Stmt<'a>) -> Checked {
@@ -161,9 +158,12 @@ impl<'n, 'a> Check<'n, 'a> {
         let start = range(root.span()).start;
         if self.variables.contains(&root.id) {
             return match fields.first() {
-                Some((field, end)) if root.id == "loop" && !LOOP.contains(&field.as_str()) => {
-                    Err(unknown("name", &format!("loop.{field}"), start..*end).suggest(suggestion(field, LOOP)))
-                }
+                Some((field, end)) if root.id == "loop" && !LOOP.contains(&field.as_str()) => Err(unknown(
+                    "name",
+                    &format!("loop.{field}"),
+                    start..*end,
+                )
+                .suggest(suggest_name(&["loop"], field, LOOP))),
                 _ => Ok(()),
             };
         }
@@ -213,9 +213,11 @@ impl<'n, 'a> Check<'n, 'a> {
 
     fn filter(&mut self, it: &Spanned<Filter<'a>>) -> Checked {
         if !FILTERS.contains(&it.name) {
-            return Err(
-                unknown("filter", it.name, named(it.name, range(it.span()))).suggest(suggestion(it.name, FILTERS))
-            );
+            return Err(unknown("filter", it.name, named(it.name, range(it.span()))).suggest(suggest_name(
+                &[],
+                it.name,
+                FILTERS,
+            )));
         }
         let at = range(it.span());
         match it.name {
@@ -233,7 +235,7 @@ impl<'n, 'a> Check<'n, 'a> {
     fn test(&mut self, it: &Spanned<Test<'a>>) -> Checked {
         let at = range(it.span());
         if !TESTS.contains(&it.name) {
-            return Err(unknown("test", it.name, named(it.name, at)).suggest(suggestion(it.name, TESTS)));
+            return Err(unknown("test", it.name, named(it.name, at)).suggest(suggest_name(&[], it.name, TESTS)));
         }
         self.expression(&it.expr)?;
         self.arguments(&it.args, at)
@@ -245,7 +247,7 @@ impl<'n, 'a> Check<'n, 'a> {
             Expr::Var(function) if FUNCTIONS.contains(&function.id) => self.arguments(&it.args, at),
             Expr::Var(function) => {
                 let problem = unknown("function", function.id, range(function.span()));
-                Err(problem.suggest(foreign::function(function.id, self.given(&at))))
+                Err(problem.suggest(format!("the only function is `range`; {FILTER_HINT}")))
             }
             Expr::GetAttr(method) if is_loop(&method.expr) && matches!(method.name, "cycle" | "changed") => {
                 self.path(&it.expr)?;
@@ -253,18 +255,10 @@ impl<'n, 'a> Check<'n, 'a> {
             }
             Expr::GetAttr(method) => {
                 let problem = ExpressionError::new(format!("values have no methods: `{}`", cut(method.name, 60)));
-                let value = start(&method.expr).and_then(|start| self.text.get(start..at.start)).unwrap_or_default();
-                let instead = foreign::method(within_brackets(value), method.name, self.given(&at));
-                Err(problem.at(at).suggest(instead))
+                Err(problem.at(at).suggest(FILTER_HINT))
             }
             _ => Err(ExpressionError::new("only functions can be called").at(at)),
         }
-    }
-
-    /// What a call is given, as it is written.
-    fn given(&self, call: &Range<usize>) -> &'n str {
-        let call = self.text.get(call.clone()).unwrap_or_default();
-        call.split_once('(').map_or("", |(_, given)| given.strip_suffix(')').unwrap_or(given))
     }
 
     fn arguments(&mut self, arguments: &[CallArg<'a>], at: Range<usize>) -> Checked {
@@ -284,7 +278,7 @@ fn applied(what: &str, name: &CallArg<'_>, known: &[&'static str], at: &Range<us
         Some(name) if known.contains(&name.as_str()) => Ok(()),
         Some(unknown_name) => {
             let problem = unknown(what, &unknown_name, range(name.span()));
-            Err(problem.suggest(suggestion(&unknown_name, known)))
+            Err(problem.suggest(suggest_name(&[], &unknown_name, known)))
         }
         None => Err(ExpressionError::new(format!("the name of the {what} must be written out")).at(at.clone())),
     }
@@ -314,15 +308,6 @@ fn named(name: &str, at: Range<usize>) -> Range<usize> {
     at.start..at.start + name.len()
 }
 
-/// What stands in brackets, without those that are closed and were opened before it.
-fn within_brackets(mut value: &str) -> &str {
-    let count = |value: &str, bracket: char| value.chars().filter(|c| *c == bracket).count();
-    while let Some(shorter) = value.trim_end().strip_suffix(')').filter(|_| count(value, ')') > count(value, '(')) {
-        value = shorter;
-    }
-    value
-}
-
 fn unknown(what: &str, name: &str, at: Range<usize>) -> ExpressionError {
     ExpressionError::new(format!("unknown {what} `{}`", cut(name, 60))).at(at)
 }
@@ -333,12 +318,7 @@ fn absent(statement: &str, at: Range<usize>) -> ExpressionError {
         .suggest(STATEMENTS)
 }
 
+/// What to write instead of a function or a method.
+const FILTER_HINT: &str = "write a filter, as in `task.labels | length`; docs/configuration.md lists them";
 /// What to write instead of an unknown statement.
 pub const STATEMENTS: &str = "known here: `if`, `for`";
-
-fn suggestion(name: &str, known: &[&str]) -> String {
-    match nearest(name, known) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("known here: `{}`", known.join("`, `")),
-    }
-}

@@ -5,11 +5,12 @@ use std::ops::Range;
 use minijinja::ErrorKind;
 use minijinja::machinery::Span;
 
-use super::foreign::PATTERNS;
-
 /// Characters of a text, or of a reason, that a message shows.
 const SHOWN: usize = 60;
 const REASON: usize = 200;
+/// The advice for an expression that the parser does not take.
+const LANGUAGE: &str =
+    "write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language";
 
 /// An expression that cannot be used, found before anything is evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,27 +37,15 @@ impl ExpressionError {
         self
     }
 
-    /// What the parser says, in a sentence of ours.
+    /// Returns what the parser says.
     pub(super) fn syntax(error: &minijinja::Error, text: &str) -> Self {
         let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
-        if detail == "unexpected end of string" {
-            return Self::new("a text is not closed").suggest("close it with the quote that it begins with");
-        }
-        let problem = Self::new(cut(&detail, REASON));
+        let problem = Self::new(cut(&detail, REASON)).suggest(LANGUAGE);
         // A place at the very end has nothing to mark.
-        let range = error.range().filter(|range| range.start < range.end && text.get(range.clone()).is_some());
-        let Some(range) = range else { return problem };
-        if text[range.start..].starts_with("=~") {
-            return Self::new("patterns are not part of the language").at(range).suggest(PATTERNS);
+        match error.range().filter(|range| range.start < range.end && text.get(range.clone()).is_some()) {
+            Some(range) => problem.at(range),
+            None => problem,
         }
-        let meant = match text.as_bytes()[range.start] {
-            b'=' if !text[range.start..].starts_with("==") => "write `==` to compare",
-            b'&' => "write `and`",
-            b'|' => "write `or`",
-            b'!' => "write `not`",
-            _ => return problem.at(range),
-        };
-        problem.at(range).suggest(meant)
     }
 }
 

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-use minijinja::value::Kwargs;
-use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value, filters, tests};
+use minijinja::value::{Kwargs, ValueKind};
+use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, Value, filters, tests};
 
 use super::bounds::{OUTPUT, RANGE, STEPS};
 use super::work::{self, Cost, Depth, paid};
@@ -54,7 +54,6 @@ known! { FILTERS, add_filters, add_filter:
     "map" EACH => filters::map,
     "max" DEEP => filters::max,
     "min" DEEP => filters::min,
-    "otherwise" FREE => otherwise,
     "reject" EACH => filters::reject,
     "rejectattr" EACH => filters::rejectattr,
     "replace" DEEP => replace,
@@ -74,6 +73,7 @@ known! { FILTERS, add_filters, add_filter:
 
 known! { TESTS, add_tests, add_test:
     "boolean" FREE => tests::is_boolean,
+    "containing" DEEP => is_containing,
     "defined" FREE => tests::is_defined,
     "divisibleby" FREE => is_divisible_by,
     "endingwith" DEEP => tests::is_endingwith,
@@ -144,12 +144,6 @@ fn bounded(length: usize) -> Result<(), Error> {
     }
 }
 
-/// Another value for what is missing, null or an empty text. 0 and false are values.
-fn otherwise(value: &Value, other: &Value) -> Value {
-    let is_nothing = value.is_undefined() || value.is_none() || value.as_str() == Some("");
-    if is_nothing { other.clone() } else { value.clone() }
-}
-
 fn join(list: &Value, separator: Option<Cow<'_, str>>) -> Result<String, Error> {
     let separator = separator.unwrap_or_default();
     let mut joined = String::new();
@@ -200,6 +194,13 @@ fn tojson(value: &Value) -> Result<Value, Error> {
     let json = filters::tojson(value, None, Kwargs::from_iter(none))?;
     bounded(json.as_str().map_or(0, str::len))?;
     Ok(json)
+}
+
+fn is_containing(state: &State<'_, '_>, whole: &Value, part: &Value) -> Result<bool, Error> {
+    match whole.kind() {
+        ValueKind::String | ValueKind::Seq | ValueKind::Map => tests::is_in(state, part, whole),
+        kind => Err(invalid(format!("a {kind} contains nothing: it is no text, list or map"))),
+    }
 }
 
 /// Nothing is divisible by 0; minijinja's own test panics there.

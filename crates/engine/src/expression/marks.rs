@@ -171,16 +171,12 @@ impl Marks<'_> {
 
     fn filter(&mut self, it: &Spanned<Filter<'_>>) {
         if let Some(value) = &it.expr {
-            let asks = matches!(it.name, "default" | "d" | "otherwise");
+            let asks = matches!(it.name, "default" | "d");
             if !asks || !self.asked(value) {
                 self.operand(value, 0);
             }
         }
-        match it.args.as_slice() {
-            // What is not taken may be missing.
-            [CallArg::Pos(other)] if it.name == "otherwise" && self.asked(other) => {}
-            given => self.arguments(given, 0),
-        }
+        self.arguments(&it.args, 0);
     }
 
     fn test(&mut self, it: &Spanned<Test<'_>>) {

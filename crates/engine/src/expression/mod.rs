@@ -19,7 +19,7 @@ mod bounds;
 mod check;
 mod context;
 mod error;
-pub(crate) mod foreign;
+pub(crate) mod javascript;
 mod language;
 mod marks;
 mod names;
@@ -47,13 +47,12 @@ use self::work::WORK;
 /// The name of the only template of its environment.
 const TEMPLATE: &str = "template";
 
-/// Something that holds or does not: `'agent' in task.labels and iteration > 2`.
-#[derive(Clone)]
-pub struct Condition(Arc<Compiled>);
-
-/// Something that has a value of any kind: `task.labels`.
-#[derive(Clone)]
+/// An expression: `task.labels`, `'agent' in task.labels and iteration > 2`.
+#[derive(Debug, Clone)]
 pub struct Formula(Arc<Compiled>);
+
+/// An expression of which only the truth counts.
+pub type Condition = Formula;
 
 /// What evaluations that belong together may spend: no more than one alone.
 #[derive(Debug)]
@@ -76,7 +75,7 @@ struct Compiled {
 }
 
 /// A text with expressions in it: `{{ task.goal }} failed: {{ reason }}`.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Template(Arc<CompiledTemplate>);
 
 struct CompiledTemplate {
@@ -85,16 +84,24 @@ struct CompiledTemplate {
     environment: Environment<'static>,
 }
 
-impl Condition {
+impl Formula {
     pub fn parse(text: &str, names: &Names) -> Result<Self, ExpressionError> {
+        Self::parse_as(text, text, names)
+    }
+
+    /// Reads an expression that is shown as it was written elsewhere.
+    pub(crate) fn parse_as(text: &str, written: &str, names: &Names) -> Result<Self, ExpressionError> {
         if text.trim().is_empty() {
-            return Err(ExpressionError::new("a condition must not be empty"));
+            return Err(ExpressionError::new("an expression must not be empty"));
         }
         if text.trim_start().starts_with("{{") || text.trim_start().starts_with("{%") {
-            let problem = ExpressionError::new("a condition is written without braces");
+            let problem = ExpressionError::new("an expression is written without braces");
             return Err(problem.suggest("write it as in `iteration > 2`"));
         }
-        Compiled::parse(text, text, names).map(Self)
+        let rewritten = javascript::rewrite(text);
+        Compiled::parse(&rewritten.text, written, names)
+            .map(Self)
+            .map_err(|error| ExpressionError { at: error.at.map(|at| rewritten.source_range(&at)), ..error })
     }
 
     /// Whether it uses a name.
@@ -102,33 +109,9 @@ impl Condition {
         self.0.used.names(name)
     }
 
-    /// The names that it uses below a path.
-    pub fn below(&self, path: &[&str]) -> Vec<&str> {
-        self.0.used.below(path)
-    }
-
     /// Whether it holds. A value that is no truth value counts as in Python: empty and zero do not hold.
     pub fn holds(&self, context: &Value) -> Result<bool, ExpressionFault> {
-        self.0.value(context).map(|value| value.is_true())
-    }
-
-    /// As it was written.
-    pub fn text(&self) -> &str {
-        &self.0.text
-    }
-}
-
-impl Formula {
-    pub fn parse(text: &str, names: &Names) -> Result<Self, ExpressionError> {
-        Self::parse_as(text, text, names)
-    }
-
-    /// An expression that was written in other words, which are those that are shown.
-    pub(crate) fn parse_as(text: &str, written: &str, names: &Names) -> Result<Self, ExpressionError> {
-        if text.trim().is_empty() {
-            return Err(ExpressionError::new("an expression must not be empty"));
-        }
-        Compiled::parse(text, written, names).map(Self)
+        self.0.value(context, &mut { WORK }).map(|value| value.is_true())
     }
 
     /// What it comes to.
@@ -138,7 +121,7 @@ impl Formula {
 
     /// The same, where others share what may be spent.
     pub fn value_within(&self, context: &Value, left: &mut Allowance) -> Result<Value, ExpressionFault> {
-        let value = self.0.value_within(context, &mut left.work)?;
+        let value = self.0.value(context, &mut left.work)?;
         context::json(&value, &mut left.bytes).ok_or_else(|| self.too_long())
     }
 
@@ -180,7 +163,7 @@ impl Compiled {
         bounds::check(text, Form::Expression)?;
         let tree = parse_expr(text).map_err(|error| ExpressionError::syntax(&error, text))?;
         bounds::check_end(text, Form::Expression)?;
-        let mut check = Check::new(text, names);
+        let mut check = Check::new(names);
         check.expression(&tree)?;
         let used = check.used;
         let marked = marks::expression(text, &tree);
@@ -188,11 +171,7 @@ impl Compiled {
         Ok(Arc::new(Self { text: written.to_owned(), used, expression }))
     }
 
-    fn value(&self, context: &Value) -> Result<minijinja::Value, ExpressionFault> {
-        self.value_within(context, &mut { WORK })
-    }
-
-    fn value_within(&self, context: &Value, left: &mut u64) -> Result<minijinja::Value, ExpressionFault> {
+    fn value(&self, context: &Value, left: &mut u64) -> Result<minijinja::Value, ExpressionFault> {
         let Self { text, used, expression } = self;
         let value = work::within(left, || expression.eval(used.of(context)?));
         let value = value.map_err(|error| ExpressionFault::of(text, &error))?;
@@ -205,7 +184,7 @@ impl Template {
         bounds::check(text, Form::Template)?;
         let tree = parse(text, TEMPLATE, Default::default()).map_err(|error| statement_error(&error, text))?;
         bounds::check_end(text, Form::Template)?;
-        let mut check = Check::new(text, names);
+        let mut check = Check::new(names);
         check.statement(&tree)?;
         let used = check.used;
         let mut environment = ENVIRONMENT.clone();
@@ -282,20 +261,14 @@ impl io::Write for Page {
     }
 }
 
-impl fmt::Debug for Condition {
+impl fmt::Debug for Compiled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Condition").field(&self.0.text).finish()
+        self.text.fmt(f)
     }
 }
 
-impl fmt::Debug for Formula {
+impl fmt::Debug for CompiledTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Formula").field(&self.0.text).finish()
-    }
-}
-
-impl fmt::Debug for Template {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Template").field(&self.0.text).finish()
+        self.text.fmt(f)
     }
 }

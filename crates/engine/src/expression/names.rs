@@ -1,6 +1,6 @@
 //! The names that an expression may use: a closed set, so that a wrong one is found when the expression is read.
 
-use crate::naming::nearest;
+use crate::naming::{nearest, suggest_name};
 
 /// Names that are known in one kind of place.
 #[derive(Debug, Clone, Copy)]
@@ -202,17 +202,9 @@ impl Names {
     pub(super) fn suggestion(&self, path: &[&str]) -> String {
         let Some((last, parents)) = path.split_last() else { return String::new() };
         let siblings = self.below(parents);
-        let full = |name: &str| [parents, &[name]].concat().join(".");
-        if let Some(near) = nearest(last, &siblings) {
-            return format!("did you mean `{}`?", full(near));
-        }
-        if let Some(parent) = self.owner_of(last).filter(|_| parents.is_empty()) {
-            return format!("did you mean `{parent}.{last}`?");
-        }
-        let listed: Vec<_> = siblings.iter().map(|name| format!("`{}`", full(name))).collect();
-        match listed.is_empty() {
-            true => format!("`{}` has no fields", parents.join(".")),
-            false => format!("known here: {}", listed.join(", ")),
+        match self.owner_of(last).filter(|_| parents.is_empty() && nearest(last, &siblings).is_none()) {
+            Some(owner) => format!("did you mean `{owner}.{last}`?"),
+            None => suggest_name(parents, last, &siblings),
         }
     }
 

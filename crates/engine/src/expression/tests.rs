@@ -132,9 +132,9 @@ fn an_unknown_name_is_found_when_it_is_read() {
     );
     check_refused(
         "task.labels.first",
-        "unknown name `task.labels.first` at `task.labels.first`; `task.labels` has no fields",
+        "unknown name `task.labels.first` at `task.labels.first`; `task.labels` has no fields here",
     );
-    check_refused("iteration.x.y", "unknown name `iteration.x` at `iteration.x`; `iteration` has no fields");
+    check_refused("iteration.x.y", "unknown name `iteration.x` at `iteration.x`; `iteration` has no fields here");
     check_refused(
         "nope[1:2]",
         "unknown name `nope` at `nope`; known here: `point`, `hook`, `session`, `iteration`, `retries`, `goal`, `error`, `output`, `prompt`, `promise`, `agent`, `conversation`, `task_id`, `taskId`, `task_content`, `task`, `task_title`, `task_path`, `task_type`, `branch_name`, `base_branch`, `worktree`, `agent_name`, `commits_count`, `extra`, `event`, `tool_name`, `tool_input`, `tool_response`, `project_dir`",
@@ -152,7 +152,7 @@ fn an_unknown_name_is_found_when_it_is_read() {
     );
     check_template_refused(
         "{% for x in [1] %}{{ loop.idnex }}{% endfor %}",
-        "unknown name `loop.idnex` at `loop.idnex`; did you mean `index`?",
+        "unknown name `loop.idnex` at `loop.idnex`; did you mean `loop.index`?",
     );
 }
 
@@ -169,13 +169,10 @@ fn places_know_their_names() {
 fn unknown_filters_tests_and_functions_are_found_when_read() {
     check_refused("goal | uper", "unknown filter `uper` at `uper`; did you mean `upper`?");
     check_refused("iteration is od", "unknown test `od` at `od`; did you mean `odd`?");
-    check_refused("rnge(3)", "unknown function `rnge` at `rnge`; did you mean `range`?");
-    let functions = "the only function is `range`; what else can be done is a filter, as in `task.labels | length`";
-    check_refused("debug()", &format!("unknown function `debug` at `debug`; {functions}"));
-    check_refused("goal.upper()", "values have no methods: `upper` at `.upper()`; write `goal | upper`");
-    check_refused("(goal).upper()", "values have no methods: `upper` at `.upper()`; write `goal | upper`");
-    check_refused("((goal)).upper()", "values have no methods: `upper` at `.upper()`; write `goal | upper`");
-    check_refused("(goal)()", &format!("unknown function `goal` at `goal`; {functions}"));
+    let filters = "write a filter, as in `task.labels | length`; docs/configuration.md lists them";
+    check_refused("rnge(3)", &format!("unknown function `rnge` at `rnge`; the only function is `range`; {filters}"));
+    check_refused("goal.upper()", &format!("values have no methods: `upper` at `.upper()`; {filters}"));
+    check_refused("(goal)()", &format!("unknown function `goal` at `goal`; the only function is `range`; {filters}"));
     check_refused("task.labels | map('uper')", "unknown filter `uper` at `'uper'`; did you mean `upper`?");
     check_refused("task.labels | map(goal)", "the name of the filter must be written out at `map(goal)`");
     check_refused("task.labels | select('od')", "unknown test `od` at `'od'`; did you mean `odd`?");
@@ -185,27 +182,36 @@ fn unknown_filters_tests_and_functions_are_found_when_read() {
 
 #[test]
 fn what_is_not_part_of_the_language_is_refused() {
-    check_refused("", "a condition must not be empty");
-    check_refused(" \n", "a condition must not be empty");
-    check_refused("{{ iteration > 2 }}", "a condition is written without braces; write it as in `iteration > 2`");
+    check_refused("", "an expression must not be empty");
+    check_refused(" \n", "an expression must not be empty");
+    check_refused("{{ iteration > 2 }}", "an expression is written without braces; write it as in `iteration > 2`");
     check_refused(
         "goal ~ goal",
         "`~` is not part of the language at `goal ~ goal`; in a template, write the two one after the other",
     );
     check_refused("goal[::-1]", "a slice has no step at `-1`");
-    check_refused("iteration >", "unexpected end of input, expected expression at `>`");
-    check_refused("iteration = 3", "unexpected input after expression at `=`; write `==` to compare");
-    check_refused("error && goal", "unexpected character at `&`; write `and`");
-    check_refused("error || goal", "unexpected `|`, expected identifier at `|`; write `or`");
-    check_refused("!error", "unexpected character at `!`; write `not`");
-    check_refused("iteration > 2 and (", "unexpected end of input, expected expression at `(`");
-    check_refused("goal == 'x'$", "unexpected character at `$`");
-    check_refused("goal == 'x''open", "a text is not closed; close it with the quote that it begins with");
-    check_refused("'open", "a text is not closed; close it with the quote that it begins with");
-    check_refused("goal.split(', ')", "values have no methods: `split` at `.split(', ')`; write `goal | split(', ')`");
-    check_refused("int(goal)", "unknown function `int` at `int`; write `goal | int`");
-    check_template_refused("{{ goal", "unexpected end of input, expected end of variable block at `goal`");
-    check_template_refused("{% if iteration %}x", "unexpected end of input, expected end of block at `x`");
+    let hint = "write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language";
+    for (text, expected) in [
+        ("iteration >", "unexpected end of input, expected expression at `>`"),
+        ("iteration = 3", "unexpected input after expression at `=`"),
+        ("error ? 1 : 2", "unexpected character at `?`"),
+        ("!error || task?.id", "unexpected character at `?`"),
+        ("error ===", "unexpected end of input, expected expression at `===`"),
+        ("iteration > 2 and (", "unexpected end of input, expected expression at `(`"),
+        ("goal == 'x'$", "unexpected character at `$`"),
+        ("goal == 'x''open", "unexpected end of string"),
+        ("'open", "unexpected end of string"),
+    ] {
+        check_refused(text, &format!("{expected}; {hint}"));
+    }
+    check_template_refused(
+        "{{ goal",
+        &format!("unexpected end of input, expected end of variable block at `goal`; {hint}"),
+    );
+    check_template_refused(
+        "{% if iteration %}x",
+        &format!("unexpected end of input, expected end of block at `x`; {hint}"),
+    );
     let known = "known here: `if`, `for`";
     check_template_refused("{% include 'a' %}", &format!("unknown statement include at `include`; {known}"));
     check_template_refused("{% import 'a' as a %}", &format!("unknown statement import at `import`; {known}"));
@@ -438,6 +444,6 @@ fn compiled_things_are_shared_between_threads() {
     let template = Template::parse("{{ goal }}", &Names::hook()).unwrap();
     check(&condition);
     check(&template);
-    assert_eq!(format!("{condition:?} {template:?}"), r#"Condition("iteration > 2") Template("{{ goal }}")"#);
+    assert_eq!(format!("{condition:?} {template:?}"), r#"Formula("iteration > 2") Template("{{ goal }}")"#);
     assert_eq!((condition.text(), template.text()), ("iteration > 2", "{{ goal }}"));
 }

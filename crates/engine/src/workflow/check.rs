@@ -1,10 +1,10 @@
 //! What a workflow must be so that it can be begun: found when it is read, not when it is half done.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::{Step, What, Workflow, names};
 use crate::expression::{Formula, Names};
-use crate::naming::nearest;
+use crate::naming::suggest_name;
 
 /// What is wrong with a workflow, and with which of its steps.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,12 +77,8 @@ impl Workflow {
             return FlowError::of(&step.id, field, message).suggest(suggestion);
         }
         let known: Vec<&str> = self.steps.iter().map(|step| step.id.as_str()).collect();
-        let suggestion = match nearest(next, &known) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("known here: `{}`", known.join("`, `")),
-        };
         let message = format!("`{field}` names the step `{next}`, and there is none");
-        FlowError::of(&step.id, field, message).suggest(suggestion)
+        FlowError::of(&step.id, field, message).suggest(suggest_name(&[], next, &known))
     }
 
     /// No text of a task, an agent or a program chooses what runs: only what the workflow was given does.
@@ -155,25 +151,9 @@ impl Workflow {
 
     /// From every step some way leads to the end.
     fn ends(&self) -> Result<(), FlowError> {
-        let ways: BTreeMap<&str, Vec<Option<&str>>> = self
-            .steps
-            .iter()
-            .map(|step| (step.id.as_str(), step.ways().into_iter().map(|(_, way)| way).collect()))
-            .collect();
-        let mut ending = BTreeSet::new();
-        loop {
-            let leads = |way: &Option<&str>| way.is_none_or(|way| ending.contains(way));
-            let more: Vec<&str> = ways
-                .iter()
-                .filter(|(id, ways)| !ending.contains(*id) && ways.iter().any(leads))
-                .map(|(id, _)| *id)
-                .collect();
-            if more.is_empty() {
-                break;
-            }
-            ending.extend(more);
-        }
-        let Some(step) = self.steps.iter().find(|step| !ending.contains(step.id.as_str())) else { return Ok(()) };
+        let may_end = |id: &&str| self.step(id).is_some_and(|step| step.ways().iter().any(|(_, way)| way.is_none()));
+        let ends = |step: &Step| self.reached_from(vec![step]).iter().any(&may_end);
+        let Some(step) = self.steps.iter().find(|step| !ends(step)) else { return Ok(()) };
         let message = format!("from `{}` no way leads to the end: its steps go round for ever", step.id);
         let suggestion = "leave `onSuccess` out where it is done, or have a `condition` lead out of it".to_owned();
         Err(FlowError::of(&step.id, "onSuccess", message).suggest(suggestion))

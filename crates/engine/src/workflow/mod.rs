@@ -13,16 +13,9 @@
 //! Not here: files and where something stands in them (`cli`), how a program is run (`runner`).
 
 mod check;
-mod dialect;
-mod habits;
-mod methods;
 mod names;
 mod pattern;
-mod place;
 mod progress;
-#[cfg(test)]
-mod tests;
-mod tokens;
 
 use core::time::Duration;
 

@@ -4,14 +4,11 @@
 //! - A list that comes of an expression in a list is put in piece by piece.
 //! - `{fromContext: "a.b"}` is the value at that path of the context. `$${` is a plain `${`.
 
-use std::borrow::Cow;
 use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-use super::dialect::{self, Asked};
-use super::place;
-use super::tokens::{open_text, quoted};
+use crate::expression::javascript::quoted_length;
 use crate::expression::{Allowance, ExpressionError, ExpressionFault, Formula, Names};
 
 /// A value of which only the form is known.
@@ -19,27 +16,10 @@ use crate::expression::{Allowance, ExpressionError, ExpressionFault, Formula, Na
 pub enum Pattern {
     Plain(Value),
     Whole(Formula),
-    Text(Vec<Piece>),
+    /// Plain texts and expressions, one after another.
+    Text(Vec<Pattern>),
     List(Vec<Pattern>),
     Fields(Vec<(String, Pattern)>),
-}
-
-/// A part of a text.
-#[derive(Debug, Clone)]
-pub enum Piece {
-    Plain(String),
-    Filled(Formula),
-}
-
-impl Piece {
-    /// Without what marks an expression, where that would not be within quotes.
-    fn bare(&self) -> Option<String> {
-        match self {
-            Self::Plain(text) => (!text.contains(['\'', '"'])).then(|| text.clone()),
-            Self::Filled(formula) if formula.text().contains(' ') => Some(format!("({})", formula.text())),
-            Self::Filled(formula) => Some(formula.text().to_owned()),
-        }
-    }
 }
 
 /// A pattern that cannot be used, and the text in which that is.
@@ -84,14 +64,10 @@ impl Pattern {
     }
 
     fn text(text: &str, names: &Names) -> Result<Self, ExpressionError> {
-        let mut pieces = pieces(text, Asked::Value, names)?;
-        Ok(match pieces.as_slice() {
-            [] => Self::Plain(Value::String(String::new())),
-            [Piece::Plain(plain)] => Self::Plain(Value::String(plain.clone())),
-            [Piece::Filled(_)] => match pieces.remove(0) {
-                Piece::Filled(formula) => Self::Whole(formula),
-                Piece::Plain(plain) => Self::Plain(Value::String(plain)),
-            },
+        let mut pieces = pieces(text, names)?;
+        Ok(match pieces.len() {
+            0 => Self::Plain(Value::String(String::new())),
+            1 => pieces.remove(0),
             _ => Self::Text(pieces),
         })
     }
@@ -110,8 +86,8 @@ impl Pattern {
                 let mut text = String::new();
                 for piece in pieces {
                     match piece {
-                        Piece::Plain(plain) => text.push_str(plain),
-                        Piece::Filled(formula) => text.push_str(&formula.written_within(context, left, in_text)?),
+                        Self::Whole(formula) => text.push_str(&formula.written_within(context, left, in_text)?),
+                        piece => text.push_str(piece.beginning()),
                     }
                 }
                 Value::String(text)
@@ -144,18 +120,11 @@ impl Pattern {
 
     /// Its text, if all of its expressions come to ids and numbers: a `0` stands for each.
     pub fn checked(&self) -> Option<String> {
-        let zero = |formula: &Formula| is_checked(formula).then(|| "0".to_owned());
         match self {
             Self::Plain(Value::String(text)) => Some(text.clone()),
             Self::Plain(value) => Some(value.to_string()),
-            Self::Whole(formula) => zero(formula),
-            Self::Text(pieces) => pieces
-                .iter()
-                .map(|piece| match piece {
-                    Piece::Plain(text) => Some(text.clone()),
-                    Piece::Filled(formula) => zero(formula),
-                })
-                .collect(),
+            Self::Whole(formula) => is_checked(formula).then(|| "0".to_owned()),
+            Self::Text(pieces) => pieces.iter().map(Self::checked).collect(),
             Self::List(_) | Self::Fields(_) => None,
         }
     }
@@ -169,10 +138,7 @@ impl Pattern {
     /// Whether its text begins with what is known, with an id or with a number.
     pub fn begins_checked(&self) -> bool {
         match self {
-            Self::Text(pieces) => match pieces.first() {
-                Some(Piece::Filled(formula)) => is_checked(formula),
-                _ => true,
-            },
+            Self::Text(pieces) => pieces.first().is_none_or(|piece| piece.checked().is_some()),
             other => other.checked().is_some(),
         }
     }
@@ -181,10 +147,7 @@ impl Pattern {
     pub fn beginning(&self) -> &str {
         match self {
             Self::Plain(Value::String(text)) => text,
-            Self::Text(pieces) => match pieces.first() {
-                Some(Piece::Plain(text)) => text,
-                _ => "",
-            },
+            Self::Text(pieces) => pieces.first().map_or("", Self::beginning),
             _ => "",
         }
     }
@@ -193,14 +156,7 @@ impl Pattern {
         match self {
             Self::Plain(_) => Vec::new(),
             Self::Whole(formula) => vec![formula],
-            Self::Text(pieces) => pieces
-                .iter()
-                .filter_map(|piece| match piece {
-                    Piece::Filled(formula) => Some(formula),
-                    Piece::Plain(_) => None,
-                })
-                .collect(),
-            Self::List(items) => items.iter().flat_map(Self::formulas).collect(),
+            Self::Text(items) | Self::List(items) => items.iter().flat_map(Self::formulas).collect(),
             Self::Fields(fields) => fields.iter().flat_map(|(_, pattern)| pattern.formulas()).collect(),
         }
     }
@@ -224,31 +180,13 @@ fn is_checked(formula: &Formula) -> bool {
     })
 }
 
-/// An expression of a workflow, in whichever habit it is written.
-fn formula(text: &str, asked: Asked, names: &Names) -> Result<Formula, ExpressionError> {
-    let ours = dialect::translate(text, asked)?;
-    let same = ours == text;
-    Formula::parse_as(&ours, text.trim(), names).map_err(|error| match same {
-        true => error,
-        false => ExpressionError { at: error.at.and_then(|at| place::written(text, &ours, &at)), ..error },
-    })
-}
-
-/// An expression, alone or as `${…}`.
+/// Reads a predicate: an expression, alone or as `${…}`.
 pub fn predicate(text: &str) -> Result<Formula, ExpressionError> {
-    let names = Names::workflow();
-    match pieces(text, Asked::Truth, &names)?.as_slice() {
-        [Piece::Filled(formula)] => Ok(formula.clone()),
-        [Piece::Plain(plain)] if plain == text => formula(text, Asked::Truth, &names),
-        pieces => {
-            let bare: Option<String> = pieces.iter().map(Piece::bare).collect();
-            let bare = bare.and_then(|bare| formula(&bare, Asked::Truth, &names).ok());
-            let suggestion = match bare {
-                Some(formula) => format!("write it without `${{…}}`: `{}`", formula.text()),
-                None => "write it as in `task.priority < 2`".to_owned(),
-            };
-            Err(ExpressionError::new("a predicate is one expression").suggest(suggestion))
-        }
+    match Pattern::text(text, &Names::workflow())? {
+        Pattern::Whole(formula) => Ok(formula),
+        Pattern::Plain(_) => Formula::parse_as(text, text.trim(), &Names::workflow()),
+        _ => Err(ExpressionError::new("a predicate is one expression")
+            .suggest("write it without `${…}`, as in `task.priority < 2`")),
     }
 }
 
@@ -260,107 +198,69 @@ fn from_context(fields: &Map<String, Value>) -> Option<&Value> {
 /// The value at a path of the context: names with dots between them, each of which may be followed by places in a list.
 fn at_path(path: &str, names: &Names) -> Result<Formula, ExpressionError> {
     let mut text = "context".to_owned();
-    let path_below = path.strip_prefix("context.").unwrap_or(path);
-    let results = path_below.strip_prefix("stepResults.");
-    let ours = results.map_or(Cow::Borrowed(path_below), |rest| format!("steps.{rest}").into());
-    for part in ours.split('.') {
+    for part in path.strip_prefix("context.").unwrap_or(path).split('.') {
         let (name, places) = part.split_at(part.find('[').unwrap_or(part.len()));
-        let is_name = |name: &str| name.chars().all(|letter| letter.is_alphanumeric() || "-_".contains(letter));
+        let is_name = |letter: char| letter.is_alphanumeric() || "-_".contains(letter);
         let is_place = |place: &str| place.strip_suffix(']').is_some_and(|place| place.parse::<u32>().is_ok());
-        if name.is_empty() || !is_name(name) || !places.split('[').skip(1).all(is_place) {
+        if name.is_empty() || !name.chars().all(is_name) || !places.split('[').skip(1).all(is_place) {
             let problem = ExpressionError::new("`fromContext` is a path: names with dots between them");
             return Err(problem.suggest("write an expression as `${…}`"));
         }
-        let is_word = !name.contains('-') && !name.starts_with(|first: char| first.is_numeric());
-        let _ = if is_word { write!(text, ".{name}{places}") } else { write!(text, "['{name}']{places}") };
+        let _ = write!(text, "['{name}']{places}");
     }
-    // Its places are not those of what was written, and `context` need not be.
-    let bare = |text: String| text.replace("`context.", "`");
-    Formula::parse_as(&text, path, names).map_err(|ExpressionError { message, suggestion, .. }| ExpressionError {
-        message: bare(message),
-        at: None,
-        suggestion: suggestion.map(bare),
-    })
+    // The places of the error are not those of the path.
+    Formula::parse_as(&text, path, names).map_err(|error| ExpressionError { at: None, ..error })
 }
 
 /// The expressions of a text, and what is between them.
-fn pieces(text: &str, asked: Asked, names: &Names) -> Result<Vec<Piece>, ExpressionError> {
-    let (mut pieces, mut plain) = (Vec::new(), String::new());
-    let mut at = 0;
+fn pieces(text: &str, names: &Names) -> Result<Vec<Pattern>, ExpressionError> {
+    let (mut pieces, mut plain, mut at) = (Vec::new(), String::new(), 0);
+    let end_plain = |plain: &mut String, pieces: &mut Vec<Pattern>| {
+        if !plain.is_empty() {
+            pieces.push(Pattern::Plain(Value::String(std::mem::take(plain))));
+        }
+    };
     while let Some(found) = text[at..].find("${") {
-        let start = at + found;
+        let (start, inside) = (at + found, at + found + 2);
         if text[..start].ends_with('$') {
             plain.push_str(&text[at..start - 1]);
             plain.push_str("${");
-            at = start + 2;
+            at = inside;
             continue;
         }
         plain.push_str(&text[at..start]);
-        if !plain.is_empty() {
-            pieces.push(Piece::Plain(std::mem::take(&mut plain)));
-        }
-        let inside = start + 2;
-        let end = match end_of(&text[inside..]) {
-            End::At(end) => inside + end,
-            End::Never => return Err(unclosed(start, text.len())),
-            End::InText(quote) => return Err(open_text(text, inside + quote)),
+        end_plain(&mut plain, &mut pieces);
+        let Some(length) = closing_brace(&text[inside..]) else {
+            let problem = ExpressionError::new("this `${` has no `}`").at(start..text.len());
+            return Err(problem.suggest("close it, and the texts in it; `$${` is a plain `${`"));
         };
-        let formula = formula(&text[inside..end], asked, names).map_err(|error| {
-            let error = doubled(&text[inside..end], names).unwrap_or(error);
+        let end = inside + length;
+        let written = &text[inside..end];
+        let formula = Formula::parse_as(written, written.trim(), names).map_err(|error| {
             let at = error.at.map_or(inside..end, |at| inside + at.start..inside + at.end);
             ExpressionError { at: Some(at), ..error }
         })?;
-        pieces.push(Piece::Filled(formula));
+        pieces.push(Pattern::Whole(formula));
         at = end + 1;
     }
     plain.push_str(&text[at..]);
-    if !plain.is_empty() {
-        pieces.push(Piece::Plain(plain));
-    }
+    end_plain(&mut plain, &mut pieces);
     Ok(pieces)
 }
 
-/// `${{ … }}`, where `${…}` is meant.
-fn doubled(text: &str, names: &Names) -> Option<ExpressionError> {
-    let bare = text.strip_prefix('{')?.strip_suffix('}')?.trim();
-    let bare = formula(bare, Asked::Value, names).ok()?;
-    let problem = ExpressionError::new("an expression has one pair of braces");
-    Some(problem.suggest(format!("write `${{{}}}`", bare.text())))
-}
-
-fn unclosed(start: usize, end: usize) -> ExpressionError {
-    ExpressionError {
-        message: "this `${` has no `}`".to_owned(),
-        at: Some(start..end),
-        suggestion: Some("close it, or write `$${` for a plain `${`".to_owned()),
-    }
-}
-
-/// Where an expression ends.
-enum End {
-    At(usize),
-    Never,
-    /// A text begins there that does not.
-    InText(usize),
-}
-
-/// Where the brace is that closes an expression.
-fn end_of(text: &str) -> End {
+/// Finds the brace that closes an expression.
+fn closing_brace(text: &str) -> Option<usize> {
     let (mut at, mut depth) = (0, 0_usize);
     while let Some(letter) = text[at..].chars().next() {
         match letter {
-            '\'' | '"' => match quoted(&text[at..]) {
-                Some(length) => at += length - 1,
-                None => return End::InText(at),
-            },
             '{' => depth += 1,
-            '}' if depth == 0 => return End::At(at),
+            '}' if depth == 0 => return Some(at),
             '}' => depth -= 1,
             _ => {}
         }
-        at += letter.len_utf8();
+        at += quoted_length(&text[at..]).unwrap_or(letter.len_utf8());
     }
-    End::Never
+    None
 }
 
 /// A value within a text: as it would be read aloud. Nothing is nothing.
@@ -427,11 +327,10 @@ mod tests {
         assert_eq!(filled(&json!({"fromContext": "who"})), json!(null));
         assert_eq!(filled(&json!({"fromContext": "a-b.1st.length"})), json!(3));
         assert_eq!(filled(&json!({"fromContext": "context.deep.list[1]"})), json!(2));
-        assert!(Pattern::parse(&json!({"fromContext": "context.stepResults.a.data.taskId"})).is_ok());
         let wrong = Pattern::parse(&json!({"fromContext": "task.idd"})).expect_err("no such field").error;
         assert_eq!(
             (wrong.message.as_str(), wrong.suggestion.as_deref()),
-            ("unknown name `task.idd`", Some("did you mean `task.id`?"))
+            ("unknown name `context.task.idd`", Some("did you mean `context.task.id`?"))
         );
         for wrong in ["", "a..b", "a b", "a['b']", "a[b]", "who || 2"] {
             assert!(Pattern::parse(&json!({"fromContext": wrong})).is_err(), "{wrong}");
@@ -440,30 +339,20 @@ mod tests {
     }
 
     #[test]
-    fn habits_are_understood() {
-        assert_eq!(filled(&json!("${context.who || 'nobody'}")), json!("nobody"));
-        assert_eq!(filled(&json!("${task.priority || 2} ${context.no || true}")), json!("0 false"));
-        assert_eq!(filled(&json!("${context.missing || ''}${context.who || '' || 'x'}")), json!("x"));
+    fn alternative_is_taken_where_a_name_is_missing_or_empty() {
+        assert_eq!(filled(&json!("${context.who || 'none'} ${context.missing || 2}")), json!("none 2"));
+        assert_eq!(filled(&json!("${task.priority || 2} ${context.no || true}")), json!("2 true"));
+        assert_eq!(filled(&json!("${context.no.such.thing || '' || 'x'}")), json!("x"));
         assert_eq!(filled(&json!("${'x' if context.no || task.goal else 'y'}")), json!("x"));
         assert_eq!(filled(&json!("${ {'reason': context.r || 'none'} }")), json!({"reason": "none"}));
-        assert_eq!(filled(&json!("${!task.labels == false}")), json!(true));
-        assert_eq!(filled(&json!("${!context.missing} ${!context.no.such} ${!context.no}")), json!("true true true"));
-        assert_eq!(filled(&json!("${context.no.such.thing || 'x'} ${!!context.missing}")), json!("x false"));
         assert_eq!(filled(&json!("${context.no.such is defined} ${context.no.such | default(1)}")), json!("false 1"));
-        let holds = |text: &str| {
-            predicate(text).expect(text).value(&json!({"task": {"priority": 0}, "context": {"no": false}}))
-        };
-        assert_eq!(holds("context.no || task.priority === 0"), Ok(json!(true)));
-        assert_eq!(holds("${context.nothing || context.no}"), Ok(json!(false)));
-        assert_eq!(filled(&json!("${task.priority === 0 && task.labels}")), json!(["agent", "pump"]));
     }
 
     #[test]
     fn what_cannot_be_meant_is_refused_with_its_place() {
         let refused = |text: &str| Pattern::parse(&json!(text)).expect_err(text).error;
         assert_eq!(refused("Hi ${!task.goal ||\n task.gaol}").at, Some(20..29));
-        assert_eq!(refused("Hi ${context.who || 'x}").at, Some(20..23));
-        assert!(refused("Hi ${context.who || 'x}").message.contains("is not closed"));
+        assert_eq!(refused("Hi ${context.who || 'x}").at, Some(3..23));
         assert_eq!(refused("Hi ${task.gaol}").at, Some(5..14));
         assert!(refused("${task.goal").message.contains("no `}`"));
         assert!(refused("${tsak.goal}").suggestion.unwrap().contains("task"));

@@ -267,10 +267,9 @@ impl Dispatch<'_> {
             What::Nothing => Done::ended(step, StepResult::succeeded(&step.id, None, Duration::ZERO)),
             What::CreateTask(pattern) => Done::acting(step, "create_task", pattern.fill(context)),
             What::UpdateTask(pattern) => Done::acting(step, "update_task", pattern.fill(context)),
-            What::Choose { predicate, on_true, on_false } => match predicate.value(context) {
+            What::Choose { predicate, on_true, on_false } => match predicate.holds(context) {
                 Err(fault) => Done::ended(step, StepResult::failed(&step.id, fault.to_string(), Duration::ZERO)),
-                Ok(value) => {
-                    let holds = holds(&value);
+                Ok(holds) => {
                     let way = if holds { on_true } else { on_false };
                     let result = StepResult::succeeded(&step.id, Some(json!({"result": holds})), Duration::ZERO);
                     Done { on_success: way.clone().or(step.on_success.clone()), ..Done::ended(step, result) }
@@ -313,16 +312,4 @@ fn given(running: &Running<'_>, asked: &Asked, workflow: &Workflow) -> Result<Ma
     }
     given.extend(asked.given(&running.values)?);
     Ok(given)
-}
-
-/// Whether a value counts as yes: neither nothing, nor empty, nor zero.
-fn holds(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Bool(truth) => *truth,
-        Value::Number(number) => number.as_f64() != Some(0.0),
-        Value::String(text) => !text.is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(fields) => !fields.is_empty(),
-    }
 }

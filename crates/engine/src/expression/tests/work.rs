@@ -179,7 +179,7 @@ fn close() -> impl Strategy<Value = String> {
 fn check_same(text: &str) -> Result<(), TestCaseError> {
     let Ok(marked) = Condition::parse(text, &Names::hook()) else { return Ok(()) };
     let context = super::context();
-    match (marked.0.value(&context), value_of(text, &context)) {
+    match (marked.0.value(&context, &mut { WORK }), value_of(text, &context)) {
         (Ok(marked), Ok(plain)) => prop_assert_eq!(marked.to_string(), plain),
         (Err(fault), Ok(_)) => {
             let is_meant = fault.reason == TOO_MUCH || fault.reason.contains("with a number");
