@@ -24,8 +24,6 @@ pub struct Check<'n, 'a> {
     names: &'n Names,
     /// Variables of the loops around, innermost last.
     variables: Vec<&'a str>,
-    /// Within what a loop runs over: what is made bigger there could be made bigger again inside.
-    in_source: bool,
     /// Within what is multiplied already.
     in_product: bool,
     pub used: Used,
@@ -33,7 +31,7 @@ pub struct Check<'n, 'a> {
 
 impl<'n, 'a> Check<'n, 'a> {
     pub fn new(names: &'n Names) -> Self {
-        Self { names, variables: Vec::new(), in_source: false, in_product: false, used: Used::default() }
+        Self { names, variables: Vec::new(), in_product: false, used: Used::default() }
     }
 
     pub fn statement(&mut self, statement: &Stmt<'a>) -> Checked {
@@ -61,9 +59,7 @@ impl<'n, 'a> Check<'n, 'a> {
     }
 
     fn each(&mut self, each: &ForLoop<'a>) -> Checked {
-        self.in_source = true;
         self.expression(&each.iter)?;
-        self.in_source = false;
         let outside = self.variables.len();
         self.declare(&each.target);
         each.filter_expr.iter().try_for_each(|condition| self.expression(condition))?;
@@ -182,9 +178,6 @@ impl<'n, 'a> Check<'n, 'a> {
             BinOpKind::Concat => {
                 let problem = ExpressionError::new("`~` is not part of the language").at(range(it.span()));
                 return Err(problem.suggest("in a template, write the two one after the other"));
-            }
-            BinOpKind::Add | BinOpKind::Mul if self.in_source => {
-                return Err(ExpressionError::new("a loop cannot run over a sum or a product").at(range(it.span())));
             }
             BinOpKind::Mul => return self.product(it),
             _ => {}

@@ -67,22 +67,11 @@ impl Marks<'_> {
                 choice.true_body.iter().chain(&choice.false_body).for_each(|child| self.statement(child));
             }
             Stmt::ForLoop(each) => {
-                self.iterated(&each.iter);
+                self.operand(&each.iter, 1);
                 each.filter_expr.iter().for_each(|condition| self.operand(condition, 0));
                 each.body.iter().chain(&each.else_body).for_each(|child| self.statement(child));
             }
             _ => {}
-        }
-    }
-
-    /// What a loop runs over. Its turns are counted as steps.
-    fn iterated(&mut self, list: &Expr<'_>) {
-        match is_value(list) {
-            true => {
-                self.operand(list, 0);
-                self.put(range(list.span()).end, "|_counted()");
-            }
-            false => self.operand(list, 1),
         }
     }
 
@@ -139,25 +128,19 @@ impl Marks<'_> {
     }
 
     fn operation(&mut self, it: &Spanned<BinOp<'_>>, times: u64) {
-        let (left, right) = (&it.left, &it.right);
-        match it.op {
-            BinOpKind::ScAnd | BinOpKind::ScOr => [left, right].map(|operand| self.operand(operand, times)),
-            BinOpKind::Add | BinOpKind::Concat => [left, right].map(|operand| self.operand(operand, times + 1)),
+        let operands = [&it.left, &it.right];
+        let times = match it.op {
+            BinOpKind::ScAnd | BinOpKind::ScOr => times,
+            BinOpKind::Add | BinOpKind::Concat => times + 1,
+            // One of them is a number that is written out; what is repeated is the other.
             BinOpKind::Mul => {
-                // One of them is a number that is written out; what is repeated is the other.
-                let most = [left, right].into_iter().filter_map(number).max().unwrap_or(1).max(1);
-                [left, right].map(|operand| self.operand(operand, (times + 1).saturating_mul(most)))
+                (times + 1).saturating_mul(operands.into_iter().filter_map(number).max().unwrap_or(1).max(1))
             }
-            // Only numbers can be calculated with otherwise.
-            BinOpKind::Sub | BinOpKind::Div | BinOpKind::FloorDiv | BinOpKind::Rem | BinOpKind::Pow => {
-                [left, right].map(|operand| self.operand(operand, 0))
-            }
-            BinOpKind::Eq | BinOpKind::Ne | BinOpKind::In => [left, right].map(|operand| self.operand(operand, 1)),
-            BinOpKind::Lt | BinOpKind::Lte | BinOpKind::Gt | BinOpKind::Gte => {
-                let with_number = is_number(left) || is_number(right);
-                [left, right].map(|operand| self.compared(operand, 1, with_number))
-            }
+            _ => 1,
         };
+        let is_order = matches!(it.op, BinOpKind::Lt | BinOpKind::Lte | BinOpKind::Gt | BinOpKind::Gte);
+        let with_number = is_order && operands.into_iter().any(is_number);
+        operands.into_iter().for_each(|operand| self.compared(operand, times, with_number));
     }
 
     /// What is less or more than something else. With a number that takes no time, whatever it is.

@@ -77,6 +77,9 @@ fn looking_a_place_up_is_counted() {
     {
         assert_eq!(rendered(&each(inner)).expect_err(inner).reason, TOO_MUCH, "{inner}");
     }
+    for inner in ["{% for x in output + output %}{% endfor %}", "{% for x in [1] * 1000 %}{% endfor %}"] {
+        assert!(rendered(&each(inner)).is_err(), "{inner}");
+    }
     assert!(rendered(&each("{{ event.data.words[i] }}")).expect("cheap").contains("word 4999"));
     assert!(rendered(&each("{{ loop.changed(event.data.words) }}")).is_err());
     check_fine("(event.data.words[10:] + event.data.words)[1:][:3][0] == 'word 11'");
