@@ -1,140 +1,121 @@
-//! What is written into agents' own settings so that they call us, and how it is taken away again, as edits of text.
+//! The entries in an agent's own settings that make it call Windlass: adding and removing them, as edits of text.
 //!
 //! ```text
-//! files(agent, scope) ─► File ─ with(text) ─► the text with our entries ─ without(text, before) ─► the text from before
+//! files(agent, scope) ─► SettingsFile ─ add_entries(text) ─► text with our entries ─ remove_entries(text) ─► text without them
 //! ```
 //!
 //! Invariants:
-//! - What is not ours keeps every byte: comments, order, blanks, unknown keys.
-//! - `with` of what `with` gave is the same text.
-//! - `without` of what `with` gave is the text from before, given that text; without it, nothing of ours is left.
-//! - A text that cannot be understood is not changed.
-//! - A byte order mark stays where it is, and is not in the way.
+//! - Values and comments of others stay. Blanks and line ends may change; exact undo is the saved copy's task.
+//! - Adding entries that are there already changes nothing.
+//! - A text that cannot be parsed is refused.
 //!
-//! Not here: where files are on this machine, asking, and writing (`cli`).
+//! Not here: where files are on this machine, the saved copy, asking, and writing (`cli`).
 
 mod command;
-mod hooks;
 mod json;
-mod servers;
 mod table;
 #[cfg(test)]
 mod tests;
 mod toml;
-mod unfit;
 
+use std::fmt::Display;
+
+use crate::Agent;
 pub use command::Program;
-pub use table::{File, Holds, Scope, event, files, sharers};
-pub use unfit::Unfit;
+use table::HookEntry;
+pub use table::{Scope, SettingsFile, SettingsPurpose, event, files, sharers};
 
-/// What is known of a file as it was before we wrote into it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Before<'a> {
-    Unknown,
-    /// Its text; `None` where there was no file.
-    Known(Option<&'a str>),
+/// The name of our MCP server.
+const SERVER: &str = "windlass";
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+/// Settings that cannot be edited without guessing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    #[error("{0}")]
+    Syntax(String),
+    #[error("`{key}` is not {wanted}")]
+    Kind { key: String, wanted: &'static str },
+    #[error("`{key}` is there twice")]
+    Duplicate { key: String },
+    #[error("the MCP server `{SERVER}` is there already, and runs something else")]
+    ServerTaken,
 }
 
-/// What some editors put in front of a text.
-const MARK: &str = "\u{feff}";
-
-/// A text as it is edited, and what stands in front of it.
-fn unmarked(text: &str) -> (&'static str, &str) {
-    text.strip_prefix(MARK).map_or(("", text), |text| (MARK, text))
-}
-
-impl<'a> Before<'a> {
-    fn unmarked(self) -> Self {
-        match self {
-            Self::Known(Some(text)) => Self::Known(Some(unmarked(text).1)),
-            other => other,
-        }
-    }
-
-    fn text(self) -> Option<&'a str> {
-        match self {
-            Self::Unknown | Self::Known(None) => None,
-            Self::Known(text) => text,
-        }
-    }
-
-    /// Whether a container was there.
-    fn has(self, path: &[&str]) -> bool {
-        self.text().is_some_and(|text| json::container(text, path).is_some())
-    }
-
-    fn has_member(self, name: &str) -> bool {
-        self.text().is_some_and(|text| json::root(text).ok().flatten().is_some_and(|root| root.get(name).is_some()))
+impl SettingsError {
+    fn kind(key: &str, wanted: &'static str) -> Self {
+        Self::Kind { key: key.to_owned(), wanted }
     }
 }
 
-impl File {
-    /// The text with our entries; with the MCP server too, if that is asked for and belongs into this file.
-    pub fn with(&self, text: Option<&str>, program: &Program, server: bool) -> Result<String, Unfit> {
-        let (mark, text) = unmarked(text.unwrap_or_default());
-        let mut text = text.to_owned();
+/// Parsed settings that keep the text they were parsed from.
+trait SettingsDocument: Display {
+    fn add_hooks(&mut self, agent: Agent, hooks: &[HookEntry]) -> Result<(), SettingsError>;
+    /// Removes our hooks with the lists that this leaves empty, and returns the event and the command of each.
+    fn remove_hooks(&mut self, agent: Agent) -> Result<Vec<(String, String)>, SettingsError>;
+    /// Adds our MCP server, or sets the program of the one that is there.
+    fn set_server(&mut self, file: &SettingsFile, program: &str) -> Result<(), SettingsError>;
+    /// Removes our MCP server, and returns whether it was there.
+    fn remove_server(&mut self) -> Result<bool, SettingsError>;
+}
+
+impl SettingsFile {
+    fn parse(&self, text: &str) -> Result<Box<dyn SettingsDocument>, SettingsError> {
+        let text = text.trim_start_matches(BYTE_ORDER_MARK);
+        Ok(match self.name.ends_with(".toml") {
+            true => Box::new(toml::parse(text)?),
+            false => Box::new(json::parse(text)?),
+        })
+    }
+
+    /// Returns the text with our hooks, and with our MCP server where `server` asks for it.
+    pub fn add_entries(&self, text: Option<&str>, program: &Program, server: bool) -> Result<String, SettingsError> {
+        let text = text.unwrap_or_default();
+        let mut document = self.parse(text)?;
         if self.has_hooks() {
-            text = match self.is_toml() {
-                true => toml::with_hooks(&text, self.agent, program)?,
-                false => hooks::with(&text, self.agent, program)?,
-            };
-        }
-        if self.has_servers() && server {
-            text = match self.is_toml() {
-                true => toml::with_server(&text, program)?,
-                false => servers::with(&text, self, program)?,
-            };
-        }
-        Ok(format!("{mark}{text}"))
-    }
-
-    /// The text without our entries; `None` where no file should be left.
-    pub fn without(&self, text: &str, before: Before<'_>, server: bool) -> Result<Option<String>, Unfit> {
-        let ((mark, text), before) = (unmarked(text), before.unmarked());
-        let mut kept = text.to_owned();
-        if self.has_servers() && server {
-            kept = match self.is_toml() {
-                true => toml::without_server(&kept, before)?,
-                false => servers::without(&kept, before)?,
-            };
-        }
-        if self.has_hooks() {
-            kept = match self.is_toml() {
-                true => toml::without_hooks(&kept, self.agent, before)?,
-                false => hooks::without(&kept, self.agent, before)?,
-            };
-        }
-        if kept == text {
-            return Ok(Some(format!("{mark}{kept}")));
-        }
-        let rest = if self.is_toml() { Some(kept.trim()) } else { json::around_bare_root(&kept) };
-        let left = match (before, rest) {
-            (Before::Known(None), Some("")) => None,
-            (Before::Unknown, Some("")) if self.is_own => None,
-            // There was nothing in it but comments and blanks.
-            (Before::Known(Some(was)), Some(rest)) if was.trim() == rest => Some(was.to_owned()),
-            _ => Some(kept),
-        };
-        Ok(left.map(|left| format!("{mark}{left}")))
-    }
-
-    /// Whether any entry of ours is in a text.
-    pub fn has_ours(&self, text: &str) -> bool {
-        self.has_our_hooks(text) || self.has_our_server(text)
-    }
-
-    /// Whether the agent calls us by what is in a text.
-    pub fn has_our_hooks(&self, text: &str) -> bool {
-        let (_, text) = unmarked(text);
-        self.has_hooks()
-            && match self.is_toml() {
-                true => toml::has_hooks(text, self.agent),
-                false => hooks::has(text, self.agent).unwrap_or(false),
+            let wanted = table::hook_entries(self.agent, program);
+            let mut found = document.remove_hooks(self.agent)?;
+            let mut expected: Vec<_> =
+                wanted.iter().map(|hook| (hook.event.to_owned(), hook.command.clone())).collect();
+            found.sort();
+            expected.sort();
+            match found == expected {
+                true => document = self.parse(text)?,
+                false => document.add_hooks(self.agent, &wanted)?,
             }
+        }
+        if self.has_servers() && server {
+            document.set_server(self, &program.path)?;
+        }
+        Ok(restore_mark(text, &document.to_string()))
+    }
+
+    /// Returns the text without our hooks, and without our MCP server where `server` asks for it.
+    pub fn remove_entries(&self, text: &str, server: bool) -> Result<String, SettingsError> {
+        let mut document = self.parse(text)?;
+        let has_hooks = self.has_hooks() && !document.remove_hooks(self.agent)?.is_empty();
+        let has_server = self.has_servers() && server && document.remove_server()?;
+        Ok(if has_hooks || has_server { restore_mark(text, &document.to_string()) } else { text.to_owned() })
+    }
+
+    /// Returns whether the agent calls us by what is in a text.
+    pub fn has_our_hooks(&self, text: &str) -> bool {
+        let found = self.parse(text).and_then(|mut document| document.remove_hooks(self.agent));
+        self.has_hooks() && found.is_ok_and(|found| !found.is_empty())
     }
 
     pub fn has_our_server(&self, text: &str) -> bool {
-        let (_, text) = unmarked(text);
-        self.has_servers() && if self.is_toml() { toml::has_server(text) } else { servers::has(text) }
+        self.has_servers() && self.parse(text).and_then(|mut document| document.remove_server()).unwrap_or(false)
     }
+}
+
+/// Returns whether a text has neither values nor comments, the version of a format aside.
+pub fn is_empty(text: &str) -> bool {
+    let rest: String = text.trim_start_matches(BYTE_ORDER_MARK).split_whitespace().collect();
+    matches!(rest.as_str(), "" | "{}" | r#"{"version":1}"#)
+}
+
+/// Puts the byte order mark of the old text in front of the new one.
+fn restore_mark(old: &str, new: &str) -> String {
+    format!("{}{new}", if old.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK } else { "" })
 }

@@ -2,6 +2,7 @@
 //!
 //! Versions that this was seen with are in `docs/install.md`.
 
+use super::command::{self, Program};
 use crate::{Agent, Moment};
 
 /// Whose settings.
@@ -13,9 +14,18 @@ pub enum Scope {
     User,
 }
 
+impl Scope {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Project => "project",
+            Self::User => "user",
+        }
+    }
+}
+
 /// A settings file of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct File {
+pub struct SettingsFile {
     pub agent: Agent,
     /// The variable that names another folder.
     pub variable: Option<&'static str>,
@@ -23,21 +33,21 @@ pub struct File {
     pub folder: &'static str,
     /// Below the folder.
     pub name: &'static str,
-    pub holds: Holds,
+    pub holds: SettingsPurpose,
     /// Whether nobody but us writes it.
     pub is_own: bool,
 }
 
 /// What a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holds {
+pub enum SettingsPurpose {
     Hooks,
     Servers,
     Both,
 }
 
-impl File {
-    const fn new(agent: Agent, folder: &'static str, name: &'static str, holds: Holds) -> Self {
+impl SettingsFile {
+    const fn new(agent: Agent, folder: &'static str, name: &'static str, holds: SettingsPurpose) -> Self {
         Self { agent, variable: None, folder, name, holds, is_own: false }
     }
 
@@ -49,24 +59,19 @@ impl File {
         Self { is_own: true, ..self }
     }
 
-    /// Whether it is TOML; all others are JSON.
-    pub(super) fn is_toml(self) -> bool {
-        self.name.ends_with(".toml")
-    }
-
     pub fn has_hooks(self) -> bool {
-        self.holds != Holds::Servers
+        self.holds != SettingsPurpose::Servers
     }
 
     pub fn has_servers(self) -> bool {
-        self.holds != Holds::Hooks
+        self.holds != SettingsPurpose::Hooks
     }
 }
 
 /// The settings files of an agent, the one with the hooks first; none where it has no settings of that scope.
-pub fn files(agent: Agent, scope: Scope) -> Vec<File> {
-    use Holds::{Both, Hooks, Servers};
-    let file = |folder, name, holds| File::new(agent, folder, name, holds);
+pub fn files(agent: Agent, scope: Scope) -> Vec<SettingsFile> {
+    use SettingsPurpose::{Both, Hooks, Servers};
+    let file = |folder, name, holds| SettingsFile::new(agent, folder, name, holds);
     match (agent, scope) {
         (Agent::Claude, Scope::Project) => {
             vec![file(".claude", "settings.json", Hooks), file("", ".mcp.json", Servers)]
@@ -105,8 +110,8 @@ pub fn files(agent: Agent, scope: Scope) -> Vec<File> {
 }
 
 /// The agents that read the same file for the same purpose.
-pub fn sharers(file: &File, scope: Scope) -> Vec<Agent> {
-    let is_same = |other: &File| (other.folder, other.name) == (file.folder, file.name);
+pub fn sharers(file: &SettingsFile, scope: Scope) -> Vec<Agent> {
+    let is_same = |other: &SettingsFile| (other.folder, other.name) == (file.folder, file.name);
     let shares = |agent: &Agent| *agent != file.agent && files(*agent, scope).iter().any(is_same);
     Agent::ALL.iter().copied().filter(shares).collect()
 }
@@ -117,42 +122,41 @@ pub fn event(agent: Agent, moment: Moment) -> Option<&'static str> {
     agent.event(moment).filter(|_| (agent, moment) != (Agent::Gemini, Moment::PreCompact))
 }
 
-/// How many seconds a hook may take: long enough for a test-suite where the agent wants to stop.
-pub fn patience(agent: Agent, moment: Moment) -> u64 {
+/// A hook as an agent's settings hold it.
+#[derive(Debug)]
+pub struct HookEntry {
+    pub event: &'static str,
+    pub command: String,
+    /// In the agent's own unit.
+    pub timeout: u64,
+}
+
+pub fn hook_entries(agent: Agent, program: &Program) -> Vec<HookEntry> {
+    let entry = |moment: &Moment| {
+        let seconds = time_limit(agent, *moment);
+        Some(HookEntry {
+            event: event(agent, *moment)?,
+            command: command::line(program, agent, *moment, seconds),
+            // Qwen Code takes 1000 and more for milliseconds.
+            timeout: if matches!(agent, Agent::Gemini | Agent::Qwen) { seconds * 1000 } else { seconds },
+        })
+    };
+    Moment::ALL.iter().filter_map(entry).collect()
+}
+
+/// Returns how many seconds a hook may take: long enough for a test suite where the agent wants to stop.
+fn time_limit(agent: Agent, moment: Moment) -> u64 {
     let seconds = match moment {
         Moment::Stop | Moment::SubagentStop => 3600,
-        Moment::SessionStart
-        | Moment::UserPromptSubmit
-        | Moment::PreToolUse
-        | Moment::PostToolUse
-        | Moment::PreCompact => 600,
-        // Nobody waits for what comes of them.
+        // The agent does not wait for them.
         Moment::Notification | Moment::SessionEnd => 60,
+        _ => 600,
     };
     match (agent, moment) {
         // It refuses its whole list of hooks for a longer time.
         (Agent::Kimi, _) => seconds.min(600),
         // It takes no more, and says so at every start.
         (Agent::Codex, Moment::SessionEnd) => 3,
-        _ => seconds,
-    }
-}
-
-/// How many of them are ours: the rest is for letting go.
-pub fn within(patience: u64) -> u64 {
-    let rest = match patience {
-        0..60 => 1,
-        60..600 => 5,
-        _ => 10,
-    };
-    patience.saturating_sub(rest).max(1)
-}
-
-/// A time as the agent counts it.
-pub fn timeout(agent: Agent, seconds: u64) -> u64 {
-    match agent {
-        // Qwen takes what is 1000 or more for milliseconds.
-        Agent::Gemini | Agent::Qwen => seconds * 1000,
         _ => seconds,
     }
 }

@@ -1,4 +1,4 @@
-//! What is written is taken away again, whatever the file looked like.
+//! Entries are added and removed, whatever the file looks like; values and comments of others stay.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -10,7 +10,7 @@ fn program(path: &str) -> Program {
     Program { path: path.to_owned(), word: path.to_owned() }
 }
 
-fn every_file() -> Vec<File> {
+fn every_file() -> Vec<SettingsFile> {
     let scopes = [Scope::Project, Scope::User];
     Agent::ALL.iter().flat_map(|agent| scopes.into_iter().flat_map(|scope| files(*agent, scope))).collect()
 }
@@ -48,10 +48,56 @@ fn read(text: &str) -> Value {
     serde_json::from_str(&plain).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
+fn is_toml(file: &SettingsFile) -> bool {
+    file.name.ends_with(".toml")
+}
+
+/// The same without lists and objects that are empty, and without the version of the format.
+fn prune(value: &mut Value) {
+    let is_kept =
+        |value: &Value| !matches!(value, Value::Object(map) if map.is_empty()) && *value != Value::Array(vec![]);
+    match value {
+        Value::Object(map) => {
+            map.values_mut().for_each(prune);
+            map.retain(|name, value| is_kept(value) && name != "version");
+        }
+        Value::Array(list) => list.iter_mut().for_each(prune),
+        _ => {}
+    }
+}
+
+fn values(text: &str) -> Value {
+    let mut value = if text.contains('{') { read(text) } else { Value::Object(serde_json::Map::new()) };
+    prune(&mut value);
+    value
+}
+
+/// Adds entries to a text and removes them again; returns the text in between.
+#[track_caller]
+fn check(file: SettingsFile, before: &str) -> String {
+    let with = file
+        .add_entries(Some(before), &program("windlass"), true)
+        .unwrap_or_else(|error| panic!("{error}: {before:?}"));
+    assert!(!file.has_hooks() || file.has_our_hooks(&with), "{with}");
+    assert!(!file.has_servers() || file.has_our_server(&with), "{with}");
+    assert_eq!(file.add_entries(Some(&with), &program("windlass"), true).unwrap(), with, "twice is not once");
+    // Another program takes the place of the first.
+    let other = file.add_entries(Some(&with), &program("/opt/windlass"), true).unwrap();
+    for installed in [&with, &other] {
+        let without = file.remove_entries(installed, true).unwrap();
+        assert!(!file.has_our_hooks(&without) && !file.has_our_server(&without), "{without}");
+        assert!(!without.contains("windlass hook stop") && !without.contains("[\"mcp\"]"), "{without}");
+        if !is_toml(&file) {
+            assert_eq!(values(&without), values(before), "{before}\n{installed}\n{without}");
+        }
+    }
+    with
+}
+
 #[test]
-fn a_new_file_has_every_moment_that_the_agent_has() {
-    for file in every_file().into_iter().filter(|file| file.has_hooks() && !file.is_toml()) {
-        let text = file.with(None, &program("windlass"), false).unwrap();
+fn new_file_has_every_event_of_the_agent() {
+    for file in every_file().into_iter().filter(|file| file.has_hooks() && !is_toml(file)) {
+        let text = file.add_entries(None, &program("windlass"), false).unwrap();
         let value: Value = serde_json::from_str(&text).unwrap();
         let events = value["hooks"].as_object().unwrap();
         let expected: Vec<_> = Moment::ALL.iter().filter_map(|moment| event(file.agent, *moment)).collect();
@@ -62,54 +108,25 @@ fn a_new_file_has_every_moment_that_the_agent_has() {
 }
 
 #[test]
-fn a_new_file_for_claude() {
-    let file = files(Agent::Claude, Scope::Project)[0];
-    let text = file.with(None, &program("windlass"), false).unwrap();
-    let expected = r#"{
-  "hooks": {
-    "SessionStart": [
-      {"hooks": [{"type": "command", "command": "windlass hook session_start --as claude --within 590s", "timeout": 600}]}
-    ],
-"#;
-    assert!(text.starts_with(expected), "{text}");
-    assert!(text.ends_with("    ]\n  }\n}\n"), "{text}");
-}
-
-/// Adds to a text and takes away again; says what it looked like in between.
-#[track_caller]
-fn check(file: File, before: Option<&str>) -> String {
-    let with = file.with(before, &program("windlass"), true).unwrap_or_else(|error| panic!("{error}: {before:?}"));
-    assert!(file.has_ours(&with), "{with}");
-    assert_eq!(file.with(Some(&with), &program("windlass"), true).unwrap(), with, "twice is not once");
-    let known = Before::Known(before);
-    assert_eq!(file.without(&with, known, true).unwrap().as_deref(), before, "{}\n{with}", file.name);
-    let unknown = file.without(&with, Before::Unknown, true).unwrap();
-    assert!(!unknown.as_deref().is_some_and(|text| file.has_ours(text)), "{unknown:?}");
-    // Another program, in place.
-    let other = file.with(Some(&with), &program("/opt/windlass"), true).unwrap();
-    assert_eq!(other.lines().count(), with.lines().count());
-    assert_eq!(file.with(Some(&other), &program("windlass"), true).unwrap(), with);
-    with
+fn new_file_is_empty_again() {
+    for file in every_file() {
+        let with = check(file, "");
+        assert!(!is_empty(&with), "{with}");
+        let without = file.remove_entries(&with, true).unwrap();
+        assert!(is_empty(&without), "{without}");
+    }
 }
 
 #[test]
-fn ordinary_files_come_back() {
-    for file in every_file() {
-        check(file, None);
-        check(file, Some(""));
-        check(file, Some("\n\n"));
-        if file.is_toml() {
-            continue;
-        }
+fn ordinary_files_keep_values_and_comments() {
+    for file in every_file().into_iter().filter(|file| !is_toml(file)) {
         for text in [
+            "\n\n",
             "{}",
-            "{ }\n",
             "{\n}\n",
             "{\n  // nothing yet\n}\n",
             "{ /* nothing */ }",
             "// only this\n",
-            "{\"hooks\":{}}",
-            "{\"model\": \"x\"}",
             "{\"model\": \"https://x\" }",
             "{\"model\": \"x\" /* so */ }",
             "{\"model\": \"x\", // so\n}",
@@ -120,58 +137,59 @@ fn ordinary_files_come_back() {
             "{\"hooks\": {\"Stop\": [\n{\"hooks\": [{\"type\": \"command\", \"command\": \"make\"}]}, // mine\n]}}\n",
             "{\"mcpServers\": {\n  \"other\": {\"command\": \"x\"}\n}, \"hooks\": {\n}}",
         ] {
-            let with = check(file, Some(text));
-            read(&with);
+            let with = check(file, text);
+            let without = file.remove_entries(&with, true).unwrap();
+            for comment in
+                ["// so", "// \"old\"", "// mine", "/* so */", "// nothing yet", "/* nothing */", "// only this"]
+            {
+                assert_eq!(without.contains(comment), text.contains(comment), "{with}\n{without}");
+            }
         }
     }
 }
 
 /// Some editors put one in front of what they write.
 #[test]
-fn a_byte_order_mark_stays() {
+fn byte_order_mark_stays() {
     for file in every_file() {
-        let inside = if file.is_toml() { "a = 1\n" } else { "{\"a\": 1}\n" };
+        let inside = if is_toml(&file) { "a = 1\n" } else { "{\"a\": 1}\n" };
         for text in ["", "\n", inside] {
-            let with = check(file, Some(&format!("\u{feff}{text}")));
-            assert!(with.starts_with('\u{feff}') && with.matches('\u{feff}').count() == 1, "{with}");
+            let with = file.add_entries(Some(&format!("\u{feff}{text}")), &program("windlass"), true).unwrap();
+            let without = file.remove_entries(&with, true).unwrap();
+            for text in [with, without] {
+                assert!(text.starts_with('\u{feff}') && text.matches('\u{feff}').count() == 1, "{text}");
+            }
         }
     }
 }
 
-/// What people have written themselves takes the form that is written here; two of them would call twice.
+/// Two of them would call twice.
 #[test]
-fn what_was_written_by_hand_is_not_doubled() {
+fn call_by_hand_is_replaced() {
     let file = files(Agent::Claude, Scope::Project)[0];
     let by_hand =
         r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "/opt/windlass hook Stop --project /x"}]}]}}"#;
-    let with = file.with(Some(by_hand), &program("windlass"), false).unwrap();
+    let with = file.add_entries(Some(by_hand), &program("windlass"), false).unwrap();
     assert_eq!(read(&with)["hooks"]["Stop"].as_array().unwrap().len(), 1, "{with}");
     assert!(with.contains("windlass hook stop --as claude --within 3590s") && !with.contains("/opt"), "{with}");
     let kimi = files(Agent::Kimi, Scope::User)[0];
     let by_hand = "[[hooks]]\nevent = \"Stop\"\ncommand = \"windlass hook stop --project /x --as kimi\"\n";
-    let with = kimi.with(Some(by_hand), &program("windlass"), false).unwrap();
+    let with = kimi.add_entries(Some(by_hand), &program("windlass"), false).unwrap();
     assert_eq!(with.matches("event = \"Stop\"").count(), 1, "{with}");
 }
 
 #[test]
-fn comments_stay_where_they_were() {
-    let file = files(Agent::Gemini, Scope::Project)[0];
-    let with = check(file, Some("{\n  \"model\": \"x\" // the small one\n  // the end\n}\n"));
-    assert!(with.starts_with("{\n  \"model\": \"x\", // the small one\n  \"hooks\": {\n"), "{with}");
-    assert!(with.ends_with("\n  }\n  // the end\n}\n"), "{with}");
-}
-
-#[test]
-fn what_somebody_adds_later_stays() {
+fn later_edits_stay() {
     let file = files(Agent::Claude, Scope::Project)[0];
-    let with = file.with(None, &program("windlass"), false).unwrap();
-    let edited = with.replacen("{\n", "{\n  \"model\": \"x\",\n", 1);
-    let kept = file.without(&edited, Before::Known(None), false).unwrap();
-    assert_eq!(kept.as_deref(), Some("{\n  \"model\": \"x\"\n}\n"));
+    let with = file.add_entries(None, &program("windlass"), false).unwrap();
+    let edited = with.replacen("{\n", "{\n  \"model\": \"x\", // so\n", 1);
+    assert_eq!(file.remove_entries(&edited, false).unwrap(), "{\n  \"model\": \"x\" // so\n}\n");
 
     let mine = r#"{"type": "command", "command": "make"}"#;
-    let edited = with.replacen("\"timeout\": 3600}", &format!("\"timeout\": 3600}}, {mine}"), 1);
-    let kept = file.without(&edited, Before::Known(None), false).unwrap().unwrap();
+    let place = with.find("\"timeout\": 3600").unwrap();
+    let place = place + with[place..].find('}').unwrap() + 1;
+    let edited = format!("{}, {mine}{}", &with[..place], &with[place..]);
+    let kept = file.remove_entries(&edited, false).unwrap();
     assert_eq!(read(&kept), read(&format!("{{\"hooks\": {{\"Stop\": [{{\"hooks\": [{mine}]}}]}}}}")), "{kept}");
 }
 
@@ -185,79 +203,86 @@ fn file_that_an_agent_wrote_anew_keeps_its_form() {
         r#"{"auth":{"name":"x"},"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"make"}]}]}}"#,
         r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"make"}]}]}}"#,
     ] {
-        let rewritten = pretty(&file.with(Some(before), &program("windlass"), false).unwrap());
-        let kept = file.without(&rewritten, Before::Known(Some(before)), false).unwrap().unwrap();
-        assert_eq!(kept, pretty(before));
+        let rewritten = pretty(&file.add_entries(Some(before), &program("windlass"), false).unwrap());
+        assert_eq!(file.remove_entries(&rewritten, false).unwrap(), pretty(before));
     }
 }
 
 #[test]
-fn what_cannot_be_understood_is_refused() {
-    let file = files(Agent::Gemini, Scope::Project)[0];
-    for (text, expected) in [
-        ("{", "line 1, column 1: unterminated object"),
-        ("{\n  \"a\": 1,,\n}", "line 2, column 10: unexpected token in object"),
-        ("[]", "`the file` is a list, not an object"),
-        ("{\"hooks\": []}", "`hooks` is a list, not an object"),
-        ("{\"hooks\": {\"SessionStart\": {}}}", "`hooks.SessionStart` is an object, not a list"),
-        ("{\"hooks\": {}, \"hooks\": {}}", "`hooks` is there twice"),
-        ("{\"mcpServers\": null}", "`mcpServers` is null, not an object"),
-        (
-            "{\"mcpServers\": {\"windlass\": {\"url\": \"x\"}}}",
-            "`mcpServers.windlass` is there already, and runs something else",
-        ),
-    ] {
-        let error = file.with(Some(text), &program("windlass"), true).unwrap_err();
-        assert_eq!(error.to_string(), expected, "{text}");
-    }
+fn settings_that_cannot_be_edited_are_refused() {
+    let gemini = files(Agent::Gemini, Scope::Project)[0];
     let kimi = files(Agent::Kimi, Scope::User)[0];
     let codex = files(Agent::Codex, Scope::User)[1];
     for (file, text, expected) in [
-        (kimi, "a = [\n", "line 1, column 6: unclosed array, expected `]`"),
-        (kimi, "hooks = 1\n", "`hooks` is a value, not a list of tables"),
-        (kimi, "[hooks]\n", "`hooks` is a table, not a list of tables"),
-        (codex, "mcp_servers = {}\n", "nothing can be added to `mcp_servers.windlass` in the way it is written"),
-        (codex, "mcp_servers = 1\n", "`mcp_servers` is a value, not a table"),
+        (gemini, "{", "line 1, column 1: Unterminated object"),
+        (gemini, "{\n  \"a\": 1,,\n}", "line 2, column 10: Unexpected token in object"),
+        (gemini, "[]", "`the file` is not an object"),
+        (gemini, "{\"hooks\": []}", "`hooks` is not an object"),
+        (gemini, "{\"hooks\": {\"SessionStart\": {}}}", "`hooks.SessionStart` is not a list"),
+        (gemini, "{\"hooks\": {}, \"hooks\": {}}", "`hooks` is there twice"),
+        (gemini, "{\"mcpServers\": null}", "`mcpServers` is not an object"),
+        (
+            gemini,
+            "{\"mcpServers\": {\"windlass\": {\"url\": \"x\"}}}",
+            "the MCP server `windlass` is there already, and runs something else",
+        ),
+        (kimi, "a = [\n", "TOML parse error at line 1, column 6: unclosed array, expected `]`"),
+        (kimi, "hooks = 1\n", "`hooks` is not a list of tables"),
+        (kimi, "[hooks]\n", "`hooks` is not a list of tables"),
+        (codex, "mcp_servers = 1\n", "`mcp_servers` is not a table"),
     ] {
-        let error = file.with(Some(text), &program("windlass"), true).unwrap_err();
+        let error = file.add_entries(Some(text), &program("windlass"), true).unwrap_err();
         assert_eq!(error.to_string(), expected, "{text}");
     }
 }
 
-/// A server of that name which somebody set up by hand is not ours to take away.
+/// What a person or an agent has added to our server stays when it is installed again.
 #[test]
-fn what_was_there_before_stays() {
-    let file = files(Agent::Gemini, Scope::Project)[0];
-    let before = "{\"mcpServers\": {\"windlass\": {\"command\": \"windlass\", \"args\": [\"mcp\"]}}}\n";
-    let with = file.with(Some(before), &program("windlass"), true).unwrap();
-    assert_eq!(file.without(&with, Before::Known(Some(before)), true).unwrap().as_deref(), Some(before));
+fn server_keeps_what_was_added_to_it() {
+    let gemini = files(Agent::Gemini, Scope::Project)[0];
+    let codex = files(Agent::Codex, Scope::User)[1];
+    for (file, text) in [
+        (gemini, "{\"mcpServers\": {\"windlass\": {\"command\": \"old\", \"args\": [\"mcp\"], \"trust\": true}}}\n"),
+        (
+            codex,
+            "[mcp_servers.windlass]\ncommand = \"old\"\nargs = [\"mcp\"]\n[mcp_servers.windlass.env]\nA = \"trust\"\n",
+        ),
+    ] {
+        let with = file.add_entries(Some(text), &program("/new"), true).unwrap();
+        assert!(with.contains("\"/new\"") && with.contains("trust") && !with.contains("old"), "{with}");
+    }
 }
 
 #[test]
-fn toml_comes_back() {
+fn toml_keeps_values_and_comments() {
     let kimi = files(Agent::Kimi, Scope::User)[0];
     let codex = files(Agent::Codex, Scope::User)[1];
     let hook = "[[hooks]]\nevent = \"Stop\"\ncommand = 'make' # mine\n";
     for text in [
         "model = 'x'\n",
-        "model = 'x'",
-        "model = 'x' # so",
+        "model = 'x' # so\n",
         "\n# so\n\n\n",
-        "model = 'x'\r\n\r\n[a]\r\nb = 1\r\n",
-        "hooks = []\n",
-        "hooks = [ { event = \"Stop\", command = \"make\" }, ]\n[a]\n",
-        "hooks = [\n  # mine\n  { event = \"Stop\", command = \"make\" } # so\n]\n",
+        "model = 'x'\n\n[a]\nb = 1\n",
+        "hooks = [ { event = \"Stop\", command = \"make\" } ]\n[a]\n",
+        "hooks = [\n  # mine\n  { event = \"Stop\", command = \"make\" }, # so\n]\n",
+        "[mcp_servers]\nother = { command = 'x' }\n",
+        "mcp_servers = { other = { command = 'x' } }\n",
         hook,
-        &format!("{hook}\n[mcp_servers.other]\ncommand = 'x'\n[mcp_servers.other.env]\nA = '''\n[[hooks]]\n'''"),
+        &format!("{hook}\n[mcp_servers.other]\ncommand = 'x'\n[mcp_servers.other.env]\nA = '''\n[[hooks]]\n'''\n"),
     ] {
-        check(kimi, Some(text));
-        check(codex, Some(text));
+        for file in [kimi, codex] {
+            let with = check(file, text);
+            assert_eq!(file.remove_entries(&with, true).unwrap(), text, "{with}");
+        }
     }
-    let with = check(kimi, Some(hook));
+    let empty = "# none yet\nhooks = []\n[a]\nb = 1\n";
+    let with = check(kimi, empty);
+    assert!(with.contains("[[hooks]]\nevent = \"SessionStart\"\n"), "{with}");
+    assert_eq!(kimi.remove_entries(&with, true).unwrap().trim_start(), "[a]\nb = 1\n");
+    let with = check(kimi, hook);
     assert!(with.starts_with(&format!("{hook}\n[[hooks]]\nevent = \"SessionStart\"\n")), "{with}");
     let edited = format!("{with}\n# later\n[other]\na = 1\n");
-    let kept = kimi.without(&edited, Before::Known(Some(hook)), true).unwrap();
-    assert_eq!(kept, Some(format!("{hook}\n# later\n[other]\na = 1\n")));
+    assert_eq!(kimi.remove_entries(&edited, true).unwrap(), format!("{hook}\n# later\n[other]\na = 1\n"));
 }
 
 /// Blanks and comments of every kind.
@@ -329,18 +354,17 @@ fn settings() -> impl Strategy<Value = String> {
         .prop_map(|(before, items, inner, comma, after)| before + &bracketed('{', '}', items, inner, comma) + &after)
 }
 
-fn json_file() -> impl Strategy<Value = File> {
-    prop::sample::select(every_file().into_iter().filter(|file| !file.is_toml()).collect::<Vec<_>>())
+fn json_file() -> impl Strategy<Value = SettingsFile> {
+    prop::sample::select(every_file().into_iter().filter(|file| !is_toml(file)).collect::<Vec<_>>())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn adding_and_taking_away_changes_nothing(file in json_file(), text in settings()) {
-        let with = check(file, Some(&text));
+    fn adding_and_removing_keeps_values(file in json_file(), text in settings()) {
+        let with = check(file, &text);
         let (mut before, mut after) = (read(&text), read(&with));
-        // Everything that was there is there.
         for value in [&mut before, &mut after] {
             let object = value.as_object_mut().unwrap();
             for name in ["hooks", "mcpServers", "version"] {
@@ -348,28 +372,5 @@ proptest! {
             }
         }
         prop_assert_eq!(before, after);
-    }
-
-    /// Somebody writes into the file between the two: that stays, and nothing of ours does.
-    #[test]
-    fn what_is_written_in_between_stays(file in json_file(), text in settings(), at_end in any::<bool>()) {
-        let edit = |text: &str| {
-            let root = json::container(text, &[]).unwrap();
-            if at_end {
-                return root.append(text, "\"foreign\": {\"a\": [1]}");
-            }
-            let open = text.len() - text[text.find('{').unwrap()..].len() + 1;
-            let comma = if read(text).as_object().unwrap().is_empty() { "" } else { "," };
-            format!("{}\n  \"foreign\": 1{comma}{}", &text[..open], &text[open..])
-        };
-        prop_assume!(!text[..text.find('{').unwrap()].contains("//"));
-        prop_assume!(!text.starts_with(" // it's"));
-        let with = file.with(Some(&text), &program("windlass"), true).unwrap();
-        let kept = file.without(&edit(&with), Before::Known(Some(&text)), true).unwrap().unwrap();
-        prop_assert!(!file.has_ours(&kept) && !kept.contains("--as"), "{}", kept);
-        prop_assert_eq!(read(&kept), read(&edit(&text)));
-        if !at_end && !read(&text).as_object().unwrap().is_empty() {
-            prop_assert_eq!(kept, edit(&text));
-        }
     }
 }

@@ -14,7 +14,7 @@ pub fn next(target: &Target, program: &Program, is_new: bool, server: bool) -> V
     if let Some(warning) = project.as_ref().and_then(|project| Standing::of(project).warning()) {
         steps.push(warning.to_owned());
     }
-    let of_project = target.scope() == Scope::Project;
+    let of_project = target.scope == Scope::Project;
     if of_project && program.path.contains('/') {
         steps.push("others who share these settings have no such path: put `windlass` on the PATH first".to_owned());
     }

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use windlass_bridge::settings::{Before, File, Program, Scope, Unfit};
+use similar::{ChangeTag, TextDiff};
+use windlass_bridge::settings::{self, Program, Scope, SettingsError, SettingsFile};
 
-use super::diff;
 use super::place::Place;
 use super::record::{self, Record};
 use crate::failure::{Code, Failure};
@@ -27,21 +27,40 @@ pub struct Change {
     unmade: Vec<PathBuf>,
 }
 
-fn unfit(place: &Place, error: &Unfit) -> Failure {
+fn refusal(place: &Place, error: &SettingsError) -> Failure {
     let remedy = match error {
-        Unfit::Taken { .. } => "take that entry away, or do without --mcp",
-        Unfit::Closed { .. } => "write it as tables of their own, and try again",
-        Unfit::Syntax { .. } | Unfit::Kind { .. } | Unfit::Twice { .. } => "repair the file, and try again",
+        SettingsError::ServerTaken => "remove that entry, or leave out --mcp",
+        _ => "repair the file, and try again",
     };
     Failure::new(Code::Refused, format!("cannot edit `{}`", place.path.display()))
         .caused_by(error)
         .hint(format!("nothing was written; {remedy}"))
 }
 
+/// Returns the text of a file from before we wrote into it: the saved copy if the file is as we left it, else its text without
+/// our entries. `server` is about an MCP server in a file without a record.
+fn restore_text(
+    file: &SettingsFile,
+    text: Option<&str>,
+    known: Option<&Record>,
+    server: bool,
+) -> Result<Option<String>, SettingsError> {
+    let Some(text) = text else { return Ok(None) };
+    let (server, is_created) = match known {
+        Some(record) if record.is_for(text) => return Ok(record.before.clone()),
+        // A server that was there before is the person's own.
+        Some(Record { before: Some(before), .. }) => (!file.has_our_server(before), false),
+        Some(_) => (true, true),
+        None => (server, file.is_own),
+    };
+    let rest = file.remove_entries(text, server)?;
+    Ok(if is_created && rest != text && settings::is_empty(&rest) { None } else { Some(rest) })
+}
+
 impl Change {
     /// What installing does to a file.
     pub fn adding(
-        file: &File,
+        file: &SettingsFile,
         scope: Scope,
         project: Option<&Project>,
         program: &Program,
@@ -49,16 +68,9 @@ impl Change {
     ) -> Result<Self, Failure> {
         let place = Place::of(file, scope, project)?;
         let (old, known) = (place.read()?, record::find(&place.real));
-        let new = file.with(old.as_deref(), program, server).map_err(|error| unfit(&place, &error))?;
-        let before = match (&old, &known) {
-            (None, _) => None,
-            (Some(text), Some(record)) if record.is_for(text) => record.before.clone(),
-            (Some(text), Some(record)) => file
-                .without(text, Before::Known(record.before.as_deref()), true)
-                .map_err(|error| unfit(&place, &error))?,
-            // A server of our name is somebody's own here.
-            (Some(text), None) => file.without(text, Before::Unknown, false).map_err(|error| unfit(&place, &error))?,
-        };
+        let refused = |error: SettingsError| refusal(&place, &error);
+        let new = file.add_entries(old.as_deref(), program, server).map_err(refused)?;
+        let before = restore_text(file, old.as_deref(), known.as_ref(), false).map_err(refused)?;
         let mut made = known.as_ref().map(|record| record.made.clone()).unwrap_or_default();
         made.extend(place.missing_directories());
         let record = Some(Record::new(&place.real, before, &new, made));
@@ -66,18 +78,16 @@ impl Change {
     }
 
     /// What uninstalling does to a file. `server` is about one that nothing is remembered of.
-    pub fn removing(file: &File, scope: Scope, project: Option<&Project>, server: bool) -> Result<Self, Failure> {
+    pub fn removing(
+        file: &SettingsFile,
+        scope: Scope,
+        project: Option<&Project>,
+        server: bool,
+    ) -> Result<Self, Failure> {
         let place = Place::of(file, scope, project)?;
         let (old, known) = (place.read()?, record::find(&place.real));
-        let new = match (&old, &known) {
-            (None, _) => None,
-            (Some(text), Some(record)) if record.is_for(text) => record.before.clone(),
-            (Some(text), known) => {
-                let before = known.as_ref().map_or(Before::Unknown, |known| Before::Known(known.before.as_deref()));
-                let server = server || known.is_some();
-                file.without(text, before, server).map_err(|error| unfit(&place, &error))?
-            }
-        };
+        let restored = restore_text(file, old.as_deref(), known.as_ref(), server);
+        let new = restored.map_err(|error| refusal(&place, &error))?;
         let unmade = match (&new, &known) {
             (Some(_), _) => Vec::new(),
             (None, Some(known)) => known.made.clone(),
@@ -109,8 +119,25 @@ impl Change {
         }
     }
 
-    pub fn diff(&self) -> Vec<diff::Row<'_>> {
-        diff::rows(self.old.as_deref().unwrap_or_default(), self.new.as_deref().unwrap_or_default())
+    /// Returns the lines that change with two lines around them, each behind a sign.
+    pub fn diff(&self) -> Vec<(Tone, String)> {
+        let [old, new] = [&self.old, &self.new].map(|text| text.as_deref().unwrap_or_default());
+        let diff = TextDiff::from_lines(old, new);
+        let mut rows = Vec::new();
+        for group in diff.grouped_ops(2) {
+            if !rows.is_empty() {
+                rows.push((Tone::Faint, "  ...".to_owned()));
+            }
+            for change in group.iter().flat_map(|operation| diff.iter_changes(operation)) {
+                let tone = match change.tag() {
+                    ChangeTag::Equal => Tone::Plain,
+                    ChangeTag::Insert => Tone::Good,
+                    ChangeTag::Delete => Tone::Bad,
+                };
+                rows.push((tone, format!("{} {}", change.tag(), change.value()).trim_end().to_owned()));
+            }
+        }
+        rows
     }
 
     /// Shows what changes.
@@ -126,14 +153,8 @@ impl Change {
             let real = self.place.real.to_string_lossy();
             out.line(out.paint(Tone::Faint, format_args!("  which is {}", text::line(&real))))?;
         }
-        for row in self.diff() {
-            let tone = match row {
-                diff::Row::Same(_) => Tone::Plain,
-                diff::Row::Added(_) => Tone::Good,
-                diff::Row::Removed(_) => Tone::Bad,
-                diff::Row::Skipped(_) => Tone::Faint,
-            };
-            out.line(out.paint(tone, text::line(row.to_string().trim_end())))?;
+        for (tone, row) in self.diff() {
+            out.line(out.paint(tone, text::line(&row)))?;
         }
         out.line("")
     }

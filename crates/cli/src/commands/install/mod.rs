@@ -13,16 +13,15 @@
 
 mod advice;
 mod change;
-mod diff;
 mod place;
 mod program;
 mod record;
 pub mod status;
 pub mod uninstall;
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
-use windlass_bridge::settings::{self, File};
+use windlass_bridge::settings::{self, Scope, SettingsFile};
 use windlass_bridge::{Agent, Moment};
 
 use crate::commands::confirm;
@@ -46,8 +45,8 @@ pub struct Args {
     /// The agent that is to call
     #[arg(value_parser = usage::one_of::<Agent>(Agent::ALL.iter().map(|agent| agent.name())))]
     agent: Agent,
-    /// Whose settings
-    #[arg(long, value_enum, default_value_t = Scope::Project)]
+    /// Whose settings: the project's, or your own for all projects
+    #[arg(long, value_parser = scope_parser(), default_value = "project")]
     scope: Scope,
     /// Have the agent start `windlass mcp` as an MCP server too
     #[arg(long)]
@@ -56,40 +55,9 @@ pub struct Args {
     consent: Consent,
 }
 
-/// Whose settings are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Scope {
-    /// The project's, for everybody who works on it
-    Project,
-    /// Your own, for all projects
-    User,
-}
-
-impl Scope {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Project => "project",
-            Self::User => "user",
-        }
-    }
-}
-
-impl From<Scope> for settings::Scope {
-    fn from(scope: Scope) -> Self {
-        match scope {
-            Scope::Project => Self::Project,
-            Scope::User => Self::User,
-        }
-    }
-}
-
-impl From<settings::Scope> for Scope {
-    fn from(scope: settings::Scope) -> Self {
-        match scope {
-            settings::Scope::Project => Self::Project,
-            settings::Scope::User => Self::User,
-        }
-    }
+fn scope_parser() -> impl TypedValueParser<Value = Scope> {
+    PossibleValuesParser::new(["project", "user"])
+        .map(|name| if name == Scope::User.name() { Scope::User } else { Scope::Project })
 }
 
 // How it is decided whether to write.
@@ -116,7 +84,7 @@ struct Target {
     agent: Agent,
     scope: Scope,
     project: Option<Project>,
-    files: Vec<File>,
+    files: Vec<SettingsFile>,
 }
 
 impl Target {
@@ -130,7 +98,7 @@ impl Target {
                 _ => failure,
             })?),
         };
-        let files = settings::files(agent, scope.into());
+        let files = settings::files(agent, scope);
         if files.is_empty() {
             let title = agent.title();
             return Err(Failure::new(Code::Usage, format!("{title} has no settings of a project"))
@@ -143,17 +111,13 @@ impl Target {
     /// Agents call by both scopes, so that every stop would be judged twice.
     fn check_alone(&self) -> Result<(), Failure> {
         let Self { agent, project, .. } = self;
-        let Some((other, path)) = status::calling_elsewhere(*agent, self.scope(), project.as_ref()) else {
+        let Some((other, path)) = status::calling_elsewhere(*agent, self.scope, project.as_ref()) else {
             return Ok(());
         };
-        let (whose, title) = (Scope::from(other), agent.title());
+        let title = agent.title();
         Err(Failure::new(Code::Usage, format!("{title} calls Windlass already, by `{}`", path.display()))
             .caused_by("with both it would call twice at every moment")
-            .hint(format!("`windlass uninstall {agent} --scope {}` takes that away", whose.name())))
-    }
-
-    fn scope(&self) -> settings::Scope {
-        self.scope.into()
+            .hint(format!("`windlass uninstall {agent} --scope {}` takes that away", other.name())))
     }
 }
 
@@ -164,7 +128,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let plan = |server: bool| -> Result<Vec<Change>, Failure> {
         let wanted = target.files.iter().filter(|file| server || file.has_hooks());
         let project = target.project.as_ref();
-        wanted.map(|file| Change::adding(file, target.scope(), project, &named.program, server)).collect()
+        wanted.map(|file| Change::adding(file, target.scope, project, &named.program, server)).collect()
     };
     let mut changes = plan(args.mcp)?;
     args.consent.check(&changes)?;
@@ -255,10 +219,7 @@ fn settle(changes: &[Change], consent: Consent, is_silent: bool, out: &mut Outpu
 
 fn report(target: &Target, changes: &[Change], outcome: Outcome, more: &Value) -> Value {
     let file = |change: &Change| {
-        let diff: Vec<_> = match change.is_nothing() {
-            true => Vec::new(),
-            false => change.diff().iter().map(|row| row.to_string().trim_end().to_owned()).collect(),
-        };
+        let diff: Vec<_> = change.diff().into_iter().map(|(_, row)| row).collect();
         json!({"path": change.place.path.to_string_lossy(), "change": change.name(), "diff": diff})
     };
     let mut report = json!({

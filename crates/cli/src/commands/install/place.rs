@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
-use windlass_bridge::settings::{File, Scope};
+use windlass_bridge::settings::{Scope, SettingsFile};
 use windlass_process::file;
 
 use crate::durable::{self, Readers};
@@ -30,7 +30,7 @@ pub struct Place {
 }
 
 /// What a scope is below.
-pub fn root(file: &File, scope: Scope, project: Option<&Project>) -> Result<PathBuf, Failure> {
+pub fn root(file: &SettingsFile, scope: Scope, project: Option<&Project>) -> Result<PathBuf, Failure> {
     if let (Scope::Project, Some(project)) = (scope, project) {
         return Ok(project.root.join(file.folder));
     }
@@ -45,7 +45,7 @@ pub fn root(file: &File, scope: Scope, project: Option<&Project>) -> Result<Path
 }
 
 impl Place {
-    pub fn of(file: &File, scope: Scope, project: Option<&Project>) -> Result<Self, Failure> {
+    pub fn of(file: &SettingsFile, scope: Scope, project: Option<&Project>) -> Result<Self, Failure> {
         let path = root(file, scope, project)?.join(file.name);
         let real = resolve(&path).map_err(|error| unusable(&path, error))?;
         match project.filter(|project| scope == Scope::Project && !real.starts_with(&project.root)) {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use windlass_bridge::Agent;
-use windlass_bridge::settings::{self, File, Scope};
+use windlass_bridge::settings::{self, Scope, SettingsFile};
 
 use super::place::Place;
 use crate::project::Project;
@@ -34,7 +34,7 @@ pub fn calling_elsewhere(agent: Agent, scope: Scope, project: Option<&Project>) 
 }
 
 fn calling(agent: Agent, scope: Scope, project: Option<&Project>) -> Vec<Place> {
-    let calls = |(file, place): (File, Place)| {
+    let calls = |(file, place): (SettingsFile, Place)| {
         let text = place.read().ok().flatten()?;
         file.has_our_hooks(&text).then_some(place)
     };
@@ -42,7 +42,7 @@ fn calling(agent: Agent, scope: Scope, project: Option<&Project>) -> Vec<Place> 
 }
 
 /// The files that hold the hooks of an agent.
-fn places(agent: Agent, scope: Scope, project: Option<&Project>) -> impl Iterator<Item = (File, Place)> {
+fn places(agent: Agent, scope: Scope, project: Option<&Project>) -> impl Iterator<Item = (SettingsFile, Place)> {
     let files = settings::files(agent, scope).into_iter().filter(|file| file.has_hooks());
     files.filter_map(move |file| Some((file, Place::of(&file, scope, project).ok()?)))
 }
@@ -51,9 +51,9 @@ fn places(agent: Agent, scope: Scope, project: Option<&Project>) -> impl Iterato
 pub fn callers(project: &Project) -> Vec<String> {
     let mut callers = Vec::new();
     for agent in Agent::ALL {
-        for (scope, whose) in [(Scope::Project, "project"), (Scope::User, "user")] {
+        for scope in [Scope::Project, Scope::User] {
             if calls(*agent, scope, Some(project)) {
-                callers.push(format!("{agent} ({whose})"));
+                callers.push(format!("{agent} ({})", scope.name()));
             }
         }
     }

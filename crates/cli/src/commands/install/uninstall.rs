@@ -2,10 +2,10 @@
 
 use serde_json::json;
 use windlass_bridge::Agent;
-use windlass_bridge::settings::{self, File};
+use windlass_bridge::settings::{self, Scope, SettingsFile};
 
 use super::change::Change;
-use super::{Consent, Outcome, Scope, Target, report, settle, status};
+use super::{Consent, Outcome, Target, report, scope_parser, settle, status};
 use crate::commands::confirm;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -18,13 +18,13 @@ use crate::usage;
   windlass uninstall codex --yes          take it away without being asked
   windlass uninstall kimi --scope user    out of your own settings
 
-A file that nobody has changed since is as it was before, to the byte; of any other only our entries are taken away.")]
+A file without later changes is restored to the byte; from any other only our entries are removed.")]
 pub struct Args {
     /// The agent that is not to call any more
     #[arg(value_parser = usage::one_of::<Agent>(Agent::ALL.iter().map(|agent| agent.name())))]
     agent: Agent,
-    /// Whose settings
-    #[arg(long, value_enum, default_value_t = Scope::Project)]
+    /// Whose settings: the project's, or your own for all projects
+    #[arg(long, value_parser = scope_parser(), default_value = "project")]
     scope: Scope,
     #[command(flatten)]
     consent: Consent,
@@ -52,16 +52,16 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
 
 fn plan(target: &Target) -> Result<Vec<Change>, Failure> {
     let removing = |server: bool| {
-        let change = |file: &File| Change::removing(file, target.scope(), target.project.as_ref(), server);
+        let change = |file: &SettingsFile| Change::removing(file, target.scope, target.project.as_ref(), server);
         target.files.iter().filter(|file| !is_needed(target, file)).map(change).collect::<Result<Vec<_>, _>>()
     };
     let changes = removing(false)?;
-    // Where we remember what we have written, a server of our name in another file is somebody's own.
+    // If any file has a record, a server of our name in a file without one is the person's own.
     if changes.iter().any(Change::is_known) { Ok(changes) } else { removing(true) }
 }
 
 /// Whether another agent that calls us reads the same file.
-fn is_needed(target: &Target, file: &File) -> bool {
-    let sharers = settings::sharers(file, target.scope());
-    sharers.into_iter().any(|agent| status::calls(agent, target.scope(), target.project.as_ref()))
+fn is_needed(target: &Target, file: &SettingsFile) -> bool {
+    let sharers = settings::sharers(file, target.scope);
+    sharers.into_iter().any(|agent| status::calls(agent, target.scope, target.project.as_ref()))
 }
