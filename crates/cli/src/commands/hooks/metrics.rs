@@ -4,15 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_engine::{HookId, HookOutcome, Timestamp};
+use windlass_engine::{HookOutcome, Timestamp};
 use windlass_store::Filter;
 
-use super::rates::{Rates, Wanted};
+use super::collect;
 use super::runs::{Causes, Outcome, Run, Took};
-use super::{collect, rated};
-use crate::commands::why::task_of_hook;
-use crate::context::{Context, Opened};
-use crate::failure::Failure;
+use crate::context::Context;
 use crate::output::{Done, Output, Tone};
 use crate::{callers, environment, show, text, usage};
 
@@ -21,18 +18,12 @@ use crate::{callers, environment, show, text, usage};
   windlass hooks metrics
   windlass hooks metrics --hook lint --since 24h
   windlass hooks metrics --conversation 0b7c2f6e-43d1
-  windlass hooks metrics --hook HOOK-9         what a registered stop hook decided
   windlass hooks metrics --json | jq '.hooks[] | {hook, p95Ms}'
-  windlass hooks metrics --json | jq '.stopHooks.types[] | {type, completeRate, rejectedRate}'
 
-Runs that have ended count, interrupted ones too. Hooks inside a commit are not timed: only their errors are recorded.
-
-A registered stop hook counts where its word was the last one, in a series of iterations and at the gate of a session. Its \
-`complete` is rejected if, before the task is completed, its series goes on to another iteration, a later judgement of the task \
-does not say complete, or the gate of a session does not let the work pass; at a gate, if that gate does not let the work pass; \
-and in both if the task is reopened after it was completed.")]
+Runs that have ended count, interrupted ones too. Hooks inside a commit are not timed: only their errors are recorded. \
+`windlass why HOOK-9` shows what a registered stop hook decided.")]
 pub struct Args {
-    /// Only this hook, by its name, or such as HOOK-9
+    /// Only this hook, by its name
     #[arg(long, value_name = "NAME")]
     hook: Option<String>,
     /// Only what ran for calls of this conversation's agent, by its id or how that begins
@@ -71,17 +62,6 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
             hooks.entry(hook.clone()).or_default().count(run);
         }
     }
-    // Those that are registered for tasks are asked by sessions and series, never by a call.
-    let stops = match &caller {
-        Some(_) => Rates::default(),
-        None => stop_hooks(&opened, args.hook.as_deref(), since)?,
-    };
-    // A configured hook may have such a name too.
-    if runs.is_empty()
-        && let Some(Ok(hook)) = args.hook.as_deref().map(str::parse::<HookId>)
-    {
-        task_of_hook(&opened, hook)?;
-    }
     if out.is_json() {
         let each = hooks.iter().map(|(hook, tally)| {
             let mut object = tally.to_json();
@@ -92,37 +72,15 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
             "since": since,
             "hooks": each.collect::<Vec<_>>(),
             "total": total.to_json(),
-            "stopHooks": rated::to_json(&stops),
         }));
     }
-    if runs.is_empty() && stops.is_empty() {
+    if runs.is_empty() {
         let narrowed = args.hook.is_some() || since.is_some() || caller.is_some();
         let nothing = if narrowed { "no such runs" } else { "no hook has run yet" };
         return out.line(out.paint(Tone::Faint, nothing));
     }
-    if !runs.is_empty() {
-        of_runs(hooks, &total, out)?;
-    }
-    if stops.is_empty() {
-        return Ok(());
-    }
-    if !runs.is_empty() {
-        out.line("")?;
-    }
-    rated::table(&stops, out)
-}
-
-/// What stop hooks decided that are registered for tasks. A name that is not one of theirs means none of them.
-fn stop_hooks(opened: &Opened, name: Option<&str>, since: Option<Timestamp>) -> Result<Rates, Failure> {
-    match name.map(str::parse) {
-        Some(Err(_)) => Ok(Rates::default()),
-        hook => rated::count(opened, Wanted { hook: hook.and_then(Result::ok), since }),
-    }
-}
-
-fn of_runs(mut hooks: BTreeMap<String, Tally>, total: &Tally, out: &mut Output) -> Done {
     hooks.retain(|_, tally| tally.runs() > 0);
-    table(&hooks, total, out)?;
+    table(&hooks, &total, out)?;
     match total.errors {
         0 => Ok(()),
         1 => out.line(out.paint(Tone::Warning, "one error besides; `windlass hooks history --outcome error` shows it")),
@@ -215,12 +173,12 @@ fn percentile(sorted: &[u64], percent: usize) -> Option<u64> {
 
 /// A part of a whole, to four places.
 #[expect(clippy::cast_precision_loss, reason = "nobody has so many runs that it shows")]
-pub fn share(part: usize, whole: usize) -> f64 {
+fn share(part: usize, whole: usize) -> f64 {
     (part as f64 / whole as f64 * 10_000.0).round() / 10_000.0
 }
 
 /// A part of a whole, in words.
-pub fn percent(part: usize, whole: usize) -> String {
+fn percent(part: usize, whole: usize) -> String {
     match whole {
         0 => String::new(),
         whole => format!("{}%", (part * 200 + whole) / (whole * 2)),

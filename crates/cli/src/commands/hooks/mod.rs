@@ -8,8 +8,6 @@ mod list;
 mod metrics;
 mod payload;
 pub mod planned;
-mod rated;
-mod rates;
 mod registered;
 pub mod runs;
 mod show;
@@ -47,7 +45,7 @@ pub enum Command {
     Test(test::Args),
     /// What ran when, for which event, how long, how it ended and where its output is; newest last
     History(history::Args),
-    /// How often each hook ran, passed, blocked, failed and timed out, and how long it took; what stop hooks decided
+    /// How often each hook ran, passed, blocked, failed and timed out, and how long it took
     Metrics(metrics::Args),
     /// Switch a hook on in the configuration
     Enable(switch::Enable),

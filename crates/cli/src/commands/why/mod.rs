@@ -112,7 +112,7 @@ fn subject(opened: &Opened, name: &str) -> Result<Subject, Failure> {
 }
 
 /// The task that a stop hook is or was registered for.
-pub fn task_of_hook(opened: &Opened, hook: HookId) -> Result<TaskId, Failure> {
+fn task_of_hook(opened: &Opened, hook: HookId) -> Result<TaskId, Failure> {
     let kind = EventType::HookRegistered;
     task_of(opened, Seq(hook.0), kind)?.ok_or_else(|| unknown("stop hook", &hook, kind))
 }
