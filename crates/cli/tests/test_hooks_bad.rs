@@ -113,7 +113,10 @@ const FIELDS: &[(&str, &str)] = &[
     ("matcher: 'Edit('", "3:34: `matcher`: this is not a regular expression: found open group without closing ')'"),
     ("matcher: '|'", "3:34: `matcher`: this matcher names no tool"),
     ("feedback: '{{ outputs }}'", "3:39: `feedback`: unknown name `outputs` | did you mean `output`?"),
-    (r#"feedback: '{% include "x" %}'"#, "3:39: `feedback`: unknown statement include | known here: `if`, `for`"),
+    (
+        r#"feedback: '{% include "x" %}'"#,
+        "3:39: `feedback`: unknown statement include | write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language",
+    ),
     (
         "feedback: '{% if a'",
         "3:42: `feedback`: unexpected end of input, expected end of block | write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language",

@@ -93,7 +93,7 @@ fn a_template_with_an_unknown_name() {
       |
     4 |       feedback: '{% include "x" %}'
       |                     ^^^^^^^
-    hint: known here: `if`, `for`
+    hint: write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language
     "#);
     let prompts =
         pictures(&["hooks:\n  stop:\n    - prompt: 'why {{ errors }}'\n", "hooks:\n  stop:\n    - prompt: ''\n"]);

@@ -109,7 +109,7 @@ fn steps() {
 fn how_steps_lead_to_each_other() {
     check(
         &of("  - {id: a, type: noop, onSuccess: bb}\n  - {id: b, type: noop}\n"),
-        "there is none [bb]",
+        "there is none outside of a `parallel` [bb]",
         "did you mean `b`?",
     );
     check(
@@ -131,11 +131,7 @@ fn how_steps_lead_to_each_other() {
     let gate = "  - {id: a, type: condition, config: {predicate: 'true', onTrue: a, onFalse: nowhere}}\n  - {id: b, type: noop}\n";
     check(&of(gate), "`onFalse` names the step `nowhere`", "known here: `a`, `b`");
     let both = "  - {id: both, type: parallel, config: {steps: [{id: x, type: noop}]}, onSuccess: a}\n  - {id: a, type: noop, onFailure: x}\n";
-    check(
-        &of(both),
-        "`onFailure` names the step `x`, which is one of those of the parallel `both` [x]",
-        "let `x` be a step of its own",
-    );
+    check(&of(both), "names the step `x`, and there is none outside of a `parallel` [x]", "`a`");
     // A way out by failing alone is none: what only ends by an accident does not end.
     check(
         &of("  - {id: a, type: noop, onSuccess: a, onFailure: b}\n  - {id: b, type: noop, onSuccess: a}\n"),

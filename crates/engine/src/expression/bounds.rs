@@ -11,8 +11,8 @@ pub const TEXT: usize = 64 * 1024;
 pub const OUTPUT: usize = 256 * 1024;
 /// Steps of one evaluation, marks included.
 pub const STEPS: u64 = 100_000;
-/// Operators, dots and opening brackets of one expression.
-pub const OPERATORS: usize = 256;
+/// Tokens of one expression: every operator but a prefix brings two.
+pub const TOKENS: usize = 512;
 /// Statements of one template.
 pub const STATEMENTS: usize = 256;
 /// Elements of a `range`.
@@ -27,57 +27,22 @@ pub enum Form {
     Template,
 }
 
-/// Refuses a text that is too long or too intricate.
+/// Refuses a text that is too long or too intricate, or that has something besides tokens.
 pub fn check(text: &str, form: Form) -> Result<(), ExpressionError> {
     if text.len() > TEXT {
         return Err(ExpressionError::new(format!("has {} bytes; at most {TEXT} are taken", text.len())));
     }
-    let (mut operators, mut statements) = (0, 0);
-    // What is not a token at all is the parser's to complain about.
-    for (token, span) in tokenize(text, form == Form::Expression, Default::default()).map_while(Result::ok) {
-        match token {
-            Token::VariableStart => operators = 0,
-            Token::BlockStart => (operators, statements) = (0, statements + 1),
-            token if nests(&token) => operators += 1,
-            _ => {}
-        }
-        if operators > OPERATORS {
-            let message = format!("too intricate: an expression has at most {OPERATORS} operators");
-            return Err(ExpressionError::new(message).at(range(span)));
-        }
-        if statements > STATEMENTS {
-            let message = format!("too intricate: a template has at most {STATEMENTS} statements");
-            return Err(ExpressionError::new(message).at(range(span)));
-        }
+    let (mut tokens, mut statements) = (0, 0);
+    for token in tokenize(text, form == Form::Expression, Default::default()) {
+        let (token, span) = token.map_err(|error| ExpressionError::syntax(&error, text))?;
+        tokens = if matches!(token, Token::VariableStart | Token::BlockStart) { 0 } else { tokens + 1 };
+        statements += usize::from(matches!(token, Token::BlockStart));
+        let message = match (tokens > TOKENS, statements > STATEMENTS) {
+            (true, _) => format!("too intricate: an expression has at most {TOKENS} names, values and signs"),
+            (_, true) => format!("too intricate: a template has at most {STATEMENTS} statements"),
+            _ => continue,
+        };
+        return Err(ExpressionError::new(message).at(range(span)));
     }
     Ok(())
-}
-
-/// Refuses what has been parsed and is not all of the language: behind a text the parser forgets what is no token.
-pub fn check_end(text: &str, form: Form) -> Result<(), ExpressionError> {
-    let bad = tokenize(text, form == Form::Expression, Default::default()).find_map(Result::err);
-    bad.map_or(Ok(()), |error| Err(ExpressionError::syntax(&error, text)))
-}
-
-fn nests(token: &Token<'_>) -> bool {
-    match token {
-        Token::Ident(word) => matches!(*word, "and" | "or" | "not" | "is" | "in" | "if" | "else"),
-        Token::TemplateData(_)
-        | Token::VariableStart
-        | Token::VariableEnd
-        | Token::BlockStart
-        | Token::BlockEnd
-        | Token::Str(_)
-        | Token::String(_)
-        | Token::Int(_)
-        | Token::Int128(_)
-        | Token::Float(_)
-        | Token::Comma
-        | Token::Colon
-        | Token::Assign
-        | Token::BracketClose
-        | Token::ParenClose
-        | Token::BraceClose => false,
-        _ => true,
-    }
 }

@@ -242,10 +242,6 @@ impl<'n, 'a> Check<'n, 'a> {
                 let problem = unknown("function", function.id, range(function.span()));
                 Err(problem.suggest(format!("the only function is `range`; {FILTER_HINT}")))
             }
-            Expr::GetAttr(method) if is_loop(&method.expr) && matches!(method.name, "cycle" | "changed") => {
-                self.path(&it.expr)?;
-                self.arguments(&it.args, at)
-            }
             Expr::GetAttr(method) => {
                 let problem = ExpressionError::new(format!("values have no methods: `{}`", cut(method.name, 60)));
                 Err(problem.at(at).suggest(FILTER_HINT))
@@ -292,10 +288,6 @@ fn is_factor(expression: &Expr<'_>) -> bool {
     number.is_number() && number.as_i64().is_none_or(|number| number <= FACTOR)
 }
 
-fn is_loop(expression: &Expr<'_>) -> bool {
-    matches!(expression, Expr::Var(variable) if variable.id == "loop")
-}
-
 /// Where a name stands that begins a longer part of the text.
 fn named(name: &str, at: Range<usize>) -> Range<usize> {
     at.start..at.start + name.len()
@@ -313,5 +305,5 @@ fn absent(statement: &str, at: Range<usize>) -> ExpressionError {
 
 /// What to write instead of a function or a method.
 const FILTER_HINT: &str = "write a filter, as in `task.labels | length`; docs/configuration.md lists them";
-/// What to write instead of an unknown statement.
-pub const STATEMENTS: &str = "known here: `if`, `for`";
+/// What to write instead of an absent statement.
+const STATEMENTS: &str = "known here: `if`, `for`";

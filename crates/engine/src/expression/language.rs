@@ -10,14 +10,13 @@ use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, Value, filters, tests};
 
 use super::bounds::{OUTPUT, RANGE, STEPS};
-use super::work::{self, Cost, Depth, paid};
+use super::work::{self, Cost, paid};
 
 /// Loops within each other.
 const NESTING: usize = 32;
 
 const FREE: Cost = Cost::Free;
-const SHALLOW: Cost = Cost::Once(Depth::Shallow);
-const DEEP: Cost = Cost::Once(Depth::Deep);
+const ONCE: Cost = Cost::Once;
 const EACH: Cost = Cost::Each;
 const SORTED: Cost = Cost::Sorted;
 
@@ -35,72 +34,72 @@ macro_rules! known {
 known! { FILTERS, add_filters, add_filter:
     "abs" FREE => filters::abs,
     "bool" FREE => filters::bool,
-    "capitalize" DEEP => filters::capitalize,
-    "count" SHALLOW => filters::length,
+    "capitalize" ONCE => filters::capitalize,
+    "count" ONCE => filters::length,
     "d" FREE => filters::default,
     "default" FREE => filters::default,
     "dictsort" SORTED => filters::dictsort,
-    "first" SHALLOW => filters::first,
-    "float" DEEP => filters::float,
-    "indent" DEEP => indent,
-    "int" DEEP => filters::int,
-    "items" SHALLOW => filters::items,
-    "join" DEEP => join,
-    "last" SHALLOW => filters::last,
-    "length" SHALLOW => filters::length,
-    "lines" DEEP => filters::lines,
-    "list" SHALLOW => filters::list,
-    "lower" DEEP => filters::lower,
+    "first" ONCE => filters::first,
+    "float" ONCE => filters::float,
+    "indent" ONCE => indent,
+    "int" ONCE => filters::int,
+    "items" ONCE => filters::items,
+    "join" ONCE => join,
+    "last" ONCE => filters::last,
+    "length" ONCE => filters::length,
+    "lines" ONCE => filters::lines,
+    "list" ONCE => filters::list,
+    "lower" ONCE => filters::lower,
     "map" EACH => filters::map,
-    "max" DEEP => filters::max,
-    "min" DEEP => filters::min,
+    "max" ONCE => filters::max,
+    "min" ONCE => filters::min,
     "reject" EACH => filters::reject,
     "rejectattr" EACH => filters::rejectattr,
-    "replace" DEEP => replace,
-    "reverse" SHALLOW => filters::reverse,
+    "replace" ONCE => replace,
+    "reverse" ONCE => filters::reverse,
     "round" FREE => filters::round,
     "select" EACH => filters::select,
     "selectattr" EACH => filters::selectattr,
     "sort" SORTED => filters::sort,
-    "split" DEEP => filters::split,
-    "string" DEEP => string,
-    "title" DEEP => filters::title,
-    "tojson" DEEP => tojson,
-    "trim" DEEP => filters::trim,
+    "split" ONCE => filters::split,
+    "string" ONCE => string,
+    "title" ONCE => filters::title,
+    "tojson" ONCE => tojson,
+    "trim" ONCE => filters::trim,
     "unique" SORTED => filters::unique,
-    "upper" DEEP => filters::upper,
+    "upper" ONCE => filters::upper,
 }
 
 known! { TESTS, add_tests, add_test:
     "boolean" FREE => tests::is_boolean,
-    "containing" DEEP => is_containing,
+    "containing" ONCE => is_containing,
     "defined" FREE => tests::is_defined,
     "divisibleby" FREE => is_divisible_by,
-    "endingwith" DEEP => tests::is_endingwith,
-    "eq" DEEP => tests::is_eq,
-    "equalto" DEEP => tests::is_eq,
+    "endingwith" ONCE => tests::is_endingwith,
+    "eq" ONCE => tests::is_eq,
+    "equalto" ONCE => tests::is_eq,
     "even" FREE => tests::is_even,
     "false" FREE => tests::is_false,
     "float" FREE => tests::is_float,
-    "ge" DEEP => tests::is_ge,
-    "gt" DEEP => tests::is_gt,
-    "in" DEEP => tests::is_in,
+    "ge" ONCE => tests::is_ge,
+    "gt" ONCE => tests::is_gt,
+    "in" ONCE => tests::is_in,
     "integer" FREE => tests::is_integer,
     "iterable" FREE => tests::is_iterable,
-    "le" DEEP => tests::is_le,
-    "lower" DEEP => tests::is_lower,
-    "lt" DEEP => tests::is_lt,
+    "le" ONCE => tests::is_le,
+    "lower" ONCE => tests::is_lower,
+    "lt" ONCE => tests::is_lt,
     "mapping" FREE => tests::is_mapping,
-    "ne" DEEP => tests::is_ne,
+    "ne" ONCE => tests::is_ne,
     "none" FREE => tests::is_none,
     "number" FREE => tests::is_number,
     "odd" FREE => tests::is_odd,
     "sequence" FREE => tests::is_sequence,
-    "startingwith" DEEP => tests::is_startingwith,
+    "startingwith" ONCE => tests::is_startingwith,
     "string" FREE => tests::is_string,
     "true" FREE => tests::is_true,
     "undefined" FREE => tests::is_undefined,
-    "upper" DEEP => tests::is_upper,
+    "upper" ONCE => tests::is_upper,
 }
 
 known! { FUNCTIONS, add_functions, add_function:
@@ -112,8 +111,7 @@ pub const MAPPED: &[&str] =
     &["abs", "bool", "capitalize", "first", "float", "int", "last", "length", "lower", "title", "trim", "upper"];
 
 /// What a loop knows about itself.
-pub const LOOP: &[&str] =
-    &["index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0", "cycle", "changed"];
+pub const LOOP: &[&str] = &["index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0"];
 
 /// The one environment of all conditions; templates have copies of it.
 pub static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {

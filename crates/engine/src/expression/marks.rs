@@ -14,12 +14,9 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use minijinja::machinery::ast::{BinOp, BinOpKind, CallArg, CompareOpKind, Const, Expr, Filter, Spanned, Stmt, Test};
+use minijinja::machinery::ast::{BinOp, BinOpKind, CallArg, CompareOpKind, Expr, Filter, Spanned, Stmt, Test};
 
 use super::error::range;
-
-/// Texts of the expression itself that are so short cost nothing.
-const SHORT: u64 = 64;
 
 /// The marked text of an expression.
 pub fn expression(text: &str, tree: &Expr<'_>) -> String {
@@ -78,7 +75,8 @@ impl Marks<'_> {
     /// Marks what so many operators go over.
     fn operand(&mut self, expression: &Expr<'_>, times: u64) {
         match expression {
-            Expr::Const(it) => self.constant(it, times),
+            Expr::Const(it) if it.value.as_str().is_none() => {}
+            Expr::Const(it) => self.weighed(range(it.span()).end, times),
             Expr::Var(it) => self.weighed(range(it.span()).end, times),
             Expr::GetAttr(_) | Expr::GetItem(_) | Expr::Slice(_) => {
                 self.path(expression, 0);
@@ -113,17 +111,8 @@ impl Marks<'_> {
     }
 
     fn weighed(&mut self, at: usize, times: u64) {
-        match times {
-            0 => {}
-            1 => self.put(at, "|_weighed()"),
-            _ => self.put(at, format!("|_weighed({times})")),
-        }
-    }
-
-    fn constant(&mut self, it: &Spanned<Const>, times: u64) {
-        let length = it.value.as_str().map_or(0, |text| text.len() as u64);
-        if length.saturating_mul(times) > SHORT {
-            self.weighed(range(it.span()).end, times);
+        if times > 0 {
+            self.put(at, format!("|_weighed({times})"));
         }
     }
 
@@ -200,17 +189,15 @@ impl Marks<'_> {
                     names.push(it.name.into());
                     &it.expr
                 }
-                Expr::GetItem(it) => match &it.subscript_expr {
-                    Expr::Const(name) => {
-                        let place = || name.value.as_i64().filter(|_| name.value.is_integer());
-                        let Some(name) = name.value.as_str().map(Into::into).or_else(|| place().map(Into::into)) else {
-                            return false;
-                        };
-                        names.push(name);
-                        &it.expr
-                    }
-                    _ => return false,
-                },
+                Expr::GetItem(it) => {
+                    let Expr::Const(name) = &it.subscript_expr else { return false };
+                    let place = name.value.as_i64().filter(|_| name.value.is_integer());
+                    let Some(name) = name.value.as_str().map(Into::into).or(place.map(Into::into)) else {
+                        return false;
+                    };
+                    names.push(name);
+                    &it.expr
+                }
                 _ => return false,
             };
         };
@@ -258,7 +245,7 @@ impl Marks<'_> {
 }
 
 /// Where a name with what is looked up in it begins.
-pub fn start(expression: &Expr<'_>) -> Option<usize> {
+fn start(expression: &Expr<'_>) -> Option<usize> {
     match expression {
         Expr::Var(it) => Some(range(it.span()).start),
         Expr::Const(it) => Some(range(it.span()).start),

@@ -162,12 +162,12 @@ impl Compiled {
     fn parse(text: &str, written: &str, names: &Names) -> Result<Arc<Self>, ExpressionError> {
         bounds::check(text, Form::Expression)?;
         let tree = parse_expr(text).map_err(|error| ExpressionError::syntax(&error, text))?;
-        bounds::check_end(text, Form::Expression)?;
         let mut check = Check::new(names);
         check.expression(&tree)?;
         let used = check.used;
         let marked = marks::expression(text, &tree);
-        let expression = ENVIRONMENT.compile_expression_owned(marked).map_err(|error| unreadable(&error))?;
+        let expression =
+            ENVIRONMENT.compile_expression_owned(marked).map_err(|error| ExpressionError::syntax(&error, ""))?;
         Ok(Arc::new(Self { text: written.to_owned(), used, expression }))
     }
 
@@ -182,14 +182,13 @@ impl Compiled {
 impl Template {
     pub fn parse(text: &str, names: &Names) -> Result<Self, ExpressionError> {
         bounds::check(text, Form::Template)?;
-        let tree = parse(text, TEMPLATE, Default::default()).map_err(|error| statement_error(&error, text))?;
-        bounds::check_end(text, Form::Template)?;
+        let tree = parse(text, TEMPLATE, Default::default()).map_err(|error| ExpressionError::syntax(&error, text))?;
         let mut check = Check::new(names);
         check.statement(&tree)?;
         let used = check.used;
         let mut environment = ENVIRONMENT.clone();
         let added = environment.add_template_owned(TEMPLATE, marks::template(text, &tree));
-        added.map_err(|error| unreadable(&error))?;
+        added.map_err(|error| ExpressionError::syntax(&error, ""))?;
         Ok(Self(Arc::new(CompiledTemplate { text: text.to_owned(), used, environment })))
     }
 
@@ -222,20 +221,6 @@ impl Template {
     /// As it was written.
     pub fn text(&self) -> &str {
         &self.0.text
-    }
-}
-
-/// What could be read before it was marked is too deep with marks in it.
-fn unreadable(error: &minijinja::Error) -> ExpressionError {
-    debug_assert!(error.to_string().contains("recursion"), "marks do not change what is said: {error}");
-    ExpressionError::new("too intricate: too many brackets within each other")
-}
-
-fn statement_error(error: &minijinja::Error, text: &str) -> ExpressionError {
-    let problem = ExpressionError::syntax(error, text);
-    match problem.message.starts_with("unknown statement") {
-        true => problem.suggest(check::STATEMENTS),
-        false => problem,
     }
 }
 

@@ -176,48 +176,42 @@ impl Names {
         self.0.iter().copied().flatten()
     }
 
-    /// How many parts of a path are known, if not all of them.
+    /// Checks that all parts of a path are known. The error is how many of them are.
     pub(super) fn known_part(&self, path: &[&str]) -> Result<(), usize> {
-        if let [first, second, ..] = path
-            && self.roots().any(|(name, shape)| name == first && matches!(shape, Again))
-            && let Some((_, shape)) = self.roots().find(|(name, _)| name == second)
-        {
-            // Something with fields may have been given in place of what has none.
-            let is_given = matches!(shape, Plain);
-            return if is_given { Ok(()) } else { self.known_part(&path[1..]).map_err(|known| known + 1) };
-        }
-        let mut fields: Vec<&Name> = self.roots().collect();
+        self.names_below(path).map(drop)
+    }
+
+    /// Returns the names below a path, and nothing where any name may be.
+    fn names_below(&self, path: &[&str]) -> Result<Option<Vec<&'static Name>>, usize> {
+        let mut fields: Vec<&'static Name> = self.roots().collect();
         for (depth, part) in path.iter().enumerate() {
-            match fields.iter().find(|(name, _)| name == part).map(|(_, shape)| shape) {
+            fields = match fields.iter().find(|(name, _)| name == part).map(|(_, shape)| shape) {
                 None => return Err(depth),
-                Some(Open | Again) => return Ok(()),
-                Some(Plain) => fields = Vec::new(),
-                Some(Fields(below)) => fields = below.iter().collect(),
-            }
+                Some(Open) => return Ok(None),
+                Some(Again) => {
+                    // Something with fields may have been given in place of a name that has none.
+                    let is_next = |(name, shape): &&Name| Some(name) == path.get(depth + 1) && !matches!(shape, Plain);
+                    if self.roots().find(is_next).is_none() {
+                        return Ok(None);
+                    }
+                    self.roots().collect()
+                }
+                Some(Plain) => Vec::new(),
+                Some(Fields(below)) => below.iter().collect(),
+            };
         }
-        Ok(())
+        Ok(Some(fields))
     }
 
     /// What to write instead of a path of which only the last part is not known.
     pub(super) fn suggestion(&self, path: &[&str]) -> String {
         let Some((last, parents)) = path.split_last() else { return String::new() };
-        let siblings = self.below(parents);
+        let below = self.names_below(parents).ok().flatten().unwrap_or_default();
+        let siblings: Vec<&str> = below.into_iter().map(|(name, _)| *name).collect();
         match self.owner_of(last).filter(|_| parents.is_empty() && nearest(last, &siblings).is_none()) {
             Some(owner) => format!("did you mean `{owner}.{last}`?"),
             None => suggest_name(parents, last, &siblings),
         }
-    }
-
-    fn below(&self, parents: &[&str]) -> Vec<&'static str> {
-        let mut fields: Vec<&Name> = self.roots().collect();
-        for part in parents {
-            fields = match fields.iter().find(|(name, _)| name == part) {
-                Some((_, Fields(below))) => below.iter().collect(),
-                Some((_, Again)) => self.roots().collect(),
-                _ => Vec::new(),
-            };
-        }
-        fields.into_iter().map(|(name, _)| *name).collect()
     }
 
     /// The first name that has a field of this name.

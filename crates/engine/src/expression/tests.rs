@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use super::bounds::{OPERATORS, OUTPUT, STATEMENTS, TEXT};
+use super::bounds::{OUTPUT, STATEMENTS, TEXT, TOKENS};
 use super::*;
 
 mod work;
@@ -107,10 +107,7 @@ fn templates_become_texts() {
     check_template("{% for l in task.labels %}{{ loop.index }}={{ l }} {% endfor %}", "1=agent 2=ui ");
     check_template("{% for d in task.deliverables %}x{% else %}none{% endfor %}", "none");
     check_template("{% for i in range(3) %}{{ i }}{% endfor %}", "012");
-    check_template(
-        "{% for i in range(2, 4) %}{{ i }}{{ loop.cycle('a', 'b') }}{% endfor %}{{ range(3, 1) | length }}",
-        "2a3b0",
-    );
+    check_template("{% for i in range(2, 4) %}{{ i }}{% endfor %}{{ range(3, 1) | length }}", "230");
     check_template("{% for f in event.data.files %}{{ f.path }}:{{ f['lines'] }}{% endfor %}", "a.rs:3");
     check_template("{# hidden #}{% raw %}{{ shown }}{% endraw %}", "{{ shown }}");
     check_template("{{ output | indent(2) }}", "line one\n  line two");
@@ -213,10 +210,10 @@ fn what_is_not_part_of_the_language_is_refused() {
         &format!("unexpected end of input, expected end of block at `x`; {hint}"),
     );
     let known = "known here: `if`, `for`";
-    check_template_refused("{% include 'a' %}", &format!("unknown statement include at `include`; {known}"));
-    check_template_refused("{% import 'a' as a %}", &format!("unknown statement import at `import`; {known}"));
-    check_template_refused("{% extends 'a' %}", &format!("unknown statement extends at `extends`; {known}"));
-    check_template_refused("{% macro a() %}{% endmacro %}", &format!("unknown statement macro at `macro`; {known}"));
+    check_template_refused("{% include 'a' %}", &format!("unknown statement include at `include`; {hint}"));
+    check_template_refused("{% import 'a' as a %}", &format!("unknown statement import at `import`; {hint}"));
+    check_template_refused("{% extends 'a' %}", &format!("unknown statement extends at `extends`; {hint}"));
+    check_template_refused("{% macro a() %}{% endmacro %}", &format!("unknown statement macro at `macro`; {hint}"));
     check_template_refused("{% set a = 1 %}", &format!("`set` is not part of the language at `set`; {known}"));
     check_template_refused(
         "{% with a = 1 %}{% endwith %}",
@@ -274,7 +271,7 @@ fn hostile_texts_are_refused_at_once() {
     ];
     for bomb in bombs {
         let error = Condition::parse(&bomb, &Names::hook()).expect_err("a bomb");
-        assert_eq!(error.message, format!("too intricate: an expression has at most {OPERATORS} operators"));
+        assert_eq!(error.message, format!("too intricate: an expression has at most {TOKENS} names, values and signs"));
         Template::parse(&format!("{{{{ {bomb} }}}}"), &Names::hook()).unwrap_err();
         Template::parse(&format!("{{% if {bomb} %}}{{% endif %}}"), &Names::hook()).unwrap_err();
     }
@@ -288,12 +285,18 @@ fn hostile_texts_are_refused_at_once() {
 /// What is just small enough for the bounds is compiled and evaluated on a small stack.
 #[test]
 fn the_largest_expressions_fit_the_stack() {
-    for largest in ["1{+1}", "goal{|trim}", "{-}1", "{(}1{)}", "{[}1{]}", "1{ or 1}", "1{ if 1 else 1}", "goal{[0]}"] {
+    for largest in
+        ["1{+1}", "goal{|trim}", "{-}1", "{not }1", "{(}1{)}", "{[}1{]}", "1{ or 1}", "1{ if 1 else 1}", "goal{[0]}"]
+    {
         let mut text = largest.to_owned();
         while let Some((before, rest)) = text.split_once('{') {
             let (part, after) = rest.split_once('}').unwrap();
-            let most = if part.contains("if") { OPERATORS / 2 } else { OPERATORS };
-            text = [before, &part.repeat(most), after].concat();
+            let tokens = match part {
+                "-" | "(" | ")" | "[" | "]" | "not " => 1,
+                " if 1 else 1" => 4,
+                _ => 2,
+            };
+            text = [before, &part.repeat((TOKENS - 1) / tokens), after].concat();
         }
         for text in [text.clone(), text.replace("1", "iteration")] {
             if let Ok(condition) = Condition::parse(&text, &Names::hook()) {

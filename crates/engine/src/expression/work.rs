@@ -49,22 +49,13 @@ fn too_much() -> Error {
     Error::new(ErrorKind::InvalidOperation, TOO_MUCH)
 }
 
-/// How far something looks into its values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Depth {
-    /// At the letters of a text, or at how many elements there are.
-    Shallow,
-    /// At everything within.
-    Deep,
-}
-
 /// What a filter or a test costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cost {
     /// Next to nothing, whatever it is given.
     Free,
     /// What it is given is gone over once.
-    Once(Depth),
+    Once,
     /// Something is done with each element, for which the other arguments are read.
     Each,
     /// Elements are compared with each other.
@@ -80,20 +71,18 @@ impl Cost {
         for value in &mut values {
             worked_out(value)?;
         }
-        match (self, values.split_first()) {
-            (Self::Free, _) | (_, None) => charge(1)?,
-            (Self::Once(depth), Some(_)) => values.iter().try_for_each(|value| charge(weight(value, depth)?))?,
-            (Self::Each, Some((list, others))) => {
-                let others = others.iter().map(|other| weight(other, Depth::Deep)).sum::<Result<u64, _>>()?;
-                charge(length(list).saturating_mul(ITEM + others))?;
+        let Some((list, others)) = values.split_first() else { return charge(1).map(|()| values) };
+        let others = others.iter().map(weight).sum::<Result<u64, _>>()?;
+        let elements = length(list);
+        charge(match self {
+            Self::Free => 1,
+            Self::Once => weight(list)?.saturating_add(others),
+            Self::Each => elements.saturating_mul(ITEM + others),
+            Self::Sorted => {
+                let rounds = 1 + u64::from(u64::BITS - elements.leading_zeros());
+                weight(list)?.saturating_mul(rounds).saturating_add(elements.saturating_mul(others))
             }
-            (Self::Sorted, Some((list, others))) => {
-                let others = others.iter().map(|other| weight(other, Depth::Deep)).sum::<Result<u64, _>>()?;
-                let (length, weight) = (length(list), weight(list, Depth::Deep)?);
-                let rounds = u64::from(u64::BITS - length.leading_zeros());
-                charge(weight.saturating_mul(1 + rounds).saturating_add(length.saturating_mul(others)))?;
-            }
-        }
+        })?;
         Ok(values)
     }
 }
@@ -112,13 +101,13 @@ pub fn paid(cost: Cost, inner: Value) -> impl Fn(&mut State<'_, '_>, Rest<ValueO
 
 /// Charges for a value that was made.
 pub fn made_up(value: &Value) -> Result<(), Error> {
-    charge(weight(value, Depth::Shallow)?)
+    charge(weight(value)?)
 }
 
 /// An operand that so many operators go over.
-pub fn weighed(mut value: Value, times: Option<u64>) -> Result<Value, Error> {
+pub fn weighed(mut value: Value, times: u64) -> Result<Value, Error> {
     worked_out(&mut value)?;
-    charge(weight(&value, Depth::Deep)?.saturating_mul(times.unwrap_or(1)))?;
+    charge(weight(&value)?.saturating_mul(times))?;
     Ok(value)
 }
 
@@ -166,31 +155,30 @@ fn length(value: &Value) -> u64 {
 }
 
 /// What it costs to go over a value. It is not gone further into than there is left for.
-fn weight(value: &Value, depth: Depth) -> Result<u64, Error> {
+fn weight(value: &Value) -> Result<u64, Error> {
     let mut left = LEFT.get();
-    weigh(value, depth, &mut left).map(|()| LEFT.get() - left).ok_or_else(|| {
+    weigh(value, &mut left).map(|()| LEFT.get() - left).ok_or_else(|| {
         LEFT.set(0);
         too_much()
     })
 }
 
-fn weigh(value: &Value, depth: Depth, left: &mut u64) -> Option<()> {
+fn weigh(value: &Value, left: &mut u64) -> Option<()> {
     let mut take = |cost: u64| left.checked_sub(cost).map(|rest| *left = rest);
     match value.kind() {
         ValueKind::String => take(1 + value.as_str().map_or(0, str::len) as u64),
-        ValueKind::Seq | ValueKind::Map if depth == Depth::Shallow => take(1 + length(value).saturating_mul(ITEM)),
         ValueKind::Seq | ValueKind::Iterable => {
             for item in value.try_iter().ok().into_iter().flatten() {
                 left.checked_sub(ITEM).map(|rest| *left = rest)?;
-                weigh(&item, depth, left)?;
+                weigh(&item, left)?;
             }
             Some(())
         }
         ValueKind::Map => {
             for key in value.try_iter().ok().into_iter().flatten() {
                 left.checked_sub(ITEM).map(|rest| *left = rest)?;
-                weigh(&key, depth, left)?;
-                weigh(&value.get_item(&key).unwrap_or(Value::UNDEFINED), depth, left)?;
+                weigh(&key, left)?;
+                weigh(&value.get_item(&key).unwrap_or(Value::UNDEFINED), left)?;
             }
             Some(())
         }

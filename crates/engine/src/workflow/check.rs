@@ -70,14 +70,8 @@ impl Workflow {
 
     /// A step that none can lead to.
     fn nowhere(&self, step: &Step, field: &'static str, next: &str) -> FlowError {
-        let is_in = |other: &&Step| other.within().iter().any(|inner| inner.id == next);
-        if let Some(Step { id, .. }) = self.steps.iter().find(is_in) {
-            let message = format!("`{field}` names the step `{next}`, which is one of those of the parallel `{id}`");
-            let suggestion = format!("write `{field}: {id}`, or let `{next}` be a step of its own");
-            return FlowError::of(&step.id, field, message).suggest(suggestion);
-        }
         let known: Vec<&str> = self.steps.iter().map(|step| step.id.as_str()).collect();
-        let message = format!("`{field}` names the step `{next}`, and there is none");
+        let message = format!("`{field}` names the step `{next}`, and there is none outside of a `parallel`");
         FlowError::of(&step.id, field, message).suggest(suggest_name(&[], next, &known))
     }
 

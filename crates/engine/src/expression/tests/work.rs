@@ -59,8 +59,8 @@ fn filters_and_tests_are_counted_inside() {
     check_cut_off(&format!("output{} | length", " | upper | lower".repeat(100)));
     check_cut_off(&format!("event.data.words{} | length", " | sort".repeat(50)));
     check_cut_off(&format!("event.data.words{} | length", " | unique".repeat(50)));
-    check_cut_off(&format!("[{}] | length", vec!["output | split('')"; 100].join(", ")));
-    check_cut_off(&format!("[{}] | length", vec!["range(10000)"; 250].join(", ")));
+    check_cut_off(&format!("[{}] | length", vec!["output | split('')"; 70].join(", ")));
+    check_cut_off(&format!("[{}] | length", vec!["range(10000)"; 100].join(", ")));
     check_cut_off(&format!("event.data.words{} | length", " | reverse".repeat(200)));
     check_fine("range(10000) | select('odd') | list | length == 5000");
     check_fine("event.data.words | select('endingwith', '7') | list | length == 500");
@@ -81,7 +81,6 @@ fn looking_a_place_up_is_counted() {
         assert!(rendered(&each(inner)).is_err(), "{inner}");
     }
     assert!(rendered(&each("{{ event.data.words[i] }}")).expect("cheap").contains("word 4999"));
-    assert!(rendered(&each("{{ loop.changed(event.data.words) }}")).is_err());
     check_fine("(event.data.words[10:] + event.data.words)[1:][:3][0] == 'word 11'");
     check_fine("(output)[0] == 'x' and (goal if goal else output)[1:][0] == 'e'");
     check_fine("goal is eq goal[0:] and goal[0] is in goal[0:2]");
