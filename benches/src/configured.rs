@@ -18,8 +18,8 @@ use crate::report::{Report, Times, at_most, ratio, shown};
 use crate::stores::fill;
 use crate::{Effort, Outcome};
 
-const FEW: usize = 10;
-const MANY: usize = 1_000;
+/// Hooks beside the one that runs, in each of the projects.
+const OTHER_HOOKS: [usize; 3] = [0, 30, 1_000];
 
 /// Events of which none comes here.
 const OTHERS: &[&str] = &[
@@ -44,8 +44,6 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("task start", &["task", "start", "{}"]),
     ("task complete", &["task", "complete", "{}"]),
     ("task block", &["task", "block", "[]", "--reason", "later"]),
-    ("task ready", &["task", "ready", "--limit", "10"]),
-    ("task show", &["task", "show", "{}"]),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,26 +53,28 @@ enum Conditions {
 }
 
 pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
-    report.section("Whole commands with a thousand configured hooks, beside ten");
+    report.section("Whole commands with many configured hooks");
     for (conditions, said) in [(Conditions::None, ""), (Conditions::Everywhere, " with conditions")] {
-        let projects = [Project::new(FEW, conditions, effort)?, Project::new(MANY, conditions, effort)?];
-        let first = Times::of(1, |_| projects[1].run(COMMANDS[0].1, 0))?;
-        report.fact(&format!("the first `task add` after {MANY} hooks{said} were written"), shown(first.p50()));
-        projects[0].run(COMMANDS[0].1, 0)?;
-        for (place, medians) in in_turns(effort, &projects)?.into_iter().enumerate() {
-            let [few, many] = medians;
-            let value = ratio(many, few);
-            let measured = format!("{} = {value:.2} × {}", shown(many), shown(few));
-            let what = format!("`{}` with {MANY} hooks{said}", COMMANDS[place].0);
-            report.figure(&what, measured, value, at_most(1.1, " × ten"));
+        let projects = OTHER_HOOKS.map(|hooks| Project::new(hooks + 1, conditions, effort));
+        let projects = projects.into_iter().collect::<Outcome<Vec<_>>>()?;
+        for (place, medians) in measure_in_turns(effort, &projects)?.into_iter().enumerate() {
+            let [none, thirty, thousand] = medians[..] else { continue };
+            let name = COMMANDS[place].0;
+            let value = ratio(thirty, none);
+            let measured = format!("{} = {value:.2} × {}", shown(thirty), shown(none));
+            report.figure(&format!("`{name}` with 30 hooks{said}"), measured, value, at_most(1.25, " × without"));
+            let added = thousand.saturating_sub(none);
+            let measured = format!("{}: {} more", shown(thousand), shown(added));
+            let milliseconds = added.as_secs_f64() * 1e3;
+            report.figure(&format!("`{name}` with 1000 hooks{said}"), measured, milliseconds, at_most(30.0, " ms more"));
         }
     }
     Ok(())
 }
 
-/// The medians of every command in both projects, taken in turns.
-fn in_turns(effort: Effort, projects: &[Project; 2]) -> Outcome<Vec<[Duration; 2]>> {
-    let mut times = vec![[Vec::new(), Vec::new()]; COMMANDS.len()];
+/// Returns the medians of every command in each project. The projects take turns.
+fn measure_in_turns(effort: Effort, projects: &[Project]) -> Outcome<Vec<Vec<Duration>>> {
+    let mut times = vec![vec![Vec::new(); projects.len()]; COMMANDS.len()];
     for turn in 0..effort.commands {
         for (place, (_, words)) in COMMANDS.iter().enumerate() {
             for (project, times) in projects.iter().zip(&mut times[place]) {
@@ -84,7 +84,8 @@ fn in_turns(effort: Effort, projects: &[Project; 2]) -> Outcome<Vec<[Duration; 2
             }
         }
     }
-    Ok(times.into_iter().map(|both| both.map(|times| Times::from(times).p50())).collect())
+    let medians = |times: Vec<Vec<Duration>>| times.into_iter().map(|times| Times::from(times).p50()).collect();
+    Ok(times.into_iter().map(medians).collect())
 }
 
 /// A trusted project with so many hooks, and enough tasks.

@@ -3,7 +3,6 @@
 //! Exit codes here are ours, not clap's: a wrong command line is 64, never 2, which means "blocked" to an agent.
 
 use std::ffi::OsString;
-use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -70,8 +69,7 @@ fn help_word(words: &[OsString]) -> Option<usize> {
 
 pub fn parse_from(words: Vec<OsString>) -> Result<(Invocation, bool), Refused> {
     let json = words.iter().skip(1).take_while(|word| *word != "--").any(|word| word == "--json");
-    // Taken apart again only by the end of the process, which is near: piece by piece it would cost as much as putting up.
-    let mut command = ManuallyDrop::new(Invocation::command());
+    let mut command = Invocation::command();
     let parsed = command
         .try_get_matches_from_mut(&words)
         .and_then(|mut matches| Invocation::from_arg_matches_mut(&mut matches))

@@ -210,14 +210,6 @@ pub fn agent_directory(name: &str) -> Option<PathBuf> {
     variable(name).map(PathBuf::from).filter(|directory| directory.is_absolute())
 }
 
-/// What tells this very program from every other version of it: its file, and when that was written.
-pub fn program() -> Option<String> {
-    let file = env::current_exe().ok()?;
-    let metadata = file.metadata().ok()?;
-    let written = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-    Some(format!("{}\0{}\0{}", file.display(), metadata.len(), written.as_nanos()))
-}
-
 /// The directories that programs are looked up in.
 pub fn program_directories() -> Vec<PathBuf> {
     variable("PATH").map(|path| env::split_paths(&path).filter(|d| d.is_absolute()).collect()).unwrap_or_default()

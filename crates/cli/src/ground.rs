@@ -27,11 +27,10 @@ use windlass_store::{Sqlite, Store};
 use windlass_tools::validation::Workshop;
 use windlass_tools::{self as tools, Control, Ground, ToolError};
 
-use crate::config::Written;
+use crate::config::{Config, Written};
 use crate::context::Opened;
 use crate::dispatch::{self, ConcernedSessions, Inside, is_for_persons};
 use crate::failure::{Code, Failure};
-use crate::outline::Outline;
 use crate::output::Messages;
 use crate::trust;
 use crate::{environment, plan, remedy};
@@ -56,7 +55,7 @@ pub struct ProjectGround {
 struct Kept {
     source: Source,
     text: Digest,
-    outline: Arc<Outline>,
+    config: Arc<Config>,
     /// Whether what it says counts.
     counts: bool,
     rules: Rules,
@@ -141,12 +140,12 @@ impl ProjectGround {
             kept => self.understand(inside.written(&self.opened)?, source, kept)?,
         };
         let told = self.opened.trust || inside.config.is_some();
-        let counts = trust::counts(&self.opened.project, kept.outline.frame(), told)?;
+        let counts = trust::counts(&self.opened.project, &kept.config, told)?;
         let kept = match kept.counts == counts {
             true => kept,
-            false => Kept { rules: self.rules(&kept.outline, counts)?, counts, ..kept },
+            false => Kept { rules: self.rules(&kept.config, counts)?, counts, ..kept },
         };
-        if !counts && kept.outline.frame().decides_about_tasks() {
+        if !counts && kept.config.decides_about_tasks() {
             trust::note_defaults();
         }
         self.kept = Some(kept);
@@ -159,9 +158,9 @@ impl ProjectGround {
         if let Some(kept) = before.filter(|kept| kept.text == text) {
             return Ok(Kept { source, ..kept });
         }
-        let outline = Arc::new(Outline::of(written)?);
-        let (rules, mask) = (self.rules(&outline, false)?, dispatch::mask(outline.frame()));
-        Ok(Kept { source, text, outline, counts: false, rules, mask })
+        let config = Arc::new(Config::parse(written)?);
+        let (rules, mask) = (self.rules(&config, false)?, dispatch::mask(&config));
+        Ok(Kept { source, text, config, counts: false, rules, mask })
     }
 
     /// What was kept by the last look.
@@ -169,14 +168,14 @@ impl ProjectGround {
         self.kept.as_ref().expect("it was looked up")
     }
 
-    fn rules(&mut self, outline: &Arc<Outline>, counts: bool) -> Result<Rules, Failure> {
-        match (outline.events().is_empty(), counts) {
-            (true, true) => return plan::pure_rules(outline.frame()),
-            (true, false) => return plan::pure_rules(&outline.frame().without_say()),
+    fn rules(&mut self, config: &Config, counts: bool) -> Result<Rules, Failure> {
+        match (plan::planned_hooks(config).is_empty(), counts) {
+            (true, true) => return plan::pure_rules(config),
+            (true, false) => return plan::pure_rules(&config.without_say()),
             (false, _) => {}
         }
         let owner = dispatch::owner(self.roster()?);
-        plan::rules(outline, &owner, if counts { Trusted::Yes } else { Trusted::No })
+        plan::rules(config, &owner, if counts { Trusted::Yes } else { Trusted::No })
     }
 
     fn look_at_file(&self) -> Source {
@@ -202,7 +201,7 @@ impl ProjectGround {
     fn settle(&mut self, control: &Control) -> Result<(), Failure> {
         let (Some(kept), Some(roster)) = (&self.kept, &self.roster) else { return Ok(()) };
         let rules = kept.rules.clone();
-        dispatch::with_rules(&mut self.opened, &kept.outline, rules, (roster, control), |dispatch| {
+        dispatch::with_rules(&mut self.opened, &kept.config, rules, (roster, control), |dispatch| {
             dispatch.settle().map_err(remedy::run)
         })
     }
@@ -241,8 +240,7 @@ impl Ground for ProjectGround {
 
     fn configured_rules(&mut self, kind: Option<&TypeName>) -> Result<Vec<ValidationRule>, ToolError> {
         self.look().map_err(told)?;
-        let Kept { outline, counts, .. } = self.kept();
-        let config = outline.frame();
+        let Kept { config, counts, .. } = self.kept();
         let rules = config.validation_rules().for_type(kind).to_vec();
         if !counts && !rules.is_empty() {
             // Without them work would pass that the file wants judged.
@@ -273,15 +271,14 @@ impl Ground for ProjectGround {
 
     fn workshop(&mut self) -> Result<Workshop<'_>, ToolError> {
         let inside = self.look().map_err(told)?;
-        let outline = self.kept().outline.clone();
-        let config = outline.frame();
+        let config = self.kept().config.clone();
         // What holds inside a run is what the run was told; its configuration alone is no reason to trust it.
         let told_so = self.opened.trust || (inside.config.is_some() && environment::is_trusted());
-        let trusted = told_so || trust::serves_agents(&self.opened.project, config).map_err(told)?;
+        let trusted = told_so || trust::serves_agents(&self.opened.project, &config).map_err(told)?;
         Ok(Workshop {
             directory: self.opened.project.root.clone(),
             environment: environment::inherited_inside(),
-            mask: dispatch::mask(config),
+            mask: dispatch::mask(&config),
             permission: config.permission(dispatch::standing(trusted)),
             launcher: Some(dispatch::launcher().map_err(told)?),
             roster: self.roster().map_err(told)?,

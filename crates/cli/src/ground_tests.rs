@@ -45,8 +45,8 @@ fn add(ground: &mut ProjectGround) -> Result<Vec<Record>, ToolError> {
     ground.execute(&Command::CreateTask(new), &Control::new())
 }
 
-fn outline(ground: &ProjectGround) -> Arc<Outline> {
-    ground.kept.as_ref().unwrap().outline.clone()
+fn config(ground: &ProjectGround) -> Arc<Config> {
+    ground.kept.as_ref().unwrap().config.clone()
 }
 
 #[test]
@@ -73,9 +73,9 @@ fn a_configuration_is_understood_once() {
     let place = Place::new(&marking("one"));
     let mut ground = place.ground(true);
     add(&mut ground).unwrap();
-    let first = outline(&ground);
+    let first = config(&ground);
     add(&mut ground).unwrap();
-    assert!(Arc::ptr_eq(&first, &outline(&ground)), "it was only read again");
+    assert!(Arc::ptr_eq(&first, &config(&ground)), "it was only read again");
     // Once its last change is a while ago, it is not even read again.
     ground.recent = Duration::ZERO;
     let stamp = ground.look_at_file();
@@ -85,7 +85,7 @@ fn a_configuration_is_understood_once() {
     place.configure(&marking("other"));
     assert_ne!(ground.look_at_file(), stamp);
     add(&mut ground).unwrap();
-    assert!(!Arc::ptr_eq(&first, &outline(&ground)));
+    assert!(!Arc::ptr_eq(&first, &config(&ground)));
     fs::remove_file(place.0.path().join(".windlass/config.yaml")).unwrap();
     assert!(ground.is_quiet());
 }

@@ -6,17 +6,16 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use unicode_width::UnicodeWidthStr;
-use windlass_engine::Digest;
 
 use crate::commands::hooks::planned::{Who, planned};
-use crate::config::{Config, ConfigError, Hook, Index, Point, source};
+use crate::config::{Config, ConfigError, source};
 use crate::failure::Failure;
 use crate::{plan, text, workflow};
 
 const FILE: &str = "config.yaml";
 
 /// A configuration is refused with a picture of what is wrong, or everything in it has a meaning: its hooks can be listed,
-/// planned and run, and an index of it says the same.
+/// planned and run.
 pub fn config(bytes: &[u8]) {
     let file = Path::new(FILE);
     let read = source::decode(file, bytes.to_vec()).and_then(|text| Config::of(file, &text));
@@ -41,11 +40,6 @@ pub fn config(bytes: &[u8]) {
         );
     }
     let _ = (config.effects(), config.warnings(), config.protected(), config.points());
-    let key = Digest::of(b"key");
-    let packed = Index::pack(&config, key, plan::is_owing).expect("what can be read can be indexed");
-    let index = Index::open(packed, key).expect("an index can be opened");
-    let events: BTreeSet<_> = config.hooks.iter().flat_map(Hook::points).flat_map(Point::events).collect();
-    assert!(index.events().all(|event| events.contains(&event)), "only what has hooks is indexed");
 }
 
 /// A workflow is refused with a picture of what is wrong, or it can be carried out: every step is there, has a name of its

@@ -19,7 +19,6 @@ mod import;
 #[cfg(any(test, fuzzing))]
 pub mod laws;
 mod obstacles;
-mod outline;
 mod output;
 mod plan;
 mod project;
@@ -27,7 +26,6 @@ mod records;
 #[cfg(test)]
 mod reference;
 mod remedy;
-mod shelf;
 mod show;
 mod store_records;
 mod switch;

@@ -1,6 +1,7 @@
 //! What a configuration means to the engine and to whoever does what is owed: which hooks are owed when, how each is run,
 //! and on what terms a session works.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use windlass_agents::Agent;
 use windlass_engine::{
     Completion, Cost, Effects, EventType, Gate, HookClass, Limits, Matcher, OnFailure, OnRetryLimit, OwedHook,
-    OwnerName, Planned, PlannedFor, PlannedHooks, Registry, Rules, Terms, Trusted, TypeName, Types, ValidationScope,
+    OwnerName, Planned, PlannedFor, Registry, Rules, Terms, Trusted, TypeName, Types, ValidationScope,
     WORKFLOW,
 };
 use windlass_hooks as hooks;
@@ -17,7 +18,6 @@ use windlass_runner::Allowance;
 use crate::config::{self, Builtin, Config, Hook, Kind, Point, Scope};
 use crate::failure::{Code, Failure};
 use crate::gatekeepers;
-use crate::outline::Outline;
 use crate::output::Messages;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -154,11 +154,11 @@ pub fn max_output(hook: &Hook) -> usize {
 }
 
 /// The hooks that this version can run, by name.
-pub fn hooks(outline: Arc<Outline>) -> windlass_runner::Hooks {
+pub fn hooks(config: Arc<Config>) -> windlass_runner::Hooks {
     windlass_runner::Hooks::found_by(move |name| match name {
         USUAL => Some(usual()),
         asked if asked.starts_with(WORKFLOW) => Some(asked_for(asked)),
-        name => runnable(&outline.hook(name)?),
+        name => runnable(config.hooks.iter().find(|hook| hook.name == name)?),
     })
 }
 
@@ -185,18 +185,13 @@ pub fn types(config: &Config) -> Types {
 
 /// The engine's rules, with what each event makes owed to this owner. Without trust nothing else of the configuration counts,
 /// and a command that makes a hook owed is refused.
-pub fn rules(outline: &Arc<Outline>, owner: &OwnerName, trust: Trusted) -> Result<Rules, Failure> {
-    let config = outline.frame();
-    let later = |event| {
-        let outline = outline.clone();
-        (event, PlannedHooks::later(move || planned_at(event, &outline.hooks_of(event))))
-    };
+pub fn rules(config: &Config, owner: &OwnerName, trust: Trusted) -> Result<Rules, Failure> {
     let effects = Effects {
         config: config.text().clone(),
         owner: owner.clone(),
         project: config.project().to_string_lossy().into_owned(),
         trust,
-        hooks: outline.events().into_iter().map(later).collect(),
+        hooks: planned_hooks(config),
         overrides: config.overrides().map(|(kind, point)| (name(kind), point.name().to_owned())).collect(),
         validation: validation(config),
     };
@@ -214,38 +209,35 @@ fn validation(config: &Config) -> ValidationScope {
     ValidationScope { project: !rules.project.is_empty(), types }
 }
 
-/// The same for whoever takes work from done to accepted: where nothing is written about that, the usual holds.
-pub fn session_rules(outline: &Arc<Outline>, owner: &OwnerName) -> Result<Rules, Failure> {
-    let mut rules = rules(outline, owner, Trusted::Yes)?;
-    if let (Some(usual), Some(effects)) = (usually(outline.frame()), &mut rules.effects) {
-        let outline = outline.clone();
-        let planned = PlannedHooks::later(move || {
-            let event = EventType::SubmissionStarted;
-            [planned_at(event, &outline.hooks_of(event)), vec![usual.clone()]].concat()
-        });
-        effects.hooks.insert(EventType::SubmissionStarted, planned);
+/// Returns the rules of a session, which also delivers: where the project says nothing about that, it opens a pull request.
+pub fn session_rules(config: &Config, owner: &OwnerName) -> Result<Rules, Failure> {
+    let mut rules = rules(config, owner, Trusted::Yes)?;
+    if let (Some(usual), Some(effects)) = (usually(config), &mut rules.effects) {
+        effects.hooks.entry(EventType::SubmissionStarted).or_default().push(usual);
     }
     Ok(rules)
 }
 
-/// Hooks in the order in which an event makes them owed.
-fn planned_at(event: EventType, hooks: &[Hook]) -> Vec<Planned> {
-    let meant = |point: &Point| point.events().any(|other| other == event);
-    let points = |hook| Hook::points(hook).filter(meant).map(move |point| (hook, point));
-    let mut planned: Vec<(&Hook, Point)> = hooks.iter().flat_map(points).collect();
-    // Equal ones stay in the order of definition.
-    planned.sort_by_key(|(hook, _)| priority(hook));
-    planned.into_iter().map(|(hook, point)| self::planned(hook, point, event)).collect()
-}
-
-/// The hooks that agents' own hook systems may call, in the order in which they run.
-pub fn bridged(outline: &Outline) -> Vec<Planned> {
-    planned_at(EventType::BridgeCalled, &outline.hooks_of(EventType::BridgeCalled))
+/// Returns the hooks that each event makes owed, in the order in which they run.
+pub fn planned_hooks(config: &Config) -> BTreeMap<EventType, Vec<Planned>> {
+    let mut hooks: Vec<&Hook> = config.hooks.iter().filter(|hook| is_owing(hook)).collect();
+    // Hooks of one priority stay in the order of definition.
+    hooks.sort_by_key(|hook| priority(hook));
+    let mut planned: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for hook in hooks {
+        for point in hook.points() {
+            for event in point.events() {
+                planned.entry(event).or_default().push(self::planned(hook, point, event));
+            }
+        }
+    }
+    planned
 }
 
 /// Whether some event makes this hook owed.
-pub fn is_owing(hook: &Hook) -> bool {
-    hook.enabled() && hook.points().any(Point::is_reached) && runnable(hook).is_some()
+fn is_owing(hook: &Hook) -> bool {
+    let runs = !matches!(hook.kind, Kind::Builtin(builtin) if step(builtin).is_none());
+    hook.enabled() && runs && hook.points().any(Point::is_reached)
 }
 
 pub fn priority(hook: &Hook) -> i64 {

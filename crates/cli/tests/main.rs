@@ -64,7 +64,6 @@ mod test_notify;
 mod test_outliving;
 mod test_output;
 mod test_people;
-mod test_plans;
 mod test_project;
 mod test_run;
 mod test_run_graph;

@@ -19,9 +19,8 @@ use super::session::is_alive;
 use crate::config::{Config, Written};
 use crate::context::Opened;
 use crate::failure::Failure;
-use crate::outline::Outline;
 use crate::trust::{self, Trust};
-use crate::{dispatch, environment, remedy, show};
+use crate::{dispatch, environment, plan, remedy, show};
 
 /// How many tasks are followed to the one that has to move first.
 const MAX_HOPS: usize = 64;
@@ -242,10 +241,10 @@ impl NextStep {
     /// `--trust` is offered only to a person who has said it.
     fn with_trust(self, opened: &Opened, events: &[EventType]) -> Self {
         // A configuration that cannot be read is told by the command itself.
-        let outline = Written::load(&opened.project).ok().and_then(|written| Outline::of(written).ok());
-        let Some(outline) = outline else { return self };
-        let runs_hooks = outline.events().iter().any(|event| events.is_empty() || events.contains(event));
-        let trusted = || trust::state(&opened.project, outline.frame()).is_ok_and(|state| state == Trust::Trusted);
+        let config = Written::load(&opened.project).ok().and_then(|written| Config::parse(written).ok());
+        let Some(config) = config else { return self };
+        let runs_hooks = plan::planned_hooks(&config).keys().any(|event| events.is_empty() || events.contains(event));
+        let trusted = || trust::state(&opened.project, &config).is_ok_and(|state| state == Trust::Trusted);
         match (runs_hooks && !trusted(), opened.trust) {
             (false, _) => self,
             (true, true) => Self { command: format!("{} --trust", self.command), ..self },

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use serde_json::json;
 use windlass_engine::workflow::Pattern;
-use windlass_engine::{Condition, EventType, Matcher, Names, REGISTERED, Registry, Rule, Template, VALIDATION};
+use windlass_engine::{Condition, Matcher, Names, REGISTERED, Registry, Rule, Template, VALIDATION};
 use windlass_hooks::Script;
 
 use super::builtin::Builtin;
@@ -83,11 +83,6 @@ impl Hook {
         iter::once(self.point).chain(self.events.iter().copied())
     }
 
-    /// Whether some point of its comes with this event.
-    pub fn is_at(&self, event: EventType) -> bool {
-        self.points().any(|point| point.events().any(|other| other == event))
-    }
-
     /// Whose it is and where it runs, in words.
     pub fn place(&self) -> String {
         let points: Vec<_> = self.points().map(Point::name).collect();
@@ -155,21 +150,6 @@ pub fn resolve(settings: &Settings, source: &str) -> Result<Vec<Hook>, Problem> 
     Ok(hooks.hooks)
 }
 
-/// Where a hook stands: at which point, which one there, and on which line.
-#[derive(Debug, Clone, Copy)]
-pub struct Place {
-    pub point: Point,
-    pub index: usize,
-    pub line: usize,
-}
-
-/// Some hooks of a file that was resolved before, each at its place.
-pub fn build(written: &[(Scope, Place, Located<Brief<Entry>>)], source: &str) -> Result<Vec<Hook>, Problem> {
-    let mut hooks = Collected { source, newlines: Vec::new(), hooks: Vec::new(), names: BTreeMap::new() };
-    written.iter().try_for_each(|(scope, place, entry)| hooks.add(scope, *place, entry))?;
-    Ok(hooks.hooks)
-}
-
 struct Collected<'a> {
     source: &'a str,
     /// Where the lines of the file end.
@@ -200,14 +180,19 @@ impl Collected<'_> {
                 return Err(problem.suggest("write `[]` for none".to_owned()).at(written.at.clone()));
             };
             for (index, entry) in entries.iter().enumerate() {
-                self.add(scope, Place { point, index, line: self.line(entry.at.start) }, entry)?;
+                self.add(scope, (point, index), entry)?;
             }
         }
         Ok(())
     }
 
-    fn add(&mut self, scope: &Scope, place: Place, written: &Located<Brief<Entry>>) -> Result<(), Problem> {
-        let Place { point, index, line } = place;
+    fn add(
+        &mut self,
+        scope: &Scope,
+        (point, index): (Point, usize),
+        written: &Located<Brief<Entry>>,
+    ) -> Result<(), Problem> {
+        let line = self.line(written.at.start);
         let mut entry = match &written.value {
             Brief::Word(name) => Entry { r#use: Some(name.clone()), ..Entry::default() },
             Brief::Full(entry) => entry.clone(),

@@ -24,7 +24,6 @@ mod flows;
 mod flows_tests;
 mod given;
 mod hooks;
-mod index;
 mod measures;
 mod notices;
 #[cfg(test)]
@@ -64,7 +63,6 @@ pub use self::file::{
 };
 pub use self::flows::{TestGate, Warning};
 pub use self::hooks::{Hook, Kind, Scope};
-pub use self::index::Index;
 pub use self::measures::check_timeout;
 pub use self::point::Point;
 pub use self::reader::{Located, read};

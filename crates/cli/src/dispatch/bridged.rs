@@ -16,15 +16,14 @@ use std::thread;
 use std::time::Duration;
 
 use windlass_bridge::Moment;
-use windlass_engine::{Authority, Command, Origin, RunId, Trusted, View, would_owe};
+use windlass_engine::{Authority, Command, EventType, Origin, Planned, RunId, Trusted, View, would_owe};
 use windlass_runner::{Called, Dispatch, Outside, Replied, Settings};
 use windlass_store::{Lifetime, Store};
 
 use super::{Inside, RECORDS, enlist, launcher, listen, mask, owner, random, random_bytes, settings};
-use crate::config::Written;
+use crate::config::{Config, Written};
 use crate::context::Opened;
 use crate::failure::Failure;
-use crate::outline::Outline;
 use crate::project::{self, Project};
 use crate::trust::{self, Trust};
 use crate::{environment, plan, remedy, store_records};
@@ -52,8 +51,7 @@ pub struct Calling {
 
 impl Calling {
     /// Takes over what a configuration says about every call.
-    fn apply(&mut self, outline: &Outline) {
-        let config = outline.frame();
+    fn apply(&mut self, config: &Config) {
         self.called.call.max_retries = config.settings.limits.max_hook_retries;
         self.called.call.about = mask(config).text(&self.called.call.about).into_owned();
     }
@@ -74,13 +72,13 @@ pub fn answer_call(project: Project, mut calling: Calling) -> Result<Bridged, Fa
         }
     }
     // A run that is over has no say: a person has the agent.
-    let outline = Outline::of(Written::load(&project)?)?;
-    let planned = plan::bridged(&outline);
+    let config = Config::parse(Written::load(&project)?)?;
+    let planned = planned_for_calls(&config);
     if planned.is_empty() {
         return Ok(Bridged::Nothing);
     }
-    calling.apply(&outline);
-    let is_trusted = || Ok::<_, Failure>(trust || trust::state(&project, outline.frame())? == Trust::Trusted);
+    calling.apply(&config);
+    let is_trusted = || Ok::<_, Failure>(trust || trust::state(&project, &config)? == Trust::Trusted);
     if !would_owe(&calling.called.call, &planned) {
         // Hooks that stand elsewhere are not asked either, and nobody would hear of it.
         if is_noticed(moment) && !is_trusted()? {
@@ -88,12 +86,12 @@ pub fn answer_call(project: Project, mut calling: Calling) -> Result<Bridged, Fa
         }
         let counts = calling.called.call.anew && moment == Moment::UserPromptSubmit;
         let counts = counts && planned.iter().any(|planned| planned.hook.point == Moment::Stop.point());
-        return if counts { forget(&project, &outline, &calling.called, trust) } else { Ok(Bridged::Nothing) };
+        return if counts { forget(&project, &config, &calling.called, trust) } else { Ok(Bridged::Nothing) };
     }
     if !is_trusted()? {
         return Ok(Bridged::Untrusted);
     }
-    run_hooks(&mut open(&project, trust)?, &Arc::new(outline), &person(None), calling)
+    run_hooks(&mut open(&project, trust)?, &Arc::new(config), &person(None), calling)
 }
 
 /// Has the hooks of a call run that comes from inside a session.
@@ -102,12 +100,17 @@ fn answer_inside(opened: &mut Opened, inside: Inside, mut calling: Calling) -> R
     if is_its_own(calling.moment) {
         return Ok(Bridged::Nothing);
     }
-    let outline = Outline::of(inside.written(opened)?)?;
-    calling.apply(&outline);
-    if !plan::bridged(&outline).iter().any(|planned| planned.is_for(&calling.called.call)) {
+    let config = Config::parse(inside.written(opened)?)?;
+    calling.apply(&config);
+    if !planned_for_calls(&config).iter().any(|planned| planned.is_for(&calling.called.call)) {
         return Ok(Bridged::Nothing);
     }
-    run_hooks(opened, &Arc::new(outline), &person(inside.run), calling)
+    run_hooks(opened, &Arc::new(config), &person(inside.run), calling)
+}
+
+/// Returns the hooks that agents' own hook systems may call, in the order in which they run.
+fn planned_for_calls(config: &Config) -> Vec<Planned> {
+    plan::planned_hooks(config).remove(&EventType::BridgeCalled).unwrap_or_default()
 }
 
 fn open(project: &Project, trust: bool) -> Result<Opened, Failure> {
@@ -117,7 +120,7 @@ fn open(project: &Project, trust: bool) -> Result<Opened, Failure> {
 }
 
 /// A person has spoken, and no hook hears it: what is remembered of the conversation is over all the same.
-fn forget(project: &Project, outline: &Outline, called: &Called, trust: bool) -> Result<Bridged, Failure> {
+fn forget(project: &Project, config: &Config, called: &Called, trust: bool) -> Result<Bridged, Failure> {
     // Then nothing is remembered.
     if !project.store_file().exists() {
         return Ok(Bridged::Nothing);
@@ -126,7 +129,7 @@ fn forget(project: &Project, outline: &Outline, called: &Called, trust: bool) ->
     let row = store.snapshot().map_err(remedy::store)?.conversation(&called.call.caller).map_err(remedy::view)?;
     if row.is_some_and(|row| !row.was_told(&called.call.prompt)) {
         let call = Command::Call(Box::new(called.call.clone()));
-        let rules = plan::pure_rules(outline.frame())?;
+        let rules = plan::pure_rules(config)?;
         store.execute(&rules, &person(None), &call, random()?).map_err(remedy::execute)?;
     }
     Ok(Bridged::Nothing)
@@ -148,7 +151,7 @@ fn is_its_own(moment: Moment) -> bool {
 
 fn run_hooks(
     opened: &mut Opened,
-    outline: &Arc<Outline>,
+    config: &Arc<Config>,
     origin: &Origin,
     calling: Calling,
 ) -> Result<Bridged, Failure> {
@@ -164,11 +167,11 @@ fn run_hooks(
         });
     }
     let roster = enlist(&opened.project)?;
-    let rules = plan::rules(outline, &owner(&roster), Trusted::Yes)?;
+    let rules = plan::rules(config, &owner(&roster), Trusted::Yes)?;
     let records = opened.project.make_records(RECORDS)?;
     // An agent that loses its patience kills us, and a gate may run for long: nothing of it is to survive.
     let launcher = matches!(moment, Moment::Stop | Moment::SubagentStop).then(launcher).transpose()?;
-    let settings = settings((&opened.project, opened.trust), outline, rules, records, launcher);
+    let settings = settings((&opened.project, opened.trust), config, rules, records, launcher);
     // What the agent has done is in its worktree, and so is what is to be looked at.
     let settings = Settings { directory: project::worktree(&opened.project, &directory), ..settings };
     // Whoever waits is told in the answer, and nowhere else.

@@ -8,7 +8,6 @@ use super::{recorded, with};
 use crate::config::Config;
 use crate::context::Opened;
 use crate::failure::{Code, Failure};
-use crate::outline::Outline;
 use crate::trust::{self, Trust};
 use crate::{remedy, workflow};
 
@@ -51,14 +50,14 @@ pub fn settle_dead(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> 
     configs.sort_unstable();
     configs.dedup();
     for digest in configs {
-        let outline = owed_under(opened, digest)?;
-        if !may_run(opened, outline.frame(), reach)? {
+        let config = owed_under(opened, digest)?;
+        if !may_run(opened, &config, reach)? {
             done.untrusted += left.iter().filter(|debt| debt.config == digest).count();
             continue;
         }
         let among: Vec<DebtId> = left.iter().map(|debt| debt.id).collect();
         let is_dead = |owner: &OwnerName| !is_alive(&project.owners(), owner.as_str());
-        done.hooks += with(opened, &outline, Trusted::Yes, control, |dispatch| {
+        done.hooks += with(opened, &config, Trusted::Yes, control, |dispatch| {
             let meant = |debt: &Debt| debt.config == digest && is_dead(&debt.owner) && among.contains(&debt.id);
             dispatch.take_over(meant).map_err(remedy::run)
         })?;
@@ -67,10 +66,10 @@ pub fn settle_dead(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> 
 }
 
 /// What nobody can read any more has no hooks that could run: they are recorded as failed.
-fn owed_under(opened: &Opened, digest: ConfigDigest) -> Result<Arc<Outline>, Failure> {
+fn owed_under(opened: &Opened, digest: ConfigDigest) -> Result<Arc<Config>, Failure> {
     let text = opened.store.snapshot().map_err(remedy::store)?.config(digest).map_err(remedy::view)?;
     let config = Config::parse(recorded(&opened.project, text.as_deref().unwrap_or_default()));
-    Ok(Arc::new(Outline::from(config.unwrap_or_else(|_| Config::absent(&opened.project)))))
+    Ok(Arc::new(config.unwrap_or_else(|_| Config::absent(&opened.project))))
 }
 
 /// Sessions that somebody has cancelled while nobody ran them.
@@ -104,13 +103,13 @@ fn close_cancelled(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> 
         if reach == Reach::BeforeSession(&session.name) {
             continue;
         }
-        let outline = owed_under(opened, session.config)?;
-        if !outline.frame().effectful_hooks().is_empty() && !may_run(opened, outline.frame(), reach)? {
+        let config = owed_under(opened, session.config)?;
+        if !config.effectful_hooks().is_empty() && !may_run(opened, &config, reach)? {
             done.untrusted += 1;
             continue;
         }
         let closed =
-            with(opened, &outline, Trusted::Yes, control, |dispatch| dispatch.close(&session).map_err(remedy::run))?;
+            with(opened, &config, Trusted::Yes, control, |dispatch| dispatch.close(&session).map_err(remedy::run))?;
         done.sessions += usize::from(closed);
     }
     Ok(done)

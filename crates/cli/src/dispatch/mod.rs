@@ -37,7 +37,6 @@ pub use person::{ConcernedSessions, require_person};
 use crate::config::{self, Config, Written};
 use crate::context::Opened;
 use crate::failure::{Code, Failure};
-use crate::outline::Outline;
 use crate::output::Messages;
 use crate::project::Project;
 use crate::store_records::StoreMarks;
@@ -64,30 +63,29 @@ pub fn execute_inside(
     command: &Command,
     authority: Authority,
 ) -> Result<Vec<Record>, Failure> {
-    let outline = Outline::of(inside.written(opened)?)?;
-    let config = outline.frame();
-    let counts = trust::counts(&opened.project, config, opened.trust || inside.config.is_some())?;
+    let config = Config::parse(inside.written(opened)?)?;
+    let counts = trust::counts(&opened.project, &config, opened.trust || inside.config.is_some())?;
     // Hooks of a configuration that is gone cannot be run, and the task would go past them.
     if !counts && !config.exists() && is_for_persons(command) {
-        return Err(trust::refuse(config, Trust::Changed));
+        return Err(trust::refuse(&config, Trust::Changed));
     }
     let Inside { run, via, .. } = inside;
     // Whoever speaks, the log is read by others.
-    let mask = mask(config);
+    let mask = mask(&config);
     let by = mask.text(&environment::user()).into_owned();
     let origin = Origin { by, at: environment::now(), authority, run, via };
     if !counts && config.decides_about_tasks() {
         trust::note_defaults();
     }
-    if outline.events().is_empty() {
+    if plan::planned_hooks(&config).is_empty() {
         let nonce = random()?;
-        let rules = if counts { plan::pure_rules(config) } else { plan::pure_rules(&config.without_say()) }?;
+        let rules = if counts { plan::pure_rules(&config) } else { plan::pure_rules(&config.without_say()) }?;
         let command = mask.command(command);
         return opened.store.execute(&rules, &origin, &command, nonce).map_err(remedy::execute);
     }
     let trusted = if counts { Trusted::Yes } else { Trusted::No };
     let (control, received) = listen()?;
-    let done = with(opened, &Arc::new(outline), trusted, &control, |dispatch| {
+    let done = with(opened, &Arc::new(config), trusted, &control, |dispatch| {
         let records = dispatch.give_for(&origin, command).map_err(remedy::run)?;
         dispatch.settle().map_err(remedy::run)?;
         Ok(records)
@@ -98,35 +96,33 @@ pub fn execute_inside(
 /// The types of tasks that hold here, and the agent of the session from inside which this command is given.
 pub fn types(opened: &Opened) -> Result<(Types, Option<String>), Failure> {
     let inside = Inside::look(opened)?;
-    let outline = Outline::of(inside.written(opened)?)?;
-    let config = outline.frame();
-    let counts = trust::counts(&opened.project, config, opened.trust || inside.config.is_some())?;
+    let config = Config::parse(inside.written(opened)?)?;
+    let counts = trust::counts(&opened.project, &config, opened.trust || inside.config.is_some())?;
     if !counts {
-        let state = trust::state(&opened.project, config)?;
+        let state = trust::state(&opened.project, &config)?;
         // With the defaults every agent may work on everything.
         if state == Trust::Changed || config.restricts_agents() {
-            return Err(trust::refuse(config, state));
+            return Err(trust::refuse(&config, state));
         }
         if config.decides_about_tasks() {
             trust::note_defaults();
         }
     }
-    let types = if counts { plan::types(config) } else { Types::default() };
+    let types = if counts { plan::types(&config) } else { Types::default() };
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     let session = inside.run.map(|run| snapshot.session(&run.session)).transpose().map_err(remedy::view)?.flatten();
     Ok((types, session.map(|session| session.agent)))
 }
 
 /// Returns a configuration as far as it counts: all of it where a person trusts it, or where a run works with it (`is_ours`).
-pub fn heeded(opened: &Opened, outline: Outline, is_ours: bool) -> Result<Outline, Failure> {
-    let config = outline.frame();
-    if trust::counts(&opened.project, config, opened.trust || is_ours)? {
-        return Ok(outline);
+pub fn heeded(opened: &Opened, config: Config, is_ours: bool) -> Result<Config, Failure> {
+    if trust::counts(&opened.project, &config, opened.trust || is_ours)? {
+        return Ok(config);
     }
     if config.has_say() {
         trust::note_defaults();
     }
-    Ok(Outline::from(config.without_say()))
+    Ok(config.without_say())
 }
 
 /// A configuration that was recorded; an empty one is that of a project without a file.
@@ -138,25 +134,25 @@ pub fn recorded(project: &Project, text: &str) -> Written {
 /// Does something with whoever runs hooks.
 pub fn with<T>(
     opened: &mut Opened,
-    outline: &Arc<Outline>,
+    config: &Arc<Config>,
     trusted: Trusted,
     control: &Control,
     work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    with_telling(opened, outline, trusted, (control, &mut tell), work)
+    with_telling(opened, config, trusted, (control, &mut tell), work)
 }
 
 /// The same, for somebody who tells what happens in other words.
 pub fn with_telling<T>(
     opened: &mut Opened,
-    outline: &Arc<Outline>,
+    config: &Arc<Config>,
     trusted: Trusted,
     (control, tell): (&Control, Tell<'_>),
     work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let roster = enlist(&opened.project)?;
-    let rules = plan::rules(outline, &owner(&roster), trusted)?;
-    run_hooks(opened, outline, rules, (&roster, control, tell), work)
+    let rules = plan::rules(config, &owner(&roster), trusted)?;
+    run_hooks(opened, config, rules, (&roster, control, tell), work)
 }
 
 /// The same for what runs no hooks, and may run git.
@@ -164,9 +160,9 @@ pub fn with_git<T>(
     opened: &mut Opened,
     work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let outline = Arc::new(heeded(opened, Outline::of(Written::load(&opened.project)?)?, false)?);
+    let config = Arc::new(heeded(opened, Config::parse(Written::load(&opened.project)?)?, false)?);
     let (control, received) = listen()?;
-    with(opened, &outline, Trusted::No, &control, work).map_err(|failure| failure.by(received.first()))
+    with(opened, &config, Trusted::No, &control, work).map_err(|failure| failure.by(received.first()))
 }
 
 /// As whom somebody who runs programs owes hooks.
@@ -177,12 +173,12 @@ pub fn owner(roster: &Roster) -> OwnerName {
 /// The same, for somebody who runs programs for longer.
 pub fn with_rules<T>(
     opened: &mut Opened,
-    outline: &Arc<Outline>,
+    config: &Arc<Config>,
     rules: Rules,
     (roster, control): (&Roster, &Control),
     work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    run_hooks(opened, outline, rules, (roster, control, &mut tell), work)
+    run_hooks(opened, config, rules, (roster, control, &mut tell), work)
 }
 
 /// Whoever is told what happens.
@@ -190,13 +186,13 @@ pub type Tell<'a> = &'a mut dyn FnMut(Told<'_>);
 
 fn run_hooks<T>(
     opened: &mut Opened,
-    outline: &Arc<Outline>,
+    config: &Arc<Config>,
     rules: Rules,
     (roster, control, tell): (&Roster, &Control, Tell<'_>),
     work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let records = opened.project.make_records(RECORDS)?;
-    let settings = settings((&opened.project, opened.trust), outline, rules, records, None);
+    let settings = settings((&opened.project, opened.trust), config, rules, records, None);
     let outside = Outside { now: &environment::now, random: &random_bytes, tell, shows_output: false };
     let mut dispatch =
         Dispatch::new(&mut opened.store, settings, roster, control.clone(), outside).map_err(remedy::run)?;
@@ -214,19 +210,18 @@ pub fn listen() -> Result<(Control, signals::Received), Failure> {
 /// What hooks are run with; and whether somebody has said that whatever is written may run.
 pub fn settings(
     (project, told): (&Project, bool),
-    outline: &Arc<Outline>,
+    config: &Arc<Config>,
     rules: Rules,
     records: PathBuf,
     launcher: Option<Launcher>,
 ) -> Settings {
-    let config = outline.frame();
     let mask = mask(config);
     Settings {
         // Only a session judges what agents have registered, and it says whether it may.
         permission: config.permission(standing(false)),
         validation: config.validation_rules(),
-        hooks: plan::hooks(outline.clone()),
-        workflows: workflow::runnable(project, outline, told),
+        hooks: plan::hooks(config.clone()),
+        workflows: workflow::runnable(project, config, told),
         rules,
         project: project.root.clone(),
         directory: project.root.clone(),

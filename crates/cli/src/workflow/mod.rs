@@ -27,7 +27,6 @@ use windlass_runner::Workflows;
 use crate::config::{Config, ConfigError, Hook, Node, Problem, source};
 use crate::failure::{Code, Failure};
 use crate::import::json;
-use crate::outline::Outline;
 use crate::project::Project;
 use crate::remedy::HOW_TO_TRUST;
 use crate::trust::{self, Trust};
@@ -269,9 +268,9 @@ impl Held {
 }
 
 /// The same for a single command, as soon as one is owed.
-pub fn runnable(project: &Project, outline: &Arc<Outline>, told: bool) -> Workflows {
-    let (project, outline, held) = (project.clone(), outline.clone(), OnceCell::new());
-    Workflows::found_by(move |id| held.get_or_init(|| Held::now(&project, outline.frame(), told)).get(id))
+pub fn runnable(project: &Project, config: &Arc<Config>, told: bool) -> Workflows {
+    let (project, config, held) = (project.clone(), config.clone(), OnceCell::new());
+    Workflows::found_by(move |id| held.get_or_init(|| Held::now(&project, &config, told)).get(id))
 }
 
 /// Whether something was trusted that is not there any more, neither with this configuration nor with the present one.

@@ -17,7 +17,6 @@ mod lineage;
 mod owing;
 mod people;
 mod pipeline;
-mod planned;
 mod sessions;
 mod tasks;
 mod turns;
@@ -42,7 +41,6 @@ use crate::view::{Change, Looked, Scope, View};
 use bridge::Asked;
 use lineage::{COMMAND, Line};
 pub use owing::{Effects, Planned, PlannedFor, Trusted, ValidationScope, WORKFLOW, would_owe};
-pub use planned::PlannedHooks;
 
 /// What a project's configuration means to the engine.
 #[derive(Debug, Clone, Default)]

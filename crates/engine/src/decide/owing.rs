@@ -10,7 +10,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Deciding;
-use super::planned::PlannedHooks;
 use crate::apply::apply;
 use crate::bridge::{Call, sends_back};
 use crate::config_text::ConfigText;
@@ -39,7 +38,7 @@ pub struct Effects {
     /// Where the project lies, for conditions that ask.
     pub project: String,
     pub trust: Trusted,
-    pub hooks: BTreeMap<EventType, PlannedHooks>,
+    pub hooks: BTreeMap<EventType, Vec<Planned>>,
     /// Where a type of tasks has its own list, perhaps an empty one, instead of the project's.
     pub overrides: BTreeSet<(TypeName, String)>,
     pub validation: ValidationScope,

@@ -11,15 +11,14 @@ use windlass_runner::{ByHand, Checks, Dispatch, Seal};
 use super::known::Known;
 use crate::commands::next_step::{next_step, take_up_again};
 use crate::commands::run::Again;
-use crate::config::Written;
+use crate::config::{Config, Written};
 use crate::context::{Context, Opened};
 use crate::dispatch::{self, ConcernedSessions, Inside};
 use crate::failure::{Code, Failure};
-use crate::outline::Outline;
 use crate::output::{Done, Messages, Output, Tone};
 use crate::show::pipeline::is_stopped_by_git;
 use crate::trust;
-use crate::{environment, remedy, text};
+use crate::{environment, plan, remedy, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -47,24 +46,24 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     }
     let known = Known::of(&opened, args.id)?;
     check(&opened, &known.task)?;
-    let outline = Outline::of(Written::load(&opened.project)?).map_err(Failure::from)?;
-    let trusted = trust::counts(&opened.project, outline.frame(), opened.trust)?;
-    if !trusted && !args.no_check && !outline.events().is_empty() {
+    let config = Config::parse(Written::load(&opened.project)?).map_err(Failure::from)?;
+    let trusted = trust::counts(&opened.project, &config, opened.trust)?;
+    if !trusted && !args.no_check && !plan::planned_hooks(&config).is_empty() {
         return Err(Failure::new(Code::Trust, "this project may not run what its configuration says")
             .caused_by("it is not trusted as it is now, and checks may have to run")
             .hint(format!("{}; --no-check merges without running anything", remedy::HOW_TO_TRUST))
             .into());
     }
-    if !trusted && !outline.events().is_empty() {
+    if !trusted && !plan::planned_hooks(&config).is_empty() {
         Messages::new().note("no hook runs: the configuration is not trusted");
     }
     // Where a change is merged, and who gets the token for that, is for a trusted configuration to say.
-    let outline = Arc::new(dispatch::heeded(&opened, outline, trusted)?);
+    let config = Arc::new(dispatch::heeded(&opened, config, trusted)?);
     let (control, received) = dispatch::listen()?;
     let trusted = if trusted { Trusted::Yes } else { Trusted::No };
     let checks = if args.no_check { Checks::Skip } else { Checks::Run };
     let submitted = known.work.as_ref().map(|work| work.head.clone());
-    let merged = dispatch::with(&mut opened, &outline, trusted, &control, |dispatch| {
+    let merged = dispatch::with(&mut opened, &config, trusted, &control, |dispatch| {
         let merged = match known.change.merged {
             Some(_) => ByHand::Already,
             None => dispatch.merge_by_hand(&known.task, checks, submitted.clone()).map_err(remedy::run)?,

@@ -59,7 +59,6 @@ use crate::context::{Context, Opened};
 use crate::dispatch::{Inside, Reach, require_person};
 use crate::failure::{Code, Failure};
 use crate::gatekeepers::Unjudged;
-use crate::outline::Outline;
 use crate::output::{Messages, Output, Stop};
 use crate::project::{self, Project};
 use crate::workflow::Held;
@@ -173,22 +172,21 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             require_person(&opened.project)?;
         }
         let inside = Inside::look(&opened)?;
-        let outline = Arc::new(Outline::from(session_config(&opened, &inside, &choice)?));
-        let config = outline.frame();
-        workflow::check_hooks(&opened.project, config)?;
-        let workflows = Held::now(&opened.project, config, context.trust);
-        let listed = agent::listed(&opened.store, wish, config)?;
-        let agent = agent::chosen(named, &choice, (config, listed.as_deref()), context.trust)?;
-        let place = Whereabouts::of(wish, choice.resumed(), &opened, config)?;
+        let config = Arc::new(session_config(&opened, &inside, &choice)?);
+        workflow::check_hooks(&opened.project, &config)?;
+        let workflows = Held::now(&opened.project, &config, context.trust);
+        let listed = agent::listed(&opened.store, wish, &config)?;
+        let agent = agent::chosen(named, &choice, (&config, listed.as_deref()), context.trust)?;
+        let place = Whereabouts::of(wish, choice.resumed(), &opened, &config)?;
         agent::check(&agent, &opened.project.root, place.grounds)?;
         if place.grounds.is_in_place() {
             in_place::warn_of_others(&opened, choice.name())?;
         }
         let (gatekeepers, unjudged) = match place.is_unjudged {
             true => (Gatekeepers::default(), Unjudged::new()),
-            false => gatekeepers::resolve(config, &agent, &opened.project.root)?,
+            false => gatekeepers::resolve(&config, &agent, &opened.project.root)?,
         };
-        let types = plan::types(config);
+        let types = plan::types(&config);
         if let (Choice::New(_), Wish::Graph) = (&choice, wish)
             && let Some(said) = choice::nothing_for(&opened.store, &types, &agent.name, place.grounds)?
         {
@@ -206,7 +204,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             stage = Some(Stage::set(out)?);
         }
         let stage = stage.as_mut().expect("it was just set");
-        let with = Equipment { outline, workflows, gatekeepers, types, held_back, grounds: place.grounds };
+        let with = Equipment { config, workflows, gatekeepers, types, held_back, grounds: place.grounds };
         let session = Run { context, args: &args, wish, choice, inside, agent, with };
         if let Some(code) = session.finish(&mut opened, stage, out)? {
             return Ok(code);
@@ -246,7 +244,7 @@ struct Run<'a> {
 
 /// What a session works with.
 struct Equipment {
-    outline: Arc<Outline>,
+    config: Arc<Config>,
     /// Those that its hooks run.
     workflows: Held,
     gatekeepers: Gatekeepers,
@@ -260,28 +258,28 @@ impl Run<'_> {
     /// The answer is the exit code, or nothing where somebody else has begun the session at this very moment.
     fn finish(self, opened: &mut Opened, stage: &mut Stage, out: &mut Output) -> Result<Option<u8>, Stop> {
         let Self { context, args, wish, choice, inside, agent, with } = self;
-        let Equipment { outline, workflows, gatekeepers, types, held_back, grounds } = with;
-        let (config, control, still) = (outline.frame(), &stage.control, &stage.still);
+        let Equipment { config, workflows, gatekeepers, types, held_back, grounds } = with;
+        let (control, still) = (&stage.control, &stage.still);
         let view = stage.live.as_ref().map(Live::view);
         stage.listening.follow(&opened.project, control, choice.name(), view)?;
         // After the choice, because whoever was just killed has to be seen to be dead.
         settle(opened, control, Reach::BeforeSession(choice.name()))?;
 
         let roster = dispatch::enlist(&opened.project)?;
-        let _heart = silent::heart(std::slice::from_ref(&roster), config)?;
+        let _heart = silent::heart(std::slice::from_ref(&roster), &config)?;
         let owner: OwnerName = roster.name().parse().expect("digits and dashes make a name");
-        let job = Job { project: &opened.project, config, agent: &agent, owner: &owner, grounds };
+        let job = Job { project: &opened.project, config: &config, agent: &agent, owner: &owner, grounds };
         let left = choice::left_task(&opened.store, args, wish)?;
         let begin = job.begin(&choice, wish, left, args)?;
         let delivers = !grounds.is_in_place();
-        plan::warn_of_silence(config);
-        let trusted = serves_agents(context, &inside, &opened.project, config)?;
-        let settings = settings((&opened.project, opened.trust), (&outline, &workflows), &owner, choice.name())?;
+        plan::warn_of_silence(&config);
+        let trusted = serves_agents(context, &inside, &opened.project, &config)?;
+        let settings = settings((&opened.project, opened.trust), (&config, &workflows), &owner, choice.name())?;
         let delivery = Delivery { gatekeepers, ..settings.delivery.clone() };
         let rules = Rules { types: types.clone(), ..settings.rules };
         let settings =
             Settings { permission: config.permission(dispatch::standing(trusted)), delivery, rules, ..settings };
-        let tally = tally(opened, &choice, config, view)?;
+        let tally = tally(opened, &choice, &config, view)?;
         let person = (asking::has_terminal() && !out.is_json()).then_some(Person { view, still });
         let work = choice.work(wish);
         let mut progress = Progress::new(out, Watching { view, still }, tally, work);
@@ -300,7 +298,7 @@ impl Run<'_> {
             .transpose()?;
         let dispatch =
             Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
-        let allowance = plan::allowance(config, &agent);
+        let allowance = plan::allowance(&config, &agent);
         let mut runner = Runner::new(dispatch, agent, allowance);
         // In place there is nothing to do with changes.
         if delivers {
@@ -509,15 +507,15 @@ impl Job<'_> {
 
 fn settings(
     (project, trust): (&Project, bool),
-    (outline, workflows): (&Arc<Outline>, &Held),
+    (config, workflows): (&Arc<Config>, &Held),
     owner: &OwnerName,
     session: &SessionName,
 ) -> Result<Settings, Failure> {
     let records = project.make_records(session.as_str())?;
     let launcher = dispatch::launcher()?;
-    let rules = plan::session_rules(outline, owner)?;
-    let settings = dispatch::settings((project, trust), outline, rules, records, Some(launcher));
-    Ok(Settings { prompt: outline.frame().prompt()?, workflows: workflows.runnable(), ..settings })
+    let rules = plan::session_rules(config, owner)?;
+    let settings = dispatch::settings((project, trust), config, rules, records, Some(launcher));
+    Ok(Settings { prompt: config.prompt()?, workflows: workflows.runnable(), ..settings })
 }
 
 /// What a script that called us gets to know.

@@ -23,7 +23,6 @@ use crate::config::{Config, Span};
 use crate::context::Opened;
 use crate::dispatch;
 use crate::failure::Failure;
-use crate::outline::Outline;
 use crate::output::Messages;
 use crate::trust::{self, Trust};
 use crate::{plan, remedy, show};
@@ -46,7 +45,7 @@ fn beat(lease: Duration) -> Duration {
 /// Shows others that these go on, until it is dropped.
 pub fn heart(rosters: &[Roster], config: &Config) -> Result<Heart, Failure> {
     let pulses: io::Result<Vec<_>> = rosters.iter().map(Roster::pulse).collect();
-    let heart = pulses.and_then(|pulses| Heart::start(pulses, beat(lease(config))));
+    let heart = pulses.and_then(|pulses| Heart::start(pulses, beat(lease(&config))));
     heart.map_err(|error| system("cannot show others that this process goes on", error))
 }
 
@@ -54,21 +53,21 @@ pub fn heart(rosters: &[Roster], config: &Config) -> Result<Heart, Failure> {
 pub fn take_over(opened: &mut Opened) -> Result<(), Failure> {
     // One that cannot be read is complained about by whoever needs it.
     let Ok(config) = Config::load(&opened.project) else { return Ok(()) };
-    let outline = dispatch::heeded(opened, Outline::from(config), false)?;
-    if held_by_the_silent(&opened.store, &opened.project.owners(), lease(outline.frame()))?.is_empty() {
+    let config = dispatch::heeded(opened, config, false)?;
+    if held_by_the_silent(&opened.store, &opened.project.owners(), lease(&config))?.is_empty() {
         return Ok(());
     }
     let roster = dispatch::enlist(&opened.project)?;
-    take(opened, &Arc::new(outline), (&roster, &Control::new())).map(drop)
+    take(opened, &Arc::new(config), (&roster, &Control::new())).map(drop)
 }
 
 /// Takes the tasks of those over who have been silent for too long. Answers how many there were.
 pub fn take(
     opened: &mut Opened,
-    outline: &Arc<Outline>,
+    config: &Arc<Config>,
     (roster, control): (&Roster, &Control),
 ) -> Result<usize, Failure> {
-    let (config, owners) = (outline.frame(), opened.project.owners());
+    let owners = opened.project.owners();
     let lease = lease(config);
     let first = held_by_the_silent(&opened.store, &owners, lease)?;
     // Two beats are time enough for whoever has only just woken up.
@@ -81,9 +80,9 @@ pub fn take(
             continue;
         }
         let trusted = opened.trust || trust::state(&opened.project, config)? == Trust::Trusted;
-        let rules = plan::rules(outline, &dispatch::owner(roster), if trusted { Trusted::Yes } else { Trusted::No })?;
+        let rules = plan::rules(config, &dispatch::owner(roster), if trusted { Trusted::Yes } else { Trusted::No })?;
         let command = Command::ExpireLease { id: task.id, epoch: held.epoch };
-        let expired = dispatch::with_rules(opened, outline, rules, (roster, control), |dispatch| {
+        let expired = dispatch::with_rules(opened, config, rules, (roster, control), |dispatch| {
             // Whoever was quicker has it.
             let expired = dispatch.give(&command).is_ok();
             dispatch.settle().map_err(remedy::run)?;

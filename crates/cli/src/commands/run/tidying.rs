@@ -12,19 +12,18 @@ use crate::config::Config;
 use crate::context::{Context, Opened};
 use crate::dispatch::{self, Inside};
 use crate::failure::Failure;
-use crate::outline::Outline;
 use crate::output::Messages;
 use crate::{plan, remedy};
 
 /// Notes which changes others have merged, and puts away what is left of tasks that are over.
 pub fn tidy(
     opened: &mut Opened,
-    outline: &Arc<Outline>,
+    config: &Arc<Config>,
     (roster, control): (&Roster, &Control),
 ) -> Result<(), Failure> {
     let in_use = dispatch::worktrees_in_use(opened)?;
-    let rules = plan::rules(outline, &dispatch::owner(roster), Trusted::Yes)?;
-    let tidied = dispatch::with_rules(opened, outline, rules, (roster, control), |dispatch| {
+    let rules = plan::rules(config, &dispatch::owner(roster), Trusted::Yes)?;
+    let tidied = dispatch::with_rules(opened, config, rules, (roster, control), |dispatch| {
         dispatch.note_landed(&in_use).and_then(|()| dispatch.sweep(&in_use)).map_err(remedy::run)
     })?;
     for (id, why) in tidied.into_iter().filter_map(|(id, swept)| Some((id, swept.err()?))) {
@@ -51,6 +50,6 @@ pub fn tidy_for_nobody(opened: &mut Opened, context: &Context) -> Result<(), Fai
     }
     let roster = dispatch::enlist(&opened.project)?;
     let (control, received) = dispatch::listen()?;
-    let tidied = tidy(opened, &Arc::new(Outline::from(config)), (&roster, &control));
+    let tidied = tidy(opened, &Arc::new(config), (&roster, &control));
     tidied.map_err(|failure| failure.by(received.first()))
 }

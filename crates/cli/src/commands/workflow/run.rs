@@ -11,10 +11,10 @@ use windlass_engine::{Authority, Command, Event, Origin, Record, Seq, TaskId, Tr
 use windlass_process::file;
 use windlass_runner::{RunError, Told};
 
+use crate::config::Config;
 use crate::context::{Context, Opened};
 use crate::dispatch::{self, Inside};
 use crate::failure::{Code, Failure};
-use crate::outline::Outline;
 use crate::output::{Done, Output, Tone};
 use crate::trust::{self, Trust};
 use crate::workflow::Defined;
@@ -113,10 +113,10 @@ fn trigger(
     watch: &mut dyn FnMut(&Record),
 ) -> Result<(), Failure> {
     let inside = Inside::look(opened)?;
-    let outline = Arc::new(Outline::of(inside.written(opened)?)?);
+    let config = Arc::new(Config::parse(inside.written(opened)?)?);
     // What a run was trusted with may run inside of it; a file may have been written since.
     let is_ours = inside.config.is_some() && defined.file.is_none();
-    let trusted = opened.trust || is_ours || trust::state(&opened.project, outline.frame())? == Trust::Trusted;
+    let trusted = opened.trust || is_ours || trust::state(&opened.project, &config)? == Trust::Trusted;
     let trusted = if trusted { Trusted::Yes } else { Trusted::No };
     let Inside { run, via, .. } = inside;
     let origin = Origin { by: environment::user(), at: environment::now(), authority: Authority::Person, run, via };
@@ -132,7 +132,7 @@ fn trigger(
         }
         told => dispatch::tell(told),
     };
-    let done = dispatch::with_telling(opened, &outline, trusted, (&control, &mut tell), |dispatch| {
+    let done = dispatch::with_telling(opened, &config, trusted, (&control, &mut tell), |dispatch| {
         let records = dispatch.give_for(&origin, command).map_err(remedy::run)?;
         let asked = |record: &&Record| matches!(record.envelope.event, Event::WorkflowTriggered(_));
         own.set(records.iter().find(asked).map(|record| record.seq));

@@ -227,14 +227,14 @@ fn files_that_are_no_store_are_not_lost_either() {
     assert!(plain_files(&world.directory).contains_key(Path::new(".windlass/config.yaml")));
 }
 
-/// Every file below a directory with what is in it, but for the store's, and for what is only remembered to be faster.
+/// Every file below a directory with what is in it, but for the store's.
 fn plain_files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let (mut found, mut places) = (BTreeMap::new(), vec![directory.to_owned()]);
     while let Some(place) = places.pop() {
         for entry in fs::read_dir(&place).unwrap().flatten() {
             let path = entry.path();
             if path.is_dir() {
-                places.extend((entry.file_name() != "plans").then_some(path));
+                places.push(path);
             } else if !entry.file_name().to_string_lossy().starts_with("windlass.db") {
                 found.insert(path.strip_prefix(directory).unwrap().to_owned(), fs::read(&path).unwrap());
             }

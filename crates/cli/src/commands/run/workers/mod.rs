@@ -47,7 +47,6 @@ use crate::config::Config;
 use crate::context::{Context, Opened};
 use crate::dispatch::{Inside, Reach, require_person};
 use crate::failure::Failure;
-use crate::outline::Outline;
 use crate::output::{Messages, Output, Stop};
 use crate::project::Project;
 use crate::workflow::Held;
@@ -60,7 +59,7 @@ const UNREAD: usize = 256;
 pub struct Place<'a> {
     context: &'a Context,
     inside: Inside,
-    outline: Arc<Outline>,
+    config: Arc<Config>,
     workflows: Held,
     grounds: Grounds,
     /// What the protected files hold.
@@ -85,7 +84,7 @@ pub fn run(context: &Context, args: &Args, count: usize, out: &mut Output) -> Re
         require_person(&opened.project)?;
     }
     let place = prepare(context, args, &opened, out)?;
-    let config = place.outline.frame();
+    let config = &place.config;
     let hands = Hands::new(config, args.agent.as_deref(), place.grounds);
     check_agents(&hands, &opened.project)?;
     let control = Control::new();
@@ -132,16 +131,15 @@ fn prepare<'a>(context: &'a Context, args: &Args, opened: &Opened, out: &Output)
     let inside = Inside::look(opened)?;
     let config = Config::parse(inside.written(opened)?)?;
     let config = effective_config(&opened.project, config, context.trust || inside.config.is_some())?;
-    let outline = Arc::new(Outline::from(config));
-    let config = outline.frame();
-    workflow::check_hooks(&opened.project, config)?;
-    let workflows = Held::now(&opened.project, config, context.trust);
-    let serves_agents = serves_agents(context, &inside, &opened.project, config)?;
-    let grounds = grounds(&opened.project, config)?;
-    let protected = Job::protected(&opened.project, config)?;
+    let config = Arc::new(config);
+    workflow::check_hooks(&opened.project, &config)?;
+    let workflows = Held::now(&opened.project, &config, context.trust);
+    let serves_agents = serves_agents(context, &inside, &opened.project, &config)?;
+    let grounds = grounds(&opened.project, &config)?;
+    let protected = Job::protected(&opened.project, &config)?;
     let look = Look { json: out.is_json(), palette: out.palette(), columns: out.columns() };
     let max_iterations = args.max_iterations;
-    Ok(Place { context, inside, outline, workflows, grounds, protected, max_iterations, serves_agents, look })
+    Ok(Place { context, inside, config, workflows, grounds, protected, max_iterations, serves_agents, look })
 }
 
 /// A typing mistake in the name of the agent that most tasks get leaves no session behind.
@@ -161,7 +159,7 @@ fn take_stock(
 ) -> Result<Vec<windlass_engine::Session>, Failure> {
     let sessions = opened.store.snapshot().map_err(remedy::store)?.sessions().map_err(remedy::store)?;
     if !place.grounds.is_in_place() {
-        tidy(opened, &place.outline, (roster, control))?;
+        tidy(opened, &place.config, (roster, control))?;
     }
     Ok(choosing::left_by_the_dead(opened, sessions, place.grounds))
 }
@@ -174,7 +172,7 @@ fn is_anything_to_do(
     by: (&Roster, &Control),
     out: &mut Output,
 ) -> Result<bool, Stop> {
-    silent::take(opened, &place.outline, by)?;
+    silent::take(opened, &place.config, by)?;
     if hands.find(&opened.store, &Default::default(), &Default::default())?.is_some() {
         return Ok(true);
     }

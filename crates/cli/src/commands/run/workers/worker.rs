@@ -26,7 +26,6 @@ use super::{Place, watch};
 use crate::config::Config;
 use crate::context::Opened;
 use crate::failure::Failure;
-use crate::outline::Outline;
 use crate::output::{Messages, Palette};
 use crate::{dispatch, environment, gatekeepers, plan, remedy, show};
 
@@ -78,7 +77,7 @@ impl Job {
 struct Ready {
     job: Job,
     agent: Agent,
-    outline: Arc<Outline>,
+    config: Arc<Config>,
     begin: Command,
     tally: Tally,
 }
@@ -140,7 +139,7 @@ impl Worker<'_> {
                 Next::Over => return Ok(None),
                 Next::Nothing(rings) => rings,
             };
-            let taken = silent::take(&mut self.opened, &self.place.outline, (self.roster, &self.control))?;
+            let taken = silent::take(&mut self.opened, &self.place.config, (self.roster, &self.control))?;
             if taken > 0 || self.crew.offer(orphaned(&self.opened, self.place.grounds)?) {
                 continue;
             }
@@ -154,13 +153,13 @@ impl Worker<'_> {
     }
 
     fn ready(&self, job: Job) -> Result<Option<Ready>, Failure> {
-        let (outline, tally) = match &job {
-            Job::New(..) => (self.place.outline.clone(), Tally::default()),
+        let (config, tally) = match &job {
+            Job::New(..) => (self.place.config.clone(), Tally::default()),
             Job::Resume(session) => {
                 let text = choice::recorded(&self.opened.store, session)?;
                 let config = Config::parse(dispatch::recorded(&self.opened.project, &text))?;
                 check_trust(&self.opened.project, &config, Some(session), self.place.trusted_here())?;
-                (Arc::new(Outline::from(config)), choice::earlier(&self.opened.store, session)?)
+                (Arc::new(config), choice::earlier(&self.opened.store, session)?)
             }
         };
         let owner = dispatch::owner(self.roster);
@@ -181,7 +180,7 @@ impl Worker<'_> {
                 (agent, Command::ResumeSession { name, dead, owner, max_iterations: self.place.max_iterations })
             }
         };
-        Ok(Some(Ready { job, agent, outline, begin, tally }))
+        Ok(Some(Ready { job, agent, config, begin, tally }))
     }
 
     fn start(&self, task: &Task, name: &SessionName, agent: &Agent, owner: OwnerName) -> Result<Command, Failure> {
@@ -210,17 +209,17 @@ impl Worker<'_> {
 
     /// Runs a session to its end. None where somebody else was quicker.
     fn run(&mut self, ready: Ready) -> Result<Option<Came>, Failure> {
-        let Ready { job, agent, outline, begin, tally } = ready;
-        let (name, config) = (job.name().clone(), outline.frame());
+        let Ready { job, agent, config, begin, tally } = ready;
+        let name = job.name().clone();
         let control = self.control.apart();
         let settings = super::super::settings(
             (&self.opened.project, self.opened.trust),
-            (&outline, &self.place.workflows),
+            (&config, &self.place.workflows),
             &dispatch::owner(self.roster),
             &name,
         )?;
         let delivery = Delivery {
-            gatekeepers: gatekeepers::resolve(config, &agent, &self.opened.project.root)?.0,
+            gatekeepers: gatekeepers::resolve(&config, &agent, &self.opened.project.root)?.0,
             ..settings.delivery.clone()
         };
         let permission = config.permission(dispatch::standing(self.place.serves_agents));
@@ -242,7 +241,7 @@ impl Worker<'_> {
         if let (Some(view), Job::Resume(session)) = (view, &job) {
             self.show_resumed(view, session)?;
         }
-        let allowance = plan::allowance(config, &agent);
+        let allowance = plan::allowance(&config, &agent);
         let supervisor = self.supervisor.take();
         let dispatch = Dispatch::new(&mut self.opened.store, settings, self.roster, control.clone(), outside);
         let mut runner = Runner::new(dispatch.map_err(remedy::run)?.under(supervisor), agent, allowance);
