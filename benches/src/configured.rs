@@ -66,7 +66,12 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
             let added = thousand.saturating_sub(none);
             let measured = format!("{}: {} more", shown(thousand), shown(added));
             let milliseconds = added.as_secs_f64() * 1e3;
-            report.figure(&format!("`{name}` with 1000 hooks{said}"), measured, milliseconds, at_most(30.0, " ms more"));
+            report.figure(
+                &format!("`{name}` with 1000 hooks{said}"),
+                measured,
+                milliseconds,
+                at_most(30.0, " ms more"),
+            );
         }
     }
     Ok(())

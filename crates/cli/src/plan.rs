@@ -9,8 +9,7 @@ use std::time::Duration;
 use windlass_agents::Agent;
 use windlass_engine::{
     Completion, Cost, Effects, EventType, Gate, HookClass, Limits, Matcher, OnFailure, OnRetryLimit, OwedHook,
-    OwnerName, Planned, PlannedFor, Registry, Rules, Terms, Trusted, TypeName, Types, ValidationScope,
-    WORKFLOW,
+    OwnerName, Planned, PlannedFor, Registry, Rules, Terms, Trusted, TypeName, Types, ValidationScope, WORKFLOW,
 };
 use windlass_hooks as hooks;
 use windlass_runner::Allowance;

@@ -65,8 +65,7 @@ pub use command::{Answer, Authority, Command, Deletion, Failing, HookReport, New
 pub use config_text::ConfigText;
 pub use debt::{Debt, Effect, HookClass, HookOutcome, OnFailure, Owed, OwedHook, Recovery};
 pub use decide::{
-    Decided, Effects, Entry, Planned, PlannedFor, Rules, Trusted, ValidationScope, WORKFLOW, decide,
-    would_owe,
+    Decided, Effects, Entry, Planned, PlannedFor, Rules, Trusted, ValidationScope, WORKFLOW, decide, would_owe,
 };
 pub use draft::Draft;
 pub use drive::{

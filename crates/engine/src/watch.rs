@@ -150,8 +150,13 @@ impl Watch {
     /// A turn has ended, and is judged from now on.
     pub(crate) fn begin_judging(&mut self, output: &str, tree: Option<Digest>) {
         (self.besides, self.block, self.findings) = (Verdict::Pass, None, None);
-        (self.words, self.tree) = (Some(Digest::of(output.trim().as_bytes())), tree);
+        (self.words, self.tree) = (Some(digest_of_words(output)), tree);
         self.postponed = 0;
+    }
+
+    /// Whether the agent says what it said last, to the letter.
+    pub fn repeats(&self, output: &str) -> bool {
+        self.words == Some(digest_of_words(output))
     }
 
     /// A stop hook has ended.
@@ -213,6 +218,10 @@ impl Watch {
         (self.same_blocks, self.last_block) = (0, None);
         (self.same_stands, self.last_stand) = (0, None);
     }
+}
+
+fn digest_of_words(output: &str) -> Digest {
+    Digest::of(output.trim().as_bytes())
 }
 
 fn chained(before: Option<Digest>, text: &str) -> Digest {

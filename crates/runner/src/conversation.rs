@@ -137,6 +137,7 @@ impl Dispatch<'_> {
         let turned = connection.prompt(saying.prompt, attention);
         let (rest, record) = record.finish();
         show(&rest);
+        self.known.forget_settings();
         (turned, record.and_then(|path| self.record_name(&path)))
     }
 }

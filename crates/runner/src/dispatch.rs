@@ -23,7 +23,7 @@ use windlass_hooks::{Mask, sifted};
 use windlass_process::{Control, Environment, Finished, Launcher, NotStarted, Roster, Spec, Stream, Supervisor, run};
 use windlass_store::{Sqlite, Store};
 use windlass_tools::validation::Permission;
-use windlass_vcs::git::puts_work_away;
+use windlass_vcs::git::{KnownFacts, puts_work_away};
 
 use crate::bridge::Called;
 use crate::gate_checkout::GateCheckout;
@@ -87,6 +87,8 @@ pub struct Dispatch<'a> {
     pub(crate) supervisor: RefCell<Option<Supervisor>>,
     /// When the time of the session is up.
     pub(crate) deadline: Option<Instant>,
+    /// What git has said about the repository.
+    pub(crate) known: KnownFacts,
 }
 
 /// Whether a program is started and left to itself after somebody asked for the end.
@@ -119,6 +121,7 @@ impl<'a> Dispatch<'a> {
             changed: None,
             supervisor: RefCell::default(),
             deadline: None,
+            known: KnownFacts::default(),
         })
     }
 
@@ -307,6 +310,7 @@ impl<'a> Dispatch<'a> {
         control: &Control,
         watch: &mut dyn FnMut(&mut Self, Stream, &[u8]),
     ) -> Result<Result<Finished, NotStarted>, RunError> {
+        self.known.forget_settings();
         let roster = self.roster;
         let mut supervisor = match (self.supervisor.take(), &self.settings.launcher) {
             (None, Some(launcher)) => Some(Supervisor::start(launcher).map_err(RunError::Supervisor)?),
@@ -318,6 +322,7 @@ impl<'a> Dispatch<'a> {
             Some(supervisor) => supervisor.run(spec, roster, control, &mut observe),
         };
         self.supervisor.replace(supervisor);
+        self.known.forget_settings();
         Ok(ran)
     }
 }

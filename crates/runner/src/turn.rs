@@ -140,7 +140,7 @@ impl Runner<'_> {
                 let promise = find_promise(&text);
                 let uncounted = explain_uncounted(&text);
                 let output = cut(&text, Limits::OUTPUT);
-                let tree = self.change(session, turn, promise);
+                let tree = self.compared_tree(session, turn, (&output, promise));
                 let answer = Answer { output, promise, uncounted, leaky, record, usage, tree };
                 return self.give(&Command::FinishTurn { run, answer }).map(drop);
             }
@@ -193,14 +193,19 @@ impl Runner<'_> {
         self.end_with(session, &interrupted(turn, None, Usage::default()), Ending::Error, reason)
     }
 
-    /// What the agent has changed, if anybody may want to compare it.
-    fn change(&mut self, session: &Session, turn: &Turn, promise: Option<Promise>) -> Option<Digest> {
-        let gates = self.has_judges_of_turns(self.task_of(session).ok().as_ref());
-        let done = promise == Some(Promise::Complete) && !gates;
-        if done || !turn.purpose.is_judged() || (session.terms.thrashing == 0 && !gates) {
-            return None;
-        }
-        self.look_at_tree(session)
+    /// Returns what the files of the work are now, if something compares that: the hooks that judge the turn, or the guard that
+    /// sees the agent repeat its last answer.
+    fn compared_tree(
+        &mut self,
+        session: &Session,
+        turn: &Turn,
+        (output, promise): (&str, Option<Promise>),
+    ) -> Option<Digest> {
+        let is_judged = self.has_judges_of_turns(self.task_of(session).ok().as_ref());
+        let is_guarded =
+            session.terms.thrashing > 0 && promise != Some(Promise::Complete) && session.watch.repeats(output);
+        let is_compared = turn.purpose.is_judged() && (is_judged || is_guarded);
+        is_compared.then(|| self.look_at_tree(session)).flatten()
     }
 
     /// Returns whether anything judges the turns on a task.

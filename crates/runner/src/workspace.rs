@@ -171,7 +171,8 @@ impl Dispatch<'_> {
         let missing = || Error::NotARepository { path: self.settings.project.clone() };
         let repository = self.repository()?.ok_or_else(missing)?;
         let run = |spec: &_| self.look_with(spec);
-        work(&Git::new(repository, &run, &self.settings.environment).through(self.remote()?))
+        let git = Git::new(repository, &run, &self.settings.environment).with_known(&self.known);
+        work(&git.through(self.remote()?))
     }
 
     /// The remote that counts, if a person has named one.

@@ -149,12 +149,7 @@ fn is_its_own(moment: Moment) -> bool {
     matches!(moment, Moment::Stop | Moment::SessionStart | Moment::SessionEnd)
 }
 
-fn run_hooks(
-    opened: &mut Opened,
-    config: &Arc<Config>,
-    origin: &Origin,
-    calling: Calling,
-) -> Result<Bridged, Failure> {
+fn run_hooks(opened: &mut Opened, config: &Arc<Config>, origin: &Origin, calling: Calling) -> Result<Bridged, Failure> {
     let Calling { called, directory, moment, within, .. } = calling;
     let (control, received) = listen()?;
     if let Some(time) = within {

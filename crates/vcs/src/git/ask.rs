@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use windlass_process::{Capture, Environment, Exit, Finished, Invocation, NotStarted, Spec, overlay};
 
+use super::known::{ConfigEntries, KnownFacts};
 use super::locks;
 use super::names::{Commit, RemoteName};
 use super::refs::Place;
@@ -104,8 +105,10 @@ pub struct Git<'a> {
     environment: Environment,
     /// The remote that counts, if a person has named one.
     pub(super) remote: Option<RemoteName>,
+    /// What git has said before.
+    pub(super) known: KnownFacts,
     /// What the configuration says.
-    settings: OnceCell<Vec<(String, String)>>,
+    settings: OnceCell<ConfigEntries>,
     /// Whether the user has a name to commit by.
     has_identity: OnceCell<bool>,
 }
@@ -133,12 +136,25 @@ impl<'a> Git<'a> {
             ("LC_ALL", "C"),
         ];
         let environment = overlay(&kept, told.map(|(name, value)| (name, value.into())).to_vec());
-        Self { repository, run, environment, remote: None, settings: OnceCell::new(), has_identity: OnceCell::new() }
+        Self {
+            repository,
+            run,
+            environment,
+            remote: None,
+            known: KnownFacts::default(),
+            settings: OnceCell::new(),
+            has_identity: OnceCell::new(),
+        }
     }
 
     /// The same with a remote that a person has named.
     pub fn through(self, remote: Option<RemoteName>) -> Self {
         Self { remote, ..self }
+    }
+
+    /// The same with what git has said before about this repository.
+    pub fn with_known(self, known: &KnownFacts) -> Self {
+        Self { known: known.clone(), ..self }
     }
 
     pub fn repository(&self) -> &Repository {
@@ -170,14 +186,6 @@ impl<'a> Git<'a> {
         if answer.code == 0 { Commit::new(&answer.line()).map(Some) } else { Ok(None) }
     }
 
-    /// Whether one commit is the other, or comes before it.
-    pub(super) fn contains(&self, commit: &Commit, earlier: &Commit) -> Result<bool, Error> {
-        if commit == earlier {
-            return Ok(true);
-        }
-        self.call(&["merge-base", "--is-ancestor"]).word(earlier).word(commit).truth()
-    }
-
     /// What the configuration says of a key, whose first and last part are in lower case.
     pub(super) fn setting(&self, key: &str) -> Result<Option<&str>, Error> {
         let found = self.settings()?.iter().rev().find(|(name, _)| name == key);
@@ -189,17 +197,21 @@ impl<'a> Git<'a> {
         if let Some(known) = self.settings.get() {
             return Ok(known);
         }
+        if let Some(known) = self.known.settings() {
+            return Ok(self.settings.get_or_init(|| known));
+        }
         let answer = self.call(&["config", "--list", "-z"]).done()?;
         let pair = |entry: &[u8]| {
             let text = String::from_utf8_lossy(entry);
             let (key, value) = text.split_once('\n').unwrap_or((&text, ""));
             (key.to_owned(), value.to_owned())
         };
-        let known: Vec<_> = answer.entries().into_iter().map(pair).collect();
+        let known: ConfigEntries = answer.entries().into_iter().map(pair).collect();
         if !known.iter().any(|(key, _)| key == "core.repositoryformatversion") {
             // Where git does not trust a repository it is silent about its configuration, and only of that.
             self.call(&["rev-parse", "--git-dir"]).done()?;
         }
+        self.known.keep_settings(known.clone());
         Ok(self.settings.get_or_init(|| known))
     }
 
@@ -315,13 +327,13 @@ impl Call<'_, '_> {
         self.ask(true)
     }
 
-    /// Yes (0) or no (1).
-    pub fn truth(self) -> Result<bool, Error> {
+    /// What git says (0), or that there is nothing (1).
+    pub fn found(self) -> Result<Option<Answer>, Error> {
         let (command, directory) = (self.command(), self.directory.clone());
         let answer = self.answer()?;
         match answer.code {
-            0 => Ok(true),
-            1 => Ok(false),
+            0 => Ok(Some(answer)),
+            1 => Ok(None),
             _ => Err(explain(command, &directory, answer.said.as_bytes())),
         }
     }

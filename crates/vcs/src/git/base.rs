@@ -111,8 +111,15 @@ impl Git<'_> {
 
     /// The address of a remote, without credentials: what a forge is found by.
     pub fn address(&self, remote: &RemoteName) -> Result<String, Error> {
-        let answer = self.call(&["remote", "get-url", "--"]).word(remote).done()?;
-        Ok(without_credentials(&answer.line()))
+        let settings = self.settings()?;
+        let key = format!("remote.{remote}.url");
+        let urls: Vec<&String> = settings.iter().filter(|(name, _)| *name == key).map(|(_, url)| url).collect();
+        let is_rewritten = settings.iter().any(|(name, _)| name.starts_with("url."));
+        let url = match urls[..] {
+            [url] if !is_rewritten => url.clone(),
+            _ => self.call(&["remote", "get-url", "--"]).word(remote).done()?.line(),
+        };
+        Ok(without_credentials(&url))
     }
 
     /// The address of the remote that counts where nothing is said of a branch, if there is one.
@@ -140,6 +147,7 @@ impl Git<'_> {
         let said = match answer {
             Ok(answer) if answer.code == 0 => {
                 let commit = self.resolve(&tracking)?;
+                commit.iter().for_each(|commit| self.known.keep_commit(commit));
                 return Ok(commit.map(|commit| Base { branch, remote: Some(remote), commit, seen: Seen::Now }));
             }
             Ok(answer) if answer.said.contains("couldn't find remote ref") => {

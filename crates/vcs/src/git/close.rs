@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::discard::discard;
 use super::open::INITIALIZING;
 use super::repository::{Entry, Head};
+use super::unfinished::refuse_under_way;
 use super::{Branch, Commit, Error, Git, Worktree, canonical};
 
 /// What becomes of the branch, once the directory has gone.
@@ -58,7 +59,7 @@ impl Git<'_> {
 
     /// Refuses to remove commits that no branch has, and work that is under way.
     fn refuse_lost(&self, entry: &Entry, branch: &Branch) -> Result<(), Error> {
-        self.refuse_unfinished(entry)?;
+        refuse_under_way(entry)?;
         let (Head::Detached(head), Some(tip)) = (entry.head()?, self.resolve(&branch.full())?) else { return Ok(()) };
         if self.contains(&tip, &head)? {
             return Ok(());
@@ -106,11 +107,6 @@ impl Git<'_> {
         Ok(tip == *merged_head
             || self.is_known(merged_head)? && self.contains(merged_head, &tip)?
             || self.has_all(base, &tip)?)
-    }
-
-    fn is_known(&self, commit: &Commit) -> Result<bool, Error> {
-        let call = self.call(&["rev-parse", "--verify", "--quiet"]).word(format!("{commit}^{{commit}}"));
-        Ok(call.answer()?.code == 0)
     }
 
     /// Whether a branch other than these two, here or at a remote, has a commit. What is only on the remote's side of a branch of

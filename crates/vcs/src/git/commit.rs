@@ -14,10 +14,31 @@ use windlass_process::file;
 
 use super::repository::{Entry, Head};
 use super::trouble::is_outside;
+use super::unfinished::refuse_unmerged;
 use super::{Branch, Commit, Error, Git, Worktree, paths};
 
 /// Files that are longer are not looked through for conflict markers.
 const LONG: u64 = 8 * 1024 * 1024;
+
+/// A file that is not as it was committed.
+struct ChangedFile {
+    /// How it stands in the index and in the tree, as git's short format says it.
+    state: [u8; 2],
+    path: PathBuf,
+}
+
+impl ChangedFile {
+    /// `XY PATH`.
+    fn read(entry: &[u8]) -> Option<Self> {
+        let (state, path) = (entry.first_chunk::<2>()?, entry.get(3..)?);
+        Some(Self { state: *state, path: PathBuf::from(OsStr::from_bytes(path)) })
+    }
+
+    /// Whether the index has several versions of it.
+    fn is_unmerged(&self) -> bool {
+        matches!(&self.state, b"DD" | b"AA") || self.state.contains(&b'U')
+    }
+}
 
 /// A tree that is ready to be committed.
 struct Staged {
@@ -25,6 +46,8 @@ struct Staged {
     head: Commit,
     /// Something else than our branch is checked out.
     strayed: bool,
+    /// The index differs from that commit.
+    has_changes: bool,
 }
 
 impl Git<'_> {
@@ -32,9 +55,9 @@ impl Git<'_> {
     pub fn commit_all(&self, worktree: &Worktree, message: &str) -> Result<Option<Commit>, Error> {
         let (_held, entry) = self.enter(worktree)?;
         let staged = self.stage_all(worktree, &entry).map_err(|error| of_the_tree(error, &entry.path))?;
-        let Some(Staged { head, strayed }) = staged else { return Ok(None) };
+        let Some(Staged { head, strayed, has_changes }) = staged else { return Ok(None) };
         let is_merge = entry.admin.join("MERGE_HEAD").exists();
-        let committed = if is_merge || self.has_staged(&entry.path)? {
+        let committed = if is_merge || has_changes {
             if strayed {
                 // A commit would move whatever else is checked out.
                 self.set_head(&entry, None, &head)?;
@@ -54,18 +77,26 @@ impl Git<'_> {
 
     /// Stages everything that is not committed. Nothing if there is nothing more to do.
     fn stage_all(&self, worktree: &Worktree, entry: &Entry) -> Result<Option<Staged>, Error> {
-        self.refuse_unmerged(entry)?;
-        self.refuse_markers(&entry.path)?;
+        let changed = self.status(&entry.path, "all")?;
+        refuse_unmerged(
+            entry,
+            changed.iter().filter(|file| file.is_unmerged()).map(|file| file.path.clone()).collect(),
+        )?;
+        let files: Vec<PathBuf> = changed.into_iter().map(|file| file.path).collect();
+        self.refuse_markers(&entry.path, &files)?;
         self.finish(entry)?;
         let head = self.head(entry)?;
         let strayed = entry.head()? != Head::Branch(worktree.branch.clone());
         if strayed && self.come_back(worktree, entry, &head)? {
             return Ok(None);
         }
+        if files.is_empty() {
+            return Ok(Some(Staged { head, strayed, has_changes: false }));
+        }
         self.stage(&entry.path)?;
-        self.refuse_embedded(&entry.path)?;
+        let has_changes = self.check_staged(&entry.path)?;
         self.keep_submodules(&entry.path)?;
-        Ok(Some(Staged { head, strayed }))
+        Ok(Some(Staged { head, strayed, has_changes }))
     }
 
     /// Looks at work that was done beside our branch. Whether everything is settled: it was only a look at an older commit.
@@ -120,11 +151,6 @@ impl Git<'_> {
         Commit::new(&answer.line()).map_err(|_| Error::UnknownCommit { commit: "HEAD".to_owned() })
     }
 
-    fn has_staged(&self, worktree: &Path) -> Result<bool, Error> {
-        let call = self.call(&["diff-index", "--cached", "--quiet", "--ignore-submodules=none", "HEAD", "--"]);
-        call.within(worktree).truth().map(|same| !same)
-    }
-
     /// Returns the files of a worktree that are not committed, new ones too.
     pub fn uncommitted_files(&self, worktree: &Worktree) -> Result<Vec<PathBuf>, Error> {
         let (_held, entry) = self.enter(worktree)?;
@@ -133,14 +159,21 @@ impl Git<'_> {
 
     /// Files that are not as they were committed. New ones count by `untracked`: `all`, or `no`.
     pub(super) fn uncommitted(&self, worktree: &Path, untracked: &str) -> Result<Vec<PathBuf>, Error> {
-        let call = self.call(&["status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=none"]);
-        let answer = call.word(format!("--untracked-files={untracked}")).within(worktree).done()?;
-        Ok(paths(answer.entries().into_iter().filter_map(|entry| entry.get(3..))))
+        Ok(self.status(worktree, untracked)?.into_iter().map(|file| file.path).collect())
     }
 
-    /// A repository inside of the tree would be committed as nothing but the id of its commit.
-    fn refuse_embedded(&self, worktree: &Path) -> Result<(), Error> {
-        let call = self.call(&["diff-index", "--cached", "-z", "--no-renames", "--diff-filter=A", "HEAD", "--"]);
+    /// The same with how each file stands.
+    fn status(&self, worktree: &Path, untracked: &str) -> Result<Vec<ChangedFile>, Error> {
+        let call = self.call(&["status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=none"]);
+        let answer = call.word(format!("--untracked-files={untracked}")).within(worktree).done()?;
+        Ok(answer.entries().into_iter().filter_map(ChangedFile::read).collect())
+    }
+
+    /// Returns whether anything is staged. Refuses a repository inside of the tree: it would be committed as nothing but the id
+    /// of its commit.
+    fn check_staged(&self, worktree: &Path) -> Result<bool, Error> {
+        let call =
+            self.call(&["diff-index", "--cached", "-z", "--no-renames", "--ignore-submodules=none", "HEAD", "--"]);
         let answer = call.within(worktree).done()?;
         let entries = answer.entries();
         let links = entries.chunks_exact(2).filter(|pair| pair[0].starts_with(b":000000 160000")).map(|pair| pair[1]);
@@ -148,7 +181,7 @@ impl Git<'_> {
         let is_named = |path: &[u8]| modules.split(|byte| *byte == b'\n').any(|line| line.trim_ascii().ends_with(path));
         let files = paths(links.filter(|path| !is_named(path)));
         if files.is_empty() {
-            return Ok(());
+            return Ok(!entries.is_empty());
         }
         let call = self.call(&["rm", "--cached", "--quiet", "--force", "--"]);
         files.iter().fold(call, |call, file| call.word(file)).within(worktree).done()?;
@@ -156,17 +189,15 @@ impl Git<'_> {
     }
 
     /// Refuses conflict markers in what is not committed, unless as many were there before.
-    fn refuse_markers(&self, worktree: &Path) -> Result<(), Error> {
-        let mut files = self.uncommitted(worktree, "all")?;
-        files.retain(|file| read(&worktree.join(file)).is_some_and(|text| markers(&text) > 0));
+    fn refuse_markers(&self, worktree: &Path, files: &[PathBuf]) -> Result<(), Error> {
         let mut marked = Vec::new();
-        for file in files {
+        for file in files.iter().filter(|file| read(&worktree.join(file)).is_some_and(|text| markers(&text) > 0)) {
             let mut object = b"HEAD:".to_vec();
             object.extend(file.as_os_str().as_bytes());
             let before = self.call(&["cat-file", "blob"]).word(OsStr::from_bytes(&object)).within(worktree).answer()?;
-            let now = read(&worktree.join(&file)).unwrap_or_default();
+            let now = read(&worktree.join(file)).unwrap_or_default();
             if markers(&now) > if before.code == 0 { markers(&before.bytes) } else { 0 } {
-                marked.push(file);
+                marked.push(file.clone());
             }
         }
         if marked.is_empty() { Ok(()) } else { Err(Error::Markers { files: marked }) }

@@ -68,16 +68,6 @@ impl Git<'_> {
         Ok(Work { head, merge_base, commits, files })
     }
 
-    /// Where two commits parted.
-    pub fn merge_base(&self, one: &Commit, other: &Commit) -> Result<Commit, Error> {
-        let answer = self.call(&["merge-base"]).word(one).word(other).answer()?;
-        if answer.code == 0 {
-            return Commit::new(&answer.line());
-        }
-        let said = format!("{} and {} have nothing in common", one.short(), other.short());
-        Err(Error::Failed { command: "merge-base".to_owned(), said })
-    }
-
     /// The files that differ between two commits.
     pub fn files(&self, from: &Commit, to: &Commit) -> Result<Vec<FileChange>, Error> {
         let call = self.call(&["diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv"]);

@@ -92,6 +92,9 @@ impl Git<'_> {
     /// The commit that has all of a branch in one: right on top of where the branch stands, with the same files.
     fn squashed_as(&self, base: &Commit, head: &Commit) -> Result<Option<Commit>, Error> {
         let below = self.merge_base(base, head)?;
+        if below == *base {
+            return Ok(None);
+        }
         let call = self.call(&["rev-list", "--first-parent", "--reverse", "--parents"]).word(base);
         let listed = call.word(format!("^{below}")).done()?.line();
         let first = listed.lines().next().and_then(|line| line.split_once(' '));

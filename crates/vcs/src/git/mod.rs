@@ -24,6 +24,7 @@ mod diff;
 mod discard;
 mod error;
 mod health;
+mod known;
 #[cfg(any(test, fuzzing))]
 pub mod laws;
 mod locks;
@@ -57,6 +58,7 @@ pub use diff::{Diff, FileChange, Work};
 pub use discard::half_removed;
 pub use error::{Error, Holder, Operation, quoted};
 pub use health::{Linked, Obstacle};
+pub use known::KnownFacts;
 pub use log::Logged;
 pub use merge::{IfCheckedOut, Merged, UncleanTree, Way};
 pub use names::{Branch, Commit, RemoteName};

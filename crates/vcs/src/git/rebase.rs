@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::repository::{Entry, Head};
+use super::unfinished::refuse_under_way;
 use super::{Commit, Error, Git, Held, Worktree, canonical, paths};
 
 /// What came of it.
@@ -48,6 +49,7 @@ impl Git<'_> {
         if self.contains(&head, &onto)? {
             return Ok(Rebased::UpToDate);
         }
+        self.refuse_unfinished(&entry)?;
         self.refuse_dirty(&entry)?;
         let start = self.usable_start(start, &head, &onto)?;
         let new = match self.on_top(worktree, start, &head, &onto)? {
@@ -117,6 +119,7 @@ impl Git<'_> {
     /// that as its start. Returns that start, or nothing where files that git does not know are in the way.
     pub fn restart(&self, worktree: &Worktree, starts: &[Commit]) -> Result<Option<Commit>, Error> {
         let MovableWorktree { entry, head, _held } = self.enter_to_move(worktree)?;
+        self.refuse_unfinished(&entry)?;
         self.refuse_dirty(&entry)?;
         let start = self.stacked(starts)?;
         if !self.in_the_way(&entry, &head, &start)?.is_empty() {
@@ -129,10 +132,11 @@ impl Git<'_> {
         Ok(Some(start))
     }
 
-    /// Goes into a worktree whose branch may be moved: nothing is under way in it, and the branch is checked out.
+    /// Goes into a worktree whose branch may be moved: nothing is under way in it, and the branch is checked out. Files that have
+    /// to be resolved are for the caller to look for.
     fn enter_to_move(&self, worktree: &Worktree) -> Result<MovableWorktree, Error> {
         let (held, entry) = self.enter(worktree)?;
-        self.refuse_unfinished(&entry)?;
+        refuse_under_way(&entry)?;
         if entry.head()? != Head::Branch(worktree.branch.clone()) {
             let at = "another commit".to_owned();
             return Err(Error::Strayed { at, branch: worktree.branch.clone() });
@@ -143,7 +147,10 @@ impl Git<'_> {
     }
 
     fn known_commit(&self, commit: &Commit) -> Result<Commit, Error> {
-        self.resolve(commit.as_str())?.ok_or_else(|| Error::UnknownCommit { commit: commit.to_string() })
+        match self.is_known(commit)? {
+            true => Ok(commit.clone()),
+            false => Err(Error::UnknownCommit { commit: commit.to_string() }),
+        }
     }
 
     fn refuse_dirty(&self, entry: &Entry) -> Result<(), Error> {
@@ -153,7 +160,7 @@ impl Git<'_> {
 
     /// Whether a commit goes on from another that is not in a base.
     pub fn goes_on_from(&self, head: &Commit, start: &Commit, base: &Commit) -> Result<bool, Error> {
-        Ok(self.resolve(start.as_str())?.is_some() && self.contains(head, start)? && !self.contains(base, start)?)
+        Ok(self.is_known(start)? && self.contains(head, start)? && !self.contains(base, start)?)
     }
 
     /// Whether a base has everything of a commit, be it in other commits.
@@ -161,8 +168,12 @@ impl Git<'_> {
         if self.contains(base, head)? {
             return Ok(true);
         }
-        let together = self.merged_tree(&self.repository.root, base, head)?;
-        Ok(together.ok() == Some(self.tree(base)?))
+        // A branch that is on top of the base has the files that a merge of both has.
+        let together = match self.contains(head, base)? {
+            true => Some(self.tree(head)?),
+            false => self.merged_tree(&self.repository.root, base, head)?.ok(),
+        };
+        Ok(together == Some(self.tree(base)?))
     }
 
     /// The branch on top of a commit, made without touching the tree.

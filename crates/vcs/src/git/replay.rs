@@ -54,7 +54,9 @@ impl Git<'_> {
     ) -> Result<Commit, Error> {
         let call = self.call(&["commit-tree", tree]).signed()?;
         let call = parents.iter().fold(call, |call, parent| call.word("-p").word(parent));
-        call.word("-F").word("-").stdin(message).commit()
+        let commit = call.word("-F").word("-").stdin(message).commit()?;
+        self.known.keep_tree(&commit, tree);
+        Ok(commit)
     }
 
     /// Does the commits that are in `head` and not in `onto` again, on top of `onto`, and of them those after `start`. Those
@@ -86,11 +88,6 @@ impl Git<'_> {
             }
         }
         Ok(Ok(tip))
-    }
-
-    pub(super) fn tree(&self, commit: &Commit) -> Result<String, Error> {
-        let tree = self.call(&["rev-parse", "--verify", "--quiet"]).word(format!("{commit}^{{tree}}")).done()?;
-        Ok(tree.line())
     }
 
     fn said_again(&self, tree: &str, parent: &Commit, commit: &Commit) -> Result<Commit, Error> {

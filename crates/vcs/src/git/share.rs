@@ -20,30 +20,47 @@ pub struct Shared {
 impl Git<'_> {
     /// Has the remote's branch be this commit, unless it has what did not come from here.
     pub fn share(&self, shared: &Shared, commit: &Commit) -> Result<Pushed, Error> {
-        let there = self.on_remote(&shared.remote, &shared.branch)?;
-        let pushed = if there.as_ref() == Some(commit) {
-            Pushed::Already
-        } else {
-            there.as_ref().map_or(Ok(()), |there| self.refuse_foreign(shared, there))?;
-            self.push(&shared.remote, &shared.branch, commit, there.as_ref())?
+        let before = self.resolve(&shared.branch.pushed())?;
+        // The remote's branch is nearly always where we left it, and only looked at where it is not.
+        let pushed = match self.send(&shared.remote, &shared.branch, commit, before.as_ref()) {
+            Err(Error::Moved { .. }) => self.share_moved(shared, commit)?,
+            sent => sent?,
         };
-        if self.resolve(&shared.branch.pushed())?.as_ref() != Some(commit) {
+        if before.as_ref() != Some(commit) {
             self.call(&["update-ref"]).word(shared.branch.pushed()).word(commit).done()?;
         }
         Ok(pushed)
     }
 
+    /// The same where the remote's branch is not where we left it.
+    fn share_moved(&self, shared: &Shared, commit: &Commit) -> Result<Pushed, Error> {
+        let there = self.on_remote(&shared.remote, &shared.branch)?;
+        if there.as_ref() == Some(commit) {
+            return Ok(Pushed::Already);
+        }
+        there.as_ref().map_or(Ok(()), |there| self.refuse_foreign(shared, there))?;
+        self.push(&shared.remote, &shared.branch, commit, there.as_ref())
+    }
+
     /// Takes the branch away from the remote, unless it has what did not come from here, or what the branch here has no more.
     /// One that is not there is no trouble.
     pub fn unshare(&self, shared: &Shared) -> Result<Pushed, Error> {
-        let mut away = Pushed::Already;
-        if let Some(there) = self.on_remote(&shared.remote, &shared.branch)? {
-            self.refuse_foreign(shared, &there)?;
-            self.refuse_left_behind(shared, &there)?;
-            away = self.push_away(&shared.remote, &shared.branch, &there)?;
-        }
+        let before = self.resolve(&shared.branch.pushed())?;
+        let away = before.map(|before| self.push_away(&shared.remote, &shared.branch, &before));
+        let away = match away {
+            None | Some(Err(Error::Moved { .. })) => self.unshare_moved(shared)?,
+            Some(away) => away?,
+        };
         self.forget_pushed(&shared.branch)?;
         Ok(away)
+    }
+
+    /// The same where the remote's branch is not where we left it.
+    fn unshare_moved(&self, shared: &Shared) -> Result<Pushed, Error> {
+        let Some(there) = self.on_remote(&shared.remote, &shared.branch)? else { return Ok(Pushed::Already) };
+        self.refuse_foreign(shared, &there)?;
+        self.refuse_left_behind(shared, &there)?;
+        self.push_away(&shared.remote, &shared.branch, &there)
     }
 
     /// Refuses a commit of the remote's branch that is neither what we pushed last nor in the branch here: only what is in the
@@ -77,7 +94,7 @@ impl Git<'_> {
     /// Whether a branch here has this commit, or had it.
     fn has_been_in(&self, branch: &Branch, commit: &Commit) -> Result<bool, Error> {
         let Some(tip) = self.resolve(&branch.full())? else { return Ok(false) };
-        if self.resolve(commit.as_str())?.is_none() {
+        if !self.is_known(commit)? {
             return Ok(false);
         }
         let before = self.call(&["rev-list", "--walk-reflogs"]).word(format!("--max-count={PLACES}"));

@@ -33,30 +33,17 @@ pub(super) fn under_way(admin: &Path) -> Option<Operation> {
 }
 
 impl Git<'_> {
-    /// Refuses a worktree in which something is under way.
+    /// Refuses a worktree in which something is under way, or has to be resolved.
     pub(super) fn refuse_unfinished(&self, entry: &Entry) -> Result<(), Error> {
-        self.refuse_unmerged(entry)?;
-        match under_way(&entry.admin) {
-            Some(operation) => Err(Error::Unfinished { operation, files: Vec::new() }),
-            None => Ok(()),
-        }
-    }
-
-    /// Refuses a worktree with files in it that somebody has to resolve.
-    pub(super) fn refuse_unmerged(&self, entry: &Entry) -> Result<(), Error> {
-        let files = self.unmerged(&entry.path)?;
-        if files.is_empty() {
-            return Ok(());
-        }
-        let operation = under_way(&entry.admin).unwrap_or(Operation::Merge);
-        Err(Error::Unfinished { operation, files })
+        refuse_unmerged(entry, self.unmerged(&entry.path)?)?;
+        refuse_under_way(entry)
     }
 
     /// Finishes what is under way, if that needs no decision. A merge is finished by the commit that follows.
     pub(super) fn finish(&self, entry: &Entry) -> Result<(), Error> {
         for _ in 0..STOPS {
-            self.refuse_unmerged(entry)?;
             let Some(operation) = under_way(&entry.admin) else { return Ok(()) };
+            refuse_unmerged(entry, self.unmerged(&entry.path)?)?;
             let unfinished = || Error::Unfinished { operation, files: Vec::new() };
             let command = match operation {
                 Operation::Merge => return Ok(()),
@@ -96,6 +83,23 @@ impl Git<'_> {
     fn is_clean(&self, worktree: &Path) -> Result<bool, Error> {
         Ok(self.uncommitted(worktree, "no")?.is_empty())
     }
+}
+
+/// Refuses a worktree in which something is under way.
+pub(super) fn refuse_under_way(entry: &Entry) -> Result<(), Error> {
+    match under_way(&entry.admin) {
+        Some(operation) => Err(Error::Unfinished { operation, files: Vec::new() }),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a worktree with files that have to be resolved first.
+pub(super) fn refuse_unmerged(entry: &Entry, files: Vec<PathBuf>) -> Result<(), Error> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let operation = under_way(&entry.admin).unwrap_or(Operation::Merge);
+    Err(Error::Unfinished { operation, files })
 }
 
 /// Whether a rebase would run something of its own on its way.

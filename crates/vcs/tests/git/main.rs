@@ -6,6 +6,7 @@ mod bases;
 mod beside;
 mod committing;
 mod crashes;
+mod facts;
 mod merging;
 mod names;
 mod opening;

@@ -117,3 +117,19 @@ fn commit_that_is_only_on_the_own_remote_branch_is_not_merged() {
     scene.git(&worktree.path, &["push", "--quiet", "--no-verify", "origin", &format!("HEAD:{}", known.full())]);
     assert!(matches!(refuse(), Err(Error::Unmerged { .. })));
 }
+
+#[test]
+fn branch_that_the_remote_has_lost_is_pushed_again_and_is_no_trouble_to_remove() {
+    let scene = Scene::with_remote();
+    let (worktree, first) = scene.work("t1", "b", "1");
+    let remote = RemoteName::new("origin").unwrap();
+    let shared = Shared { remote, branch: worktree.branch.clone(), local: worktree.branch.clone() };
+    let lose = || scene.git(&scene.path("remote.git"), &["update-ref", "-d", &shared.branch.full()]);
+    assert_eq!(scene.with(|git| git.share(&shared, &first)).unwrap(), Pushed::Now);
+    assert_eq!(scene.with(|git| git.share(&shared, &first)).unwrap(), Pushed::Already);
+    lose();
+    assert_eq!(scene.with(|git| git.share(&shared, &first)).unwrap(), Pushed::Now);
+    lose();
+    assert_eq!(scene.with(|git| git.unshare(&shared)).unwrap(), Pushed::Already);
+    assert_eq!(scene.git(&scene.root, &["for-each-ref", "refs/windlass/pushed/"]), "");
+}

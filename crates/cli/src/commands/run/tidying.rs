@@ -16,11 +16,7 @@ use crate::output::Messages;
 use crate::{plan, remedy};
 
 /// Notes which changes others have merged, and puts away what is left of tasks that are over.
-pub fn tidy(
-    opened: &mut Opened,
-    config: &Arc<Config>,
-    (roster, control): (&Roster, &Control),
-) -> Result<(), Failure> {
+pub fn tidy(opened: &mut Opened, config: &Arc<Config>, (roster, control): (&Roster, &Control)) -> Result<(), Failure> {
     let in_use = dispatch::worktrees_in_use(opened)?;
     let rules = plan::rules(config, &dispatch::owner(roster), Trusted::Yes)?;
     let tidied = dispatch::with_rules(opened, config, rules, (roster, control), |dispatch| {

@@ -1,0 +1,104 @@
+//! What git has said and need not be asked again.
+//!
+//! Invariants:
+//! - What is kept about commits holds for as long as the process runs: an id stands for the content and the history of its commit.
+//! - What is kept about the configuration holds until a program runs that could change it (`forget_settings`).
+//!
+//! A shallow clone that is deepened while a run works on it is the exception: the run may go on with the history that it saw first.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use super::{Commit, Error, Git};
+
+/// Keys of git's configuration with their values, in the order in which git reads them.
+pub(super) type ConfigEntries = Rc<[(String, String)]>;
+
+/// What git has said about a repository. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct KnownFacts(Rc<Facts>);
+
+#[derive(Debug, Default)]
+struct Facts {
+    commits: RefCell<HashSet<Commit>>,
+    trees: RefCell<HashMap<Commit, String>>,
+    /// By two commits, the lesser id first.
+    merge_bases: RefCell<HashMap<(Commit, Commit), Commit>>,
+    settings: RefCell<Option<ConfigEntries>>,
+}
+
+impl KnownFacts {
+    /// Forgets the configuration: a program that runs now may change it.
+    pub fn forget_settings(&self) {
+        self.0.settings.take();
+    }
+
+    pub(super) fn settings(&self) -> Option<ConfigEntries> {
+        self.0.settings.borrow().clone()
+    }
+
+    pub(super) fn keep_settings(&self, settings: ConfigEntries) {
+        self.0.settings.replace(Some(settings));
+    }
+
+    pub(super) fn keep_commit(&self, commit: &Commit) {
+        self.0.commits.borrow_mut().insert(commit.clone());
+    }
+
+    pub(super) fn keep_tree(&self, commit: &Commit, tree: &str) {
+        self.0.trees.borrow_mut().insert(commit.clone(), tree.to_owned());
+    }
+}
+
+impl Git<'_> {
+    /// Whether the repository has a commit.
+    pub(super) fn is_known(&self, commit: &Commit) -> Result<bool, Error> {
+        let facts = &self.known.0;
+        if facts.commits.borrow().contains(commit) {
+            return Ok(true);
+        }
+        let call = self.call(&["rev-parse", "--verify", "--quiet"]).word(format!("{commit}^{{commit}}"));
+        let is_there = call.answer()?.code == 0;
+        if is_there {
+            self.known.keep_commit(commit);
+        }
+        Ok(is_there)
+    }
+
+    /// Returns the id of a commit's tree.
+    pub(super) fn tree(&self, commit: &Commit) -> Result<String, Error> {
+        if let Some(tree) = self.known.0.trees.borrow().get(commit) {
+            return Ok(tree.clone());
+        }
+        let tree = self.call(&["rev-parse", "--verify", "--quiet"]).word(format!("{commit}^{{tree}}")).done()?.line();
+        self.known.keep_tree(commit, &tree);
+        Ok(tree)
+    }
+
+    /// Whether one commit is the other, or comes before it.
+    pub(super) fn contains(&self, commit: &Commit, earlier: &Commit) -> Result<bool, Error> {
+        Ok(commit == earlier || self.find_merge_base(commit, earlier)?.as_ref() == Some(earlier))
+    }
+
+    /// Returns the commit at which two histories parted.
+    pub fn merge_base(&self, one: &Commit, other: &Commit) -> Result<Commit, Error> {
+        self.find_merge_base(one, other)?.ok_or_else(|| {
+            let said = format!("{} and {} have nothing in common", one.short(), other.short());
+            Error::Failed { command: "merge-base".to_owned(), said }
+        })
+    }
+
+    /// The same; none where two histories have nothing in common. If one commit comes before the other, it is that one.
+    fn find_merge_base(&self, one: &Commit, other: &Commit) -> Result<Option<Commit>, Error> {
+        let pair = if one <= other { (one.clone(), other.clone()) } else { (other.clone(), one.clone()) };
+        if let Some(base) = self.known.0.merge_bases.borrow().get(&pair) {
+            return Ok(Some(base.clone()));
+        }
+        let call = self.call(&["merge-base"]).word(one).word(other);
+        let Some(answer) = call.found()? else { return Ok(None) };
+        let base = Commit::new(&answer.line())?;
+        self.known.0.merge_bases.borrow_mut().insert(pair, base.clone());
+        Ok(Some(base))
+    }
+}

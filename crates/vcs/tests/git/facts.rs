@@ -1,0 +1,49 @@
+//! What git is asked once.
+
+use std::cell::Cell;
+
+use windlass_process::Spec;
+use windlass_vcs::git::{Git, KnownFacts, RemoteName, Repository};
+
+use crate::scene::Scene;
+
+/// Returns how often git was started.
+fn count_calls(scene: &Scene, known: &KnownFacts, act: impl FnOnce(&Git<'_>)) -> usize {
+    let calls = Cell::new(0);
+    let run = |spec: &Spec| {
+        calls.set(calls.get() + 1);
+        scene.run(spec)
+    };
+    let repository = Repository::find(&scene.root).unwrap().unwrap();
+    act(&Git::new(repository, &run, &scene.environment()).with_known(known));
+    calls.get()
+}
+
+#[test]
+fn commits_are_asked_about_once() {
+    let scene = Scene::new();
+    let base = scene.base().commit;
+    let (_, head) = scene.work("t1", "b", "1");
+    let known = KnownFacts::default();
+    let ask = |git: &Git<'_>| {
+        assert_eq!(git.merge_base(&base, &head).unwrap(), base);
+        assert!(!git.has_all(&base, &head).unwrap());
+        assert!(git.has_all(&head, &base).unwrap());
+    };
+    assert_eq!(count_calls(&scene, &known, ask), 3, "the merge base and two trees");
+    assert_eq!(count_calls(&scene, &known, ask), 0);
+    assert_eq!(count_calls(&scene, &KnownFacts::default(), ask), 3);
+}
+
+#[test]
+fn configuration_is_read_again_after_it_was_forgotten() {
+    let scene = Scene::with_remote();
+    let (known, origin) = (KnownFacts::default(), RemoteName::new("origin").unwrap());
+    let ask = |git: &Git<'_>| drop(git.address(&origin).unwrap());
+    assert_eq!(count_calls(&scene, &known, ask), 1);
+    assert_eq!(count_calls(&scene, &known, ask), 0);
+    scene.git(&scene.root, &["remote", "set-url", "origin", "https://example.com/moved.git"]);
+    known.forget_settings();
+    let check = |git: &Git<'_>| assert_eq!(git.address(&origin).unwrap(), "https://example.com/moved.git");
+    assert_eq!(count_calls(&scene, &known, check), 1);
+}
