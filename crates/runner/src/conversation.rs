@@ -137,7 +137,7 @@ impl Dispatch<'_> {
         let turned = connection.prompt(saying.prompt, attention);
         let (rest, record) = record.finish();
         show(&rest);
-        self.known.forget_settings();
+        self.known.forget_changeable();
         (turned, record.and_then(|path| self.record_name(&path)))
     }
 }

@@ -310,7 +310,7 @@ impl<'a> Dispatch<'a> {
         control: &Control,
         watch: &mut dyn FnMut(&mut Self, Stream, &[u8]),
     ) -> Result<Result<Finished, NotStarted>, RunError> {
-        self.known.forget_settings();
+        self.known.forget_changeable();
         let roster = self.roster;
         let mut supervisor = match (self.supervisor.take(), &self.settings.launcher) {
             (None, Some(launcher)) => Some(Supervisor::start(launcher).map_err(RunError::Supervisor)?),
@@ -322,7 +322,7 @@ impl<'a> Dispatch<'a> {
             Some(supervisor) => supervisor.run(spec, roster, control, &mut observe),
         };
         self.supervisor.replace(supervisor);
-        self.known.forget_settings();
+        self.known.forget_changeable();
         Ok(ran)
     }
 }

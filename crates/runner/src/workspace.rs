@@ -186,6 +186,12 @@ impl Dispatch<'_> {
         git.base(configured.as_ref())
     }
 
+    /// The same, if a program has run since it was last asked for.
+    pub(crate) fn recent_base(&self, git: &Git<'_>) -> Result<Base, Error> {
+        let configured = self.settings.delivery.base.as_deref().map(Branch::new).transpose()?;
+        git.recent_base(configured.as_ref())
+    }
+
     /// The same as it was last seen: nobody else is asked.
     pub(crate) fn known_base(&self, git: &Git<'_>) -> Result<Base, Error> {
         let configured = self.settings.delivery.base.as_deref().map(Branch::new).transpose()?;

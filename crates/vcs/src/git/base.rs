@@ -52,12 +52,15 @@ impl Git<'_> {
     /// The base and its tip, fetched where there is a remote.
     pub fn base(&self, configured: Option<&Branch>) -> Result<Base, Error> {
         let aim = self.aim(configured)?;
-        if let Some((remote, on_remote)) = aim.on_remote
-            && let Some(base) = self.fetched(remote, on_remote)?
-        {
-            return Ok(base);
-        }
-        self.local(aim.branch, Seen::Now)
+        let fetched = aim.on_remote.map(|(remote, branch)| self.fetched(remote, branch)).transpose()?.flatten();
+        let base = fetched.map_or_else(|| self.local(aim.branch, Seen::Now), Ok)?;
+        self.known.keep_base(&base);
+        Ok(base)
+    }
+
+    /// The same as it was when it was last asked for, if no program has run since.
+    pub fn recent_base(&self, configured: Option<&Branch>) -> Result<Base, Error> {
+        self.known.base().map_or_else(|| self.base(configured), Ok)
     }
 
     /// The base and its tip, as far as they are known here. Only one that is not known here is fetched.

@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - What is kept about commits holds for as long as the process runs: an id stands for the content and the history of its commit.
-//! - What is kept about the configuration holds until a program runs that could change it (`forget_settings`).
+//! - What is kept about the configuration and the base holds until a program runs that could change it (`forget_changeable`).
 //!
 //! A shallow clone that is deepened while a run works on it is the exception: the run may go on with the history that it saw first.
 
@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::{Commit, Error, Git};
+use super::{Base, Commit, Error, Git};
 
 /// Keys of git's configuration with their values, in the order in which git reads them.
 pub(super) type ConfigEntries = Rc<[(String, String)]>;
@@ -26,12 +26,22 @@ struct Facts {
     /// By two commits, the lesser id first.
     merge_bases: RefCell<HashMap<(Commit, Commit), Commit>>,
     settings: RefCell<Option<ConfigEntries>>,
+    base: RefCell<Option<Base>>,
 }
 
 impl KnownFacts {
-    /// Forgets the configuration: a program that runs now may change it.
-    pub fn forget_settings(&self) {
+    /// Forgets the configuration and the base: a program has run that may have changed them.
+    pub fn forget_changeable(&self) {
         self.0.settings.take();
+        self.0.base.take();
+    }
+
+    pub(super) fn base(&self) -> Option<Base> {
+        self.0.base.borrow().clone()
+    }
+
+    pub(super) fn keep_base(&self, base: &Base) {
+        self.0.base.replace(Some(base.clone()));
     }
 
     pub(super) fn settings(&self) -> Option<ConfigEntries> {

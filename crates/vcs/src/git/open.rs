@@ -179,7 +179,7 @@ impl Git<'_> {
         let Some((first, others)) = starts.split_first() else {
             return Err(Error::UnknownCommit { commit: "to start from".to_owned() });
         };
-        let known = |commit: &Commit| self.resolve(commit.as_str())?.ok_or_else(|| unknown(commit));
+        let known = |commit: &Commit| self.known_commit(commit);
         let mut together = known(first)?;
         for other in others {
             let other = known(other)?;
@@ -253,10 +253,6 @@ fn make_whole(mut entry: Entry, making: &Making) -> Result<Option<Entry>, Error>
         connect(&entry.admin, &entry.path)?;
     }
     Ok(Some(entry))
-}
-
-fn unknown(commit: &Commit) -> Error {
-    Error::UnknownCommit { commit: commit.to_string() }
 }
 
 /// Has a directory and what is kept about it name each other again.

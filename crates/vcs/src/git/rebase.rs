@@ -146,7 +146,7 @@ impl Git<'_> {
         Ok(MovableWorktree { entry, head, _held: held })
     }
 
-    fn known_commit(&self, commit: &Commit) -> Result<Commit, Error> {
+    pub(super) fn known_commit(&self, commit: &Commit) -> Result<Commit, Error> {
         match self.is_known(commit)? {
             true => Ok(commit.clone()),
             false => Err(Error::UnknownCommit { commit: commit.to_string() }),

@@ -100,7 +100,7 @@ impl Dispatch<'_> {
     /// Brings the work on top of the newest base.
     fn rebase_on_main(&self, workspace: &Workspace, below: &[Below]) -> Ended {
         self.with_git(|git| {
-            let base = self.base(git)?;
+            let base = self.recent_base(git)?;
             if let Some(below) = first_unmerged(git, workspace, below, &base.commit)? {
                 return Ok(report(HookOutcome::Skip, below.in_words()));
             }

@@ -50,7 +50,7 @@ impl Dispatch<'_> {
         let specs: Vec<_> = programs.iter().map(|(.., prepared)| &prepared.spec).collect();
         let launcher = self.settings.launcher.as_ref();
         let ran = side_by_side(&specs, &control, all, |spec, control| run_apart(launcher, spec, self.roster, control));
-        self.known.forget_settings();
+        self.known.forget_changeable();
         let mut left_behind = Map::new();
         for ((place, step, program, prepared), ran) in programs.iter().zip(ran) {
             let result = came_to(step, program, ran, &prepared.limit, |ran| self.read(ran));
