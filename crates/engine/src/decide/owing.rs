@@ -138,7 +138,7 @@ impl From<OwedHook> for Planned {
 impl Effects {
     /// These hooks, whatever the task and the agent.
     pub fn of(config: &str, owner: OwnerName, hooks: impl IntoIterator<Item = (EventType, Vec<OwedHook>)>) -> Self {
-        let planned = |hooks: Vec<OwedHook>| hooks.into_iter().map(Planned::from).collect::<Vec<_>>().into();
+        let planned = |hooks: Vec<OwedHook>| hooks.into_iter().map(Planned::from).collect();
         let hooks = hooks.into_iter().map(|(event, hooks)| (event, planned(hooks))).collect();
         let (project, trust, overrides) = (String::new(), Trusted::Yes, BTreeSet::new());
         let validation = ValidationScope::default();

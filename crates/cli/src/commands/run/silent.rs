@@ -45,7 +45,7 @@ fn beat(lease: Duration) -> Duration {
 /// Shows others that these go on, until it is dropped.
 pub fn heart(rosters: &[Roster], config: &Config) -> Result<Heart, Failure> {
     let pulses: io::Result<Vec<_>> = rosters.iter().map(Roster::pulse).collect();
-    let heart = pulses.and_then(|pulses| Heart::start(pulses, beat(lease(&config))));
+    let heart = pulses.and_then(|pulses| Heart::start(pulses, beat(lease(config))));
     heart.map_err(|error| system("cannot show others that this process goes on", error))
 }
 

@@ -267,7 +267,7 @@ fn made(project: &Script) -> Vec<String> {
 fn made_by(class: HookClass, script: &[String]) -> Vec<Vec<String>> {
     let mut rules = rules(&[]);
     let hooks = ["one", "two", "three"].map(|hook| owed(hook, class).into());
-    rules.effects.as_mut().unwrap().hooks.insert(EventType::TaskStarted, hooks.to_vec().into());
+    rules.effects.as_mut().unwrap().hooks.insert(EventType::TaskStarted, hooks.to_vec());
     let mut project = Script::after(rules, "add one\nstart T1");
     let each = script.iter().map(|line| {
         project.crash();

@@ -40,7 +40,7 @@ fn rules(trust: Trusted) -> Rules {
         planned("careful", "pre_tool_use", "", Some("'rm ' in tool_input.command")),
     ];
     let effects = Effects::of("hooks: {}", OWNER.parse().unwrap(), []);
-    let hooks = [(EventType::BridgeCalled, hooks.into())].into();
+    let hooks = [(EventType::BridgeCalled, hooks)].into();
     Rules { effects: Some(Effects { hooks, trust, ..effects }), ..default_rules() }
 }
 
@@ -261,7 +261,7 @@ fn hooks_of_another_agent_are_not_owed() {
     assert!(from("codex") && !from("claude"));
     let own = Planned { whose: PlannedFor::Agent("claude".to_owned()), ..planned("tests", "stop", "", None) };
     let mut rules = rules(Trusted::Yes);
-    rules.effects.as_mut().unwrap().hooks = [(EventType::BridgeCalled, vec![codex.clone(), own].into())].into();
+    rules.effects.as_mut().unwrap().hooks = [(EventType::BridgeCalled, vec![codex.clone(), own])].into();
     let mut project = Script::new(rules);
     give(&mut project, &Command::Call(Box::new(stop.clone()))).unwrap();
     assert_eq!(project.debts().len(), 1);
@@ -313,7 +313,7 @@ fn a_tool_is_forbidden_as_often_as_it_is_asked_for() {
 fn a_stop_hook_whose_condition_cannot_be_answered_runs() {
     let mut rules = rules(Trusted::Yes);
     let hooks = vec![planned("tests", "stop", "", Some("tool_input.missing.deeper == 1"))];
-    rules.effects.as_mut().unwrap().hooks = [(EventType::BridgeCalled, hooks.into())].into();
+    rules.effects.as_mut().unwrap().hooks = [(EventType::BridgeCalled, hooks)].into();
     let mut project = Script::new(rules);
     give(&mut project, &Command::Call(Box::new(call("stop", &[], "", true)))).unwrap();
     assert_eq!(project.debts().len(), 1);

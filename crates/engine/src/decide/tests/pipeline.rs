@@ -462,8 +462,7 @@ fn work_in_place_passes_the_gates_that_somebody_wrote() {
         .iter()
         .cloned()
         .map(|planned| crate::Planned { whose: PlannedFor::Worktrees, ..planned })
-        .collect::<Vec<_>>()
-        .into();
+        .collect::<Vec<_>>();
     let script = "add one\nsession a task=T1\nturn-done a.1 says=complete";
     assert_eq!(Script::after(usual.clone(), script).task("T1").state, State::Completed);
     let gated = Script::after(usual, &format!("{BEGUN}\nturn-done a.1 says=complete\nwork a"));

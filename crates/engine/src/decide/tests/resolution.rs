@@ -56,7 +56,7 @@ fn rules(trust: Trusted) -> Rules {
     ];
     let effects = Effects {
         trust,
-        hooks: hooks.into_iter().map(|(event, hooks)| (event, hooks.into())).collect(),
+        hooks: hooks.into_iter().map(|(event, hooks)| (event, hooks)).collect(),
         overrides: ["task_created", "task_ready", "on_begin"]
             .map(|point| ("bug".parse().unwrap(), point.to_owned()))
             .into_iter()
@@ -133,7 +133,7 @@ fn a_command_that_leads_to_none_works_without_trust() {
     let mut rules = rules(Trusted::No);
     let hooks = &mut rules.effects.as_mut().unwrap().hooks;
     hooks.retain(|event, _| *event == EventType::TaskCompleted || *event == EventType::TaskStarted);
-    hooks.insert(EventType::TaskReady, vec![planned("ready", "task_ready", PlannedFor::Everybody)].into());
+    hooks.insert(EventType::TaskReady, vec![planned("ready", "task_ready", PlannedFor::Everybody)]);
     check_with(
         rules,
         "add one type=bug
@@ -159,10 +159,7 @@ fn what_pure_hooks_would_lead_to_counts_as_well() {
     let mut rules = rules(Trusted::No);
     let hooks = &mut rules.effects.as_mut().unwrap().hooks;
     hooks.clear();
-    hooks.insert(
-        EventType::DependencySatisfied,
-        vec![planned("tell", "dependency_satisfied", PlannedFor::Everybody)].into(),
-    );
+    hooks.insert(EventType::DependencySatisfied, vec![planned("tell", "dependency_satisfied", PlannedFor::Everybody)]);
     let mut project = Script::after(rules, "add one\nadd two after=T1");
     let before = project.memory.clone();
     let refused = "! this project's hooks are not trusted as they are now, and this would run tell";
