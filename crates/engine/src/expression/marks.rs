@@ -2,7 +2,7 @@
 //! are minijinja's own and count nothing.
 //!
 //! ```text
-//! a + b == c[i]      a|_weighed(2) + b|_weighed(2) == (c|_counted())[i]|_weighed()
+//! a + b == c[i]      a|_weighed(2) + b|_weighed(2) == (c|_counted())[i]|_weighed(1)
 //! a.b.c is defined   a|_field("b")|_field("c") is defined
 //! ```
 //!

@@ -1,9 +1,9 @@
 //! The one expression language: conditions of hooks, rules, templates of prompts and feedback, values in workflows.
 //!
 //! ```text
-//! text ─ bounds ─► tokens ─ minijinja ─► syntax tree ─ check, marks ─► compiled, with the names that it uses
-//!                                                                  │
-//!                         context (JSON) ─ only those names ──────►│──► true or false, or a text
+//! text ─ javascript, bounds ─► tokens ─ minijinja ─► syntax tree ─ check, marks ─► compiled, with the names that it uses
+//!                                                                              │
+//!                                     context (JSON) ─ only those names ──────►│──► true or false, or a text
 //! ```
 //!
 //! Invariants:
