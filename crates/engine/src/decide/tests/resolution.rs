@@ -56,7 +56,7 @@ fn rules(trust: Trusted) -> Rules {
     ];
     let effects = Effects {
         trust,
-        hooks: hooks.into_iter().map(|(event, hooks)| (event, hooks)).collect(),
+        hooks: hooks.into_iter().collect(),
         overrides: ["task_created", "task_ready", "on_begin"]
             .map(|point| ("bug".parse().unwrap(), point.to_owned()))
             .into_iter()
