@@ -580,7 +580,7 @@ fn the_same_change_with_the_same_failures_is_thrashing() {
     let index = fs::read(world.path(".git/index")).unwrap();
     let ran = world.run(RUN);
     assert_eq!(ran.code, 4, "{ran}");
-    let why = "a person is needed after 4 iterations: thrashing: the same change with the same result 3 times in a row";
+    let why = "a person is needed after 3 iterations: thrashing: the same change with the same result 3 times in a row";
     assert!(ran.stdout.contains(why), "{ran}");
     assert_eq!(fs::read(world.path(".git/index")).unwrap(), index);
     let off = format!("limits: {{thrashing: 0}}\n{config}");
