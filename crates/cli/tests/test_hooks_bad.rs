@@ -223,12 +223,12 @@ const HOOKS: &[(&str, &str, &str)] = &[
     (
         "on_error",
         r#"command: "cat <<E\n{{error}}\nE""#,
-        r#"3:26: cannot put `{{error}}` in a here-document: nothing can be quoted there | print it instead: `printf '%s\n' {{error}}`"#,
+        r#"3:26: cannot put `{{error}}` in a command with a here-document, `<( … )` or `>( … )`: only plain commands are followed | write "$WINDLASS_ERROR" in its place, in double quotes, or call a script that reads it"#,
     ),
     (
         "on_error",
-        "command: 'echo `echo {{error}}`'",
-        r#"3:28: cannot put `{{error}}` in backticks: what is in them is read twice | assign it first: `text={{error}}`, then use "$text" inside"#,
+        "command: 'echo $(echo {{error}})'",
+        r#"3:29: cannot put `{{error}}` in `$( … )`: what is in it is a command of its own | assign it first: `text={{error}}`, then use "$text" inside"#,
     ),
     (
         "on_error",

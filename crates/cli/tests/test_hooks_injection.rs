@@ -154,26 +154,6 @@ fn hostile_errors() {
     }
 }
 
-/// What both shells make of the command as the program gives it to them.
-#[test]
-fn hostile_errors_in_dash_and_bash() {
-    let world = keeping("on_error", "error");
-    let shown = world.json(&["hooks", "test", "on_error"]);
-    let command = shown["command"].as_str().unwrap();
-    let values: Vec<String> =
-        attacks().flat_map(|attack| AROUND.map(|around| around.replace("{}", &attack))).chain(attacks()).collect();
-    assert!(values.len() > 300, "{}", values.len());
-    for shell in ["dash", "bash"] {
-        for value in &values {
-            let Ok(status) = world.program(shell).args(["-c", command]).env("WINDLASS_ERROR", value).status() else {
-                continue; // This machine does not have it.
-            };
-            assert!(status.success(), "{shell}: {value:?}");
-            check_arrived(&world, value);
-        }
-    }
-}
-
 /// The agent fails in the real loop, with every attack at once.
 #[test]
 fn a_hostile_agent() {

@@ -242,8 +242,6 @@ mod tests {
             ("git log \"${2:-x}\"", &["x", "--output=x"], 5),
             ("git log \"$@\"", &["x", "--output=x"], 5),
             ("git log \"$*\"", &["--output=x"], 4),
-            ("git log \"$(cat \"$2\")\"", &["x", "--output=x"], 5),
-            ("git log \"$(printf %s \"$1\")\"", &["--output=x"], 4),
             ("timeout 5 git log \"$1\" --", &["--output=x"], 4),
             ("sh -c 'git log \"$2\"' sh x \"$1\"", &["--output=x"], 4),
         ] {
@@ -263,22 +261,12 @@ mod tests {
 
     #[test]
     fn arguments_of_a_script_are_quoted() {
-        for script in [
-            "find . -name $1",
-            "git log $1",
-            "./notify ${1}",
-            "env A=$1 ./notify",
-            "echo $@",
-            "echo x$*",
-            "echo $(cat \"$1\")",
-        ] {
+        for script in ["find . -name $1", "git log $1", "./notify ${1}", "env A=$1 ./notify", "echo $@", "echo x$*"] {
             let why = "outside double quotes in the script of a shell: it would become several arguments";
             let refused = format!("4: {why}; write double quotes around it: \"$1\", \"$@\"");
             assert_eq!(check_script(script, &["x"]), Err(refused), "{script}");
         }
-        for script in
-            ["x=$1 ./notify", "case $1 in a) ;; esac", "for x in $1; do ./notify; done", "./notify $# \"$1\" $X\"$1\""]
-        {
+        for script in ["x=$1 ./notify", "if [ \"$1\" = a ]; then ./notify; fi", "./notify $# \"$1\" $X\"$1\""] {
             assert_eq!(check_script(script, &["x"]), Ok(()), "{script}");
         }
     }

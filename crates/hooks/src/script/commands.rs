@@ -6,19 +6,9 @@ use super::evaluators::{
     OptionReach, file_name, is_built_in, is_change, is_code, is_evaluator, is_find, is_interpreter, is_own, is_shell,
     is_special, is_tool, program, reach, short_option, starts_shell, takes_file_pattern, wrapper,
 };
-use super::grammar;
 use super::refusal::{Stop, Why};
+use super::scanner;
 use super::word::Word;
-
-/// What a command does to those around it.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Effect {
-    Nothing,
-    /// It runs what it reads.
-    Reads(String),
-    /// It changes how later commands are read.
-    Changes,
-}
 
 /// What splits a command into words and starts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,10 +23,10 @@ const UNARY: &[&str] = &["-n", "-z", "-e", "-f", "-d", "-r", "-w", "-x", "-s", "
 /// Binary tests that take any text.
 const BINARY: &[&str] = &["=", "==", "!="];
 
-/// Whether free text may stand where it does in this command.
-pub(super) fn check(words: &[Word]) -> Result<Effect, Stop> {
+/// Whether free text may stand where it does in this command; what runs the input of the command, if something does.
+pub(super) fn check(words: &[Word]) -> Result<Option<String>, Stop> {
     let rest = assignments(words)?;
-    let Some(first) = rest.first() else { return Ok(Effect::Nothing) };
+    let Some(first) = rest.first() else { return Ok(None) };
     if let Some(index) = first.marks.first() {
         return Err(Stop::At(*index, Why::CommandWord));
     }
@@ -48,7 +38,7 @@ pub(super) fn check(words: &[Word]) -> Result<Effect, Stop> {
         return Err(Stop::At(word.marks[0], Why::Unquoted));
     }
     dashes(rest)?;
-    Ok(effect(rest))
+    reader(rest)
 }
 
 /// What follows the assignments before a command.
@@ -129,7 +119,8 @@ pub(super) fn scripts(words: &[Word]) -> Result<(), Stop> {
     let dashed: Vec<usize> = (3..words.len()).filter(|at| words[*at].dash).collect();
     let first_dash = dashed.first().and_then(|at| words[*at].marks.first().copied());
     // The word behind the script is "$0".
-    grammar::check_script(script, dashed.iter().map(|at| at - 3).collect()).map_err(|stop| match stop {
+    let numbers: Vec<usize> = dashed.iter().map(|at| at - 3).collect();
+    scanner::check_script(script, &numbers).map_err(|stop| match stop {
         Stop::At(_, Why::Dash) => Stop::At(first_dash.unwrap_or(index), Why::Dash),
         Stop::At(_, why) => Stop::At(index, why),
         lost => lost,
@@ -295,25 +286,23 @@ fn is_operand(word: &Word) -> bool {
     word.literal.as_ref().is_some_and(|text| !text.starts_with(['-', '+']))
 }
 
-fn effect(words: &[Word]) -> Effect {
-    let Some(name) = words[0].program() else { return Effect::Reads("a command that is known only then".to_owned()) };
+/// The program in a command that runs what it reads.
+fn reader(words: &[Word]) -> Result<Option<String>, Stop> {
+    let Some(name) = words[0].program() else { return Ok(Some("a command that is known only then".to_owned())) };
     let wrapped = wrapper(name);
     for (index, word) in words.iter().enumerate() {
         let Some(name) = word.program() else { continue };
         let is_command = index == 0 || wrapped.is_some();
         if is_command && is_change(name) {
-            return Effect::Changes;
+            return Err(Stop::Lost("an alias or a declaration, which change what follows"));
         }
         let runs =
             is_tool(name) || matches!(name, "." | "source") || is_interpreter(name) && reads_code(&words[index + 1..]);
         if is_evaluator(name) || is_command && runs {
-            return Effect::Reads(name.to_owned());
+            return Ok(Some(name.to_owned()));
         }
     }
-    match wrapped {
-        Some(before) if starts_unknown(&words[1..], before) => Effect::Reads(name.to_owned()),
-        _ => Effect::Nothing,
-    }
+    Ok(wrapped.filter(|before| starts_unknown(&words[1..], *before)).map(|_| name.to_owned()))
 }
 
 /// Whether what starts another command may start a shell, or what is not known.

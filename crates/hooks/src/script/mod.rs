@@ -1,7 +1,7 @@
 //! The command of a hook: shell text in which a few names stand for values of the run.
 //!
 //! ```text
-//! text ─ template ─► Marks ─ grammar over lexer ─► a place for each, or UnsafeTemplate ─► Script ─ fill ─► shell text
+//! text ─ template ─► Marks ─ scanner ─► a place for each, or UnsafeTemplate ─► Script ─ fill ─► shell text
 //! ```
 //!
 //! Invariants:
@@ -16,10 +16,8 @@
 mod argv;
 mod commands;
 mod evaluators;
-mod grammar;
-mod heredoc;
-mod lexer;
 mod refusal;
+mod scanner;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -86,7 +84,7 @@ impl Script {
         let slots = match marks.iter().find(|mark| mark.name.is_free()) {
             None => marks.into_iter().map(|Mark { name, at }| Slot { name, at, place: Place::Anywhere }).collect(),
             Some(first) => {
-                let places = grammar::places(text, &marks).map_err(|stop| stop.of(&marks, first))?;
+                let places = scanner::places(text, &marks).map_err(|stop| stop.of(&marks, first))?;
                 let slot = |(Mark { name, at }, place)| Some(Slot { name, at, place: place? });
                 // What has no place is in a comment, and stays as it is.
                 marks.into_iter().zip(places).filter_map(slot).collect()

@@ -23,25 +23,18 @@ pub struct UnsafeTemplate {
 pub(super) enum Stop {
     /// This mark stands where it must not.
     At(usize, Why),
-    /// Something that is not followed, so that nobody knows where any mark stands.
+    /// The text has this in it, which is not followed.
     Lost(&'static str),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Why {
     SingleQuotes,
-    DollarQuotes,
-    Backticks,
     Substitution,
-    Arithmetic,
-    Parameter,
-    Brackets,
-    HereDocument,
     Redirection,
     AfterBackslash,
     AfterDollar,
     CommandWord,
-    CasePattern,
     UnknownCommand,
     Evaluated(String),
     BuiltIn(String),
@@ -63,7 +56,10 @@ impl Stop {
         let (mark, why, instead) = match self {
             Self::At(index, why) => (&marks[index], why.reason(), why.remedy(marks[index].name)),
             Self::Lost(what) => {
-                (first, format!("in a command with {what}: where it would end up cannot be told"), script(first.name))
+                let variable = first.name.variable();
+                let instead =
+                    format!("write \"${variable}\" in its place, in double quotes, or call a script that reads it");
+                (first, format!("in a command with {what}: only plain commands are followed"), instead)
             }
         };
         UnsafeTemplate { name: mark.name.word(), at: mark.at.clone(), why, instead }
@@ -74,18 +70,11 @@ impl Why {
     pub fn reason(&self) -> String {
         let fixed = match self {
             Self::SingleQuotes => "in single quotes: nothing is filled in there",
-            Self::DollarQuotes => "in `$'…'` or `$\"…\"`: shells do not agree on what these are",
-            Self::Backticks => "in backticks: what is in them is read twice",
             Self::Substitution => "in `$( … )`: what is in it is a command of its own",
-            Self::Arithmetic => "in arithmetic: the shell evaluates it",
-            Self::Parameter => "in `${ … }`: it would be a pattern or a default value",
-            Self::Brackets => "in `[[ … ]]`: it may be taken for a pattern or for arithmetic",
-            Self::HereDocument => "in a here-document: nothing can be quoted there",
             Self::Redirection => "in a redirection: the text would choose the file",
             Self::AfterBackslash => "right after a backslash: it would escape the reference",
             Self::AfterDollar => "right after a `$`: together they mean something else",
             Self::CommandWord => "in the place of a command: the text would choose what runs",
-            Self::CasePattern => "in the pattern of a `case`: it would be matched as one",
             Self::UnknownCommand => "in the arguments of a command that is known only when it runs",
             Self::Format => "in the format of `printf`: it would be read as one",
             Self::Unquoted => "outside double quotes in the script of a shell: it would become several arguments",
@@ -128,19 +117,14 @@ impl Why {
             return remedy.replace("VALUE", &name.to_string());
         }
         match self {
-            Self::SingleQuotes | Self::DollarQuotes => {
+            Self::SingleQuotes => {
                 format!("write double quotes around it, or end the quotes before it: `'…'{name}'…'`")
             }
-            Self::Backticks | Self::Substitution => {
-                format!("assign it first: `text={name}`, then use \"$text\" inside")
-            }
-            Self::HereDocument => format!("print it instead: `printf '%s\\n' {name}`"),
+            Self::Substitution => format!("assign it first: `text={name}`, then use \"$text\" inside"),
             Self::AfterBackslash => "leave the backslash out: it needs no escaping".to_owned(),
             Self::AfterDollar => "leave the `$` out".to_owned(),
             Self::Format => format!("give it its own argument: `printf '%s\\n' {name}`"),
-            Self::Brackets | Self::Test | Self::CasePattern => {
-                format!("compare it as text: `[ {name} = … ]`, or `case {name} in … esac`")
-            }
+            Self::Test => format!("compare it as text: `[ {name} = … ]`"),
             Self::Redirection => format!("name the file yourself, and print it there: `printf '%s\\n' {name} >FILE`"),
             Self::Special(_) => "assign it to a variable with another name".to_owned(),
             Self::Program(program) => match program.as_str() {
@@ -151,8 +135,12 @@ impl Why {
             Self::Interpreted(_) | Self::Wrapped(_) | Self::Option(..) | Self::UnknownCommand => {
                 format!("pass it on standard input: `printf '%s' {name} | …`; or read \"${variable}\" in a script")
             }
-            Self::CommandWord | Self::Arithmetic | Self::Parameter => script(name),
-            Self::Evaluated(_) | Self::BuiltIn(_) | Self::Piped(_) | Self::Unquoted | Self::Dash => script(name),
+            Self::CommandWord
+            | Self::Evaluated(_)
+            | Self::BuiltIn(_)
+            | Self::Piped(_)
+            | Self::Unquoted
+            | Self::Dash => script(name),
         }
     }
 }

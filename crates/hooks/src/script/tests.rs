@@ -30,7 +30,7 @@ fn check_refused(text: &str, why: &str) {
 
 #[track_caller]
 fn check_lost(text: &str, what: &str) {
-    check_refused(text, &format!("in a command with {what}: where it would end up cannot be told"));
+    check_refused(text, &format!("in a command with {what}: only plain commands are followed"));
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn free_text_is_a_quoted_reference() {
     check("echo $X{{error}} \"$X{{error}}\" ${X}{{error}}", "echo $X\"§\" \"$X§\" ${X}\"§\"");
     check("echo {{{error}}} {a,{{error}}}", "echo {\"§\"} {a,\"§\"}");
     check("echo '{{.Error}}' {{error}} {{iteration}}", "echo '{{.Error}}' \"§\" 3");
-    check("echo \"$(date)\" {{error}} `date` $((1 + 2))", "echo \"$(date)\" \"§\" `date` $((1 + 2))");
+    check("echo \"$(date)\" {{error}} $(date | cat)", "echo \"$(date)\" \"§\" $(date | cat)");
     check("echo {{error}} # not {{error}}, it's a comment", "echo \"§\" # not {{error}}, it's a comment");
     check("echo a#{{error}}", "echo a#\"§\"");
     check("text={{error}} notify", "text=\"§\" notify");
@@ -81,9 +81,6 @@ fn free_text_is_accepted_in_arguments_of_all_kinds_of_commands() {
     for text in [
         "if true; then echo {{error}}; else ./notify {{error}}; fi",
         "while read -r line; do ./notify \"$line\" {{error}}; done < list",
-        "for x in a {{error}} b; do echo \"$x\"; done",
-        "case {{error}} in (a|b) echo {{error}} ;; *) echo other ;; esac",
-        "case {{error}} in\n  *timeout*) ./retry ;;\nesac",
         "{ echo {{error}}; } > log 2>&1",
         "(cd sub && ./notify {{error}}) || echo {{error}}",
         "! ./notify {{error}} &",
@@ -99,12 +96,8 @@ fn free_text_is_accepted_in_arguments_of_all_kinds_of_commands() {
         "glab mr create --description {{error}}; curl --user-agent {{error}}; git push --dry-run origin {{error}}",
         "git commit -m {{error}} && git -C . log --grep {{error}}",
         "grep -r {{error}} . ; find . -name {{error}}",
-        "cat <<EOF\nit is $(date)\nEOF\necho {{error}}",
-        "cat <<-'EOF' && echo {{error}}\n\tit's `\n\tEOF\necho {{error}}",
         "bash ./build.sh || echo {{error}} | tee log; cat x | sh",
         "curl -d {{error}} \\\n  https://localhost",
-        "[[ $a == b ]] && echo {{error}}",
-        "(( a > 1 )) && echo {{error}}",
         "2>log echo {{error}} 2>&1 >/dev/null",
         "~/bin/notify {{error}}; 'my notify' {{error}}; ./no\\ tify {{error}}",
         "echo {{session}} {{error}}; echo \"{{session}}\" x-{{task_id}}",
@@ -126,11 +119,7 @@ fn long_text_comes_from_a_file() {
 #[test]
 fn places_in_which_text_is_more_than_text() {
     let single = "in single quotes: nothing is filled in there";
-    let dollar_quotes = "in `$'…'` or `$\"…\"`: shells do not agree on what these are";
     let substitution = "in `$( … )`: what is in it is a command of its own";
-    let arithmetic = "in arithmetic: the shell evaluates it";
-    let parameter = "in `${ … }`: it would be a pattern or a default value";
-    let document = "in a here-document: nothing can be quoted there";
     let redirection = "in a redirection: the text would choose the file";
     let backslash = "right after a backslash: it would escape the reference";
     let dollar = "right after a `$`: together they mean something else";
@@ -139,32 +128,15 @@ fn places_in_which_text_is_more_than_text() {
         ("echo '{{error}}'", single),
         ("echo \"a\"'b {{error}}'", single),
         ("jq -n '{\"text\": \"{{error}}\"}'", single),
-        ("echo $'{{error}}'", dollar_quotes),
-        ("echo $\"{{error}}\"", dollar_quotes),
-        ("echo `echo {{error}}`", "in backticks: what is in them is read twice"),
-        ("echo \"`echo {{error}}`\"", "in backticks: what is in them is read twice"),
         ("echo $(echo {{error}})", substitution),
         ("echo \"$(echo \"{{error}}\")\"", substitution),
-        ("echo $(date # {{error}}\n)", substitution),
-        ("echo $(( {{error}} + 1 ))", arithmetic),
-        ("(( {{error}} ))", arithmetic),
-        ("echo ${x:-{{error}}}", parameter),
-        ("echo \"${x#{{error}}}\"", parameter),
-        ("echo ${{{error}}}", parameter),
-        ("[[ {{error}} -eq 1 ]]", "in `[[ … ]]`: it may be taken for a pattern or for arithmetic"),
-        ("[[ a == \"{{error}}\" ]]", "in `[[ … ]]`: it may be taken for a pattern or for arithmetic"),
-        ("cat <<EOF\n{{error}}\nEOF", document),
-        ("cat <<'EOF'\n{{error}}\nEOF\n", document),
-        ("cat <<{{error}}\nEOF\n", document),
-        ("cat <<EOF\n$(echo {{error}})\nEOF\n", document),
-        ("cat <<< {{error}}", redirection),
         ("echo > {{error}}", redirection),
         ("echo 2>>\"log-{{error}}\"", redirection),
         ("echo >&{{error}}", redirection),
         ("echo \\{{error}}", backslash),
         ("echo \"\\{{error}}\"", backslash),
         ("echo ${{error}}", dollar),
-        ("echo \"$${{error}}\"", dollar),
+        ("echo \"${{error}}\"", dollar),
         ("{{error}}", command),
         ("x=1 {{error}}", command),
         ("true && \"{{error}}\" a", command),
@@ -172,12 +144,9 @@ fn places_in_which_text_is_more_than_text() {
         ("if {{error}}; then true; fi", command),
         ("a{{error}}=b", command),
         ("a[{{error}}]=b", command),
-        ("case x in {{error}}) true ;; esac", "in the pattern of a `case`: it would be matched as one"),
-        ("case x in a|\"{{error}}\") true ;; esac", "in the pattern of a `case`: it would be matched as one"),
         ("PATH={{error}} ls", "in `PATH`: this variable means something to the shell or to programs"),
         ("RANDOM={{error}}", "in `RANDOM`: this variable means something to the shell or to programs"),
         ("env LD_PRELOAD={{error}} ls", "in `LD_PRELOAD`: this variable means something to the shell or to programs"),
-        ("for PS4 in {{error}}; do x; done", "in `PS4`: this variable means something to the shell or to programs"),
     ] {
         check_refused(text, why);
     }
@@ -294,9 +263,9 @@ fn commands_in_which_it_depends_on_the_place() {
         ("echo {{error}} | sh", piped("sh")),
         ("{ true; echo {{error}}; } | sudo bash -s", piped("bash")),
         ("(echo {{error}}) | while read -r x; do eval \"$x\"; done", piped("eval")),
-        ("case x in *) echo {{error}} ;; esac |\n sh", piped("sh")),
         ("echo {{error}} | cat \"$(sh)\"", piped("sh")),
-        ("echo {{error}} | cat `sh`", piped("backticks")),
+        ("if true; then echo {{error}}; fi |\n\n sh", piped("sh")),
+        ("echo {{error}} | { cat; sh; }", piped("sh")),
         ("echo {{error}} | python3", piped("python3")),
         ("echo {{error}} | deno run -", piped("deno")),
         ("echo {{error}} | . /dev/stdin", piped(".")),
@@ -391,8 +360,8 @@ fn programs_that_run_a_value_are_refused() {
     for text in [
         "echo the tests run into §; echo -e §; grep -e § log; grep -c § log; curl -x §",
         "windlass run §; cargo run -- §; gh run view §; ./notify run §; ./notify -c §; notify -c team -m §",
-        "sh -c 'printf %s \"$(basename \"$1\")\"' sh §; sh -c 'case $1 in a) ;; *) ./notify \"$@\" ;; esac' sh §",
-        "bash -c 'if true; then ./notify \"${1:-x}\" $# $?; fi' bash §; bash -c 'true &> log' bash §",
+        "sh -c 'if true; then ./notify \"$@\" \"$(date)\"; fi' sh §; sh -c 'text=$1; ./notify \"${text}\"' sh §",
+        "bash -c 'if true; then ./notify \"${1:-x}\" $# $?; fi' bash §;",
         "sh -c 'ls | awk '\\''{ print $1 }'\\''; ./notify \"$1\"' sh §; python3 notify.py --command §",
         "find . -iname §; find src/§ -newer \"§\"; sh -c 'find \"./$1\"' sh §",
         "error_command=§; ERROR_TEXT=§ ./notify",
@@ -403,42 +372,63 @@ fn programs_that_run_a_value_are_refused() {
 }
 
 #[test]
-fn what_cannot_be_followed_is_refused() {
+fn commands_that_are_not_plain_are_refused() {
+    let keyword = "`case`, `for`, `select`, `function`, `coproc`, `time` or `[[`";
+    let document = "a here-document, `<( … )` or `>( … )`";
+    let list = "a function, a list in parentheses or a pattern with them";
+    let unclosed = "something that is not closed";
+    let parameter = "`${ … }` with more in it than a name";
+    let quotes = "`$[`, `$'…'` or `$\"…\"`";
+    let operator = "`&>`, `|&`, `;;` or `;&`";
     for (text, what) in [
-        ("echo {{error}} 'a", "a quote that is not closed"),
-        ("echo \"{{error}}", "a quote that is not closed"),
-        ("echo {{error}} `a", "a backtick that is not closed"),
-        ("echo {{error}} $(a", "something that is not closed"),
-        ("(echo {{error}}", "something that is not closed"),
-        ("{ echo {{error}}", "something that is not closed"),
-        ("echo {{error}} )", "a parenthesis that nothing opened"),
-        ("echo {{error}}; fi", "a `fi`, `done` or `}` that nothing opened"),
-        ("echo {{error}} <<EOF\nx", "a here-document without an end"),
-        ("echo {{error}} <<$X\nx", "a here-document whose end is not known"),
-        ("cat <<EOF\n$(\nEOF\n)\nEOF\necho {{error}}", "a here-document with something unclosed in it"),
-        ("cat <<EOF\na\\\nEOF\necho {{error}}", "a backslash at the end of a line of a here-document"),
-        ("cat <<EOF\n{{session}}\nEOF\necho {{error}}", "a line of a here-document that may turn out to be its end"),
-        ("f() { eval \"$1\"; }; f {{error}}", "a function, a list in parentheses or a pattern with them"),
-        ("x=(a b); echo {{error}}", "a function, a list in parentheses or a pattern with them"),
-        ("echo $'a\\'b' {{error}}", "an escape in `$'…'`, on which shells do not agree"),
-        ("echo $[1] {{error}}", "`$[`, which only some shells take for arithmetic"),
-        ("cat <(ls) {{error}}", "`<( … )` or `>( … )`"),
+        ("echo {{error}} 'a", unclosed),
+        ("echo \"{{error}}", unclosed),
+        ("echo {{error}} $(a", unclosed),
+        ("(echo {{error}}", unclosed),
+        ("{ echo {{error}}", unclosed),
+        ("if true; then echo {{error}}", unclosed),
+        ("echo {{error}} )", "a `)`, `}`, `fi` or `done` that nothing opened"),
+        ("echo {{error}}; fi", "a `)`, `}`, `fi` or `done` that nothing opened"),
+        ("echo `echo {{error}}`", "backticks"),
+        ("echo \"`date`\" {{error}}", "backticks"),
+        ("cat <<EOF\n{{error}}\nEOF", document),
+        ("cat <<< {{error}}", document),
+        ("cat <(ls) {{error}}", document),
+        ("f() { eval \"$1\"; }; f {{error}}", list),
+        ("x=(a b); echo {{error}}", list),
+        ("(( {{error}} ))", "`((`"),
+        ("echo $(( {{error}} + 1 ))", "arithmetic"),
+        ("echo ${x:-{{error}}}", parameter),
+        ("echo \"${x#{{error}}}\"", parameter),
+        ("echo ${{{error}}}", parameter),
+        ("echo ${!x} {{error}}", parameter),
+        ("echo $'{{error}}'", quotes),
+        ("echo $\"x\" {{error}}", quotes),
+        ("echo $[1] {{error}}", quotes),
+        ("[[ {{error}} -eq 1 ]]", keyword),
+        ("for x in {{error}}; do echo; done", keyword),
+        ("case x in {{error}}) true ;; esac", keyword),
+        ("coproc sh; echo {{error}}", keyword),
         ("alias x=eval\nx {{error}}", "an alias or a declaration, which change what follows"),
         ("declare -i x; x={{error}}", "an alias or a declaration, which change what follows"),
-        ("echo {{error}} &> log", "`&>`, on which shells do not agree (write `>FILE 2>&1`)"),
-        ("echo $\\\n(x) {{error}}", "a `$` at the end of a line that goes on"),
-        ("ev\\\nal {{error}}", "a backslash at the end of a line that joins two halves"),
+        ("echo {{error}} &> log", operator),
+        ("echo {{error}} |& cat", operator),
+        ("echo $\\\n(x) {{error}}", "a backslash at the end of a line"),
+        ("ev\\\nal {{error}}", "a backslash at the end of a line"),
+        ("(\\\n(x={{error}}))", "a backslash at the end of a line that joins two halves"),
+        ("echo $(date # x\n) {{error}}", "a comment within `$( … )`"),
         ("echo \\{{task_id}}\" {{error}}\"", "a name in braces right after a `\\` or a `$`"),
         ("echo {{task_id}}#' {{error}} '", "a name in braces right before a sign of the shell"),
         ("{{session}} {{error}}", "a name in braces in the place of a command"),
         ("> {{task_id}} echo . {{error}}", "a redirection that may be to nothing"),
-        ("case {{task_id}} in in) echo {{error}} ;; esac", "a `case` without its word or its `in`"),
-        ("coproc sh; echo {{error}}", "`function`, `select`, `coproc` or `time`, which not every shell knows"),
+        (">f } ; echo {{error}}", "a `)`, `}`, `fi` or `done` that nothing opened"),
+        (">f { echo {{error}}; }", "a redirection before a word of the shell"),
     ] {
         check_lost(text, what);
     }
-    let deep = format!("{}echo {{{{error}}}}{}", "( ".repeat(99_999), ")".repeat(99_999));
-    check_lost(&deep, "so much nesting");
+    let nested = |open: &str| format!("{}echo {{{{error}}}}{}", open.repeat(99_999), ")".repeat(99_999));
+    check_lost(&nested("echo $( "), "so much nesting");
+    assert!(Script::parse(&nested("( ")).is_ok());
 }
 
 #[test]
@@ -452,8 +442,11 @@ fn a_refusal_says_what_to_write_instead() {
         ("jq --arg x {{error}} .", "let it read the variable: `jq -n 'env.WINDLASS_ERROR'`"),
         ("sh -c 'echo $1' sh {{error}}", "write double quotes around it: \"$1\", \"$@\""),
         ("find {{error}}", "write it behind a test: `-name {{error}}`, or in a path: `./{{error}}`"),
-        ("cat <<E\n{{error}}\nE", "print it instead: `printf '%s\\n' {{error}}`"),
-        ("[ -v {{error}} ]", "compare it as text: `[ {{error}} = … ]`, or `case {{error}} in … esac`"),
+        (
+            "cat <<E\n{{error}}\nE",
+            "write \"$WINDLASS_ERROR\" in its place, in double quotes, or call a script that reads it",
+        ),
+        ("[ -v {{error}} ]", "compare it as text: `[ {{error}} = … ]`"),
     ] {
         assert_eq!(refused(text).instead, instead, "{text}");
     }

@@ -5,7 +5,6 @@ use super::evaluators::file_name;
 /// What a word turned out to be.
 #[derive(Debug, Default)]
 pub(super) struct Word {
-    pub start: usize,
     /// What the program gets, where that is certain already.
     pub literal: Option<String>,
     /// Its beginning, as far as it is letters as they stand: where assignments are recognised.
@@ -27,8 +26,8 @@ pub(super) struct Word {
 }
 
 impl Word {
-    pub fn new(start: usize) -> Self {
-        Self { start, literal: Some(String::new()), plain: true, ..Self::default() }
+    pub fn new() -> Self {
+        Self { literal: Some(String::new()), plain: true, ..Self::default() }
     }
 
     /// A character that means itself.
@@ -46,10 +45,6 @@ impl Word {
         }
     }
 
-    pub fn is_reserved(&self, word: &str) -> bool {
-        self.plain && self.literal.as_deref() == Some(word)
-    }
-
     /// The name before the `=` of an assignment.
     pub fn assigned(&self) -> Option<&str> {
         let (name, _) = self.bare.split_once('=')?;
@@ -63,7 +58,7 @@ impl Word {
     }
 }
 
-pub(super) fn is_name(text: &str) -> bool {
+fn is_name(text: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.chars().all(word) && text.starts_with(|c: char| !c.is_ascii_digit())
 }
