@@ -4,16 +4,15 @@ use std::sync::{Arc, OnceLock};
 
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestParams,
-    GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SetLevelRequestMethod, Tool, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
+    ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SetLevelRequestMethod, Tool, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 use windlass_tools::Effect;
 
-use crate::answer;
 use crate::message::shown;
 use crate::pool::Pool;
 use crate::server::{Desk, Driven, Said, Server};
@@ -71,26 +70,6 @@ impl<D: Desk> Handler<D> {
 
     fn listed(&self) -> &[Tool] {
         self.listed.get_or_init(|| self.tools.iter().map(tool).collect())
-    }
-}
-
-impl<D: Desk> Handler<D> {
-    /// Answers a call, if there is such a tool and it runs no program; else leaves the call as it is.
-    pub fn call_now(&self, call: &mut CallToolRequestParams) -> Option<Said> {
-        if !self.knows(&call.name) {
-            return None;
-        }
-        let arguments = call.arguments.take().map_or(Value::Null, Value::Object);
-        match self.pool.call_now(&call.name, arguments) {
-            Ok(said) => Some(said),
-            Err((arguments, desk)) => {
-                self.pool.give_back(desk);
-                if let Value::Object(arguments) = arguments {
-                    call.arguments = Some(arguments);
-                }
-                None
-            }
-        }
     }
 }
 
@@ -175,7 +154,7 @@ impl<D: Desk> ServerHandler for Handler<D> {
             return Err(self.unknown(&request.name));
         }
         let arguments = request.arguments.map_or(Value::Null, Value::Object);
-        Ok(answer::result(self.pool.call(&request.name, arguments, &context.ct).await).into())
+        Ok(call_result(self.pool.call(&request.name, arguments, &context.ct).await).into())
     }
 }
 
@@ -188,6 +167,20 @@ impl<D> Handler<D> {
         let names: Vec<_> = self.tools.iter().map(|tool| tool.name).collect();
         ErrorData::invalid_params(format!("there is no tool `{}`; there are {}", shown(name), names.join(", ")), None)
     }
+}
+
+/// Returns what a tool said as text for a model and as an object for a program.
+fn call_result(said: Said) -> CallToolResult {
+    let mut result = match &said {
+        Ok(said) => CallToolResult::success(vec![ContentBlock::text(said.get())]),
+        Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
+    };
+    result.structured_content = match said {
+        // An object that is nested too deep to be read again is told as text alone.
+        Ok(said) => serde_json::from_str(said.get()).ok(),
+        Err(error) => Some(error.to_json()),
+    };
+    result
 }
 
 fn no_method(name: &str) -> ErrorData {

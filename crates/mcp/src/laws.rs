@@ -22,7 +22,7 @@ pub fn message(bytes: &[u8]) {
     let id = value.get("id").and_then(own_id);
     let is_plain = std::str::from_utf8(bytes).is_ok() && text.matches("\"id\"").count() == 1 && !text.contains('\\');
     match &heard {
-        Heard::Call(found, _) | Heard::Request(found, _) => {
+        Heard::Request(found, _) => {
             assert_eq!(value["jsonrpc"], "2.0");
             assert!(value["method"].is_string());
             assert_eq!(Some(json!(found)), id, "a request has its own id");
@@ -65,7 +65,7 @@ pub fn conversation(bytes: &[u8]) {
     // With its end, as the server reads it: that ends a number too.
     for heard in lines.iter().map(|line| read(&[line, &b"\n"[..]].concat())) {
         match heard {
-            Heard::Call(id, _) | Heard::Request(id, _) => {
+            Heard::Request(id, _) => {
                 expected += 1;
                 asked.push(json!(id));
             }

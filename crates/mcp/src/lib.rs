@@ -15,7 +15,6 @@
 //!
 //! Not here: what the tools are and do (`tools`), the rules (`engine`), where a token comes from (`cli`).
 
-mod answer;
 mod handler;
 mod http;
 #[cfg(any(test, fuzzing))]

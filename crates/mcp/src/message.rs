@@ -8,8 +8,8 @@
 use std::borrow::Cow;
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode,
-    ErrorData, GetMeta, RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, ErrorData, GetMeta, RequestId,
+    ServerJsonRpcMessage,
 };
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
@@ -25,13 +25,10 @@ pub const HEAD: usize = 4 * 1024;
 const SHOWN: usize = 60;
 
 /// Requests that are answered here: one that is not understood has wrong parameters. All others are unknown.
-const REQUESTS: [&str; 3] = ["initialize", "server/discover", "tools/list"];
+const REQUESTS: [&str; 4] = ["initialize", "server/discover", "tools/call", "tools/list"];
 
 /// What a client said.
 pub enum Heard {
-    /// A tool is called. Most of what is said is this.
-    Call(RequestId, CallToolRequestParams),
-    /// Any other request.
     Request(RequestId, ClientJsonRpcMessage),
     Notification(ClientJsonRpcMessage),
     /// To be answered with this.
@@ -46,8 +43,6 @@ struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     method: Option<String>,
-    #[serde(borrow)]
-    params: Option<&'a RawValue>,
 }
 
 /// An id that is `null` is wrong; one that is absent makes a notification.
@@ -73,9 +68,6 @@ pub fn read(bytes: &[u8]) -> Heard {
             Ok(_) => refused(None, ErrorCode::INVALID_REQUEST, "a message is a JSON object"),
         };
     }
-    if let Some((id, params)) = plain_call(text) {
-        return Heard::Call(id, params);
-    }
     match serde_json::from_str::<Envelope<'_>>(text) {
         Ok(envelope) => open(text, &envelope),
         Err(error) if error.is_data() => refused(
@@ -85,24 +77,6 @@ pub fn read(bytes: &[u8]) -> Heard {
         ),
         Err(error) => broken(None, &error),
     }
-}
-
-/// A call, read in one go, if nothing is wrong with it: most of what is said is this. Whatever else it is, the way that can
-/// say so reads it again.
-fn plain_call(text: &str) -> Option<(RequestId, CallToolRequestParams)> {
-    #[derive(Deserialize)]
-    struct Plain<'a> {
-        jsonrpc: &'a str,
-        id: RequestId,
-        method: &'a str,
-        params: CallToolRequestParams,
-    }
-    // So that nothing else is read twice.
-    if !text.contains("\"tools/call\"") {
-        return None;
-    }
-    let plain = serde_json::from_str::<Plain<'_>>(text).ok()?;
-    (plain.jsonrpc == "2.0" && plain.method == "tools/call").then_some((plain.id, plain.params))
 }
 
 fn open(text: &str, envelope: &Envelope<'_>) -> Heard {
@@ -117,7 +91,7 @@ fn open(text: &str, envelope: &Envelope<'_>) -> Heard {
         return refused(id, ErrorCode::INVALID_REQUEST, "`jsonrpc` has to be \"2.0\"");
     }
     match (envelope.method.as_deref(), id) {
-        (Some(method), Some(id)) => request(text, method, id, envelope.params),
+        (Some(method), Some(id)) => request(text, method, id),
         (Some(_), None) => notification(text),
         // We ask nothing, so this answers nothing.
         (None, _) if is_answer(text) => Heard::Nothing,
@@ -125,11 +99,7 @@ fn open(text: &str, envelope: &Envelope<'_>) -> Heard {
     }
 }
 
-fn request(text: &str, method: &str, id: RequestId, params: Option<&RawValue>) -> Heard {
-    // The general way tries one kind of request after the other.
-    if method == "tools/call" {
-        return call(id, params);
-    }
+fn request(text: &str, method: &str, id: RequestId) -> Heard {
     match serde_json::from_str::<ClientJsonRpcMessage>(text) {
         Ok(ClientJsonRpcMessage::Request(request)) => match &request.request {
             // The newest revision has no `initialize`: to a client that speaks it, that is unknown too.
@@ -143,29 +113,6 @@ fn request(text: &str, method: &str, id: RequestId, params: Option<&RawValue>) -
         Err(error) if !error.is_data() => broken(Some(id), &error),
         _ => wrong_params(id, method),
     }
-}
-
-fn call(id: RequestId, params: Option<&RawValue>) -> Heard {
-    let params = params.map_or("{}", RawValue::get);
-    match serde_json::from_str::<CallToolRequestParams>(params) {
-        Ok(params) => Heard::Call(id, params),
-        Err(error) if !error.is_data() => broken(Some(id), &error),
-        Err(_) => refused(
-            Some(id),
-            ErrorCode::INVALID_PARAMS,
-            "the params of tools/call are an object with `name`, which is text, and `arguments`, which is an object",
-        ),
-    }
-}
-
-/// A call as rmcp takes it.
-pub fn calling(id: RequestId, mut params: CallToolRequestParams) -> ClientJsonRpcMessage {
-    let meta = params.meta.take();
-    let mut request = CallToolRequest::new(params);
-    if let Some(meta) = meta {
-        request.extensions.insert(meta);
-    }
-    ClientJsonRpcMessage::request(ClientRequest::CallToolRequest(request), id)
 }
 
 /// Only some mean anything here; what is not understood is not answered either.
@@ -293,7 +240,6 @@ mod tests {
     /// What a message is taken for: its method, `-`, or code, id and text of its refusal.
     fn heard(bytes: impl AsRef<[u8]>) -> String {
         match read(bytes.as_ref()) {
-            Heard::Call(id, _) => format!("{id} tools/call"),
             Heard::Request(id, ClientJsonRpcMessage::Request(request)) => format!("{id} {}", request.request.method()),
             Heard::Notification(ClientJsonRpcMessage::Notification(_)) => "notification".to_owned(),
             Heard::Refused(refused) => {
@@ -386,8 +332,7 @@ mod tests {
 
     #[test]
     fn wrong_params_are_told_from_unknown_methods() {
-        let call =
-            "the params of tools/call are an object with `name`, which is text, and `arguments`, which is an object";
+        let call = "the params of `tools/call` are not what it takes";
         for params in [
             "",
             r#","params":{}"#,

@@ -51,7 +51,7 @@ impl<D: Desk> Pool<D> {
     }
 
     /// Calls a tool, if that runs no program; else gives the arguments back, and the desk that was asked.
-    pub fn call_now(&self, tool: &str, arguments: Value) -> Result<Said, (Value, Box<D>)> {
+    fn call_now(&self, tool: &str, arguments: Value) -> Result<Said, (Value, Box<D>)> {
         let mut desk = match self.shared.take() {
             Ok(desk) => desk,
             Err(error) => return Ok(Err(error)),
@@ -99,11 +99,6 @@ impl<D: Desk> Pool<D> {
         };
         drop(leaving);
         done
-    }
-
-    /// Takes back a desk that was not needed after all.
-    pub fn give_back(&self, desk: Box<D>) {
-        self.shared.put_back(desk);
     }
 
     /// Returns when no call runs programs any more.

@@ -9,19 +9,14 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
-use rmcp::model::{
-    CallToolRequestParams, ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, ProtocolVersion, RequestId,
-    ServerJsonRpcMessage,
-};
+use rmcp::model::{ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::service::{RoleServer, serve_directly_with_ct};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -31,7 +26,6 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::answer::{self, Wording};
 use crate::handler::Handler;
 use crate::lines::{Line, Lines};
 use crate::message::{self, Heard};
@@ -60,7 +54,7 @@ impl<D: Desk> Server<D> {
 
     pub(crate) async fn serve(self, input: Reader, output: Writer) {
         let handler = Handler::new(&self);
-        let transport = Stdio::new(handler.clone(), input, output, self.stop.token.clone());
+        let transport = Stdio::new(input, output, self.stop.token.clone());
         // Who speaks which revision is settled by each request, or by `initialize` when it comes.
         let service = serve_directly_with_ct(handler, transport, None, self.stop.token.clone());
         // It ends by itself at the end of the input; what went wrong there has been told by closing the streams.
@@ -109,8 +103,7 @@ impl Other {
 }
 
 /// The two streams, as rmcp takes messages.
-struct Stdio<D> {
-    handler: Handler<D>,
+struct Stdio {
     lines: Lines<Reader>,
     output: Arc<Mutex<Writer>>,
     /// Room for requests that are not answered yet.
@@ -122,10 +115,9 @@ struct Stdio<D> {
     gone: CancellationToken,
 }
 
-impl<D: Desk> Stdio<D> {
-    fn new(handler: Handler<D>, input: Reader, output: Writer, gone: CancellationToken) -> Self {
+impl Stdio {
+    fn new(input: Reader, output: Writer, gone: CancellationToken) -> Self {
         Self {
-            handler,
             lines: Lines::new(input),
             output: Arc::new(Mutex::new(output)),
             room: Arc::new(Semaphore::new(UNDER_WAY)),
@@ -146,20 +138,14 @@ impl<D: Desk> Stdio<D> {
         }
     }
 
-    /// Answers a call that runs no program where it was read. It could go through rmcp as everything else does, and would
-    /// get the same answer, in twice the time.
-    fn shortcut(&self, id: &RequestId, call: &mut CallToolRequestParams) -> Option<Vec<u8>> {
-        let wording = wording(call)?;
-        let said = self.handler.call_now(call)?;
-        Some(answer::line(id, &said, wording))
-    }
-
-    /// Writes a message, and makes room when that is done.
+    /// Writes a message as a line, and makes room when that is done.
     fn write(
         &self,
-        line: Vec<u8>,
+        message: &ServerJsonRpcMessage,
         room: Option<OwnedSemaphorePermit>,
-    ) -> impl Future<Output = io::Result<()>> + Send + use<D> {
+    ) -> impl Future<Output = io::Result<()>> + Send + use<> {
+        let mut line = serde_json::to_vec(message).expect("a message has string keys");
+        line.push(b'\n');
         let (output, gone) = (self.output.clone(), self.gone.clone());
         async move {
             let mut output = output.lock().await;
@@ -172,26 +158,9 @@ impl<D: Desk> Stdio<D> {
             written
         }
     }
-
-    /// The same for what is answered where it was read. That may be dropped half way, so whatever has to be waited for is
-    /// left to a task; mostly there is nothing.
-    async fn put(&mut self, line: Vec<u8>, room: Option<OwnedSemaphorePermit>) {
-        let mut writing = Box::pin(self.write(line, room));
-        let is_written = poll_fn(|context| Poll::Ready(writing.as_mut().poll(context).is_ready())).await;
-        if !is_written {
-            tokio::spawn(writing);
-        }
-    }
 }
 
-/// A message as a line.
-fn line(message: &ServerJsonRpcMessage) -> Vec<u8> {
-    let mut line = serde_json::to_vec(message).expect("a message has string keys");
-    line.push(b'\n');
-    line
-}
-
-impl<D: Desk> Transport<RoleServer> for Stdio<D> {
+impl Transport<RoleServer> for Stdio {
     type Error = io::Error;
 
     fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
@@ -201,25 +170,15 @@ impl<D: Desk> Transport<RoleServer> for Stdio<D> {
             _ => None,
         };
         let room = answered.and_then(|id| self.under_way.remove(id));
-        self.write(line(&message), room)
+        self.write(&message, room)
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
             match self.heard().await? {
-                Heard::Call(id, _) | Heard::Request(id, _) if self.under_way.contains_key(&id) => {
+                Heard::Request(id, _) if self.under_way.contains_key(&id) => {
                     let room = self.next.take();
-                    self.put(line(&message::taken(&id)), room).await;
-                }
-                Heard::Call(id, mut call) => {
-                    let room = self.next.take();
-                    match self.shortcut(&id, &mut call) {
-                        Some(answer) => self.put(answer, room).await,
-                        None => {
-                            self.under_way.extend(room.map(|room| (id.clone(), room)));
-                            return Some(message::calling(id, call));
-                        }
-                    }
+                    tokio::spawn(self.write(&message::taken(&id), room));
                 }
                 Heard::Request(id, message) => {
                     self.under_way.extend(self.next.take().map(|room| (id, room)));
@@ -234,7 +193,7 @@ impl<D: Desk> Transport<RoleServer> for Stdio<D> {
                 }
                 Heard::Refused(answer) => {
                     let room = self.next.take();
-                    self.put(line(&answer), room).await;
+                    tokio::spawn(self.write(&answer, room));
                 }
                 Heard::Nothing => {}
             }
@@ -249,16 +208,6 @@ impl<D: Desk> Transport<RoleServer> for Stdio<D> {
         let written = timeout(PARTING, self.room.acquire_many(all)).await;
         written.map(drop).map_err(|_| io::ErrorKind::TimedOut.into())
     }
-}
-
-/// How a call wants to be answered, if it can be without rmcp: that tells those apart who say more of themselves, or less
-/// than they have to.
-fn wording(call: &CallToolRequestParams) -> Option<Wording> {
-    let Some((meta, version)) = call.meta.as_ref().and_then(|meta| Some((meta, meta.protocol_version()?))) else {
-        return Some(Wording::Older);
-    };
-    let newest = ProtocolVersion::V_2026_07_28;
-    (version == newest && meta.missing_required_keys(&newest).is_empty()).then_some(Wording::Newest)
 }
 
 /// Which request a client does not wait for any more.

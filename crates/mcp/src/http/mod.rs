@@ -231,7 +231,7 @@ impl<D: Desk> Site<D> {
             Err(answer) => return answer,
         };
         match message::read(&bytes) {
-            Heard::Call(id, _) | Heard::Request(id, _) => match self.under_way.begin(&head.headers, &id) {
+            Heard::Request(id, _) => match self.under_way.begin(&head.headers, &id) {
                 Some(noted) => noted.until(self.service.handle(Request::from_parts(head, Full::new(bytes))).await),
                 None => refused(StatusCode::BAD_REQUEST, &message::taken(&id)),
             },
