@@ -314,6 +314,22 @@ pub fn told(failure: Failure) -> ToolError {
     ToolError { code, message: failure.message, causes: failure.causes, hint: failure.hint }
 }
 
+impl From<ToolError> for Failure {
+    fn from(error: ToolError) -> Self {
+        let code = match error.code {
+            tools::Code::UnknownTool | tools::Code::Invalid => Code::Usage,
+            tools::Code::NotFound => Code::NotFound,
+            tools::Code::Refused => Code::Refused,
+            tools::Code::Trust => Code::Trust,
+            tools::Code::Config => Code::Config,
+            tools::Code::Store => Code::Store,
+            tools::Code::System => Code::System,
+            tools::Code::Interrupted => Code::Interrupted(remedy::SIGINT),
+        };
+        Self { code, message: error.message, causes: error.causes, hint: error.hint, picture: None }
+    }
+}
+
 #[cfg(test)]
 #[path = "ground_tests.rs"]
 mod tests;

@@ -31,7 +31,6 @@ mod store_records;
 mod switch;
 mod text;
 mod trust;
-mod twin;
 mod usage;
 mod workflow;
 

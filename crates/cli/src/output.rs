@@ -178,6 +178,12 @@ impl Output {
         Ok(writeln!(self.to, "{}", text::json(&text))?)
     }
 
+    /// The same object for people, one field per line.
+    pub fn indented(&mut self, object: &impl Serialize) -> Done {
+        let text = serde_json::to_string_pretty(object).expect("what we print has string keys");
+        text.lines().try_for_each(|line| self.line(text::json(line)))
+    }
+
     /// Whether the reader went away, as far as that can be known without writing.
     pub fn is_closed(&self) -> bool {
         let stdout = io::stdout();

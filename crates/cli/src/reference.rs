@@ -54,7 +54,7 @@ fn moves() {
 /// The table of tools in their guide.
 #[test]
 fn tools() {
-    let mut table = String::from("| tool | what it does | takes | command |\n| --- | --- | --- | --- |\n");
+    let mut table = String::from("| tool | what it does | takes |\n| --- | --- | --- |\n");
     for tool in windlass_tools::catalogue() {
         let field = |field: &windlass_tools::Field| match field.need {
             Need::Required => format!("`{}`", field.name),
@@ -62,7 +62,7 @@ fn tools() {
         };
         let fields = tool.fields.iter().map(field).collect::<Vec<_>>().join(" ");
         let about = tool.description;
-        writeln!(table, "| `{}` | {about} | {fields} | `{}` |", tool.name, tool.twin).unwrap();
+        writeln!(table, "| `{}` | {about} | {fields} |", tool.name).unwrap();
     }
     let guide = fs::read_to_string(documents().join("mcp.md")).unwrap();
     let (before, rest) = guide.split_once(TOOLS).expect("the guide has a place for the table");

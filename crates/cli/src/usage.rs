@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use serde_json::Value;
+use windlass_tools::{Tool, catalogue};
 
 use crate::args;
 use crate::failure::{Code, Failure};
@@ -42,7 +42,6 @@ const READING_COMMANDS: &[&str] = &[
     "windlass change list",
     "windlass change show",
     "windlass note list",
-    "windlass checkpoint list",
     "windlass events",
     "windlass hooks list",
     "windlass hooks show",
@@ -52,6 +51,8 @@ const READING_COMMANDS: &[&str] = &[
     "windlass workflow show",
     "windlass config check",
     "windlass config schema",
+    "windlass tool list",
+    "windlass tool show",
     "windlass doctor",
     "windlass completions",
 ];
@@ -76,16 +77,6 @@ pub fn count(text: &str) -> Result<usize, String> {
 pub fn number(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|number| i64::try_from(*number).is_ok());
     number.ok_or_else(|| format!("expected a whole number from 0 to {}", i64::MAX))
-}
-
-/// A number of which the tools take so many; they tell of those that are only too large.
-pub fn number_to<const MOST: u32>(text: &str) -> Result<u64, String> {
-    number(text).map_err(|_| format!("expected a whole number from 1 to {MOST}"))
-}
-
-/// Any JSON.
-pub fn json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("expected JSON: {error}"))
 }
 
 /// How long back: `90s`, `30m`, `24h`, `7d`, `2w`.
@@ -124,7 +115,25 @@ pub fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
         Some(cause) => failure.caused_by(cause),
         None => failure,
     };
-    failure.hint(wrong.hint())
+    match find_replacement(error, words) {
+        Some(tool) => failure.hint(format!("`windlass tool call {tool}` replaces it")),
+        None => failure.hint(wrong.hint()),
+    }
+}
+
+/// The groups of commands that `windlass tool call` replaces.
+const REPLACED_GROUPS: &[&str] = &["iteration", "checkpoint", "hook"];
+
+/// Returns the tool that replaces an unknown command: `iteration_start` for `windlass iteration start`.
+fn find_replacement(error: &clap::Error, words: &[OsString]) -> Option<&'static str> {
+    let is_pair = |pair: &[OsString], tool: &Tool| {
+        let (group, verb) = tool.name.split_once('_').unwrap_or_default();
+        let is_group = pair[0].to_str().is_some_and(|word| word.trim_end_matches('s') == group);
+        REPLACED_GROUPS.contains(&group) && is_group && pair[1] == *verb
+    };
+    let is_unknown = error.kind() == ErrorKind::InvalidSubcommand;
+    let tool = catalogue().iter().find(|tool| words.windows(2).any(|pair| is_pair(pair, tool)));
+    tool.filter(|_| is_unknown).map(|tool| tool.name)
 }
 
 /// Returns the command that these words name before the unknown one, and its full name.

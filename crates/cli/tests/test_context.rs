@@ -32,7 +32,7 @@ hooks:
     );
     world.write("agent.sh", DONE);
     world.ok(&["task", "add", "One"]);
-    world.ok(&["hooks", "register", "T1", "--type", "command", "--command", "cat > registered.json"]);
+    world.call("hook_register", &json!({"taskId": "T1", "hookType": "command", "command": "cat > registered.json"}));
     world.ok(RUN_T1);
     let (configured, registered) = (read_json(&world, "configured.json"), read_json(&world, "registered.json"));
     for name in registered.as_object().unwrap().keys().filter(|name| *name != "completionPromises") {
@@ -149,17 +149,18 @@ agents:
 #[test]
 fn one_registered_hook_is_removed_and_switched_by_its_id() {
     let world = World::with_tasks(&["One"]);
-    world.ok(&["hooks", "register", "T1"]);
-    world.ok(&["hooks", "register", "T1", "--type", "promise"]);
+    world.call("hook_register", &json!({"taskId": "T1", "hookType": "default"}));
+    world.call("hook_register", &json!({"taskId": "T1", "hookType": "promise"}));
+    let clear = ["tool", "call", "hook_clear", r#"{"taskId": "T1", "hookId": "HOOK-4"}"#];
     let dry_run = |verb: &str| world.ok(&["hooks", verb, "HOOK-3", "--dry-run"]);
     assert_eq!(dry_run("disable"), "HOOK-3 of T1 would not be asked any more\n");
     assert_eq!(dry_run("enable"), "HOOK-3 of T1 is asked already; nothing would change\n");
     assert_eq!(world.ok(&["hooks", "disable", "HOOK-3"]), "HOOK-3 of T1 is not asked any more\n");
     assert_eq!(dry_run("enable"), "HOOK-3 of T1 would be asked from now on\n");
-    assert_eq!(world.ok(&["hooks", "clear", "T1", "--hook", "HOOK-4"]), "HOOK-4 of T1 is taken away\n");
+    assert_eq!(world.json(&clear)["hooksCleared"], 1);
     assert_eq!(world.ok(&["hooks", "list", "--task", "T1"]), "HOOK-3  default  (disabled)\n");
     assert_eq!(world.ok(&["hooks", "enable", "HOOK-3"]), "HOOK-3 of T1 is asked from now on\n");
-    assert!(world.fails(&["hooks", "clear", "T1", "--hook", "HOOK-4"]).contains("is not registered for T1"));
+    assert!(world.fails(&clear).contains("is not registered for T1"));
     assert!(world.fails(&["hooks", "disable", "HOOK-99"]).contains("there is no stop hook HOOK-99"));
     assert!(world.fails(&["hooks", "disable", "HOOK-99", "--dry-run"]).contains("there is no stop hook HOOK-99"));
 }

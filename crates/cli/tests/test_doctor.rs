@@ -179,10 +179,10 @@ fn what_is_named_after_a_position_moves_along() {
     world.ok(&["task", "add", "Two", "--depends", "T1"]);
     world.ok(&["task", "add", "Three", "--depends", "T1", "--depends", "T2"]);
     world.ok(&["task", "undepend", "T2", "T1"]);
-    world.ok(&["hooks", "register", "T1", "--type", "promise"]);
-    world.ok(&["iteration", "start", "T1", "--max-iterations", "3", "--promise", "COMPLETE"]);
-    world.ok(&["checkpoint", "create", "T1"]);
-    world.ok(&["hooks", "clear", "T1"]);
+    world.call("hook_register", &json!({"taskId": "T1", "hookType": "promise"}));
+    world.call("iteration_start", &json!({"taskId": "T1", "maxIterations": 3, "completionPromises": ["COMPLETE"]}));
+    world.call("checkpoint_create", &json!({"taskId": "T1", "trigger": "manual"}));
+    world.call("hook_clear", &json!({"taskId": "T1"}));
     world.ok(&["task", "delete", "T3"]);
     let kept = |without: &str| {
         let events = world.lines(&["events"]);

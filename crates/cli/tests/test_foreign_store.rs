@@ -15,11 +15,11 @@ const AGENT: &str = "command:echo '<promise>COMPLETE</promise>'";
 fn hostile() -> World {
     let other = World::new();
     other.ok(&["task", "add", "Harmless"]);
-    other.ok(&["hooks", "register", "T1", "--type", "command", "--command", HARM]);
+    other.call("hook_register", &json!({"taskId": "T1", "hookType": "command", "command": HARM}));
     let rules = json!([{"type": "command", "name": "r", "config": {"command": HARM}}]);
-    other.write("rules.json", rules.to_string());
-    let start = "iteration start T1 --max-iterations 3 --promise COMPLETE --rules rules.json";
-    other.ok(&start.split(' ').collect::<Vec<_>>());
+    let start =
+        json!({"taskId": "T1", "maxIterations": 3, "completionPromises": ["COMPLETE"], "validationRules": rules});
+    other.call("iteration_start", &start);
     other
 }
 
@@ -48,9 +48,9 @@ const ACTIVE: &[&[&str]] = &[
     &["task", "complete", "T1"],
     &["task", "claim", "T1"],
     &["note", "add", "--task", "T1", "text"],
-    &["hooks", "evaluate", "IT-4"],
-    &["iteration", "validate", "IT-4", "--output", "done"],
-    &["iteration", "next", "IT-4"],
+    &["tool", "call", "hook_evaluate", r#"{"iterationId": "IT-4"}"#],
+    &["tool", "call", "iteration_validate", r#"{"iterationId": "IT-4", "agentOutput": "done"}"#],
+    &["tool", "call", "iteration_next", r#"{"iterationId": "IT-4"}"#],
     &["change", "list"],
     &["doctor", "--settle"],
     &["doctor", "--rebuild"],

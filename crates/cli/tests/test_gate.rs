@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_engine::Timestamp;
 
 use crate::support::hooked::DONE;
@@ -615,8 +615,9 @@ fn a_promise_on_the_last_allowed_iteration_counts() {
 /// What an agent registers for itself adds to what people want of it, and takes nothing away.
 #[test]
 fn of_what_people_and_the_agent_itself_have_registered_the_stricter_counts() {
-    let rules = |action: &str| {
-        format!(r#"[{{"when": "iteration < 3", "action": "{action}"}}, {{"when": "true", "action": "complete"}}]"#)
+    let register = |action: &str| {
+        let rules = json!([{"when": "iteration < 3", "action": action}, {"when": "true", "action": "complete"}]);
+        json!({"taskId": "T1", "hookType": "rules", "rules": rules})
     };
     for (of_person, of_agent, code, said) in [
         ("continue", "complete", 0, "complete after 3 iterations"),
@@ -627,8 +628,8 @@ fn of_what_people_and_the_agent_itself_have_registered_the_stricter_counts() {
         ("complete", "complete", 0, "complete after one iteration"),
     ] {
         let world = World::with_tasks(&["Mend the pump"]).with_windlass();
-        world.ok(&["hooks", "register", "T1", "--type", "rules", "--rules", &rules(of_person)]);
-        let own = format!("windlass hooks register T1 --type rules --rules '{}' > registered 2>&1", rules(of_agent));
+        world.call("hook_register", &register(of_person));
+        let own = format!("windlass tool call hook_register '{}' > registered 2>&1", register(of_agent));
         world.write("agent.sh", format!("test -e registered || {own}\n{DONE}"));
         let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
         assert!(
@@ -699,7 +700,7 @@ fn broken_stop_hook_can_be_ignored_once() {
 #[test]
 fn missing_script_of_a_rule_or_a_registered_hook_asks_for_a_person() {
     let rule = "validation: [{type: command, name: tests_pass, config: {command: sh gone.sh}}]\n";
-    let registers = ["hooks", "register", "T1", "--type", "command", "--command", "sh gone.sh"];
+    let registers = json!({"taskId": "T1", "hookType": "command", "command": "sh gone.sh"});
     for (config, registers, told) in [
         (rule, None, "`validation` judged nothing: tests_pass: the rule is broken: `gone.sh` does not exist in /"),
         ("version: 1\n", Some(registers), "HOOK-3 (command): the hook failed: `gone.sh` does not exist in /"),
@@ -707,8 +708,8 @@ fn missing_script_of_a_rule_or_a_registered_hook_asks_for_a_person() {
         let world = world(config, DONE);
         world.ok(&["init"]);
         world.ok(&["task", "add", "Mend the pump"]);
-        if let Some(words) = registers {
-            world.ok(&words);
+        if let Some(hook) = registers {
+            world.call("hook_register", &hook);
         }
         let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
         assert_eq!((ran.code, decisions(&world).len()), (4, 1), "one turn, then a person: {ran}");

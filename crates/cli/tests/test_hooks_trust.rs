@@ -349,7 +349,7 @@ fn registered_hooks_are_not_asked_about_changed_files() {
     let world = World::with_tasks(&["One"]);
     world.write(".windlass/config.yaml", "protected: [tests/]\n");
     world.ok(&["trust", "--yes"]);
-    world.ok(&["hooks", "register", "T1", "--type", "promise"]);
+    world.call("hook_register", &json!({"taskId": "T1", "hookType": "promise"}));
     world.write("tests/a", "a");
     world.write("agent.sh", format!("echo b >tests/a; {DONE}"));
     let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);

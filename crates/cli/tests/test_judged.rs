@@ -6,29 +6,41 @@ use serde_json::{Value, json};
 use crate::support::terminal::watch;
 use crate::support::{World, timeless};
 
-const GUIDE: &str = r#"{"type": "file_existence", "name": "guide", "config": {"paths": ["guide.md"]}}"#;
-const SANE: &str = r#"{"type": "content_pattern", "name": "sane", "config": {"pattern": "later", "target": "agent_output", "mustMatch": false}}"#;
-
 /// T1 with a hook that is asked and one that is not (HOOK-3, HOOK-4), in a series of three strict iterations (IT-6).
 fn driven() -> World {
     let world = World::with_tasks(&["Write the guide"]);
-    world.ok(&["hooks", "register", "T1", "--type", "promise"]);
-    world.ok(&["hooks", "register", "T1", "--type", "validation", "--disabled"]);
-    let promises = ["--promise", "COMPLETE", "--promise", "BLOCKED"];
-    let start = ["iteration", "start", "T1", "--max-iterations", "3", "--strict", "--rule", GUIDE, "--rule", SANE];
-    world.ok(&[&start[..], &promises].concat());
+    world.call("hook_register", &json!({"taskId": "T1", "hookType": "promise"}));
+    world.call("hook_register", &json!({"taskId": "T1", "hookType": "validation", "enabled": false}));
+    let sane = json!({"pattern": "later", "target": "agent_output", "mustMatch": false});
+    let rules = json!([
+        {"type": "file_existence", "name": "guide", "config": {"paths": ["guide.md"]}},
+        {"type": "content_pattern", "name": "sane", "config": sane},
+    ]);
+    let start = json!({"taskId": "T1", "maxIterations": 3, "completionPromises": ["COMPLETE", "BLOCKED"],
+                       "validationRules": rules, "strict": true});
+    world.call("iteration_start", &start);
     world
+}
+
+/// Has the present iteration of IT-6 judged.
+fn validate(world: &World, output: &str) {
+    world.call("iteration_validate", &json!({"iterationId": "IT-6", "agentOutput": output}));
+}
+
+fn register_rules(world: &World, rules: &Value) {
+    world.call("hook_register", &json!({"taskId": "T1", "hookType": "rules", "rules": rules}));
 }
 
 /// The promise is not enough in the first iteration, and is in the second.
 fn judged() -> World {
     let world = driven();
-    world.ok(&["iteration", "validate", "IT-6", "--output", "Done.\n<promise>COMPLETE</promise>"]);
-    world.ok(&["iteration", "next", "IT-6"]);
+    validate(&world, "Done.\n<promise>COMPLETE</promise>");
+    world.call("iteration_next", &json!({"iterationId": "IT-6"}));
     world.write("guide.md", "The pump");
-    world.ok(&["hooks", "evaluate", "IT-6", "--output", "Nearly."]);
-    world.ok(&["checkpoint", "create", "T1", "--phase", "writing", "--step", "2"]);
-    world.ok(&["iteration", "validate", "IT-6", "--output", "Done.\n<promise>COMPLETE</promise>"]);
+    world.call("hook_evaluate", &json!({"iterationId": "IT-6", "agentOutput": "Nearly."}));
+    let checkpoint = json!({"taskId": "T1", "trigger": "manual", "executionPhase": "writing", "executionStep": 2});
+    world.call("checkpoint_create", &checkpoint);
+    validate(&world, "Done.\n<promise>COMPLETE</promise>");
     world
 }
 
@@ -108,10 +120,9 @@ fn what_one_hook_decided() {
       registered    <time>
       it has not decided anything yet
     ");
-    let rules = r#"[{"when": "iteration > 9", "action": "escalate"}]"#;
-    world.ok(&["hooks", "register", "T1", "--type", "rules", "--rules", rules]);
-    world.ok(&["iteration", "validate", "IT-6", "--output", "Nothing to say"]);
-    world.ok(&["hooks", "clear", "T1"]);
+    register_rules(&world, &json!([{"when": "iteration > 9", "action": "escalate"}]));
+    validate(&world, "Nothing to say");
+    world.call("hook_clear", &json!({"taskId": "T1"}));
     assert_snapshot!(shown(&world, &["why", "HOOK-7"]), @r#"
     T1  active  P2  Write the guide
       stop hook     HOOK-7 rules, no longer registered
@@ -134,17 +145,17 @@ fn what_one_hook_decided() {
 #[test]
 fn a_guard_is_named_and_a_long_series_is_cut() {
     let world = World::with_tasks(&["Write the guide"]);
-    world.ok(&["iteration", "start", "T1", "--max-iterations", "1", "--promise", "COMPLETE"]);
+    world.call("iteration_start", &json!({"taskId": "T1", "maxIterations": 1, "completionPromises": ["COMPLETE"]}));
     for _ in 0..12 {
-        world.ok(&["iteration", "validate", "IT-4"]);
+        world.call("iteration_validate", &json!({"iterationId": "IT-4"}));
     }
     let told = world.ok(&["why", "T1"]);
     assert!(told.contains("\n  2 earlier judgements; --json shows them\n"), "{told}");
     assert_eq!(told.matches("    maximum: this was iteration 1 of 1\n    so: ESCALATE\n").count(), 10, "{told}");
     assert_eq!(world.json(&["why", "T1"])["judgements"].as_array().unwrap().len(), 12);
     assert_eq!(world.json(&["why", "T1"])["judgements"][0]["guard"], "max_iterations");
-    world.ok(&["iteration", "start", "T1", "--max-iterations", "2", "--promise", "BLOCKED"]);
-    world.ok(&["iteration", "complete", "IT-17", "BLOCKED"]);
+    world.call("iteration_start", &json!({"taskId": "T1", "maxIterations": 2, "completionPromises": ["BLOCKED"]}));
+    world.call("iteration_complete", &json!({"iterationId": "IT-17", "completionPromise": "BLOCKED"}));
     let told = world.ok(&["why", "T1"]);
     assert!(told.contains("  series        IT-17, ended with BLOCKED after one iteration\n"), "{told}");
     assert!(told.contains("  other series  IT-4\n"), "{told}");
@@ -181,8 +192,8 @@ fn a_task_and_the_status_tell_where_the_agent_is() {
 #[test]
 fn events_say_what_happened() {
     let world = judged();
-    world.ok(&["iteration", "complete", "IT-6", "COMPLETE"]);
-    world.ok(&["hooks", "clear", "T1"]);
+    world.call("iteration_complete", &json!({"iterationId": "IT-6", "completionPromise": "COMPLETE"}));
+    world.call("hook_clear", &json!({"taskId": "T1"}));
     assert_snapshot!(shown(&world, &["events", "--from", "3"]), @"
      3  <time>  T1     hook_registered           HOOK-3 promise
      4  <time>  T1     hook_registered           HOOK-4 validation (disabled)
@@ -204,10 +215,11 @@ fn events_say_what_happened() {
 #[test]
 fn nothing_is_wider_than_the_terminal_and_nothing_is_obeyed() {
     let world = driven();
-    let rule = r#"[{"action": "continue", "reason": "red: \u001b[31m", "nextPrompt": "one\ntwo\nthree\nfour\u202e"}]"#;
-    world.ok(&["hooks", "clear", "T1"]);
-    world.ok(&["hooks", "register", "T1", "--type", "rules", "--rules", rule]);
-    world.ok(&["iteration", "validate", "IT-6", "--output", "\u{1b}[2J"]);
+    let next = "one\ntwo\nthree\nfour\u{202e}";
+    let rules = json!([{"action": "continue", "reason": "red: \u{1b}[31m", "nextPrompt": next}]);
+    world.call("hook_clear", &json!({"taskId": "T1"}));
+    register_rules(&world, &rules);
+    validate(&world, "\u{1b}[2J");
     for words in [&["why", "T1"][..], &["why", "HOOK-8"], &["task", "show", "T1"], &["events"]] {
         let (shown, code) = watch(world.command(words).env("NO_COLOR", "1"), 80);
         assert_eq!(code, 0, "{shown}");
@@ -219,7 +231,13 @@ fn nothing_is_wider_than_the_terminal_and_nothing_is_obeyed() {
     assert!(told.contains("      one more line\n"), "{told}");
 }
 
-const PUMP: &str = r#"{"type": "file_existence", "name": "written", "config": {"paths": ["pump.txt"]}}"#;
+/// Starts a series on T1 with the rule that the pump is written.
+fn start_series(world: &World, max_iterations: u32) {
+    let rule = json!({"type": "file_existence", "name": "written", "config": {"paths": ["pump.txt"]}});
+    let start = json!({"taskId": "T1", "maxIterations": max_iterations, "completionPromises": ["COMPLETE"],
+                       "validationRules": [rule], "circuitBreakerThreshold": 3});
+    world.call("iteration_start", &start);
+}
 
 /// What a hook says at the gates of a session on T1, which a person has registered before (HOOK-3), with a rule in a series (IT-5).
 /// The gate has a hook of its own.
@@ -237,8 +255,8 @@ turns:
     );
     world.ok(&["init"]);
     world.ok(&["task", "add", "Mend the pump"]);
-    world.ok(&["hooks", "register", "T1", "--type", "validation"]);
-    world.ok(&["iteration", "start", "T1", "--max-iterations", "9", "--promise", "COMPLETE", "--rule", PUMP]);
+    world.call("hook_register", &json!({"taskId": "T1", "hookType": "validation"}));
+    start_series(&world, 9);
     world.ok(&["task", "release", "T1"]);
     let ran = world.run(&["run", "--task", "T1", "--agent", "scripted:play.yaml", "--session", "pump"]);
     assert_eq!(ran.code, 0, "{ran}");
@@ -246,15 +264,14 @@ turns:
 }
 
 /// Runs an agent that never mends the pump, on a task with a series that one rule judges.
-fn run_series(limits: &[&str]) -> World {
+fn run_series(max_iterations: u32) -> World {
     let turns: Vec<String> =
         (1..6).map(|turn| format!("  - do: [{{say: Try {turn}.}}, {{promise: COMPLETE}}]\n")).collect();
     let world = World::played("", &format!("turns:\n{}", turns.concat()));
     world.ok(&["init"]);
     world.ok(&["task", "add", "Mend the pump"]);
-    let rules = r#"[{"when": "iteration > 0", "action": "continue", "reason": "try {{ iteration }}"}]"#;
-    world.ok(&["hooks", "register", "T1", "--type", "rules", "--rules", rules]);
-    world.ok(&[&["iteration", "start", "T1", "--promise", "COMPLETE", "--rule", PUMP][..], limits].concat());
+    register_rules(&world, &json!([{"when": "iteration > 0", "action": "continue", "reason": "try {{ iteration }}"}]));
+    start_series(&world, max_iterations);
     world.ok(&["task", "release", "T1"]);
     let ran = world.run(&["run", "--task", "T1", "--agent", "scripted:play.yaml", "--session", "pump"]);
     assert_eq!(ran.code, 4, "{ran}");
@@ -263,7 +280,7 @@ fn run_series(limits: &[&str]) -> World {
 
 #[test]
 fn series_limits_hold_for_loop() {
-    let world = run_series(&["--max-iterations", "2"]);
+    let world = run_series(2);
     let seen: Vec<Value> = world.data_of("validation_finished").iter().map(|data| data["iteration"].clone()).collect();
     assert_eq!(seen, [1, 2]);
     let reasons: Vec<Value> = world.data_of("hook_evaluated").iter().map(|data| data["reason"].clone()).collect();
@@ -271,7 +288,7 @@ fn series_limits_hold_for_loop() {
     let shown = world.ok(&["task", "show", "T1"]);
     assert!(shown.contains("iteration 2 of 2 in IT-5, last CONTINUE"), "{shown}");
     assert!(shown.contains("IT-5 ends here, maximum: this was iteration 2 of 2"), "{shown}");
-    let world = run_series(&["--max-iterations", "9", "--breaker", "3"]);
+    let world = run_series(9);
     assert_eq!(world.data_of("validation_finished").len(), 3);
     let shown = world.ok(&["task", "show", "T1"]);
     assert!(shown.contains("circuit breaker: validation failed in 3 iterations in a row"), "{shown}");

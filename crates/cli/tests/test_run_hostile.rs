@@ -176,14 +176,16 @@ fn an_agent_does_not_change_what_it_is_judged_by() {
 fn agent_does_not_start_or_complete_gated_task_of_others() {
     let config = "task_types: {product: {hooks: {stop: [{name: tests, command: 'exit 2'}]}}, infra: {agents: {implementer: []}}}";
     let call = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "iteration_complete", "arguments": {"iterationId": "%s", "completionPromise": "COMPLETE"}}}"#;
+    let complete = r#"{"iterationId": "%s", "completionPromise": "COMPLETE"}"#;
+    let start = json!({"taskId": "T5", "maxIterations": 3, "completionPromises": ["COMPLETE"]});
     let agent = format!(
         "exec 3>&1 > said 2>&1
         windlass task complete T2
         env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" windlass task complete T2 --force
         windlass task start T5
-        windlass iteration start T5 --max-iterations 3 --promise COMPLETE
-        id=$(sed 's/ .*//' series)
-        windlass iteration complete $id COMPLETE
+        windlass tool call iteration_start '{start}'
+        id=$(cat series)
+        printf '{complete}' $id | windlass tool call iteration_complete -
         printf '{call}\\n' $id | windlass mcp
         windlass task complete T3
         windlass task complete T4
@@ -196,8 +198,8 @@ fn agent_does_not_start_or_complete_gated_task_of_others() {
     world.ok(&["task", "add", "Move the servers", "--type", "infra"]);
     world.ok(&["task", "add", "Paint it"]);
     world.ok(&["task", "add", "Sell the product", "--type", "product"]);
-    let series = world.ok(&["iteration", "start", "T2", "--max-iterations", "3", "--promise", "COMPLETE"]);
-    world.write("series", &series);
+    let start = json!({"taskId": "T2", "maxIterations": 3, "completionPromises": ["COMPLETE"]});
+    world.write("series", world.call("iteration_start", &start)["iterationId"].as_str().unwrap());
     let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
     assert_eq!(ran.code, 0, "{ran}");
     let said = world.read("said");
@@ -216,21 +218,22 @@ fn agent_does_not_start_or_complete_gated_task_of_others() {
 /// Neither the stop hooks of others nor their series: whatever an agent takes away, it stays an agent.
 #[test]
 fn an_agent_does_not_take_away_what_others_have_registered() {
-    let agent = "exec 2> said
-        env -u WINDLASS_RUN windlass hooks clear T1 > cleared
-        env -u WINDLASS_RUN windlass iteration start T2 --max-iterations 1 --promise COMPLETE >&2
-        echo '<promise>BLOCKED</promise>'";
+    let agent = r#"exec 2> said
+        env -u WINDLASS_RUN windlass tool call hook_clear '{"taskId": "T1"}' > cleared
+        env -u WINDLASS_RUN windlass tool call iteration_start "$(cat start)" >&2
+        echo '<promise>BLOCKED</promise>'"#;
     let world = world("", agent).with_windlass();
     world.ok(&["init"]);
     world.ok(&["task", "add", "Mend the pump"]);
     world.ok(&["task", "add", "Later"]);
-    world.ok(&["hooks", "register", "T1", "--type", "default"]);
-    let rule = r#"{"type": "file_existence", "name": "docs", "config": {"paths": ["README.md"]}}"#;
-    world.ok(&["iteration", "start", "T2", "--max-iterations", "9", "--promise", "COMPLETE", "--rule", rule]);
+    world.call("hook_register", &json!({"taskId": "T1", "hookType": "default"}));
+    let start = json!({"taskId": "T2", "maxIterations": 9, "completionPromises": ["COMPLETE"]});
+    world.write("start", start.to_string());
+    world.call("iteration_start", &start);
     let ran = world.run(&["run", "--task", "T1", "--agent", "command:sh agent.sh"]);
     assert_eq!(ran.code, 4, "{ran}");
     assert_eq!(world.data_of("hooks_cleared").len(), 0, "{}", world.read("cleared"));
-    assert!(world.read("cleared").contains("only a person takes those away"), "{}", world.read("cleared"));
+    assert!(world.read("cleared").contains("\"hooksCleared\": 0"), "{}", world.read("cleared"));
     assert_eq!(world.data_of("series_started").len(), 1, "{}", world.read("said"));
     assert!(world.read("said").contains("was started for T2 by another"), "{}", world.read("said"));
 }

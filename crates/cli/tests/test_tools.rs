@@ -1,4 +1,4 @@
-//! The commands that are twins of tools: series of iterations, stop hooks, checkpoints.
+//! `windlass tool`: what a person or a script calls as agents do over MCP.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -6,99 +6,111 @@ use serde_json::{Value, json};
 use crate::support::World;
 use crate::support::hooked::hooked;
 
-const START: [&str; 7] = ["iteration", "start", "T1", "--max-iterations", "3", "--promise", "COMPLETE"];
+/// The arguments that name a new series on T1.
+fn started(world: &World, rules: &Value) -> Value {
+    let answer = world.call("iteration_start", &start(rules));
+    json!({"iterationId": answer["iterationId"]})
+}
 
-/// The id of a new series on T1.
-fn started(world: &World, more: &[&str]) -> String {
-    let answer = world.json(&[&START[..], more].concat());
-    answer["iterationId"].as_str().unwrap().to_owned()
+fn start(rules: &Value) -> Value {
+    json!({"taskId": "T1", "maxIterations": 3, "completionPromises": ["COMPLETE"], "validationRules": rules})
 }
 
 #[test]
-fn an_agents_output_comes_from_standard_input() {
+fn tools_are_listed_and_described() {
+    let world = World::empty();
+    let listed = world.json(&["tool", "list"]);
+    let shown = world.ok(&["tool", "list"]);
+    assert_eq!(shown.lines().count(), listed.as_array().unwrap().len());
+    assert!(shown.contains("\nhook_register       Let a stop hook decide when a task is done.\n"), "{shown}");
+    assert_snapshot!(world.ok(&["tool", "show", "checkpoint_resume"]), @r#"
+    checkpoint_resume  What a checkpoint saved, how its iterations stand, and how to go on.
+
+      taskId (required): one such as T12, as `task_list` shows them
+      checkpointId: one such as CP-12, as `checkpoint_list` shows them; default the newest
+
+    Example:
+      windlass tool call checkpoint_resume '{"taskId": "T3"}'
+    "#);
+    assert_eq!(world.json(&["tool", "show", "checkpoint_resume"])["required"], json!(["taskId"]));
+}
+
+#[test]
+fn arguments_come_from_command_line_or_standard_input() {
     let world = World::with_tasks(&["one"]);
-    let id = started(&world, &[]);
-    let said = b"\x1b[31mdone\x1b[0m\n<promise>COMPLETE</promise>\n";
-    let judged = world.feed(&["iteration", "validate", &id, "--output-file", "-", "--json"], said);
+    let shown = world.ok(&["tool", "call", "task_next"]);
+    assert!(shown.starts_with("{\n  ") && shown.contains("\n  \"id\": \"T1\",\n"), "{shown}");
+    let id = started(&world, &json!([]))["iterationId"].clone();
+    let said = "\u{1b}[31mdone\u{1b}[0m\n<promise>COMPLETE</promise>\n";
+    let arguments = json!({"iterationId": id, "agentOutput": said}).to_string();
+    let judged = world.feed(&["tool", "call", "iteration_validate", "-", "--json"], arguments.as_bytes());
     let judged: Value = serde_json::from_str(&judged.stdout).unwrap();
     assert_eq!(judged["completionSignal"], "COMPLETE");
-    let evaluated = world.feed(&["hooks", "evaluate", &id, "--output-file", "-", "--json"], said);
-    let evaluated: Value = serde_json::from_str(&evaluated.stdout).unwrap();
-    assert_eq!((&evaluated["hookId"], &evaluated["action"]), (&json!("default"), &json!("continue")));
     let long = vec![b'x'; 1024 * 1024 + 1];
-    let refused = world.feed(&["iteration", "validate", &id, "--output-file", "-"], &long);
+    let refused = world.feed(&["tool", "call", "iteration_validate", "-"], &long);
     assert_eq!(refused.code, 64);
     assert!(refused.stderr.contains("standard input has more than 1048576 bytes"), "{}", refused.stderr);
 }
 
 #[test]
-fn what_cannot_be_done_is_told_in_the_words_of_the_command_line() {
+fn errors_are_worded_by_tools() {
     let world = World::with_tasks(&["one"]);
-    let id = started(&world, &[]);
-    let over = |words: &[&str]| world.fails(words);
+    started(&world, &json!([]));
     let told = [
-        over(&["iteration", "next", "IT-99"]),
-        over(&["iteration", "next", "T1"]),
-        over(&["iteration", "complete", &id, "BLOCKED"]),
-        over(&["iteration", "start", "T9", "--max-iterations", "3", "--promise", "COMPLETE"]),
-        over(&["iteration", "start", "T1", "--max-iterations", "-1", "--promise", "COMPLETE"]),
-        over(&["hooks", "register", "T1", "--type", "rules"]),
-        over(&["hooks", "register", "T1", "--type", "rules", "--rules", "tddd"]),
-        over(&["hooks", "list", "--task", "T9"]),
-        over(&["checkpoint", "resume", "T1"]),
-        over(&["checkpoint", "create", "T1", "--context", "{"]),
+        world.fails(&["tool", "show", "iteration_strat"]),
+        world.fails(&["tool", "call", "iteration_strat"]),
+        world.fails(&["tool", "call", "task_get", r#"{"taskId": T1}"#]),
+        world.fails(&["tool", "call", "task_get", "[]"]),
+        world.fails(&["tool", "call", "task_get", r#"{"taskId": "T9"}"#]),
+        world.fails(&["tool", "call", "iteration_next", r#"{"iterationId": "IT-99"}"#]),
+        world.fails(&["tool", "call", "hook_register", r#"{"taskId": "T1", "hookType": "rules", "rules": "tddd"}"#]),
     ];
-    assert_snapshot!(told.join("\n"), @r#"
-    error: there is no series of iterations IT-99
-    hint: `windlass iteration start` begins one and tells its id; `windlass task show` tells the one that is under way
-    [1 not_found]
-    error: `T1` is not a value for ITERATION
-    caused by: `T1` is not an iteration id such as IT-12
-    hint: `windlass iteration next --help` shows how it is used
+    assert_snapshot!(told.join("\n"), @"
+    error: there is no tool `iteration_strat`
+    hint: did you mean `iteration_start`?
     [64 usage]
-    error: IT-4 was not started with BLOCKED, but with COMPLETE
-    hint: set T1 to blocked with `windlass task block`, for a person
-    [1 refused]
+    error: there is no tool `iteration_strat`
+    hint: did you mean `iteration_start`?
+    [64 usage]
+    error: the arguments are not JSON
+    caused by: expected value at line 1 column 12
+    hint: `windlass tool show task_get` shows an example
+    [64 usage]
+    error: arguments: a list is no object; give the fields by name
+    [64 usage]
     error: there is no task T9
-    hint: `windlass task list --all` shows every task
+    hint: `task_list` shows the tasks
     [1 not_found]
-    error: `-1` is not a value for --max-iterations
-    caused by: expected a whole number from 1 to 100
-    hint: `windlass iteration start --help` shows how it is used
-    [64 usage]
-    error: rules: is missing; give the name of a template (tdd, security-remediation, checkpoint-every) or a list such as [{"when": "iteration > 3", "action": "escalate"}]
-    [64 usage]
+    error: there is no series of iterations IT-99
+    hint: `iteration_start` begins one and tells its id; `task_get` tells the one that is under way
+    [1 not_found]
     error: rules: has no template `tddd`: did you mean `tdd`?
     [64 usage]
-    error: there is no task T9
-    hint: `windlass task list --all` shows every task
-    [1 not_found]
-    error: T1 has no checkpoint that could be resumed from
-    hint: `windlass checkpoint create` makes one; `windlass task show` tells how the task stands
-    [1 not_found]
-    error: `{` is not a value for --context
-    caused by: expected JSON: EOF while parsing an object at line 1 column 1
-    hint: `windlass checkpoint create --help` shows how it is used
-    [64 usage]
-    "#);
+    ");
+}
+
+/// Commands that stay have hints of their own.
+#[test]
+fn hints_of_commands_name_commands() {
+    let world = World::new();
+    for words in [&["hooks", "list", "--task", "T9"][..], &["task", "show", "T9"]] {
+        let told = "error: there is no task T9\nhint: `windlass task list --all` shows every task\n[1 not_found]";
+        assert_eq!(world.fails(words), told);
+    }
 }
 
 #[test]
-fn the_maximum_ends_a_series() {
-    let world = World::with_tasks(&["one"]);
-    let id = started(&world, &[]);
-    world.ok(&["iteration", "next", &id]);
-    world.ok(&["iteration", "next", &id]);
-    assert_snapshot!(world.fails(&["iteration", "next", &id]), @"
-    error: IT-4 is at its maximum of 3 iterations: T1 needs a person now, unless it is done
-    hint: `windlass task show` shows how its series stands
-    [1 refused]
-    ");
-    assert_snapshot!(world.ok(&["iteration", "validate", &id, "--output", "more"]), @"
-    ESCALATE  iteration 3 of IT-4
-      maximum: this was iteration 3 of 3
-    a person is needed: `windlass task block T1 --reason WHY` says so
-    ");
+fn removed_commands_name_their_tool() {
+    let world = World::empty();
+    for (line, tool) in [
+        ("iteration start T1 --max-iterations 3 --promise COMPLETE", "iteration_start"),
+        ("checkpoints list T1", "checkpoint_list"),
+        ("hooks register T1", "hook_register"),
+        ("--project . hooks clear T1", "hook_clear"),
+    ] {
+        let told = world.fails(&line.split(' ').collect::<Vec<_>>());
+        assert!(told.contains(&format!("\nhint: `windlass tool call {tool}` replaces it\n")), "{told}");
+    }
 }
 
 /// What an agent may have run says the configuration, and a person's trust.
@@ -106,20 +118,19 @@ fn the_maximum_ends_a_series() {
 fn commands_are_run_as_the_configuration_allows() {
     let world = hooked("validators: {tests: 'test -e done'}\n");
     world.ok(&["task", "add", "one"]);
-    let rule = |kind: &str, config: Value| json!({"type": kind, "name": "tests", "config": config}).to_string();
-    let supplied = rule("command", json!({"command": "touch owned"}));
-    let refused = world.run(&[&START[..], &["--rule", &supplied]].concat());
+    let rules = |kind: &str, config: Value| json!([{"type": kind, "name": "tests", "config": config}]);
+    let supplied = start(&rules("command", json!({"command": "touch owned"})));
+    let refused = world.run(&["tool", "call", "iteration_start", &supplied.to_string()]);
     assert_eq!(refused.code, 1, "{}", refused.stderr);
     assert!(refused.stderr.contains("validationRules[0]: `touch owned` may not be run"), "{}", refused.stderr);
-    let named = rule("custom", json!({"validatorId": "tests"}));
-    let id = started(&world, &["--rule", &named]);
-    let judged = world.json(&["iteration", "validate", &id]);
+    let series = started(&world, &rules("custom", json!({"validatorId": "tests"})));
+    let judged = world.call("iteration_validate", &series);
     assert_eq!((&judged["validationPassed"], &judged["completionSignal"]), (&json!(false), &json!("CONTINUE")));
     world.write("done", "");
-    assert_eq!(world.json(&["iteration", "validate", &id])["validationPassed"], true);
+    assert_eq!(world.call("iteration_validate", &series)["validationPassed"], true);
     // Somebody changes what would be run: from now on nothing is.
     world.write(".windlass/config.yaml", "validators: {tests: 'touch owned'}\n");
-    let judged = world.json(&["iteration", "validate", &id]);
+    let judged = world.call("iteration_validate", &series);
     assert!(judged["results"][0]["message"].as_str().unwrap().contains("windlass trust"), "{judged}");
     assert!(!world.path("owned").exists());
 }
@@ -129,15 +140,17 @@ fn a_command_decides_and_its_output_stays_out_of_ours() {
     let world = hooked("agent_commands: allow\nhooks: {hook_evaluated: [{name: loud, command: echo loud}]}\n");
     world.ok(&["task", "add", "one"]);
     world.write("judge.sh", "jq -e '.agentOutput == \"ready\"' >&2 && exit 0\necho 'not ready' >&2\nexit 2\n");
-    world.ok(&["hooks", "register", "T1", "--type", "command", "--command", "sh judge.sh"]);
-    let id = started(&world, &[]);
-    let judged = world.json(&["iteration", "validate", &id, "--output", "no"]);
+    world.call("hook_register", &json!({"taskId": "T1", "hookType": "command", "command": "sh judge.sh"}));
+    let mut series = started(&world, &json!([]));
+    series["agentOutput"] = json!("no");
+    let judged = world.call("iteration_validate", &series);
     assert_eq!(
         (&judged["completionSignal"], &judged["hookDecision"]["action"]),
         (&json!("CONTINUE"), &json!("continue"))
     );
     assert!(judged["hookDecision"]["nextPrompt"].as_str().unwrap().contains("not ready"), "{judged}");
-    let ran = world.run(&["iteration", "validate", &id, "--output", "ready", "--json"]);
+    series["agentOutput"] = json!("ready");
+    let ran = world.run(&["tool", "call", "iteration_validate", &series.to_string(), "--json"]);
     assert_eq!((ran.stdout.lines().count(), ran.stderr.as_str()), (1, ""));
     assert!(ran.stdout.contains("\"completionSignal\":\"COMPLETE\""), "{}", ran.stdout);
 }
@@ -146,11 +159,11 @@ fn a_command_decides_and_its_output_stays_out_of_ours() {
 #[test]
 fn inside_a_turn_completing_a_series_is_a_claim() {
     let world = World::new();
-    let agent = "windlass iteration start T1 --max-iterations 2 --promise COMPLETE --json > started
-id=$(jq -r .iterationId started)
-windlass iteration complete $id COMPLETE > completed
+    let agent = "windlass tool call iteration_start \"$(cat start)\" \\
+    | jq '{iterationId, completionPromise: \"COMPLETE\"}' | windlass tool call iteration_complete - > completed
 windlass task show T1 --json | jq -r .state > state
 ";
+    world.write("start", start(&json!([])).to_string());
     world.write("agent.sh", agent);
     std::os::unix::fs::symlink(crate::support::WINDLASS, world.programs().join("windlass")).unwrap();
     world.run(&["run", "Fix the login", "--agent", "command:sh agent.sh", "--max-iterations", "1"]);

@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+
 use crate::crash::stage::{can_trace, strace};
 use crate::support::{Ran, WINDLASS, World};
 
@@ -35,15 +37,14 @@ pub const COMMANDS: &[&str] = &[
     "change show T1",
     "change merge T1",
     "note add hello --task T1",
-    "iteration validate T1",
-    "checkpoint list T1",
-    "checkpoint resume T1",
+    r#"tool call iteration_validate {"iterationId":"IT-4"}"#,
+    r#"tool call hook_evaluate {"iterationId":"IT-4"}"#,
+    r#"tool call checkpoint_resume {"taskId":"T1"}"#,
     "events",
     "hooks list",
     "hooks show stop",
     "hooks test stop[0]",
     "hooks history",
-    "hooks evaluate T1",
     "workflow list",
     "workflow show evil",
     "workflow run evil",
@@ -233,9 +234,8 @@ fn a_store_of_a_clone_runs_nothing() {
     let foreign = ForeignRepository::new();
     foreign.elsewhere(&["init"]);
     assert_eq!(foreign.elsewhere(&["task", "add", "Evil"]).code, 0);
-    let register =
-        ["hooks", "register", "T1", "--type", "command", "--command", &foreign.meant("touch MARKS/registered")];
-    let registered = foreign.elsewhere(&register);
+    let hook = json!({"taskId": "T1", "hookType": "command", "command": foreign.meant("touch MARKS/registered")});
+    let registered = foreign.elsewhere(&["tool", "call", "hook_register", &hook.to_string()]);
     assert_eq!(registered.code, 0, "{registered}");
     fs::remove_file(foreign.world.path(".windlass/config.yaml")).unwrap();
     foreign.shell("rm -f .windlass/.gitignore; git add -A && git commit -qm Evil");

@@ -8,8 +8,16 @@ use serde_json::{Value, json};
 
 use crate::support::World;
 
-fn rule(kind: &str, config: &Value) -> String {
-    json!({"type": kind, "name": "it", "config": config}).to_string()
+/// Arguments that start a series on a task with one rule.
+fn start(task: &str, kind: &str, config: &Value) -> String {
+    let rule = json!({"type": kind, "name": "it", "config": config});
+    let start =
+        json!({"taskId": task, "maxIterations": 9, "completionPromises": ["COMPLETE"], "validationRules": [rule]});
+    start.to_string()
+}
+
+fn start_command(task: &str, command: &str) -> String {
+    start(task, "command", &json!({"command": command}))
 }
 
 fn project(config: &str) -> World {
@@ -18,38 +26,36 @@ fn project(config: &str) -> World {
     world
 }
 
-fn start(rule: &str) -> Vec<&str> {
-    vec!["iteration", "start", "T1", "--max-iterations", "9", "--promise", "COMPLETE", "--rule", rule]
-}
-
-/// Starts a series with one rule, and has it judged. What the rule came to.
-fn judged(world: &World, rule: &str, words: &[&str]) -> Value {
-    let series = world.json(&[&start(rule), words].concat())["iterationId"].as_str().unwrap().to_owned();
-    let judged = world.json(&[&["iteration", "validate", &series, "--output", "done"], words].concat());
-    judged["results"][0].clone()
+/// Returns the arguments that name the series that these start.
+fn started(world: &World, start: &str) -> String {
+    let series = &world.json(&["tool", "call", "iteration_start", start])["iterationId"];
+    json!({"iterationId": series}).to_string()
 }
 
 #[test]
 fn a_command_of_an_agent_is_run_only_where_a_person_lets_it() {
-    let touch = rule("command", &json!({"command": "touch ran"}));
+    let touch = start_command("T1", "touch ran");
     let world = project("agent_commands: named\n");
-    assert_snapshot!(world.fails(&[&start(&touch)[..], &["--trust"]].concat()), @r"
+    assert_snapshot!(world.fails(&["tool", "call", "iteration_start", &touch, "--trust"]), @r"
     error: validationRules[0]: `touch ran` may not be run: this project runs only commands that its configuration names (`agent_commands: named`)
     hint: ask a person to add it under `validators:`, or to set `agent_commands: allow`
     [1 refused]
     ");
     world.write(".windlass/config.yaml", "version: 1\n");
-    assert_snapshot!(world.fails(&start(&touch)), @r"
+    assert_snapshot!(world.fails(&["tool", "call", "iteration_start", &touch]), @r"
     error: validationRules[0]: nobody has trusted this project's configuration, so nothing is run for it
     hint: ask a person to run `windlass trust`, which shows what would run
     [64 trust]
     ");
     assert!(!world.path("ran").exists() && world.lines(&["events", "--type", "series_started"]).is_empty());
-    assert_eq!(judged(&world, &touch, &["--trust"])["passed"], true);
+    let series = world.json(&["tool", "call", "iteration_start", &touch, "--trust"])["iterationId"].clone();
+    let series = json!({"iterationId": series}).to_string();
+    let judged = world.json(&["tool", "call", "iteration_validate", &series, "--trust"]);
+    assert_eq!(judged["results"][0]["passed"], true);
     assert!(world.path("ran").exists());
     world.write(".windlass/config.yaml", "agent_commands: deny\nvalidators: {mark: touch ran}\n");
-    let named = rule("custom", &json!({"validatorId": "mark"}));
-    assert_snapshot!(world.fails(&[&start(&named)[..], &["--trust"]].concat()), @r"
+    let named = start("T1", "custom", &json!({"validatorId": "mark"}));
+    assert_snapshot!(world.fails(&["tool", "call", "iteration_start", &named, "--trust"]), @r"
     error: validationRules[0]: this project runs no commands for agents (`agent_commands: deny`)
     hint: use rules of another type, or ask a person to set `agent_commands: named`
     [1 refused]
@@ -61,10 +67,9 @@ fn a_command_of_an_agent_is_run_only_where_a_person_lets_it() {
 fn a_configuration_that_has_changed_runs_nothing() {
     let world = project("validators: {mark: touch ran}\n");
     world.ok(&["trust", "--yes"]);
-    let named = rule("custom", &json!({"validatorId": "mark"}));
-    let series = world.json(&start(&named))["iterationId"].as_str().unwrap().to_owned();
+    let series = started(&world, &start("T1", "custom", &json!({"validatorId": "mark"})));
     world.write(".windlass/config.yaml", "validators: {mark: touch other}\n");
-    let result = &world.json(&["iteration", "validate", &series])["results"][0];
+    let result = &world.json(&["tool", "call", "iteration_validate", &series])["results"][0];
     assert_eq!(
         result,
         &json!({
@@ -76,7 +81,7 @@ fn a_configuration_that_has_changed_runs_nothing() {
     );
     assert!(!world.path("ran").exists() && !world.path("other").exists());
     world.ok(&["trust", "--yes"]);
-    assert_eq!(world.json(&["iteration", "validate", &series])["validationPassed"], true);
+    assert_eq!(world.json(&["tool", "call", "iteration_validate", &series])["validationPassed"], true);
     assert!(world.path("other").exists());
 }
 
@@ -85,10 +90,10 @@ fn a_configuration_that_has_changed_runs_nothing() {
 fn rules_do_not_start_rules() {
     let world = project("agent_commands: allow\n");
     world.ok(&["trust", "--yes"]);
-    let again = rule("command", &json!({"command": "windlass iteration validate IT-4 --json >inner; false"}));
-    let series = world.json(&start(&again))["iterationId"].clone();
-    assert_eq!(series, "IT-4");
-    world.json(&["iteration", "validate", "IT-4"]);
+    let again = "windlass tool call iteration_validate '{\"iterationId\": \"IT-4\"}' >inner; false";
+    let series = started(&world, &start_command("T1", again));
+    assert_eq!(series, r#"{"iterationId":"IT-4"}"#);
+    world.json(&["tool", "call", "iteration_validate", &series]);
     let inner: Value = serde_json::from_slice(&std::fs::read(world.path("inner")).unwrap()).unwrap();
     let message = inner["results"][0]["message"].as_str().unwrap();
     assert!(
@@ -103,9 +108,8 @@ fn a_validation_that_is_interrupted_leaves_nothing() {
     let world = project("agent_commands: allow\n");
     world.ok(&["trust", "--yes"]);
     world.make_pipe("begun");
-    let hangs = rule("command", &json!({"command": "echo $$ >pid; echo >begun; sleep 1000"}));
-    let series = world.json(&start(&hangs))["iterationId"].as_str().unwrap().to_owned();
-    let mut command = world.command(&["iteration", "validate", &series]);
+    let series = started(&world, &start_command("T1", "echo $$ >pid; echo >begun; sleep 1000"));
+    let mut command = world.command(&["tool", "call", "iteration_validate", &series]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     world.hear("begun");
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
@@ -117,11 +121,11 @@ fn a_validation_that_is_interrupted_leaves_nothing() {
 
 #[test]
 fn a_configuration_that_was_trusted_and_is_gone_leaves_a_decision_to_a_person() {
-    let touch = rule("command", &json!({"command": "touch ran"}));
+    let touch = start_command("T1", "touch ran");
     let world = project("agent_commands: deny\n");
     world.ok(&["trust", "--yes"]);
     std::fs::remove_file(world.path(".windlass/config.yaml")).unwrap();
-    assert_snapshot!(world.fails(&start(&touch)), @r"
+    assert_snapshot!(world.fails(&["tool", "call", "iteration_start", &touch]), @r"
     error: validationRules[0]: nobody has trusted this project's configuration, so nothing is run for it
     hint: ask a person to run `windlass trust`, which shows what would run
     [64 trust]
@@ -134,14 +138,20 @@ fn forget_trust(world: &World) {
     std::fs::remove_dir_all(world.path("../state/trust")).unwrap();
 }
 
+/// An agent that starts a series with a command as its rule, and registers a command as a stop hook.
+fn asks_for_commands(task: &str) -> String {
+    let hook = json!({"taskId": task, "hookType": "command", "command": "touch ran"});
+    format!(
+        "windlass tool call iteration_start '{}' 2>> said; windlass tool call hook_register '{hook}' 2>> said; \
+         echo '<promise>BLOCKED</promise>'",
+        start_command(task, "touch ran")
+    )
+}
+
 /// A run that runs nothing of the project needs no trust, and gives none to the agent.
 #[test]
 fn inside_a_run_of_an_untrusted_project_nothing_is_run_for_an_agent() {
-    let touch = rule("command", &json!({"command": "touch ran"}));
-    let agent = format!(
-        "command:windlass iteration start T1 --max-iterations 2 --promise COMPLETE --rule '{touch}'; \
-         windlass hooks register T1 --type command --command 'touch ran'; echo '<promise>BLOCKED</promise>'"
-    );
+    let agent = format!("command:{}", asks_for_commands("T1"));
     let world = project("version: 1\n");
     forget_trust(&world);
     world.run(&["run", "--task", "T1", "--agent", &agent]);
@@ -155,18 +165,13 @@ fn inside_a_run_of_an_untrusted_project_nothing_is_run_for_an_agent() {
 /// Nor does a run within that run.
 #[test]
 fn a_run_within_a_run_serves_agents_only_where_that_does() {
-    let touch = rule("command", &json!({"command": "touch ran"}));
-    let inner = format!(
-        "windlass iteration start T2 --max-iterations 2 --promise COMPLETE --rule '{touch}' 2>> said
-         windlass hooks register T2 --type command --command 'touch ran' 2>> said; echo '<promise>BLOCKED</promise>'"
-    );
     let outer =
         "windlass run --task T2 --fresh --agent 'command:sh inner.sh' >> told 2>&1; echo '<promise>BLOCKED</promise>'";
     for (more, is_served) in [(&[][..], false), (&["--trust"], true)] {
         let world = project("version: 1\n");
         forget_trust(&world);
         world.ok(&["task", "add", "Paint it"]);
-        world.write("inner.sh", &inner);
+        world.write("inner.sh", asks_for_commands("T2"));
         world.write("outer.sh", outer);
         let ran = world.run(&[&["run", "--task", "T1", "--agent", "command:sh outer.sh"], more].concat());
         let said = format!("{ran}{}{}", world.read("told"), world.read("said"));

@@ -120,7 +120,7 @@ fn answers(input: Vec<u8>) -> Vec<Value> {
 }
 
 const fn tool(name: &'static str) -> Tool {
-    Tool { name, description: "For a law.", twin: "", effect: Effect::Writes, fields: &[] }
+    Tool { name, description: "For a law.", example: "{}", effect: Effect::Writes, fields: &[] }
 }
 
 const TOOLS: &[Tool] = &[tool("echo"), tool("fail"), tool("slow")];

@@ -15,7 +15,7 @@ use crate::pool::Pool;
 use crate::server::{Desk, Said, Server, Stop, runtime};
 
 const fn tool(name: &'static str, effect: Effect) -> Tool {
-    Tool { name, description: "For a test.", twin: "", effect, fields: &[] }
+    Tool { name, description: "For a test.", example: "{}", effect, fields: &[] }
 }
 
 const TOOLS: &[Tool] = &[

@@ -20,8 +20,8 @@ pub struct Tool {
     pub name: &'static str,
     /// For a model: what it does and when to use it.
     pub description: &'static str,
-    /// The command of the command line that does the same.
-    pub twin: &'static str,
+    /// Arguments of a typical call, as JSON.
+    pub example: &'static str,
     pub effect: Effect,
     /// What it takes.
     pub fields: &'static [Field],

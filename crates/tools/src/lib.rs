@@ -1,4 +1,4 @@
-//! What can be asked by name: the tools, for agents over MCP and for the command line.
+//! What can be asked by name: the tools, for agents over MCP and for `windlass tool`.
 //!
 //! ```text
 //! name + JSON ─► catalogue ─► shape: every field checked ─► typed input ─► what the tool does ─► typed output ─► JSON
@@ -37,9 +37,9 @@ pub use catalogue::{Effect, Tool, catalogue, find};
 pub use closure::{Closure, Closures};
 pub use desk::{Desk, Ground};
 pub use error::{Code, ToolError};
-pub use hook::registered;
+pub use hook::{StopHookList, registered};
 pub use judging::{Means, RuleSet, WorkDone, agent_context, ask_hooks, check_rules};
 pub use shape::{Field, Id, Kind, Need};
-pub use task::notes;
+pub use task::{TaskDetails, notes};
 pub use windlass_hooks::Mask;
 pub use windlass_process::Control;

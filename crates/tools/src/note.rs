@@ -10,8 +10,8 @@ use crate::shape::{Field, Id, Kind};
 
 pub(crate) const ADD: Tool = Tool {
     name: "note_add",
-    description: "Leave a note with a task, for whoever works on it next.",
-    twin: "windlass note add",
+    description: "Leave a note with a task, for the next agent that works on it.",
+    example: r#"{"taskId": "T3", "text": "the parser is generated: change grammar.y"}"#,
     effect: Effect::Writes,
     fields: &[
         Field::required("text", "", Kind::Words(Limits::NOTE)),

@@ -1,6 +1,4 @@
-//! What a caller can do about an error of the engine or of the store.
-//!
-//! Hints name tools in backticks; the command line shows its own commands in their place.
+//! What a caller can do about an error of the engine or of the store. Hints name tools in backticks.
 
 use windlass_engine::{Refusal, ViewError};
 use windlass_store::{ExecuteError, StoreError};

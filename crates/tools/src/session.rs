@@ -11,7 +11,7 @@ use crate::shape::{Field, Kind};
 pub(crate) const COMPLETE: Tool = Tool {
     name: "session_complete",
     description: "Inside a turn that Windlass runs: claim that its task is done. Gates judge it when the turn ends.",
-    twin: "windlass task complete",
+    example: r#"{"result": "the login works"}"#,
     effect: Effect::Writes,
     fields: &[
         Field::optional("result", "", Kind::Text(Limits::RESULT)),

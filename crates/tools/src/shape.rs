@@ -100,11 +100,11 @@ impl Id {
 
     fn what(self) -> (&'static str, &'static str) {
         match self {
-            Self::Task => ("task id", "give one such as T12, as `task_list` shows them"),
-            Self::Type => ("type's name", "give letters, digits, _ and -, at most 64"),
-            Self::Series => ("iteration id", "give one such as IT-12, as `iteration_start` told it"),
-            Self::Checkpoint => ("checkpoint id", "give one such as CP-12, as `checkpoint_list` shows them"),
-            Self::Hook => ("hook id", "give one such as HOOK-12, as `hook_list` shows them"),
+            Self::Task => ("task id", "one such as T12, as `task_list` shows them"),
+            Self::Type => ("type's name", "letters, digits, _ and -, at most 64"),
+            Self::Series => ("iteration id", "one such as IT-12, as `iteration_start` told it"),
+            Self::Checkpoint => ("checkpoint id", "one such as CP-12, as `checkpoint_list` shows them"),
+            Self::Hook => ("hook id", "one such as HOOK-12, as `hook_list` shows them"),
         }
     }
 }
@@ -292,23 +292,27 @@ impl Kind {
         }
     }
 
-    /// What to give.
     fn remedy(&self) -> String {
+        format!("give {}", self.expected())
+    }
+
+    /// Returns what a caller has to give.
+    pub fn expected(&self) -> String {
         match self {
-            Self::Text(_) | Self::Words(_) => "give a string".to_owned(),
+            Self::Text(_) | Self::Words(_) => "a string".to_owned(),
             Self::Id(id) => id.what().1.to_owned(),
-            Self::OneOf(names) => format!("give one of {}", names.join(", ")),
-            Self::Whole(from, to) => format!("give a whole number from {from} to {to}"),
-            Self::Flag => "give true or false".to_owned(),
-            Self::List(of, 0, _) => format!("give a list of {}", of.several()),
-            Self::List(of, least, _) => format!("give a list of {}, at least {least}", of.several()),
+            Self::OneOf(names) => format!("one of {}", names.join(", ")),
+            Self::Whole(from, to) => format!("a whole number from {from} to {to}"),
+            Self::Flag => "true or false".to_owned(),
+            Self::List(of, 0, _) => format!("a list of {}", of.several()),
+            Self::List(of, least, _) => format!("a list of {}, at least {least}", of.several()),
             Self::Object(fields) => {
                 let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
-                format!("give an object with {}", names.join(", "))
+                format!("an object with {}", names.join(", "))
             }
-            Self::Map => "give an object".to_owned(),
-            Self::Promise => "give COMPLETE, BLOCKED or ESCALATE".to_owned(),
-            Self::Own(_) => "see the schema".to_owned(),
+            Self::Map => "an object".to_owned(),
+            Self::Promise => "COMPLETE, BLOCKED or ESCALATE".to_owned(),
+            Self::Own(_) => "a value that fits its schema".to_owned(),
         }
     }
 }

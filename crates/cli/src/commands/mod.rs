@@ -4,7 +4,6 @@ mod agent;
 mod answer;
 mod backup;
 mod change;
-mod checkpoint;
 mod completions;
 mod config;
 mod confirm;
@@ -15,7 +14,6 @@ mod hook;
 pub mod hooks;
 mod init;
 pub mod install;
-mod iteration;
 mod mcp;
 mod next_step;
 mod note;
@@ -24,6 +22,7 @@ mod say;
 mod session;
 mod status;
 mod task;
+mod tool;
 mod trust;
 mod why;
 mod workflow;
@@ -73,12 +72,6 @@ pub enum Command {
     /// Words that are left with a task for whoever works on it next
     #[command(subcommand, visible_alias = "notes")]
     Note(note::Command),
-    /// A series of iterations that an agent runs by itself
-    #[command(subcommand, visible_alias = "iterations")]
-    Iteration(iteration::Command),
-    /// Saved places to resume from
-    #[command(subcommand, visible_alias = "checkpoints")]
-    Checkpoint(checkpoint::Command),
     /// Everything that happened, oldest first
     Events(events::Args),
     /// What hooks there are and did; stop hooks of tasks
@@ -112,6 +105,9 @@ pub enum Command {
     /// Over standard input and output for the client that started it, or over streamable HTTP for several. docs/mcp.md has
     /// what to write into an agent's settings.
     Mcp(mcp::Args),
+    /// List, describe and call the tools of `windlass mcp`
+    #[command(subcommand, visible_alias = "tools")]
+    Tool(tool::Command),
     /// The scripted agent: speaks the Agent Client Protocol and plays a file
     ///
     /// Whoever drives agents can drive it: `windlass run --agent scripted:FILE` does. docs/scripted.md has the steps that a
@@ -174,8 +170,6 @@ pub fn run_in(context: &Context, command: Command, out: &mut Output) -> Result<u
         Command::Task(command) => task::run(context, command, out),
         Command::Change(command) => change::run(context, command, out),
         Command::Note(command) => note::run(context, command, out),
-        Command::Iteration(command) => iteration::run(context, command, out),
-        Command::Checkpoint(command) => checkpoint::run(context, command, out),
         Command::Events(args) => events::run(context, args, out),
         Command::Hooks(command) => hooks::run(context, command, out),
         Command::Workflow(command) => workflow::run(context, command, out),
@@ -184,6 +178,7 @@ pub fn run_in(context: &Context, command: Command, out: &mut Output) -> Result<u
         Command::Install(args) => install::run(context, &args, out),
         Command::Uninstall(args) => install::uninstall::run(context, &args, out),
         Command::Backup(args) => backup::run(context, args, out),
+        Command::Tool(command) => tool::run(context, command, out),
         Command::Completions(args) => completions::run(args, out),
     }
     .map(|()| 0)

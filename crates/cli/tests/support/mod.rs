@@ -177,6 +177,11 @@ impl World {
         lines.remove(0)
     }
 
+    /// What a tool answers.
+    pub fn call(&self, tool: &str, arguments: &Value) -> Value {
+        self.json(&["tool", "call", tool, &arguments.to_string()])
+    }
+
     /// A failure, which says the same in both forms.
     pub fn fails(&self, words: &[&str]) -> String {
         let plain = self.run(words);

@@ -27,9 +27,6 @@ pub enum Trigger {
 }
 
 impl Trigger {
-    /// Those that can be asked for by name.
-    pub const NAMED: [Self; 4] = [Self::Manual, Self::AutoStatus, Self::AutoSubtask, Self::Error];
-
     pub fn name(self) -> &'static str {
         match self {
             Self::Manual => "manual",

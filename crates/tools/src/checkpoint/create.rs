@@ -19,7 +19,7 @@ const LONGEST: u64 = Limits::CHECKPOINT_LIFE.as_secs() / 60;
 pub(crate) const CREATE: Tool = Tool {
     name: "checkpoint_create",
     description: "Save where the work on a task stands, to resume from later. The last five are kept.",
-    twin: "windlass checkpoint create",
+    example: r#"{"taskId": "T3", "trigger": "manual", "executionPhase": "testing", "executionStep": 4}"#,
     effect: Effect::Writes,
     fields: &[
         TASK,

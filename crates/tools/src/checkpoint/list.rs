@@ -12,7 +12,7 @@ use crate::task::{TASK, find};
 pub(crate) const LIST: Tool = Tool {
     name: "checkpoint_list",
     description: "The checkpoints of a task that can be resumed from, newest first.",
-    twin: "windlass checkpoint list",
+    example: r#"{"taskId": "T3"}"#,
     effect: Effect::ReadOnly,
     fields: &[TASK],
 };

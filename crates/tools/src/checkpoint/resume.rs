@@ -15,7 +15,7 @@ use crate::task::{TASK, find, first_line};
 pub(crate) const RESUME: Tool = Tool {
     name: "checkpoint_resume",
     description: "What a checkpoint saved, how its iterations stand, and how to go on.",
-    twin: "windlass checkpoint resume",
+    example: r#"{"taskId": "T3"}"#,
     effect: Effect::ReadOnly,
     fields: &[TASK, Field::optional("checkpointId", "default the newest", Kind::Id(Id::Checkpoint))],
 };

@@ -12,7 +12,7 @@ use crate::task::TASK;
 pub(crate) const CLEAR: Tool = Tool {
     name: "hook_clear",
     description: "Take all stop hooks of a task away, or one.",
-    twin: "windlass hooks clear",
+    example: r#"{"taskId": "T3"}"#,
     effect: Effect::Writes,
     fields: &[TASK, Field::optional("hookId", "only this one", Kind::Id(Id::Hook))],
 };

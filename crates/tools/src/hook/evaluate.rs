@@ -14,7 +14,7 @@ use crate::shape::{Field, Kind};
 pub(crate) const EVALUATE: Tool = Tool {
     name: "hook_evaluate",
     description: "Ask only the stop hooks about the present iteration. iteration_validate does it too.",
-    twin: "windlass hooks evaluate",
+    example: r#"{"iterationId": "IT-12", "agentOutput": "<promise>COMPLETE</promise>"}"#,
     effect: Effect::Writes,
     fields: &[
         SERIES,

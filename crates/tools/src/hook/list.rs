@@ -13,7 +13,7 @@ use crate::task::{TASK, find};
 pub(crate) const LIST: Tool = Tool {
     name: "hook_list",
     description: "The stop hooks of a task, in their order.",
-    twin: "windlass hooks list --task",
+    example: r#"{"taskId": "T3"}"#,
     effect: Effect::ReadOnly,
     fields: &[TASK],
 };
@@ -24,9 +24,10 @@ pub(crate) struct List {
     task_id: TaskId,
 }
 
+/// The stop hooks of a task, as a program reads them.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Answer {
+pub struct StopHookList {
     task_id: TaskId,
     hook_count: usize,
     hooks: Vec<Listed>,
@@ -67,8 +68,13 @@ fn shown(rules: &RulesText) -> Value {
     }
 }
 
-pub(crate) fn list<G: Ground>(call: &mut Call<'_, G>, given: List) -> Result<Answer, ToolError> {
-    let hooks = registered(call.ground.store(), &find(call, given.task_id)?)?;
-    let hooks: Vec<Listed> = hooks.into_iter().map(Listed::from).collect();
-    Ok(Answer { task_id: given.task_id, hook_count: hooks.len(), hooks })
+pub(crate) fn list<G: Ground>(call: &mut Call<'_, G>, given: List) -> Result<StopHookList, ToolError> {
+    let task = find(call, given.task_id)?;
+    Ok(StopHookList::new(task.id, registered(call.ground.store(), &task)?))
+}
+
+impl StopHookList {
+    pub fn new(task_id: TaskId, hooks: Vec<Registered>) -> Self {
+        Self { task_id, hook_count: hooks.len(), hooks: hooks.into_iter().map(Listed::from).collect() }
+    }
 }

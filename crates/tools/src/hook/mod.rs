@@ -15,6 +15,7 @@ use crate::error::ToolError;
 pub(crate) use clear::{CLEAR, clear};
 pub(crate) use command::ask as ask_command;
 pub(crate) use evaluate::{EVALUATE, evaluate};
+pub use list::StopHookList;
 pub(crate) use list::{LIST, list};
 pub(crate) use register::{REGISTER, register};
 

@@ -18,7 +18,7 @@ pub(crate) const REGISTER: Tool = Tool {
     name: "hook_register",
     description: "Let a stop hook decide when a task is done. default: promises, then validation rules; validation or \
                   promise: only those; rules or command: your own. Asked in the order of registration.",
-    twin: "windlass hooks register",
+    example: r#"{"taskId": "T3", "hookType": "rules", "rules": [{"when": "iteration > 5", "action": "escalate"}]}"#,
     effect: Effect::Writes,
     fields: &[
         TASK,

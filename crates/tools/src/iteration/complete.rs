@@ -13,7 +13,7 @@ pub(crate) const COMPLETE: Tool = Tool {
     name: "iteration_complete",
     description: "End a series with one of its promises: COMPLETE completes the task, BLOCKED and ESCALATE block it \
                   for a person.",
-    twin: "windlass iteration complete",
+    example: r#"{"iterationId": "IT-12", "completionPromise": "COMPLETE"}"#,
     effect: Effect::Writes,
     fields: &[SERIES, Field::required("completionPromise", "", Kind::Promise)],
 };

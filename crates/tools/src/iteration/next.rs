@@ -11,7 +11,7 @@ use crate::error::ToolError;
 pub(crate) const NEXT: Tool = Tool {
     name: "iteration_next",
     description: "Go on to the next iteration of a series.",
-    twin: "windlass iteration next",
+    example: r#"{"iterationId": "IT-12"}"#,
     effect: Effect::Writes,
     fields: &[SERIES],
 };

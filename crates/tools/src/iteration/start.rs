@@ -19,7 +19,7 @@ pub(crate) const START: Tool = Tool {
     name: "iteration_start",
     description: "Begin a series of iterations on a task, which becomes active. Then: work, iteration_validate, and as \
                   it answers iteration_next or iteration_complete.",
-    twin: "windlass iteration start",
+    example: r#"{"taskId": "T3", "maxIterations": 5, "completionPromises": ["COMPLETE", "BLOCKED"]}"#,
     effect: Effect::Writes,
     fields: &[
         TASK,

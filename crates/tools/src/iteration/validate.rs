@@ -14,7 +14,7 @@ pub(crate) const VALIDATE: Tool = Tool {
     name: "iteration_validate",
     description: "After the work of an iteration: run its rules, ask its hooks. CONTINUE: heed feedback, iteration_next. \
                   COMPLETE: iteration_complete. BLOCKED or ESCALATE: task_update to blocked, for a person.",
-    twin: "windlass iteration validate",
+    example: r#"{"iterationId": "IT-12", "agentOutput": "<promise>COMPLETE</promise>"}"#,
     effect: Effect::Writes,
     fields: &[SERIES, OUTPUT, FILES],
 };

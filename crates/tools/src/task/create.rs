@@ -12,7 +12,7 @@ use crate::shape::{Field, Id, Kind};
 pub(crate) const CREATE: Tool = Tool {
     name: "task_create",
     description: "Add a task. It is ready once everything in dependsOn is completed.",
-    twin: "windlass task add",
+    example: r#"{"goal": "Fix the login", "priority": 1, "dependsOn": ["T1"]}"#,
     effect: Effect::Writes,
     fields: &[
         Field::optional("goal", "in a line (or give title)", Kind::Words(Limits::GOAL)),

@@ -12,7 +12,7 @@ use crate::error::ToolError;
 pub(crate) const GET: Tool = Tool {
     name: "task_get",
     description: "Everything about a task: goal, state, what it waits for, its newest notes.",
-    twin: "windlass task show",
+    example: r#"{"taskId": "T3"}"#,
     effect: Effect::ReadOnly,
     fields: &[TASK],
 };
@@ -23,10 +23,10 @@ pub(crate) struct Get {
     task_id: TaskId,
 }
 
-/// A task with what is around it.
+/// A task with its edges and newest notes.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Whole {
+pub struct TaskDetails {
     #[serde(flatten)]
     task: Task,
     edges: Vec<Edge>,
@@ -42,12 +42,16 @@ pub struct Note {
     at: Timestamp,
 }
 
-pub(crate) fn get<G: Ground>(call: &mut Call<'_, G>, given: Get) -> Result<Whole, ToolError> {
-    let store = call.ground.store();
-    let snapshot = store.snapshot()?;
-    let task = snapshot.task(given.task_id)?.ok_or(Refusal::UnknownTask(given.task_id))?;
-    let notes = notes(store, &task)?;
-    Ok(Whole { edges: snapshot.links(task.id)?, notes, task })
+pub(crate) fn get<G: Ground>(call: &mut Call<'_, G>, given: Get) -> Result<TaskDetails, ToolError> {
+    TaskDetails::load(call.ground.store(), given.task_id)
+}
+
+impl TaskDetails {
+    pub fn load(store: &Sqlite, id: TaskId) -> Result<Self, ToolError> {
+        let snapshot = store.snapshot()?;
+        let task = snapshot.task(id)?.ok_or(Refusal::UnknownTask(id))?;
+        Ok(Self { edges: snapshot.links(id)?, notes: notes(store, &task)?, task })
+    }
 }
 
 /// The newest notes of a task, oldest first.

@@ -16,7 +16,7 @@ const USUAL: usize = 50;
 pub(crate) const LIST: Tool = Tool {
     name: "task_list",
     description: "Tasks at a glance, oldest first; by default the open ones.",
-    twin: "windlass task list",
+    example: r#"{"state": "ready"}"#,
     effect: Effect::ReadOnly,
     fields: &[
         Field::optional("state", "", Kind::OneOf(STATES)),

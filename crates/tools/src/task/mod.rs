@@ -14,8 +14,8 @@ use crate::error::ToolError;
 use crate::shape::{Field, Id, Kind};
 
 pub(crate) use create::{CREATE, create};
-pub use get::notes;
 pub(crate) use get::{GET, get};
+pub use get::{TaskDetails, notes};
 pub(crate) use list::{LIST, list};
 pub(crate) use next::{NEXT, next};
 pub(crate) use update::{UPDATE, update};

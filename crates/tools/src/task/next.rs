@@ -10,7 +10,7 @@ use crate::error::ToolError;
 pub(crate) const NEXT: Tool = Tool {
     name: "task_next",
     description: "The most urgent task that is ready for you; its id is null where none is. Does not claim it.",
-    twin: "windlass task next",
+    example: "{}",
     effect: Effect::ReadOnly,
     fields: &[],
 };

@@ -16,7 +16,7 @@ pub(crate) const UPDATE: Tool = Tool {
     name: "task_update",
     description: "Change what a task says, or (alone) its state: active starts it, blocked asks for a person, \
                   ready unblocks.",
-    twin: "windlass task update",
+    example: r#"{"taskId": "T3", "state": "blocked", "reason": "no access to the server"}"#,
     effect: Effect::Writes,
     fields: &[
         TASK,

@@ -49,6 +49,8 @@ fn agree<T: DeserializeOwned>(tool: &Tool) -> &'static str {
     let name = tool.name;
     let names: BTreeSet<String> = tool.fields.iter().map(|field| field.name.to_owned()).collect();
     assert_eq!(names, known::<T>(), "{name}");
+    let example = serde_json::from_str(tool.example).unwrap();
+    assert!(read::<T>(tool, example).is_ok(), "{name} takes its own example");
     let whole = all(tool.fields);
     assert!(read::<T>(tool, Value::Object(whole.clone())).is_ok(), "{name} takes all of its fields");
     for field in tool.fields {

@@ -1,6 +1,5 @@
-//! `windlass hooks …`: what hooks there are, what they would do, and what became of them; and the stop hooks of a task,
-//! which are registered, asked and cleared here. Of the others only `test --run` runs anything, and only `enable` and
-//! `disable` write: to the configuration.
+//! `windlass hooks …`: what hooks there are, what they would do, and what became of them. Only `test --run` runs anything, and
+//! only `enable` and `disable` write: to the configuration, or to the log for a stop hook that is registered for a task.
 
 pub mod collect;
 mod history;
@@ -15,9 +14,6 @@ mod switch;
 mod test;
 
 use clap::Subcommand;
-
-pub use registered::decision;
-
 use windlass_engine::nearest;
 
 use crate::config::Point;
@@ -33,8 +29,7 @@ use crate::output::{Done, Output};
   windlass hooks history                       the last runs
   windlass hooks history --outcome block       what sent agents back
   windlass hooks metrics --since 7d            how often each hook passes, and how long it takes
-  windlass hooks disable lint                  keep a hook, and do not run it
-  windlass hooks register T3                   a stop hook that decides when T3 is done"
+  windlass hooks disable lint                  keep a hook, and do not run it"
 )]
 pub enum Command {
     /// What would run at each point, in which order, and where it was defined
@@ -51,12 +46,6 @@ pub enum Command {
     Enable(switch::Enable),
     /// Switch a hook off in the configuration, and keep it there
     Disable(switch::Disable),
-    /// Have a stop hook decide when the work on a task is done
-    Register(registered::Register),
-    /// Ask the stop hooks of a task about its present iteration
-    Evaluate(registered::Evaluate),
-    /// Take the stop hooks of a task away
-    Clear(registered::Clear),
 }
 
 pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
@@ -69,9 +58,6 @@ pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
         Command::Metrics(args) => metrics::run(context, &args, out),
         Command::Enable(args) => switch::enable(context, &args, out),
         Command::Disable(args) => switch::disable(context, &args, out),
-        Command::Register(args) => registered::register(context, &args, out),
-        Command::Evaluate(args) => registered::evaluate(context, &args, out),
-        Command::Clear(args) => registered::clear(context, &args, out),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `windlass task show`, and how every command shows the task that it changed
 
-use serde_json::json;
 use windlass_engine::{Record, Seq, State, Task, TaskId};
+use windlass_tools::TaskDetails;
 
 use super::driven;
 use crate::commands::next_step;
@@ -9,7 +9,7 @@ use crate::context::{Context, Opened};
 use crate::environment;
 use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
-use crate::{remedy, show, text, twin};
+use crate::{remedy, show, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -25,11 +25,11 @@ pub struct Args {
 const ROW: usize = 24;
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
-    if out.is_json() {
-        return out.object(&twin::call(context, "task_get", json!({"taskId": args.id}))?);
-    }
     let opened = context.open_to_read()?;
     let task = opened.task(args.id)?;
+    if out.is_json() {
+        return out.object(&TaskDetails::load(&opened.store, args.id).map_err(Failure::from)?);
+    }
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     let edges = snapshot.links(args.id).map_err(remedy::store)?;
     show::line(&task, out)?;
