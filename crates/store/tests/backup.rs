@@ -33,7 +33,7 @@ fn while_written(place: &Place, mut work: impl FnMut(usize)) {
             }
         });
         let _ends = Ends(&over);
-        (0..20).for_each(&mut work);
+        (0..5).for_each(&mut work);
     });
 }
 
