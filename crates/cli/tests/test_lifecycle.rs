@@ -168,17 +168,6 @@ const JUDGED: &str = "hooks:
   post_iteration: [{name: note, command: echo by the way, pipe_output: true}]
 ";
 
-/// The agent breaks its tests in the turn that only hears what is left.
-#[test]
-fn delivery_turn_that_breaks_tests_is_sent_back() {
-    let world =
-        world(JUDGED, "case $turn in 2) touch broken;; 3) rm broken;; esac; echo '<promise>COMPLETE</promise>'");
-    let ran = world.run(RUN);
-    assert_eq!(ran.code, 0, "{ran}");
-    assert!(world.prompt(2).contains("by the way") && world.prompt(3).contains("red"), "{ran}");
-    assert!(!world.has("broken"), "{ran}");
-}
-
 #[test]
 fn delivery_turn_that_leaves_tests_broken_completes_nothing() {
     let world = world(JUDGED, "test $turn = 1 || touch broken; echo '<promise>COMPLETE</promise>'");
