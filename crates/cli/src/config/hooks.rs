@@ -71,8 +71,9 @@ pub struct Hook {
     pub feedback: Option<Template>,
     /// What a workflow is given, by name.
     pub context: Vec<(String, Pattern)>,
-    /// Where it is written.
+    /// Where it is written: its line, and the offset of its first byte.
     pub line: usize,
+    pub offset: usize,
     /// The rest of what was written; what runs has been taken out of it.
     pub entry: Entry,
 }
@@ -221,8 +222,21 @@ impl Collected<'_> {
             entry.feedback.as_ref().map(|text| expressions.template("feedback", text, &feedback)).transpose()?;
         let matcher = entry.matcher.as_ref().map(|text| expressions.matcher(text)).transpose()?.unwrap_or_default();
         let context = placed(given(&entry, &kind, &points, self.source), &written.at)?;
-        let scope = scope.clone();
-        self.hooks.push(Hook { scope, point, events, name, kind, when, matcher, feedback, context, line, entry });
+        let (scope, offset) = (scope.clone(), written.at.start);
+        self.hooks.push(Hook {
+            scope,
+            point,
+            events,
+            name,
+            kind,
+            when,
+            matcher,
+            feedback,
+            context,
+            line,
+            offset,
+            entry,
+        });
         Ok(())
     }
 

@@ -75,7 +75,7 @@ use crate::failure::Failure;
 use crate::project::Project;
 
 /// A configuration that can be used.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Config {
     written: Written,
     pub settings: Settings,

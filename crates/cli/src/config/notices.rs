@@ -57,6 +57,7 @@ fn hook(name: String, written: &Located<Notice>, source: &str) -> Result<Hook, P
         feedback: None,
         context: Vec::new(),
         line: source[..written.at.start].matches('\n').count() + 1,
+        offset: written.at.start,
         entry: Entry { timeout: Some(span(TIMEOUT)), retry, enabled: written.enabled, ..Entry::default() },
     })
 }

@@ -29,7 +29,14 @@ pub struct Node {
     pub value: Value,
 }
 
-#[derive(Debug)]
+/// Compares values, wherever they are written.
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+#[derive(Debug, PartialEq)]
 pub enum Value {
     Null,
     Bool(bool),

@@ -1,20 +1,23 @@
 //! What of an import a configuration does not have yet.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use super::tuning::{self, Change};
-use super::{Import, Remark, Setting, Tuned, Wanted, What};
-use crate::config::{self, Builtin, Config, Hook, Kind, Node, Point, Scope, Value};
+use windlass_engine::nearest;
+
+use super::field::entry;
+use super::{Import, Remark, Setting, Tuned, Wanted, What, fragment};
+use crate::config::{self, Builtin, Config, Hook, Kind, Node, OnRetryLimit, Point, Scope, Value, quoted};
+use crate::config_edit::{self, EditObstacle, HookField};
 use crate::plan;
 
 /// What is to be added to a configuration.
 #[derive(Debug, Default)]
 pub struct Additions {
-    /// With names that nobody else has.
+    /// With names that are unique in the configuration.
     pub hooks: Vec<Wanted>,
     pub settings: Vec<Setting>,
-    /// What is said anew of hooks that are there.
-    pub changes: Vec<Change>,
+    /// Fields of hooks that are there.
+    pub changes: Vec<HookChange>,
     /// What is there already.
     pub present: Vec<Wanted>,
     /// Hooks that are there, and of which nothing else is said.
@@ -25,10 +28,23 @@ pub struct Additions {
     pub notes: Vec<Remark>,
 }
 
+/// New values for fields of a hook of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookChange {
+    /// Its index in the configuration, and its line there.
+    pub hook: usize,
+    pub at: usize,
+    pub name: String,
+    /// The line of the imported file.
+    pub line: usize,
+    pub fields: Vec<HookField>,
+}
+
 impl Additions {
     pub fn of(import: &Import, config: &Config) -> Self {
         let mut additions = Self::default();
-        let mut names = Names::of(config);
+        let configured = config.hooks.iter().map(|hook| hook.name.clone());
+        let mut names = configured.chain(Builtin::names().into_iter().map(str::to_owned)).collect();
         for wanted in &import.hooks {
             additions.hook(wanted, config, &mut names);
         }
@@ -51,58 +67,83 @@ impl Additions {
         self.hooks.is_empty() && self.settings.is_empty()
     }
 
-    /// A hook that the configuration has, or should have.
-    fn tune(&mut self, tuned: &Tuned, config: &Config) {
-        let Some(index) = config.hooks.iter().position(|hook| hook.name == tuned.name) else {
-            self.left_out.push(tuning::missing(tuned, config));
-            return;
-        };
-        let (change, note) = tuning::compare(tuned, config, index);
-        if change.is_none() && note.is_none() {
-            self.settled.push(tuned.clone());
+    /// Returns the configuration with all additions and changes.
+    pub fn apply(&self, config: &Config) -> Result<Config, EditObstacle> {
+        let mut edited = config.clone();
+        for HookChange { hook, fields, .. } in &self.changes {
+            for field in fields {
+                edited = config_edit::set_hook_field(&edited, *hook, *field)?;
+            }
         }
-        self.changes.extend(Some(change).filter(|change| !change.is_none()));
-        self.notes.extend(note);
+        if !self.is_no_more() {
+            edited = config_edit::append_fragment(&edited, &fragment(self))?;
+        }
+        let is_there = |wanted: &Wanted| edited.hooks.iter().any(|hook| is_same(hook, wanted));
+        if self.hooks.iter().all(is_there) { Ok(edited) } else { Err(EditObstacle::Layout) }
     }
 
-    fn hook(&mut self, wanted: &Wanted, config: &Config, names: &mut Names) {
+    /// A hook that the configuration has, or should have.
+    fn tune(&mut self, tuned: &Tuned, config: &Config) {
+        let Tuned { line, name, enabled, priority, points } = tuned;
+        let Some((index, hook)) = config.hooks.iter().enumerate().find(|(_, hook)| hook.name == *name) else {
+            self.left_out.push(missing(tuned, config));
+            return;
+        };
+        // A built-in hook of the registry has a place of its own in the order.
+        let default_priority = (!hook.is_registered()).then_some(plan::PRIORITY);
+        let enabled = enabled.filter(|on| *on != hook.enabled()).map(HookField::Enabled);
+        let priority = priority.filter(|wished| hook.entry.priority.or(default_priority) != Some(*wished));
+        let fields: Vec<HookField> = enabled.into_iter().chain(priority.map(HookField::Priority)).collect();
+        let own_points: BTreeSet<Point> = hook.points().collect();
+        let other_points = points.as_ref().filter(|points| BTreeSet::from_iter(points.iter().copied()) != own_points);
+        if fields.is_empty() && other_points.is_none() {
+            self.settled.push(tuned.clone());
+        }
+        if let Some(points) = other_points {
+            let points: Vec<&str> = points.iter().map(|point| point.name()).collect();
+            let (place, written, points) = (hook.place(), hook.line, points.join(", "));
+            let text = format!(
+                "{} runs at {place} (line {written} of the configuration), and its `eventTypes` are [{points}]: move it, or change its `events`, by hand",
+                quoted(name)
+            );
+            self.notes.push(Remark::on(*line, text));
+        }
+        if !fields.is_empty() {
+            self.changes.push(HookChange { hook: index, at: hook.line, name: name.clone(), line: *line, fields });
+        }
+    }
+
+    fn hook(&mut self, wanted: &Wanted, config: &Config, names: &mut BTreeSet<String>) {
         if config.hooks.iter().any(|hook| is_same(hook, wanted)) {
             self.present.push(wanted.clone());
             return;
         }
+        let mut name = wanted.name.clone();
         if let What::Use(builtin) = wanted.what {
-            let configured = |hook: &Hook| matches!(hook.kind, Kind::Builtin(other) if other == builtin);
-            if let Some(index) = config.hooks.iter().position(configured) {
-                let Wanted { line, enabled, priority, .. } = wanted.clone();
-                let tuned = Tuned { line, name: config.hooks[index].name.clone(), enabled, priority, points: None };
-                self.tune(&tuned, config);
+            let configured = |hook: &&Hook| matches!(hook.kind, Kind::Builtin(other) if other == builtin);
+            if let Some(hook) = config.hooks.iter().find(configured) {
+                let Wanted { line, enabled, priority, .. } = *wanted;
+                self.tune(&Tuned { line, name: hook.name.clone(), enabled, priority, points: None }, config);
                 return;
             }
+        } else {
+            let numbered = (2..).map(|number| format!("{}-{number}", wanted.name));
+            let mut candidates = [name].into_iter().chain(numbered);
+            name = candidates.find(|name| names.insert(name.clone())).expect("numbers do not end");
         }
-        let name = match wanted.what {
-            What::Use(builtin) => builtin.to_string(),
-            _ => names.take(&wanted.name),
-        };
         self.hooks.push(Wanted { name, ..wanted.clone() });
     }
 
     fn setting(&mut self, setting: Setting, config: &Config, tree: Option<&Node>) {
-        let limits = tree.and_then(|tree| value(tree, "limits"));
         match setting {
             Setting::MaxHookRetries(most) => {
+                let limits = tree.and_then(|tree| value(tree, "limits"));
                 let written =
                     limits.and_then(|limits| value(limits, "max_hook_retries").or(value(limits, "maxHookRetries")));
                 let ours = config.settings.limits.max_hook_retries;
-                let usual = config::Settings::default().limits.max_hook_retries;
                 match written {
                     None => self.settings.push(setting),
                     Some(_) if ours == most => {}
-                    Some(_) if ours == usual && super::edit::retries(config.text()).is_some() => {
-                        self.settings.push(setting);
-                        self.notes.push(Remark::general(format!(
-                            "`max_hook_retries` is {ours} in the configuration, as usual; it becomes {most}, as in this file"
-                        )));
-                    }
                     Some(_) => self.notes.push(Remark::general(format!(
                         "`max_hook_retries` is {ours} in the configuration and {most} in this file; that of the configuration stays"
                     ))),
@@ -111,7 +152,7 @@ impl Additions {
             Setting::NotStrict => self.loosen(setting, config.settings.strict.map(|strict| !strict), config),
             Setting::CompleteAtLimit => {
                 let written = tree.and_then(|tree| value(tree, "on_retry_limit"));
-                let given = written.map(|_| config.settings.on_retry_limit == config::OnRetryLimit::Complete);
+                let given = written.map(|_| config.settings.on_retry_limit == OnRetryLimit::Complete);
                 self.loosen(setting, given, config);
             }
         }
@@ -147,12 +188,24 @@ impl Additions {
     }
 }
 
+/// Explains that no hook has this name.
+fn missing(tuned: &Tuned, config: &Config) -> Remark {
+    let name = quoted(&tuned.name);
+    let mut names: Vec<&str> = config.hooks.iter().map(|hook| hook.name.as_str()).collect();
+    names.extend(Builtin::names());
+    let near = nearest(&tuned.name, &names).map(|near| format!(" (there is {})", quoted(near))).unwrap_or_default();
+    let text = format!(
+        "{name}: neither the configuration nor Windlass has a hook with this name{near}, and what it does is not in the file; write it as a `command` with this `name` at its events"
+    );
+    Remark::on(tuned.line, text)
+}
+
 fn value<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
-    super::field::entry(node, name).map(|(_, value)| value).filter(|value| !matches!(value.value, Value::Null))
+    entry(node, name).map(|(_, value)| value).filter(|value| !matches!(value.value, Value::Null))
 }
 
 /// Whether a hook of the configuration does what is wanted.
-pub fn is_same(hook: &Hook, wanted: &Wanted) -> bool {
+fn is_same(hook: &Hook, wanted: &Wanted) -> bool {
     let here = hook.scope == Scope::Project && hook.points().any(|point| point == wanted.point);
     let what = match (&hook.kind, &wanted.what) {
         (Kind::Command(script), What::Command(command)) => script.text() == command,
@@ -171,31 +224,4 @@ pub fn is_same(hook: &Hook, wanted: &Wanted) -> bool {
         hook.entry.matcher.as_ref().map(|matcher| matcher.value.trim()).filter(|text| !matches!(*text, "" | "*"));
     let timeout = wanted.timeout.unwrap_or_else(|| plan::usual_timeout(wanted.point));
     here && what && matcher == wanted.matcher.as_deref().map(str::trim) && plan::timeout(hook) == timeout
-}
-
-/// Names that are taken.
-struct Names {
-    taken: BTreeSet<String>,
-    /// How often each was asked for.
-    asked: BTreeMap<String, usize>,
-}
-
-impl Names {
-    fn of(config: &Config) -> Self {
-        let configured = config.hooks.iter().map(|hook| hook.name.clone());
-        let taken = configured.chain(Builtin::names().into_iter().map(str::to_owned)).collect();
-        Self { taken, asked: BTreeMap::new() }
-    }
-
-    /// This name, or the first with a number that nobody has.
-    fn take(&mut self, name: &str) -> String {
-        let asked = self.asked.entry(name.to_owned()).or_insert(1);
-        loop {
-            let candidate = if *asked == 1 { name.to_owned() } else { format!("{name}-{asked}") };
-            *asked += 1;
-            if self.taken.insert(candidate.clone()) {
-                return candidate;
-            }
-        }
-    }
 }

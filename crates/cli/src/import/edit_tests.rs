@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use super::moving::moved;
 use super::{Additions, translate};
-use crate::config::{Config, Point};
-use crate::import::edit;
+use crate::config::Config;
 
 const TWO: &str = r#"{"hooks": {
   "Stop": [{"hooks": [{"type": "command", "command": "./a.sh"}]}],
@@ -22,9 +20,9 @@ fn config(text: &str) -> Config {
 fn added(text: &str) -> String {
     let import = translate(Path::new(".claude/settings.json"), TWO, None).unwrap();
     let before = config(text);
-    let edited =
-        edit(&before, &Additions::of(&import, &before)).unwrap_or_else(|obstacle| panic!("{obstacle:?}\n{text}"));
-    let after = config(&edited);
+    let after = Additions::of(&import, &before).apply(&before);
+    let after = after.unwrap_or_else(|obstacle| panic!("{obstacle:?}\n{text}"));
+    let edited = after.text().to_string();
     assert_eq!(after.hooks.len(), before.hooks.len() + 2, "{edited}");
     assert!(Additions::of(&import, &after).is_empty(), "{edited}");
     edited
@@ -43,13 +41,17 @@ fn by(indent: usize, lines: &str) -> String {
     lines.lines().map(|line| format!("{:indent$}{line}\n", "")).collect()
 }
 
+fn both() -> String {
+    format!("hooks:\n  stop:\n{}  notification:\n{}", by(4, STOP), by(4, NOTIFICATION))
+}
+
 #[test]
 fn a_file_without_hooks() {
-    let both = format!("hooks:\n  stop:\n{}  notification:\n{}", by(4, STOP), by(4, NOTIFICATION));
-    check("", &both);
+    let both = both();
+    check("", &format!("version: 1\n\n{both}"));
     check("# nothing yet\n", &format!("# nothing yet\n\n{both}"));
     check("version: 1\n", &format!("version: 1\n\n{both}"));
-    check("version: 1", &format!("version: 1\n\n{both}"));
+    check("version: 1", format!("version: 1\n\n{both}").trim_end());
     check("agent: claude # mine\n\n# the end\n", &format!("agent: claude # mine\n\n# the end\n\n{both}"));
 }
 
@@ -66,14 +68,8 @@ fn points_that_are_there_and_points_that_are_not() {
         &format!("hooks:\n  Stop:\n  - command: ./own.sh\n    timeout: 3\n{}{new}", by(2, STOP)),
     );
     // The last point is another one, with several lines of text that look like something else.
-    check(
-        "hooks:\n    stop: []   # none\n    on_error:\n        - command: |\n            a\n            # b\n          timeout: 3\n        # the end\n",
-        &format!(
-            "hooks:\n    stop:   # none\n{}    on_error:\n        - command: |\n            a\n            # b\n          timeout: 3\n        # the end\n    notification:\n{}",
-            by(6, STOP),
-            by(6, NOTIFICATION)
-        ),
-    );
+    let text = "hooks:\n    on_error:\n        - command: |\n            a\n            # b\n          timeout: 3\n        # the end\n";
+    check(text, &format!("{text}    stop:\n{}    notification:\n{}", by(6, STOP), by(6, NOTIFICATION)));
     check(
         "hooks:\n  #stop:\n  #  - command: x\n\nagent: claude\n",
         &format!("hooks:\n  stop:\n{}{new}  #stop:\n  #  - command: x\n\nagent: claude\n", by(4, STOP)),
@@ -81,7 +77,7 @@ fn points_that_are_there_and_points_that_are_not() {
     // A file whose last line has no end.
     check(
         "hooks:\n  stop:\n    - command: ./own.sh",
-        &format!("hooks:\n  stop:\n    - command: ./own.sh\n{}{new}", by(4, STOP)),
+        format!("hooks:\n  stop:\n    - command: ./own.sh\n{}{new}", by(4, STOP)).trim_end(),
     );
 }
 
@@ -91,7 +87,7 @@ fn what_belongs_to_the_last_point_stays_with_it() {
     let text = "hooks:\n  notification:\n    - command: ./own.sh\n";
     let expected = format!("{text}{}  stop:\n{}", by(4, NOTIFICATION), by(4, STOP));
     check(text, &expected);
-    check("  agent: claude\n", &format!("  agent: claude\n\n{}", by(2, &added(""))));
+    check("  agent: claude\n", &format!("  agent: claude\n\n{}", by(2, &both())));
 }
 
 #[test]
@@ -101,6 +97,7 @@ fn what_is_written_is_kept_to_the_letter() {
         "\"hooks\":\n  'stop':\n    - command: x\n  \"on_error\": [{command: y}]\n",
         "task_types:\n  a: {hooks: {stop: []}}\nhooks:\n  stop:\n    -   command: x\n        matcher: '*'\n",
         "hooks:\r\n  stop:\r\n    - command: x\r\nagent: claude\r\n",
+        "hooks: &one\n  stop: &all\n    - command: x\n",
         "agent: claude\nhooks:\n  session_start:\n  - command: x\n  - run_tests\n",
     ] {
         let edited = added(text);
@@ -122,16 +119,14 @@ fn what_cannot_be_added_to_is_left_alone() {
         "hooks: {}\n",
         "hooks: ~\n",
         "hooks:\n  stop: [{command: x}]\n",
-        "hooks:\n  stop: &all\n    - command: x\n",
+        "hooks:\n  stop: []\n",
         "hooks:\n  stop:\n    - &one\n      command: x\n",
         "hooks:\n  stop:\n    -\n      command: x\n",
-        "hooks: &all\n  stop:\n    - command: x\n",
         "task_types:\n  a:\n    hooks: &all\n      stop: []\nhooks: *all\n",
         "version: 1\n...\n",
     ] {
         let before = config(text);
-        let result = edit(&before, &Additions::of(&import, &before));
-        assert!(result.is_err(), "{text}\n{}", result.unwrap_or_default());
+        assert!(Additions::of(&import, &before).apply(&before).is_err(), "{text}");
     }
 }
 
@@ -143,22 +138,15 @@ fn limits_and_settings() {
     let check = |text: &str, line: &str| {
         let before = config(text);
         let additions = Additions::of(&import, &before);
-        let edited = edit(&before, &additions).unwrap_or_else(|obstacle| panic!("{obstacle:?}\n{text}"));
+        let after = additions.apply(&before).unwrap_or_else(|obstacle| panic!("{obstacle:?}\n{text}"));
+        let edited: &str = after.text();
         assert!(edited.contains(line), "{edited}");
-        let after = config(&edited);
         assert_eq!(after.settings.limits.max_hook_retries, 7, "{edited}");
         assert!(Additions::of(&import, &after).is_empty(), "{edited}");
     };
     check("version: 1\n", "\nlimits:\n  max_hook_retries: 7\nstrict: false\non_retry_limit: complete\n");
     check("limits:\n", "limits:\n  max_hook_retries: 7\n");
     check("limits:\n   max_iterations: 3 # x\n\nagent: claude\n", "3 # x\n   max_hook_retries: 7\n\nagent");
-
-    // A number that nobody has chosen gives way.
-    check("limits:\n  max_hook_retries: 5 # tries\n  max_iterations: 3\n", "max_hook_retries: 7 # tries\n  max_iter");
-    check("limits: {maxHookRetries: 5}\n", "limits: {maxHookRetries: 7}\n");
-    let additions = Additions::of(&import, &config("limits: {max_hook_retries: 5}\n"));
-    let told = "`max_hook_retries` is 5 in the configuration, as usual; it becomes 7, as in this file";
-    assert!(additions.notes.iter().any(|note| note.text == told), "{:?}", additions.notes);
 
     // What the configuration says itself stays, and a gate that is there is not loosened.
     let before = config("limits: {maxHookRetries: 2}\nhooks:\n  stop:\n    - command: ./own.sh\n");
@@ -180,45 +168,4 @@ fn names_are_nobody_elses() {
     let import = translate(Path::new(".claude/settings.json"), TWO, None).unwrap();
     let names: Vec<String> = Additions::of(&import, &before).hooks.into_iter().map(|hook| hook.name).collect();
     assert_eq!(names, ["claude-a-2", "claude-b-3"]);
-}
-
-#[track_caller]
-fn moves(text: &str, name: &str, to: &str, expected: &str) {
-    let moved = moved(&config(text), name, Point::parse(to).unwrap());
-    let moved = moved.unwrap_or_else(|obstacle| panic!("{obstacle}\n{text}"));
-    assert_eq!(&**moved.text(), expected, "\n{}", &**moved.text());
-}
-
-#[test]
-fn a_hook_is_moved_with_its_lines() {
-    let one = "hooks:\n  stop:\n    # first\n    - name: a   # mine\n      command: |\n        x\n\n        # y\n      timeout: 3\n    # next\n    - name: b\n      command: z\n";
-    moves(
-        one,
-        "a",
-        "on_error",
-        "hooks:\n  stop:\n    # first\n    # next\n    - name: b\n      command: z\n  on_error:\n    - name: a   # mine\n      command: |\n        x\n\n        # y\n      timeout: 3\n",
-    );
-    // To a list that is there, with dashes that are not indented; and the list that it leaves is none.
-    moves(
-        "hooks:\n  on_error:\n  - name: c\n    command: w\n  stop:\n      - {name: a, command: x}\nagent: claude\n",
-        "a",
-        "on_error",
-        "hooks:\n  on_error:\n  - name: c\n    command: w\n  - {name: a, command: x}\n  stop: []\nagent: claude\n",
-    );
-    moves(
-        "hooks:\r\n  stop:\r\n    - name: a\r\n      command: x\r\n",
-        "a",
-        "on_error",
-        "hooks:\r\n  stop: []\r\n  on_error:\r\n    - name: a\r\n      command: x\r\n",
-    );
-    for text in [
-        "hooks: {stop: [{name: a, command: x}]}\n",
-        "hooks:\n  stop: [{name: a, command: x}]\n",
-        // Another one would be called otherwise.
-        "hooks:\n  stop:\n    - {name: a, command: x}\n    - command: y\n",
-        "agents:\n  claude:\n    hooks:\n      stop:\n        - {name: a, command: x}\n",
-        "hooks:\n  stop:\n    - name: a\n      command: &it x\n    - name: b\n      command: *it\n",
-    ] {
-        assert!(moved(&config(text), "a", Point::parse("on_error").unwrap()).is_err(), "{text}");
-    }
 }

@@ -1,42 +1,38 @@
 //! Hooks of other systems in our words: agents' settings, codemie's configuration, `automation-hooks.json`.
 //!
 //! ```text
-//! text ─ json ─► located tree ─ settings, automation ─► Import ─ additions ─► what is new ─ yaml, edit ─► our file's text
+//! text ─ json ─► located tree ─ settings, automation ─► Import ─ additions ─► what is new ─ yaml ─► a fragment of our file
 //! ```
 //!
 //! Invariants:
 //! - Text in, text out: nothing is read, written or started here.
 //! - What is carried over does the same; what would do something else is left out, and named with the reason.
-//! - Nothing of the file that is added to is changed, and what is there already is not added again. Only
-//!   `automation-hooks.json` says of hooks that are there when they run.
+//! - What is there already is not added again. Only `automation-hooks.json` sets fields of hooks that are there: `enabled` and
+//!   `priority`.
 //!
-//! Not here: showing it, asking, writing (`commands/config/import`).
+//! Not here: editing the configuration's text (`config_edit`); showing it, asking, writing (`commands/config/import`).
 
 mod additions;
 mod automation;
 mod command;
 mod dialect;
-mod edit;
 #[cfg(test)]
 mod edit_tests;
 mod field;
 pub mod json;
 mod matcher;
-mod moving;
 mod settings;
 #[cfg(test)]
 mod tests;
-mod tuning;
 mod yaml;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-pub use additions::Additions;
+pub use additions::{Additions, HookChange};
 pub use dialect::Dialect;
-pub use edit::{Obstacle, edit, fragment};
-pub use tuning::Change;
+pub use yaml::fragment;
 
 use crate::config::{Builtin, Point, Problem};
 

@@ -347,8 +347,8 @@ fn automation() {
           enabled: false
           description: how long it took
           metadata:
-            "author": "ann"
-            "version": "2"
+            author: ann
+            version: '2'
     - 7: `announce`: neither the configuration nor Windlass has a hook with this name, and what it does is not in the file; write it as a `command` with this `name` at its events
     * 5: `track-agent-task-lifecycle` runs at task_created, task_started, task_completed, whatever `eventTypes` says
     "#);

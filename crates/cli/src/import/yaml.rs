@@ -7,97 +7,53 @@ use super::{Additions, Setting, Wanted, What};
 use crate::config::Point;
 use crate::text;
 
-/// What is to be added, as if there were nothing yet.
+/// Writes additions as a configuration of their own.
 pub fn fragment(additions: &Additions) -> String {
-    let mut text = String::new();
-    if !additions.hooks.is_empty() {
-        text.push_str("hooks:\n");
-        for (point, hooks) in by_point(additions) {
-            text.push_str(&point_lines(point, &hooks, 2));
-        }
-    }
-    for setting in &additions.settings {
-        text.push_str(&setting_lines(*setting));
-    }
-    text
-}
-
-/// The hooks of each point, in the order in which the points come up.
-pub fn by_point(additions: &Additions) -> Vec<(Point, Vec<&Wanted>)> {
-    let mut points: Vec<(Point, Vec<&Wanted>)> = Vec::new();
+    let mut points: Vec<(Point, String)> = Vec::new();
     for hook in &additions.hooks {
         match points.iter_mut().find(|(point, _)| *point == hook.point) {
-            Some((_, hooks)) => hooks.push(hook),
-            None => points.push((hook.point, vec![hook])),
+            Some((_, lines)) => *lines += &hook_lines(hook),
+            None => points.push((hook.point, hook_lines(hook))),
         }
     }
-    points
-}
-
-/// A point and its list.
-pub fn point_lines(point: Point, hooks: &[&Wanted], indent: usize) -> String {
-    let mut text = format!("{:indent$}{point}:\n", "");
-    for hook in hooks {
-        text.push_str(&hook_lines(hook, indent + 2));
-    }
+    let mut text = if points.is_empty() { String::new() } else { "hooks:\n".to_owned() };
+    text.extend(points.into_iter().map(|(point, lines)| format!("  {point}:\n{lines}")));
+    text.extend(additions.settings.iter().map(|setting| match setting {
+        Setting::MaxHookRetries(most) => format!("limits:\n  max_hook_retries: {most}\n"),
+        Setting::NotStrict => "strict: false\n".to_owned(),
+        Setting::CompleteAtLimit => "on_retry_limit: complete\n".to_owned(),
+    }));
     text
 }
 
-/// A hook as an entry of a list.
-pub fn hook_lines(hook: &Wanted, indent: usize) -> String {
-    let inner = indent + 2;
+/// Writes a hook as an entry of the list of a point.
+fn hook_lines(hook: &Wanted) -> String {
     let mut fields = Vec::new();
+    let mut field = |name: &str, value: Option<String>| fields.extend(value.map(|value| format!("{name}: {value}")));
     match &hook.what {
         What::Command(command) => {
-            fields.push(format!("name: {}", scalar(&hook.name, inner)));
-            fields.push(format!("command: {}", scalar(command, inner)));
+            field("name", Some(scalar(&hook.name)));
+            field("command", Some(block(command).unwrap_or_else(|| scalar(command))));
         }
         What::Http { url, headers } => {
-            fields.push(format!("name: {}", scalar(&hook.name, inner)));
-            let mut request = format!("http:\n{:1$}url: {url}", "", inner + 2, url = scalar(url, inner));
-            if !headers.is_empty() {
-                write!(request, "\n{:1$}headers:", "", inner + 2).expect("a string takes all text");
-            }
-            for (name, value) in headers {
-                let line = format!("{}: {}", scalar(name, inner), scalar(value, inner));
-                write!(request, "\n{:1$}{line}", "", inner + 4).expect("a string takes all text");
-            }
-            fields.push(request);
+            field("name", Some(scalar(&hook.name)));
+            let lines = headers.iter().map(|(name, value)| format!("\n          {}: {}", scalar(name), scalar(value)));
+            let headers = if headers.is_empty() { "" } else { "\n        headers:" };
+            field("http:\n        url", Some(format!("{}{headers}{}", scalar(url), lines.collect::<String>())));
         }
-        What::Use(builtin) => fields.push(format!("use: {builtin}")),
+        What::Use(builtin) => field("use", Some(builtin.to_string())),
     }
-    let field = |name: &str, value: Option<String>| value.map(|value| format!("{name}: {value}"));
-    fields.extend(field("matcher", hook.matcher.as_deref().map(|text| scalar(text, inner))));
-    fields.extend(field("timeout", hook.timeout.map(span)));
-    fields.extend(field("pipe_output", hook.pipe_output.then(|| "true".to_owned())));
-    fields.extend(field("priority", hook.priority.map(|priority| priority.to_string())));
-    fields.extend(field("enabled", hook.enabled.map(|enabled| enabled.to_string())));
-    fields.extend(field("description", hook.description.as_deref().map(|text| scalar(text, inner))));
+    field("matcher", hook.matcher.as_deref().map(scalar));
+    field("timeout", hook.timeout.map(span));
+    field("pipe_output", hook.pipe_output.then(|| "true".to_owned()));
+    field("priority", hook.priority.map(|priority| priority.to_string()));
+    field("enabled", hook.enabled.map(|enabled| enabled.to_string()));
+    field("description", hook.description.as_deref().map(scalar));
     if !hook.metadata.is_empty() {
-        let pairs = hook.metadata.iter().map(|(name, value)| {
-            format!("\n{:1$}{name}: {value}", "", inner + 2, name = double_quoted(name), value = double_quoted(value))
-        });
+        let pairs = hook.metadata.iter().map(|(name, value)| format!("\n        {}: {}", scalar(name), scalar(value)));
         fields.push(format!("metadata:{}", pairs.collect::<String>()));
     }
-    let lines = fields.join(&format!("\n{:inner$}", ""));
-    format!("{:indent$}- {lines}\n", "")
-}
-
-/// A setting at the top of the file.
-pub fn setting_lines(setting: Setting) -> String {
-    match setting {
-        Setting::MaxHookRetries(_) => format!("limits:\n  {}", limit_line(setting)),
-        Setting::NotStrict => "strict: false\n".to_owned(),
-        Setting::CompleteAtLimit => "on_retry_limit: complete\n".to_owned(),
-    }
-}
-
-/// A setting where its section is there.
-pub fn limit_line(setting: Setting) -> String {
-    match setting {
-        Setting::MaxHookRetries(most) => format!("max_hook_retries: {most}\n"),
-        other => setting_lines(other),
-    }
+    format!("    - {}\n", fields.join("\n      "))
 }
 
 /// A length of time with its unit.
@@ -108,19 +64,12 @@ fn span(time: Duration) -> String {
     }
 }
 
-/// A text as YAML writes it, at the end of a line whose map is indented so far.
-fn scalar(text: &str, indent: usize) -> String {
-    if is_plain(text) {
-        return text.to_owned();
-    }
-    if let Some(block) = block(text, indent + 2) {
-        return block;
-    }
-    let count = |signs: &[char]| text.chars().filter(|letter| signs.contains(letter)).count();
-    // Whichever needs less of what nobody likes to read.
-    match !text.chars().any(needs_escape) && count(&['\'']) <= count(&['"', '\\']) {
-        true => format!("'{}'", text.replace('\'', "''")),
-        false => double_quoted(text),
+/// Writes a text on one line.
+fn scalar(text: &str) -> String {
+    match text {
+        _ if is_plain(text) => text.to_owned(),
+        _ if text.contains('\'') || text.chars().any(needs_escape) => double_quoted(text),
+        _ => format!("'{text}'"),
     }
 }
 
@@ -132,21 +81,18 @@ fn is_plain(text: &str) -> bool {
     begins && text.chars().all(plain) && !text.ends_with(' ') && !word.contains(&text.to_ascii_lowercase().as_str())
 }
 
-/// Several lines as they are.
-fn block(text: &str, indent: usize) -> Option<String> {
+/// Writes several lines as they are, as the value of a field of a hook.
+fn block(text: &str) -> Option<String> {
     let (body, sign) = match text.strip_suffix('\n') {
         Some(body) => (body, "|"),
         None => (text, "|-"),
     };
     let odd = |letter: char| letter != '\n' && letter != '\t' && needs_escape(letter);
-    let starts = |line: &str| line.starts_with([' ', '\t']) || line.is_empty();
-    if !body.contains('\n') || body.ends_with('\n') || text.chars().any(odd) || body.lines().next().is_none_or(starts) {
+    if !body.contains('\n') || body.ends_with('\n') || body.starts_with([' ', '\t', '\n']) || body.chars().any(odd) {
         return None;
     }
-    let lines = body.split('\n').map(|line| match line.is_empty() {
-        true => "\n".to_owned(),
-        false => format!("\n{:indent$}{line}", ""),
-    });
+    let lines =
+        body.split('\n').map(|line| if line.is_empty() { "\n".to_owned() } else { format!("\n        {line}") });
     Some(format!("{sign}{}", lines.collect::<String>()))
 }
 
@@ -238,7 +184,8 @@ mod tests {
             "-",
             "if true; then\n  echo 'x: y'\nfi",
         ] {
-            let yaml = format!("hooks:\n    - command: {}\n      next: 1\n", scalar(text, 6));
+            let command = block(text).unwrap_or_else(|| scalar(text));
+            let yaml = format!("hooks:\n    - command: {command}\n      {}: 1\n", scalar(text));
             let tree = config::tree(&yaml).unwrap_or_else(|problem| panic!("{text:?}: {problem}\n{yaml}"));
             let Value::Map(top) = &tree.value else { panic!() };
             let Value::List(list) = &top[0].1.value else { panic!("{yaml}") };

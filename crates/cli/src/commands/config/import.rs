@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! - What is written is shown first, and only where a person said yes, or `--yes` did.
-//! - The file that is imported is only read, and of the configuration nothing is overwritten but when a hook runs that it names.
+//! - The file that is imported is only read, and of the configuration only `enabled` and `priority` of
+//!   hooks that it names are changed.
 //! - It is never trusted here: what runs now was never shown to whoever trusts.
 
 use std::path::{Path, PathBuf};
@@ -12,12 +13,12 @@ use serde_json::{Value, json};
 use super::rewrite::write;
 use crate::commands::confirm;
 use crate::config::{self, Config, ConfigError};
+use crate::config_edit::{EditObstacle, HookField};
 use crate::context::Context;
 use crate::failure::{Code, Failure};
-use crate::import::{self, Additions, Change, Dialect, Import, Obstacle, Remark, Setting, Tuned, Wanted, What};
+use crate::import::{self, Additions, Dialect, HookChange, Import, Remark, Setting, Tuned, Wanted, What};
 use crate::output::{Done, Messages, Output, Stop, Tone};
 use crate::project::Project;
-use crate::switch::Said;
 use crate::text;
 
 #[derive(Debug, clap::Args)]
@@ -72,13 +73,13 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     if additions.is_empty() {
         return found.finish(false, out);
     }
-    let edited = import::edit(&config, &additions).map_err(|obstacle| found.refuse(&obstacle, out))?;
+    let edited = additions.apply(&config).map_err(|obstacle| found.refuse(&obstacle, out))?;
     if !args.yes {
         found.ask(out)?;
     } else if !out.is_json() {
         found.show(out)?;
     }
-    write(&project, &config, &edited)?;
+    write(&project, &config, edited.text())?;
     found.finish(true, out)
 }
 
@@ -197,7 +198,7 @@ impl Found<'_> {
     }
 
     /// What cannot be added is at least shown.
-    fn refuse(&self, obstacle: &Obstacle, out: &mut Output) -> Stop {
+    fn refuse(&self, obstacle: &EditObstacle, out: &mut Output) -> Stop {
         let file = self.config.file().display();
         let failure = Failure::new(Code::Config, format!("cannot add to `{file}`: {obstacle}"));
         if out.is_json() {
@@ -284,24 +285,17 @@ impl Found<'_> {
 }
 
 /// What becomes of a hook that is there.
-fn changed(change: &Change) -> String {
-    let to = change.to.iter().map(|point| format!("to `{point}`"));
-    let said: Vec<String> = change.said.iter().map(|said| format!("`{said}`")).chain(to).collect();
-    format!("{} (line {}): {}", change.name, change.at, said.join(", "))
+fn changed(change: &HookChange) -> String {
+    let fields: Vec<String> = change.fields.iter().map(|field| format!("`{field}`")).collect();
+    format!("{} (line {}): {}", change.name, change.at, fields.join(", "))
 }
 
-fn change(change: &Change) -> Value {
+fn change(change: &HookChange) -> Value {
     let mut shown = json!({"name": change.name, "line": change.line, "at": change.at});
-    if let Some(point) = change.to {
-        shown["point"] = json!(point.name());
-    }
-    for said in &change.said {
-        match said {
-            Said::Enabled(on) => shown["enabled"] = json!(on),
-            Said::Priority(priority) => shown["priority"] = json!(priority),
-            Said::Events(points) => {
-                shown["events"] = points.iter().map(|point| point.name()).collect();
-            }
+    for field in &change.fields {
+        match field {
+            HookField::Enabled(on) => shown["enabled"] = json!(on),
+            HookField::Priority(priority) => shown["priority"] = json!(priority),
         }
     }
     shown

@@ -11,15 +11,15 @@ use windlass_engine::{HookId, Refusal, Registry, nearest};
 use super::registered::{self, SwitchMode};
 use crate::commands::config::rewrite;
 use crate::config::{Builtin, Config, Hook, Kind, Point};
+use crate::config_edit::{self, EditObstacle, HookField};
 use crate::context::Context;
 use crate::dispatch::{ConcernedSessions, Inside};
 use crate::environment;
 use crate::failure::{Code, Failure};
-use crate::import::{self, Additions, Obstacle, Wanted, What};
 use crate::output::{Done, Output, Tone};
 use crate::project::Project;
 use crate::trust::{self, Trust};
-use crate::{plan, remedy, switch, text};
+use crate::{plan, remedy, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -83,9 +83,9 @@ fn run(context: &Context, which: &Which, on: bool, out: &mut Output) -> Done {
         return told.print(out);
     }
     let edited = meant.edited(&config, on).map_err(|obstacle| meant.refusal(&config, on, &obstacle))?;
-    told.change = Some(Change::between(config.text(), &edited));
+    told.change = Some(Change::between(config.text(), edited.text()));
     if !which.dry_run {
-        rewrite::write(&project, &config, &edited)?;
+        rewrite::write(&project, &config, edited.text())?;
         told.written = true;
         told.trust = Some(trust::state(&project, &Config::load(&project)?)?);
     }
@@ -162,67 +162,48 @@ impl Meant {
         }
     }
 
-    fn edited(&self, config: &Config, on: bool) -> Result<String, Obstacle> {
-        match self.added(on) {
-            None => match self {
-                Self::Written(index) => switch::edit(config, *index, on),
-                _ => Err(Obstacle::Layout("there is no point at which it runs".to_owned())),
-            },
-            Some(wanted) => import::edit(config, &Additions { hooks: vec![wanted], ..Additions::default() }),
+    fn edited(&self, config: &Config, on: bool) -> Result<Config, EditObstacle> {
+        match self.addition() {
+            Ok((builtin, point)) => {
+                let fragment = format!("hooks:\n  {point}:\n    - use: {builtin}\n      enabled: {on}\n");
+                config_edit::append_fragment(config, &fragment)
+            }
+            Err(index) => config_edit::set_hook_field(config, index, HookField::Enabled(on)),
         }
     }
 
-    /// What has to be added for one that stands nowhere yet.
-    fn added(&self, on: bool) -> Option<Wanted> {
-        let (builtin, point, name) = match self {
-            Self::Written(_) => return None,
+    /// Returns the built-in to add and its point, or the index of the hook that is there.
+    fn addition(&self) -> Result<(Builtin, Point), usize> {
+        match self {
+            Self::Written(index) => Err(*index),
             Self::Registered(builtin) => {
                 let registry = Registry::with_builtins();
-                let event = registry.get(builtin.name())?.events.first()?;
-                (*builtin, Point::parse(event.name())?, builtin.to_string())
+                let event = registry.get(builtin.name()).and_then(|hook| hook.events.first());
+                let point = event.and_then(|event| Point::parse(event.name()));
+                Ok((*builtin, point.expect("a built-in hook has an event, which is a point")))
             }
-            Self::Usual => {
-                let (builtin, point) = (Builtin::CreatePr, before_submit());
-                (builtin, point, format!("{point}[0]:{builtin}"))
-            }
-        };
-        Some(Wanted {
-            point,
-            line: 0,
-            what: What::Use(builtin),
-            name,
-            matcher: None,
-            timeout: None,
-            pipe_output: false,
-            enabled: Some(on),
-            priority: None,
-            description: None,
-            metadata: Default::default(),
-        })
+            Self::Usual => Ok((Builtin::CreatePr, before_submit())),
+        }
     }
 
     /// Says what a person can write, and where.
-    fn refusal(&self, config: &Config, on: bool, obstacle: &Obstacle) -> Failure {
+    fn refusal(&self, config: &Config, on: bool, obstacle: &EditObstacle) -> Failure {
         let file = config.file().display();
         let name = self.name(config);
         let failure = Failure::new(
             Code::Config,
             format!("cannot switch `{}` {} in `{file}`: {obstacle}", text::line(&name), word(on)),
         );
-        let by_hand = match (self, self.added(on), obstacle) {
-            (.., Obstacle::Wrong(_)) => "what it names has to change first".to_owned(),
-            (Self::Written(index), _, Obstacle::Shared) => {
-                let Hook { line, .. } = &config.hooks[*index];
-                let place = config.hooks[*index].place();
-                format!("write the hook of {place} out instead of using {file}:{line}, with `enabled: {on}` in it")
+        let by_hand = match (self.addition(), obstacle) {
+            (_, EditObstacle::Invalid(_)) => "what it names has to change first".to_owned(),
+            (Err(index), EditObstacle::Layout) => {
+                let hook = &config.hooks[index];
+                let (place, line) = (hook.place(), hook.line);
+                format!("write `enabled: {on}` to the hook of {place} at {file}:{line} by hand, without an anchor")
             }
-            (Self::Written(index), ..) => {
-                format!("write `enabled: {on}` to the hook at {file}:{} by hand", config.hooks[*index].line)
-            }
-            (_, Some(Wanted { point, what: What::Use(builtin), .. }), _) => {
+            (Ok((builtin, point)), EditObstacle::Layout) => {
                 format!("write `- {{use: {builtin}, enabled: {on}}}` under `{point}` of `hooks` in {file} by hand")
             }
-            _ => "`windlass hooks list` shows where it runs".to_owned(),
         };
         failure.hint(format!("{by_hand}; nothing was written"))
     }

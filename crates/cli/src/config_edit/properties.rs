@@ -1,4 +1,4 @@
-//! Whatever a configuration looks like, what is read afterwards is what was read before, with that one flag.
+//! Whatever a configuration looks like, what is read afterwards is what was read before, with the intended change.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value as Json, json};
 
-use super::edit;
+use super::{HookField, append_fragment, set_hook_field};
 use crate::config::{self, Config, Node, Value};
 use crate::failure::Failure;
 
@@ -37,7 +37,7 @@ const FLAGS: &[Field] = &[
     ("enabled", "true", "true"),
     ("enabled", "false   # for now", "false"),
     ("\"enabled\"", "~", "~"),
-    ("enabled", "# nothing", "null"),
+    ("enabled", "null # nothing", "null"),
 ];
 
 const NOISE: &[&str] = &["", "# a comment", "#\tenabled: true", "        # far away", "   "];
@@ -184,8 +184,9 @@ proptest! {
         let places = layout.points.iter().flat_map(|(point, _, hooks)| (0..hooks.len()).map(move |index| (point, index)));
         for (number, (point, index)) in places.enumerate() {
             let on = !before.hooks[number].enabled();
-            let edited = edit(&before, number, on);
+            let edited = set_hook_field(&before, number, HookField::Enabled(on));
             let edited = edited.unwrap_or_else(|obstacle| panic!("{number}: {obstacle:?}\n{text}"));
+            let edited: &str = edited.text();
 
             let mut expected = read(&text);
             let entry = &mut expected["hooks"][point][index];
@@ -193,7 +194,7 @@ proptest! {
                 *entry = json!({"use": entry});
             }
             entry["enabled"] = json!(on);
-            prop_assert_eq!(read(&edited), expected, "{}\n{}", text, edited);
+            prop_assert_eq!(read(edited), expected, "{}\n{}", text, edited);
 
             // Every line is there as it was, but for the one that the hook stands on.
             let gone = text.lines().filter(|line| !edited.lines().any(|other| other == *line)).count();
@@ -201,8 +202,28 @@ proptest! {
             let old = text.matches('#').count();
             prop_assert_eq!(edited.matches('#').count(), old);
             let plain = |text: &str| text.replace("\r\n", "").contains('\n');
-            prop_assert_eq!(plain(&edited), plain(&text));
+            prop_assert_eq!(plain(edited), plain(&text));
             prop_assert_eq!(edited.ends_with('\n'), text.ends_with('\n'));
         }
+    }
+
+    #[test]
+    fn fragment_is_added_and_nothing_else(layout in layout()) {
+        let text = layout.text();
+        let fragment = "hooks:\n  session_end:\n    - command: |\n        a\n\n          b\n  stop:\n    - name: new\n      command: x\nstrict: false\n";
+        let edited = append_fragment(&config(&text), fragment);
+        let (_, is_flow_list, _) = layout.points[0];
+        // A list on one line, and blank lines at the end of an entry that belong to its text.
+        prop_assert!(edited.is_ok() || is_flow_list || text.contains("|+"), "{}", text);
+        let Ok(edited) = edited else { return Ok(()) };
+        let edited: &str = edited.text();
+        let mut expected = read(&text);
+        expected["strict"] = json!(false);
+        expected["hooks"]["session_end"] = json!([{"command": "a\n\n  b\n"}]);
+        let stop = expected["hooks"]["stop"].as_array_mut().expect("a list");
+        stop.push(json!({"name": "new", "command": "x"}));
+        prop_assert_eq!(read(edited), expected, "{}\n{}", text, edited);
+        let mut rest = edited.lines();
+        prop_assert!(text.lines().all(|line| rest.any(|other| other == line)), "{}\n{}", text, edited);
     }
 }
