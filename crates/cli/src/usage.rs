@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use windlass_tools::{Tool, catalogue};
+use windlass_tools::{Tool, find};
 
 use crate::args;
 use crate::failure::{Code, Failure};
@@ -115,25 +115,18 @@ pub fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
         Some(cause) => failure.caused_by(cause),
         None => failure,
     };
-    match find_replacement(error, words) {
-        Some(tool) => failure.hint(format!("`windlass tool call {tool}` replaces it")),
+    match find_replacement(words).filter(|_| unknown.is_some()) {
+        Some(tool) => failure.hint(format!("`windlass tool call {}` replaces it", tool.name)),
         None => failure.hint(wrong.hint()),
     }
 }
 
-/// The groups of commands that `windlass tool call` replaces.
-const REPLACED_GROUPS: &[&str] = &["iteration", "checkpoint", "hook"];
-
-/// Returns the tool that replaces an unknown command: `iteration_start` for `windlass iteration start`.
-fn find_replacement(error: &clap::Error, words: &[OsString]) -> Option<&'static str> {
-    let is_pair = |pair: &[OsString], tool: &Tool| {
-        let (group, verb) = tool.name.split_once('_').unwrap_or_default();
-        let is_group = pair[0].to_str().is_some_and(|word| word.trim_end_matches('s') == group);
-        REPLACED_GROUPS.contains(&group) && is_group && pair[1] == *verb
-    };
-    let is_unknown = error.kind() == ErrorKind::InvalidSubcommand;
-    let tool = catalogue().iter().find(|tool| words.windows(2).any(|pair| is_pair(pair, tool)));
-    tool.filter(|_| is_unknown).map(|tool| tool.name)
+/// Returns the tool that replaces a removed command: `iteration_start` for `windlass iteration start`.
+fn find_replacement(words: &[OsString]) -> Option<&'static Tool> {
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let names = words.windows(2).map(|pair| format!("{}_{}", pair[0].trim_end_matches('s'), pair[1]));
+    let is_replaced = |name: &str| ["iteration_", "checkpoint_", "hook_"].iter().any(|group| name.starts_with(group));
+    names.filter(|name| is_replaced(name)).find_map(|name| find(&name).ok())
 }
 
 /// Returns the command that these words name before the unknown one, and its full name.

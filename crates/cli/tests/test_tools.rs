@@ -6,14 +6,13 @@ use serde_json::{Value, json};
 use crate::support::World;
 use crate::support::hooked::hooked;
 
-/// The arguments that name a new series on T1.
-fn started(world: &World, rules: &Value) -> Value {
-    let answer = world.call("iteration_start", &start(rules));
-    json!({"iterationId": answer["iterationId"]})
-}
+/// Arguments that start a series on T1.
+const START: &str = r#"{"taskId": "T1", "maxIterations": 3, "completionPromises": ["COMPLETE"]}"#;
 
-fn start(rules: &Value) -> Value {
-    json!({"taskId": "T1", "maxIterations": 3, "completionPromises": ["COMPLETE"], "validationRules": rules})
+/// The arguments that name a new series on T1.
+fn started(world: &World) -> Value {
+    let answer = world.json(&["tool", "call", "iteration_start", START]);
+    json!({"iterationId": answer["iterationId"]})
 }
 
 #[test]
@@ -40,10 +39,9 @@ fn arguments_come_from_command_line_or_standard_input() {
     let world = World::with_tasks(&["one"]);
     let shown = world.ok(&["tool", "call", "task_next"]);
     assert!(shown.starts_with("{\n  ") && shown.contains("\n  \"id\": \"T1\",\n"), "{shown}");
-    let id = started(&world, &json!([]))["iterationId"].clone();
-    let said = "\u{1b}[31mdone\u{1b}[0m\n<promise>COMPLETE</promise>\n";
-    let arguments = json!({"iterationId": id, "agentOutput": said}).to_string();
-    let judged = world.feed(&["tool", "call", "iteration_validate", "-", "--json"], arguments.as_bytes());
+    let mut series = started(&world);
+    series["agentOutput"] = json!("\u{1b}[31mdone\u{1b}[0m\n<promise>COMPLETE</promise>\n");
+    let judged = world.feed(&["tool", "call", "iteration_validate", "-", "--json"], series.to_string().as_bytes());
     let judged: Value = serde_json::from_str(&judged.stdout).unwrap();
     assert_eq!(judged["completionSignal"], "COMPLETE");
     let long = vec![b'x'; 1024 * 1024 + 1];
@@ -55,7 +53,7 @@ fn arguments_come_from_command_line_or_standard_input() {
 #[test]
 fn errors_are_worded_by_tools() {
     let world = World::with_tasks(&["one"]);
-    started(&world, &json!([]));
+    started(&world);
     let told = [
         world.fails(&["tool", "show", "iteration_strat"]),
         world.fails(&["tool", "call", "iteration_strat"]),
@@ -113,35 +111,13 @@ fn removed_commands_name_their_tool() {
     }
 }
 
-/// What an agent may have run says the configuration, and a person's trust.
-#[test]
-fn commands_are_run_as_the_configuration_allows() {
-    let world = hooked("validators: {tests: 'test -e done'}\n");
-    world.ok(&["task", "add", "one"]);
-    let rules = |kind: &str, config: Value| json!([{"type": kind, "name": "tests", "config": config}]);
-    let supplied = start(&rules("command", json!({"command": "touch owned"})));
-    let refused = world.run(&["tool", "call", "iteration_start", &supplied.to_string()]);
-    assert_eq!(refused.code, 1, "{}", refused.stderr);
-    assert!(refused.stderr.contains("validationRules[0]: `touch owned` may not be run"), "{}", refused.stderr);
-    let series = started(&world, &rules("custom", json!({"validatorId": "tests"})));
-    let judged = world.call("iteration_validate", &series);
-    assert_eq!((&judged["validationPassed"], &judged["completionSignal"]), (&json!(false), &json!("CONTINUE")));
-    world.write("done", "");
-    assert_eq!(world.call("iteration_validate", &series)["validationPassed"], true);
-    // Somebody changes what would be run: from now on nothing is.
-    world.write(".windlass/config.yaml", "validators: {tests: 'touch owned'}\n");
-    let judged = world.call("iteration_validate", &series);
-    assert!(judged["results"][0]["message"].as_str().unwrap().contains("windlass trust"), "{judged}");
-    assert!(!world.path("owned").exists());
-}
-
 #[test]
 fn a_command_decides_and_its_output_stays_out_of_ours() {
     let world = hooked("agent_commands: allow\nhooks: {hook_evaluated: [{name: loud, command: echo loud}]}\n");
     world.ok(&["task", "add", "one"]);
     world.write("judge.sh", "jq -e '.agentOutput == \"ready\"' >&2 && exit 0\necho 'not ready' >&2\nexit 2\n");
     world.call("hook_register", &json!({"taskId": "T1", "hookType": "command", "command": "sh judge.sh"}));
-    let mut series = started(&world, &json!([]));
+    let mut series = started(&world);
     series["agentOutput"] = json!("no");
     let judged = world.call("iteration_validate", &series);
     assert_eq!(
@@ -163,7 +139,7 @@ fn inside_a_turn_completing_a_series_is_a_claim() {
     | jq '{iterationId, completionPromise: \"COMPLETE\"}' | windlass tool call iteration_complete - > completed
 windlass task show T1 --json | jq -r .state > state
 ";
-    world.write("start", start(&json!([])).to_string());
+    world.write("start", START);
     world.write("agent.sh", agent);
     std::os::unix::fs::symlink(crate::support::WINDLASS, world.programs().join("windlass")).unwrap();
     world.run(&["run", "Fix the login", "--agent", "command:sh agent.sh", "--max-iterations", "1"]);
