@@ -173,7 +173,6 @@ impl Address {
             body: call.payload().to_string().into_bytes(),
             timeout,
             key,
-            proxy: None,
         })
     }
 }

@@ -6,10 +6,10 @@
 //!
 //! Invariants:
 //! - The same request carries the same key, however often it is sent: a server can tell a second sending from a second event.
-//! - Nothing is sent to a host that the address does not name. Headers and addresses hold secrets.
+//! - No redirect is followed: headers and addresses hold secrets, and go only where the configuration says.
 //! - No message, and no `Debug` text, shows a value of a header, a password or a query.
-//! - One timeout covers everything: looking up, connecting, sending, redirects, and the answer.
-//! - Nothing of the environment is used that was not given: neither a proxy nor a value.
+//! - One timeout covers everything: looking up, connecting, sending, and the answer.
+//! - No proxy is used, and of the environment nothing that was not given.
 //!
 //! Not here: what a webhook says (its caller makes the body), and waiting between tries (`Retry`).
 
@@ -17,35 +17,30 @@ mod address;
 mod asking;
 mod expand;
 mod meaning;
-mod resolver;
 mod unsent;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ureq::config::Config;
 use ureq::http::header::{
-    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, TRANSFER_ENCODING,
-    USER_AGENT,
+    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING, USER_AGENT,
 };
-use ureq::unversioned::transport::DefaultConnector;
-use ureq::{Agent, Body, Proxy, http};
+use ureq::{Agent, Body, http};
 
 use address::Address;
 pub use asking::{ask, report};
 pub use expand::{ExpandError, expand};
 pub use meaning::{Ended, meaning};
 pub use unsent::Unsent;
-use unsent::{Peer, proxy_origin};
 
 /// The most that is kept of an answer.
 const KEPT: usize = 1024 * 1024;
-/// How many redirects are followed.
-const REDIRECTS: usize = 5;
 /// More than this is no limit, and cannot be added to every clock.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+const USER_AGENT_NAME: &str = concat!("windlass/", env!("CARGO_PKG_VERSION"));
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 #[derive(Clone, PartialEq, Eq)]
@@ -59,8 +54,6 @@ pub struct Request {
     pub timeout: Duration,
     /// The same for every sending of the same request.
     pub key: String,
-    /// The address of a proxy that every connection goes through.
-    pub proxy: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -119,55 +112,37 @@ impl fmt::Debug for Request {
     }
 }
 
-/// Sends a request, and waits for its answer. Redirects that stay with the server get the same request again.
+/// Sends a request, and waits for its answer.
 pub fn send(request: &Request) -> Result<Response, Unsent> {
-    let started = Instant::now();
-    let mut address = Address::parse(&request.url)?;
-    let headers = headers(request, &address)?;
-    let proxy = request.proxy.as_deref().map(proxy).transpose()?;
-    for _ in 0..=REDIRECTS {
-        let left = request.timeout.min(LONGEST).saturating_sub(started.elapsed());
-        let agent = agent(left, proxy.clone());
-        let peer = Peer { address: &address, proxy: request.proxy.as_deref(), timeout: request.timeout };
-        let answer = exchange(request, &headers, &agent, &peer)?;
-        match location(&answer, &address)? {
-            Some(location) => address = address.follow(location)?,
-            None => return read(answer).map_err(|error| peer.failed(error)),
-        }
-    }
-    Err(Unsent::TooManyRedirects { url: address.to_string(), most: REDIRECTS })
+    let address = Address::parse(&request.url)?;
+    let mut sent = http::Request::new(());
+    *sent.method_mut() = request.method.http();
+    *sent.uri_mut() = address.uri()?;
+    *sent.headers_mut() = headers(request, &address)?;
+    let agent = agent(request.timeout.min(LONGEST));
+    let answer = match request.method {
+        Method::Get => agent.run(sent),
+        _ => agent.run(sent.map(|()| request.body.as_slice())),
+    };
+    answer.and_then(read).map_err(|error| Unsent::of(error, &address, request.timeout))
 }
 
 /// An agent for one exchange. What it would take from the environment is set here.
-fn agent(timeout: Duration, proxy: Option<Proxy>) -> Agent {
-    let config = Config::builder()
-        .proxy(proxy)
+fn agent(timeout: Duration) -> Agent {
+    Config::builder()
+        .proxy(None)
         .timeout_global(Some(timeout))
         .max_redirects(0)
         .http_status_as_error(false)
-        .user_agent(name())
+        .user_agent(USER_AGENT_NAME)
         .max_idle_connections(0)
-        .build();
-    Agent::with_parts(config, DefaultConnector::default(), resolver::Named::default())
-}
-
-fn name() -> &'static str {
-    concat!("windlass/", env!("CARGO_PKG_VERSION"))
-}
-
-fn proxy(url: &str) -> Result<Proxy, Unsent> {
-    let bad = || Unsent::BadProxy { proxy: proxy_origin(url) };
-    let proxy = Proxy::new(url).map_err(|_| bad())?;
-    if matches!(proxy.protocol(), ureq::ProxyProtocol::Http | ureq::ProxyProtocol::Https) {
-        Ok(proxy)
-    } else {
-        Err(bad())
-    }
+        .build()
+        .into()
 }
 
 fn headers(request: &Request, address: &Address) -> Result<HeaderMap, Unsent> {
     let mut headers = HeaderMap::new();
-    headers.insert(USER_AGENT, HeaderValue::from_static(name()));
+    headers.insert(USER_AGENT, HeaderValue::from_static(USER_AGENT_NAME));
     if request.method != Method::Get {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
@@ -194,34 +169,6 @@ fn header_value(name: &str, value: &str) -> Result<HeaderValue, Unsent> {
             "its value has a control character"
         },
     })
-}
-
-/// One request and the beginning of its answer.
-fn exchange(
-    request: &Request,
-    headers: &HeaderMap,
-    agent: &Agent,
-    peer: &Peer,
-) -> Result<http::Response<Body>, Unsent> {
-    let mut sent = http::Request::new(());
-    *sent.method_mut() = request.method.http();
-    *sent.uri_mut() = peer.address.uri()?;
-    *sent.headers_mut() = headers.clone();
-    let answer = match request.method {
-        Method::Get => agent.run(sent),
-        _ => agent.run(sent.map(|()| request.body.as_slice())),
-    };
-    answer.map_err(|error| peer.failed(error))
-}
-
-/// Where an answer sends us, if it does.
-fn location<'a>(answer: &'a http::Response<Body>, address: &Address) -> Result<Option<&'a str>, Unsent> {
-    if !matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
-        return Ok(None);
-    }
-    let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok());
-    let malformed = || Unsent::Malformed { url: address.to_string(), why: "its redirect leads nowhere".to_owned() };
-    location.map(Some).ok_or_else(malformed)
 }
 
 fn read(answer: http::Response<Body>) -> Result<Response, ureq::Error> {

@@ -13,8 +13,6 @@ pub enum Answer {
     Stalls(&'static str),
     /// Says this to the first bytes, whatever they are.
     Interrupts(&'static str),
-    /// Lets the other side through as a proxy does, and says this to the request that follows.
-    Tunnels(&'static str),
 }
 
 pub struct Server {
@@ -74,7 +72,7 @@ fn serve(listener: &TcpListener, script: Vec<Answer>, over: &AtomicBool) -> Vec<
 
 /// Says what the script wants and returns what was asked. The other side may hang up at any time.
 fn play(mut stream: TcpStream, answer: Answer) -> String {
-    let mut request = match &answer {
+    let request = match &answer {
         Answer::Interrupts(_) => {
             let read = stream.read(&mut [0; 16 * 1024]).unwrap_or_default();
             format!("{read} bytes")
@@ -85,11 +83,6 @@ fn play(mut stream: TcpStream, answer: Answer) -> String {
     let text = match answer {
         Answer::Says(bytes) => bytes,
         Answer::Stalls(text) | Answer::Interrupts(text) => text.into(),
-        Answer::Tunnels(text) => {
-            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").expect("the other side waits");
-            request += &self::request(&mut stream);
-            text.into()
-        }
     };
     let _ = stream.write_all(&text);
     if hangs_up {
