@@ -416,12 +416,12 @@ fn files_that_are_no_hooks() {
         said
     };
     assert_snapshot!(said("a.json", b"hooks:\n  Stop: []\n"), @r#"
-    error: `hooks` is no JSON value
+    error: cannot read JSON: unexpected word
      --> $WORK/a.json:1:1
       |
     1 | hooks:
       | ^^^^^
-    hint: text stands in double quotes
+    hint: comments, and commas before a closing bracket, are fine
     [64 config]
     "#);
     assert_snapshot!(said("b.json", b"{\"hooks\": {\"Stop\": [], \"Stop\": []}}"), @r#"

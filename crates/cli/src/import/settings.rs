@@ -333,29 +333,23 @@ impl<'a> Reading<'a> {
         map(profile, "a profile").map(|_| profile)
     }
 
+    /// Takes over how often codemie sends an agent back. There a stop hook that fails by itself lets go, and so does one that has
+    /// sent the agent back often enough.
     fn codemie(&mut self, tree: &Node) -> Result<(), Problem> {
-        let Some((_, written)) = entry(tree, "maxHookRetries") else {
-            return self.as_codemie_ends();
-        };
-        let retries = match written.value {
-            Value::Null | Value::Integer(0) => {
-                self.note(
-                    written,
-                    format!("`maxHookRetries`: codemie takes {CODEMIE_RETRIES} where nothing or 0 is written"),
-                );
-                CODEMIE_RETRIES
-            }
-            Value::Integer(number) => u32::try_from(number).map_err(|_| {
-                Problem::new("`maxHookRetries`: expected a whole number, 0 or more").at(written.at.clone())
-            })?,
-            _ => return Err(Problem::new("`maxHookRetries`: expected a whole number").at(written.at.clone())),
-        };
-        self.import.settings.push(Setting::MaxHookRetries(retries));
-        self.as_codemie_ends()
-    }
-
-    /// There a stop hook that fails by itself lets go, and so does one that has sent the agent back often enough.
-    fn as_codemie_ends(&mut self) -> Result<(), Problem> {
+        if let Some((_, written)) = entry(tree, "maxHookRetries") {
+            let wrong = || Problem::new("`maxHookRetries`: expected a whole number, 0 or more").at(written.at.clone());
+            let retries = match written.value {
+                Value::Null | Value::Integer(0) => {
+                    let text =
+                        format!("`maxHookRetries`: codemie takes {CODEMIE_RETRIES} where nothing or 0 is written");
+                    self.note(written, text);
+                    CODEMIE_RETRIES
+                }
+                Value::Integer(number) => u32::try_from(number).map_err(|_| wrong())?,
+                _ => return Err(wrong()),
+            };
+            self.import.settings.push(Setting::MaxHookRetries(retries));
+        }
         if self.import.hooks.iter().any(|hook| hook.point.name() == Moment::Stop.point()) {
             self.import.settings.extend([Setting::NotStrict, Setting::CompleteAtLimit]);
         }
