@@ -30,7 +30,7 @@ use crate::{environment, obstacles, remedy, store_records, text, workflow};
 
 const TEMPLATE: &str = include_str!("init/template.yaml");
 /// The stop gate of a project whose tests were found, and an example for others.
-const STOP_TESTS: &str = "  stop: [run_tests]";
+const STOP_TESTS: &str = "  stop:\n    - run_tests";
 const STOP_EXAMPLE: &str = "  #stop:\n  #  - command: ./check.sh\n  #    timeout: 5m";
 
 #[derive(Debug, clap::Args)]
