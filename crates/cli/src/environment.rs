@@ -15,8 +15,6 @@ use jiff::tz::TimeZone;
 use windlass_engine::Timestamp;
 use windlass_process::file;
 
-/// A list of users is a few kilobytes, or a few megabytes at a university.
-const USERS: u64 = 16 * 1024 * 1024;
 /// Time zones are a few kilobytes.
 const ZONE_FILE: u64 = 1024 * 1024;
 
@@ -177,18 +175,10 @@ pub fn pager() -> Option<String> {
     Some(pager).filter(|pager| !matches!(pager.trim(), "" | "cat"))
 }
 
-/// Who is to be named as the author of an event: as the shell says, else as the system knows them.
+/// Who is to be named as the author of an event: `USER`, else `LOGNAME`, else the user's number.
 pub fn user() -> String {
-    let uid = || rustix::process::getuid().as_raw();
-    let known = || named(&file::read_text(Path::new("/etc/passwd"), USERS)?, uid());
-    text("USER").or_else(|| text("LOGNAME")).or_else(known).unwrap_or_else(|| format!("uid-{}", uid()))
-}
-
-/// The name of a user, by a list such as `/etc/passwd`.
-fn named(list: &str, uid: u32) -> Option<String> {
-    let mut users = list.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    let found = users.find(|user| user.get(2).is_some_and(|other| other.parse() == Ok(uid)))?;
-    Some(found[0].to_owned()).filter(|name| !name.is_empty())
+    let number = || format!("uid-{}", rustix::process::getuid().as_raw());
+    text("USER").or_else(|| text("LOGNAME")).unwrap_or_else(number)
 }
 
 /// Where this person's trust decisions are kept: outside every project.
@@ -203,11 +193,6 @@ pub fn state_directory() -> Option<PathBuf> {
 /// The person's home.
 pub fn home() -> Option<PathBuf> {
     variable("HOME").map(PathBuf::from).filter(|directory| directory.is_absolute())
-}
-
-/// A directory that an agent takes from a variable of its own: `CODEX_HOME`.
-pub fn agent_directory(name: &str) -> Option<PathBuf> {
-    variable(name).map(PathBuf::from).filter(|directory| directory.is_absolute())
 }
 
 /// The directories that programs are looked up in.
@@ -280,12 +265,5 @@ mod tests {
         assert_eq!(clock.at(Duration::from_millis(71_250)).millis(), 6_250);
         assert_eq!(clock.at(Duration::ZERO).millis(), 5_000);
         assert!(steady_now() <= steady_now());
-    }
-
-    #[test]
-    fn users_are_known_by_their_number() {
-        let list = "root:x:0:0:root:/root:/bin/sh\nbroken\nann:x:1000:1000::/home/ann:/bin/sh\n:x:7:7::/:\n";
-        let names = [0, 1000, 1001, 7].map(|uid| named(list, uid));
-        assert_eq!(names, [Some("root".to_owned()), Some("ann".to_owned()), None, None]);
     }
 }

@@ -48,10 +48,9 @@ fn session_left_by_dead_process_offers_what_goes_on() {
 }
 
 #[test]
-fn task_held_by_dead_session_is_told_with_what_frees_it() {
+fn task_held_by_dead_session_is_told_with_what_leads_on() {
     let Repo { world } = killed_on_task();
-    let held = "held by session `t1-parse`: its process is dead; `windlass run --session t1-parse --agent \
-                command:agent` goes on with it; `windlass task release T1 --force` frees the task";
+    let held = "held by session `t1-parse`; `windlass run --session t1-parse --agent command:agent` leads on";
     world.ok(&["task", "block", "T2", "--reason", "later"]);
     let plain = world.run(&["run", "--agent", "command:agent"]);
     assert!(plain.code == 4 && plain.stdout.contains(held), "{plain}");

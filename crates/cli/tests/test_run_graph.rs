@@ -211,23 +211,23 @@ fn a_task_that_cannot_be_worked_on_says_why_and_what_to_do() {
         .map(|id| world.fails(&[&["run", "--task", id], AGENT].concat()))
         .collect();
     assert_snapshot!(said.join("\n"), @"
-    error: cannot work on T2: it waits for T1
-    hint: `windlass run --task T1 --agent AGENT` leads on with T1; `windlass task undepend T2 T1` lets it go on without T1
+    error: cannot work on T2: it is created, and waits for T1
+    hint: `windlass run --task T1 --agent AGENT` to work on it
     [1 refused]
     error: cannot work on T3: it is blocked: which version?
-    hint: when that is settled, `windlass answer T3 continue` lets it go on
+    hint: `windlass answer T3 continue` to go on, with words if you add some; or retry, approve, reject
     [1 refused]
-    error: cannot work on T4: it is held by worker-1 (epoch 1), for 60 min more
-    hint: wait for its holder; `windlass task release T4 --force` takes it away, and is recorded
+    error: cannot work on T4: it is active, held by worker-1 (epoch 1), for 60 min more
+    hint: wait for its holder; `windlass task release T4 --force` takes it away
     [1 refused]
     error: cannot work on T5: it is completed
-    hint: `windlass task reopen T5 --force` takes it up again
+    hint: `windlass why T5` to see who decided what
     [1 refused]
-    error: cannot work on T6: it is active, and nobody holds it under a lease
-    hint: whoever works on it completes it; `windlass task release T6` gives it back
+    error: cannot work on T6: it is active
+    hint: `windlass task release T6` to give it back
     [1 refused]
-    error: cannot work on T7: it has failed: no way
-    hint: `windlass task reopen T7` takes it up again
+    error: cannot work on T7: it is failed: no way
+    hint: `windlass answer T7 retry` to take it up again; or approve
     [1 refused]
     error: there is no task T9
     hint: `windlass task list --all` shows every task
@@ -290,8 +290,8 @@ fn a_session_that_was_killed_is_gone_on_with() {
     killed.kill().unwrap();
     killed.wait().unwrap();
     assert_snapshot!(world.fails(&[&["run", "--task", "T1"], AGENT].concat()), @"
-    error: cannot work on T1: it is held by session `tasks` (epoch 1)
-    hint: its process is dead; `windlass run --session tasks --agent 'command:sh agent.sh'` goes on with it; `windlass task release T1 --force` frees the task
+    error: cannot work on T1: it is active, held by session `tasks` (epoch 1)
+    hint: `windlass run --session tasks --agent 'command:sh agent.sh'` to go on with it
     [1 refused]
     ");
     let ran = run(&world, &[]);
@@ -340,7 +340,7 @@ fn goal_whose_task_waits_for_a_person_is_refused_until_it_is_answered() {
     assert_eq!(world.run(&run).code, 4);
     insta::assert_snapshot!(world.fails(&run), @"
     error: cannot work on T1: it is blocked: the agent says it is blocked
-    hint: when that is settled, `windlass answer T1 continue` lets it go on; `--fresh` starts another task with this goal
+    hint: `windlass answer T1 continue` to go on, with words if you add some; or retry, approve, reject; `--fresh` starts another task with this goal
     [1 refused]
     ");
     world.write("key", "");

@@ -1,8 +1,8 @@
 //! `windlass status`
 
 use serde_json::json;
-use windlass_engine::{Ending, EventType, Session, State, Task, Wanted};
-use windlass_store::{Filter, Snapshot, TaskFilter};
+use windlass_engine::{Ending, Session, State, Task, Wanted};
+use windlass_store::{Snapshot, TaskFilter};
 
 use super::change::open_changes;
 use super::next_step::{NextStep, own_step};
@@ -202,7 +202,7 @@ fn section(opened: &Opened, (title, tasks): (&str, &[Task]), (total, all): (u64,
     out.line(format_args!("\n{}", out.paint(Tone::Strong, title)))?;
     show::table(tasks, out)?;
     for task in tasks {
-        for note in notes(opened, task)? {
+        for note in notes(opened, task) {
             let room = out.columns().unwrap_or(usize::MAX).saturating_sub(2);
             let note = text::fit(&format!("{}: {note}", task.id), show::LONG);
             let rows = text::wrap(&note, room, room.saturating_sub(2));
@@ -222,25 +222,17 @@ fn section(opened: &Opened, (title, tasks): (&str, &[Task]), (total, all): (u64,
 }
 
 /// What else there is to say about a task.
-fn notes(opened: &Opened, task: &Task) -> Result<Vec<String>, Failure> {
+fn notes(opened: &Opened, task: &Task) -> Vec<String> {
     let standing = match (&task.blocked, &task.lease, &task.reason) {
         (Some(blocked), ..) => Some(blocked.reason.clone()),
-        (None, Some(lease), _) => Some(format!("held by {} for {}", lease.holder(), held_for(opened, task)?)),
+        (None, Some(lease), _) => Some(format!("held by {}", show::holder(lease, environment::now()))),
         (None, None, reason) => reason.clone(),
     };
     // A session tells by itself how far it is.
     let in_session = task.lease.as_ref().is_some_and(|lease| lease.session.is_some());
     let series = task.drive.series.as_ref().filter(|_| !in_session).map(show::drive::series);
     let in_place = READY.contains(&task.state).then(|| begun_in_place(opened, task)).flatten();
-    Ok(standing.into_iter().chain(series).chain(in_place).collect())
-}
-
-/// How long the present holder has had a task.
-fn held_for(opened: &Opened, task: &Task) -> Result<String, Failure> {
-    let filter = Filter { types: vec![EventType::TaskClaimed], task: Some(task.id), ..Filter::default() };
-    let claimed = opened.store.read_back(&filter, None, 1).map_err(remedy::store)?;
-    let since = claimed.first().map(|record| record.envelope.timestamp).or(task.started_at);
-    Ok(since.map_or("a while".to_owned(), |at| show::span(at, environment::now())))
+    standing.into_iter().chain(series).chain(in_place).collect()
 }
 
 /// That a plain run leaves a task alone because its work lies in the person's own tree, and what goes on with it.
@@ -251,40 +243,4 @@ fn begun_in_place(opened: &Opened, task: &Task) -> Option<String> {
     let config = if counts { config } else { config.without_say() };
     let grounds = in_place::grounds(&opened.project, &config).ok()?;
     in_place::is_elsewhere(task, grounds).then(|| in_place::in_words(opened, task.id))
-}
-
-#[cfg(test)]
-mod tests {
-    use windlass_engine::{Authority, Command, NewTask, Origin, OwnerName, Registry, Rules, TaskId, Timestamp};
-    use windlass_store::{Lifetime, Sqlite, Store};
-
-    use super::*;
-    use crate::project::Project;
-
-    #[test]
-    fn held_for_counts_from_the_present_hold() {
-        let place = tempfile::tempdir().expect("a directory");
-        let project = Project { root: place.path().to_owned() };
-        let store = Sqlite::create(&place.path().join("store.db"), Lifetime::Command).expect("a store");
-        let mut opened = Opened { project, store, trust: false };
-        let rules = Rules { registry: Registry::with_builtins(), ..Rules::default() };
-        let now = environment::now().millis();
-        let id = TaskId(1);
-        let owner: OwnerName = "ann".parse().expect("a name");
-        let until = Timestamp::from_millis(now + 60_000);
-        let claim = Command::ClaimTask { id: Some(id), owner, until, agent: None };
-        let steps = [
-            (300, Authority::Person, Command::CreateTask(NewTask { goal: "One".to_owned(), ..NewTask::default() })),
-            (240, Authority::Person, claim.clone()),
-            (120, Authority::Forced, Command::ReleaseTask { id, reason: "later".to_owned() }),
-            (1, Authority::Person, claim),
-        ];
-        for (nonce, (minutes_ago, authority, command)) in (1..).zip(steps) {
-            let at = Timestamp::from_millis(now - minutes_ago * 60_000);
-            let origin = Origin { by: "ann".to_owned(), at, authority, run: None, via: None };
-            opened.store.execute(&rules, &origin, &command, nonce).expect("it is taken");
-        }
-        let task = opened.task(id).expect("it is there");
-        assert_eq!(held_for(&opened, &task).ok().as_deref(), Some("1 min"));
-    }
 }

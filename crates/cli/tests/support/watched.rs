@@ -9,7 +9,7 @@ use std::process::{Child, Command};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{Winsize, tcsetwinsize};
 use vt100::Parser;
 
 use super::World;
@@ -78,11 +78,6 @@ impl Watched {
     /// Whether the cursor can be seen, and where it is: row and column.
     pub fn cursor(&self) -> (bool, (u16, u16)) {
         (!self.parser.screen().hide_cursor(), self.parser.screen().cursor_position())
-    }
-
-    /// Whether the terminal shows what is typed.
-    pub fn echoes(&self) -> bool {
-        tcgetattr(&self.master).unwrap().local_modes.contains(LocalModes::ECHO)
     }
 
     /// Reads on until the screen is as it should be.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use windlass_process::file;
 
-use super::repository::text;
+use super::repository::{Head, head, text};
 use super::{Commit, Repository};
 
 /// A longer list is looked through faster by git, which need not read all of it.
@@ -33,6 +33,18 @@ impl Repository {
         match fs::symlink_metadata(&own) {
             Ok(found) if !found.is_dir() => text(&own).map_or(Place::Unclear, |text| at(&text)),
             _ => listed(&self.common.join("packed-refs"), full),
+        }
+    }
+
+    /// Returns the commit that the main worktree is at, where the files tell it.
+    pub fn head_commit(&self) -> Option<Commit> {
+        match head(&self.common).ok()? {
+            Head::Branch(branch) => match self.place_of_ref(&branch.full()) {
+                Place::At(commit) => Some(commit),
+                Place::Nowhere | Place::Unclear => None,
+            },
+            Head::Detached(commit) => Some(commit),
+            Head::Unknown => None,
         }
     }
 

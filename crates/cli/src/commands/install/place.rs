@@ -34,7 +34,7 @@ pub fn root(file: &SettingsFile, scope: Scope, project: Option<&Project>) -> Res
     if let (Scope::Project, Some(project)) = (scope, project) {
         return Ok(project.root.join(file.folder));
     }
-    if let Some(directory) = file.variable.and_then(environment::agent_directory) {
+    if let Some(directory) = file.variable.and_then(|name| environment::directory_in(&[name])) {
         return Ok(directory);
     }
     environment::home().map(|home| home.join(file.folder)).ok_or_else(|| {

@@ -4,7 +4,7 @@
 //! here; the session waits as it is, and whoever finds it can answer.
 
 use std::io::{self, BufRead, IsTerminal};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use windlass_engine::{Authority, Command, GateAnswer, Origin, Resolution, Session, SessionName, Wanted};
@@ -12,7 +12,6 @@ use windlass_process::Control;
 use windlass_runner::Runner;
 
 use super::live::View;
-use super::standstill::Standstill;
 use crate::commands::answer::{read, to_gate};
 use crate::failure::Failure;
 use crate::output::Messages;
@@ -21,11 +20,10 @@ use crate::{environment, remedy};
 /// How long somebody elsewhere may wait to be heard.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Somebody at this terminal, who may have a live view before them.
+/// A person at this terminal, who may have a live view before them.
 #[derive(Clone, Copy)]
 pub struct Person<'v> {
     pub view: Option<&'v View>,
-    pub still: &'v Standstill,
 }
 
 /// What became of a question.
@@ -52,31 +50,18 @@ pub fn ask(
     if session.wanted() != Wanted::Answer {
         return Ok(None);
     }
-    let Some(Person { view, still }) = person else { return Ok(Some(Asked::Nobody)) };
+    let Some(Person { view }) = person else { return Ok(Some(Asked::Nobody)) };
     // The question stands where the view was.
     view.inspect(|view| view.hold());
-    let (before, began) = (still.total(), Instant::now());
-    let asked = listen(runner, &session, control, still);
-    // Whoever thinks about an answer takes no time from the work, and what stood still meanwhile was that anyway.
-    let thought = began.elapsed().saturating_sub(still.total().saturating_sub(before));
-    still.forget_since(before);
-    if let Some(view) = view {
-        view.change(|area| area.stood_still(thought));
-        view.release();
-    }
+    let asked = listen(runner, &session, control);
+    view.inspect(|view| view.release());
     asked.map(Some)
 }
 
-fn listen(runner: &mut Runner<'_>, session: &Session, control: &Control, still: &Standstill) -> Result<Asked, Failure> {
+fn listen(runner: &mut Runner<'_>, session: &Session, control: &Control) -> Result<Asked, Failure> {
     let name = &session.name;
-    let mut stood = still.times();
     question(session);
     while !control.is_cancelled() && runner.session(name).map_err(remedy::run)?.wanted() == Wanted::Answer {
-        // Whoever was away has something else before them now.
-        if still.times() != stood {
-            stood = still.times();
-            question(session);
-        }
         match typed()? {
             Typed::Nothing => {}
             Typed::Gone => return Ok(Asked::Nobody),

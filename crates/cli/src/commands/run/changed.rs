@@ -11,8 +11,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use windlass_process::{Capture, Control, Exit, Invocation, Roster, Spec, file, overlay, run};
+use windlass_vcs::git::{Commit, Repository};
 
-use super::head;
 use crate::environment;
 use crate::project::Project;
 
@@ -56,8 +56,9 @@ impl Changed {
 
 /// Keeps in mind where a session starts from. Where that cannot be known, only what is not committed will count.
 pub fn remember(project: &Project, records: &Path) {
-    if head::is_in_repository(&project.root) {
-        let _ = fs::write(records.join(BASE), head::commit(&project.root).unwrap_or_default());
+    if let Ok(Some(repository)) = Repository::find(&project.root) {
+        let commit = repository.head_commit();
+        let _ = fs::write(records.join(BASE), commit.as_ref().map_or("", Commit::as_str));
     }
 }
 
@@ -72,12 +73,12 @@ impl Git<'_> {
     /// What has changed since the start. `Ok(None)` without a repository; otherwise, why nobody knows.
     pub fn changed(&self, records: &Path) -> Result<Option<Changed>, String> {
         let (root, place) = (&self.project.root, records.join(BASE));
-        let Some(since) = touched(&place).filter(|_| head::is_in_repository(root)) else { return Ok(None) };
-        let base = file::read_text(&place, 128).and_then(|base| head::id(&base));
+        let Some(since) = touched(&place) else { return Ok(None) };
+        let base = file::read_text(&place, 128).and_then(|base| Commit::new(&base).ok());
         let (mut files, mut cut) = (Vec::new(), false);
         if let Some(base) = base {
             let words = ["diff", "--numstat", "-z", "--relative", "--no-ext-diff", "--no-textconv", "--no-renames"];
-            let (listed, more) = self.ask(&[&words[..], &[&base, "--"]].concat())?;
+            let (listed, more) = self.ask(&[&words[..], &[base.as_str(), "--"]].concat())?;
             files.extend(listed.iter().filter_map(|line| numbered(line)));
             cut |= more;
         }

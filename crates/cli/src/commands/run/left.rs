@@ -158,7 +158,7 @@ fn is_any_left(opened: &Opened, snapshot: &Snapshot<'_>) -> Result<bool, Failure
 fn why(opened: &Opened, task: &Task) -> Result<String, Failure> {
     Ok(match (&task.blocked, &task.lease, &task.reason) {
         (Some(blocked), ..) => blocked.reason.clone(),
-        (None, Some(lease), _) => held_in_words(opened, task.id, lease)?,
+        (None, Some(lease), _) => held_in_words(opened, task, lease)?,
         (None, None, Some(reason)) => reason.clone(),
         (None, None, None) if task.state == State::Active => "started by hand".to_owned(),
         (None, None, None) => "it can be worked on".to_owned(),

@@ -8,7 +8,6 @@ use windlass_process::signals::{self, Nudges, Received, Signalled};
 use windlass_store::Sqlite;
 
 use super::live::View;
-use super::standstill::Standstill;
 use super::system;
 use crate::failure::Failure;
 use crate::output::Messages;
@@ -23,15 +22,10 @@ pub struct Listening {
 
 impl Listening {
     /// From now on, signals drive the control, and after each of them somebody is woken.
-    pub fn start(
-        control: &Control,
-        view: Option<&View>,
-        still: &Standstill,
-        wake: impl Fn() + Send + 'static,
-    ) -> Result<Self, Failure> {
-        let (heard, still) = (view.cloned(), still.clone());
+    pub fn start(control: &Control, view: Option<&View>, wake: impl Fn() + Send + 'static) -> Result<Self, Failure> {
+        let heard = view.cloned();
         let heed = move |signalled| {
-            hear(signalled, heard.as_ref(), &still);
+            hear(signalled, heard.as_ref());
             wake();
         };
         let received = signals::install(control, heed).map_err(|error| system("cannot listen to signals", error))?;
@@ -93,21 +87,11 @@ fn heed_nudges(
 }
 
 /// What a signal means to whoever sees it.
-fn hear(signalled: Signalled, view: Option<&View>, still: &Standstill) {
+fn hear(signalled: Signalled, view: Option<&View>) {
     match signalled {
         Signalled::End(times) => asked_to_end(times, view),
-        Signalled::Stopping => {
-            view.inspect(|view| view.hold());
-            still.begin();
-        }
-        Signalled::Continued => {
-            let time = still.end();
-            if let Some(view) = view {
-                view.change(|area| area.stood_still(time));
-                view.release();
-            }
-        }
-        Signalled::Quitting => drop(view.inspect(|view| view.hold())),
+        Signalled::Stopping | Signalled::Quitting => drop(view.inspect(|view| view.hold())),
+        Signalled::Continued => drop(view.inspect(|view| view.release())),
         Signalled::Resized => drop(view.inspect(|view| view.resized())),
     }
 }

@@ -10,7 +10,6 @@ mod asking;
 mod changed;
 mod choice;
 mod configuration;
-mod head;
 pub mod in_place;
 mod left;
 mod listening;
@@ -20,7 +19,6 @@ mod paper;
 mod progress;
 mod resolution;
 mod silent;
-mod standstill;
 mod summary;
 mod tally;
 mod tidying;
@@ -47,8 +45,7 @@ use self::in_place::Whereabouts;
 use self::left::{Left, WhyNot};
 use self::listening::Listening;
 use self::live::{Live, View};
-use self::progress::{Progress, Watching};
-use self::standstill::Standstill;
+use self::progress::Progress;
 use self::summary::Over;
 use self::tally::Tally;
 use self::wish::Wish;
@@ -217,7 +214,6 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
 struct Stage {
     control: Control,
     live: Option<Live>,
-    still: Standstill,
     listening: Listening,
 }
 
@@ -225,9 +221,8 @@ impl Stage {
     fn set(out: &mut Output) -> Result<Self, Stop> {
         let control = Control::new();
         let live = watched(out, 0)?;
-        let still = Standstill::default();
-        let listening = Listening::start(&control, live.as_ref().map(Live::view), &still, || {})?;
-        Ok(Self { control, live, still, listening })
+        let listening = Listening::start(&control, live.as_ref().map(Live::view), || {})?;
+        Ok(Self { control, live, listening })
     }
 }
 
@@ -259,7 +254,7 @@ impl Run<'_> {
     fn finish(self, opened: &mut Opened, stage: &mut Stage, out: &mut Output) -> Result<Option<u8>, Stop> {
         let Self { context, args, wish, choice, inside, agent, with } = self;
         let Equipment { config, workflows, gatekeepers, types, held_back, grounds } = with;
-        let (control, still) = (&stage.control, &stage.still);
+        let control = &stage.control;
         let view = stage.live.as_ref().map(Live::view);
         stage.listening.follow(&opened.project, control, choice.name(), view)?;
         // After the choice, because whoever was just killed has to be seen to be dead.
@@ -280,9 +275,9 @@ impl Run<'_> {
         let settings =
             Settings { permission: config.permission(dispatch::standing(trusted)), delivery, rules, ..settings };
         let tally = tally(opened, &choice, &config, view)?;
-        let person = (asking::has_terminal() && !out.is_json()).then_some(Person { view, still });
+        let person = (asking::has_terminal() && !out.is_json()).then_some(Person { view });
         let work = choice.work(wish);
-        let mut progress = Progress::new(out, Watching { view, still }, tally, work);
+        let mut progress = Progress::new(out, view, tally, work);
         progress.directory = shown_directory(context, &opened.project);
         let outside = Outside {
             now: &environment::steady_now,

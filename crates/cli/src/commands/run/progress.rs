@@ -5,7 +5,6 @@ use std::time::Instant;
 use super::live::{Area, View};
 use super::notices;
 use super::paper::Paper;
-use super::standstill::Standstill;
 use super::tally::Tally;
 use crate::output::{Done, Stop, Tone};
 use crate::{environment, show, text};
@@ -18,7 +17,6 @@ pub struct Progress<'o> {
     out: &'o mut dyn Paper,
     /// A person watches.
     view: Option<&'o View>,
-    still: &'o Standstill,
     /// Nobody reads any more. The work goes on all the same.
     closed: bool,
     /// Where the work is done, if that has to be said.
@@ -35,24 +33,17 @@ pub struct Progress<'o> {
     promise: Option<Promise>,
 }
 
-/// Who sees it, and when nobody could do anything.
-pub struct Watching<'o> {
-    pub view: Option<&'o View>,
-    pub still: &'o Standstill,
-}
-
 impl<'o> Progress<'o> {
-    pub fn new(out: &'o mut dyn Paper, Watching { view, still }: Watching<'o>, tally: Tally, work: Work) -> Self {
+    pub fn new(out: &'o mut dyn Paper, view: Option<&'o View>, tally: Tally, work: Work) -> Self {
         let (directory, about, at_limit) = (None, None, OnRetryLimit::default());
         let (closed, is_stopping, promise) = (false, false, None);
-        Self { out, view, still, closed, directory, about, tally, work, is_stopping, at_limit, promise }
+        Self { out, view, closed, directory, about, tally, work, is_stopping, at_limit, promise }
     }
 
     pub fn tell(&mut self, told: Told<'_>) {
         if let Some(view) = self.view {
             watched(view, told);
         }
-        self.tally.still = self.still.total();
         match told {
             Told::Event(record) => self.tally.count(record),
             Told::Waiting(_) => self.tally.wait(),

@@ -276,11 +276,7 @@ impl Summary {
             1 => "one turn".to_owned(),
             many => format!("{many} turns"),
         };
-        format!(
-            "{}, agent {}{hooks}, {turns}",
-            took(self.session.watch.lasted.saturating_sub(self.tally.still)),
-            took(self.tally.agent)
-        )
+        format!("{}, agent {}{hooks}, {turns}", took(self.session.watch.lasted), took(self.tally.agent))
     }
 
     /// Tokens and money, where the agent has told of any.

@@ -1,7 +1,7 @@
 //! What a session has come to, counted as it happens.
 //!
-//! Counting the events of a log one by one gives what watching them gave, but for what only whoever watches knows: when
-//! the process stood still, and when it waited before it asked the agent.
+//! Counting the events of a log one by one gives what watching them gave, but for when the process waited before it asked the
+//! agent.
 //!
 //! Not here: how long the session was run, which its row knows.
 
@@ -16,10 +16,8 @@ pub struct Tally {
     /// How long the agent had the word, and how long hooks ran.
     pub agent: Duration,
     pub hooks: Duration,
-    /// For how long the process has stood still.
-    pub still: Duration,
-    /// When the agent got the word that it has now, and for how long it had been still until then.
-    asked: Option<(Timestamp, Duration)>,
+    /// When the agent got the word that it has now.
+    asked: Option<Timestamp>,
     pub hook_runs: u32,
     /// How often each hook has sent the agent back, or asked for a person.
     pub blocked: BTreeMap<String, u32>,
@@ -46,8 +44,8 @@ impl Tally {
             | Event::IterationPostponed(_)
             | Event::IterationInterrupted(_)
             | Event::DeliveryInterrupted(_) => {
-                if let Some((asked, still)) = self.asked.take() {
-                    self.agent += between(asked, at).saturating_sub(self.still.saturating_sub(still));
+                if let Some(asked) = self.asked.take() {
+                    self.agent += between(asked, at);
                 }
             }
             Event::HookFinished(finished) => {
@@ -65,7 +63,7 @@ impl Tally {
 
     /// The agent is asked only now.
     pub fn ask(&mut self, at: Timestamp) {
-        self.asked = Some((at, self.still));
+        self.asked = Some(at);
     }
 
     /// It is waited before the agent is asked.
@@ -127,16 +125,15 @@ mod tests {
     }
 
     #[test]
-    fn standing_still_and_waiting_is_no_work() {
+    fn waiting_is_no_work() {
         let mut tally = tally(vec![(0, started())]);
         tally.wait();
         tally.ask(Timestamp::from_millis(30_000));
-        tally.still = Duration::from_secs(100);
-        tally.count(&record(135, interrupted()));
+        tally.count(&record(35, interrupted()));
         assert_eq!(tally.agent, Duration::from_secs(5));
-        tally.ask(Timestamp::from_millis(140_000));
+        tally.ask(Timestamp::from_millis(40_000));
         tally.wait();
-        tally.count(&record(150, interrupted()));
+        tally.count(&record(50, interrupted()));
         assert_eq!(tally.agent, Duration::from_secs(5), "it was never asked");
     }
 }

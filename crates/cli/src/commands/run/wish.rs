@@ -1,13 +1,11 @@
 //! What a run is asked to work on: a goal, a task, or whatever is ready; and why a task cannot be worked on.
 
-use windlass_engine::{Lease, Limits, Session, SessionName, State, Task, TaskId, View, Wanted, Work, awaited};
+use windlass_engine::{Lease, Limits, Session, State, Task, TaskId, View, Wanted, Work, awaited};
 use windlass_process::is_alive;
 
 use super::Args;
-use super::again::Again;
-use crate::commands::next_step::next_step;
+use crate::commands::next_step::{next_step, own_step};
 use crate::context::Opened;
-use crate::dispatch::Inside;
 use crate::failure::{Code, Failure};
 use crate::{environment, remedy, show};
 
@@ -56,126 +54,45 @@ impl<'a> Wish<'a> {
     }
 }
 
-/// Says why a task cannot be worked on now, and what to do, if it cannot.
+/// Refuses a task that cannot be worked on now, with why and the command that leads on.
 pub fn check_task(opened: &Opened, id: TaskId) -> Result<(), Failure> {
-    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
-    let Some(task) = snapshot.task(id).map_err(remedy::view)? else {
-        return Err(Failure::new(Code::NotFound, format!("there is no task {id}"))
-            .hint("`windlass task list --all` shows every task"));
+    let (task, now) = (opened.task(id)?, environment::now());
+    let is_free = match &task.lease {
+        Some(lease) => lease.until.is_some_and(|until| until < now),
+        None => task.state.is_claimable() || task.state == State::Created && task.open_dependencies == 0,
     };
-    let refused = |why: String| Failure::new(Code::Refused, format!("cannot work on {id}: {why}"));
-    let now = environment::now();
-    if let Some(lease) = &task.lease {
-        if lease.until.is_some_and(|until| until < now) {
-            return Ok(());
-        }
-        let failure = refused(format!("it is held by {}", show::holder(lease, now)));
-        return Err(failure.hint(held(opened, id, lease)?));
+    if is_free {
+        return Ok(());
     }
-    Err(match task.state {
-        State::Ready | State::NeedsContinuation => return Ok(()),
-        State::Created if task.open_dependencies == 0 => return Ok(()),
-        State::Created => {
-            let open = waits_for(&snapshot, &task)?;
-            let failure = refused(format!("it waits for {}", list(&open)));
-            let Some(first) = open.first() else { return Err(failure) };
-            let undepend = format!("`windlass task undepend {id} {first}` lets it go on without {first}");
-            failure.hint(match next_step(opened, *first)? {
-                Some(step) => format!("`{}` leads on with {first}; {undepend}", step.command),
-                None => undepend,
-            })
+    let why = match (&task.blocked, &task.lease, &task.reason) {
+        (Some(blocked), ..) => format!(": {}", blocked.reason),
+        (None, Some(lease), _) => format!(", held by {}", show::holder(lease, now)),
+        (None, None, Some(reason)) => format!(": {reason}"),
+        (None, None, None) if task.state == State::Created => {
+            let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+            format!(", and waits for {}", list(&waits_for(&snapshot, &task)?))
         }
-        State::Blocked => {
-            let why = task.blocked.as_ref().map(|blocked| format!(": {}", blocked.reason)).unwrap_or_default();
-            let failure = refused(format!("it is blocked{why}"));
-            match next_step(opened, id)? {
-                Some(step) => failure.hint(format!("when that is settled, `{}` lets it go on", step.command)),
-                None => failure,
-            }
-        }
-        State::Active | State::Submitted => refused(format!("it is {}, and nobody holds it under a lease", task.state))
-            .hint(format!("whoever works on it completes it; `windlass task release {id}` gives it back")),
-        State::Completed => {
-            refused("it is completed".to_owned()).hint(format!("`windlass task reopen {id} --force` takes it up again"))
-        }
-        State::Failed => {
-            let why = task.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-            refused(format!("it has failed{why}")).hint(format!("`windlass task reopen {id}` takes it up again"))
-        }
-        State::Deleted => {
-            refused("it is deleted".to_owned()).hint(format!("`windlass task reopen {id} --force` brings it back"))
-        }
+        _ => String::new(),
+    };
+    let failure = Failure::new(Code::Refused, format!("cannot work on {id}: it is {}{why}", task.state));
+    Err(match next_step(opened, id)? {
+        Some(step) => failure.hint(format!("`{}` to {}", step.command, step.purpose)),
+        None => failure.hint(format!("wait for its holder; `windlass task release {id} --force` takes it away")),
     })
 }
 
-/// What to do about a task that is held.
-fn held(opened: &Opened, id: TaskId, lease: &Lease) -> Result<String, Failure> {
-    let Some(name) = &lease.session else {
-        return Ok(format!("wait for its holder; `windlass task release {id} --force` takes it away, and is recorded"));
-    };
-    Ok(match SessionHold::of(opened, name)? {
-        // An agent may not end sessions.
-        SessionHold::Alive if Inside::look(opened)?.run.is_some() => format!("leave it to the session {name}"),
-        SessionHold::Alive => format!("wait for that session; `windlass session cancel {name}` ends it"),
-        hold => hold.in_words(opened, id)?,
-    })
-}
-
-/// A session that holds a task, as far as it concerns those who wait for the task.
-enum SessionHold {
-    /// Its process lives.
-    Alive,
-    /// It waits for an answer of a person, whether or not its process lives.
-    Asks(Box<Session>),
-    /// Its process is dead, and it was to be ended.
-    Stopping,
-    /// Its process is dead.
-    Dead(Box<Session>),
-}
-
-impl SessionHold {
-    fn of(opened: &Opened, name: &SessionName) -> Result<Self, Failure> {
-        let session = Box::new(opened.session(name)?);
-        Ok(match is_alive(&opened.project.owners(), session.owner.as_str()) {
-            _ if session.wanted() == Wanted::Answer => Self::Asks(session),
-            true => Self::Alive,
-            false if session.stopping.is_some() || session.ended().is_some() => Self::Stopping,
-            false => Self::Dead(session),
-        })
-    }
-
-    /// Why a task is held, and what frees it.
-    fn in_words(&self, opened: &Opened, id: TaskId) -> Result<String, Failure> {
-        Ok(match self {
-            Self::Alive => "it is running".to_owned(),
-            Self::Asks(session) => {
-                format!("it asks a person; `windlass answer {} continue` answers it", session.name)
-            }
-            Self::Stopping => {
-                "its process is dead before its end; `windlass doctor --settle` ends it and frees the task".to_owned()
-            }
-            Self::Dead(session) => format!(
-                "its process is dead; {}; `windlass task release {id} --force` frees the task",
-                Again::with_session(opened, session).said("goes on with it")
-            ),
-        })
-    }
-}
-
-/// Whether a task is held by a session whose process is dead, so that only a person leads on with it.
+/// Whether a task is held by a session that goes on only when a person does something.
 pub fn is_left(opened: &Opened, task: &Task) -> Result<bool, Failure> {
     let Some(name) = task.lease.as_ref().and_then(|lease| lease.session.as_ref()) else { return Ok(false) };
-    Ok(!matches!(SessionHold::of(opened, name)?, SessionHold::Alive))
+    let session = opened.session(name)?;
+    Ok(session.wanted() == Wanted::Answer || !is_alive(&opened.project.owners(), session.owner.as_str()))
 }
 
-/// What holds a task, and what frees it where its holder does not move by itself.
-pub fn held_in_words(opened: &Opened, id: TaskId, lease: &Lease) -> Result<String, Failure> {
-    let holder = lease.holder();
-    let Some(name) = &lease.session else { return Ok(format!("held by {holder}")) };
-    Ok(match SessionHold::of(opened, name)? {
-        SessionHold::Alive => format!("held by {holder}"),
-        hold => format!("held by {holder}: {}", hold.in_words(opened, id)?),
-    })
+/// Names the holder of a task, and the command that leads on where the holder does not go on by itself.
+pub fn held_in_words(opened: &Opened, task: &Task, lease: &Lease) -> Result<String, Failure> {
+    let step = if is_left(opened, task)? { own_step(opened, task)? } else { None };
+    let leads_on = step.map(|step| format!("; `{}` leads on", step.command)).unwrap_or_default();
+    Ok(format!("held by {}{leads_on}", lease.holder()))
 }
 
 /// The tasks that a task waits for and that are not completed.

@@ -127,11 +127,6 @@ impl Area {
         self.tail.hear(stream, bytes);
     }
 
-    /// Nothing could happen for so long: no clock went on.
-    pub fn stood_still(&mut self, time: Duration) {
-        self.began += time;
-    }
-
     pub(super) fn elapsed(&self, at: Instant) -> Duration {
         self.before + at.saturating_duration_since(self.began)
     }
@@ -367,18 +362,6 @@ mod tests {
                 assert!(!row.text.contains(char::is_control));
             }
         }
-    }
-
-    #[test]
-    fn clocks_stand_still_with_the_process() {
-        let (mut area, began) = area();
-        let shown = |area: &Area, seconds| {
-            let rows = area.rows(began + seconds * SECOND, (80, 24), Palette::NONE);
-            rows.into_iter().map(|row| row.text).collect::<Vec<_>>()
-        };
-        let before = shown(&area, 83);
-        area.stood_still(100 * SECOND);
-        assert_eq!(shown(&area, 183), before);
     }
 
     #[test]

@@ -15,7 +15,6 @@
 
 mod area;
 mod board;
-mod echo;
 mod tail;
 mod terminal;
 
@@ -27,7 +26,6 @@ use std::time::{Duration, Instant};
 pub use self::area::Area;
 use self::area::Row;
 pub use self::board::Totals;
-use self::echo::Echo;
 use self::terminal::Terminal;
 use crate::output::Palette;
 use crate::text;
@@ -68,7 +66,6 @@ struct Shared {
     state: Mutex<State>,
     wake: Condvar,
     terminal: Mutex<Terminal>,
-    echo: Echo,
     palette: Palette,
 }
 
@@ -97,8 +94,8 @@ impl Live {
             mode: Mode::Drawing,
             holders: 0,
         };
-        let (state, wake, terminal, echo) = (Mutex::new(state), Condvar::new(), Mutex::default(), Echo::default());
-        let view = View(Arc::new(Shared { state, wake, terminal, echo, palette }), None);
+        let (state, wake, terminal) = (Mutex::new(state), Condvar::new(), Mutex::default());
+        let view = View(Arc::new(Shared { state, wake, terminal, palette }), None);
         let drawing = view.clone();
         let thread = thread::Builder::new().name("view".to_owned()).spawn(move || drawing.0.draw_until_over())?;
         Ok(Self { view, thread: Some(thread) })
@@ -116,7 +113,6 @@ impl Drop for Live {
             // A thread that panicked draws no more, which is all that is wanted.
             let _ = thread.join();
         }
-        self.view.0.echo.switch_on();
         let mut state = self.view.0.state();
         let (lines, notice) = (state.take_lines(), state.notice.take());
         drop(state);
@@ -188,8 +184,6 @@ impl View {
         self.0.state().holders += 1;
         self.0.set(Mode::Held);
         self.clear();
-        // Last: whoever was still about to draw has switched it off.
-        self.0.echo.switch_on();
     }
 
     pub fn release(&self) {
@@ -276,9 +270,6 @@ impl Shared {
                 let rows = state.rows(self.palette);
                 let notice = state.notice.take();
                 drop(state);
-                if !rows.is_empty() {
-                    self.echo.switch_off();
-                }
                 terminal.draw(&lines, rows);
                 notice.iter().for_each(|notice| terminal.notify(notice));
                 earliest = Instant::now() + FRAME;

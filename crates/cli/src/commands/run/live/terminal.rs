@@ -55,7 +55,7 @@ pub fn size() -> (usize, usize) {
 }
 
 /// Whether what is typed here comes to us. A terminal that is not ours to ask is.
-pub(super) fn in_foreground() -> bool {
+fn in_foreground() -> bool {
     tcgetpgrp(rustix::stdio::stdout()).map_or(true, |group| group == getpgrp())
 }
 

@@ -39,7 +39,6 @@ use super::in_place::grounds;
 use super::left::Left;
 use super::listening::Listening;
 use super::live::{Live, View};
-use super::standstill::Standstill;
 use super::tidying::tidy;
 use super::{Args, Job, agent, choice, effective_config, serves_agents, settle, silent, system, watched};
 use crate::agents;
@@ -106,17 +105,16 @@ pub fn run(context: &Context, args: &Args, count: usize, out: &mut Output) -> Re
     let crew = Arc::new(Crew::new(left));
     let live = watched(out, count)?;
     let view = live.as_ref().map(Live::view);
-    let still = Standstill::default();
     let woken = crew.clone();
-    let mut listening = Listening::start(&control, view, &still, move || woken.ring())?;
+    let mut listening = Listening::start(&control, view, move || woken.ring())?;
     listening.follow_with(heed(&opened.project, &crew))?;
     let began = Instant::now();
-    let floor = Floor { place: &place, hands: &hands, crew: &crew, control: &control, view, still: &still };
+    let floor = Floor { place: &place, hands: &hands, crew: &crew, control: &control, view };
     let worked = floor.work(&opened.project, &rosters, out);
     drop(live);
     let sum = crew.sum();
     let signal = listening.first();
-    let took = began.elapsed().saturating_sub(still.total());
+    let took = began.elapsed();
     let summary = Summary { opened: &opened, sum: &sum, took, args, hands: &hands };
     let shown = if out.is_json() { out.object(&summary.to_json()) } else { summary.show(out) };
     if shown.and_then(|()| out.flush()).is_err() {
@@ -212,7 +210,6 @@ struct Floor<'a> {
     crew: &'a Arc<Crew>,
     control: &'a Control,
     view: Option<&'a View>,
-    still: &'a Standstill,
 }
 
 impl Floor<'_> {
@@ -260,7 +257,6 @@ impl Floor<'_> {
             roster,
             control: self.control.clone(),
             view: self.view.map(|view| view.at(number)),
-            still: self.still,
             to,
             supervisor: None,
         })

@@ -127,7 +127,7 @@ impl Summary<'_> {
         let more = held.len().saturating_sub(NAMED);
         let more = (more > 0).then(|| format!("and {more} more that sessions hold; `windlass status` shows them"));
         let one = |task: &Task| {
-            let lease = task.lease.as_ref().map(|lease| held_in_words(self.opened, task.id, lease));
+            let lease = task.lease.as_ref().map(|lease| held_in_words(self.opened, task, lease));
             let why = lease.and_then(Result::ok).unwrap_or_else(|| task.state.to_string());
             format!("{}  {}: {why}", task.id, text::fit(&task.goal, 60))
         };

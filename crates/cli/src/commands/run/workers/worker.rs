@@ -15,8 +15,7 @@ use windlass_store::ExecuteError;
 
 use super::super::again::Again;
 use super::super::live::{Totals, View};
-use super::super::progress::{Progress, Watching};
-use super::super::standstill::Standstill;
+use super::super::progress::Progress;
 use super::super::tally::Tally;
 use super::super::{check_trust, choice, silent};
 use super::choosing::{Hands, orphaned};
@@ -38,7 +37,6 @@ pub struct Worker<'a> {
     pub roster: &'a Roster,
     pub control: Control,
     pub view: Option<View>,
-    pub still: &'a Standstill,
     pub to: SyncSender<Batch>,
     pub supervisor: Option<Supervisor>,
 }
@@ -226,10 +224,10 @@ impl Worker<'_> {
         let settings = Settings { permission, delivery, ..settings };
         let Look { json, palette, columns } = self.place.look;
         let mut post = Post { json, palette, columns, to: self.to.clone(), batch: Batch::new() };
-        let (view, still) = (self.view.as_ref(), self.still);
+        let view = self.view.as_ref();
         let work = if let Job::Resume(session) = &job { session.work } else { Work::Given };
         let earlier_turns = tally.turns;
-        let mut progress = Progress::new(&mut post, Watching { view, still }, tally, work);
+        let mut progress = Progress::new(&mut post, view, tally, work);
         progress.about = Some(job.task().map(|task| task.to_string()).unwrap_or_default());
         let outside = Outside {
             now: &environment::steady_now,
