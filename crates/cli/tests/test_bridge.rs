@@ -567,10 +567,9 @@ fn people_who_call_it_are_told_what_it_is_for() {
     hint: the points are session_start, user_prompt_submit, pre_tool_use, post_tool_use, stop, subagent_stop, notification, pre_compact, session_end
     [64 usage]
     ");
-    insta::assert_snapshot!(world.fails(&["hook", "stop", "--as", "claud"]), @r"
-    error: `claud` is not a value for --as
-    caused by: there are claude, codex, gemini, qwen, copilot, goose, kimi, cursor
-    hint: did you mean `claude`?
+    insta::assert_snapshot!(world.fails(&["hook", "stop", "--as", "claud"]), @"
+    error: invalid value 'claud' for '--as <AGENT>' [possible values: claude, codex, gemini, qwen, copilot, goose, kimi, cursor]
+    hint: `windlass hook --help` shows how it is used
     [64 usage]
     ");
 }

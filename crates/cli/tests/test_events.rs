@@ -76,8 +76,8 @@ fn moments_are_in_the_time_zone_of_the_person() {
 fn what_there_is_not() {
     let world = World::with_tasks(&["One"]);
     assert_snapshot!(world.fails(&["events", "--type", "task_complet"]), @"
-    error: `task_complet` is not a value for --type
-    hint: did you mean `task_completed`?
+    error: invalid value 'task_complet' for '--type <TYPE>' [possible values: task_created, task_ready, task_waiting, task_claimed, lease_expired, task_started, task_updated, completion_claimed, workspace_opened, submission_started, task_submitted, merge_started, pipeline_failed, task_rejected, change_opened, change_merged, task_completed, task_blocked, task_unblocked, task_answered, task_needs_continuation…
+    hint: `windlass events --help` shows how it is used
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["events", "--task", "T7"]), @"
@@ -86,14 +86,12 @@ fn what_there_is_not() {
     [1 not_found]
     ");
     assert_snapshot!(world.fails(&["events", "--from", "18446744073709551615"]), @"
-    error: `18446744073709551615` is not a value for --from
-    caused by: expected a whole number from 0 to 9223372036854775807
+    error: invalid value '18446744073709551615' for '--from <SEQ>': expected a whole number from 0 to 9223372036854775807
     hint: `windlass events --help` shows how it is used
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["events", "--from=-1"]), @"
-    error: `-1` is not a value for --from
-    caused by: expected a whole number from 0 to 9223372036854775807
+    error: invalid value '-1' for '--from <SEQ>': expected a whole number from 0 to 9223372036854775807
     hint: `windlass events --help` shows how it is used
     [64 usage]
     ");

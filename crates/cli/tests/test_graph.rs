@@ -99,8 +99,7 @@ fn nothing_to_draw() {
     }
     ");
     assert_snapshot!(world.fails(&["task", "graph", "--format", "svg"]), @"
-    error: `svg` is not a value for --format
-    caused by: there are text, dot, mermaid, json
+    error: invalid value 'svg' for '--format <FORMAT>' [possible values: text, dot, mermaid, json]
     hint: `windlass task graph --help` shows how it is used
     [64 usage]
     ");

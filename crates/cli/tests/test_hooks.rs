@@ -202,7 +202,7 @@ fn runs_are_picked() {
     assert_snapshot!(world.run(&["hooks", "history", "--hook", "nobody"]), @"no such runs");
     assert_snapshot!(world.fails(&["hooks", "history", "--session", "mend-the-pump"]), @"
     error: there is no session `mend-the-pump`
-    hint: the only session is mend-the-pump-e01275de
+    hint: `windlass session list` names them all
     [1 not_found]
     ");
     assert_snapshot!(world.fails(&["hooks", "history", "--task", "T9"]), @"
@@ -211,19 +211,17 @@ fn runs_are_picked() {
     [1 not_found]
     ");
     assert_snapshot!(world.fails(&["hooks", "history", "--point", "stopp"]), @"
-    error: `stopp` is not a value for --point
-    caused by: did you mean `stop`?
+    error: invalid value 'stopp' for '--point <POINT>': did you mean `stop`?
     hint: `windlass hooks history --help` shows how it is used
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["hooks", "history", "--outcome", "blocks"]), @"
-    error: `blocks` is not a value for --outcome
-    hint: did you mean `block`?
+    error: invalid value 'blocks' for '--outcome <OUTCOME>' [possible values: success, skip, failure, block, continue, again, escalate, timed_out, cancelled, interrupted, error, running, left]
+    hint: `windlass hooks history --help` shows how it is used
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["hooks", "metrics", "--since", "yesterday"]), @"
-    error: `yesterday` is not a value for --since
-    caused by: expected a length of time such as `30m`, `24h`, `7d`
+    error: invalid value 'yesterday' for '--since <TIME>': expected a length of time such as `30m`, `24h`, `7d`
     hint: `windlass hooks metrics --help` shows how it is used
     [64 usage]
     ");

@@ -172,7 +172,7 @@ fn bytes_that_are_no_text() {
     ");
     let mut command = world.command(&["task", "add"]);
     assert_snapshot!(world.finish(command.arg(OsStr::from_bytes(b"caf\xe9"))), @"
-    error: an argument is not UTF-8 text
+    error: invalid UTF-8 was detected in one or more arguments
     hint: `windlass task add --help` shows how it is used
     [exit 64]
     ");
@@ -194,8 +194,8 @@ fn bytes_that_are_no_text() {
 fn flags() {
     let world = World::new();
     assert_snapshot!(world.fails(&["task", "add", "--verbose does nothing"]), @"
-    error: there is no option `--verbose does nothing`
-    hint: `windlass task add --help` lists the options; text that begins with a dash goes after `--`
+    error: unexpected argument '--verbose does nothing' found
+    hint: `windlass task add --help` shows how it is used; text that begins with a dash goes after `--`
     [64 usage]
     ");
     assert_snapshot!(world.run(&["task", "add", "--", "--verbose does nothing"]), @"T1  ready  P2  --verbose does nothing");

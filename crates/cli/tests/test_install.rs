@@ -341,9 +341,8 @@ fn without_a_project() {
     [64 usage]
     ");
     assert_snapshot!(World::new().fails(&["install", "cluade"]), @"
-    error: `cluade` is not a value for AGENT
-    caused by: there are claude, codex, gemini, qwen, copilot, goose, kimi, cursor
-    hint: did you mean `claude`?
+    error: invalid value 'cluade' for '<AGENT>' [possible values: claude, codex, gemini, qwen, copilot, goose, kimi, cursor]
+    hint: `windlass install --help` shows how it is used
     [64 usage]
     ");
 }

@@ -173,7 +173,7 @@ fn who_is_meant_has_to_be_clear() {
     ");
     assert_snapshot!(world.fails(&["say", "hello", "--session", "mend"]), @"
     error: there is no session `mend`
-    hint: the only session is mend-the-pump-e01275de
+    hint: `windlass session list` names them all
     [1 not_found]
     ");
     let mut waiting = Waiting::new("");
@@ -480,14 +480,13 @@ fn nobody_else_answers() {
     [1 refused]
     ");
     assert_snapshot!(world.fails(&["answer", "T1", "perhaps"]), @"
-    error: `perhaps` is not a value for ANSWER
-    caused by: there are continue, retry, approve, reject, ignore-hook
+    error: invalid value 'perhaps' for '<ANSWER>' [possible values: continue, retry, approve, reject, ignore-hook]
     hint: `windlass answer --help` shows how it is used
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["answer", "no such thing", "retry"]), @"
     error: `no such thing` is neither a task nor a session
-    hint: there are no sessions yet; `windlass run GOAL` starts one
+    hint: `windlass session list` names them all
     [1 not_found]
     ");
     world.write("agent.sh", "windlass answer T1 continue > said 2>&1; env -i PATH=\"$PATH\" WINDLASS_STATE_DIR=\"$WINDLASS_STATE_DIR\" windlass answer T1 approve >> said 2>&1; echo '<promise>COMPLETE</promise>'");

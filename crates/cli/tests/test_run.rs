@@ -295,9 +295,8 @@ fn what_cannot_be_run_is_refused_by_name() {
     hint: look for a typing mistake, or install it; nothing was begun
     [64 usage]
     ");
-    assert_snapshot!(world.fails(&["run", "x", "--agent", "command:x", "--session", "no/name"]), @r"
-    error: `no/name` is not a value for --session
-    caused by: `no/name` is not a session name (letters, digits, _ and -, at most 64)
+    assert_snapshot!(world.fails(&["run", "x", "--agent", "command:x", "--session", "no/name"]), @"
+    error: invalid value 'no/name' for '--session <NAME>': `no/name` is not a session name (letters, digits, _ and -, at most 64)
     hint: `windlass run --help` shows how it is used
     [64 usage]
     ");

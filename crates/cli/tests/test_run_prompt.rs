@@ -119,8 +119,7 @@ fn a_person_leaves_notes_too_and_a_task_has_to_be_named() {
     [1 not_found]
     error: the note is empty
     [64 usage]
-    error: `joke` is not a value for --kind
-    caused by: there are learning, stuck, tip, decision, summary
+    error: invalid value 'joke' for '--kind <KIND>' [possible values: learning, stuck, tip, decision, summary]
     hint: `windlass note add --help` shows how it is used
     [64 usage]
     ");

@@ -197,9 +197,8 @@ fn edges_of_every_kind() {
     assert_snapshot!(world.run(&["task", "unlink", "T3", "references", "T1"]), @"T3 references T1 (taken away)");
     assert_snapshot!(world.run(&["task", "add", "Four", "--parent", "T1"]), @"T4  ready  P2  Four");
     assert_snapshot!(world.fails(&["task", "link", "T1", "bloks", "T2"]), @"
-    error: `bloks` is not a value for KIND
-    caused by: there are depends_on, spawned_by, blocks, references, produces, requires_knowledge
-    hint: did you mean `blocks`?
+    error: invalid value 'bloks' for '<KIND>' [possible values: depends_on, spawned_by, blocks, references, produces, requires_knowledge]
+    hint: `windlass task link --help` shows how it is used
     [64 usage]
     ");
 }

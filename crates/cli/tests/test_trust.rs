@@ -69,7 +69,7 @@ fn a_decision_is_made_kept_and_forgotten() {
     tasks    none yet; `windlass task add GOAL` makes one
     ");
     assert_snapshot!(world.fails(&["trust", "--yes", "--show"]), @"
-    error: --yes and --show exclude each other
+    error: the argument '--yes' cannot be used with '--show'
     hint: `windlass trust --help` shows how it is used
     [64 usage]
     ");
