@@ -25,7 +25,7 @@ mod plan;
 mod project;
 mod records;
 #[cfg(test)]
-mod reference;
+mod reference_tests;
 mod remedy;
 mod show;
 mod store_records;

@@ -144,23 +144,11 @@ fn is_inside_run() -> bool {
     environment::run().is_some() || environment::debt().is_some() || supervisors_above(SUPERVISE) > 0
 }
 
-/// So many sessions are named to somebody who named none of them.
-const NAMED: usize = 5;
-
-/// Which sessions somebody may have meant.
+/// Names the session that was probably meant, or what lists them.
 pub fn sessions(name: &str, known: &[Session]) -> String {
     let names: Vec<&str> = known.iter().map(|session| session.name.as_str()).collect();
-    if let Some(near) = windlass_engine::nearest(name, &names) {
-        return format!("did you mean `{near}`?");
-    }
-    let mut latest: Vec<&Session> = known.iter().collect();
-    latest.sort_by_key(|session| std::cmp::Reverse(session.version));
-    let latest: Vec<&str> = latest.into_iter().take(NAMED).map(|session| session.name.as_str()).collect();
-    match latest.as_slice() {
-        [] => "there are no sessions yet; `windlass run GOAL` starts one".to_owned(),
-        [only] => format!("the only session is {only}"),
-        several => format!("the latest sessions are {}", several.join(", ")),
-    }
+    let near = windlass_engine::nearest(name, &names).map(|near| format!("did you mean `{near}`?"));
+    near.unwrap_or_else(|| "`windlass session list` names them all".to_owned())
 }
 
 /// Whether that is the store itself, or the log of its newest commits.

@@ -287,7 +287,7 @@ fn what_there_is_not() {
     ");
     assert_snapshot!(world.fails(&["why", "\u{1b}[31m"]), @r"
     error: `\u{1b}[31m` is no task, session, conversation, stop hook or series of iterations
-    hint: the only session is mend-the-pump-e01275de; tasks are named like T12; `windlass events --type bridge_called` names conversations
+    hint: `windlass session list` names them all; tasks are named like T12; `windlass events --type bridge_called` names conversations
     [1 not_found]
     ");
     assert_snapshot!(world.fails(&["why", "IT-1"]), @"
@@ -302,7 +302,7 @@ fn what_there_is_not() {
     ");
     assert_snapshot!(World::new().fails(&["why", "main"]), @"
     error: `main` is no task, session, conversation, stop hook or series of iterations
-    hint: there are no sessions yet; `windlass run GOAL` starts one; tasks are named like T12; `windlass events --type bridge_called` names conversations
+    hint: `windlass session list` names them all; tasks are named like T12; `windlass events --type bridge_called` names conversations
     [1 not_found]
     ");
 }

@@ -151,13 +151,13 @@ fn a_file_that_is_wrong_does_not_keep_the_others_from_working() {
     world.write(".windlass/workflows/create-review-task.yaml", "steps: [\n");
     world.ok(&["trust", "--yes"]);
     assert_eq!(world.run(&["workflow", "run", "good"]).code, 0);
-    assert_snapshot!(world.run(&["workflow", "list"]), @r#"
+    assert_snapshot!(world.run(&["workflow", "list"]), @"
     good                        one step
     notify-critical-completion  3 steps  Tell when something critical is done  (comes along)
     stale-task-report           5 steps  Report stale tasks  (comes along)
     broken                      wrong: $WORK/.windlass/workflows/bad.yaml:3:19: unknown type of step `creat_task`
-    create-review-task          wrong: $WORK/.windlass/workflows/create-review-task.yaml:1:8: this `[` is not closed
-    "#);
+    create-review-task          wrong: $WORK/.windlass/workflows/create-review-task.yaml:1:8: not valid YAML: unclosed bracket '['
+    ");
     let listed = world.lines(&["workflow", "list"]);
     assert!(listed.iter().any(|workflow| workflow["id"] == "broken" && workflow["error"]["code"] == "config"));
     assert_snapshot!(world.fails(&["workflow", "show", "broken"]), @r#"
@@ -169,25 +169,25 @@ fn a_file_that_is_wrong_does_not_keep_the_others_from_working() {
     hint: did you mean `create_task`?
     [64 config]
     "#);
-    assert_snapshot!(world.fails(&["workflow", "run", "nope"]), @r#"
+    assert_snapshot!(world.fails(&["workflow", "run", "nope"]), @"
     error: there is no workflow `nope`
     caused by: a file that cannot be used: $WORK/.windlass/workflows/bad.yaml:3:19: unknown type of step `creat_task`
-    caused by: a file that cannot be used: $WORK/.windlass/workflows/create-review-task.yaml:1:8: this `[` is not closed
+    caused by: a file that cannot be used: $WORK/.windlass/workflows/create-review-task.yaml:1:8: not valid YAML: unclosed bracket '['
     hint: there are: good, notify-critical-completion, stale-task-report
     [1 not_found]
-    "#);
+    ");
     // Ours does not run where the project has one of that name, be it a wrong one.
     assert_eq!(world.run(&["workflow", "run", "create-review-task"]).code, 64);
-    assert_snapshot!(world.fails(&["config", "check"]), @r#"
+    assert_snapshot!(world.fails(&["config", "check"]), @"
     error: unknown type of step `creat_task`
      --> $WORK/.windlass/workflows/bad.yaml:3:19
       |
     3 |   - {id: a, type: creat_task}
       |                   ^^^^^^^^^^
-    caused by: also wrong: $WORK/.windlass/workflows/create-review-task.yaml:1:8: this `[` is not closed
+    caused by: also wrong: $WORK/.windlass/workflows/create-review-task.yaml:1:8: not valid YAML: unclosed bracket '['
     hint: did you mean `create_task`?
     [64 config]
-    "#);
+    ");
     let ran = world.run(&["doctor"]);
     assert!(ran.code == 1 && ran.stdout.contains("wrong  workflows      1 of the project can be used\n"), "{ran}");
     assert!(ran.stdout.contains("bad.yaml:3:19: unknown type of step `creat_task`"), "{ran}");

@@ -4,6 +4,7 @@ use std::path::{Component, Path};
 
 use super::error::{Problem, quoted};
 use super::file::{Driver, Settings};
+use super::hooks::{not_empty, placed};
 use super::reader::Located;
 use windlass_agents::acp::Permissions;
 use windlass_agents::{KNOWN, Known};
@@ -22,6 +23,7 @@ pub fn check(settings: &Settings) -> Result<(), Problem> {
     settings.forge.remote.as_ref().map_or(Ok(()), |name| git_name("remote", name))?;
     settings.base_branch.as_ref().map_or(Ok(()), branch)?;
     settings.forge.api.as_ref().map_or(Ok(()), address)?;
+    settings.test_command.as_ref().map_or(Ok(()), test_command)?;
     settings.prompt_file.as_ref().map_or(Ok(()), |file| prompt_file(file, settings))?;
     scripts(settings)
 }
@@ -75,22 +77,21 @@ pub fn agent_names(settings: &Settings) -> Vec<&str> {
     settings.agents.keys().map(String::as_str).chain(KNOWN.iter().map(|(name, _)| *name)).collect()
 }
 
-/// The name of a review: it travels in events, and agents are told it.
-pub fn review_name(name: &str) -> Result<(), Problem> {
-    const LONGEST: usize = 64;
-    let wrong = match name {
-        name if name.trim().is_empty() => "the name of a review must not be empty",
-        name if name.len() > LONGEST => "the name of a review has at most 64 bytes",
-        name if name.contains(char::is_control) => "the name of a review is one line without control characters",
-        _ => return Ok(()),
-    };
-    Err(Problem::new(wrong))
+/// Bytes in the name of a review at most: it travels in events, and agents are told it.
+pub const REVIEW_NAME: usize = 64;
+
+/// Refuses a name that cannot be shown on a line.
+pub fn check_name(whose: &str, name: &str, longest: usize) -> Result<(), Problem> {
+    match name.trim().is_empty() || name.len() > longest || name.contains(char::is_control) {
+        true => Err(Problem::new(format!("the name of {whose} is one line of 1 to {longest} bytes"))),
+        false => Ok(()),
+    }
 }
 
 fn brief(name: &str, text: &Located<String>) -> Result<(), Problem> {
     let said = match text.trim().is_empty() {
         true => Err(Problem::new(format!("the brief {} is empty", quoted(name)))),
-        false => review_name(name),
+        false => check_name("a review", name, REVIEW_NAME),
     };
     said.map_err(|problem| problem.at(text.at.clone()))
 }
@@ -109,15 +110,9 @@ fn git_name(key: &str, name: &Located<String>) -> Result<(), Problem> {
 fn branch(name: &Located<String>) -> Result<(), Problem> {
     match Branch::new(name) {
         Ok(_) => Ok(()),
-        Err(_) => {
-            let problem = Problem::new(format!("`base_branch`: {} is no name of a branch", quoted(name)));
-            let whole = name.strip_prefix("refs/heads/").filter(|short| Branch::new(short).is_ok());
-            let hint = whole.map_or_else(
-                || "write the branch's own name, such as `main`".to_owned(),
-                |short| format!("write `{short}`"),
-            );
-            Err(problem.suggest(hint).at(name.at.clone()))
-        }
+        Err(_) => Err(Problem::new(format!("`base_branch`: {} is no name of a branch", quoted(name)))
+            .suggest("write the branch's own name, such as `main`".to_owned())
+            .at(name.at.clone())),
     }
 }
 
@@ -216,6 +211,10 @@ fn path_pattern(pattern: &Located<String>, what: &str) -> Result<(), Problem> {
             .suggest("write a path or a pattern from the project's directory on: `tests/**/*.rs`".to_owned())
             .at(pattern.at.clone())),
     }
+}
+
+fn test_command(command: &Located<String>) -> Result<(), Problem> {
+    placed(not_empty("test_command", command.value.clone()).map(drop), &command.at)
 }
 
 fn prompt_file(file: &Located<String>, settings: &Settings) -> Result<(), Problem> {

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Unexpected, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Value, json};
 use windlass_engine::FactType;
@@ -83,67 +83,26 @@ pub struct Entry {
 }
 
 /// When the output of a hook reaches the agent: `true`, `false` or `on_failure`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PipeSetting(pub PipeOutput);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, serde::Serialize, JsonSchema)]
+#[serde(untagged, expecting = "expected `true`, `false` or `on_failure`")]
+pub enum PipeSetting {
+    Fixed(bool),
+    Conditional(PipeCondition),
+}
 
-impl PipeSetting {
-    const ON_FAILURE: &str = "on_failure";
+/// When the output of a hook reaches the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, serde::Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PipeCondition {
+    OnFailure,
 }
 
 impl From<PipeSetting> for PipeOutput {
     fn from(setting: PipeSetting) -> Self {
-        setting.0
-    }
-}
-
-impl<'de> Deserialize<'de> for PipeSetting {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct PipeVisitor;
-
-        impl Visitor<'_> for PipeVisitor {
-            type Value = PipeSetting;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("`true`, `false` or `on_failure`")
-            }
-
-            fn visit_bool<E: Error>(self, pipes: bool) -> Result<PipeSetting, E> {
-                Ok(PipeSetting(PipeOutput::when(pipes)))
-            }
-
-            fn visit_str<E: Error>(self, word: &str) -> Result<PipeSetting, E> {
-                match word {
-                    PipeSetting::ON_FAILURE => Ok(PipeSetting(PipeOutput::OnFailure)),
-                    other => Err(E::invalid_value(Unexpected::Str(other), &self)),
-                }
-            }
+        match setting {
+            PipeSetting::Fixed(pipes) => Self::when(pipes),
+            PipeSetting::Conditional(PipeCondition::OnFailure) => Self::OnFailure,
         }
-
-        deserializer.deserialize_any(PipeVisitor)
-    }
-}
-
-impl Serialize for PipeSetting {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            PipeOutput::Never => serializer.serialize_bool(false),
-            PipeOutput::Always => serializer.serialize_bool(true),
-            PipeOutput::OnFailure => serializer.serialize_str(Self::ON_FAILURE),
-        }
-    }
-}
-
-impl JsonSchema for PipeSetting {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "PipeSetting".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"enum": [true, false, Self::ON_FAILURE]})
     }
 }
 

@@ -61,11 +61,7 @@ pub fn suggestion(name: &str, known: &[&str]) -> Option<String> {
     if let Some(near) = nearest(name, known) {
         return Some(format!("did you mean `{near}`?"));
     }
-    // A key with two spellings is listed once.
-    let spelled_twice =
-        |name: &str| known.iter().any(|other| *other != name && other.replace('_', "") == name.to_lowercase());
-    let all: Vec<_> = known.iter().filter(|name| !spelled_twice(name)).map(|name| format!("`{name}`")).collect();
-    (1..=13).contains(&all.len()).then(|| format!("known here: {}", all.join(", ")))
+    (1..=16).contains(&known.len()).then(|| format!("known here: `{}`", known.join("`, `")))
 }
 
 /// A configuration file that cannot be used.

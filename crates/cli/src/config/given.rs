@@ -3,9 +3,8 @@
 use serde_json::Value;
 use windlass_engine::Names;
 use windlass_engine::workflow::{Pattern, check_given};
-use windlass_hooks::PipeOutput;
 
-use super::entry::Entry;
+use super::entry::{Entry, PipeSetting};
 use super::error::Problem;
 use super::expressions;
 use super::hooks::Kind;
@@ -22,7 +21,7 @@ pub fn given(entry: &Entry, kind: &Kind, points: &[Point], source: &str) -> Resu
         let words = "leave `retry` out; in the workflow, have `onFailure` of a step lead to where it is tried again";
         return Err(problem.suggest(words.to_owned()).at(retry.at.clone()));
     }
-    let pipes = entry.pipe_output.is_some_and(|setting| setting.0 != PipeOutput::Never);
+    let pipes = entry.pipe_output.is_some_and(|setting| setting != PipeSetting::Fixed(false));
     if is_workflow && pipes {
         return Err(Problem::new("a workflow has no output that could be piped")
             .suggest("leave `pipe_output` out; at a gate the agent is told what a failed step printed".to_owned()));

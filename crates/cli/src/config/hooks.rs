@@ -17,7 +17,7 @@ use windlass_engine::{Condition, Matcher, Names, REGISTERED, Registry, Rule, Tem
 use windlass_hooks::Script;
 
 use super::builtin::Builtin;
-use super::check::review_name;
+use super::check::{REVIEW_NAME, check_name};
 use super::entry::{Brief, Entry, KINDS, Points, Request};
 use super::error::{Problem, quoted};
 use super::expressions::{Expressions, data_fields};
@@ -71,10 +71,10 @@ pub struct Hook {
     pub feedback: Option<Template>,
     /// What a workflow is given, by name.
     pub context: Vec<(String, Pattern)>,
-    /// Where it is written: its line, and the offset of its first byte.
+    /// Where it is written: the bytes, and the line.
+    pub at: Range<usize>,
     pub line: usize,
-    pub offset: usize,
-    /// The rest of what was written; what runs has been taken out of it.
+    /// The rest of what was written; what runs has been taken out of it, but for the id of a workflow.
     pub entry: Entry,
 }
 
@@ -222,21 +222,8 @@ impl Collected<'_> {
             entry.feedback.as_ref().map(|text| expressions.template("feedback", text, &feedback)).transpose()?;
         let matcher = entry.matcher.as_ref().map(|text| expressions.matcher(text)).transpose()?.unwrap_or_default();
         let context = placed(given(&entry, &kind, &points, self.source), &written.at)?;
-        let (scope, offset) = (scope.clone(), written.at.start);
-        self.hooks.push(Hook {
-            scope,
-            point,
-            events,
-            name,
-            kind,
-            when,
-            matcher,
-            feedback,
-            context,
-            line,
-            offset,
-            entry,
-        });
+        let (scope, at) = (scope.clone(), written.at.clone());
+        self.hooks.push(Hook { scope, point, events, name, kind, when, matcher, feedback, context, at, line, entry });
         Ok(())
     }
 
@@ -256,13 +243,8 @@ impl Collected<'_> {
     }
 
     fn claim(&mut self, name: &str, line: usize) -> Result<(), Problem> {
-        let taken = match name {
-            REGISTERED => Some("that is how stop hooks are called that agents register"),
-            VALIDATION => Some("that is how the rules under `validation` are called"),
-            _ => None,
-        };
-        if let Some(why) = taken {
-            return Err(Problem::new(format!("no hook can have the name `{name}`")).suggest(why.to_owned()));
+        if [REGISTERED, VALIDATION].contains(&name) {
+            return Err(Problem::new(format!("no hook can have the name `{name}`: Windlass uses it")));
         }
         match self.names.insert(name.to_owned(), line) {
             Some(first) => Err(Problem::new(format!("two hooks have the name {}", quoted(name)))
@@ -291,15 +273,8 @@ fn check_point(builtin: Builtin, point: Point) -> Result<(), Problem> {
 /// What looks at a change, or makes one, runs only where there is one.
 fn check_meant_for(kind: &Kind, point: Point) -> Result<(), Problem> {
     if matches!(kind, Kind::Prompt(_)) && plan::is_gate(point) {
-        let instead = match point.name() {
-            "stop" => "write `rules` or a `command` that says no, or put the prompt at `pre_iteration`",
-            "before_merge" => "write `gatekeeper` and say what it is to look at under `briefs`",
-            _ => "write a `command` that says no, or put the prompt at `pre_iteration`",
-        };
-        return Err(Problem::new(format!(
-            "a `prompt` only tells the agent something, and `{point}` is a gate: it decides"
-        ))
-        .suggest(instead.to_owned()));
+        return Err(Problem::new(format!("`{point}` is a gate, and a `prompt` decides nothing"))
+            .suggest("write a `command` that says no, or put the prompt at `pre_iteration`".to_owned()));
     }
     let (name, points): (&str, &[&str]) = match kind {
         Kind::Builtin(builtin @ (Builtin::RebaseOnMain | Builtin::CreatePr)) => {
@@ -332,20 +307,15 @@ fn point(written: &Located<String>) -> Result<Point, Problem> {
     })
 }
 
-/// The points under `events`, each of which says something new.
+/// The points under `events`, each named once.
 fn further_points(own: Point, events: &[Located<String>]) -> Result<Vec<Point>, Problem> {
     let mut points = Vec::new();
     for written in events {
         let point = point(written)?;
-        let known = match point {
-            point if point == own => format!("this hook is one of `{point}` already"),
-            point if points.contains(&point) => format!("`{point}` is named twice"),
-            point => {
-                points.push(point);
-                continue;
-            }
-        };
-        return Err(Problem::new(known).suggest("`events` names further points".to_owned()).at(written.at.clone()));
+        if point == own || points.contains(&point) {
+            return Err(Problem::new(format!("this hook runs at `{point}` already")).at(written.at.clone()));
+        }
+        points.push(point);
     }
     Ok(points)
 }
@@ -371,13 +341,8 @@ fn checked_name(name: &Located<String>, kind: &Kind) -> Result<String, Problem> 
             .suggest(format!("write `use: {builtin}` for that hook, or another name"))
             .at(name.at.clone()));
     }
-    let wrong = match &**name {
-        name if name.trim().is_empty() => "a hook's name must not be empty",
-        name if name.len() > NAME => "a hook's name has at most 128 bytes",
-        name if name.contains(char::is_control) => "a hook's name is one line without control characters",
-        name => return Ok(name.to_owned()),
-    };
-    Err(Problem::new(wrong).at(name.at.clone()))
+    placed(check_name("a hook", name, NAME), &name.at)?;
+    Ok(name.value.clone())
 }
 
 /// Whether a command is a program with its arguments, and no script of the project, which may choose its exits.
@@ -395,14 +360,13 @@ fn is_one_program(command: &str) -> bool {
 
 /// Takes the one thing out of an entry that runs.
 fn kind(entry: &mut Entry, expressions: Expressions<'_>) -> Result<Kind, Problem> {
-    let name = entry.name.as_ref().map(|name| name.value.clone());
     let kinds = [
         entry.command.take().map(|command| script(command, expressions.source).map(Kind::Command)),
         entry.r#use.take().map(|name| builtin(&name).map(Kind::Builtin)),
         entry.rules.take().map(|rules| expressions.rules(&not_none("rules", rules)?).map(Kind::Rules)),
         entry.prompt.take().map(|prompt| prompt_of(&prompt, expressions, &Names::hook()).map(Kind::Prompt)),
         entry.http.take().map(|http| request(http).map(Kind::Http)),
-        entry.workflow.take().map(|id| Ok(Kind::Workflow(not_empty("workflow", id.value)?))),
+        entry.workflow.clone().map(|id| Ok(Kind::Workflow(not_empty("workflow", id.value)?))),
         entry.gatekeeper.take().map(|names| reviews(names).map(Kind::Gatekeeper)),
     ];
     let named: Vec<_> = KINDS.iter().zip(&kinds).filter(|(_, kind)| kind.is_some()).map(|(kind, _)| *kind).collect();
@@ -410,7 +374,10 @@ fn kind(entry: &mut Entry, expressions: Expressions<'_>) -> Result<Kind, Problem
         ([_], Some(kind)) => kind,
         ([first, second, ..], _) => Err(Problem::new(format!("a hook is either `{first}` or `{second}`, not both"))
             .suggest("write two hooks".to_owned())),
-        _ => Err(nothing_runs(name.as_deref())),
+        _ => {
+            Err(Problem::new("this hook does not say what it runs")
+                .suggest(format!("add one of `{}`", KINDS.join("`, `"))))
+        }
     }
 }
 
@@ -428,20 +395,12 @@ pub fn script(command: Located<String>, source: &str) -> Result<Script, Problem>
     })
 }
 
-fn nothing_runs(name: Option<&str>) -> Problem {
-    let suggestion = match name.and_then(Builtin::parse) {
-        Some(builtin) => format!("write `use: {builtin}`"),
-        None => format!("add one of `{}`", KINDS.join("`, `")),
-    };
-    Problem::new("this hook does not say what it runs").suggest(suggestion)
-}
-
 pub fn prompt_of(written: &Located<String>, expressions: Expressions<'_>, names: &Names) -> Result<Template, Problem> {
     placed(not_empty("prompt", written.value.clone()), &written.at)?;
     expressions.template("prompt", written, names)
 }
 
-fn not_empty(key: &str, text: String) -> Result<String, Problem> {
+pub fn not_empty(key: &str, text: String) -> Result<String, Problem> {
     match text.trim().is_empty() {
         true => Err(Problem::new(format!("`{key}` is empty"))),
         false => Ok(text),
@@ -451,7 +410,7 @@ fn not_empty(key: &str, text: String) -> Result<String, Problem> {
 /// The names of reviews, each of which is asked for once.
 fn reviews(names: Vec<String>) -> Result<Vec<String>, Problem> {
     let names = not_none("gatekeeper", names)?;
-    names.iter().try_for_each(|name| review_name(name))?;
+    names.iter().try_for_each(|name| check_name("a review", name, REVIEW_NAME))?;
     let twice = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name));
     match twice {
         Some((_, name)) => Err(Problem::new(format!("`gatekeeper` names {} twice", quoted(name)))),

@@ -7,7 +7,8 @@ use super::error::Problem;
 use super::reader::Located;
 use super::span::Span;
 
-const DAY: f64 = 86_400.0;
+/// A larger number without a unit may be milliseconds.
+const MAX_BARE_SECONDS: f64 = 3600.0;
 const TIMEOUT: Duration = Duration::from_hours(7 * 24);
 const BACKOFF: Duration = Duration::from_hours(1);
 const RETRIES: u32 = 100;
@@ -32,10 +33,9 @@ pub fn check(entry: &Entry, source: &str) -> Result<(), Problem> {
 /// How long a program may run.
 pub fn check_timeout(timeout: &Located<Span>, source: &str) -> Result<(), Problem> {
     let written = source.get(timeout.at.clone()).unwrap_or_default().trim();
-    if let Some(number) = written.parse().ok().filter(|number| is_milliseconds(*number)) {
-        let suggestion = format!("write `{number}ms` if you mean milliseconds, `{number}s` if you mean seconds");
-        return Err(Problem::new(format!("`timeout`: {number} seconds look like milliseconds"))
-            .suggest(suggestion)
+    if written.parse().is_ok_and(|number: f64| number > MAX_BARE_SECONDS) {
+        return Err(Problem::new(format!("`timeout`: a number as large as {written} needs a unit"))
+            .suggest(format!("write `{written}ms` if you mean milliseconds, `{written}s` if you mean seconds"))
             .at(timeout.at.clone()));
     }
     match timeout.duration() > TIMEOUT {
@@ -46,17 +46,9 @@ pub fn check_timeout(timeout: &Located<Span>, source: &str) -> Result<(), Proble
     }
 }
 
-/// A number without a unit that nobody writes for seconds.
-fn is_milliseconds(number: f64) -> bool {
-    number > DAY || (number >= 1000.0 && number % 1000.0 == 0.0)
-}
-
 fn max_output(most: &Located<u64>) -> Result<(), Problem> {
-    let problem = match most.value {
-        0 => Problem::new("`max_output`: must be more than 0")
-            .suggest("without `pipe_output` nothing reaches the agent".to_owned()),
-        most if most > OUTPUT => Problem::new(format!("`max_output`: at most {OUTPUT} bytes are kept for the agent")),
-        _ => return Ok(()),
-    };
-    Err(problem.at(most.at.clone()))
+    match (1..=OUTPUT).contains(&most.value) {
+        true => Ok(()),
+        false => Err(Problem::new(format!("`max_output`: expected 1 to {OUTPUT} bytes")).at(most.at.clone())),
+    }
 }

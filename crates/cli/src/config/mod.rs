@@ -27,9 +27,9 @@ mod hooks;
 mod measures;
 mod notices;
 #[cfg(test)]
-mod pictures;
+mod pictures_expressions_tests;
 #[cfg(test)]
-mod pictures_expressions;
+mod pictures_tests;
 mod point;
 mod reader;
 mod request;
@@ -61,7 +61,7 @@ pub use self::expressions::problem as expression_problem;
 pub use self::file::{
     Agent, Completion, Driver, ForgeKind, McpServer, MergeMethod, OnRetryLimit, Roles, Settings, TaskResult,
 };
-pub use self::flows::{TestGate, Warning};
+pub use self::flows::Warning;
 pub use self::hooks::{Hook, Kind, Scope};
 pub use self::measures::check_timeout;
 pub use self::point::Point;
@@ -257,7 +257,7 @@ impl Config {
 
     /// Hooks that run workflows, each with the id that it names.
     pub fn named_workflows(&self) -> Vec<(&Hook, &Located<String>)> {
-        flows::named_workflows(&self.settings, &self.hooks)
+        self.hooks.iter().filter_map(|hook| Some((hook, hook.entry.workflow.as_ref()?))).collect()
     }
 
     /// How many hooks there are at which point.
@@ -321,8 +321,8 @@ impl Config {
         flows::warnings(&self.settings, &self.hooks, self.text())
     }
 
-    /// Returns the gates whose only checks run the project's tests.
-    pub fn test_gates(&self) -> Vec<TestGate<'_>> {
+    /// Returns the gates whose only checks run the project's tests, each with the type of task that has it for itself.
+    pub fn test_gates(&self) -> Vec<(Point, Option<&str>)> {
         flows::find_test_gates(&self.settings, &self.hooks)
     }
 

@@ -56,8 +56,8 @@ fn hook(name: String, written: &Located<Notice>, source: &str) -> Result<Hook, P
         matcher: windlass_engine::Matcher::default(),
         feedback: None,
         context: Vec::new(),
+        at: at(),
         line: source[..written.at.start].matches('\n').count() + 1,
-        offset: written.at.start,
         entry: Entry { timeout: Some(span(TIMEOUT)), retry, enabled: written.enabled, ..Entry::default() },
     })
 }

@@ -19,9 +19,7 @@ use serde::forward_to_deserialize_any;
 use serde::ser::{Serialize, Serializer};
 
 use super::error::{Problem, quoted};
-use super::schema;
 use super::yaml::{Node, Value};
-use crate::text as shown;
 
 /// Reads a tree that was parsed from `source`.
 pub fn read<T: DeserializeOwned>(node: &Node, source: &str) -> Result<T, Problem> {
@@ -44,7 +42,6 @@ impl de::Error for Problem {
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         Self::new(format!("expected {}, found {}", plain(&expected.to_string()), describe(found)))
-            .suggest(remedy(found, &expected.to_string()))
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
@@ -57,11 +54,8 @@ impl de::Error for Problem {
 
     fn unknown_field(found: &str, known: &'static [&'static str]) -> Self {
         let problem = Self::unknown("key", found, known);
-        if problem.suggestion.is_some() {
-            return problem;
-        }
-        match schema::section_of(found).filter(|section| known.contains(section)) {
-            Some(section) => problem.suggest(format!("it belongs under `{section}`")),
+        match problem.suggestion {
+            Some(_) => problem,
             None => problem.suggest("`windlass config schema` lists every key".to_owned()),
         }
     }
@@ -102,41 +96,12 @@ fn plain(expected: &str) -> &str {
 
 fn describe(found: Unexpected<'_>) -> String {
     match found {
-        Unexpected::Bool(value) => format!("`{value}`"),
-        Unexpected::Unsigned(value) => format!("`{value}`"),
-        Unexpected::Signed(value) => format!("`{value}`"),
-        Unexpected::Float(value) => format!("`{value}`"),
-        Unexpected::Str("") => "an empty text".to_owned(),
         Unexpected::Str(value) => format!("the text {}", quoted(value)),
         Unexpected::Unit | Unexpected::Option => "nothing".to_owned(),
         Unexpected::Seq => "a list".to_owned(),
         Unexpected::Map => "a map".to_owned(),
         other => other.to_string(),
     }
-}
-
-/// A text as an entry of a list: in quotes, if it could be anything else there.
-fn entry(text: &str) -> String {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "_-./ …".contains(letter);
-    if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "''")) }
-}
-
-/// What to write instead, where there is one obvious answer.
-fn remedy(found: Unexpected<'_>, expected: &str) -> Option<String> {
-    let answer = match (found, expected) {
-        (Unexpected::Str(text), "a boolean" | "`true`, `false` or `on_failure`") => {
-            match text.to_lowercase().as_str() {
-                "yes" | "on" | "y" | "true" => "write `true`".to_owned(),
-                "no" | "off" | "n" | "false" => "write `false`".to_owned(),
-                _ => return None,
-            }
-        }
-        (Unexpected::Str(text), "a sequence") => format!("write a list: `[{}]`", entry(&shown::fit(text.trim(), 40))),
-        (Unexpected::Map, "a sequence") => "start each entry with `- `".to_owned(),
-        (Unexpected::Map | Unexpected::Seq, "a string") => "put text that starts with a bracket in quotes".to_owned(),
-        _ => return None,
-    };
-    Some(answer)
 }
 
 /// A value and the bytes that it was written in.
@@ -392,8 +357,9 @@ impl<'de> MapAccess<'de> for Entries<'de> {
     /// A value's problem names its key: the place alone does not say what was being read.
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Problem> {
         let (key, value) = self.value.take().ok_or_else(|| Problem::new("a value without a key"))?;
-        seed.deserialize(self.reader.child(value)).map_err(|problem| match self.reader.child(key).text() {
-            Some(key) if problem.at.as_ref() == Some(&value.at) => {
+        let value = self.reader.child(value);
+        value.place(seed.deserialize(value)).map_err(|problem| match self.reader.child(key).text() {
+            Some(key) if problem.at.as_ref() == Some(&value.node.at) => {
                 Problem { message: format!("{}: {}", quoted(key), problem.message), ..problem }
             }
             _ => problem,

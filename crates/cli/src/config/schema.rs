@@ -33,12 +33,6 @@ pub fn schema() -> Value {
     schema
 }
 
-/// The section of the file that a key belongs to, if it is one that people look for at the top.
-pub fn section_of(key: &str) -> Option<&'static str> {
-    let schema = schema();
-    schema["$defs"]["Limits"]["properties"].get(key).map(|_| "limits")
-}
-
 /// A list or a map of the file may be there without a value; only a point may not.
 #[derive(Clone)]
 struct EmptyLists;

@@ -161,6 +161,6 @@ mod tests {
         check("5 parsecs", "expected a number of seconds");
         check("\"30\"", "expected a number of seconds");
         check("[1]", "found a list");
-        check("true", "found `true`");
+        check("true", "found boolean `true`");
     }
 }

@@ -56,7 +56,7 @@ impl fmt::Display for HookField {
 
 /// Sets a field of the hook with this index.
 pub fn set_hook_field(config: &Config, hook: usize, field: HookField) -> Result<Config, EditObstacle> {
-    let (text, start) = (&**config.text(), config.hooks[hook].offset);
+    let (text, start) = (&**config.text(), config.hooks[hook].at.start);
     let (key, value) = field.key_value();
     let mut tree = parse(text)?;
     let mut edits = Vec::new();

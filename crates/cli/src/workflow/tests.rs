@@ -57,11 +57,7 @@ fn files_may_be_json_with_the_names_of_the_seed() {
 fn the_file_itself() {
     check("", "a workflow is a map", "write `id: …`");
     check("- {id: a, type: noop}\n", "and this is a list", "write `steps:` above it");
-    check(
-        "id: w\nsteps: [{id: a, type: noop}]\n---\nid: x\n",
-        "a second document starts here; one is all",
-        "remove the `---`",
-    );
+    check("id: w\nsteps: [{id: a, type: noop}]\n---\nid: x\n", "a second document starts here", "remove the `---`");
     check("id: w\n", "this needs its `steps`", "write `steps: [{id: first, type: noop}]`");
     check("id: w\nsteps: {}\n", "`steps` is a list", "- id");
     check("id: w\nsteps: []\n", "from 1 to 200", "write `steps: [{");
@@ -232,7 +228,7 @@ fn what_a_step_is_given() {
     check(&one("execute_command", "{command: ls, args: -l}"), "`args` is a list", "write `[-l]`");
     check(
         &one("execute_command", "{command: ls, timeout: 30000}"),
-        "30000 seconds look like milliseconds [30000]",
+        "a number as large as 30000 needs a unit [30000]",
         "write `30000ms`",
     );
     check(&one("execute_command", "{command: ls, timeout: 0}"), "longer than 0", "write it as in `timeout: 30s`");

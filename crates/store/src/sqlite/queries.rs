@@ -310,19 +310,6 @@ impl Snapshot<'_> {
         Ok(State::ALL.into_iter().filter_map(|state| Some((state, count(state)?.1.unsigned_abs()))).collect())
     }
 
-    /// How many tasks of each type are neither completed nor deleted, and the oldest of them.
-    pub fn open_by_type(&self) -> Result<Vec<(Option<TypeName>, u64, TaskId)>, StoreError> {
-        let sql = "SELECT kind, count(*), min(id) FROM tasks WHERE state NOT IN ('completed', 'deleted') GROUP BY kind";
-        self.store.sql(|connection| {
-            let mut query = connection.prepare(sql)?;
-            let rows = query.query_map([], |row| {
-                let number = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
-                Ok((row.get_ref(0)?.as_str()?.parse().ok(), number(1)?, TaskId(number(2)?)))
-            });
-            rows?.collect()
-        })
-    }
-
     pub fn all_edges(&self) -> Result<Vec<Edge>, StoreError> {
         self.store.sql(|connection| {
             connection.prepare("SELECT id, from_id, to_id, kind FROM edges ORDER BY id")?.query_map([], edge)?.collect()

@@ -1,13 +1,12 @@
 //! Whether what the configuration says of a forge fits the repository.
 
-use super::stuck::Stuck;
-use crate::config::Config;
+use crate::config::{Config, Warning};
 use crate::dispatch;
 use crate::failure::Failure;
 use crate::project::Project;
 
 /// Looks at the remote's address; nothing is fetched. What git cannot tell is no fault of the configuration.
-pub fn look(project: &Project, config: &Config) -> Result<Option<Stuck>, Failure> {
+pub fn look(project: &Project, config: &Config) -> Result<Option<Warning>, Failure> {
     let forge = dispatch::delivery(project, config).forge;
     if forge.kind.is_none() && forge.api.is_none() {
         return Ok(None);
@@ -20,12 +19,13 @@ pub fn look(project: &Project, config: &Config) -> Result<Option<Stuck>, Failure
         None => Some("`forge` is configured, and this project is in no git repository".to_owned()),
         Some(address) => forge.unmet(address.as_deref()),
     };
-    Ok(message.map(|message| Stuck {
-        task: None,
+    Ok(message.map(|message| Warning {
+        place: None,
         message: format!("{message}: changes are in the log alone, and no forge shows them"),
-        remedy:
+        suggestion: Some(
             "`git remote -v` shows the addresses, `git remote set-url origin ADDRESS` sets one; `forge.remote` names \
                  another remote; or take `forge` out"
                 .to_owned(),
+        ),
     }))
 }

@@ -4,7 +4,6 @@ mod forge;
 mod import;
 mod open_gates;
 pub mod rewrite;
-mod stuck;
 mod workflows;
 
 use std::path::PathBuf;
@@ -17,7 +16,6 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
 use crate::{plan, text};
-use stuck::Stuck;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -52,16 +50,16 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     match args.command {
         Command::Check { file: Some(file) } => {
             let config = Config::read(&context.directory.join(file)).map_err(Failure::from)?;
-            report(&config, &[], out)
+            report(&config, config.warnings(), out)
         }
         Command::Check { file: None } => {
             let project = context.project()?;
             let config = Config::load(&project)?;
-            let mut stuck = stuck::look(&project, &config)?;
-            stuck.extend(forge::look(&project, &config)?);
-            stuck.extend(open_gates::look(&project, &config));
+            let mut warnings = config.warnings();
+            warnings.extend(forge::look(&project, &config)?);
+            warnings.extend(open_gates::look(&project, &config));
             workflows::check(&project, &config)?;
-            report(&config, &stuck, out)
+            report(&config, warnings, out)
         }
         Command::Import(args) => import::run(context, args, out),
         Command::Schema if out.is_json() => out.object(&config::schema()),
@@ -72,22 +70,17 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     }
 }
 
-fn report(config: &Config, stuck: &[Stuck], out: &mut Output) -> Done {
+fn report(config: &Config, warnings: Vec<Warning>, out: &mut Output) -> Done {
     config.prompt()?;
     if out.is_json() {
-        return out.object(&as_json(config, stuck));
+        return out.object(&as_json(config, warnings));
     }
     as_text(config, out)?;
-    show_warnings(config, out)?;
-    show_stuck(stuck, out)
-}
-
-fn show_warnings(config: &Config, out: &mut Output) -> Done {
-    for warning in config.warnings() {
-        let Warning { line, column, message, suggestion } = warning;
+    for Warning { place, message, suggestion } in warnings {
         out.line("")?;
         let label = out.paint(Tone::Warning, "warning");
-        out.line(format_args!("{label}  line {line}, column {column}: {}", text::line(&message)))?;
+        let place = place.map(|(line, column)| format!("line {line}, column {column}: ")).unwrap_or_default();
+        out.line(format_args!("{label}  {place}{}", text::line(&message)))?;
         if let Some(suggestion) = suggestion {
             out.line(format_args!("         {}", out.paint(Tone::Faint, text::line(&suggestion))))?;
         }
@@ -95,27 +88,12 @@ fn show_warnings(config: &Config, out: &mut Output) -> Done {
     Ok(())
 }
 
-fn show_stuck(stuck: &[Stuck], out: &mut Output) -> Done {
-    for Stuck { message, remedy, .. } in stuck {
-        out.line("")?;
-        out.line(format_args!("{}  {}", out.paint(Tone::Warning, "warning"), text::line(message)))?;
-        out.line(format_args!("         {}", out.paint(Tone::Faint, remedy)))?;
-    }
-    Ok(())
-}
-
-fn as_json(config: &Config, stuck: &[Stuck]) -> Value {
-    let warning = |warning: Warning| {
-        json!({
-            "line": warning.line,
-            "column": warning.column,
-            "message": warning.message,
-            "suggestion": warning.suggestion,
-        })
+fn as_json(config: &Config, warnings: Vec<Warning>) -> Value {
+    let warning = |Warning { place, message, suggestion }: Warning| {
+        let (line, column) = place.unzip();
+        json!({"line": line, "column": column, "message": message, "suggestion": suggestion})
     };
-    let told = |stuck: &Stuck| json!({"task": stuck.task, "message": stuck.message, "suggestion": stuck.remedy});
-    let warnings = config.warnings().into_iter().map(warning);
-    let warnings: Vec<Value> = warnings.chain(stuck.iter().map(told)).collect();
+    let warnings: Vec<Value> = warnings.into_iter().map(warning).collect();
     let points: serde_json::Map<_, _> =
         config.points().into_iter().map(|(point, count)| (point.to_string(), count.into())).collect();
     json!({

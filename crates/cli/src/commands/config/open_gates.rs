@@ -2,26 +2,24 @@
 
 use windlass_runner::shown;
 
-use super::stuck::Stuck;
-use crate::config::{Config, TestGate};
+use crate::config::{Config, Point, Warning};
 use crate::project::Project;
 
 /// Looks for gates whose only checks are `run_tests`, where the project has no tests to run.
-pub fn look(project: &Project, config: &Config) -> Vec<Stuck> {
+pub fn look(project: &Project, config: &Config) -> Vec<Warning> {
     if config.settings.test_command.is_some() || shown::tests(&project.root).is_some() {
         return Vec::new();
     }
-    config.test_gates().iter().map(told).collect()
+    config.test_gates().into_iter().map(told).collect()
 }
 
-fn told(gate: &TestGate<'_>) -> Stuck {
-    let whose = gate.task_type.map(|name| format!(" for tasks of the type `{name}`")).unwrap_or_default();
-    Stuck {
-        task: None,
+fn told((point, task_type): (Point, Option<&str>)) -> Warning {
+    let whose = task_type.map(|name| format!(" for tasks of the type `{name}`")).unwrap_or_default();
+    Warning {
+        place: None,
         message: format!(
-            "nothing is checked at `{}`{whose}: `run_tests` finds no tests in this project and can only skip",
-            gate.point
+            "nothing is checked at `{point}`{whose}: `run_tests` finds no tests in this project and can only skip"
         ),
-        remedy: "set `test_command` to the command that runs them".to_owned(),
+        suggestion: Some("set `test_command` to the command that runs them".to_owned()),
     }
 }

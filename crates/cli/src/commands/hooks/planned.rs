@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use windlass_engine::{EventType, Registry, VALIDATION};
-use windlass_hooks::PipeOutput;
 
 use crate::config::{Builtin, Config, Hook, Kind, PipeSetting, Point, Scope};
 use crate::failure::Failure;
@@ -147,7 +146,7 @@ impl<'c> Row<'c> {
             row["line"] = json!(hook.line);
             row["when"] = json!(hook.entry.when.as_ref().map(|when| &when.value));
             row["timeoutMs"] = json!(u64::try_from(plan::timeout(hook).as_millis()).unwrap_or(u64::MAX));
-            row["pipeOutput"] = json!(hook.entry.pipe_output.unwrap_or(PipeSetting(PipeOutput::Never)));
+            row["pipeOutput"] = json!(hook.entry.pipe_output.unwrap_or(PipeSetting::Fixed(false)));
         }
         row
     }

@@ -28,7 +28,7 @@ fn an_unknown_key() {
         "max_hook_retries: 3\n",
         "limits:\n  speed: 9\n",
     ]);
-    insta::assert_snapshot!(shown, @r"
+    insta::assert_snapshot!(shown, @"
     error: unknown key `hook`
      --> config.yaml:1:1
       |
@@ -48,14 +48,14 @@ fn an_unknown_key() {
       |
     1 | max_hook_retries: 3
       | ^^^^^^^^^^^^^^^^
-    hint: it belongs under `limits`
+    hint: `windlass config schema` lists every key
 
     error: unknown key `speed`
      --> config.yaml:2:3
       |
     2 |   speed: 9
       |   ^^^^^
-    hint: known here: `max_iterations`, `max_hook_retries`, `max_remediations`, `max_rejections`, `max_failures`, `failure_span`, `thrashing`, `wall_time`, `lease`, `turn_time`, `silence`, `cost`, `tokens`
+    hint: known here: `max_iterations`, `maxHookRetries`, `max_hook_retries`, `max_remediations`, `max_rejections`, `max_failures`, `failure_span`, `thrashing`, `wall_time`, `lease`, `turn_time`, `silence`, `cost`, `tokens`
     ");
 }
 
@@ -84,13 +84,13 @@ fn a_key_that_is_given_twice() {
         "hooks:\n  stop:\n    - command: ./check.sh\n      # seconds\n      timeout: 3\n      timeout: 4\n",
         "hooks:\n  stop: []\n  Stop: []\n",
     ]);
-    insta::assert_snapshot!(shown, @r"
+    insta::assert_snapshot!(shown, @"
     error: the key `timeout` is given twice
      --> config.yaml:6:7
       |
     6 |       timeout: 4
       |       ^^^^^^^
-    hint: the first one is on line 5; keep one of them
+    hint: keep one of them
 
     error: the point `stop` is given twice, in two spellings
      --> config.yaml:3:3
@@ -146,27 +146,24 @@ fn a_wrong_type() {
         "version: 2\n",
         "- version: 1\n",
     ]);
-    insta::assert_snapshot!(shown, @r"
-    error: `pipe_output`: expected `true`, `false` or `on_failure`, found the text `yes`
+    insta::assert_snapshot!(shown, @"
+    error: `pipe_output`: expected `true`, `false` or `on_failure`
      --> config.yaml:4:20
       |
     4 |       pipe_output: yes
       |                    ^^^
-    hint: write `true`
 
     error: `stop`: expected a list, found a map
      --> config.yaml:3:5
       |
     3 |     command: ./check.sh
       |     ^^^^^^^^^^^^^^^^^^^
-    hint: start each entry with `- `
 
     error: `stop`: expected a list, found the text `run_tests`
      --> config.yaml:2:9
       |
     2 |   stop: run_tests
       |         ^^^^^^^^^
-    hint: write a list: `[run_tests]`
 
     error: `stop`: expected a list of hooks, found nothing
      --> config.yaml:2:3
@@ -186,7 +183,6 @@ fn a_wrong_type() {
       |
     3 |     - command: {{error}}
       |                ^
-    hint: put text that starts with a bracket in quotes
 
     error: `max_iterations`: expected a whole number, 1 or more, found the text `many`
      --> config.yaml:2:19
@@ -194,7 +190,7 @@ fn a_wrong_type() {
     2 |   max_iterations: many
       |                   ^^^^
 
-    error: `max_iterations`: expected a whole number, 1 or more, found `-1`
+    error: `max_iterations`: expected a whole number, 1 or more, found integer `-1`
      --> config.yaml:2:19
       |
     2 |   max_iterations: -1
@@ -295,7 +291,7 @@ fn a_hook_that_is_not_one_thing() {
         "hooks:\n  task_completed:\n    - name: auto-create-review-task\n      enabled: false\n",
         "hooks:\n  stop:\n    - http: example.org/hook\n",
     ]);
-    insta::assert_snapshot!(shown, @r"
+    insta::assert_snapshot!(shown, @"
     error: a hook is either `command` or `prompt`, not both
      --> config.yaml:3:7
       |
@@ -315,7 +311,7 @@ fn a_hook_that_is_not_one_thing() {
       |
     3 |     - name: auto-create-review-task
       |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-    hint: write `use: auto-create-review-task`
+    hint: add one of `command`, `use`, `rules`, `prompt`, `http`, `workflow`, `gatekeeper`
 
     error: `example.org/hook` is not an address of the web
      --> config.yaml:3:13
@@ -332,7 +328,7 @@ fn a_name_that_is_taken() {
         "hooks:\n  stop:\n    - {name: check, command: ./a.sh}\n  on_error:\n    - {name: check, command: ./b.sh}\n",
         "hooks:\n  stop:\n    - {name: registered, command: ./a.sh}\n",
     ]);
-    insta::assert_snapshot!(shown, @r"
+    insta::assert_snapshot!(shown, @"
     error: two hooks have the name `check`
      --> config.yaml:5:14
       |
@@ -340,12 +336,11 @@ fn a_name_that_is_taken() {
       |              ^^^^^
     hint: the first one is on line 3; give each its own name
 
-    error: no hook can have the name `registered`
+    error: no hook can have the name `registered`: Windlass uses it
      --> config.yaml:3:14
       |
     3 |     - {name: registered, command: ./a.sh}
       |              ^^^^^^^^^^
-    hint: that is how stop hooks are called that agents register
     ");
 }
 
@@ -397,7 +392,7 @@ fn a_validator_that_cannot_be_run() {
         "validators:\n  web: [npm test]\n",
         "validators:\n  web: {command: npm test, timeout: 60000}\n",
     ]);
-    insta::assert_snapshot!(shown, @r"
+    insta::assert_snapshot!(shown, @"
     error: `agent_commands`: unknown value `never`
      --> config.yaml:1:17
       |
@@ -433,7 +428,7 @@ fn a_validator_that_cannot_be_run() {
       |         ^^^^^^
     hint: did you mean `command`?
 
-    error: expected a whole number from 0 to 255, found `256`
+    error: expected a whole number from 0 to 255, found integer `256`
      --> config.yaml:2:49
       |
     2 |   web: {command: npm test, success_exit_codes: [256]}
@@ -445,7 +440,7 @@ fn a_validator_that_cannot_be_run() {
     2 |   web: [npm test]
       |        ^
 
-    error: `timeout`: 60000 seconds look like milliseconds
+    error: `timeout`: a number as large as 60000 needs a unit
      --> config.yaml:2:37
       |
     2 |   web: {command: npm test, timeout: 60000}

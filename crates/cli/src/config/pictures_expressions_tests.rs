@@ -1,6 +1,6 @@
 //! What a person sees when an expression, a matcher, a number or a request of a hook is wrong.
 
-use super::pictures::pictures;
+use super::pictures_tests::pictures;
 
 /// A stop hook with these further lines.
 fn hook(lines: &str) -> String {
@@ -198,15 +198,15 @@ fn a_matcher_that_matches_nothing() {
 #[test]
 fn a_time_that_cannot_be_meant() {
     let shown = shown(&["timeout: 30000", "timeout: 90001", "timeout: 200h", "retry: {backoff: 2h}"]);
-    insta::assert_snapshot!(shown, @r"
-    error: `timeout`: 30000 seconds look like milliseconds
+    insta::assert_snapshot!(shown, @"
+    error: `timeout`: a number as large as 30000 needs a unit
      --> config.yaml:4:16
       |
     4 |       timeout: 30000
       |                ^^^^^
     hint: write `30000ms` if you mean milliseconds, `30000s` if you mean seconds
 
-    error: `timeout`: 90001 seconds look like milliseconds
+    error: `timeout`: a number as large as 90001 needs a unit
      --> config.yaml:4:16
       |
     4 |       timeout: 90001
@@ -231,22 +231,21 @@ fn a_time_that_cannot_be_meant() {
 
 #[test]
 fn times_that_can_be_meant() {
-    for timeout in ["1", "0.5", "999", "1001", "3600", "86399", "1000s", "30000ms", "168h", "86400.0s"] {
+    for timeout in ["1", "0.5", "999", "1001", "3600", "1000s", "30000ms", "168h", "86400.0s"] {
         assert!(super::parse(&hook(&format!("timeout: {timeout}"))).is_ok(), "{timeout}");
     }
 }
 
 #[test]
 fn a_number_that_cannot_be_meant() {
-    insta::assert_snapshot!(shown(&["max_output: 0", "max_output: 262145", "retry: {max: 101}"]), @r"
-    error: `max_output`: must be more than 0
+    insta::assert_snapshot!(shown(&["max_output: 0", "max_output: 262145", "retry: {max: 101}"]), @"
+    error: `max_output`: expected 1 to 262144 bytes
      --> config.yaml:4:19
       |
     4 |       max_output: 0
       |                   ^
-    hint: without `pipe_output` nothing reaches the agent
 
-    error: `max_output`: at most 262144 bytes are kept for the agent
+    error: `max_output`: expected 1 to 262144 bytes
      --> config.yaml:4:19
       |
     4 |       max_output: 262145
@@ -311,19 +310,17 @@ fn a_request_that_cannot_be_sent() {
 
 #[test]
 fn a_point_that_is_named_again() {
-    insta::assert_snapshot!(shown(&["events: [on_error, Stop]", "events: [on_error, onError]"]), @r"
-    error: this hook is one of `stop` already
+    insta::assert_snapshot!(shown(&["events: [on_error, Stop]", "events: [on_error, onError]"]), @"
+    error: this hook runs at `stop` already
      --> config.yaml:4:26
       |
     4 |       events: [on_error, Stop]
       |                          ^^^^
-    hint: `events` names further points
 
-    error: `on_error` is named twice
+    error: this hook runs at `on_error` already
      --> config.yaml:4:26
       |
     4 |       events: [on_error, onError]
       |                          ^^^^^^^
-    hint: `events` names further points
     ");
 }
