@@ -57,8 +57,7 @@ where
     PossibleValuesParser::new(names).map(|name| name.parse().expect("each name stands for a value"))
 }
 
-/// Turns clap's error into a failure: what clap says first, and where the usage is shown. What clap guesses is left out, because
-/// a correction may name a command that changes something.
+/// Turns clap's error into a failure: what clap says first, what it suggests, and where the usage is shown.
 pub fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
     let unknown = error.get(ContextKind::InvalidSubcommand);
     let command = find_command(words, unknown);
@@ -81,9 +80,27 @@ pub fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
     Failure::new(Code::Usage, text::fit(&message, MAX_MESSAGE)).hint(
         match find_replacement(words).filter(|_| unknown.is_some()) {
             Some(tool) => format!("`windlass tool call {}` replaces it", tool.name),
-            None => format!("`{command} --help` shows how it is used{dash}"),
+            None => match find_suggestion(error) {
+                Some(suggestion) => {
+                    format!("did you mean `{suggestion}`? `{command} --help` shows how it is used{dash}")
+                }
+                None => format!("`{command} --help` shows how it is used{dash}"),
+            },
         },
     )
+}
+
+/// Returns the word that clap takes a misspelt one for. A word that overrides a safeguard is none: the caller has to know it.
+fn find_suggestion(error: &clap::Error) -> Option<&str> {
+    let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    let suggestion = kinds.into_iter().find_map(|kind| match error.get(kind)? {
+        ContextValue::String(word) => Some(word.as_str()),
+        // The nearest comes last.
+        ContextValue::Strings(words) => words.last().map(String::as_str),
+        _ => None,
+    })?;
+    let is_safeguard = suggestion.starts_with("--force") || suggestion.starts_with("--trust");
+    Some(suggestion).filter(|_| !is_safeguard)
 }
 
 /// Returns the tool that replaces a removed command: `iteration_start` for `windlass iteration start`.
@@ -115,18 +132,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn misspelt_words_are_not_corrected() {
-        for line in [
-            "windlass stauts",
-            "windlass unistall",
-            "windlass task complete T1 --forse",
-            "windlass task list --state redy",
-            "windlass answer T1 rejct",
+    fn misspelt_words_are_named_but_for_safeguards() {
+        for (line, suggestion) in [
+            ("windlass stauts", Some("did you mean `status`?")),
+            ("windlass unistall", Some("did you mean `uninstall`?")),
+            ("windlass task list --state redy", Some("did you mean `ready`?")),
+            ("windlass answer T1 rejct", Some("did you mean `reject`?")),
+            ("windlass task complete T1 --forse", None),
+            ("windlass run --agent x --turst", None),
         ] {
             let words = line.split(' ').map(OsString::from).collect();
             let failure = args::parse_from(words).expect_err("it is misspelt").failure();
-            assert!(!failure.message.contains("similar"), "{line}: {}", failure.message);
-            assert!(failure.hint.is_some_and(|hint| hint.contains(" --help` ")), "{line}");
+            let hint = failure.hint.expect("a hint");
+            assert!(hint.contains(" --help` "), "{line}: {hint}");
+            assert_eq!(hint.split_inclusive('?').next().filter(|_| hint.contains('?')), suggestion, "{line}");
         }
     }
 }
