@@ -16,6 +16,18 @@ pub enum Agent {
     Cursor,
 }
 
+/// What each agent is called by programs and by people, in the order of [`Agent`].
+const NAMES: [(&str, &str); 8] = [
+    ("claude", "Claude Code"),
+    ("codex", "Codex"),
+    ("gemini", "Gemini CLI"),
+    ("qwen", "Qwen Code"),
+    ("copilot", "GitHub Copilot CLI"),
+    ("goose", "goose"),
+    ("kimi", "Kimi Code"),
+    ("cursor", "Cursor"),
+];
+
 /// A name that none of them has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no agent with hooks is called `{0}`")]
@@ -27,30 +39,12 @@ impl Agent {
 
     /// What it is called on the command line and in the log.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-            Self::Gemini => "gemini",
-            Self::Qwen => "qwen",
-            Self::Copilot => "copilot",
-            Self::Goose => "goose",
-            Self::Kimi => "kimi",
-            Self::Cursor => "cursor",
-        }
+        NAMES[self as usize].0
     }
 
     /// What people call it.
     pub const fn title(self) -> &'static str {
-        match self {
-            Self::Claude => "Claude Code",
-            Self::Codex => "Codex",
-            Self::Gemini => "Gemini CLI",
-            Self::Qwen => "Qwen Code",
-            Self::Copilot => "GitHub Copilot CLI",
-            Self::Goose => "goose",
-            Self::Kimi => "Kimi Code",
-            Self::Cursor => "Cursor",
-        }
+        NAMES[self as usize].1
     }
 }
 

@@ -15,7 +15,6 @@
 
 mod agent;
 mod call;
-mod event;
 mod moment;
 mod recognise;
 mod reply;

@@ -1,4 +1,6 @@
-//! The moments at which agents call: the points of the bridge.
+//! The moments at which agents call, the points of the bridge, and what each agent calls them.
+
+use crate::Agent;
 
 /// A moment in an agent's conversation at which its hook system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,6 +15,19 @@ pub enum Moment {
     PreCompact,
     SessionEnd,
 }
+
+/// What each moment is called, in the order of [`Moment`]: as a point, by Claude Code, by Gemini CLI, and by Cursor.
+const NAMES: [(&str, &str, Option<&str>, Option<&str>); 9] = [
+    ("session_start", "SessionStart", Some("SessionStart"), Some("sessionStart")),
+    ("user_prompt_submit", "UserPromptSubmit", Some("BeforeAgent"), Some("beforeSubmitPrompt")),
+    ("pre_tool_use", "PreToolUse", Some("BeforeTool"), Some("preToolUse")),
+    ("post_tool_use", "PostToolUse", Some("AfterTool"), Some("postToolUse")),
+    ("stop", "Stop", Some("AfterAgent"), Some("stop")),
+    ("subagent_stop", "SubagentStop", None, Some("subagentStop")),
+    ("notification", "Notification", Some("Notification"), None),
+    ("pre_compact", "PreCompact", Some("PreCompress"), Some("preCompact")),
+    ("session_end", "SessionEnd", Some("SessionEnd"), Some("sessionEnd")),
+];
 
 impl Moment {
     pub const ALL: &[Self] = &[
@@ -29,32 +44,12 @@ impl Moment {
 
     /// The point of the configuration that it is.
     pub const fn point(self) -> &'static str {
-        match self {
-            Self::SessionStart => "session_start",
-            Self::UserPromptSubmit => "user_prompt_submit",
-            Self::PreToolUse => "pre_tool_use",
-            Self::PostToolUse => "post_tool_use",
-            Self::Stop => "stop",
-            Self::SubagentStop => "subagent_stop",
-            Self::Notification => "notification",
-            Self::PreCompact => "pre_compact",
-            Self::SessionEnd => "session_end",
-        }
+        NAMES[self as usize].0
     }
 
     /// The same in Claude Code's words.
     pub const fn claude_name(self) -> &'static str {
-        match self {
-            Self::SessionStart => "SessionStart",
-            Self::UserPromptSubmit => "UserPromptSubmit",
-            Self::PreToolUse => "PreToolUse",
-            Self::PostToolUse => "PostToolUse",
-            Self::Stop => "Stop",
-            Self::SubagentStop => "SubagentStop",
-            Self::Notification => "Notification",
-            Self::PreCompact => "PreCompact",
-            Self::SessionEnd => "SessionEnd",
-        }
+        NAMES[self as usize].1
     }
 
     /// The moment of a point, if it is one of the bridge.
@@ -71,6 +66,20 @@ impl Moment {
             Self::PreCompact => Some("trigger"),
             Self::SessionEnd => Some("reason"),
             Self::UserPromptSubmit | Self::PreToolUse | Self::PostToolUse | Self::Stop => None,
+        }
+    }
+}
+
+impl Agent {
+    /// Returns what the agent calls a moment; none where it has no such event.
+    pub const fn event(self, moment: Moment) -> Option<&'static str> {
+        let (_, claude, gemini, cursor) = NAMES[moment as usize];
+        match (self, moment) {
+            (Self::Gemini, _) => gemini,
+            (Self::Cursor, _) => cursor,
+            (Self::Codex, Moment::Notification)
+            | (Self::Goose, Moment::Notification | Moment::SubagentStop | Moment::PreCompact) => None,
+            _ => Some(claude),
         }
     }
 }

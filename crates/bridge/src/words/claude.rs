@@ -5,10 +5,11 @@ use serde_json::{Map, Value, json};
 use super::contract::{No, Place};
 use super::settle::Settled;
 use super::{Unsaid, Words, put};
-use crate::{Agent, Moment, Ruling};
+use crate::{Agent, Moment, Reply, Ruling};
 
 pub fn words(agent: Agent, moment: Moment, settled: Settled) -> Words {
-    let Settled { contract, ruling, halt, context, updated_input, updated_output, message, mut unsaid } = settled;
+    let Settled { contract, reply, mut unsaid } = settled;
+    let Reply { ruling, halt, context, updated_input, updated_output, message } = reply;
     let (mut answer, mut specific) = (Map::new(), Map::new());
     let mut aloud = None;
     match ruling {

@@ -4,10 +4,10 @@ use serde_json::{Map, Value};
 
 use super::settle::Settled;
 use super::{Words, put};
-use crate::{Moment, Ruling};
+use crate::{Moment, Reply, Ruling};
 
 pub fn words(moment: Moment, settled: Settled) -> Words {
-    let Settled { ruling, halt, context, updated_input, mut message, unsaid, .. } = settled;
+    let Settled { reply: Reply { ruling, halt, context, updated_input, mut message, .. }, unsaid, .. } = settled;
     let mut answer = Map::new();
     match (moment, ruling) {
         (Moment::Stop | Moment::SubagentStop, Ruling::Block(why)) => put(&mut answer, "followup_message", Some(why)),

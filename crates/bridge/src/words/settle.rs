@@ -10,13 +10,7 @@ use crate::{Agent, Moment, Reply, Ruling};
 #[derive(Debug)]
 pub struct Settled {
     pub contract: Contract,
-    pub ruling: Ruling,
-    pub halt: Option<String>,
-    pub context: Option<String>,
-    pub updated_input: Option<Map<String, Value>>,
-    pub updated_output: Option<Value>,
-    /// For the person.
-    pub message: Option<String>,
+    pub reply: Reply,
     pub unsaid: Vec<Unsaid>,
 }
 
@@ -24,12 +18,12 @@ impl Settled {
     pub fn of(agent: Agent, moment: Moment, reply: &Reply) -> Self {
         let mut settled = Self {
             contract: Contract::of(agent, moment),
-            ruling: with_reason(&reply.ruling),
-            halt: None,
-            context: said(&reply.context),
-            updated_input: None,
-            updated_output: None,
-            message: said(&reply.message),
+            reply: Reply {
+                ruling: with_reason(&reply.ruling),
+                context: said(&reply.context),
+                message: said(&reply.message),
+                ..Reply::default()
+            },
             unsaid: Vec::new(),
         };
         settled.halt(moment, reply.halt.as_deref());
@@ -49,19 +43,19 @@ impl Settled {
         match moment {
             // It is about to end anyway.
             Moment::Stop | Moment::SubagentStop => {
-                self.ruling = Ruling::Pass;
+                self.reply.ruling = Ruling::Pass;
                 if !halts {
                     self.also(&why);
                 }
             }
-            Moment::PreToolUse if matches!(self.ruling, Ruling::Block(_)) => {}
-            Moment::PreToolUse => self.ruling = Ruling::Block(why.clone()),
-            _ if halts => self.ruling = Ruling::Pass,
-            Moment::UserPromptSubmit | Moment::PostToolUse => self.ruling = Ruling::Block(why.clone()),
+            Moment::PreToolUse if matches!(self.reply.ruling, Ruling::Block(_)) => {}
+            Moment::PreToolUse => self.reply.ruling = Ruling::Block(why.clone()),
+            _ if halts => self.reply.ruling = Ruling::Pass,
+            Moment::UserPromptSubmit | Moment::PostToolUse => self.reply.ruling = Ruling::Block(why.clone()),
             Moment::SessionStart | Moment::Notification | Moment::PreCompact | Moment::SessionEnd => self.also(&why),
         }
         if halts {
-            self.halt = Some(why);
+            self.reply.halt = Some(why);
         } else {
             self.unsaid.push(Unsaid::Halt);
         }
@@ -69,16 +63,16 @@ impl Settled {
 
     /// Only tools are allowed and asked for. Whoever cannot ask does not do it: nobody has said yes.
     fn permit(&mut self, agent: Agent, moment: Moment) {
-        match &self.ruling {
-            Ruling::Allow(_) | Ruling::Ask(_) if moment != Moment::PreToolUse => self.ruling = Ruling::Pass,
+        match &self.reply.ruling {
+            Ruling::Allow(_) | Ruling::Ask(_) if moment != Moment::PreToolUse => self.reply.ruling = Ruling::Pass,
             Ruling::Allow(_) if !self.contract.allows => {
-                self.ruling = Ruling::Pass;
+                self.reply.ruling = Ruling::Pass;
                 self.unsaid.push(Unsaid::Allow);
             }
             Ruling::Ask(why) if !self.contract.asks => {
                 let title = agent.title();
                 let why = format!("{why}\n\nA person has to agree, and {title} cannot be made to ask: it is not done.");
-                self.ruling = Ruling::Block(why);
+                self.reply.ruling = Ruling::Block(why);
                 self.unsaid.push(Unsaid::Ask);
             }
             _ => {}
@@ -86,44 +80,44 @@ impl Settled {
     }
 
     fn block(&mut self, moment: Moment) {
-        let Ruling::Block(why) = &self.ruling else { return };
+        let Ruling::Block(why) = &self.reply.ruling else { return };
         let why = why.clone();
         match self.contract.no {
             No::Never => {
                 self.also(&why);
-                self.ruling = Ruling::Pass;
+                self.reply.ruling = Ruling::Pass;
                 self.unsaid.push(Unsaid::Block);
             }
             No::AsContext => {
-                self.context = joined(Some(why), self.context.take());
-                self.ruling = Ruling::Pass;
+                self.reply.context = joined(Some(why), self.reply.context.take());
+                self.reply.ruling = Ruling::Pass;
             }
             // There is no turn in which it could be read.
-            _ if moment == Moment::UserPromptSubmit => self.context = None,
+            _ if moment == Moment::UserPromptSubmit => self.reply.context = None,
             // Whoever reads the reason reads what comes with it.
             _ if self.contract.context.is_none() => {
-                self.ruling = Ruling::Block(joined(Some(why), self.context.take()).unwrap_or_default());
+                self.reply.ruling = Ruling::Block(joined(Some(why), self.reply.context.take()).unwrap_or_default());
             }
             No::Aloud | No::Quietly | No::Twice => {}
         }
     }
 
     fn tell(&mut self) {
-        if self.contract.context.is_none() && self.context.take().is_some() {
+        if self.contract.context.is_none() && self.reply.context.take().is_some() {
             self.unsaid.push(Unsaid::Context);
         }
     }
 
     /// Whoever cannot be given another input does not do it: nobody wants the one that it has in mind.
     fn change(&mut self, agent: Agent, moment: Moment, input: Option<&Map<String, Value>>) {
-        let goes_on = moment == Moment::PreToolUse && !matches!(self.ruling, Ruling::Block(_));
+        let goes_on = moment == Moment::PreToolUse && !matches!(self.reply.ruling, Ruling::Block(_));
         let Some(input) = input.filter(|_| goes_on) else { return };
         if self.contract.updated_input.is_some() {
-            self.updated_input = Some(input.clone());
+            self.reply.updated_input = Some(input.clone());
             return;
         }
         let (title, wanted) = (agent.title(), Value::Object(input.clone()));
-        self.ruling = Ruling::Block(format!(
+        self.reply.ruling = Ruling::Block(format!(
             "A hook wants another input for this tool, and {title} takes none from hooks: it is not done. \
              Use the tool again, with this input: {wanted}"
         ));
@@ -133,14 +127,14 @@ impl Settled {
     fn change_output(&mut self, moment: Moment, output: Option<&Value>) {
         let Some(output) = output.filter(|_| moment == Moment::PostToolUse) else { return };
         if self.contract.updated_output {
-            self.updated_output = Some(output.clone());
+            self.reply.updated_output = Some(output.clone());
         } else {
             self.unsaid.push(Unsaid::UpdatedOutput);
         }
     }
 
     fn also(&mut self, told: &str) {
-        self.message = joined(self.message.take(), Some(told.to_owned()));
+        self.reply.message = joined(self.reply.message.take(), Some(told.to_owned()));
     }
 }
 
