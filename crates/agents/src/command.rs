@@ -75,18 +75,21 @@ pub(crate) fn prompted(
     environment: Environment,
     capture: Capture,
 ) -> Spec {
-    let (directory, stdin) = (directory.to_owned(), prompt.as_bytes().to_vec());
-    Spec { invocation, directory, environment, stdin, timeout: None, silence: None, grace: GRACE, capture }
+    Spec { stdin: prompt.into(), grace: GRACE, capture, ..Spec::new(invocation, directory, environment) }
 }
 
 /// How it ended, with the last line that it wrote about it.
 fn last_words(finished: &Finished, end: &str) -> String {
     let (stderr, stdout) = (finished.stderr.text(), finished.stdout.text());
-    let last = |text: &'_ str| text.lines().rfind(|line| !line.trim().is_empty()).map(str::to_owned);
-    match last(&stderr).or_else(|| last(&stdout)) {
-        Some(line) => format!("{end}: {}", line.trim()),
+    match last_line_of(&stderr).or_else(|| last_line_of(&stdout)) {
+        Some(line) => format!("{end}: {line}"),
         None => end.to_owned(),
     }
+}
+
+/// Returns the last line of a text that is not blank.
+pub(crate) fn last_line_of(text: &str) -> Option<&str> {
+    text.lines().map(str::trim).rfind(|line| !line.is_empty())
 }
 
 #[cfg(test)]

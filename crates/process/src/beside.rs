@@ -8,31 +8,24 @@
 //!
 //! Not here: waiting for it (`live`).
 
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::buffer::spare_capacity;
 use rustix::event::PollFlags;
-use rustix::io::Errno;
 
-use crate::os::Status;
+use crate::captured::Keeper;
+use crate::pipe::{PIPE_SIZE, count_waiting, read_once};
 use crate::ready::Awaited;
 use crate::supervised::{Link, Supervised};
 use crate::watch::Tree;
-use crate::{Exit, Launcher, NotStarted, Roster, Spec, file, live};
-
-/// What a read takes at most; a pipe holds as much.
-const PIECE: usize = 64 * 1024;
+use crate::{Capture, Exit, Launcher, NotStarted, Roster, Spec, Stream, file, live};
 
 /// A program that runs, or has run, beside a live one.
 pub struct Beside {
     tree: Supervised<Link>,
     /// Both of its outputs, in the order in which they were written.
     output: Option<OwnedFd>,
-    kept: VecDeque<u8>,
-    most: usize,
-    left_out: bool,
+    keeper: Keeper,
     exit: Option<Exit>,
 }
 
@@ -45,12 +38,13 @@ impl Beside {
         let (ours, theirs) = io::pipe().map_err(bare)?;
         rustix::io::ioctl_fionbio(&ours, true).map_err(|error| bare(error.into()))?;
         let tree = live::launch(launcher, spec, roster, [stdin.as_fd(), theirs.as_fd(), theirs.as_fd()])?;
-        Ok(Self { tree, output: Some(ours.into()), kept: VecDeque::new(), most, left_out: false, exit: None })
+        let keeper = Keeper::new(&Capture { head: 0, tail: most, spill: None }, Stream::Stdout);
+        Ok(Self { tree, output: Some(ours.into()), keeper, exit: None })
     }
 
     /// The last of what it has written so far, and whether there was more.
     pub fn output(&self) -> (Vec<u8>, bool) {
-        (self.kept.iter().copied().collect(), self.left_out)
+        self.keeper.last_bytes()
     }
 
     /// How it ended, once it has.
@@ -63,7 +57,7 @@ impl Beside {
         let (status, _) = self.tree.end();
         self.drain();
         self.output = None;
-        self.exit.get_or_insert(exit(status));
+        self.exit.get_or_insert(status.into());
     }
 
     /// What is to be waited for, in the order in which `look` is told of it.
@@ -80,7 +74,7 @@ impl Beside {
         if ended {
             // Before anybody is told of the end.
             self.drain();
-            self.exit = Some(self.tree.status().map_or(Exit::Lost, exit));
+            self.exit = Some(self.tree.status().map_or(Exit::Lost, Exit::from));
         }
         (moved, ended)
     }
@@ -95,8 +89,7 @@ impl Beside {
 
     /// What is in the pipe now. More than it holds could only come from somebody who never ends.
     fn drain(&mut self) {
-        let waiting = self.output.as_ref().and_then(|pipe| rustix::io::ioctl_fionread(pipe).ok()).unwrap_or(0);
-        let mut left = usize::try_from(waiting).unwrap_or(usize::MAX);
+        let mut left = count_waiting(&self.output);
         while left > 0 {
             match self.read() {
                 0 => return,
@@ -107,34 +100,9 @@ impl Beside {
 
     /// Reads once. How many bytes there were.
     fn read(&mut self) -> usize {
-        let Some(pipe) = &self.output else { return 0 };
-        let mut piece = Vec::with_capacity(PIECE);
-        match rustix::io::read(pipe, spare_capacity(&mut piece)) {
-            Ok(length) if length > 0 => {
-                self.keep(&piece);
-                length
-            }
-            Err(Errno::INTR | Errno::AGAIN) => 0,
-            Ok(_) | Err(_) => {
-                self.output = None;
-                0
-            }
-        }
-    }
-
-    fn keep(&mut self, piece: &[u8]) {
-        let last = &piece[piece.len().saturating_sub(self.most)..];
-        let over = (self.kept.len() + last.len()).saturating_sub(self.most);
-        self.left_out |= over > 0 || last.len() < piece.len();
-        self.kept.drain(..over);
-        self.kept.extend(last);
-    }
-}
-
-fn exit(status: Status) -> Exit {
-    match status {
-        Status::Code(code) => Exit::Code(code),
-        Status::Signal(signal) => Exit::Signal(signal),
-        Status::Lost => Exit::Lost,
+        let mut piece = Vec::with_capacity(PIPE_SIZE);
+        let length = read_once(&mut self.output, &mut piece);
+        self.keeper.push(&piece);
+        length
     }
 }

@@ -158,6 +158,11 @@ impl Keeper {
         }
     }
 
+    /// Returns the end of what came so far, and whether there was more before it.
+    pub fn last_bytes(&self) -> (Vec<u8>, bool) {
+        (self.tail.iter().copied().collect(), self.total > self.tail.len() as u64)
+    }
+
     pub fn finish(self) -> Captured {
         let spilled = match self.file {
             Overflow::Dropped | Overflow::Planned { .. } => None,

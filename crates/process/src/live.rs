@@ -20,24 +20,20 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::buffer::spare_capacity;
-use rustix::event::{PollFlags, Timespec};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::process::Pid;
 
 use crate::captured::Keeper;
 use crate::control::{Listener, Order};
-use crate::minder::{BetweenTurns, Minder, wait_for_more};
-use crate::os::{self, Status};
+use crate::minder::{Minder, wait_for_more};
+use crate::os;
+use crate::pipe::{PIPE_SIZE, count_waiting, read_once};
 use crate::program::Program;
 use crate::ready::{ready, ready_of};
-use crate::supervised::{Link, Supervised};
+use crate::supervised::{Begun, Link, Supervised};
 use crate::watch::Tree;
-use crate::wire::{self, Report};
 use crate::{Beside, Captured, Control, Exit, Launcher, NotStarted, Roster, Spec, Stream};
 
-/// What a read takes at most; a pipe holds as much.
-const PIECE: usize = 64 * 1024;
 /// How long one that is asked to end may take to do so by itself.
 const LEAVE: Duration = Duration::from_secs(2);
 
@@ -56,7 +52,7 @@ pub struct Live {
 /// Who has the processes in hand.
 enum Held {
     Here(Supervised<Link>),
-    /// It stands still, and there is no thread to mind it.
+    /// It stands still until a caller attends to it.
     Stopped(Supervised<Link>),
     /// Nobody attends to it.
     Minded(Minder),
@@ -134,29 +130,20 @@ impl Live {
         })
     }
 
-    /// Has it hear the control while nobody attends to it.
+    /// Has it hear the control while no caller attends to it.
     pub fn leave_alone(&mut self, control: &Control) {
-        self.leave(control, BetweenTurns::GoesOn);
+        self.held = match std::mem::replace(&mut self.held, Held::Nowhere) {
+            Held::Here(tree) => Minder::new(tree, control).map_or_else(Held::Here, Held::Minded),
+            held => held,
+        };
     }
 
     /// Stops it, with everything that it has started, until a caller attends to it again. When this returns, nothing of it
     /// runs; a tree that cannot be stopped is ended.
-    pub fn leave_stopped(&mut self, control: &Control) {
-        self.leave(control, BetweenTurns::IsStopped);
-    }
-
-    fn leave(&mut self, control: &Control, meanwhile: BetweenTurns) {
+    pub fn leave_stopped(&mut self) {
+        self.held.tree().stop();
         self.held = match std::mem::replace(&mut self.held, Held::Nowhere) {
-            Held::Here(mut tree) => {
-                if meanwhile == BetweenTurns::IsStopped {
-                    tree.stop();
-                }
-                let unminded = match meanwhile {
-                    BetweenTurns::GoesOn => Held::Here,
-                    BetweenTurns::IsStopped => Held::Stopped,
-                };
-                Minder::new(tree, control, meanwhile).map_or_else(unminded, Held::Minded)
-            }
+            Held::Here(tree) => Held::Stopped(tree),
             held => held,
         };
     }
@@ -170,7 +157,7 @@ impl Live {
     pub fn has_ended(&mut self) -> bool {
         if !self.gone {
             let tree = self.held.tree();
-            let [has_news] = ready(&[Some((tree.descriptor(), PollFlags::IN))], Some(&timespec(Duration::ZERO)));
+            let [has_news] = ready(&[Some((tree.descriptor(), PollFlags::IN))], Some(Instant::now()));
             self.gone = has_news && tree.is_gone();
         }
         self.gone
@@ -202,14 +189,8 @@ impl Live {
     fn finish(mut self) -> Left {
         let (status, _) = self.held.tree().end();
         // What it wrote before its end is in the pipe.
-        let mut piece = Vec::new();
-        while self.stderr.is_some() && self.read(Stream::Stderr, &mut piece) > 0 {}
-        let exit = match status {
-            Status::Code(code) => Exit::Code(code),
-            Status::Signal(signal) => Exit::Signal(signal),
-            Status::Lost => Exit::Lost,
-        };
-        Left { exit, stderr: self.keeper.finish() }
+        while self.keep_stderr() {}
+        Left { exit: status.into(), stderr: self.keeper.finish() }
     }
 
     /// Waits for anything and moves the bytes that can be moved; `piece` gets what came on standard output.
@@ -220,7 +201,6 @@ impl Live {
         piece: &mut Vec<u8>,
         beside: &mut [Beside],
     ) -> News {
-        let timeout = until.map(|until| timespec(until.saturating_duration_since(Instant::now())));
         let gone = self.gone;
         let leader = (!gone).then(|| self.held.tree());
         let input = self.input.pipe.as_ref().filter(|_| !self.input.rest.is_empty());
@@ -233,11 +213,14 @@ impl Live {
             word.map(|word| (word, PollFlags::IN)),
         ];
         all.extend(beside.iter().flat_map(Beside::awaited));
-        let found = ready_of(&all, timeout.as_ref());
+        let found = ready_of(&all, until);
         let (own, others) = found.split_at(found.len() - 2 * beside.len());
         let &[out, err, input, leader, word] = own else { unreachable!("there are five of our own") };
-        let err = err && self.read(Stream::Stderr, &mut Vec::new()) > 0;
-        let out = out && self.read(Stream::Stdout, piece) > 0;
+        let err = err && self.keep_stderr();
+        let out = out && {
+            piece.reserve(PIPE_SIZE);
+            read_once(&mut self.stdout, piece) > 0
+        };
         if input {
             self.input.write();
         }
@@ -253,25 +236,12 @@ impl Live {
         News { word, ended }
     }
 
-    /// Reads once. How many bytes there were.
-    fn read(&mut self, stream: Stream, piece: &mut Vec<u8>) -> usize {
-        let place = if stream == Stream::Stdout { &mut self.stdout } else { &mut self.stderr };
-        let Some(pipe) = place else { return 0 };
-        piece.clear();
-        piece.reserve(PIECE);
-        match rustix::io::read(&*pipe, spare_capacity(piece)) {
-            Ok(length) if length > 0 => {
-                if stream == Stream::Stderr {
-                    self.keeper.push(piece);
-                }
-                length
-            }
-            Err(Errno::INTR | Errno::AGAIN) => 0,
-            Ok(_) | Err(_) => {
-                *place = None;
-                0
-            }
-        }
+    /// Reads its standard error once. Returns whether there was something.
+    fn keep_stderr(&mut self) -> bool {
+        let mut piece = Vec::with_capacity(PIPE_SIZE);
+        let length = read_once(&mut self.stderr, &mut piece);
+        self.keeper.push(&piece);
+        length > 0
     }
 }
 
@@ -295,25 +265,13 @@ pub(crate) fn launch(
     let before = os::ticks();
     let link = Link::new(launcher).map_err(|source| NotStarted::other(&launcher.program, source))?;
     link.list(roster);
-    let pid = match begin(&link, &program, descriptors) {
-        Ok(Ok(pid)) => pid,
-        Ok(Err(refused)) => return Err(NotStarted::explain(program.path(), &spec.directory, refused)),
-        Err(lost) => {
-            link.kill();
-            return Err(NotStarted::other(&launcher.program, lost));
+    match link.begin(&program, &descriptors, || false) {
+        Ok(Begun::Started(pid)) => {
+            roster.note(pid, before);
+            Ok(Supervised::new(link, Some(pid), tag))
         }
-    };
-    roster.note(pid, before);
-    Ok(Supervised::new(link, Some(pid), tag))
-}
-
-/// Has the supervisor start the program. The outer error means that it is good for nothing.
-fn begin(link: &Link, program: &Program, descriptors: [BorrowedFd<'_>; 3]) -> io::Result<io::Result<Pid>> {
-    wire::send_start(link.socket(), program, &descriptors)?;
-    match link.report(|| false)? {
-        Report::Started(pid) => Ok(Ok(Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?)),
-        Report::Failed(error) => Ok(Err(io::Error::from_raw_os_error(error))),
-        _ => Err(io::ErrorKind::InvalidData.into()),
+        Ok(Begun::Refused(error)) => Err(NotStarted::explain(program.path(), &spec.directory, error)),
+        Ok(Begun::Lost(error)) | Err(error) => Err(NotStarted::other(&launcher.program, error)),
     }
 }
 
@@ -426,7 +384,7 @@ impl Attended<'_> {
             return Some(Heard::Beside);
         }
         // Its output may be held open by what it left; whatever it wrote itself was in the pipe.
-        (self.live.gone && self.live.waiting() == 0).then_some(Heard::Over)
+        (self.live.gone && count_waiting(&self.live.stdout) == 0).then_some(Heard::Over)
     }
 
     fn stand_still(&mut self, until: &mut Option<Instant>, beside: &mut [Beside]) {
@@ -442,15 +400,4 @@ impl Attended<'_> {
         *until = until.and_then(later);
         self.live.moved = later(self.live.moved).unwrap_or(since);
     }
-}
-
-impl Live {
-    /// How many bytes of its output are in the pipe.
-    fn waiting(&self) -> u64 {
-        self.stdout.as_ref().and_then(|pipe| rustix::io::ioctl_fionread(pipe).ok()).unwrap_or(0)
-    }
-}
-
-fn timespec(duration: Duration) -> Timespec {
-    duration.try_into().unwrap_or(Timespec { tv_sec: i64::from(i32::MAX), tv_nsec: 0 })
 }

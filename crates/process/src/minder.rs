@@ -2,7 +2,6 @@
 //!
 //! Invariants:
 //! - Whoever takes the program back has it running, or waits until everything may go on.
-//! - A program that is to stand still never runs while it is minded, also when a pause ends meanwhile.
 //! - A minder that is dropped takes the program with it.
 //! - Nothing polls: the thread sleeps until there is a word, or until it is to give the program back.
 
@@ -23,14 +22,6 @@ use crate::watch::Tree;
 /// What a thread that does nothing but wait needs.
 const STACK: usize = 128 * 1024;
 
-/// What a program does between its turns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BetweenTurns {
-    GoesOn,
-    /// Nothing of its tree runs. It is stopped before it is given to a minder.
-    IsStopped,
-}
-
 pub(crate) struct Minder {
     done: Arc<Waker>,
     /// Until the program is given back.
@@ -39,13 +30,13 @@ pub(crate) struct Minder {
 
 impl Minder {
     /// Minds a program. It comes back if that cannot be done.
-    pub fn new(tree: Supervised<Link>, control: &Control, meanwhile: BetweenTurns) -> Result<Self, Supervised<Link>> {
+    pub fn new(tree: Supervised<Link>, control: &Control) -> Result<Self, Supervised<Link>> {
         let prepared = control.listen().and_then(|listener| Ok((listener, Arc::new(Waker::new()?))));
         let Ok((listener, done)) = prepared else { return Err(tree) };
         // Given over once there is a thread: one that cannot be started would take the program with it.
         let (give, take) = std::sync::mpsc::sync_channel(1);
         let stopped = done.clone();
-        let mind = move || mind(take.recv().expect("it is given at once"), listener, &stopped, meanwhile);
+        let mind = move || mind(take.recv().expect("it is given at once"), listener, &stopped);
         let thread: io::Result<_> = std::thread::Builder::new().name("minder".to_owned()).stack_size(STACK).spawn(mind);
         match thread {
             Err(_) => Err(tree),
@@ -74,42 +65,25 @@ impl Drop for Minder {
     }
 }
 
-fn mind(mut tree: Supervised<Link>, mut listener: Listener, done: &Waker, meanwhile: BetweenTurns) -> Supervised<Link> {
-    let is_stopped = meanwhile == BetweenTurns::IsStopped;
+fn mind(mut tree: Supervised<Link>, mut listener: Listener, done: &Waker) -> Supervised<Link> {
     loop {
-        match listener.word().1 {
-            true if is_stopped => wait_while_still(&mut listener),
-            true => stand_still(&mut tree, &mut listener),
-            false => {}
+        if listener.word().1 {
+            tree.stop();
+            listener.set_still(true);
+            wait_for_more(&listener);
+            tree.resume();
+            listener.set_still(false);
         }
         let [word, done] = ready(&[Some((listener.as_fd(), PollFlags::IN)), Some((done.as_fd(), PollFlags::IN))], None);
         if word {
             listener.clear();
         } else if done {
-            if is_stopped {
-                tree.resume();
-            }
             return tree;
         }
     }
 }
 
-/// Stops a tree for as long as the control says so.
-pub(crate) fn stand_still(tree: &mut dyn Tree, listener: &mut Listener) {
-    tree.stop();
-    listener.set_still(true);
-    wait_for_more(listener);
-    tree.resume();
-    listener.set_still(false);
-}
-
-/// Waits as long as the control says that everything stands still, for a tree that does anyway.
-fn wait_while_still(listener: &mut Listener) {
-    listener.set_still(true);
-    wait_for_more(listener);
-    listener.set_still(false);
-}
-
+/// Waits as long as the control says that everything stands still.
 pub(crate) fn wait_for_more(listener: &Listener) {
     while listener.word().1 {
         ready(&[Some((listener.as_fd(), PollFlags::IN))], None);

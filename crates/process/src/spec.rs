@@ -6,7 +6,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::Captured;
+use crate::os::Status;
+use crate::{Captured, Environment};
 
 /// Which program, and with what arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub struct Spec {
     pub invocation: Invocation,
     pub directory: PathBuf,
     /// The whole environment of the child, to which only `WINDLASS_TAG` is added; a `PWD` in it is made to be right.
-    pub environment: Vec<(OsString, OsString)>,
+    pub environment: Environment,
     /// Written while the output is drained, then closed. A child need not read it.
     pub stdin: Vec<u8>,
     pub timeout: Option<Duration>,
@@ -32,6 +33,22 @@ pub struct Spec {
     /// How long after SIGTERM what is left is killed.
     pub grace: Duration,
     pub capture: Capture,
+}
+
+impl Spec {
+    /// A program without input, a time limit or a grace, of which no output is kept.
+    pub fn new(invocation: Invocation, directory: impl Into<PathBuf>, environment: Environment) -> Self {
+        Self {
+            invocation,
+            directory: directory.into(),
+            environment,
+            stdin: Vec::new(),
+            timeout: None,
+            silence: None,
+            grace: Duration::ZERO,
+            capture: Capture { head: 0, tail: 0, spill: None },
+        }
+    }
 }
 
 /// How much of each output stream is kept.
@@ -73,6 +90,16 @@ pub enum Exit {
     Cancelled,
     /// The supervisor died, and the exit status with it.
     Lost,
+}
+
+impl From<Status> for Exit {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Code(code) => Self::Code(code),
+            Status::Signal(signal) => Self::Signal(signal),
+            Status::Lost => Self::Lost,
+        }
+    }
 }
 
 /// What came of a run.

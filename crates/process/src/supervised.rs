@@ -95,7 +95,7 @@ impl Supervisor {
         let pid = match begun.map_err(|source| NotStarted::other(&self.launcher.program, source))? {
             Begun::Started(pid) => Some(pid),
             Begun::Refused(error) => return Err(start.refused(error)),
-            Begun::Lost => None,
+            Begun::Lost(_) => None,
         };
         let link = self.link.as_ref().expect("it has just got the order");
         let mut tree = Supervised::new(link, pid, start.tag.clone());
@@ -117,20 +117,11 @@ impl Supervisor {
         let descriptors = start.descriptors()?;
         link.list(start.roster);
         link.process.wake();
-        if let Err(error) = wire::send_start(&link.socket, &start.program, &descriptors) {
-            link.process.kill();
+        let begun = link.begin(&start.program, &descriptors, || start.is_called_off());
+        if begun.is_err() {
             self.link = None;
-            return Err(error);
         }
-        let begun = match link.report(|| start.is_called_off()) {
-            Ok(Report::Started(pid)) => Pid::from_raw(pid).map(Begun::Started),
-            Ok(Report::Failed(error)) => Some(Begun::Refused(io::Error::from_raw_os_error(error))),
-            Ok(_) | Err(_) => None,
-        };
-        Ok(begun.unwrap_or_else(|| {
-            link.process.kill();
-            Begun::Lost
-        }))
+        begun
     }
 }
 
@@ -160,12 +151,12 @@ pub fn is_below_supervisor(argument: &str, directory: &Path) -> bool {
 }
 
 /// What came of an order to start a program.
-enum Begun {
+pub(crate) enum Begun {
     Started(Pid),
     /// The system would not.
     Refused(io::Error),
     /// There was no answer: it may have been started.
-    Lost,
+    Lost(io::Error),
 }
 
 impl Link {
@@ -197,13 +188,25 @@ impl Link {
         self.listed.get_or_init(|| roster.note(self.process.pid(), self.before));
     }
 
-    pub fn socket(&self) -> &UnixStream {
-        &self.socket
-    }
-
-    /// For one that does not do what it is told.
-    pub fn kill(&self) {
+    /// Has the supervisor start a program. An error means that it got no order. One that does not do what it is told is
+    /// killed.
+    pub fn begin(
+        &self,
+        program: &Program,
+        descriptors: &[BorrowedFd<'_>; 3],
+        is_called_off: impl Fn() -> bool,
+    ) -> io::Result<Begun> {
+        wire::send_start(&self.socket, program, descriptors).inspect_err(|_| self.process.kill())?;
+        let lost = match self.report(is_called_off) {
+            Ok(Report::Started(pid)) if pid > 0 => {
+                return Ok(Begun::Started(Pid::from_raw(pid).expect("no process has the number 0")));
+            }
+            Ok(Report::Failed(error)) => return Ok(Begun::Refused(io::Error::from_raw_os_error(error))),
+            Ok(_) => io::ErrorKind::InvalidData.into(),
+            Err(error) => error,
+        };
         self.process.kill();
+        Ok(Begun::Lost(lost))
     }
 
     /// The next report, if there is one soon. A supervisor that somebody stopped is woken meanwhile.
@@ -221,7 +224,7 @@ impl Link {
 
     /// The next report. An error if the supervisor is dead, is kept from working, takes too long, or if the run was
     /// called off while it took its time.
-    pub fn report(&self, is_called_off: impl Fn() -> bool) -> io::Result<Report> {
+    fn report(&self, is_called_off: impl Fn() -> bool) -> io::Result<Report> {
         let give_up = Instant::now() + PATIENCE;
         let mut wakings = 0;
         loop {
@@ -280,9 +283,9 @@ impl<L: Borrow<Link>> Supervised<L> {
     }
 
     /// Sends an order, to one that can hear it. Says whether it was sent.
-    fn order(&self, send: impl Fn(&UnixStream) -> io::Result<()>) -> bool {
+    fn order(&self, kind: u8) -> bool {
         self.link.borrow().process.wake();
-        !self.lost && send(&self.link.borrow().socket).is_ok()
+        !self.lost && wire::send_order(&self.link.borrow().socket, kind).is_ok()
     }
 
     /// Waits for a report that the predicate wants, and heeds the others.
@@ -331,13 +334,13 @@ impl<L: Borrow<Link>> Tree for Supervised<L> {
 
     fn terminate(&mut self) {
         // One that is gone is noticed by the loop; what it left cannot be asked any more.
-        if !self.order(wire::send_terminate) {
+        if !self.order(wire::TERMINATE) {
             self.end();
         }
     }
 
     fn stop(&mut self) {
-        if self.order(wire::send_stop) {
+        if self.order(wire::STOP) {
             self.await_report(|report| report == Report::Stopped);
         }
         if self.lost {
@@ -346,7 +349,7 @@ impl<L: Borrow<Link>> Tree for Supervised<L> {
     }
 
     fn resume(&mut self) {
-        self.order(wire::send_resume);
+        self.order(wire::RESUME);
     }
 
     fn end(&mut self) -> (Status, usize) {
@@ -355,7 +358,7 @@ impl<L: Borrow<Link>> Tree for Supervised<L> {
         }
         let mut others = 0;
         if self.exited.is_none_or(|(_, others_left)| others_left) {
-            let report = match self.order(wire::send_end) {
+            let report = match self.order(wire::END) {
                 true => self.await_report(|report| matches!(report, Report::Ended(_))),
                 false => None,
             };

@@ -10,16 +10,16 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use rustix::buffer::spare_capacity;
-use rustix::event::{PollFlags, Timespec};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 
 use crate::captured::Keeper;
 use crate::control::Listener;
 use crate::course::{Course, Facts, Interference, Step};
 use crate::os::{self, Status};
+use crate::pipe::{count_waiting, read_once};
 use crate::ready::ready;
 use crate::{Captured, Exit, Spec, Stream};
 
@@ -138,9 +138,7 @@ fn exit(interference: Option<Interference>, status: Status) -> Exit {
         (Some(Interference::TimedOut), _) => Exit::TimedOut,
         (Some(Interference::Silent), _) => Exit::Silent,
         (Some(Interference::Cancelled), _) => Exit::Cancelled,
-        (None, Status::Lost) => Exit::Lost,
-        (None, Status::Code(code)) => Exit::Code(code),
-        (None, Status::Signal(signal)) => Exit::Signal(signal),
+        (None, status) => status.into(),
     }
 }
 
@@ -197,7 +195,6 @@ impl<'a> Flow<'a> {
 
     /// Waits for anything, moves the bytes that can be moved, and tells the rest.
     fn wait(&mut self, leader: Option<BorrowedFd<'_>>, word: BorrowedFd<'_>, until: Option<Instant>) -> News {
-        let timeout = until.map(|until| timespec(until.saturating_duration_since(Instant::now())));
         let [stdout, stderr] = &self.outputs;
         // In the order in which they are looked at below.
         let all = [
@@ -207,7 +204,7 @@ impl<'a> Flow<'a> {
             leader.map(|leader| (leader, PollFlags::IN)),
             Some((word, PollFlags::IN)),
         ];
-        let [out, err, input, leader, word] = ready(&all, timeout.as_ref());
+        let [out, err, input, leader, word] = ready(&all, until);
         for (index, ready) in [out, err].into_iter().enumerate() {
             if ready {
                 self.read(index);
@@ -223,19 +220,13 @@ impl<'a> Flow<'a> {
     /// Reads once. How many bytes there were.
     fn read(&mut self, index: usize) -> usize {
         let output = &mut self.outputs[index];
-        let Some(pipe) = &output.pipe else { return 0 };
-        self.buffer.clear();
-        let length = match rustix::io::read(pipe, spare_capacity(&mut self.buffer)) {
-            Ok(length) if length > 0 => length,
-            Err(Errno::INTR | Errno::AGAIN) => return 0,
-            Ok(_) | Err(_) => {
-                output.pipe = None;
-                return 0;
-            }
-        };
+        let length = read_once(&mut output.pipe, &mut self.buffer);
+        if length == 0 {
+            return 0;
+        }
         output.keeper.push(&self.buffer);
         (self.observe)(output.stream, &self.buffer);
-        if length >= SMALL && !output.grown {
+        if let (true, false, Some(pipe)) = (length >= SMALL, output.grown, &output.pipe) {
             output.grown = true;
             os::grow(pipe, LARGE);
             self.buffer.clear();
@@ -248,7 +239,7 @@ impl<'a> Flow<'a> {
     /// now on is lost.
     fn drain(&mut self) -> bool {
         self.input.pipe = None;
-        let mut left = self.outputs.each_ref().map(Output::waiting);
+        let mut left = self.outputs.each_ref().map(|output| count_waiting(&output.pipe));
         loop {
             // In turn, and once even if there is nothing, for its end.
             for (index, left) in left.iter_mut().enumerate() {
@@ -266,18 +257,6 @@ impl<'a> Flow<'a> {
         }
         !self.is_drained()
     }
-}
-
-impl Output {
-    /// How many bytes are in the pipe.
-    fn waiting(&self) -> usize {
-        let waiting = self.pipe.as_ref().and_then(|pipe| rustix::io::ioctl_fionread(pipe).ok());
-        waiting.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0)
-    }
-}
-
-fn timespec(duration: Duration) -> Timespec {
-    duration.try_into().unwrap_or(Timespec { tv_sec: i64::from(i32::MAX), tv_nsec: 0 })
 }
 
 /// The pipes of a run: ours, and those of the child.

@@ -52,10 +52,10 @@ pub(crate) enum Report {
 }
 
 const START: u8 = 1;
-const TERMINATE: u8 = 2;
-const STOP: u8 = 3;
-const RESUME: u8 = 4;
-const END: u8 = 5;
+pub(crate) const TERMINATE: u8 = 2;
+pub(crate) const STOP: u8 = 3;
+pub(crate) const RESUME: u8 = 4;
+pub(crate) const END: u8 = 5;
 
 /// Longer than any argument list that a kernel takes.
 const LONGEST: usize = 64 * 1024 * 1024;
@@ -64,20 +64,9 @@ pub(crate) fn send_start(socket: &UnixStream, program: &Program, descriptors: &[
     send(socket, START, &encode(program), descriptors)
 }
 
-pub(crate) fn send_terminate(socket: &UnixStream) -> io::Result<()> {
-    send(socket, TERMINATE, &[], &[])
-}
-
-pub(crate) fn send_stop(socket: &UnixStream) -> io::Result<()> {
-    send(socket, STOP, &[], &[])
-}
-
-pub(crate) fn send_resume(socket: &UnixStream) -> io::Result<()> {
-    send(socket, RESUME, &[], &[])
-}
-
-pub(crate) fn send_end(socket: &UnixStream) -> io::Result<()> {
-    send(socket, END, &[], &[])
+/// Sends an order that has no body.
+pub(crate) fn send_order(socket: &UnixStream, kind: u8) -> io::Result<()> {
+    send(socket, kind, &[], &[])
 }
 
 fn send(socket: &UnixStream, kind: u8, body: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
@@ -237,7 +226,7 @@ mod tests {
         };
         let file = std::fs::File::open("/dev/null").expect("a file");
         send_start(&ours, &program, &[file.as_fd(), file.as_fd(), file.as_fd()]).expect("sent");
-        send_terminate(&ours).expect("sent");
+        send_order(&ours, TERMINATE).expect("sent");
         drop(ours);
         let Some(Order::Start(arrived, _)) = receive_order(&theirs).expect("whole") else { panic!("another order") };
         assert_eq!(arrived, program);

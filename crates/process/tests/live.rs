@@ -163,7 +163,7 @@ fn program_that_is_left_stopped_stands_still_with_what_it_has_started_until_it_i
     let mut live = start(&scene, script);
     let pids = [scene.number_in("leader"), scene.number_in("escaped")];
     for number in 0..3 {
-        live.leave_stopped(&scene.control);
+        live.leave_stopped();
         pids.iter().for_each(|pid| assert!(stands_still(*pid)));
         // A pause in between changes nothing.
         scene.control.pause();
@@ -171,7 +171,7 @@ fn program_that_is_left_stopped_stands_still_with_what_it_has_started_until_it_i
         pids.iter().for_each(|pid| assert!(stands_still(*pid)));
         assert_eq!(answer(&mut live, &scene, format!("{number}\n").as_bytes()), format!("got {number}\n"));
     }
-    live.leave_stopped(&scene.control);
+    live.leave_stopped();
     assert_eq!(live.end().exit, Exit::Code(0));
 }
 

@@ -54,7 +54,7 @@ fn starve(directory: &Path) -> ExitCode {
     let taken: Vec<_> = (0..16).map(|_| std::fs::File::open("/dev/null").expect("a file")).collect();
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(8), ..limit }).expect("a limit");
-    live.leave_stopped(&control);
+    live.leave_stopped();
     setrlimit(Resource::Nofile, limit).expect("a limit");
     drop(taken);
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there");

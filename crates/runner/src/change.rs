@@ -72,15 +72,12 @@ fn repository(directory: &Path) -> Option<PathBuf> {
 fn spec(root: &Path, environment: &Environment) -> Spec {
     let untracked = ["--untracked-files=all"];
     let words = STATUS.iter().chain(&untracked).map(OsString::from);
+    let environment = overlay(environment, vec![("GIT_OPTIONAL_LOCKS", "0".into())]);
     Spec {
-        invocation: Invocation::Argv(words.collect()),
-        directory: root.to_owned(),
-        environment: overlay(environment, vec![("GIT_OPTIONAL_LOCKS", "0".into())]),
-        stdin: Vec::new(),
         timeout: Some(PATIENCE),
-        silence: None,
         grace: GRACE,
         capture: Capture { head: SAID, tail: 0, spill: None },
+        ..Spec::new(Invocation::Argv(words.collect()), root, environment)
     }
 }
 

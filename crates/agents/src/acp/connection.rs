@@ -23,6 +23,7 @@ use super::line::{Attention, Fault, Interference, Line};
 use super::opening::{Half, words};
 use super::talk::PROMPT;
 use crate::TurnEnd;
+use crate::command::last_line_of;
 use crate::trouble::without_warnings;
 
 /// How long it may take to give a turn up.
@@ -71,7 +72,7 @@ impl Connection {
     /// Has the agent work on a prompt.
     pub fn prompt(mut self, prompt: &str, mut attention: Attention<'_>) -> Turned {
         let params = json!({"sessionId": self.conversation, "prompt": [{"type": "text", "text": prompt}]});
-        let (control, silence) = (attention.control.clone(), attention.silence);
+        let silence = attention.silence;
         self.line.desk.begin_turn();
         self.line.talk.ask(PROMPT, params);
         let (answer, interference) = self.line.attend(attention.again(), Some(GRACE));
@@ -88,13 +89,13 @@ impl Connection {
             Some(Interference::Silent) => TurnEnd::failed(Kind::Silent, silent(silence.unwrap_or_default())),
         };
         let (end, usage) = match answer {
-            Ok(answer) => (self.stopped(&answer), self.line.talk.usage(&answer)),
+            Ok(answer) => (self.stopped(&answer), self.line.talk.meter.turn(&answer)),
             Err(Fault::Refused(refused)) => {
                 let why = format!("the agent failed: {}", words(&refused));
-                (TurnEnd::failed(Kind::Failed, why), self.line.talk.usage(&Value::Null))
+                (TurnEnd::failed(Kind::Failed, why), self.line.talk.meter.turn(&Value::Null))
             }
             Err(fault) => {
-                let (kind, usage) = (kind(&fault), self.line.talk.usage(&Value::Null));
+                let (kind, usage) = (kind(&fault), self.line.talk.meter.turn(&Value::Null));
                 let lost =
                     self.known && matches!(fault, Fault::Over) && self.line.talk.is_unheard() && interference.is_none();
                 let half = Half::new(self.line);
@@ -103,7 +104,7 @@ impl Connection {
             }
         };
         // What is judged between two turns does not change under the judges.
-        self.line.live.leave_stopped(&control);
+        self.line.live.leave_stopped();
         self.known = true;
         let aside = self.line.talk.take_aside();
         Turned { end: interfered(end), usage, aside, lost: false, connection: Some(self) }
@@ -119,12 +120,11 @@ impl Connection {
     fn stopped(&mut self, answer: &Value) -> TurnEnd {
         let said = self.line.talk.take_speech();
         let failed = |kind: Kind, why: &str| {
-            let last = said.lines().rfind(|line| !line.trim().is_empty());
-            let last = last.map(|line| format!(": {}", line.trim())).unwrap_or_default();
+            let last = last_line_of(&said).map(|line| format!(": {line}")).unwrap_or_default();
             TurnEnd::failed(kind, format!("{why}{last}"))
         };
         match answer["stopReason"].as_str() {
-            Some("end_turn") if without_warnings(&said).is_empty() && self.line.talk.tools_used() == 0 => {
+            Some("end_turn") if without_warnings(&said).is_empty() && self.line.talk.tools.used() == 0 => {
                 failed(Kind::Empty, "the agent ended its turn without a word, and without having used a tool")
             }
             Some("end_turn") => TurnEnd::Said(said),
@@ -150,7 +150,7 @@ fn kind(fault: &Fault) -> Kind {
         Fault::Over => Kind::Crashed,
         Fault::Breach(Breach::NotJson { .. } | Breach::Noise { .. }) => Kind::Garbage,
         Fault::Breach(_) => Kind::Breach,
-        Fault::Silent => Kind::Silent,
-        Fault::Refused(_) | Fault::Late | Fault::TimedOut | Fault::Cancelled | Fault::Other(_) => Kind::Failed,
+        Fault::Ended(Interference::Silent) => Kind::Silent,
+        Fault::Refused(_) | Fault::Late | Fault::Ended(_) | Fault::Other(_) => Kind::Failed,
     }
 }

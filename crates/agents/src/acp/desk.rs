@@ -14,10 +14,9 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_process::{Beside, Capture, Environment, Exit, Invocation, Launcher, Roster, Spec, overlay};
+use windlass_process::{Beside, Environment, Exit, Invocation, Launcher, Roster, Spec, overlay, signal_name};
 
 use super::files::Files;
 use super::permissions::{Permissions, ToolKind};
@@ -178,16 +177,8 @@ impl Desk {
             args => Invocation::Argv(std::iter::once(&wanted.command).chain(args).map(OsString::from).collect()),
         };
         let added = wanted.env.iter().map(|variable| (variable.name.as_str(), OsString::from(&variable.value)));
-        let spec = Spec {
-            invocation,
-            directory: wanted.cwd.as_ref().map_or_else(|| self.directory.clone(), |cwd| self.directory.join(cwd)),
-            environment: overlay(&self.environment, added.collect()),
-            stdin: Vec::new(),
-            timeout: None,
-            silence: None,
-            grace: Duration::ZERO,
-            capture: Capture { head: 0, tail: 0, spill: None },
-        };
+        let directory = wanted.cwd.as_ref().map_or_else(|| self.directory.clone(), |cwd| self.directory.join(cwd));
+        let spec = Spec::new(invocation, directory, overlay(&self.environment, added.collect()));
         let most = wanted.output_byte_limit.map_or(OUTPUT, |most| usize::try_from(most).unwrap_or(OUTPUT).min(OUTPUT));
         let started = Beside::start(&self.launcher, &spec, roster, most);
         let program = started.map_err(|error| Refused::new(REFUSED, error.to_string()))?;
@@ -239,23 +230,7 @@ fn output(program: &mut Beside) -> Value {
 fn status(exit: Exit) -> Value {
     match exit {
         Exit::Code(code) => json!({"exitCode": code, "signal": null}),
-        Exit::Signal(number) => json!({"exitCode": null, "signal": signal(number)}),
+        Exit::Signal(number) => json!({"exitCode": null, "signal": signal_name(number)}),
         Exit::TimedOut | Exit::Silent | Exit::Cancelled | Exit::Lost => json!({"exitCode": null, "signal": null}),
     }
-}
-
-fn signal(number: i32) -> String {
-    let known = [
-        (1, "SIGHUP"),
-        (2, "SIGINT"),
-        (6, "SIGABRT"),
-        (9, "SIGKILL"),
-        (11, "SIGSEGV"),
-        (13, "SIGPIPE"),
-        (15, "SIGTERM"),
-    ];
-    known
-        .iter()
-        .find(|(known, _)| *known == number)
-        .map_or_else(|| format!("SIG{number}"), |(_, name)| (*name).to_owned())
 }

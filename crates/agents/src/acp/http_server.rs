@@ -17,6 +17,7 @@ use windlass_process::{Capture, Control, Heard, Invocation, Live, Spec, overlay}
 use super::opening::{PATIENCE, Start};
 use super::servers::McpServer;
 use super::wire::Lines;
+use crate::TurnEnd;
 use crate::agent::quoted;
 
 /// The longest first line that is read.
@@ -34,34 +35,28 @@ pub struct HttpServer {
     pub entry: Value,
 }
 
-/// Why a server does not listen.
-#[derive(Debug)]
-pub enum HttpServerError {
-    Cancelled,
-    Failed(String),
-}
-
 impl HttpServer {
-    /// Starts a server and waits until it says where it listens.
+    /// Starts a server and waits until it says where it listens. One that does not is [`TurnEnd::Broken`].
     pub fn start(
         server: &McpServer,
         start: &Start<'_>,
         control: &Control,
         until: &mut Option<Instant>,
-    ) -> Result<Self, HttpServerError> {
-        let failed = |why: String| HttpServerError::Failed(why);
+    ) -> Result<Self, TurnEnd> {
         let spec = spec(server, start.spec);
-        let mut live = Live::start(start.launcher, &spec, start.roster).map_err(|error| failed(error.to_string()))?;
+        let mut live =
+            Live::start(start.launcher, &spec, start.roster).map_err(|error| TurnEnd::Broken(error.to_string()))?;
         let line = match read_line(&mut live, control, until) {
             Ok(line) => line,
-            Err(HttpServerError::Failed(why)) => {
+            Err(TurnEnd::Broken(why)) => {
                 let stderr = live.kill().stderr.text();
                 let cause = stderr.lines().find(|line| !line.trim().is_empty());
-                return Err(failed(cause.map_or(why.clone(), |cause| format!("{why}: {}", cause.trim()))));
+                return Err(TurnEnd::Broken(cause.map_or(why.clone(), |cause| format!("{why}: {}", cause.trim()))));
             }
             Err(cancelled) => return Err(cancelled),
         };
-        let entry = entry(&server.name, &line).ok_or_else(|| failed("it does not say where it listens".to_owned()))?;
+        let entry = entry(&server.name, &line);
+        let entry = entry.ok_or_else(|| TurnEnd::Broken("it does not say where it listens".to_owned()))?;
         // It says nothing more that is read: a full pipe would stop it.
         live.close_output();
         live.leave_alone(control);
@@ -90,20 +85,15 @@ fn spec(server: &McpServer, agent: &Spec) -> Spec {
     let told = server.env.iter().map(|(name, value)| (name.as_str(), value.into()));
     let told = told.chain([(TOKEN_VARIABLE, OsString::new())]).collect();
     Spec {
-        invocation: Invocation::Argv(words.collect()),
-        directory: agent.directory.clone(),
-        environment: overlay(&agent.environment, told),
-        stdin: Vec::new(),
-        timeout: None,
-        silence: None,
         grace: Duration::from_secs(1),
         capture: Capture { head: MAX_CAPTURED_STDERR, tail: 0, spill: None },
+        ..Spec::new(Invocation::Argv(words.collect()), &agent.directory, overlay(&agent.environment, told))
     }
 }
 
 /// Reads the first line of its output.
-fn read_line(live: &mut Live, control: &Control, until: &mut Option<Instant>) -> Result<Vec<u8>, HttpServerError> {
-    let failed = |why: &str| HttpServerError::Failed(why.to_owned());
+fn read_line(live: &mut Live, control: &Control, until: &mut Option<Instant>) -> Result<Vec<u8>, TurnEnd> {
+    let failed = |why: &str| TurnEnd::Broken(why.to_owned());
     let mut attended = live.attend(control).map_err(|error| failed(&error.to_string()))?;
     let mut lines = Lines::new(MAX_FIRST_LINE);
     loop {
@@ -117,7 +107,7 @@ fn read_line(live: &mut Live, control: &Control, until: &mut Option<Instant>) ->
             Heard::Late => {
                 return Err(failed(&format!("it does not say within {} s where it listens", PATIENCE.as_secs())));
             }
-            Heard::Cancelled | Heard::Killed => return Err(HttpServerError::Cancelled),
+            Heard::Cancelled | Heard::Killed => return Err(TurnEnd::Cancelled),
         }
     }
 }

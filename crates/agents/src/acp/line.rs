@@ -48,18 +48,17 @@ pub enum Fault {
     Over,
     /// It took too long over a question before the first prompt.
     Late,
-    /// The time of the turn is up.
-    TimedOut,
-    /// It was silent for longer than it may.
-    Silent,
-    Cancelled,
+    /// It was not given more time.
+    Ended(Interference),
     Other(String),
 }
 
 /// Why a turn was asked to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interference {
+    /// The time of the turn is up.
     TimedOut,
+    /// It was silent for longer than it may.
     Silent,
     Cancelled,
 }
@@ -111,22 +110,17 @@ impl Line {
                 }
                 Next::Heard(Heard::Beside) => continue,
                 Next::Heard(Heard::Over) => return (Err(Fault::Over), interference),
-                Next::Heard(Heard::Killed) => return (Err(Fault::Cancelled), interference),
+                Next::Heard(Heard::Killed) => {
+                    return (Err(Fault::Ended(Interference::Cancelled)), interference);
+                }
                 Next::Heard(Heard::Late) | Next::Silent if interference.is_some() => {
-                    return (Err(Fault::TimedOut), interference);
+                    return (Err(Fault::Ended(Interference::TimedOut)), interference);
                 }
                 Next::Heard(Heard::Late) => Interference::TimedOut,
                 Next::Silent => Interference::Silent,
                 Next::Heard(Heard::Cancelled) => Interference::Cancelled,
             };
-            let Some(grace) = grace else {
-                let fault = match why {
-                    Interference::TimedOut => Fault::TimedOut,
-                    Interference::Silent => Fault::Silent,
-                    Interference::Cancelled => Fault::Cancelled,
-                };
-                return (Err(fault), None);
-            };
+            let Some(grace) = grace else { return (Err(Fault::Ended(why)), None) };
             interference = interference.or(Some(why));
             self.talk.cancel();
             self.desk.end_turn();

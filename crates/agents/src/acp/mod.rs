@@ -43,7 +43,7 @@ pub use servers::McpServer;
 pub(crate) use speech::Text;
 #[cfg(any(test, fuzzing))]
 pub(crate) use talk::{PROMPT, Said, Talk};
-pub(crate) use wire::{LINE, Lines, Message, NO_SUCH_METHOD, Refused};
+pub(crate) use wire::{LINE, Lines, Message, NO_SUCH_METHOD, REFUSED, Refused};
 
 /// What is kept of its standard error.
 const HEAD: usize = 4 * 1024;

@@ -19,55 +19,38 @@ pub enum Choice {
     Impossible(String),
 }
 
-/// Models that are offered, under the name that each has in the protocol.
-struct Offer<'a> {
-    models: Vec<&'a Value>,
-    key: &'static str,
-    current: &'a Value,
-}
-
 /// How to choose a model in a conversation that was opened with this answer.
 pub fn choose(model: &str, conversation: &str, answer: &Value) -> Choice {
     let is_model = |option: &&Value| option["category"] == "model" || option["id"] == "model";
-    if let Some(option) = list(&answer["configOptions"]).iter().find(is_model) {
-        let offer = Offer { models: flattened(&option["options"]), key: "value", current: &option["currentValue"] };
-        return offer.choose(model, |value| Choice::Ask {
-            method: "session/set_config_option",
-            params: json!({"sessionId": conversation, "configId": option["id"], "value": value}),
-        });
-    }
-    let models = &answer["models"];
-    let offered: Vec<&Value> = list(&models["availableModels"]).iter().collect();
-    if offered.is_empty() {
-        return Choice::Impossible(format!(
-            "the model `{model}` cannot be chosen: the agent offers no choice of models here; choose it in the agent's own settings"
-        ));
-    }
-    Offer { models: offered, key: "modelId", current: &models["currentModelId"] }.choose(model, |value| Choice::Ask {
-        method: "session/set_model",
-        params: json!({"sessionId": conversation, "modelId": value}),
-    })
-}
-
-impl Offer<'_> {
-    fn choose(&self, model: &str, ask: impl FnOnce(&str) -> Choice) -> Choice {
-        match self.find(model) {
-            Some(found) if self.current == found => Choice::Made,
-            Some(found) => ask(found),
-            None if self.current == model => Choice::Made,
-            None => {
-                let names = self.models.iter().take(NAMED).filter_map(|one| one[self.key].as_str());
-                let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-                let more = if self.models.len() > NAMED { " and others" } else { "" };
-                Choice::Impossible(format!("the agent has no model `{model}`: it offers {}{more}", names.join(", ")))
-            }
+    let option = list(&answer["configOptions"]).iter().find(is_model);
+    let (models, key, current) = match option {
+        Some(option) => (flattened(&option["options"]), "value", &option["currentValue"]),
+        None => {
+            let models = &answer["models"];
+            (list(&models["availableModels"]).iter().collect(), "modelId", &models["currentModelId"])
         }
-    }
-
-    /// By what it is called in the protocol, else by what people call it.
-    fn find(&self, model: &str) -> Option<&str> {
-        let by = |wanted: &str| self.models.iter().find(|one| one[wanted] == model);
-        by(self.key).or_else(|| by("name")).and_then(|one| one[self.key].as_str())
+    };
+    // By what it is called in the protocol, else by what people call it.
+    let by = |field: &str| models.iter().find(|one| one[field] == model);
+    let found = by(key).or_else(|| by("name")).and_then(|one| one[key].as_str());
+    match (found, option) {
+        (found, _) if current == found.unwrap_or(model) => Choice::Made,
+        (Some(found), Some(option)) => Choice::Ask {
+            method: "session/set_config_option",
+            params: json!({"sessionId": conversation, "configId": option["id"], "value": found}),
+        },
+        (Some(found), None) => {
+            Choice::Ask { method: "session/set_model", params: json!({"sessionId": conversation, "modelId": found}) }
+        }
+        (None, None) if models.is_empty() => Choice::Impossible(format!(
+            "the model `{model}` cannot be chosen: the agent offers no choice of models here; choose it in the agent's own settings"
+        )),
+        (None, _) => {
+            let names = models.iter().take(NAMED).filter_map(|one| one[key].as_str());
+            let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+            let more = if models.len() > NAMED { " and others" } else { "" };
+            Choice::Impossible(format!("the agent has no model `{model}`: it offers {}{more}", names.join(", ")))
+        }
     }
 }
 

@@ -16,14 +16,15 @@ use windlass_process::{Control, Exit, Launcher, Left, Live, Roster, Spec};
 
 use super::connection::Connection;
 use super::desk::Desk;
-use super::http_server::{HttpServer, HttpServerError, shell_command};
-use super::line::{Attention, Fault, Line};
+use super::http_server::{HttpServer, shell_command};
+use super::line::{Attention, Fault, Interference, Line};
 use super::model::{Choice, choose};
 use super::permissions::Permissions;
 use super::servers::{McpServer, ServerTransport};
 use super::talk::Talk;
 use super::wire::{LOGIN_REQUIRED, Refused};
 use crate::TurnEnd;
+use crate::command::last_line_of;
 
 /// The version of the protocol that is spoken here.
 const VERSION: u64 = 1;
@@ -96,7 +97,7 @@ impl Connection {
         params["sessionId"] = before.into();
         match half.ask(method, params, start, &mut wait) {
             Ok(answer) => {
-                half.line.talk.go_on_from(start.cost);
+                half.line.talk.meter.go_on_from(start.cost);
                 half.connect(before, &answer, start, &mut wait)
             }
             Err(Fault::Refused(refused)) => {
@@ -147,7 +148,7 @@ impl Half {
             Ok(greeted) => greeted,
             Err(fault) => return Err(half.broken("initialize", fault)),
         };
-        half.line.talk.greeted_by(greeted["agentInfo"]["name"].as_str().unwrap_or_default());
+        half.line.talk.meter.greeted_by(greeted["agentInfo"]["name"].as_str().unwrap_or_default());
         let methods = greeted["authMethods"].as_array().map(Vec::as_slice).unwrap_or_default();
         half.logins = methods.iter().filter_map(|method| method["name"].as_str()).map(str::to_owned).collect();
         match &greeted["protocolVersion"] {
@@ -184,13 +185,13 @@ impl Half {
                     self.servers.push(listening.entry.clone());
                     self.line.servers.push(listening);
                 }
-                Err(HttpServerError::Cancelled) => return Err(TurnEnd::Cancelled),
-                Err(HttpServerError::Failed(why)) => {
+                Err(TurnEnd::Broken(why)) => {
                     let (name, command) = (&server.name, shell_command(server));
                     self.notices.push(format!(
                         "the agent has no tools of `{name}`: cannot start its server: {why}; try it by hand: `{command}`"
                     ));
                 }
+                Err(end) => return Err(end),
             }
         }
         Ok(())
@@ -251,7 +252,7 @@ impl Half {
             answer
         });
         match answer {
-            Err(Fault::TimedOut) if *wait.until != last => Err(Fault::Late),
+            Err(Fault::Ended(Interference::TimedOut)) if *wait.until != last => Err(Fault::Late),
             answer => answer,
         }
     }
@@ -264,43 +265,22 @@ impl Half {
     pub fn fail(self, method: &str, fault: Fault) -> Result<String, TurnEnd> {
         let Line { live, talk, .. } = self.line;
         let noise = talk.first_noise().map(|noise| format!("; it wrote {noise}")).unwrap_or_default();
+        let may_leave = matches!(fault, Fault::Over | Fault::Refused(_));
+        let left = if may_leave { live.end() } else { live.kill() };
+        let last = last_line(&left);
         Ok(match fault {
             Fault::Over => {
-                let left = live.end();
-                format!(
-                    "the agent ended before it answered `{method}` ({}){}{noise}",
-                    exit(left.exit),
-                    last_line(&left)
-                )
+                format!("the agent ended before it answered `{method}` ({}){last}{noise}", exit(left.exit))
             }
             Fault::Late => {
-                let left = live.kill();
-                let seconds = PATIENCE.as_secs();
-                format!("the agent did not answer `{method}` within {seconds} s{}{noise}", last_line(&left))
+                format!("the agent did not answer `{method}` within {} s{last}{noise}", PATIENCE.as_secs())
             }
-            Fault::Silent => {
-                let left = live.kill();
-                format!("the agent said nothing any more{}", last_line(&left))
-            }
-            Fault::Breach(breach) => {
-                live.kill();
-                format!("the agent broke the protocol: {breach}")
-            }
-            Fault::Refused(refused) => {
-                live.end();
-                match refused.code {
-                    LOGIN_REQUIRED => login(&self.logins, &refused),
-                    _ => format!("the agent refused `{method}`: {}", words(&refused)),
-                }
-            }
-            Fault::TimedOut => {
-                live.kill();
-                return Err(TurnEnd::TimedOut);
-            }
-            Fault::Cancelled => {
-                live.kill();
-                return Err(TurnEnd::Cancelled);
-            }
+            Fault::Breach(breach) => format!("the agent broke the protocol: {breach}"),
+            Fault::Refused(refused) if refused.code == LOGIN_REQUIRED => login(&self.logins, &refused),
+            Fault::Refused(refused) => format!("the agent refused `{method}`: {}", words(&refused)),
+            Fault::Ended(Interference::Silent) => format!("the agent said nothing any more{last}"),
+            Fault::Ended(Interference::TimedOut) => return Err(TurnEnd::TimedOut),
+            Fault::Ended(Interference::Cancelled) => return Err(TurnEnd::Cancelled),
             Fault::Other(why) => why,
         })
     }
@@ -336,7 +316,5 @@ fn exit(exit: Exit) -> String {
 
 /// The last thing that it complained about.
 fn last_line(left: &Left) -> String {
-    let text = left.stderr.text();
-    let last = text.lines().rfind(|line| !line.trim().is_empty());
-    last.map(|line| format!(": {}", line.trim())).unwrap_or_default()
+    last_line_of(&left.stderr.text()).map(|line| format!(": {line}")).unwrap_or_default()
 }

@@ -34,8 +34,7 @@ impl Permission {
 }
 
 /// What a tool does, as the protocol has it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ToolKind {
     Read,
     Edit,
@@ -48,7 +47,6 @@ pub enum ToolKind {
     SwitchMode,
     /// What the agent does not tell, or what is not known here.
     #[default]
-    #[serde(other)]
     Other,
 }
 
@@ -123,25 +121,16 @@ impl<'de> Deserialize<'de> for Permissions {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Permissions, A::Error> {
-                const KEYS: &[&str] = &[
-                    "default",
-                    "read",
-                    "edit",
-                    "delete",
-                    "move",
-                    "search",
-                    "execute",
-                    "think",
-                    "fetch",
-                    "switch_mode",
-                    "other",
-                ];
                 let mut permissions = Permissions::default();
                 while let Some((key, permission)) = map.next_entry::<String, Permission>()? {
                     match (key.as_str(), ToolKind::named(&key)) {
                         ("default", _) => permissions.default = permission,
                         (_, Some(kind)) => drop(permissions.kinds.insert(kind, permission)),
-                        (unknown, None) => return Err(de::Error::unknown_field(unknown, KEYS)),
+                        (unknown, None) => {
+                            let kinds = ToolKind::ALL.map(|(name, _)| format!("`{name}`")).join(", ");
+                            let why = format!("unknown field `{unknown}`, expected one of `default`, {kinds}");
+                            return Err(de::Error::custom(why));
+                        }
                     }
                 }
                 Ok(permissions)

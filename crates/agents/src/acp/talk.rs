@@ -9,14 +9,13 @@
 //! - What is not known here, as a new kind of update, is passed over.
 
 use serde_json::{Value, json};
-use windlass_engine::{Cost, Usage};
 
 use super::breach::{Breach, beginning};
 use super::meter::Meter;
 use super::permissions::{Permission, Permissions};
 use super::speech::{Aside, Speech};
 use super::tools::{Change, Tool, Tools};
-use super::wire::{LINE, Lines, Message, NO_SUCH_METHOD, Refused};
+use super::wire::{Lines, Message, NO_SUCH_METHOD, Refused};
 use super::wish::Wish;
 use crate::headless;
 
@@ -50,7 +49,7 @@ pub enum Said {
     Wish { id: Value, wish: Wish },
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Talk {
     lines: Lines,
     permissions: Permissions,
@@ -63,8 +62,9 @@ pub struct Talk {
     cancelling: bool,
     speech: Speech,
     aside: Aside,
-    tools: Tools,
-    meter: Meter,
+    /// The tools that it uses in this turn, and what it has used of the model.
+    pub tools: Tools,
+    pub meter: Meter,
     bytes: u64,
     noise: u32,
     /// The first line that was no message.
@@ -75,23 +75,7 @@ pub struct Talk {
 
 impl Talk {
     pub fn new(permissions: Permissions) -> Self {
-        Self {
-            lines: Lines::new(LINE),
-            permissions,
-            asked: 0,
-            open: None,
-            listens: false,
-            conversation: None,
-            cancelling: false,
-            speech: Speech::default(),
-            aside: Aside::default(),
-            tools: Tools::default(),
-            meter: Meter::default(),
-            bytes: 0,
-            noise: 0,
-            first_noise: None,
-            out: Vec::new(),
-        }
+        Self { permissions, ..Self::default() }
     }
 
     /// Asks the agent something. What it has said so far belongs to what was before.
@@ -111,11 +95,6 @@ impl Talk {
     /// Answers a question of the agent.
     pub fn answer(&mut self, id: Value, outcome: Result<Value, Refused>) {
         self.out.extend(Message::Answer { id, outcome }.line());
-    }
-
-    /// The conversation goes on from where it had cost so much.
-    pub fn go_on_from(&mut self, cost: Cost) {
-        self.meter.go_on_from(cost);
     }
 
     /// Messages of this conversation count from now on.
@@ -160,21 +139,6 @@ impl Talk {
     /// Nothing was said in the turn, and no tool was used.
     pub fn is_wordless(&self) -> bool {
         self.speech.is_blank() && self.tools.used() == 0
-    }
-
-    /// How many tools were used in the turn.
-    pub fn tools_used(&self) -> u64 {
-        self.tools.used()
-    }
-
-    /// The agent has said who it is.
-    pub fn greeted_by(&mut self, name: &str) {
-        self.meter.greeted_by(name);
-    }
-
-    /// What the turn has used that is answered like this.
-    pub fn usage(&mut self, answer: &Value) -> Usage {
-        self.meter.turn(answer)
     }
 
     /// What the agent wrote that was no message, for whoever wonders why it does not answer.

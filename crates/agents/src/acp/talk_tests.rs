@@ -63,7 +63,7 @@ fn a_turn_is_its_chunks_and_an_answer() {
     let began = Said::Tool(Change::Began(tool(Status::Pending)));
     let ended = Said::Tool(Change::Ended(tool(Status::Completed)));
     assert_eq!(said, [text("I look."), began, text("Do"), ended, text("ne"), text("."), end]);
-    assert_eq!(talk.tools_used(), 1);
+    assert_eq!(talk.tools.used(), 1);
     assert_eq!(talk.take_speech(), "Done.");
     assert!(talk.take_out().is_empty());
     assert_eq!(talk.hear(&chunk("s", "more")), Ok(vec![]), "the turn is over");
@@ -208,7 +208,7 @@ fn breaches_are_told_apart() {
         (answer(Value::Null), "it answered a question that nobody asked (id null)"),
         (b"{\"jsonrpc\": oops\n".to_vec(), "it sent a line that is not JSON (expected value): `{\"jsonrpc\": oops`"),
         (b"{\"x\":1}\n".to_vec(), "it sent a line that is no message of JSON-RPC: `{\"x\":1}`"),
-        (vec![b'x'; LINE + 1], "it sent a line of more than 16 MiB"),
+        (vec![b'x'; crate::acp::LINE + 1], "it sent a line of more than 16 MiB"),
     ];
     for (bytes, expected) in cases {
         let breach = prompted(Permission::Allow).hear(&bytes).expect_err(expected);
@@ -240,5 +240,5 @@ fn what_another_conversation_costs_is_not_counted() {
     talk.ask(PROMPT, json!({}));
     talk.hear(&cost("other", 9.0)).expect("no breach");
     talk.hear(&cost("s", 1.5)).expect("no breach");
-    assert_eq!(talk.usage(&json!({})).cost, Some(Cost(500_000)));
+    assert_eq!(talk.meter.turn(&json!({})).cost, Some(windlass_engine::Cost(500_000)));
 }

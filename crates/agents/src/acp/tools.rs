@@ -2,6 +2,7 @@
 //!
 //! Invariant: memory is bounded, however many there are.
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::permissions::ToolKind;
@@ -29,7 +30,8 @@ impl Tool {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Status {
     #[default]
     Pending,
@@ -39,16 +41,6 @@ pub enum Status {
 }
 
 impl Status {
-    fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "pending" => Self::Pending,
-            "in_progress" => Self::InProgress,
-            "completed" => Self::Completed,
-            "failed" => Self::Failed,
-            _ => return None,
-        })
-    }
-
     pub fn is_end(self) -> bool {
         matches!(self, Self::Completed | Self::Failed)
     }
@@ -86,7 +78,7 @@ impl Tools {
         let mut tool = index.map(|index| self.known[index].1.clone()).unwrap_or_default();
         let before = tool.status;
         tool.describe(call);
-        tool.status = call["status"].as_str().and_then(Status::named).unwrap_or(tool.status);
+        tool.status = Status::deserialize(&call["status"]).unwrap_or(tool.status);
         match index {
             Some(index) => self.known[index].1 = tool.clone(),
             None => {

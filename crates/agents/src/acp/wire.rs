@@ -34,6 +34,12 @@ pub struct Lines {
     most: usize,
 }
 
+impl Default for Lines {
+    fn default() -> Self {
+        Self::new(LINE)
+    }
+}
+
 impl Lines {
     pub fn new(most: usize) -> Self {
         Self { rest: Vec::new(), start: 0, looked: 0, most }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use windlass_process::{Capture, Control, Heard, Invocation, Live, Spec};
 
 use super::player::Setting;
-use crate::acp::{LINE, Lines, McpServer, Message, NO_SUCH_METHOD, Refused};
+use crate::acp::{Lines, McpServer, Message, NO_SUCH_METHOD, Refused};
 
 /// The revision of the protocol that is spoken here.
 const REVISION: &str = "2025-11-25";
@@ -81,18 +81,14 @@ impl Client {
         let words = std::iter::once(server.command.clone().into()).chain(server.args.iter().map(Into::into));
         let passed_on = |name: &std::ffi::OsStr| PASSED_ON.iter().any(|passed| name == *passed);
         let around = setting.environment.iter().filter(|(name, _)| passed_on(name)).cloned();
+        let environment = around.chain(server.env.iter().map(|(name, value)| (name.into(), value.into()))).collect();
         let spec = Spec {
-            invocation: Invocation::Argv(words.collect()),
-            directory: directory.to_owned(),
-            environment: around.chain(server.env.iter().map(|(name, value)| (name.into(), value.into()))).collect(),
-            stdin: Vec::new(),
-            timeout: None,
-            silence: None,
             grace: Duration::from_secs(1),
             capture: Capture { head: COMPLAINTS, tail: COMPLAINTS, spill: None },
+            ..Spec::new(Invocation::Argv(words.collect()), directory, environment)
         };
         let live = Live::start(setting.launcher, &spec, setting.roster).map_err(|error| error.to_string())?;
-        let mut client = Self { live, lines: Lines::new(LINE), asked: 0 };
+        let mut client = Self { live, lines: Lines::default(), asked: 0 };
         let greeting = json!({
             "protocolVersion": REVISION,
             "capabilities": {},
@@ -119,8 +115,7 @@ impl Client {
                 match Message::parse(&line) {
                     Ok(Message::Answer { id: answered, outcome }) if answered == id => return Ok(outcome),
                     Ok(Message::Request { id, .. }) => {
-                        let message = "nothing is served here".to_owned();
-                        let outcome = Err(Refused { code: NO_SUCH_METHOD, message, data: None });
+                        let outcome = Err(Refused::new(NO_SUCH_METHOD, "nothing is served here"));
                         attended.say(&Message::Answer { id, outcome }.line());
                     }
                     Ok(_) => {}

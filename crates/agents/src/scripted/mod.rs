@@ -27,14 +27,12 @@ pub use player::Setting;
 use player::{Ended, Player, chunk, update};
 pub use script::{Script, ScriptError};
 
-use crate::acp::{LINE, Lines, Message, NO_SUCH_METHOD, Refused};
+use crate::acp::{Lines, Message, NO_SUCH_METHOD, REFUSED, Refused};
 
 /// Whoever asks waits for the answer, so there are never many.
 const MESSAGES: usize = 16;
 /// The most bytes that outlive the process.
 const MEMORY: u64 = 64 * 1024 * 1024;
-/// What an error of ours is called in the protocol.
-const INTERNAL: i64 = -32603;
 
 /// What outlives the process.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -66,7 +64,7 @@ pub fn serve(
 /// Passes messages on, until there are no more. A cancel reaches the turn that is played at once.
 fn listen(mut input: impl Read, messages: &SyncSender<Message>, turn: &Mutex<Control>) {
     let turn = || turn.lock().expect("nothing panics while it holds the turn");
-    let (mut lines, mut buffer) = (Lines::new(LINE), vec![0; 64 * 1024]);
+    let (mut lines, mut buffer) = (Lines::default(), vec![0; 64 * 1024]);
     while let Ok(length @ 1..) = input.read(&mut buffer) {
         lines.push(&buffer[..length]);
         while let Ok(Some(line)) = lines.next() {
@@ -116,10 +114,10 @@ impl Agent<'_> {
                 "session/prompt" => match self.prompt(&params, out)? {
                     Ended::Stopped(reason) => Ok(json!({"stopReason": reason})),
                     Ended::Answered(answer) => Ok(answer),
-                    Ended::Failed(why) => Err(refused(INTERNAL, why)),
+                    Ended::Failed(why) => Err(Refused::new(REFUSED, why)),
                     Ended::Crashed(code) => return Ok(code),
                 },
-                _ => Err(refused(NO_SUCH_METHOD, format!("`{method}` is not served here"))),
+                _ => Err(Refused::new(NO_SUCH_METHOD, format!("`{method}` is not served here"))),
             };
             out.write_all(&Message::Answer { id, outcome }.line())?;
             out.flush()?;
@@ -142,7 +140,7 @@ impl Agent<'_> {
 
     fn begin(&mut self, params: &Value) -> Result<Value, Refused> {
         self.open(params);
-        self.keep().map_err(|error| refused(INTERNAL, format!("cannot remember anything: {error}")))?;
+        self.keep().map_err(|error| Refused::new(REFUSED, format!("cannot remember anything: {error}")))?;
         Ok(json!({"sessionId": self.memory.conversation}))
     }
 
@@ -153,7 +151,7 @@ impl Agent<'_> {
         let kept = self.memory_file().and_then(|path| file::read(&path, MEMORY).ok());
         let kept = kept.and_then(|bytes| serde_json::from_slice::<Memory>(&bytes).ok());
         let Some(kept) = kept.filter(|kept| kept.conversation == name) else {
-            return Ok(Err(refused(INTERNAL, format!("there is no conversation `{name}`"))));
+            return Ok(Err(Refused::new(REFUSED, format!("there is no conversation `{name}`"))));
         };
         for said in kept.said.iter().filter(|_| tells) {
             update(out, name, chunk("user_message_chunk", "…"))?;
@@ -235,8 +233,4 @@ fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
     new.push(".new");
     fs::write(&new, bytes)?;
     fs::rename(&new, file)
-}
-
-fn refused(code: i64, message: impl Into<String>) -> Refused {
-    Refused { code, message: message.into(), data: None }
 }

@@ -145,14 +145,9 @@ impl Player<'_> {
     fn run(&mut self, script: &str) -> io::Result<()> {
         let tool = self.begin_tool(script, "execute", self.directory.to_owned().as_path())?;
         let spec = Spec {
-            invocation: Invocation::Shell(script.into()),
-            directory: self.directory.to_owned(),
-            environment: self.setting.environment.clone(),
-            stdin: Vec::new(),
-            timeout: None,
-            silence: None,
             grace: Duration::from_secs(1),
             capture: Capture { head: OUTPUT / 2, tail: OUTPUT / 2, spill: None },
+            ..Spec::new(Invocation::Shell(script.into()), self.directory, self.setting.environment.clone())
         };
         let (success, output) = match run(&spec, self.setting.roster, self.control, &mut |_, _| {}) {
             Ok(finished) => (finished.exit == Exit::Code(0), finished.stdout.text() + &finished.stderr.text()),

@@ -15,19 +15,15 @@ mod other;
 mod proc;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{
+use linux as system;
+#[cfg(not(target_os = "linux"))]
+use other as system;
+
+pub(crate) use system::{
     Brood, Helper, Leader, News, Stopped, Waker, above_with, boot_id, end_lost, end_of_parent, end_orphaned, grow,
     has_elder, is_below, is_below_program, nudge, own_program, prepare, start_time, ticks,
 };
-#[cfg(target_os = "linux")]
-pub use linux::{can_see_ancestors, uptime};
-#[cfg(not(target_os = "linux"))]
-pub(crate) use other::{
-    Brood, Helper, Leader, News, Stopped, Waker, above_with, boot_id, end_lost, end_of_parent, end_orphaned, grow,
-    has_elder, is_below, is_below_program, nudge, own_program, prepare, start_time, ticks,
-};
-#[cfg(not(target_os = "linux"))]
-pub use other::{can_see_ancestors, uptime};
+pub use system::{can_see_ancestors, uptime};
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;

@@ -19,15 +19,11 @@ impl Dispatch<'_> {
     pub(super) fn show_on_desktop(&mut self, running: &Running<'_>) -> Result<HookReport, RunError> {
         let (title, words) = (notice::title(&running.values), notice::words(&running.values));
         let words = self.settings.mask.text(&words).into_owned();
+        let (invocation, settings) = (Invocation::Argv(program(&format!("Windlass: {title}"), &words)), &self.settings);
         let spec = Spec {
-            invocation: Invocation::Argv(program(&format!("Windlass: {title}"), &words)),
-            directory: self.settings.directory.clone(),
-            environment: self.settings.environment.clone(),
-            stdin: Vec::new(),
             timeout: Some(TIMEOUT),
-            silence: None,
-            grace: Duration::ZERO,
             capture: Capture { head: 1024, tail: 0, spill: None },
+            ..Spec::new(invocation, &settings.directory, settings.environment.clone())
         };
         let ran = self.start(&spec, running.resolve)?;
         match ran {

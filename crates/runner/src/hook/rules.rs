@@ -80,14 +80,9 @@ impl Dispatch<'_> {
         }
         let words = ["git", "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames"];
         let spec = Spec {
-            invocation: Invocation::Argv(words.map(Into::into).into()),
-            directory: directory.to_owned(),
-            environment: self.settings.environment.clone(),
-            stdin: Vec::new(),
             timeout: Some(LOOK),
-            silence: None,
-            grace: Duration::ZERO,
             capture: Capture { head: NAMES, tail: 0, spill: None },
+            ..Spec::new(Invocation::Argv(words.map(Into::into).into()), directory, self.settings.environment.clone())
         };
         let ran = self.start(&spec, resolve)?;
         // Before anything is cut out of it: half a secret is one too.

@@ -65,15 +65,13 @@ impl Workshop<'_> {
         let mut told = order.told;
         told.push(("WINDLASS_PROJECT_DIR", self.directory.clone().into()));
         told.push((JUDGING, "1".into()));
+        let invocation = Invocation::Shell(order.command.command.clone().into());
         let spec = Spec {
-            invocation: Invocation::Shell(order.command.command.clone().into()),
-            directory,
-            environment: overlay(&self.environment, told),
             stdin: order.input,
             timeout: Some(order.command.timeout()),
-            silence: None,
             grace: GRACE,
             capture: Capture { head: KEPT / 2, tail: KEPT / 2, spill: None },
+            ..Spec::new(invocation, directory, overlay(&self.environment, told))
         };
         let ran = run_apart(self.launcher.as_ref(), &spec, self.roster, control)?;
         let text = &order.command.command;

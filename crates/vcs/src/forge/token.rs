@@ -9,7 +9,6 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use windlass_process::{Capture, Environment, Exit, Finished, Invocation, NotStarted, Spec};
@@ -147,13 +146,9 @@ fn question(site: &Site, environment: &Environment) -> Spec {
     let mut environment: Environment = environment.iter().filter(|(name, _)| is_kept(name)).cloned().collect();
     environment.extend(quiet.map(|(name, value)| (name.into(), value.into())));
     Spec {
-        invocation: Invocation::Argv(arguments.iter().map(OsString::from).collect()),
-        directory: PathBuf::from("/"),
-        environment,
-        stdin: Vec::new(),
         timeout: Some(PATIENCE),
-        silence: None,
         grace: Duration::from_secs(1),
         capture: Capture { head: LONGEST + 2, tail: 0, spill: None },
+        ..Spec::new(Invocation::Argv(arguments.iter().map(OsString::from).collect()), "/", environment)
     }
 }

@@ -402,14 +402,11 @@ impl Call<'_, '_> {
         let mut told = vec![("GIT_CEILING_DIRECTORIES", above)];
         told.extend(self.environment.iter().cloned());
         Spec {
-            invocation: Invocation::Argv(words),
-            directory: self.directory.clone(),
-            environment: overlay(&self.git.environment, told),
             stdin: self.stdin.clone(),
             timeout: Some(self.timeout),
-            silence: None,
             grace: GRACE,
             capture: Capture { head: self.bound.unwrap_or(ANSWER).max(COMPLAINT), tail: 0, spill: None },
+            ..Spec::new(Invocation::Argv(words), &self.directory, overlay(&self.git.environment, told))
         }
     }
 }

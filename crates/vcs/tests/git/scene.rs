@@ -190,14 +190,10 @@ impl Scene {
         let environment = overlay(&clean, told.map(|(name, value)| (name, OsString::from(value))).to_vec());
         let words = ["git", "-c", "core.hooksPath=/dev/null"].iter().chain(words).map(OsString::from).collect();
         let spec = Spec {
-            invocation: Invocation::Argv(words),
-            directory: directory.to_owned(),
-            environment,
-            stdin: Vec::new(),
             timeout: Some(Duration::from_secs(60)),
-            silence: None,
             grace: Duration::from_secs(1),
             capture: Capture { head: 1 << 20, tail: 0, spill: None },
+            ..Spec::new(Invocation::Argv(words), directory, environment)
         };
         let ran = run(&spec, &self.roster, &Control::new(), &mut |_, _| {}).expect("git starts");
         (ran.exit, ran.stdout.text().trim_end().to_owned(), ran.stderr.text())

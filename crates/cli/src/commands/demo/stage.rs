@@ -65,16 +65,12 @@ impl Stage {
 
     /// Runs a shell command to its end, or until the control says so. Its output is seen as it comes.
     pub fn run(&self, script: &str, control: &Control, see: &mut dyn FnMut(&[u8])) -> Result<Exit, Failure> {
+        // Both streams in the order in which they are written.
+        let invocation = Invocation::Shell(format!("exec 2>&1\n{script}").into());
         let spec = Spec {
-            // Both streams in the order in which they are written.
-            invocation: Invocation::Shell(format!("exec 2>&1\n{script}").into()),
-            directory: self.project.clone(),
-            environment: self.environment.clone(),
-            stdin: Vec::new(),
-            timeout: None,
-            silence: None,
             grace: GRACE,
             capture: Capture { head: KEPT, tail: KEPT, spill: None },
+            ..Spec::new(invocation, &self.project, self.environment.clone())
         };
         let finished = run(&spec, &self.roster, control, &mut |_, bytes| see(bytes))
             .map_err(|error| Failure::from_error(Code::System, &error))?;

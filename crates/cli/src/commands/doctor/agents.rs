@@ -88,14 +88,10 @@ fn version(
     (roster, control): (&Roster, &Control),
 ) -> Result<String, String> {
     let spec = Spec {
-        invocation: Invocation::Argv(vec![program.into(), "--version".into()]),
-        directory: root.to_owned(),
-        environment,
-        stdin: Vec::new(),
         timeout: Some(PATIENCE),
-        silence: None,
         grace: GRACE,
         capture: Capture { head: WORDS, tail: WORDS, spill: None },
+        ..Spec::new(Invocation::Argv(vec![program.into(), "--version".into()]), root, environment)
     };
     let ran = run(&spec, roster, control, &mut |_, _| {}).map_err(|error| error.to_string())?;
     let said = ran.stdout.text();

@@ -99,15 +99,12 @@ impl Git<'_> {
     fn ask(&self, words: &[&str]) -> Result<(Vec<String>, bool), String> {
         // The repository's own configuration may name programs.
         let git = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
+        let invocation = Invocation::Argv(git.iter().chain(words).map(Into::into).collect());
+        let environment = overlay(&environment::inherited(), vec![("GIT_OPTIONAL_LOCKS", "0".into())]);
         let spec = Spec {
-            invocation: Invocation::Argv(git.iter().chain(words).map(Into::into).collect()),
-            directory: self.project.root.clone(),
-            environment: overlay(&environment::inherited(), vec![("GIT_OPTIONAL_LOCKS", "0".into())]),
-            stdin: Vec::new(),
             timeout: Some(LOOK),
-            silence: None,
-            grace: Duration::ZERO,
             capture: Capture { head: NAMES, tail: 0, spill: None },
+            ..Spec::new(invocation, &self.project.root, environment)
         };
         let ran = run(&spec, self.roster, &self.control.resolute(), &mut |_, _| {});
         match ran {
