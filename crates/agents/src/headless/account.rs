@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use windlass_engine::Usage;
 
-use super::cause::Cause;
 use super::hearing::Said;
 use super::is_name;
 use crate::acp::Text;
 use crate::reset::Reset;
+use crate::trouble::Trouble;
 
 /// What is told of a tool's call.
 const TITLE: usize = 120;
@@ -58,7 +58,7 @@ pub enum Span {
 pub(super) enum Close {
     /// Well, with these words if the stream says them again.
     Done(Option<String>),
-    Failed(Cause),
+    Failed(Trouble),
 }
 
 impl Account {
@@ -111,8 +111,8 @@ impl Account {
         }
     }
 
-    pub fn fail(&mut self, cause: Cause) {
-        self.close = Some(Close::Failed(cause));
+    pub fn fail(&mut self, trouble: Trouble) {
+        self.close = Some(Close::Failed(trouble));
     }
 
     /// Whether it has neither said nor done anything.

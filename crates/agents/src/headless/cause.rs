@@ -6,7 +6,6 @@ use std::time::Duration;
 use regex_lite::Regex;
 use windlass_engine::Fault;
 
-use crate::TurnEnd;
 use crate::reset::Reset;
 use crate::trouble::{self, Trouble};
 
@@ -14,14 +13,6 @@ use crate::trouble::{self, Trouble};
 const TOLD: usize = 2000;
 /// What is looked at of it.
 const LOOKED: usize = 16 * 1024;
-
-/// What kept a turn from ending well.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Cause {
-    /// It was asked too often, or is not let in.
-    Trouble(Trouble),
-    Fault(Fault, String),
-}
 
 /// Words by which faults are told apart, where nothing else tells. The first that fits counts.
 const FAULTS: [(Fault, &str); 5] = [
@@ -56,53 +47,40 @@ pub(super) fn is_gone(words: &str) -> bool {
     GONE.is_match(words)
 }
 
-impl Cause {
-    /// By the agent's words.
-    pub fn of_words(words: &str) -> Self {
-        if let Some(trouble) = trouble::of_failure("", words) {
-            return Self::Trouble(trouble);
-        }
+/// Returns the trouble that an agent's words tell of.
+pub(super) fn of_words(words: &str) -> Trouble {
+    trouble::of_failure("", words).unwrap_or_else(|| {
         let looked = looked(words);
         let fault = SIGNS.iter().find(|(_, sign)| sign.is_match(looked)).map_or(Fault::Failed, |(fault, _)| *fault);
-        Self::fault(fault, words)
-    }
+        of_fault(fault, words)
+    })
+}
 
-    /// By what the model's service answered.
-    pub fn of_status(status: u64, words: &str, retry: Option<Duration>) -> Self {
-        let said = told(words);
-        let known = trouble::of_failure("", words);
-        match (status, known) {
-            // That nobody has paid is in the words only, and so is until when.
-            (429 | 529, Some(locked @ Trouble::Locked { .. })) => Self::Trouble(locked),
-            (429 | 529, known) => {
-                let read = match known {
-                    Some(Trouble::Limited { reset, .. }) => reset,
-                    _ => Reset::read(looked(words)),
-                };
-                Self::Trouble(Trouble::Limited { said, reset: retry.map(Reset::After).or(read) })
-            }
-            (401 | 403, known) => {
-                let paid = !matches!(known, Some(Trouble::Locked { paid: false, .. }));
-                Self::Trouble(Trouble::Locked { said, paid })
-            }
-            (402, _) => Self::Trouble(Trouble::Locked { said, paid: false }),
-            (408 | 500..=599, _) => Self::Fault(Fault::Outage, said),
-            (413, _) => Self::Fault(Fault::OutOfTokens, said),
-            _ => Self::of_words(words),
+/// Returns the trouble that the answer of the model's service means.
+pub(super) fn of_status(status: u64, words: &str, retry: Option<Duration>) -> Trouble {
+    let said = told(words);
+    match (status, trouble::of_failure("", words)) {
+        // That nothing was paid is in the words only, and so is until when.
+        (429 | 529, Some(locked @ Trouble::Locked { .. })) => locked,
+        (429 | 529, known) => {
+            let read = match known {
+                Some(Trouble::Limited { reset, .. }) => reset,
+                _ => Reset::read(looked(words)),
+            };
+            Trouble::Limited { said, reset: retry.map(Reset::After).or(read) }
         }
-    }
-
-    pub fn fault(fault: Fault, words: &str) -> Self {
-        Self::Fault(fault, told(words))
-    }
-
-    /// The end of the turn of an agent that is known by this name.
-    pub fn end(self, agent: &str) -> TurnEnd {
-        match self {
-            Self::Trouble(trouble) => trouble.end(agent),
-            Self::Fault(fault, why) => TurnEnd::failed(fault, why),
+        (401 | 403, known) => {
+            Trouble::Locked { said, paid: !matches!(known, Some(Trouble::Locked { paid: false, .. })) }
         }
+        (402, _) => Trouble::Locked { said, paid: false },
+        (408 | 500..=599, _) => Trouble::Failed { said, fault: Fault::Outage },
+        (413, _) => Trouble::Failed { said, fault: Fault::OutOfTokens },
+        _ => of_words(words),
     }
+}
+
+pub(super) fn of_fault(fault: Fault, words: &str) -> Trouble {
+    Trouble::Failed { said: told(words), fault }
 }
 
 /// As much of it as is looked at: an error may be as long as a line of a stream, and patterns take their time.

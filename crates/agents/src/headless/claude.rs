@@ -10,8 +10,7 @@ use serde_json::Value;
 use windlass_engine::{Cost, Fault, Usage};
 
 use super::account::{Account, Close, Span};
-use super::cause::Cause;
-use super::{Place, Words, has_option, line};
+use super::{Place, Words, cause, has_option, line};
 use crate::reset::Reset;
 use crate::trouble::Trouble;
 use crate::{Access, Setup};
@@ -21,31 +20,26 @@ const PERMISSIONS: [&str; 2] = ["--permission-mode", "--dangerously-skip-permiss
 
 pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
     let mut words = Words::new(&["-p", "--output-format", "stream-json", "--verbose"], &[]);
-    let mut add = |more: &[&str]| words.first.extend(more.iter().map(|word| (*word).to_owned()));
     if !has_option(setup, &PERMISSIONS) {
         match setup.access {
-            Access::Full => add(&["--permission-mode", "bypassPermissions"]),
+            Access::Full => words.add(&["--permission-mode", "bypassPermissions"]),
             // Nobody is there to be asked, so whatever it would ask for is denied; and these even where its settings allow them.
-            Access::ReadOnly => add(&["--permission-mode", "default", "--disallowedTools=Edit,Write,NotebookEdit"]),
+            Access::ReadOnly => {
+                words.add(&["--permission-mode", "default", "--disallowedTools=Edit,Write,NotebookEdit"])
+            }
         }
     }
     if setup.access == Access::ReadOnly {
         // What lies in its directory is what is judged: hooks, servers and rules that come with it are not heeded.
         if !has_option(setup, &["--setting-sources"]) {
-            add(&["--setting-sources", "user"]);
+            words.add(&["--setting-sources", "user"]);
         }
         if !has_option(setup, &["--strict-mcp-config"]) {
-            add(&["--strict-mcp-config"]);
+            words.add(&["--strict-mcp-config"]);
         }
     }
-    match place {
-        Place::New(Some(name)) => add(&["--session-id", name]),
-        Place::New(None) => {}
-        Place::Before(name) => add(&["--resume", name]),
-    }
-    if let Some(model) = &setup.model {
-        add(&["--model", model]);
-    }
+    words.add_conversation(place, "--session-id", &["--resume"]);
+    words.add_model("--model", setup);
     words
 }
 
@@ -103,33 +97,31 @@ fn result(account: &mut Account, event: &Value) {
     let failed = event["is_error"] != false;
     account.close = Some(match (event["stop_reason"].as_str(), event["api_error"].as_str()) {
         _ if subtype == Some("error_max_turns") || reason == Some("max_turns") => {
-            Close::Failed(Cause::fault(Fault::OutOfTurns, &words))
+            Close::Failed(cause::of_fault(Fault::OutOfTurns, &words))
         }
-        (_, Some("max_output_tokens")) => Close::Failed(Cause::fault(Fault::OutOfTokens, &words)),
+        (_, Some("max_output_tokens")) => Close::Failed(cause::of_fault(Fault::OutOfTokens, &words)),
         (Some("max_tokens" | "model_context_window_exceeded"), _) => {
-            Close::Failed(Cause::fault(Fault::OutOfTokens, "the model's answer was cut off at its limit of tokens"))
+            Close::Failed(cause::of_fault(Fault::OutOfTokens, "the model's answer was cut off at its limit of tokens"))
         }
-        (Some("refusal"), _) => Close::Failed(Cause::fault(Fault::Refused, &words)),
-        (_, Some("connection_failed")) => Close::Failed(Cause::fault(Fault::Outage, &words)),
+        (Some("refusal"), _) => Close::Failed(cause::of_fault(Fault::Refused, &words)),
+        (_, Some("connection_failed")) => Close::Failed(cause::of_fault(Fault::Outage, &words)),
         _ if failed => Close::Failed(failure(account, event, &words)),
         _ if subtype != Some("success") || reason.is_some_and(|reason| reason != "completed") => {
             let why = reason.or(subtype).unwrap_or("it does not say why");
-            Close::Failed(Cause::fault(Fault::GaveUp, &format!("the agent ended its turn early: {why}")))
+            Close::Failed(cause::of_fault(Fault::GaveUp, &format!("the agent ended its turn early: {why}")))
         }
         _ => Close::Done(said.map(str::to_owned)),
     });
 }
 
-fn failure(account: &mut Account, event: &Value, words: &str) -> Cause {
-    let cause = match event["api_error_status"].as_u64() {
-        Some(status) => Cause::of_status(status, words, account.retry),
-        None => Cause::of_words(words),
+fn failure(account: &mut Account, event: &Value, words: &str) -> Trouble {
+    let failure = match event["api_error_status"].as_u64() {
+        Some(status) => cause::of_status(status, words, account.retry),
+        None => cause::of_words(words),
     };
-    match (cause, account.reset.take()) {
-        (Cause::Trouble(Trouble::Limited { said, .. }), Some(reset)) => {
-            Cause::Trouble(Trouble::Limited { said, reset: Some(reset) })
-        }
-        (cause, _) => cause,
+    match (failure, account.reset.take()) {
+        (Trouble::Limited { said, .. }, Some(reset)) => Trouble::Limited { said, reset: Some(reset) },
+        (failure, _) => failure,
     }
 }
 

@@ -7,8 +7,7 @@ use serde_json::Value;
 use windlass_engine::Usage;
 
 use super::account::{Account, Close, Span};
-use super::cause::Cause;
-use super::{Place, Words, has_option};
+use super::{Place, Words, cause, has_option};
 use crate::{Access, Setup};
 
 /// What a person may have said about what it may do.
@@ -29,25 +28,21 @@ pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
     let mut words = Words::new(&["exec", "--json", "--skip-git-repo-check"], &[]);
     let sandboxed = setup.args.iter().any(|word| word.contains("sandbox_mode"));
     if !sandboxed && !has_option(setup, &PERMISSIONS) {
-        let may: &[&str] = match setup.access {
-            Access::Full => &["--dangerously-bypass-approvals-and-sandbox"],
-            Access::ReadOnly => &["--sandbox", "read-only"],
-        };
-        words.first.extend(may.iter().map(|word| (*word).to_owned()));
+        match setup.access {
+            Access::Full => words.add(&["--dangerously-bypass-approvals-and-sandbox"]),
+            Access::ReadOnly => words.add(&["--sandbox", "read-only"]),
+        }
     }
     if setup.access == Access::ReadOnly {
         // Neither its `AGENTS.md` nor its skills.
-        let rules = ["-c", "project_doc_max_bytes=0", "-c", "skills.include_instructions=false"];
-        words.first.extend(rules.map(str::to_owned));
+        words.add(&["-c", "project_doc_max_bytes=0", "-c", "skills.include_instructions=false"]);
     }
     if let Some(directory) = &setup.judged {
         // Where a person trusts the project, settings that come with a change would be heeded: servers of tools, for one.
         let name = Value::from(directory.to_string_lossy());
-        words.first.extend(["-c".to_owned(), format!(r#"projects={{{name}={{trust_level="untrusted"}}}}"#)]);
+        words.add(&["-c", &format!(r#"projects={{{name}={{trust_level="untrusted"}}}}"#)]);
     }
-    if let Some(model) = &setup.model {
-        words.first.extend(["-m".to_owned(), model.clone()]);
-    }
+    words.add_model("-m", setup);
     if let Place::Before(name) = place {
         words.last.extend(["resume".to_owned(), name.to_owned()]);
     }
@@ -72,7 +67,7 @@ pub(super) fn read(account: &mut Account, event: &Value) -> bool {
         }
         Some("turn.failed") => {
             let words = event["error"]["message"].as_str().or(account.error.as_deref());
-            let cause = Cause::of_words(words.unwrap_or("it failed, and does not say why"));
+            let cause = cause::of_words(words.unwrap_or("it failed, and does not say why"));
             account.fail(cause);
         }
         _ => return false,

@@ -9,8 +9,8 @@ use serde_json::Value;
 use windlass_engine::Usage;
 
 use super::account::{Account, Close};
-use super::cause::Cause;
-use super::{Place, Words, has_option, line};
+use super::{Place, Words, cause, has_option, line};
+use crate::trouble::Trouble;
 use crate::{Access, Setup};
 
 /// What a person may have said about what it may do.
@@ -23,22 +23,15 @@ static STATUS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#""code": ?(\d{3})
 
 pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
     let mut words = Words::new(&["--skip-trust", "-o", "stream-json"], &[]);
-    let mut add = |more: &[&str]| words.first.extend(more.iter().map(|word| (*word).to_owned()));
     if !has_option(setup, &PERMISSIONS) {
         match setup.access {
-            Access::Full => add(&["-y"]),
+            Access::Full => words.add(&["-y"]),
             // Without anybody to ask, it has no tools that it would have to ask for.
-            Access::ReadOnly => add(&["--approval-mode", "default"]),
+            Access::ReadOnly => words.add(&["--approval-mode", "default"]),
         }
     }
-    match place {
-        Place::New(Some(name)) => add(&["--session-id", name]),
-        Place::New(None) => {}
-        Place::Before(name) => add(&["--resume", name]),
-    }
-    if let Some(model) = &setup.model {
-        add(&["-m", model]);
-    }
+    words.add_conversation(place, "--session-id", &["--resume"]);
+    words.add_model("-m", setup);
     words
 }
 
@@ -67,7 +60,7 @@ pub(super) fn read(account: &mut Account, event: &Value) -> bool {
                 true => Close::Done(None),
                 false => {
                     let words = event["error"]["message"].as_str().or(account.error.as_deref());
-                    Close::Failed(cause(words.unwrap_or("it failed, and does not say why")))
+                    Close::Failed(failure(words.unwrap_or("it failed, and does not say why")))
                 }
             });
         }
@@ -76,7 +69,7 @@ pub(super) fn read(account: &mut Account, event: &Value) -> bool {
     true
 }
 
-fn cause(words: &str) -> Cause {
+fn failure(words: &str) -> Trouble {
     let status = STATUS.captures(words).and_then(|found| found[1].parse().ok());
-    status.map_or_else(|| Cause::of_words(words), |status| Cause::of_status(status, words, None))
+    status.map_or_else(|| cause::of_words(words), |status| cause::of_status(status, words, None))
 }

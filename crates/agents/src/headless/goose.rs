@@ -7,8 +7,7 @@ use serde_json::Value;
 use windlass_engine::{Fault, Usage};
 
 use super::account::{Account, Close, Span};
-use super::cause::Cause;
-use super::{Place, Words, has_option, line};
+use super::{Place, Words, cause, has_option, line};
 use crate::{Access, Setup};
 
 /// It has no other mode in which nobody is asked: it uses no tools at all. Hints that lie in its directory are not heeded.
@@ -23,17 +22,10 @@ pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
         Words::new(&["run", "-q", "--with-builtin", "developer", "--output-format", "stream-json"], &["-i", "-"]);
     if setup.access == Access::ReadOnly && !has_option(setup, &["--no-profile"]) {
         // One of its own extensions tells the model of skills that lie in its directory.
-        words.first.push("--no-profile".to_owned());
+        words.add(&["--no-profile"]);
     }
-    let name: &[&str] = match place {
-        Place::New(Some(name)) => &["--name", name],
-        Place::New(None) => &[],
-        Place::Before(name) => &["--resume", "--name", name],
-    };
-    words.first.extend(name.iter().map(|word| (*word).to_owned()));
-    if let Some(model) = &setup.model {
-        words.first.extend(["--model".to_owned(), model.clone()]);
-    }
+    words.add_conversation(place, "--name", &["--resume", "--name"]);
+    words.add_model("--model", setup);
     words
 }
 
@@ -42,8 +34,8 @@ pub(super) fn read(account: &mut Account, event: &Value) -> bool {
         Some("message") => message(account, &event["message"]),
         Some("error") => {
             let words = event["error"].as_str().unwrap_or("it failed, and does not say why");
-            if !matches!(account.close, Some(Close::Failed(Cause::Trouble(_)))) {
-                account.fail(Cause::of_words(words));
+            if !matches!(account.close, Some(Close::Failed(_))) {
+                account.fail(cause::of_words(words));
             }
         }
         Some("complete") => {
@@ -69,9 +61,9 @@ fn message(account: &mut Account, message: &Value) {
             Some("text") => {
                 let text = part["text"].as_str().unwrap_or_default();
                 if metadata["inference"].is_null() && FAILED.iter().any(|words| text.starts_with(words)) {
-                    account.fail(Cause::of_words(text));
+                    account.fail(cause::of_words(text));
                 } else if metadata["inference"].is_null() && text.starts_with(EMPTY) {
-                    account.fail(Cause::fault(Fault::Empty, text));
+                    account.fail(cause::of_fault(Fault::Empty, text));
                 } else {
                     account.close = None;
                     account.say(id, text);
@@ -85,14 +77,14 @@ fn message(account: &mut Account, message: &Value) {
             Some("error") => {
                 let words = part["message"].as_str().unwrap_or_default();
                 account.fail(match part["kind"].as_str() {
-                    Some("authentication") => Cause::of_status(401, words, None),
-                    _ => Cause::of_words(words),
+                    Some("authentication") => cause::of_status(401, words, None),
+                    _ => cause::of_words(words),
                 });
             }
             _ => {}
         }
     }
     if metadata["outputTokenLimitReached"] == true {
-        account.fail(Cause::fault(Fault::OutOfTokens, "the model's answer was cut off at its limit of tokens"));
+        account.fail(cause::of_fault(Fault::OutOfTokens, "the model's answer was cut off at its limit of tokens"));
     }
 }

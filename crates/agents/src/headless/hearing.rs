@@ -9,10 +9,11 @@ use windlass_engine::{Fault, Usage};
 use windlass_process::{Exit, Finished, NotStarted, Stream};
 
 use super::account::{Account, Close, Span};
-use super::cause::{Cause, is_gone};
-use super::{Dialect, claude, codex, gemini, goose, line, opencode};
+use super::cause::is_gone;
+use super::{Dialect, cause, claude, codex, gemini, goose, line, opencode};
+use crate::TurnEnd;
 use crate::acp::{LINE, Lines};
-use crate::{TurnEnd, trouble};
+use crate::trouble::{self, Trouble};
 
 /// What is kept of what an agent complains about, from the end.
 const COMPLAINTS: usize = 16 * 1024;
@@ -78,7 +79,7 @@ impl Hearing {
     pub fn new(dialect: Dialect, resumes: bool) -> Self {
         Self {
             dialect,
-            lines: Lines::new(LINE),
+            lines: Lines::default(),
             account: Account::default(),
             resumes,
             known: false,
@@ -117,7 +118,7 @@ impl Hearing {
                 Ok(None) => return,
                 Err(_) => {
                     self.flooded = true;
-                    self.lines = Lines::new(LINE);
+                    self.lines = Lines::default();
                     return;
                 }
             }
@@ -157,7 +158,7 @@ impl Hearing {
             return Ended::Turn(TurnEnd::failed(Fault::Garbage, why));
         }
         match self.account.close.take() {
-            Some(Close::Failed(cause)) => self.failed(cause),
+            Some(Close::Failed(trouble)) => self.failed(trouble),
             // What a stream has said to its end stands, whatever became of the process.
             Some(Close::Done(words)) => Ended::Turn(self.done(words)),
             None => self.broken_off(exit),
@@ -178,10 +179,12 @@ impl Hearing {
         }
     }
 
-    fn failed(&self, cause: Cause) -> Ended {
-        match cause {
-            Cause::Fault(_, why) if self.resumes && self.account.is_empty() && is_gone(&why) => Ended::Gone(why),
-            cause => Ended::Turn(cause.end(self.dialect.program())),
+    fn failed(&self, trouble: Trouble) -> Ended {
+        match trouble {
+            Trouble::Failed { said, .. } if self.resumes && self.account.is_empty() && is_gone(&said) => {
+                Ended::Gone(said)
+            }
+            trouble => Ended::Turn(trouble.end(self.dialect.program())),
         }
     }
 
@@ -201,13 +204,13 @@ impl Hearing {
             return Ended::Turn(TurnEnd::Broken(self.explained("the program cannot be started")));
         }
         let noise = self.noise.as_deref().unwrap_or_default();
-        let cause = self.account.error.as_deref().map(Cause::of_words);
-        let cause = cause.or_else(|| match exit {
+        let told = self.account.error.as_deref().map(cause::of_words);
+        let told = told.or_else(|| match exit {
             Exit::Code(0) => None,
-            _ => trouble::of_failure(noise, &complaints).map(Cause::Trouble),
+            _ => trouble::of_failure(noise, &complaints),
         });
-        if let Some(cause) = cause {
-            return self.failed(cause);
+        if let Some(told) = told {
+            return self.failed(told);
         }
         if !self.known && self.resumes && exit != Exit::Code(0) && is_gone(&complaints) {
             return Ended::Gone(self.last_complaint().unwrap_or(end));
@@ -222,7 +225,7 @@ impl Hearing {
             ),
             (false, None, Exit::Code(0)) => turn(Fault::Garbage, self.explained("it wrote nothing at all (exit 0)")),
             (false, None, Exit::Signal(_)) => turn(Fault::Crashed, self.explained(&end)),
-            (false, None, _) => self.failed(Cause::of_words(&self.explained(&end))),
+            (false, None, _) => self.failed(cause::of_words(&self.explained(&end))),
         }
     }
 

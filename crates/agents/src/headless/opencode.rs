@@ -8,8 +8,8 @@ use serde_json::Value;
 use windlass_engine::{Cost, Fault, Usage};
 
 use super::account::{Account, Close};
-use super::cause::Cause;
-use super::{Place, Words, has_option, line};
+use super::{Place, Words, cause, has_option, line};
+use crate::trouble::Trouble;
 use crate::{Access, Setup};
 
 /// Its agent `plan` may still run commands, so all that only looks is allowed by name, and nothing else. Of its directory
@@ -24,19 +24,16 @@ pub(super) const LOOKING: &[(&str, &str)] = &[
 
 pub(super) fn words(place: Place<'_>, setup: &Setup) -> Words {
     let mut words = Words::new(&["run", "--format", "json"], &[]);
-    let mut add = |more: &[&str]| words.first.extend(more.iter().map(|word| (*word).to_owned()));
     match setup.access {
-        Access::Full if !has_option(setup, &["--auto"]) => add(&["--auto"]),
+        Access::Full if !has_option(setup, &["--auto"]) => words.add(&["--auto"]),
         // The agent of its own that may not edit; what it would ask for is denied.
-        Access::ReadOnly if !has_option(setup, &["--agent"]) => add(&["--agent", "plan"]),
+        Access::ReadOnly if !has_option(setup, &["--agent"]) => words.add(&["--agent", "plan"]),
         Access::Full | Access::ReadOnly => {}
     }
     if let Place::Before(name) = place {
-        add(&["-s", name]);
+        words.add(&["-s", name]);
     }
-    if let Some(model) = &setup.model {
-        add(&["-m", model]);
-    }
+    words.add_model("-m", setup);
     words
 }
 
@@ -67,29 +64,29 @@ fn finished(reason: &str) -> Option<Close> {
         // Services that give the end of an answer another name: what was said stands.
         "stop" | "unknown" | "other" => Close::Done(None),
         "length" => {
-            Close::Failed(Cause::fault(Fault::OutOfTokens, "the model's answer was cut off at its limit of tokens"))
+            Close::Failed(cause::of_fault(Fault::OutOfTokens, "the model's answer was cut off at its limit of tokens"))
         }
         "content-filter" => {
-            Close::Failed(Cause::fault(Fault::Refused, "the model's service refused to let the answer through"))
+            Close::Failed(cause::of_fault(Fault::Refused, "the model's service refused to let the answer through"))
         }
-        other => Close::Failed(Cause::fault(Fault::Failed, &format!("the model's answer ended with `{other}`"))),
+        other => Close::Failed(cause::of_fault(Fault::Failed, &format!("the model's answer ended with `{other}`"))),
     })
 }
 
-fn failure(error: &Value) -> Cause {
+fn failure(error: &Value) -> Trouble {
     let (name, data) = (error["name"].as_str().unwrap_or("an error"), &error["data"]);
     let words = data["message"].as_str().unwrap_or(name);
     match (name, data["statusCode"].as_u64()) {
-        ("ContentFilterError", _) => Cause::fault(Fault::Refused, words),
-        ("MessageOutputLengthError" | "ContextOverflowError", _) => Cause::fault(Fault::OutOfTokens, words),
-        ("MessageAbortedError", _) => Cause::fault(Fault::GaveUp, words),
-        ("ProviderAuthError", _) => Cause::of_status(401, words, None),
+        ("ContentFilterError", _) => cause::of_fault(Fault::Refused, words),
+        ("MessageOutputLengthError" | "ContextOverflowError", _) => cause::of_fault(Fault::OutOfTokens, words),
+        ("MessageAbortedError", _) => cause::of_fault(Fault::GaveUp, words),
+        ("ProviderAuthError", _) => cause::of_status(401, words, None),
         (_, Some(status)) => {
             let header = data["responseHeaders"]["retry-after"].as_str();
             let retry = header.and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
-            Cause::of_status(status, words, retry)
+            cause::of_status(status, words, retry)
         }
-        (_, None) => Cause::of_words(words),
+        (_, None) => cause::of_words(words),
     }
 }
 
