@@ -44,7 +44,6 @@ pub struct ProjectGround {
     config_file: PathBuf,
     user: String,
     kept: Option<Kept>,
-    held: Held,
     /// From the first call on that could owe a hook.
     roster: Option<Roster>,
     /// A file that was changed so recently may be changed again without its time stamp showing it.
@@ -60,15 +59,6 @@ struct Kept {
     counts: bool,
     rules: Rules,
     mask: Mask,
-}
-
-/// Whether what holds is looked up for every step of a call, or once for all of it.
-enum Held {
-    No,
-    /// From the next look on.
-    Soon,
-    /// It has been looked up: this, and what is kept.
-    Yes(Inside),
 }
 
 /// Where a configuration comes from.
@@ -94,7 +84,7 @@ struct Stamp {
 impl ProjectGround {
     pub fn new(opened: Opened) -> Self {
         let (user, config_file) = (environment::user(), opened.project.config_file());
-        Self { opened, config_file, user, kept: None, held: Held::No, roster: None, recent: RECENT }
+        Self { opened, config_file, user, kept: None, roster: None, recent: RECENT }
     }
 
     /// Who runs programs for the project here.
@@ -107,14 +97,8 @@ impl ProjectGround {
 
     /// What holds for a call: from inside which run it is given, and the configuration, which is kept then.
     fn look(&mut self) -> Result<Inside, Failure> {
-        if let Held::Yes(inside) = &self.held {
-            return Ok(inside.clone());
-        }
         let inside = Inside::look(&self.opened)?;
         self.keep(&inside)?;
-        if let Held::Soon = self.held {
-            self.held = Held::Yes(inside.clone());
-        }
         Ok(inside)
     }
 
@@ -251,22 +235,7 @@ impl Ground for ProjectGround {
     }
 
     fn run(&self) -> Result<Option<RunId>, ToolError> {
-        if let Held::Yes(inside) = &self.held {
-            return Ok(inside.run.clone());
-        }
         Ok(Inside::look(&self.opened).map_err(told)?.run)
-    }
-
-    fn is_quiet(&mut self) -> bool {
-        self.look().is_ok_and(|_| self.kept().rules.effects.is_none())
-    }
-
-    fn hold(&mut self) {
-        self.held = Held::Soon;
-    }
-
-    fn release(&mut self) {
-        self.held = Held::No;
     }
 
     fn workshop(&mut self) -> Result<Workshop<'_>, ToolError> {

@@ -150,19 +150,15 @@ impl<D: Desk> ServerHandler for Handler<D> {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if !self.knows(&request.name) {
+        let Some(tool) = self.tools.iter().find(|tool| tool.name == request.name) else {
             return Err(self.unknown(&request.name));
-        }
+        };
         let arguments = request.arguments.map_or(Value::Null, Value::Object);
-        Ok(call_result(self.pool.call(&request.name, arguments, &context.ct).await).into())
+        Ok(call_result(self.pool.call(tool.name, tool.effect, arguments, &context.ct).await).into())
     }
 }
 
 impl<D> Handler<D> {
-    fn knows(&self, name: &str) -> bool {
-        self.tools.iter().any(|tool| tool.name == name)
-    }
-
     fn unknown(&self, name: &str) -> ErrorData {
         let names: Vec<_> = self.tools.iter().map(|tool| tool.name).collect();
         ErrorData::invalid_params(format!("there is no tool `{}`; there are {}", shown(name), names.join(", ")), None)

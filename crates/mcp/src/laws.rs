@@ -134,10 +134,6 @@ impl Desk for Plain {
             _ => Ok(to_raw_value(&json!({ "said": arguments })).expect("it has string keys")),
         }
     }
-
-    fn say_at_once(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Said, Value> {
-        if tool == "slow" { Err(arguments) } else { Ok(self.say(tool, arguments, control)) }
-    }
 }
 
 #[cfg(test)]

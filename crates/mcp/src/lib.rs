@@ -4,13 +4,13 @@
 //! standard streams ─► lines: bounded ─────────────► message: read, or refused with an error of its own ─┐
 //! HTTP ─► token ─► body: bounded in size and time ─► message ─► rmcp: Host, Origin, sessions ──────────┤
 //!                                                                                                      ▼
-//!                            a desk of the pool ◄─ inline, or in a thread where programs may run ◄─ handler (rmcp)
+//!                            a desk of the pool ◄─ inline, or in a thread where it may change something ◄─ handler (rmcp)
 //! ```
 //!
 //! Invariants:
 //! - Standard output carries the protocol and nothing else.
 //! - Whatever is sent, the server is still there, and what it holds in memory is bounded.
-//! - Everything is done by one thread, but for calls that may run programs: those have threads, and are few.
+//! - Everything is done by one thread, but for calls that may change something: those have threads, and are few.
 //! - Nothing is opened before the first call needs it.
 //!
 //! Not here: what the tools are and do (`tools`), the rules (`engine`), where a token comes from (`cli`).

@@ -1,11 +1,11 @@
 //! The desks that calls are taken to.
 //!
-//! A quick call is answered where it is read. One that may run programs takes its desk to a thread of its own, so that
-//! everybody else is answered meanwhile.
+//! A tool that only reads is answered where its call is read. Every other call gets a thread: it may run programs, and the
+//! server answers others meanwhile.
 //!
 //! Invariants:
 //! - A desk is in one call at a time; no lock is held during a call.
-//! - No more than [`SLOW`] calls run programs at a time; one more is refused.
+//! - No more than [`SLOW`] calls have threads; one more waits.
 //! - A call that nobody waits for any more is called off.
 //! - A desk in which something went wrong by our own fault is not used again. After a failure of the store or the machine no
 //!   desk is: a store that could not give its lock back keeps it until it is closed, and would be busy for ever.
@@ -17,11 +17,11 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task;
 use tokio_util::sync::CancellationToken;
-use windlass_tools::{Code, Control, ToolError};
+use windlass_tools::{Code, Control, Effect, ToolError};
 
 use crate::server::{Desk, Said};
 
-/// So many calls may run programs at a time: each has a thread, and up to five programs.
+/// So many calls have threads at a time, each with up to five programs.
 pub(crate) const SLOW: usize = 8;
 
 type Open<D> = dyn Fn() -> Result<D, ToolError> + Send + Sync;
@@ -50,39 +50,14 @@ impl<D: Desk> Pool<D> {
         Self { shared: Arc::new(Shared { open: Box::new(open), free: Mutex::default(), slow }), control }
     }
 
-    /// Calls a tool, if that runs no program; else gives the arguments back, and the desk that was asked.
-    fn call_now(&self, tool: &str, arguments: Value) -> Result<Said, (Value, Box<D>)> {
-        let mut desk = match self.shared.take() {
-            Ok(desk) => desk,
-            Err(error) => return Ok(Err(error)),
-        };
-        match catch_unwind(AssertUnwindSafe(|| desk.say_at_once(tool, arguments, &self.control))) {
-            Ok(Ok(said)) => {
-                self.shared.put_back_after(&said, desk);
-                Ok(said)
-            }
-            Ok(Err(arguments)) => Err((arguments, desk)),
-            Err(_) => Ok(Err(defect())),
-        }
-    }
-
     /// Calls a tool; `cancelled` calls it off.
-    pub async fn call(&self, tool: &str, arguments: Value, cancelled: &CancellationToken) -> Said {
-        let (arguments, desk) = match self.call_now(tool, arguments) {
-            Ok(done) => return done,
-            Err(slow) => slow,
-        };
-        let (permit, desk) = match self.shared.slow.clone().try_acquire_owned() {
-            Ok(permit) => (permit, desk),
-            Err(_) => {
-                // Others come first. Whoever waits holds nothing meanwhile.
-                self.shared.put_back(desk);
-                let permit = tokio::select! {
-                    permit = self.shared.slow.clone().acquire_owned() => permit.map_err(|_| defect())?,
-                    () = cancelled.cancelled() => return Err(called_off()),
-                };
-                (permit, self.shared.take()?)
-            }
+    pub async fn call(&self, tool: &str, effect: Effect, arguments: Value, cancelled: &CancellationToken) -> Said {
+        if effect == Effect::ReadOnly {
+            return self.shared.call(tool, arguments, &self.control);
+        }
+        let permit = tokio::select! {
+            permit = self.shared.slow.clone().acquire_owned() => permit.map_err(|_| defect())?,
+            () = cancelled.cancelled() => return Err(called_off()),
         };
         let control = self.control.apart();
         let shared = self.shared.clone();
@@ -91,7 +66,7 @@ impl<D: Desk> Pool<D> {
         let work = task::spawn_blocking(move || {
             // Given back when the programs have ended, however long the answer was waited for.
             let _permit: OwnedSemaphorePermit = permit;
-            shared.call(desk, &tool, arguments, &control)
+            shared.call(&tool, arguments, &control)
         });
         let done = tokio::select! {
             done = work => done.unwrap_or_else(|_| Err(defect())),
@@ -118,23 +93,15 @@ impl<D: Desk> Shared<D> {
         }
     }
 
-    fn put_back(&self, desk: Box<D>) {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(desk);
-    }
-
-    /// The same after a call, unless its failure was one of the store or the machine.
-    fn put_back_after(&self, said: &Said, desk: Box<D>) {
-        match said {
-            Err(ToolError { code: Code::Store | Code::System, .. }) => {
-                self.free.lock().unwrap_or_else(PoisonError::into_inner).clear();
-            }
-            _ => self.put_back(desk),
-        }
-    }
-
-    fn call(&self, mut desk: Box<D>, tool: &str, arguments: Value, control: &Control) -> Said {
+    /// Calls a tool at a desk that is free, which goes back unless its failure was one of the store or the machine.
+    fn call(&self, tool: &str, arguments: Value, control: &Control) -> Said {
+        let mut desk = self.take()?;
         let said = catch_unwind(AssertUnwindSafe(|| desk.say(tool, arguments, control))).map_err(|_| defect())?;
-        self.put_back_after(&said, desk);
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        match said {
+            Err(ToolError { code: Code::Store | Code::System, .. }) => free.clear(),
+            _ => free.push(desk),
+        }
         said
     }
 }

@@ -16,18 +16,11 @@ pub type Said = Result<Box<RawValue>, ToolError>;
 /// Takes calls, one at a time.
 pub trait Desk: Send + 'static {
     fn say(&mut self, tool: &str, arguments: Value, control: &Control) -> Said;
-
-    /// The same, if the call runs no program, so that its answer comes at once; else gives the arguments back.
-    fn say_at_once(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Said, Value>;
 }
 
 impl<G: Ground + Send + 'static> Desk for windlass_tools::Desk<G> {
     fn say(&mut self, tool: &str, arguments: Value, control: &Control) -> Said {
         self.say(tool, arguments, control)
-    }
-
-    fn say_at_once(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Said, Value> {
-        self.say_at_once(tool, arguments, control)
     }
 }
 

@@ -40,10 +40,6 @@ impl Desk for Plain {
             _ => panic!("this is a test"),
         }
     }
-
-    fn say_at_once(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Said, Value> {
-        if tool == "wait" { Err(arguments) } else { Ok(self.say(tool, arguments, control)) }
-    }
 }
 
 /// A desk that fails as it is told.
@@ -52,10 +48,6 @@ struct FailingDesk;
 impl Desk for FailingDesk {
     fn say(&mut self, _: &str, arguments: Value, _: &Control) -> Said {
         Err(ToolError::new(if arguments == json!("store") { Code::Store } else { Code::Refused }, "it failed"))
-    }
-
-    fn say_at_once(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Said, Value> {
-        if tool == "slow" { Err(arguments) } else { Ok(self.say(tool, arguments, control)) }
     }
 }
 
@@ -69,15 +61,15 @@ fn store_is_opened_again_after_it_failed() {
     };
     let pool = Pool::new(open, Control::new());
     runtime().unwrap().block_on(async {
-        for (tool, fails, expected) in [
-            ("quick", "rule", 1),
-            ("quick", "store", 1),
-            ("slow", "store", 2),
-            ("slow", "rule", 3),
-            ("quick", "rule", 3),
+        for (effect, fails, expected) in [
+            (Effect::ReadOnly, "rule", 1),
+            (Effect::ReadOnly, "store", 1),
+            (Effect::Writes, "store", 2),
+            (Effect::Writes, "rule", 3),
+            (Effect::ReadOnly, "rule", 3),
         ] {
-            assert!(pool.call(tool, json!(fails), &CancellationToken::new()).await.is_err());
-            assert_eq!(opened.load(Ordering::Relaxed), expected, "{tool} {fails}");
+            assert!(pool.call("any", effect, json!(fails), &CancellationToken::new()).await.is_err());
+            assert_eq!(opened.load(Ordering::Relaxed), expected, "{effect:?} {fails}");
         }
     });
 }

@@ -16,7 +16,7 @@ use crate::closure::Closures;
 use crate::error::{Code, ToolError};
 use crate::shape::read;
 use crate::validation::Workshop;
-use crate::{checkpoint, hook, iteration, judging, note, session, task};
+use crate::{checkpoint, hook, iteration, note, session, task};
 
 /// What the tools stand on.
 pub trait Ground {
@@ -39,14 +39,6 @@ pub trait Ground {
     /// The turn from inside which the tools are called, if there is one.
     fn run(&self) -> Result<Option<RunId>, ToolError>;
 
-    /// Whether no command makes hooks owed, so that none of them can run a program.
-    fn is_quiet(&mut self) -> bool;
-
-    /// What follows, up to [`Self::release`], belongs to one short call. What holds for it need be looked up only once.
-    fn hold(&mut self) {}
-
-    fn release(&mut self) {}
-
     fn now(&self) -> Timestamp;
 
     /// The project's, below which every path of a rule lies.
@@ -58,9 +50,6 @@ pub trait Ground {
     /// Where programs for rules and for hooks of agents are run, and which may be.
     fn workshop(&mut self) -> Result<Workshop<'_>, ToolError>;
 }
-
-/// How much of what an agent said is looked at without making others wait.
-const AT_ONCE: usize = 16 * 1024;
 
 /// Takes calls, one at a time.
 pub struct Desk<G> {
@@ -77,30 +66,14 @@ impl<G: Ground> Desk<G> {
         &self.ground
     }
 
-    /// Calls a tool. Programs that it runs listen to `control`: whoever calls them off gets an error.
+    /// Calls a tool. Programs that it runs listen to `control`; a call that is called off is an error.
     pub fn call(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Value, ToolError> {
         let said = self.say(tool, arguments, control)?;
         // It was written as JSON, but may be nested too deep to be read again.
         serde_json::from_str(said.get()).map_err(|error| ToolError::new(Code::System, error))
     }
 
-    /// The same for whoever passes the answer on as it is, if the call runs no program; else gives the arguments back.
-    pub fn say_at_once(
-        &mut self,
-        tool: &str,
-        arguments: Value,
-        control: &Control,
-    ) -> Result<Result<Box<RawValue>, ToolError>, Value> {
-        self.ground.hold();
-        let said = match self.is_quick(tool, &arguments) {
-            true => Ok(self.say(tool, arguments, control)),
-            false => Err(arguments),
-        };
-        self.ground.release();
-        said
-    }
-
-    /// The same, whatever it runs.
+    /// Calls a tool, with its answer as it is written.
     pub fn say(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Box<RawValue>, ToolError> {
         let tool = find(tool)?;
         // Before anything is made of it: what a tool records, or a hook says, is made of what was given.
@@ -128,28 +101,6 @@ impl<G: Ground> Desk<G> {
             "session_complete" => answer(&session::complete(&mut call, read(tool, arguments)?)?),
             other => unreachable!("the tool `{other}` is in the catalogue, and does nothing"),
         }
-    }
-
-    /// Whether a call runs no program, so that its answer comes at once.
-    pub fn is_quick(&mut self, tool: &str, arguments: &Value) -> bool {
-        let Ok(tool) = find(tool) else { return true };
-        match tool.name {
-            _ if tool.effect == Effect::ReadOnly => true,
-            "iteration_validate" | "hook_evaluate" => self.ground.is_quiet() && !self.judging_runs(arguments),
-            _ => self.ground.is_quiet(),
-        }
-    }
-
-    /// Whether judging an iteration starts programs. One that cannot be judged starts none.
-    fn judging_runs(&self, arguments: &Value) -> bool {
-        let store = self.ground.store();
-        let id = arguments["iterationId"].as_str().and_then(|id| id.parse().ok());
-        let Some(Ok(live)) = id.map(|id| iteration::find(store, id)) else { return false };
-        // A pattern or a report takes its time, too.
-        let is_long = arguments["agentOutput"].as_str().is_some_and(|output| output.len() > AT_ONCE);
-        is_long
-            || !live.started.validation_rules.is_empty()
-            || hook::registered(store, &live.task).is_ok_and(|hooks| hooks.iter().any(judging::runs_a_program))
     }
 }
 

@@ -218,7 +218,7 @@ fn phase(store: &Sqlite, task: &Task, now: Timestamp) -> Result<Option<String>, 
     }))
 }
 
-pub(crate) fn runs_a_program(hook: &Registered) -> bool {
+fn runs_a_program(hook: &Registered) -> bool {
     hook.enabled && matches!(hook.hook, StopHook::Command { .. })
 }
 

@@ -45,10 +45,6 @@ impl Ground for Project {
     }
 
     /// Its hooks are closures, and no program is started for any of them.
-    fn is_quiet(&mut self) -> bool {
-        true
-    }
-
     fn workshop(&mut self) -> Result<Workshop<'_>, ToolError> {
         Err(ToolError::new(Code::Refused, "this program starts no others"))
     }

@@ -29,7 +29,6 @@ pub(crate) struct Shop {
     store: Sqlite,
     nonce: u128,
     run: Option<RunId>,
-    quiet: bool,
     permission: Permission,
     roster: Option<Roster>,
     mask: Mask,
@@ -51,18 +50,7 @@ impl Shop {
             validators: BTreeMap::new(),
         };
         let (mask, now) = (secrets(), 1_000_000);
-        Self {
-            directory,
-            store,
-            nonce: 0,
-            run: None,
-            quiet: true,
-            permission,
-            roster: None,
-            mask,
-            now,
-            types: Types::default(),
-        }
+        Self { directory, store, nonce: 0, run: None, permission, roster: None, mask, now, types: Types::default() }
     }
 }
 
@@ -89,10 +77,6 @@ impl Ground for Shop {
 
     fn run(&self) -> Result<Option<RunId>, ToolError> {
         Ok(self.run.clone())
-    }
-
-    fn is_quiet(&mut self) -> bool {
-        self.quiet
     }
 
     fn mask(&mut self) -> Result<&Mask, ToolError> {

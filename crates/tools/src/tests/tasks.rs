@@ -122,12 +122,3 @@ fn inside_a_turn_a_note_and_a_claim_are_for_its_task() {
     // A claim completes nothing: the gates do.
     assert_eq!((&task["state"], &task["claim"]["result"]), (&json!("active"), &json!("it works")));
 }
-
-#[test]
-fn a_call_is_quick_where_no_hook_can_be_owed() {
-    let mut desk = desk();
-    assert!(desk.is_quick("task_create", &json!({})) && desk.is_quick("task_get", &json!({})));
-    desk.ground.quiet = false;
-    assert!(!desk.is_quick("task_create", &json!({})) && desk.is_quick("task_get", &json!({})));
-    assert!(desk.is_quick("no_such_tool", &json!({})), "it is refused at once");
-}
