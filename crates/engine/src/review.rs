@@ -10,9 +10,10 @@
 
 use std::fmt::Write as _;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::naming::snake_case;
+use crate::json::{FieldError, read_json};
 use crate::prompt::{fenced, joined, one_line, titled};
 use crate::task::Task;
 
@@ -140,15 +141,16 @@ fn tail(text: &str, most: usize) -> &str {
 }
 
 /// What a gatekeeper says about a change.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Judgement {
     pub approved: bool,
     pub summary: String,
+    #[serde(default)]
     pub findings: Vec<Objection>,
 }
 
 /// One thing that a gatekeeper has found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Objection {
     pub file: Option<String>,
     pub line: Option<u64>,
@@ -161,10 +163,8 @@ pub struct Objection {
 pub enum Unfit {
     #[error("there is no JSON object in it")]
     NoObject,
-    #[error("`{0}` is missing")]
-    Missing(String),
-    #[error("`{key}` has to be {wanted}, and is {found}")]
-    Wrong { key: String, wanted: &'static str, found: &'static str },
+    #[error("its object cannot be read: {0}")]
+    Unreadable(FieldError),
     #[error("it says no, and does not say why: `summary` is empty, and there are no findings")]
     Unexplained,
 }
@@ -175,30 +175,12 @@ impl Judgement {
         let asked = squeezed(question);
         let said = tail(said, ANSWER);
         let own = |(raw, _): &(&str, _)| !asked.contains(&squeezed(raw));
-        let (_, fields) = objects(said).filter(own).last().ok_or(Unfit::NoObject)?;
-        Self::of(&fields)
-    }
-
-    fn of(fields: &Map<String, Value>) -> Result<Self, Unfit> {
-        let fields: Map<String, Value> = fields.iter().map(|(key, value)| (snake_case(key), value.clone())).collect();
-        let approved = match fields.get("approved") {
-            None => return Err(Unfit::Missing("approved".to_owned())),
-            Some(Value::Bool(approved)) => *approved,
-            Some(other) => return Err(wrong("approved", "true or false", other)),
-        };
-        let summary = text(&fields, "summary", "summary")?.ok_or_else(|| Unfit::Missing("summary".to_owned()))?;
-        let findings = match fields.get("findings") {
-            None | Some(Value::Null) => Vec::new(),
-            Some(Value::Array(findings)) => findings
-                .iter()
-                .enumerate()
-                .map(|(index, found)| Objection::of(index, found))
-                .collect::<Result<_, _>>()?,
-            Some(other) => return Err(wrong("findings", "a list", other)),
-        };
-        match !approved && summary.trim().is_empty() && findings.is_empty() {
+        let (_, mut fields) = objects(said).filter(own).last().ok_or(Unfit::NoObject)?;
+        fields.retain(|_, value| !value.is_null());
+        let judgement: Self = read_json(Value::Object(fields)).map_err(Unfit::Unreadable)?;
+        match !judgement.approved && judgement.summary.trim().is_empty() && judgement.findings.is_empty() {
             true => Err(Unfit::Unexplained),
-            false => Ok(Self { approved, summary, findings }),
+            false => Ok(judgement),
         }
     }
 
@@ -212,26 +194,6 @@ impl Judgement {
             let _ = write!(told, "\n- and {more} more");
         }
         told
-    }
-}
-
-impl Objection {
-    fn of(index: usize, found: &Value) -> Result<Self, Unfit> {
-        let place = format!("findings[{index}]");
-        let Value::Object(fields) = found else { return Err(wrong(&place, "an object", found)) };
-        let fields: Map<String, Value> = fields.iter().map(|(key, value)| (snake_case(key), value.clone())).collect();
-        let key = |name: &str| format!("{place}.{name}");
-        let line = match fields.get("line") {
-            None | Some(Value::Null) => None,
-            Some(number) => Some(number.as_u64().ok_or_else(|| wrong(&key("line"), "a whole number", number))?),
-        };
-        let short = |name: &str| Ok(text(&fields, name, &key(name))?.filter(|text| !text.trim().is_empty()));
-        Ok(Self {
-            file: short("file")?,
-            line,
-            severity: short("severity")?,
-            text: short("text")?.ok_or_else(|| Unfit::Missing(key("text")))?,
-        })
     }
 }
 
@@ -249,26 +211,6 @@ impl std::fmt::Display for Objection {
         let colon = if before.is_empty() { "" } else { ": " };
         write!(f, "{}{colon}{}", before.join(" "), self.text.trim().replace('\n', "\n  "))
     }
-}
-
-fn text(fields: &Map<String, Value>, name: &str, key: &str) -> Result<Option<String>, Unfit> {
-    match fields.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(other) => Err(wrong(key, "a text", other)),
-    }
-}
-
-fn wrong(key: &str, wanted: &'static str, found: &Value) -> Unfit {
-    let found = match found {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    };
-    Unfit::Wrong { key: key.to_owned(), wanted, found }
 }
 
 /// The objects of a text that are in no other object, with how each is written.

@@ -28,7 +28,7 @@ fn the_last_object_is_the_answer() {
     check(&format!("{yes}\nNo, wait.\n{no}"), Ok((false, "no tests", 0)));
     check(&format!("{no} and {yes}"), Ok((true, "fine", 0)));
     check(&format!("{{ not json }} {{{{ {yes}"), Ok((true, "fine", 0)));
-    check("{\"Approved\": true,\n \"Summary\": \"fine\", \"other\": {\"approved\": false}}", Ok((true, "fine", 0)));
+    check("{\"approved\": true,\n \"summary\": \"fine\", \"other\": {\"approved\": false}}", Ok((true, "fine", 0)));
     check(r#"{"approved": true, "summary": "", "findings": null}"#, Ok((true, "", 0)));
     check(&format!("{yes} <promise>COMPLETE</promise>"), Ok((true, "fine", 0)));
 }
@@ -45,28 +45,26 @@ fn what_does_not_fit_is_no_answer() {
     check(&"{".repeat(1 << 20), none);
     check(&"{\"a\":".repeat(1 << 18), none);
     check(&"[{\"a\": [1, {".repeat(1 << 16), none);
-    check("{}", Err("`approved` is missing"));
-    check(r#"{"approved": "true", "summary": "x"}"#, Err("`approved` has to be true or false, and is a text"));
-    check(r#"{"approved": 1, "summary": "x"}"#, Err("`approved` has to be true or false, and is a number"));
-    check(r#"{"approved": true}"#, Err("`summary` is missing"));
-    check(r#"{"approved": true, "summary": ["x"]}"#, Err("`summary` has to be a text, and is a list"));
+    let unreadable = |said: &str, why: &str| {
+        let unfit = Judgement::read(said, "").unwrap_err().to_string();
+        assert!(unfit.starts_with("its object cannot be read: ") && unfit.contains(why), "{said}: {unfit}");
+    };
+    unreadable("{}", "missing field `approved`");
+    unreadable(r#"{"approved": "true", "summary": "x"}"#, "`approved`: ");
+    unreadable(r#"{"approved": 1, "summary": "x"}"#, "`approved`: ");
+    unreadable(r#"{"approved": true}"#, "missing field `summary`");
+    unreadable(r#"{"approved": true, "summary": ["x"]}"#, "`summary`: ");
     check(
         r#"{"approved": false, "summary": " "}"#,
         Err("it says no, and does not say why: `summary` is empty, and there are no findings"),
     );
     let finding = |findings: &str| format!(r#"{{"approved": false, "summary": "x", "findings": {findings}}}"#);
-    check(&finding(r#""none""#), Err("`findings` has to be a list, and is a text"));
-    check(&finding(r#"["a"]"#), Err("`findings[0]` has to be an object, and is a text"));
-    check(&finding(r#"[{"text": "a"}, {}]"#), Err("`findings[1].text` is missing"));
-    check(
-        &finding(r#"[{"text": "a", "line": "12"}]"#),
-        Err("`findings[0].line` has to be a whole number, and is a text"),
-    );
-    check(
-        &finding(r#"[{"text": "a", "line": -1}]"#),
-        Err("`findings[0].line` has to be a whole number, and is a number"),
-    );
-    check(&finding(r#"[{"text": "a", "file": 3}]"#), Err("`findings[0].file` has to be a text, and is a number"));
+    unreadable(&finding(r#""none""#), "`findings`: ");
+    unreadable(&finding(r#"["a"]"#), "`findings[0]`: ");
+    unreadable(&finding(r#"[{"text": "a"}, {}]"#), "`findings[1]`: missing field `text`");
+    unreadable(&finding(r#"[{"text": "a", "line": "12"}]"#), "`findings[0].line`: ");
+    unreadable(&finding(r#"[{"text": "a", "line": -1}]"#), "`findings[0].line`: ");
+    unreadable(&finding(r#"[{"text": "a", "file": 3}]"#), "`findings[0].file`: ");
     // An answer before the end of which nothing else stands, however much was said before.
     let long = format!("{}\n{}", "word ".repeat(1 << 18), finding("[]"));
     check(&long, Ok((false, "x", 0)));

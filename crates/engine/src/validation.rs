@@ -43,7 +43,7 @@ pub enum RuleKind {
 
 /// A command that has to end well.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CommandRule {
     pub command: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ pub struct CommandRule {
 
 /// A regular expression that has to be found, or must not be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PatternRule {
     pub pattern: String,
     pub target: Target,
@@ -80,7 +80,7 @@ pub enum Target {
 
 /// How much of the code the tests have to reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CoverageRule {
     pub min_coverage: Percent,
     pub format: CoverageFormat,
@@ -98,7 +98,7 @@ pub enum CoverageFormat {
 
 /// Files and directories that have to be there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FilesRule {
     /// Below the project's directory.
     pub paths: Vec<String>,
@@ -108,7 +108,7 @@ pub struct FilesRule {
 
 /// A validator of the configuration, by its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CustomRule {
     pub validator_id: String,
 }
@@ -184,10 +184,8 @@ impl PatternRule {
     pub const TEXT: usize = 1024;
     /// Bytes of what a pattern is compiled to. The time it takes is at most this times the text that is looked at.
     const COMPILED: usize = 64 * 1024;
-    /// Flags that change what matches.
-    const FLAGS: &str = "imsx";
-    /// Flags of JavaScript that are about what is returned or how a pattern is written, and change nothing here.
-    const WITHOUT_EFFECT: &str = "dguv";
+    /// Flags that change what matches, and those of JavaScript that change nothing here.
+    const FLAGS: &str = "imsxdguv";
 
     pub fn must_match(&self) -> bool {
         self.must_match.unwrap_or(true)
@@ -204,14 +202,6 @@ impl PatternRule {
             .size_limit(Self::COMPILED)
             .build()
     }
-}
-
-impl Target {
-    const NAMES: [&str; 2] = ["agent_output", "task_notes"];
-}
-
-impl CoverageFormat {
-    const NAMES: [&str; 3] = ["lcov", "json", "cobertura"];
 }
 
 impl FilesRule {

@@ -45,8 +45,9 @@ pub const LEFT_BEHIND: &str = "it left processes behind; those that could be wer
 
 /// Letters of a line that stand for a whole output.
 const GIST: usize = 160;
-/// How many unknown fields a note names.
+/// How many unknown fields a note names, and so many bytes of each.
 const NAMED: usize = 8;
+const FIELD: usize = 60;
 
 /// What a run left to tell, part by part. Clean, not yet cut.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -266,8 +267,10 @@ fn bad_answer(bad: &BadAnswer) -> String {
 /// What people are told beside the verdict.
 fn asides(said: &Said) -> impl Iterator<Item = String> {
     let system = said.system_message.as_deref().map(meaning::tidy).filter(|text| !text.is_empty());
-    let named: Vec<String> = said.unknown.iter().take(NAMED).map(|field| format!("`{}`", clean(field))).collect();
-    let more = said.unknown.len().checked_sub(NAMED + 1).map(|more| format!(" and {} more", more + 1));
+    let fields = said.unknown_fields();
+    let named: Vec<String> =
+        fields.iter().take(NAMED).map(|field| format!("`{}`", cut(&clean(field), FIELD))).collect();
+    let more = fields.len().checked_sub(NAMED + 1).map(|more| format!(" and {} more", more + 1));
     let unknown = format!("its answer has unknown fields: {}{}", named.join(", "), more.unwrap_or_default());
     [system, Some(unknown).filter(|_| !named.is_empty())].into_iter().flatten()
 }

@@ -219,7 +219,7 @@ fn an_exit_of_two_blocks_whatever_is_said() {
         ),
         (
             r#"{"decision": 1}"#,
-            "bad answer: `decision` is 1; it is one of allow, approve, block, deny".to_owned(),
+            "bad answer: `decision`: invalid type: integer `1`, expected string or map".to_owned(),
             "err\n\n{\"decision\": 1}",
         ),
     ] {
@@ -236,8 +236,11 @@ fn an_exit_of_two_blocks_whatever_is_said() {
 #[test]
 fn what_cannot_be_understood_is_no_success() {
     for (stdout, why) in [
-        (r#"{"decision": "maybe"}"#, "`decision` is \"maybe\"; it is one of allow, approve, block, deny"),
-        (r#"{"actions": {}}"#, "`actions` is an object; it is a list"),
+        (
+            r#"{"decision": "maybe"}"#,
+            "`decision`: unknown variant `maybe`, expected one of `allow`, `approve`, `block`, `deny`",
+        ),
+        (r#"{"actions": {}}"#, "`actions`: invalid type: map, expected a sequence"),
         (
             r#"{"status": "failure", "decision": "allow"}"#,
             "`decision` \"allow\" and `status` \"failure\" contradict each other; say one of them",

@@ -15,7 +15,6 @@
 mod answer;
 mod broken;
 mod call;
-mod fields;
 mod forms;
 pub mod http;
 #[cfg(any(test, fuzzing))]

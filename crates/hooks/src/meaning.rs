@@ -132,7 +132,7 @@ pub(crate) fn output(said: &Said) -> String {
 pub(crate) fn instead(said: &Said) -> Option<String> {
     let told = join(&[&texts(said).join("\n\n"), &context(said)], "\n\n");
     let data = [&said.context, &said.metadata, &said.checkpoint_data].into_iter().any(|data| !data.is_empty());
-    (said.unknown.is_empty() && !(told.is_empty() && data)).then_some(told)
+    (said.unknown_fields().is_empty() && !(told.is_empty() && data)).then_some(told)
 }
 
 /// What people are told about it.

@@ -1,7 +1,7 @@
 //! The answer object: what a hook says in JSON on its standard output.
 //!
-//! One schema for every dialect. A field of two words is read in camelCase and in snake_case; `null` is as good as
-//! absent.
+//! One schema for every dialect. A field of two words is read in camelCase or in snake_case; `null` is as good as absent, and
+//! a field that is there twice is a bad answer.
 //!
 //! | dialect | fields |
 //! | --- | --- |
@@ -18,15 +18,12 @@
 //!
 //! Not here: what an answer means at a point (`answer`), whether its actions can be carried out (`engine`).
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use thiserror::Error;
-use windlass_engine::{ActionRequest, Limits};
-
-use crate::fields::Fields;
+use windlass_engine::{ActionRequest, FieldError, Limits, read_json};
 
 /// The most that an answer may ask for.
 pub const ACTIONS: usize = 64;
@@ -34,84 +31,91 @@ pub const ACTIONS: usize = 64;
 pub const ANSWER: usize = 256 * 1024;
 
 /// An answer.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Said {
     pub status: Option<Status>,
     pub message: Option<String>,
+    #[serde(deserialize_with = "null_is_absent")]
     pub context: Map<String, Value>,
+    #[serde(alias = "remediation_prompt")]
     pub remediation_prompt: Option<String>,
     pub action: Option<Step>,
     pub reason: Option<String>,
+    #[serde(alias = "next_prompt")]
     pub next_prompt: Option<String>,
+    #[serde(alias = "checkpoint_data", deserialize_with = "null_is_absent")]
     pub checkpoint_data: Map<String, Value>,
+    #[serde(deserialize_with = "null_is_absent")]
     pub metadata: Map<String, Value>,
     pub decision: Option<Decision>,
-    /// `continue`: whether the agent may go on at all.
+    /// Whether the agent may go on at all.
+    #[serde(rename = "continue")]
     pub goes_on: Option<bool>,
+    #[serde(alias = "stop_reason")]
     pub stop_reason: Option<String>,
+    #[serde(alias = "system_message")]
     pub system_message: Option<String>,
+    #[serde(alias = "suppress_output", deserialize_with = "null_is_absent")]
     pub suppress_output: bool,
-    /// `hookSpecificOutput`.
+    #[serde(rename = "hookSpecificOutput", alias = "hook_specific_output", deserialize_with = "null_is_absent")]
     pub specific: Specific,
+    #[serde(deserialize_with = "null_is_absent")]
     pub actions: Vec<ActionRequest>,
-    /// Fields that mean nothing here, by their paths.
-    pub unknown: Vec<String>,
+    /// Fields that mean nothing here.
+    #[serde(flatten)]
+    pub unknown: Map<String, Value>,
 }
 
 /// What belongs to one kind of an agent's own hooks.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Specific {
+    #[serde(rename = "hookEventName", alias = "hook_event_name")]
     pub event: Option<String>,
+    #[serde(rename = "permissionDecision", alias = "permission_decision")]
     pub permission: Option<Permission>,
+    #[serde(rename = "permissionDecisionReason", alias = "permission_decision_reason")]
     pub permission_reason: Option<String>,
+    #[serde(alias = "additional_context")]
     pub additional_context: Option<String>,
+    #[serde(alias = "updated_input")]
     pub updated_input: Option<Map<String, Value>>,
-    /// `updatedToolOutput`, whatever it is.
+    /// Whatever it is.
+    #[serde(rename = "updatedToolOutput", alias = "updated_tool_output")]
     pub updated_output: Option<Value>,
+    #[serde(flatten)]
+    pub unknown: Map<String, Value>,
 }
 
-/// One of a few words.
-pub(crate) trait Word: Copy + Sized + 'static {
-    const WORDS: &'static [(&'static str, Self)];
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Status {
     Success,
     Failure,
     Skip,
 }
 
-impl Word for Status {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("success", Self::Success), ("failure", Self::Failure), ("skip", Self::Skip)];
-}
-
 /// What is to come after the turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Step {
     Complete,
     Continue,
     Escalate,
 }
 
-impl Word for Step {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("complete", Self::Complete), ("continue", Self::Continue), ("escalate", Self::Escalate)];
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Decision {
+    #[serde(alias = "approve")]
     Allow,
+    #[serde(alias = "deny")]
     Block,
 }
 
-impl Word for Decision {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("allow", Self::Allow), ("approve", Self::Allow), ("block", Self::Block), ("deny", Self::Block)];
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Permission {
     Allow,
     Deny,
@@ -120,30 +124,29 @@ pub enum Permission {
     Defer,
 }
 
-impl Word for Permission {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("allow", Self::Allow), ("deny", Self::Deny), ("ask", Self::Ask), ("defer", Self::Defer)];
+impl Said {
+    /// The paths of fields that mean nothing here.
+    pub fn unknown_fields(&self) -> Vec<String> {
+        let inner = self.specific.unknown.keys().map(|field| format!("hookSpecificOutput.{field}"));
+        self.unknown.keys().cloned().chain(inner).collect()
+    }
+}
+
+fn null_is_absent<'de, T: Default + Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+    Option::deserialize(from).map(Option::unwrap_or_default)
 }
 
 /// Why a JSON object is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BadAnswer {
-    #[error("`{field}` is {found}; it is {wanted}")]
-    Field { field: String, found: String, wanted: String },
-    #[error("`{0}` and `{1}` say different things; write one of them")]
-    Spellings(String, String),
-    #[error("`{0}` is there twice, with different values")]
-    Twice(String),
+    #[error("{0}")]
+    Unreadable(FieldError),
     #[error("{yes} and {no} contradict each other; say one of them")]
     Contradiction { yes: String, no: String },
-    #[error("`{0}` has no `type`")]
-    NoType(String),
-    #[error("`{field}` has {found} {unit}; at most {most} are taken")]
-    TooMuch { field: String, found: usize, unit: &'static str, most: usize },
+    #[error("it has {0} actions; at most {ACTIONS} are taken")]
+    TooManyActions(usize),
     #[error("it has {found} bytes; at most {ANSWER} are taken")]
     TooLong { found: usize },
-    #[error("{0}")]
-    Unreadable(String),
     #[error("it is longer than what is kept of it; at most {ANSWER} bytes are taken")]
     Cut,
     #[error("it lies {found} lists and objects deep; at most {} are taken", Limits::NESTING)]
@@ -167,8 +170,28 @@ pub fn parse(stdout: &str) -> Result<Option<Said>, BadAnswer> {
     if found > Limits::NESTING {
         return Err(BadAnswer::TooDeep { found });
     }
-    let Entries(entries) = serde_json::from_str(text).map_err(|error| BadAnswer::Unreadable(error.to_string()))?;
-    let said = read(Fields::of(entries)?)?;
+    let mut from = serde_json::Deserializer::from_str(text);
+    let mut said: Said = read_json(&mut from).map_err(|error| {
+        // A value has better words for what does not fit. It does not know what is there twice.
+        let of_value = serde_json::from_str::<Value>(text).ok().and_then(|value| read_json::<Said>(value).err());
+        BadAnswer::Unreadable(of_value.unwrap_or(error))
+    })?;
+    if said.actions.len() > ACTIONS {
+        return Err(BadAnswer::TooManyActions(said.actions.len()));
+    }
+    for (at, action) in said.actions.iter_mut().enumerate() {
+        let wrong = |field: &str, cause: String| {
+            Err(BadAnswer::Unreadable(FieldError { path: format!("actions[{at}].{field}"), cause }))
+        };
+        if action.kind.trim().is_empty() || action.kind.len() > Limits::LABEL {
+            return wrong("type", format!("expected a name of at most {} bytes", Limits::LABEL));
+        }
+        match action.payload {
+            Value::Object(_) => {}
+            Value::Null => action.payload = Value::Object(Map::new()),
+            _ => return wrong("payload", "expected an object".to_owned()),
+        }
+    }
     agree(&said)?;
     Ok(Some(said))
 }
@@ -210,54 +233,6 @@ fn is_unfinished(text: &str) -> bool {
     let begin = &text.as_bytes()[..text.len().min(ANSWER / 4)];
     let first = serde_json::Deserializer::from_slice(begin).into_iter::<IgnoredAny>().next();
     first.is_some_and(|first| first.is_err_and(|error| error.is_eof()))
-}
-
-fn read(mut fields: Fields) -> Result<Said, BadAnswer> {
-    let mut said = Said {
-        status: fields.word("status")?,
-        message: fields.text("message")?,
-        context: fields.object("context")?.unwrap_or_default(),
-        remediation_prompt: fields.text("remediationPrompt")?,
-        action: fields.word("action")?,
-        reason: fields.text("reason")?,
-        next_prompt: fields.text("nextPrompt")?,
-        checkpoint_data: fields.object("checkpointData")?.unwrap_or_default(),
-        metadata: fields.object("metadata")?.unwrap_or_default(),
-        decision: fields.word("decision")?,
-        goes_on: fields.flag("continue")?,
-        stop_reason: fields.text("stopReason")?,
-        system_message: fields.text("systemMessage")?,
-        suppress_output: fields.flag("suppressOutput")?.unwrap_or_default(),
-        ..Said::default()
-    };
-    if let Some(mut inner) = fields.inner("hookSpecificOutput")? {
-        said.specific = Specific {
-            event: inner.text("hookEventName")?,
-            permission: inner.word("permissionDecision")?,
-            permission_reason: inner.text("permissionDecisionReason")?,
-            additional_context: inner.text("additionalContext")?,
-            updated_input: inner.object("updatedInput")?,
-            updated_output: inner.value("updatedToolOutput")?,
-        };
-        said.unknown = inner.unknown();
-    }
-    for mut entry in fields.list("actions", ACTIONS)? {
-        said.actions.push(request(&mut entry)?);
-        said.unknown.extend(entry.unknown());
-    }
-    said.unknown.splice(..0, fields.unknown());
-    Ok(said)
-}
-
-fn request(entry: &mut Fields) -> Result<ActionRequest, BadAnswer> {
-    let kind = entry.text("type")?.filter(|kind| !kind.trim().is_empty());
-    let kind = kind.ok_or_else(|| BadAnswer::NoType(entry.name().to_owned()))?;
-    if kind.len() > Limits::LABEL {
-        let field = format!("{}.type", entry.name());
-        return Err(BadAnswer::TooMuch { field, found: kind.len(), unit: "bytes", most: Limits::LABEL });
-    }
-    let payload = Value::Object(entry.object("payload")?.unwrap_or_default());
-    Ok(ActionRequest { kind, payload })
 }
 
 /// Whether the dialects that were used say the same: all yes, or all no.
@@ -315,31 +290,6 @@ fn depth(json: &str) -> usize {
         }
     }
     deepest
-}
-
-/// An object as it was written: a name may be there twice.
-pub(crate) struct Entries(pub(crate) Vec<(String, Value)>);
-
-impl<'de> Deserialize<'de> for Entries {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Entries;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Entries(entries))
-            }
-        }
-        deserializer.deserialize_map(Reader)
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use crate::event::{Event, EventType, Node};
 use crate::id::TaskId;
 
 pub use request::ActionRequest;
-pub(crate) use request::Author;
 
 /// A change to a task that a hook may ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]

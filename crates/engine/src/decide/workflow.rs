@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::Deciding;
 use super::lineage::Line;
-use crate::action::{Action, ActionRequest, Author};
+use crate::action::{Action, ActionRequest};
 use crate::debt::{Debt, Effect};
 use crate::event::{Event, Node, payload};
 use crate::id::{DebtId, Digest, OwnerName, TaskId};
@@ -190,7 +190,7 @@ impl Deciding<'_, '_> {
     fn act_for(&mut self, debt: &Debt, step: &str, request: &ActionRequest) -> Result<StepResult, Refusal> {
         let before = self.entries.len();
         self.ended = Some(debt.id);
-        let done = request.parse_as(Author::Step).and_then(|action| {
+        let done = request.parse().and_then(|action| {
             self.respects_leases(&action)?;
             self.within_bounds(&action).map(|()| action)
         });

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::checkpoint::NewCheckpoint;
 use super::templates::Template as Named;
 use crate::expression::{Condition, ExpressionError, Names, Template};
+use crate::json::{FieldError, read_json};
 use crate::limits::{Limits, check_value};
-use crate::naming::nearest;
 use crate::refusal::Refusal;
 use crate::ruling::{Rule, RuleAction};
 
@@ -58,12 +58,10 @@ impl RulesText {
             return Self::parse(&unpacked);
         }
         let read = match value {
-            Value::Array(rules) => rules
-                .iter()
-                .enumerate()
-                .map(|(at, rule)| rule_text(at, rule))
-                .collect::<Result<_, _>>()
-                .map(Self::List)?,
+            Value::Array(_) => {
+                let why = |error: FieldError| format!("{} cannot be read: {}", error.path, error.cause);
+                Self::List(read_json(value).map_err(|error| Refusal::invalid(RULES, why(error).trim_start()))?)
+            }
             Value::String(_) | Value::Object(_) => Self::Template(Named::parse(value)?),
             _ => {
                 let forms = "a list of rules, or the name of a template";
@@ -86,27 +84,6 @@ impl RulesText {
             Self::Template(named) => named.rules().iter().enumerate().map(|(at, rule)| rule.read(at)).collect(),
         }
     }
-}
-
-fn rule_text(at: usize, value: &Value) -> Result<RuleText, Refusal> {
-    const FIELDS: [&str; 7] = ["when", "allOf", "anyOf", "action", "reason", "nextPrompt", "checkpointData"];
-    let wrong = |why: String| Refusal::invalid(RULES, format!("[{at}] {why}"));
-    let Some(fields) = value.as_object() else {
-        return Err(wrong(
-            "is no object; write it as {\"when\": \"iteration > 3\", \"action\": \"escalate\"}".to_owned(),
-        ));
-    };
-    let known =
-        |name: &str| FIELDS.contains(&name) || matches!(name, "all_of" | "any_of" | "next_prompt" | "checkpoint_data");
-    if let Some(name) = fields.keys().find(|name| !known(name)) {
-        let meant = nearest(name, &FIELDS).map_or_else(|| FIELDS.join(", "), |near| format!("did you mean `{near}`?"));
-        return Err(wrong(format!("has no field `{}`: {meant}", name.chars().take(40).collect::<String>())));
-    }
-    match fields.get("action").and_then(Value::as_str) {
-        Some("complete" | "continue" | "escalate") => {}
-        _ => return Err(wrong("needs an action: complete, continue or escalate".to_owned())),
-    }
-    serde_json::from_value(value.clone()).map_err(|error| wrong(format!("cannot be read: {error}")))
 }
 
 impl RuleText {

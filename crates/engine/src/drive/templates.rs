@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::rules::RuleText;
+use crate::json::read_json;
 use crate::limits::Limits;
-use crate::naming::nearest;
 use crate::refusal::Refusal;
 use crate::ruling::RuleAction;
 
@@ -62,25 +62,12 @@ impl Template {
 
     /// Reads a name, or an object that has it as `template` beside its values.
     pub fn parse(value: &Value) -> Result<Self, Refusal> {
-        let wrong = |why: String| Refusal::invalid("rules", why);
         let object = match value {
             Value::String(name) => json!({"template": name}),
             object => object.clone(),
         };
-        let Some(name) = object.get("template").and_then(Value::as_str) else {
-            return Err(wrong(format!(
-                "names no template; write {{\"template\": NAME}} with one of {}",
-                Self::names()
-            )));
-        };
-        if !NAMES.contains(&name) {
-            let meant = nearest(name, &NAMES)
-                .map_or_else(|| format!("there are {}", Self::names()), |near| format!("did you mean `{near}`?"));
-            let name: String = name.chars().take(40).collect();
-            return Err(wrong(format!("has no template `{name}`: {meant}")));
-        }
-        let read: Self =
-            serde_json::from_value(object.clone()).map_err(|error| wrong(format!("cannot be read: {error}")))?;
+        let read: Self = read_json(&object)
+            .map_err(|error| Refusal::invalid("rules", format!("name no template that can be used: {error}")))?;
         read.check().map(|()| read)
     }
 

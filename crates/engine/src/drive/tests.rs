@@ -219,25 +219,28 @@ fn what_is_no_rule_is_refused_with_its_place() {
         "has to be a list of rules, or the name of a template (tdd, security-remediation, checkpoint-every)",
     );
     check(json!([]), "is an empty list");
-    check(json!(["tdd"]), "[0] is no object");
-    check(json!([{"action": "complete"}, {"when": "true"}]), "[1] needs an action: complete, continue or escalate");
-    check(json!([{"action": "stop"}]), "[0] needs an action");
-    check(json!([{"action": "complete", "whn": "true"}]), "[0] has no field `whn`: did you mean `when`?");
+    check(json!(["tdd"]), "[0] cannot be read");
+    check(json!([{"action": "complete"}, {"when": "true"}]), "[1] cannot be read: missing field `action`");
+    check(json!([{"action": "stop"}]), "[0].action cannot be read: unknown variant `stop`");
+    check(
+        json!([{"action": "complete", "whn": "true"}]),
+        "[0].whn cannot be read: unknown field `whn`, expected one of `when`",
+    );
     check(json!([{"action": "complete", "when": "iteratoin > 2"}]), "[0].when: ");
     check(json!([{"action": "complete", "when": "iteratoin > 2"}]), "did you mean `iteration`?");
     check(json!([{"action": "complete", "when": "iteration >"}]), "[0].when: ");
-    check(json!([{"action": "complete", "when": 7}]), "[0] cannot be read");
+    check(json!([{"action": "complete", "when": 7}]), "[0].when cannot be read");
     check(json!([{"action": "complete", "reason": "{{ nothing }}"}]), "[0].reason: ");
     check(
         json!([{"action": "continue", "checkpointData": {"executionPhase": " "}}]),
         "[0].checkpointData: executionPhase is empty",
     );
-    check(json!("ttd"), "has no template `ttd`: did you mean `tdd`?");
-    check(json!({"rule": "x"}), "names no template");
-    check(json!({"template": "tdd", "rulez": "x"}), "cannot be read");
+    check(json!("ttd"), "unknown variant `ttd`, expected one of `tdd`");
+    check(json!({"rule": "x"}), "missing field `template`");
+    check(json!({"template": "tdd", "rulez": "x"}), "unknown field `rulez`");
     check(json!({"template": "tdd", "rule": "it's"}), "without quotes");
     check(json!({"template": "checkpoint-every", "every": 0}), "at least 1");
-    check(json!({"template": "checkpoint-every", "every": 2.5}), "cannot be read");
+    check(json!({"template": "checkpoint-every", "every": 2.5}), "invalid type");
     check(Value::from(vec![json!({"action": "complete"}); 33]), "has 33 rules; at most 32 are taken");
 }
 

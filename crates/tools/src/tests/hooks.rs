@@ -102,9 +102,9 @@ fn what_a_hook_needs_is_asked_for() {
     [invalid] command: only hookType `command` has one; leave it out, or give that type
     [invalid] rules: only hookType `rules` has them; leave them out, or give that type
     [invalid] rules: is an empty list; give at least one rule
-    [invalid] rules: has no template `tddd`: did you mean `tdd`?
+    [invalid] rules: name no template that can be used: `template`: unknown variant `tddd`, expected one of `tdd`, `security-remediation`, `checkpoint-every`
     [invalid] rules[0].when: unknown name `itteration`; did you mean `iteration`?
-    [invalid] rules[0] needs an action: complete, continue or escalate
+    [invalid] rules[0].action cannot be read: unknown variant `stop`, expected one of `complete`, `continue`, `escalate`
     [invalid] metadata: the text `x` is no object; give an object
     "#);
 }

@@ -99,9 +99,9 @@ fn what_a_series_is_started_with_is_checked() {
     [invalid] strict: the text `yes` is no boolean; give true or false, without quotes
     [not_found] there is no task T9
     hint: `task_list` shows the tasks
-    [invalid] validationRules: is an object, not a list; give a list of rules, `[{type, name, config}]`
-    [invalid] validationRules[0].type: is the text "magic", not a word that is known; it is one of `command`, `content_pattern`, `coverage`, `file_existence`, `custom`
-    [invalid] validationRules[0].config.pattern: is no regular expression that can be used: found open group without closing ')'; escape what is meant as it stands, such as `\(` or `\[`; in JSON a backslash is written twice
+    [invalid] validationRules: it is not a list; give a list of rules, `[{type, name, config}]`
+    [invalid] validationRules[0].type: no rule has this type; it is one of command, content_pattern, coverage, file_existence, custom
+    [invalid] validationRules[0].config.pattern: this regular expression cannot be used: found open group without closing ')'; write it without look-around and back references, with few repetitions, and escape what is meant as it stands, such as `\(`; in JSON a backslash is written twice
     "#);
 }
 
@@ -229,7 +229,6 @@ fn ids_that_name_no_series_are_told_apart() {
 fn a_call_that_is_called_off_records_nothing() {
     let (mut desk, id) = started(json!({"validationRules": [rule("slow", "sleep 60")]}));
     let before = desk.ground.store.head().unwrap();
-    assert!(!desk.is_quick("iteration_validate", &json!({"iterationId": id})));
     let control = Control::new().apart();
     let called_off = std::thread::scope(|scope| {
         scope.spawn(|| control.call_off());
