@@ -351,19 +351,21 @@ pub fn event(record: &Record, out: &mut Output) -> Done {
     out.line(format!("{head}{}", text::fit(&summary(record), room)).trim_end())
 }
 
-/// One event, with all that it says: what has no room comes below, so far to the right.
-pub fn whole_event(record: &Record, indent: usize, out: &mut Output) -> Done {
+/// Returns an event and a text about it as rows: what has no room comes below, so far to the right.
+pub fn event_rows(record: &Record, tone: Tone, what: &str, indent: usize, out: &Output) -> Vec<String> {
     let (head, used) = event_head(record, out);
-    let said = text::fit(&summary(record), if out.columns().is_some() { LONG } else { usize::MAX });
     let columns = out.columns().unwrap_or(usize::MAX);
     let below = columns.saturating_sub(indent).max(NARROW);
     // A column of a few letters is hard to read.
     let rows = match columns.saturating_sub(used) {
-        room @ ..NARROW if text::width(&said) > room => [vec![String::new()], text::wrap(&said, below, below)].concat(),
-        room => text::wrap(&said, room, below),
+        room @ ..NARROW if text::width(what) > room => [vec![String::new()], text::wrap(what, below, below)].concat(),
+        room => text::wrap(what, room, below),
     };
-    out.line(format!("{head}{}", rows[0]).trim_end())?;
-    rows[1..].iter().try_for_each(|row| out.line(format_args!("{}{row}", " ".repeat(indent))))
+    let row = |(number, row): (usize, &String)| match number {
+        0 => format!("{head}{}", out.paint(tone, row)).trim_end().to_owned(),
+        _ => format!("{}{}", " ".repeat(indent), out.paint(tone, row)),
+    };
+    rows.iter().enumerate().map(row).collect()
 }
 
 /// What an event's line begins with, and how wide that is.

@@ -348,7 +348,7 @@ turns:
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(world.openings(), ["new", "anew"]);
     assert_eq!(world.data_of("conversation_opened")[1]["reason"], "the agent cannot take up a conversation");
-    let why = world.ok(&["why", "mend-the-pump-e01275de"]);
+    let why = world.ok(&["why", "mend-the-pump-e01275de", "--full"]);
     assert!(why.contains("anew: the agent cannot take up a conversation"), "{why}");
 }
 

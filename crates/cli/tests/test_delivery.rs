@@ -48,12 +48,13 @@ fn failing_tests_are_mended_in_the_same_conversation() {
     assert!(fs::read_dir(repo.world.path(".windlass/worktrees")).unwrap().next().is_none());
     // Nobody's branch was moved.
     assert_eq!(repo.git(&["log", "--format=%s", "main"]), "Check\nBegin");
-    let why = repo.world.ok(&["why", "T1"]);
+    let why = repo.world.ok(&["why", "T1", "--full"]);
     for told in [
-        "attempt 1  command:agent, in tasks, epoch 1",
-        "submission: 2 commits, one file, mended once",
+        "iteration 1 of tasks\n",
+        "work.txt is not mended; the agent is to mend it (1 of 3)\n",
         "| work.txt is not mended",
-        "merged as ",
+        "submission_started        2 commits, one file\n",
+        "change_merged ",
     ] {
         assert!(why.contains(told), "{told}\n{why}");
     }
@@ -267,7 +268,7 @@ hooks:
     let moved: Vec<&str> = ran.stdout.lines().filter(|line| line.contains("main has moved; on top of ")).collect();
     assert!(moved.len() == 1 && moved[0].ends_with(": judged again"), "{ran}");
     assert!(ran.stdout.contains("  merging\n") && !ran.stdout.contains("wants another iteration"), "{ran}");
-    assert!(repo.world.ok(&["why", "T1"]).contains(": judged again\n"));
+    assert!(repo.world.ok(&["why", "T1", "--full"]).contains(": judged again\n"));
     assert_eq!(repo.events("pipeline_failed")[0]["data"]["remedy"], "again");
     // A word of its own, and no failure.
     let merging = ["hooks", "history", "--hook", "before_merge[2]:merge_pr"];

@@ -48,119 +48,116 @@ fn shown(world: &World, words: &[&str]) -> String {
     timeless(&world.run(words).to_string())
 }
 
+fn facts_of(world: &World, subject: &str) -> Vec<Value> {
+    world.json(&["why", subject])["facts"].as_array().unwrap().clone()
+}
+
 #[test]
 fn every_decision_with_its_evidence() {
     let world = judged();
-    assert_snapshot!(shown(&world, &["why", "T1"]), @"
-    T1  active  P2  Write the guide
+    assert_snapshot!(shown(&world, &["why", "T1"]), @r#"
+    task T1  active
+      goal          Write the guide
+      because       5 task_started by ann
+      stop hooks    2: HOOK-3 promise, HOOK-4 validation (disabled)
+      series        iteration 2 of 3 in IT-6, last COMPLETE
+      checkpoint  CP-11, number 1, manual, phase writing, step 2, <took> ago
 
-    because
-         5  <time>  T1     task_started
-            a command of ann
-
-    judged
-      series        iteration 2 of 3 in IT-6, last COMPLETE, strict
-      until         COMPLETE, BLOCKED
-      rule          guide (file_existence)
-      rule          sane (content_pattern)
-      stop hook     HOOK-3 promise
-      stop hook     HOOK-4 validation (disabled)
-      iteration 1 of IT-6  <time>
-        guide failed: 1 of 1 paths missing: `guide.md`. Paths are relative to the project's directory: make what is missing, or correct the rule's `paths`
-        sane passed: `later` is not in the agent's output
-        the agent promises COMPLETE
-        HOOK-3 (promise) says complete: the agent says that the work is complete: <promise>COMPLETE</promise>
-        the series is strict: the work is complete when every validation rule passes
-        so: CONTINUE
-      iteration 2 of IT-6  <time>, only the hooks were asked
-        guide passed: `guide.md` is there
-        sane passed: `later` is not in the agent's output
-        HOOK-3 (promise) says continue: the agent has made no promise
-      iteration 2 of IT-6  <time>
-        guide passed: `guide.md` is there
-        sane passed: `later` is not in the agent's output
-        the agent promises COMPLETE
-        HOOK-3 (promise) says complete: the agent says that the work is complete: <promise>COMPLETE</promise>
-        so: COMPLETE
-
-    history
-         1  <time>  T1     task_created              Write the guide
-         2  <time>  T1     task_ready
-         3  <time>  T1     hook_registered           HOOK-3 promise
-         4  <time>  T1     hook_registered           HOOK-4 validation (disabled)
-         5  <time>  T1     task_started
-         6  <time>  T1     series_started            IT-6, up to 3 iterations, until COMPLETE, BLOCKED, 2 rules, strict
+         1  <time>  T1     task_created              Write the guide, by ann
+         2  <time>  T1     task_ready                by ann
+         3  <time>  T1     hook_registered           HOOK-3 promise, by ann
+            | {"hookType":"promise"}
+         4  <time>  T1     hook_registered           HOOK-4 validation (disabled), by ann
+            | {"hookType":"validation"}
+         5  <time>  T1     task_started              by ann
+         6  <time>  T1     series_started            IT-6, up to 3 iterations, until COMPLETE, BLOCKED, 2 rules, strict, by ann
+            | {"config":{"paths":["guide.md"]},"name":"guide","type":"file_existence"}
+            | {"config":{"mustMatch":false,"pattern":"later","target":"agent_output"},"name":"sane","type":"content_pattern"}
          7  <time>  T1     hook_evaluated            HOOK-3 complete: the agent says that the work is complete: <promise>COMPLETE</promise>
          8  <time>  T1     validation_finished       IT-6 iteration 1: CONTINUE, 1 of 2 rules failed, HOOK-3 decided
-         9  <time>  T1     series_advanced           iteration 2 of IT-6
+            | guide failed: 1 of 1 paths missing: `guide.md`. Paths are relative to the project's directory: make what is missing, or correct the rule's `paths`
+            | sane passed: `later` is not in the agent's output
+            | the agent promises COMPLETE
+            one more line
         10  <time>  T1     hook_evaluated            HOOK-3 continue: the agent has made no promise
-        11  <time>  T1     checkpoint_created        CP-11, number 1, manual, phase writing, step 2
+            | guide passed: `guide.md` is there
+            | sane passed: `later` is not in the agent's output
         12  <time>  T1     hook_evaluated            HOOK-3 complete: the agent says that the work is complete: <promise>COMPLETE</promise>
         13  <time>  T1     validation_finished       IT-6 iteration 2: COMPLETE, all 2 rules passed, HOOK-3 decided
-    ");
-    assert_eq!(world.ok(&["why", "it-6"]).lines().filter(|line| line.contains("so: ")).count(), 2);
+            | guide passed: `guide.md` is there
+            | sane passed: `later` is not in the agent's output
+            | the agent promises COMPLETE
+
+      next          windlass task release T1
+      shown         11 of 13 facts; --full shows everything
+    "#);
+    assert_eq!(world.ok(&["why", "it-6"]).matches(" validation_finished ").count(), 2);
     let told = world.json(&["why", "T1"]);
-    assert_eq!(told["stopHooks"][1], json!({"id": "HOOK-4", "type": "validation", "enabled": false}));
-    assert_eq!((&told["series"]["underWay"], &told["series"]["iteration"]), (&json!(true), &json!(2)));
-    let first = &told["judgements"][0];
-    assert_eq!((&first["asked"], &first["signal"]), (&json!("validation"), &json!("CONTINUE")));
-    assert_eq!((&first["decision"]["hook"], &first["decision"]["type"]), (&json!("HOOK-3"), &json!("promise")));
-    assert_eq!(first["results"][0]["ruleName"], "guide");
-    let asked: Vec<_> = told["judgements"].as_array().unwrap().iter().map(|each| each["asked"].clone()).collect();
-    assert_eq!(asked, ["validation", "hooks", "validation"]);
-    assert_eq!(world.json(&["why", "IT-6"])["judgements"], told["judgements"]);
+    assert_eq!((&told["kind"], &told["name"]), (&json!("task"), &json!("T1")));
+    let of_series = facts_of(&world, "IT-6");
+    assert!(of_series.iter().all(|fact| told["facts"].as_array().unwrap().contains(fact)), "{told}");
+    let first = of_series.iter().find(|fact| fact["type"] == "validation_finished").unwrap();
+    assert_eq!((&first["data"]["signal"], &first["data"]["hook"]), (&json!("CONTINUE"), &json!("HOOK-3")));
+    assert_eq!(first["data"]["results"][0]["ruleName"], "guide");
+    assert_eq!(first["evidence"][3], "the series is strict: the work is complete when every validation rule passes");
 }
 
 #[test]
 fn what_one_hook_decided() {
     let world = driven();
-    assert_snapshot!(shown(&world, &["why", "HOOK-4"]), @"
-    T1  active  P2  Write the guide
-      stop hook     HOOK-4 validation, disabled
-      registered    <time>
-      it has not decided anything yet
-    ");
+    assert_snapshot!(shown(&world, &["why", "HOOK-4"]), @r#"
+    hook HOOK-4  disabled
+      task          T1 (active)  Write the guide
+      decided       nothing yet
+
+         4  <time>  T1     hook_registered           HOOK-4 validation (disabled), by ann
+            | {"hookType":"validation"}
+
+      next          windlass task release T1
+      shown         1 of 1 facts; --full shows everything
+    "#);
     register_rules(&world, &json!([{"when": "iteration > 9", "action": "escalate"}]));
     validate(&world, "Nothing to say");
     world.call("hook_clear", &json!({"taskId": "T1"}));
     assert_snapshot!(shown(&world, &["why", "HOOK-7"]), @r#"
-    T1  active  P2  Write the guide
-      stop hook     HOOK-7 rules, no longer registered
-      registered    <time>
-      rules         [{"action":"escalate","when":"iteration > 9"}]
-      iteration 1 of IT-6  <time>
-        guide failed: 1 of 1 paths missing: `guide.md`. Paths are relative to the project's directory: make what is missing, or correct the rule's `paths`
-        sane passed: `later` is not in the agent's output
-        HOOK-7 (rules) says continue: none of its rules holds
-        so: CONTINUE
+    hook HOOK-7  no longer registered
+      task          T1 (active)  Write the guide
+      decided       once
+
+         7  <time>  T1     hook_registered           HOOK-7 rules, by ann
+            | {"hookType":"rules","rules":[{"action":"escalate","when":"iteration > 9"}]}
+         8  <time>  T1     hook_evaluated            HOOK-7 continue: none of its rules holds
+         9  <time>  T1     validation_finished       IT-6 iteration 1: CONTINUE, 1 of 2 rules failed, HOOK-7 decided
+            | guide failed: 1 of 1 paths missing: `guide.md`. Paths are relative to the project's directory: make what is missing, or correct the rule's `paths`
+            | sane passed: `later` is not in the agent's output
+        10  <time>  T1     hooks_cleared             3 hooks: HOOK-3, HOOK-4, HOOK-7, by ann
+
+      next          windlass task release T1
+      shown         4 of 4 facts; --full shows everything
     "#);
-    let told = world.json(&["why", "HOOK-7"]);
-    assert_eq!(
-        (&told["kind"], &told["task"], &told["hook"]["registered"]),
-        (&json!("hook"), &json!("T1"), &json!(false))
-    );
-    assert_eq!(told["hook"]["definition"]["rules"][0]["when"], "iteration > 9");
+    assert_eq!(world.json(&["why", "HOOK-7"])["kind"], "hook");
+    assert_eq!(facts_of(&world, "HOOK-7")[0]["data"]["hook"]["rules"][0]["when"], "iteration > 9");
 }
 
 #[test]
-fn a_guard_is_named_and_a_long_series_is_cut() {
+fn guard_of_a_series_is_named() {
     let world = World::with_tasks(&["Write the guide"]);
     world.call("iteration_start", &json!({"taskId": "T1", "maxIterations": 1, "completionPromises": ["COMPLETE"]}));
     for _ in 0..12 {
         world.call("iteration_validate", &json!({"iterationId": "IT-4"}));
     }
-    let told = world.ok(&["why", "T1"]);
-    assert!(told.contains("\n  2 earlier judgements; --json shows them\n"), "{told}");
-    assert_eq!(told.matches("    maximum: this was iteration 1 of 1\n    so: ESCALATE\n").count(), 10, "{told}");
-    assert_eq!(world.json(&["why", "T1"])["judgements"].as_array().unwrap().len(), 12);
-    assert_eq!(world.json(&["why", "T1"])["judgements"][0]["guard"], "max_iterations");
+    let told = world.ok(&["why", "IT-4"]);
+    assert_eq!(told.matches("        | maximum: this was iteration 1 of 1\n").count(), 12, "{told}");
+    assert!(told.contains("ESCALATE, stopped by the maximum of iterations"), "{told}");
+    assert_eq!(facts_of(&world, "IT-4").len(), 13);
     world.call("iteration_start", &json!({"taskId": "T1", "maxIterations": 2, "completionPromises": ["BLOCKED"]}));
     world.call("iteration_complete", &json!({"iterationId": "IT-17", "completionPromise": "BLOCKED"}));
-    let told = world.ok(&["why", "T1"]);
-    assert!(told.contains("  series        IT-17, ended with BLOCKED after one iteration\n"), "{told}");
-    assert!(told.contains("  other series  IT-4\n"), "{told}");
-    let told = world.ok(&["why", "IT-4"]);
-    assert!(told.contains("  series        IT-4, left in iteration 1 of 1\n"), "{told}");
+    let told = world.ok(&["why", "IT-17"]);
+    assert!(
+        told.starts_with("series IT-17  over\n") && told.contains("IT-17 with BLOCKED after one iteration"),
+        "{told}"
+    );
+    assert!(world.ok(&["why", "IT-4"]).starts_with("series IT-4  over\n"));
 }
 
 #[test]
@@ -227,8 +224,10 @@ fn nothing_is_wider_than_the_terminal_and_nothing_is_obeyed() {
         assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{words:?} {shown:?}");
     }
     let told = world.ok(&["why", "T1"]);
-    assert!(told.contains("HOOK-8 (rules) says continue: red: \\u{1b}[31m\n      | one\n"), "{told}");
-    assert!(told.contains("      one more line\n"), "{told}");
+    assert!(told.contains("HOOK-8 continue: red: \\u{1b}[31m\n"), "{told}");
+    assert!(told.contains("        | one\n        | two\n"), "{told}");
+    let full = world.ok(&["why", "T1", "--full"]);
+    assert!(full.contains("        | four\\u{202e}\n"), "{full}");
 }
 
 /// Starts a series on T1 with the rule that the pump is written.
@@ -297,41 +296,42 @@ fn series_limits_hold_for_loop() {
 #[test]
 fn what_a_hook_decided_at_the_gate_of_a_session() {
     let world = gated();
-    assert_snapshot!(shown(&world, &["why", "HOOK-3"]), @"
-    T1  completed  P2  Mend the pump
-      stop hook     HOOK-3 validation, in force
-      registered    <time>
-      iteration 1 of pump  <time>, at the gate
-        written failed: 1 of 1 paths missing: `pump.txt`. Paths are relative to the project's directory: make what is missing, or correct the rule's `paths`
-        HOOK-3 (validation) says continue: 1 of 1 validation rules failed: written
-          | Mend what the validation rules found:
-          | - written: 1 of 1 paths missing: `pump.txt`. Paths are relative to the project's directory: make what is missing, or correct the rule's `paths`
-        the gate says block, so: sent back (1 of 5)
-      iteration 1 of pump  <time>, at the gate
-        written passed: `pump.txt` is there
-        HOOK-3 (validation) says complete: the validation rule passes
-        the gate says block, so: sent back (2 of 5)
-      iteration 1 of pump  <time>, at the gate
-        written passed: `pump.txt` is there
-        HOOK-3 (validation) says complete: the validation rule passes
-        the gate says pass, so: complete
-    ");
-    let of_hook = shown(&world, &["why", "HOOK-3"]);
-    let (_, judgements) = of_hook.split_once("  iteration 1 of pump").unwrap();
-    let of_task = shown(&world, &["why", "T1"]);
-    let section =
-        format!("  stop hook     HOOK-3 validation\n  iteration 1 of pump{}\n\nhistory\n", judgements.trim_end());
-    assert!(of_task.contains(&section), "{of_task}");
-    let told = world.json(&["why", "T1"])["judgements"].clone();
-    assert_eq!(told.as_array().unwrap().len(), 3);
-    assert_eq!((&told[1]["session"], &told[1]["iteration"]), (&json!("pump"), &json!(1)));
-    assert_eq!(
-        (&told[1]["series"], &told[1]["asked"], &told[1]["verdict"]),
-        (&json!(null), &json!("gate"), &json!("block"))
-    );
-    assert_eq!((&told[1]["decision"]["hook"], &told[1]["results"][0]["passed"]), (&json!("HOOK-3"), &json!(true)));
-    assert_eq!(world.json(&["why", "HOOK-3"])["judgements"], told);
-    assert_eq!(world.json(&["why", "IT-5"])["judgements"], json!([]), "a gate is not the series");
+    assert_snapshot!(shown(&world, &["why", "HOOK-3"]), @r#"
+    hook HOOK-3  in force
+      task          T1 (completed)  Mend the pump
+      decided       3 times
+
+         3  <time>  T1     hook_registered           HOOK-3 validation, by ann
+            | {"hookType":"validation"}
+    iteration 1 of pump
+        18  <time>  T1     hook_evaluated            HOOK-3 continue at the gate: 1 of 1 validation rules failed: written
+            | written failed: 1 of 1 paths missing: `pump.txt`. Paths are relative to the project's directory: make what is missing, or correct the rule's `paths`
+            | Mend what the validation rules found:
+            | - written: 1 of 1 paths missing: `pump.txt`. Paths are relative to the project's directory: make what is missing, or correct the rule's `paths`
+        19  <time>  T1     validation_finished       IT-5 iteration 1: CONTINUE, its rule failed, HOOK-3 decided
+            | the agent promises COMPLETE
+        25  <time>  T1     gate_decided              block, so: sent back (1 of 5), by oil
+        31  <time>  T1     hook_evaluated            HOOK-3 complete at the gate: the validation rule passes
+            | written passed: `pump.txt` is there
+        32  <time>  T1     validation_finished       IT-5 iteration 1: COMPLETE, its rule passed, HOOK-3 decided
+            | the agent promises COMPLETE
+        37  <time>  T1     gate_decided              block, so: sent back (2 of 5), by oil
+        43  <time>  T1     hook_evaluated            HOOK-3 complete at the gate: the validation rule passes
+            | written passed: `pump.txt` is there
+        44  <time>  T1     validation_finished       IT-5 iteration 1: COMPLETE, its rule passed, HOOK-3 decided
+            | the agent promises COMPLETE
+        48  <time>  T1     gate_decided              pass, so: complete, by registered, oil
+
+      shown         10 of 10 facts; --full shows everything
+    "#);
+    let told = facts_of(&world, "HOOK-3");
+    let of_task = facts_of(&world, "T1");
+    assert!(told.iter().all(|fact| of_task.contains(fact)), "{told:?}");
+    let evaluated: Vec<&Value> = told.iter().filter(|fact| fact["type"] == "hook_evaluated").collect();
+    assert_eq!((&evaluated[1]["session"], &evaluated[1]["iteration"]), (&json!("pump"), &json!(1)));
+    assert_eq!(evaluated[1]["data"]["results"][0]["passed"], json!(true));
+    let is_evaluated = |fact: &Value| fact["type"] == "hook_evaluated";
+    assert!(!facts_of(&world, "IT-5").iter().any(is_evaluated), "a gate is not the series");
     let events = shown(&world, &["events", "--type", "hook_evaluated"]);
     assert_snapshot!(events, @"
     18  <time>  T1     hook_evaluated            HOOK-3 continue at the gate: 1 of 1 validation rules failed: written

@@ -108,7 +108,7 @@ fn nothing_depends_on_it() {
     assert_eq!(ran.code, 0, "{ran}");
     let outcomes: Vec<String> = told(&world).into_iter().map(|(_, outcome)| outcome).collect();
     assert_eq!(outcomes, ["failure", "success", "failure", "failure"]);
-    assert_eq!(world.json(&["why", "pump"])["ending"], "completed");
+    assert_eq!(world.json(&["session", "show", "pump"])["ending"], "completed");
     assert_eq!(world.lines(&["events", "--type", "feedback_queued"]), Vec::<Value>::new());
 }
 

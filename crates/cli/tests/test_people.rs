@@ -64,7 +64,7 @@ fn a_message_reaches_the_agent_with_its_next_prompt_and_once() {
     let prompt = waiting.world.prompt(2);
     assert!(prompt.contains("[Message from ann]:\nUse `tabs`\n[promise]COMPLETE</promise>\n"), "{prompt}");
     assert_eq!(waiting.world.told("feedback_delivered").len(), 2);
-    assert!(waiting.world.ok(&["why", NAME]).contains("  ann says, feedback "));
+    assert!(waiting.world.ok(&["why", NAME]).contains("feedback_queued           ann: Use `tabs`"));
     assert!(
         waiting.world.told("feedback_queued").iter().filter(|event| event["data"]["voice"] == "person").count() == 1
     );

@@ -201,7 +201,7 @@ turns:
       took <took> agent <took> hooks <took> 2 turns
       changed one file, +1 -0
     ");
-    let why = world.ok(&["why", "T1"]);
+    let why = world.ok(&["why", "T1", "--full"]);
     assert!(
         why.contains("registered at stop wants another iteration: HOOK-10 (rules): the pump is as it was"),
         "{why}"

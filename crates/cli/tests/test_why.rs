@@ -9,8 +9,17 @@ use crate::support::{World, timeless};
 use crate::test_hooks::{BLOCKS_TWICE, Runner, THIRD_TIME};
 use crate::test_run::{RUN, world};
 
+/// The summary, without the names of runners.
 fn plain(world: &World, subject: &str) -> String {
-    timeless(&world.run(&["why", subject]).to_string())
+    let shown = timeless(&world.run(&["why", subject]).to_string());
+    shown.lines().filter(|line| !line.contains(" task_claimed ")).collect::<Vec<_>>().join("\n")
+}
+
+/// The facts of an answer whose type is this one.
+fn facts_of(world: &World, subject: &str, kind: &str) -> Vec<Value> {
+    let mut facts = world.json(&["why", subject])["facts"].as_array_mut().unwrap().clone();
+    facts.retain(|fact| fact["type"] == kind);
+    facts
 }
 
 #[test]
@@ -26,46 +35,44 @@ fn a_session_that_was_sent_back_twice() {
       ended         <time>
       sent back     2 times
 
-    iteration 1  <time>, completed
-      turn 1, to work
-        agent: turn 1
-        the agent says that it is done
-      stop[0] blocks: 2 of 9 tests failed (<took>)
-        | 2 of 9 tests failed
-        | test_login failed
-        feedback 13, delivered in turn 2
-      gate: block by stop[0], so: sent back (1 of 5)
-      turn 2, sent back, with feedback 13
-        agent: turn 2
-        the agent says that it is done
-      stop[0] blocks: 2 of 9 tests failed (<took>)
-        | 2 of 9 tests failed
-        | test_login failed
-        feedback 21, delivered in turn 3
-      gate: block by stop[0], so: sent back (2 of 5)
-      turn 3, sent back, with feedback 21
-        agent: turn 3
-        the agent says that it is done
-      stop[0] ok (<took>)
-      gate: pass by stop[0], so: complete
+         3  <time>  T1     task_created              Mend the pump
+         4  <time>  T1     task_ready
+         6  <time>  T1     task_started
+    iteration 1 of mend-the-pump-e01275de
+         9  <time>  T1     turn_finished             agent: turn 1
+        10  <time>  T1     promise_detected          COMPLETE
+        12  <time>  T1  hook_finished  stop[0] blocks: 2 of 9 tests failed (<took>)
+            | 2 of 9 tests failed
+            | test_login failed
+            delivered to the agent with event 16
+        14  <time>  T1     gate_decided              block, so: sent back (1 of 5), by stop[0]
+        17  <time>  T1     turn_finished             agent: turn 2
+        18  <time>  T1     promise_detected          COMPLETE
+        20  <time>  T1  hook_finished  stop[0] blocks: 2 of 9 tests failed (<took>)
+            | 2 of 9 tests failed
+            | test_login failed
+            delivered to the agent with event 24
+        22  <time>  T1     gate_decided              block, so: sent back (2 of 5), by stop[0]
+        25  <time>  T1     turn_finished             agent: turn 3
+        26  <time>  T1     promise_detected          COMPLETE
+        28  <time>  T1  hook_finished  stop[0] ok (<took>)
+        29  <time>  T1     gate_decided              pass, so: complete, by stop[0]
+        31  <time>  T1     task_completed
+        32  <time>  T1     session_ended             complete
+        34  <time>  T1  hook_finished  tell at session_end failed: exit 3 (<took>)
 
-    end
-      tell at session_end failed: exit 3 (<took>)
+      shown         19 of 27 facts; --full shows everything
     ");
+    let hooks = facts_of(&world, "mend-the-pump-e01275de", "hook_finished");
+    assert_eq!(hooks[0]["evidence"], json!(["2 of 9 tests failed", "test_login failed"]));
+    assert_eq!((&hooks[0]["session"], &hooks[0]["iteration"]), (&json!("mend-the-pump-e01275de"), &json!(1)));
+    let gates = facts_of(&world, "mend-the-pump-e01275de", "gate_decided");
+    let decided: Vec<_> = gates.iter().map(|gate| (&gate["data"]["verdict"], &gate["by"])).collect();
+    let by = json!("stop[0]");
+    assert_eq!(decided, [(&json!("block"), &by), (&json!("block"), &by), (&json!("pass"), &by)]);
     let told = world.json(&["why", "mend-the-pump-e01275de"]);
-    let steps = told["iterations"][0]["steps"].as_array().unwrap();
-    let kinds: Vec<_> = steps.iter().map(|step| step["type"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["turn", "hook", "gate", "turn", "hook", "gate", "turn", "hook", "gate"]);
-    let summary = |key: &str| told[key].clone();
-    assert_eq!(
-        (summary("state"), summary("ending"), summary("sentBack")),
-        (json!("ended"), json!("completed"), json!(2))
-    );
-    assert_eq!(steps[1]["feedback"]["text"], "2 of 9 tests failed\n\ntest_login failed");
-    assert_eq!(steps[1]["deliveredInTurn"], 2);
-    assert_eq!((&steps[2]["verdict"], &steps[2]["decidedBy"]), (&json!("block"), &json!(["stop[0]"])));
-    assert_eq!(steps[3]["feedbackDelivered"], json!([steps[1]["feedback"]["seq"]]));
-    assert_eq!(told["end"][0]["hook"], "tell");
+    assert_eq!((&told["kind"], &told["name"]), (&json!("session"), &json!("mend-the-pump-e01275de")));
+    assert_eq!(told["standing"], "complete after one iteration");
 }
 
 /// What the agent hears is queued when the gate fails, and not when the hook ends.
@@ -76,12 +83,10 @@ fn feedback_of_a_submission_gate_is_shown_as_delivered() {
     repo.agent("test ! -e work.txt || touch mended.txt; echo more >> work.txt");
     let ran = repo.add("Write it").world.run(&["run", "--task", "T1", "--trust", "--agent", "command:agent"]);
     assert_eq!(ran.code, 0, "{ran}");
-    let told = repo.world.json(&["why", "t1-write-it"]);
-    let steps = |at: usize| told["iterations"][at]["steps"].as_array().unwrap().clone();
-    let blocks = steps(0).into_iter().find(|step| step["hook"] == "bs").unwrap();
-    let heard = steps(1).into_iter().find(|step| step["type"] == "turn").unwrap();
-    assert_eq!((&blocks["outcome"], &blocks["deliveredInTurn"]), (&json!("block"), &json!(2)), "{told}");
-    assert_eq!(heard["feedbackDelivered"], json!([blocks["feedback"]["seq"]]), "{told}");
+    let hooks = facts_of(&repo.world, "t1-write-it", "hook_finished");
+    let blocks = hooks.iter().find(|fact| fact["data"]["outcome"] == "block").unwrap();
+    let delivered = facts_of(&repo.world, "t1-write-it", "feedback_delivered");
+    assert_eq!(blocks["details"], json!([format!("delivered to the agent with event {}", delivered[0]["seq"])]));
 }
 
 /// The gate passes, and still the work goes on: that has a reason too.
@@ -98,20 +103,24 @@ fn a_session_that_ended_at_its_limit() {
       started       <time>
       ended         <time>
 
-    start
-      session_start[0] ok (<took>)
-        | remember
-        feedback 9, delivered in turn 2
+         3  <time>  T1     task_created              Mend the pump
+         4  <time>  T1     task_ready
+         6  <time>  T1     task_started
+         8  <time>  hook_finished  session_start[0] ok (<took>)
+            | remember
+            delivered to the agent with event 15
+    iteration 1 of mend-the-pump-e01275de
+        12  <time>  T1     iteration_failed          exit 5
+    iteration 2 of mend-the-pump-e01275de
+        16  <time>  T1     turn_finished             agent: turn 2
+        17  <time>  T1     gate_decided              pass, so: another iteration
+            the agent has not said that it is done
+        20  <time>  T1  hook_finished  post_iteration[0] timed out after <took> (<took>)
+        22  <time>  T1     task_needs_continuation   2 iterations are the limit
+        23  <time>  T1     session_ended             at a limit: 2 iterations are the limit
 
-    iteration 1  <time>, failed
-      turn 1, to work, with one piece of feedback
-        failed: exit 5
-
-    iteration 2  <time>, completed
-      turn 2, to work, with feedback 9
-        agent: turn 2
-      gate: pass, so: another iteration, as the agent has not said that it is done
-      post_iteration[0] timed out after <took> (<took>)
+      next          windlass run --task T1 --agent 'command:sh agent.sh'
+      shown         11 of 18 facts; --full shows everything
     ");
 }
 
@@ -122,36 +131,34 @@ fn a_task_that_waits() {
     world.ok(&["task", "block", "T2", "--reason", "which\nlanguage?", "--needs", "a decision"]);
     world.ok(&["task", "claim", "T1", "--owner", "worker-1"]);
     assert_snapshot!(plain(&world, "T3"), @"
-    T3  created  P2  Test (waits for 2)
+    task T3  created
+      goal          Test
+      because       5 task_created Test, by ann
       waits for     T1 (active: held by worker-1)  Parse
       waits for     T2 (blocked: which⏎language?)  Lex
 
-    because
-         5  <time>  T3     task_created              Test
-            a command of ann
+         5  <time>  T3     task_created              Test, by ann
 
-    history
-         5  <time>  T3     task_created              Test
-         6  <time>  T3     dependency_added          T3 depends_on T1
-         7  <time>  T3     dependency_added          T3 depends_on T2
+      shown         1 of 3 facts; --full shows everything
     ");
     assert_snapshot!(plain(&world, "T2"), @"
-    T2  blocked  P2  Lex
+    task T2  blocked
+      goal          Lex
       blocked       which⏎language?
       needs         a decision
+      because       8 task_blocked which⏎language?, by ann
 
-    because
-         8  <time>  T2     task_blocked              which⏎language?
-            a command of ann
+         3  <time>  T2     task_created              Lex, by ann
+         4  <time>  T2     task_ready                by ann
+         8  <time>  T2     task_blocked              which⏎language?, by ann
 
-    history
-         3  <time>  T2     task_created              Lex
-         4  <time>  T2     task_ready
-         8  <time>  T2     task_blocked              which⏎language?
+      next          windlass answer T2 continue
+      shown         3 of 3 facts; --full shows everything
     ");
     let held = world.ok(&["why", "T1"]);
     assert!(held.contains("held by       worker-1 (epoch 1), for "), "{held}");
-    assert_eq!(world.json(&["why", "T3"])["waitsFor"][1]["why"], "which\nlanguage?");
+    let waits = json!({"label": "waits for", "text": "T2 (blocked: which\nlanguage?)  Lex"});
+    assert!(world.json(&["why", "T3"])["about"].as_array().unwrap().contains(&waits));
 }
 
 #[test]
@@ -160,27 +167,18 @@ fn a_task_that_others_made_ready() {
     world.ok(&["task", "add", "Test", "--depends", "T1"]);
     world.ok(&["task", "complete", "T1", "--result", "done"]);
     assert_snapshot!(plain(&world, "t2"), @"
-    T2  ready  P2  Test
+    task T2  ready
+      goal          Test
+      because       6 task_ready by a hook of 5, for ann
+      because       5 T1 task_completed done, by ann
 
-    because
-         6  <time>  T2       task_ready
-            a hook of 5, at depth 1, for ann
-         5  <time>  T1     task_completed            done
-            a command of ann
+         3  <time>  T2     task_created              Test, by ann
+         6  <time>  T2       task_ready              by a hook of 5, for ann
+         7  <time>  T2       dependency_satisfied    by T1, by a hook of 5, for ann
 
-    history
-         3  <time>  T2     task_created              Test
-         4  <time>  T2     dependency_added          T2 depends_on T1
-         6  <time>  T2       task_ready
-         7  <time>  T2       dependency_satisfied    by T1
+      next          windlass run --task T2 --agent AGENT
+      shown         3 of 4 facts; --full shows everything
     ");
-    let causes: Vec<Value> = world.json(&["why", "T2"])["causes"]
-        .as_array_mut()
-        .unwrap()
-        .iter_mut()
-        .map(|cause| cause["event"]["type"].take())
-        .collect();
-    assert_eq!(causes, ["task_ready", "task_completed"]);
 }
 
 #[test]
@@ -189,19 +187,18 @@ fn a_task_that_the_end_of_another_blocked() {
     world.ok(&["task", "add", "Test", "--depends", "T1"]);
     world.run(&["task", "delete", "T1", "--force"]);
     assert_snapshot!(plain(&world, "T2"), @"
-    T2  blocked  P2  Test
+    task T2  blocked
+      goal          Test
       blocked       its dependency T1 was deleted
       by            the end of T1
+      because       5 task_blocked (forced) its dependency T1 was deleted, by ann
       forced        task_blocked 5 by ann
 
-    because
-         5  <time>  T2     task_blocked              (forced) its dependency T1 was deleted
-            a command of ann, by force
+         3  <time>  T2     task_created              Test, by ann
+         5  <time>  T2     task_blocked              (forced) its dependency T1 was deleted, by ann
 
-    history
-         3  <time>  T2     task_created              Test
-         4  <time>  T2     dependency_added          T2 depends_on T1
-         5  <time>  T2     task_blocked              (forced) its dependency T1 was deleted
+      next          windlass answer T2 continue
+      shown         2 of 3 facts; --full shows everything
     ");
 }
 
@@ -211,19 +208,17 @@ fn what_was_forced_is_said() {
     world.ok(&["task", "add", "Test", "--depends", "T1"]);
     world.ok(&["task", "complete", "T2", "--force"]);
     assert_snapshot!(plain(&world, "T2"), @"
-    T2  completed  P2  Test
+    task T2  completed
+      goal          Test
+      because       5 task_completed (forced), by ann
       forced        task_completed 5 by ann
 
-    because
-         5  <time>  T2     task_completed            (forced)
-            a command of ann, by force
+         3  <time>  T2     task_created              Test, by ann
+         5  <time>  T2     task_completed            (forced), by ann
 
-    history
-         3  <time>  T2     task_created              Test
-         4  <time>  T2     dependency_added          T2 depends_on T1
-         5  <time>  T2     task_completed            (forced)
+      shown         2 of 3 facts; --full shows everything
     ");
-    assert_eq!(world.json(&["why", "T2"])["forced"], json!([5]));
+    assert_eq!(facts_of(&world, "T2", "task_completed")[0]["metadata"]["forced"], json!(true));
 }
 
 #[test]
@@ -240,20 +235,17 @@ fn hooks_are_evidence() {
     let message = Some("two\nlines \u{202e}".to_owned());
     runner.finish(debt, HookReport { message, actions: vec![action], ..HookOutcome::Failure.into() });
     assert_snapshot!(plain(&world, "T1"), @r#"
-    T1  completed  P2  Parse
+    task T1  completed
+      goal          Parse
+      because       4 task_completed by ann
 
-    because
-         4  <time>  T1     task_completed
-            a command of ann
-            lint at task_completed failed: two⏎lines \u{202e} (<took>)
-              asks for create_task: {"goal":"Mend"}
+         1  <time>  T1     task_created              Parse, by ann
+         2  <time>  T1     task_ready                by ann
+         4  <time>  T1     task_completed            by ann
+         6  <time>  T1  hook_finished  lint at task_completed failed: two⏎lines \u{202e} (<took>)
+            asks for create_task: {"goal":"Mend"}
 
-    history
-         1  <time>  T1     task_created              Parse
-         2  <time>  T1     task_ready
-         4  <time>  T1     task_completed
-         5  <time>  T1       hook_started            lint
-         6  <time>  T1       hook_finished           lint failure: two⏎lines \u{202e}
+      shown         4 of 4 facts; --full shows everything
     "#);
 }
 
@@ -317,6 +309,28 @@ fn nothing_is_wider_than_the_terminal() {
     assert_eq!(code, 0, "{shown}");
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(words.matches(reason).count(), 3, "once as it stands, and in its cause and its history: {shown}");
+    assert_eq!(words.matches(reason).count(), 3, "once as it stands, and in its cause and its fact: {shown}");
     assert_eq!(world.ok(&["why", "T1"]).lines().filter(|line| line.contains(reason)).count(), 3);
+}
+
+/// The summary has room for the last decisions only, whatever the log holds; nothing is left out of `--full`.
+#[test]
+fn summary_has_forty_lines_and_full_has_everything() {
+    let world = World::with_tasks(&["Mend the pump"]);
+    for number in 1..=30 {
+        world.ok(&["task", "add", &format!("Part {number}")]);
+        world.ok(&["task", "depend", "T1", &format!("T{}", number + 1)]);
+        world.ok(&["note", "add", "--task", "T1", &format!("note {number}")]);
+    }
+    let summary = world.ok(&["why", "T1"]);
+    assert!((30..=40).contains(&summary.lines().count()), "{summary}");
+    assert!(summary.contains("note 30") && !summary.contains("note 2,"), "{summary}");
+    assert!(summary.trim_end().ends_with(" facts; --full shows everything"), "{summary}");
+    let (narrow, code) = crate::support::terminal::watch(world.command(&["why", "T1"]).env("NO_COLOR", "1"), 50);
+    assert!(code == 0 && narrow.lines().count() <= 40, "{narrow}");
+    let full = world.ok(&["why", "T1", "--full"]);
+    for number in 1..=30 {
+        assert!(full.contains(&format!("note {number},")) && full.contains(&format!("  Part {number}\n")), "{full}");
+    }
+    assert_eq!(facts_of(&world, "T1", "note_added").len(), 30);
 }

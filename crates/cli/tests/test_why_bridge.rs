@@ -98,7 +98,7 @@ fn events_say_who_called_and_what_was_answered() {
 #[test]
 fn a_conversation_from_its_first_call_to_its_last() {
     let world = talked();
-    assert_snapshot!(seen(&world, &["why", ID]), @r#"
+    assert_snapshot!(seen(&world, &["why", ID, "--full"]), @r#"
     conversation 0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11  at stop: let go, the same words 3 times in a row
       agent         Claude Code
       first call    <time>, for ann
@@ -107,65 +107,43 @@ fn a_conversation_from_its_first_call_to_its_last() {
       sent back     4 times
       let go        once
 
-    user_prompt_submit  <time>
-      about: This is urgent
-      remind ok (<took>)
-        | the cellar is locked
-        feedback 4
-      answer: passed
-
-    pre_tool_use  Bash  <time>
-      about: {"command":"ls"}
-      no-rm ok (<took>)
-      answer: nothing to say, so the agent went on
-
-    pre_tool_use  Bash  <time>
-      about: {"command":"rm -rf /"}
-      no-rm blocks: never that (<took>)
-        | never that
-        feedback 11
-      answer: blocked by no-rm
-
-    stop  <time>
-      about: All done.
-      tests blocks: 2 of 9 tests failed (<took>)
-        | 2 of 9 tests failed
-        | test_login failed
-        feedback 15
-      answer: sent back (1 of 5) by tests
-
-    stop  <time>
-      about: All done.
-      tests blocks: 2 of 9 tests failed (<took>)
-        | 2 of 9 tests failed
-        | test_login failed
-        feedback 19
-      answer: sent back (2 of 5) by tests
-
-    stop  <time>
-      a person has spoken, so the count starts again
-      about: All done.
-      tests blocks: 2 of 9 tests failed (<took>)
-        | 2 of 9 tests failed
-        | test_login failed
-        feedback 23
-      answer: sent back (1 of 5) by tests
-
-    stop  <time>
-      about: All done.
-      tests blocks: 2 of 9 tests failed (<took>)
-        | 2 of 9 tests failed
-        | test_login failed
-        feedback 27
-      answer: sent back (2 of 5) by tests
-
-    stop  <time>
-      about: All done.
-      tests blocks: 2 of 9 tests failed (<took>)
-        | 2 of 9 tests failed
-        | test_login failed
-        feedback 31
-      answer: let go, the same words 3 times in a row; no from tests
+         2  <time>         bridge_called             claude 0b7c2f6e-43d1 at user_prompt_submit: This is urgent
+         4  <time>  hook_finished  remind at user_prompt_submit ok (<took>)
+            | the cellar is locked
+         5  <time>         bridge_answered           user_prompt_submit: passed
+         6  <time>         bridge_called             claude 0b7c2f6e-43d1 at pre_tool_use, Bash: {"command":"ls"}
+            no answer: the hooks had nothing to say, so the agent went on
+         8  <time>  hook_finished  no-rm at pre_tool_use ok (<took>)
+         9  <time>         bridge_called             claude 0b7c2f6e-43d1 at pre_tool_use, Bash: {"command":"rm -rf /"}
+        11  <time>  hook_finished  no-rm at pre_tool_use blocks: never that (<took>)
+            | never that
+        12  <time>         bridge_answered           pre_tool_use: blocked, by no-rm
+        13  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
+        15  <time>  hook_finished  tests at stop blocks: 2 of 9 tests failed (<took>)
+            | 2 of 9 tests failed
+            | test_login failed
+        16  <time>         bridge_answered           stop: sent back (1 of 5), by tests
+        17  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
+        19  <time>  hook_finished  tests at stop blocks: 2 of 9 tests failed (<took>)
+            | 2 of 9 tests failed
+            | test_login failed
+        20  <time>         bridge_answered           stop: sent back (2 of 5), by tests
+        21  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
+            a person has spoken, so the count starts again
+        23  <time>  hook_finished  tests at stop blocks: 2 of 9 tests failed (<took>)
+            | 2 of 9 tests failed
+            | test_login failed
+        24  <time>         bridge_answered           stop: sent back (1 of 5), by tests
+        25  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
+        27  <time>  hook_finished  tests at stop blocks: 2 of 9 tests failed (<took>)
+            | 2 of 9 tests failed
+            | test_login failed
+        28  <time>         bridge_answered           stop: sent back (2 of 5), by tests
+        29  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
+        31  <time>  hook_finished  tests at stop blocks: 2 of 9 tests failed (<took>)
+            | 2 of 9 tests failed
+            | test_login failed
+        32  <time>         bridge_answered           stop: let go, the same words 3 times in a row, by tests
     "#);
     for name in [&ID[..6], &ID[..13], "claude:0b7c2f", &format!("claude:{ID}")] {
         assert_eq!(seen(&world, &["why", name]), seen(&world, &["why", ID]), "{name}");
@@ -176,22 +154,27 @@ fn a_conversation_from_its_first_call_to_its_last() {
 #[test]
 fn programs_read_the_same() {
     let told = talked().json(&["why", ID]);
-    let head = |key: &str| told[key].clone();
-    assert_eq!(
-        (head("kind"), head("agent"), head("conversation")),
-        (json!("conversation"), json!("claude"), json!(ID))
-    );
-    assert_eq!((head("sentBack"), head("letGo")), (json!(4), json!(1)));
-    let calls = told["calls"].as_array().unwrap();
-    let points: Vec<_> = calls.iter().map(|call| call["point"].as_str().unwrap()).collect();
+    assert_eq!((&told["kind"], &told["name"], &told["next"]), (&json!("conversation"), &json!(ID), &Value::Null));
+    let label = |label: &str, text: &str| json!({"label": label, "text": text});
+    for line in [label("agent", "Claude Code"), label("sent back", "4 times"), label("let go", "once")] {
+        assert!(told["about"].as_array().unwrap().contains(&line), "{told}");
+    }
+    let facts = |kind: &str| -> Vec<&Value> {
+        told["facts"].as_array().unwrap().iter().filter(|fact| fact["type"] == kind).collect()
+    };
+    let (calls, answers) = (facts("bridge_called"), facts("bridge_answered"));
+    let points: Vec<_> = calls.iter().map(|call| call["data"]["point"].as_str().unwrap()).collect();
     let (asked, used) = ("user_prompt_submit", "pre_tool_use");
     assert_eq!(points, [asked, used, used, "stop", "stop", "stop", "stop", "stop"]);
-    assert_eq!((&calls[0]["answer"]["told"], &calls[1]["answer"]), (&json!("the cellar is locked"), &Value::Null));
-    let denied = &calls[2];
-    assert_eq!((&denied["tool"], &denied["about"]), (&json!("Bash"), &json!(r#"{"command":"rm -rf /"}"#)));
-    assert_eq!(denied["hooks"][0]["feedback"]["text"], "never that");
-    assert_eq!((&denied["answer"]["ruling"], &denied["answer"]["decidedBy"]), (&json!("block"), &json!(["no-rm"])));
-    let last = &calls[7]["answer"];
+    assert_eq!(answers[0]["data"]["told"], "the cellar is locked");
+    assert_eq!(calls[1]["details"], json!(["no answer: the hooks had nothing to say, so the agent went on"]));
+    assert_eq!(
+        (&calls[2]["data"]["tool"], &calls[2]["data"]["about"]),
+        (&json!("Bash"), &json!(r#"{"command":"rm -rf /"}"#))
+    );
+    assert_eq!(facts("hook_finished")[2]["evidence"], json!(["never that"]));
+    assert_eq!((&answers[1]["data"]["ruling"], &answers[1]["by"]), (&json!("block"), &json!("no-rm")));
+    let last = &answers.last().unwrap()["data"];
     assert_eq!((&last["ruling"], &last["letGo"]), (&json!("pass"), &json!("the same words 3 times in a row")));
     assert_eq!((&last["retries"], &last["maxRetries"]), (&json!(2), &json!(5)));
 }
@@ -247,7 +230,7 @@ fn which_conversation_is_meant() {
     hint: name one: claude:talk, codex:talk
     [64 usage]
     ");
-    assert_eq!(world.json(&["why", "codex:talk"])["agent"], "codex");
+    assert_eq!(world.json(&["why", "codex:talk"])["facts"][0]["data"]["agent"], "codex");
     // Five letters mean nobody, however few there are.
     assert!(world.fails(&["why", "talk-"]).starts_with("error: `talk-` is no task, session, conversation,"));
     assert_snapshot!(World::new().fails(&["why", "--conversation"]), @"
@@ -280,21 +263,19 @@ fn subagents() {
       calls         2
       sent back     2 times
 
-    subagent_stop  <time>, 0b7c2f6e-43d1/a1
-      read blocks: read it again (<took>)
-        | read it again
-        feedback 4
-      answer: sent back (1 of 5) by read
+         2  <time>         bridge_called             claude 0b7c2f6e-43d1/a1 at subagent_stop
+         4  <time>  hook_finished  read at subagent_stop blocks: read it again (<took>)
+            | read it again
+         5  <time>         bridge_answered           subagent_stop: sent back (1 of 5), by read
+         6  <time>         bridge_called             claude 0b7c2f6e-43d1/a2 at subagent_stop
+         8  <time>  hook_finished  read at subagent_stop blocks: read it again (<took>)
+            | read it again
+         9  <time>         bridge_answered           subagent_stop: sent back (1 of 5), by read
 
-    subagent_stop  <time>, 0b7c2f6e-43d1/a2
-      read blocks: read it again (<took>)
-        | read it again
-        feedback 8
-      answer: sent back (1 of 5) by read
+      shown         6 of 6 facts; --full shows everything
     ");
-    assert_eq!(world.json(&["why", &ID[..6]])["calls"].as_array().unwrap().len(), 2);
     let one = world.json(&["why", &format!("{}/a2", &ID[..13])]);
-    assert_eq!((&one["conversation"], one["calls"].as_array().unwrap().len()), (&json!(format!("{ID}/a2")), 1));
+    assert_eq!((&one["name"], one["facts"].as_array().unwrap().len()), (&json!(format!("{ID}/a2")), 3));
 }
 
 /// Ids come from whoever can write to a pipe.
@@ -320,7 +301,8 @@ fn a_call_that_was_cut_off() {
     let payload = json!({"session_id": ID, "cwd": world.directory, "stop_hook_active": false});
     child.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
     world.hear("running");
-    assert!(seen(&world, &["why", ID]).ends_with("  slow is running\n  answer: not yet"));
+    let shown = seen(&world, &["why", ID]);
+    assert!(shown.contains("        no answer yet\n") && shown.contains("slow at stop is running\n"), "{shown}");
     child.kill().unwrap();
     child.wait().unwrap();
     assert_snapshot!(seen(&world, &["why", ID]), @"
@@ -330,9 +312,11 @@ fn a_call_that_was_cut_off() {
       last call     <time>, for ann
       calls         1
 
-    stop  <time>
-      slow was left
-      answer: none, it was cut off; the agent went on
+         2  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop
+            no answer: the call was cut off, and the agent went on
+         3  <time>           hook_started            slow at stop was left
+
+      shown         2 of 2 facts; --full shows everything
     ");
 }
 
@@ -359,11 +343,12 @@ fn inside_a_session() {
       last call     <time>, for ann
       calls         1
 
-    pre_tool_use  Bash  <time>, in mend-the-pump-e01275de
-      about: {"command":"rm -rf /"}
-      never blocks: never that (<took>)
-        | never that
-        feedback 11
-      answer: blocked by never
+    iteration 1 of mend-the-pump-e01275de
+         9  <time>         bridge_called             claude its-own-talk at pre_tool_use, Bash: {"command":"rm -rf /"}
+        11  <time>  hook_finished  never at pre_tool_use blocks: never that (<took>)
+            | never that
+        12  <time>         bridge_answered           pre_tool_use: blocked, by never
+
+      shown         3 of 3 facts; --full shows everything
     "#);
 }

@@ -3,7 +3,7 @@
 mod add;
 mod claim;
 mod delete;
-mod driven;
+pub mod driven;
 mod edges;
 mod graph;
 mod list;

@@ -1,0 +1,280 @@
+//! The facts that answer `windlass why`, in the order of the log.
+//!
+//! ```text
+//! hook_started 12.0 ─► hook_finished 12.0 ─► feedback_queued      one fact: a run of a hook, at its last event
+//! any other event                                                 one fact
+//! ```
+//!
+//! Not here: which events a question is about (`subject`), how facts look to a person (`report`).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use windlass_engine::validation::RuleResult;
+use windlass_engine::{
+    Decision, Event, EventType, HookClass, Next, Node, Record, Seq, TaskId, Verdict, last_line, payload,
+};
+
+use crate::commands::hooks::collect;
+use crate::commands::hooks::runs::{Cause, Causes, Outcome, Run, Took};
+use crate::context::Opened;
+use crate::failure::Failure;
+use crate::output::Tone;
+use crate::show;
+use crate::show::{bridge, drive};
+
+/// Events that decide nothing. The summary leaves them out.
+const STEPS: &[EventType] = &[
+    EventType::AgentMetrics,
+    EventType::CheckpointCreated,
+    EventType::ConfigRecorded,
+    EventType::ConversationOpened,
+    EventType::DependencyAdded,
+    EventType::DependencyRemoved,
+    EventType::FeedbackDelivered,
+    EventType::IterationCompleted,
+    EventType::IterationStarted,
+    EventType::MergeStarted,
+    EventType::SeriesAdvanced,
+    EventType::SessionStarted,
+    EventType::TaskUpdated,
+    EventType::TurnStarted,
+    EventType::WorkspaceOpened,
+];
+
+/// Lines of evidence that the summary shows of a fact.
+const MAX_EVIDENCE_LINES: usize = 3;
+
+/// One fact of the log, with its evidence.
+pub struct WhyFact {
+    pub record: Record,
+    pub tone: Tone,
+    /// What happened, in one sentence.
+    what: String,
+    /// Who or what decided it, unless the sentence says so.
+    by: Option<String>,
+    /// What hooks, rules and agents said, line by line.
+    pub evidence: Vec<String>,
+    /// What else belongs to it: actions, output files, the delivery of its feedback.
+    pub details: Vec<String>,
+    /// The run of a hook that this fact is.
+    pub run: Option<Run>,
+    /// What a stop hook says about the turn.
+    verdict: Option<Verdict>,
+}
+
+/// Builds the facts of a list of events, oldest first.
+pub fn build_facts(opened: &Opened, records: Vec<Record>) -> Result<Vec<WhyFact>, Failure> {
+    let runs = collect::among(opened, &records)?;
+    let mut runs: BTreeMap<Seq, Run> = runs.into_iter().map(|run| (run.at, run)).collect();
+    let mut causes = Causes::new(&opened.store);
+    let files = opened.project.records();
+    let mut facts: Vec<WhyFact> = Vec::new();
+    for record in records {
+        if let Some(run) = runs.remove(&record.seq) {
+            let cause = causes.of(&run)?;
+            facts.push(WhyFact::of_run(record, run, cause, &files));
+        } else if !is_part_of_run(&record.envelope.event) {
+            if let Event::FeedbackDelivered(delivered) = &record.envelope.event {
+                mark_delivered(&mut facts, &delivered.feedback, record.seq);
+            }
+            facts.push(WhyFact::of_event(record, &facts));
+        }
+    }
+    Ok(facts)
+}
+
+fn is_part_of_run(event: &Event) -> bool {
+    match event {
+        Event::HookStarted(_) | Event::HookFinished(_) | Event::HookRetrying(_) | Event::HookError(_) => true,
+        Event::FeedbackQueued(queued) => queued.voice.is_hook(),
+        _ => false,
+    }
+}
+
+fn mark_delivered(facts: &mut [WhyFact], pieces: &[Seq], at: Seq) {
+    for fact in facts {
+        let feedback = fact.run.as_ref().and_then(|run| run.feedback.as_ref());
+        if feedback.is_some_and(|(seq, _)| pieces.contains(seq)) {
+            fact.details.push(format!("delivered to the agent with event {at}"));
+        }
+    }
+}
+
+impl WhyFact {
+    fn of_run(record: Record, run: Run, cause: Option<&Cause>, files: &Path) -> Self {
+        let (tone, word) = run.outcome.words();
+        let title = run.title();
+        // A hook without a name of its own is called after its point.
+        let point = cause.and_then(|cause| cause.point(&run)).filter(|point| !title.starts_with(point.as_str()));
+        let place = point.map(|point| format!(" at {point}")).unwrap_or_default();
+        let attempt = if run.attempt > 1 { format!(" in attempt {}", run.attempt) } else { String::new() };
+        let message = match run.message.as_deref() {
+            Some(message) if message.starts_with(word) => format!("{message}{attempt}"),
+            Some(message) => format!("{word}{attempt}: {message}"),
+            None => format!("{word}{attempt}"),
+        };
+        let took = run.took.map(|took: Took| format!(" ({})", took.words())).unwrap_or_default();
+        let mut details: Vec<String> =
+            run.actions.iter().map(|action| format!("asks for {}: {}", action.kind, action.payload)).collect();
+        details.extend(
+            run.output(files)
+                .map(|(file, exists)| format!("all of its output: {file}{}", if exists { "" } else { " (gone)" })),
+        );
+        let gate = cause.and_then(|cause| cause.owed(&run)).filter(|owed| owed.class == HookClass::Gate);
+        let verdict = gate.and_then(|owed| match run.outcome {
+            Outcome::Ended(outcome) => Some(Verdict::of_stop_hook(outcome, owed.on_failure, run.unstarted)),
+            Outcome::Error | Outcome::Running | Outcome::Left => None,
+        });
+        Self {
+            what: format!("{title}{place} {message}{took}"),
+            by: None,
+            evidence: run.feedback.as_ref().map(|(_, text)| split_lines(text)).unwrap_or_default(),
+            details,
+            tone,
+            verdict,
+            run: Some(run),
+            record,
+        }
+    }
+
+    /// Describes an event; `before` are the facts before it.
+    pub fn of_event(record: Record, before: &[Self]) -> Self {
+        let (what, by) = (show::summary(&record).trim_end().to_owned(), find_trigger(&record));
+        let (evidence, details, run) = (collect_evidence(&record.envelope.event), Vec::new(), None);
+        let mut fact = Self { what, by, evidence, details, tone: Tone::Plain, run, verdict: None, record };
+        match &fact.record.envelope.event {
+            Event::TurnFinished(payload::TurnFinished { output, .. })
+            | Event::DeliveryFinished(payload::DeliveryFinished { output, .. }) => {
+                fact.what = format!("agent: {}", last_line(output).unwrap_or_default());
+            }
+            Event::BridgeAnswered(answered) => {
+                let (tone, outcome) = bridge::outcome(answered);
+                (fact.tone, fact.what) = (tone, format!("{}: {outcome}", answered.point));
+                fact.by = Some(answered.hooks.join(", ")).filter(|hooks| !hooks.is_empty());
+            }
+            Event::GateDecided(decided) => {
+                let turn: Vec<&Self> =
+                    before.iter().rev().take_while(|fact| fact.record.kind() != EventType::TurnFinished).collect();
+                let judges = turn.iter().rev().filter(|fact| fact.verdict == Some(decided.verdict));
+                let judges: Vec<String> = judges.filter_map(|fact| Some(fact.run.as_ref()?.title())).collect();
+                fact.by = Some(judges.join(", ")).filter(|judges| !judges.is_empty());
+                fact.what = format!("{}, so: {}", name_verdict(decided.verdict), fact.what);
+                fact.tone = if decided.verdict == Verdict::Pass { Tone::Good } else { Tone::Warning };
+                let is_claimed = turn.iter().any(|fact| fact.record.kind() == EventType::PromiseDetected);
+                if fact.tone == Tone::Good && decided.decision == Decision::Next(Next::Continue) && !is_claimed {
+                    fact.details.push("the agent has not said that it is done".to_owned());
+                }
+            }
+            _ => {}
+        }
+        // An answer repeats what its hooks said, and a validation what its rules found.
+        if let Some(last) = before.last().filter(|last| last.record.kind() != fact.record.kind()) {
+            fact.evidence.retain(|line| !last.evidence.contains(line));
+        }
+        fact
+    }
+
+    /// Returns the evidence as far as the summary shows it. The sentence about a turn has the agent's last line.
+    pub fn excerpt(&self) -> &[String] {
+        match self.record.kind() {
+            EventType::TurnFinished | EventType::DeliveryFinished => &[],
+            _ => &self.evidence[..self.evidence.len().min(MAX_EVIDENCE_LINES)],
+        }
+    }
+
+    /// Whether the summary shows it.
+    pub fn is_decision(&self) -> bool {
+        !STEPS.contains(&self.record.kind())
+    }
+
+    /// Returns what happened, and who decided it.
+    pub fn sentence(&self) -> String {
+        match &self.by {
+            None => self.what.clone(),
+            Some(by) if self.what.is_empty() => format!("by {by}"),
+            Some(by) => format!("{}, by {by}", self.what),
+        }
+    }
+
+    /// Returns the whole fact in one line; its task is named unless it is this one.
+    pub fn line(&self, own: TaskId) -> String {
+        let node = self.record.envelope.node;
+        let node = if node == Node::Task(own) { String::new() } else { format!(" {node}") };
+        format!("{}{node} {} {}", self.record.seq, self.record.envelope.event.type_name(), self.sentence())
+    }
+
+    /// Returns the event as `windlass events --json` shows it, with the words about it.
+    pub fn to_json(&self) -> Value {
+        let mut object = json!(self.record);
+        object["what"] = json!(self.what);
+        object["by"] = json!(self.by);
+        object["evidence"] = json!(self.evidence);
+        object["details"] = json!(self.details);
+        object
+    }
+}
+
+/// Returns what an event is based on, line by line.
+fn collect_evidence(event: &Event) -> Vec<String> {
+    let results = |results: &[RuleResult]| -> Vec<String> {
+        let word = |passed| if passed { "passed" } else { "failed" };
+        results.iter().map(|rule| format!("{} {}: {}", rule.rule_name, word(rule.passed), rule.message)).collect()
+    };
+    match event {
+        Event::TurnFinished(payload::TurnFinished { output, .. })
+        | Event::DeliveryFinished(payload::DeliveryFinished { output, .. }) => split_lines(output),
+        Event::HookRegistered(registered) => vec![json!(registered.hook).to_string()],
+        Event::SeriesStarted(started) => started.validation_rules.iter().map(|rule| json!(rule).to_string()).collect(),
+        Event::HookEvaluated(evaluated) => {
+            [results(&evaluated.results), split_lines(evaluated.next_prompt.as_deref().unwrap_or_default())].concat()
+        }
+        Event::ValidationFinished(finished) => {
+            let promises = (!finished.promises.is_empty())
+                .then(|| format!("the agent promises {}", drive::promises(&finished.promises)));
+            // The results of rules say the same.
+            let is_known = |line: &&String| {
+                finished.results.iter().any(|rule| **line == format!("{}: {}", rule.rule_name, rule.message))
+            };
+            let feedback = finished.feedback.iter().filter(|line| !is_known(line)).cloned();
+            results(&finished.results).into_iter().chain(promises).chain(feedback).collect()
+        }
+        Event::PipelineFailed(failed) => split_lines(failed.feedback.as_deref().unwrap_or_default()),
+        Event::BridgeAnswered(answered) => {
+            let texts = [&answered.reason, &answered.told].into_iter().flatten();
+            texts.flat_map(|text| split_lines(text)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn split_lines(text: &str) -> Vec<String> {
+    text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
+}
+
+/// Returns who made an event happen. The runner of a session has a name that says nothing to a person, and judgements name their hook.
+fn find_trigger(record: &Record) -> Option<String> {
+    let metadata = &record.envelope.metadata;
+    let is_runner = metadata.triggered_by.starts_with("run-") && record.envelope.session.is_some();
+    let judgements = [EventType::BridgeCalled, EventType::HookEvaluated, EventType::ValidationFinished];
+    let by = Some(&metadata.triggered_by).filter(|_| !is_runner && !judgements.contains(&record.kind()));
+    match (metadata.depth > 0, record.cause(), by) {
+        (false, _, by) => by.cloned(),
+        (true, cause, by) => {
+            let cause = cause.map(|cause| format!(" of {cause}")).unwrap_or_default();
+            Some(format!("a hook{cause}{}", by.map(|by| format!(", for {by}")).unwrap_or_default()))
+        }
+    }
+}
+
+/// A verdict as it is named in the log.
+fn name_verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "pass",
+        Verdict::Fail => "fail",
+        Verdict::Continue => "continue",
+        Verdict::Block => "block",
+        Verdict::Escalate => "escalate",
+    }
+}
