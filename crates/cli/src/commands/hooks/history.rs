@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::builder::TypedValueParser;
-use windlass_engine::{SessionName, TaskId, Timestamp};
+use windlass_engine::{SessionName, TaskId};
 use windlass_store::Filter;
 
 use super::collect;
@@ -101,46 +101,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         let nothing = if narrowed { "no such runs" } else { "no hook has run yet" };
         return out.line(out.paint(Tone::Faint, nothing));
     }
-    // Whoever reads a pipe has room for whole names.
-    let name = out.columns().map_or(usize::MAX, |_| NAME);
-    let mut rows = Vec::new();
-    for run in &runs {
-        rows.push(Row::new(run, causes.of(run)?, &records, name));
-    }
-    table(&rows, out)
-}
-
-/// One run, cell by cell.
-struct Row {
-    at: Option<Timestamp>,
-    hook: String,
-    point: String,
-    event: String,
-    outcome: (Tone, &'static str),
-    took: String,
-    message: String,
-    output: Option<String>,
-}
-
-impl Row {
-    fn new(run: &Run, cause: Option<&Cause>, records: &Path, name: usize) -> Self {
-        let again = if run.attempt > 1 { format!(" (attempt {})", run.attempt) } else { String::new() };
-        let message = run.message.clone().unwrap_or_default();
-        let output = run.output(records).map(|(file, there)| match there {
-            true => text::line(&file).into_owned(),
-            false => format!("{} (gone)", text::line(&file)),
-        });
-        Self {
-            at: run.when(),
-            hook: text::fit(&run.title(), name),
-            point: text::fit(&cause.and_then(|cause| cause.point(run)).unwrap_or_default(), name),
-            event: event(run, cause),
-            outcome: run.outcome.words(),
-            took: run.took.map(Took::words).unwrap_or_default(),
-            message: format!("{message}{again}").trim_start().to_owned(),
-            output,
-        }
-    }
+    print_table(&runs, &mut causes, &records, out)
 }
 
 /// What it ran for: the event, and whom that was about.
@@ -158,29 +119,42 @@ fn event(run: &Run, cause: Option<&Cause>) -> String {
     parts.join(", ")
 }
 
-fn table(rows: &[Row], out: &mut Output) -> Done {
-    let width = |cell: fn(&Row) -> &str| rows.iter().map(|row| text::width(cell(row))).max().unwrap_or(0);
-    let (hooks, points) = (width(|row| &row.hook), width(|row| &row.point));
-    let (events, outcomes, tooks) =
-        (width(|row| &row.event), width(|row| row.outcome.1), width(|row| &row.took).max(TOOK));
-    for row in rows {
-        let at = row.at.map(|at| show::short_moment(at, out)).unwrap_or_default();
+/// Prints one row for each run; the columns are hook, point, event, outcome, duration and message.
+fn print_table(runs: &[Run], causes: &mut Causes<'_>, records: &Path, out: &mut Output) -> Done {
+    // A pipe has room for whole names.
+    let name = out.columns().map_or(usize::MAX, |_| NAME);
+    let mut rows: Vec<[String; 5]> = Vec::new();
+    for run in runs {
+        let cause = causes.of(run)?;
+        let point = cause.and_then(|cause| cause.point(run)).unwrap_or_default();
+        let took = run.took.map(Took::words).unwrap_or_default();
+        let outcome = run.outcome.words().1.to_owned();
+        rows.push([text::fit(&run.title(), name), text::fit(&point, name), event(run, cause), outcome, took]);
+    }
+    let width = |column: usize| rows.iter().map(|row| text::width(&row[column])).max().unwrap_or(0);
+    let [hooks, points, events, outcomes] = std::array::from_fn(width);
+    let tooks = width(4).max(TOOK);
+    for (run, [hook, point, event, outcome, took]) in runs.iter().zip(&rows) {
+        let at = run.when().map(|at| show::short_moment(at, out)).unwrap_or_default();
         let others = at.len() + hooks + points + outcomes + tooks + 10;
         let columns = out.columns().unwrap_or(usize::MAX);
         let events = events.min(columns.saturating_sub(others + ROOM).max(ROOM));
         let room = out.columns().map_or(MESSAGE, |columns| columns.saturating_sub(others + events + 2));
-        let message = text::fit(&row.message, room);
-        let output = row.output.as_ref().map(|output| format!("  output {output}")).unwrap_or_default();
-        let took = format!("{}{}", " ".repeat(tooks.saturating_sub(text::width(&row.took))), row.took);
+        let again = if run.attempt > 1 { format!(" (attempt {})", run.attempt) } else { String::new() };
+        let message = format!("{}{again}", run.message.as_deref().unwrap_or_default());
+        let output = run
+            .output(records)
+            .map(|(file, exists)| format!("  output {}{}", text::line(&file), if exists { "" } else { " (gone)" }));
         let line = format!(
-            "{}  {}  {}  {}  {}  {}  {message}{}",
+            "{}  {}  {}  {}  {}  {}  {}{}",
             out.paint(Tone::Faint, at),
-            out.paint(Tone::Strong, text::pad(&row.hook, hooks)),
-            out.paint(Tone::Name, text::pad(&row.point, points)),
-            text::pad(&text::fit(&row.event, events), events),
-            out.paint(row.outcome.0, text::pad(row.outcome.1, outcomes)),
-            out.paint(Tone::Faint, took),
-            out.paint(Tone::Faint, output),
+            out.paint(Tone::Strong, text::pad(hook, hooks)),
+            out.paint(Tone::Name, text::pad(point, points)),
+            text::pad(&text::fit(event, events), events),
+            out.paint(run.outcome.words().0, text::pad(outcome, outcomes)),
+            out.paint(Tone::Faint, format!("{took:>tooks$}")),
+            text::fit(message.trim_start(), room),
+            out.paint(Tone::Faint, output.unwrap_or_default()),
         );
         out.line(line.trim_end())?;
     }

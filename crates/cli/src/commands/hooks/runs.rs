@@ -164,30 +164,18 @@ impl Run {
     }
 
     pub(super) fn finished(record: &Record, finished: &payload::HookFinished) -> Self {
-        let payload::HookFinished {
-            debt,
-            hook,
-            outcome,
-            message,
-            feedback,
-            duration_ms,
-            record: file,
-            actions,
-            unstarted,
-            ..
-        } = finished;
         Self {
-            hook: Some(hook.clone()),
-            debt: Some(*debt),
-            event: Some(debt.seq),
+            hook: Some(finished.hook.clone()),
+            debt: Some(finished.debt),
+            event: Some(finished.debt.seq),
             ended: Some(record.envelope.timestamp),
-            unstarted: *unstarted,
-            message: message.clone(),
-            took: duration_ms.map(Took::Measured),
-            record: file.clone(),
-            actions: actions.clone(),
-            feedback: feedback.clone().map(|text| (record.seq, text)),
-            ..Self::new(record, Outcome::Ended(*outcome))
+            unstarted: finished.unstarted,
+            message: finished.message.clone(),
+            took: finished.duration_ms.map(Took::Measured),
+            record: finished.record.clone(),
+            actions: finished.actions.clone(),
+            feedback: finished.feedback.clone().map(|text| (record.seq, text)),
+            ..Self::new(record, Outcome::Ended(finished.outcome))
         }
     }
 
@@ -281,14 +269,9 @@ impl Cause {
 
     /// What the run's hook was owed as.
     pub fn owed(&self, run: &Run) -> Option<&OwedHook> {
-        self.owed_under(run.debt?)
-    }
-
-    /// The hook that is owed under an id.
-    pub fn owed_under(&self, debt: DebtId) -> Option<&OwedHook> {
         // A turn is itself a debt of the event that begins it, and the first.
         let first = u32::from(self.kind == EventType::TurnStarted);
-        let place = usize::try_from(debt.index.checked_sub(first)?).ok()?;
+        let place = usize::try_from(run.debt?.index.checked_sub(first)?).ok()?;
         self.owes.as_ref()?.hooks.get(place)
     }
 
