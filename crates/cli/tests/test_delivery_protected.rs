@@ -98,7 +98,8 @@ fn what_an_agent_has_told_git_about_files_counts_for_nothing() {
 fn files_may_be_checked_out_otherwise_than_they_are_kept() {
     let filter = "tests/a filter=up\n";
     for (attributes, set, script, code) in [
-        ("", ["core.autocrlf", "true"], "others; git pull -q origin main", 0),
+        ("", ["core.autocrlf", "true"], "true", 0),
+        ("", ["core.autocrlf", "true"], "others; git pull -q origin main", 4),
         ("", ["core.autocrlf", "true"], "printf 'b\\r\\n' > tests/a", 4),
         ("", ["core.autocrlf", "true"], "printf 'a\\n' > tests/a", 0),
         (filter, ["filter.up.smudge", "tr a-z A-Z"], "grep -q A tests/a && others", 0),

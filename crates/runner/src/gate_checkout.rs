@@ -20,10 +20,9 @@ use std::path::{Path, PathBuf};
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use windlass_engine::{HookOutcome, HookReport, Phase, Session, Workspace};
-use windlass_vcs::git::{Branch, CheckoutAccess, Commit, DetachedCheckout, Error, Kept, Worktree};
+use windlass_vcs::git::{Branch, CheckoutAccess, Commit, DetachedCheckout, Error, Worktree};
 
 use crate::hook::pipeline::report;
-use crate::protected::is_executable;
 use crate::submitting::name_some;
 use crate::{Dispatch, Told};
 
@@ -167,12 +166,7 @@ impl Dispatch<'_> {
                 )));
             }
             let kept = git.kept(&worktree.path, commit, &|_| true)?;
-            let mut changed = git.changed(&worktree.path, &kept)?;
-            let has_other_mode = |file: &&Kept| {
-                let found = fs::symlink_metadata(worktree.path.join(&file.path));
-                file.is_plain() && found.is_ok_and(|found| is_executable(&found) != file.is_executable)
-            };
-            changed.extend(kept.iter().filter(has_other_mode).map(|file| file.path.clone()));
+            let changed = git.changed(&worktree.path, &kept)?;
             let files = || name_some(&changed, changed.len(), |path| shown(path));
             Ok((!changed.is_empty()).then(|| format!("files of the worktree are not those of the commit: {}", files())))
         })

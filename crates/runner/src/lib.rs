@@ -20,7 +20,6 @@
 
 mod bridge;
 mod change;
-mod checkout;
 mod closing;
 mod consultation;
 mod conversation;

@@ -283,14 +283,15 @@ fn glob(pattern: &str) -> Result<Glob, globset::Error> {
 }
 
 /// What a file holds and whether it can be executed, in one word, and how many bytes it has. A link stands for where it leads.
-fn held(path: &Path) -> Result<(String, u64), UnreadableFile> {
+pub(crate) fn held(path: &Path) -> Result<(String, u64), UnreadableFile> {
     let read = || -> io::Result<(String, u64)> {
         let found = fs::symlink_metadata(path)?;
         if found.is_symlink() {
             return Ok((digest_of_target(&fs::read_link(path)?).to_string(), 0));
         }
         let content = file::read(path, MAX_FILE_SIZE)?;
-        let mode = if is_executable(&found) { EXECUTABLE } else { "" };
+        let is_executable = found.permissions().mode() & 0o100 != 0;
+        let mode = if is_executable { EXECUTABLE } else { "" };
         Ok((format!("{}{mode}", Digest::of(&content)), content.len() as u64))
     };
     read().or_else(|error| match UnreadableFile::of(&error) {
@@ -301,20 +302,6 @@ fn held(path: &Path) -> Result<(String, u64), UnreadableFile> {
 
 fn digest_of_target(target: &Path) -> Digest {
     Digest::of(target.as_os_str().as_encoded_bytes())
-}
-
-/// Returns the digest of what a file held, from the word that stands for it in a look.
-pub(crate) fn digest_in(word: &str) -> &str {
-    word.strip_suffix(EXECUTABLE).unwrap_or(word)
-}
-
-/// Returns whether a file could be executed, from the same word.
-pub(crate) fn was_executable(word: &str) -> bool {
-    word.ends_with(EXECUTABLE)
-}
-
-pub(crate) fn is_executable(found: &fs::Metadata) -> bool {
-    found.permissions().mode() & 0o100 != 0
 }
 
 /// Which files differ between two looks, in words; nothing where none does.

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! in place ─► what they hold now, against what was recorded
-//! worktree ─► what git keeps ─► against what a checkout makes (`checkout`) of the commit that the work stands on: the base's
-//!                                own changes are nobody's tampering
+//! worktree ─► what git keeps ─► against the commit that the work stands on: the base's own changes are no tampering. A file that
+//!                                a filter or line ends make other than it is kept: against what was recorded
 //!             all else       ─► against what was recorded
 //! a commit on its way ─► what it keeps, against what the commit keeps that the work stands on
 //! ```
@@ -20,9 +20,8 @@ use std::path::{Path, PathBuf};
 use windlass_engine::{HookOutcome, HookReport, Session, View, Workspace};
 use windlass_vcs::git::{Branch, Commit, Error, Git, Kept};
 
-use crate::checkout::{self, Began};
 use crate::gate_checkout::commit_under_way;
-use crate::protected::{Protected, difference, differing, is_attributes, named, way_in};
+use crate::protected::{Protected, difference, differing, held, is_attributes, named, way_in};
 use crate::stacking::{self, Below};
 use crate::workspace::explained;
 use crate::{Dispatch, RunError};
@@ -173,13 +172,12 @@ impl Dispatch<'_> {
         } else {
             git.kept(&worktree.path, &standing.start, &is_meant)?
         };
-        let found = |path: &Path| recorded.of(path);
-        let mut changed = checkout::changed(
-            git,
-            &worktree.path,
-            &files,
-            &Began { at: &standing.start, kept: &began, found: &found },
-        )?;
+        let mut changed = git.changed(&worktree.path, &files)?;
+        let is_as_recorded = |path: &PathBuf| {
+            let is_kept_as_before = files.iter().any(|file| file.path == *path && began.contains(file));
+            is_kept_as_before && held(&worktree.path.join(path)).is_ok_and(|(now, _)| recorded.of(path) == Some(&now))
+        };
+        changed.retain(|path| !is_as_recorded(path));
         if let Some(head) = head {
             let committed = git.kept(&worktree.path, &Commit::new(head)?, &is_compared)?;
             let differs = |file: &&Kept, others: &[Kept]| !others.contains(file);

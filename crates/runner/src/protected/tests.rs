@@ -239,7 +239,6 @@ fn mode_of_a_file_counts() {
     });
     assert_eq!(difference(&looks[0], &looks[1]).as_deref(), Some("check.sh"));
     assert_eq!(difference(&looks[0], &looks[2]), None);
-    assert_eq!(looks.map(|look| digest_in(look.split(' ').next().unwrap()).len()), [64; 3]);
 }
 
 #[test]

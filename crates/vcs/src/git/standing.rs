@@ -10,6 +10,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use windlass_process::file;
@@ -29,21 +30,16 @@ pub struct Kept {
     /// In the worktree.
     pub path: PathBuf,
     is_link: bool,
-    pub is_executable: bool,
+    is_executable: bool,
     id: String,
     /// The directory of the repository that keeps it.
     place: PathBuf,
 }
 
 impl Kept {
-    /// A file, and no link.
-    pub fn is_plain(&self) -> bool {
-        !self.is_link
-    }
-
-    /// Whether both hold the same.
-    pub fn is_like(&self, other: &Self) -> bool {
-        (self.is_link, &self.id) == (other.is_link, &other.id)
+    /// Whether a plain file can be executed, or not, as the commit says.
+    fn has_mode_of(&self, found: &fs::Metadata) -> bool {
+        self.is_executable == (found.permissions().mode() & 0o100 != 0)
     }
 }
 
@@ -89,7 +85,7 @@ impl Git<'_> {
         Ok(kept)
     }
 
-    /// Those of them that a worktree does not have as they are kept, byte for byte.
+    /// Returns those of them that a worktree does not have as they are kept, byte for byte and with the same mode.
     pub fn changed(&self, worktree: &Path, kept: &[Kept]) -> Result<Vec<PathBuf>, Error> {
         let root = canonical(worktree);
         let (mut changed, mut links) = (Vec::new(), Vec::new());
@@ -100,7 +96,9 @@ impl Git<'_> {
                 Ok(found) if file.is_link && found.is_symlink() => {
                     links.push((file, fs::read_link(&place).map_err(Error::io("read", &place))?));
                 }
-                Ok(found) if !file.is_link && found.is_file() && file::open(&place).is_ok() => {
+                Ok(found)
+                    if !file.is_link && found.is_file() && file.has_mode_of(&found) && file::open(&place).is_ok() =>
+                {
                     plain.entry(&file.place).or_default().push(file);
                 }
                 _ => changed.push(file.path.clone()),
@@ -143,7 +141,7 @@ impl Git<'_> {
     }
 
     /// What files hold, as they are kept.
-    pub fn contents(&self, files: &[&Kept]) -> Result<Vec<Vec<u8>>, Error> {
+    fn contents(&self, files: &[&Kept]) -> Result<Vec<Vec<u8>>, Error> {
         let mut contents = Vec::with_capacity(files.len());
         for run in files.chunk_by(|one, other| one.place == other.place).flat_map(|run| run.chunks(AT_ONCE)) {
             let asked: String = run.iter().map(|file| format!("{}\n", file.id)).collect();
