@@ -25,7 +25,7 @@ use crate::conversation::{Saying, understood};
 use crate::dispatch::Resolve;
 use crate::headless::{Ear, Listened};
 use crate::record::{TurnRecord, named};
-use crate::turn::{Asked, Patience};
+use crate::turn::{Patience, TurnOutcome};
 use crate::{Dispatch, RunError};
 
 /// A conversation with an agent that is asked.
@@ -98,16 +98,16 @@ impl Dispatch<'_> {
     }
 
     /// Asks an agent, and waits for the end of its answer.
-    pub(crate) fn consult(&mut self, with: &mut Consultation, prompt: &str) -> Result<Asked, RunError> {
+    pub(crate) fn consult(&mut self, with: &mut Consultation, prompt: &str) -> Result<TurnOutcome, RunError> {
         let asked = match &with.agent.driver {
             Driver::Headless(dialect) => self.consult_headless(with, *dialect, prompt)?,
             Driver::Acp(_) | Driver::Scripted(_) => self.consult_staying(with, prompt),
             Driver::Command(_) => self.consult_program(with, prompt)?,
         };
-        Ok(Asked { time: with.patience.time, ..asked })
+        Ok(TurnOutcome { time: with.patience.time, ..asked })
     }
 
-    fn consult_program(&mut self, with: &mut Consultation, prompt: &str) -> Result<Asked, RunError> {
+    fn consult_program(&mut self, with: &mut Consultation, prompt: &str) -> Result<TurnOutcome, RunError> {
         let own = self.settings.launcher.as_ref().map(|launcher| launcher.program.clone()).unwrap_or_default();
         let whole = with.agent.clone();
         let agent = whole.command(&own).expect("it is driven as a command");
@@ -123,7 +123,7 @@ impl Dispatch<'_> {
         mut spec: Spec,
         patience: &Patience,
         file: &Path,
-    ) -> Result<Asked, RunError> {
+    ) -> Result<TurnOutcome, RunError> {
         spec.timeout = patience.until.map(|until| until.saturating_duration_since(Instant::now()));
         let ran = self.start(&spec, patience.resolve)?;
         let (leaky, record) = match &ran {
@@ -136,7 +136,7 @@ impl Dispatch<'_> {
         let ran = ran.map(|finished| self.settings.mask.run(finished));
         let end = agent.answer(&ran);
         let record = record.or_else(|| self.kept(file, ran.as_ref().ok()?, &end));
-        Ok(Asked { leaky, record, ..Asked::ended(end, patience.time) })
+        Ok(TurnOutcome { leaky, record, ..TurnOutcome::ended(end, patience.time) })
     }
 
     /// What a program has printed that is not its answer, in a file.
@@ -152,7 +152,12 @@ impl Dispatch<'_> {
         self.record_name(&record.finish().1?)
     }
 
-    fn consult_headless(&mut self, with: &mut Consultation, dialect: Dialect, prompt: &str) -> Result<Asked, RunError> {
+    fn consult_headless(
+        &mut self,
+        with: &mut Consultation,
+        dialect: Dialect,
+        prompt: &str,
+    ) -> Result<TurnOutcome, RunError> {
         let before = with.conversation.clone();
         let random = (self.outside.random)().map_err(RunError::Random)?;
         let new = dialect.name(random);
@@ -177,22 +182,22 @@ impl Dispatch<'_> {
             Ended::Turn(end) => end,
             Ended::Gone(why) => TurnEnd::Broken(why),
         };
-        Ok(Asked { end, time: None, leaky, record, usage })
+        Ok(TurnOutcome { end, time: None, leaky, record, usage })
     }
 
-    fn consult_staying(&mut self, with: &mut Consultation, prompt: &str) -> Asked {
+    fn consult_staying(&mut self, with: &mut Consultation, prompt: &str) -> TurnOutcome {
         let connection = match with.connection.take() {
             Some(connection) => connection,
             None => match self.open_connection(with) {
                 Ok(connection) => connection,
-                Err(end) => return Asked::ended(end, None),
+                Err(end) => return TurnOutcome::ended(end, None),
             },
         };
         let saying = Saying { prompt, silence: with.silence, file: &with.file };
         let (turned, record) = self.converse(connection, &saying, &mut with.patience);
         let acp::Turned { end, usage, aside, connection, .. } = turned;
         with.connection = connection;
-        Asked { end: understood(&with.agent, end, aside), time: None, leaky: false, record, usage }
+        TurnOutcome { end: understood(&with.agent, end, aside), time: None, leaky: false, record, usage }
     }
 
     fn open_connection(&self, with: &mut Consultation) -> Result<acp::Connection, TurnEnd> {

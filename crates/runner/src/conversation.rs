@@ -11,21 +11,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use windlass_agents::{Agent, TurnEnd, acp};
-use windlass_engine::{Command, Limits, Session, Turn, Usage};
+use windlass_engine::{Command, Limits, Session, Turn};
 use windlass_hooks::{clean, cut};
 use windlass_process::Stream;
 
 use crate::record::{TurnRecord, named};
-use crate::turn::Patience;
+use crate::turn::{Patience, TurnOutcome};
 use crate::{Dispatch, RunError, Runner, Told};
-
-/// What came of a turn.
-pub(crate) struct Conversed {
-    pub end: TurnEnd,
-    pub usage: Usage,
-    /// The file that has what the agent said and did.
-    pub record: Option<String>,
-}
 
 impl Runner<'_> {
     /// Has the agent ready for a turn. Answers whether it remembers what was before, or why it cannot work.
@@ -84,14 +76,14 @@ impl Runner<'_> {
     }
 
     /// Has an agent that is ready answer a prompt.
-    pub(crate) fn converse(&mut self, turn: &Turn, prompt: &str, patience: &mut Patience) -> Conversed {
+    pub(crate) fn converse(&mut self, turn: &Turn, prompt: &str, patience: &mut Patience) -> TurnOutcome {
         let connection = self.connection.take().expect("it is ready");
         let (silence, file) = (self.allowance.silence, self.dispatch.settings.records.join(turn.debt.to_string()));
         let saying = Saying { prompt, silence, file: &file };
         let (turned, record) = self.dispatch.converse(connection, &saying, patience);
         let acp::Turned { end, usage, aside, lost, connection } = turned;
         (self.connection, self.lost) = (connection, lost);
-        Conversed { end: understood(&self.agent, end, aside), usage, record }
+        TurnOutcome { end: understood(&self.agent, end, aside), time: patience.time, leaky: false, record, usage }
     }
 
     /// Lets the agent go.

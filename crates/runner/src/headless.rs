@@ -24,7 +24,7 @@ use windlass_process::{Spec, Stream};
 
 use crate::dispatch::Resolve;
 use crate::record::{TurnRecord, named};
-use crate::turn::{Asked, Patience};
+use crate::turn::{Patience, TurnOutcome};
 use crate::{Dispatch, RunError, Runner, Told};
 
 /// Why a conversation is another one although the one before was taken up.
@@ -48,25 +48,6 @@ pub(crate) struct Listened {
     pub record: Option<String>,
 }
 
-/// What came of it.
-struct Answered {
-    ended: Ended,
-    leaky: bool,
-    record: Option<String>,
-    usage: Usage,
-}
-
-impl Answered {
-    /// The end of the turn, unless the conversation is gone.
-    fn asked(self, patience: &Patience) -> Result<Asked, String> {
-        let Self { ended, leaky, record, usage } = self;
-        match ended {
-            Ended::Turn(end) => Ok(Asked { end, time: patience.time, leaky, record, usage }),
-            Ended::Gone(why) => Err(why),
-        }
-    }
-}
-
 impl Runner<'_> {
     /// Has the agent answer in the conversation of the session, or in a new one.
     pub(crate) fn speak(
@@ -81,7 +62,7 @@ impl Runner<'_> {
             let Some(prompt) = self.worded(session, turn, true)? else { return Ok(()) };
             let place = Place::Before(before);
             let saying = Saying { dialect, session, turn, place, prompt: &prompt, anew: Some(RENAMED.to_owned()) };
-            match self.say(&saying, patience)?.asked(patience) {
+            match self.say(&saying, patience)? {
                 Ok(asked) => return self.report(session, turn, asked),
                 Err(gone) => anew = Some(cut(&self.dispatch.settings.mask.text(&clean(&gone)), Limits::REASON)),
             }
@@ -94,13 +75,13 @@ impl Runner<'_> {
             self.give(&Command::OpenConversation { run, conversation, anew })?;
         }
         let saying = Saying { dialect, session, turn, place: Place::New(name.as_deref()), prompt: &prompt, anew };
-        let asked = self.say(&saying, patience)?.asked(patience);
-        let broken = |why| Asked::ended(TurnEnd::Broken(why), patience.time);
+        let asked = self.say(&saying, patience)?;
+        let broken = |why| TurnOutcome::ended(TurnEnd::Broken(why), patience.time);
         self.report(session, turn, asked.unwrap_or_else(broken))
     }
 
-    /// Has a process of the agent answer a prompt, to its end.
-    fn say(&mut self, saying: &Saying<'_>, patience: &Patience) -> Result<Answered, RunError> {
+    /// Has a process of the agent answer a prompt, to its end, or says why the conversation is gone.
+    fn say(&mut self, saying: &Saying<'_>, patience: &Patience) -> Result<Result<TurnOutcome, String>, RunError> {
         let Saying { dialect, session, turn, place, prompt, .. } = saying;
         let directory = self.dispatch.directory_of(Some(session));
         let tools = self.own_server(turn);
@@ -121,7 +102,10 @@ impl Runner<'_> {
         })?;
         let Listened { heard, leaky, record } = listened;
         let usage = heard.used(before);
-        Ok(Answered { ended: heard.ended, leaky, record, usage })
+        Ok(match heard.ended {
+            Ended::Turn(end) => Ok(TurnOutcome { end, time: patience.time, leaky, record, usage }),
+            Ended::Gone(why) => Err(why),
+        })
     }
 }
 

@@ -13,7 +13,6 @@ use windlass_hooks::{Retry, clean, cut};
 use windlass_process::{Environment, Spec, overlay};
 use windlass_tools::validation::Standing;
 
-use crate::conversation::Conversed;
 use crate::dispatch::Resolve;
 use crate::{RunError, Runner, Told};
 
@@ -31,7 +30,7 @@ pub(crate) struct Patience {
 }
 
 /// What came of asking an agent.
-pub(crate) struct Asked {
+pub(crate) struct TurnOutcome {
     pub end: TurnEnd,
     /// How long it was allowed to take.
     pub time: Option<Duration>,
@@ -42,7 +41,7 @@ pub(crate) struct Asked {
     pub usage: Usage,
 }
 
-impl Asked {
+impl TurnOutcome {
     pub fn ended(end: TurnEnd, time: Option<Duration>) -> Self {
         Self { end, time, leaky: false, record: None, usage: Usage::default() }
     }
@@ -85,7 +84,7 @@ impl Runner<'_> {
         loop {
             let remembers = match self.ready(session, turn, &mut patience)? {
                 Ok(remembers) => remembers,
-                Err(end) => return self.report(session, turn, Asked::ended(end, patience.time)),
+                Err(end) => return self.report(session, turn, TurnOutcome::ended(end, patience.time)),
             };
             let Some(prompt) = self.worded(session, turn, remembers)? else { return Ok(()) };
             let asked = self.ask(session, turn, &prompt, &mut patience)?;
@@ -127,12 +126,12 @@ impl Runner<'_> {
     }
 
     /// Tells the engine how a turn ended.
-    pub(crate) fn report(&mut self, session: &Session, turn: &Turn, asked: Asked) -> Result<(), RunError> {
+    pub(crate) fn report(&mut self, session: &Session, turn: &Turn, asked: TurnOutcome) -> Result<(), RunError> {
         let run = turn.run.clone();
         let mask = self.dispatch.settings.mask.clone();
         let fit = |error: &str| cut(&mask.text(&clean(error)), Limits::REASON);
         let tried_before = session.last_turn.is_some() || session.failures > 0;
-        let Asked { end, time, leaky, record, usage } = asked;
+        let TurnOutcome { end, time, leaky, record, usage } = asked;
         let (fault, error) = match end {
             TurnEnd::Said(text) => {
                 // A claim that only a terminal would hide is no claim either.
@@ -226,20 +225,17 @@ impl Runner<'_> {
         turn: &Turn,
         prompt: &str,
         patience: &mut Patience,
-    ) -> Result<Asked, RunError> {
-        let time = patience.time;
+    ) -> Result<TurnOutcome, RunError> {
         let whole = self.agent.clone();
         let own = &self.dispatch.settings.launcher.as_ref().expect("a loop has a supervisor").program;
         let Some(agent) = whole.command(own) else {
-            let Conversed { end, usage, record } = self.converse(turn, prompt, patience);
-            return Ok(Asked { end, time, leaky: false, record, usage });
+            return Ok(self.converse(turn, prompt, patience));
         };
         let records = self.dispatch.settings.records.join(turn.debt.to_string());
         let directory = self.dispatch.directory_of(Some(session));
         let mut spec = agent.spec(prompt, &directory, self.variables(session, turn), &records);
         spec.silence = self.allowance.silence;
-        let asked = self.dispatch.ask_program(&agent, spec, patience, &records)?;
-        Ok(Asked { time, ..asked })
+        self.dispatch.ask_program(&agent, spec, patience, &records)
     }
 
     /// The patience with a turn that begins now.
