@@ -156,23 +156,6 @@ fn what_belongs_to_no_task() {
     ");
 }
 
-#[test]
-fn locks_that_a_crash_has_left() {
-    let world = worked();
-    world.write(".git/index.lock", "");
-    world.write(".git/worktrees/t1-open-the-door/index.lock", "");
-    world.write(".git/refs/heads/windlass/t1-open-the-door.lock", "");
-    assert_snapshot!(said(&world), @r"
-    ok     git            the base is main; one branch of a task
-    wrong  locks
-           $WORK/.git/index.lock is there, and no process holds it
-           $WORK/.git/worktrees/t1-open-the-door/index.lock is there, and no process holds it
-           $WORK/.git/refs/heads/windlass/t1-open-the-door.lock is there, and no process holds it
-           hint: a crash has left it: remove that file
-    [exit 1]
-    ");
-}
-
 /// What is said of a remote that has no address is for one that may come to be.
 #[test]
 fn a_remote_without_an_address_is_none() {

@@ -94,26 +94,6 @@ impl Address {
             || self.host == "[::1]"
             || self.host.parse().is_ok_and(|address: Ipv4Addr| address.is_loopback())
     }
-
-    /// The path and query on this server that a redirect leads to.
-    pub(super) fn follow(&self, location: &str) -> Result<String, ForgeError> {
-        if location.starts_with('/') && !location.starts_with("//") {
-            return Ok(location.to_owned());
-        }
-        let malformed = || self.malformed("its redirect cannot be read");
-        let uri: Uri = location.parse().map_err(|_| malformed())?;
-        // The query is no part of where it leads.
-        let bare = location.split(['?', '#']).next().unwrap_or_default();
-        let to = Self::read(bare).map_err(|_| malformed())?;
-        if (to.https, &to.host, to.port) != (self.https, &self.host, self.port) {
-            return Err(ForgeError::RedirectedElsewhere { host: self.host_and_port(), to: to.origin() });
-        }
-        uri.path_and_query().map(|rest| rest.as_str().to_owned()).ok_or_else(malformed)
-    }
-
-    pub(super) fn malformed(&self, why: &str) -> ForgeError {
-        ForgeError::Malformed { host: self.host_and_port(), why: why.to_owned() }
-    }
 }
 
 fn usual_port(https: bool) -> u16 {
@@ -164,30 +144,6 @@ mod tests {
             let error = Address::parse(url).unwrap_err();
             assert!(matches!(error, ForgeError::BadApi { .. }), "{url}");
             assert!(!error.to_string().contains("s3cret"), "{error}");
-        }
-    }
-
-    #[test]
-    fn redirects_stay_with_the_server() {
-        let address = Address::parse("https://ghe.test/api/v3").unwrap();
-        for (location, to) in [
-            ("/repositories/1/pulls?page=2", "/repositories/1/pulls?page=2"),
-            ("https://ghe.test/repositories/1?a=b@c", "/repositories/1?a=b@c"),
-            ("https://GHE.test:443/x", "/x"),
-        ] {
-            assert_eq!(address.follow(location).unwrap(), to);
-        }
-        for location in [
-            "http://ghe.test/x",
-            "https://ghe.test:444/x",
-            "https://eve.test/x",
-            "//eve.test/x",
-            "https://ghe.test@eve.test/x",
-            "https://eve.test?https://ghe.test/",
-            "x",
-            "",
-        ] {
-            assert!(address.follow(location).is_err(), "{location}");
         }
     }
 }

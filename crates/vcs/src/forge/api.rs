@@ -1,18 +1,17 @@
 //! Asks a forge's API, and bounds and checks what comes.
 //!
 //! Invariants:
-//! - Every request goes to the API's own origin, through a proxy or not, and carries the token; a redirect to anywhere else
-//!   is an error.
-//! - One timeout covers a request: looking up, connecting, redirects, and the answer.
+//! - Every request goes to the API's own origin, through a proxy or not, and carries the token; a redirect is an error.
+//! - One timeout covers a request: looking up, connecting, and the answer.
 //! - What the forge says is quoted without the token, short, and without controls.
 
 use std::io::{self, Read};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use ureq::config::Config;
-use ureq::http::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION, USER_AGENT};
+use ureq::http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use ureq::{Agent, Body, Proxy, ProxyProtocol};
 
@@ -21,7 +20,6 @@ use super::{ForgeError, Site, Token, limit, text};
 
 /// The longest answer that is read.
 const MOST: usize = 1024 * 1024;
-const REDIRECTS: usize = 3;
 
 pub(super) struct Api {
     address: Address,
@@ -91,11 +89,11 @@ impl Api {
     pub(super) fn read<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, ForgeError> {
         // The error's own text may hold parts of the answer.
         serde_json::from_slice(&answer.body)
-            .map_err(|error| self.address.malformed(&format!("it is not what was expected at line {}", error.line())))
+            .map_err(|error| self.malformed(&format!("it is not what was expected at line {}", error.line())))
     }
 
     pub(super) fn malformed(&self, why: &str) -> ForgeError {
-        self.address.malformed(why)
+        ForgeError::Malformed { host: self.host(), why: why.to_owned() }
     }
 
     /// Why a forge did not do what it was asked, in its words.
@@ -128,28 +126,21 @@ impl Api {
         headers: &HeaderMap,
         body: Option<&str>,
     ) -> Result<Answer, ForgeError> {
-        let started = Instant::now();
-        let proxy = self.proxy()?;
-        let mut place = format!("{}{path}", self.address.path());
-        for _ in 0..=REDIRECTS {
-            let left = self.timeout.saturating_sub(started.elapsed()).max(Duration::from_millis(1));
-            let mut request = Request::new(());
-            *request.method_mut() = method.clone();
-            let url = format!("{}{place}", self.address.origin());
-            *request.uri_mut() = url.parse().map_err(|_| self.malformed("it leads to an address that is none"))?;
-            *request.headers_mut() = headers.clone();
-            let agent = agent(left, proxy.clone());
-            let response = match body {
-                Some(body) => agent.run(request.map(|()| body)),
-                None => agent.run(request),
-            };
-            let response = response.map_err(|error| self.failed(error))?;
-            match self.location(&response)? {
-                Some(next) => place = next,
-                None => return self.bounded(response),
-            }
+        let mut request = Request::new(());
+        *request.method_mut() = method.clone();
+        let url = format!("{}{}{path}", self.address.origin(), self.address.path());
+        *request.uri_mut() = url.parse().map_err(|_| self.malformed("it leads to an address that is none"))?;
+        *request.headers_mut() = headers.clone();
+        let agent = agent(self.timeout, self.proxy()?);
+        let response = match body {
+            Some(body) => agent.run(request.map(|()| body)),
+            None => agent.run(request),
+        };
+        let response = response.map_err(|error| self.failed(error))?;
+        if response.status().is_redirection() {
+            return Err(ForgeError::Redirected { host: self.host(), project: self.project.clone() });
         }
-        Err(ForgeError::TooManyRedirects { host: self.host(), most: REDIRECTS })
+        self.bounded(response)
     }
 
     fn proxy(&self) -> Result<Option<Proxy>, ForgeError> {
@@ -157,15 +148,6 @@ impl Api {
         let is_usable = |proxy: &Proxy| matches!(proxy.protocol(), ProxyProtocol::Http | ProxyProtocol::Https);
         let proxy = Proxy::new(url).ok().filter(is_usable);
         proxy.map(Some).ok_or_else(|| ForgeError::BadProxy { host: self.host() })
-    }
-
-    /// Where an answer sends us on this server, if it does. Projects that were renamed do so.
-    fn location(&self, response: &Response<Body>) -> Result<Option<String>, ForgeError> {
-        if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
-            return Ok(None);
-        }
-        let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
-        self.address.follow(location.unwrap_or_default()).map(Some)
     }
 
     fn bounded(&self, response: Response<Body>) -> Result<Answer, ForgeError> {

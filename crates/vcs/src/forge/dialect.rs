@@ -1,7 +1,7 @@
 //! What differs between forges: paths, shapes and words. Everything else is in `Forge` and `Api`.
 
 use super::api::Api;
-use super::{Change, ForgeError, Method, NewChange, Obstacle, State, text};
+use super::{Change, ForgeError, MergeObstacle, Method, NewChange, State, text};
 
 /// How many changes a page has. A change may carry a long text, and no answer may be longer than 1 MiB.
 pub(super) const PAGE: usize = 10;
@@ -18,7 +18,7 @@ pub(super) trait Dialect: Send + Sync {
     fn accept(&self, number: u64, head: &str, method: Method) -> Result<Accepted, ForgeError>;
 
     /// What is in the way, by what is seen of a change and by the words with which its merge was refused.
-    fn obstacle(&self, looked: &Looked, refusal: &str) -> (Obstacle, String);
+    fn obstacle(&self, looked: &Looked, refusal: &str) -> (MergeObstacle, String);
 }
 
 pub(super) struct Page {
@@ -47,7 +47,7 @@ impl Change {
     /// As a forge has said it, if it can be believed: parts of it become arguments of git, and are shown.
     pub(super) fn checked(self, api: &Api) -> Result<Self, ForgeError> {
         let commits = [Some(&self.head), if let State::Merged { commit } = &self.state { Some(commit) } else { None }];
-        if !commits.into_iter().flatten().all(|commit| text::is_commit(commit)) {
+        if !commits.into_iter().flatten().all(|commit| text::check_commit(commit).is_ok()) {
             return Err(api.malformed("a commit in it is none"));
         }
         if text::check_branch(&self.branch).is_err() || text::check_branch(&self.base).is_err() {

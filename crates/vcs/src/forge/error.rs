@@ -53,10 +53,8 @@ pub enum ForgeError {
     Malformed { host: String, why: String },
     #[error("cannot read the answer of {host}: it is longer than {most} bytes")]
     TooLong { host: String, most: usize },
-    #[error("cannot follow the redirect of {host} to {to}: it leads to another server, and nothing was sent there")]
-    RedirectedElsewhere { host: String, to: String },
-    #[error("cannot follow {host}: more than {most} redirects")]
-    TooManyRedirects { host: String, most: usize },
+    #[error("cannot work with `{project}` on {host}: it has moved, and no redirect is followed")]
+    Redirected { host: String, project: String },
     #[error("cannot find the change of {branch:?} that {host} says is there")]
     Hidden { host: String, branch: String },
     #[error("cannot look through the changes of {branch:?} on {host}: there are too many")]
@@ -80,24 +78,7 @@ impl ForgeError {
             Self::Unreached { .. } | Self::TimedOut { .. } | Self::Malformed { .. } | Self::Hidden { .. } => {
                 Retry::After(None)
             }
-            Self::BadRemote { .. }
-            | Self::BadProject { .. }
-            | Self::BadApi { .. }
-            | Self::UnknownKind { .. }
-            | Self::BadBranch { .. }
-            | Self::BadCommit { .. }
-            | Self::NoToken { .. }
-            | Self::BadToken { .. }
-            | Self::BadProxy { .. }
-            | Self::Unauthorized { .. }
-            | Self::Forbidden { .. }
-            | Self::NotFound { .. }
-            | Self::Refused { .. }
-            | Self::Tls { .. }
-            | Self::TooLong { .. }
-            | Self::RedirectedElsewhere { .. }
-            | Self::TooManyRedirects { .. }
-            | Self::TooMany { .. } => Retry::Never,
+            _ => Retry::Never,
         }
     }
 
@@ -129,8 +110,8 @@ impl ForgeError {
             Self::Tls { .. } => "check that the certificate is for this host, still valid, and from a public authority",
             Self::TimedOut { .. } => "check the network and try again: what was asked for may have been done",
             Self::Malformed { .. } | Self::TooLong { .. } => "check that `api` of `forge` is the address of an API",
-            Self::RedirectedElsewhere { .. } | Self::TooManyRedirects { .. } => {
-                "if you trust the new address, set `api` of `forge`, or the remote, to it"
+            Self::Redirected { .. } => {
+                "set the remote to the project's new address (`git remote set-url`), or `api` of `forge`"
             }
             Self::Hidden { .. } => "try again in a moment: forges need some time to list what is new",
             Self::TooMany { .. } => "use another name for the branch",

@@ -6,7 +6,7 @@ use ureq::http::Method as Verb;
 
 use super::api::{Api, Wishes};
 use super::dialect::{Accepted, Dialect, Looked, PAGE, Page};
-use super::{Change, ForgeError, Method, NewChange, Obstacle, State, text};
+use super::{Change, ForgeError, MergeObstacle, Method, NewChange, State, text};
 
 pub(super) const WISHES: Wishes = &[("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")];
 /// The longest title, in letters.
@@ -126,9 +126,7 @@ impl Dialect for GitHub {
         match answer.status {
             200 => {
                 let Merge { sha } = self.api.read(&answer)?;
-                if !text::is_commit(&sha) {
-                    return Err(self.api.malformed("a commit in it is none"));
-                }
+                text::check_commit(&sha).map_err(|_| self.api.malformed("a commit in it is none"))?;
                 Ok(Accepted::Merged { commit: sha })
             }
             // 405: not now or not so. 409: the branch moved, or the base did.
@@ -138,21 +136,17 @@ impl Dialect for GitHub {
     }
 
     /// By its words where they are known, else by the state that GitHub has worked out.
-    fn obstacle(&self, looked: &Looked, refusal: &str) -> (Obstacle, String) {
+    fn obstacle(&self, looked: &Looked, refusal: &str) -> (MergeObstacle, String) {
         let words = refusal.to_ascii_lowercase();
         let says = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
         let obstacle = match looked.mergeable.as_str() {
-            _ if says(&["was modified", "try the merge again", "in progress"]) => Obstacle::Busy,
-            _ if says(&["conflict"]) => Obstacle::Conflicts,
-            _ if says(&["draft"]) => Obstacle::Draft,
-            _ if says(&["status check", "check run", "required check"]) => Obstacle::Checks,
-            _ if says(&["review", "approv"]) => Obstacle::Review,
-            "dirty" => Obstacle::Conflicts,
-            "behind" => Obstacle::Behind,
-            "unstable" => Obstacle::Checks,
-            "draft" => Obstacle::Draft,
-            "unknown" | "" => Obstacle::Busy,
-            _ => Obstacle::Other,
+            _ if says(&["was modified", "try the merge again", "in progress"]) => MergeObstacle::Pending,
+            _ if says(&["conflict"]) => MergeObstacle::Behind,
+            _ if says(&["status check", "check run", "required check"]) => MergeObstacle::Pending,
+            _ if says(&["draft", "review", "approv"]) => MergeObstacle::Person,
+            "dirty" | "behind" => MergeObstacle::Behind,
+            "unstable" | "unknown" | "" => MergeObstacle::Pending,
+            _ => MergeObstacle::Person,
         };
         (obstacle, refusal.to_owned())
     }

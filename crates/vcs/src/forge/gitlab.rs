@@ -6,7 +6,7 @@ use ureq::http::Method as Verb;
 
 use super::api::{Api, Wishes};
 use super::dialect::{Accepted, Dialect, Looked, PAGE, Page};
-use super::{Change, ForgeError, Method, NewChange, Obstacle, State, text};
+use super::{Change, ForgeError, MergeObstacle, Method, NewChange, State, text};
 
 pub(super) const WISHES: Wishes = &[("accept", "application/json")];
 /// The longest title, in letters.
@@ -138,19 +138,19 @@ impl Dialect for GitLab {
     }
 
     /// By the status that GitLab has worked out: its words are the same for nearly everything.
-    fn obstacle(&self, looked: &Looked, refusal: &str) -> (Obstacle, String) {
+    fn obstacle(&self, looked: &Looked, refusal: &str) -> (MergeObstacle, String) {
         let status = text::quoted(&looked.mergeable);
         let obstacle = match status.as_str() {
-            "conflict" | "cannot_be_merged" => Obstacle::Conflicts,
-            "need_rebase" => Obstacle::Behind,
-            "ci_must_pass" | "ci_still_running" | "status_checks_must_pass" | "security_policy_pipeline_check" => {
-                Obstacle::Checks
-            }
-            "not_approved" | "requested_changes" | "discussions_not_resolved" => Obstacle::Review,
-            "draft_status" => Obstacle::Draft,
-            "not_open" => Obstacle::Closed,
-            "checking" | "unchecked" | "preparing" | "approvals_syncing" => Obstacle::Busy,
-            _ => Obstacle::Other,
+            "conflict" | "cannot_be_merged" | "need_rebase" => MergeObstacle::Behind,
+            "ci_must_pass"
+            | "ci_still_running"
+            | "status_checks_must_pass"
+            | "security_policy_pipeline_check"
+            | "checking"
+            | "unchecked"
+            | "preparing"
+            | "approvals_syncing" => MergeObstacle::Pending,
+            _ => MergeObstacle::Person,
         };
         (obstacle, format!("{refusal} ({status})"))
     }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use ureq::http::HeaderMap;
 
@@ -18,19 +17,15 @@ pub(super) fn is_limit(status: u16, headers: &HeaderMap, message: &str) -> bool 
     status == 429 || status == 403 && (is_spent || is_said || header(headers, "retry-after").is_some())
 }
 
-/// How long to wait. Dates are measured from the answer's own, so that no two clocks have to agree.
+/// How long to wait, by the seconds of `Retry-After`, else by GitHub's time of the reset. That is measured from the answer's own
+/// date, so that no two clocks have to agree.
 pub(super) fn wait(headers: &HeaderMap) -> Option<Duration> {
-    let now = header(headers, "date").and_then(date);
-    let until = |then: Timestamp| Some(Duration::try_from(then.duration_since(now?)).unwrap_or(Duration::ZERO));
-    let said = header(headers, "retry-after").and_then(|said| match said.parse() {
-        Ok(seconds) => Some(Duration::from_secs(seconds)),
-        Err(_) => until(date(said)?),
-    });
+    let seconds = |name| header(headers, name)?.parse::<u64>().ok();
     let reset = || {
-        let name = ["x-ratelimit-reset", "ratelimit-reset"].into_iter().find_map(|name| header(headers, name))?;
-        until(Timestamp::from_second(name.parse().ok()?).ok()?)
+        let now = rfc2822::DateTimeParser::new().parse_timestamp(header(headers, "date")?).ok()?;
+        Some(seconds("x-ratelimit-reset")?.saturating_sub(u64::try_from(now.as_second()).ok()?))
     };
-    said.or_else(reset).map(|wait| wait.min(LONGEST))
+    seconds("retry-after").or_else(reset).map(|seconds| Duration::from_secs(seconds).min(LONGEST))
 }
 
 pub(super) fn wait_or_usual(headers: &HeaderMap) -> Duration {
@@ -39,10 +34,6 @@ pub(super) fn wait_or_usual(headers: &HeaderMap) -> Duration {
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok().map(str::trim)
-}
-
-fn date(text: &str) -> Option<Timestamp> {
-    rfc2822::DateTimeParser::new().parse_timestamp(text).ok()
 }
 
 #[cfg(test)]
@@ -63,9 +54,7 @@ mod tests {
             (vec![("retry-after", "17")], Some(17)),
             (vec![("retry-after", "99999999")], Some(3600)),
             (vec![("retry-after", "soon")], None),
-            (vec![date, ("retry-after", "Sun, 06 Nov 1994 08:50:00 GMT")], Some(23)),
             (vec![date, ("x-ratelimit-reset", "784111797")], Some(20)),
-            (vec![date, ("ratelimit-reset", "784111797")], Some(20)),
             (vec![date, ("x-ratelimit-reset", "1")], Some(0)),
             (vec![("x-ratelimit-reset", "784111797")], None),
             (vec![date, ("retry-after", "3"), ("x-ratelimit-reset", "784111797")], Some(3)),

@@ -115,25 +115,18 @@ pub enum Merging {
     /// The branch is not where it is expected to be, and nothing was merged.
     Stale { head: String },
     /// The forge does not want to, and nothing was merged.
-    NotMergeable { obstacle: Obstacle, why: String },
+    NotMergeable { obstacle: MergeObstacle, why: String },
 }
 
-/// What is in the way of a merge, as far as the forge tells.
+/// What follows from the refusal of a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Obstacle {
-    Conflicts,
-    /// The branch has to be on top of its base first.
+pub enum MergeObstacle {
+    /// The branch has to be brought onto its base again: it is behind, or conflicts.
     Behind,
-    /// Checks that are required have failed, or have not ended.
-    Checks,
-    /// Somebody has to approve, or to take a wish back.
-    Review,
-    Draft,
-    Closed,
-    /// The forge has not made up its mind yet: another try in a moment may help.
-    Busy,
-    /// A rule of the project, or something that is not known here.
-    Other,
+    /// Another try may help: checks have not ended, or the forge has not made up its mind.
+    Pending,
+    /// A person has to see to it: a review, a draft, a rule of the project, something that is not known here.
+    Person,
 }
 
 /// A project on a forge, and the right to work with it.
@@ -241,7 +234,7 @@ fn settled(looked: &Looked, head: &str) -> Option<Merging> {
     match state {
         State::Merged { commit } => Some(Merging::AlreadyMerged { commit: commit.clone(), head: found.clone() }),
         State::Closed => {
-            Some(Merging::NotMergeable { obstacle: Obstacle::Closed, why: "the change is closed".to_owned() })
+            Some(Merging::NotMergeable { obstacle: MergeObstacle::Person, why: "the change is closed".to_owned() })
         }
         State::Open if found != head => Some(Merging::Stale { head: found.clone() }),
         State::Open => None,

@@ -11,7 +11,6 @@
 //!
 //! Not here: what its complaints mean (`trouble`).
 
-use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -107,10 +106,6 @@ pub struct Git<'a> {
     pub(super) remote: Option<RemoteName>,
     /// What git has said before.
     pub(super) known: KnownFacts,
-    /// What the configuration says.
-    settings: OnceCell<ConfigEntries>,
-    /// Whether the user has a name to commit by.
-    has_identity: OnceCell<bool>,
 }
 
 impl<'a> Git<'a> {
@@ -136,15 +131,7 @@ impl<'a> Git<'a> {
             ("LC_ALL", "C"),
         ];
         let environment = overlay(&kept, told.map(|(name, value)| (name, value.into())).to_vec());
-        Self {
-            repository,
-            run,
-            environment,
-            remote: None,
-            known: KnownFacts::default(),
-            settings: OnceCell::new(),
-            has_identity: OnceCell::new(),
-        }
+        Self { repository, run, environment, remote: None, known: KnownFacts::default() }
     }
 
     /// The same with a remote that a person has named.
@@ -187,18 +174,16 @@ impl<'a> Git<'a> {
     }
 
     /// What the configuration says of a key, whose first and last part are in lower case.
-    pub(super) fn setting(&self, key: &str) -> Result<Option<&str>, Error> {
-        let found = self.settings()?.iter().rev().find(|(name, _)| name == key);
-        Ok(found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty()))
+    pub(super) fn setting(&self, key: &str) -> Result<Option<String>, Error> {
+        let settings = self.settings()?;
+        let found = settings.iter().rev().find(|(name, _)| name == key);
+        Ok(found.map(|(_, value)| value.clone()).filter(|value| !value.is_empty()))
     }
 
     /// All that the configuration says. What is said last counts.
-    pub(super) fn settings(&self) -> Result<&[(String, String)], Error> {
-        if let Some(known) = self.settings.get() {
-            return Ok(known);
-        }
+    pub(super) fn settings(&self) -> Result<ConfigEntries, Error> {
         if let Some(known) = self.known.settings() {
-            return Ok(self.settings.get_or_init(|| known));
+            return Ok(known);
         }
         let answer = self.call(&["config", "--list", "-z"]).done()?;
         let pair = |entry: &[u8]| {
@@ -212,22 +197,14 @@ impl<'a> Git<'a> {
             self.call(&["rev-parse", "--git-dir"]).done()?;
         }
         self.known.keep_settings(known.clone());
-        Ok(self.settings.get_or_init(|| known))
+        Ok(known)
     }
 
+    /// Whether the configuration says who commits.
     fn has_identity(&self) -> Result<bool, Error> {
-        if let Some(known) = self.has_identity.get() {
-            return Ok(*known);
-        }
         let is_said =
             |key| Ok::<_, Error>(self.setting(key)?.is_some_and(|value| value.contains(char::is_alphanumeric)));
-        if is_said("user.name")? && is_said("user.email")? {
-            return Ok(*self.has_identity.get_or_init(|| true));
-        }
-        let known = ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"].into_iter().try_fold(true, |known, of| {
-            Ok(known && self.call(&["var", of]).set("user.useConfigOnly=true").answer()?.code == 0)
-        })?;
-        Ok(*self.has_identity.get_or_init(|| known))
+        Ok(is_said("user.name")? && is_said("user.email")?)
     }
 }
 
@@ -354,8 +331,6 @@ impl Call<'_, '_> {
                 Exit::Code(code) => code,
                 Exit::Cancelled => return Err(Error::Cancelled { command: self.command() }),
                 Exit::TimedOut | Exit::Silent => {
-                    obstacle::find(&self.directory)?;
-                    obstacle::find_in_common(&self.git.repository.common)?;
                     return Err(Error::TimedOut { command: self.command(), after: ran.took });
                 }
                 Exit::Signal(number) => return Err(self.ended(&format!("it was ended by signal {number}"))),
@@ -414,20 +389,6 @@ impl Call<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn call_that_took_too_long_names_what_git_waits_for() {
-        let place = tempfile::tempdir().unwrap();
-        let common = place.path().join(".git");
-        std::fs::create_dir_all(common.join("refs/heads")).unwrap();
-        let late = |_: &Spec| Ok(Finished { exit: Exit::TimedOut, ..Finished::said(Vec::new()) });
-        let repository = Repository { root: place.path().to_owned(), common: common.clone() };
-        let git = Git::new(repository, &late, &Environment::default());
-        let said = || git.call(&["status"]).done().unwrap_err().to_string();
-        assert!(said().starts_with("cannot finish `git status`"), "{}", said());
-        std::os::unix::fs::symlink("/dev/zero", common.join("refs/heads/other")).unwrap();
-        assert!(said().ends_with("/refs/heads/other` is a device, not a file"), "{}", said());
-    }
 
     #[test]
     fn calls_that_put_work_away_are_told_from_those_that_look() {

@@ -186,8 +186,8 @@ impl Git<'_> {
                 return Ok(branch);
             }
         }
-        let names = USUAL.into_iter().chain(self.setting("init.defaultbranch")?);
-        for branch in names.filter_map(|name| Branch::new(name).ok()) {
+        let names = USUAL.into_iter().map(str::to_owned).chain(self.setting("init.defaultbranch")?);
+        for branch in names.filter_map(|name| Branch::new(&name).ok()) {
             let tracking = remote.map(|remote| remote.tracking(&branch));
             for full in tracking.into_iter().chain([branch.full()]) {
                 if self.resolve(&full)?.is_some() {
@@ -205,7 +205,8 @@ impl Git<'_> {
 
     /// Every remote that the configuration tells the address of. Other settings are for one that may come to be.
     fn remotes(&self) -> Result<Vec<RemoteName>, Error> {
-        let names = self.settings()?.iter().filter_map(|(key, _)| key.strip_prefix("remote.")?.strip_suffix(".url"));
+        let settings = self.settings()?;
+        let names = settings.iter().filter_map(|(key, _)| key.strip_prefix("remote.")?.strip_suffix(".url"));
         let mut names: Vec<&str> = names.collect();
         names.sort_unstable();
         names.dedup();
@@ -215,11 +216,11 @@ impl Git<'_> {
     /// What a local branch is said to follow.
     fn upstream(&self, branch: &Branch, remotes: &[RemoteName]) -> Result<Option<(RemoteName, Branch)>, Error> {
         let remote = self.setting(&format!("branch.{branch}.remote"))?;
-        let Some(remote) = remotes.iter().find(|known| Some(known.as_str()) == remote) else {
+        let Some(remote) = remotes.iter().find(|known| Some(known.as_str()) == remote.as_deref()) else {
             return Ok(None);
         };
         let merge = self.setting(&format!("branch.{branch}.merge"))?;
-        let on_remote = merge.and_then(Branch::from_full).unwrap_or_else(|| branch.clone());
+        let on_remote = merge.and_then(|full| Branch::from_full(&full)).unwrap_or_else(|| branch.clone());
         Ok(Some((remote.clone(), on_remote)))
     }
 

@@ -14,8 +14,8 @@ use windlass_process::file;
 
 use super::repository::{Entry, Head};
 use super::trouble::is_outside;
-use super::unfinished::refuse_unmerged;
-use super::{Branch, Commit, Error, Git, Worktree, paths};
+use super::unfinished::{refuse_unmerged, under_way};
+use super::{Branch, Commit, Error, Git, Operation, Worktree, paths};
 
 /// Files that are longer are not looked through for conflict markers.
 const LONG: u64 = 8 * 1024 * 1024;
@@ -84,7 +84,10 @@ impl Git<'_> {
         )?;
         let files: Vec<PathBuf> = changed.into_iter().map(|file| file.path).collect();
         self.refuse_markers(&entry.path, &files)?;
-        self.finish(entry)?;
+        match under_way(&entry.admin) {
+            None | Some(Operation::Merge) => {}
+            Some(operation) => return Err(Error::Unfinished { operation, files: Vec::new() }),
+        }
         let head = self.head(entry)?;
         let strayed = entry.head()? != Head::Branch(worktree.branch.clone());
         if strayed && self.come_back(worktree, entry, &head)? {
@@ -155,6 +158,11 @@ impl Git<'_> {
     pub fn uncommitted_files(&self, worktree: &Worktree) -> Result<Vec<PathBuf>, Error> {
         let (_held, entry) = self.enter(worktree)?;
         self.uncommitted(&entry.path, "all")
+    }
+
+    /// Returns the same of a tree that may not be ours.
+    pub fn list_uncommitted(&self, tree: &Path) -> Result<Vec<PathBuf>, Error> {
+        self.uncommitted(tree, "all")
     }
 
     /// Files that are not as they were committed. New ones count by `untracked`: `all`, or `no`.

@@ -207,7 +207,8 @@ impl Error {
             Self::TooOld { .. } => "install git 2.38 or newer",
             Self::Obstacle { reason, .. } => reason.remedy(),
             Self::TimedOut { .. } => {
-                "try again; a slow disk, a slow remote, a filter or a short `limits.wall_time` may be in the way"
+                "try again; a slow disk, a slow remote, a filter, a short `limits.wall_time`, or a fifo in the place of a file that \
+                 git reads, such as a `.gitignore` below, may be in the way"
             }
             Self::BadName { .. } => "choose another name",
             Self::NotARepository { .. } => "run it in a repository, or make one with `git init`",
@@ -240,19 +241,7 @@ impl Error {
                  go on"
             }
             Self::Moved { .. } | Self::Stale { .. } => "rebase onto where the base is now, check again, merge again",
-            Self::ForeignOwner { .. }
-            | Self::WorktreeLocked { .. }
-            | Self::Vanished { .. }
-            | Self::Occupied { .. }
-            | Self::BranchTaken { .. }
-            | Self::CheckedOut { .. }
-            | Self::Unmerged { .. }
-            | Self::Cancelled { .. }
-            | Self::Ended { .. }
-            | Self::Failed { .. }
-            | Self::UnknownCommit { .. }
-            | Self::Unnoted { .. }
-            | Self::Io { .. } => return None,
+            _ => return None,
         })
     }
 }

@@ -103,11 +103,6 @@ pub(super) fn who(error: Error, repository: &Repository) -> Error {
     Error::Locked { path, holder, since }
 }
 
-/// Whether no process that is there could hold a lock of git's.
-pub(super) fn is_left(lock: &Path, repository: &Repository) -> bool {
-    holder(lock, &places(lock, repository), Duration::ZERO).is_none()
-}
-
 /// Everywhere that a git of this repository may be at work, in whosever worktree.
 fn places(lock: &Path, repository: &Repository) -> Vec<PathBuf> {
     let own = [&repository.common, &repository.root].into_iter().cloned().chain(lock.parent().map(Path::to_owned));

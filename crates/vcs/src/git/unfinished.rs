@@ -1,15 +1,12 @@
 //! What an agent has begun in its worktree and not ended: a merge, a rebase, and the like.
 //!
-//! Where everything is resolved it is finished. Otherwise it stays as it is, for the agent to finish.
+//! A merge that is resolved is finished by the commit that follows. Everything else stays as it is, for the agent to finish.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::repository::{Entry, text};
-use super::{Error, Git, Operation, obstacle, paths};
-
-/// How often a rebase may stop on its way (`edit`, `break`) and be sent on.
-const STOPS: usize = 100;
+use super::{Error, Git, Operation, paths};
 
 /// What is under way where this is kept.
 pub(super) fn under_way(admin: &Path) -> Option<Operation> {
@@ -39,37 +36,8 @@ impl Git<'_> {
         refuse_under_way(entry)
     }
 
-    /// Finishes what is under way, if that needs no decision. A merge is finished by the commit that follows.
-    pub(super) fn finish(&self, entry: &Entry) -> Result<(), Error> {
-        for _ in 0..STOPS {
-            let Some(operation) = under_way(&entry.admin) else { return Ok(()) };
-            refuse_unmerged(entry, self.unmerged(&entry.path)?)?;
-            let unfinished = || Error::Unfinished { operation, files: Vec::new() };
-            let command = match operation {
-                Operation::Merge => return Ok(()),
-                Operation::Rebase if !runs_programs(&entry.admin) => "rebase",
-                Operation::CherryPick => "cherry-pick",
-                Operation::Revert => "revert",
-                Operation::Rebase | Operation::Am | Operation::Bisect => return Err(unfinished()),
-            };
-            self.stage(&entry.path)?;
-            let go_on = |how| self.call(&[command, how]).within(&entry.path).signed();
-            // What has become empty has to be left out by name.
-            if go_on("--continue")?.answer()?.code != 0
-                && self.unmerged(&entry.path)?.is_empty()
-                && under_way(&entry.admin).is_some()
-                && self.is_clean(&entry.path)?
-            {
-                go_on("--skip")?.answer()?;
-            }
-        }
-        self.refuse_unfinished(entry)
-    }
-
     /// Everything that is there and not ignored, into the index.
     pub(super) fn stage(&self, worktree: &Path) -> Result<(), Error> {
-        // Git gets some time for this, however little the session has left.
-        obstacle::find(worktree)?;
         self.call(&["add", "--all"]).set("advice.addEmbeddedRepo=false").within(worktree).done()?;
         Ok(())
     }
@@ -78,10 +46,6 @@ impl Git<'_> {
     fn unmerged(&self, worktree: &Path) -> Result<Vec<PathBuf>, Error> {
         let listed = self.call(&["diff-files", "-z", "--name-only", "--diff-filter=U"]).within(worktree).done()?;
         Ok(paths(listed.entries()))
-    }
-
-    fn is_clean(&self, worktree: &Path) -> Result<bool, Error> {
-        Ok(self.uncommitted(worktree, "no")?.is_empty())
     }
 }
 
@@ -100,10 +64,4 @@ pub(super) fn refuse_unmerged(entry: &Entry, files: Vec<PathBuf>) -> Result<(), 
     }
     let operation = under_way(&entry.admin).unwrap_or(Operation::Merge);
     Err(Error::Unfinished { operation, files })
-}
-
-/// Whether a rebase would run something of its own on its way.
-fn runs_programs(admin: &Path) -> bool {
-    let todo = text(&admin.join("rebase-merge/git-rebase-todo")).unwrap_or_default();
-    todo.lines().any(|line| matches!(line.split_whitespace().next(), Some("exec" | "x")))
 }

@@ -1,7 +1,7 @@
 //! Merging: the commit that was looked at, or nothing.
 
 use windlass_testkit::forge::{Fault, Flavour, PullStage, Refusal, commit};
-use windlass_vcs::forge::{Forge, ForgeError, Merging, Method, Obstacle, Retry, State};
+use windlass_vcs::forge::{Forge, ForgeError, MergeObstacle, Merging, Method, Retry, State};
 
 use crate::{BOTH, BRANCH, Scene, merged, new};
 
@@ -47,7 +47,7 @@ fn a_closed_change_is_not_merged() {
         let scene = Scene::new(flavour);
         scene.server.put(BRANCH, "main", PullStage::Closed);
         let seen = merge(&scene.forge).unwrap();
-        assert!(matches!(seen, Merging::NotMergeable { obstacle: Obstacle::Closed, .. }), "{seen:?}");
+        assert!(matches!(seen, Merging::NotMergeable { obstacle: MergeObstacle::Person, .. }), "{seen:?}");
         assert_eq!(scene.count("PUT"), 0);
     }
 }
@@ -90,7 +90,7 @@ fn what_was_merged_by_another_commit_says_which() {
 }
 
 #[track_caller]
-fn refused(flavour: Flavour, refusal: Refusal, expected: Obstacle) {
+fn refused(flavour: Flavour, refusal: Refusal, expected: MergeObstacle) {
     let scene = Scene::new(flavour);
     scene.forge.open(&new()).expect("it is opened");
     let message = refusal.message;
@@ -108,15 +108,20 @@ fn refused(flavour: Flavour, refusal: Refusal, expected: Obstacle) {
 #[test]
 fn github_says_what_is_in_the_way() {
     for (status, message, state, expected) in [
-        (405, "Pull Request is not mergeable", "dirty", Obstacle::Conflicts),
-        (405, "Pull Request has merge conflicts", "unknown", Obstacle::Conflicts),
-        (405, "Pull Request is not mergeable", "unknown", Obstacle::Busy),
-        (405, "Base branch was modified. Review and try the merge again.", "clean", Obstacle::Busy),
-        (405, "Required status check \"ci\" is expected.", "blocked", Obstacle::Checks),
-        (405, "At least 1 approving review is required by reviewers with write access.", "blocked", Obstacle::Review),
-        (405, "Pull Request is still a draft", "draft", Obstacle::Draft),
-        (405, "the branch is not up to date", "behind", Obstacle::Behind),
-        (405, "Merge commits are not allowed on this repository.", "clean", Obstacle::Other),
+        (405, "Pull Request is not mergeable", "dirty", MergeObstacle::Behind),
+        (405, "Pull Request has merge conflicts", "unknown", MergeObstacle::Behind),
+        (405, "Pull Request is not mergeable", "unknown", MergeObstacle::Pending),
+        (405, "Base branch was modified. Review and try the merge again.", "clean", MergeObstacle::Pending),
+        (405, "Required status check \"ci\" is expected.", "blocked", MergeObstacle::Pending),
+        (
+            405,
+            "At least 1 approving review is required by reviewers with write access.",
+            "blocked",
+            MergeObstacle::Person,
+        ),
+        (405, "Pull Request is still a draft", "draft", MergeObstacle::Person),
+        (405, "the branch is not up to date", "behind", MergeObstacle::Behind),
+        (405, "Merge commits are not allowed on this repository.", "clean", MergeObstacle::Person),
     ] {
         refused(Flavour::GitHub, Refusal { status, message, state }, expected);
     }
@@ -125,15 +130,15 @@ fn github_says_what_is_in_the_way() {
 #[test]
 fn gitlab_says_what_is_in_the_way() {
     for (status, message, state, expected) in [
-        (406, "Branch cannot be merged", "conflict", Obstacle::Conflicts),
-        (422, "Branch cannot be merged", "conflict", Obstacle::Conflicts),
-        (405, "405 Method Not Allowed", "need_rebase", Obstacle::Behind),
-        (405, "405 Method Not Allowed", "ci_must_pass", Obstacle::Checks),
-        (405, "405 Method Not Allowed", "ci_still_running", Obstacle::Checks),
-        (405, "405 Method Not Allowed", "not_approved", Obstacle::Review),
-        (405, "405 Method Not Allowed", "draft_status", Obstacle::Draft),
-        (405, "405 Method Not Allowed", "checking", Obstacle::Busy),
-        (405, "405 Method Not Allowed", "jira_association_missing", Obstacle::Other),
+        (406, "Branch cannot be merged", "conflict", MergeObstacle::Behind),
+        (422, "Branch cannot be merged", "conflict", MergeObstacle::Behind),
+        (405, "405 Method Not Allowed", "need_rebase", MergeObstacle::Behind),
+        (405, "405 Method Not Allowed", "ci_must_pass", MergeObstacle::Pending),
+        (405, "405 Method Not Allowed", "ci_still_running", MergeObstacle::Pending),
+        (405, "405 Method Not Allowed", "not_approved", MergeObstacle::Person),
+        (405, "405 Method Not Allowed", "draft_status", MergeObstacle::Person),
+        (405, "405 Method Not Allowed", "checking", MergeObstacle::Pending),
+        (405, "405 Method Not Allowed", "jira_association_missing", MergeObstacle::Person),
     ] {
         refused(Flavour::GitLab, Refusal { status, message, state }, expected);
     }

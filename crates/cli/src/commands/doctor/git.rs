@@ -12,7 +12,7 @@ use windlass_process::{Control, Roster, Spec, run};
 use windlass_runner::{Delivery, task_of};
 use windlass_store::Snapshot;
 use windlass_vcs::forge::{Site, Token};
-use windlass_vcs::git::{Base, Branch, Error, Git, Linked, Obstacle, RemoteName, Repository, half_removed, quoted};
+use windlass_vcs::git::{Base, Branch, Error, Git, Linked, RemoteName, Repository, half_removed, quoted};
 
 use super::Check;
 use crate::config::Config;
@@ -55,10 +55,6 @@ impl Look<'_> {
         if let Some(Ok(base)) = &base {
             checks.extend(self.forge(&git, base));
         }
-        let locks = git.stale_locks();
-        let locks: Vec<String> =
-            locks.iter().map(|path| format!("{} is there, and no process holds it", path.display())).collect();
-        checks.extend(if_any("locks", locks, "a crash has left it: remove that file"));
         checks.extend(self.worktrees(&git));
         checks
     }
@@ -143,15 +139,9 @@ impl Look<'_> {
             .collect();
         let mut found: Vec<(String, Option<String>)> = Vec::new();
         for (name, linked) in &linked {
-            let path = linked.path.clone();
-            let error = match linked.trouble.clone() {
-                Some(Obstacle::Locked(reason)) => Some(Error::WorktreeLocked { path, reason }),
-                Some(Obstacle::Vanished) => Some(Error::Vanished { path }),
-                Some(Obstacle::Occupied) => Some(Error::Occupied { path }),
-                None => None,
-            };
+            let error = linked.trouble.as_ref();
             let (path, quoted) = (linked.path.display(), quoted(&linked.path));
-            let hint = error.as_ref().and_then(Error::hint).map(Cow::into_owned);
+            let hint = error.and_then(Error::hint).map(Cow::into_owned);
             found.extend(match (error, self.owner(name)) {
                 (None, Some(_)) => None,
                 (None, None) => {
@@ -227,8 +217,4 @@ fn directories(place: &Path) -> BTreeSet<String> {
 
 fn wrong(what: &'static str, note: String, problems: Vec<String>, hint: Option<&str>) -> Check {
     Check { what, problems, note, hint: hint.map(str::to_owned) }
-}
-
-fn if_any(what: &'static str, problems: Vec<String>, hint: &str) -> Option<Check> {
-    (!problems.is_empty()).then(|| wrong(what, String::new(), problems, Some(hint)))
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use windlass_engine::{ChangeFact, HookOutcome, HookReport, Session, Task, Workspace, in_words};
 use windlass_hooks::clean;
 use windlass_process::file;
-use windlass_vcs::forge::{Change, Merging, Method, Obstacle, Site, State};
+use windlass_vcs::forge::{Change, MergeObstacle, Merging, Method, Site, State};
 use windlass_vcs::git::{Base, Branch, Commit, Error, Git, IfCheckedOut, Merged, Seen, Way};
 
 use super::change::{failed, head_under_way, taken};
@@ -294,10 +294,10 @@ impl Dispatch<'_> {
                     return report(HookOutcome::Again, format!("#{number} was merged meanwhile, at {found}"));
                 }
                 Ok(Merging::Stale { .. }) => return report(HookOutcome::Again, "the change has moved meanwhile"),
-                Ok(Merging::NotMergeable { obstacle: Obstacle::Behind | Obstacle::Conflicts, why }) => {
+                Ok(Merging::NotMergeable { obstacle: MergeObstacle::Behind, why }) => {
                     return report(HookOutcome::Again, why);
                 }
-                Ok(Merging::NotMergeable { obstacle: Obstacle::Busy | Obstacle::Checks, why }) => why,
+                Ok(Merging::NotMergeable { obstacle: MergeObstacle::Pending, why }) => why,
                 Ok(Merging::NotMergeable { why, .. }) => return report(HookOutcome::Escalate, why),
                 Err(error) => return failed(&error),
             };
