@@ -5,49 +5,37 @@
 use windlass_engine::{Looked, State, Task, TaskId, View, Workspace};
 use windlass_vcs::git::{Branch, Commit, Error, Git};
 
-/// How many changes are followed down to the lowest.
-const MAX_DEPTH: usize = 64;
-
 /// A task whose work another one was begun on, and whose work is not merged as far as the log knows.
 #[derive(Debug, Clone)]
 pub struct Below {
-    pub id: TaskId,
-    /// Nobody wants it any more.
-    pub is_deleted: bool,
-    has_change: bool,
-    /// The task whose work has to be merged first: this one, or the lowest that it stands on itself.
-    lowest: Box<Task>,
-    branch: Option<String>,
+    task: Task,
 }
 
 impl Below {
     /// What is said of work that stands on this one.
     pub(crate) fn in_words(&self) -> String {
-        match self.is_deleted {
-            true => format!("it stands on the work of {}, which was deleted and is not merged", self.id),
-            false if self.has_change => format!("it stands on the work of {}, whose change is not merged yet", self.id),
-            false => format!("it stands on the work of {}, which has no change and is not merged yet", self.id),
-        }
+        let why = match (self.task.state, &self.task.change) {
+            (State::Deleted, _) => "which was deleted and is not merged",
+            (_, Some(_)) => "whose change is not merged yet",
+            (_, None) => "which has no change and is not merged yet",
+        };
+        format!("it stands on the work of {}, {why}", self.task.id)
     }
 
     /// What a person can do about it.
     pub(crate) fn hint(&self, workspace: &Workspace, base: &str) -> String {
         let start = workspace.start.get(..10).unwrap_or(&workspace.start);
-        match self.is_deleted {
-            true => format!(
+        let id = self.task.id;
+        match (self.task.state, work_without_change(&self.task)) {
+            (State::Deleted, _) => format!(
                 "to leave that work out: `git rebase --onto {base} {start}` in .windlass/worktrees/{}; to keep it: merge \
                  {start} into {base} yourself; then ask again",
                 workspace.name
             ),
-            false => {
-                let (id, state) = (self.lowest.id, self.lowest.state);
-                match (work_without_change(&self.lowest), state) {
-                    (Some(work), _) => format!("merge the branch {} of {id} into {base} yourself first", work.branch),
-                    (None, State::Completed | State::Blocked) => format!("`windlass change merge {id}` first"),
-                    (None, _) => format!(
-                        "{id} is {state}: its work has to be accepted first; `windlass why {id}` shows how it stands"
-                    ),
-                }
+            (_, Some(work)) => format!("merge the branch {} of {id} into {base} yourself first", work.branch),
+            (State::Completed | State::Blocked, None) => format!("`windlass change merge {id}` first"),
+            (state, None) => {
+                format!("{id} is {state}: its work has to be accepted first; `windlass why {id}` shows how it stands")
             }
         }
     }
@@ -57,13 +45,7 @@ impl Below {
 pub fn below(view: &dyn View, workspace: &Workspace) -> Looked<Vec<Below>> {
     let mut found = Vec::new();
     for id in &workspace.stacked_on {
-        let Some(task) = view.task(*id)? else { continue };
-        if is_unmerged(&task) {
-            let (is_deleted, has_change) = (task.state == State::Deleted, task.change.is_some());
-            let lowest = Box::new(find_lowest(view, &task)?);
-            let branch = task.workspace.map(|workspace| workspace.branch);
-            found.push(Below { id: *id, is_deleted, has_change, lowest, branch });
-        }
+        found.extend(view.task(*id)?.filter(is_unmerged).map(|task| Below { task }));
     }
     Ok(found)
 }
@@ -78,25 +60,6 @@ pub fn work_without_change(task: &Task) -> Option<&Workspace> {
 pub(crate) fn is_unmerged(task: &Task) -> bool {
     let is_open = task.change.as_ref().is_some_and(|change| change.merged.is_none());
     is_open || work_without_change(task).is_some()
-}
-
-/// Returns the task below which all work is merged.
-fn find_lowest(view: &dyn View, task: &Task) -> Looked<Task> {
-    let mut lowest = task.clone();
-    for _ in 0..MAX_DEPTH {
-        let mut below = None;
-        for id in lowest.workspace.iter().flat_map(|workspace| &workspace.stacked_on) {
-            below = view.task(*id)?.filter(|task| is_unmerged(task) && task.state != State::Deleted);
-            if below.is_some() {
-                break;
-            }
-        }
-        match below {
-            Some(below) => lowest = below,
-            None => break,
-        }
-    }
-    Ok(lowest)
 }
 
 /// Where the own work of a task begins that was begun on the work of others.
@@ -116,8 +79,9 @@ pub fn first_unmerged<'b>(
     }
     let Some(head) = git.tip(&Branch::new(&workspace.branch)?)? else { return Ok(below.first()) };
     let on_start = git.goes_on_from(&head, &Commit::new(&workspace.start)?, base)?;
-    for task in below {
-        let tip = task.branch.as_deref().map(|branch| git.tip(&Branch::new(branch)?)).transpose()?.flatten();
+    for below in below {
+        let place = below.task.workspace.as_ref();
+        let tip = place.map(|place| git.tip(&Branch::new(&place.branch)?)).transpose()?.flatten();
         let stands = match tip {
             // What was between the two is gone from here; a person may have brought the branch elsewhere, too.
             Some(tip) => {
@@ -127,7 +91,7 @@ pub fn first_unmerged<'b>(
             None => on_start,
         };
         if stands {
-            return Ok(Some(task));
+            return Ok(Some(below));
         }
     }
     Ok(None)

@@ -212,16 +212,16 @@ fn show(opened: &Opened, known: &Known, seal: Option<&Seal>, args: &Args, out: &
             "merged": commit,
             "base": known.base(),
             "already": seal.is_none_or(|seal| seal.already),
-            "rebased": seal.is_some_and(|seal| seal.brought.rebased),
-            "checks": seal.map(|seal| seal.brought.checks.clone()).unwrap_or_default(),
-            "unasked": seal.map(|seal| seal.brought.unasked.clone()).unwrap_or_default(),
+            "rebased": seal.is_some_and(|seal| seal.rebased),
+            "checks": seal.map(|seal| seal.checks.clone()).unwrap_or_default(),
+            "unasked": seal.map(|seal| seal.unasked.clone()).unwrap_or_default(),
             "state": task.state,
         }));
     }
     let id = out.paint(Tone::Strong, task.id).to_string();
     let Some(seal) = seal else { return out.line(format_args!("{id}  is merged already, as {}", short(&commit))) };
-    let (passed, unasked) = (seal.brought.checks.join(", "), seal.brought.unasked.join(", "));
-    match (seal.brought.rebased, passed.is_empty()) {
+    let (passed, unasked) = (seal.checks.join(", "), seal.unasked.join(", "));
+    match (seal.rebased, passed.is_empty()) {
         (true, true) if args.no_check => out.line("rebased onto the newest base; nothing was checked there")?,
         (true, true) if !unasked.is_empty() => out.line("rebased onto the newest base; no check can run there")?,
         (true, true) => out.line("rebased onto the newest base; there are no checks")?,

@@ -15,8 +15,8 @@
 use std::time::{Duration, Instant};
 
 use windlass_engine::{
-    Broken, Condition, ConfigDigest, Debt, DebtId, Effect, EventType, HookClass, HookEnd, HookOutcome, HookReport,
-    Planned, State as TaskState, Task, View as _, Why, Workspace,
+    Broken, ChangeFact, Condition, ConfigDigest, Debt, DebtId, Effect, EventType, HookClass, HookEnd, HookOutcome,
+    HookReport, Planned, State as TaskState, Task, View as _, Why, Workspace,
 };
 use windlass_hooks::{Kind, Step};
 use windlass_vcs::forge::{Change, ForgeError, Site, State};
@@ -29,12 +29,10 @@ use crate::hook::TRIAL_INDEX;
 use crate::landing::{Landed, landed, scattered};
 use crate::stacking::{beginning, first_unmerged, own_base};
 use crate::workspace::{Said, commit_message, with_causes};
-use crate::{Dispatch, RunError, Told};
+use crate::{Dispatch, RunError};
 
 /// How long is waited for somebody else who merges.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// How often somebody else may be faster.
-const TRIES: u32 = 5;
 /// How long checks of a forge are waited for.
 const FORGE: Duration = Duration::from_secs(600);
 
@@ -45,8 +43,13 @@ const ASK_AGAIN: &str = "put that right, and ask again";
 const OF_A_SESSION: &[&str] =
     &["session", "iteration", "retries", "max_retries", "hook_retries", "agent", "agent_name", "error", "event"];
 
-/// The checks that passed, and the stop hooks that were not asked.
-type PassedChecks = (Vec<String>, Vec<String>);
+/// Checks of a merge by hand.
+#[derive(Debug, Default)]
+struct CheckReport {
+    passed: Vec<String>,
+    /// Stop hooks that cannot be asked without a turn of an agent.
+    unasked: Vec<String>,
+}
 
 /// Whether work that had to be brought onto a newer base is checked there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,20 +102,12 @@ pub struct Seal {
     pub already: bool,
     /// How it was found there.
     pub seen: Option<String>,
-    pub brought: Brought,
-}
-
-/// What had to be done before it could be merged.
-#[derive(Debug, Clone, Default)]
-pub struct Brought {
     /// It was brought onto a newer base.
     pub rebased: bool,
     /// These checks passed on what was merged.
     pub checks: Vec<String>,
     /// These judges of turns cannot be asked without a turn of an agent.
     pub unasked: Vec<String>,
-    /// The last commit that was looked at: as it was submitted, or as it was checked here.
-    judged: Option<String>,
 }
 
 /// A change that is to be merged.
@@ -128,8 +123,34 @@ fn refused(cause: impl Into<String>, hint: impl Into<String>) -> ByHand {
     ByHand::Refused { cause: cause.into(), hint: hint.into() }
 }
 
-fn refused_by(error: &Error) -> ByHand {
-    refused(with_causes(error), error.hint().unwrap_or(ASK_AGAIN.into()))
+/// What ends a merge by hand early.
+enum EarlyEnd {
+    Told(ByHand),
+    Failed(RunError),
+}
+
+impl From<ByHand> for EarlyEnd {
+    fn from(told: ByHand) -> Self {
+        Self::Told(told)
+    }
+}
+
+impl From<RunError> for EarlyEnd {
+    fn from(error: RunError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Said> for EarlyEnd {
+    fn from(said: Said) -> Self {
+        Self::Told(refused(said.cause, said.hint.unwrap_or_else(|| ASK_AGAIN.to_owned())))
+    }
+}
+
+impl From<Error> for EarlyEnd {
+    fn from(error: Error) -> Self {
+        Said::of(&error).into()
+    }
 }
 
 /// Somebody has put the branch where the base is.
@@ -141,34 +162,15 @@ fn nothing_left(wish: &Wish<'_>, base: &Base) -> ByHand {
     refused(cause, format!("`git -C {place} reset --hard {submitted}` puts the branch back to what was submitted"))
 }
 
-/// What became of work that was to be brought onto a base.
-enum Found {
-    OnTop {
-        tip: Commit,
-        moved: bool,
-    },
-    /// The base has it in other commits.
-    Scattered(Landed),
-    /// There is nothing on its branch.
-    Nothing,
-    Conflict {
-        files: String,
-        why: String,
-    },
-}
-
 impl Seal {
-    fn found(base: &Base, landed: Landed, brought: &Brought) -> Self {
-        let (commit, seen) = (landed.commit.to_string(), Some(landed.how));
-        Self { commit, base: base.shown(), already: true, seen, brought: brought.clone() }
+    /// What a base has without a merge of ours.
+    fn found(base: String, commit: String, seen: Option<String>) -> Self {
+        Self { commit, base, already: true, seen, rebased: false, checks: Vec::new(), unasked: Vec::new() }
     }
-}
 
-/// What came of one try.
-enum Tried {
-    Over(ByHand),
-    /// The base has moved meanwhile.
-    Again,
+    fn landed(base: &Base, landed: Landed) -> Self {
+        Self::found(base.shown(), landed.commit.to_string(), Some(landed.how))
+    }
 }
 
 impl Dispatch<'_> {
@@ -197,7 +199,12 @@ impl Dispatch<'_> {
             Some(now) if now.change.as_ref().is_some_and(|change| change.merged.is_some()) => Ok(ByHand::Already),
             Some(now) if now.state == task.state && now.workspace == task.workspace => {
                 let wish = Wish { task: &now, workspace: &workspace, checks, submitted: submitted.as_deref() };
-                self.merge_in_turn(&wish)
+                match self.merge_in_turn(&wish) {
+                    Ok(seal) => Ok(ByHand::Merged(seal)),
+                    Err(EarlyEnd::Told(ByHand::Refused { .. })) if self.control.is_cancelled() => Ok(ByHand::Cancelled),
+                    Err(EarlyEnd::Told(told)) => Ok(told),
+                    Err(EarlyEnd::Failed(error)) => Err(error),
+                }
             }
             _ => Ok(refused(format!("{} has changed while this waited", task.id), "look at it, and ask again")),
         };
@@ -212,177 +219,109 @@ impl Dispatch<'_> {
         self.merging = None;
     }
 
-    fn merge_in_turn(&mut self, wish: &Wish<'_>) -> Result<ByHand, RunError> {
-        let judged = wish.submitted.map(str::to_owned);
-        let mut brought = Brought { judged, ..Brought::default() };
-        for _ in 0..TRIES {
-            if let Some(settled) = self.settled_on_forge(wish.task, wish.workspace) {
-                return Ok(settled);
-            }
-            match self.try_to_merge(wish, &mut brought)? {
-                Tried::Over(over) => return Ok(over),
-                Tried::Again => {
-                    (self.outside.tell)(Told::Note("the base or the branch has moved meanwhile; once more"))
-                }
-            }
+    fn merge_in_turn(&mut self, wish: &Wish<'_>) -> Result<Seal, EarlyEnd> {
+        if let Some(seal) = self.find_merged_on_forge(wish)? {
+            return Ok(seal);
         }
-        Ok(refused("others merge all the time, and were always faster", "ask again in a while"))
-    }
-
-    fn try_to_merge(&mut self, wish: &Wish<'_>, brought: &mut Brought) -> Result<Tried, RunError> {
-        let over = |over: ByHand| Ok(Tried::Over(over));
-        let workspace = wish.workspace;
-        let (base, landed) = match self.with_git(|git| {
-            let base = self.base(git)?;
-            let landed = landed(git, &base, wish.task, wish.submitted)?;
-            Ok((base, landed))
-        }) {
-            Ok(found) => found,
-            Err(_) if self.control.is_cancelled() => return over(ByHand::Cancelled),
-            Err(error) => return over(refused_by(&error)),
-        };
-        if let Some(landed) = landed {
-            return over(ByHand::Merged(Seal::found(&base, landed, brought)));
+        let base = self.with_git(|git| self.base(git))?;
+        if let Some(landed) = self.with_git(|git| landed(git, &base, wish.task, wish.submitted))? {
+            return Ok(Seal::landed(&base, landed));
         }
-        if let Some(stands) = self.stands_on_others(workspace)? {
-            return over(stands);
-        }
+        self.refuse_stacked(wish.workspace, &base)?;
         if let Seen::LastKnown { why } = &base.seen {
-            return over(refused(
-                format!("nobody can tell where {} is now: {why}", base.branch),
-                "nothing is merged without having seen the newest base; ask again when the remote can be reached",
-            ));
+            let cause = format!("cannot tell where {} is now: {why}", base.branch);
+            let hint =
+                "nothing is merged without having seen the newest base; ask again when the remote can be reached";
+            return Err(refused(cause, hint).into());
         }
-        if let Err(said) = self.reopen(wish.task) {
-            return over(refused(said.cause, said.hint.unwrap_or_else(|| ASK_AGAIN.to_owned())));
-        }
-        let head = match self.bring_by_hand(workspace, &base) {
-            Ok(Found::Conflict { files, why }) => return over(ByHand::Conflicts { base: base.shown(), files, why }),
-            Ok(Found::Scattered(landed)) => return over(ByHand::Merged(Seal::found(&base, landed, brought))),
-            Ok(Found::Nothing) => return over(nothing_left(wish, &base)),
-            Ok(Found::OnTop { tip, moved }) => {
-                brought.rebased |= moved;
-                tip
-            }
-            Err(_) if self.control.is_cancelled() => return over(ByHand::Cancelled),
-            Err(error) => return over(refused_by(&error)),
-        };
+        self.reopen(wish.task)?;
+        let (head, rebased) = self.bring_by_hand(wish, &base)?;
         // One that was brought here earlier and did not pass is no better now.
-        if brought.judged.as_deref() != Some(head.as_str()) {
-            let judged = Some(head.to_string());
-            match self.check_again(wish, &base, &head)? {
-                Ok((passed, unasked)) => (brought.checks, brought.unasked, brought.judged) = (passed, unasked, judged),
-                Err(unfit) => return over(unfit),
-            }
-        }
-        self.merge_ready(wish, (base, &head), brought)
+        let CheckReport { passed, unasked } = match wish.submitted == Some(head.as_str()) {
+            true => CheckReport::default(),
+            false => self.check_again(wish, &base, &head)?,
+        };
+        let (commit, already) = self.merge_ready(wish, &base, &head)?;
+        Ok(Seal { commit, base: base.shown(), already, seen: None, rebased, checks: passed, unasked })
     }
 
-    /// Has the work be on top of a base.
-    fn bring_by_hand(&self, workspace: &Workspace, base: &Base) -> Result<Found, Error> {
+    /// Has the work be on top of a base. Returns its last commit, and whether it was moved.
+    fn bring_by_hand(&self, wish: &Wish<'_>, base: &Base) -> Result<(Commit, bool), EarlyEnd> {
         self.with_git(|git| {
-            let branch = Branch::new(&workspace.branch)?;
+            let branch = Branch::new(&wish.workspace.branch)?;
             let own = git.tip(&branch)?.ok_or_else(|| Error::UnknownCommit { commit: branch.to_string() })?;
             if git.work(&branch, &base.commit)?.commits == 0 {
-                return Ok(Found::Nothing);
+                return Err(nothing_left(wish, base).into());
             }
-            let start = beginning(workspace)?;
-            let rebased = git.rebase_after(&self.worktree(workspace)?, start.as_ref(), &base.commit)?;
-            let moved = match rebased {
+            let start = beginning(wish.workspace)?;
+            let moved = match git.rebase_after(&self.worktree(wish.workspace)?, start.as_ref(), &base.commit)? {
                 Rebased::Conflict { files, why } => {
                     let files = listed(files.iter().map(|file| file.display()));
-                    return Ok(Found::Conflict { files, why });
+                    return Err(ByHand::Conflicts { base: base.shown(), files, why }.into());
                 }
                 Rebased::Done { .. } => true,
                 Rebased::UpToDate => false,
             };
             let tip = git.tip(&branch)?.unwrap_or_else(|| own.clone());
             // Nothing of it was left to be brought there.
-            Ok(if tip == base.commit { Found::Scattered(scattered(base, &own)) } else { Found::OnTop { tip, moved } })
+            if tip == base.commit {
+                return Err(ByHand::Merged(Seal::landed(base, scattered(base, &own))).into());
+            }
+            Ok((tip, moved))
         })
     }
 
     /// Refuses what stands on work of others that is not merged.
-    fn stands_on_others(&self, workspace: &Workspace) -> Result<Option<ByHand>, RunError> {
+    fn refuse_stacked(&self, workspace: &Workspace, base: &Base) -> Result<(), EarlyEnd> {
         let below = self.below(workspace)?;
-        if below.is_empty() {
-            return Ok(None);
-        }
-        let stands = self.with_git(|git| {
-            let base = self.base(git)?;
-            let found = first_unmerged(git, workspace, &below, &base.commit)?;
-            Ok(found.map(|below| refused(below.in_words(), below.hint(workspace, &base.shown()))))
-        });
-        Ok(stands.unwrap_or_else(|error| {
-            Some(if self.control.is_cancelled() { ByHand::Cancelled } else { refused_by(&error) })
-        }))
+        self.with_git(|git| match first_unmerged(git, workspace, &below, &base.commit)? {
+            Some(below) => Err(refused(below.in_words(), below.hint(workspace, &base.shown())).into()),
+            None => Ok(()),
+        })
     }
 
-    /// Merges what is on top of the newest base.
-    fn merge_ready(
-        &mut self,
-        wish: &Wish<'_>,
-        (base, head): (Base, &Commit),
-        brought: &Brought,
-    ) -> Result<Tried, RunError> {
-        let (task, workspace) = (wish.task, wish.workspace);
-        let over = |over: ByHand| Ok(Tried::Over(over));
-        let seal = |commit: String, already| {
-            let (base, brought) = (base.shown(), brought.clone());
-            Ok(Tried::Over(ByHand::Merged(Seal { commit, base, already, seen: None, brought })))
+    /// Merges what is on top of the newest base. Returns the commit that has it there, and whether it was there already.
+    fn merge_ready(&mut self, wish: &Wish<'_>, base: &Base, head: &Commit) -> Result<(String, bool), EarlyEnd> {
+        let moved = || refused("the base or the branch has moved meanwhile", "ask again");
+        let offer = match self.with_git(|git| self.offer(git, Some(wish.task), wish.workspace, Some(head))) {
+            Err(Error::Moved { .. }) => return Err(moved().into()),
+            offer => offer?,
         };
-        let ready = match self.with_git(|git| self.offer(git, Some(task), workspace, Some(head))) {
-            Ok(offer) => Ready { base: base.clone(), head: offer.head, address: offer.address },
-            Err(Error::Moved { .. }) => return Ok(Tried::Again),
-            Err(error) => return over(refused_by(&error)),
-        };
-        match self.place(task, ready.address.as_deref()) {
-            Err(error) => return over(by_forge(&error)),
-            Ok(Some((site, number))) => {
-                let report = self.merge_on_forge((Resolve::Cancellable, Instant::now() + FORGE), site, number, &ready);
-                return match (report.outcome, report.change) {
-                    (_, Some(windlass_engine::ChangeFact::Merged(commit))) => seal(commit, false),
-                    (HookOutcome::Again, _) => Ok(Tried::Again),
-                    (HookOutcome::Cancelled, _) => over(ByHand::Cancelled),
-                    _ => {
-                        let cause = report.message.unwrap_or_else(|| "the forge does not want to".to_owned());
-                        over(refused(cause, "see to it on the forge, and ask again"))
-                    }
-                };
-            }
-            Ok(None) => {}
+        let ready = Ready { base: base.clone(), head: offer.head, address: offer.address };
+        if let Some((site, number)) =
+            self.place(wish.task, ready.address.as_deref()).map_err(|error| by_forge(&error))?
+        {
+            let report = self.merge_on_forge((Resolve::Cancellable, Instant::now() + FORGE), site, number, &ready);
+            return match (report.outcome, report.change) {
+                (_, Some(ChangeFact::Merged(commit))) => Ok((commit, false)),
+                (HookOutcome::Cancelled, _) => Err(ByHand::Cancelled.into()),
+                _ => {
+                    let cause = report.message.unwrap_or_else(|| "the forge does not want to".to_owned());
+                    Err(refused(cause, "see to it on the forge, and ask again").into())
+                }
+            };
         }
-        match self.land(Some(task), &ready, IfCheckedOut::FastForward) {
-            Ok(Merged::Now { commit }) => seal(commit.to_string(), false),
-            Ok(Merged::Already { commit }) => seal(commit.to_string(), true),
-            Err(Error::Moved { .. } | Error::Stale { .. }) => Ok(Tried::Again),
-            Err(_) if self.control.is_cancelled() => over(ByHand::Cancelled),
+        match self.land(Some(wish.task), &ready, IfCheckedOut::FastForward) {
+            Ok(Merged::Now { commit }) => Ok((commit.to_string(), false)),
+            Ok(Merged::Already { commit }) => Ok((commit.to_string(), true)),
+            Err(Error::Moved { .. } | Error::Stale { .. }) => Err(moved().into()),
             Err(error @ Error::Dirty { .. }) => {
                 let hint = format!(
                     "commit or stash that, or switch the tree to another branch, and ask again; {} is not changed",
                     base.branch
                 );
-                over(refused(error.to_string(), hint))
+                Err(refused(error.to_string(), hint).into())
             }
-            Err(error) => over(refused_by(&error)),
+            Err(error) => Err(error.into()),
         }
     }
 
     /// Runs the checks of the work that are no steps of git, in a fresh checkout of the commit that is to be merged.
-    fn check_again(
-        &mut self,
-        wish: &Wish<'_>,
-        base: &Base,
-        head: &Commit,
-    ) -> Result<Result<PassedChecks, ByHand>, RunError> {
+    fn check_again(&mut self, wish: &Wish<'_>, base: &Base, head: &Commit) -> Result<CheckReport, EarlyEnd> {
         if wish.checks == Checks::Skip {
-            return Ok(Ok(PassedChecks::default()));
+            return Ok(CheckReport::default());
         }
-        let checkout = match self.check_out_for_gate(wish.workspace, head.clone()) {
-            Ok(checkout) => checkout,
-            Err(_) if self.control.is_cancelled() => return Ok(Err(ByHand::Cancelled)),
-            Err(error) => return Ok(Err(refused_by(&error))),
-        };
+        let checkout = self.check_out_for_gate(wish.workspace, head.clone())?;
         let above = std::mem::replace(&mut self.settings.directory, checkout);
         let checked = self.run_checks(wish.task, base);
         self.settings.directory = above;
@@ -390,7 +329,7 @@ impl Dispatch<'_> {
         checked
     }
 
-    fn run_checks(&mut self, task: &Task, base: &Base) -> Result<Result<PassedChecks, ByHand>, RunError> {
+    fn run_checks(&mut self, task: &Task, base: &Base) -> Result<CheckReport, EarlyEnd> {
         self.changed = None;
         let (checks, mut unasked) = self.checks_of(task)?;
         let mut passed = Vec::new();
@@ -404,21 +343,22 @@ impl Dispatch<'_> {
             let report = self.run_hook(&debt, Resolve::Cancellable)?;
             let (message, feedback, unstarted) = (Some(""), report.feedback.as_deref(), report.unstarted);
             match Broken::by(&planned.hook, &HookEnd { outcome: report.outcome, message, feedback, unstarted }) {
-                _ if report.outcome == HookOutcome::Cancelled => return Ok(Err(ByHand::Cancelled)),
+                _ if report.outcome == HookOutcome::Cancelled => return Err(ByHand::Cancelled.into()),
                 None if report.outcome == HookOutcome::Skip => {}
                 None => passed.push(name),
                 Some(broken) => {
                     let (base, hook, report) = (base.shown(), name, Box::new(report));
                     let is_late = report.outcome == HookOutcome::TimedOut;
                     let is_unjudged = broken.why == Why::Escalated || broken.unstarted || is_late;
-                    return Ok(Err(match is_unjudged {
+                    let told = match is_unjudged {
                         true => ByHand::Unjudged { base, hook, report },
                         false => ByHand::Unfit { base, hook, report },
-                    }));
+                    };
+                    return Err(told.into());
                 }
             }
         }
-        Ok(Ok((passed, unasked)))
+        Ok(CheckReport { passed, unasked })
     }
 
     /// Returns the checks of a merge by hand: the stop hooks that can be asked without a turn, and the hooks of
@@ -480,52 +420,32 @@ impl Dispatch<'_> {
         Ok(when.holds(&scene.values(&planned.hook, &self.settings.project)).unwrap_or(true))
     }
 
-    /// What the forge has made of a change already.
-    fn settled_on_forge(&self, task: &Task, workspace: &Workspace) -> Option<ByHand> {
-        let url = task.change.as_ref().and_then(|change| change.at.url.clone()).unwrap_or_default();
-        let change = match self.on_forge(task)? {
-            Ok(change) => change,
-            Err(said) => return Some(refused(said.cause, said.hint.unwrap_or_else(|| ASK_AGAIN.to_owned()))),
-        };
-        Some(match &change.state {
-            State::Open => return None,
-            State::Merged { commit } => self.merged_on_forge((task, workspace), &change, commit),
-            State::Closed => refused(
-                format!("{url} was closed without having been merged"),
-                "reopen it there, or leave the work: the branch stays",
-            ),
-        })
-    }
-
-    /// What a person is told of a change that the forge has merged.
-    fn merged_on_forge(&self, (task, workspace): (&Task, &Workspace), change: &Change, commit: &str) -> ByHand {
-        let base = match self.with_git(|git| self.base(git)) {
-            Ok(base) => base,
-            Err(error) => return refused_by(&error),
-        };
-        match self.left_out(workspace, &base, change) {
-            Ok(None) => ByHand::Merged(Seal {
-                commit: commit.to_owned(),
-                base: workspace.base.clone(),
-                already: true,
-                seen: None,
-                brought: Brought::default(),
-            }),
-            Ok(Some(left_out)) => {
-                let (id, place) = (task.id, format!(".windlass/worktrees/{}", workspace.name));
-                let take_up = match task.state {
-                    TaskState::Blocked => format!("windlass answer {id} continue"),
-                    _ => format!("windlass task reopen {id} --force --reason 'commits were left out'"),
-                };
-                let hint = format!(
-                    "`{take_up}` has the next run open another change for them; `git -C {place} reset --hard {}` gives \
-                     them up",
-                    base.shown()
-                );
-                refused(left_out, hint)
+    /// Returns what the forge has merged already. Refuses what it has closed, or merged without the last commits.
+    fn find_merged_on_forge(&self, wish: &Wish<'_>) -> Result<Option<Seal>, EarlyEnd> {
+        let Wish { task, workspace, .. } = wish;
+        let Some(change) = self.on_forge(task).transpose()? else { return Ok(None) };
+        let commit = match &change.state {
+            State::Open => return Ok(None),
+            State::Merged { commit } => commit.clone(),
+            State::Closed => {
+                let cause = format!("{} was closed without having been merged", change.url);
+                return Err(refused(cause, "reopen it there, or leave the work: the branch stays").into());
             }
-            Err(error) => refused_by(&error),
-        }
+        };
+        let base = self.with_git(|git| self.base(git))?;
+        let Some(left_out) = self.left_out(workspace, &base, &change)? else {
+            return Ok(Some(Seal::found(workspace.base.clone(), commit, None)));
+        };
+        let (id, place) = (task.id, format!(".windlass/worktrees/{}", workspace.name));
+        let take_up = match task.state {
+            TaskState::Blocked => format!("windlass answer {id} continue"),
+            _ => format!("windlass task reopen {id} --force --reason 'commits were left out'"),
+        };
+        let hint = format!(
+            "`{take_up}` has the next run open another change for them; `git -C {place} reset --hard {}` gives them up",
+            base.shown()
+        );
+        Err(refused(left_out, hint).into())
     }
 
     /// How a change stands on its forge, if it is on one.
