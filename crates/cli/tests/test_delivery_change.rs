@@ -229,7 +229,7 @@ fn offered_command_has_the_agent_resolve_the_conflict() {
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(ran.stdout.matches("ann says: ").count(), 1, "{ran}");
     let prompt = fs::read_to_string(prompt).unwrap();
-    for told in ["- a.txt\n", "- Theirs\n"] {
+    for told in ["- a.txt\n", "<<<<<<< this branch\nours\n=======\ntheirs\n>>>>>>> main\n"] {
         assert!(prompt.contains(told), "{told}\n{prompt}");
     }
     assert!(repo.world.ok(&["change", "merge", "T1"]).contains("merged into main"));
@@ -251,7 +251,7 @@ fn resolve_without_a_conflict_offers_the_merge_with_the_trust_it_needs() {
 
 /// The agent claims once without having done anything. What it has to resolve is what keeps its work from being submitted.
 #[test]
-fn agent_that_leaves_the_conflict_is_sent_back_with_its_files() {
+fn agent_that_leaves_the_conflict_is_sent_back_with_both_sides() {
     let repo = with_change("", "sed -i s/two/ours/ a.txt");
     repo.world.write("a.txt", "one\ntheirs\nthree\n");
     repo.git(&["commit", "-q", "-am", "Theirs"]);
@@ -266,7 +266,7 @@ fn agent_that_leaves_the_conflict_is_sent_back_with_its_files() {
     assert!(ran.stdout.contains("  the work still conflicts with main: the commit "), "{ran}");
     assert!(ran.stdout.contains(" change the same lines: sent back to mend it (1 of 3)\n"), "{ran}");
     let told = fs::read_to_string(prompt.with_extension("txt.2")).unwrap();
-    assert!(told.contains("- a.txt\n") && told.contains("- Theirs\n"), "{told}");
+    assert!(told.contains("<<<<<<< this branch\nours\n=======\ntheirs\n>>>>>>> main\n"), "{told}");
     assert!(repo.world.ok(&["change", "merge", "T1"]).contains("merged into main"));
     assert_eq!(repo.file("main:a.txt"), "one\nboth\nthree");
 }

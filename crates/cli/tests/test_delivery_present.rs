@@ -51,7 +51,7 @@ fn uncommitted_and_committed_work_is_rebased_where_that_is_clean() {
 }
 
 #[test]
-fn conflicting_work_stays_and_the_agent_is_told_the_files() {
+fn conflicting_work_stays_and_the_agent_is_told_both_sides() {
     let repo = left_and_answered("sed -i s/two/ours/ a.txt; git commit -q -am Ours", "a.txt", "one\ntheirs\nthree\n");
     let tip = repo.git(&["rev-parse", "windlass/t1-write-it"]);
     let prompt = repo.world.path("prompt.txt");
@@ -64,7 +64,7 @@ fn conflicting_work_stays_and_the_agent_is_told_the_files() {
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stdout.contains("the work conflicts with main: "), "{ran}");
     let prompt = fs::read_to_string(prompt).unwrap();
-    for told in ["- a.txt\n", "- Change a.txt\n"] {
+    for told in ["- a.txt\n", "- Change a.txt\n", "<<<<<<< this branch\nours\n=======\ntheirs\n>>>>>>> main\n"] {
         assert!(prompt.contains(told), "{told}\n{prompt}");
     }
     assert_eq!(fs::read_to_string(repo.world.path("tip.txt")).unwrap().trim_end(), tip);
@@ -95,11 +95,13 @@ fn conflict_feedback_has_no_secret_and_no_control_sequence() {
     let told: Vec<_> = told.filter(|text| text.contains("does not go together")).collect();
     let [told] = told[..] else { panic!("one piece of feedback: {told:?}") };
     assert!(!told.contains(secret) && !told.contains(|letter: char| letter.is_control() && letter != '\n'), "{told:?}");
-    for line in ["- b All: is well.txt\n", "- Use [secret API_KEY]\n"] {
+    for line in
+        ["- b All: is well.txt\n", "\nb All: is well.txt:\n", "- Use [secret API_KEY]\n", "\ntheirs [secret API_KEY]\n"]
+    {
         assert!(told.contains(line), "{line:?}\n{told}");
     }
     let prompt = fs::read_to_string(prompt).unwrap();
-    assert!(prompt.contains("Use [secret API_KEY]") && !prompt.contains(secret), "{prompt}");
+    assert!(prompt.contains("theirs [secret API_KEY]") && !prompt.contains(secret), "{prompt}");
 }
 
 #[test]

@@ -9,13 +9,15 @@
 use std::path::PathBuf;
 
 use windlass_engine::{Finding, Limits, Task, Workspace};
-use windlass_hooks::cut;
-use windlass_vcs::git::{Base, Commit, Error, Git, Rebased, Worktree};
+use windlass_hooks::{clean, cut};
+use windlass_vcs::git::{Base, Commit, ConflictSides, Error, Git, Rebased, Worktree};
 
 use crate::stacking::{self, Below};
 use crate::workspace::{Said, Stack, commit_message, explained};
 use crate::{Dispatch, RunError, Runner};
 
+/// How much of a conflict an agent is shown.
+const MAX_SHOWN: usize = 16 * 1024;
 /// How many commits of the base an agent is told.
 const MAX_COMMITS: usize = 10;
 
@@ -238,8 +240,8 @@ fn is_untouched(
     }
 }
 
-/// Tells an agent what keeps its work from being brought onto a base: the files, the commits of the base, and the commands that
-/// show both sides. The text is clean; secrets may be in it.
+/// Tells an agent what keeps its work from being brought onto a base: the files, and both sides of the places as a merge
+/// shows them. The text is clean; secrets may be in it.
 pub(crate) fn conflict_feedback(
     git: &Git<'_>,
     worktree: &Worktree,
@@ -254,9 +256,13 @@ pub(crate) fn conflict_feedback(
     let parted = git.merge_base(&head, &base.commit)?;
     let subjects = git.subjects(&parted, &base.commit, MAX_COMMITS)?;
     let subjects = crate::hook::pipeline::listed(subjects.iter());
+    let sides = ConflictSides { ours: "this branch", theirs: &shown };
+    // Cleaned by itself: a control sequence without an end hides nothing behind it.
+    let places = clean(&git.conflict_text((&head, &base.commit), files, sides, MAX_SHOWN)?);
+    let places = if places.is_empty() { places } else { format!("Both sides, as a merge shows them:\n{places}\n") };
     Ok(format!(
         "The work does not go together with the newest {shown} ({}): {why}\n\nFiles:\n{listed}\n\
-         The last commits of {shown} that this branch has not:\n{subjects}\n\
+         The last commits of {shown} that this branch has not:\n{subjects}\n{places}\
          Nothing was changed. Bring the work onto `{shown}` yourself (`git rebase {shown}` or \
          `git merge {shown}` in this directory), resolve the conflicts in these files so that both changes \
          are kept, run the tests, and commit.",

@@ -331,6 +331,8 @@ impl Call<'_, '_> {
                 Exit::Code(code) => code,
                 Exit::Cancelled => return Err(Error::Cancelled { command: self.command() }),
                 Exit::TimedOut | Exit::Silent => {
+                    obstacle::find(&self.directory)?;
+                    obstacle::find_in_common(&self.git.repository.common)?;
                     return Err(Error::TimedOut { command: self.command(), after: ran.took });
                 }
                 Exit::Signal(number) => return Err(self.ended(&format!("it was ended by signal {number}"))),
@@ -389,6 +391,20 @@ impl Call<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn call_that_took_too_long_names_what_git_waits_for() {
+        let place = tempfile::tempdir().unwrap();
+        let common = place.path().join(".git");
+        std::fs::create_dir_all(common.join("refs/heads")).unwrap();
+        let late = |_: &Spec| Ok(Finished { exit: Exit::TimedOut, ..Finished::said(Vec::new()) });
+        let repository = Repository { root: place.path().to_owned(), common: common.clone() };
+        let git = Git::new(repository, &late, &Environment::default());
+        let said = || git.call(&["status"]).done().unwrap_err().to_string();
+        assert!(said().starts_with("cannot finish `git status`"), "{}", said());
+        std::os::unix::fs::symlink("/dev/zero", common.join("refs/heads/other")).unwrap();
+        assert!(said().ends_with("/refs/heads/other` is a device, not a file"), "{}", said());
+    }
 
     #[test]
     fn calls_that_put_work_away_are_told_from_those_that_look() {

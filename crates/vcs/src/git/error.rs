@@ -207,8 +207,7 @@ impl Error {
             Self::TooOld { .. } => "install git 2.38 or newer",
             Self::Obstacle { reason, .. } => reason.remedy(),
             Self::TimedOut { .. } => {
-                "try again; a slow disk, a slow remote, a filter, a short `limits.wall_time`, or a fifo in the place of a file that \
-                 git reads, such as a `.gitignore` below, may be in the way"
+                "try again; a slow disk, a slow remote, a filter or a short `limits.wall_time` may be in the way"
             }
             Self::BadName { .. } => "choose another name",
             Self::NotARepository { .. } => "run it in a repository, or make one with `git init`",

@@ -2,10 +2,9 @@
 //!
 //! Git opens some files of a tree, and its own files, by itself. A fifo in the place of one is waited for until another program
 //! writes to it.
-//!
-//! Not here: such files in directories below, and refs that are not checked out. A call that waits for one of these ends when its
-//! time is up (`ask`).
 
+use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use windlass_process::file::{self, UnreadableFile};
@@ -29,6 +28,8 @@ const READ_IN_COMMON: [&str; 11] = [
     "objects/info/commit-graph",
     "objects/info/commit-graphs/commit-graph-chain",
 ];
+/// The most files and directories that are looked at when git took too long.
+const ENTRIES: usize = 100_000;
 
 /// Finds what git would wait for in a directory.
 pub fn obstacles_in(directory: &Path) -> impl Iterator<Item = (PathBuf, UnreadableFile)> {
@@ -63,9 +64,58 @@ fn refuse(obstacle: Option<(PathBuf, UnreadableFile)>) -> Result<(), Error> {
     obstacle.map_or(Ok(()), |(path, reason)| Err(Error::Obstacle { path, reason }))
 }
 
+/// Refuses a tree with such a file in any of its directories, as far as they are looked at.
+pub(super) fn find(root: &Path) -> Result<(), Error> {
+    let (mut left, mut directories) = (ENTRIES, vec![root.to_owned()]);
+    while let Some(directory) = directories.pop() {
+        check(&directory)?;
+        let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| entry.file_name() != ".git") {
+            let Some(rest) = left.checked_sub(1) else { return Ok(()) };
+            left = rest;
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                directories.push(entry.path());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a repository with a fifo or a device anywhere in its own directory, as far as it is looked at. Git opens more of its
+/// files than can be named before: every ref, and what its configuration includes.
+pub(super) fn find_in_common(common: &Path) -> Result<(), Error> {
+    check_common(common)?;
+    let (mut left, mut directories) = (ENTRIES, vec![common.to_owned()]);
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let Some(rest) = left.checked_sub(1) else { return Ok(()) };
+            left = rest;
+            let path = entry.path();
+            // Git opens no loose object before it is asked for it.
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !is_of_objects(&path) {
+                directories.push(path);
+                continue;
+            }
+            // A socket keeps git waiting no more than a missing file does, and `/dev/null` ends at once.
+            if let Some(reason @ UnreadableFile::NotRegular("a fifo" | "a device")) = file::obstacle(&path)
+                && fs::canonicalize(&path).is_ok_and(|target| target != Path::new("/dev/null"))
+            {
+                return Err(Error::Obstacle { path, reason });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether loose objects lie in a directory: `objects/3f`.
+fn is_of_objects(directory: &Path) -> bool {
+    let name = |path: &Path| path.file_name().map(OsStr::to_os_string);
+    let is_of_objects = directory.parent().and_then(name).is_some_and(|above| above == "objects");
+    is_of_objects && name(directory).is_some_and(|name| name.len() == 2)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::net::UnixListener;
 
     use super::*;
@@ -73,17 +123,18 @@ mod tests {
     #[test]
     fn obstacles_are_named() {
         let root = tempfile::tempdir().unwrap();
-        fs::create_dir_all(root.path().join(".gitignore")).unwrap();
+        fs::create_dir_all(root.path().join("deep/.gitignore")).unwrap();
         fs::write(root.path().join(".gitattributes"), "").unwrap();
+        assert!(find(root.path()).is_ok());
+        let _socket = UnixListener::bind(root.path().join("deep/.gitattributes")).unwrap();
         assert!(check(root.path()).is_ok());
-        let _socket = UnixListener::bind(root.path().join(".gitmodules")).unwrap();
         let said = |result: Result<(), Error>| {
             let error = result.unwrap_err();
             format!("{error}; {}", error.hint().unwrap()).replace(&root.path().display().to_string(), "ROOT")
         };
         assert_eq!(
-            said(check(root.path())),
-            "cannot ask git: `ROOT/.gitmodules` is a socket, not a file; remove it, or put a file in its place"
+            said(find(root.path())),
+            "cannot ask git: `ROOT/deep/.gitattributes` is a socket, not a file; remove it, or put a file in its place"
         );
     }
 
@@ -113,6 +164,21 @@ mod tests {
         std::os::unix::fs::symlink("/dev/zero", common.path().join("refs/heads/a/b")).unwrap();
         let said = check_common(common.path()).unwrap_err().to_string();
         assert!(said.ends_with("/refs/heads/a/b` is a device, not a file"), "{said}");
+    }
+
+    #[test]
+    fn obstacles_are_found_anywhere_in_the_directory_of_git() {
+        for (name, is_named) in [("refs/heads/other", true), ("worktrees/t1/index", true), ("objects/3f/0", false)] {
+            let common = tempfile::tempdir().unwrap();
+            let path = common.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let _socket = UnixListener::bind(common.path().join("fsmonitor--daemon.ipc")).unwrap();
+            std::os::unix::fs::symlink("/dev/null", common.path().join("hook")).unwrap();
+            assert!(find_in_common(common.path()).is_ok());
+            std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+            assert!(check_common(common.path()).is_ok());
+            assert_eq!(find_in_common(common.path()).is_err(), is_named, "{name}");
+        }
     }
 
     #[test]

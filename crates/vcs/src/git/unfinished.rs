@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::repository::{Entry, text};
-use super::{Error, Git, Operation, paths};
+use super::{Error, Git, Operation, obstacle, paths};
 
 /// What is under way where this is kept.
 pub(super) fn under_way(admin: &Path) -> Option<Operation> {
@@ -38,6 +38,8 @@ impl Git<'_> {
 
     /// Everything that is there and not ignored, into the index.
     pub(super) fn stage(&self, worktree: &Path) -> Result<(), Error> {
+        // Git gets some time for this, however little the session has left.
+        obstacle::find(worktree)?;
         self.call(&["add", "--all"]).set("advice.addEmbeddedRepo=false").within(worktree).done()?;
         Ok(())
     }

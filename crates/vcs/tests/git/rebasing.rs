@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use windlass_vcs::git::{Commit, Error, Rebased, Worktree};
+use windlass_vcs::git::{Commit, ConflictSides, Error, Rebased, Worktree};
 
 use crate::scene::{Scene, read, write};
 
@@ -198,6 +198,35 @@ fn restart_moves_branch_tree_and_mark_to_the_new_start() {
     assert_eq!(scene.try_open("t1", &[]).unwrap().start, base);
     write(&worktree.path, "new", "changed");
     assert!(matches!(scene.with(|git| git.restart(&worktree, &[base])), Err(Error::Dirty { .. })));
+}
+
+#[test]
+fn conflict_text_shows_both_sides_by_their_names() {
+    let scene = Scene::new();
+    let (_, ours) = scene.work("t1", "a", "mine\n");
+    scene.write("a", "theirs\n");
+    let theirs = scene.commit(&scene.root, "the base moves");
+    let sides = ConflictSides { ours: "this branch", theirs: "main" };
+    let files = ["a".into()];
+    let text = scene.with(|git| git.conflict_text((&ours, &theirs), &files, sides, 4096)).unwrap();
+    assert!(text.starts_with("CONFLICT (content): "), "{text}");
+    assert!(text.ends_with("a:\n<<<<<<< this branch\nmine\n=======\ntheirs\n>>>>>>> main\n"), "{text}");
+}
+
+#[test]
+fn conflict_text_leaves_out_long_files_by_name_and_shows_the_others() {
+    let scene = Scene::new();
+    let worktree = scene.open("t1");
+    for (name, lines) in [("a.lock", 2000), ("z", 1)] {
+        write(&worktree.path, name, &"mine\n".repeat(lines));
+        scene.write(name, &"theirs\n".repeat(lines));
+    }
+    let (ours, theirs) = (scene.commit(&worktree.path, "mine"), scene.commit(&scene.root, "theirs"));
+    let sides = ConflictSides { ours: "this branch", theirs: "main" };
+    let files = ["a.lock".into(), "z".into()];
+    let text = scene.with(|git| git.conflict_text((&ours, &theirs), &files, sides, 4096)).unwrap();
+    assert!(text.contains("\nz:\n<<<<<<< this branch\nmine\n=======\ntheirs\n>>>>>>> main\n"), "{text}");
+    assert!(text.ends_with("\nToo long to be shown here: a.lock\n") && text.len() < 4096, "{text}");
 }
 
 /// A rebase stops at the first commit that conflicts; the others conflict no less.

@@ -1,0 +1,121 @@
+//! A conflict as the agent that resolves it needs to see it: what git says about it, and both sides of the places.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::error::listed;
+use super::{Commit, Error, Git};
+
+/// Lines of a file that are shown before and after a place where the sides differ.
+const CONTEXT_LINES: usize = 3;
+/// A longer file is not shown.
+const MAX_FILE: usize = 1024 * 1024;
+
+/// The names of the two sides of a conflict.
+#[derive(Debug, Clone, Copy)]
+pub struct ConflictSides<'s> {
+    pub ours: &'s str,
+    pub theirs: &'s str,
+}
+
+impl Git<'_> {
+    /// Returns what a merge of two commits stumbles over: the messages of git, then the places of each file between conflict
+    /// markers. A file whose places do not fit into `most` bytes is named alone. The text is hostile, and empty where the
+    /// merge has no conflict.
+    pub fn conflict_text(
+        &self,
+        (ours, theirs): (&Commit, &Commit),
+        files: &[PathBuf],
+        sides: ConflictSides<'_>,
+        most: usize,
+    ) -> Result<String, Error> {
+        let call = self.call(&["merge-tree", "--write-tree", "--messages", "--name-only"]).word(ours).word(theirs);
+        let answer = call.bound(most.max(4096)).answer()?;
+        let said = String::from_utf8_lossy(&answer.bytes).into_owned();
+        let Some(tree) = said.lines().next().filter(|_| answer.code == 1) else { return Ok(String::new()) };
+        let tree = Commit::new(tree)?;
+        let mut text: String =
+            said.lines().filter(|line| line.starts_with("CONFLICT")).map(|line| format!("{line}\n")).collect();
+        let mut left_out = Vec::new();
+        for file in files {
+            let Some(places) = self.conflict_places(&tree, file)? else {
+                left_out.push(file.clone());
+                continue;
+            };
+            if places.is_empty() {
+                continue;
+            }
+            let places = places.replace(&format!("<<<<<<< {ours}"), &format!("<<<<<<< {}", sides.ours));
+            let places = places.replace(&format!(">>>>>>> {theirs}"), &format!(">>>>>>> {}", sides.theirs));
+            let name = file.display().to_string().replace('\n', " ");
+            let section = format!("\n{name}:\n{places}");
+            if text.len() + section.len() > most {
+                left_out.push(file.clone());
+                continue;
+            }
+            text.push_str(&section);
+        }
+        if !left_out.is_empty() {
+            text.push_str(&format!("\nToo long to be shown here: {}\n", listed(&left_out)));
+        }
+        Ok(text)
+    }
+
+    /// Returns the places of a file in a merged tree where its sides differ, with the lines around them, or nothing if the
+    /// file is too long. A file that is no text has no places.
+    fn conflict_places(&self, tree: &Commit, file: &Path) -> Result<Option<String>, Error> {
+        let object = [tree.as_str().as_bytes(), b":", file.as_os_str().as_bytes()].concat();
+        let call = self.call(&["cat-file", "blob"]).word(OsStr::from_bytes(&object)).bound(MAX_FILE);
+        let answer = call.answer()?;
+        let is_text = answer.code == 0 && !answer.bytes.contains(&0);
+        Ok(match (is_text, answer.cut) {
+            (false, _) => Some(String::new()),
+            (true, true) => None,
+            (true, false) => Some(marked_places(&String::from_utf8_lossy(&answer.bytes))),
+        })
+    }
+}
+
+/// Returns the lines between conflict markers, with a few around them.
+fn marked_places(content: &str) -> String {
+    let lines: Vec<&str> = content.lines().collect();
+    let mut shown = vec![false; lines.len()];
+    let mut open = None;
+    for (at, line) in lines.iter().enumerate() {
+        if line.starts_with("<<<<<<< ") {
+            open = Some(at);
+        } else if line.starts_with(">>>>>>> ")
+            && let Some(from) = open.take()
+        {
+            let (from, to) = (from.saturating_sub(CONTEXT_LINES), (at + CONTEXT_LINES + 1).min(lines.len()));
+            shown[from..to].fill(true);
+        }
+    }
+    let mut text = String::new();
+    let mut last = None;
+    for at in (0..lines.len()).filter(|at| shown[*at]) {
+        if last.is_some_and(|last| last + 1 < at) {
+            text.push_str("...\n");
+        }
+        text.push_str(lines[at]);
+        text.push('\n');
+        last = Some(at);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marked_places_keep_both_sides_and_lines_around() {
+        let conflict = "<<<<<<< a\nours\n=======\ntheirs\n>>>>>>> b\n";
+        let lines = |from: u32, to: u32| (from..to).map(|line| format!("{line}\n")).collect::<String>();
+        let content = format!("{}{conflict}{}{conflict}", lines(0, 6), lines(10, 20));
+        let expected = format!("{}{conflict}{}...\n{}{conflict}", lines(3, 6), lines(10, 13), lines(17, 20));
+        assert_eq!(marked_places(&content), expected);
+        assert_eq!(marked_places("plain\n>>>>>>> quoted\n"), "");
+    }
+}
