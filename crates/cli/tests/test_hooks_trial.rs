@@ -184,10 +184,11 @@ fn a_repository_that_cannot_be_read_is_no_empty_one() {
     check("true", "success", "");
     check("git init -q .; echo '*' >.git/info/exclude; touch kept", "success", "");
     check("git init -q .; printf '.windlass\\nagent.sh\\n' >.git/info/exclude; touch kept", "escalate", "1 files");
-    let failed = format!("{CANNOT}git ended with exit 128: ");
+    let failed = format!("{CANNOT}cannot do `git status`: ");
+    let missing = format!("{CANNOT}cannot find a git repository in ");
     check("git init -q .; echo garbage and some more of it >.git/index; touch kept", "failure", &failed);
-    check("mkdir .git; touch .git/HEAD kept", "failure", &failed);
-    check("echo nonsense >.git", "failure", &failed);
+    check("mkdir .git; touch .git/HEAD kept", "failure", &missing);
+    check("echo nonsense >.git", "failure", &missing);
     let many = "git init -q .; mkdir deep; cd deep; n=0; name=$(printf %0200d 7)\n\
                 while test $n -lt 1400; do : >$name$n; n=$((n + 1)); done";
     check(many, "failure", &format!("{CANNOT}git names more than 256 KiB of them"));

@@ -16,7 +16,6 @@ use windlass_store::{Filter, Store as _};
 use windlass_tools::{WorkDone, agent_context};
 
 use super::{Running, Scene};
-use crate::dispatch::Resolve;
 use crate::{Dispatch, RunError};
 
 /// The files that work has changed, or why that cannot be known.
@@ -28,7 +27,7 @@ const MOST_HOOKS: usize = 4096;
 impl Dispatch<'_> {
     /// Returns what a command or a request is told at a gate. Files that cannot be known are `null`.
     pub(super) fn told_at_gate(&mut self, running: &Running<'_>) -> Result<Value, RunError> {
-        let (files, unknown) = match self.changed_files(running.scene, running.resolve)? {
+        let (files, unknown) = match self.changed_files(running.scene)? {
             Ok(files) => (files, false),
             Err(_) => (Vec::new(), true),
         };
@@ -47,7 +46,7 @@ impl Dispatch<'_> {
     ) -> Result<Result<Value, String>, RunError> {
         // Git takes longer than everything else here, so it is asked only where a rule wants to know.
         let files = match rules.iter().any(|rule| rule.uses("filesModified")) {
-            true => self.changed_files(running.scene, running.resolve)?,
+            true => self.changed_files(running.scene)?,
             false => Ok(Vec::new()),
         };
         Ok(match files {
@@ -78,14 +77,14 @@ impl Dispatch<'_> {
     }
 
     /// Asks git which files work has changed, once for all hooks of an event.
-    pub(super) fn changed_files(&mut self, scene: &Scene, resolve: Resolve) -> Result<ChangedFiles, RunError> {
+    pub(super) fn changed_files(&mut self, scene: &Scene) -> Result<ChangedFiles, RunError> {
         let seq = scene.event.seq;
         if let Some((at, known)) = &self.changed
             && *at == seq
         {
             return Ok(known.clone());
         }
-        let files = self.modified_files(scene, resolve)?;
+        let files = self.modified_files(scene)?;
         self.changed = Some((seq, files.clone()));
         Ok(files)
     }

@@ -38,7 +38,7 @@ impl Dispatch<'_> {
             Ok(directory) => directory.unwrap_or_else(|| self.directory_of(scene.session.as_ref())),
             Err(report) => return Ok(*report),
         };
-        let files = match self.changed_files(scene, resolve)? {
+        let files = match self.changed_files(scene)? {
             Ok(files) => files,
             Err(why) => return Ok(failure(format!("cannot tell which files have changed: {why}"))),
         };
