@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use windlass_process::NotStarted;
 use windlass_process::file::UnreadableFile;
@@ -59,7 +59,7 @@ pub enum Error {
     UnknownCommit { commit: String },
 
     #[error("cannot go on while {} is there{}", path.display(), held(holder.as_ref()))]
-    Locked { path: PathBuf, holder: Option<Holder>, since: Option<SystemTime> },
+    Locked { path: PathBuf, holder: Option<Holder> },
     #[error("cannot work in {}: another process of ours does", path.display())]
     Busy { path: PathBuf },
     #[error("cannot use the worktree {}: it is locked{}", path.display(), because(reason))]

@@ -95,12 +95,11 @@ fn open_lock(path: &Path, common: &Path) -> Result<File, Error> {
     file::open_lock(path).map_err(Error::io("open", path))
 }
 
-/// Says of a lock who may hold it, and since when.
+/// Says of a lock which process may hold it.
 pub(super) fn who(error: Error, repository: &Repository) -> Error {
     let Error::Locked { path, .. } = error else { return error };
-    let since = fs::metadata(&path).and_then(|found| found.modified()).ok();
     let holder = holder(&path, &places(&path, repository), Duration::ZERO);
-    Error::Locked { path, holder, since }
+    Error::Locked { path, holder }
 }
 
 /// Everywhere that a git of this repository may be at work, in whosever worktree.
@@ -161,7 +160,7 @@ pub(super) fn clear(admin: &Path, worktree: &Path, _held: &Held) -> Result<(), E
             match (holder(&path, &places, Duration::ZERO), pauses.next()) {
                 (None, _) => drop(found.remove(&path).map_err(Error::io("remove", &path))?),
                 (Some(_), Some(pause)) => thread::sleep(Duration::from_millis(pause)),
-                (holder, None) => return Err(Error::Locked { path, holder, since: Some(found.made) }),
+                (holder, None) => return Err(Error::Locked { path, holder }),
             }
         }
     }

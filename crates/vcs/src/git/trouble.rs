@@ -27,7 +27,7 @@ pub(super) fn explain(command: String, directory: &Path, stderr: &[u8]) -> Error
     } else if has(&["smudge filter", "clean filter", "external filter", "filter-process", "git-lfs:"]) {
         Error::Filter { said }
     } else if let Some(lock) = lock(&said) {
-        Error::Locked { path: lock, holder: None, since: None }
+        Error::Locked { path: lock, holder: None }
     } else {
         Error::Failed { command, said }
     }
