@@ -292,6 +292,12 @@ impl Dispatch<'_> {
             self.place(wish.task, ready.address.as_deref()).map_err(|error| by_forge(&error))?
         {
             let report = self.merge_on_forge((Resolve::Cancellable, Instant::now() + FORGE), site, number, &ready);
+            // A person may have merged it there meanwhile, with or without its last commits.
+            if report.outcome == HookOutcome::Again
+                && let Some(seal) = self.find_merged_on_forge(wish)?
+            {
+                return Ok((seal.commit, true));
+            }
             return match (report.outcome, report.change) {
                 (_, Some(ChangeFact::Merged(commit))) => Ok((commit, false)),
                 (HookOutcome::Cancelled, _) => Err(ByHand::Cancelled.into()),
