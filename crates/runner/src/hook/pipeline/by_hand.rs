@@ -125,13 +125,13 @@ fn refused(cause: impl Into<String>, hint: impl Into<String>) -> ByHand {
 
 /// What ends a merge by hand early.
 enum EarlyEnd {
-    Told(ByHand),
+    Told(Box<ByHand>),
     Failed(RunError),
 }
 
 impl From<ByHand> for EarlyEnd {
     fn from(told: ByHand) -> Self {
-        Self::Told(told)
+        Self::Told(Box::new(told))
     }
 }
 
@@ -143,7 +143,7 @@ impl From<RunError> for EarlyEnd {
 
 impl From<Said> for EarlyEnd {
     fn from(said: Said) -> Self {
-        Self::Told(refused(said.cause, said.hint.unwrap_or_else(|| ASK_AGAIN.to_owned())))
+        refused(said.cause, said.hint.unwrap_or_else(|| ASK_AGAIN.to_owned())).into()
     }
 }
 
@@ -201,8 +201,12 @@ impl Dispatch<'_> {
                 let wish = Wish { task: &now, workspace: &workspace, checks, submitted: submitted.as_deref() };
                 match self.merge_in_turn(&wish) {
                     Ok(seal) => Ok(ByHand::Merged(seal)),
-                    Err(EarlyEnd::Told(ByHand::Refused { .. })) if self.control.is_cancelled() => Ok(ByHand::Cancelled),
-                    Err(EarlyEnd::Told(told)) => Ok(told),
+                    Err(EarlyEnd::Told(told))
+                        if matches!(*told, ByHand::Refused { .. }) && self.control.is_cancelled() =>
+                    {
+                        Ok(ByHand::Cancelled)
+                    }
+                    Err(EarlyEnd::Told(told)) => Ok(*told),
                     Err(EarlyEnd::Failed(error)) => Err(error),
                 }
             }
