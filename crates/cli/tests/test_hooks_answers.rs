@@ -106,7 +106,7 @@ const EVENT: &[(&str, &str, &str)] = &[
     (
         r#"{"status": "success", "status": "failure"}"#,
         "failure",
-        "hook `bad` failed: bad answer: duplicate field `status`",
+        "hook `bad` failed: bad answer: duplicate field `status` at line 1 column 30",
     ),
     (
         r#"{"nextPrompt": "a", "next_prompt": "b"}"#,
@@ -365,7 +365,12 @@ const STOP: &[(&str, i32, &str, &str)] = &[
         "failure",
         r#"bad answer: `decision` "allow" and `permissionDecision` "deny" contradict each other; say one of them"#,
     ),
-    (r#"{"status": "success", "status": "failure"}"#, 3, "failure", "bad answer: duplicate field `status`"),
+    (
+        r#"{"status": "success", "status": "failure"}"#,
+        3,
+        "failure",
+        "bad answer: duplicate field `status` at line 1 column 30",
+    ),
     (r#"{"nextPrompt": "a", "next_prompt": "b"}"#, 3, "failure", "bad answer: duplicate field `nextPrompt`"),
     (
         r#"{"status": "success", "colour": "red", "statsu": 1}"#,
@@ -460,11 +465,11 @@ fn that_are_too_much() {
             ("failure", format!("hook `bad` failed: bad answer: {why}").as_str())
         );
     };
-    check(json!({"actions": vec![log.clone(); 65]}).to_string(), "`actions` has 65 entries; at most 64 are taken");
-    check(json!({"actions": vec![log; 10_000]}).to_string(), "`actions` has 10000 entries; at most 64 are taken");
+    check(json!({"actions": vec![log.clone(); 65]}).to_string(), "it has 65 actions; at most 64 are taken");
+    check(json!({"actions": vec![log; 10_000]}).to_string(), "it has 10000 actions; at most 64 are taken");
     check(
         json!({"actions": [{"type": "x".repeat(300)}]}).to_string(),
-        "`actions[0].type` has 300 bytes; at most 256 are taken",
+        "`actions[0].type`: expected a name of at most 256 bytes",
     );
     check("{\"a\":".repeat(100) + "1" + &"}".repeat(100), "it lies 100 lists and objects deep; at most 64 are taken");
     check(json!({"message": "x".repeat(300_000)}).to_string(), TOO_LONG);

@@ -82,7 +82,7 @@ fn errors_are_worded_by_tools() {
     error: there is no series of iterations IT-99
     hint: `iteration_start` begins one and tells its id; `task_get` tells the one that is under way
     [1 not_found]
-    error: rules: has no template `tddd`: did you mean `tdd`?
+    error: rules: name no template that can be used: `template`: unknown variant `tddd`, expected one of `tdd`, `security-remediation`, `checkpoint-every`
     [64 usage]
     ");
 }
