@@ -12,6 +12,8 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
+use rustix::io::Errno;
+use rustix::process::{Pid, getpid, test_kill_process};
 use serde_json::json;
 use windlass_store::{Lifetime, Sqlite, StoreError};
 
@@ -171,6 +173,7 @@ fn existing(root: &Path) -> Result<Option<Project>, Failure> {
 
 /// Writes everything beside its place, then moves it there at once; `false` where somebody else was faster.
 fn write(project: &Project, configuration: Option<&str>) -> io::Result<bool> {
+    clear_away(&project.root);
     let beside = project.root.join(format!("{DIRECTORY}.{}.new", std::process::id()));
     fs::create_dir(&beside)?;
     let moved = configuration
@@ -189,6 +192,20 @@ fn write(project: &Project, configuration: Option<&str>) -> io::Result<bool> {
     match moved? {
         Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => Ok(false),
         moved => moved.and_then(|()| durable::sync_directory(&project.root)).map(|()| true),
+    }
+}
+
+/// Removes what dead processes have written beside its place. A file that cannot be removed stays.
+fn clear_away(root: &Path) {
+    let writer = |name: &str| {
+        let number = name.strip_prefix(DIRECTORY)?.strip_prefix('.')?.strip_suffix(".new")?;
+        number.parse().ok().filter(|_| number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let writer = entry.file_name().to_str().and_then(writer).and_then(Pid::from_raw);
+        if writer.is_some_and(|pid| pid == getpid() || test_kill_process(pid) == Err(Errno::SRCH)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 
