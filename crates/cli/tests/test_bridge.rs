@@ -569,7 +569,7 @@ fn people_who_call_it_are_told_what_it_is_for() {
     ");
     insta::assert_snapshot!(world.fails(&["hook", "stop", "--as", "claud"]), @"
     error: invalid value 'claud' for '--as <AGENT>' [possible values: claude, codex, gemini, qwen, copilot, goose, kimi, cursor]
-    hint: `windlass hook --help` shows how it is used
+    hint: did you mean `claude`? `windlass hook --help` shows how it is used
     [64 usage]
     ");
 }

@@ -77,7 +77,7 @@ fn what_there_is_not() {
     let world = World::with_tasks(&["One"]);
     assert_snapshot!(world.fails(&["events", "--type", "task_complet"]), @"
     error: invalid value 'task_complet' for '--type <TYPE>' [possible values: task_created, task_ready, task_waiting, task_claimed, lease_expired, task_started, task_updated, completion_claimed, workspace_opened, submission_started, task_submitted, merge_started, pipeline_failed, task_rejected, change_opened, change_merged, task_completed, task_blocked, task_unblocked, task_answered, task_needs_continuation…
-    hint: `windlass events --help` shows how it is used
+    hint: did you mean `task_completed`? `windlass events --help` shows how it is used
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["events", "--task", "T7"]), @"

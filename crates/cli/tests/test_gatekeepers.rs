@@ -374,12 +374,12 @@ fn a_prompt_is_told_to_the_agent() {
     assert!(world.prompt(2).contains("Turn 2 of Mend the pump: mind the tests."), "{}", world.prompt(2));
     world.write("bad.yaml", "hooks:\n  stop:\n    - prompt: Is it done?\n");
     assert_snapshot!(world.fails(&["config", "check", "bad.yaml"]), @"
-    error: a `prompt` only tells the agent something, and `stop` is a gate: it decides
+    error: `stop` is a gate, and a `prompt` decides nothing
      --> $WORK/bad.yaml:3:7
       |
     3 |     - prompt: Is it done?
       |       ^^^^^^^^^^^^^^^^^^^
-    hint: write `rules` or a `command` that says no, or put the prompt at `pre_iteration`
+    hint: write a `command` that says no, or put the prompt at `pre_iteration`
     [64 config]
     ");
 }

@@ -217,7 +217,7 @@ fn runs_are_picked() {
     ");
     assert_snapshot!(world.fails(&["hooks", "history", "--outcome", "blocks"]), @"
     error: invalid value 'blocks' for '--outcome <OUTCOME>' [possible values: success, skip, failure, block, continue, again, escalate, timed_out, cancelled, interrupted, error, running, left]
-    hint: `windlass hooks history --help` shows how it is used
+    hint: did you mean `block`? `windlass hooks history --help` shows how it is used
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["hooks", "metrics", "--since", "yesterday"]), @"

@@ -277,7 +277,7 @@ const FILES: &[(&str, &str)] = &[
     ),
     (
         "agents: {kimi: {permissions: {shell: deny}}}\n",
-        "1:30: `permissions`: unknown key `shell` | known here: `default`, `read`, `edit`, `delete`, `move`, `search`, `execute`, `think`, `fetch`, `switch_mode`, `other`",
+        "1:30: `permissions`: unknown field `shell`, expected one of `default`, `read`, `edit`, `delete`, `move`, `search`, `execute`, `think`, `fetch`, `switch_mode`, `other`",
     ),
     ("agents: {kimi: {driver: amp}}\n", "1:25: `driver`: unknown value `amp` | did you mean `acp`?"),
     ("limits: {tokens: 0}\n", "1:18: `tokens`: expected a whole number, 1 or more, found integer `0`"),

@@ -342,7 +342,7 @@ fn without_a_project() {
     ");
     assert_snapshot!(World::new().fails(&["install", "cluade"]), @"
     error: invalid value 'cluade' for '<AGENT>' [possible values: claude, codex, gemini, qwen, copilot, goose, kimi, cursor]
-    hint: `windlass install --help` shows how it is used
+    hint: did you mean `claude`? `windlass install --help` shows how it is used
     [64 usage]
     ");
 }

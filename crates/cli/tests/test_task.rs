@@ -198,7 +198,7 @@ fn edges_of_every_kind() {
     assert_snapshot!(world.run(&["task", "add", "Four", "--parent", "T1"]), @"T4  ready  P2  Four");
     assert_snapshot!(world.fails(&["task", "link", "T1", "bloks", "T2"]), @"
     error: invalid value 'bloks' for '<KIND>' [possible values: depends_on, spawned_by, blocks, references, produces, requires_knowledge]
-    hint: `windlass task link --help` shows how it is used
+    hint: did you mean `blocks`? `windlass task link --help` shows how it is used
     [64 usage]
     ");
 }

@@ -69,18 +69,18 @@ fn names_that_are_not_on_the_list() {
     let world = World::new();
     assert_snapshot!(world.fails(&["task", "list", "--state", "redy"]), @"
     error: invalid value 'redy' for '--state <STATE>' [possible values: created, ready, active, submitted, completed, blocked, needs_continuation, failed, deleted]
-    hint: `windlass task list --help` shows how it is used
+    hint: did you mean `ready`? `windlass task list --help` shows how it is used
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["events", "--type", "task_complete"]), @"
     error: invalid value 'task_complete' for '--type <TYPE>' [possible values: task_created, task_ready, task_waiting, task_claimed, lease_expired, task_started, task_updated, completion_claimed, workspace_opened, submission_started, task_submitted, merge_started, pipeline_failed, task_rejected, change_opened, change_merged, task_completed, task_blocked, task_unblocked, task_answered, task_needs_continuatio…
-    hint: `windlass events --help` shows how it is used
+    hint: did you mean `task_completed`? `windlass events --help` shows how it is used
     [64 usage]
     ");
     assert!(world.fails(&["events", "--type", "foo"]).contains("[possible values: task_created, "));
     assert_snapshot!(world.fails(&["completions", "tcsh"]), @"
     error: invalid value 'tcsh' for '<SHELL>' [possible values: bash, elvish, fish, powershell, zsh]
-    hint: `windlass completions --help` shows how it is used
+    hint: did you mean `zsh`? `windlass completions --help` shows how it is used
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["task", "graph", "--format"]), @"
@@ -95,12 +95,12 @@ fn wrong_words() {
     let world = World::new();
     assert_snapshot!(world.fails(&["tsk"]), @"
     error: unrecognized subcommand 'tsk'
-    hint: `windlass --help` shows how it is used
+    hint: did you mean `task`? `windlass --help` shows how it is used
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["task", "lst"]), @"
     error: unrecognized subcommand 'lst'
-    hint: `windlass task --help` shows how it is used
+    hint: did you mean `list`? `windlass task --help` shows how it is used
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["frobnicate"]), @"
@@ -110,7 +110,7 @@ fn wrong_words() {
     ");
     assert_snapshot!(world.fails(&["task", "add", "x", "--lable", "y"]), @"
     error: unexpected argument '--lable' found
-    hint: `windlass task add --help` shows how it is used; text that begins with a dash goes after `--`
+    hint: did you mean `--label`? `windlass task add --help` shows how it is used; text that begins with a dash goes after `--`
     [64 usage]
     ");
     assert_snapshot!(world.fails(&["task", "add", "x", "-z"]), @"
