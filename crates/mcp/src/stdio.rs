@@ -54,7 +54,7 @@ impl<D: Desk> Server<D> {
 
     pub(crate) async fn serve(self, input: Reader, output: Writer) {
         let handler = Handler::new(&self);
-        let transport = Stdio::new(input, output, self.stop.token.clone());
+        let transport = StdioTransport::new(input, output, self.stop.token.clone());
         // Who speaks which revision is settled by each request, or by `initialize` when it comes.
         let service = serve_directly_with_ct(handler, transport, None, self.stop.token.clone());
         // It ends by itself at the end of the input; what went wrong there has been told by closing the streams.
@@ -103,7 +103,7 @@ impl Other {
 }
 
 /// The two streams, as rmcp takes messages.
-struct Stdio {
+struct StdioTransport {
     lines: Lines<Reader>,
     output: Arc<Mutex<Writer>>,
     /// Room for requests that are not answered yet.
@@ -115,7 +115,7 @@ struct Stdio {
     gone: CancellationToken,
 }
 
-impl Stdio {
+impl StdioTransport {
     fn new(input: Reader, output: Writer, gone: CancellationToken) -> Self {
         Self {
             lines: Lines::new(input),
@@ -160,7 +160,7 @@ impl Stdio {
     }
 }
 
-impl Transport<RoleServer> for Stdio {
+impl Transport<RoleServer> for StdioTransport {
     type Error = io::Error;
 
     fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {

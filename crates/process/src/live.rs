@@ -30,7 +30,7 @@ use crate::os;
 use crate::pipe::{PIPE_SIZE, count_waiting, read_once};
 use crate::program::Program;
 use crate::ready::{ready, ready_of};
-use crate::supervised::{Begun, Link, Supervised};
+use crate::supervised::{Link, StartOutcome, Supervised};
 use crate::watch::Tree;
 use crate::{Beside, Captured, Control, Exit, Launcher, NotStarted, Roster, Spec, Stream};
 
@@ -266,12 +266,12 @@ pub(crate) fn launch(
     let link = Link::new(launcher).map_err(|source| NotStarted::other(&launcher.program, source))?;
     link.list(roster);
     match link.begin(&program, &descriptors, || false) {
-        Ok(Begun::Started(pid)) => {
+        Ok(StartOutcome::Started(pid)) => {
             roster.note(pid, before);
             Ok(Supervised::new(link, Some(pid), tag))
         }
-        Ok(Begun::Refused(error)) => Err(NotStarted::explain(program.path(), &spec.directory, error)),
-        Ok(Begun::Lost(error)) | Err(error) => Err(NotStarted::other(&launcher.program, error)),
+        Ok(StartOutcome::Refused(error)) => Err(NotStarted::explain(program.path(), &spec.directory, error)),
+        Ok(StartOutcome::Lost(error)) | Err(error) => Err(NotStarted::other(&launcher.program, error)),
     }
 }
 

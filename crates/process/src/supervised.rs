@@ -93,9 +93,9 @@ impl Supervisor {
             begun => begun,
         };
         let pid = match begun.map_err(|source| NotStarted::other(&self.launcher.program, source))? {
-            Begun::Started(pid) => Some(pid),
-            Begun::Refused(error) => return Err(start.refused(error)),
-            Begun::Lost(_) => None,
+            StartOutcome::Started(pid) => Some(pid),
+            StartOutcome::Refused(error) => return Err(start.refused(error)),
+            StartOutcome::Lost(_) => None,
         };
         let link = self.link.as_ref().expect("it has just got the order");
         let mut tree = Supervised::new(link, pid, start.tag.clone());
@@ -109,7 +109,7 @@ impl Supervisor {
     }
 
     /// Has the supervisor start the program. An error means that it got no order, and another one may be asked.
-    fn begin(&mut self, start: &Start<'_>) -> io::Result<Begun> {
+    fn begin(&mut self, start: &Start<'_>) -> io::Result<StartOutcome> {
         let link = match &self.link {
             Some(link) => link,
             None => self.link.insert(Link::new(&self.launcher)?),
@@ -151,7 +151,7 @@ pub fn is_below_supervisor(argument: &str, directory: &Path) -> bool {
 }
 
 /// What came of an order to start a program.
-pub(crate) enum Begun {
+pub(crate) enum StartOutcome {
     Started(Pid),
     /// The system would not.
     Refused(io::Error),
@@ -195,18 +195,18 @@ impl Link {
         program: &Program,
         descriptors: &[BorrowedFd<'_>; 3],
         is_called_off: impl Fn() -> bool,
-    ) -> io::Result<Begun> {
+    ) -> io::Result<StartOutcome> {
         wire::send_start(&self.socket, program, descriptors).inspect_err(|_| self.process.kill())?;
         let lost = match self.report(is_called_off) {
             Ok(Report::Started(pid)) if pid > 0 => {
-                return Ok(Begun::Started(Pid::from_raw(pid).expect("no process has the number 0")));
+                return Ok(StartOutcome::Started(Pid::from_raw(pid).expect("no process has the number 0")));
             }
-            Ok(Report::Failed(error)) => return Ok(Begun::Refused(io::Error::from_raw_os_error(error))),
+            Ok(Report::Failed(error)) => return Ok(StartOutcome::Refused(io::Error::from_raw_os_error(error))),
             Ok(_) => io::ErrorKind::InvalidData.into(),
             Err(error) => error,
         };
         self.process.kill();
-        Ok(Begun::Lost(lost))
+        Ok(StartOutcome::Lost(lost))
     }
 
     /// The next report, if there is one soon. A supervisor that somebody stopped is woken meanwhile.

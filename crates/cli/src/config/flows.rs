@@ -27,14 +27,14 @@ pub struct Warning {
 }
 
 /// The hooks that meet tasks of one type, or those without a type.
-struct Flow<'a> {
+struct TaskTypeHooks<'a> {
     settings: &'a Settings,
     hooks: &'a [Hook],
     kind: Option<(&'a str, &'a TaskType)>,
 }
 
-impl<'a> Flow<'a> {
-    /// Returns the flow of tasks without a type, then that of each type.
+impl<'a> TaskTypeHooks<'a> {
+    /// Returns the hooks of tasks without a type, then those of each type.
     fn all(settings: &'a Settings, hooks: &'a [Hook]) -> impl Iterator<Item = Self> {
         let kinds = settings.task_types.iter().map(|(name, task_type)| Some((name.as_str(), &task_type.value)));
         iter::once(None).chain(kinds).map(move |kind| Self { settings, hooks, kind })
@@ -119,7 +119,7 @@ fn is(hook: &Hook, builtin: Builtin) -> bool {
 
 /// Refuses what can never work.
 pub fn check(settings: &Settings, hooks: &[Hook]) -> Result<(), Problem> {
-    Flow::all(settings, hooks).try_for_each(|flow| flow.check())
+    TaskTypeHooks::all(settings, hooks).try_for_each(|flow| flow.check())
 }
 
 /// Returns what is probably not meant, in the order of the file, and once.
@@ -146,7 +146,7 @@ fn open_completion(settings: &Settings, hooks: &[Hook]) -> Vec<Problem> {
     let Some(gate) = settings.completion.as_ref().filter(|completion| completion.value == Completion::Gate) else {
         return Vec::new();
     };
-    let open = Flow::all(settings, hooks)
+    let open = TaskTypeHooks::all(settings, hooks)
         .filter(|flow| flow.decides_gate("stop") && !flow.has_rules() && flow.hooks_at("stop", |_| false).is_empty());
     open.map(|flow| {
         let whose = flow.kind.map(|(name, _)| format!(" for tasks of the type `{name}`")).unwrap_or_default();
@@ -187,7 +187,7 @@ pub fn find_test_gates<'a>(settings: &'a Settings, hooks: &'a [Hook]) -> Vec<(Po
         |hook: &Hook| [Builtin::RebaseOnMain, Builtin::CreatePr, Builtin::MergePr].iter().any(|step| is(hook, *step));
     let mut gates = Vec::new();
     for point in Point::all().into_iter().filter_map(Point::parse).filter(|point| plan::is_gate(*point)) {
-        for flow in Flow::all(settings, hooks).filter(|flow| flow.decides_gate(point.name())) {
+        for flow in TaskTypeHooks::all(settings, hooks).filter(|flow| flow.decides_gate(point.name())) {
             let mut checks = flow.hooks_at(point.name(), is_usual);
             checks.retain(|hook| !is_step(hook));
             let has_rules = point.is_stop() && flow.has_rules();

@@ -23,7 +23,7 @@ const UNCLOSED: Stop = Stop::Lost("something that is not closed");
 
 /// For each mark where it stands; none for what is in a comment.
 pub(super) fn places(text: &str, marks: &[Mark]) -> Result<Vec<Option<Place>>, Stop> {
-    let mut scanner = Scanner::new(text, marks, None);
+    let mut scanner = CommandScanner::new(text, marks, None);
     scanner.commands()?;
     Ok(scanner.places)
 }
@@ -33,7 +33,7 @@ pub(super) fn places(text: &str, marks: &[Mark]) -> Result<Vec<Option<Place>>, S
 pub(super) fn check_script(script: &str, dashed: &[usize]) -> Result<(), Stop> {
     let names_argument = |rest: &str| parameter(rest.strip_prefix('{').unwrap_or(rest)).is_some_and(is_argument);
     match script.split('$').skip(1).any(|rest| names_argument(rest) || rest.starts_with("{!")) {
-        true => Scanner::new(script, &[], Some(dashed)).commands(),
+        true => CommandScanner::new(script, &[], Some(dashed)).commands(),
         false => Ok(()),
     }
 }
@@ -55,7 +55,7 @@ fn is_argument(name: &str) -> bool {
     matches!(name, "@" | "*") || name.starts_with(|c: char| c.is_ascii_digit())
 }
 
-struct Scanner<'a> {
+struct CommandScanner<'a> {
     text: &'a str,
     at: usize,
     marks: &'a [Mark],
@@ -81,7 +81,7 @@ struct Command {
     follows_pipe: bool,
 }
 
-impl<'a> Scanner<'a> {
+impl<'a> CommandScanner<'a> {
     fn new(text: &'a str, marks: &'a [Mark], dashed: Option<&'a [usize]>) -> Self {
         let places = marks.iter().map(|mark| (!mark.name.is_free()).then_some(Place::Anywhere)).collect();
         Self { text, at: 0, marks, places, dashed, closers: Vec::new(), substitutions: 0, free: None, piped: None }

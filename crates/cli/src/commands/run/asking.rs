@@ -30,8 +30,8 @@ pub struct Person<'v> {
 pub enum Asked {
     /// There is an answer, or the end was asked for: the loop goes on.
     Answered,
-    /// Nobody is there to be asked.
-    Nobody,
+    /// There is no person to ask.
+    Unanswered,
 }
 
 /// Whether somebody could answer here.
@@ -50,7 +50,7 @@ pub fn ask(
     if session.wanted() != Wanted::Answer {
         return Ok(None);
     }
-    let Some(Person { view }) = person else { return Ok(Some(Asked::Nobody)) };
+    let Some(Person { view }) = person else { return Ok(Some(Asked::Unanswered)) };
     // The question stands where the view was.
     view.inspect(|view| view.hold());
     let asked = listen(runner, &session, control);
@@ -64,7 +64,7 @@ fn listen(runner: &mut Runner<'_>, session: &Session, control: &Control) -> Resu
     while !control.is_cancelled() && runner.session(name).map_err(remedy::run)?.wanted() == Wanted::Answer {
         match typed()? {
             Typed::Nothing => {}
-            Typed::Gone => return Ok(Asked::Nobody),
+            Typed::Gone => return Ok(Asked::Unanswered),
             Typed::Line(line) => match answer(&line) {
                 Some((answer, text)) => {
                     // Somebody elsewhere may have been quicker.

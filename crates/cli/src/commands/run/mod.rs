@@ -397,7 +397,7 @@ fn turn_on(
         };
         match asking::ask(runner, name, control, person)? {
             Some(Asked::Answered) => {}
-            Some(Asked::Nobody) | None => {
+            Some(Asked::Unanswered) | None => {
                 runner.part();
                 return Ok(Some(ending));
             }
