@@ -269,7 +269,7 @@ impl Open {
             self.objected |= against(&hook, finished).is_some();
         } else if self.broken.is_none() {
             let mut why = against(&hook, finished);
-            self.unstarted = finished.unstarted;
+            self.unstarted = finished.unstarted && why.is_some();
             if let (Some(head), Some(moved)) = (&mut self.head, &finished.head) {
                 head.clone_from(moved);
                 let is_judged_before = finished.debt.index > 0 || self.gate == Gate::BeforeMerge;
