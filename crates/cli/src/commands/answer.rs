@@ -1,10 +1,13 @@
 //! `windlass answer`: says how a task goes on that waits for a person.
 
+use std::path::Path;
+
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use windlass_engine::{
     Authority, ChangeRef, Command, GateAnswer, Phase, Resolution, Session, SessionName, State, TaskId, View, Wanted,
 };
 
+use super::input::read_text;
 use super::next_step;
 use super::run::Again;
 use super::task::present;
@@ -67,7 +70,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let mut opened = context.open()?;
     let subject = subject(&opened, &args.subject)?;
     let text = match args.text {
-        Some(text) if text == "-" => Some(super::say::standard_input()?),
+        Some(text) if text == "-" => Some(read_text(Path::new("-"))?),
         text => text,
     };
     let id = match subject {

@@ -13,6 +13,7 @@ mod events;
 mod hook;
 pub mod hooks;
 mod init;
+mod input;
 pub mod install;
 mod mcp;
 mod next_step;

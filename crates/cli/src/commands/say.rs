@@ -1,10 +1,11 @@
 //! `windlass say`: a message to the agent of a session that runs, or is unfinished.
 
-use std::io::Read;
+use std::path::Path;
 
 use serde_json::json;
-use windlass_engine::{Authority, Command, Event, Limits, Session, SessionName, Voice};
+use windlass_engine::{Authority, Command, Event, Session, SessionName, Voice};
 
+use super::input::read_text;
 use super::session::is_alive;
 use crate::context::{Context, Opened};
 use crate::dispatch::{self, ConcernedSessions, Inside};
@@ -32,7 +33,7 @@ pub struct Args {
 const NAMED: usize = 10;
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
-    let text = if args.text == "-" { standard_input()? } else { args.text };
+    let text = if args.text == "-" { read_text(Path::new("-"))? } else { args.text };
     let mut opened = context.open()?;
     let session = match &args.session {
         Some(name) => opened.session(name)?,
@@ -80,15 +81,4 @@ fn only(opened: &Opened) -> Result<Session, Failure> {
             .hint("--session names one"))
         }
     }
-}
-
-pub fn standard_input() -> Result<String, Failure> {
-    let mut bytes = Vec::new();
-    let most = u64::try_from(Limits::FEEDBACK).unwrap_or(u64::MAX).saturating_add(1);
-    std::io::stdin()
-        .lock()
-        .take(most)
-        .read_to_end(&mut bytes)
-        .map_err(|error| Failure::new(Code::System, "cannot read standard input").caused_by(error))?;
-    String::from_utf8(bytes).map_err(|_| Failure::new(Code::Usage, "the message is not UTF-8 text"))
 }

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use windlass_tools::{Desk, Effect, Need, Tool, catalogue, find};
 
-use super::task::read_text;
+use super::input::read_text;
 use crate::context::Context;
 use crate::dispatch;
 use crate::failure::{Code, Failure};

@@ -3,21 +3,20 @@
 //! Invariant: what is put into commands as it is has the form that it has in the log. A payload may come from anywhere,
 //! and a session's name with a semicolon in it would be run.
 
-use std::io::{self, Read};
 use std::path::Path;
 
 use serde_json::{Value, json};
 use windlass_bridge::{Agent, Call, Moment};
 use windlass_engine::{EventType, ParseIdError, SessionName, Situation, TaskId};
-use windlass_process::file;
 use windlass_runner::Called;
 
 use crate::commands::hook;
+use crate::commands::input::read_bytes;
 use crate::config::Point;
 use crate::failure::{Code, Failure};
 
 /// The longest payload that is read.
-const LONGEST: u64 = 16 * 1024 * 1024;
+const LONGEST: usize = 16 * 1024 * 1024;
 
 /// What hooks are tried with.
 pub struct Given {
@@ -62,24 +61,12 @@ fn wrong(path: &Path, cause: impl Into<String>) -> Failure {
 }
 
 fn read(path: &Path) -> Result<Value, Failure> {
-    let bytes = if path == Path::new("-") {
-        read_start(io::stdin().lock())
-    } else {
-        file::open_named(path).and_then(read_start)
-    };
-    let bytes = bytes.map_err(|error| wrong(path, error.to_string()))?;
+    let bytes = read_bytes(path, LONGEST)?;
     let given: Value = serde_json::from_slice(&bytes).map_err(|error| wrong(path, error.to_string()))?;
     if !given.is_object() {
         return Err(wrong(path, "it is not a JSON object").hint("write it as {\"iteration\": 1, …}"));
     }
     Ok(given)
-}
-
-/// Reads no more than a payload may have.
-fn read_start(from: impl Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    from.take(LONGEST).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// What hooks are told, with what a payload says in place of the empty values.

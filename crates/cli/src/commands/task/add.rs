@@ -1,14 +1,12 @@
 //! `windlass task add`
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use windlass_engine::{Authority, Command, Limits, NewTask, Priority, ReportRequest, TaskId, TypeName};
-use windlass_process::file;
+use windlass_engine::{Authority, Command, NewTask, Priority, ReportRequest, TaskId, TypeName};
 
 use super::present;
+use crate::commands::input::read_text;
 use crate::context::Context;
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output};
 
 #[derive(Debug, clap::Args)]
@@ -74,26 +72,4 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let mut opened = context.open()?;
     let records = opened.execute(&Command::CreateTask(new), Authority::Person)?;
     present::result(&opened, &records, out)
-}
-
-/// The text of a file, or of standard input, as long as it may be and no longer.
-pub fn read_text(file: &Path) -> Result<String, Failure> {
-    let piped = file == Path::new("-");
-    let name = if piped { "standard input".to_owned() } else { file.display().to_string() };
-    let fail = |error| Failure::new(Code::System, format!("cannot read {name}")).caused_by(error);
-    let limit = Limits::BODY as u64 + 1;
-    let mut bytes = Vec::new();
-    if piped {
-        std::io::stdin().lock().take(limit).read_to_end(&mut bytes).map_err(fail)?;
-    } else {
-        file::open_named(file).map_err(fail)?.take(limit).read_to_end(&mut bytes).map_err(fail)?;
-    }
-    if bytes.len() > Limits::BODY {
-        let message = format!("{name} has more than {} bytes", Limits::BODY);
-        return Err(Failure::new(Code::Usage, message).hint("name the file in the text instead of putting it in"));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let place = error.utf8_error().valid_up_to();
-        Failure::new(Code::Usage, format!("{name} is not UTF-8 text: byte {place} is the first wrong one"))
-    })
 }

@@ -42,51 +42,36 @@ fn edge_kind() -> impl TypedValueParser<Value = EdgeKind> {
     usage::one_of(EdgeKind::ALL.map(EdgeKind::name))
 }
 
-/// An edge that is to be put or taken away.
-struct Wanted {
-    from: TaskId,
-    kind: EdgeKind,
-    to: TaskId,
+/// Adds a dependency, or takes it away.
+pub fn depend(context: &Context, args: &Depend, is_added: bool, out: &mut Output) -> Done {
+    carry_out(context, (args.id, EdgeKind::DependsOn, args.on), is_added, out)
 }
 
-pub fn depend(context: &Context, args: &Depend, out: &mut Output) -> Done {
-    put(context, &Wanted { from: args.id, kind: EdgeKind::DependsOn, to: args.on }, out)
+/// Adds an edge of any kind, or takes it away.
+pub fn link(context: &Context, args: &Link, is_added: bool, out: &mut Output) -> Done {
+    carry_out(context, (args.from, args.kind, args.to), is_added, out)
 }
 
-pub fn undepend(context: &Context, args: &Depend, out: &mut Output) -> Done {
-    take(context, &Wanted { from: args.id, kind: EdgeKind::DependsOn, to: args.on }, out)
-}
-
-pub fn link(context: &Context, args: &Link, out: &mut Output) -> Done {
-    put(context, &Wanted { from: args.from, kind: args.kind, to: args.to }, out)
-}
-
-pub fn unlink(context: &Context, args: &Link, out: &mut Output) -> Done {
-    take(context, &Wanted { from: args.from, kind: args.kind, to: args.to }, out)
-}
-
-fn put(context: &Context, edge: &Wanted, out: &mut Output) -> Done {
-    let Wanted { from, kind, to } = *edge;
-    carry_out(context, edge, &Command::AddEdge { from, kind, to }, out)
-}
-
-fn take(context: &Context, edge: &Wanted, out: &mut Output) -> Done {
-    let Wanted { from, kind, to } = *edge;
-    carry_out(context, edge, &Command::RemoveEdge { from, kind, to }, out)
-}
-
-fn carry_out(context: &Context, edge: &Wanted, command: &Command, out: &mut Output) -> Done {
-    let Wanted { from, kind, to } = *edge;
+fn carry_out(
+    context: &Context,
+    (from, kind, to): (TaskId, EdgeKind, TaskId),
+    is_added: bool,
+    out: &mut Output,
+) -> Done {
+    let command = match is_added {
+        true => Command::AddEdge { from, kind, to },
+        false => Command::RemoveEdge { from, kind, to },
+    };
     let mut opened = context.open()?;
-    let records = opened.execute(command, Authority::Person)?;
+    let records = opened.execute(&command, Authority::Person)?;
     let changed = !records.is_empty();
     if out.is_json() {
         out.object(&json!({"fromId": from, "edgeType": kind, "toId": to, "changed": changed}))?;
     } else {
-        let note = match (command, changed) {
+        let note = match (is_added, changed) {
             (_, false) => " (as before)",
-            (Command::RemoveEdge { .. }, true) => " (taken away)",
-            _ => "",
+            (false, true) => " (taken away)",
+            (true, true) => "",
         };
         out.line(format_args!("{from} {kind} {to}{}", out.paint(Tone::Faint, note)))?;
     }

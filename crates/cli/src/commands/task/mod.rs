@@ -11,8 +11,6 @@ mod moves;
 pub mod present;
 mod update;
 
-pub use add::read_text;
-
 use clap::Subcommand;
 use windlass_engine::{Authority, Epoch, TaskId};
 
@@ -91,10 +89,10 @@ pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
         Command::Reopen(args) => moves::reopen(context, args, out),
         Command::Update(args) => update::run(context, args, out),
         Command::Delete(args) => delete::run(context, &args, out),
-        Command::Depend(args) => edges::depend(context, &args, out),
-        Command::Undepend(args) => edges::undepend(context, &args, out),
-        Command::Link(args) => edges::link(context, &args, out),
-        Command::Unlink(args) => edges::unlink(context, &args, out),
+        Command::Depend(args) => edges::depend(context, &args, true, out),
+        Command::Undepend(args) => edges::depend(context, &args, false, out),
+        Command::Link(args) => edges::link(context, &args, true, out),
+        Command::Unlink(args) => edges::link(context, &args, false, out),
         Command::Graph(args) => graph::run(context, &args, out),
     }
 }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use serde_json::Value;
 use windlass_engine::{Command, EventType};
 
-use super::add::read_text;
 use super::{Subject, present};
 use crate::commands::change::find_branch_without_change;
+use crate::commands::input::read_text;
 use crate::context::Context;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use windlass_engine::{Command, Priority, TaskPatch, TypeName};
 
-use super::add::read_text;
 use super::{Subject, present};
+use crate::commands::input::read_text;
 use crate::context::Context;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output};

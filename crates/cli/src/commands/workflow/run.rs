@@ -1,16 +1,15 @@
 //! `windlass workflow run`
 
 use std::cell::Cell;
-use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use windlass_engine::{Authority, Command, Event, Origin, Record, Seq, TaskId, Trusted};
-use windlass_process::file;
 use windlass_runner::{RunError, Told};
 
+use crate::commands::input::read_bytes;
 use crate::config::Config;
 use crate::context::{Context, Opened};
 use crate::dispatch::{self, Inside};
@@ -21,7 +20,7 @@ use crate::workflow::Defined;
 use crate::{environment, remedy, show, text, workflow};
 
 /// No context that a person gives is larger.
-const MOST: u64 = 1024 * 1024;
+const MOST: usize = 1024 * 1024;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -89,16 +88,7 @@ fn failure(story: &[Record], error: &str) -> Failure {
 
 fn given(file: &std::path::Path) -> Result<Map<String, Value>, Failure> {
     let shown = file.display();
-    let mut bytes = Vec::new();
-    let read = match file.to_str() {
-        Some("-") => std::io::stdin().take(MOST + 1).read_to_end(&mut bytes),
-        _ => file::open_named(file).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes)),
-    };
-    read.map_err(|error| Failure::new(Code::NotFound, format!("cannot read `{shown}`")).caused_by(error))?;
-    if bytes.len() as u64 > MOST {
-        return Err(Failure::new(Code::Usage, format!("`{shown}` has more than 1 MiB"))
-            .hint("give the name of a file instead, which a program of a step reads"));
-    }
+    let bytes = read_bytes(file, MOST)?;
     serde_json::from_slice(&bytes).map_err(|error| {
         Failure::new(Code::Usage, format!("`{shown}` is no JSON object"))
             .caused_by(error)
