@@ -84,7 +84,7 @@ impl Additions {
 
     /// A hook that the configuration has, or should have.
     fn tune(&mut self, tuned: &Tuned, config: &Config) {
-        let Tuned { line, name, enabled, priority, points } = tuned;
+        let Tuned { line, name, enabled, priority } = tuned;
         let Some((index, hook)) = config.hooks.iter().enumerate().find(|(_, hook)| hook.name == *name) else {
             self.left_out.push(missing(tuned, config));
             return;
@@ -94,22 +94,11 @@ impl Additions {
         let enabled = enabled.filter(|on| *on != hook.enabled()).map(HookField::Enabled);
         let priority = priority.filter(|wished| hook.entry.priority.or(default_priority) != Some(*wished));
         let fields: Vec<HookField> = enabled.into_iter().chain(priority.map(HookField::Priority)).collect();
-        let own_points: BTreeSet<Point> = hook.points().collect();
-        let other_points = points.as_ref().filter(|points| BTreeSet::from_iter(points.iter().copied()) != own_points);
-        if fields.is_empty() && other_points.is_none() {
-            self.settled.push(tuned.clone());
-        }
-        if let Some(points) = other_points {
-            let points: Vec<&str> = points.iter().map(|point| point.name()).collect();
-            let (place, written, points) = (hook.place(), hook.line, points.join(", "));
-            let text = format!(
-                "{} runs at {place} (line {written} of the configuration), and its `eventTypes` are [{points}]: move it, or change its `events`, by hand",
-                quoted(name)
-            );
-            self.notes.push(Remark::on(*line, text));
-        }
-        if !fields.is_empty() {
-            self.changes.push(HookChange { hook: index, at: hook.line, name: name.clone(), line: *line, fields });
+        match fields.is_empty() {
+            true => self.settled.push(tuned.clone()),
+            false => {
+                self.changes.push(HookChange { hook: index, at: hook.line, name: name.clone(), line: *line, fields });
+            }
         }
     }
 
@@ -123,7 +112,7 @@ impl Additions {
             let configured = |hook: &&Hook| matches!(hook.kind, Kind::Builtin(other) if other == builtin);
             if let Some(hook) = config.hooks.iter().find(configured) {
                 let Wanted { line, enabled, priority, .. } = *wanted;
-                self.tune(&Tuned { line, name: hook.name.clone(), enabled, priority, points: None }, config);
+                self.tune(&Tuned { line, name: hook.name.clone(), enabled, priority }, config);
                 return;
             }
         } else {
@@ -209,11 +198,6 @@ fn is_same(hook: &Hook, wanted: &Wanted) -> bool {
     let here = hook.scope == Scope::Project && hook.points().any(|point| point == wanted.point);
     let what = match (&hook.kind, &wanted.what) {
         (Kind::Command(script), What::Command(command)) => script.text() == command,
-        (Kind::Http(request), What::Http { url, headers }) => {
-            let written: Vec<_> =
-                request.headers.0.iter().map(|(name, value)| (name.value.clone(), value.value.clone())).collect();
-            *request.url == *url && request.method.is_none() && written == *headers
-        }
         (Kind::Builtin(one), What::Use(other)) => {
             let enabled = wanted.enabled.unwrap_or(true) == hook.enabled();
             return one == other && enabled && hook.entry.priority == wanted.priority;

@@ -52,8 +52,12 @@ pub fn import(tree: &Node, source: &str) -> Result<Import, Problem> {
         }
         let known = Builtin::parse(name).filter(|builtin| builtin.is_registered());
         let (Some(builtin), Some(registered)) = (known, registry.get(name)) else {
-            let tuned = tuned(hook, name, line, &mut import.notes)?;
-            import.tuned.push(tuned);
+            if texts(hook, "eventTypes")?.is_some() {
+                let text = format!("{} runs where the configuration says, whatever `eventTypes` says", quoted(name));
+                import.notes.push(Remark::on(line, text));
+            }
+            let (enabled, priority) = (flag(hook, "enabled")?, integer(hook, "priority")?);
+            import.tuned.push(Tuned { line, name: name.to_owned(), enabled, priority });
             continue;
         };
         let own: Vec<&str> = registered.events.iter().map(|event| event.name()).collect();
@@ -83,25 +87,6 @@ pub fn import(tree: &Node, source: &str) -> Result<Import, Problem> {
         });
     }
     Ok(import)
-}
-
-/// When a hook is to run that is not one of ours. What it is for and who wrote it is said where it stands.
-fn tuned(hook: &Node, name: &str, line: usize, notes: &mut Vec<Remark>) -> Result<Tuned, Problem> {
-    let named = texts(hook, "eventTypes")?;
-    let unknown = named.iter().flatten().copied().find(|event| Point::parse(event).is_none());
-    if let Some(event) = unknown {
-        let text =
-            format!("{}: there is no event {} here; its `eventTypes` are not taken over", quoted(name), quoted(event));
-        notes.push(Remark::on(line, text));
-    }
-    let points = named.filter(|_| unknown.is_none());
-    Ok(Tuned {
-        line,
-        name: name.to_owned(),
-        enabled: flag(hook, "enabled")?,
-        priority: integer(hook, "priority")?,
-        points: points.map(|events| events.into_iter().filter_map(Point::parse).collect()),
-    })
 }
 
 /// What is said about a hook: what it is for, and the rest.

@@ -2,35 +2,12 @@
 
 use windlass_hooks::{Carrier, Script, Values};
 
-/// Variables that an agent gives its hooks and that a hook of ours does not have.
-const THEIRS: &[&str] = &["CLAUDE_", "CODEMIE_", "CODEX_", "GEMINI_", "QWEN_"];
-/// The one of them that it has.
-const SHARED: &str = "CLAUDE_PROJECT_DIR";
-
 /// The command, unless we would read something into it: then a shell is handed its text in pieces that we read nothing into.
 pub fn untouched(command: &str) -> String {
     if !is_filled(command) {
         return command.to_owned();
     }
     format!("exec sh -c {}", quoted(command))
-}
-
-/// One that is handed to this shell.
-pub fn in_shell(shell: &str, command: &str) -> String {
-    format!("exec {shell} -c {}", quoted(command))
-}
-
-/// A program and its arguments, none of which a shell is to look at, but for the directory of the project in them.
-pub fn of_words(program: &str, arguments: &[&str]) -> String {
-    let directory = format!("${{{SHARED}}}");
-    let word = |word: &str| {
-        let parts: Vec<String> =
-            word.split(&directory).map(|part| if part.is_empty() { String::new() } else { quoted(part) }).collect();
-        let word = parts.join(&format!("\"${SHARED}\""));
-        if word.is_empty() { "''".to_owned() } else { word }
-    };
-    let words: Vec<String> = std::iter::once(program).chain(arguments.iter().copied()).map(word).collect();
-    words.join(" ")
 }
 
 /// As one word of a shell, in which no two braces stand beside each other.
@@ -50,7 +27,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Whether we would put values into it.
-pub fn is_filled(command: &str) -> bool {
+fn is_filled(command: &str) -> bool {
     let marks = Values {
         session: "\u{1}",
         iteration: "\u{1}",
@@ -68,16 +45,6 @@ pub fn is_ours(command: &str) -> bool {
         let words: Vec<String> = command.split_whitespace().map(name).collect();
         words.windows(2).any(|pair| pair[0] == "windlass" && pair[1] == "hook")
     })
-}
-
-/// A variable in it that only the agent sets.
-pub fn foreign_variable(command: &str) -> Option<String> {
-    let name = |rest: &str| -> String {
-        let rest = rest.strip_prefix('{').unwrap_or(rest);
-        rest.chars().take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '_').collect()
-    };
-    let names = command.split('$').skip(1).map(name);
-    names.filter(|name| name != SHARED).find(|name| THEIRS.iter().any(|prefix| name.starts_with(prefix)))
 }
 
 /// What it is called: the file or the program that it runs, without what hides it.
@@ -112,16 +79,6 @@ mod tests {
     }
 
     #[test]
-    fn words_are_no_shell_text() {
-        assert_eq!(of_words("node", &["a b", "$x", "", "it's"]), r"'node' 'a b' '$x' '' 'it'\''s'");
-        assert_eq!(
-            of_words("${CLAUDE_PROJECT_DIR}/x y.sh", &["{{session}}"]),
-            r#""$CLAUDE_PROJECT_DIR"'/x y.sh' '{''{session}}'"#
-        );
-        assert_eq!(in_shell("bash", "[[ a ]] && echo 'b'"), r"exec bash -c '[[ a ]] && echo '\''b'\'''");
-    }
-
-    #[test]
     fn our_own_bridge_is_known() {
         for ours in [
             "windlass hook stop --as claude",
@@ -137,10 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_and_names() {
-        assert_eq!(foreign_variable("\"$CLAUDE_PROJECT_DIR\"/x.sh"), None);
-        assert_eq!(foreign_variable("${CLAUDE_PLUGIN_ROOT}/x.sh").as_deref(), Some("CLAUDE_PLUGIN_ROOT"));
-        assert_eq!(foreign_variable("$HOME/x $GEMINI_PROJECT_DIR").as_deref(), Some("GEMINI_PROJECT_DIR"));
+    fn hook_is_called_after_its_script_or_program() {
         let check = |command: &str, name: Option<&str>| assert_eq!(nickname(command).as_deref(), name, "{command}");
         check("./.codemie/run-tests.sh", Some("run-tests"));
         check("\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/check.py --x", Some("check"));

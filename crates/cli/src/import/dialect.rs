@@ -52,18 +52,6 @@ const GEMINI: &[(&str, Moment)] = &[
     ("PreCompress", Moment::PreCompact),
 ];
 
-/// Events that only Gemini CLI has.
-const GEMINI_ONLY: &[&str] = &[
-    "BeforeTool",
-    "AfterTool",
-    "BeforeAgent",
-    "AfterAgent",
-    "BeforeModel",
-    "AfterModel",
-    "BeforeToolSelection",
-    "PreCompress",
-];
-
 impl Dialect {
     pub const fn name(self) -> &'static str {
         match self {
@@ -188,7 +176,7 @@ pub fn recognise(path: &Path, tree: &Node) -> Result<Dialect, Problem> {
         return Err(unknown("there are no `hooks` in this file"));
     };
     let has = |names: &dyn Fn(&str) -> bool| events.iter().any(|(event, _)| field::key(event).is_some_and(names));
-    if has(&|event| GEMINI_ONLY.contains(&event)) {
+    if has(&|event| GEMINI.iter().any(|(name, _)| *name == event)) {
         return Ok(Dialect::Gemini);
     }
     match has(&|event| Point::parse(event).is_some() && event.starts_with(|first: char| first.is_ascii_uppercase())) {

@@ -102,13 +102,5 @@ fn wrong(node: &Node, what: &str, expected: &str) -> Problem {
     // A whole object would be marked to its end otherwise.
     let at = node.at.start..node.at.start + 1;
     let at = if matches!(node.value, Value::List(_) | Value::Map(_)) { at } else { node.at.clone() };
-    let bare = match &node.value {
-        Value::Text(text) if expected.contains("number") && text.trim().parse::<f64>().is_ok() => Some(text.trim()),
-        Value::Text(text) if expected.contains("`true`") && matches!(text.as_str(), "true" | "false") => {
-            Some(text.as_str())
-        }
-        _ => None,
-    };
-    let remedy = bare.map(|bare| format!("write `{bare}` without quotes"));
-    Problem::new(format!("{what}: expected {expected}, found {found}")).suggest(remedy).at(at)
+    Problem::new(format!("{what}: expected {expected}, found {found}")).at(at)
 }

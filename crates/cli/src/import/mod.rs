@@ -78,14 +78,12 @@ pub struct Tuned {
     pub name: String,
     pub enabled: Option<bool>,
     pub priority: Option<i64>,
-    pub points: Option<Vec<Point>>,
 }
 
 /// What a hook runs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
     Command(String),
-    Http { url: String, headers: Vec<(String, String)> },
     Use(Builtin),
 }
 
@@ -123,14 +121,8 @@ pub fn translate(path: &Path, text: &str, said: Option<Dialect>) -> Result<Impor
         Some(dialect) => dialect,
         None => dialect::recognise(path, &tree)?,
     };
-    let mut import = match from {
-        Dialect::Automation => automation::import(&tree, text)?,
-        _ => settings::import(from, &tree, text)?,
-    };
-    if path.file_name().is_some_and(|name| name == "settings.local.json") && !import.hooks.is_empty() {
-        import
-            .notes
-            .push(Remark::general("this file is for you alone; the configuration of a project is usually shared"));
+    match from {
+        Dialect::Automation => automation::import(&tree, text),
+        _ => settings::import(from, &tree, text),
     }
-    Ok(import)
 }

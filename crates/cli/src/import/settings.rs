@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use windlass_bridge::Moment;
 
-use super::dialect::Unit;
 use super::field::{self, entry, flag, key, list, map, number, text, texts};
 use super::{Dialect, Import, Remark, Setting, Wanted, What, command, matcher};
 use crate::config::{Node, Point, Problem, Value, quoted};
@@ -14,15 +13,21 @@ use crate::plan;
 /// Keys that stand beside events in some agents' `hooks`.
 const BESIDE_EVENTS: &[&str] = &["enabled", "disabled", "notifications"];
 const GROUP: &[&str] = &["matcher", "hooks", "sequential", "description"];
-/// What every kind of hook may say.
-const HOOK: &[&str] =
-    &["type", "timeout", "name", "description", "statusMessage", "async", "asyncRewake", "once", "if"];
-const COMMAND: &[&str] = &["command", "commandWindows", "shell", "args"];
-const HTTP: &[&str] = &["url", "headers", "allowedEnvVars"];
-
-/// Everything that a matcher can choose from at these moments: one that names them all leaves nothing out.
-const CHOICES: &[(Moment, &[&str])] =
-    &[(Moment::SessionStart, &["startup", "resume", "clear", "compact"]), (Moment::PreCompact, &["manual", "auto"])];
+const HOOK: &[&str] = &[
+    "type",
+    "command",
+    "commandWindows",
+    "timeout",
+    "name",
+    "description",
+    "statusMessage",
+    "async",
+    "asyncRewake",
+    "once",
+    "if",
+    "shell",
+    "args",
+];
 /// The longest that a hook of ours may run.
 const LONGEST: Duration = Duration::from_hours(7 * 24);
 /// What codemie takes where nothing, or 0, is written.
@@ -34,7 +39,6 @@ pub fn import(from: Dialect, tree: &Node, source: &str) -> Result<Import, Proble
         source,
         switched_off: BTreeSet::new(),
         all_off: false,
-        has_defaults: false,
         seen: BTreeSet::new(),
         import: Import {
             from,
@@ -56,7 +60,7 @@ pub fn import(from: Dialect, tree: &Node, source: &str) -> Result<Import, Proble
     if from == Dialect::Codemie {
         reading.codemie(tree)?;
     }
-    reading.general(tree)?;
+    reading.general();
     Ok(reading.import)
 }
 
@@ -65,8 +69,6 @@ struct Reading<'a> {
     /// Names and commands that the file says are not to run.
     switched_off: BTreeSet<String>,
     all_off: bool,
-    /// Whether a default of theirs was written out.
-    has_defaults: bool,
     /// What makes a hook the same as another one.
     seen: BTreeSet<(Point, What, Option<String>, Option<Duration>)>,
     import: Import,
@@ -92,9 +94,7 @@ impl<'a> Reading<'a> {
 
     fn note(&mut self, node: &Node, text: impl Into<String>) {
         let note = Remark::on(self.line(node), text);
-        if !self.import.notes.contains(&note) {
-            self.import.notes.push(note);
-        }
+        self.import.notes.push(note);
     }
 
     /// What the file says about all of its hooks, or about some by their names.
@@ -129,11 +129,7 @@ impl<'a> Reading<'a> {
             if groups.is_empty() {
                 return Ok(());
             }
-            let known = Moment::ALL.iter().map(|moment| moment.claude_name());
-            let near = windlass_engine::nearest(event, &known.collect::<Vec<_>>())
-                .map(|near| format!("; did you mean `{near}`?"));
-            let why = format!("Windlass has no point for this event{}", near.unwrap_or_default());
-            self.leave_out(written, event, why);
+            self.leave_out(written, event, "Windlass has no point for this event");
             return Ok(());
         };
         for group in groups {
@@ -166,24 +162,18 @@ impl<'a> Reading<'a> {
                 .suggest("write `\"type\": \"command\"` for a command".to_owned())
                 .at(hook.at.start..hook.at.start + 1));
         };
+        if kind != "command" {
+            let why =
+                format!("hooks of the type {} have no counterpart here; a `command` can do the same", quoted(kind));
+            self.leave_out(hook, place.event, why);
+            return Ok(());
+        }
         let timeout = self.timeout(hook)?;
-        let own = match kind {
-            "command" => COMMAND,
-            "http" => HTTP,
-            _ => {
-                let why =
-                    format!("hooks of the type {} have no counterpart here; a `command` can do the same", quoted(kind));
-                self.leave_out(hook, place.event, why);
-                return Ok(());
-            }
+        let Some(command) = text(hook, "command")? else {
+            return Err(Problem::new("this hook has no `command`").at(hook.at.start..hook.at.start + 1));
         };
-        let what = match kind {
-            "command" => command_of(hook)?,
-            _ => http_of(hook)?,
-        };
-        let written = text(hook, "command")?.or(text(hook, "url")?).unwrap_or_default();
-        let title = format!("{} {}", place.event, quoted(written));
-        if let Some((node, name)) = field::stranger(entries, &[HOOK, own].concat()) {
+        let title = format!("{} {}", place.event, quoted(command));
+        if let Some((node, name)) = field::stranger(entries, HOOK) {
             self.leave_out(node, &title, stranger(name));
             return Ok(());
         }
@@ -191,39 +181,38 @@ impl<'a> Reading<'a> {
             self.leave_out(hook, &title, why);
             return Ok(());
         }
-        let (what, matcher) = match (checked(what), self.matching(place, hook)) {
-            (Err(why), _) | (_, Err(why)) => {
+        let matcher = match self.matching(place) {
+            Ok(matcher) => matcher,
+            Err(why) => {
                 self.leave_out(hook, &title, why);
                 return Ok(());
             }
-            (Ok(what), Ok(matcher)) => (what, matcher),
         };
-        let timeout = match timeout {
-            // That of commands; others have one of their own.
-            None if kind == "command" => self.usual_timeout(place),
-            timeout => timeout,
-        };
-        let wanted = self.wanted(place, hook, what, matcher)?;
-        self.want(&title, hook, Wanted { timeout, ..wanted })
+        let timeout = timeout.or_else(|| self.usual_timeout(place));
+        let wanted = Wanted { matcher, timeout, ..self.wanted(place, hook, command)? };
+        // Agents run the same hook once, however often it is written down.
+        if self.seen.insert((wanted.point, wanted.what.clone(), wanted.matcher.clone(), wanted.timeout)) {
+            self.import.hooks.push(wanted);
+        }
+        Ok(())
     }
 
-    fn wanted(&self, place: Place<'_>, hook: &Node, what: What, matcher: Option<String>) -> Result<Wanted, Problem> {
+    fn wanted(&self, place: Place<'_>, hook: &Node, command: &str) -> Result<Wanted, Problem> {
         let from = self.import.from;
         let point = point(place.moment);
         let given = text(hook, "name")?.filter(|name| is_name(name));
-        let command = text(hook, "command")?;
-        let nickname = || command.and_then(command::nickname).unwrap_or_else(|| point.to_string());
+        let nickname = || command::nickname(command).unwrap_or_else(|| point.to_string());
         let name = given.map_or_else(|| format!("{}-{}", from.name(), nickname()), str::to_owned);
         let is_off = |called: &str| self.switched_off.contains(called);
-        let off = self.all_off || is_off(&name) || command.is_some_and(is_off);
+        let off = self.all_off || is_off(&name) || is_off(command);
         let description =
             text(hook, "description")?.or(text(hook, "statusMessage")?).filter(|text| !text.trim().is_empty());
         Ok(Wanted {
             point,
             line: self.line(hook),
-            what,
+            what: What::Command(command::untouched(command)),
             name,
-            matcher,
+            matcher: None,
             timeout: None,
             pipe_output: from.tells_the_model(place.moment),
             enabled: off.then_some(false),
@@ -233,66 +222,32 @@ impl<'a> Reading<'a> {
         })
     }
 
-    /// Agents run the same hook once, however often it is written down.
-    fn want(&mut self, title: &str, hook: &Node, wanted: Wanted) -> Result<(), Problem> {
-        if !self.seen.insert((wanted.point, wanted.what.clone(), wanted.matcher.clone(), wanted.timeout)) {
-            self.note(hook, format!("{title} is written twice, and taken once"));
-            return Ok(());
-        }
-        let command = text(hook, "command")?.unwrap_or_default();
-        if let Some(name) = command::foreign_variable(command) {
-            self.note(
-                hook,
-                format!("`${name}` is set by {} alone; under `windlass run` it is empty", self.import.from.title()),
-            );
-        }
-        if command::is_filled(command) {
-            self.note(hook, format!("{title} has braces that Windlass would fill in: it is written so that they stay"));
-        }
-        self.import.hooks.push(wanted);
-        Ok(())
-    }
-
     /// What a command has there that does not say, where that is not what it has here.
-    fn usual_timeout(&mut self, place: Place<'_>) -> Option<Duration> {
+    fn usual_timeout(&self, place: Place<'_>) -> Option<Duration> {
         let usual = self.import.from.default_timeout();
         // At the end of a session agents wait for nobody, whatever they say elsewhere.
         let same = usual == plan::usual_timeout(point(place.moment)) || place.moment == Moment::SessionEnd;
-        self.has_defaults |= !same;
         (!same).then_some(usual)
     }
 
     /// How long it may run, where it says so.
-    fn timeout(&mut self, hook: &Node) -> Result<Option<Duration>, Problem> {
-        let (from, unit) = (self.import.from, self.import.from.unit());
+    fn timeout(&self, hook: &Node) -> Result<Option<Duration>, Problem> {
+        let unit = self.import.from.unit();
         let (Some(written), Some((_, at))) = (number(hook, "timeout")?, entry(hook, "timeout")) else {
             return Ok(None);
         };
-        let Some(time) = unit.of(written) else {
-            return Err(Problem::new("`timeout`: must be longer than 0 and no longer than 7 days").at(at.at.clone()));
-        };
-        if time > LONGEST {
-            return Err(Problem::new(format!("`timeout`: {written} {} are longer than 7 days", unit.title()))
-                .suggest("write a shorter one: a hook of Windlass runs no longer".to_owned())
-                .at(at.at.clone()));
+        match unit.of(written).filter(|time| *time <= LONGEST) {
+            Some(time) => Ok(Some(time)),
+            None => Err(Problem::new("`timeout`: must be longer than 0 and no longer than 7 days").at(at.at.clone())),
         }
-        if unit == Unit::Seconds && written >= 1000.0 && written % 1000.0 == 0.0 {
-            self.note(at, format!("`timeout`: {written} is taken for seconds, as {} takes it; if it was meant as milliseconds, change it here and there", from.title()));
-        }
-        Ok(Some(time))
     }
 
     /// The matcher, where it means something.
-    fn matching(&mut self, place: Place<'_>, hook: &Node) -> Result<Option<String>, String> {
+    fn matching(&self, place: Place<'_>) -> Result<Option<String>, String> {
         let (from, moment) = (self.import.from, place.moment);
         let Some(text) = place.matcher.filter(|text| from.heeds_matcher(moment) && !matcher::is_all(from, text)) else {
             return Ok(None);
         };
-        let choices = CHOICES.iter().find(|(at, _)| *at == moment).map(|(_, choices)| *choices);
-        let is_named = |choice: &&str| text.split(['|', ',']).any(|part| part.trim() == *choice);
-        if choices.is_some_and(|choices| choices.iter().all(is_named)) {
-            return Ok(None);
-        }
         let is_tool = matches!(moment, Moment::PreToolUse | Moment::PostToolUse);
         // codemie matches tools everywhere.
         if !is_tool && (moment.matched_field().is_none() || from == Dialect::Codemie) {
@@ -301,11 +256,7 @@ impl<'a> Reading<'a> {
                 quoted(text)
             ));
         }
-        let matching = if is_tool { matcher::translate(from, text)? } else { matcher::translate_word(from, text)? };
-        if let Some(note) = matching.note {
-            self.note(hook, note);
-        }
-        Ok(matching.written)
+        if is_tool { matcher::translate(from, text) } else { matcher::translate_word(from, text) }
     }
 
     /// Returns what codemie works with: its active profile, where the file has several ways of working under `profiles`.
@@ -357,27 +308,17 @@ impl<'a> Reading<'a> {
     }
 
     /// What is worth knowing once.
-    fn general(&mut self, tree: &Node) -> Result<(), Problem> {
+    fn general(&mut self) {
         let from = self.import.from;
         let at = |moment: Moment| self.import.hooks.iter().any(|hook| hook.point.name() == moment.point());
         let mut notes = Vec::new();
-        if self.has_defaults {
-            let usual = from.default_timeout().as_secs();
-            notes.push(format!("a command without a `timeout` may run for {usual} s there; that is written out where it would be another time here"));
-        }
         if at(Moment::Stop) && from != Dialect::Codemie {
             notes.push("a stop hook that exits with neither 0 nor 2 lets the agent end there; under `windlass run` it is another iteration, unless the configuration says `strict: false`".to_owned());
         }
         if from == Dialect::Gemini && !self.import.hooks.is_empty() {
             notes.push("Gemini CLI takes every exit from 2 on for a block; here only 2 is one".to_owned());
         }
-        let has_variables =
-            matches!(entry(tree, "env"), Some((_, Node { value: Value::Map(set), .. })) if !set.is_empty());
-        if has_variables && !self.import.hooks.is_empty() {
-            notes.push(format!("the variables under `env` of this file are set by {} alone", from.title()));
-        }
         self.import.notes.extend(notes.into_iter().map(Remark::general));
-        Ok(())
     }
 }
 
@@ -398,37 +339,6 @@ fn is_name(name: &str) -> bool {
         && name != windlass_engine::VALIDATION
 }
 
-fn required<'a>(hook: &'a Node, name: &str) -> Result<&'a str, Problem> {
-    text(hook, name)?
-        .ok_or_else(|| Problem::new(format!("this hook has no `{name}`")).at(hook.at.start..hook.at.start + 1))
-}
-
-fn command_of(hook: &Node) -> Result<What, Problem> {
-    let command = required(hook, "command")?;
-    let shell = text(hook, "shell")?;
-    Ok(What::Command(match (texts(hook, "args")?, shell) {
-        (Some(arguments), _) => command::of_words(command, &arguments),
-        (None, Some("bash")) => command::in_shell("bash", command),
-        (None, _) => command::untouched(command),
-    }))
-}
-
-fn http_of(hook: &Node) -> Result<What, Problem> {
-    let url = required(hook, "url")?.to_owned();
-    let headers = match entry(hook, "headers") {
-        None => Vec::new(),
-        Some((_, headers)) => {
-            let header = |(name, value): &(Node, Node)| {
-                let name = key(name).unwrap_or_default();
-                Ok((name.to_owned(), field::string(value, &format!("the header `{name}`"))?.to_owned()))
-            };
-            map(headers, "`headers`")?.iter().map(header).collect::<Result<_, Problem>>()?
-        }
-    };
-    texts(hook, "allowedEnvVars")?;
-    Ok(What::Http { url, headers })
-}
-
 /// Why a hook that says this would do something else here.
 fn unlike_ours(hook: &Node) -> Result<Option<&'static str>, Problem> {
     let is = |name: &str| flag(hook, name).map(|flag| flag == Some(true));
@@ -441,29 +351,14 @@ fn unlike_ours(hook: &Node) -> Result<Option<&'static str>, Problem> {
     if text(hook, "if")?.is_some() {
         return Ok(Some("it runs only for some uses of a tool (`if`); write the condition as `when`"));
     }
-    Ok(match text(hook, "shell")? {
-        None | Some("bash" | "sh") => None,
-        Some(_) => Some("it is written for another shell (`shell`)"),
-    })
-}
-
-/// What can be run as it is.
-fn checked(what: What) -> Result<What, String> {
-    match &what {
-        What::Command(command) if command.trim().is_empty() => Err("its command is empty".to_owned()),
-        What::Command(command) if command.contains('\0') => Err("no command can have a zero byte".to_owned()),
-        What::Command(command) if command::is_ours(command) => {
-            Err("this is Windlass itself, which runs the hooks of the configuration".to_owned())
-        }
-        What::Http { url, headers } => {
-            if !url.starts_with("https://") && !url.starts_with("http://") {
-                return Err("its address does not start with `https://` or `http://`".to_owned());
-            }
-            match url.contains('$') || headers.iter().any(|(_, value)| value.contains('$')) {
-                true => Err("a `$` in an address or a header is read in another way here; write the hook by hand, with `${NAME}` for a variable".to_owned()),
-                false => Ok(what),
-            }
-        }
-        _ => Ok(what),
+    if texts(hook, "args")?.is_some() || text(hook, "shell")?.is_some_and(|shell| shell != "sh") {
+        return Ok(Some("it is no text for `sh` there (`args`, `shell`); write it as a `command` by hand"));
     }
+    let command = text(hook, "command")?.unwrap_or_default();
+    Ok(match command {
+        _ if command.trim().is_empty() => Some("its command is empty"),
+        _ if command.contains('\0') => Some("no command can have a zero byte"),
+        _ if command::is_ours(command) => Some("this is Windlass itself, which runs the hooks of the configuration"),
+        _ => None,
+    })
 }

@@ -44,8 +44,7 @@ fn claude_code() {
         ]}],
         "SessionStart": [{"matcher": "startup|resume|clear|compact", "hooks": [{"type": "command", "command": "git log -3"}]}],
         "SessionEnd": [{"hooks": [{"type": "command", "command": "${CLAUDE_PLUGIN_ROOT}/bye.sh"}]}]
-      },
-      "env": {"A": "b"}
+      }
     }"#;
     insta::assert_snapshot!(shown(Dialect::Claude, text), @r#"
     hooks:
@@ -70,18 +69,13 @@ fn claude_code() {
       session_start:
         - name: claude-git
           command: git log -3
+          matcher: 'startup|resume|clear|compact'
           timeout: 600s
           pipe_output: true
       session_end:
         - name: claude-bye
           command: '${CLAUDE_PLUGIN_ROOT}/bye.sh'
-    * 7: PostToolUse `./format.sh` is written twice, and taken once
-    * 8: `timeout`: 60000 is taken for seconds, as Claude Code takes it; if it was meant as milliseconds, change it here and there
-    * 8: PostToolUse `echo '{{session}}'` has braces that Windlass would fill in: it is written so that they stay
-    * 11: `$CLAUDE_PLUGIN_ROOT` is set by Claude Code alone; under `windlass run` it is empty
-    * a command without a `timeout` may run for 600 s there; that is written out where it would be another time here
     * a stop hook that exits with neither 0 nor 2 lets the agent end there; under `windlass run` it is another iteration, unless the configuration says `strict: false`
-    * the variables under `env` of this file are set by Claude Code alone
     "#);
 }
 
@@ -98,7 +92,9 @@ fn what_claude_code_can_and_we_cannot() {
     check("Stop", r#"{"type": "command", "command": "x", "async": true}"#, "(`async`)");
     check("Stop", r#"{"type": "command", "command": "x", "once": true}"#, "(`once`)");
     check("PreToolUse", r#"{"type": "command", "command": "x", "if": "Bash(git *)"}"#, "(`if`)");
-    check("Stop", r#"{"type": "command", "command": "x", "shell": "powershell"}"#, "(`shell`)");
+    check("Stop", r#"{"type": "command", "command": "x", "shell": "powershell"}"#, "`shell`)");
+    check("Stop", r#"{"type": "command", "command": "x", "args": ["y"]}"#, "(`args`");
+    check("Stop", r#"{"type": "http", "url": "https://x.test"}"#, "hooks of the type `http`");
     check("Stop", r#"{"type": "command", "command": "x", "sandbox": true}"#, "what `sandbox` means is not known here");
     check("Stop", r#"{"type": "command", "command": " "}"#, "its command is empty");
     check("Stop", r#"{"type": "command", "command": "a\u0000b"}"#, "zero byte");
@@ -107,14 +103,8 @@ fn what_claude_code_can_and_we_cannot() {
         r#"{"type": "command", "command": "/usr/bin/windlass hook stop --as claude"}"#,
         "this is Windlass itself",
     );
-    check(
-        "Stop",
-        r#"{"type": "http", "url": "https://x.test", "headers": {"A": "$TOKEN"}}"#,
-        "a `$` in an address or a header",
-    );
-    check("Stop", r#"{"type": "http", "url": "file:///x"}"#, "does not start with `https://`");
     check("TaskCompleted", r#"{"type": "command", "command": "x"}"#, "no point for this event");
-    check("Stopp", r#"{"type": "command", "command": "x"}"#, "did you mean `Stop`?");
+    check("Stopp", r#"{"type": "command", "command": "x"}"#, "no point for this event");
     let group = r#"{"hooks": {"Stop": [{"when": 1, "hooks": []}]}}"#;
     let left_out = import(Dialect::Claude, group).left_out;
     assert!(left_out[0].text.contains("what `when` means"), "{left_out:?}");
@@ -133,7 +123,6 @@ fn matchers_that_look_at_no_tool_are_taken_along() {
         }
     };
     check(Dialect::Claude, "SessionStart", "resume|compact", Ok(Some("resume|compact")));
-    check(Dialect::Claude, "SessionStart", "startup|resume|clear|compact", Ok(None));
     check(Dialect::Claude, "Notification", "idle_prompt", Ok(Some("idle_prompt")));
     check(Dialect::Claude, "SessionEnd", "logout", Ok(Some("logout")));
     check(Dialect::Claude, "SubagentStop", "Explore", Ok(Some("Explore")));
@@ -183,7 +172,7 @@ fn what_is_wrong_is_an_error() {
     );
     hook(
         r#"{"type": "command", "command": "x", "timeout": 1e9}"#,
-        "`timeout`: 1000000000 seconds are longer than 7 days",
+        "`timeout`: must be longer than 0 and no longer than 7 days",
         "1e9",
     );
     hook(
@@ -191,7 +180,6 @@ fn what_is_wrong_is_an_error() {
         "`args`: expected a list: `[…]`, found the text `y`",
         "\"y\"",
     );
-    hook(r#"{"type": "http"}"#, "this hook has no `url`", "{");
 }
 
 #[test]
@@ -244,8 +232,6 @@ fn codemie() {
       max_hook_retries: 5
     strict: false
     on_retry_limit: complete
-    * 5: the matcher `Edit.*|Write` is an expression for the whole name of a tool there; it is written as `^(?:Edit.*|Write)$`
-    * a command without a `timeout` may run for 60 s there; that is written out where it would be another time here
     * a stop hook that fails by itself (exit 1, a timeout) lets the agent end there: written as `strict: false`; take that line out if it should not be so here
     * when stop hooks have sent the agent back as often as they may, the work counts as complete there: written as `on_retry_limit: complete`; take that line out if it should not be so here
     "#);
@@ -271,7 +257,6 @@ fn codex_gemini_and_qwen() {
           command: ./b.sh
           timeout: 600s
           pipe_output: true
-    * a command without a `timeout` may run for 600 s there; that is written out where it would be another time here
     "#);
     let gemini = r#"{
       "hooksConfig": {"disabled": ["lint"]},
@@ -300,8 +285,6 @@ fn codex_gemini_and_qwen() {
           command: ./d.sh
           timeout: 30s
     - 6: BeforeModel: Windlass has no point for this event
-    * 4: the matcher `write_file` is looked for anywhere in a tool's name there; it is written as `(?:write_file)`
-    * a command without a `timeout` may run for 60 s there; that is written out where it would be another time here
     * a stop hook that exits with neither 0 nor 2 lets the agent end there; under `windlass run` it is another iteration, unless the configuration says `strict: false`
     * Gemini CLI takes every exit from 2 on for a block; here only 2 is one
     "#);
@@ -321,7 +304,6 @@ fn codex_gemini_and_qwen() {
           timeout: 5s
           enabled: false
     * this file switches all of its hooks off: they are written with `enabled: false`
-    * 2: the matcher `edit` is looked for anywhere in a tool's name there; it is written as `(?:edit)`
     "#);
 }
 
@@ -351,6 +333,7 @@ fn automation() {
             version: '2'
     - 7: `announce`: neither the configuration nor Windlass has a hook with this name, and what it does is not in the file; write it as a `command` with this `name` at its events
     * 5: `track-agent-task-lifecycle` runs at task_created, task_started, task_completed, whatever `eventTypes` says
+    * 7: `announce` runs where the configuration says, whatever `eventTypes` says
     "#);
     for wrong in [
         r#"{"version": "2.0", "hooks": []}"#,

@@ -1,7 +1,8 @@
 //! Hooks as lines of YAML.
 
-use std::fmt::Write as _;
 use std::time::Duration;
+
+use serde_json::json;
 
 use super::{Additions, Setting, Wanted, What};
 use crate::config::Point;
@@ -34,12 +35,6 @@ fn hook_lines(hook: &Wanted) -> String {
         What::Command(command) => {
             field("name", Some(scalar(&hook.name)));
             field("command", Some(block(command).unwrap_or_else(|| scalar(command))));
-        }
-        What::Http { url, headers } => {
-            field("name", Some(scalar(&hook.name)));
-            let lines = headers.iter().map(|(name, value)| format!("\n          {}: {}", scalar(name), scalar(value)));
-            let headers = if headers.is_empty() { "" } else { "\n        headers:" };
-            field("http:\n        url", Some(format!("{}{headers}{}", scalar(url), lines.collect::<String>())));
         }
         What::Use(builtin) => field("use", Some(builtin.to_string())),
     }
@@ -102,23 +97,13 @@ fn needs_escape(letter: char) -> bool {
 }
 
 fn double_quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            '\t' => quoted.push_str("\\t"),
-            letter if needs_escape(letter) && u32::from(letter) > 0xffff => {
-                write!(quoted, "\\U{:08x}", u32::from(letter)).expect("a string takes all text");
-            }
-            letter if needs_escape(letter) => {
-                write!(quoted, "\\u{:04x}", u32::from(letter)).expect("a string takes all text")
-            }
-            letter => quoted.push(letter),
+    let mut quoted = String::new();
+    for letter in json!(text).to_string().chars() {
+        match needs_escape(letter) {
+            true => quoted.push_str(&format!("\\U{:08x}", u32::from(letter))),
+            false => quoted.push(letter),
         }
     }
-    quoted.push('"');
     quoted
 }
 

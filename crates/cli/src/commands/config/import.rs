@@ -328,7 +328,6 @@ fn setting(setting: &Setting) -> (String, Value) {
 fn hook(hook: &Wanted) -> Value {
     let (kind, what) = match &hook.what {
         What::Command(command) => ("command", command.as_str()),
-        What::Http { url, .. } => ("http", url.as_str()),
         What::Use(builtin) => ("use", builtin.name()),
     };
     json!({
