@@ -200,11 +200,7 @@ fn of_two_with_one_id_neither_runs() {
     world.write(".windlass/workflows/twin.yaml", "steps: [{id: a, type: noop}]\n");
     world.ok(&["trust", "--yes"]);
     assert_snapshot!(world.fails(&["workflow", "run", "twin"]), @r#"
-    error: the id `twin` is that of $WORK/.windlass/workflows/twin.yaml:1 too
-     --> $WORK/.windlass/workflows/one.yaml:2:5
-      |
-    2 | id: twin
-      |     ^^^^
+    error: $WORK/.windlass/workflows/one.yaml: the id `twin` is that of $WORK/.windlass/workflows/twin.yaml too
     hint: give each its own
     [64 config]
     "#);

@@ -63,6 +63,10 @@ fn paths(node: &Node) -> Result<(), Problem> {
     }
 }
 
+fn no_text(name: &str, node: &Node) -> Problem {
+    Problem::new(format!("`{name}` is text")).suggest(format!("write it as in `{name}: '…'`")).at(node.at.clone())
+}
+
 pub fn wrong(node: &Node, source: &str, text: &str, error: ExpressionError) -> Problem {
     expression_problem(source, node.at.clone(), text, error)
 }
@@ -176,7 +180,7 @@ impl<'n> Fields<'n> {
         match self.get(name) {
             None => Ok(None),
             Some(Node { value: Value::Text(text), .. }) => Ok(Some(text)),
-            Some(node) => Err(self.no_text(name, node)),
+            Some(node) => Err(no_text(name, node)),
         }
     }
 
@@ -189,31 +193,10 @@ impl<'n> Fields<'n> {
         match self.get(name) {
             None => Ok(None),
             Some(Node { value: Value::Bool(truth), .. }) => Ok(Some(*truth)),
-            Some(node) => {
-                let written = self.source.get(node.at.clone()).unwrap_or_default().trim();
-                let instead = match written.trim_matches(['"', '\'']).to_lowercase().as_str() {
-                    "yes" | "on" | "1" | "true" | "y" => format!("write `{name}: true`"),
-                    "no" | "off" | "0" | "false" | "n" => format!("write `{name}: false`"),
-                    _ => format!("write `{name}: true` or `{name}: false`"),
-                };
-                Err(Problem::new(format!("`{name}` is `true` or `false`")).suggest(instead).at(node.at.clone()))
-            }
+            Some(node) => Err(Problem::new(format!("`{name}` is `true` or `false`"))
+                .suggest(format!("write `{name}: true` or `{name}: false`"))
+                .at(node.at.clone())),
         }
-    }
-
-    /// Something that is no text, with the way to write it as one.
-    fn no_text(&self, name: &str, node: &Node) -> Problem {
-        let instead = match &node.value {
-            // A list of one is that one.
-            Value::List(items) if let [Node { value: Value::Text(text), .. }] = items.as_slice() => {
-                format!("write `{name}: {text}`")
-            }
-            Value::List(_) | Value::Map(_) | Value::Null | Value::Text(_) => {
-                format!("write one text, as in `{name}: '…'`")
-            }
-            _ => self.in_quotes(node).unwrap_or_default(),
-        };
-        Problem::new(format!("`{name}` is text")).suggest(instead).at(node.at.clone())
     }
 
     /// A text, or what becomes one.
@@ -225,7 +208,7 @@ impl<'n> Fields<'n> {
                 Err(Problem::new(format!("`{name}` is empty")).suggest(instead).at(node.at.clone()))
             }
             (Form::Filled | Form::Text, _) | (_, Value::Text(_)) => Ok(()),
-            _ => Err(self.no_text(name, node)),
+            _ => Err(no_text(name, node)),
         }
     }
 
@@ -256,17 +239,9 @@ impl<'n> Fields<'n> {
             Value::Text(_) => Ok(()),
             _ => {
                 let problem = Problem::new(format!("an entry of `{name}` is text"));
-                let instead = self.in_quotes(item).unwrap_or(format!("write each as a text: `{name}: [one, two]`"));
-                Err(problem.suggest(instead).at(item.at.clone()))
+                Err(problem.suggest(format!("write each as a text: `{name}: [one, 'two']`")).at(item.at.clone()))
             }
         })
-    }
-
-    /// How a number or a truth value is written as text.
-    fn in_quotes(&self, node: &Node) -> Option<String> {
-        let is_word = !matches!(node.value, Value::Text(_) | Value::List(_) | Value::Map(_) | Value::Null);
-        let written = self.source.get(node.at.clone()).filter(|_| is_word)?;
-        Some(format!("write `'{}'`", written.trim()))
     }
 
     /// All of them as one pattern.

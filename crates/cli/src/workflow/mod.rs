@@ -15,7 +15,6 @@ mod tests;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fs;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -114,10 +113,10 @@ impl Known {
         for twin in &twins {
             let id = &twin.workflow.id;
             let others = twins.iter().filter(|other| other.workflow.id == *id && other.file != twin.file);
-            let others: Vec<String> = others.map(Defined::place).collect();
+            let others = others.filter_map(|other| Some(other.file.as_ref()?.display().to_string()));
+            let others: Vec<String> = others.collect();
             let problem = Problem::new(format!("the id {} is that of {} too", config::quoted(id), others.join(", ")))
                 .suggest("give each its own".to_owned());
-            let problem = if let Some((_, at)) = twin.id_place() { problem.at(at) } else { problem };
             let file = twin.file.clone().unwrap_or_default();
             let failure = ConfigError::in_text(&file, &twin.text, problem).into();
             self.wrong.push(Wrong { file, id: id.clone(), failure });
@@ -161,20 +160,6 @@ impl Known {
         let mut failure = Failure::new(Code::NotFound, format!("there is no workflow `{}`", text::fit(id, 60)));
         failure.causes.extend(files.into_iter().map(|message| format!("a file that cannot be used: {message}")));
         Err(failure.hint(instead(id, &ids)))
-    }
-}
-
-impl Defined {
-    /// Where its id is written, if it is not that of the file.
-    fn id_place(&self) -> Option<(String, Range<usize>)> {
-        let tree = tree(&self.text, self.file.as_deref().is_some_and(is_json)).ok()?;
-        read::id(&tree).map(|(id, at)| (id.to_owned(), at))
-    }
-
-    /// Its file, and the line that its id is on.
-    fn place(&self) -> String {
-        let line = self.id_place().map_or(1, |(_, at)| self.text[..at.start].matches('\n').count() + 1);
-        format!("{}:{line}", self.file.as_deref().unwrap_or(Path::new("")).display())
     }
 }
 
@@ -328,18 +313,8 @@ fn tree(text: &str, is_json: bool) -> Result<Node, Problem> {
     if is_json { json::parse(text) } else { config::tree(text) }
 }
 
-/// The id of a file that cannot be used: what is said for it must not be said of another.
+/// The id of a file that cannot be used: what is said for it must not be said of another. One that cannot be read has its name.
 fn probable_id(text: &str, file: &Path) -> String {
-    if let Ok(tree) = tree(text, is_json(file)) {
-        return read::id(&tree).map_or(stem(file).to_owned(), |(id, _)| id.to_owned());
-    }
-    let written = text.lines().find_map(|line| {
-        // In YAML that of a step stands further to the right.
-        let line = if is_json(file) { line.trim().trim_start_matches('{') } else { line };
-        let (name, id) = line.split_once(':')?;
-        let is_id = name.trim_end().trim_start_matches('"').trim_end_matches('"') == "id";
-        let id = id.split(',').next()?.trim().trim_matches(['"', '\'']);
-        (is_id && !id.is_empty()).then(|| id.to_owned())
-    });
-    written.unwrap_or(stem(file).to_owned())
+    let tree = tree(text, is_json(file)).ok();
+    tree.as_ref().and_then(read::id).map_or(stem(file), |(id, _)| id).to_owned()
 }

@@ -37,7 +37,7 @@ pub fn workflow(node: &Node, source: &str, stem: &str, digest: Digest) -> Result
     match fields.get("id") {
         Some(node) => check_id("the id of a workflow", &id).map_err(|problem| problem.at(node.at.clone()))?,
         None => check_id("without an `id` the name of the file is that of the workflow, and an id", &id)
-            .map_err(|problem| problem.suggest(format!("write `id: {}`", fitting(&id))).at(fields.place("id")))?,
+            .map_err(|problem| problem.suggest("write an `id`".to_owned()).at(fields.place("id")))?,
     }
     let listed = fields.needed("steps", ("its `steps`: a list", FIRST))?;
     let steps = steps(listed, source, false)?;
@@ -143,16 +143,22 @@ fn step(node: &Node, source: &str, within: bool) -> Result<Step, Problem> {
 fn program(node: &Node, source: &str) -> Result<Program, Problem> {
     let fields = Fields::of(node, source, "an `execute_command`", COMMAND)?;
     let written = fields.needed("command", ("a `command`: the name of a program", "make"))?;
-    if let Value::List(words) = &written.value {
-        return Err(list_of_words(words, source).at(written.at.clone()));
+    if let Value::List(_) = &written.value {
+        return Err(Problem::new("`command` is the name of one program")
+            .suggest("write the first word as `command`, and the others as `args: [one, two]`".to_owned())
+            .at(written.at.clone()));
     }
     fields.is_text("command")?;
     let args = fields.get("args");
-    if let Value::Text(text) = &written.value
-        && let Some(instead) = for_a_shell(text)
-    {
-        let problem = Problem::new("no shell looks at a `command`: it is the name of one program");
-        return Err(problem.suggest(instead).at(written.at.clone()));
+    let is_for_shell = |text: &str| {
+        let signs = ['|', '&', ';', '<', '>', '`', '*'];
+        let text = text.trim();
+        !text.contains("${") && text.contains(|letter: char| letter.is_whitespace() || signs.contains(&letter))
+    };
+    if matches!(&written.value, Value::Text(text) if is_for_shell(text)) {
+        return Err(Problem::new("no shell looks at a `command`: it is the name of one program")
+            .suggest("write `command: npm` and `args: [test]`, or `command: sh` and `args: [-c, '…']`".to_owned())
+            .at(written.at.clone()));
     }
     fields.is_list("args", |item| match &item.value {
         Value::Null => Err(Problem::new("an argument is text")
@@ -223,33 +229,6 @@ fn own_program() -> Option<String> {
     file.into_os_string().into_string().ok()
 }
 
-/// How a command is written that is given as a list of words.
-fn list_of_words(words: &[Node], source: &str) -> Problem {
-    let written = |word: &Node| source.get(word.at.clone()).unwrap_or("…").trim().to_owned();
-    let problem = Problem::new("`command` is the name of one program");
-    match words {
-        [first, rest @ ..] => {
-            let rest: Vec<String> = rest.iter().map(written).collect();
-            problem.suggest(format!("write `command: {}` and `args: [{}]`", written(first), rest.join(", ")))
-        }
-        [] => problem.suggest("write `command: make`".to_owned()),
-    }
-}
-
-/// How a command is written that is more than the name of a program.
-fn for_a_shell(text: &str) -> Option<String> {
-    let text = text.trim();
-    let is_script = text.contains(['|', '&', ';', '<', '>', '`', '*']) || text.contains("$(");
-    if text.contains("${") || !is_script && !text.contains(char::is_whitespace) {
-        return None;
-    }
-    if is_script {
-        return Some(format!("write `command: sh` and `args: [-c, '{}']`", text.replace('\'', "''")));
-    }
-    let words: Vec<&str> = text.split_whitespace().collect();
-    Some(format!("write `command: {}` and `args: [{}]`", words[0], words[1..].join(", ")))
-}
-
 fn condition(node: &Node, source: &str) -> Result<What, Problem> {
     let fields = Fields::of(node, source, "a `condition`", CONDITION)?;
     let what = ("a `predicate`", "task.priority < 2");
@@ -275,13 +254,5 @@ fn check_id(what: &str, id: &str) -> Result<(), Problem> {
         return Ok(());
     }
     let problem = Problem::new(format!("{what} has letters, digits, `-`, `_` and `.`, at most 64: not {}", quoted(id)));
-    Err(problem.suggest(format!("write `{}`", fitting(id))))
-}
-
-/// The nearest thing that can be an id.
-fn fitting(id: &str) -> String {
-    let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    let words = id.split(|letter| !fits(letter)).filter(|word| !word.is_empty());
-    let id: String = words.collect::<Vec<_>>().join("-").chars().take(LONGEST_ID).collect();
-    if id.is_empty() { "check".to_owned() } else { id }
+    Err(problem.suggest("write one such as `check-1`".to_owned()))
 }

@@ -4,7 +4,7 @@ use windlass_engine::workflow::What;
 use windlass_engine::{TaskId, TypeName, snake_case};
 
 use super::fields::{Fields, Form, form};
-use crate::config::{Node, Problem, Value, quoted};
+use crate::config::{Node, Problem, Value};
 
 const CREATE: &[&str] = &[
     "goal",
@@ -34,9 +34,6 @@ const CHANGES: &[&str] = &[
     "remove_labels",
 ];
 const PAYLOAD: &[&str] = &["reason", "labels", "result", "artifacts", "requiredKnowledge", "needs", "context"];
-/// What stands in double braces where it is a habit from prompts and hooks.
-const HABITS: &[&str] = &["task", "event", "session", "steps", "data", "context"];
-
 pub fn create(node: &Node, source: &str) -> Result<What, Problem> {
     let fields = Fields::of(node, source, "a `create_task`", CREATE)?;
     let goal = fields.needed("goal", ("a `goal`: what is to be done", "'Review ${task.goal}'"))?;
@@ -59,11 +56,7 @@ pub fn create(node: &Node, source: &str) -> Result<What, Problem> {
         let wrong = |error| Problem::new(format!("`type`: {error}")).suggest("write it as in `type: bug`".to_owned());
         kind.parse::<TypeName>().map_err(|error| wrong(error).at(at.clone()))?;
     }
-    no_braces(goal, source, true)?;
-    ["body", "deliverables", "labels"]
-        .into_iter()
-        .filter_map(|name| fields.get(name))
-        .try_for_each(|node| no_braces(node, source, false))?;
+    no_braces(goal)?;
     Ok(What::CreateTask(pattern))
 }
 
@@ -87,8 +80,6 @@ pub fn update(node: &Node, source: &str) -> Result<What, Problem> {
     for given in [Some(&fields), inner.as_ref()].into_iter().flatten() {
         ["reason", "result"].into_iter().try_for_each(|name| given.is_text(name))?;
         ["labels", "artifacts", "requiredKnowledge", "needs"].into_iter().try_for_each(|name| given.are_texts(name))?;
-        let texts = ["reason", "result", "labels"].into_iter().filter_map(|name| given.get(name));
-        texts.into_iter().try_for_each(|node| no_braces(node, source, false))?;
     }
     let Value::Text(word) = &action.value else { return Ok(What::UpdateTask(pattern)) };
     if word.contains("${") {
@@ -136,20 +127,12 @@ fn is_task_or_filled(fields: &Fields<'_>, name: &str, source: &str) -> Result<()
 
 /// The id of a task, as it is written.
 fn is_task(name: &str, node: &Node) -> Result<(), Problem> {
-    let instead = match &node.value {
-        Value::Text(text) if text.parse::<TaskId>().is_ok() => return Ok(()),
-        Value::Text(text) if text.chars().all(|digit| digit.is_ascii_digit()) && !text.is_empty() => {
-            format!("write `T{text}`")
-        }
-        Value::Integer(number) if *number > 0 => format!("write `T{number}`"),
-        _ => "write `T7`, `${task.id}` or `{fromContext: steps.make.data.taskId}`".to_owned(),
-    };
-    let shown = match &node.value {
-        Value::Text(text) => format!(", not {}", quoted(text)),
-        Value::Integer(number) => format!(", not `{number}`"),
-        _ => String::new(),
-    };
-    Err(Problem::new(format!("`{name}` is the id of a task{shown}")).suggest(instead).at(node.at.clone()))
+    if matches!(&node.value, Value::Text(text) if text.parse::<TaskId>().is_ok()) {
+        return Ok(());
+    }
+    Err(Problem::new(format!("`{name}` is the id of a task"))
+        .suggest("write `T7`, `${task.id}` or `{fromContext: steps.make.data.taskId}`".to_owned())
+        .at(node.at.clone()))
 }
 
 fn is_truth_value(name: &str, node: &Node, source: &str) -> Result<(), Problem> {
@@ -162,45 +145,22 @@ fn is_truth_value(name: &str, node: &Node, source: &str) -> Result<(), Problem> 
 }
 
 fn is_priority(node: &Node, source: &str) -> Result<(), Problem> {
-    let instead = match (&node.value, form(node, source)?) {
-        (_, Form::Filled) | (Value::Integer(0..=4), _) => return Ok(()),
-        (Value::Text(word), Form::Written) => match word.trim().to_lowercase().as_str() {
-            "critical" | "urgent" | "highest" | "p0" | "0" => Some(0),
-            "high" | "p1" | "1" => Some(1),
-            "medium" | "normal" | "p2" | "2" => Some(2),
-            "low" | "p3" | "3" => Some(3),
-            "lowest" | "p4" | "4" => Some(4),
-            _ => None,
-        },
-        _ => None,
-    };
-    let suggestion = match instead {
-        Some(number) => format!("write `priority: {number}`"),
-        None => "write `priority: 1`, or `priority: '${task.priority}'`".to_owned(),
-    };
-    let problem = Problem::new("`priority` is a number from 0 (most urgent) to 4");
-    Err(problem.suggest(suggestion).at(node.at.clone()))
+    match (&node.value, form(node, source)?) {
+        (_, Form::Filled) | (Value::Integer(0..=4), _) => Ok(()),
+        _ => Err(Problem::new("`priority` is a number from 0 (most urgent) to 4")
+            .suggest("write `priority: 1`, or `priority: '${task.priority}'`".to_owned())
+            .at(node.at.clone())),
+    }
 }
 
 /// Double braces are filled in elsewhere, and not here. In a goal they are never meant as they stand.
-fn no_braces(node: &Node, source: &str, never: bool) -> Result<(), Problem> {
-    let text = match &node.value {
-        Value::List(items) => return items.iter().try_for_each(|item| no_braces(item, source, never)),
-        Value::Text(text) => text,
-        _ => return Ok(()),
-    };
+fn no_braces(node: &Node) -> Result<(), Problem> {
+    let Value::Text(text) = &node.value else { return Ok(()) };
     let inside = text.split("{{").skip(1).filter_map(|rest| Some(rest.split_once("}}")?.0));
-    let is_habit = |inside: &&str| {
-        let root = inside.trim().split(|letter: char| !letter.is_alphanumeric()).next();
-        never || root.is_some_and(|root| HABITS.contains(&root))
-    };
     // Within an expression they are a text or a map.
     let mut plain = inside.filter(|inside| !inside.contains("${") && !inside.starts_with(['\'', '"']));
-    let Some(inside) = plain.find(is_habit) else { return Ok(()) };
-    let written = format!("{{{{{inside}}}}}");
-    let found = source.get(node.at.clone()).and_then(|text| text.find(&written));
-    let at = found.map_or(node.at.clone(), |offset| node.at.start + offset..node.at.start + offset + written.len());
+    let Some(inside) = plain.next() else { return Ok(()) };
     Err(Problem::new("`{{ … }}` is not filled in here")
         .suggest(format!("write `${{{}}}`; plain braces are `${{'{{{{'}}`", inside.trim()))
-        .at(at))
+        .at(node.at.clone()))
 }

