@@ -15,7 +15,7 @@ use std::path::Path;
 use windlass_engine::{DebtId, Event, EventType, HookOutcome, Record, Remedy, Seq, SessionName, payload};
 use windlass_store::Filter;
 
-use super::runs::{Outcome, Run, Took};
+use super::runs::{Outcome, Run};
 use crate::context::Opened;
 use crate::failure::Failure;
 use crate::remedy;
@@ -122,7 +122,6 @@ impl<'w> Collector<'w> {
                 if let Some(run) = place.and_then(|place| self.runs.get_mut(place)) {
                     run.attempt = started.attempt;
                     run.started = Some(record.envelope.timestamp);
-                    run.took = run.took.or_else(|| reckoned(run));
                 }
             }
             Some(Later::Begun(Some(message))) => {
@@ -154,15 +153,6 @@ impl<'w> Collector<'w> {
         self.runs.reverse();
         self.runs
     }
-}
-
-/// What the log's moments say about a run that nobody measured. That a dead one was found says nothing about it.
-fn reckoned(run: &Run) -> Option<Took> {
-    if run.outcome == Outcome::Ended(HookOutcome::Interrupted) {
-        return None;
-    }
-    let millis = run.ended?.millis().saturating_sub(run.started?.millis());
-    Some(Took::Reckoned(u64::try_from(millis).unwrap_or(0)))
 }
 
 /// The last runs that are wanted, oldest first.

@@ -7,7 +7,7 @@ use windlass_engine::{SessionName, TaskId};
 use windlass_store::Filter;
 
 use super::collect;
-use super::runs::{Cause, Causes, Outcome, Run, Took};
+use super::runs::{Cause, Causes, Outcome, Run};
 use crate::config::Point;
 use crate::context::Context;
 use crate::output::{Done, Output, Tone};
@@ -18,9 +18,7 @@ use crate::{callers, show, text, usage};
   windlass hooks history
   windlass hooks history --point stop --outcome block --outcome timed_out
   windlass hooks history --conversation 0b7c2f6e-43d1    what ran when an agent called by itself
-  windlass hooks history --hook lint --limit 0 --json | jq .durationMs
-
-A duration with a tilde was not measured: it is the time between the hook's two events.")]
+  windlass hooks history --hook lint --limit 0 --json | jq .durationMs")]
 pub struct Args {
     /// Only runs of this hook
     #[arg(long, value_name = "NAME")]
@@ -46,7 +44,7 @@ pub struct Args {
 }
 
 fn outcome() -> impl TypedValueParser<Value = Outcome> {
-    usage::one_of(Outcome::ALL.map(Outcome::name))
+    usage::one_of(Outcome::ALL.map(|(name, _)| name))
 }
 
 /// The longest that a name may make a column.
@@ -54,7 +52,7 @@ const NAME: usize = 32;
 /// The longest message in a pipe.
 const MESSAGE: usize = 200;
 /// What most durations take.
-const TOOK: usize = "~999 ms".len();
+const TOOK: usize = "999 min".len();
 /// What the event's column keeps on a narrow terminal, and leaves to the message on a wider one.
 const ROOM: usize = 12;
 
@@ -92,14 +90,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         return Ok(());
     }
     if runs.is_empty() {
-        let narrowed = args.hook.is_some()
-            || args.point.is_some()
-            || args.session.is_some()
-            || args.task.is_some()
-            || args.conversation.is_some()
-            || !args.outcome.is_empty();
-        let nothing = if narrowed { "no such runs" } else { "no hook has run yet" };
-        return out.line(out.paint(Tone::Faint, nothing));
+        return out.line(out.paint(Tone::Faint, "no such runs"));
     }
     print_table(&runs, &mut causes, &records, out)
 }
@@ -127,7 +118,7 @@ fn print_table(runs: &[Run], causes: &mut Causes<'_>, records: &Path, out: &mut 
     for run in runs {
         let cause = causes.of(run)?;
         let point = cause.and_then(|cause| cause.point(run)).unwrap_or_default();
-        let took = run.took.map(Took::words).unwrap_or_default();
+        let took = run.took.map(show::millis).unwrap_or_default();
         let outcome = run.outcome.words().1.to_owned();
         rows.push([text::fit(&run.title(), name), text::fit(&point, name), event(run, cause), outcome, took]);
     }

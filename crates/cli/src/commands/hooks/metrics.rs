@@ -8,7 +8,7 @@ use windlass_engine::{HookOutcome, Timestamp};
 use windlass_store::Filter;
 
 use super::collect;
-use super::runs::{Causes, Outcome, Run, Took};
+use super::runs::{Causes, Outcome, Run};
 use crate::context::Context;
 use crate::output::{Done, Output, Tone};
 use crate::{callers, environment, show, text, usage};
@@ -75,19 +75,16 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         }));
     }
     if runs.is_empty() {
-        let narrowed = args.hook.is_some() || since.is_some() || caller.is_some();
-        let nothing = if narrowed { "no such runs" } else { "no hook has run yet" };
-        return out.line(out.paint(Tone::Faint, nothing));
+        return out.line(out.paint(Tone::Faint, "no such runs"));
     }
     hooks.retain(|_, tally| tally.runs() > 0);
     table(&hooks, &total, out)?;
     match total.errors {
         0 => Ok(()),
-        1 => out.line(out.paint(Tone::Warning, "one error besides; `windlass hooks history --outcome error` shows it")),
-        errors => out.line(out.paint(
-            Tone::Warning,
-            format_args!("{errors} errors besides; `windlass hooks history --outcome error` shows them"),
-        )),
+        errors => {
+            let told = format!("errors besides: {errors}; `windlass hooks history --outcome error` shows them");
+            out.line(out.paint(Tone::Warning, told))
+        }
     }
 }
 
@@ -129,7 +126,7 @@ impl Tally {
                 self.other += 1;
             }
         }
-        self.durations.extend(run.took.map(Took::millis));
+        self.durations.extend(run.took);
         self.last = self.last.max(run.when());
     }
 
@@ -185,9 +182,6 @@ fn percent(part: usize, whole: usize) -> String {
     }
 }
 
-/// What a moment takes, with the blanks before it.
-const MOMENT: usize = 21;
-
 /// Where durations begin among the columns, and what most of them take.
 const SPANS: usize = 6;
 const SPAN: usize = "999 ms".len();
@@ -224,11 +218,10 @@ fn table(hooks: &BTreeMap<String, Tally>, total: &Tally, out: &mut Output) -> Do
     let name = out.columns().map_or(NAME, |columns| columns.saturating_sub(numbers).clamp(8, NAME));
     let names: Vec<String> = hooks.keys().map(|hook| text::fit(hook, name)).chain(["total".to_owned()]).collect();
     let width = names.iter().map(|name| text::width(name)).max().unwrap_or(0);
-    let has_room = out.columns().is_none_or(|columns| width + numbers + MOMENT <= columns);
     let head = format!("{}{}  last run", text::pad("hook", width), aligned(&TITLES));
-    out.line(out.paint(Tone::Faint, if has_room { &head } else { head.trim_end_matches("  last run") }))?;
+    out.line(out.paint(Tone::Faint, head))?;
     for ((name, tally), row) in names.iter().zip(&tallies).zip(&rows) {
-        let last = tally.last.filter(|_| has_room).map(show::moment).unwrap_or_default();
+        let last = tally.last.map(show::moment).unwrap_or_default();
         let cells: Vec<&str> = row.iter().map(String::as_str).collect();
         let name = out.paint(Tone::Strong, text::pad(name, width));
         let line = format!("{name}{}  {}", aligned(&cells), out.paint(Tone::Faint, last));

@@ -43,9 +43,9 @@ pub enum Command {
     /// How often each hook ran, passed, blocked, failed and timed out, and how long it took
     Metrics(metrics::Args),
     /// Switch a hook on in the configuration
-    Enable(switch::Enable),
+    Enable(switch::Args),
     /// Switch a hook off in the configuration, and keep it there
-    Disable(switch::Disable),
+    Disable(switch::Args),
 }
 
 pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
@@ -56,8 +56,8 @@ pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
         Command::Test(args) => test::run(context, args, out),
         Command::History(args) => history::run(context, args, out),
         Command::Metrics(args) => metrics::run(context, &args, out),
-        Command::Enable(args) => switch::enable(context, &args, out),
-        Command::Disable(args) => switch::disable(context, &args, out),
+        Command::Enable(args) => switch::run(context, &args, true, out),
+        Command::Disable(args) => switch::run(context, &args, false, out),
     }
 }
 

@@ -9,15 +9,8 @@ use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::{remedy, text};
 
-/// Whether a switch is carried out, or only told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SwitchMode {
-    Commit,
-    DryRun,
-}
-
 /// Has a registered stop hook asked, or not any more.
-pub fn switch(context: &Context, (hook, enabled): (HookId, bool), mode: SwitchMode, out: &mut Output) -> Done {
+pub fn switch(context: &Context, hook: HookId, enabled: bool, out: &mut Output) -> Done {
     let mut opened = context.open()?;
     // A hook has the position of the event that registered it.
     let registered = opened.store.event(Seq(hook.0)).map_err(remedy::store)?;
@@ -27,24 +20,14 @@ pub fn switch(context: &Context, (hook, enabled): (HookId, bool), mode: SwitchMo
     };
     let task = registered.and_then(|record| record.envelope.node.task()).ok_or_else(unknown)?;
     let before = opened.task(task)?.drive.hooks.iter().find(|known| known.id == hook).map(|known| known.enabled);
-    if mode == SwitchMode::Commit {
-        opened.execute(&Command::SwitchHook { task, hook, enabled }, Authority::Person)?;
-    }
+    opened.execute(&Command::SwitchHook { task, hook, enabled }, Authority::Person)?;
     let before = before.ok_or_else(unknown)?;
     if out.is_json() {
-        let written = mode == SwitchMode::Commit;
         return out.object(&json!({
-            "hookId": hook, "taskId": task, "enabled": enabled, "changed": before != enabled, "written": written,
+            "hookId": hook, "taskId": task, "enabled": enabled, "changed": before != enabled, "written": true,
         }));
     }
-    let asked = match (mode, before == enabled, enabled) {
-        (SwitchMode::DryRun, true, true) => "is asked already; nothing would change",
-        (SwitchMode::DryRun, true, false) => "is not asked as it is; nothing would change",
-        (SwitchMode::DryRun, false, true) => "would be asked from now on",
-        (SwitchMode::DryRun, false, false) => "would not be asked any more",
-        (SwitchMode::Commit, _, true) => "is asked from now on",
-        (SwitchMode::Commit, _, false) => "is not asked any more",
-    };
+    let asked = if enabled { "is asked from now on" } else { "is not asked any more" };
     out.line(format_args!("{} of {task} {asked}", out.paint(Tone::Strong, hook)))
 }
 

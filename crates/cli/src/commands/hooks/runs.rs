@@ -31,39 +31,25 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    pub const ALL: [Self; 13] = [
-        Self::Ended(HookOutcome::Success),
-        Self::Ended(HookOutcome::Skip),
-        Self::Ended(HookOutcome::Failure),
-        Self::Ended(HookOutcome::Block),
-        Self::Ended(HookOutcome::Continue),
-        Self::Ended(HookOutcome::Again),
-        Self::Ended(HookOutcome::Escalate),
-        Self::Ended(HookOutcome::TimedOut),
-        Self::Ended(HookOutcome::Cancelled),
-        Self::Ended(HookOutcome::Interrupted),
-        Self::Error,
-        Self::Running,
-        Self::Left,
+    /// With the names that programs read.
+    pub const ALL: [(&str, Self); 13] = [
+        ("success", Self::Ended(HookOutcome::Success)),
+        ("skip", Self::Ended(HookOutcome::Skip)),
+        ("failure", Self::Ended(HookOutcome::Failure)),
+        ("block", Self::Ended(HookOutcome::Block)),
+        ("continue", Self::Ended(HookOutcome::Continue)),
+        ("again", Self::Ended(HookOutcome::Again)),
+        ("escalate", Self::Ended(HookOutcome::Escalate)),
+        ("timed_out", Self::Ended(HookOutcome::TimedOut)),
+        ("cancelled", Self::Ended(HookOutcome::Cancelled)),
+        ("interrupted", Self::Ended(HookOutcome::Interrupted)),
+        ("error", Self::Error),
+        ("running", Self::Running),
+        ("left", Self::Left),
     ];
 
-    /// As a program reads it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ended(HookOutcome::Success) => "success",
-            Self::Ended(HookOutcome::Skip) => "skip",
-            Self::Ended(HookOutcome::Failure) => "failure",
-            Self::Ended(HookOutcome::Block) => "block",
-            Self::Ended(HookOutcome::Continue) => "continue",
-            Self::Ended(HookOutcome::Again) => "again",
-            Self::Ended(HookOutcome::Escalate) => "escalate",
-            Self::Ended(HookOutcome::TimedOut) => "timed_out",
-            Self::Ended(HookOutcome::Cancelled) => "cancelled",
-            Self::Ended(HookOutcome::Interrupted) => "interrupted",
-            Self::Error => "error",
-            Self::Running => "running",
-            Self::Left => "left",
-        }
+    fn name(self) -> Option<&'static str> {
+        Self::ALL.iter().find(|(_, outcome)| *outcome == self).map(|(name, _)| *name)
     }
 
     /// As a person reads it.
@@ -81,31 +67,8 @@ impl FromStr for Outcome {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|outcome| outcome.name() == text).ok_or_else(|| format!("no outcome `{text}`"))
-    }
-}
-
-/// How long a run took.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Took {
-    /// As whoever ran it measured.
-    Measured(u64),
-    /// By the moments of its events: with everything around it.
-    Reckoned(u64),
-}
-
-impl Took {
-    pub fn millis(self) -> u64 {
-        match self {
-            Self::Measured(millis) | Self::Reckoned(millis) => millis,
-        }
-    }
-
-    pub fn words(self) -> String {
-        match self {
-            Self::Measured(millis) => show::millis(millis),
-            Self::Reckoned(millis) => format!("~{}", show::millis(millis)),
-        }
+        let found = Self::ALL.into_iter().find(|(name, _)| *name == text);
+        found.map(|(_, outcome)| outcome).ok_or_else(|| format!("no outcome `{text}`"))
     }
 }
 
@@ -131,7 +94,8 @@ pub struct Run {
     /// Whether the hook itself could not run.
     pub unstarted: bool,
     pub message: Option<String>,
-    pub took: Option<Took>,
+    /// In milliseconds, where it was measured.
+    pub took: Option<u64>,
     pub record: Option<String>,
     pub actions: Vec<ActionRequest>,
     /// What it had to say to the agent, and the event that queued that.
@@ -171,7 +135,7 @@ impl Run {
             ended: Some(record.envelope.timestamp),
             unstarted: finished.unstarted,
             message: finished.message.clone(),
-            took: finished.duration_ms.map(Took::Measured),
+            took: finished.duration_ms,
             record: finished.record.clone(),
             actions: finished.actions.clone(),
             feedback: finished.feedback.clone().map(|text| (record.seq, text)),
@@ -235,8 +199,7 @@ impl Run {
             "attempt": self.attempt,
             "startedAt": self.started,
             "finishedAt": self.ended,
-            "durationMs": self.took.map(Took::millis),
-            "measured": matches!(self.took, Some(Took::Measured(_))),
+            "durationMs": self.took,
             "outcome": self.outcome.name(),
             "message": self.message,
             "actions": self.actions,

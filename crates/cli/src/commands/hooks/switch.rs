@@ -8,7 +8,7 @@
 use serde_json::{Value, json};
 use windlass_engine::{HookId, Refusal, Registry, nearest};
 
-use super::registered::{self, SwitchMode};
+use super::registered;
 use crate::commands::config::rewrite;
 use crate::config::{Builtin, Config, Hook, Kind, Point};
 use crate::config_edit::{self, EditObstacle, HookField};
@@ -23,35 +23,15 @@ use crate::{plan, remedy, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  windlass hooks enable lint                        let it run again
+  windlass hooks disable lint                       keep it in the configuration, and do not run it
+  windlass hooks disable \"stop[0]\"                  one without a name, as `hooks list` shows it
+  windlass hooks disable run_tests --dry-run        show what would change, and change nothing
   windlass hooks enable auto-label-by-keyword       a built-in that is off by default
-  windlass hooks enable lint --dry-run              show what would change, and change nothing
   windlass hooks enable HOOK-12                     a stop hook that is registered for a task
 
 Only the `enabled` of this hook changes in the project's configuration. Afterwards it has to be
 trusted again: `windlass trust`. A session that is under way keeps the one it began with.")]
-pub struct Enable {
-    #[command(flatten)]
-    which: Which,
-}
-
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  windlass hooks disable lint                       keep it in the configuration, and do not run it
-  windlass hooks disable \"stop[0]\"                  one without a name, as `hooks list` shows it
-  windlass hooks disable auto-create-review-task    a built-in that is on by default
-  windlass hooks disable run_tests --dry-run        show what would change, and change nothing
-  windlass hooks disable HOOK-12                    a stop hook that is registered for a task
-
-Only the `enabled` of this hook changes in the project's configuration. Afterwards it has to be
-trusted again: `windlass trust`. A session that is under way keeps the one it began with.")]
-pub struct Disable {
-    #[command(flatten)]
-    which: Which,
-}
-
-#[derive(Debug, clap::Args)]
-struct Which {
+pub struct Args {
     /// Its name, as `windlass hooks list` shows it; a built-in's own name where it is used once; or HOOK-12
     #[arg(value_name = "NAME")]
     name: String,
@@ -60,19 +40,16 @@ struct Which {
     dry_run: bool,
 }
 
-pub fn enable(context: &Context, args: &Enable, out: &mut Output) -> Done {
-    run(context, &args.which, true, out)
-}
-
-pub fn disable(context: &Context, args: &Disable, out: &mut Output) -> Done {
-    run(context, &args.which, false, out)
-}
-
-fn run(context: &Context, which: &Which, on: bool, out: &mut Output) -> Done {
+/// Switches a hook on or off.
+pub fn run(context: &Context, which: &Args, on: bool, out: &mut Output) -> Done {
     // Stop hooks that are registered for tasks are in the log, and not in the configuration.
     if let Ok(hook) = which.name.parse::<HookId>() {
-        let mode = if which.dry_run { SwitchMode::DryRun } else { SwitchMode::Commit };
-        return registered::switch(context, (hook, on), mode, out);
+        if which.dry_run {
+            return Err(Failure::new(Code::Usage, format!("{hook} is in no file: there is nothing to show"))
+                .hint("leave --dry-run out; `windlass hooks list --task ID` shows the stop hooks of a task")
+                .into());
+        }
+        return registered::switch(context, hook, on, out);
     }
     let project = context.project()?;
     refuse_inside(context, &project)?;

@@ -17,7 +17,7 @@ use windlass_engine::{
 };
 
 use crate::commands::hooks::collect;
-use crate::commands::hooks::runs::{Cause, Causes, Outcome, Run, Took};
+use crate::commands::hooks::runs::{Cause, Causes, Outcome, Run};
 use crate::context::Opened;
 use crate::failure::Failure;
 use crate::output::Tone;
@@ -115,7 +115,7 @@ impl WhyFact {
             Some(message) => format!("{word}{attempt}: {message}"),
             None => format!("{word}{attempt}"),
         };
-        let took = run.took.map(|took: Took| format!(" ({})", took.words())).unwrap_or_default();
+        let took = run.took.map(|took| format!(" ({})", show::millis(took))).unwrap_or_default();
         let mut details: Vec<String> =
             run.actions.iter().map(|action| format!("asks for {}: {}", action.kind, action.payload)).collect();
         details.extend(
