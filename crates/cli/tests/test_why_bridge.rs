@@ -112,7 +112,6 @@ fn a_conversation_from_its_first_call_to_its_last() {
             | the cellar is locked
          5  <time>         bridge_answered           user_prompt_submit: passed
          6  <time>         bridge_called             claude 0b7c2f6e-43d1 at pre_tool_use, Bash: {"command":"ls"}
-            no answer: the hooks had nothing to say, so the agent went on
          8  <time>  hook_finished  no-rm at pre_tool_use ok (<took>)
          9  <time>         bridge_called             claude 0b7c2f6e-43d1 at pre_tool_use, Bash: {"command":"rm -rf /"}
         11  <time>  hook_finished  no-rm at pre_tool_use blocks: never that (<took>)
@@ -129,7 +128,6 @@ fn a_conversation_from_its_first_call_to_its_last() {
             | test_login failed
         20  <time>         bridge_answered           stop: sent back (2 of 5), by tests
         21  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop: All done.
-            a person has spoken, so the count starts again
         23  <time>  hook_finished  tests at stop blocks: 2 of 9 tests failed (<took>)
             | 2 of 9 tests failed
             | test_login failed
@@ -167,7 +165,6 @@ fn programs_read_the_same() {
     let (asked, used) = ("user_prompt_submit", "pre_tool_use");
     assert_eq!(points, [asked, used, used, "stop", "stop", "stop", "stop", "stop"]);
     assert_eq!(answers[0]["data"]["told"], "the cellar is locked");
-    assert_eq!(calls[1]["details"], json!(["no answer: the hooks had nothing to say, so the agent went on"]));
     assert_eq!(
         (&calls[2]["data"]["tool"], &calls[2]["data"]["about"]),
         (&json!("Bash"), &json!(r#"{"command":"rm -rf /"}"#))
@@ -302,7 +299,7 @@ fn a_call_that_was_cut_off() {
     child.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
     world.hear("running");
     let shown = seen(&world, &["why", ID]);
-    assert!(shown.contains("        no answer yet\n") && shown.contains("slow at stop is running\n"), "{shown}");
+    assert!(shown.contains("slow at stop is running\n"), "{shown}");
     child.kill().unwrap();
     child.wait().unwrap();
     assert_snapshot!(seen(&world, &["why", ID]), @"
@@ -313,7 +310,6 @@ fn a_call_that_was_cut_off() {
       calls         1
 
          2  <time>         bridge_called             claude 0b7c2f6e-43d1 at stop
-            no answer: the call was cut off, and the agent went on
          3  <time>           hook_started            slow at stop was left
 
       shown         2 of 2 facts; --full shows everything

@@ -1,18 +1,17 @@
 //! What a question of `windlass why` can be about: the events that belong to it, and where it stands.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use windlass_bridge::Agent;
 use windlass_engine::{
-    CallRuling, Caller, Decision, Event, EventType, HookId, HookOutcome, Move, Record, Seq, SeriesId, SessionName,
-    State, Task, TaskId, View, awaited, sends_back,
+    CallRuling, Caller, Decision, Event, EventType, HookId, Move, Record, Seq, SeriesId, SessionName, State, Task,
+    TaskId, View, awaited, sends_back,
 };
 use windlass_store::{Filter, Store};
 
 use super::fact::{WhyFact, build_facts};
 use super::report::WhyReport;
 use crate::commands::hooks::collect;
-use crate::commands::hooks::runs::Outcome;
 use crate::commands::next_step::{NextStep, next_step};
 use crate::commands::session::Seen;
 use crate::commands::task::driven;
@@ -279,14 +278,12 @@ fn report_conversation(opened: &Opened, caller: &Caller) -> Result<WhyReport, Fa
         ("let go", times(answers.filter(|answered| answered.let_go.is_some()).count())),
     ];
     let about = about.into_iter().filter_map(|(label, what)| Some((label, what?))).collect();
-    let mut facts = build_facts(opened, records)?;
-    explain_calls(&mut facts);
     Ok(WhyReport {
         kind: "conversation",
         name: caller.conversation.clone(),
         standing: standing.unwrap_or((Tone::Plain, "nothing was answered yet".to_owned())),
         about,
-        facts,
+        facts: build_facts(opened, records)?,
         next: None,
     })
 }
@@ -315,48 +312,4 @@ fn read_conversation(opened: &Opened, caller: &Caller) -> Result<Vec<Record>, Fa
     })?;
     records.sort_unstable_by_key(|record| record.seq);
     Ok(records)
-}
-
-/// Says of each call why it has no answer, and when a person starts the count of send-backs again.
-fn explain_calls(facts: &mut [WhyFact]) {
-    let mut outcomes: BTreeMap<Seq, Vec<Outcome>> = BTreeMap::new();
-    for run in facts.iter().filter_map(|fact| fact.run.as_ref()) {
-        outcomes.entry(run.event.unwrap_or(Seq::START)).or_default().push(run.outcome);
-    }
-    let answered = facts.iter().filter(|fact| fact.record.kind() == EventType::BridgeAnswered);
-    let answered: BTreeSet<Option<Seq>> = answered.map(|fact| fact.record.cause()).collect();
-    let mut sent_back: BTreeSet<String> = BTreeSet::new();
-    for fact in facts {
-        match &fact.record.envelope.event {
-            Event::BridgeAnswered(answer) if sends_back(&answer.point) => {
-                sent_back.remove(&answer.conversation);
-                if answer.ruling == CallRuling::Block {
-                    sent_back.insert(answer.conversation.clone());
-                }
-            }
-            Event::BridgeCalled(called) => {
-                if called.anew && sent_back.contains(&called.conversation) {
-                    fact.details.push("a person has spoken, so the count starts again".to_owned());
-                }
-                if !answered.contains(&Some(fact.record.seq)) {
-                    let outcomes = outcomes.get(&fact.record.seq).map(Vec::as_slice).unwrap_or_default();
-                    fact.details.push(explain_silence(&called.point, outcomes).to_owned());
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-fn explain_silence(point: &str, outcomes: &[Outcome]) -> &'static str {
-    let cut_off = [Outcome::Left, Outcome::Ended(HookOutcome::Cancelled), Outcome::Ended(HookOutcome::Interrupted)];
-    if outcomes.is_empty() {
-        "no answer: no hook ran, as no condition held"
-    } else if outcomes.contains(&Outcome::Running) {
-        "no answer yet"
-    } else if sends_back(point) || outcomes.iter().any(|outcome| cut_off.contains(outcome)) {
-        "no answer: the call was cut off, and the agent went on"
-    } else {
-        "no answer: the hooks had nothing to say, so the agent went on"
-    }
 }
