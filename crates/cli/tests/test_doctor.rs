@@ -42,9 +42,9 @@ fn a_sound_project() {
 }
 
 #[test]
-fn agents_are_looked_for_and_asked_their_version() {
+fn agents_are_looked_for_and_not_started() {
     let world = World::empty();
-    for (name, script) in [("claude", "echo '2.1.325 (Claude Code)'"), ("gemini", "echo too old >&2; exit 1")] {
+    for (name, script) in [("claude", "touch started"), ("gemini", "touch started")] {
         let program = world.programs().join(name);
         fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
@@ -53,7 +53,7 @@ fn agents_are_looked_for_and_asked_their_version() {
     assert_snapshot!(world.run(&["doctor"]), @r"
     ok     configuration  0 hooks that run something; trust: trusted
     ok     store          0 events
-    ok     agents         claude 2.1.325, gemini (does not start)
+    ok     agents         claude, gemini
     ");
     world.write(
         ".windlass/config.yaml",
@@ -68,15 +68,8 @@ fn agents_are_looked_for_and_asked_their_version() {
     [exit 1]
     ");
     world.ok(&["trust", "--yes"]);
-    assert_snapshot!(world.run(&["doctor"]), @r"
-    ok     configuration  0 hooks that run something; trust: trusted
-    ok     store          0 events
-    wrong  agents         other 2.1.325, claude 2.1.325
-           gemini: `gemini --version` fails: too old
-           mine: cannot find the program nowhere
-           hint: install it, or name another one with `agent:` or --agent
-    [exit 1]
-    ");
+    world.run(&["doctor"]);
+    assert!(!world.path("started").exists());
 }
 
 #[test]

@@ -16,7 +16,7 @@ use windlass_store::{Lifetime, Report};
 use crate::commands::run::Again;
 use crate::commands::{change, install};
 use crate::config::Config;
-use crate::context::Context;
+use crate::context::{Context, Opened};
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Messages, Output, Stop, Tone};
 use crate::project::Project;
@@ -76,14 +76,15 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     checks.extend(check_workflows(&project));
     // Signals reach the programs that are started from here on.
     let (control, received) = dispatch::listen()?;
-    checks.extend(agents::check(&project, &control));
+    checks.extend(agents::check(&project));
     checks.extend(check_callers(&project));
-    checks.extend(check_left(context));
-    checks.extend(check_cancelled(context));
-    checks.extend(check_interrupted(context));
-    checks.extend(check_worktrees(context));
+    let opened = context.open().ok();
+    checks.extend(opened.as_ref().and_then(check_left));
+    checks.extend(opened.as_ref().and_then(check_cancelled));
+    checks.extend(opened.as_ref().and_then(check_interrupted));
+    checks.extend(opened.as_ref().and_then(check_worktrees));
     checks.extend(check_tracked(&project, &control));
-    checks.extend(git::check(context, &control));
+    checks.extend(opened.iter().flat_map(|opened| git::check(opened, &control)));
     if let Some(signal) = received.first() {
         let failure = Failure::new(Code::Interrupted(remedy::SIGINT), "ended before everything was checked");
         return Err(failure.by(Some(signal)).into());
@@ -269,9 +270,8 @@ fn check_tracked(project: &Project, control: &Control) -> Option<Check> {
 }
 
 /// Hooks that commands which died have left; nothing to say where there are none.
-fn check_left(context: &Context) -> Option<Check> {
-    let opened = context.open().ok()?;
-    let left = dispatch::left_by_the_dead(&opened).ok().filter(|left| !left.is_empty())?;
+fn check_left(opened: &Opened) -> Option<Check> {
+    let left = dispatch::left_by_the_dead(opened).ok().filter(|left| !left.is_empty())?;
     let name = |debt: &windlass_engine::Debt| match &debt.effect {
         Effect::Hook(hook) => format!("{} for event {}", hook.hook, debt.id.seq),
         Effect::Turn { .. } => String::new(),
@@ -285,8 +285,7 @@ fn check_left(context: &Context) -> Option<Check> {
 }
 
 /// Worktrees of tasks that are completed or deleted.
-fn check_worktrees(context: &Context) -> Option<Check> {
-    let opened = context.open().ok()?;
+fn check_worktrees(opened: &Opened) -> Option<Check> {
     let worktrees = opened.project.worktrees();
     let left = left_in(&worktrees, &opened.store.snapshot().ok()?).ok().filter(|left| !left.is_empty())?;
     let name = |task: &Task| {
@@ -313,9 +312,8 @@ fn check_worktrees(context: &Context) -> Option<Check> {
 }
 
 /// Sessions that somebody has cancelled while nobody ran them.
-fn check_cancelled(context: &Context) -> Option<Check> {
-    let opened = context.open().ok()?;
-    let left = dispatch::cancelled_by_nobody(&opened).ok().filter(|left| !left.is_empty())?;
+fn check_cancelled(opened: &Opened) -> Option<Check> {
+    let left = dispatch::cancelled_by_nobody(opened).ok().filter(|left| !left.is_empty())?;
     Some(Check {
         what: "sessions",
         problems: left.iter().map(|session| format!("{} is cancelled and has yet to be ended", session.name)).collect(),
@@ -325,11 +323,10 @@ fn check_cancelled(context: &Context) -> Option<Check> {
 }
 
 /// Sessions whose command has died: nothing is wrong with them, and somebody has to know.
-fn check_interrupted(context: &Context) -> Option<Check> {
-    let opened = context.open().ok()?;
-    let left = dispatch::interrupted(&opened).ok()?;
+fn check_interrupted(opened: &Opened) -> Option<Check> {
+    let left = dispatch::interrupted(opened).ok()?;
     let names: Vec<&str> = left.iter().map(|session| session.name.as_str()).collect();
-    let hint = Again::with_session(&opened, left.first()?).said("goes on where it stopped");
+    let hint = Again::with_session(opened, left.first()?).said("goes on where it stopped");
     let note = format!("interrupted: {}", names.join(", "));
     Some(Check { what: "sessions", problems: vec![], note, hint: Some(hint) })
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use windlass_engine::{Task, TaskId, View, nearest};
+use windlass_engine::{Task, TaskId, View};
 use windlass_process::{Control, Roster, Spec, run};
 use windlass_runner::{Delivery, task_of};
 use windlass_store::Snapshot;
@@ -16,14 +16,13 @@ use windlass_vcs::git::{Base, Branch, Error, Git, Linked, RemoteName, Repository
 
 use super::Check;
 use crate::config::Config;
-use crate::context::{Context, Opened};
+use crate::context::Opened;
 use crate::{dispatch, environment};
 
 /// How our branches begin.
 const OURS: &str = "windlass/";
 
-pub fn check(context: &Context, control: &Control) -> Vec<Check> {
-    let Ok(opened) = context.open() else { return Vec::new() };
+pub fn check(opened: &Opened, control: &Control) -> Vec<Check> {
     let Ok(config) = Config::load(&opened.project) else { return Vec::new() };
     let repository = match Repository::find(&opened.project.root) {
         Ok(Some(repository)) => repository,
@@ -32,7 +31,7 @@ pub fn check(context: &Context, control: &Control) -> Vec<Check> {
     };
     let Ok(roster) = dispatch::enlist(&opened.project) else { return Vec::new() };
     let delivery = dispatch::delivery(&opened.project, &config);
-    let look = Look { opened: &opened, delivery, roster: &roster, control };
+    let look = Look { opened, delivery, roster: &roster, control };
     // Tasks that are worked on in place need neither a base nor a forge.
     look.at(repository, config.settings.worktrees != Some(false))
 }
@@ -72,7 +71,7 @@ impl Look<'_> {
             Some(Ok(base)) => note.push(format!("the base is {}", base.shown())),
             Some(Err(error)) => {
                 problems.push(error.to_string());
-                hints.extend(self.correction(git, error).or_else(|| error.hint().map(Cow::into_owned)));
+                hints.extend(error.hint().map(Cow::into_owned));
             }
             None => note.push("tasks are worked on in place".to_owned()),
         }
@@ -104,15 +103,6 @@ impl Look<'_> {
         Check { what: "git", problems, note: note.join("; "), hint }
     }
 
-    /// What is to be done about a base that is configured and not there.
-    fn correction(&self, git: &Git<'_>, error: &Error) -> Option<String> {
-        let (Error::UnknownBase { .. }, Some(configured)) = (error, &self.delivery.base) else { return None };
-        let known = git.branches_under("").unwrap_or_default();
-        let known: Vec<&str> = known.iter().map(Branch::as_str).filter(|name| !name.starts_with(OURS)).collect();
-        let near = nearest(configured, &known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        Some(format!("correct `base_branch` in the configuration{near}"))
-    }
-
     /// Whether the forge of the remote lets us in, as far as that is known without asking it.
     fn forge(&self, git: &Git<'_>, base: &Base) -> Option<Check> {
         let address = git.address(base.remote.as_ref()?).ok()?;
@@ -139,31 +129,15 @@ impl Look<'_> {
             .collect();
         let mut found: Vec<(String, Option<String>)> = Vec::new();
         for (name, linked) in &linked {
-            let error = linked.trouble.as_ref();
-            let (path, quoted) = (linked.path.display(), quoted(&linked.path));
-            let hint = error.and_then(Error::hint).map(Cow::into_owned);
-            found.extend(match (error, self.owner(name)) {
+            found.extend(match (&linked.trouble, self.owner(name)) {
                 (None, Some(_)) => None,
-                (None, None) => {
+                (Some(error), Some(id)) => Some((format!("{id}: {error}"), error.hint().map(Cow::into_owned))),
+                (_, None) => {
                     let hint = format!(
-                        "look whether anything in it is needed, then `git worktree remove {quoted}`, or move it away"
+                        "look whether anything in it is needed, then `git worktree remove {}`, or move it away; `git worktree prune` forgets what is gone",
+                        quoted(&linked.path)
                     );
-                    Some((format!("{path} belongs to no task"), Some(hint)))
-                }
-                (Some(Error::Vanished { .. }), None) => {
-                    let hint = "`git worktree prune` forgets it".to_owned();
-                    Some((format!("{path} belongs to no task, and has vanished"), Some(hint)))
-                }
-                (Some(Error::Vanished { .. }), Some(id)) => {
-                    let hint = hint.map(|hint| format!("{hint}. What was not committed is gone"));
-                    Some((format!("{id}: {path} has vanished"), hint))
-                }
-                (Some(Error::WorktreeLocked { reason, .. }), id) => {
-                    let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-                    Some((format!("{}{path} is locked{why}", of(id)), hint))
-                }
-                (Some(_), id) => {
-                    Some((format!("{}{path} is there, and is no worktree of this repository", of(id)), hint))
+                    Some((format!("{} belongs to no task", linked.path.display()), Some(hint)))
                 }
             });
         }
@@ -200,10 +174,6 @@ fn is_at(task: &Task, branch: &str) -> bool {
 
 fn was_at(task: &Task, branch: &str) -> bool {
     task.former.iter().any(|place| place.branch == branch)
-}
-
-fn of(task: Option<TaskId>) -> String {
-    task.map_or_else(|| "of no task: ".to_owned(), |id| format!("{id}: "))
 }
 
 /// The names of what is in a directory.

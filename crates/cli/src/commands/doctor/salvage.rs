@@ -17,7 +17,7 @@ use super::events;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::project::Project;
-use crate::{durable, environment, remedy, store_records, text};
+use crate::{dispatch, durable, remedy, store_records, text};
 
 /// The longest line that is read: no event that the engine makes is longer.
 const LINE: u64 = 16 * 1024 * 1024;
@@ -72,8 +72,7 @@ pub fn restore((project, trust): (&Project, bool), file: &Path, out: &mut Output
         .map_err(|error| Failure::new(Code::System, format!("cannot read {}", file.display())).caused_by(error))?;
     // What comes from a file is data until a person has looked at it.
     let (mut store, record) = store_records::disown(project, trust)?;
-    let nonce = environment::random()
-        .map_err(|error| Failure::new(Code::System, "cannot get random bytes").caused_by(error))?;
+    let nonce = dispatch::random()?;
     let mut wrong = None;
     let restored = store.transact(|transaction| {
         let read = fill(transaction, &mut Saved::new(from, file), nonce);
