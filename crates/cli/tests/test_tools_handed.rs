@@ -199,7 +199,7 @@ turns:
       registered ok: HOOK-10 (rules): the pump is mended
     complete after 2 iterations
       took <took> agent <took> hooks <took> 2 turns
-      changed one file, +1 -0
+      changed one file
     ");
     let why = world.ok(&["why", "T1", "--full"]);
     assert!(

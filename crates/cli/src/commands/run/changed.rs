@@ -23,35 +23,14 @@ pub const BASE: &str = "base";
 const LOOK: Duration = Duration::from_secs(2);
 /// Names of files that are looked at.
 const NAMES: usize = 256 * 1024;
-/// New files whose lines are counted, and how long each may be.
-const COUNTED: usize = 100;
-const LONG: u64 = 256 * 1024;
 
 /// Everything that changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changed {
-    /// Most lines first.
-    pub files: Vec<File>,
+    /// By name.
+    pub files: Vec<String>,
     /// There may be more.
     pub cut: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
-    pub name: String,
-    /// Lines; none of a file that has no lines.
-    pub added: u64,
-    pub removed: u64,
-}
-
-impl Changed {
-    pub fn added(&self) -> u64 {
-        self.files.iter().map(|file| file.added).sum()
-    }
-
-    pub fn removed(&self) -> u64 {
-        self.files.iter().map(|file| file.removed).sum()
-    }
 }
 
 /// Keeps in mind where a session starts from. Where that cannot be known, only what is not committed will count.
@@ -75,24 +54,18 @@ impl Git<'_> {
         let (root, place) = (&self.project.root, records.join(BASE));
         let Some(since) = touched(&place) else { return Ok(None) };
         let base = file::read_text(&place, 128).and_then(|base| Commit::new(&base).ok());
-        let (mut files, mut cut) = (Vec::new(), false);
+        let (mut files, mut cut) = self.ask(&["ls-files", "--others", "--exclude-standard", "-z"])?;
         if let Some(base) = base {
-            let words = ["diff", "--numstat", "-z", "--relative", "--no-ext-diff", "--no-textconv", "--no-renames"];
+            let words = ["diff", "--name-only", "-z", "--relative", "--no-ext-diff", "--no-renames"];
             let (listed, more) = self.ask(&[&words[..], &[base.as_str(), "--"]].concat())?;
-            files.extend(listed.iter().filter_map(|line| numbered(line)));
+            files.extend(listed);
             cut |= more;
         }
-        let (listed, more) = self.ask(&["ls-files", "--others", "--exclude-standard", "-z"])?;
-        files.extend(listed.into_iter().map(|name| File { name, added: 0, removed: 0 }));
         let is_touched = |path: &Path| last_touched(path).is_none_or(|touched| touched >= since);
-        files.retain(|file| !file.name.starts_with(".windlass/") && is_touched(&root.join(&file.name)));
-        let new = files.iter_mut().filter(|file| file.added + file.removed == 0).take(COUNTED);
-        new.for_each(|file| file.added = lines(&root.join(&file.name)));
-        files.sort_by(|one, other| {
-            let size = |file: &File| file.added + file.removed;
-            size(other).cmp(&size(one)).then_with(|| one.name.cmp(&other.name))
-        });
-        Ok(Some(Changed { files, cut: cut || more }))
+        files.retain(|file| !file.starts_with(".windlass/") && is_touched(&root.join(file)));
+        files.sort();
+        files.dedup();
+        Ok(Some(Changed { files, cut }))
     }
 
     /// What git says, entry by entry, and whether there is more.
@@ -124,14 +97,6 @@ impl Git<'_> {
     }
 }
 
-/// A line of `git diff --numstat`: lines that were added, lines that were removed, the name.
-fn numbered(line: &str) -> Option<File> {
-    let mut parts = line.splitn(3, '\t');
-    let mut number = || Some(parts.next()?.parse().unwrap_or(0));
-    let (added, removed) = (number()?, number()?);
-    Some(File { name: parts.next()?.to_owned(), added, removed })
-}
-
 /// When something was last done to a file, in seconds and parts of them. Nobody can set that back.
 fn touched(path: &Path) -> Option<(i64, i64)> {
     fs::symlink_metadata(path).ok().map(|found| (found.ctime(), found.ctime_nsec()))
@@ -140,17 +105,4 @@ fn touched(path: &Path) -> Option<(i64, i64)> {
 /// The same of a file that may be gone: its directory was touched when it went.
 fn last_touched(path: &Path) -> Option<(i64, i64)> {
     path.ancestors().find_map(touched)
-}
-
-/// How many lines a small file has.
-fn lines(path: &Path) -> u64 {
-    if !fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
-        return 0;
-    }
-    let Ok(bytes) = file::read_start(path, LONG) else { return 0 };
-    if bytes.contains(&0) {
-        return 0;
-    }
-    let ends = bytes.iter().filter(|byte| **byte == b'\n').count();
-    u64::try_from(ends).unwrap_or(u64::MAX) + u64::from(bytes.last().is_some_and(|last| *last != b'\n'))
 }

@@ -304,8 +304,7 @@ impl Summary {
             Ok(None) => return vec![],
             Err(why) => return vec![format!("not known: {why}")],
         };
-        let named = changed.files.iter().take(NAMED);
-        let named = named.map(|file| format!("{} +{} -{}", text::line(&file.name), file.added, file.removed));
+        let named = changed.files.iter().take(NAMED).map(|file| text::line(file).into_owned());
         let more = changed.files.len().saturating_sub(NAMED);
         let more = (more > 0).then(|| format!("and {more} more"));
         std::iter::once(sum(changed)).chain(named).chain(more).collect()
@@ -343,7 +342,7 @@ fn sum(changed: &Changed) -> String {
         1 => "one file".to_owned(),
         many => format!("{many} files"),
     };
-    format!("{more}{files}, +{} -{}", changed.added(), changed.removed())
+    format!("{more}{files}")
 }
 
 /// One line of a pipe.
