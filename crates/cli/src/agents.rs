@@ -70,13 +70,8 @@ fn found(name: &str, server: &config::McpServer) -> Result<McpServer, Failure> {
 }
 
 /// Whether a file is a program.
-fn runs(file: &Path) -> bool {
+pub fn runs(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-}
-
-/// Whether the configuration says how that agent is started.
-pub fn is_configured(name: &str, settings: &Settings) -> bool {
-    settings.agents.contains_key(name)
 }
 
 /// How an agent of the configuration is driven. That it can be was checked when it was read.

@@ -93,55 +93,22 @@ pub fn note_defaults() {
     });
 }
 
-/// How a project looks to somebody who only looks, with a configuration that may be wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    /// The configuration cannot be used.
-    Wrong,
-    /// The one that was trusted is not there any more.
-    Gone,
-    /// Its hooks would run something.
-    Effectful(Trust),
-    /// It says something else that counts only with trust.
-    Telling(Trust),
-    Harmless(Trust),
-}
-
-impl Standing {
-    pub fn of(project: &Project) -> Self {
-        let looked = Config::load(project).and_then(|config| Ok((state(project, &config)?, config)));
-        match looked {
-            Err(_) => Self::Wrong,
-            Ok((Trust::Changed, config)) if !config.exists() => Self::Gone,
-            Ok((trust, config)) if config.runs_something() => Self::Effectful(trust),
-            Ok((trust, config)) if config.has_say() => Self::Telling(trust),
-            Ok((trust, _)) => Self::Harmless(trust),
+/// Returns what a person should know about the configuration of a project, which may be wrong.
+pub fn warning(project: &Project) -> Option<&'static str> {
+    let looked = Config::load(project).and_then(|config| Ok((state(project, &config)?, config)));
+    match looked {
+        Err(_) => Some("its configuration is wrong: `windlass config check` shows where"),
+        Ok((Trust::Trusted, _)) => None,
+        Ok((Trust::Changed, config)) if !config.exists() => Some(
+            "the configuration that was trusted is gone: restore the file; `windlass trust` accepts that there is none",
+        ),
+        Ok((_, config)) if config.runs_something() => {
+            Some("its hooks are not trusted: `windlass trust` shows what would run")
         }
-    }
-
-    pub fn trust(self) -> Option<Trust> {
-        match self {
-            Self::Wrong => None,
-            Self::Gone => Some(Trust::Changed),
-            Self::Effectful(trust) | Self::Telling(trust) | Self::Harmless(trust) => Some(trust),
+        Ok((_, config)) if config.has_say() => {
+            Some("its configuration is not trusted, so the defaults hold: `windlass trust` shows it and asks")
         }
-    }
-
-    /// What a person should know about it.
-    pub fn warning(self) -> Option<&'static str> {
-        match self {
-            Self::Wrong => Some("its configuration is wrong: `windlass config check` shows where"),
-            Self::Gone => Some(
-                "the configuration that was trusted is gone: restore the file; `windlass trust` accepts that there is none",
-            ),
-            Self::Effectful(Trust::Changed | Trust::Never) => {
-                Some("its hooks are not trusted: `windlass trust` shows what would run")
-            }
-            Self::Telling(Trust::Changed | Trust::Never) => {
-                Some("its configuration is not trusted, so the defaults hold: `windlass trust` shows it and asks")
-            }
-            Self::Effectful(Trust::Trusted) | Self::Telling(Trust::Trusted) | Self::Harmless(_) => None,
-        }
+        Ok(_) => None,
     }
 }
 

@@ -412,7 +412,7 @@ fn settings_that_cannot_be_understood() {
 fn settings_that_cannot_be_used() {
     assert_snapshot!(refused(&|world| fs::create_dir_all(world.path(".gemini/settings.json")).unwrap()), @"
     error: cannot read `$WORK/.gemini/settings.json`
-    caused by: it is no regular file
+    caused by: it is a directory, not a file: name a file, or put one in its place
     hint: nothing was written; look at what is there, and try again
     [1 system]
     ");

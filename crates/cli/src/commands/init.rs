@@ -25,7 +25,7 @@ use crate::durable::{self, Readers};
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 use crate::project::{self, DIRECTORY, IGNORED, Project};
-use crate::trust::{self, Standing, Trust};
+use crate::trust::{self, Trust};
 use crate::{environment, obstacles, remedy, store_records, text, workflow};
 
 const TEMPLATE: &str = include_str!("init/template.yaml");
@@ -117,7 +117,7 @@ fn already_there(report: &Report, new_store: bool, out: &mut Output) -> Done {
         true => out.line("It had no store; now it has an empty one.")?,
         false => out.line("Nothing was changed.")?,
     }
-    match Standing::of(&report.project).warning() {
+    match trust::warning(&report.project) {
         Some(warning) => out.line(out.paint(Tone::Warning, warning)),
         None => Ok(()),
     }

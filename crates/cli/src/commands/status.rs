@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::context::{Context, Opened};
 use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
-use crate::trust::{self, Standing, Trust};
+use crate::trust::{self, Trust};
 use crate::{environment, obstacles, remedy, show, store_records, text};
 
 #[derive(Debug, clap::Args)]
@@ -32,7 +32,6 @@ const READY: &[State] = &[State::Ready, State::NeedsContinuation];
 
 pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     let opened = context.open_to_read()?;
-    let standing = Standing::of(&opened.project);
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     let counts = snapshot.counts().map_err(remedy::store)?;
     let ready = snapshot.ready(NAMED).map_err(remedy::store)?;
@@ -62,7 +61,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
             State::ALL.iter().map(|state| (state.name().to_owned(), json!(count(&counts, *state)))).collect();
         return out.object(&json!({
             "project": opened.project.root.to_string_lossy(),
-            "trust": standing.trust().map(Trust::name),
+            "trust": trust_state(&opened).ok().map(Trust::name),
             "foreignStore": store_records::is_foreign(&opened.project).unwrap_or(true),
             "obstacles": obstacles::find(&opened.project),
             "tasks": tasks,
@@ -78,7 +77,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     }
     let root = opened.project.root.display().to_string();
     out.line(format_args!("{}  {}", out.paint(Tone::Strong, "project"), text::line(&root)))?;
-    warn(&opened, standing, out)?;
+    warn(&opened, out)?;
     let line: Vec<String> = counts
         .iter()
         .filter(|(state, _)| *state != State::Deleted)
@@ -112,11 +111,15 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
 }
 
 /// Names what keeps the configuration or files of the project from counting.
-fn warn(opened: &Opened, standing: Standing, out: &mut Output) -> Done {
-    if let Some(warning) = standing.warning() {
+fn warn(opened: &Opened, out: &mut Output) -> Done {
+    if let Some(warning) = trust::warning(&opened.project) {
         out.line(out.paint(Tone::Warning, warning))?;
     }
     obstacles::warn(&opened.project, out)
+}
+
+fn trust_state(opened: &Opened) -> Result<Trust, Failure> {
+    trust::state(&opened.project, &Config::load(&opened.project)?)
 }
 
 /// The session that ended last.

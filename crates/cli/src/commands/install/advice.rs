@@ -4,14 +4,14 @@ use windlass_bridge::Agent;
 use windlass_bridge::settings::{Program, Scope};
 
 use super::{Target, status};
-use crate::trust::Standing;
+use crate::trust;
 
 /// `is_new` says whether anything was written just now, `server` whether the MCP server was among it.
 pub fn next(target: &Target, program: &Program, is_new: bool, server: bool) -> Vec<String> {
     let Target { agent, project, .. } = target;
     let title = agent.title();
     let mut steps: Vec<String> = Vec::new();
-    if let Some(warning) = project.as_ref().and_then(|project| Standing::of(project).warning()) {
+    if let Some(warning) = project.as_ref().and_then(trust::warning) {
         steps.push(warning.to_owned());
     }
     let of_project = target.scope == Scope::Project;

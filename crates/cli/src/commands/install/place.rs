@@ -63,16 +63,10 @@ impl Place {
                 .caused_by(cause)
                 .hint("nothing was written; look at what is there, and try again")
         };
-        let bytes = match file::read_start(&self.real, SIZE + 1) {
+        let bytes = match file::read(&self.real, SIZE) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) if error.kind() == ErrorKind::InvalidInput => {
-                return Err(cannot("it is no regular file".into()));
-            }
             read => read.map_err(|error| cannot(error.to_string()))?,
         };
-        if bytes.len() as u64 > SIZE {
-            return Err(cannot(format!("it has more than {} MiB", SIZE / 1024 / 1024)));
-        }
         String::from_utf8(bytes).map(Some).map_err(|_| cannot("it is no UTF-8 text".to_owned()))
     }
 

@@ -1,13 +1,12 @@
 //! What agents are to call: this program, by a name that stays right.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use windlass_bridge::settings::Program;
 
-use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::project::shell_word;
+use crate::{agents, environment};
 
 /// What is written, and why.
 #[derive(Debug)]
@@ -23,12 +22,8 @@ pub fn name() -> Result<Named, Failure> {
     let found = environment::program_directories()
         .iter()
         .map(|directory| directory.join("windlass"))
-        .find(|file| is_program(file));
+        .find(|file| agents::runs(file));
     named(&own, found)
-}
-
-fn is_program(file: &Path) -> bool {
-    file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 /// The plain name is right for everybody who shares the settings, and after an update; a path only where it must be.
