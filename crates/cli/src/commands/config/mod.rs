@@ -2,20 +2,20 @@
 
 mod forge;
 mod import;
-mod open_gates;
 pub mod rewrite;
-mod workflows;
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
 use serde_json::{Value, json};
+use windlass_runner::shown;
 
-use crate::config::{self, Config, Warning};
+use crate::config::{self, Config, Point, Warning};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
-use crate::{plan, text};
+use crate::project::Project;
+use crate::{plan, text, workflow};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -57,8 +57,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
             let config = Config::load(&project)?;
             let mut warnings = config.warnings();
             warnings.extend(forge::look(&project, &config)?);
-            warnings.extend(open_gates::look(&project, &config));
-            workflows::check(&project, &config)?;
+            warnings.extend(find_open_gates(&project, &config));
+            check_workflows(&project, &config)?;
             report(&config, warnings, out)
         }
         Command::Import(args) => import::run(context, args, out),
@@ -68,6 +68,30 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
             out.line(schema)
         }
     }
+}
+
+/// Refuses the first workflow that cannot be used, and names the others.
+fn check_workflows(project: &Project, config: &Config) -> Result<(), Failure> {
+    workflow::check_hooks(project, config)?;
+    let mut wrong = workflow::known(Some(project))?.wrong.into_iter().map(|wrong| wrong.failure);
+    let Some(first) = wrong.next() else { return Ok(()) };
+    Err(wrong.fold(first, |first, other| first.caused_by(format!("also wrong: {}", other.message))))
+}
+
+/// Returns a warning for each gate whose only checks are `run_tests`, where the project has no tests to run.
+fn find_open_gates(project: &Project, config: &Config) -> Vec<Warning> {
+    if config.settings.test_command.is_some() || shown::tests(&project.root).is_some() {
+        return Vec::new();
+    }
+    let warning = |(point, task_type): (Point, Option<&str>)| {
+        let whose = task_type.map(|name| format!(" for tasks of the type `{name}`")).unwrap_or_default();
+        let message = format!(
+            "nothing is checked at `{point}`{whose}: `run_tests` finds no tests in this project and can only skip"
+        );
+        let suggestion = Some("set `test_command` to the command that runs them".to_owned());
+        Warning { place: None, message, suggestion }
+    };
+    config.test_gates().into_iter().map(warning).collect()
 }
 
 fn report(config: &Config, warnings: Vec<Warning>, out: &mut Output) -> Done {
