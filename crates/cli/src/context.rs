@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use windlass_engine::{Authority, Command, Record, Session, SessionName, Task, TaskId, View};
-use windlass_store::{Lifetime, Sqlite};
+use windlass_engine::{Authority, Command, Record, Session, SessionName, State, Task, TaskId, View};
+use windlass_store::{Lifetime, Sqlite, TaskFilter};
 
 use crate::dispatch;
 use crate::environment;
@@ -76,4 +76,16 @@ impl Opened {
             }
         }
     }
+}
+
+/// Returns the tasks in these states, oldest first.
+pub fn tasks_in(store: &Sqlite, states: &[State]) -> Result<Vec<Task>, Failure> {
+    let mut found = Vec::new();
+    let filter = TaskFilter { states: states.to_vec(), ..TaskFilter::default() };
+    let add = |task| {
+        found.push(task);
+        true
+    };
+    store.snapshot().and_then(|snapshot| snapshot.tasks(&filter, add)).map_err(remedy::store)?;
+    Ok(found)
 }

@@ -185,9 +185,13 @@ impl ProjectGround {
     fn settle(&mut self, control: &Control) -> Result<(), Failure> {
         let (Some(kept), Some(roster)) = (&self.kept, &self.roster) else { return Ok(()) };
         let rules = kept.rules.clone();
-        dispatch::with_rules(&mut self.opened, &kept.config, rules, (roster, control), |dispatch| {
-            dispatch.settle().map_err(remedy::run)
-        })
+        dispatch::with_rules(
+            &mut self.opened,
+            &kept.config,
+            rules,
+            (roster, control, &mut dispatch::tell),
+            |dispatch| dispatch.settle().map_err(remedy::run),
+        )
     }
 }
 

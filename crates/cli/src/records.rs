@@ -39,14 +39,6 @@ struct RecordFile {
     path: PathBuf,
 }
 
-/// What lies below the directory of records.
-#[derive(Default)]
-struct FoundRecords {
-    files: Vec<RecordFile>,
-    /// Each after those above it.
-    directories: Vec<(Duration, PathBuf)>,
-}
-
 /// Removes what is too old or too much, unless that was done not long ago, as the time of a file says.
 pub fn prune_if_due(directory: &Path, stamp: &Path, now: SystemTime) {
     let Ok(file) = file::open_lock(stamp) else { return };
@@ -61,7 +53,7 @@ pub fn prune_if_due(directory: &Path, stamp: &Path, now: SystemTime) {
 
 /// Removes what is too old, then the oldest of what is too much, then directories that are empty.
 fn prune(directory: &Path, now: SystemTime, keep: Keep) {
-    let FoundRecords { mut files, directories } = found(directory, now);
+    let (mut files, directories) = found(directory, now);
     prune_files(&mut files, keep);
     // One that is not empty stays.
     for (_, directory) in directories.iter().rev().filter(|(age, _)| *age >= keep.young) {
@@ -82,8 +74,9 @@ fn prune_files(files: &mut Vec<RecordFile>, keep: Keep) {
     }
 }
 
-fn found(directory: &Path, now: SystemTime) -> FoundRecords {
-    let mut found = FoundRecords::default();
+/// Returns the files below a directory, and the directories with their ages, each after those above it.
+fn found(directory: &Path, now: SystemTime) -> (Vec<RecordFile>, Vec<(Duration, PathBuf)>) {
+    let (mut files, mut found) = (Vec::new(), Vec::new());
     let is_real = fs::symlink_metadata(directory).is_ok_and(|metadata| metadata.is_dir());
     let mut directories: Vec<PathBuf> = is_real.then(|| directory.to_owned()).into_iter().collect();
     while let Some(directory) = directories.pop() {
@@ -95,13 +88,13 @@ fn found(directory: &Path, now: SystemTime) -> FoundRecords {
             let age = now.duration_since(written).unwrap_or_default();
             if metadata.is_dir() {
                 directories.push(entry.path());
-                found.directories.push((age, entry.path()));
+                found.push((age, entry.path()));
             } else if metadata.is_file() {
-                found.files.push(RecordFile { age, size: metadata.len(), path: entry.path() });
+                files.push(RecordFile { age, size: metadata.len(), path: entry.path() });
             }
         }
     }
-    found
+    (files, found)
 }
 
 #[cfg(test)]

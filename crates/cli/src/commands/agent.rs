@@ -31,8 +31,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         return Err(Failure::new(Code::Usage, "the agent speaks its own protocol; it has no --json").into());
     }
     let script = read(&context.directory.join(&args.script))?;
-    let nonce = environment::random()
-        .map_err(|error| Failure::new(Code::System, "cannot get random bytes").caused_by(error))?;
+    let nonce = dispatch::random()?;
     let place = Place::new(nonce)?;
     let launcher = dispatch::launcher()?;
     let setting = Setting { roster: &place.roster, environment: environment::whole(), launcher: &launcher };

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::failure::{Code, Failure};
 use crate::ground::{ProjectGround, told};
 use crate::output::{Messages, Output, Stop};
-use crate::{environment, remedy};
+use crate::{dispatch, environment, remedy};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -79,12 +79,7 @@ fn token() -> Result<(Token, String, bool), Failure> {
     let is_ours = given.is_none();
     let text = match given {
         Some(given) => given,
-        None => {
-            let random = environment::random();
-            let random =
-                random.map_err(|error| Failure::new(Code::System, "cannot get random bytes").caused_by(error))?;
-            format!("{random:032x}")
-        }
+        None => format!("{:032x}", dispatch::random()?),
     };
     let token = Token::new(&text).map_err(|error| {
         Failure::new(Code::Usage, "WINDLASS_MCP_TOKEN is no token")

@@ -152,7 +152,7 @@ pub fn with_telling<T>(
 ) -> Result<T, Failure> {
     let roster = enlist(&opened.project)?;
     let rules = plan::rules(config, &owner(&roster), trusted)?;
-    run_hooks(opened, config, rules, (&roster, control, tell), work)
+    with_rules(opened, config, rules, (&roster, control, tell), work)
 }
 
 /// The same for what runs no hooks, and may run git.
@@ -170,21 +170,11 @@ pub fn owner(roster: &Roster) -> OwnerName {
     roster.name().parse().expect("digits and dashes make a name")
 }
 
-/// The same, for somebody who runs programs for longer.
-pub fn with_rules<T>(
-    opened: &mut Opened,
-    config: &Arc<Config>,
-    rules: Rules,
-    (roster, control): (&Roster, &Control),
-    work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    run_hooks(opened, config, rules, (roster, control, &mut tell), work)
-}
-
 /// Whoever is told what happens.
 pub type Tell<'a> = &'a mut dyn FnMut(Told<'_>);
 
-fn run_hooks<T>(
+/// The same, for a process that runs programs for longer.
+pub fn with_rules<T>(
     opened: &mut Opened,
     config: &Arc<Config>,
     rules: Rules,

@@ -68,7 +68,14 @@ impl Known {
         };
         let event = opened.store.event(change.opened).map_err(remedy::store)?;
         let opened_at = event.map_or(task.created_at, |record| record.envelope.timestamp);
-        let (work, noted) = (submitted(opened, id)?, noted(opened, id)?.filter(|_| change.merged.is_some()));
+        let work = match find_last(opened, id, EventType::SubmissionStarted)? {
+            Some(Event::SubmissionStarted(started)) => started.work,
+            _ => None,
+        };
+        let noted = match find_last(opened, id, EventType::ChangeMerged)? {
+            Some(Event::ChangeMerged(merged)) if change.merged.is_some() => merged.seen,
+            _ => None,
+        };
         Ok(Self { work, task, change, opened_at, on_forge: None, landed: None, noted })
     }
 
@@ -139,24 +146,11 @@ impl Known {
     }
 }
 
-/// What was last submitted of a task.
-fn submitted(opened: &Opened, id: TaskId) -> Result<Option<WorkDone>, Failure> {
-    let filter = Filter { types: vec![EventType::SubmissionStarted], task: Some(id), ..Filter::default() };
+/// Returns the last event of a type about a task.
+fn find_last(opened: &Opened, id: TaskId, kind: EventType) -> Result<Option<Event>, Failure> {
+    let filter = Filter { types: vec![kind], task: Some(id), ..Filter::default() };
     let found = opened.store.read_back(&filter, None, 1).map_err(remedy::store)?;
-    Ok(found.into_iter().find_map(|record| match record.envelope.event {
-        Event::SubmissionStarted(started) => started.work,
-        _ => None,
-    }))
-}
-
-/// How the change of a task was found in its base, if the log says so.
-fn noted(opened: &Opened, id: TaskId) -> Result<Option<String>, Failure> {
-    let filter = Filter { types: vec![EventType::ChangeMerged], task: Some(id), ..Filter::default() };
-    let found = opened.store.read_back(&filter, None, 1).map_err(remedy::store)?;
-    Ok(found.into_iter().find_map(|record| match record.envelope.event {
-        Event::ChangeMerged(merged) => merged.seen,
-        _ => None,
-    }))
+    Ok(found.into_iter().next().map(|record| record.envelope.event))
 }
 
 /// All changes that there have been, newest first.

@@ -5,17 +5,15 @@
 mod stage;
 mod tour;
 
-use std::io;
 use std::time::Duration;
 
-use windlass_hooks::clean;
-use windlass_process::{Control, Exit, signals};
+use windlass_process::{Control, Exit};
 
 use self::stage::Stage;
 use self::tour::{FILES, NEXT, PROJECT, REPOSITORY, Step, TOUR};
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Messages, Output, Stop, Tone};
-use crate::text;
+use crate::{dispatch, text};
 
 /// Time to read a sentence, where somebody watches.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -38,18 +36,13 @@ pub fn run(args: Args, out: &mut Output) -> Result<u8, Stop> {
     if out.is_json() {
         return Err(Failure::new(Code::Usage, "the demo is for people; it has no --json").into());
     }
-    let control = Control::new();
-    let received = signals::install(&control, |_| {}).map_err(|error| listening(&error))?;
+    let (control, received) = dispatch::listen()?;
     let stage = Stage::new(args.keep, out.has_color())?;
     let toured = Tour { stage: &stage, control: &control, out }.show();
     match (toured, received.first()) {
         (_, Some(signal)) => Ok(128 + u8::try_from(signal).unwrap_or(2)),
         (toured, None) => toured.and_then(|()| end(&stage, args.keep, out)).map(|()| 0),
     }
-}
-
-fn listening(error: &io::Error) -> Failure {
-    Failure::new(Code::System, "cannot listen to signals").caused_by(error)
 }
 
 fn end(stage: &Stage, keep: bool, out: &mut Output) -> Done {
@@ -91,14 +84,9 @@ impl Tour<'_> {
 
     fn say(&mut self, sentence: &str) -> Done {
         let width = self.out.columns().unwrap_or(WIDTH).clamp(40, WIDTH) - 2;
-        let mut line = String::new();
         self.out.line("")?;
-        for word in sentence.split(' ').map(Some).chain([None]) {
-            if word.is_none_or(|word| line.len() + word.len() >= width) {
-                self.out.line(self.out.paint(Tone::Strong, format_args!("#{line}")))?;
-                line.clear();
-            }
-            line.extend([" ", word.unwrap_or_default()]);
+        for row in text::wrap(sentence, width, width) {
+            self.out.line(self.out.paint(Tone::Strong, format_args!("# {row}")))?;
         }
         self.out.flush()
     }
@@ -121,9 +109,7 @@ impl Tour<'_> {
             rest.extend_from_slice(bytes);
             while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = rest.drain(..=end).collect();
-                let line = String::from_utf8_lossy(&line[..end]);
-                let rows = out.columns().map_or_else(|| vec![line.to_string()], |columns| broken(&line, columns));
-                let shown = rows.iter().try_for_each(|row| out.line(row)).and_then(|()| out.flush());
+                let shown = out.line(String::from_utf8_lossy(&line[..end])).and_then(|()| out.flush());
                 done = std::mem::replace(&mut done, Ok(())).and(shown);
             }
         })?;
@@ -132,38 +118,5 @@ impl Tour<'_> {
             Exit::Signal(9) if !self.control.is_cancelled() => self.out.line("Killed"),
             _ => Ok(()),
         }
-    }
-}
-
-/// A line, which may have colours, as rows that a terminal does not break by itself. A word that is wider than the terminal
-/// stays whole.
-fn broken(line: &str, columns: usize) -> Vec<String> {
-    let width = |text: &str| text::width(clean(text).trim_end());
-    let plain = clean(line);
-    let indent = plain.len() - plain.trim_start_matches(' ').len() + 2;
-    let mut rows = vec![String::new()];
-    for word in line.split_inclusive(' ') {
-        let row = rows.last_mut().expect("there is a first one");
-        if row.trim().is_empty() || width(&format!("{row}{word}")) <= columns {
-            row.push_str(word);
-        } else {
-            rows.push(format!("{}{word}", " ".repeat(indent)));
-        }
-    }
-    rows
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_lines_are_broken_and_colours_take_no_room() {
-        let check = |line: &str, expected: &[&str]| assert_eq!(broken(line, 12), expected, "{line}");
-        check("", &[""]);
-        check("twelve wide!", &["twelve wide!"]);
-        check("  more than twelve", &["  more than ", "    twelve"]);
-        check("\x1b[31m  more\x1b[0m than 12", &["\x1b[31m  more\x1b[0m than ", "    12"]);
-        check("  averyveryverylongone", &["  averyveryverylongone"]);
     }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use windlass_process::{Capture, Control, Environment, Exit, Invocation, Roster, Spec, run};
 
-use crate::environment;
 use crate::failure::{Code, Failure};
+use crate::{dispatch, environment};
 
 /// How long what runs may take to end when the tour is interrupted.
 const GRACE: Duration = Duration::from_secs(2);
@@ -28,8 +28,7 @@ pub struct Stage {
 
 impl Stage {
     pub fn new(keep: bool, color: bool) -> Result<Self, Failure> {
-        let nonce = environment::random()
-            .map_err(|error| Failure::new(Code::System, "cannot get random bytes").caused_by(error))?;
+        let nonce = dispatch::random()?;
         let temporary = environment::temporary_directory();
         let root = temporary.join(format!("windlass-demo-{nonce:032x}"));
         let made = Self::make(&root, keep, color);

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use windlass_engine::{Grounds, State, Task, TaskId, TypeName, Types};
-use windlass_store::{Snapshot, TaskFilter};
+use windlass_store::TaskFilter;
 
 use super::in_place;
 use super::wish::{held_in_words, is_left, list, waits_for};
-use crate::context::Opened;
+use crate::context::{Opened, tasks_in};
 use crate::failure::Failure;
 use crate::output::{Done, Output};
 use crate::{remedy, text};
@@ -62,7 +62,7 @@ impl Left {
             };
             tasks.push((task, why));
         }
-        needs_a_person = needs_a_person || is_any_left(opened, &snapshot)?;
+        needs_a_person = needs_a_person || is_any_left(opened)?;
         let more = usize::try_from(all).unwrap_or(usize::MAX).saturating_sub(tasks.len());
         Ok(Self { tasks, more, needs_a_person, any: !counts.is_empty() })
     }
@@ -138,16 +138,8 @@ impl Left {
 }
 
 /// Whether any task is held by a session that does not move by itself.
-fn is_any_left(opened: &Opened, snapshot: &Snapshot<'_>) -> Result<bool, Failure> {
-    let mut held = Vec::new();
-    let filter = TaskFilter { states: vec![State::Active, State::Submitted], ..TaskFilter::default() };
-    snapshot
-        .tasks(&filter, |task| {
-            held.push(task);
-            true
-        })
-        .map_err(remedy::store)?;
-    for task in held {
+fn is_any_left(opened: &Opened) -> Result<bool, Failure> {
+    for task in tasks_in(&opened.store, &[State::Active, State::Submitted])? {
         if is_left(opened, &task)? {
             return Ok(true);
         }

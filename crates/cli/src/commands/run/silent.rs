@@ -16,11 +16,11 @@ use std::time::Duration;
 
 use windlass_engine::{Command, Lease, State, Task, Trusted};
 use windlass_process::{Control, Heart, Roster, is_alive, is_ours, silence};
-use windlass_store::{Sqlite, TaskFilter};
+use windlass_store::Sqlite;
 
 use super::system;
 use crate::config::{Config, Span};
-use crate::context::Opened;
+use crate::context::{Opened, tasks_in};
 use crate::dispatch;
 use crate::failure::Failure;
 use crate::output::Messages;
@@ -82,12 +82,13 @@ pub fn take(
         let trusted = opened.trust || trust::state(&opened.project, config)? == Trust::Trusted;
         let rules = plan::rules(config, &dispatch::owner(roster), if trusted { Trusted::Yes } else { Trusted::No })?;
         let command = Command::ExpireLease { id: task.id, epoch: held.epoch };
-        let expired = dispatch::with_rules(opened, config, rules, (roster, control), |dispatch| {
-            // Whoever was quicker has it.
-            let expired = dispatch.give(&command).is_ok();
-            dispatch.settle().map_err(remedy::run)?;
-            Ok(expired)
-        })?;
+        let expired =
+            dispatch::with_rules(opened, config, rules, (roster, control, &mut dispatch::tell), |dispatch| {
+                // Whoever was quicker has it.
+                let expired = dispatch.give(&command).is_ok();
+                dispatch.settle().map_err(remedy::run)?;
+                Ok(expired)
+            })?;
         if expired {
             let silent = show::millis(u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
             let holder = held.holder();
@@ -100,18 +101,12 @@ pub fn take(
 
 /// Tasks of sessions whose process is alive, is not this one, and has been silent for so long.
 fn held_by_the_silent(store: &Sqlite, owners: &Path, lease: Duration) -> Result<Vec<(Task, Lease)>, Failure> {
-    let snapshot = store.snapshot().map_err(remedy::store)?;
-    let mut held = Vec::new();
-    let states = vec![State::Active, State::Submitted];
-    let filter = TaskFilter { states, ..TaskFilter::default() };
-    snapshot
-        .tasks(&filter, |mut task| {
-            if let Some(lease) = task.lease.take().filter(|lease| lease.session.is_some()) {
-                held.push((task, lease));
-            }
-            true
-        })
-        .map_err(remedy::store)?;
+    let with_lease = |mut task: Task| {
+        let lease = task.lease.take().filter(|lease| lease.session.is_some())?;
+        Some((task, lease))
+    };
+    let tasks = tasks_in(store, &[State::Active, State::Submitted])?;
+    let mut held: Vec<(Task, Lease)> = tasks.into_iter().filter_map(with_lease).collect();
     held.retain(|(_, held)| {
         let name = held.owner.as_str();
         !is_ours(name) && silence(owners, name).is_some_and(|silent| silent > lease) && is_alive(owners, name)

@@ -19,7 +19,7 @@ use crate::{plan, remedy};
 pub fn tidy(opened: &mut Opened, config: &Arc<Config>, (roster, control): (&Roster, &Control)) -> Result<(), Failure> {
     let in_use = dispatch::worktrees_in_use(opened)?;
     let rules = plan::rules(config, &dispatch::owner(roster), Trusted::Yes)?;
-    let tidied = dispatch::with_rules(opened, config, rules, (roster, control), |dispatch| {
+    let tidied = dispatch::with_rules(opened, config, rules, (roster, control, &mut dispatch::tell), |dispatch| {
         dispatch.note_landed(&in_use).and_then(|()| dispatch.sweep(&in_use)).map_err(remedy::run)
     })?;
     for (id, why) in tidied.into_iter().filter_map(|(id, swept)| Some((id, swept.err()?))) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use windlass_engine::{EventType, Record, Seq, SessionName, Work};
+use windlass_engine::{EventType, Record, SessionName, Work};
 use windlass_store::Filter;
 
 use super::Seen;
@@ -76,17 +76,11 @@ fn line(listed: &Listed, names: usize, state: &str, out: &mut Output) -> Done {
 fn collect(opened: &Opened, most: usize) -> Result<(Vec<Listed>, bool), Failure> {
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     let sessions = snapshot.sessions().map_err(remedy::store)?;
-    let open: Vec<&SessionName> =
-        sessions.iter().filter(|session| !session.is_over()).map(|session| &session.name).collect();
-    // The log is walked back no further than it has to be.
-    let mut starts = starts(opened, most.saturating_add(open.len()))?;
-    if open.iter().any(|name| !starts.values().any(|record| record.envelope.session.as_ref() == Some(*name))) {
-        starts = self::starts(opened, usize::MAX)?;
-    }
     let mut rows: BTreeMap<SessionName, _> =
         sessions.into_iter().map(|session| (session.name.clone(), session)).collect();
     let (mut listed, mut left) = (Vec::new(), most);
-    for (_, started) in starts.into_iter().rev() {
+    let filter = Filter { types: vec![EventType::SessionStarted], ..Filter::default() };
+    for started in opened.store.read_back(&filter, None, usize::MAX).map_err(remedy::store)? {
         let Some(session) = started.envelope.session.as_ref().and_then(|name| rows.remove(name)) else { continue };
         if session.is_over() {
             if left == 0 {
@@ -103,13 +97,6 @@ fn collect(opened: &Opened, most: usize) -> Result<(Vec<Listed>, bool), Failure>
         listed.push(Listed { seen: Seen::of(opened, session), started, goal });
     }
     Ok((listed, !rows.is_empty()))
-}
-
-/// The beginnings of the latest sessions, by position.
-fn starts(opened: &Opened, most: usize) -> Result<BTreeMap<Seq, Record>, Failure> {
-    let filter = Filter { types: vec![EventType::SessionStarted], ..Filter::default() };
-    let found = opened.store.read_back(&filter, None, most).map_err(remedy::store)?;
-    Ok(found.into_iter().map(|record| (record.seq, record)).collect())
 }
 
 fn to_json(listed: &Listed) -> serde_json::Value {

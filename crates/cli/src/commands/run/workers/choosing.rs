@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use windlass_agents::Agent;
 use windlass_engine::{Grounds, Session, SessionName, State, Task, TaskId, TypeName, Types, View, Wanted, Work};
 use windlass_process::{is_alive, is_ours};
-use windlass_store::{Snapshot, Sqlite, TaskFilter};
+use windlass_store::{Snapshot, Sqlite};
 
 use super::super::agent::none_named;
 use super::super::choice::{named_after, stays_alive};
 use super::super::in_place;
 use crate::config::{Config, Roles};
-use crate::context::Opened;
+use crate::context::{Opened, tasks_in};
 use crate::failure::Failure;
 use crate::{agents, environment, gatekeepers, plan, remedy};
 
@@ -126,17 +126,11 @@ impl<'a> Hands<'a> {
 
     /// What is missing for the first task that is ready and lacks anything.
     pub fn first_lack(&self, store: &Sqlite) -> Result<Option<Failure>, Failure> {
-        let snapshot = store.snapshot().map_err(remedy::store)?;
-        let filter = TaskFilter { states: vec![State::Ready, State::NeedsContinuation], ..TaskFilter::default() };
-        let mut lack = None;
-        snapshot
-            .tasks(&filter, |task| {
-                let may = self.named.is_none_or(|agent| self.types.admit(&task, agent).is_ok());
-                lack = self.lacks(&task).filter(|_| may && task.lease.is_none() && !self.leaves(&task));
-                lack.is_none()
-            })
-            .map_err(remedy::store)?;
-        Ok(lack)
+        let lacks = |task: &Task| {
+            let may = self.named.is_none_or(|agent| self.types.admit(task, agent).is_ok());
+            self.lacks(task).filter(|_| may && task.lease.is_none() && !self.leaves(task))
+        };
+        Ok(tasks_in(store, &[State::Ready, State::NeedsContinuation])?.iter().find_map(lacks))
     }
 
     /// The agent that a session was started with, if that is one of those that work here. What only the project's own store
@@ -219,16 +213,10 @@ fn is_for_workers(session: &Session, grounds: Grounds) -> bool {
 /// Sessions that hold a task, and whose owner has died since it was last looked.
 pub fn orphaned(opened: &Opened, grounds: Grounds) -> Result<Vec<Session>, Failure> {
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
-    let mut held = Vec::new();
-    let filter = TaskFilter { states: vec![State::Active, State::Submitted], ..TaskFilter::default() };
-    snapshot
-        .tasks(&filter, |task| {
-            held.extend(task.lease.and_then(|lease| lease.session.filter(|_| !is_ours(lease.owner.as_str()))));
-            true
-        })
-        .map_err(remedy::store)?;
+    let tasks = tasks_in(&opened.store, &[State::Active, State::Submitted])?;
+    let leases = tasks.into_iter().filter_map(|task| task.lease).filter(|lease| !is_ours(lease.owner.as_str()));
     let mut sessions = Vec::new();
-    for name in held {
+    for name in leases.filter_map(|lease| lease.session) {
         sessions
             .extend(snapshot.session(&name).map_err(remedy::view)?.filter(|session| is_for_workers(session, grounds)));
     }

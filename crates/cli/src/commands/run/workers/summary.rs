@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_engine::{State, Task, TaskId};
-use windlass_store::TaskFilter;
 
 use super::super::Args;
 use super::super::again::typed;
@@ -13,7 +12,7 @@ use super::choosing::Hands;
 use super::crew::Sum;
 use crate::commands::change::note_work_without_change;
 use crate::commands::next_step::next_step;
-use crate::context::Opened;
+use crate::context::{Opened, tasks_in};
 use crate::output::{Done, Output, Tone};
 use crate::{show, text};
 
@@ -60,97 +59,71 @@ impl Summary<'_> {
 
     /// Some of them by name, with what is to be said about each.
     fn each<'t>(&self, ids: impl ExactSizeIterator<Item = &'t TaskId>, why: fn(&Task) -> String) -> Vec<String> {
-        let more = ids.len().saturating_sub(NAMED);
         let one = |id: &TaskId| match self.opened.task(*id) {
             Ok(task) => format!("{id}  {}: {}", text::fit(&task.goal, 60), why(&task)),
             Err(_) => id.to_string(),
         };
-        let more = (more > 0).then(|| format!("and {more} more; `windlass task list` shows them"));
-        ids.take(NAMED).map(one).chain(more).collect()
+        first_lines(ids.len(), ids.map(one), "; `windlass task list` shows them")
     }
 
     /// What is ready, and nobody of this run may take, with why.
     fn nobodys(&self) -> Vec<(Task, String)> {
-        let mut found = Vec::new();
-        let Ok(snapshot) = self.opened.store.snapshot() else { return found };
-        let filter = TaskFilter { states: vec![State::Ready, State::NeedsContinuation], ..TaskFilter::default() };
-        // What cannot be looked at is not named here: whoever needs it says so.
-        let _ = snapshot.tasks(&filter, |task| {
-            let why = self
-                .hands
-                .why_not(self.opened, &task)
-                .filter(|_| task.lease.is_none() && !self.sum.left.contains(&task.id));
-            found.extend(why.map(|why| (task, why)));
-            true
-        });
-        found
+        let is_free = |task: &Task| task.lease.is_none() && !self.sum.left.contains(&task.id);
+        let with_why = |task: Task| {
+            let why = self.hands.why_not(self.opened, &task)?;
+            Some((task, why))
+        };
+        let ready = self.tasks_in(&[State::Ready, State::NeedsContinuation]);
+        ready.into_iter().filter(is_free).filter_map(with_why).collect()
+    }
+
+    /// A task that cannot be read is told by the command that needs it.
+    fn tasks_in(&self, states: &[State]) -> Vec<Task> {
+        tasks_in(&self.opened.store, states).unwrap_or_default()
     }
 
     fn unassigned(&self) -> Vec<String> {
         let nobodys = self.nobodys();
-        let more = nobodys.len().saturating_sub(NAMED);
-        let more = (more > 0).then(|| format!("and {more} more that nobody here may take"));
         let one = |(task, why): &(Task, String)| format!("{}  {}: {why}", task.id, text::fit(&task.goal, 60));
-        nobodys.iter().take(NAMED).map(one).chain(more).collect()
+        first_lines(nobodys.len(), nobodys.iter().map(one), " that nobody here may take")
     }
 
     /// Tasks that sessions hold which do not move by themselves, besides those that people are asked about.
     fn held(&self) -> Vec<Task> {
-        let mut found = Vec::new();
-        let Ok(snapshot) = self.opened.store.snapshot() else { return found };
-        let filter = TaskFilter { states: vec![State::Active, State::Submitted], ..TaskFilter::default() };
-        // A task that cannot be read is told by the command that needs it.
-        let _ = snapshot.tasks(&filter, |task| {
-            found.push(task);
-            true
-        });
-        found.retain(|task| !self.sum.people.contains(&task.id) && is_left(self.opened, task).unwrap_or(false));
-        found
+        let mut held = self.tasks_in(&[State::Active, State::Submitted]);
+        held.retain(|task| !self.sum.people.contains(&task.id) && is_left(self.opened, task).unwrap_or(false));
+        held
     }
 
     /// Tasks that an earlier run has left to a person, and that no answer has reached.
     fn still_blocked(&self) -> Vec<TaskId> {
-        let mut found = Vec::new();
-        let Ok(snapshot) = self.opened.store.snapshot() else { return found };
-        let filter = TaskFilter { states: vec![State::Blocked], ..TaskFilter::default() };
-        // A task that cannot be read is told by the command that needs it.
-        let _ = snapshot.tasks(&filter, |task| {
-            let is_known = self.sum.people.contains(&task.id) || self.sum.left.contains(&task.id);
-            found.extend((!is_known).then_some(task.id));
-            true
-        });
-        found
+        let is_known = |id: &TaskId| self.sum.people.contains(id) || self.sum.left.contains(id);
+        self.tasks_in(&[State::Blocked]).iter().map(|task| task.id).filter(|id| !is_known(id)).collect()
     }
 
     fn held_lines(&self) -> Vec<String> {
         let held = self.held();
-        let more = held.len().saturating_sub(NAMED);
-        let more = (more > 0).then(|| format!("and {more} more that sessions hold; `windlass status` shows them"));
         let one = |task: &Task| {
             let lease = task.lease.as_ref().map(|lease| held_in_words(self.opened, task, lease));
             let why = lease.and_then(Result::ok).unwrap_or_else(|| task.state.to_string());
             format!("{}  {}: {why}", task.id, text::fit(&task.goal, 60))
         };
-        held.iter().take(NAMED).map(one).chain(more).collect()
+        first_lines(held.len(), held.iter().map(one), " that sessions hold; `windlass status` shows them")
     }
 
     /// What was taken from this run, with by whom.
     fn lost(&self) -> Vec<String> {
-        let more = self.sum.lost.len().saturating_sub(NAMED);
-        let more = (more > 0).then(|| format!("and {more} more"));
-        self.sum.lost.values().take(NAMED).cloned().chain(more).collect()
+        first_lines(self.sum.lost.len(), self.sum.lost.values().cloned(), "")
     }
 
     /// Tasks that are completed although a hook asks for a person, with why it does.
     fn objections(&self) -> Vec<String> {
-        let objections = &self.sum.objections;
-        let more = objections.len().saturating_sub(NAMED);
-        let more = (more > 0).then(|| format!("and {more} more that are completed; the lines above tell why"));
         let one = |(id, why): (&TaskId, &String)| match self.opened.task(*id) {
             Ok(task) => format!("{id}  {}: {why}", text::fit(&task.goal, 60)),
             Err(_) => format!("{id}  {why}"),
         };
-        objections.iter().take(NAMED).map(one).chain(more).collect()
+        let objections = &self.sum.objections;
+        first_lines(objections.len(), objections.iter().map(one), " that are completed; the lines above tell why")
     }
 
     fn time(&self) -> String {
@@ -224,6 +197,13 @@ impl Summary<'_> {
         let workers = self.args.workers.unwrap_or(1);
         typed(&format!(" --workers {workers}"), self.args.agent.as_deref(), self.opened.trust)
     }
+}
+
+/// Returns the first of so many lines, and how many more there are.
+fn first_lines(count: usize, lines: impl Iterator<Item = String>, about_others: &str) -> Vec<String> {
+    let others = count.saturating_sub(NAMED);
+    let others = (others > 0).then(|| format!("and {others} more{about_others}"));
+    lines.take(NAMED).chain(others).collect()
 }
 
 /// How many, and which if they are few.
