@@ -84,7 +84,7 @@ pub fn take(
         let command = Command::ExpireLease { id: task.id, epoch: held.epoch };
         let expired =
             dispatch::with_rules(opened, config, rules, (roster, control, &mut dispatch::tell), |dispatch| {
-                // Whoever was quicker has it.
+                // Another process that was quicker has it.
                 let expired = dispatch.give(&command).is_ok();
                 dispatch.settle().map_err(remedy::run)?;
                 Ok(expired)

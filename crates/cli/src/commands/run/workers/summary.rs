@@ -85,7 +85,7 @@ impl Summary<'_> {
     fn unassigned(&self) -> Vec<String> {
         let nobodys = self.nobodys();
         let one = |(task, why): &(Task, String)| format!("{}  {}: {why}", task.id, text::fit(&task.goal, 60));
-        first_lines(nobodys.len(), nobodys.iter().map(one), " that nobody here may take")
+        first_lines(nobodys.len(), nobodys.iter().map(one), " that this run may not take")
     }
 
     /// Tasks that sessions hold which do not move by themselves, besides those that people are asked about.
