@@ -239,16 +239,16 @@ fn hooks_of_tasks_are_found_by_task() {
     runner.fail("track-agent-task-lifecycle", "update_task");
     assert_snapshot!(world.run(&["hooks", "history"]), @r"
     <time>  lint                        task_created  task_created 2, T1   timed out   30.0 s
-    <time>  lint                        task_created  task_created 6, T2   failed      ~1.0 s  no \u{1b}[31mcompiler  output .windlass/runs/../../etc/passwd (gone)
+    <time>  lint                        task_created  task_created 6, T2   failed              no \u{1b}[31mcompiler  output .windlass/runs/../../etc/passwd (gone)
     <time>  lint                        task_created  task_created 10, T3  was left
     <time>  track-agent-task-lifecycle  task_created  task_created 2       error               it panicked
     <time>  action update_task                        task_created 2       error               there is no task T9
     ");
-    assert_snapshot!(world.run(&["hooks", "history", "--task", "T2"]), @r"<time>  lint  task_created  task_created 6, T2  failed   ~1.0 s  no \u{1b}[31mcompiler  output .windlass/runs/../../etc/passwd (gone)");
+    assert_snapshot!(world.run(&["hooks", "history", "--task", "T2"]), @r"<time>  lint  task_created  task_created 6, T2  failed           no \u{1b}[31mcompiler  output .windlass/runs/../../etc/passwd (gone)");
     assert_snapshot!(world.run(&["hooks", "metrics"]), @"
     hook   runs  success  block  failure  timeout  other     p50     p95  last run
-    lint      2       0%     0%      50%      50%     0%   1.0 s  30.0 s  <time>
-    total     2       0%     0%      50%      50%     0%   1.0 s  30.0 s  <time>
+    lint      2       0%     0%      50%      50%     0%  30.0 s  30.0 s  <time>
+    total     2       0%     0%      50%      50%     0%  30.0 s  30.0 s  <time>
     errors besides: 2; `windlass hooks history --outcome error` shows them
     ");
     assert_eq!(world.lines(&["hooks", "history", "--task", "T2"])[0]["output"]["exists"], json!(false));
