@@ -6,7 +6,7 @@
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-use crate::message::{HEAD, LONGEST};
+use crate::message::LONGEST;
 
 /// What is kept of a buffer between lines.
 const KEPT: usize = 64 * 1024;
@@ -16,7 +16,7 @@ const KEPT: usize = 64 * 1024;
 pub enum Line {
     /// A whole one; [`Lines::line`] has it.
     Whole,
-    /// One that is too long, and is gone; [`Lines::line`] has how it begins.
+    /// One that is too long, and is gone.
     TooLong,
     /// There are no more.
     End,
@@ -59,10 +59,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             let discarding = self.discarding;
             let too_long = !discarding && self.line.len() + end.unwrap_or(length) > LONGEST;
             if too_long {
-                self.line.extend_from_slice(&available[..length.min(HEAD)]);
-                self.line.truncate(HEAD);
+                self.line.clear();
                 self.line.shrink_to(KEPT);
-                self.given = true;
             } else if !discarding {
                 self.line.extend_from_slice(&available[..length]);
             }
@@ -110,12 +108,12 @@ mod tests {
         for excess in [1, 2, KEPT, LONGEST] {
             let mut input = vec![b'x'; LONGEST + excess];
             input.extend(b"\nnext\n");
-            assert_eq!(lines(&input), [(Line::TooLong, HEAD), (Line::Whole, 5)], "{excess}");
+            assert_eq!(lines(&input), [(Line::TooLong, 0), (Line::Whole, 5)], "{excess}");
         }
         let mut input = vec![b'x'; LONGEST];
         assert_eq!(lines(&input), [(Line::Whole, LONGEST)]);
         input.extend(b"\n\nx");
         assert_eq!(lines(&input), [(Line::Whole, LONGEST + 1), (Line::Whole, 1), (Line::Whole, 1)]);
-        assert_eq!(lines(&vec![b'x'; 3 * LONGEST]), [(Line::TooLong, HEAD)]);
+        assert_eq!(lines(&vec![b'x'; 3 * LONGEST]), [(Line::TooLong, 0)]);
     }
 }

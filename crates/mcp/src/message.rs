@@ -18,9 +18,6 @@ use serde_json::value::RawValue;
 /// The longest message that is read.
 pub const LONGEST: usize = 4 * 1024 * 1024;
 
-/// So many bytes of a message that cannot be read are looked through for its id.
-pub const HEAD: usize = 4 * 1024;
-
 /// So many characters of a name say which one was meant.
 const SHOWN: usize = 60;
 
@@ -53,7 +50,8 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 /// Reads one message.
 pub fn read(bytes: &[u8]) -> Heard {
     let Ok(text) = std::str::from_utf8(bytes) else {
-        return refused(id_in_head(bytes), ErrorCode::PARSE_ERROR, "the message is not UTF-8");
+        let id = id_alone(&String::from_utf8_lossy(bytes));
+        return refused(id, ErrorCode::PARSE_ERROR, "the message is not UTF-8");
     };
     let text = text.trim_start_matches('\u{feff}').trim();
     if text.is_empty() {
@@ -168,49 +166,6 @@ fn refused(id: Option<RequestId>, code: ErrorCode, message: impl Into<Cow<'stati
     Heard::Refused(ServerJsonRpcMessage::error(ErrorData::new(code, message, None), id))
 }
 
-/// The id of a message that cannot be read as a whole, if it stands at its beginning.
-fn id_in_head(bytes: &[u8]) -> Option<RequestId> {
-    let head = &bytes[..bytes.len().min(HEAD)];
-    let (mut depth, mut at) = (0_usize, 0);
-    while let Some(byte) = head.get(at) {
-        match byte {
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.checked_sub(1)?,
-            b'"' => {
-                let end = at + text_length(&head[at..])?;
-                let value = (depth == 1 && &head[at..end] == b"\"id\"").then(|| head[end..].trim_ascii_start());
-                if let Some(value) = value.and_then(|rest| rest.strip_prefix(b":")) {
-                    return whole_id(value);
-                }
-                at = end;
-                continue;
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    None
-}
-
-/// How long the text is that begins here, with both of its quotes.
-fn text_length(bytes: &[u8]) -> Option<usize> {
-    let mut at = 1;
-    loop {
-        match bytes.get(at)? {
-            b'"' => return Some(at + 1),
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-}
-
-/// An id, if it does not go on behind what is known.
-fn whole_id(bytes: &[u8]) -> Option<RequestId> {
-    let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<RequestId>();
-    let id = values.next()?.ok()?;
-    (values.byte_offset() < bytes.len()).then_some(id)
-}
-
 /// What a request is answered with whose id another one has that is not answered yet. It has no id, since that would
 /// answer the other one.
 pub fn taken(id: &RequestId) -> ServerJsonRpcMessage {
@@ -218,10 +173,10 @@ pub fn taken(id: &RequestId) -> ServerJsonRpcMessage {
     ServerJsonRpcMessage::error(ErrorData::new(ErrorCode::INVALID_REQUEST, message, None), None)
 }
 
-/// What a message is answered with that is longer than any may be, and begins like this.
-pub fn too_long(head: &[u8]) -> ServerJsonRpcMessage {
+/// What a message is answered with that is longer than any may be. Its id is not looked for.
+pub fn too_long() -> ServerJsonRpcMessage {
     let message = format!("the message is longer than {} MiB", LONGEST / 1024 / 1024);
-    ServerJsonRpcMessage::error(ErrorData::new(ErrorCode::INVALID_REQUEST, message, None), id_in_head(head))
+    ServerJsonRpcMessage::error(ErrorData::new(ErrorCode::INVALID_REQUEST, message, None), None)
 }
 
 /// A name that a client sent, cut and escaped.
@@ -303,31 +258,6 @@ mod tests {
         let fields = "a message has `jsonrpc` and `method`, both text, each once, and may have `id` and `params`";
         check(r#"{"jsonrpc":"2.0","id":7,"method":1}"#, &format!("-32600 7: {fields}"));
         check(r#"{"jsonrpc":"2.0","id":7,"method":"ping","method":"ping"}"#, &format!("-32600 7: {fields}"));
-    }
-
-    #[test]
-    fn the_id_of_a_message_that_cannot_be_read_stands_at_its_beginning() {
-        let found = |head: &str| id_in_head(head.as_bytes()).map(|id| id.to_string());
-        let check = |head: &str, expected: &str| assert_eq!(found(head).as_deref(), Some(expected), "{head}");
-        check(r#"{"jsonrpc":"2.0","id":12,"method":"tools/ca"#, "12");
-        check(r#"{"method":"id","params":{"id":7,"a":["id"]}, "id" : "a\"b","#, r#"a"b"#);
-        for none in [
-            "",
-            "id",
-            "]",
-            r#"{"id"#,
-            r#"{"id":"#,
-            r#"{"id":1"#,
-            r#"{"id":"a"#,
-            r#"{"id":null,"#,
-            r#"{"params":{"id":7},"#,
-            r#"{"method":"\"#,
-            r#"[{"id":7},"#,
-        ] {
-            assert_eq!(found(none), None, "{none}");
-        }
-        let late = format!(r#"{{"params":"{}","id":1}}"#, "x".repeat(HEAD));
-        assert_eq!(found(&late), None);
     }
 
     #[test]

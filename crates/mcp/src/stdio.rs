@@ -133,7 +133,7 @@ impl StdioTransport {
         }
         match self.lines.next().await {
             Line::Whole => Some(message::read(self.lines.line())),
-            Line::TooLong => Some(Heard::Refused(message::too_long(self.lines.line()))),
+            Line::TooLong => Some(Heard::Refused(message::too_long())),
             Line::End => None,
         }
     }

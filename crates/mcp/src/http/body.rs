@@ -30,7 +30,7 @@ pub async fn read(body: Incoming) -> Result<Bytes, Answer> {
 }
 
 fn too_large() -> Answer {
-    refused(StatusCode::PAYLOAD_TOO_LARGE, &message::too_long(&[]))
+    refused(StatusCode::PAYLOAD_TOO_LARGE, &message::too_long())
 }
 
 fn incomplete(status: StatusCode, why: &'static str) -> Answer {

@@ -10,7 +10,6 @@
 
 mod body;
 mod guard;
-mod under_way;
 
 use std::convert::Infallible;
 use std::io;
@@ -35,7 +34,6 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 pub use guard::{Token, TokenError};
-use under_way::UnderWay;
 
 use crate::handler::Handler;
 use crate::message::{self, Heard, LONGEST};
@@ -125,8 +123,7 @@ impl<D: Desk> Server<D> {
 
     async fn accept(self, listener: TcpListener, token: Token) -> io::Result<()> {
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let under_way = UnderWay::default();
-        let site = Arc::new(Site { service: service(&self), token, under_way, stop: self.stop.clone() });
+        let site = Arc::new(Site { service: service(&self), token, stop: self.stop.clone() });
         let room = Arc::new(Semaphore::new(CONNECTIONS));
         let mut connections = JoinSet::new();
         loop {
@@ -191,7 +188,6 @@ fn session_config(driven: Driven) -> SessionConfig {
 struct Site<D> {
     service: Service<D>,
     token: Token,
-    under_way: UnderWay,
     stop: Stop,
 }
 
@@ -231,11 +227,9 @@ impl<D: Desk> Site<D> {
             Err(answer) => return answer,
         };
         match message::read(&bytes) {
-            Heard::Request(id, _) => match self.under_way.begin(&head.headers, &id) {
-                Some(noted) => noted.until(self.service.handle(Request::from_parts(head, Full::new(bytes))).await),
-                None => refused(StatusCode::BAD_REQUEST, &message::taken(&id)),
-            },
-            Heard::Notification(_) => self.service.handle(Request::from_parts(head, Full::new(bytes))).await,
+            Heard::Request(..) | Heard::Notification(_) => {
+                self.service.handle(Request::from_parts(head, Full::new(bytes))).await
+            }
             Heard::Refused(error) => refused(StatusCode::BAD_REQUEST, &error),
             Heard::Nothing => answer(StatusCode::ACCEPTED, ""),
         }
