@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use windlass_engine::{
     Authority, Command, CommitId, Envelope, Event, Metadata, NewTask, Node, Origin, Registry, Rules, TaskId, Timestamp,
     payload,
 };
-use windlass_store::{Commit, Lifetime, Shared, Sqlite, Store};
+use windlass_store::{Commit, Lifetime, Sqlite, Store};
 
 use crate::floors::{self, Floors};
 use crate::report::{Report, Times, at_least, at_most, ratio, shown};
@@ -50,14 +49,13 @@ pub fn fill(store: &mut Sqlite, tasks: u64) -> Outcome<()> {
     Ok(())
 }
 
-pub fn measure(effort: Effort, floor: &Floors, report: &mut Report) -> Outcome<()> {
+pub fn measure(effort: Effort, _: &Floors, report: &mut Report) -> Outcome<()> {
     report.section("The store in one process");
     let directory = tempfile::tempdir()?;
     one_event(effort, directory.path(), report)?;
     builtins(effort, directory.path(), report)?;
     batches(effort, directory.path(), report)?;
-    choosing(effort, directory.path(), report)?;
-    emitters(effort, directory.path(), floor, report)
+    choosing(effort, directory.path(), report)
 }
 
 /// One event with its rows, durable, against the disk alone, turn by turn.
@@ -213,30 +211,4 @@ pub fn size(path: &Path) -> Outcome<u64> {
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let used = number("page_count")? - number("freelist_count")?;
     Ok((used * number("page_size")?).unsigned_abs())
-}
-
-/// Threads that share commits.
-fn emitters(effort: Effort, directory: &Path, floor: &Floors, report: &mut Report) -> Outcome<()> {
-    for threads in [1_usize, 64] {
-        let store = Sqlite::create(&directory.join(format!("shared-{threads}.db")), Lifetime::Service)?;
-        let shared = Shared::new(store);
-        let rules = Arc::new(rules());
-        let each = effort.many * 4 / threads;
-        let began = Instant::now();
-        std::thread::scope(|scope| {
-            for thread in 0..threads {
-                let (shared, rules) = (shared.clone(), Arc::clone(&rules));
-                scope.spawn(move || {
-                    for turn in 0..each {
-                        let nonce = (thread * each + turn) as u128;
-                        shared.execute(&rules, origin(), create("shared"), nonce).expect("a plain task");
-                    }
-                });
-            }
-        });
-        let time = began.elapsed() / u32::try_from(each * threads)?;
-        let measured = format!("{} a command = {:.2} × write + `fdatasync`", shown(time), ratio(time, floor.sync));
-        report.fact(&format!("{threads} threads adding tasks through one store"), measured);
-    }
-    Ok(())
 }

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
@@ -67,9 +66,6 @@ pub enum StoreError {
     Sqlite { path: PathBuf, source: rusqlite::Error },
     #[error("cannot use {}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    /// Several commands shared a commit that failed.
-    #[error(transparent)]
-    Shared(#[from] Arc<Self>),
 }
 
 fn extended(error: &rusqlite::Error) -> i32 {

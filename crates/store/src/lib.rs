@@ -20,7 +20,6 @@
 mod error;
 pub mod failpoint;
 mod memory;
-mod shared;
 mod sqlite;
 
 use std::collections::BTreeMap;
@@ -33,7 +32,6 @@ use windlass_engine::{
 
 pub use error::{ExecuteError, StoreError};
 pub use memory::MemoryStore;
-pub use shared::Shared;
 pub use sqlite::{
     Found, Lifetime, Mismatch, Report, Salvage, Snapshot, Sqlite, StoreSurvey, TaskFilter, Transaction, log_path,
     rename_new,

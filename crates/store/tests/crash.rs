@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use windlass_engine::{Record, Seq};
-use windlass_store::{Appended, Commit, ExecuteError, Filter, Lifetime, Shared, Sqlite, Store, failpoint};
+use windlass_store::{Appended, Commit, ExecuteError, Filter, Lifetime, Sqlite, Store, failpoint};
 
 use scene::{Place, create, create_after, everything, give, nonce, origin, rules};
 
@@ -156,7 +156,7 @@ fn an_unknown_outcome_is_looked_up() {
     assert_eq!(check(&place, &acknowledged).len(), 13);
 }
 
-/// Run in a child: the same through the other two doors.
+/// Run in a child: the same for a commit that was decided before.
 #[test]
 fn child_is_not_told() {
     let Some(path) = std::env::var_os(STORE).map(PathBuf::from) else { return };
@@ -174,17 +174,14 @@ fn child_is_not_told() {
     };
     assert_eq!(store.append(&commit).unwrap(), Appended::Unknown);
     assert_eq!(store.append(&commit).unwrap(), Appended::AlreadyApplied(vec![Seq(5), Seq(6), Seq(7)]));
-    let shared = Shared::new(store);
-    let records = shared.execute(&rules().into(), origin(), create_after("shared", &[1, 2]), nonce()).unwrap();
-    assert_eq!(records[0].seq, Seq(8));
 }
 
 #[test]
-fn an_unknown_outcome_is_looked_up_by_whoever_appends_or_shares() {
+fn an_unknown_outcome_of_an_append_is_looked_up() {
     let place = place();
     let child = child_that(&place, "child_is_not_told", 0, "store.after_commit=error").wait_with_output().unwrap();
     assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
-    assert_eq!(check(&place, &[(5, 3), (8, 3)]).len(), 10);
+    assert_eq!(check(&place, &[(5, 3)]).len(), 7);
 }
 
 #[test]
