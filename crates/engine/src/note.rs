@@ -3,12 +3,10 @@
 //! Invariant: a row names a bounded number of events, the newest: what a prompt shows of them costs the same after ten
 //! thousand iterations.
 
-use std::fmt::{self, Display};
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Seq, SessionName};
+use crate::naming::value_names;
 
 /// How many notes of a task its row names.
 const NOTES: usize = 16;
@@ -27,35 +25,15 @@ pub enum NoteKind {
     Summary,
 }
 
-impl NoteKind {
-    pub const ALL: [Self; 5] = [Self::Learning, Self::Stuck, Self::Tip, Self::Decision, Self::Summary];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Learning => "learning",
-            Self::Stuck => "stuck",
-            Self::Tip => "tip",
-            Self::Decision => "decision",
-            Self::Summary => "summary",
-        }
-    }
-}
-
-impl Display for NoteKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for NoteKind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
-            format!("no kind of note is called `{text}`; there are {}", Self::ALL.map(Self::name).join(", "))
-        })
-    }
-}
+value_names!(
+    NoteKind,
+    "kind of note",
+    Learning = "learning",
+    Stuck = "stuck",
+    Tip = "tip",
+    Decision = "decision",
+    Summary = "summary",
+);
 
 /// What a task's row remembers of what was said about it: the events that hold the words.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

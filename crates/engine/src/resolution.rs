@@ -1,10 +1,8 @@
 //! What a person says where a task cannot go on without one.
 
-use std::fmt::{self, Display};
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
+use crate::naming::value_names;
 use crate::task::State;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,19 +20,17 @@ pub enum Resolution {
     IgnoreHook,
 }
 
+value_names!(
+    Resolution,
+    "answer",
+    Continue = "continue",
+    Retry = "retry",
+    Approve = "approve",
+    Reject = "reject",
+    IgnoreHook = "ignore-hook",
+);
+
 impl Resolution {
-    pub const ALL: [Self; 5] = [Self::Continue, Self::Retry, Self::Approve, Self::Reject, Self::IgnoreHook];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Continue => "continue",
-            Self::Retry => "retry",
-            Self::Approve => "approve",
-            Self::Reject => "reject",
-            Self::IgnoreHook => "ignore-hook",
-        }
-    }
-
     /// Whether a task in this state can be answered so.
     pub fn answers(self, state: State) -> bool {
         match state {
@@ -43,20 +39,6 @@ impl Resolution {
             State::Failed => matches!(self, Self::Retry | Self::Approve),
             _ => false,
         }
-    }
-}
-
-impl Display for Resolution {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Resolution {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|answer| answer.name() == text).ok_or_else(|| format!("no answer `{text}`"))
     }
 }
 

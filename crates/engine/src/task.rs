@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::drive::Drive;
 use crate::id::{EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeName};
+use crate::naming::value_names;
 use crate::note::Memo;
 use crate::pipeline::{Approved, Finding, Stalled, TaskChange, Workspace};
 use crate::resolution::Answered;
@@ -32,52 +33,24 @@ pub enum State {
     Deleted,
 }
 
+value_names!(
+    State,
+    "task state",
+    Created = "created",
+    Ready = "ready",
+    Active = "active",
+    Submitted = "submitted",
+    Completed = "completed",
+    Blocked = "blocked",
+    NeedsContinuation = "needs_continuation",
+    Failed = "failed",
+    Deleted = "deleted",
+);
+
 impl State {
-    pub const ALL: [Self; 9] = [
-        Self::Created,
-        Self::Ready,
-        Self::Active,
-        Self::Submitted,
-        Self::Completed,
-        Self::Blocked,
-        Self::NeedsContinuation,
-        Self::Failed,
-        Self::Deleted,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Ready => "ready",
-            Self::Active => "active",
-            Self::Submitted => "submitted",
-            Self::Completed => "completed",
-            Self::Blocked => "blocked",
-            Self::NeedsContinuation => "needs_continuation",
-            Self::Failed => "failed",
-            Self::Deleted => "deleted",
-        }
-    }
-
     /// Somebody may take it up now.
     pub fn is_claimable(self) -> bool {
         matches!(self, Self::Ready | Self::NeedsContinuation)
-    }
-}
-
-impl Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for State {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|state| state.name() == text).ok_or_else(|| {
-            format!("no task state is called `{text}`; there are {}", Self::ALL.map(Self::name).join(", "))
-        })
     }
 }
 
@@ -361,37 +334,16 @@ pub enum EdgeKind {
     RequiresKnowledge,
 }
 
-impl EdgeKind {
-    pub const ALL: [Self; 6] =
-        [Self::DependsOn, Self::SpawnedBy, Self::Blocks, Self::References, Self::Produces, Self::RequiresKnowledge];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::DependsOn => "depends_on",
-            Self::SpawnedBy => "spawned_by",
-            Self::Blocks => "blocks",
-            Self::References => "references",
-            Self::Produces => "produces",
-            Self::RequiresKnowledge => "requires_knowledge",
-        }
-    }
-}
-
-impl Display for EdgeKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for EdgeKind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
-            format!("no edge kind is called `{text}`; there are {}", Self::ALL.map(Self::name).join(", "))
-        })
-    }
-}
+value_names!(
+    EdgeKind,
+    "edge kind",
+    DependsOn = "depends_on",
+    SpawnedBy = "spawned_by",
+    Blocks = "blocks",
+    References = "references",
+    Produces = "produces",
+    RequiresKnowledge = "requires_knowledge",
+);
 
 /// A directed edge of the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,13 +1,13 @@
 //! Checkpoints: a saved place to resume from.
 
 use core::time::Duration;
-use std::fmt::{self, Display};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{CheckpointId, SeriesId};
 use crate::limits::{Limits, check_bytes, check_text, check_value};
+use crate::naming::value_names;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
@@ -26,26 +26,20 @@ pub enum Trigger {
     Hook,
 }
 
-impl Trigger {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Manual => "manual",
-            Self::AutoStatus => "auto_status",
-            Self::AutoSubtask => "auto_subtask",
-            Self::Error => "error",
-            Self::Hook => "hook",
-        }
-    }
+value_names!(
+    Trigger,
+    "trigger",
+    Manual = "manual",
+    AutoStatus = "auto_status",
+    AutoSubtask = "auto_subtask",
+    Error = "error",
+    Hook = "hook",
+);
 
+impl Trigger {
     /// How long such a checkpoint is kept, if nobody says.
     fn lasts(self) -> Duration {
         if self == Self::Manual { A_WEEK } else { A_DAY }
-    }
-}
-
-impl Display for Trigger {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 
