@@ -238,6 +238,7 @@ impl Mask {
 
     pub fn value(&self, value: Value) -> Value {
         match value {
+            _ if self.is_empty() => value,
             Value::String(text) => Value::String(self.text(&text).into_owned()),
             Value::Array(items) => items.into_iter().map(|item| self.value(item)).collect(),
             Value::Object(fields) => Value::Object(self.fields(fields)),

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value};
 use windlass_engine::validation::ValidationRule;
 use windlass_engine::{Command, EventType, Record, RunId, Session, Task, TaskId, Timestamp, TypeName, Types, View};
 use windlass_hooks::Mask;
@@ -77,8 +77,7 @@ impl<G: Ground> Desk<G> {
     pub fn say(&mut self, tool: &str, arguments: Value, control: &Control) -> Result<Box<RawValue>, ToolError> {
         let tool = find(tool)?;
         // Before anything is made of it: what a tool records, or a hook says, is made of what was given.
-        let arguments =
-            if tool.effect == Effect::ReadOnly { arguments } else { masked(arguments, self.ground.mask()?) };
+        let arguments = if tool.effect == Effect::ReadOnly { arguments } else { self.ground.mask()?.value(arguments) };
         let mut call = Call { ground: &mut self.ground, control, closures: &self.closures };
         match tool.name {
             "iteration_start" => answer(&iteration::start(&mut call, read(tool, arguments)?)?),
@@ -149,19 +148,6 @@ impl<G: Ground> Call<'_, G> {
             true => "end your message with `<promise>BLOCKED</promise>` and say what is needed".to_owned(),
             false => format!("set {} to blocked with `task_update`, for a person", task.id),
         })
-    }
-}
-
-/// A value without secrets.
-fn masked(value: Value, mask: &Mask) -> Value {
-    match value {
-        _ if mask.is_empty() => value,
-        Value::String(text) => Value::String(mask.text(&text).into_owned()),
-        Value::Array(items) => items.into_iter().map(|item| masked(item, mask)).collect(),
-        Value::Object(fields) => {
-            fields.into_iter().map(|(name, field)| (name, masked(field, mask))).collect::<Map<_, _>>().into()
-        }
-        other => other,
     }
 }
 

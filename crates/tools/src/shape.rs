@@ -276,22 +276,6 @@ impl Kind {
         }
     }
 
-    /// What a list of it is a list of.
-    fn several(&self) -> &'static str {
-        match self {
-            Self::Text(_) | Self::Words(_) | Self::OneOf(_) => "strings",
-            Self::Id(Id::Task) => "task ids such as T12",
-            Self::Id(Id::Type) => "type names",
-            Self::Id(Id::Series | Id::Checkpoint | Id::Hook) => "ids",
-            Self::Promise => "COMPLETE, BLOCKED or ESCALATE",
-            Self::Own(_) => "such values",
-            Self::Whole(..) => "whole numbers",
-            Self::Flag => "booleans",
-            Self::List(..) => "lists",
-            Self::Object(_) | Self::Map => "objects",
-        }
-    }
-
     fn remedy(&self) -> String {
         format!("give {}", self.expected())
     }
@@ -304,8 +288,8 @@ impl Kind {
             Self::OneOf(names) => format!("one of {}", names.join(", ")),
             Self::Whole(from, to) => format!("a whole number from {from} to {to}"),
             Self::Flag => "true or false".to_owned(),
-            Self::List(of, 0, _) => format!("a list of {}", of.several()),
-            Self::List(of, least, _) => format!("a list of {}, at least {least}", of.several()),
+            Self::List(of, 0, _) => format!("a list, each {}", of.expected()),
+            Self::List(of, least, _) => format!("a list of at least {least}, each {}", of.expected()),
             Self::Object(fields) => {
                 let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
                 format!("an object with {}", names.join(", "))

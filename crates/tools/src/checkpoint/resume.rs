@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_engine::{CheckpointId, Seq, Series, SeriesId, Signal, State as TaskState, Task, TaskId, Timestamp};
+use windlass_engine::{CheckpointId, Series, SeriesId, Signal, State as TaskState, Task, TaskId, Timestamp};
 
 use super::held;
 use crate::catalogue::{Effect, Tool};
@@ -68,7 +68,7 @@ pub(crate) fn resume<G: Ground>(call: &mut Call<'_, G>, given: Resume) -> Result
     let store = call.ground.store();
     let held = found.map(|kept| held(store, kept)).transpose()?.flatten();
     let Some((kept, (created_at, made))) = found.zip(held) else {
-        return Err(missing(call, &task, given.checkpoint_id)?);
+        return Err(missing(&task, given.checkpoint_id));
     };
     let iteration = match &task.drive.series {
         None => None,
@@ -101,22 +101,19 @@ pub(crate) fn resume<G: Ground>(call: &mut Call<'_, G>, given: Resume) -> Result
     })
 }
 
-/// Why there is nothing to resume from.
-fn missing<G: Ground>(call: &Call<'_, G>, task: &Task, id: Option<CheckpointId>) -> Result<ToolError, ToolError> {
-    let Some(id) = id else {
-        let error = ToolError::new(Code::NotFound, format!("{} has no checkpoint that could be resumed from", task.id));
-        return Ok(error.hint("`checkpoint_create` makes one; `task_get` tells how the task stands"));
+/// There is nothing to resume from.
+fn missing(task: &Task, id: Option<CheckpointId>) -> ToolError {
+    let (message, hint) = match id {
+        Some(id) => (
+            format!("{} has no checkpoint {id} that is kept", task.id),
+            "`checkpoint_list` shows those that can be resumed from",
+        ),
+        None => (
+            format!("{} has no checkpoint that could be resumed from", task.id),
+            "`checkpoint_create` makes one; `task_get` tells how the task stands",
+        ),
     };
-    let other = call.ground.store().event(Seq(id.0))?.and_then(|record| match record.envelope.event {
-        windlass_engine::Event::CheckpointCreated(_) => record.envelope.node.task(),
-        _ => None,
-    });
-    let message = match other {
-        Some(other) if other == task.id => format!("{id} is no longer kept"),
-        Some(other) => format!("{id} is a checkpoint of {other}, and not of {}", task.id),
-        None => format!("there is no checkpoint {id}"),
-    };
-    Ok(ToolError::new(Code::NotFound, message).hint("`checkpoint_list` shows those that can be resumed from"))
+    ToolError::new(Code::NotFound, message).hint(hint)
 }
 
 /// How to go on, in words.
@@ -138,11 +135,6 @@ fn instructions(task: &Task, made: &windlass_engine::payload::CheckpointCreated,
         lines.push(format!("draftContent has your draft{cut}."));
     }
     lines.push(next(task, stuck));
-    match task.drive.hooks.len() {
-        hooks if hooks == 0 || is_over(task.state) => {}
-        1 => lines.push("Its stop hook is still registered.".to_owned()),
-        hooks => lines.push(format!("Its {hooks} stop hooks are still registered.")),
-    }
     lines.join("\n")
 }
 

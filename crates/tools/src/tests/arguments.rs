@@ -63,10 +63,10 @@ fn numbers_are_whole_and_within_bounds() {
 fn every_mistake_is_told_up_to_a_bound() {
     let wrong = json!({"gaol": "x", "labels": "bug", "priority": 9, "type": "a b", "dependsOn": "T1", "parent": null});
     assert_snapshot!(desk().fails("task_create", wrong), @"
-    [invalid] labels: the text `bug` is no list; give a list of strings
+    [invalid] labels: the text `bug` is no list; give a list, each a string
     priority: 9 is out of bounds; give a whole number from 0 to 4
     type: the text `a b` is no type's name; give letters, digits, _ and -, at most 64
-    dependsOn: the text `T1` is no list; give a list of task ids such as T12
+    dependsOn: the text `T1` is no list; give a list, each one such as T12, as `task_list` shows them
     gaol: there is no such field; did you mean goal?
     ");
     let many: serde_json::Map<String, Value> = (0..1000).map(|n| (format!("field{n}"), json!(n))).collect();

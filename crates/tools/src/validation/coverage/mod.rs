@@ -57,8 +57,9 @@ pub fn look(rule: &CoverageRule, directory: &Path) -> Finding {
         )),
         Err(Fault::Format(why)) => {
             let name = name(rule.format);
-            let meant = meant(&text, rule.format);
-            Finding::failed(format!("the report {path} is no {name} report: {why}; {meant}"))
+            Finding::failed(format!(
+                "the report {path} is no {name} report: {why}; correct `format` or `reportPath`, or make the report anew"
+            ))
         }
         Err(Fault::NoLines) => Finding::failed(format!(
             "the report {path} is about no lines at all: see that the tests run, and that the sources are not left out"
@@ -71,21 +72,6 @@ fn name(format: CoverageFormat) -> &'static str {
         CoverageFormat::Lcov => "lcov",
         CoverageFormat::Json => "json",
         CoverageFormat::Cobertura => "cobertura",
-    }
-}
-
-/// What to do about a report of another format.
-fn meant(text: &str, format: CoverageFormat) -> String {
-    let start = text.trim_start_matches('\u{feff}').trim_start();
-    let looks = match start.as_bytes().first() {
-        Some(b'{' | b'[') => Some(CoverageFormat::Json),
-        Some(b'<') => Some(CoverageFormat::Cobertura),
-        _ if start.starts_with("TN:") || start.starts_with("SF:") => Some(CoverageFormat::Lcov),
-        _ => None,
-    };
-    match looks.filter(|looks| *looks != format) {
-        Some(looks) => format!("it looks like `format: {}`", name(looks)),
-        None => "correct `format` or `reportPath`, or make the report anew".to_owned(),
     }
 }
 

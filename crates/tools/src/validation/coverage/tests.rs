@@ -133,11 +133,12 @@ fn every_way_to_have_no_report_is_told_apart() {
     failed(lcov(&place.path().join("pipe")), "the report `pipe` is a fifo, not a file: correct `reportPath`");
     failed(
         lcov(&file("x.json", "{}")),
-        "the report `x.json` is no lcov report: it has no `SF:` lines; it looks like `format: json`",
+        "the report `x.json` is no lcov report: it has no `SF:` lines; correct `format` or `reportPath`, or make the report anew",
     );
     failed(
         looked(CoverageFormat::Json, 1.0, &file("y", "SF:a\n")),
-        "the report `y` is no json report: it is not JSON: expected value at line 1 column 1; it looks like `format: lcov`",
+        "the report `y` is no json report: it is not JSON: expected value at line 1 column 1; correct `format` or `reportPath`, or \
+         make the report anew",
     );
     failed(
         looked(CoverageFormat::Cobertura, 1.0, &file("clover.xml", "<coverage generated='1'></coverage>")),
