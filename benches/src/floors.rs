@@ -9,8 +9,6 @@ use crate::report::{Report, Times, shown};
 use crate::{Effort, Outcome};
 
 pub struct Floors {
-    /// One event-sized write and `fdatasync` on a file that does not grow.
-    pub sync: Duration,
     /// Starting `/bin/true`.
     pub spawn: Duration,
 }
@@ -24,8 +22,7 @@ const LENGTH: usize = 4 << 20;
 
 pub fn measure(effort: Effort, report: &mut Report) -> Outcome<Floors> {
     report.section("Floors");
-    let sync = event(effort)?;
-    report.fact("write + `fdatasync` of 400 bytes", sync.shown());
+    report.fact("write + `fdatasync` of 400 bytes", event(effort)?.shown());
     report.fact(
         "the same of four pages with their headers, in eight writes as SQLite does",
         written(effort, &FRAMES)?.shown(),
@@ -36,10 +33,10 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<Floors> {
     );
     let spawn = Times::of(effort.commands, |_| run(Command::new("/bin/true")))?;
     report.fact("`/bin/true`", shown(spawn.p50()));
-    Ok(Floors { sync: sync.p50(), spawn: spawn.p50() })
+    Ok(Floors { spawn: spawn.p50() })
 }
 
-/// The floor of the disk, as it is right now.
+/// The floor of the disk, as it is right now: one event-sized write and `fdatasync` on a file that does not grow.
 pub fn event(effort: Effort) -> Outcome<Times> {
     written(effort, &[EVENT])
 }
