@@ -12,7 +12,7 @@
 //! Not here: which hooks to add (`import`); the hook that a name means, and writing the file (`commands`).
 
 #[cfg(test)]
-mod properties;
+mod property_tests;
 #[cfg(test)]
 mod tests;
 
