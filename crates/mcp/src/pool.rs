@@ -10,7 +10,6 @@
 //! - A desk in which something went wrong by our own fault is not used again. After a failure of the store or the machine no
 //!   desk is: a store that could not give its lock back keeps it until it is closed, and would be busy for ever.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
@@ -96,7 +95,7 @@ impl<D: Desk> Shared<D> {
     /// Calls a tool at a desk that is free, which goes back unless its failure was one of the store or the machine.
     fn call(&self, tool: &str, arguments: Value, control: &Control) -> Said {
         let mut desk = self.take()?;
-        let said = catch_unwind(AssertUnwindSafe(|| desk.say(tool, arguments, control))).map_err(|_| defect())?;
+        let said = desk.say(tool, arguments, control);
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         match said {
             Err(ToolError { code: Code::Store | Code::System, .. }) => free.clear(),
