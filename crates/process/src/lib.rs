@@ -31,7 +31,6 @@ mod environment;
 pub mod file;
 mod heart;
 mod live;
-mod minder;
 mod not_started;
 mod nudge;
 mod os;

@@ -9,8 +9,8 @@
 //! - Memory does not grow with what it says: a caller gets each piece once, and of its standard error a start and an end
 //!   are kept.
 //! - Input is written and output drained at the same time, so that neither can block the other.
-//! - It hears the control, whether somebody attends to it or not: a pause stops its tree, and no deadline comes nearer
-//!   meanwhile. Between two times nobody drains it, and one that talks then is blocked until somebody listens.
+//! - A pause of the control stops its tree while a caller attends to it, and no deadline comes nearer meanwhile. Between two
+//!   times nothing drains it, and one that talks then is blocked until a caller listens.
 //! - What runs beside it is looked after by whoever attends to it, at the same time.
 //!
 //! Not here: what is said (`agents`), what runs beside it (`beside`).
@@ -25,7 +25,6 @@ use rustix::io::Errno;
 
 use crate::captured::Keeper;
 use crate::control::{Listener, Order};
-use crate::minder::{Minder, wait_for_more};
 use crate::os;
 use crate::pipe::{PIPE_SIZE, count_waiting, read_once};
 use crate::program::Program;
@@ -39,7 +38,9 @@ const LEAVE: Duration = Duration::from_secs(2);
 
 /// A program that is under way.
 pub struct Live {
-    held: Held,
+    tree: Supervised<Link>,
+    /// It stands still until a caller attends to it.
+    is_stopped: bool,
     input: Input,
     stdout: Option<OwnedFd>,
     stderr: Option<OwnedFd>,
@@ -47,33 +48,6 @@ pub struct Live {
     gone: bool,
     /// When it, or what runs beside it, last wrote anything. A pause moves it.
     moved: Instant,
-}
-
-/// Who has the processes in hand.
-enum Held {
-    Here(Supervised<Link>),
-    /// It stands still until a caller attends to it.
-    Stopped(Supervised<Link>),
-    /// Nobody attends to it.
-    Minded(Minder),
-    /// On its way from one to the other.
-    Nowhere,
-}
-
-impl Held {
-    /// The processes, taken back from whoever minds them.
-    fn tree(&mut self) -> &mut Supervised<Link> {
-        *self = match std::mem::replace(self, Self::Nowhere) {
-            Self::Minded(minder) => Self::Here(minder.take_back()),
-            Self::Stopped(mut tree) => {
-                tree.resume();
-                Self::Here(tree)
-            }
-            held => held,
-        };
-        let Self::Here(tree) = self else { unreachable!("it is taken back before anything else is done") };
-        tree
-    }
 }
 
 /// What it has yet to be given.
@@ -120,7 +94,8 @@ impl Live {
         }
         let descriptors = [stdin.as_fd(), child_stdout.as_fd(), child_stderr.as_fd()];
         Ok(Self {
-            held: Held::Here(launch(launcher, spec, roster, descriptors)?),
+            tree: launch(launcher, spec, roster, descriptors)?,
+            is_stopped: false,
             input: Input { pipe: Some(ours.into()), rest: VecDeque::new() },
             stdout: Some(stdout.into()),
             stderr: Some(stderr.into()),
@@ -130,22 +105,19 @@ impl Live {
         })
     }
 
-    /// Has it hear the control while no caller attends to it.
-    pub fn leave_alone(&mut self, control: &Control) {
-        self.held = match std::mem::replace(&mut self.held, Held::Nowhere) {
-            Held::Here(tree) => Minder::new(tree, control).map_or_else(Held::Here, Held::Minded),
-            held => held,
-        };
-    }
-
     /// Stops it, with everything that it has started, until a caller attends to it again. When this returns, nothing of it
     /// runs; a tree that cannot be stopped is ended.
     pub fn leave_stopped(&mut self) {
-        self.held.tree().stop();
-        self.held = match std::mem::replace(&mut self.held, Held::Nowhere) {
-            Held::Here(tree) => Held::Stopped(tree),
-            held => held,
-        };
+        self.go_on();
+        self.tree.stop();
+        self.is_stopped = true;
+    }
+
+    /// Resumes a program that was left stopped.
+    fn go_on(&mut self) {
+        if std::mem::take(&mut self.is_stopped) {
+            self.tree.resume();
+        }
     }
 
     /// Stops reading its output. What it writes from now on is refused to it, and cannot block it.
@@ -156,9 +128,8 @@ impl Live {
     /// Returns whether the program has ended, whatever it has left behind.
     pub fn has_ended(&mut self) -> bool {
         if !self.gone {
-            let tree = self.held.tree();
-            let [has_news] = ready(&[Some((tree.descriptor(), PollFlags::IN))], Some(Instant::now()));
-            self.gone = has_news && tree.is_gone();
+            let [has_news] = ready(&[Some((self.tree.descriptor(), PollFlags::IN))], Some(Instant::now()));
+            self.gone = has_news && self.tree.is_gone();
         }
         self.gone
     }
@@ -166,12 +137,13 @@ impl Live {
     /// Listens to it, and to the control, for as long as the answer lives.
     pub fn attend(&mut self, control: &Control) -> io::Result<Attended<'_>> {
         let listener = control.listen()?;
-        self.held.tree();
+        self.go_on();
         Ok(Attended { live: self, listener, told: Order::Continue })
     }
 
     /// Closes its input, gives it a moment to leave, and ends whatever is left.
     pub fn end(mut self) -> Left {
+        self.go_on();
         self.input = Input { pipe: None, rest: VecDeque::new() };
         let until = Instant::now() + LEAVE;
         while !self.gone && Instant::now() < until {
@@ -187,7 +159,8 @@ impl Live {
     }
 
     fn finish(mut self) -> Left {
-        let (status, _) = self.held.tree().end();
+        self.go_on();
+        let (status, _) = self.tree.end();
         // What it wrote before its end is in the pipe.
         while self.keep_stderr() {}
         Left { exit: status.into(), stderr: self.keeper.finish() }
@@ -202,14 +175,13 @@ impl Live {
         beside: &mut [Beside],
     ) -> News {
         let gone = self.gone;
-        let leader = (!gone).then(|| self.held.tree());
         let input = self.input.pipe.as_ref().filter(|_| !self.input.rest.is_empty());
         // In the order in which they are looked at below.
         let mut all = vec![
             self.stdout.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN)),
             self.stderr.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN)),
             input.map(|pipe| (pipe.as_fd(), PollFlags::OUT)),
-            leader.as_ref().map(|tree| (tree.descriptor(), PollFlags::IN)),
+            (!gone).then(|| (self.tree.descriptor(), PollFlags::IN)),
             word.map(|word| (word, PollFlags::IN)),
         ];
         all.extend(beside.iter().flat_map(Beside::awaited));
@@ -224,7 +196,7 @@ impl Live {
         if input {
             self.input.write();
         }
-        self.gone = gone || (leader && self.held.tree().is_gone());
+        self.gone = gone || (leader && self.tree.is_gone());
         let (mut moved, mut ended) = (out || err, false);
         for (beside, ready) in beside.iter_mut().zip(others.chunks_exact(2)) {
             let (its_moved, its_ended) = beside.look(ready[0], ready[1]);
@@ -389,12 +361,16 @@ impl Attended<'_> {
 
     fn stand_still(&mut self, until: &mut Option<Instant>, beside: &mut [Beside]) {
         let since = Instant::now();
-        self.live.held.tree().stop();
+        self.live.tree.stop();
         beside.iter_mut().for_each(Beside::stop);
         self.listener.set_still(true);
-        wait_for_more(&self.listener);
+        // As long as the control says that everything stands still.
+        while self.listener.word().1 {
+            ready(&[Some((self.listener.as_fd(), PollFlags::IN))], None);
+            self.listener.clear();
+        }
         beside.iter_mut().for_each(Beside::resume);
-        self.live.held.tree().resume();
+        self.live.tree.resume();
         self.listener.set_still(false);
         let later = |moment: Instant| moment.checked_add(since.elapsed());
         *until = until.and_then(later);

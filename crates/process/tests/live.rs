@@ -42,17 +42,13 @@ fn it_answers_again_and_again_and_leaves_when_nothing_more_is_to_come() {
 }
 
 #[test]
-fn program_that_ends_while_left_alone_has_ended() {
+fn program_that_ends_while_no_caller_attends_to_it_has_ended() {
     let scene = Scene::new(Way::Supervised);
     let mut live = start(&scene, "read line; echo on; read line; exit 3");
     assert_eq!(answer(&mut live, &scene, b"go\n"), "on\n");
     live.close_output();
-    for _ in 0..2 {
-        live.leave_alone(&scene.control);
-        assert!(!live.has_ended());
-    }
+    assert!(!live.has_ended());
     live.attend(&scene.control).expect("a listener").say(b"go\n");
-    live.leave_alone(&scene.control);
     until("it has ended", || live.has_ended());
     assert_eq!(live.end().exit, Exit::Code(3));
 }
@@ -97,13 +93,13 @@ fn it_is_late_although_there_is_something_to_hear() {
 
 #[test]
 fn nothing_of_it_survives() {
-    for is_alone in [false, true] {
+    for is_stopped in [false, true] {
         let scene = Scene::new(Way::Supervised);
         let script = "setsid sh -c 'echo $$ > escaped; exec sleep 60' & echo $$ > leader; exec sleep 60";
         let mut live = start(&scene, script);
         let pids = [scene.number_in("leader"), scene.number_in("escaped")];
-        if is_alone {
-            live.leave_alone(&scene.control);
+        if is_stopped {
+            live.leave_stopped();
         }
         drop(live);
         for pid in pids {
@@ -137,22 +133,6 @@ fn it_hears_the_control() {
         control.kill();
         assert_eq!(heard.recv(), Ok(Heard::Killed));
     });
-}
-
-#[test]
-fn it_hears_the_control_while_nobody_attends_to_it() {
-    let scene = Scene::new(Way::Supervised);
-    let mut live = start(&scene, "echo $$ > leader; while read line; do echo \"got $line\"; done");
-    let pid = scene.number_in("leader");
-    for number in 0..3 {
-        live.leave_alone(&scene.control);
-        scene.control.pause();
-        until("it stands still", || stands_still(pid));
-        scene.control.resume();
-        assert_eq!(answer(&mut live, &scene, format!("{number}\n").as_bytes()), format!("got {number}\n"));
-    }
-    live.leave_alone(&scene.control);
-    assert_eq!(live.end().exit, Exit::Code(0));
 }
 
 #[test]

@@ -65,8 +65,7 @@ impl Connection {
     /// Returns whether the agent and its servers of tools are still there, and the agent is sane. What it has said since its
     /// last turn belongs to none.
     pub fn is_ready(&mut self, control: &Control, roster: &Roster) -> bool {
-        self.line.servers.iter_mut().all(|server| server.is_running(control))
-            && self.line.catch_up(control, roster, SILENCE)
+        self.line.servers.iter_mut().all(|server| server.is_running()) && self.line.catch_up(control, roster, SILENCE)
     }
 
     /// Has the agent work on a prompt.

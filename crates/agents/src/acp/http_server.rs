@@ -59,15 +59,12 @@ impl HttpServer {
         let entry = entry.ok_or_else(|| TurnEnd::Broken("it does not say where it listens".to_owned()))?;
         // It says nothing more that is read: a full pipe would stop it.
         live.close_output();
-        live.leave_alone(control);
         Ok(Self { live, entry })
     }
 
     /// Returns whether the server still runs.
-    pub fn is_running(&mut self, control: &Control) -> bool {
-        let has_ended = self.live.has_ended();
-        self.live.leave_alone(control);
-        !has_ended
+    pub fn is_running(&mut self) -> bool {
+        !self.live.has_ended()
     }
 }
 
