@@ -164,9 +164,13 @@ impl Overflow {
         let Self::Written { file, cap, spilled } = self else { return };
         let room = usize::try_from(*cap - spilled.kept).unwrap_or(usize::MAX);
         let bytes = &bytes[..bytes.len().min(room)];
-        if let Err(error) = append(file, bytes, &mut spilled.kept) {
-            spilled.error = Some(error.to_string());
-            *self = Self::Failed(spilled.clone());
+        match file.write_all(bytes) {
+            Ok(()) => spilled.kept += bytes.len() as u64,
+            Err(error) => {
+                spilled.error = Some(error.to_string());
+                spilled.kept = file.metadata().map_or(spilled.kept, |found| found.len());
+                *self = Self::Failed(spilled.clone());
+            }
         }
     }
 }
@@ -189,22 +193,6 @@ pub fn create(planned: &Path) -> io::Result<(File, PathBuf)> {
         path.as_mut_os_string().push(format!("-{number}"));
     }
     options.open(&path).map(|file| (file, path))
-}
-
-/// As `write_all`, but says how far it came.
-fn append(file: &mut File, mut bytes: &[u8], kept: &mut u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match file.write(bytes) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => {
-                *kept += written as u64;
-                bytes = &bytes[written..];
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 
 use crate::control::{Listener, Order};
-use crate::os::{self, Leader, Status};
+use crate::os::{self, Leader};
 use crate::program::Program;
 use crate::watch::{Ends, Observe, Pipes, Tree, pipes, watch};
 use crate::{Captured, Control, Exit, Finished, NotStarted, Roster, Spec, Stream};
@@ -31,32 +31,6 @@ pub fn run(
     let mut leader = leader.map_err(|error| start.refused(error))?;
     let pid = leader.pid();
     Ok(start.follow(&mut leader, Some(pid), observe))
-}
-
-impl Tree for Leader {
-    fn descriptor(&self) -> BorrowedFd<'_> {
-        Leader::descriptor(self)
-    }
-
-    fn is_gone(&mut self) -> bool {
-        true
-    }
-
-    fn terminate(&mut self) {
-        Leader::terminate(self);
-    }
-
-    fn stop(&mut self) {
-        Leader::stop(self);
-    }
-
-    fn resume(&mut self) {
-        Leader::resume(self);
-    }
-
-    fn end(&mut self) -> (Status, usize) {
-        Leader::end(self)
-    }
 }
 
 /// Everything that is needed to start a run, whichever way.
@@ -119,14 +93,8 @@ impl<'a> Start<'a> {
         if let Some(leader) = leader {
             self.roster.note(leader, self.before);
         }
-        let outcome = watch(self.spec, tree, self.ours, &mut self.listener, observe);
-        Finished {
-            exit: outcome.exit,
-            stdout: outcome.stdout,
-            stderr: outcome.stderr,
-            leaky: outcome.leaky,
-            took: self.began.elapsed(),
-        }
+        let finished = watch(self.spec, tree, self.ours, &mut self.listener, observe);
+        Finished { took: self.began.elapsed(), ..finished }
     }
 }
 

@@ -10,7 +10,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 use rustix::io::Errno;
@@ -21,7 +21,7 @@ use crate::course::{Course, Facts, Interference, Step};
 use crate::os::{self, Status};
 use crate::pipe::{count_waiting, read_once};
 use crate::ready::ready;
-use crate::{Captured, Exit, Spec, Stream};
+use crate::{Exit, Finished, Spec, Stream};
 
 /// What a first read takes. To give back twice as much, which a pipe holds, has the allocator tidy up everything it has.
 const SMALL: usize = 32 * 1024;
@@ -33,7 +33,9 @@ pub(crate) trait Tree {
     /// Readable when there may be news of the leader.
     fn descriptor(&self) -> BorrowedFd<'_>;
     /// Whether the leader has exited or was lost. Asked when the descriptor is readable.
-    fn is_gone(&mut self) -> bool;
+    fn is_gone(&mut self) -> bool {
+        true
+    }
     /// SIGTERM to the group, or to all that is left when the leader is gone, stopped or not.
     fn terminate(&mut self);
     fn stop(&mut self);
@@ -83,23 +85,16 @@ pub(crate) struct Ends {
     stderr: OwnedFd,
 }
 
-/// What the loop found.
-pub(crate) struct Outcome {
-    pub exit: Exit,
-    pub stdout: Captured,
-    pub stderr: Captured,
-    pub leaky: bool,
-}
-
 pub(crate) type Observe<'a> = &'a mut dyn FnMut(Stream, &[u8]);
 
+/// Returns what came of the run, without how long it took.
 pub(crate) fn watch(
     spec: &Spec,
     tree: &mut dyn Tree,
     pipes: Pipes<'_>,
     listener: &mut Listener,
     observe: Observe<'_>,
-) -> Outcome {
+) -> Finished {
     let mut course = Course::new(Instant::now(), spec.timeout, spec.silence, spec.grace);
     let mut flow = Flow::new(spec, pipes, observe);
     let mut gone = false;
@@ -127,19 +122,15 @@ pub(crate) fn watch(
     let was_open = !flow.is_drained();
     let (status, others) = tree.end();
     let is_held = flow.drain();
-    let exit = exit(course.interference(), status);
+    let exit = match course.interference() {
+        Some(Interference::TimedOut) => Exit::TimedOut,
+        Some(Interference::Silent) => Exit::Silent,
+        Some(Interference::Cancelled) => Exit::Cancelled,
+        None => status.into(),
+    };
     let leaky = is_held || course.interference().is_none() && (was_open || others > 0);
     let [stdout, stderr] = flow.outputs.map(|output| output.keeper.finish());
-    Outcome { exit, stdout, stderr, leaky }
-}
-
-fn exit(interference: Option<Interference>, status: Status) -> Exit {
-    match (interference, status) {
-        (Some(Interference::TimedOut), _) => Exit::TimedOut,
-        (Some(Interference::Silent), _) => Exit::Silent,
-        (Some(Interference::Cancelled), _) => Exit::Cancelled,
-        (None, status) => status.into(),
-    }
+    Finished { exit, stdout, stderr, leaky, took: Duration::ZERO }
 }
 
 fn hold_or_release(course: &mut Course, tree: &mut dyn Tree, listener: &mut Listener, hold: bool) {

@@ -27,6 +27,7 @@ use super::{Ended, Legacy, Status};
 use crate::file::read_kernel_file;
 use crate::program::Program;
 use crate::spawn::{is_ignored, seal_descriptors};
+use crate::watch::Tree;
 
 /// Nobody has more processes above: where they change while they are looked at, they might never end.
 const DEEP: usize = 1024;
@@ -212,43 +213,6 @@ impl Leader {
         self.pid
     }
 
-    /// Readable when the leader has ended.
-    pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
-    }
-
-    /// SIGTERM to the group, or to all that is left when the leader is gone.
-    pub fn terminate(&self) {
-        if is_readable(&self.descriptor) {
-            ending::terminate(&|known| self.processes(known));
-        } else {
-            let _ = kill_process_group(self.pid, Signal::TERM);
-            // Who is stopped does not hear it.
-            let _ = kill_process_group(self.pid, Signal::CONT);
-        }
-    }
-
-    pub fn stop(&mut self) {
-        self.stopped = ending::stop(&|known| self.processes(known));
-    }
-
-    pub fn resume(&mut self) {
-        for process in self.stopped.drain(..) {
-            process.signal(Signal::CONT);
-        }
-    }
-
-    /// Ends everything of the run. How the leader ended, and how many others had to be killed.
-    pub fn end(&mut self) -> (Status, usize) {
-        if let Some(ended) = self.ended {
-            return ended;
-        }
-        let (status, mut others) = if is_readable(&self.descriptor) { self.end_orphans() } else { self.end_all() };
-        family::forget(self.pid);
-        others += close_run(&self.tag, Some(self.pid));
-        *self.ended.insert((status, others))
-    }
-
     /// The leader has ended: what it left in its group, and what it left to us.
     fn end_orphans(&self) -> (Status, usize) {
         let _ = kill_process_group(self.pid, Signal::KILL);
@@ -276,6 +240,42 @@ impl Leader {
             since: in_order_since(self.pid, self.born),
         };
         scope.processes(known)
+    }
+}
+
+impl Tree for Leader {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+
+    fn terminate(&mut self) {
+        if is_readable(&self.descriptor) {
+            ending::terminate(&|known| self.processes(known));
+        } else {
+            let _ = kill_process_group(self.pid, Signal::TERM);
+            // Who is stopped does not hear it.
+            let _ = kill_process_group(self.pid, Signal::CONT);
+        }
+    }
+
+    fn stop(&mut self) {
+        self.stopped = ending::stop(&|known| self.processes(known));
+    }
+
+    fn resume(&mut self) {
+        for process in self.stopped.drain(..) {
+            process.signal(Signal::CONT);
+        }
+    }
+
+    fn end(&mut self) -> (Status, usize) {
+        if let Some(ended) = self.ended {
+            return ended;
+        }
+        let (status, mut others) = if is_readable(&self.descriptor) { self.end_orphans() } else { self.end_all() };
+        family::forget(self.pid);
+        others += close_run(&self.tag, Some(self.pid));
+        *self.ended.insert((status, others))
     }
 }
 

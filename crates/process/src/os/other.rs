@@ -19,6 +19,7 @@ use rustix::process::{
 use super::{Ended, Legacy, Status};
 use crate::program::Program;
 use crate::spawn::spawn;
+use crate::watch::Tree;
 
 pub(crate) fn prepare() {}
 
@@ -107,31 +108,33 @@ impl Leader {
         self.pid
     }
 
-    pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.ended.as_fd()
-    }
-
-    pub fn terminate(&self) {
-        self.signal_group(Signal::TERM);
-        // Who is stopped does not hear it.
-        self.signal_group(Signal::CONT);
-    }
-
     fn signal_group(&self, signal: Signal) {
         if self.status.is_none() {
             let _ = kill_process_group(self.pid, signal);
         }
     }
+}
 
-    pub fn stop(&mut self) {
-        self.signal_group(Signal::STOP);
+impl Tree for Leader {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.ended.as_fd()
     }
 
-    pub fn resume(&mut self) {
+    fn terminate(&mut self) {
+        self.signal_group(Signal::TERM);
+        // Who is stopped does not hear it.
         self.signal_group(Signal::CONT);
     }
 
-    pub fn end(&mut self) -> (Status, usize) {
+    fn stop(&mut self) {
+        self.signal_group(Signal::STOP);
+    }
+
+    fn resume(&mut self) {
+        self.signal_group(Signal::CONT);
+    }
+
+    fn end(&mut self) -> (Status, usize) {
         self.signal_group(Signal::KILL);
         let pid = self.pid;
         (*self.status.get_or_insert_with(|| reap(pid)), 0)
