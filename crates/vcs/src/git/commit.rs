@@ -40,43 +40,23 @@ impl ChangedFile {
     }
 }
 
-/// A tree that is ready to be committed.
-struct Staged {
-    /// The commit that it is at.
-    head: Commit,
-    /// Something else than our branch is checked out.
-    strayed: bool,
-    /// The index differs from that commit.
-    has_changes: bool,
-}
-
 impl Git<'_> {
     /// Commits everything that is not committed, new files too, but not what is ignored. Nothing if there is nothing.
     pub fn commit_all(&self, worktree: &Worktree, message: &str) -> Result<Option<Commit>, Error> {
         let (_held, entry) = self.enter(worktree)?;
-        let staged = self.stage_all(worktree, &entry).map_err(|error| of_the_tree(error, &entry.path))?;
-        let Some(Staged { head, strayed, has_changes }) = staged else { return Ok(None) };
-        let is_merge = entry.admin.join("MERGE_HEAD").exists();
-        let committed = if is_merge || has_changes {
-            if strayed {
-                // A commit would move whatever else is checked out.
-                self.set_head(&entry, None, &head)?;
-            }
-            let call = self.call(&["commit", "--quiet", "--no-verify", "--allow-empty-message", "--cleanup=verbatim"]);
-            // Git takes no zero byte, and a message may come from anywhere.
-            call.word("--file=-").stdin(message.replace('\0', "")).within(&entry.path).signed()?.done()?;
-            Some(self.head(&entry)?)
-        } else {
-            None
-        };
-        if strayed {
-            self.set_head(&entry, Some(&worktree.branch), committed.as_ref().unwrap_or(&head))?;
+        let has_changes = self.stage_all(worktree, &entry).map_err(|error| of_the_tree(error, &entry.path))?;
+        if !has_changes && !entry.admin.join("MERGE_HEAD").exists() {
+            return Ok(None);
         }
-        Ok(committed)
+        let call = self.call(&["commit", "--quiet", "--no-verify", "--allow-empty-message", "--cleanup=verbatim"]);
+        // Git takes no zero byte, and a message may come from anywhere.
+        call.word("--file=-").stdin(message.replace('\0', "")).within(&entry.path).signed()?.done()?;
+        self.head(&entry).map(Some)
     }
 
-    /// Stages everything that is not committed. Nothing if there is nothing more to do.
-    fn stage_all(&self, worktree: &Worktree, entry: &Entry) -> Result<Option<Staged>, Error> {
+    /// Stages everything that is not committed, with the worktree on our branch. Returns whether the index differs from the
+    /// commit that it is at.
+    fn stage_all(&self, worktree: &Worktree, entry: &Entry) -> Result<bool, Error> {
         let changed = self.status(&entry.path, "all")?;
         refuse_unmerged(
             entry,
@@ -89,36 +69,38 @@ impl Git<'_> {
             Some(operation) => return Err(Error::Unfinished { operation, files: Vec::new() }),
         }
         let head = self.head(entry)?;
-        let strayed = entry.head()? != Head::Branch(worktree.branch.clone());
-        if strayed && self.come_back(worktree, entry, &head)? {
-            return Ok(None);
+        if entry.head()? != Head::Branch(worktree.branch.clone()) {
+            self.come_back(worktree, entry, &head)?;
         }
         if files.is_empty() {
-            return Ok(Some(Staged { head, strayed, has_changes: false }));
+            return Ok(false);
         }
         self.stage(&entry.path)?;
         let has_changes = self.check_staged(&entry.path)?;
         self.keep_submodules(&entry.path)?;
-        Ok(Some(Staged { head, strayed, has_changes }))
+        Ok(has_changes)
     }
 
-    /// Looks at work that was done beside our branch. Whether everything is settled: it was only a look at an older commit.
-    fn come_back(&self, worktree: &Worktree, entry: &Entry, head: &Commit) -> Result<bool, Error> {
+    /// Checks our branch out again. Work that was done beside it is taken onto it, where it goes on from there; tree and index
+    /// stay as they are. After a look at an older commit the tree is that of the branch again.
+    fn come_back(&self, worktree: &Worktree, entry: &Entry, head: &Commit) -> Result<(), Error> {
+        let branch = &worktree.branch;
         let at = match entry.head()? {
             Head::Branch(branch) => branch.to_string(),
             _ => head.short().to_owned(),
         };
-        let strayed = || Error::Strayed { at, branch: worktree.branch.clone() };
-        let Some(tip) = self.find_tip_again(&worktree.branch)? else { return Err(strayed()) };
+        let strayed = || Error::Strayed { at, branch: branch.clone() };
+        let Some(tip) = self.find_tip_again(branch)? else { return Err(strayed()) };
         if self.contains(head, &tip)? {
-            return Ok(false);
+            self.call(&["update-ref"]).word(branch.full()).word(head).within(&entry.path).done()?;
+            self.call(&["symbolic-ref", "HEAD"]).word(branch.full()).within(&entry.path).done()?;
+            return Ok(());
         }
         if !self.contains(&tip, head)? || !self.uncommitted(&entry.path, "all")?.is_empty() {
             return Err(strayed());
         }
-        let call = self.call(&["checkout", "--quiet", "--no-guess", "--no-overwrite-ignore"]).word(&worktree.branch);
-        call.word("--").within(&entry.path).done()?;
-        Ok(true)
+        let call = self.call(&["checkout", "--quiet", "--no-guess", "--no-overwrite-ignore"]).word(branch);
+        call.word("--").within(&entry.path).done().map(drop)
     }
 
     /// Returns where a branch is. One that was renamed or removed is made again where it started.
@@ -130,17 +112,6 @@ impl Git<'_> {
         // The empty word has git refuse where there is such a branch after all.
         self.call(&["update-ref"]).word(branch.full()).word(&start).word("").done()?;
         Ok(Some(start))
-    }
-
-    /// Checks out a branch that is put where the tree is, or nothing but the commit. Tree and index stay as they are.
-    fn set_head(&self, entry: &Entry, branch: Option<&Branch>, at: &Commit) -> Result<(), Error> {
-        let Some(branch) = branch else {
-            self.call(&["update-ref", "--no-deref", "HEAD"]).word(at).within(&entry.path).done()?;
-            return Ok(());
-        };
-        self.call(&["update-ref"]).word(branch.full()).word(at).within(&entry.path).done()?;
-        self.call(&["symbolic-ref", "HEAD"]).word(branch.full()).within(&entry.path).done()?;
-        Ok(())
     }
 
     /// The commit that a worktree is at.

@@ -7,7 +7,6 @@ use std::path::{Component, Path};
 use super::ask::Answer;
 use super::diff::{FileChange, essence};
 use super::names::{Branch, Commit, RemoteName};
-use super::replay::Saying;
 use super::submodules::Submodule;
 use super::trouble::{clean, explain, is_passing, without_credentials};
 use super::{Logged, quoted, reflog, standing};
@@ -85,10 +84,6 @@ fn entries(bytes: &[u8]) {
         }
     }
     assert!(essence(bytes).len() <= bytes.len());
-    let _ = Saying::read(bytes);
-    if let Some((content, after)) = standing::blob(bytes, "0123456789") {
-        assert!(content.len() + after.len() < bytes.len());
-    }
 }
 
 fn lines(text: &str) {

@@ -45,22 +45,16 @@ impl Git<'_> {
     /// somebody else's work, and in the base in its own way.
     pub fn rebase_after(&self, worktree: &Worktree, start: Option<&Commit>, onto: &Commit) -> Result<Rebased, Error> {
         let MovableWorktree { entry, head, _held } = self.enter_to_move(worktree)?;
-        let onto = self.known_commit(onto)?;
-        if self.contains(&head, &onto)? {
+        if self.contains(&head, &self.known_commit(onto)?)? {
             return Ok(Rebased::UpToDate);
         }
         self.refuse_unfinished(&entry)?;
         self.refuse_dirty(&entry)?;
-        let start = self.usable_start(start, &head, &onto)?;
-        let new = match self.on_top(worktree, start, &head, &onto)? {
-            Ok(new) => new,
-            Err(conflict) => return Ok(conflict),
-        };
-        let moved = self.refuse_in_the_way(&entry, &head, new)?;
-        if let Rebased::Done { head: new } = &moved {
+        let rebased = self.try_rebase_after(worktree, start, onto)?;
+        if let Rebased::Done { head: new } = &rebased {
             self.move_to(&entry, &head, new)?;
         }
-        Ok(moved)
+        Ok(rebased)
     }
 
     /// Tries what `rebase_after` would come to, and changes nothing. Only what is committed counts, and files that git does not
@@ -77,7 +71,10 @@ impl Git<'_> {
         if self.contains(&head, &onto)? {
             return Ok(Rebased::UpToDate);
         }
-        let start = self.usable_start(start, &head, &onto)?;
+        let start = match start {
+            Some(start) if self.goes_on_from(&head, start, &onto)? => Some(start),
+            _ => None,
+        };
         let entry = self.repository.entry(&canonical(&worktree.path));
         // The directory may be gone: the branch has the work.
         let path = entry.as_ref().map_or_else(|| self.repository.root.clone(), |entry| entry.path.clone());
@@ -86,28 +83,7 @@ impl Git<'_> {
             Ok(new) => new,
             Err(conflict) => return Ok(conflict),
         };
-        match entry {
-            Some(entry) => self.refuse_in_the_way(&entry, &head, new),
-            None => Ok(Rebased::Done { head: new }),
-        }
-    }
-
-    /// Returns the commit that the work begins after, where the branch goes on from it.
-    fn usable_start<'c>(
-        &self,
-        start: Option<&'c Commit>,
-        head: &Commit,
-        onto: &Commit,
-    ) -> Result<Option<&'c Commit>, Error> {
-        Ok(match start {
-            Some(start) if self.goes_on_from(head, start, onto)? => Some(start),
-            _ => None,
-        })
-    }
-
-    /// Returns the move to a commit, or the files that are in its way.
-    fn refuse_in_the_way(&self, entry: &Entry, head: &Commit, new: Commit) -> Result<Rebased, Error> {
-        let files = self.in_the_way(entry, head, &new)?;
+        let files = entry.map_or_else(|| Ok(Vec::new()), |entry| self.in_the_way(&entry, &head, &new))?;
         if files.is_empty() {
             return Ok(Rebased::Done { head: new });
         }

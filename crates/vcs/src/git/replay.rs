@@ -1,23 +1,10 @@
 //! Commits made without a tree on the disk: what two commits are together, and commits done again on top of another.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::{Commit, Error, Git, paths};
-
-/// What a commit says, to be said again.
-pub(super) struct Saying {
-    author: Option<Author>,
-    encoding: Option<OsString>,
-    message: Vec<u8>,
-}
-
-struct Author {
-    name: OsString,
-    email: OsString,
-    date: OsString,
-}
 
 /// Commits that could not be done again.
 pub(super) struct Clash {
@@ -90,56 +77,22 @@ impl Git<'_> {
         Ok(Ok(tip))
     }
 
+    /// Makes a commit of a tree with the author and the message of another, both as UTF-8.
     fn said_again(&self, tree: &str, parent: &Commit, commit: &Commit) -> Result<Commit, Error> {
-        let saying = Saying::read(&self.call(&["cat-file", "commit"]).word(commit).done()?.bytes);
-        let mut call = self.call(&["commit-tree", tree, "-p"]).word(parent).signed()?;
-        if let Some(author) = saying.author {
-            call = call.variable("GIT_AUTHOR_NAME", author.name).variable("GIT_AUTHOR_EMAIL", author.email);
-            call = call.variable("GIT_AUTHOR_DATE", author.date);
+        let told = self.call(&["log", "-1", "--date=raw", "--format=%an%x00%ae%x00@%ad%x00%B", "--no-mailmap"]);
+        let told = told.word("--no-show-signature").word("--encoding=UTF-8").word(commit).word("--").done()?.bytes;
+        let mut parts = told.splitn(4, |byte| *byte == 0);
+        let mut next = || parts.next().unwrap_or_default();
+        let (name, email, date, message) = (next(), next(), next(), next());
+        let call = self.call(&["commit-tree", tree, "-p"]).set("i18n.commitEncoding=UTF-8");
+        let mut call = call.word(parent).signed()?;
+        // Git takes no author without a name.
+        if !name.trim_ascii().is_empty() {
+            let author =
+                [("GIT_AUTHOR_NAME", name), ("GIT_AUTHOR_EMAIL", email), ("GIT_AUTHOR_DATE", date)].into_iter();
+            call = author.fold(call, |call, (key, value)| call.variable(key, OsStr::from_bytes(value)));
         }
-        if let Some(encoding) = saying.encoding {
-            let mut setting = OsString::from("i18n.commitEncoding=");
-            setting.push(encoding);
-            call = call.set(setting);
-        }
-        call.word("-F").word("-").stdin(saying.message).commit()
-    }
-}
-
-impl Saying {
-    pub(super) fn read(bytes: &[u8]) -> Self {
-        let end = bytes.windows(2).position(|two| two == b"\n\n").unwrap_or(bytes.len());
-        let message = bytes.get(end + 2..).unwrap_or_default().to_vec();
-        let header = |name: &[u8]| bytes[..end].split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name));
-        let encoding = header(b"encoding ").map(|name| OsString::from_vec(name.to_vec()));
-        Self { author: header(b"author ").and_then(Author::read), encoding, message }
-    }
-}
-
-impl Author {
-    /// `A B <a@b> 1700000000 +0100`. An author without a name is none that git would take again.
-    fn read(line: &[u8]) -> Option<Self> {
-        let open = line.iter().position(|byte| *byte == b'<')?;
-        let close = line.iter().rposition(|byte| *byte == b'>').filter(|close| *close > open)?;
-        let name = line[..open].trim_ascii();
-        let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
-        let date = [b"@", line[close + 1..].trim_ascii()].concat();
-        (!name.is_empty()).then(|| Self { name: text(name), email: text(&line[open + 1..close]), date: text(&date) })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_commit_says_is_read_byte_by_byte() {
-        let saying = Saying::read(b"tree x\nauthor A B <a@b> 17 +0100\nencoding latin1\n\nsubject\n\nbody \xff\n");
-        let author = saying.author.expect("there is one");
-        assert_eq!((author.name, author.email, author.date), ("A B".into(), "a@b".into(), "@17 +0100".into()));
-        assert_eq!(saying.encoding, Some("latin1".into()));
-        assert_eq!(saying.message, b"subject\n\nbody \xff\n");
-        assert!(Author::read(b" <a@b> 17 +0100").is_none());
-        assert!(Author::read(b"no address").is_none());
+        // Behind the message stands the end of the line of the list.
+        call.word("-F").word("-").stdin(message.strip_suffix(b"\n").unwrap_or(message)).commit()
     }
 }

@@ -21,9 +21,6 @@ use super::{Commit, Error, Git, Worktree, canonical, paths};
 /// So many directories deep submodules are followed.
 const DEPTH: usize = 32;
 
-/// How many files are read with one call.
-const AT_ONCE: usize = 16;
-
 /// A file of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
@@ -88,13 +85,17 @@ impl Git<'_> {
     /// Returns those of them that a worktree does not have as they are kept, byte for byte and with the same mode.
     pub fn changed(&self, worktree: &Path, kept: &[Kept]) -> Result<Vec<PathBuf>, Error> {
         let root = canonical(worktree);
-        let (mut changed, mut links) = (Vec::new(), Vec::new());
+        let mut changed = Vec::new();
         let mut plain: HashMap<&Path, Vec<&Kept>> = HashMap::new();
         for file in kept {
             let place = root.join(&file.path);
             match fs::symlink_metadata(&place) {
                 Ok(found) if file.is_link && found.is_symlink() => {
-                    links.push((file, fs::read_link(&place).map_err(Error::io("read", &place))?));
+                    let target = fs::read_link(&place).map_err(Error::io("read", &place))?;
+                    let call = self.call(&["hash-object", "--stdin"]).within(&file.place);
+                    if call.stdin(target.as_os_str().as_bytes()).done()?.line() != file.id {
+                        changed.push(file.path.clone());
+                    }
                 }
                 Ok(found)
                     if !file.is_link && found.is_file() && file.has_mode_of(&found) && file::open(&place).is_ok() =>
@@ -102,12 +103,6 @@ impl Git<'_> {
                     plain.entry(&file.place).or_default().push(file);
                 }
                 _ => changed.push(file.path.clone()),
-            }
-        }
-        let targets = self.contents(&links.iter().map(|(file, _)| *file).collect::<Vec<_>>())?;
-        for ((file, leads), target) in links.iter().zip(targets) {
-            if leads.as_os_str().as_bytes() != target {
-                changed.push(file.path.clone());
             }
         }
         for (place, files) in plain {
@@ -121,40 +116,20 @@ impl Git<'_> {
 
     /// What git would keep files of a worktree as, without any filter.
     fn hashed(&self, place: &Path, root: &Path, files: &[&Kept]) -> Result<Vec<String>, Error> {
-        let call = || self.call(&["hash-object", "--no-filters"]).within(place);
-        let name = |file: &Kept| root.join(&file.path).strip_prefix(place).map(Path::to_owned).unwrap_or_default();
-        let (odd, even): (Vec<_>, Vec<_>) = files.iter().enumerate().partition(|(_, file)| {
-            let name = file.path.as_os_str().as_bytes();
-            name.contains(&b'\n') || name.contains(&b'"')
-        });
-        let mut ids = vec![String::new(); files.len()];
-        let names: Vec<u8> =
-            even.iter().flat_map(|(_, file)| [name(file).as_os_str().as_bytes(), b"\n"].concat()).collect();
-        if !names.is_empty() {
-            let answer = call().word("--stdin-paths").stdin(names).done()?.line();
-            even.iter().zip(answer.lines()).for_each(|((at, _), id)| ids[*at] = id.to_owned());
-        }
-        for (at, file) in odd {
-            ids[at] = call().word("--").word(name(file)).done()?.line();
-        }
-        Ok(ids)
-    }
-
-    /// What files hold, as they are kept.
-    fn contents(&self, files: &[&Kept]) -> Result<Vec<Vec<u8>>, Error> {
-        let mut contents = Vec::with_capacity(files.len());
-        for run in files.chunk_by(|one, other| one.place == other.place).flat_map(|run| run.chunks(AT_ONCE)) {
-            let asked: String = run.iter().map(|file| format!("{}\n", file.id)).collect();
-            let answer = self.call(&["cat-file", "--batch"]).within(&run[0].place).stdin(asked).done()?;
-            let mut rest = answer.bytes.as_slice();
-            for file in run {
-                let (content, after) =
-                    blob(rest, &file.id).ok_or_else(|| Error::UnknownCommit { commit: file.id.clone() })?;
-                contents.push(content.to_vec());
-                rest = after;
-            }
-        }
-        Ok(contents)
+        // Between quotation marks a name may hold anything.
+        let line = |file: &&Kept| {
+            let name = root.join(&file.path).strip_prefix(place).map(Path::to_owned).unwrap_or_default();
+            let letters = name.as_os_str().as_bytes().iter().flat_map(|byte| match byte {
+                b'"' => &b"\\\""[..],
+                b'\\' => b"\\\\",
+                b'\n' => b"\\n",
+                other => std::slice::from_ref(other),
+            });
+            [&b"\""[..], &letters.copied().collect::<Vec<u8>>(), b"\"\n"].concat()
+        };
+        let names: Vec<u8> = files.iter().flat_map(line).collect();
+        let call = self.call(&["hash-object", "--no-filters", "--stdin-paths"]).within(place);
+        Ok(call.stdin(names).done()?.line().lines().map(str::to_owned).collect())
     }
 
     /// The files that commits change; of a merge, those that are as none of its parents has them.
@@ -164,15 +139,6 @@ impl Git<'_> {
         let answer = call.word("--no-commit-id").stdin(listed).done()?;
         Ok(paths(answer.entries()).into_iter().collect())
     }
-}
-
-/// `ID blob SIZE<newline>CONTENT<newline>`, and what comes after it.
-pub(super) fn blob<'b>(answer: &'b [u8], id: &str) -> Option<(&'b [u8], &'b [u8])> {
-    let end = answer.iter().position(|byte| *byte == b'\n')?;
-    let about = String::from_utf8_lossy(&answer[..end]).into_owned();
-    let size: usize = about.strip_prefix(id)?.strip_prefix(" blob ")?.parse().ok()?;
-    let (content, after) = answer[end + 1..].split_at_checked(size)?;
-    Some((content, after.strip_prefix(b"\n")?))
 }
 
 /// `100644 blob ID<tab>PATH`.
