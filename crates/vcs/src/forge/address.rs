@@ -13,10 +13,10 @@ use super::ForgeError;
 pub(super) struct Address {
     https: bool,
     /// In lower case.
-    host: String,
-    port: u16,
+    pub(super) host: String,
+    pub(super) port: u16,
     /// Without a slash at its end.
-    path: String,
+    pub(super) path: String,
 }
 
 /// It has no credentials that could be shown.
@@ -66,18 +66,6 @@ impl Address {
             Some(port) => port.parse().map_err(|_| "its port is not a number up to 65535")?,
         };
         Ok(Self { https, host, port, path: uri.path().trim_end_matches('/').to_owned() })
-    }
-
-    pub(super) fn host(&self) -> &str {
-        &self.host
-    }
-
-    pub(super) fn path(&self) -> &str {
-        &self.path
-    }
-
-    pub(super) fn port(&self) -> u16 {
-        self.port
     }
 
     /// The host, and the port where it is not the usual one.

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use ureq::config::Config;
 use ureq::http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
-use ureq::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
+use ureq::http::{HeaderMap, HeaderValue, Method, Request, Response};
 use ureq::{Agent, Body, Proxy, ProxyProtocol};
 
 use super::address::Address;
@@ -43,7 +43,7 @@ pub(super) type Wishes = &'static [(&'static str, &'static str)];
 
 impl Api {
     pub(super) fn new(site: &Site, token: Token, proxy: Option<String>, timeout: Duration, wishes: Wishes) -> Self {
-        Self { address: site.api().clone(), token, proxy, timeout, wishes, project: site.project().to_owned() }
+        Self { address: site.api.clone(), token, proxy, timeout, wishes, project: site.project.clone() }
     }
 
     fn host(&self) -> String {
@@ -59,9 +59,7 @@ impl Api {
     /// Answers that mean the same everywhere are errors here already: too much was asked, the forge itself failed, the token
     /// is not accepted.
     pub(super) fn ask(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<Answer, ForgeError> {
-        let headers = self.headers(body.is_some())?;
-        let body = body.map(Value::to_string);
-        let answer = self.exchange(method, path, &headers, body.as_deref())?;
+        let answer = self.exchange(method, path, body)?;
         let message = self.message(&answer);
         let host = self.host();
         if limit::is_limit(answer.status, &answer.headers, &message) {
@@ -103,38 +101,18 @@ impl Api {
         if said.is_empty() { "it does not say why".to_owned() } else { said }
     }
 
-    fn headers(&self, has_body: bool) -> Result<HeaderMap, ForgeError> {
-        let mut headers = HeaderMap::new();
-        headers.insert(USER_AGENT, HeaderValue::from_static(concat!("windlass/", env!("CARGO_PKG_VERSION"))));
-        for (name, value) in self.wishes {
-            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
-        }
-        if has_body {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        }
-        let bad = |_| ForgeError::BadToken { origin: "the caller".to_owned() };
-        let mut token = HeaderValue::from_str(&self.token.header()).map_err(bad)?;
+    fn exchange(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<Answer, ForgeError> {
+        let mut token = HeaderValue::from_str(&self.token.header()).expect("a token is of letters, digits and signs");
         token.set_sensitive(true);
-        headers.insert(AUTHORIZATION, token);
-        Ok(headers)
-    }
-
-    fn exchange(
-        &self,
-        method: &Method,
-        path: &str,
-        headers: &HeaderMap,
-        body: Option<&str>,
-    ) -> Result<Answer, ForgeError> {
-        let mut request = Request::new(());
-        *request.method_mut() = method.clone();
-        let url = format!("{}{}{path}", self.address.origin(), self.address.path());
-        *request.uri_mut() = url.parse().map_err(|_| self.malformed("it leads to an address that is none"))?;
-        *request.headers_mut() = headers.clone();
+        let url = format!("{}{}{path}", self.address.origin(), self.address.path);
+        let request = Request::builder().method(method).uri(url).header(AUTHORIZATION, token);
+        let request = request.header(USER_AGENT, concat!("windlass/", env!("CARGO_PKG_VERSION")));
+        let request = self.wishes.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let bad = |_| self.malformed("it leads to an address that is none");
         let agent = agent(self.timeout, self.proxy()?);
-        let response = match body {
-            Some(body) => agent.run(request.map(|()| body)),
-            None => agent.run(request),
+        let response = match body.map(Value::to_string) {
+            Some(body) => agent.run(request.header(CONTENT_TYPE, "application/json").body(body).map_err(bad)?),
+            None => agent.run(request.body(()).map_err(bad)?),
         };
         let response = response.map_err(|error| self.failed(error))?;
         if response.status().is_redirection() {

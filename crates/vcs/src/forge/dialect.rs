@@ -3,44 +3,31 @@
 use super::api::Api;
 use super::{Change, ForgeError, MergeObstacle, Method, NewChange, State, text};
 
-/// How many changes a page has. A change may carry a long text, and no answer may be longer than 1 MiB.
-pub(super) const PAGE: usize = 10;
+/// How many changes of a branch are looked at: none is newer than the open one, unless that was opened again. A change may carry a
+/// long text, and no answer may be longer than 1 MiB.
+pub(super) const NEWEST: usize = 10;
 
 pub(super) trait Dialect: Send + Sync {
-    /// Changes of a branch of this repository, in whatever state. Pages count from 1.
-    fn page(&self, branch: &str, base: &str, number: usize) -> Result<Page, ForgeError>;
+    /// Returns the newest changes of a branch of this repository, in whatever state.
+    fn newest_changes(&self, branch: &str, base: &str) -> Result<Vec<Change>, ForgeError>;
 
     fn look(&self, number: u64) -> Result<Looked, ForgeError>;
 
     /// None: the forge says that there is one already.
     fn create(&self, new: &NewChange) -> Result<Option<Change>, ForgeError>;
 
-    fn accept(&self, number: u64, head: &str, method: Method) -> Result<Accepted, ForgeError>;
+    /// Merges a change. Returns the commit that the base got, or why the forge refuses, in its words: then the change has to be
+    /// looked at again.
+    fn accept(&self, number: u64, head: &str, method: Method) -> Result<Result<String, String>, ForgeError>;
 
     /// What is in the way, by what is seen of a change and by the words with which its merge was refused.
     fn obstacle(&self, looked: &Looked, refusal: &str) -> (MergeObstacle, String);
-}
-
-pub(super) struct Page {
-    pub(super) changes: Vec<Change>,
-    pub(super) is_last: bool,
 }
 
 /// A change, and in the forge's own word whether it can be merged.
 pub(super) struct Looked {
     pub(super) change: Change,
     pub(super) mergeable: String,
-}
-
-/// What the forge said to a merge.
-pub(super) enum Accepted {
-    Merged {
-        commit: String,
-    },
-    /// Why, in the forge's words. It has to be looked at again.
-    Refused {
-        why: String,
-    },
 }
 
 impl Change {

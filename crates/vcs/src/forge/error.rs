@@ -57,8 +57,6 @@ pub enum ForgeError {
     Redirected { host: String, project: String },
     #[error("cannot find the change of {branch:?} that {host} says is there")]
     Hidden { host: String, branch: String },
-    #[error("cannot look through the changes of {branch:?} on {host}: there are too many")]
-    TooMany { host: String, branch: String },
 }
 
 /// Whether the same request may fare better later.
@@ -114,7 +112,6 @@ impl ForgeError {
                 "set the remote to the project's new address (`git remote set-url`), or `api` of `forge`"
             }
             Self::Hidden { .. } => "try again in a moment: forges need some time to list what is new",
-            Self::TooMany { .. } => "use another name for the branch",
         };
         hint.to_owned()
     }
@@ -122,20 +119,15 @@ impl ForgeError {
 
 /// How a person gets a token to us.
 pub(super) fn remedy(kind: Kind, host: &str, variables: &[&str], is_named: bool) -> String {
-    let login = match kind {
-        Kind::GitHub => format!("gh auth login --hostname {host}"),
-        Kind::GitLab => format!("glab auth login --hostname {host}"),
+    let (program, name) = match kind {
+        Kind::GitHub => ("gh", "GH_HOST"),
+        Kind::GitLab => ("glab", "GITLAB_HOST"),
     };
-    let variable = variables[0];
-    match (is_named, kind) {
-        (true, _) => format!("set {variable}, or run `{login}`"),
-        (false, Kind::GitHub) => {
-            format!("run `{login}`; or set GH_HOST to {host} or `api` of `forge`, so that {variable} is meant for it")
-        }
-        (false, Kind::GitLab) => {
-            format!(
-                "run `{login}`; or set GITLAB_HOST to {host} or `api` of `forge`, so that {variable} is meant for it"
-            )
+    let (login, variable) = (format!("{program} auth login --hostname {host}"), variables[0]);
+    match is_named {
+        true => format!("set {variable}, or run `{login}`"),
+        false => {
+            format!("run `{login}`; or set {name} to {host} or `api` of `forge`, so that {variable} is meant for it")
         }
     }
 }

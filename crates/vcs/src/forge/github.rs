@@ -5,7 +5,7 @@ use serde_json::json;
 use ureq::http::Method as Verb;
 
 use super::api::{Api, Wishes};
-use super::dialect::{Accepted, Dialect, Looked, PAGE, Page};
+use super::dialect::{Dialect, Looked, NEWEST};
 use super::{Change, ForgeError, MergeObstacle, Method, NewChange, State, text};
 
 pub(super) const WISHES: Wishes = &[("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")];
@@ -13,9 +13,9 @@ pub(super) const WISHES: Wishes = &[("accept", "application/vnd.github+json"), (
 const TITLE: usize = 256;
 
 pub(super) struct GitHub {
-    api: Api,
+    pub(super) api: Api,
     /// `owner/name`
-    project: String,
+    pub(super) project: String,
 }
 
 #[derive(Deserialize)]
@@ -58,10 +58,6 @@ impl Pull {
 }
 
 impl GitHub {
-    pub(super) fn new(api: Api, project: &str) -> Self {
-        Self { api, project: project.to_owned() }
-    }
-
     fn path(&self, rest: &str) -> String {
         format!("/repos/{}/pulls{rest}", self.project)
     }
@@ -86,17 +82,13 @@ impl GitHub {
 }
 
 impl Dialect for GitHub {
-    fn page(&self, branch: &str, base: &str, number: usize) -> Result<Page, ForgeError> {
+    fn newest_changes(&self, branch: &str, base: &str) -> Result<Vec<Change>, ForgeError> {
         let owner = self.project.split('/').next().unwrap_or_default();
         let head = format!("{owner}:{branch}");
         let (head, base) = (text::encoded(&head), text::encoded(base));
-        let query =
-            format!("?head={head}&base={base}&state=all&sort=created&direction=desc&per_page={PAGE}&page={number}");
+        let query = format!("?head={head}&base={base}&state=all&sort=created&direction=desc&per_page={NEWEST}");
         let pulls: Vec<Pull> = self.api.fetch(&self.path(&query))?;
-        let is_last = pulls.len() < PAGE;
-        let changes =
-            pulls.into_iter().filter(Pull::is_ours).map(|pull| self.change(pull)).collect::<Result<_, _>>()?;
-        Ok(Page { changes, is_last })
+        pulls.into_iter().filter(Pull::is_ours).map(|pull| self.change(pull)).collect()
     }
 
     fn look(&self, number: u64) -> Result<Looked, ForgeError> {
@@ -120,17 +112,17 @@ impl Dialect for GitHub {
         }
     }
 
-    fn accept(&self, number: u64, head: &str, method: Method) -> Result<Accepted, ForgeError> {
+    fn accept(&self, number: u64, head: &str, method: Method) -> Result<Result<String, String>, ForgeError> {
         let body = json!({"sha": head, "merge_method": method.name()});
         let answer = self.api.ask(&Verb::PUT, &self.path(&format!("/{number}/merge")), Some(&body))?;
         match answer.status {
             200 => {
                 let Merge { sha } = self.api.read(&answer)?;
                 text::check_commit(&sha).map_err(|_| self.api.malformed("a commit in it is none"))?;
-                Ok(Accepted::Merged { commit: sha })
+                Ok(Ok(sha))
             }
             // 405: not now or not so. 409: the branch moved, or the base did.
-            405 | 409 => Ok(Accepted::Refused { why: self.api.message(&answer) }),
+            405 | 409 => Ok(Err(self.api.message(&answer))),
             _ => Err(self.api.refusal(&answer)),
         }
     }

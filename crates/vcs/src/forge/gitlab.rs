@@ -5,7 +5,7 @@ use serde_json::json;
 use ureq::http::Method as Verb;
 
 use super::api::{Api, Wishes};
-use super::dialect::{Accepted, Dialect, Looked, PAGE, Page};
+use super::dialect::{Dialect, Looked, NEWEST};
 use super::{Change, ForgeError, MergeObstacle, Method, NewChange, State, text};
 
 pub(super) const WISHES: Wishes = &[("accept", "application/json")];
@@ -13,9 +13,9 @@ pub(super) const WISHES: Wishes = &[("accept", "application/json")];
 const TITLE: usize = 255;
 
 pub(super) struct GitLab {
-    api: Api,
+    pub(super) api: Api,
     /// With all its groups.
-    project: String,
+    pub(super) project: String,
 }
 
 #[derive(Deserialize)]
@@ -45,10 +45,6 @@ impl MergeRequest {
 }
 
 impl GitLab {
-    pub(super) fn new(api: Api, project: &str) -> Self {
-        Self { api, project: project.to_owned() }
-    }
-
     fn path(&self, rest: &str) -> String {
         format!("/projects/{}/merge_requests{rest}", text::encoded(&self.project))
     }
@@ -78,15 +74,12 @@ impl GitLab {
 }
 
 impl Dialect for GitLab {
-    fn page(&self, branch: &str, base: &str, number: usize) -> Result<Page, ForgeError> {
+    fn newest_changes(&self, branch: &str, base: &str) -> Result<Vec<Change>, ForgeError> {
         let (branch, base) = (text::encoded(branch), text::encoded(base));
         let which = format!("source_branch={branch}&target_branch={base}&state=all&scope=all");
-        let query = format!("?{which}&order_by=created_at&sort=desc&per_page={PAGE}&page={number}");
+        let query = format!("?{which}&order_by=created_at&sort=desc&per_page={NEWEST}");
         let requests: Vec<MergeRequest> = self.api.fetch(&self.path(&query))?;
-        let is_last = requests.len() < PAGE;
-        let ours = requests.into_iter().filter(MergeRequest::is_ours);
-        let changes = ours.map(|request| self.change(request)).collect::<Result<_, _>>()?;
-        Ok(Page { changes, is_last })
+        requests.into_iter().filter(MergeRequest::is_ours).map(|request| self.change(request)).collect()
     }
 
     fn look(&self, number: u64) -> Result<Looked, ForgeError> {
@@ -116,7 +109,7 @@ impl Dialect for GitLab {
         }
     }
 
-    fn accept(&self, number: u64, head: &str, method: Method) -> Result<Accepted, ForgeError> {
+    fn accept(&self, number: u64, head: &str, method: Method) -> Result<Result<String, String>, ForgeError> {
         let body = json!({"sha": head, "squash": method == Method::Squash, "should_remove_source_branch": false});
         let answer = self.api.ask(&Verb::PUT, &self.path(&format!("/{number}/merge")), Some(&body));
         // The token was good enough for looking: it is only not allowed to merge.
@@ -128,11 +121,11 @@ impl Dialect for GitLab {
         })?;
         match answer.status {
             200 => match self.change(self.api.read(&answer)?)?.state {
-                State::Merged { commit } => Ok(Accepted::Merged { commit }),
-                _ => Ok(Accepted::Refused { why: "it has begun to merge".to_owned() }),
+                State::Merged { commit } => Ok(Ok(commit)),
+                _ => Ok(Err("it has begun to merge".to_owned())),
             },
             // 405: not now or not so. 406 and 422: conflicts. 409: the branch moved.
-            405 | 406 | 409 | 422 => Ok(Accepted::Refused { why: self.api.message(&answer) }),
+            405 | 406 | 409 | 422 => Ok(Err(self.api.message(&answer))),
             _ => Err(self.api.refusal(&answer)),
         }
     }

@@ -40,10 +40,7 @@ pub use site::{Kind, Settings, Site};
 pub use token::Token;
 
 use api::Api;
-use dialect::{Accepted, Dialect, Looked};
-
-/// How many pages of changes of one branch are looked through.
-const PAGES: usize = 30;
+use dialect::{Dialect, Looked};
 
 /// A pull request, or a merge request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,39 +145,22 @@ impl Forge {
 
     /// The environment may name a proxy. Nothing is asked yet.
     pub fn new(site: Site, token: Token, environment: &Environment, timeout: Duration) -> Self {
-        let proxy = proxy::of(environment, site.api());
+        let proxy = proxy::of(environment, &site.api);
         let api = |wishes| Api::new(&site, token, proxy, timeout, wishes);
-        let dialect: Box<dyn Dialect> = match site.kind() {
-            Kind::GitHub => Box::new(github::GitHub::new(api(github::WISHES), site.project())),
-            Kind::GitLab => Box::new(gitlab::GitLab::new(api(gitlab::WISHES), site.project())),
+        let dialect: Box<dyn Dialect> = match site.kind {
+            Kind::GitHub => Box::new(github::GitHub { api: api(github::WISHES), project: site.project.clone() }),
+            Kind::GitLab => Box::new(gitlab::GitLab { api: api(gitlab::WISHES), project: site.project.clone() }),
         };
         Self { site, dialect }
-    }
-
-    pub fn site(&self) -> &Site {
-        &self.site
     }
 
     /// The change of a branch of this very repository: the open one, else the newest that is merged or closed.
     pub fn find(&self, branch: &str, base: &str) -> Result<Option<Change>, ForgeError> {
         text::check_branch(branch)?;
         text::check_branch(base)?;
-        let mut newest: Option<Change> = None;
-        for number in 1..=PAGES {
-            let page = self.dialect.page(branch, base, number)?;
-            for change in page.changes.into_iter().filter(|change| change.branch == branch && change.base == base) {
-                if change.state == State::Open {
-                    return Ok(Some(change));
-                }
-                if newest.as_ref().is_none_or(|newest| change.number > newest.number) {
-                    newest = Some(change);
-                }
-            }
-            if page.is_last {
-                return Ok(newest);
-            }
-        }
-        Err(ForgeError::TooMany { host: self.site.host().to_owned(), branch: branch.to_owned() })
+        let found = self.dialect.newest_changes(branch, base)?.into_iter();
+        let found = found.filter(|change| change.branch == branch && change.base == base);
+        Ok(found.max_by_key(|change| (change.state == State::Open, change.number)))
     }
 
     /// Opens a change, unless there is one: the open one of the branch, or one of the same commit that was merged or closed.
@@ -196,16 +176,12 @@ impl Forge {
         // Somebody was faster, or the list was older than the forge.
         match self.find(&new.branch, &new.base)? {
             Some(change) if change.state == State::Open => Ok(change),
-            _ => Err(ForgeError::Hidden { host: self.site.host().to_owned(), branch: new.branch.clone() }),
+            _ => Err(ForgeError::Hidden { host: self.site.host.clone(), branch: new.branch.clone() }),
         }
     }
 
     pub fn look(&self, number: u64) -> Result<Change, ForgeError> {
         Ok(self.dialect.look(number)?.change)
-    }
-
-    pub fn state(&self, number: u64) -> Result<State, ForgeError> {
-        Ok(self.look(number)?.state)
     }
 
     /// Merges a change if its newest commit is this one.
@@ -215,8 +191,8 @@ impl Forge {
             return Ok(settled);
         }
         match self.dialect.accept(number, head, method)? {
-            Accepted::Merged { commit } => Ok(Merging::Merged { commit }),
-            Accepted::Refused { why } => {
+            Ok(commit) => Ok(Merging::Merged { commit }),
+            Err(why) => {
                 let after = self.dialect.look(number)?;
                 let refused = || {
                     let (obstacle, why) = self.dialect.obstacle(&after, &why);

@@ -26,8 +26,8 @@ fn covers(rule: &str, api: &Address) -> bool {
     let with_port = rule.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
     let (rule, port) = with_port.map_or((rule, None), |(host, port)| (host, Some(port)));
     let rule = rule.trim_start_matches('*').trim_start_matches('.').to_ascii_lowercase();
-    let is_below = || api.host().strip_suffix(&rule).is_some_and(|rest| rest.ends_with('.'));
-    !rule.is_empty() && port.is_none_or(|port| port == api.port()) && (api.host() == rule || is_below())
+    let is_below = || api.host.strip_suffix(&rule).is_some_and(|rest| rest.ends_with('.'));
+    !rule.is_empty() && port.is_none_or(|port| port == api.port) && (api.host == rule || is_below())
 }
 
 #[cfg(test)]

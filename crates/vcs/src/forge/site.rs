@@ -71,13 +71,14 @@ impl Settings {
 /// A project on a forge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    kind: Kind,
+    pub kind: Kind,
     /// By which `gh` and `glab` know it.
-    host: String,
-    api: Address,
-    project: String,
+    pub host: String,
+    pub(super) api: Address,
+    /// `owner/project`, on GitLab with all its groups.
+    pub project: String,
     /// Whether a person has named the API.
-    is_named: bool,
+    pub(super) is_named: bool,
 }
 
 impl Site {
@@ -91,8 +92,7 @@ impl Site {
                 None => return Ok(None),
             },
         };
-        let Some(host) = named.as_ref().map(Address::host).or(remote.as_ref().map(|remote| remote.host.as_str()))
-        else {
+        let Some(host) = named.as_ref().map(|api| &api.host).or(remote.as_ref().map(|remote| &remote.host)) else {
             return Ok(None);
         };
         let kind = match settings.kind.or_else(|| Kind::of(host)) {
@@ -106,27 +106,6 @@ impl Site {
         let is_named = named.is_some();
         let api = named.unwrap_or_else(|| api(kind, &host, remote.and_then(|remote| remote.port)));
         Ok(Some(Self { kind, host, api, project, is_named }))
-    }
-
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    pub fn host(&self) -> &str {
-        &self.host
-    }
-
-    /// `owner/project`, on GitLab with all its groups.
-    pub fn project(&self) -> &str {
-        &self.project
-    }
-
-    pub(super) fn api(&self) -> &Address {
-        &self.api
-    }
-
-    pub(super) fn is_named(&self) -> bool {
-        self.is_named
     }
 
     /// Whether it is run by those who make the forge.
@@ -167,7 +146,7 @@ fn api(kind: Kind, host: &str, port: Option<u16>) -> Address {
 fn project(kind: Kind, host: &str, path: &str, api: Option<&Address>) -> Result<String, ForgeError> {
     let bad = |why| ForgeError::BadProject { host: host.to_owned(), project: shown(path), why };
     // A GitLab below a path has it before every project, but not for ssh.
-    let below = api.and_then(|api| api.path().strip_suffix("/api/v4")).unwrap_or_default().trim_matches('/');
+    let below = api.and_then(|api| api.path.strip_suffix("/api/v4")).unwrap_or_default().trim_matches('/');
     let path =
         path.strip_prefix(below).and_then(|rest| rest.strip_prefix('/')).filter(|_| !below.is_empty()).unwrap_or(path);
     let parts: Vec<&str> = path.split('/').collect();

@@ -57,11 +57,11 @@ impl Token {
         if let Ok(Finished { exit: Exit::Code(0), stdout, .. }) = run(spec) {
             let said = stdout.text();
             if !said.trim().is_empty() {
-                return Self::checked(&said, program(site.kind()));
+                return Self::checked(&said, program(site.kind));
             }
         }
-        let host = site.host();
-        let remedy = remedy(site.kind(), host, variables, is_meant);
+        let host = &site.host;
+        let remedy = remedy(site.kind, host, variables, is_meant);
         Err(ForgeError::NoToken { host: host.to_owned(), remedy })
     }
 
@@ -86,7 +86,7 @@ impl Token {
 
 /// Where a token for this site may be, the best first.
 fn variables(site: &Site) -> &'static [&'static str] {
-    match site.kind() {
+    match site.kind {
         Kind::GitHub if site.is_public() => &["GH_TOKEN", "GITHUB_TOKEN"],
         Kind::GitHub => &["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"],
         Kind::GitLab => &["GITLAB_TOKEN", "GL_TOKEN"],
@@ -95,14 +95,14 @@ fn variables(site: &Site) -> &'static [&'static str] {
 
 /// Whether the tokens of the environment are for this site.
 fn is_meant(site: &Site, environment: &Environment) -> bool {
-    let hosts: &[&str] = match site.kind() {
+    let hosts: &[&str] = match site.kind {
         Kind::GitHub => &["GH_HOST"],
         Kind::GitLab => &["GITLAB_HOST", "GITLAB_URI", "GL_HOST"],
     };
     let named = hosts.iter().find_map(|name| value(environment, name).filter(|value| !value.trim().is_empty()));
-    let is_named = named.map(|named| host_of(named).eq_ignore_ascii_case(site.host()));
-    match site.kind() {
-        _ if site.is_named() => true,
+    let is_named = named.map(|named| host_of(named).eq_ignore_ascii_case(&site.host));
+    match site.kind {
+        _ if site.is_named => true,
         Kind::GitHub => site.is_public() || is_named == Some(true),
         // There is one variable for all hosts: it is for the one that is named, if any is.
         Kind::GitLab => is_named.unwrap_or(site.is_public()),
@@ -130,8 +130,8 @@ fn program(kind: Kind) -> &'static str {
 
 /// Asks for the token that somebody has logged in with. From the root: no settings of a repository are to be found there.
 fn question(site: &Site, environment: &Environment) -> Spec {
-    let host = site.host();
-    let arguments: &[&str] = match site.kind() {
+    let host = &site.host;
+    let arguments: &[&str] = match site.kind {
         Kind::GitHub => &["gh", "auth", "token", "--hostname", host],
         Kind::GitLab => &["glab", "config", "get", "token", "--host", host],
     };

@@ -17,7 +17,7 @@ fn what_was_looked_at_is_merged_once() {
         let got = commit(&format!("squash {}", commit(BRANCH)));
         let first = scene.forge.merge(1, &commit(BRANCH), Method::Squash).unwrap();
         assert_eq!(first, Merging::Merged { commit: got.clone() });
-        assert_eq!(scene.forge.state(1).unwrap(), State::Merged { commit: got.clone() });
+        assert_eq!(scene.forge.look(1).unwrap().state, State::Merged { commit: got.clone() });
         assert_eq!(merge(&scene.forge).unwrap(), Merging::AlreadyMerged { commit: got, head: commit(BRANCH) });
         assert_eq!(scene.count("PUT"), 1);
     }

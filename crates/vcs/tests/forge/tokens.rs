@@ -27,7 +27,7 @@ fn absent(spec: Spec) -> Result<Finished, NotStarted> {
 #[track_caller]
 fn from_environment(site: &Site, variables: &[(&str, &str)], is_found: bool) {
     let seen = Token::find(site, &environment(variables), absent);
-    assert_eq!(seen.is_ok(), is_found, "{variables:?} for {}: {seen:?}", site.host());
+    assert_eq!(seen.is_ok(), is_found, "{variables:?} for {}: {seen:?}", site.host);
 }
 
 #[test]

@@ -110,7 +110,7 @@ impl Look<'_> {
             Ok(site) => site?,
             Err(error) => return Some(wrong("forge", String::new(), vec![error.to_string()], Some(&error.hint()))),
         };
-        let note = format!("{} on {}", site.project(), site.host());
+        let note = format!("{} on {}", site.project, site.host);
         let start = |spec| run(&spec, self.roster, self.control, &mut |_, _| {});
         Some(match Token::find(&site, &environment::inherited(), start) {
             Ok(_) => Check { what: "forge", problems: vec![], note, hint: None },
