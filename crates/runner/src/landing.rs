@@ -8,7 +8,7 @@ use windlass_engine::{Command, Event, EventType, State, Task, View};
 use windlass_process::file;
 use windlass_store::{ExecuteError, Filter};
 use windlass_vcs::forge::Method;
-use windlass_vcs::git::{Base, Branch, Commit, Error, Git, Seen};
+use windlass_vcs::git::{Base, Branch, Commit, Error, Git};
 
 use crate::workspace::explained;
 use crate::{Dispatch, RunError, Runner, Told};
@@ -27,7 +27,7 @@ pub struct Landed {
 pub fn last_seen(git: &Git<'_>, branch: &str) -> Result<Option<Base>, Error> {
     let branch = Branch::new(branch)?;
     let commit = git.last_seen(&branch)?;
-    Ok(commit.map(|commit| Base { branch, remote: None, commit, seen: Seen::Now }))
+    Ok(commit.map(|commit| Base { branch, remote: None, commit, stale: None }))
 }
 
 /// How a base has the open change of a task, if it has it. What was submitted has to be there, and what the branch has now.

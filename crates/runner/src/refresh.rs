@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use windlass_engine::{Finding, Limits, Task, Workspace};
 use windlass_hooks::{clean, cut};
-use windlass_vcs::git::{Base, Commit, ConflictSides, Error, Git, Rebased, Worktree};
+use windlass_vcs::git::{Base, Commit, Error, Git, Rebased, Worktree};
 
 use crate::stacking::{self, Below};
 use crate::workspace::{Said, Stack, commit_message, explained};
@@ -256,9 +256,8 @@ pub(crate) fn conflict_feedback(
     let parted = git.merge_base(&head, &base.commit)?;
     let subjects = git.subjects(&parted, &base.commit, MAX_COMMITS)?;
     let subjects = crate::hook::pipeline::listed(subjects.iter());
-    let sides = ConflictSides { ours: "this branch", theirs: &shown };
     // Cleaned by itself: a control sequence without an end hides nothing behind it.
-    let places = clean(&git.conflict_text((&head, &base.commit), files, sides, MAX_SHOWN)?);
+    let places = clean(&git.conflict_text((&head, &base.commit), files, &shown, MAX_SHOWN)?);
     let places = if places.is_empty() { places } else { format!("Both sides, as a merge shows them:\n{places}\n") };
     Ok(format!(
         "The work does not go together with the newest {shown} ({}): {why}\n\nFiles:\n{listed}\n\

@@ -16,7 +16,7 @@ use windlass_engine::{
     Workspace, awaited,
 };
 use windlass_vcs::forge;
-use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, RemoteName, Repository, Seen, Wanted, Worktree};
+use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, RemoteName, Repository, Wanted, Worktree};
 
 use crate::gate_checkout::CachePatterns;
 use crate::gatekeepers::Gatekeepers;
@@ -346,10 +346,7 @@ impl Dispatch<'_> {
             }
             Upkeep::Refresh | Upkeep::Leave => RefreshOutcome::Unchanged,
         };
-        let stale = match base.seen {
-            Seen::Now | Seen::Before => None,
-            Seen::LastKnown { why } => Some(format!("the work starts from what is known of {}: {why}", base.branch)),
-        };
+        let stale = base.stale.map(|why| format!("the work starts from what is known of {}: {why}", base.branch));
         Ok(OpenedWorkspace { workspace, reused: opened.reused, stale, refreshed })
     }
 

@@ -177,8 +177,8 @@ impl<'a> Git<'a> {
 
     /// All that the configuration says. What is said last counts.
     pub(super) fn settings(&self) -> Result<ConfigEntries, Error> {
-        if let Some(known) = self.known.settings() {
-            return Ok(known);
+        if let Some(known) = &*self.known.0.settings.borrow() {
+            return Ok(known.clone());
         }
         let answer = self.call(&["config", "--list", "-z"]).done()?;
         let pair = |entry: &[u8]| {
@@ -191,7 +191,7 @@ impl<'a> Git<'a> {
             // Where git does not trust a repository it is silent about its configuration, and only of that.
             self.call(&["rev-parse", "--git-dir"]).done()?;
         }
-        self.known.keep_settings(known.clone());
+        self.known.0.settings.replace(Some(known.clone()));
         Ok(known)
     }
 
@@ -297,17 +297,6 @@ impl Call<'_, '_> {
     /// What git says, or why it did not do it.
     pub fn done(self) -> Result<Answer, Error> {
         self.ask(true)
-    }
-
-    /// What git says (0), or that there is nothing (1).
-    pub fn found(self) -> Result<Option<Answer>, Error> {
-        let (command, directory) = (self.command(), self.directory.clone());
-        let answer = self.answer()?;
-        match answer.code {
-            0 => Ok(Some(answer)),
-            1 => Ok(None),
-            _ => Err(explain(command, &directory, answer.said.as_bytes())),
-        }
     }
 
     /// One whole id.

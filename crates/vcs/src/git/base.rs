@@ -20,25 +20,8 @@ pub struct Base {
     /// Where the branch that counts is; without one it is the local branch.
     pub remote: Option<RemoteName>,
     pub commit: Commit,
-    pub seen: Seen,
-}
-
-/// When the tip was seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seen {
-    Now,
-    /// The remote could not be reached: it is where the branch was last seen.
-    LastKnown {
-        why: String,
-    },
-    /// Nobody was asked: it is where the branch was last seen.
-    Before,
-}
-
-/// A branch here, and the one that counts instead where there is a remote.
-struct Aim {
-    branch: Branch,
-    on_remote: Option<(RemoteName, Branch)>,
+    /// Why the remote could not be reached, where it could not: the commit is where the branch was last seen.
+    pub stale: Option<String>,
 }
 
 impl Base {
@@ -51,28 +34,29 @@ impl Base {
 impl Git<'_> {
     /// The base and its tip, fetched where there is a remote.
     pub fn base(&self, configured: Option<&Branch>) -> Result<Base, Error> {
-        let aim = self.aim(configured)?;
-        let fetched = aim.on_remote.map(|(remote, branch)| self.fetched(remote, branch)).transpose()?.flatten();
-        let base = fetched.map_or_else(|| self.local(aim.branch, Seen::Now), Ok)?;
-        self.known.keep_base(&base);
+        let (branch, on_remote) = self.aim(configured)?;
+        let fetched = on_remote.map(|(remote, branch)| self.fetched(remote, branch)).transpose()?.flatten();
+        let base = fetched.map_or_else(|| self.local(branch), Ok)?;
+        self.known.0.base.replace(Some(base.clone()));
         Ok(base)
     }
 
     /// The same as it was when it was last asked for, if no program has run since.
     pub fn recent_base(&self, configured: Option<&Branch>) -> Result<Base, Error> {
-        self.known.base().map_or_else(|| self.base(configured), Ok)
+        let known = self.known.0.base.borrow().clone();
+        known.map_or_else(|| self.base(configured), Ok)
     }
 
     /// The base and its tip, as far as they are known here. Only one that is not known here is fetched.
     pub fn known_base(&self, configured: Option<&Branch>) -> Result<Base, Error> {
-        let Aim { branch, on_remote } = self.aim(configured)?;
+        let (branch, on_remote) = self.aim(configured)?;
         let is_on_remote = on_remote.is_some();
         if let Some((remote, branch)) = on_remote
             && let Some(commit) = self.resolve(&remote.tracking(&branch))?
         {
-            return Ok(Base { branch, remote: Some(remote), commit, seen: Seen::Before });
+            return Ok(Base { branch, remote: Some(remote), commit, stale: None });
         }
-        match self.local(branch, Seen::Before) {
+        match self.local(branch) {
             // It may be there, and never have been fetched.
             Err(Error::UnknownBase { .. }) if is_on_remote => self.base(configured),
             found => found,
@@ -81,20 +65,20 @@ impl Git<'_> {
 
     /// Returns the local branch that work is merged into, by names alone; none where the branch of a remote counts.
     pub fn local_base(&self, configured: Option<&Branch>) -> Result<Option<Branch>, Error> {
-        let Aim { branch, on_remote } = self.aim(configured)?;
+        let (branch, on_remote) = self.aim(configured)?;
         Ok(on_remote.is_none().then_some(branch))
     }
 
-    fn local(&self, branch: Branch, seen: Seen) -> Result<Base, Error> {
+    fn local(&self, branch: Branch) -> Result<Base, Error> {
         match self.resolve(&branch.full())? {
-            Some(commit) => Ok(Base { branch, remote: None, commit, seen }),
+            Some(commit) => Ok(Base { branch, remote: None, commit, stale: None }),
             None if self.has_no_commits()? => Err(Error::NoCommits { path: self.repository.root.clone() }),
             None => Err(Error::UnknownBase { branch }),
         }
     }
 
-    /// Where work is meant to go, by names alone.
-    fn aim(&self, configured: Option<&Branch>) -> Result<Aim, Error> {
+    /// Where work is meant to go, by names alone: a branch here, and the one that counts instead where there is a remote.
+    fn aim(&self, configured: Option<&Branch>) -> Result<(Branch, Option<(RemoteName, Branch)>), Error> {
         self.repository.refuse_reftable()?;
         let remotes = self.remotes()?;
         let usual = match &self.remote {
@@ -109,7 +93,7 @@ impl Git<'_> {
         let followed = self.upstream(&branch, &remotes)?;
         let followed = followed.filter(|(remote, _)| self.remote.as_ref().is_none_or(|named| named == remote));
         let on_remote = followed.or_else(|| usual.map(|remote| (remote, branch.clone())));
-        Ok(Aim { branch, on_remote })
+        Ok((branch, on_remote))
     }
 
     /// The address of a remote, without credentials: what a forge is found by.
@@ -151,7 +135,7 @@ impl Git<'_> {
             Ok(answer) if answer.code == 0 => {
                 let commit = self.resolve(&tracking)?;
                 commit.iter().for_each(|commit| self.known.keep_commit(commit));
-                return Ok(commit.map(|commit| Base { branch, remote: Some(remote), commit, seen: Seen::Now }));
+                return Ok(commit.map(|commit| Base { branch, remote: Some(remote), commit, stale: None }));
             }
             Ok(answer) if answer.said.contains("couldn't find remote ref") => {
                 // One that was there must not silently become the user's own.
@@ -164,9 +148,7 @@ impl Git<'_> {
             Err(error) => return Err(error),
         };
         match self.resolve(&tracking)? {
-            Some(commit) => {
-                Ok(Some(Base { branch, remote: Some(remote), commit, seen: Seen::LastKnown { why: said } }))
-            }
+            Some(commit) => Ok(Some(Base { branch, remote: Some(remote), commit, stale: Some(said) })),
             None => Err(Error::Unreachable { remote, said }),
         }
     }

@@ -12,22 +12,15 @@ const CONTEXT_LINES: usize = 3;
 /// A longer file is not shown.
 const MAX_FILE: usize = 1024 * 1024;
 
-/// The names of the two sides of a conflict.
-#[derive(Debug, Clone, Copy)]
-pub struct ConflictSides<'s> {
-    pub ours: &'s str,
-    pub theirs: &'s str,
-}
-
 impl Git<'_> {
-    /// Returns what a merge of two commits stumbles over: the messages of git, then the places of each file between conflict
-    /// markers. A file whose places do not fit into `most` bytes is named alone. The text is hostile, and empty where the
+    /// Returns what a merge of a branch and a base of that name stumbles over: the messages of git, then the places of each file
+    /// between conflict markers. A file whose places do not fit into `most` bytes is named alone. The text is hostile, and empty where the
     /// merge has no conflict.
     pub fn conflict_text(
         &self,
         (ours, theirs): (&Commit, &Commit),
         files: &[PathBuf],
-        sides: ConflictSides<'_>,
+        base: &str,
         most: usize,
     ) -> Result<String, Error> {
         let call = self.call(&["merge-tree", "--write-tree", "--messages", "--name-only"]).word(ours).word(theirs);
@@ -46,8 +39,8 @@ impl Git<'_> {
             if places.is_empty() {
                 continue;
             }
-            let places = places.replace(&format!("<<<<<<< {ours}"), &format!("<<<<<<< {}", sides.ours));
-            let places = places.replace(&format!(">>>>>>> {theirs}"), &format!(">>>>>>> {}", sides.theirs));
+            let places = places.replace(&format!("<<<<<<< {ours}"), "<<<<<<< this branch");
+            let places = places.replace(&format!(">>>>>>> {theirs}"), &format!(">>>>>>> {base}"));
             let name = file.display().to_string().replace('\n', " ");
             let section = format!("\n{name}:\n{places}");
             if text.len() + section.len() > most {

@@ -17,16 +17,16 @@ pub(super) type ConfigEntries = Rc<[(String, String)]>;
 
 /// What git has said about a repository. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct KnownFacts(Rc<Facts>);
+pub struct KnownFacts(pub(super) Rc<Facts>);
 
 #[derive(Debug, Default)]
-struct Facts {
+pub(super) struct Facts {
     commits: RefCell<HashSet<Commit>>,
     trees: RefCell<HashMap<Commit, String>>,
     /// By two commits, the lesser id first.
     merge_bases: RefCell<HashMap<(Commit, Commit), Commit>>,
-    settings: RefCell<Option<ConfigEntries>>,
-    base: RefCell<Option<Base>>,
+    pub(super) settings: RefCell<Option<ConfigEntries>>,
+    pub(super) base: RefCell<Option<Base>>,
 }
 
 impl KnownFacts {
@@ -34,22 +34,6 @@ impl KnownFacts {
     pub fn forget_changeable(&self) {
         self.0.settings.take();
         self.0.base.take();
-    }
-
-    pub(super) fn base(&self) -> Option<Base> {
-        self.0.base.borrow().clone()
-    }
-
-    pub(super) fn keep_base(&self, base: &Base) {
-        self.0.base.replace(Some(base.clone()));
-    }
-
-    pub(super) fn settings(&self) -> Option<ConfigEntries> {
-        self.0.settings.borrow().clone()
-    }
-
-    pub(super) fn keep_settings(&self, settings: ConfigEntries) {
-        self.0.settings.replace(Some(settings));
     }
 
     pub(super) fn keep_commit(&self, commit: &Commit) {
@@ -105,8 +89,12 @@ impl Git<'_> {
         if let Some(base) = self.known.0.merge_bases.borrow().get(&pair) {
             return Ok(Some(base.clone()));
         }
-        let call = self.call(&["merge-base"]).word(one).word(other);
-        let Some(answer) = call.found()? else { return Ok(None) };
+        let answer = self.call(&["merge-base"]).word(one).word(other).answer()?;
+        match answer.code {
+            0 => {}
+            1 => return Ok(None),
+            _ => return Err(Error::Failed { command: "merge-base".to_owned(), said: answer.said }),
+        }
         let base = Commit::new(&answer.line())?;
         self.known.0.merge_bases.borrow_mut().insert(pair, base.clone());
         Ok(Some(base))

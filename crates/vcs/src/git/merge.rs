@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use super::error::listed;
 use super::unfinished::under_way;
-use super::{Base, Branch, Commit, Error, Git, RemoteName};
+use super::{Base, Branch, Commit, Error, Git};
 use crate::forge::Method;
 
 /// How the base gets the commits, and what a commit that has to be made for it says.
@@ -72,7 +72,11 @@ impl Git<'_> {
             }
         };
         let commit = match &base.remote {
-            Some(remote) => self.merge_remotely(remote, base, &commit()?)?,
+            Some(remote) => {
+                let commit = commit()?;
+                self.send(remote, &base.branch, &commit, Some(&base.commit))?;
+                commit
+            }
             None => {
                 let place = self.place_of(&base.branch, if_checked_out)?;
                 self.merge_locally(base, commit()?, place)?
@@ -102,11 +106,6 @@ impl Git<'_> {
         let (commit, tree) = (Commit::new(commit)?, self.tree(head)?);
         let is_it = self.tree(&commit)? == tree && self.tree(&below)? != tree;
         Ok(is_it.then_some(commit))
-    }
-
-    fn merge_remotely(&self, remote: &RemoteName, base: &Base, commit: &Commit) -> Result<Commit, Error> {
-        self.send(remote, &base.branch, commit, Some(&base.commit))?;
-        Ok(commit.clone())
     }
 
     fn merge_locally(&self, base: &Base, commit: Commit, place: Option<PathBuf>) -> Result<Commit, Error> {

@@ -50,9 +50,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use ask::{Git, Run, puts_work_away};
-pub use base::{Base, Seen};
+pub use base::Base;
 pub use close::{BranchAfter, Closed};
-pub use conflict::ConflictSides;
 pub use detached::{CheckoutAccess, DetachedCheckout};
 pub use diff::{Diff, FileChange, Work};
 pub use discard::half_removed;

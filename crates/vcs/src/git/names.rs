@@ -5,7 +5,6 @@
 //! - Git is told whole names (`refs/heads/…`), so that no tag or other ref is taken for a branch.
 
 use std::fmt::{self, Display};
-use std::str::FromStr;
 
 use super::Error;
 
@@ -125,14 +124,6 @@ macro_rules! texts {
         impl Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(&self.0)
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = Error;
-
-            fn from_str(text: &str) -> Result<Self, Error> {
-                Self::new(text)
             }
         }
 

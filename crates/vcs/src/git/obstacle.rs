@@ -66,14 +66,21 @@ fn refuse(obstacle: Option<(PathBuf, UnreadableFile)>) -> Result<(), Error> {
 
 /// Refuses a tree with such a file in any of its directories, as far as they are looked at.
 pub(super) fn find(root: &Path) -> Result<(), Error> {
+    check(root)?;
+    walk(root, |path, is_directory| match is_directory && path.file_name() != Some(OsStr::new(".git")) {
+        true => check(path).map(|()| true),
+        false => Ok(false),
+    })
+}
+
+/// Shows every entry below a directory, as far as they are looked at. The answer is whether the walk goes on into it.
+fn walk(root: &Path, mut enters: impl FnMut(&Path, bool) -> Result<bool, Error>) -> Result<(), Error> {
     let (mut left, mut directories) = (ENTRIES, vec![root.to_owned()]);
     while let Some(directory) = directories.pop() {
-        check(&directory)?;
-        let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
-        for entry in entries.filter(|entry| entry.file_name() != ".git") {
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
             let Some(rest) = left.checked_sub(1) else { return Ok(()) };
             left = rest;
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            if enters(&entry.path(), entry.file_type().is_ok_and(|kind| kind.is_dir()))? {
                 directories.push(entry.path());
             }
         }
@@ -85,26 +92,16 @@ pub(super) fn find(root: &Path) -> Result<(), Error> {
 /// files than can be named before: every ref, and what its configuration includes.
 pub(super) fn find_in_common(common: &Path) -> Result<(), Error> {
     check_common(common)?;
-    let (mut left, mut directories) = (ENTRIES, vec![common.to_owned()]);
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
-            let Some(rest) = left.checked_sub(1) else { return Ok(()) };
-            left = rest;
-            let path = entry.path();
-            // Git opens no loose object before it is asked for it.
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !is_of_objects(&path) {
-                directories.push(path);
-                continue;
-            }
-            // A socket keeps git waiting no more than a missing file does, and `/dev/null` ends at once.
-            if let Some(reason @ UnreadableFile::NotRegular("a fifo" | "a device")) = file::obstacle(&path)
-                && fs::canonicalize(&path).is_ok_and(|target| target != Path::new("/dev/null"))
-            {
-                return Err(Error::Obstacle { path, reason });
-            }
+    walk(common, |path, is_directory| {
+        // A socket keeps git waiting no more than a missing file does, and `/dev/null` ends at once.
+        if let Some(reason @ UnreadableFile::NotRegular("a fifo" | "a device")) = file::obstacle(path)
+            && fs::canonicalize(path).is_ok_and(|target| target != Path::new("/dev/null"))
+        {
+            return Err(Error::Obstacle { path: path.to_owned(), reason });
         }
-    }
-    Ok(())
+        // Git opens no loose object before it is asked for it.
+        Ok(is_directory && !is_of_objects(path))
+    })
 }
 
 /// Whether loose objects lie in a directory: `objects/3f`.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use windlass_vcs::git::{Error, RemoteName, Repository, Seen};
+use windlass_vcs::git::{Error, RemoteName, Repository};
 
 use crate::scene::{Scene, branch};
 
@@ -28,7 +28,7 @@ fn a_repository_is_found_by_its_files() {
 fn without_a_remote_it_is_the_local_branch() {
     let scene = Scene::new();
     let base = scene.base();
-    assert_eq!((base.branch.as_str(), base.remote, base.seen), ("main", None, Seen::Now));
+    assert_eq!((base.branch.as_str(), base.remote, base.stale), ("main", None, None));
     assert_eq!(base.commit, scene.head(&scene.root));
     // What a person looks at does not matter, and neither does a detached HEAD.
     scene.git(&scene.root, &["checkout", "--quiet", "-b", "feature"]);
@@ -65,7 +65,7 @@ fn with_a_remote_it_is_fetched() {
     scene.git(&other, &["tag", "v1"]);
     scene.git(&other, &["push", "--quiet", "--tags", "origin", "main"]);
     let base = scene.base();
-    assert_eq!((base.commit, base.seen), (newer.clone(), Seen::Now));
+    assert_eq!((base.commit, base.stale), (newer.clone(), None));
     assert_eq!(base.remote, Some(RemoteName::new("origin").unwrap()));
     assert_ne!(scene.head(&scene.root), newer, "the user's branch stays");
     assert_eq!(scene.git(&scene.root, &["tag"]), "", "and nothing else comes along");
@@ -107,7 +107,7 @@ fn a_remote_that_cannot_be_reached_leaves_what_was_last_known() {
     fs::rename(scene.path("remote.git"), scene.path("away.git")).unwrap();
     let base = scene.base();
     assert_eq!(base.commit, known);
-    assert!(matches!(base.seen, Seen::LastKnown { .. }), "{base:?}");
+    assert!(base.stale.is_some(), "{base:?}");
     scene.git(&scene.root, &["update-ref", "-d", "refs/remotes/origin/main"]);
     assert!(matches!(scene.with(|git| git.base(None)), Err(Error::Unreachable { .. })));
 }

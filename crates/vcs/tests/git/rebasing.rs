@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use windlass_vcs::git::{Commit, ConflictSides, Error, Rebased, Worktree};
+use windlass_vcs::git::{Commit, Error, Rebased, Worktree};
 
 use crate::scene::{Scene, read, write};
 
@@ -206,9 +206,8 @@ fn conflict_text_shows_both_sides_by_their_names() {
     let (_, ours) = scene.work("t1", "a", "mine\n");
     scene.write("a", "theirs\n");
     let theirs = scene.commit(&scene.root, "the base moves");
-    let sides = ConflictSides { ours: "this branch", theirs: "main" };
     let files = ["a".into()];
-    let text = scene.with(|git| git.conflict_text((&ours, &theirs), &files, sides, 4096)).unwrap();
+    let text = scene.with(|git| git.conflict_text((&ours, &theirs), &files, "main", 4096)).unwrap();
     assert!(text.starts_with("CONFLICT (content): "), "{text}");
     assert!(text.ends_with("a:\n<<<<<<< this branch\nmine\n=======\ntheirs\n>>>>>>> main\n"), "{text}");
 }
@@ -222,9 +221,8 @@ fn conflict_text_leaves_out_long_files_by_name_and_shows_the_others() {
         scene.write(name, &"theirs\n".repeat(lines));
     }
     let (ours, theirs) = (scene.commit(&worktree.path, "mine"), scene.commit(&scene.root, "theirs"));
-    let sides = ConflictSides { ours: "this branch", theirs: "main" };
     let files = ["a.lock".into(), "z".into()];
-    let text = scene.with(|git| git.conflict_text((&ours, &theirs), &files, sides, 4096)).unwrap();
+    let text = scene.with(|git| git.conflict_text((&ours, &theirs), &files, "main", 4096)).unwrap();
     assert!(text.contains("\nz:\n<<<<<<< this branch\nmine\n=======\ntheirs\n>>>>>>> main\n"), "{text}");
     assert!(text.ends_with("\nToo long to be shown here: a.lock\n") && text.len() < 4096, "{text}");
 }

@@ -20,7 +20,7 @@ use windlass_engine::{
 };
 use windlass_hooks::{Kind, Step};
 use windlass_vcs::forge::{Change, ForgeError, Site, State};
-use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Rebased, Seen};
+use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Rebased};
 
 use super::merge::Ready;
 use super::{Scene, listed};
@@ -232,7 +232,7 @@ impl Dispatch<'_> {
             return Ok(Seal::landed(&base, landed));
         }
         self.refuse_stacked(wish.workspace, &base)?;
-        if let Seen::LastKnown { why } = &base.seen {
+        if let Some(why) = &base.stale {
             let cause = format!("cannot tell where {} is now: {why}", base.branch);
             let hint =
                 "nothing is merged without having seen the newest base; ask again when the remote can be reached";

@@ -14,7 +14,7 @@ use windlass_engine::{ChangeFact, HookOutcome, HookReport, Session, Task, Worksp
 use windlass_hooks::clean;
 use windlass_process::file;
 use windlass_vcs::forge::{Change, MergeObstacle, Merging, Method, Site, State};
-use windlass_vcs::git::{Base, Branch, Commit, Error, Git, IfCheckedOut, Merged, Seen, Way};
+use windlass_vcs::git::{Base, Branch, Commit, Error, Git, IfCheckedOut, Merged, Way};
 
 use super::change::{failed, head_under_way, taken};
 use super::{Ended, Onto, report};
@@ -172,7 +172,7 @@ impl Dispatch<'_> {
         }
         self.with_git(|git| {
             let no = |outcome, said: String| Ok(Err(Box::new(report(outcome, said))));
-            if let Seen::LastKnown { why } = &base.seen {
+            if let Some(why) = &base.stale {
                 return no(HookOutcome::Failure, format!("nobody can tell where {} is now: {why}", base.branch));
             }
             if let Some(below) = first_unmerged(git, workspace, below, &base.commit)? {
