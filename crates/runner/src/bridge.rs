@@ -94,7 +94,7 @@ impl Dispatch<'_> {
 
     /// Returns what the files are now that an agent works on in place, as far as git knows of them.
     fn look_in_place(&self, looker: &mut Looker) -> Option<Digest> {
-        looker.look(&self.settings.directory, &self.settings.environment, |spec| self.look_with(spec))
+        looker.look(&self.settings.directory, &self.settings.environment, &|spec| self.look_with(spec))
     }
 
     fn run_called(&mut self, at: Seq) -> Result<Sum, RunError> {

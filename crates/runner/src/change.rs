@@ -5,41 +5,28 @@
 //! ```
 //!
 //! Invariants:
-//! - Nothing in the repository changes: git is kept from refreshing its index.
+//! - Nothing in the repository changes: git does not refresh its index.
 //! - Where it takes too long, or there is too much to look at, nobody looks again for as long as this process lives.
 //!
 //! Not here: what the digests mean (`engine`).
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use windlass_engine::Digest;
-use windlass_process::{Capture, Environment, Exit, Finished, Invocation, NotStarted, Spec, file, overlay};
-use windlass_vcs::git::has_git;
+use windlass_process::{Environment, Spec, file};
+use windlass_vcs::git::{Git, Repository, Run, has_git};
 
 /// How long git may take. A turn of an agent takes many times that.
 const PATIENCE: Duration = Duration::from_secs(2);
 const GRACE: Duration = Duration::from_millis(100);
-/// What git may say, and what is read of the files that it names.
-const SAID: usize = 1024 * 1024;
+/// What is read of the files that git names.
 const FILES: usize = 4096;
 const BYTES: u64 = 64 * 1024 * 1024;
-
-const STATUS: [&str; 8] = [
-    "git",
-    // What the repository itself says is not run.
-    "-c",
-    "core.fsmonitor=false",
-    "status",
-    "--porcelain=v2",
-    "--branch",
-    "--no-renames",
-    "-z",
-];
 
 /// Looks at the directory of the work after each turn.
 #[derive(Debug, Default)]
@@ -49,43 +36,22 @@ pub(crate) struct Looker {
 
 impl Looker {
     /// What has changed, if there is git and it is quick.
-    pub fn look(
-        &mut self,
-        directory: &Path,
-        environment: &Environment,
-        run: impl FnOnce(&Spec) -> Result<Finished, NotStarted>,
-    ) -> Option<Digest> {
-        let root = repository(directory).filter(|_| !self.gave_up)?;
-        let ran = run(&spec(&root, environment)).ok();
-        let said = ran.filter(|ran| ran.exit == Exit::Code(0) && ran.stdout.total <= SAID as u64);
-        let digest = said.and_then(|ran| digest(&root, &ran.stdout.head));
+    pub fn look(&mut self, directory: &Path, environment: &Environment, run: Run<'_>) -> Option<Digest> {
+        let root = directory.ancestors().find(|above| has_git(above)).filter(|_| !self.gave_up)?;
+        let quickly = |spec: &Spec| run(&Spec { timeout: Some(PATIENCE), grace: GRACE, ..spec.clone() });
+        let repository = Repository::find(root).ok().flatten();
+        let said = repository.and_then(|repository| Git::new(repository, &quickly, environment).list_state(root).ok());
+        let digest = said.and_then(|said| digest(root, &said));
         self.gave_up = digest.is_none();
         digest
     }
 }
 
-/// The directory with the repository that a directory is in.
-fn repository(directory: &Path) -> Option<PathBuf> {
-    directory.ancestors().find(|above| has_git(above)).map(Path::to_owned)
-}
-
-fn spec(root: &Path, environment: &Environment) -> Spec {
-    let untracked = ["--untracked-files=all"];
-    let words = STATUS.iter().chain(&untracked).map(OsString::from);
-    let environment = overlay(environment, vec![("GIT_OPTIONAL_LOCKS", "0".into())]);
-    Spec {
-        timeout: Some(PATIENCE),
-        grace: GRACE,
-        capture: Capture { head: SAID, tail: 0, spill: None },
-        ..Spec::new(Invocation::Argv(words.collect()), root, environment)
-    }
-}
-
 /// What git says, and what the files hold that it names. Nothing if that is too much.
-fn digest(root: &Path, said: &[u8]) -> Option<Digest> {
+fn digest(root: &Path, said: &[Vec<u8>]) -> Option<Digest> {
     let mut parts = Vec::new();
     let (mut files, mut bytes) = (0, 0);
-    for entry in said.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
+    for entry in said {
         let path = changed(entry);
         if path.is_some_and(is_ours) {
             continue;
@@ -136,6 +102,8 @@ fn held(path: &Path) -> io::Result<(Digest, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use windlass_process::{Exit, Finished};
+
     use super::*;
 
     #[test]
@@ -154,29 +122,30 @@ mod tests {
         let root = directory.path();
         let write = |name: &str, text: &str| fs::write(root.join(name), text).unwrap();
         fs::create_dir(root.join(".windlass")).unwrap();
-        let said = b"# branch.oid abc\0? a\0? .windlass/x\0? gone\0";
+        let said = ["# branch.oid abc", "? a", "? .windlass/x", "? gone"].map(|entry| entry.as_bytes().to_vec());
         write("a", "one");
         write(".windlass/x", "one");
-        let first = digest(root, said);
+        let first = digest(root, &said);
         write(".windlass/x", "two");
-        assert_eq!(digest(root, said), first);
+        assert_eq!(digest(root, &said), first);
         write("a", "two");
-        assert_ne!(digest(root, said), first);
-        assert_ne!(digest(root, b"? a\0"), digest(root, b"# branch.oid abc\0? a\0"));
+        assert_ne!(digest(root, &said), first);
+        assert_ne!(digest(root, &said[1..2]), digest(root, &said[..2]));
     }
 
     #[test]
     fn too_much_is_not_looked_at_twice() {
         let directory = tempfile::tempdir().unwrap();
-        fs::create_dir(directory.path().join(".git")).unwrap();
+        fs::create_dir_all(directory.path().join(".git/objects")).unwrap();
+        fs::create_dir(directory.path().join(".git/refs")).unwrap();
         fs::write(directory.path().join(".git/HEAD"), "ref: refs/heads/main").unwrap();
         let mut looker = Looker::default();
         let below = directory.path().join("src");
         let late = |_: &Spec| Ok(Finished { exit: Exit::TimedOut, ..Finished::said(Vec::new()) });
-        assert_eq!(looker.look(&below, &Vec::new(), late), None);
-        assert_eq!(looker.look(&below, &Vec::new(), |_| panic!("it looks again")), None);
+        assert_eq!(looker.look(&below, &Vec::new(), &late), None);
+        assert_eq!(looker.look(&below, &Vec::new(), &|_| panic!("it looks again")), None);
         let elsewhere = tempfile::tempdir().unwrap();
         fs::create_dir(elsewhere.path().join(".git")).unwrap();
-        assert_eq!(Looker::default().look(elsewhere.path(), &Vec::new(), |_| panic!("there is no git")), None);
+        assert_eq!(Looker::default().look(elsewhere.path(), &Vec::new(), &|_| panic!("there is no git")), None);
     }
 }

@@ -216,7 +216,7 @@ impl Runner<'_> {
     /// Returns what the files of the work are now, as far as git knows of them.
     pub(crate) fn look_at_tree(&mut self, session: &Session) -> Option<Digest> {
         let run = |spec: &Spec| self.dispatch.look_with(spec);
-        self.looker.look(&self.dispatch.directory_of(Some(session)), &self.dispatch.settings.environment, run)
+        self.looker.look(&self.dispatch.directory_of(Some(session)), &self.dispatch.settings.environment, &run)
     }
 
     fn ask(

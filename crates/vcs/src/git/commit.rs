@@ -136,6 +136,14 @@ impl Git<'_> {
         self.uncommitted(tree, "all")
     }
 
+    /// Returns the commit that a tree is at, and each file that differs from it, new ones too, as `--porcelain=v2` says it. The
+    /// tree may not be ours.
+    pub fn list_state(&self, tree: &Path) -> Result<Vec<Vec<u8>>, Error> {
+        let call = self.call(&["status", "--porcelain=v2", "--branch", "--no-renames", "-z", "--untracked-files=all"]);
+        let answer = call.within(tree).done()?;
+        Ok(answer.entries().into_iter().map(<[u8]>::to_vec).collect())
+    }
+
     /// Files that are not as they were committed. New ones count by `untracked`: `all`, or `no`.
     pub(super) fn uncommitted(&self, worktree: &Path, untracked: &str) -> Result<Vec<PathBuf>, Error> {
         Ok(self.status(worktree, untracked)?.into_iter().map(|file| file.path).collect())
