@@ -153,8 +153,8 @@ pub fn max_output(hook: &Hook) -> usize {
 }
 
 /// The hooks that this version can run, by name.
-pub fn hooks(config: Arc<Config>) -> windlass_runner::Hooks {
-    windlass_runner::Hooks::found_by(move |name| match name {
+pub fn hooks(config: Arc<Config>) -> windlass_runner::HookFinder {
+    Box::new(move |name| match name {
         USUAL => Some(usual()),
         asked if asked.starts_with(WORKFLOW) => Some(asked_for(asked)),
         name => runnable(config.hooks.iter().find(|hook| hook.name == name)?),

@@ -15,11 +15,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use windlass_engine::validation::ConfiguredRules;
+use windlass_engine::workflow::Workflow;
 use windlass_engine::{
     Authority, Command, Debt, DebtId, Effect, Event, HookOutcome, Origin, OwnerName, Record, Rules, Seq, Task,
     Template, View,
 };
-use windlass_hooks::Mask;
+use windlass_hooks::{Hook, Mask};
 use windlass_process::{Control, Environment, Finished, Launcher, NotStarted, Roster, Spec, Stream, Supervisor, run};
 use windlass_store::{Sqlite, Store};
 use windlass_tools::validation::Permission;
@@ -28,7 +29,6 @@ use windlass_vcs::git::{KnownFacts, puts_work_away};
 use crate::bridge::Called;
 use crate::gate_checkout::GateCheckout;
 use crate::hook::ChangedFiles;
-use crate::known::{Hooks, Workflows};
 use crate::protected::Protected;
 use crate::workspace::Delivery;
 use crate::{Outside, RunError, Told};
@@ -37,10 +37,16 @@ use crate::{Outside, RunError, Told};
 const MIN_TIME_FOR_WORK: Duration = Duration::from_secs(60);
 const MIN_TIME_FOR_LOOKS: Duration = Duration::from_secs(5);
 
+/// Finds a hook by its name. Of many only those are built that are asked for.
+pub type HookFinder = Box<dyn Fn(&str) -> Option<Hook>>;
+
+/// Finds a workflow by its id: the workflow, or why it cannot be used; nothing where there is none of that id.
+pub type WorkflowFinder = Box<dyn Fn(&str) -> Result<Option<Arc<Workflow>>, String>>;
+
 /// What hooks are run with.
 pub struct Settings {
-    pub hooks: Hooks,
-    pub workflows: Workflows,
+    pub hooks: HookFinder,
+    pub workflows: WorkflowFinder,
     /// What each event makes owed, with this process as the owner.
     pub rules: Rules,
     /// Whose hooks they are.

@@ -181,7 +181,7 @@ impl Dispatch<'_> {
         if owed.hook == REGISTERED || owed.hook == VALIDATION {
             return Ok((self.ask_registered(owed, &scene, resolve)?, None));
         }
-        let Some(mut hook) = self.settings.hooks.get(&owed.hook) else {
+        let Some(mut hook) = (self.settings.hooks)(&owed.hook) else {
             let (message, event) = ("the configuration that it comes from has no such hook", scene.event.original());
             let report =
                 HookReport { message: Some(message.to_owned()), event: Some(event), ..HookOutcome::Failure.into() };

@@ -253,7 +253,7 @@ impl Runner<'_> {
     /// How long the hooks that send the agent back want it to wait.
     fn pause_before_sending_back(&self, session: &Session) -> Duration {
         let waits = session.sent_back.iter().filter_map(|(hook, times)| {
-            let retry = self.dispatch.settings.hooks.get(hook)?.retry?;
+            let retry = (self.dispatch.settings.hooks)(hook)?.retry?;
             Retry { jitter: false, ..retry }.wait(*times, 0)
         });
         waits.max().unwrap_or_default()

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use windlass_engine::workflow::Workflow;
 use windlass_engine::{Digest, nearest};
-use windlass_runner::Workflows;
+use windlass_runner::WorkflowFinder;
 
 use crate::config::{Config, ConfigError, Hook, Node, Problem, source};
 use crate::failure::{Code, Failure};
@@ -238,9 +238,9 @@ impl Held {
     }
 
     /// Those that a runner finds when they are owed.
-    pub fn runnable(&self) -> Workflows {
+    pub fn runnable(&self) -> WorkflowFinder {
         let held = self.clone();
-        Workflows::found_by(move |id| held.get(id))
+        Box::new(move |id| held.get(id))
     }
 
     fn get(&self, id: &str) -> Result<Option<Arc<Workflow>>, String> {
@@ -253,9 +253,9 @@ impl Held {
 }
 
 /// The same for a single command, as soon as one is owed.
-pub fn runnable(project: &Project, config: &Arc<Config>, told: bool) -> Workflows {
+pub fn runnable(project: &Project, config: &Arc<Config>, told: bool) -> WorkflowFinder {
     let (project, config, held) = (project.clone(), config.clone(), OnceCell::new());
-    Workflows::found_by(move |id| held.get_or_init(|| Held::now(&project, &config, told)).get(id))
+    Box::new(move |id| held.get_or_init(|| Held::now(&project, &config, told)).get(id))
 }
 
 /// Whether something was trusted that is not there any more, neither with this configuration nor with the present one.

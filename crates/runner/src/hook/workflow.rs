@@ -107,7 +107,7 @@ impl Dispatch<'_> {
 
     fn workflow_to_its_end(&mut self, running: &Running<'_>, asked: &Asked) -> Result<Attempt, RunError> {
         let id = &asked.id;
-        let workflow = match self.settings.workflows.get(id) {
+        let workflow = match (self.settings.workflows)(id) {
             Ok(Some(workflow)) => workflow,
             Ok(None) => {
                 let why = format!("there is no workflow `{id}`: `windlass workflow list` names them");

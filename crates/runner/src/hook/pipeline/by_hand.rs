@@ -384,7 +384,7 @@ impl Dispatch<'_> {
             planned.filter(move |planned| effects.is_for(planned, Some(task), agent)).cloned()
         };
         let is_check = |planned: &Planned| {
-            let hook = self.settings.hooks.get(&planned.hook.hook);
+            let hook = (self.settings.hooks)(&planned.hook.hook);
             let reviews = hook.is_some_and(|hook| matches!(hook.kind, Kind::Step(Step::Review(_))));
             planned.hook.class != HookClass::Vcs && !reviews
         };
@@ -397,7 +397,7 @@ impl Dispatch<'_> {
 
     /// Whether a stop hook can be asked without a turn: it is a command, or the tests.
     fn needs_no_turn(&self, planned: &Planned) -> bool {
-        let hook = self.settings.hooks.get(&planned.hook.hook);
+        let hook = (self.settings.hooks)(&planned.hook.hook);
         hook.is_some_and(|hook| matches!(hook.kind, Kind::Command(_) | Kind::Step(Step::RunTests)))
     }
 
