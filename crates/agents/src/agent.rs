@@ -9,7 +9,7 @@ use windlass_process::{Environment, Invocation, overlay};
 
 use crate::acp::{McpServer, Permissions};
 use crate::headless::Dialect;
-use crate::{CommandAgent, TurnEnd, trouble};
+use crate::{TurnEnd, trouble};
 
 /// Not the name of an agent that can be driven.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -147,12 +147,6 @@ impl Agent {
             }
             Driver::Headless(dialect) => Invocation::Shell(self.with_arguments(self.program(*dialect)).into()),
         }
-    }
-
-    /// As any program, where it is one.
-    pub fn command(&self, own: &Path) -> Option<CommandAgent<'_>> {
-        let Driver::Command(words) = &self.driver else { return None };
-        Some(CommandAgent { invocation: self.invocation(own), words })
     }
 
     /// The script that starts a known agent's program.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use windlass_engine::Fault;
 use windlass_process::{Capture, Environment, Exit, Finished, Invocation, NotStarted, Spec, Spill};
 
-use crate::{TurnEnd, aider, trouble};
+use crate::{Agent, TurnEnd, aider, trouble};
 
 /// How long an agent may take to end once it is asked to.
 const GRACE: Duration = Duration::from_secs(10);
@@ -18,19 +18,12 @@ const TAIL: usize = 40 * 1024;
 /// The most that is kept of a stream in a file.
 const SPILLED: u64 = 256 * 1024 * 1024;
 
-/// A program that answers prompts.
-#[derive(Debug, Clone)]
-pub struct CommandAgent<'a> {
-    pub invocation: Invocation,
-    /// Its command, by which a remedy is found.
-    pub words: &'a str,
-}
-
-impl CommandAgent<'_> {
-    /// A run that answers a prompt.
+impl Agent {
+    /// A run of its program that answers a prompt.
     pub fn spec(&self, prompt: &str, directory: &Path, environment: Environment, spill: &Path) -> Spec {
         let capture = Capture { head: HEAD, tail: TAIL, spill: Some(Spill { path: spill.to_owned(), cap: SPILLED }) };
-        prompted(self.invocation.clone(), prompt, directory, environment, capture)
+        let invocation = Invocation::Shell(self.with_arguments(self.words()).into());
+        prompted(invocation, prompt, directory, environment, capture)
     }
 
     /// What the end of such a run means. An exit code of 0 says only that there is an answer.
@@ -42,10 +35,10 @@ impl CommandAgent<'_> {
         match finished.exit {
             Exit::Code(0) => {
                 let printed = finished.stdout.text();
-                let heard = aider::heard(&printed).filter(|_| trouble::is_agent("aider", self.words));
+                let heard = aider::heard(&printed).filter(|_| trouble::is_agent("aider", self.words()));
                 match heard.unwrap_or_else(|| trouble::instead_of_an_answer(&printed).map_or(Ok(printed), Err)) {
                     Ok(said) => TurnEnd::Said(said),
-                    Err(trouble) => trouble.end(self.words),
+                    Err(trouble) => trouble.end(self.words()),
                 }
             }
             // The shell's own words for a program that is not there, or is none: unless something has spoken already.
@@ -63,7 +56,7 @@ impl CommandAgent<'_> {
 
     fn failed(&self, finished: &Finished, fault: Fault, end: &str) -> TurnEnd {
         let trouble = trouble::of_failure(&finished.stdout.text(), &finished.stderr.text());
-        trouble.map_or_else(|| TurnEnd::failed(fault, last_words(finished, end)), |trouble| trouble.end(self.words))
+        trouble.map_or_else(|| TurnEnd::failed(fault, last_words(finished, end)), |trouble| trouble.end(self.words()))
     }
 }
 
@@ -97,13 +90,14 @@ mod tests {
     use windlass_process::Captured;
 
     use super::*;
+    use crate::Driver;
 
     #[track_caller]
     fn check(exit: Exit, stdout: &str, stderr: &str, expected: TurnEnd) {
         let captured =
             |text: &str| Captured { head: text.as_bytes().to_vec(), total: text.len() as u64, ..Captured::default() };
         let (stdout, stderr) = (captured(stdout), captured(stderr));
-        let agent = CommandAgent { invocation: Invocation::Argv(Vec::new()), words: "agent" };
+        let agent = Agent::plain("agent", Driver::Command("agent".to_owned()));
         let ran = Ok(Finished { exit, stdout, stderr, leaky: false, took: Duration::ZERO });
         assert_eq!(agent.answer(&ran), expected);
     }

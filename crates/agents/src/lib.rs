@@ -23,6 +23,5 @@ mod trouble;
 mod turn_end;
 
 pub use agent::{Access, Agent, Driver, KNOWN, Known, ParseAgentError, Setup};
-pub use command::CommandAgent;
 pub use reset::Reset;
 pub use turn_end::TurnEnd;

@@ -356,7 +356,8 @@ impl Attended<'_> {
             return Some(Heard::Beside);
         }
         // Its output may be held open by what it left; whatever it wrote itself was in the pipe.
-        (self.live.gone && count_waiting(&self.live.stdout) == 0).then_some(Heard::Over)
+        let is_over = self.live.stdout.is_none() || self.live.gone && count_waiting(&self.live.stdout) == 0;
+        is_over.then_some(Heard::Over)
     }
 
     fn stand_still(&mut self, until: &mut Option<Instant>, beside: &mut [Beside]) {

@@ -21,7 +21,6 @@ use windlass_hooks::said::{Decision, Permission};
 use windlass_hooks::{Said, clean, cut, silent_no};
 
 use crate::change::Looker;
-use crate::dispatch::Resolve;
 use crate::{Dispatch, RunError};
 
 /// What people are told where a stop hook let pass what it has not seen.
@@ -78,7 +77,7 @@ impl Dispatch<'_> {
         self.called = Some(called.clone());
         let sum = self.run_called(at);
         self.called = None;
-        let Concluded { mut replied, verdict } = sum?.finish(&called.call.point, called.call.max_retries);
+        let (mut replied, verdict) = sum?.finish(&called.call.point, called.call.max_retries);
         let passes = verdict.ruling == CallRuling::Pass;
         if let Some(judged) = judged.filter(|_| passes)
             && self.look_in_place(&mut looker).is_some_and(|now| now != judged)
@@ -101,7 +100,7 @@ impl Dispatch<'_> {
         let mut sum = Sum::default();
         while let Some(debt) = self.next(|_, debt| debt.id.seq == at)? {
             self.give(&Command::BeginEffect { debt: debt.id, owner: self.owner.clone() })?;
-            let (report, said) = self.hear_hook(&debt, Resolve::Cancellable)?;
+            let (report, said) = self.hear_hook(&debt)?;
             let cancelled = report.outcome == HookOutcome::Cancelled;
             self.give(&Command::FinishEffect {
                 debt: debt.id,
@@ -160,12 +159,6 @@ struct Sum {
     updated_input: Option<Map<String, Value>>,
     updated_output: Option<Value>,
     messages: Vec<String>,
-}
-
-/// What is answered, and what of it the log keeps.
-struct Concluded {
-    replied: Replied,
-    verdict: CallVerdict,
 }
 
 impl Sum {
@@ -230,7 +223,8 @@ impl Sum {
         }
     }
 
-    fn finish(self, point: &str, max_retries: u32) -> Concluded {
+    /// Returns what is answered, and what of it the log keeps.
+    fn finish(self, point: &str, max_retries: u32) -> (Replied, CallVerdict) {
         let strictest = self.reasons.iter().map(|(ruling, _)| *ruling).max().unwrap_or(CallRuling::Pass);
         // Allowing is for tools alone.
         let ruling =
@@ -253,7 +247,7 @@ impl Sum {
             max_retries,
             told: kept(&replied.told()),
         };
-        Concluded { replied, verdict }
+        (replied, verdict)
     }
 }
 

@@ -5,7 +5,6 @@
 use windlass_engine::{Command, DebtId, Refusal, Session, SessionName, Task, TaskId, Usage, View, Wanted};
 use windlass_store::ExecuteError;
 
-use crate::dispatch::Resolve;
 use crate::{Dispatch, RunError};
 
 impl Dispatch<'_> {
@@ -59,7 +58,7 @@ impl Dispatch<'_> {
         self.give(&begin)?;
         // One that may not run again was recorded as interrupted.
         let Some(owed) = self.store.snapshot()?.debt(debt)? else { return Ok(()) };
-        let report = self.run_hook(&owed, Resolve::Cancellable)?;
+        let report = self.run_hook(&owed)?;
         self.give(&Command::FinishEffect { debt, owner, report: report.into() }).map(drop)
     }
 

@@ -17,13 +17,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use windlass_agents::headless::{self, Dialect, Ended, Place, Span};
-use windlass_agents::{Agent, CommandAgent, Driver, TurnEnd, acp};
+use windlass_agents::{Agent, Driver, TurnEnd, acp};
 use windlass_engine::{Cost, TaskId, Usage};
 use windlass_process::{Environment, Finished, Spec, overlay};
 
-use crate::conversation::{Saying, understood};
-use crate::dispatch::Resolve;
-use crate::headless::{Ear, Listened};
+use crate::conversation::understood;
+use crate::headless::Listened;
 use crate::record::{TurnRecord, named};
 use crate::turn::{Patience, TurnOutcome};
 use crate::{Dispatch, RunError};
@@ -44,16 +43,6 @@ pub(crate) struct Consultation {
     used: Usage,
 }
 
-/// Where an agent is asked, and for how long.
-pub(crate) struct Terms<'a> {
-    pub directory: &'a Path,
-    pub file: PathBuf,
-    pub resolve: Resolve,
-    pub time: Duration,
-    pub silence: Option<Duration>,
-    pub task: Option<TaskId>,
-}
-
 impl Consultation {
     /// Whether whoever is asked knows what was said before.
     pub fn remembers(&self) -> bool {
@@ -69,9 +58,14 @@ impl Consultation {
 }
 
 impl Dispatch<'_> {
-    /// Prepares to ask an agent. Nothing is started yet.
-    pub(crate) fn consultation(&self, agent: &Agent, terms: Terms<'_>) -> Consultation {
-        let Terms { directory, file, resolve, time, silence, task } = terms;
+    /// Prepares to ask an agent in a directory, with records of a name, for so long. Nothing is started yet.
+    pub(crate) fn consultation(
+        &self,
+        agent: &Agent,
+        (directory, file): (&Path, PathBuf),
+        (time, silence): (Duration, Option<Duration>),
+        task: Option<TaskId>,
+    ) -> Consultation {
         let told: Vec<(&str, OsString)> = vec![
             ("WINDLASS_RUN", OsString::new()),
             ("WINDLASS_DEBT", OsString::new()),
@@ -89,7 +83,7 @@ impl Dispatch<'_> {
             agent,
             directory: directory.to_owned(),
             file,
-            patience: Patience { resolve, time: Some(time), until: Instant::now().checked_add(time) },
+            patience: Patience { time: Some(time), until: Instant::now().checked_add(time) },
             silence,
             connection: None,
             conversation: None,
@@ -107,25 +101,22 @@ impl Dispatch<'_> {
         Ok(TurnOutcome { time: with.patience.time, ..asked })
     }
 
-    fn consult_program(&mut self, with: &mut Consultation, prompt: &str) -> Result<TurnOutcome, RunError> {
-        let own = self.settings.launcher.as_ref().map(|launcher| launcher.program.clone()).unwrap_or_default();
-        let whole = with.agent.clone();
-        let agent = whole.command(&own).expect("it is driven as a command");
-        let mut spec = agent.spec(prompt, &with.directory, with.environment.clone(), &with.file);
+    fn consult_program(&mut self, with: &Consultation, prompt: &str) -> Result<TurnOutcome, RunError> {
+        let mut spec = with.agent.spec(prompt, &with.directory, with.environment.clone(), &with.file);
         spec.silence = with.silence;
-        self.ask_program(&agent, spec, &with.patience, &with.file)
+        self.ask_program(&with.agent, spec, &with.patience, &with.file)
     }
 
     /// Has a program answer a prompt.
     pub(crate) fn ask_program(
         &mut self,
-        agent: &CommandAgent<'_>,
+        agent: &Agent,
         mut spec: Spec,
         patience: &Patience,
         file: &Path,
     ) -> Result<TurnOutcome, RunError> {
         spec.timeout = patience.until.map(|until| until.saturating_duration_since(Instant::now()));
-        let ran = self.start(&spec, patience.resolve)?;
+        let ran = self.start(&spec)?;
         let (leaky, record) = match &ran {
             Ok(finished) => {
                 self.settings.mask.spilled(finished);
@@ -170,8 +161,7 @@ impl Dispatch<'_> {
         spec.silence = with.silence;
         spec.timeout = with.patience.until.map(|until| until.saturating_duration_since(Instant::now()));
         let mut heard_of = new.clone().or(before.clone());
-        let ear = Ear { dialect, place, spec: &spec, resolve: with.patience.resolve, file: &with.file };
-        let Listened { heard, leaky, record } = self.listen(&ear, &mut |_, name| {
+        let Listened { heard, leaky, record } = self.listen((dialect, place), &spec, &with.file, &mut |_, name| {
             heard_of = Some(name.to_owned());
             Ok(())
         })?;
@@ -193,8 +183,7 @@ impl Dispatch<'_> {
                 Err(end) => return TurnOutcome::ended(end, None),
             },
         };
-        let saying = Saying { prompt, silence: with.silence, file: &with.file };
-        let (turned, record) = self.converse(connection, &saying, &mut with.patience);
+        let (turned, record) = self.converse(connection, (prompt, with.silence), &with.file, &mut with.patience);
         let acp::Turned { end, usage, aside, connection, .. } = turned;
         with.connection = connection;
         TurnOutcome { end: understood(&with.agent, end, aside), time: None, leaky: false, record, usage }
@@ -217,8 +206,7 @@ impl Dispatch<'_> {
             before: None,
             cost: Cost::default(),
         };
-        let control = self.control_for(with.patience.resolve);
-        let opened = acp::Connection::open(&start, &control, &mut with.patience.until);
+        let opened = acp::Connection::open(&start, &self.control, &mut with.patience.until);
         opened.map(|opened| opened.connection).map_err(|end| with.agent.understood(end))
     }
 }

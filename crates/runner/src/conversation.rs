@@ -30,7 +30,7 @@ impl Runner<'_> {
         if !self.agent.stays() {
             return Ok(Ok(false));
         }
-        let control = self.dispatch.control_for(patience.resolve);
+        let control = self.dispatch.control.clone();
         let conversation = session.conversation.as_deref();
         if self.connection.as_ref().is_some_and(|connection| conversation != Some(connection.conversation())) {
             // Another task: the agent begins anew, in an environment that says so.
@@ -79,10 +79,9 @@ impl Runner<'_> {
     pub(crate) fn converse(&mut self, turn: &Turn, prompt: &str, patience: &mut Patience) -> TurnOutcome {
         let connection = self.connection.take().expect("it is ready");
         let (silence, file) = (self.allowance.silence, self.dispatch.settings.records.join(turn.debt.to_string()));
-        let saying = Saying { prompt, silence, file: &file };
-        let (turned, record) = self.dispatch.converse(connection, &saying, patience);
-        let acp::Turned { end, usage, aside, lost, connection } = turned;
-        (self.connection, self.lost) = (connection, lost);
+        let (turned, record) = self.dispatch.converse(connection, (prompt, silence), &file, patience);
+        let acp::Turned { end, usage, aside, connection } = turned;
+        self.connection = connection;
         TurnOutcome { end: understood(&self.agent, end, aside), time: patience.time, leaky: false, record, usage }
     }
 
@@ -94,26 +93,19 @@ impl Runner<'_> {
     }
 }
 
-/// What is said to an agent that stays.
-pub(crate) struct Saying<'a> {
-    pub prompt: &'a str,
-    /// How long it may be silent.
-    pub silence: Option<Duration>,
-    /// What its record is called, but for the end of the name.
-    pub file: &'a Path,
-}
-
 impl Dispatch<'_> {
-    /// Has an agent that is ready answer a prompt. The answer has the file with what it said and did.
+    /// Has an agent that is ready answer a prompt. The answer has the record of what it said and did, which is called like
+    /// `file` but for the end of the name.
     pub(crate) fn converse(
         &mut self,
         connection: acp::Connection,
-        saying: &Saying<'_>,
+        (prompt, silence): (&str, Option<Duration>),
+        file: &Path,
         patience: &mut Patience,
     ) -> (acp::Turned, Option<String>) {
-        let control = self.control_for(patience.resolve);
+        let control = self.control.clone();
         let (tell, shown) = (&mut self.outside.tell, self.outside.shows_output);
-        let mut record = TurnRecord::new(&self.settings.mask, named(saying.file, "turn"));
+        let mut record = TurnRecord::new(&self.settings.mask, named(file, "turn"));
         let mut show = |bytes: &[u8]| {
             if shown {
                 tell(Told::Output(Stream::Stdout, bytes));
@@ -123,10 +115,10 @@ impl Dispatch<'_> {
             control: &control,
             roster: self.roster,
             until: &mut patience.until,
-            silence: saying.silence,
+            silence,
             tell: &mut |text| show(&record.push(text.as_bytes())),
         };
-        let turned = connection.prompt(saying.prompt, attention);
+        let turned = connection.prompt(prompt, attention);
         let (rest, record) = record.finish();
         show(&rest);
         self.known.forget_changeable();

@@ -97,14 +97,6 @@ pub struct Dispatch<'a> {
     pub(crate) known: KnownFacts,
 }
 
-/// Whether a program is started and left to itself after somebody asked for the end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Resolve {
-    Cancellable,
-    /// Only a second word ends it.
-    Resolute,
-}
-
 impl<'a> Dispatch<'a> {
     pub fn new(
         store: &'a mut Sqlite,
@@ -165,11 +157,11 @@ impl<'a> Dispatch<'a> {
     }
 
     /// Lets some time pass, and tells whoever watches. Answers whether it has passed.
-    pub(crate) fn wait(&mut self, time: Duration, resolve: Resolve) -> bool {
+    pub(crate) fn wait(&mut self, time: Duration) -> bool {
         if !time.is_zero() {
             (self.outside.tell)(Told::Waiting(time));
         }
-        self.control_for(resolve).wait(time)
+        self.control.wait(time)
     }
 
     /// Carries out somebody's command. Whoever gave it learns from the answer what came of it.
@@ -227,7 +219,7 @@ impl<'a> Dispatch<'a> {
     }
 
     fn run_and_report(&mut self, debt: &Debt) -> Result<(), RunError> {
-        let report = self.run_hook(debt, Resolve::Cancellable)?;
+        let report = self.run_hook(debt)?;
         let killed = report.outcome == HookOutcome::Cancelled;
         self.give(&Command::FinishEffect { debt: debt.id, owner: self.owner.clone(), report: report.into() })?;
         if killed { Err(RunError::Killed) } else { Ok(()) }
@@ -257,13 +249,6 @@ impl<'a> Dispatch<'a> {
         self.store.event(at)?.ok_or(RunError::MissingEvent(at))
     }
 
-    pub(crate) fn control_for(&self, resolve: Resolve) -> Control {
-        match resolve {
-            Resolve::Cancellable => self.control.clone(),
-            Resolve::Resolute => self.control.resolute(),
-        }
-    }
-
     /// Runs a short program of our own, whose output is its answer. It gets what is left of the session's time.
     pub(crate) fn look_with(&self, spec: &Spec) -> Result<Finished, NotStarted> {
         let run = |spec: &Spec| self.run_supervised(spec);
@@ -290,8 +275,8 @@ impl<'a> Dispatch<'a> {
     }
 
     /// Runs a program to its end. Under the supervisor nothing of it survives us.
-    pub(crate) fn start(&mut self, spec: &Spec, resolve: Resolve) -> Result<Result<Finished, NotStarted>, RunError> {
-        let control = self.control_for(resolve);
+    pub(crate) fn start(&mut self, spec: &Spec) -> Result<Result<Finished, NotStarted>, RunError> {
+        let control = self.control.clone();
         // Whoever watches sees no secret either, however the output is cut into pieces.
         let mask = self.settings.mask.clone();
         let (mut out, mut err) = (mask.shown(), mask.shown());

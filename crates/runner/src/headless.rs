@@ -22,7 +22,6 @@ use windlass_engine::{Command, Limits, Session, Turn, Usage};
 use windlass_hooks::{clean, cut};
 use windlass_process::{Spec, Stream};
 
-use crate::dispatch::Resolve;
 use crate::record::{TurnRecord, named};
 use crate::turn::{Patience, TurnOutcome};
 use crate::{Dispatch, RunError, Runner, Told};
@@ -95,8 +94,7 @@ impl Runner<'_> {
             Place::New(_) => Usage::default(),
         };
         let file = self.dispatch.settings.records.join(turn.debt.to_string());
-        let ear = Ear { dialect: *dialect, place: *place, spec: &spec, resolve: patience.resolve, file: &file };
-        let listened = self.dispatch.listen(&ear, &mut |dispatch, name| {
+        let listened = self.dispatch.listen((*dialect, *place), &spec, &file, &mut |dispatch, name| {
             let (run, conversation, anew) = (turn.run.clone(), name.to_owned(), saying.anew.clone());
             dispatch.give(&Command::OpenConversation { run, conversation, anew }).map(drop)
         })?;
@@ -109,34 +107,27 @@ impl Runner<'_> {
     }
 }
 
-/// An agent that is about to be heard.
-pub(crate) struct Ear<'a> {
-    pub dialect: Dialect,
-    pub place: Place<'a>,
-    pub spec: &'a Spec,
-    pub resolve: Resolve,
-    /// What its records are called, but for the end of the name.
-    pub file: &'a Path,
-}
-
 impl Dispatch<'_> {
-    /// Hears an agent while it works: shows it to whoever watches, and has the conversation noted as soon as it has a name.
+    /// Hears an agent while it works: shows it to the observer, and has the conversation noted as soon as it has a name. Its
+    /// records are called like `file` but for the end of the name.
     pub(crate) fn listen(
         &mut self,
-        ear: &Ear<'_>,
+        (dialect, place): (Dialect, Place<'_>),
+        spec: &Spec,
+        file: &Path,
         note: &mut dyn FnMut(&mut Self, &str) -> Result<(), RunError>,
     ) -> Result<Listened, RunError> {
-        let (resumes, mut known) = match ear.place {
+        let (resumes, mut known) = match place {
             Place::Before(name) => (true, Some(name.to_owned())),
             Place::New(name) => (false, name.map(str::to_owned)),
         };
-        let mut hearing = Hearing::new(ear.dialect, resumes);
-        let control = self.control_for(ear.resolve).apart();
+        let mut hearing = Hearing::new(dialect, resumes);
+        let control = self.control.apart();
         let mask = self.settings.mask.clone();
-        let record = |end: &str| TurnRecord::new(&mask, named(ear.file, end));
+        let record = |end: &str| TurnRecord::new(&mask, named(file, end));
         let (mut words, mut out, mut err) = (record("turn"), record("stdout"), record("stderr"));
         let mut failure = None;
-        let ran = self.start_watched(ear.spec, &control, &mut |dispatch, stream, bytes| {
+        let ran = self.start_watched(spec, &control, &mut |dispatch, stream, bytes| {
             let shown = dispatch.outside.shows_output;
             let record = if stream == Stream::Stdout { &mut out } else { &mut err };
             let sure = record.push(bytes);

@@ -26,7 +26,6 @@ use windlass_store::Filter;
 
 pub(crate) use self::context::ChangedFiles;
 use crate::bridge::{Called, is_context, is_heard};
-use crate::dispatch::Resolve;
 use crate::gate_checkout::commit_under_way;
 use crate::{Dispatch, RunError};
 
@@ -110,7 +109,6 @@ struct Running<'a> {
     event: Value,
     /// Where it runs.
     directory: PathBuf,
-    resolve: Resolve,
     began: Instant,
 }
 
@@ -170,16 +168,16 @@ fn prompt(template: &Template, values: &Value) -> HookReport {
 
 impl Dispatch<'_> {
     /// Runs a hook that has begun. One that fails is tried again as often as it says.
-    pub(crate) fn run_hook(&mut self, debt: &Debt, resolve: Resolve) -> Result<HookReport, RunError> {
-        self.hear_hook(debt, resolve).map(|(report, _)| report)
+    pub(crate) fn run_hook(&mut self, debt: &Debt) -> Result<HookReport, RunError> {
+        self.hear_hook(debt).map(|(report, _)| report)
     }
 
     /// The same, with what it said.
-    pub(crate) fn hear_hook(&mut self, debt: &Debt, resolve: Resolve) -> Result<Heard, RunError> {
+    pub(crate) fn hear_hook(&mut self, debt: &Debt) -> Result<Heard, RunError> {
         let Effect::Hook(owed) = &debt.effect else { return Err(RunError::NoHook(debt.id)) };
         let scene = self.scene(debt)?;
         if owed.hook == REGISTERED || owed.hook == VALIDATION {
-            return Ok((self.ask_registered(owed, &scene, resolve)?, None));
+            return Ok((self.ask_registered(owed, &scene)?, None));
         }
         let Some(mut hook) = (self.settings.hooks)(&owed.hook) else {
             let (message, event) = ("the configuration that it comes from has no such hook", scene.event.original());
@@ -193,8 +191,7 @@ impl Dispatch<'_> {
         let (values, event) = (scene.values(owed, &self.settings.project), scene.told());
         let began = Instant::now();
         let directory = self.directory_of(scene.session.as_ref());
-        let mut running =
-            Running { debt: debt.id, owed, hook: &hook, scene: &scene, values, event, directory, resolve, began };
+        let mut running = Running { debt: debt.id, owed, hook: &hook, scene: &scene, values, event, directory, began };
         if running.role().is_gate()
             && let Some(report) = self.tampered(scene.session.as_ref())?
         {
@@ -227,7 +224,7 @@ impl Dispatch<'_> {
                 let (owner, error) = (self.owner.clone(), after.clone());
                 self.give(&Command::RestEffect { debt: debt.id, owner, error })?;
             }
-            if !self.wait(wait, resolve) {
+            if !self.wait(wait) {
                 return Ok((HookOutcome::Cancelled.into(), None));
             }
             if is_recorded {
@@ -297,7 +294,7 @@ impl Dispatch<'_> {
             let message = format!("cannot write its payload beside {}: {error}", place.display());
             return Ok(HookReport { message: Some(message), ..HookOutcome::Failure.into() }.into());
         }
-        let ran = self.start(&spec, running.resolve)?;
+        let ran = self.start(&spec)?;
         let record = ran.as_ref().ok().and_then(|ran| self.record(ran));
         let ran = ran.map(|ran| self.read(ran)).map(|ran| running.heard(ran));
         let command = RanCommand { text: script.text(), directory: &running.directory, environment: &spec.environment };

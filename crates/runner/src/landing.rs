@@ -11,7 +11,7 @@ use windlass_vcs::forge::Method;
 use windlass_vcs::git::{Base, Branch, Commit, Error, Git};
 
 use crate::workspace::explained;
-use crate::{Dispatch, RunError, Runner, Told};
+use crate::{Dispatch, RunError, Told};
 
 /// How a base has a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,12 +157,5 @@ impl Dispatch<'_> {
             }
         }
         Ok(())
-    }
-}
-
-impl Runner<'_> {
-    /// Records accepted changes as merged that the newest base has.
-    pub fn note_landed(&mut self, in_use: &[String]) -> Result<(), RunError> {
-        self.dispatch.note_landed(in_use)
     }
 }

@@ -67,7 +67,6 @@ pub use sweep::{Swept, left_in, task_of};
 pub use workspace::{Delivery, Said};
 
 use change::Looker;
-use dispatch::Resolve;
 
 /// The longest time that is waited for at once.
 const A_WHILE: Duration = Duration::from_secs(30);
@@ -80,8 +79,6 @@ pub struct Runner<'a> {
     agent: Agent,
     /// An agent that stays, while it does.
     connection: Option<acp::Connection>,
-    /// It was gone before it heard the last prompt.
-    lost: bool,
     allowance: Allowance,
     looker: Looker,
     /// Tasks that the session has completed, whose worktrees may go.
@@ -105,17 +102,7 @@ impl<'a> Runner<'a> {
     pub fn new(dispatch: Dispatch<'a>, agent: Agent, allowance: Allowance) -> Self {
         let agent = agent.of(&dispatch.settings.project);
         let (looker, done) = (Looker::default(), Vec::new());
-        Self {
-            dispatch,
-            agent,
-            connection: None,
-            lost: false,
-            allowance,
-            looker,
-            done,
-            resumes: false,
-            removed_branch: None,
-        }
+        Self { dispatch, agent, connection: None, allowance, looker, done, resumes: false, removed_branch: None }
     }
 
     /// Ends it, and leaves the supervisor of its programs to the next one.
@@ -210,12 +197,15 @@ impl<'a> Runner<'a> {
             }
         }
         // What comes after the end is done although the end was asked for. Whoever asks only then means what is running.
-        let resolve = match session.ended() {
-            Some(_) if self.dispatch.control.is_cancelled() => Resolve::Resolute,
-            _ => Resolve::Cancellable,
-        };
-        let report = self.dispatch.run_hook(&owed, resolve)?;
-        if report.outcome == HookOutcome::Cancelled && resolve == Resolve::Resolute {
+        let control = self.dispatch.control.clone();
+        let is_resolute = session.ended().is_some() && control.is_cancelled();
+        if is_resolute {
+            self.dispatch.control = control.resolute();
+        }
+        let report = self.dispatch.run_hook(&owed);
+        self.dispatch.control = control;
+        let report = report?;
+        if report.outcome == HookOutcome::Cancelled && is_resolute {
             return Err(RunError::Killed);
         }
         self.stop_if_cancelled(self.session(&session.name)?)?;

@@ -26,68 +26,54 @@ pub(crate) fn named(file: &Path, end: &str) -> PathBuf {
 
 /// What comes in pieces, masked and kept.
 pub(crate) struct TurnRecord<'m> {
+    mask: &'m Mask,
     masked: Shown<'m>,
-    kept: Kept,
+    planned: PathBuf,
+    /// Made with the first word.
+    file: Option<(File, PathBuf)>,
+    written: u64,
+    is_over: bool,
 }
 
 impl<'m> TurnRecord<'m> {
     pub fn new(mask: &'m Mask, planned: PathBuf) -> Self {
-        Self { masked: mask.shown(), kept: Kept::new(planned) }
+        Self { mask, masked: mask.shown(), planned, file: None, written: 0, is_over: false }
     }
 
     /// Takes a piece. The answer is what may be shown by now.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         let sure = self.masked.push(bytes);
-        self.kept.write(&sure);
+        self.write(&sure);
         sure
     }
 
     /// What is left to be shown, and where all of it is, if there was any.
     pub fn finish(mut self) -> (Vec<u8>, Option<PathBuf>) {
-        let rest = self.masked.finish();
-        self.kept.write(&rest);
-        (rest, self.kept.finish())
-    }
-}
-
-/// A file that is made with the first word.
-struct Kept {
-    planned: PathBuf,
-    file: Option<(File, PathBuf)>,
-    written: u64,
-    over: bool,
-}
-
-impl Kept {
-    fn new(planned: PathBuf) -> Self {
-        Self { planned, file: None, written: 0, over: false }
+        let rest = std::mem::replace(&mut self.masked, self.mask.shown()).finish();
+        self.write(&rest);
+        (rest, self.file.map(|(_, path)| path))
     }
 
     /// Writes what is masked already.
     fn write(&mut self, bytes: &[u8]) {
-        if self.over || bytes.is_empty() {
+        if self.is_over || bytes.is_empty() {
             return;
         }
         if self.file.is_none() {
             self.file = create_record(&self.planned).ok();
         }
         let Some((file, _)) = &mut self.file else {
-            self.over = true;
+            self.is_over = true;
             return;
         };
         let room = usize::try_from(MOST - self.written).unwrap_or(usize::MAX);
         let fits = &bytes[..bytes.len().min(room)];
         self.written += fits.len() as u64;
-        self.over = file.write_all(fits).is_err();
+        self.is_over = file.write_all(fits).is_err();
         if fits.len() < bytes.len() {
-            self.over = true;
+            self.is_over = true;
             let _ = file.write_all(format!("\n[more than {} MiB: the rest is left out]\n", MOST >> 20).as_bytes());
         }
-    }
-
-    /// Where it is, if there is any.
-    fn finish(self) -> Option<PathBuf> {
-        self.file.map(|(_, path)| path)
     }
 }
 
@@ -99,7 +85,8 @@ mod tests {
     fn a_record_is_made_with_the_first_word_and_has_an_end() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("7.turn");
-        let mut record = Kept::new(path.clone());
+        let mask = Mask::default();
+        let mut record = TurnRecord::new(&mask, path.clone());
         record.write(b"");
         assert!(!path.exists());
         record.write(b"one ");
@@ -108,12 +95,12 @@ mod tests {
         for _ in 0..65 {
             record.write(&piece);
         }
-        assert_eq!(record.finish(), Some(path.clone()));
+        assert_eq!(record.finish().1, Some(path.clone()));
         let text = std::fs::read(&path).expect("the file");
         assert!(text.len() < (MOST as usize) + 100 && text.ends_with(b"left out]\n"), "{}", text.len());
-        assert_eq!(Kept::new("/nowhere/at/all".into()).finish(), None);
-        let mut lost = Kept::new("/nowhere/at/all".into());
+        assert_eq!(TurnRecord::new(&mask, "/nowhere/at/all".into()).finish().1, None);
+        let mut lost = TurnRecord::new(&mask, "/nowhere/at/all".into());
         lost.write(b"x");
-        assert_eq!(lost.finish(), None);
+        assert_eq!(lost.finish().1, None);
     }
 }

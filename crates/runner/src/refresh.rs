@@ -50,12 +50,6 @@ impl RefreshOutcome {
     }
 }
 
-/// What a worktree is brought onto: the present base, and the tasks that it is stacked on now.
-pub(crate) struct PresentBase<'a> {
-    pub(crate) base: &'a Base,
-    pub(crate) stack: &'a Stack,
-}
-
 /// What keeps work from being brought onto a base: for people, and for the agent.
 #[derive(Debug)]
 pub(crate) struct BaseConflict {
@@ -122,13 +116,14 @@ impl Dispatch<'_> {
         Ok(BaseConflict { why, feedback })
     }
 
-    /// Brings the worktree of a task onto the present base. The workspace is changed where it starts anew.
+    /// Brings the worktree of a task onto the present base, and what it is stacked on now. The workspace is changed where it
+    /// starts anew.
     pub(crate) fn refresh(
         &self,
         git: &Git<'_>,
         task: &Task,
         workspace: &mut Workspace,
-        present: &PresentBase<'_>,
+        present: (&Base, &Stack),
     ) -> Result<RefreshOutcome, Error> {
         let Ok(below) = self.below(workspace) else { return Ok(RefreshOutcome::Unchanged) };
         if task.stalled.is_some() {
@@ -180,9 +175,8 @@ impl Dispatch<'_> {
         git: &Git<'_>,
         task: &Task,
         workspace: &mut Workspace,
-        (present, below): (&PresentBase<'_>, &[Below]),
+        ((base, stack), below): ((&Base, &Stack), &[Below]),
     ) -> Result<RefreshOutcome, Error> {
-        let PresentBase { base, stack } = present;
         let worktree = &self.worktree(workspace)?;
         let shown = || format!("the worktree is brought onto {} ({})", base.shown(), base.commit.short());
         let is_stacked = !workspace.stacked_on.is_empty() || !stack.tasks().is_empty();

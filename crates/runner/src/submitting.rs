@@ -26,18 +26,15 @@ const NAMED: usize = 5;
 struct Found {
     work: Work,
     base: Base,
-    /// What was committed there and is in the base, newest first.
-    past_us: Result<Vec<Logged>, Untold>,
+    /// What was committed there and is in the base, newest first, or why that cannot be told.
+    past_us: Result<Vec<Logged>, String>,
     /// What the agent was told to resolve, and has not.
     conflict: Option<BaseConflict>,
     /// What was committed there and is not on its branch, in words.
-    beside: Result<Vec<String>, Untold>,
+    beside: Result<Vec<String>, String>,
     /// What the worktree has besides the files of the commit and caches, in words.
     beside_commit: Option<String>,
 }
-
-/// Why nobody can tell what was committed there.
-struct Untold(String);
 
 /// What a person has to be told.
 struct Told {
@@ -157,9 +154,8 @@ impl Runner<'_> {
                 left.push(format!("committed on {}: {}", worktree.branch, name_some(&commits, count, name_commit)));
             }
             left.extend(
-                name_beside(git, &worktree, &start, &work.head).unwrap_or_else(|Untold(why)| {
-                    vec![format!("what it committed on other branches is unknown: {why}")]
-                }),
+                name_beside(git, &worktree, &start, &work.head)
+                    .unwrap_or_else(|why| vec![format!("what it committed on other branches is unknown: {why}")]),
             );
             Ok(left)
         })
@@ -200,7 +196,7 @@ impl Runner<'_> {
             let own = stacking::own_base(git, workspace, &below, &base.commit)?;
             let work = git.work(&worktree.branch, &own)?;
             let past_us = match git.made_in(&worktree, &Commit::new(&workspace.start)?, &base.commit) {
-                Err(error @ Error::Unnoted { .. }) => Err(Untold(explained(&error))),
+                Err(error @ Error::Unnoted { .. }) => Err(explained(&error)),
                 made => Ok(made?),
             };
             let conflict = match must_fit {
@@ -259,7 +255,7 @@ impl Runner<'_> {
         let past_us = match &found.past_us {
             Ok(past_us) => past_us,
             Err(_) if told.contains(at.as_str()) => return Ok(None),
-            Err(Untold(why)) => {
+            Err(why) => {
                 let reason = format!(
                     "nobody can tell whether {base} has work of this task that nobody has judged: {why}. Look at what \
                      {base} has got up to {}; `windlass answer {id} continue` goes on with it as it is",
@@ -323,19 +319,19 @@ fn without_branch(workspace: &Workspace) -> Readied {
 }
 
 /// Returns what people are told of commits that are not on the branch of a change.
-fn note_beside(task: &Task, beside: &Result<Vec<String>, Untold>) -> Option<String> {
+fn note_beside(task: &Task, beside: &Result<Vec<String>, String>) -> Option<String> {
     const WHAT: &str = "commits that are not part of its change";
     let id = task.id;
     match beside {
         Ok(beside) if beside.is_empty() => None,
         Ok(beside) => Some(format!("{id}: the agent left {WHAT}: {}", beside.join("; "))),
-        Err(Untold(why)) => Some(format!("{id}: cannot tell whether the agent left {WHAT}: {why}")),
+        Err(why) => Some(format!("{id}: cannot tell whether the agent left {WHAT}: {why}")),
     }
 }
 
 /// Returns what was committed in a worktree and is not on its branch, in words. No work is held up where that cannot be told.
-fn name_beside(git: &Git<'_>, worktree: &Worktree, start: &Commit, tip: &Commit) -> Result<Vec<String>, Untold> {
-    let beside = git.made_beside(worktree, start, tip).map_err(|error| Untold(explained(&error)))?;
+fn name_beside(git: &Git<'_>, worktree: &Worktree, start: &Commit, tip: &Commit) -> Result<Vec<String>, String> {
+    let beside = git.made_beside(worktree, start, tip).map_err(|error| explained(&error))?;
     let name = |(place, commits): (String, Vec<Logged>)| {
         let commits = name_some(&commits, commits.len(), name_commit);
         format!("committed on {}: {commits}", place.escape_debug())

@@ -13,16 +13,14 @@ use windlass_hooks::{Retry, clean, cut};
 use windlass_process::{Environment, Spec, overlay};
 use windlass_tools::validation::Standing;
 
-use crate::dispatch::Resolve;
 use crate::{RunError, Runner, Told};
 
 /// The event whose hooks judge a turn.
 const GATED: EventType = EventType::TurnFinished;
 
-/// What may end a turn before its own end, and when its time is up: one deadline for all of it.
+/// How long a turn may take, and when its time is up: one deadline for all of it.
 #[derive(Debug)]
 pub(crate) struct Patience {
-    pub resolve: Resolve,
     /// How long it may take.
     pub time: Option<Duration>,
     /// A pause moves it.
@@ -62,7 +60,7 @@ impl Runner<'_> {
             _ => Duration::ZERO,
         };
         if !pause.is_zero() {
-            if !self.dispatch.wait(pause, Resolve::Cancellable) {
+            if !self.dispatch.wait(pause) {
                 // The end was asked for meanwhile.
                 return Ok(());
             }
@@ -81,18 +79,13 @@ impl Runner<'_> {
         if let Driver::Headless(dialect) = self.agent.driver {
             return self.speak(dialect, session, turn, &patience);
         }
-        loop {
-            let remembers = match self.ready(session, turn, &mut patience)? {
-                Ok(remembers) => remembers,
-                Err(end) => return self.report(session, turn, TurnOutcome::ended(end, patience.time)),
-            };
-            let Some(prompt) = self.worded(session, turn, remembers)? else { return Ok(()) };
-            let asked = self.ask(session, turn, &prompt, &mut patience)?;
-            // One that was dead before it heard the prompt is started again.
-            if !std::mem::take(&mut self.lost) {
-                return self.report(session, turn, asked);
-            }
-        }
+        let remembers = match self.ready(session, turn, &mut patience)? {
+            Ok(remembers) => remembers,
+            Err(end) => return self.report(session, turn, TurnOutcome::ended(end, patience.time)),
+        };
+        let Some(prompt) = self.worded(session, turn, remembers)? else { return Ok(()) };
+        let asked = self.ask(session, turn, &prompt, &mut patience)?;
+        self.report(session, turn, asked)
     }
 
     /// The prompt of a turn; without one the turn has failed.
@@ -226,16 +219,14 @@ impl Runner<'_> {
         prompt: &str,
         patience: &mut Patience,
     ) -> Result<TurnOutcome, RunError> {
-        let whole = self.agent.clone();
-        let own = &self.dispatch.settings.launcher.as_ref().expect("a loop has a supervisor").program;
-        let Some(agent) = whole.command(own) else {
+        if !matches!(self.agent.driver, Driver::Command(_)) {
             return Ok(self.converse(turn, prompt, patience));
-        };
+        }
         let records = self.dispatch.settings.records.join(turn.debt.to_string());
         let directory = self.dispatch.directory_of(Some(session));
-        let mut spec = agent.spec(prompt, &directory, self.variables(session, turn), &records);
+        let mut spec = self.agent.spec(prompt, &directory, self.variables(session, turn), &records);
         spec.silence = self.allowance.silence;
-        self.dispatch.ask_program(&agent, spec, patience, &records)
+        self.dispatch.ask_program(&self.agent, spec, patience, &records)
     }
 
     /// The patience with a turn that begins now.
@@ -243,7 +234,7 @@ impl Runner<'_> {
         let left = session.time_left((self.dispatch.outside.now)());
         let time = left.into_iter().chain(self.allowance.time).min();
         let until = time.and_then(|time| Instant::now().checked_add(time));
-        Patience { resolve: Resolve::Cancellable, time, until }
+        Patience { time, until }
     }
 
     fn is_out_of_time(&self, session: &Session) -> bool {

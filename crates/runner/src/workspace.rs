@@ -20,7 +20,7 @@ use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, RemoteName, 
 
 use crate::gate_checkout::CachePatterns;
 use crate::gatekeepers::Gatekeepers;
-use crate::refresh::{PresentBase, RefreshOutcome};
+use crate::refresh::RefreshOutcome;
 use crate::stacking::{self, Below};
 use crate::{Dispatch, RunError, Runner, Told};
 
@@ -340,10 +340,7 @@ impl Dispatch<'_> {
             protected: known.as_ref().or(former).and_then(|earlier| earlier.protected),
         };
         let refreshed = match upkeep {
-            Upkeep::Refresh if is_begun => {
-                let present = PresentBase { base: &base, stack: &stacked };
-                self.refresh(git, task, &mut workspace, &present)?
-            }
+            Upkeep::Refresh if is_begun => self.refresh(git, task, &mut workspace, (&base, &stacked))?,
             Upkeep::Refresh | Upkeep::Leave => RefreshOutcome::Unchanged,
         };
         let stale = base.stale.map(|why| format!("the work starts from what is known of {}: {why}", base.branch));

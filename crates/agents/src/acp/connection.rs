@@ -37,8 +37,6 @@ const BEHIND: Duration = Duration::from_millis(500);
 pub struct Connection {
     line: Line,
     conversation: String,
-    /// It has answered a prompt before.
-    known: bool,
 }
 
 /// What came of a prompt.
@@ -47,15 +45,13 @@ pub struct Turned {
     pub usage: Usage,
     /// The last message by itself: it may say that the turn came to nothing.
     pub aside: Option<String>,
-    /// It was gone before it heard the prompt: it died since its last turn, and said nothing in this one.
-    pub lost: bool,
     /// The connection, if it is good for another prompt.
     pub connection: Option<Connection>,
 }
 
 impl Connection {
     pub(super) fn new(line: Line, conversation: String) -> Self {
-        Self { line, conversation, known: false }
+        Self { line, conversation }
     }
 
     pub fn conversation(&self) -> &str {
@@ -95,18 +91,15 @@ impl Connection {
             }
             Err(fault) => {
                 let (kind, usage) = (kind(&fault), self.line.talk.meter.turn(&Value::Null));
-                let lost =
-                    self.known && matches!(fault, Fault::Over) && self.line.talk.is_unheard() && interference.is_none();
                 let half = Half::new(self.line);
                 let end = half.fail(PROMPT, fault).map_or_else(|end| end, |why| TurnEnd::failed(kind, why));
-                return Turned { end: interfered(end), usage, aside: None, lost, connection: None };
+                return Turned { end: interfered(end), usage, aside: None, connection: None };
             }
         };
         // What is judged between two turns does not change under the judges.
         self.line.live.leave_stopped();
-        self.known = true;
         let aside = self.line.talk.take_aside();
-        Turned { end: interfered(end), usage, aside, lost: false, connection: Some(self) }
+        Turned { end: interfered(end), usage, aside, connection: Some(self) }
     }
 
     /// Lets the agent go.

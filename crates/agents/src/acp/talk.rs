@@ -131,11 +131,6 @@ impl Talk {
         std::mem::take(&mut self.aside).finish()
     }
 
-    /// Nothing has come since the last question.
-    pub fn is_unheard(&self) -> bool {
-        self.bytes == 0
-    }
-
     /// Nothing was said in the turn, and no tool was used.
     pub fn is_wordless(&self) -> bool {
         self.speech.is_blank() && self.tools.used() == 0

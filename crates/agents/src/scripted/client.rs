@@ -30,12 +30,6 @@ pub struct Servers {
     started: BTreeMap<String, Client>,
 }
 
-/// What a tool has answered, as text.
-pub struct Called {
-    pub text: String,
-    pub failed: bool,
-}
-
 impl Servers {
     /// The ones that came with a conversation.
     pub fn handed(&mut self, params: &Value) {
@@ -44,13 +38,13 @@ impl Servers {
         self.started.clear();
     }
 
-    /// Calls a tool. The error says why there is no answer.
+    /// Calls a tool. Returns whether it went well, and its answer as text. The error says why there is none.
     pub fn call(
         &mut self,
         server: &str,
         (tool, arguments): (&str, &Value),
         (setting, directory, control): (&Setting<'_>, &Path, &Control),
-    ) -> Result<Called, String> {
+    ) -> Result<(bool, String), String> {
         let mut client = match self.started.remove(server) {
             Some(client) => client,
             None => {
@@ -65,7 +59,7 @@ impl Servers {
         let answer = answer.map_err(|refused| format!("{} ({})", refused.message, refused.code))?;
         let parts = answer["content"].as_array().map(Vec::as_slice).unwrap_or_default();
         let text: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
-        Ok(Called { text: text.join("\n"), failed: answer["isError"] == true })
+        Ok((answer["isError"] != true, text.join("\n")))
     }
 }
 

@@ -198,10 +198,7 @@ impl Player<'_> {
         let shown = self.begin_tool(&format!("{server} {tool}"), "other", self.directory.to_owned().as_path())?;
         let wanted = (tool.as_str(), &Value::Object(arguments.clone()));
         let called = self.servers.call(server, wanted, (self.setting, self.directory, self.control));
-        let (success, text) = match called {
-            Ok(called) => (!called.failed, called.text),
-            Err(why) => (false, why),
-        };
+        let (success, text) = called.unwrap_or_else(|why| (false, why));
         self.end_tool(&shown, success, text.clone())?;
         let verb = if success { "" } else { " failed" };
         self.say(&format!("{tool}{verb}: {text}\n"))

@@ -25,7 +25,7 @@ impl Dispatch<'_> {
             capture: Capture { head: 1024, tail: 0, spill: None },
             ..Spec::new(invocation, &settings.directory, settings.environment.clone())
         };
-        let ran = self.start(&spec, running.resolve)?;
+        let ran = self.start(&spec)?;
         match ran {
             Ok(ran) if ran.exit == Exit::Code(0) => Ok(HookOutcome::Success.into()),
             Ok(ran) if ran.exit == Exit::Cancelled => Ok(HookOutcome::Cancelled.into()),

@@ -19,18 +19,12 @@ use windlass_process::overlay;
 use windlass_tools::validation::{Cancelled, Workshop};
 use windlass_tools::{Closures, Means, RuleSet, ask_hooks, check_rules, notes, registered};
 
-use super::Scene;
-use crate::dispatch::Resolve;
+use super::{Scene, pipeline};
 use crate::{Dispatch, RunError};
 
 impl Dispatch<'_> {
     /// Asks them all. They are asked about the work, so a file that may not have changed keeps them from it.
-    pub(super) fn ask_registered(
-        &mut self,
-        owed: &OwedHook,
-        scene: &Scene,
-        resolve: Resolve,
-    ) -> Result<HookReport, RunError> {
+    pub(super) fn ask_registered(&mut self, owed: &OwedHook, scene: &Scene) -> Result<HookReport, RunError> {
         if let Some(report) = self.tampered(scene.session.as_ref())? {
             return Ok(report);
         }
@@ -38,9 +32,12 @@ impl Dispatch<'_> {
             Ok(directory) => directory.unwrap_or_else(|| self.directory_of(scene.session.as_ref())),
             Err(report) => return Ok(*report),
         };
+        let failure = |why: String| pipeline::report(HookOutcome::Failure, why);
         let files = match self.changed_files(scene)? {
             Ok(files) => files,
-            Err(why) => return Ok(failure(format!("cannot tell which files have changed: {why}"))),
+            Err(why) => {
+                return Ok(failure(format!("cannot tell which files have changed: {why}")));
+            }
         };
         let task = scene.task.as_ref();
         let known =
@@ -54,7 +51,7 @@ impl Dispatch<'_> {
         let rules = RuleSet { configured: &configured, series: &series };
         let mut context = self.context_of(scene, files)?;
         let notes: Vec<String> = notes.into_iter().map(|note| note.text).collect();
-        let control = self.control_for(resolve);
+        let control = self.control.clone();
         // A rule or a hook is no turn: what it does through `windlass` is not what the agent claims.
         let environment = overlay(&self.settings.environment, vec![("WINDLASS_RUN", "".into())]);
         let workshop = Workshop {
@@ -131,10 +128,6 @@ fn ask_both(
     let continues = |said: &Evaluated| said.hook.is_some() && said.ruling.action == RuleAction::Continue;
     let first_counts = second.hook.is_none() || (continues(&first) && second.ruling.action != RuleAction::Escalate);
     Ok(if first_counts { first } else { second })
-}
-
-fn failure(message: String) -> HookReport {
-    HookReport { message: Some(message), ..HookOutcome::Failure.into() }
 }
 
 /// Reports rules whose program is missing, if there are any: they have judged nothing, and the agent cannot answer for them. A

@@ -16,8 +16,7 @@ impl Dispatch<'_> {
             Err(error) => return Ok(never(error.to_string())),
         };
         let began = Instant::now();
-        let control = self.control_for(running.resolve);
-        let Some(ended) = http::ask(request, &self.settings.mask, || control.is_cancelled()) else {
+        let Some(ended) = http::ask(request, &self.settings.mask, || self.control.is_cancelled()) else {
             return Ok(HookReport::from(HookOutcome::Cancelled).into());
         };
         let ended = match ended {

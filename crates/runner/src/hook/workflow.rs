@@ -146,7 +146,7 @@ impl Dispatch<'_> {
         let mut ending = Ending::OfItself;
         loop {
             let Some(progress) = self.progress(running)? else { return Ok(failed("it has not begun".to_owned())) };
-            let is_cancelled = self.control_for(running.resolve).is_cancelled();
+            let is_cancelled = self.control.is_cancelled();
             let Some(step) = &progress.next else {
                 // A program that was called off with it has failed for no other reason.
                 let ending = if is_cancelled && progress.failed.is_some() { Ending::Cancelled } else { ending };
@@ -215,7 +215,7 @@ impl Dispatch<'_> {
         let Doing { flow, step, .. } = doing;
         let (debt, owner) = (flow.running.debt, self.owner.clone());
         // What was called off leads nowhere: nobody has said what follows that.
-        let is_cancelled = self.control_for(flow.running.resolve).is_cancelled();
+        let is_cancelled = self.control.is_cancelled();
         let end = StepEnd {
             step: step.id.clone(),
             did: done.did,
@@ -262,7 +262,7 @@ impl Dispatch<'_> {
     }
 
     fn do_step(&mut self, doing: &Doing<'_>) -> Result<Done, RunError> {
-        let Doing { flow, step, context, .. } = doing;
+        let Doing { step, context, .. } = doing;
         Ok(match &step.what {
             What::Nothing => Done::ended(step, StepResult::succeeded(&step.id, None, Duration::ZERO)),
             What::CreateTask(pattern) => Done::acting(step, "create_task", pattern.fill(context)),
@@ -279,7 +279,7 @@ impl Dispatch<'_> {
             What::Run(program) => {
                 let result = match self.prepared(doing, step, program, &mut Allowance::default()) {
                     Ok(Prepared { spec, papers: _papers, limit }) => {
-                        let ran = self.start(&spec, flow.running.resolve)?;
+                        let ran = self.start(&spec)?;
                         came_to(step, program, ran, &limit, |ran| self.read(ran))
                     }
                     Err(result) => result,

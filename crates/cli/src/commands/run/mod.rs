@@ -291,14 +291,14 @@ impl Run<'_> {
         let offered = resolved
             .map(|id| resolution::OfferedCommands::find(opened, id).map(|offered| (id, offered)))
             .transpose()?;
-        let dispatch =
+        let mut dispatch =
             Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
-        let allowance = plan::allowance(&config, &agent);
-        let mut runner = Runner::new(dispatch, agent, allowance);
         // In place there is nothing to do with changes.
         if delivers {
-            runner.note_landed(&in_use).map_err(remedy::run)?;
+            dispatch.note_landed(&in_use).map_err(remedy::run)?;
         }
+        let allowance = plan::allowance(&config, &agent);
+        let mut runner = Runner::new(dispatch, agent, allowance);
         let (by, at) = (owner.to_string(), environment::steady_now());
         let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
         let taken_up = match offered {

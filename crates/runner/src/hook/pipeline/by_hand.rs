@@ -24,7 +24,6 @@ use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Rebas
 
 use super::merge::Ready;
 use super::{Scene, listed};
-use crate::dispatch::Resolve;
 use crate::hook::TRIAL_INDEX;
 use crate::landing::{Landed, landed, scattered};
 use crate::stacking::{beginning, first_unmerged, own_base};
@@ -187,7 +186,7 @@ impl Dispatch<'_> {
                 "what was done in place is in your own tree; commit it there",
             ));
         };
-        match self.take_turn(Resolve::Cancellable, PATIENCE) {
+        match self.take_turn(PATIENCE) {
             Ok(true) => {}
             Ok(false) => return Ok(ByHand::Cancelled),
             Err(why) => {
@@ -295,7 +294,7 @@ impl Dispatch<'_> {
         if let Some((site, number)) =
             self.place(wish.task, ready.address.as_deref()).map_err(|error| by_forge(&error))?
         {
-            let report = self.merge_on_forge((Resolve::Cancellable, Instant::now() + FORGE), site, number, &ready);
+            let report = self.merge_on_forge(Instant::now() + FORGE, site, number, &ready);
             // A person may have merged it there meanwhile, with or without its last commits.
             if report.outcome == HookOutcome::Again
                 && let Some(seal) = self.find_merged_on_forge(wish)?
@@ -350,7 +349,7 @@ impl Dispatch<'_> {
                 unasked.extend(Some(name).filter(|_| asks_about_turn(&planned)));
                 continue;
             }
-            let report = self.run_hook(&debt, Resolve::Cancellable)?;
+            let report = self.run_hook(&debt)?;
             let (message, feedback, unstarted) = (Some(""), report.feedback.as_deref(), report.unstarted);
             match Broken::by(&planned.hook, &HookEnd { outcome: report.outcome, message, feedback, unstarted }) {
                 _ if report.outcome == HookOutcome::Cancelled => return Err(ByHand::Cancelled.into()),

@@ -7,7 +7,6 @@ use windlass_vcs::forge::{Change, Forge, ForgeError, NewChange, Retry, Site, Sta
 use windlass_vcs::git::{Branch, Commit, Error, Git, Pushed, Shared};
 
 use super::{Ended, report};
-use crate::dispatch::Resolve;
 use crate::gate_checkout::commit_under_way;
 use crate::hook::Running;
 use crate::workspace::with_causes;
@@ -68,11 +67,10 @@ impl Dispatch<'_> {
         // One that is known is gone on with, wherever a person has pointed it, and is not opened again if they closed it.
         let known = task.and_then(|task| task.change.as_ref()).filter(|change| change.merged.is_none());
         let known = known.and_then(|change| change.at.number);
-        let opened =
-            self.asking_again(running.resolve, || match known.map(|number| forge.look(number)).transpose()? {
-                Some(change) if matches!(change.state, State::Open | State::Closed) => Ok(change),
-                _ => forge.open(&new),
-            });
+        let opened = self.asking_again(|| match known.map(|number| forge.look(number)).transpose()? {
+            Some(change) if matches!(change.state, State::Open | State::Closed) => Ok(change),
+            _ => forge.open(&new),
+        });
         Ok(Ok(opened.map_or_else(|error| failed(&error), |change| shown(&offer, &change))))
     }
 
@@ -111,11 +109,7 @@ impl Dispatch<'_> {
     }
 
     /// Asks a forge, and asks again if that may help.
-    pub(super) fn asking_again<T>(
-        &mut self,
-        resolve: Resolve,
-        ask: impl Fn() -> Result<T, ForgeError>,
-    ) -> Result<T, ForgeError> {
+    pub(super) fn asking_again<T>(&mut self, ask: impl Fn() -> Result<T, ForgeError>) -> Result<T, ForgeError> {
         let mut tried = 0;
         loop {
             let error = match ask() {
@@ -129,7 +123,7 @@ impl Dispatch<'_> {
                 return Err(error);
             }
             (self.outside.tell)(Told::Note(&format!("{error}; asking again")));
-            if !self.wait(wait, resolve) {
+            if !self.wait(wait) {
                 return Err(error);
             }
         }

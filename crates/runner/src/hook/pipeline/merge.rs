@@ -18,7 +18,6 @@ use windlass_vcs::git::{Base, Branch, Commit, Error, Git, IfCheckedOut, Merged, 
 
 use super::change::{failed, head_under_way, taken};
 use super::{Ended, Onto, report};
-use crate::dispatch::Resolve;
 use crate::hook::Running;
 use crate::landing::{in_base, scattered};
 use crate::stacking::{Below, first_unmerged};
@@ -43,7 +42,7 @@ impl Dispatch<'_> {
         session: &Session,
         workspace: &Workspace,
     ) -> Result<Ended, RunError> {
-        match self.take_turn(running.resolve, running.timeout()) {
+        match self.take_turn(running.timeout()) {
             Ok(true) => {}
             Ok(false) => return Ok(Ok(HookOutcome::Cancelled.into())),
             Err(why) => return Ok(Ok(report(HookOutcome::Failure, why))),
@@ -69,7 +68,7 @@ impl Dispatch<'_> {
 
     /// Waits until nobody else merges. Answers whether that came, or why it did not: whoever was stopped while it merged must
     /// not hold up everybody else for ever.
-    pub(super) fn take_turn(&mut self, resolve: Resolve, patience: Duration) -> Result<bool, String> {
+    pub(super) fn take_turn(&mut self, patience: Duration) -> Result<bool, String> {
         if self.merging.is_some() {
             return Ok(true);
         }
@@ -97,7 +96,7 @@ impl Dispatch<'_> {
                     lock.display()
                 ));
             }
-            if !self.control_for(resolve).wait(LOOK) {
+            if !self.control.wait(LOOK) {
                 return Ok(false);
             }
         }
@@ -122,7 +121,7 @@ impl Dispatch<'_> {
                 Err(error) => return Ok(Some(failed(&error))),
             };
             let Some(forge) = forge else { return Ok(None) };
-            let change = match self.asking_again(running.resolve, || forge.look(number)) {
+            let change = match self.asking_again(|| forge.look(number)) {
                 Ok(change) => change,
                 Err(error) => return Ok(Some(failed(&error))),
             };
@@ -214,8 +213,7 @@ impl Dispatch<'_> {
         let place = running.scene.task.as_ref().map(|task| self.place(task, ready.address.as_deref()));
         match place.transpose().map(Option::flatten) {
             Ok(Some((site, number))) => {
-                let within = (running.resolve, Instant::now() + running.timeout());
-                Ok(self.merge_on_forge(within, site, number, ready))
+                Ok(self.merge_on_forge(Instant::now() + running.timeout(), site, number, ready))
             }
             Ok(None) => self.merge_by_git(running, ready),
             Err(error) => Ok(failed(&error)),
@@ -269,13 +267,7 @@ impl Dispatch<'_> {
     }
 
     /// Merges a change on its forge, and waits for checks there as long as it may.
-    pub(super) fn merge_on_forge(
-        &mut self,
-        (resolve, until): (Resolve, Instant),
-        site: Site,
-        number: u64,
-        ready: &Ready,
-    ) -> HookReport {
+    pub(super) fn merge_on_forge(&mut self, until: Instant, site: Site, number: u64, ready: &Ready) -> HookReport {
         let forge = match self.forge(site) {
             Ok(forge) => forge,
             Err(error) => return failed(&error),
@@ -283,7 +275,7 @@ impl Dispatch<'_> {
         let mut told = false;
         loop {
             let (head, method) = (ready.head.to_string(), self.settings.delivery.method);
-            let why = match self.asking_again(resolve, || forge.merge(number, &head, method)) {
+            let why = match self.asking_again(|| forge.merge(number, &head, method)) {
                 Ok(Merging::Merged { commit }) => return merged(commit, &format!("merged #{number}")),
                 Ok(Merging::AlreadyMerged { commit, head: found }) if found == head => {
                     return merged(commit, &format!("merged #{number}"));
@@ -308,7 +300,7 @@ impl Dispatch<'_> {
                 (self.outside.tell)(Told::Note(&format!("#{number} waits on the forge: {why}")));
                 told = true;
             }
-            if !self.control_for(resolve).wait(CHECKS) {
+            if !self.control.wait(CHECKS) {
                 return HookOutcome::Cancelled.into();
             }
         }

@@ -24,7 +24,7 @@ use windlass_hooks::{clean, cut};
 use windlass_vcs::git::{Branch, CheckoutAccess, Commit, Diff, Git};
 
 use super::{Ended, report};
-use crate::consultation::{Consultation, Terms};
+use crate::consultation::Consultation;
 use crate::hook::Running;
 use crate::stacking::{Below, own_base};
 use crate::{Dispatch, RunError};
@@ -171,17 +171,9 @@ impl Dispatch<'_> {
             more: asking.case.diff.cut,
             report: asking.case.report.as_deref(),
         };
-        let mut with = self.consultation(
-            &agent,
-            Terms {
-                directory: &checkout.path,
-                file: self.settings.records.join(format!("{}.review-{}", asking.running.debt, asking.index + 1)),
-                resolve: asking.running.resolve,
-                time: asking.running.hook.timeout,
-                silence,
-                task: asking.task().map(|task| task.id),
-            },
-        );
+        let file = self.settings.records.join(format!("{}.review-{}", asking.running.debt, asking.index + 1));
+        let (time, task) = (asking.running.hook.timeout, asking.task().map(|task| task.id));
+        let mut with = self.consultation(&agent, (&checkout.path, file), (time, silence), task);
         let answered = self.question(&review, &mut with, sum);
         with.end();
         // What cannot be removed now is removed before the next one.

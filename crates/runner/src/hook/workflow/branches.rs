@@ -46,7 +46,7 @@ impl Dispatch<'_> {
                 _ => branches.extend(instant(doing, step, &mut left).map(|branch| (place, branch))),
             }
         }
-        let control = self.control_for(doing.flow.running.resolve).apart();
+        let control = self.control.apart();
         let specs: Vec<_> = programs.iter().map(|(.., prepared)| &prepared.spec).collect();
         let launcher = self.settings.launcher.as_ref();
         let ran = side_by_side(&specs, &control, all, |spec, control| run_apart(launcher, spec, self.roster, control));
