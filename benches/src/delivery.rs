@@ -104,7 +104,7 @@ fn added(directory: &Path, report: &mut Report) -> Outcome<()> {
         shown(agent.p50())
     );
     let what = "added to a task from claim to merge, beside git and the agent, with what starting them costs";
-    report.figure(what, measured, added.as_secs_f64() * 1e3, at_most(100.0, " ms"));
+    report.figure(what, measured, added.as_secs_f64() * 1e3, at_most(40.0, " ms"));
     Ok(())
 }
 

@@ -167,10 +167,8 @@ const OBSTACLES: &[(&str, &str)] = &[
     (
         "between two agent calls",
         "about half of the gap is the loop's own work, none of it large: reading session and task, deciding, writing the \
-         event and its rows, making the prompt. A shell does none of it. Another tenth is the supervisor, under which an agent \
-         runs so that nothing it starts outlives the run, not even after a `kill -9`. What does not hang on the agent's answer \
-         could be done while it works. And what is saved is counted against it: the loop makes one commit where the goal allows \
-         for five.",
+         event and its rows, making the prompt. A script does none of it. Another tenth is the supervisor, under which an agent \
+         runs so that nothing it starts outlives the run, not even after a `kill -9`.",
     ),
     (
         "rebuilding every row",
