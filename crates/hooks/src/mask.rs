@@ -178,7 +178,7 @@ impl Mask {
         let sure = bytes.len().saturating_sub(self.longest.saturating_sub(1));
         let (mut masked, mut covered) = (Vec::new(), 0);
         self.cover(bytes, sure, &mut covered, &mut masked);
-        (self.bytes(&masked).into_owned(), (bytes.len() - sure).saturating_sub(covered))
+        (masked, (bytes.len() - sure).saturating_sub(covered))
     }
 
     /// The same for what something is missing before.
@@ -189,7 +189,7 @@ impl Mask {
         // The rest of a value that begins in what is dropped goes with it.
         let cut = dropped + covered;
         self.cover(&bytes[dropped..], bytes.len() - dropped, &mut covered, &mut masked);
-        (self.bytes(&masked).into_owned(), cut)
+        (masked, cut)
     }
 
     pub fn bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
