@@ -197,7 +197,7 @@ fn runs_are_picked() {
     check(&["--outcome", "block", "--outcome", "failure"], &["block", "block", "failure"]);
     check(&["--outcome", "block", "--limit", "1"], &["block"]);
     check(&["--session", "mend-the-pump-e01275de", "--limit", "3"], &["block", "success", "failure"]);
-    assert_snapshot!(world.run(&["hooks", "history", "--hook", "nobody"]), @"no such runs");
+    assert_snapshot!(world.run(&["hooks", "history", "--hook", "nobody"]), @"no runs");
     assert_snapshot!(world.fails(&["hooks", "history", "--session", "mend-the-pump"]), @"
     error: there is no session `mend-the-pump`
     hint: `windlass session list` names them all
@@ -273,7 +273,7 @@ fn metrics_are_exact() {
     let total = world.json(&["hooks", "metrics"])["total"].take();
     assert_eq!((&total["p50Ms"], &total["p95Ms"], &total["timeoutRate"]), (&json!(1000), &json!(1900), &json!(0.2)));
     // All of that was in January.
-    assert_snapshot!(world.run(&["hooks", "metrics", "--since", "7d"]), @"no such runs");
+    assert_snapshot!(world.run(&["hooks", "metrics", "--since", "7d"]), @"no runs");
     assert_eq!(world.json(&["hooks", "metrics", "--since", "9999w"])["total"]["runs"], 20);
 }
 
@@ -414,8 +414,8 @@ fn visible(line: &str) -> usize {
 #[test]
 fn where_nothing_ran() {
     let world = World::new();
-    assert_snapshot!(world.run(&["hooks", "history"]), @"no such runs");
-    assert_snapshot!(world.run(&["hooks", "metrics"]), @"no such runs");
+    assert_snapshot!(world.run(&["hooks", "history"]), @"no runs");
+    assert_snapshot!(world.run(&["hooks", "metrics"]), @"no runs");
     assert_eq!(world.lines(&["hooks", "history"]), Vec::<Value>::new());
     assert_eq!(world.json(&["hooks", "metrics"])["total"]["successRate"], Value::Null);
 }

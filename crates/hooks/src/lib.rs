@@ -27,6 +27,7 @@ mod retry;
 pub mod ruling;
 pub mod said;
 mod script;
+mod sift;
 mod signs;
 mod telling;
 mod text;
@@ -48,6 +49,7 @@ pub use said::{BadAnswer, Said};
 pub use script::{
     Carrier, FilledWord, Script, UnsafeArgument, UnsafeTemplate, Values, WordOrigin, check_argv, check_filled,
 };
+pub use sift::sifted;
 pub use text::{clean, cut};
 
 /// Something that runs at a point.

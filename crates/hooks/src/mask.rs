@@ -146,7 +146,7 @@ impl Mask {
     }
 
     /// What was kept of one of its streams.
-    fn captured(&self, kept: &mut Captured) {
+    pub(crate) fn captured(&self, kept: &mut Captured) {
         if self.is_empty() {
             return;
         }
@@ -182,7 +182,7 @@ impl Mask {
     }
 
     /// The same for what something is missing before.
-    fn after_gap(&self, bytes: &[u8]) -> (Vec<u8>, usize) {
+    pub(crate) fn after_gap(&self, bytes: &[u8]) -> (Vec<u8>, usize) {
         let dropped = self.longest.saturating_sub(1).min(bytes.len());
         let (mut masked, mut covered) = (Vec::new(), 0);
         self.cover(bytes, dropped, &mut covered, &mut Vec::new());
@@ -384,7 +384,7 @@ impl fmt::Debug for Stream<'_> {
 }
 
 /// Reads to the end, or until nothing more is wanted.
-fn pieces(input: &mut impl Read, mut take: impl FnMut(&[u8]) -> io::Result<bool>) -> io::Result<()> {
+pub(crate) fn pieces(input: &mut impl Read, mut take: impl FnMut(&[u8]) -> io::Result<bool>) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     loop {
         match input.read(&mut buffer) {

@@ -82,8 +82,46 @@ const NAME: usize = 200;
 static FINDER: LazyLock<AhoCorasick> =
     LazyLock::new(|| AhoCorasick::new(SIGNS.iter().map(|(sign, ..)| sign)).expect("a few short signs make a finder"));
 
-/// Gives every unit of a text its weight.
-pub(crate) fn weigh(text: &str, units: &mut [Unit]) {
+/// A list of what has failed, as mocha writes it: `2 failing`, and then `1) pump` and `2) valve`, what is numbered otherwise
+/// between them. Any other list tells nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Numbered {
+    /// The number that comes next, and the last one.
+    next: u32,
+    last: u32,
+}
+
+impl Numbered {
+    /// Goes on with more lines.
+    fn weigh(&mut self, text: &str, units: &mut [Unit]) {
+        let mut names = false;
+        for unit in units {
+            let Some(line) = unit.anchor.and_then(|anchor| text.get(anchor..unit.end)) else { continue };
+            let begins = self.takes(line.trim_end());
+            // The name of the suite stands in the line of the number, that of the test in the next one.
+            if begins || names && !line.trim().is_empty() {
+                unit.weight = Weight::Name;
+            }
+            names = begins;
+        }
+    }
+
+    /// Whether the next one of the list begins with a line.
+    fn takes(&mut self, line: &str) -> bool {
+        if let Some(count) = line.strip_suffix(" failing").and_then(|count| count.parse().ok()) {
+            (self.next, self.last) = (1, count);
+            return false;
+        }
+        let number = || line.split_once(") ").and_then(|(number, _)| number.parse().ok());
+        let takes = (1..=self.last).contains(&self.next) && number() == Some(self.next);
+        self.next += u32::from(takes);
+        takes
+    }
+}
+
+/// Gives every unit of a text its weight. `numbered` is what came before it has begun.
+pub(crate) fn weigh(text: &str, units: &mut [Unit], numbered: &mut Numbered) {
+    numbered.weigh(text, units);
     for found in FINDER.find_overlapping_iter(text) {
         let (_, at, weight) = SIGNS[found.pattern().as_usize()];
         let unit = unit_at(units, found.start());

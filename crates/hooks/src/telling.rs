@@ -17,10 +17,10 @@
 
 use std::collections::HashSet;
 
-use crate::signs::{Weight, weigh};
+use crate::signs::{Numbered, Weight, weigh};
 
 /// The longest piece of a line that is kept or dropped as a whole.
-const PIECE: usize = 512;
+pub(crate) const PIECE: usize = 512;
 /// Lines around one that tells: first the next one, which usually says more.
 const AROUND: [isize; 3] = [1, -1, 2];
 
@@ -44,7 +44,7 @@ pub fn cut(text: &str, most: usize) -> String {
     let mark = longest_mark(text);
     let Some(room) = most.checked_sub(mark) else { return text[..text.floor_char_boundary(most)].to_owned() };
     let mut units = split(text, (room / 4).clamp(16, PIECE));
-    weigh(text, &mut units);
+    weigh(text, &mut units, &mut Numbered::default());
     let mut choice = Choice { kept: vec![false; units.len()], units: &units, used: mark, most, mark };
     choose(text, &mut choice, room);
     choice.close_gaps();
@@ -55,7 +55,7 @@ pub fn cut(text: &str, most: usize) -> String {
 pub(crate) fn one_line(text: &str) -> Option<&str> {
     let text = text.trim_end();
     let mut units = split(text, PIECE);
-    weigh(text, &mut units);
+    weigh(text, &mut units, &mut Numbered::default());
     let last = text.lines().next_back()?;
     let of_last = units.iter().rev().find_map(|unit| unit.anchor.map(|_| unit.weight));
     let most = units.iter().filter(|unit| unit.anchor.is_some()).max_by_key(|unit| unit.weight)?;
@@ -163,7 +163,7 @@ impl Unit {
 }
 
 /// Lines, and pieces of those that are longer than that.
-fn split(text: &str, piece: usize) -> Vec<Unit> {
+pub(crate) fn split(text: &str, piece: usize) -> Vec<Unit> {
     let mut units = Vec::new();
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -217,7 +217,7 @@ fn print(text: &str, units: &[Unit], kept: &[bool]) -> String {
 }
 
 /// Adds a line that says how many bytes are missing there.
-fn say_missing(printed: &mut String, missing: u64) {
+pub(crate) fn say_missing(printed: &mut String, missing: u64) {
     let between = if printed.is_empty() || printed.ends_with('\n') { "" } else { "\n" };
     printed.push_str(&format!("{between}[{missing} bytes left out]\n"));
 }

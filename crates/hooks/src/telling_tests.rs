@@ -195,6 +195,26 @@ fn tsc_and_eslint_keep_first_and_last_errors() {
 }
 
 #[test]
+fn mocha_keeps_what_its_list_names_and_no_other_list() {
+    let list = |count: usize| -> String {
+        let entry = |number: usize| {
+            let frames = "        at processImmediate (node:internal/timers)\n".repeat(80);
+            format!("  {number}) yard {number}\n       holds pressure {number}:\n\n{frames}\n")
+        };
+        (1..=count).map(entry).collect()
+    };
+    let mut output = list(5).replace("yard", "step").replace("holds", "has");
+    output += "\n  9 passing (31ms)\n  4 failing\n\n";
+    output += &list(6);
+    let names = (1..=4).flat_map(|number| [format!("  {number}) yard {number}"), format!("holds pressure {number}:")]);
+    check(&output, &names.collect::<Vec<_>>());
+    let told = cut(&output, 2048);
+    for other in [") step 3", "has pressure 3", "5) yard 5"] {
+        assert!(!told.contains(other), "{other}:\n{told}");
+    }
+}
+
+#[test]
 fn linkers_crashes_and_runners_tell_too() {
     for line in [
         "/usr/bin/ld: pump.o: in function `main': pump.c:(.text+0x9): undefined reference to `valve'",

@@ -41,6 +41,19 @@ pub struct Spilled {
     pub error: Option<String>,
 }
 
+impl Spilled {
+    /// The file, if it is still what was written: whoever ran could have put something else in its place.
+    pub fn open(&self) -> io::Result<File> {
+        // Nobody has to wait for the other end of a pipe.
+        let file = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&self.path)?;
+        let found = file.metadata()?;
+        match found.is_file() && found.len() == self.kept {
+            true => Ok(file),
+            false => Err(io::Error::other("it is not what was written")),
+        }
+    }
+}
+
 impl Captured {
     /// How many bytes are neither in the head nor in the tail.
     pub fn left_out(&self) -> u64 {
@@ -239,6 +252,21 @@ mod tests {
             let spilled = keeper.finish().spilled.expect("too much for memory");
             assert_eq!(std::fs::read_to_string(&path).expect("the file"), expected);
             assert_eq!(spilled, Spilled { path, kept: expected.len() as u64, error: None });
+        }
+    }
+
+    #[test]
+    fn a_file_is_opened_as_it_was_written_or_not_at_all() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| directory.path().join(name);
+        let open = |name: &str| Spilled { path: path(name), kept: 3, error: None }.open();
+        std::fs::write(path("whole"), "abc").expect("a file");
+        std::fs::write(path("longer"), "abcd").expect("a file");
+        std::os::unix::fs::symlink(path("whole"), path("link")).expect("a link");
+        rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), 0o600.into()).expect("a fifo");
+        assert!(open("whole").is_ok());
+        for other in ["longer", "link", "pipe", ".", "gone"] {
+            assert!(open(other).is_err(), "{other}");
         }
     }
 

@@ -20,7 +20,7 @@ use windlass_engine::{
     Authority, Command, Debt, DebtId, Effect, Event, HookOutcome, Origin, OwnerName, Record, Rules, Seq, Task,
     Template, View,
 };
-use windlass_hooks::{Hook, Mask};
+use windlass_hooks::{Hook, Mask, sifted};
 use windlass_process::{Control, Environment, Finished, Launcher, NotStarted, Roster, Spec, Stream, Supervisor, run};
 use windlass_store::{Sqlite, Store};
 use windlass_tools::validation::Permission;
@@ -231,10 +231,10 @@ impl<'a> Dispatch<'a> {
         self.record_name(&spilled.path)
     }
 
-    /// What a run has written, without secrets. In its files there is none either from now on.
+    /// What a run has written, without secrets, and with what tells from its files. In these there is none either from now on.
     pub(crate) fn read(&self, ran: Finished) -> Finished {
         // Before anything is cut out of it: half a secret is one too.
-        let ran = self.settings.mask.run(ran);
+        let ran = sifted(ran, &self.settings.mask);
         self.settings.mask.spilled(&ran);
         ran
     }

@@ -90,7 +90,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         return Ok(());
     }
     if runs.is_empty() {
-        return out.line(out.paint(Tone::Faint, "no such runs"));
+        return out.line(out.paint(Tone::Faint, "no runs"));
     }
     print_table(&runs, &mut causes, &records, out)
 }

@@ -75,7 +75,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         }));
     }
     if runs.is_empty() {
-        return out.line(out.paint(Tone::Faint, "no such runs"));
+        return out.line(out.paint(Tone::Faint, "no runs"));
     }
     hooks.retain(|_, tally| tally.runs() > 0);
     table(&hooks, &total, out)?;
@@ -182,6 +182,9 @@ fn percent(part: usize, whole: usize) -> String {
     }
 }
 
+/// The width of a moment, with the blanks before it.
+const MOMENT: usize = 21;
+
 /// Where durations begin among the columns, and what most of them take.
 const SPANS: usize = 6;
 const SPAN: usize = "999 ms".len();
@@ -218,10 +221,11 @@ fn table(hooks: &BTreeMap<String, Tally>, total: &Tally, out: &mut Output) -> Do
     let name = out.columns().map_or(NAME, |columns| columns.saturating_sub(numbers).clamp(8, NAME));
     let names: Vec<String> = hooks.keys().map(|hook| text::fit(hook, name)).chain(["total".to_owned()]).collect();
     let width = names.iter().map(|name| text::width(name)).max().unwrap_or(0);
+    let has_room = out.columns().is_none_or(|columns| width + numbers + MOMENT <= columns);
     let head = format!("{}{}  last run", text::pad("hook", width), aligned(&TITLES));
-    out.line(out.paint(Tone::Faint, head))?;
+    out.line(out.paint(Tone::Faint, if has_room { &head } else { head.trim_end_matches("  last run") }))?;
     for ((name, tally), row) in names.iter().zip(&tallies).zip(&rows) {
-        let last = tally.last.map(show::moment).unwrap_or_default();
+        let last = tally.last.filter(|_| has_room).map(show::moment).unwrap_or_default();
         let cells: Vec<&str> = row.iter().map(String::as_str).collect();
         let name = out.paint(Tone::Strong, text::pad(name, width));
         let line = format!("{name}{}  {}", aligned(&cells), out.paint(Tone::Faint, last));

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use windlass_bridge::Agent;
 use windlass_engine::{HookOutcome, HookReport};
 use windlass_hooks::{
-    self as hooks, Call, Kind, Mask, Papers, PipeOutput, RanCommand, Role, answer_of_command, http, ruling,
+    self as hooks, Call, Kind, Mask, Papers, PipeOutput, RanCommand, Role, answer_of_command, http, ruling, sifted,
 };
 use windlass_process::{Control, run as start};
 use windlass_runner::{Called, is_context, is_heard};
@@ -243,7 +243,7 @@ impl Trier<'_> {
                 let roster = dispatch::enlist(self.project)?;
                 let ran = start(&spec, &roster, &self.control, &mut |_, _| {});
                 // Before anything is cut out of it: half a secret is one too.
-                let ran = ran.map(|ran| self.mask.run(ran));
+                let ran = ran.map(|ran| sifted(ran, &self.mask));
                 // Nothing of a trial is kept.
                 for spilled in ran.iter().flat_map(|ran| [&ran.stdout.spilled, &ran.stderr.spilled]).flatten() {
                     let _ = std::fs::remove_file(&spilled.path);

@@ -1,0 +1,189 @@
+//! What is found in the file of a run.
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+use windlass_process::Exit;
+
+use super::*;
+use crate::telling::said_missing;
+use crate::{cut, gist};
+
+/// What is kept of a stream that wrote this, with so much of its start, of its end and in a file.
+fn captured(written: &[u8], ends: (usize, usize), cap: usize, file: &Path) -> Captured {
+    let kept = written.len().min(cap);
+    fs::write(file, &written[..kept]).expect("a file");
+    Captured {
+        head: written[..ends.0].to_vec(),
+        tail: written[written.len() - ends.1..].to_vec(),
+        total: written.len() as u64,
+        spilled: Some(Spilled { path: file.to_owned(), kept: kept as u64, error: None }),
+    }
+}
+
+/// A run that wrote so much that memory has 128 KiB of its start and of its end.
+fn ran(written: &[u8], mask: &Mask) -> Finished {
+    let place = tempfile::tempdir().expect("a directory");
+    let stdout = captured(written, (128 * 1024, 128 * 1024), usize::MAX, &place.path().join("run.stdout"));
+    sifted(Finished { stdout, exit: Exit::Code(2), ..Finished::said(Vec::new()) }, mask)
+}
+
+fn sift_all(written: &[u8], mask: &Mask) -> String {
+    ran(written, mask).stdout.text()
+}
+
+fn dull(count: usize) -> String {
+    (0..count).map(|number| format!("  compiling part {number} of the yard, which takes a while\n")).collect()
+}
+
+const TELLING: [&str; 4] = [
+    "test pump::runs ... FAILED",
+    "error[E0308]: mismatched types",
+    "FAILED tests/test_pump.py::test_pump - assert 3 == 4",
+    "thread 'pump' panicked at src/pump.rs:3:5:",
+];
+
+#[test]
+fn what_tells_is_found_where_memory_has_a_gap() {
+    let between: String = TELLING.map(|line| dull(1500) + line + "\n").concat();
+    let written = dull(3000) + &between + &dull(4000);
+    let ran = ran(written.as_bytes(), &Mask::default());
+    let told = cut(&ran.stdout.text(), 16 * 1024);
+    for line in TELLING {
+        assert!(told.contains(line), "{line}");
+    }
+    assert!(
+        told.starts_with("  compiling part 0 of") && told.ends_with("part 3999 of the yard, which takes a while\n")
+    );
+    assert_eq!(gist(&ran).as_deref(), Some(TELLING[2]), "people are told as well");
+}
+
+#[test]
+fn colours_hide_nothing() {
+    let written = dull(4000) + "\x1b[31mFAIL\x1b[0m src/pump.test.ts\r\n" + &dull(4000);
+    assert!(sift_all(written.as_bytes(), &Mask::default()).contains("\nFAIL src/pump.test.ts\n"));
+}
+
+#[test]
+fn a_line_that_tells_has_those_beside_it() {
+    let telling = "before\nthread 'x' panicked at src/x.rs:1:1:\nthe pump leaks\nafter\n";
+    let text = sift_all((dull(4000) + telling + &dull(4000)).as_bytes(), &Mask::default());
+    assert!(text.contains(&format!("bytes left out]\n{telling}[")), "it is whole");
+}
+
+/// Wherever memory and file meet, a line is a line, and no secret is left.
+#[test]
+fn a_line_and_a_secret_may_lie_across_every_edge() {
+    let place = tempfile::tempdir().expect("a directory");
+    let mask = Mask::new([("TOKEN", "hunter22")]);
+    let line = "test hunter22 ... FAILED\n";
+    let written = "dull\n".repeat(200) + line + &"dull\n".repeat(200);
+    let at = written.find(line).expect("it is there");
+    for edge in at..at + line.len() {
+        for ends in [(edge, 20), (20, written.len() - edge)] {
+            let kept = captured(written.as_bytes(), ends, usize::MAX, &place.path().join("run"));
+            let text = sifted(Finished { stdout: kept, ..Finished::said(Vec::new()) }, &mask).stdout.text();
+            assert!(text.contains("\ntest [secret TOKEN] ... FAILED\n"), "{ends:?}: {text}");
+        }
+        // The file ends here, and the tail begins later.
+        let kept = captured(written.as_bytes(), (20, 60), edge, &place.path().join("run"));
+        let text = sifted(Finished { stdout: kept, ..Finished::said(Vec::new()) }, &mask).stdout.text();
+        assert!(!text.replace("[secret TOKEN]", "").contains("hunt"), "{edge}: {text}");
+    }
+}
+
+#[test]
+fn a_secret_in_disguise_is_one_too() {
+    let mask = Mask::new([("TOKEN", "hunter22")]);
+    let written = dull(4000) + "error: denied for hun\x1b[1mter22\nerror: hunter22\n" + &dull(4000);
+    let text = sift_all(written.as_bytes(), &mask);
+    assert!(text.contains("error: denied for [secret TOKEN]\nerror: [secret TOKEN]\n"), "it is masked");
+}
+
+/// What is after the end of the file is counted, and so is everything else that is not there.
+#[test]
+fn what_the_file_does_not_have_is_missing() {
+    let place = tempfile::tempdir().expect("a directory");
+    let dull = "dull\n".repeat(400);
+    let written = format!("{dull}error: one\n{dull}error: two\n{dull}");
+    let kept = captured(written.as_bytes(), (10, 10), 3501, &place.path().join("run"));
+    let ran = sifted(Finished { stdout: kept, ..Finished::said(Vec::new()) }, &Mask::default());
+    let text = ran.stdout.text();
+    let start = "dull\n".repeat(104) + "[1475 bytes left out]\ndull\nerror: one\ndull\ndull\n[";
+    assert!(text.starts_with(&start), "{text}");
+    assert!(text.ends_with(" bytes left out]\ndull\ndull\n") && !text.contains("two"), "{text}");
+    let sum: u64 = text.split_inclusive('\n').map(|line| said_missing(line).unwrap_or(line.len() as u64)).sum();
+    assert_eq!(sum, written.len() as u64);
+}
+
+#[test]
+fn a_file_that_is_another_now_is_not_read() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("run");
+    let kept = captured(&b"x\n".repeat(100), (10, 10), usize::MAX, &file);
+    for put in ["", "error: not ours\n"] {
+        fs::write(&file, put).expect("a file");
+        let ran = sifted(Finished { stdout: kept.clone(), ..Finished::said(Vec::new()) }, &Mask::default());
+        assert_eq!(ran.stdout, kept);
+    }
+}
+
+/// Millions of lines that tell, lines without an end, and bytes that are no text: what is kept is bounded, and the ends are
+/// among it.
+#[test]
+fn much_of_anything_is_bounded() {
+    let size = 1024 * 1024;
+    for piece in ["FAIL x\n", "\n", "FATAL", "\0", "\u{1b}[", "error: y\n\n\n\n"] {
+        let mut written = piece.repeat(size / piece.len()).into_bytes();
+        written.splice(size / 2..size / 2, b"\xff\xfe\nFAIL needle\n".iter().copied());
+        let text = sift_all(&written, &Mask::default());
+        assert!(text.len() < 400 * 1024, "{piece:?}: {}", text.len());
+    }
+    let mut names: Vec<String> = (0..65_536).map(|number| format!("test pump::part_{number} ... FAILED\n")).collect();
+    names.insert(0, dull(4000));
+    names.push("error: it is the pump\n".to_owned() + &dull(4000));
+    let text = sift_all(names.concat().as_bytes(), &Mask::default());
+    for kept in ["::part_0 ", "::part_65535 ", "error: it is the pump"] {
+        assert!(text.contains(kept), "{kept}");
+    }
+}
+
+/// An answer that is too long must not look like one that is just no JSON.
+#[test]
+fn there_is_no_less_than_memory_had() {
+    let answer = format!("{{\"message\": \"{}\"}}", "x".repeat(300_000));
+    assert!(sift_all(answer.as_bytes(), &Mask::default()).len() > 256 * 1024);
+}
+
+/// Names that are repeated leave room for others.
+#[test]
+fn the_same_name_is_kept_once() {
+    let written = dull(4000) + &"FAIL pump\n".repeat(9000) + "FAIL valve\n" + &dull(4000) + &dull(4000);
+    let text = sift_all(written.as_bytes(), &Mask::default());
+    assert_eq!((text.matches("FAIL pump\n").count(), text.matches("FAIL valve\n").count()), (1, 1));
+}
+
+proptest! {
+    /// However it is cut, no line is invented and no byte is lost unsaid.
+    #[test]
+    fn every_byte_is_there_or_said_to_be_missing(
+        lines in prop::collection::vec(r"(|a|é{3}|error: x|FAIL y|test z \.\.\. FAILED|x{30,90})", 1..200),
+        start in 0_usize..400,
+        end in 0_usize..400,
+        cap in 0_usize..9000,
+    ) {
+        let written = lines.join("\n") + "\n";
+        let (start, end) = (start.min(written.len()), end.min(written.len()));
+        prop_assume!(start + end < written.len() && cap >= start);
+        prop_assume!(written.is_char_boundary(cap.min(written.len())) && written.is_char_boundary(written.len() - end));
+        let place = tempfile::tempdir().expect("a directory");
+        let kept = captured(written.as_bytes(), (start, end), cap, &place.path().join("run"));
+        let ran = sifted(Finished { stdout: kept, ..Finished::said(Vec::new()) }, &Mask::default());
+        let text = ran.stdout.text();
+        // A line end is added before a mark in the middle of a line.
+        let sum: u64 = text.split_inclusive('\n').map(|line| said_missing(line).unwrap_or(line.len() as u64)).sum();
+        let marks = text.matches("left out").count() as u64;
+        prop_assert!((written.len() as u64..=written.len() as u64 + marks).contains(&sum), "{}", text);
+    }
+}
