@@ -90,7 +90,36 @@ pub fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
     )
 }
 
-/// Returns the word that clap takes a misspelt one for. A word that overrides a safeguard is none: the caller has to know it.
+/// Commands that change nothing, and groups of commands.
+const READING_COMMANDS: [&str; 24] = [
+    "agent",
+    "change",
+    "check",
+    "completions",
+    "config",
+    "doctor",
+    "events",
+    "graph",
+    "help",
+    "history",
+    "hooks",
+    "list",
+    "logs",
+    "metrics",
+    "next",
+    "note",
+    "ready",
+    "schema",
+    "session",
+    "show",
+    "status",
+    "task",
+    "why",
+    "workflow",
+];
+
+/// Returns the word that clap takes a misspelt one for. A command that changes something is none, and neither is an option that
+/// overrides a safeguard: the caller has to know them.
 fn find_suggestion(error: &clap::Error) -> Option<&str> {
     let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
     let suggestion = kinds.into_iter().find_map(|kind| match error.get(kind)? {
@@ -99,8 +128,11 @@ fn find_suggestion(error: &clap::Error) -> Option<&str> {
         ContextValue::Strings(words) => words.last().map(String::as_str),
         _ => None,
     })?;
-    let is_safeguard = suggestion.starts_with("--force") || suggestion.starts_with("--trust");
-    Some(suggestion).filter(|_| !is_safeguard)
+    let is_safe = match error.kind() {
+        ErrorKind::InvalidSubcommand => READING_COMMANDS.contains(&suggestion),
+        _ => !suggestion.starts_with("--force") && !suggestion.starts_with("--trust"),
+    };
+    Some(suggestion).filter(|_| is_safe)
 }
 
 /// Returns the tool that replaces a removed command: `iteration_start` for `windlass iteration start`.

@@ -214,3 +214,17 @@ fn what_git_does_not_keep_counts_as_the_worktree_had_it() {
         assert_eq!(repo.events("workspace_opened").len(), 2, "{ran}");
     }
 }
+
+/// An agent that worked before the pattern was there may have changed the file already.
+#[test]
+fn pattern_added_after_work_began_compares_kept_files_with_the_commit() {
+    let repo = guarded(&CONFIG.replace("protected: [gate.sh, tests/]\n", ""));
+    repo.agent("cat > /dev/null; test -f ../../../again || { echo true > gate.sh; exit 1; }; echo x > work.txt");
+    let words = ["run", "--trust", "--agent", "command:agent", "--max-iterations", "1"];
+    assert_eq!(repo.add("Work").world.run(&words).code, 3);
+    repo.world.write("again", "");
+    repo.world.write(".windlass/config.yaml", CONFIG);
+    let ran = repo.run();
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(ran.stdout.contains("has to look: gate.sh\n"), "{ran}");
+}

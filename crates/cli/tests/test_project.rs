@@ -182,9 +182,10 @@ fn read_only_for_another_user() {
     hint: check the permissions of the directory and whether its disk is read-only
     [exit 1]
     ");
-    assert_snapshot!(as_nobody(&["doctor", "--trust"]), @r"
+    assert_snapshot!(as_nobody(&["doctor", "--trust"]), @"
     ok     configuration  0 hooks that run something; trust: never
     ok     store          2 events
+    ok     agents         none found
     ");
 }
 

@@ -242,7 +242,7 @@ fn hooks_are_evidence() {
          1  <time>  T1     task_created              Parse, by ann
          2  <time>  T1     task_ready                by ann
          4  <time>  T1     task_completed            by ann
-         6  <time>  T1  hook_finished  lint at task_completed failed: two⏎lines \u{202e} (<took>)
+         6  <time>  T1       hook_finished           lint at task_completed failed: two⏎lines \u{202e}
             asks for create_task: {"goal":"Mend"}
 
       shown         4 of 4 facts; --full shows everything

@@ -3,6 +3,7 @@
 use std::fmt::{self, Display};
 
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 /// Letters of a cause: it may quote what was given.
 const MAX_CAUSE: usize = 300;
@@ -22,6 +23,12 @@ impl Display for FieldError {
             path => write!(f, "`{path}`: {}", self.cause),
         }
     }
+}
+
+/// Returns the place of the first list among values that have to be objects. A struct would take the items of a list for its fields, by
+/// their order.
+pub fn find_list<'v>(values: impl IntoIterator<Item = &'v Value>) -> Option<usize> {
+    values.into_iter().position(Value::is_array)
 }
 
 /// Reads a value. The error shows hostile text as one short line.

@@ -83,7 +83,7 @@ pub use id::{
     CheckpointId, CommitId, ConfigDigest, DebtId, Digest, EdgeId, Epoch, FactType, HookId, OwnerName, ParseIdError,
     RunId, Seq, SeriesId, SessionName, TaskId, TypeName,
 };
-pub use json::{FieldError, read_json};
+pub use json::{FieldError, find_list, read_json};
 pub use limits::Limits;
 pub use matcher::{Matcher, MatcherError};
 pub use memory::Memory;

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::json::{FieldError, read_json};
+use crate::json::{FieldError, find_list, read_json};
 use crate::prompt::{fenced, joined, one_line, titled};
 use crate::task::Task;
 
@@ -177,7 +177,12 @@ impl Judgement {
         let own = |(raw, _): &(&str, _)| !asked.contains(&squeezed(raw));
         let (_, mut fields) = objects(said).filter(own).last().ok_or(Unfit::NoObject)?;
         fields.retain(|_, value| !value.is_null());
-        let judgement: Self = read_json(Value::Object(fields)).map_err(Unfit::Unreadable)?;
+        if let Some(at) = fields.get("findings").and_then(Value::as_array).and_then(find_list) {
+            let (path, cause) = (format!("findings[{at}]"), "expected an object, found a list".to_owned());
+            return Err(Unfit::Unreadable(FieldError { path, cause }));
+        }
+        let mut judgement: Self = read_json(Value::Object(fields)).map_err(Unfit::Unreadable)?;
+        judgement.findings.retain(|finding| !finding.text.trim().is_empty());
         match !judgement.approved && judgement.summary.trim().is_empty() && judgement.findings.is_empty() {
             true => Err(Unfit::Unexplained),
             false => Ok(judgement),
@@ -200,13 +205,14 @@ impl Judgement {
 impl std::fmt::Display for Objection {
     /// `src/a.rs:12 (major): it panics`
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let place = match (&self.file, self.line) {
-            (Some(file), Some(line)) => Some(format!("{}:{line}", one_line(file))),
-            (Some(file), None) => Some(one_line(file)),
+        let given = |text: &Option<String>| text.as_ref().map(|text| one_line(text)).filter(|text| !text.is_empty());
+        let place = match (given(&self.file), self.line) {
+            (Some(file), Some(line)) => Some(format!("{file}:{line}")),
+            (Some(file), None) => Some(file),
             (None, Some(line)) => Some(format!("line {line}")),
             (None, None) => None,
         };
-        let severity = self.severity.as_ref().map(|severity| format!("({})", one_line(severity)));
+        let severity = given(&self.severity).map(|severity| format!("({severity})"));
         let before: Vec<String> = place.into_iter().chain(severity).collect();
         let colon = if before.is_empty() { "" } else { ": " };
         write!(f, "{}{colon}{}", before.join(" "), self.text.trim().replace('\n', "\n  "))

@@ -23,7 +23,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use thiserror::Error;
-use windlass_engine::{ActionRequest, FieldError, Limits, read_json};
+use windlass_engine::{ActionRequest, FieldError, Limits, find_list, read_json};
 
 /// The most that an answer may ask for.
 pub const ACTIONS: usize = 64;
@@ -176,6 +176,18 @@ pub fn parse(stdout: &str) -> Result<Option<Said>, BadAnswer> {
         let of_value = serde_json::from_str::<Value>(text).ok().and_then(|value| read_json::<Said>(value).err());
         BadAnswer::Unreadable(of_value.unwrap_or(error))
     })?;
+    if !said.actions.is_empty() || said.specific != Specific::default() {
+        let value: Value = serde_json::from_str(text).unwrap_or_default();
+        let specific = ["hookSpecificOutput", "hook_specific_output"].map(|name| &value[name]);
+        let path = match find_list(value["actions"].as_array().into_iter().flatten()) {
+            Some(at) => Some(format!("actions[{at}]")),
+            None => find_list(specific).map(|_| "hookSpecificOutput".to_owned()),
+        };
+        if let Some(path) = path {
+            let cause = "expected an object, found a list".to_owned();
+            return Err(BadAnswer::Unreadable(FieldError { path, cause }));
+        }
+    }
     if said.actions.len() > ACTIONS {
         return Err(BadAnswer::TooManyActions(said.actions.len()));
     }

@@ -18,12 +18,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use windlass_engine::Digest;
-use windlass_process::{Environment, Spec, file};
+use windlass_process::{Capture, Environment, Spec, file};
 use windlass_vcs::git::{Git, Repository, Run, has_git};
 
 /// How long git may take. A turn of an agent takes many times that.
 const PATIENCE: Duration = Duration::from_secs(2);
 const GRACE: Duration = Duration::from_millis(100);
+/// The most bytes of a state that are read. A longer one is not looked at.
+const MAX_STATE: usize = 1024 * 1024;
 /// What is read of the files that git names.
 const FILES: usize = 4096;
 const BYTES: u64 = 64 * 1024 * 1024;
@@ -38,7 +40,10 @@ impl Looker {
     /// What has changed, if there is git and it is quick.
     pub fn look(&mut self, directory: &Path, environment: &Environment, run: Run<'_>) -> Option<Digest> {
         let root = directory.ancestors().find(|above| has_git(above)).filter(|_| !self.gave_up)?;
-        let quickly = |spec: &Spec| run(&Spec { timeout: Some(PATIENCE), grace: GRACE, ..spec.clone() });
+        let capture = Capture { head: MAX_STATE, tail: 0, spill: None };
+        let quickly = |spec: &Spec| {
+            run(&Spec { timeout: Some(PATIENCE), grace: GRACE, capture: capture.clone(), ..spec.clone() })
+        };
         let repository = Repository::find(root).ok().flatten();
         let said = repository.and_then(|repository| Git::new(repository, &quickly, environment).list_state(root).ok());
         let digest = said.and_then(|said| digest(root, &said));

@@ -195,6 +195,18 @@ impl Dispatch<'_> {
         Ok(Compared { changed, kept, ever })
     }
 
+    /// Returns the lines of a look about files that git does not keep where the work began.
+    pub(crate) fn leave_out_kept_files(&self, workspace: &Workspace, look: &str) -> Result<String, Error> {
+        let (worktree, place) = (self.worktree(workspace)?, self.place_of(workspace));
+        let within = place.strip_prefix(&worktree.path).unwrap_or(Path::new("")).to_owned();
+        let start = Commit::new(&workspace.start)?;
+        let kept = self.with_git(|git| git.kept(&worktree.path, &start, &|path| path.starts_with(&within)))?;
+        let own = kept.iter().filter_map(|file| file.path.strip_prefix(&within).ok());
+        let names: BTreeSet<String> = own.map(|path| self.settings.protected.name(path)).collect();
+        let is_kept = |line: &&str| line.split_once(' ').is_some_and(|(_, name)| names.contains(name));
+        Ok(look.lines().filter(|line| !is_kept(line)).map(|line| format!("{line}\n")).collect())
+    }
+
     fn standing(&self, git: &Git<'_>, workspace: &Workspace, below: &[Below]) -> Result<Standing, Error> {
         let unknown = || Error::UnknownCommit { commit: workspace.base.clone() };
         let newest = git.last_seen(&Branch::new(&workspace.base)?)?.ok_or_else(unknown)?;

@@ -347,15 +347,17 @@ impl Dispatch<'_> {
         Ok(OpenedWorkspace { workspace, reused: opened.reused, stale, refreshed })
     }
 
-    /// What the protected files hold where the work is done.
-    fn protected_in(&self, session: &Session, workspace: &Workspace) -> Result<Option<String>, Trouble> {
+    /// Returns what the protected files hold where the work is done. Where an agent has worked before, git says what its files held.
+    fn protected_in(&self, session: &Session, task: &Task, workspace: &Workspace) -> Result<Option<String>, Trouble> {
         if session.protected.is_none() || workspace.protected.is_some() {
             return Ok(None);
         }
         let there = Session { workspace: Some(workspace.clone()), ..session.clone() };
         let look = self.settings.protected.look(&self.directory_of(Some(&there)));
-        let unseen = |error| Trouble::Outside(Said::plain(format!("cannot watch the protected files: {error}")));
-        look.map(Some).map_err(unseen)
+        let look =
+            look.map_err(|error| Trouble::Outside(Said::plain(format!("cannot watch the protected files: {error}"))))?;
+        let is_begun = task.workspace.is_some() || !task.former.is_empty();
+        if is_begun { Ok(Some(self.leave_out_kept_files(workspace, &look)?)) } else { Ok(Some(look)) }
     }
 }
 
@@ -365,7 +367,7 @@ impl Runner<'_> {
         let name = session.name.clone();
         let task = self.task_of(session)?;
         let opened = self.dispatch.open(&task, Upkeep::Refresh).and_then(|opened| {
-            let protected = self.dispatch.protected_in(session, &opened.workspace)?;
+            let protected = self.dispatch.protected_in(session, &task, &opened.workspace)?;
             Ok((opened, protected))
         });
         match opened {

@@ -8,6 +8,7 @@ use windlass_engine::{Fault, Usage};
 
 use super::account::{Account, Close, Span};
 use super::{Place, Words, cause, has_option, line};
+use crate::trouble::Trouble;
 use crate::{Access, Setup};
 
 /// It has no other mode in which nobody is asked: it uses no tools at all. Hints that lie in its directory are not heeded.
@@ -34,7 +35,8 @@ pub(super) fn read(account: &mut Account, event: &Value) -> bool {
         Some("message") => message(account, &event["message"]),
         Some("error") => {
             let words = event["error"].as_str().unwrap_or("it failed, and does not say why");
-            if !matches!(account.close, Some(Close::Failed(_))) {
+            let is_general = |trouble: &Trouble| matches!(trouble, Trouble::Failed { fault: Fault::Failed, .. });
+            if !matches!(&account.close, Some(Close::Failed(trouble)) if !is_general(trouble)) {
                 account.fail(cause::of_words(words));
             }
         }

@@ -123,7 +123,7 @@ impl ActionRequest {
     /// What is asked for.
     pub(crate) fn parse(&self) -> Result<Action, Refusal> {
         let given = match &self.payload {
-            Value::Object(fields) => Value::Object(in_snake_case(fields)),
+            Value::Object(fields) => Value::Object(in_snake_case(fields)?),
             other => other.clone(),
         };
         match snake_case(&self.kind).as_str() {
@@ -142,9 +142,16 @@ impl ActionRequest {
     }
 }
 
-fn in_snake_case(fields: &Map<String, Value>) -> Map<String, Value> {
-    let there = fields.iter().filter(|(_, value)| !value.is_null());
-    there.map(|(name, value)| (snake_case(name), value.clone())).collect()
+fn in_snake_case(fields: &Map<String, Value>) -> Result<Map<String, Value>, Refusal> {
+    let mut named = Map::new();
+    for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+        let name = snake_case(name);
+        if named.insert(name.clone(), value.clone()).is_some() {
+            let name: String = name.chars().take(40).collect();
+            return Err(Refusal::invalid("the action", format!("has the field `{name}` twice, in two spellings")));
+        }
+    }
+    Ok(named)
 }
 
 fn read<T: DeserializeOwned>(given: Value) -> Result<T, Refusal> {
@@ -161,7 +168,7 @@ impl NewTaskPayload {
 
 impl UpdatePayload {
     fn action(mut self) -> Result<Action, Refusal> {
-        self.beside.extend(in_snake_case(&self.payload));
+        self.beside.extend(in_snake_case(&self.payload)?);
         let action = match read(json!({(snake_case(&self.action)): self.beside}))? {
             TaskChange::Ready {} => TaskAction::Ready { after: None },
             TaskChange::Start { context } => TaskAction::Start { context },
@@ -189,7 +196,7 @@ impl LogPayload {
         }
         let kind = log_type(&name)?;
         let mut event = usual_data(kind, node);
-        for (name, value) in in_snake_case(&data) {
+        for (name, value) in in_snake_case(&data)? {
             let mut fields = event.as_object_mut().into_iter().flatten();
             match fields.find(|(field, _)| snake_case(field) == name) {
                 Some((_, field)) => *field = value,

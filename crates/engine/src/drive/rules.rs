@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::checkpoint::NewCheckpoint;
 use super::templates::Template as Named;
 use crate::expression::{Condition, ExpressionError, Names, Template};
-use crate::json::{FieldError, read_json};
+use crate::json::{FieldError, find_list, read_json};
 use crate::limits::{Limits, check_value};
 use crate::refusal::Refusal;
 use crate::ruling::{Rule, RuleAction};
@@ -58,7 +58,13 @@ impl RulesText {
             return Self::parse(&unpacked);
         }
         let read = match value {
-            Value::Array(_) => {
+            Value::Array(rules) => {
+                if let Some(at) = find_list(rules) {
+                    return Err(Refusal::invalid(
+                        RULES,
+                        format!("[{at}] cannot be read: it is a list, and a rule is an object"),
+                    ));
+                }
                 let why = |error: FieldError| format!("{} cannot be read: {}", error.path, error.cause);
                 Self::List(read_json(value).map_err(|error| Refusal::invalid(RULES, why(error).trim_start()))?)
             }

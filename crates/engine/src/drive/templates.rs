@@ -66,8 +66,10 @@ impl Template {
             Value::String(name) => json!({"template": name}),
             object => object.clone(),
         };
-        let read: Self = read_json(&object)
-            .map_err(|error| Refusal::invalid("rules", format!("name no template that can be used: {error}")))?;
+        let read: Self = read_json(&object).map_err(|error| {
+            let forms = format!("write a list of rules, each with an `action`, or a template: {}", Self::names());
+            Refusal::invalid("rules", format!("name no template that can be used: {error}; {forms}"))
+        })?;
         read.check().map(|()| read)
     }
 

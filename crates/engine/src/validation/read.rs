@@ -77,6 +77,15 @@ impl Place<'_> {
     }
 
     fn read<T: DeserializeOwned>(&self, below: &str, given: &Value, remedy: &str) -> Result<T, RuleError> {
+        let given = match given {
+            Value::Object(fields) => fields
+                .iter()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+            Value::Array(_) => return Err(self.error(below, "it is a list, and has to be an object", remedy)),
+            other => other.clone(),
+        };
         read_json(given).map_err(|error| {
             let parts: Vec<&str> = [below, &error.path].into_iter().filter(|part| !part.is_empty()).collect();
             self.error(&parts.join("."), error.cause, remedy)
@@ -119,7 +128,7 @@ impl Place<'_> {
             )?),
             _ => {
                 let remedy = format!("it is one of {}", RuleKind::NAMES.join(", "));
-                return Err(self.error("type", "no rule has this type", remedy));
+                return Err(self.error("type", format!("no rule has the type `{name}`"), remedy));
             }
         })
     }

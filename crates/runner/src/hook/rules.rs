@@ -3,10 +3,11 @@
 //! Invariant: a rule is never judged by a list of files that may be wrong. The repository is the agent's to damage.
 
 use std::path::Path;
+use std::time::Duration;
 
 use windlass_engine::{HookOutcome, HookReport, Rule, Workspace};
 use windlass_hooks::ruling;
-use windlass_process::Finished;
+use windlass_process::{Finished, Spec};
 use windlass_vcs::git::{self, Branch, FileChange, Git, Repository, has_git};
 
 use super::{ChangedFiles, Running, Scene};
@@ -15,6 +16,8 @@ use crate::{Dispatch, RunError};
 
 /// The most bytes of names of files that are looked at.
 const MAX_NAMES: usize = 256 * 1024;
+/// How long git may take to list them.
+const MAX_LOOK: Duration = Duration::from_secs(10);
 
 impl Dispatch<'_> {
     pub(super) fn judge(&mut self, running: &Running<'_>, rules: &[Rule]) -> Result<HookReport, RunError> {
@@ -65,7 +68,7 @@ impl Dispatch<'_> {
             let repository = Repository::find(root)?.ok_or_else(missing)?;
             // Before anything is cut out of what it complains of: half a secret is one too.
             let mask = |ran: Finished| Finished { stderr: self.settings.mask.run(ran.clone()).stderr, ..ran };
-            let run = |spec: &_| self.look_with(spec).map(mask);
+            let run = |spec: &Spec| self.look_with(&Spec { timeout: Some(MAX_LOOK), ..spec.clone() }).map(mask);
             Git::new(repository, &run, &self.settings.environment).list_uncommitted(root)
         };
         let files = listed().map_err(|error| error.to_string())?;

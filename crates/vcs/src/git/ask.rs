@@ -59,7 +59,7 @@ const SETTINGS: &[&str] = &[
 ];
 
 /// What changes no repository, no worktree and no remote.
-const LOOKING: [&str; 16] = [
+const LOOKING: [&str; 15] = [
     "cat-file",
     "config",
     "diff-files",
@@ -75,7 +75,6 @@ const LOOKING: [&str; 16] = [
     "rev-list",
     "rev-parse",
     "status",
-    "var",
 ];
 
 /// Whether a call of git puts work away, as `add`, `commit` and `push` do, and does not only look.

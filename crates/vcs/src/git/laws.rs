@@ -84,6 +84,9 @@ fn entries(bytes: &[u8]) {
         }
     }
     assert!(essence(bytes).len() <= bytes.len());
+    if let Some((content, after)) = standing::blob(bytes, "0123456789") {
+        assert!(content.len() + after.len() < bytes.len());
+    }
 }
 
 fn lines(text: &str) {

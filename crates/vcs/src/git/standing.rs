@@ -21,6 +21,9 @@ use super::{Commit, Error, Git, Worktree, canonical, paths};
 /// So many directories deep submodules are followed.
 const DEPTH: usize = 32;
 
+/// How many links are read with one call.
+const LINKS_AT_ONCE: usize = 1_000;
+
 /// A file of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
@@ -85,17 +88,13 @@ impl Git<'_> {
     /// Returns those of them that a worktree does not have as they are kept, byte for byte and with the same mode.
     pub fn changed(&self, worktree: &Path, kept: &[Kept]) -> Result<Vec<PathBuf>, Error> {
         let root = canonical(worktree);
-        let mut changed = Vec::new();
+        let (mut changed, mut links) = (Vec::new(), Vec::new());
         let mut plain: HashMap<&Path, Vec<&Kept>> = HashMap::new();
         for file in kept {
             let place = root.join(&file.path);
             match fs::symlink_metadata(&place) {
                 Ok(found) if file.is_link && found.is_symlink() => {
-                    let target = fs::read_link(&place).map_err(Error::io("read", &place))?;
-                    let call = self.call(&["hash-object", "--stdin"]).within(&file.place);
-                    if call.stdin(target.as_os_str().as_bytes()).done()?.line() != file.id {
-                        changed.push(file.path.clone());
-                    }
+                    links.push((file, fs::read_link(&place).map_err(Error::io("read", &place))?));
                 }
                 Ok(found)
                     if !file.is_link && found.is_file() && file.has_mode_of(&found) && file::open(&place).is_ok() =>
@@ -105,6 +104,9 @@ impl Git<'_> {
                 _ => changed.push(file.path.clone()),
             }
         }
+        let targets = self.link_targets(&links.iter().map(|(file, _)| *file).collect::<Vec<_>>())?;
+        let differs = |((_, now), target): &(&(&Kept, PathBuf), Vec<u8>)| now.as_os_str().as_bytes() != *target;
+        changed.extend(links.iter().zip(targets).filter(differs).map(|((file, _), _)| file.path.clone()));
         for (place, files) in plain {
             let now = self.hashed(place, &root, &files)?;
             changed
@@ -112,6 +114,23 @@ impl Git<'_> {
         }
         changed.sort();
         Ok(changed)
+    }
+
+    /// Returns the targets of links, as they are kept.
+    fn link_targets(&self, links: &[&Kept]) -> Result<Vec<Vec<u8>>, Error> {
+        let mut targets = Vec::with_capacity(links.len());
+        for run in links.chunk_by(|one, other| one.place == other.place).flat_map(|run| run.chunks(LINKS_AT_ONCE)) {
+            let ids: String = run.iter().map(|link| format!("{}\n", link.id)).collect();
+            let answer = self.call(&["cat-file", "--batch"]).within(&run[0].place).stdin(ids).done()?;
+            let mut rest = answer.bytes.as_slice();
+            for link in run {
+                let unknown = || Error::UnknownCommit { commit: link.id.clone() };
+                let (target, after) = blob(rest, &link.id).ok_or_else(unknown)?;
+                targets.push(target.to_vec());
+                rest = after;
+            }
+        }
+        Ok(targets)
     }
 
     /// What git would keep files of a worktree as, without any filter.
@@ -139,6 +158,15 @@ impl Git<'_> {
         let answer = call.word("--no-commit-id").stdin(listed).done()?;
         Ok(paths(answer.entries()).into_iter().collect())
     }
+}
+
+/// Reads `ID blob SIZE<newline>CONTENT<newline>`. Returns the content and the rest.
+pub(super) fn blob<'b>(answer: &'b [u8], id: &str) -> Option<(&'b [u8], &'b [u8])> {
+    let end = answer.iter().position(|byte| *byte == b'\n')?;
+    let about = String::from_utf8_lossy(&answer[..end]).into_owned();
+    let size: usize = about.strip_prefix(id)?.strip_prefix(" blob ")?.parse().ok()?;
+    let (content, after) = answer[end + 1..].split_at_checked(size)?;
+    Some((content, after.strip_prefix(b"\n")?))
 }
 
 /// `100644 blob ID<tab>PATH`.

@@ -304,9 +304,11 @@ impl Dispatch<'_> {
             return match (report.outcome, report.change) {
                 (_, Some(ChangeFact::Merged(commit))) => Ok((commit, false)),
                 (HookOutcome::Cancelled, _) => Err(ByHand::Cancelled.into()),
-                _ => {
+                (outcome, _) => {
                     let cause = report.message.unwrap_or_else(|| "the forge does not want to".to_owned());
-                    Err(refused(cause, "see to it on the forge, and ask again").into())
+                    let is_behind = outcome == HookOutcome::Again;
+                    let hint = if is_behind { "ask again" } else { "see to it on the forge, and ask again" };
+                    Err(refused(cause, hint).into())
                 }
             };
         }
