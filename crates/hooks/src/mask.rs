@@ -175,6 +175,8 @@ impl Mask {
     /// Masks what something is missing after, and answers how many bytes more are missing now. A value may reach into the
     /// gap, and its beginning cannot be told from other text: as many bytes are always dropped as one could leave there.
     fn before_gap(&self, bytes: &[u8]) -> (Vec<u8>, usize) {
+        let cleaned = self.cleaned(bytes);
+        let bytes = cleaned.as_ref().map_or(bytes, String::as_bytes);
         let sure = bytes.len().saturating_sub(self.longest.saturating_sub(1));
         let (mut masked, mut covered) = (Vec::new(), 0);
         self.cover(bytes, sure, &mut covered, &mut masked);
@@ -183,6 +185,8 @@ impl Mask {
 
     /// The same for what something is missing before.
     pub(crate) fn after_gap(&self, bytes: &[u8]) -> (Vec<u8>, usize) {
+        let cleaned = self.cleaned(bytes);
+        let bytes = cleaned.as_ref().map_or(bytes, String::as_bytes);
         let dropped = self.longest.saturating_sub(1).min(bytes.len());
         let (mut masked, mut covered) = (Vec::new(), 0);
         self.cover(bytes, dropped, &mut covered, &mut Vec::new());
@@ -203,11 +207,15 @@ impl Mask {
     /// The text of bytes that have a value only once they are cleaned.
     fn hidden(&self, masked: &[u8]) -> Option<String> {
         let finder = self.finder.as_ref()?;
+        self.cleaned(masked).filter(|cleaned| finder.is_match(cleaned))
+    }
+
+    /// Returns the text of bytes in which control characters or broken letters can hide a value.
+    fn cleaned(&self, bytes: &[u8]) -> Option<String> {
         // The last one begins control characters beyond ASCII.
         let hides = |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\n' | b'\t') || *byte == 0xc2;
-        let is_changed = masked.iter().any(hides) || str::from_utf8(masked).is_err();
-        let cleaned = is_changed.then(|| clean(&String::from_utf8_lossy(masked)));
-        cleaned.filter(|cleaned| finder.is_match(cleaned))
+        let is_changed = bytes.iter().any(hides) || str::from_utf8(bytes).is_err();
+        (self.finder.is_some() && is_changed).then(|| clean(&String::from_utf8_lossy(bytes)))
     }
 
     fn as_they_are<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {

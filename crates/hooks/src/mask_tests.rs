@@ -366,6 +366,13 @@ fn no_half_of_a_value_is_kept_at_a_gap() {
     check("is ", "it", 0, ("is it", ""));
     check(&format!("{pad}is hun"), &format!("ter2.{pad}"), 1, ("xxxxxx", "xxxxx"));
     check("hun", "ter2", 1, ("", ""));
+    // One that is whole once its colours are gone, and one whose colours reach into the gap.
+    let coloured = "hun\x1b[0mter2";
+    let (head, tail) = (format!("is {coloured}{pad}"), format!("{pad}{coloured} it"));
+    check(&head, &tail, 1, ("is [secret TOKEN]", "[secret TOKEN] it"));
+    let colours = |text: &str| text.chars().map(|letter| format!("\x1b[1m{letter}")).collect::<String>();
+    let (head, tail) = (format!("{pad}is {}", colours("hun")), format!("{}{pad}", colours("ter2.")));
+    check(&head, &tail, 1, ("xxxxxx", "xxxxx"));
     // One that is whole, but reaches into what is dropped.
     check(&format!("is hunter2{}", &pad[3..]), &format!("{}hunter2 it", &pad[3..]), 9, ("is [secret TOKEN]", " it"));
 }

@@ -96,8 +96,10 @@ fn a_rule_needs_its_type_and_a_name_of_its_own() {
     let config = json!({"validatorId": "lint"});
     let custom = |name: Value| json!([{"type": "custom", "name": name, "config": config}]);
     check_refused(&json!([7]), "[0]", "invalid type: integer `7`");
+    check_refused(&json!([["custom", "a", config]]), "[0]", "it is a list, and has to be an object");
+    check_refused(&rule("custom", &json!(["lint"])), "[0].config", "it is a list, and has to be an object");
     check_refused(&json!([{"name": "a"}]), "[0]", "missing field `type`");
-    check_refused(&json!([{"type": "comand", "name": "a"}]), "[0].type", "no rule has this type");
+    check_refused(&json!([{"type": "comand", "name": "a"}]), "[0].type", "no rule has the type `comand`");
     check_refused(&json!([{"type": 3, "name": "a"}]), "[0].type", "invalid type: integer `3`");
     check_refused(&json!([{"type": "custom", "config": config}]), "[0]", "missing field `name`");
     check_refused(&custom(json!(" ")), "[0].name", "it is empty");
@@ -176,7 +178,7 @@ fn a_wrong_report_or_list_of_files_is_refused() {
     let check = |paths: Value, place: &str, cause: &str| {
         check_refused(&rule("file_existence", &json!({"paths": paths})), &format!("[0].config.paths{place}"), cause);
     };
-    check(json!(null), "", "expected a sequence");
+    check_refused(&rule("file_existence", &json!({"paths": null})), "[0].config", "missing field `paths`");
     check(json!([]), "", "it has 0 entries");
     check(json!("README.md"), "", "expected a sequence");
     check(json!(["a", 3]), "[1]", "expected a string");

@@ -132,6 +132,8 @@ pub const COMMANDS: &[&str] = &[
     "eval",
     "sh -c",
     "env sh",
+    "echo \"$[ {{error}} ]\"",
+    "bash -c 'echo \"$[ $1 ]\"' x {{error}}",
 ];
 
 /// What each of them would do is leave a file.

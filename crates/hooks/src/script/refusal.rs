@@ -56,10 +56,7 @@ impl Stop {
         let (mark, why, instead) = match self {
             Self::At(index, why) => (&marks[index], why.reason(), why.remedy(marks[index].name)),
             Self::Lost(what) => {
-                let variable = first.name.variable();
-                let instead =
-                    format!("write \"${variable}\" in its place, in double quotes, or call a script that reads it");
-                (first, format!("in a command with {what}: only plain commands are followed"), instead)
+                (first, format!("in a command with {what}: only plain commands are followed"), script(first.name))
             }
         };
         UnsafeTemplate { name: mark.name.word(), at: mark.at.clone(), why, instead }

@@ -407,7 +407,9 @@ impl<'a> CommandScanner<'a> {
         let Some(name) = parameter(self.rest()) else {
             return match self.peek() {
                 _ if is_braced => Err(Stop::Lost("`${ … }` with more in it than a name")),
-                Some('[' | '\'' | '"') if !is_quoted => Err(Stop::Lost("`$[`, `$'…'` or `$\"…\"`")),
+                // bash evaluates `$[ … ]` within double quotes, too.
+                Some('[') => Err(Stop::Lost("`$[ … ]`")),
+                Some('\'' | '"') if !is_quoted => Err(Stop::Lost("`$'…'` or `$\"…\"`")),
                 _ => Ok(()),
             };
         };

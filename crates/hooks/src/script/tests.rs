@@ -378,7 +378,7 @@ fn commands_that_are_not_plain_are_refused() {
     let list = "a function, a list in parentheses or a pattern with them";
     let unclosed = "something that is not closed";
     let parameter = "`${ … }` with more in it than a name";
-    let quotes = "`$[`, `$'…'` or `$\"…\"`";
+    let quotes = "`$'…'` or `$\"…\"`";
     let operator = "`&>`, `|&`, `;;` or `;&`";
     for (text, what) in [
         ("echo {{error}} 'a", unclosed),
@@ -404,7 +404,9 @@ fn commands_that_are_not_plain_are_refused() {
         ("echo ${!x} {{error}}", parameter),
         ("echo $'{{error}}'", quotes),
         ("echo $\"x\" {{error}}", quotes),
-        ("echo $[1] {{error}}", quotes),
+        ("echo $[1] {{error}}", "`$[ … ]`"),
+        ("echo \"$[ {{error}} ]\"", "`$[ … ]`"),
+        ("bash -c 'echo \"$[ $1 ]\"' x {{error}}", "`$[ … ]`"),
         ("[[ {{error}} -eq 1 ]]", keyword),
         ("for x in {{error}}; do echo; done", keyword),
         ("case x in {{error}}) true ;; esac", keyword),
@@ -442,10 +444,7 @@ fn a_refusal_says_what_to_write_instead() {
         ("jq --arg x {{error}} .", "let it read the variable: `jq -n 'env.WINDLASS_ERROR'`"),
         ("sh -c 'echo $1' sh {{error}}", "write double quotes around it: \"$1\", \"$@\""),
         ("find {{error}}", "write it behind a test: `-name {{error}}`, or in a path: `./{{error}}`"),
-        (
-            "cat <<E\n{{error}}\nE",
-            "write \"$WINDLASS_ERROR\" in its place, in double quotes, or call a script that reads it",
-        ),
+        ("sh <<E\n{{error}}\nE", "put the command in a script of its own, which reads \"$WINDLASS_ERROR\""),
         ("[ -v {{error}} ]", "compare it as text: `[ {{error}} = … ]`"),
     ] {
         assert_eq!(refused(text).instead, instead, "{text}");
