@@ -1,5 +1,5 @@
-//! An agent that only says when it had the word: reads its prompt, answers with a line, and appends to a file when it
-//! began and when it ended, in nanoseconds of the monotonic clock.
+//! An agent that only says when it had the word: reads its prompt, answers with a line that is another one each time, and appends to a
+//! file when it began and when it ended, in nanoseconds of the monotonic clock.
 
 #![expect(clippy::print_stdout, reason = "an agent answers")]
 
@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args_os().nth(1).ok_or("usage: agent FILE")?;
     let mut file = File::options().append(true).create(true).open(path)?;
     io::copy(&mut io::stdin(), &mut io::sink())?;
-    println!("There is more to be done.");
+    println!("There is more to be done after {}.{}.", began.tv_sec, began.tv_nsec);
     let ended = clock_gettime(ClockId::Monotonic);
     file.write_all([began, ended].map(nanoseconds).as_flattened())?;
     Ok(())
