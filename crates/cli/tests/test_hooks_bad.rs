@@ -33,6 +33,10 @@ const FIELDS: &[(&str, &str)] = &[
     ("timeout: -1", "3:34: `timeout`: must be longer than 0"),
     ("timeout: -500ms", "3:34: `timeout`: must be longer than 0"),
     (
+        "timeout: 1000",
+        "3:34: `timeout`: a number as large as 1000 needs a unit | write `1000ms` if you mean milliseconds, `1000s` if you mean seconds",
+    ),
+    (
         "timeout: 30000",
         "3:34: `timeout`: a number as large as 30000 needs a unit | write `30000ms` if you mean milliseconds, `30000s` if you mean seconds",
     ),

@@ -7,8 +7,8 @@ use super::error::Problem;
 use super::reader::Located;
 use super::span::Span;
 
-/// A larger number without a unit may be milliseconds.
-const MAX_BARE_SECONDS: f64 = 3600.0;
+/// A number without a unit that is not smaller may be milliseconds.
+const BARE_SECONDS_LIMIT: f64 = 1000.0;
 const TIMEOUT: Duration = Duration::from_hours(7 * 24);
 const BACKOFF: Duration = Duration::from_hours(1);
 const RETRIES: u32 = 100;
@@ -33,7 +33,7 @@ pub fn check(entry: &Entry, source: &str) -> Result<(), Problem> {
 /// How long a program may run.
 pub fn check_timeout(timeout: &Located<Span>, source: &str) -> Result<(), Problem> {
     let written = source.get(timeout.at.clone()).unwrap_or_default().trim();
-    if written.parse().is_ok_and(|number: f64| number > MAX_BARE_SECONDS) {
+    if written.parse().is_ok_and(|number: f64| number >= BARE_SECONDS_LIMIT) {
         return Err(Problem::new(format!("`timeout`: a number as large as {written} needs a unit"))
             .suggest(format!("write `{written}ms` if you mean milliseconds, `{written}s` if you mean seconds"))
             .at(timeout.at.clone()));
