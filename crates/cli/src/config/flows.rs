@@ -73,9 +73,9 @@ impl<'a> TaskTypeHooks<'a> {
         own.or(self.settings.validation.as_ref()).is_some_and(|rules| !rules.is_empty())
     }
 
-    /// Refuses a pipeline that can never pass.
-    fn check(&self) -> Result<(), Problem> {
-        let mut merge = self.hooks_at("before_merge", |_| true);
+    /// Refuses a pipeline that can never pass, with the hooks that an agent brings along.
+    fn check(&self, agent: Option<&String>) -> Result<(), Problem> {
+        let mut merge = self.hooks_at("before_merge", |name| agent.is_some_and(|agent| agent == name));
         merge.retain(|hook| hook.when.is_none());
         if let (Some((name, task_type)), true) = (self.kind, merge.iter().any(|hook| is(hook, Builtin::Gatekeeper)))
             && let Some(names) = task_type.agents.gatekeeper.as_ref().filter(|names| names.is_empty())
@@ -119,7 +119,8 @@ fn is(hook: &Hook, builtin: Builtin) -> bool {
 
 /// Refuses what can never work.
 pub fn check(settings: &Settings, hooks: &[Hook]) -> Result<(), Problem> {
-    TaskTypeHooks::all(settings, hooks).try_for_each(|flow| flow.check())
+    let mut agents = iter::once(None).chain(settings.agents.keys().map(Some));
+    agents.try_for_each(|agent| TaskTypeHooks::all(settings, hooks).try_for_each(|flow| flow.check(agent)))
 }
 
 /// Returns what is probably not meant, in the order of the file, and once.
