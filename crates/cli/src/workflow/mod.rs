@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! - What is wrong with a file is said with its place, and nothing of that file runs. The others do.
-//! - A file of the project takes the place of a workflow of ours with the same id, be it one that cannot be used.
+//! - A file of the project takes the place of a workflow of ours with the same id, be it one that cannot be used. A file that
+//!   does not parse may have any id, so none of ours runs beside it.
 //!
 //! Not here: how one is run (`runner`), what may be said in one (`engine::workflow`).
 
@@ -53,8 +54,10 @@ pub struct Defined {
 #[derive(Debug)]
 pub struct Wrong {
     pub file: PathBuf,
-    /// The id that it would have, as far as that can be read.
+    /// The id that is written in it; the name of the file where none can be read.
     pub id: String,
+    /// Whether it is YAML or JSON at all. If it is not, it may have any id.
+    pub is_parsed: bool,
     pub failure: Failure,
 }
 
@@ -79,8 +82,9 @@ pub fn known(project: Option<&Project>) -> Result<Known, Failure> {
         }
         known.part_twins();
     }
+    let is_parsed = known.wrong.iter().all(|wrong| wrong.is_parsed);
     for (id, text) in SHIPPED {
-        if !known.ids().any(|taken| taken == id) {
+        if is_parsed && !known.ids().any(|taken| taken == id) {
             known.found.push(shipped(id, text)?);
         }
     }
@@ -94,8 +98,9 @@ impl Known {
         match read().and_then(|text| read_workflow(file, text)) {
             Ok(defined) => self.found.push(defined),
             Err(error) => {
-                let id = probable_id(&read().unwrap_or_default(), file);
-                self.wrong.push(Wrong { file: file.to_owned(), id, failure: error.into() });
+                let tree = read().ok().and_then(|text| tree(&text, is_json(file)).ok());
+                let id = tree.as_ref().and_then(read::id).unwrap_or(stem(file)).to_owned();
+                self.wrong.push(Wrong { file: file.to_owned(), id, is_parsed: tree.is_some(), failure: error.into() });
             }
         }
     }
@@ -119,7 +124,7 @@ impl Known {
                 .suggest("give each its own".to_owned());
             let file = twin.file.clone().unwrap_or_default();
             let failure = ConfigError::in_text(&file, &twin.text, problem).into();
-            self.wrong.push(Wrong { file, id: id.clone(), failure });
+            self.wrong.push(Wrong { file, id: id.clone(), is_parsed: true, failure });
         }
     }
 
@@ -131,7 +136,7 @@ impl Known {
         self.wrong.extend(files.into_iter().map(|defined| {
             let (id, file) = (defined.workflow.id.clone(), defined.file.unwrap_or_default());
             let message = format!("the workflow `{id}` may not run: something has changed since it was trusted");
-            Wrong { file, id, failure: Failure::new(Code::Trust, message).hint(HOW_TO_TRUST) }
+            Wrong { file, id, is_parsed: true, failure: Failure::new(Code::Trust, message).hint(HOW_TO_TRUST) }
         }));
         self
     }
@@ -146,19 +151,26 @@ impl Known {
         self.found.iter().find(|defined| defined.workflow.id == id)
     }
 
+    /// Finds the file that is to blame for a missing workflow: the one with this id, or one that does not parse.
+    fn find_wrong(&self, id: &str) -> Option<usize> {
+        let named = self.wrong.iter().position(|wrong| wrong.id == id);
+        named.or_else(|| self.wrong.iter().position(|wrong| !wrong.is_parsed))
+    }
+
     /// The workflow with this id, or why there is none.
     pub fn take(self, id: &str) -> Result<Defined, Failure> {
-        let Self { found, wrong } = self;
+        let at = self.find_wrong(id);
+        let Self { found, mut wrong } = self;
         let ids: Vec<String> = found.iter().map(|defined| defined.workflow.id.clone()).collect();
         if let Some(defined) = found.into_iter().find(|defined| defined.workflow.id == id) {
             return Ok(defined);
         }
-        let files: Vec<String> = wrong.iter().map(|wrong| wrong.failure.message.clone()).collect();
-        if let Some(wrong) = wrong.into_iter().find(|wrong| wrong.id == id) {
-            return Err(wrong.failure);
+        if let Some(at) = at {
+            return Err(wrong.swap_remove(at).failure);
         }
         let mut failure = Failure::new(Code::NotFound, format!("there is no workflow `{}`", text::fit(id, 60)));
-        failure.causes.extend(files.into_iter().map(|message| format!("a file that cannot be used: {message}")));
+        let files = wrong.iter().map(|wrong| format!("a file that cannot be used: {}", wrong.failure.message));
+        failure.causes.extend(files);
         Err(failure.hint(instead(id, &ids)))
     }
 }
@@ -189,10 +201,11 @@ pub fn check_hooks(project: &Project, config: &Config) -> Result<(), Failure> {
             check_programs(config, hook, &defined.workflow)?;
             continue;
         }
-        if let Some(wrong) = known.wrong.iter().position(|wrong| wrong.id == **id) {
+        if let Some(wrong) = known.find_wrong(id) {
             let place = format!("{}:{}", config.file().display(), hook.line);
             let failure = known.wrong.swap_remove(wrong).failure;
-            return Err(failure.caused_by(format!("the hook `{}` runs it: {place}", text::line(&hook.name))));
+            let named = format!("the hook `{}` runs the workflow {}", text::line(&hook.name), config::quoted(id));
+            return Err(failure.caused_by(format!("{named}: {place}")));
         }
         let ids: Vec<&str> = known.ids().collect();
         let near = nearest(id, &ids).map(|near| format!("did you mean `{near}`?"));
@@ -245,9 +258,10 @@ impl Held {
 
     fn get(&self, id: &str) -> Result<Option<Arc<Workflow>>, String> {
         let known = self.0.as_ref().as_ref().map_err(Clone::clone)?;
-        match known.wrong.iter().find(|wrong| wrong.id == id) {
-            Some(wrong) => Err(wrong.failure.message.clone()),
-            None => Ok(known.get(id).map(|defined| defined.workflow.clone())),
+        let found = known.get(id).map(|defined| defined.workflow.clone());
+        match known.find_wrong(id).map(|at| &known.wrong[at]) {
+            Some(wrong) if found.is_none() || wrong.id == id => Err(wrong.failure.message.clone()),
+            _ => Ok(found),
         }
     }
 }
@@ -311,10 +325,4 @@ pub fn parse(text: &str, stem: &str, is_json: bool) -> Result<Workflow, Problem>
 
 fn tree(text: &str, is_json: bool) -> Result<Node, Problem> {
     if is_json { json::parse(text) } else { config::tree(text) }
-}
-
-/// The id of a file that cannot be used: what is said for it must not be said of another. One that cannot be read has its name.
-fn probable_id(text: &str, file: &Path) -> String {
-    let tree = tree(text, is_json(file)).ok();
-    tree.as_ref().and_then(read::id).map_or(stem(file), |(id, _)| id).to_owned()
 }

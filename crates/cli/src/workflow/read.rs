@@ -47,12 +47,9 @@ pub fn workflow(node: &Node, source: &str, stem: &str, digest: Digest) -> Result
     Ok(workflow)
 }
 
-/// The id that is written in a file, and where.
-pub fn id(node: &Node) -> Option<(&str, std::ops::Range<usize>)> {
-    match Fields::loose(node, "").get("id") {
-        Some(Node { value: Value::Text(id), at }) => Some((id, at.clone())),
-        _ => None,
-    }
+/// The id that is written in a file.
+pub fn id(node: &Node) -> Option<&str> {
+    Fields::loose(node, "").text("id").ok().flatten()
 }
 
 /// What is wrong with how steps lead to each other, at the step.

@@ -26,7 +26,7 @@ pub fn run(context: &Context, _: &Args, out: &mut Output) -> Done {
                 "steps": workflow.steps.len(), "file": defined.file,
             }))
         })?;
-        return known.wrong.iter().try_for_each(|Wrong { id, file, failure }| {
+        return known.wrong.iter().try_for_each(|Wrong { id, file, failure, .. }| {
             let mut told = failure.to_json();
             told["id"] = json!(id);
             told["file"] = json!(file);
