@@ -33,10 +33,13 @@ const CHANGES: &[&str] = &[
     "add_labels",
     "remove_labels",
 ];
+/// Texts of either, in which `{{ … }}` is refused.
+const TEXTS: &[&str] =
+    &["goal", "body", "deliverables", "labels", "reason", "result", "artifacts", "requiredKnowledge", "needs"];
 const PAYLOAD: &[&str] = &["reason", "labels", "result", "artifacts", "requiredKnowledge", "needs", "context"];
 pub fn create(node: &Node, source: &str) -> Result<What, Problem> {
     let fields = Fields::of(node, source, "a `create_task`", CREATE)?;
-    let goal = fields.needed("goal", ("a `goal`: what is to be done", "'Review ${task.goal}'"))?;
+    fields.needed("goal", ("a `goal`: what is to be done", "'Review ${task.goal}'"))?;
     let pattern = fields.pattern()?;
     ["goal", "body", "type"].into_iter().try_for_each(|name| fields.is_text(name))?;
     ["deliverables", "labels"].into_iter().try_for_each(|name| fields.are_texts(name))?;
@@ -56,7 +59,7 @@ pub fn create(node: &Node, source: &str) -> Result<What, Problem> {
         let wrong = |error| Problem::new(format!("`type`: {error}")).suggest("write it as in `type: bug`".to_owned());
         kind.parse::<TypeName>().map_err(|error| wrong(error).at(at.clone()))?;
     }
-    no_braces(goal)?;
+    no_braces(&fields)?;
     Ok(What::CreateTask(pattern))
 }
 
@@ -80,6 +83,7 @@ pub fn update(node: &Node, source: &str) -> Result<What, Problem> {
     for given in [Some(&fields), inner.as_ref()].into_iter().flatten() {
         ["reason", "result"].into_iter().try_for_each(|name| given.is_text(name))?;
         ["labels", "artifacts", "requiredKnowledge", "needs"].into_iter().try_for_each(|name| given.are_texts(name))?;
+        no_braces(given)?;
     }
     let Value::Text(word) = &action.value else { return Ok(What::UpdateTask(pattern)) };
     if word.contains("${") {
@@ -153,9 +157,17 @@ fn is_priority(node: &Node, source: &str) -> Result<(), Problem> {
     }
 }
 
-/// Double braces are filled in elsewhere, and not here. In a goal they are never meant as they stand.
-fn no_braces(node: &Node) -> Result<(), Problem> {
-    let Value::Text(text) = &node.value else { return Ok(()) };
+/// Refuses double braces in texts: they are filled in elsewhere, and not here.
+fn no_braces(fields: &Fields<'_>) -> Result<(), Problem> {
+    TEXTS.iter().filter_map(|name| fields.get(name)).try_for_each(is_without_braces)
+}
+
+fn is_without_braces(node: &Node) -> Result<(), Problem> {
+    let text = match &node.value {
+        Value::Text(text) => text,
+        Value::List(items) => return items.iter().try_for_each(is_without_braces),
+        _ => return Ok(()),
+    };
     let inside = text.split("{{").skip(1).filter_map(|rest| Some(rest.split_once("}}")?.0));
     // Within an expression they are a text or a map.
     let mut plain = inside.filter(|inside| !inside.contains("${") && !inside.starts_with(['\'', '"']));

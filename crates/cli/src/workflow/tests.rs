@@ -295,8 +295,11 @@ fn tasks_that_could_never_be_made() {
         "write `${task.goal}`",
     );
     check(&one("create_task", "{goal: 'Review {{task_id}}'}"), "not filled in here", "");
+    check(&make("body: 'a {{ task.goal }}'"), "not filled in here", "write `${task.goal}`");
+    check(&make("labels: [a, '{{task.id}}']"), "not filled in here ['{{task.id}}']", "write `${task.id}`");
+    check(&make("deliverables: ['{{task.id}}']"), "not filled in here", "");
     let fine = make(
-        "labels: [a, '${task.labels}', 'n${task.id}'], priority: '${task.priority}', depends: ['${task.id}', T1], body: 'a {{ name }}', parentTaskId: {fromContext: task.id}",
+        "labels: [a, '${task.labels}', 'n${task.id}'], priority: '${task.priority}', depends: ['${task.id}', T1], body: \"a ${'{{'} name }}\", parentTaskId: {fromContext: task.id}",
     );
     parse(&fine, "w", false).expect("all of this can be made");
     let braces = one("create_task", "{goal: \"Write ${'{{'} name }} for ${task.goal}\"}");
@@ -316,6 +319,8 @@ fn changes_that_could_never_be_made() {
     check(&change("action: fail, payload: {reason: 7}"), "`reason` is text [7]", "`reason: '…'`");
     check(&change("action: add_labels, payload: {labels: a}"), "`labels` is a list [a]", "write `[a]`");
     check(&change("action: add_labels, payload: {labels: [1]}"), "an entry of `labels` is text [1]", "");
+    check(&change("action: fail, reason: 'not {{task.goal}}'"), "not filled in here", "write `${task.goal}`");
+    check(&change("action: complete, payload: {result: '{{task.goal}}'}"), "not filled in here", "");
     for fine in [
         "action: '${context.action}'",
         "action: block, payload: '${context.payload}'",
