@@ -71,6 +71,7 @@ fn mistakes() {
       |
     1 | hooks: [stop: {
       |               ^
+    hint: put text that begins with one of `{[@*&!%` in quotes
     [64 config]
     ");
     assert_snapshot!(check(&world, b"agent: \"caf\xe9\"\n"), @r#"

@@ -87,6 +87,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("max_output: 0", "3:37: `max_output`: expected 1 to 262144 bytes"),
     ("max_output: 1GB", "3:37: `max_output`: expected a whole number, 0 or more, found the text `1GB`"),
     ("max_output: 999999999", "3:37: `max_output`: expected 1 to 262144 bytes"),
+    ("enabled: yes", "3:34: `enabled`: expected `true` or `false`, found the text `yes` | write `true`"),
     ("enabled: maybe", "3:34: `enabled`: expected `true` or `false`, found the text `maybe`"),
     ("pipe_output: yes", "3:38: `pipe_output`: expected `true`, `false` or `on_failure`"),
     ("idempotent: 1", "3:37: `idempotent`: expected `true` or `false`, found integer `1`"),
@@ -147,6 +148,7 @@ const HOOKS: &[(&str, &str, &str)] = &[
         "{}",
         "3:7: this hook does not say what it runs | add one of `command`, `use`, `rules`, `prompt`, `http`, `workflow`, `gatekeeper`",
     ),
+    ("stop", "name: run_tests", "3:7: this hook does not say what it runs | write `use: run_tests`"),
     ("stop", "run_test", "3:7: unknown built-in hook `run_test` | did you mean `run_tests`?"),
     ("stop", "use: creat_pr", "3:7: unknown built-in hook `creat_pr` | did you mean `create_pr`?"),
     (
@@ -187,7 +189,7 @@ const HOOKS: &[(&str, &str, &str)] = &[
     ("stop", "http: {method: POST}", "3:13: `http`: the key `url` is missing here"),
     ("stop", "prompt: ''", "3:15: `prompt` is empty"),
     ("stop", "workflow: ''", "3:7: `workflow` is empty"),
-    ("stop", "gatekeeper: qa", "3:19: `gatekeeper`: expected a list, found the text `qa`"),
+    ("stop", "gatekeeper: qa", "3:19: `gatekeeper`: expected a list, found the text `qa` | start each entry with `- `"),
     (
         "task_completed",
         "auto-create-review-tsk",
@@ -240,7 +242,11 @@ const HOOKS: &[(&str, &str, &str)] = &[
         "command: 'ssh host {{task_content}}'",
         r#"3:26: cannot put `{{task_content}}` in the arguments of `ssh`: it runs text as commands | put the command in a script of its own, which reads "$WINDLASS_TASK_CONTENT""#,
     ),
-    ("on_error", "command: {{error}}", "3:16: `command`: expected text, found a map"),
+    (
+        "on_error",
+        "command: {{error}}",
+        "3:16: `command`: expected text, found a map | put text that begins with one of `{[@*&!%` in quotes",
+    ),
 ];
 
 /// Whole files.
@@ -251,7 +257,7 @@ const FILES: &[(&str, &str)] = &[
     ),
     ("hooks:\n  7: []\n", "2:3: unknown point `7`"),
     ("hooks: stop\n", "1:8: `hooks`: expected a map from points to lists of hooks, found the text `stop`"),
-    ("hooks:\n  stop: {command: ./c.sh}\n", "2:9: `stop`: expected a list, found a map"),
+    ("hooks:\n  stop: {command: ./c.sh}\n", "2:9: `stop`: expected a list, found a map | start each entry with `- `"),
     (
         "hooks:\n  stop:\n    - {command: ./c.sh, name: a}\n    - {command: ./c.sh, name: a}\n",
         "4:31: two hooks have the name `a` | the first one is on line 3; give each its own name",
@@ -288,19 +294,23 @@ const FILES: &[(&str, &str)] = &[
     ("limits: {cost: -1}\n", "1:16: `cost` must be more than 0"),
     ("version: 2\n", "1:10: version 2 of the configuration is not known | this version of windlass reads `version: 1`"),
     ("- version: 1\n", "1:1: expected a map of keys and values, found a list"),
-    ("hooks: [stop: {\n", "1:15: not valid YAML: unclosed bracket '{'"),
+    (
+        "hooks: [stop: {\n",
+        "1:15: not valid YAML: unclosed bracket '{' | put text that begins with one of `{[@*&!%` in quotes",
+    ),
     ("agent: a\nagent: b\n", "2:1: the key `agent` is given twice | keep one of them"),
     ("agent: cluade\n", "1:8: unknown agent `cluade` | did you mean `claude`?"),
     (
         "secrets: [sk-live-0123]\n",
         "1:11: this is not the name of an environment variable | write the variable's name here, never the secret itself",
     ),
-    ("secrets: API_KEY\n", "1:10: `secrets`: expected a list, found the text `API_KEY`"),
-    ("protected: '*.sh'\n", "1:12: `protected`: expected a list, found the text `*.sh`"),
+    ("secrets: API_KEY\n", "1:10: `secrets`: expected a list, found the text `API_KEY` | start each entry with `- `"),
+    ("protected: '*.sh'\n", "1:12: `protected`: expected a list, found the text `*.sh` | start each entry with `- `"),
     (
         "protected: ['[']\n",
         "1:13: unclosed character class; missing ']' | write a path or a pattern from the project's directory on: `tests/**/*.rs`",
     ),
+    ("max_iterations: 3\n", "1:1: unknown key `max_iterations` | write it under `limits`"),
     ("hoooks: {}\n", "1:1: unknown key `hoooks` | did you mean `hooks`?"),
     ("completion: promis\n", "1:13: `completion`: unknown value `promis` | did you mean `promise`?"),
     (
@@ -308,8 +318,14 @@ const FILES: &[(&str, &str)] = &[
         "1:17: `on_retry_limit`: unknown value `shrug` | known here: `escalate`, `complete`, `ask`",
     ),
     ("strict: maybe\n", "1:9: `strict`: expected `true` or `false`, found the text `maybe`"),
-    ("a: &a [*a]\n", "1:8: not valid YAML: Recursive reference not allowed here"),
-    ("version: !!int 1\nhooks: !x {}\n", "2:11: not valid YAML: unsupported tag `!x`"),
+    (
+        "a: &a [*a]\n",
+        "1:8: not valid YAML: Recursive reference not allowed here | put text that begins with one of `{[@*&!%` in quotes",
+    ),
+    (
+        "version: !!int 1\nhooks: !x {}\n",
+        "2:11: not valid YAML: unsupported tag `!x` | put text that begins with one of `{[@*&!%` in quotes",
+    ),
     ("task_types:\n  hot fix: {}\n", "2:3: `hot fix` is not a task type's name (letters, digits, _ and -, at most 64)"),
     ("task_types: {x: {hooks: {stop: [{command: ./c.sh, timeout: 0}]}}}\n", "1:60: `timeout`: must be longer than 0"),
     (

@@ -375,8 +375,10 @@ fn kind(entry: &mut Entry, expressions: Expressions<'_>) -> Result<Kind, Problem
         ([first, second, ..], _) => Err(Problem::new(format!("a hook is either `{first}` or `{second}`, not both"))
             .suggest("write two hooks".to_owned())),
         _ => {
-            Err(Problem::new("this hook does not say what it runs")
-                .suggest(format!("add one of `{}`", KINDS.join("`, `"))))
+            let meant = entry.name.as_ref().and_then(|name| Builtin::parse(name));
+            let usual = || format!("add one of `{}`", KINDS.join("`, `"));
+            let hint = meant.map_or_else(usual, |builtin| format!("write `use: {builtin}`"));
+            Err(Problem::new("this hook does not say what it runs").suggest(hint))
         }
     }
 }

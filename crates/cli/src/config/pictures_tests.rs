@@ -48,7 +48,7 @@ fn an_unknown_key() {
       |
     1 | max_hook_retries: 3
       | ^^^^^^^^^^^^^^^^
-    hint: `windlass config schema` lists every key
+    hint: write it under `limits`
 
     error: unknown key `speed`
      --> config.yaml:2:3
@@ -158,12 +158,14 @@ fn a_wrong_type() {
       |
     3 |     command: ./check.sh
       |     ^^^^^^^^^^^^^^^^^^^
+    hint: start each entry with `- `
 
     error: `stop`: expected a list, found the text `run_tests`
      --> config.yaml:2:9
       |
     2 |   stop: run_tests
       |         ^^^^^^^^^
+    hint: start each entry with `- `
 
     error: `stop`: expected a list of hooks, found nothing
      --> config.yaml:2:3
@@ -183,6 +185,7 @@ fn a_wrong_type() {
       |
     3 |     - command: {{error}}
       |                ^
+    hint: put text that begins with one of `{[@*&!%` in quotes
 
     error: `max_iterations`: expected a whole number, 1 or more, found the text `many`
      --> config.yaml:2:19
@@ -311,7 +314,7 @@ fn a_hook_that_is_not_one_thing() {
       |
     3 |     - name: auto-create-review-task
       |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-    hint: add one of `command`, `use`, `rules`, `prompt`, `http`, `workflow`, `gatekeeper`
+    hint: write `use: auto-create-review-task`
 
     error: `example.org/hook` is not an address of the web
      --> config.yaml:3:13

@@ -19,6 +19,8 @@ use serde::forward_to_deserialize_any;
 use serde::ser::{Serialize, Serializer};
 
 use super::error::{Problem, quoted};
+use super::schema::schema;
+use super::syntax::QUOTES;
 use super::yaml::{Node, Value};
 
 /// Reads a tree that was parsed from `source`.
@@ -41,7 +43,9 @@ impl de::Error for Problem {
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::new(format!("expected {}, found {}", plain(&expected.to_string()), describe(found)))
+        let expected = expected.to_string();
+        Self::new(format!("expected {}, found {}", plain(&expected), describe(found)))
+            .suggest(remedy(found, &expected).map(str::to_owned))
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
@@ -54,7 +58,9 @@ impl de::Error for Problem {
 
     fn unknown_field(found: &str, known: &'static [&'static str]) -> Self {
         let problem = Self::unknown("key", found, known);
+        let is_limit = || schema()["$defs"]["Limits"]["properties"].get(found).is_some();
         match problem.suggestion {
+            _ if known.contains(&"limits") && is_limit() => problem.suggest("write it under `limits`".to_owned()),
             Some(_) => problem,
             None => problem.suggest("`windlass config schema` lists every key".to_owned()),
         }
@@ -101,6 +107,17 @@ fn describe(found: Unexpected<'_>) -> String {
         Unexpected::Seq => "a list".to_owned(),
         Unexpected::Map => "a map".to_owned(),
         other => other.to_string(),
+    }
+}
+
+/// Returns what to write instead, for the mistakes that people make most.
+fn remedy(found: Unexpected<'_>, expected: &str) -> Option<&'static str> {
+    match (found, expected) {
+        (Unexpected::Str("yes" | "on"), "a boolean") => Some("write `true`"),
+        (Unexpected::Str("no" | "off"), "a boolean") => Some("write `false`"),
+        (Unexpected::Str(_) | Unexpected::Map, "a sequence") => Some("start each entry with `- `"),
+        (Unexpected::Map, "a string") => Some(QUOTES),
+        _ => None,
     }
 }
 

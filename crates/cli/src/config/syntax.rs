@@ -10,7 +10,12 @@ use serde_saphyr::{Error, Location, MessageFormatter, UserMessageFormatter};
 use super::error::{Problem, quoted};
 use super::yaml::{DEPTH, NODES, range};
 
+/// What text without quotes cannot begin with.
+const SIGNS: [char; 7] = ['{', '[', '@', '*', '&', '!', '%'];
+pub const QUOTES: &str = "put text that begins with one of `{[@*&!%` in quotes";
+
 pub fn translate(error: &Error, text: &str) -> Problem {
+    let at = error.location().map(|location| place(location, text));
     let problem = match error {
         Error::AliasError { error, .. } => return translate(error, text),
         Error::DuplicateMappingKey { key, .. } => {
@@ -25,10 +30,18 @@ pub fn translate(error: &Error, text: &str) -> Problem {
         | Error::AliasReplayStackDepthExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. } => too_much(),
         other if parser_error(other) == Some(&ErrorKind::RecursionLimitExceeded) => too_much(),
-        other => Problem::new(format!("not valid YAML: {}", UserMessageFormatter.format_message(other)))
-            .suggest(parser_error(other).and_then(hint).map(str::to_owned)),
+        other => Problem::new(format!("not valid YAML: {}", UserMessageFormatter.format_message(other))).suggest(
+            parser_error(other).and_then(hint).or_else(|| quotes(at.as_ref()?.start, text)).map(str::to_owned),
+        ),
     };
-    Problem { at: error.location().map(|location| place(location, text)), ..problem }
+    Problem { at, ..problem }
+}
+
+/// Returns a hint for text without quotes that begins with a sign of YAML: at this place, or before it in its line.
+fn quotes(at: usize, text: &str) -> Option<&'static str> {
+    let line = text[..at].rsplit('\n').next()?;
+    let values = [&text[at..], line.rsplit_once(": ").map_or("", |(_, value)| value)];
+    values.iter().any(|value| value.trim_start().starts_with(SIGNS)).then_some(QUOTES)
 }
 
 fn too_much() -> Problem {
@@ -139,6 +152,7 @@ mod tests {
           |
         1 | agent: @claude
           |        ^
+        hint: put text that begins with one of `{[@*&!%` in quotes
 
         error: a second document starts here
          --> config.yaml:2:1
@@ -152,6 +166,7 @@ mod tests {
           |
         1 | agent: *claude
           |        ^
+        hint: put text that begins with one of `{[@*&!%` in quotes
 
         error: not valid YAML: while parsing a quoted scalar, found unknown escape character
          --> config.yaml:1:8
@@ -159,5 +174,7 @@ mod tests {
         1 | agent: "a\q"
           |        ^
         "#);
+        let filled = pictures(&["hooks:\n  stop:\n    - command: {{error}} > x\n", "test_command: [ -f x ] && y\n"]);
+        assert_eq!(filled.matches(super::QUOTES).count(), 2, "{filled}");
     }
 }
