@@ -89,8 +89,8 @@ fn cobertura_is_read_from_its_root() {
     let lines = "<packages><line number=\"1\" hits=\"1\"/></packages></coverage>";
     let report = |root: &str| format!("{root}{lines}");
     check_covered(cobertura::covered(&report("<coverage line-rate=\"0.75\" branch-rate=\"0\">")), 75.0);
-    let full = "\u{feff}<?xml version=\"1.0\"?>\n<!DOCTYPE coverage SYSTEM 'http://cobertura.sourceforge.net/xml/coverage-04.dtd' \
-                [<!ENTITY a \">\"> ]>\n<!-- <coverage line-rate=\"1\"> -->\n<coverage  branch-rate = \"1\"\n  line-rate = '0.5' \
+    let full = "\u{feff}<?xml version=\"1.0\"?>\n<!DOCTYPE coverage SYSTEM 'http://cobertura.sourceforge.net/xml/coverage-04.dtd'>\n\
+                <!-- <coverage line-rate=\"1\"> -->\n<coverage  branch-rate = \"1\"\n  line-rate = '0.5' \
                 lines-valid=\"10\" version=\"a>b\">";
     check_covered(cobertura::covered(&report(full)), 50.0);
     assert_eq!(cobertura::covered("<coverage line-rate=\"1\" lines-valid=\"0\"/>"), Err(Fault::NoLines));
@@ -103,9 +103,29 @@ fn cobertura_is_read_from_its_root() {
     for other in
         ["", "{}", "<", "<!--", "<?xml", "<!DOCTYPE [", "<report name=\"jacoco\">", "<!-- <coverage line-rate=\"1\"/>"]
     {
-        check_fault(cobertura::covered(other), "it has no element `coverage`");
+        check_fault(cobertura::covered(other), "its first element is not `coverage`");
     }
     check_fault(cobertura::covered("<coverage line-rate=\"1"), "its element `coverage` cannot be read");
+}
+
+#[test]
+fn cobertura_rate_stands_nowhere_else() {
+    let good = "<coverage line-rate=\"0.99\" lines-valid=\"9\">";
+    let poor = "<coverage line-rate=\"0.1\" lines-valid=\"9\"></coverage>";
+    for other in [
+        format!("<report><![CDATA[{good}]]>{poor}</report>"),
+        format!("<!DOCTYPE coverage [<!ENTITY a '{good}'>]>{poor}"),
+        format!("<!DOCTYPE coverage PUBLIC \"it's\" '>{good}'>{poor}").replace("line-rate=\"0.1\"", ""),
+        format!("<report>{good}</coverage></report>"),
+        format!("<!-->{good}</coverage>"),
+        poor.replace("<coverage", "<coverages"),
+    ] {
+        assert!(matches!(cobertura::covered(&other), Err(Fault::Format(_))), "{other}");
+    }
+    check_covered(cobertura::covered(&format!("<!DOCTYPE coverage SYSTEM '>{good}'>{poor}")), 10.0);
+    check_covered(cobertura::covered(&poor.replace("lines", "note=' line-rate=\"0.99\"' lines")), 10.0);
+    check_covered(cobertura::covered(&poor.replace("><", " note='>'><")), 10.0);
+    check_fault(cobertura::covered(&poor.replace("lines", "line-rate='0.99' lines")), "cannot be read");
 }
 
 #[test]
