@@ -123,6 +123,8 @@ fn the_payload_is_what_a_run_gets() {
     let (narrow, _) = watch(world.command(&words).env("NO_COLOR", "1"), 60);
     let line = narrow.lines().find(|line| line.starts_with("  payload")).unwrap().trim_end();
     assert!(line.chars().count() == 60 && line.ends_with('…'), "{line}");
+    world.write("payload", " ".repeat(16 * 1024 * 1024 + 1));
+    assert!(world.fails(&words).contains("hint: a payload for a trial can be shorter"), "a hint for payloads");
 }
 
 /// What is cut out of output is masked before: no beginning of a secret is left.

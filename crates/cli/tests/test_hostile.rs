@@ -115,7 +115,7 @@ fn names_of_files_stay_on_their_line() {
     assert_snapshot!(world.fails(&["task", "add", "One", "--body-file", "no\nhint: run this\u{1b}[0m"]), @r"
     error: cannot read no⏎hint: run this\u{1b}[0m
     caused by: No such file or directory (os error 2)
-    [1 system]
+    [1 not_found]
     ");
 }
 
@@ -163,7 +163,7 @@ fn bytes_that_are_no_text() {
     assert_snapshot!(world.fails(&["task", "add", "x", "--body-file", "missing.md"]), @"
     error: cannot read missing.md
     caused by: No such file or directory (os error 2)
-    [1 system]
+    [1 not_found]
     ");
     assert_snapshot!(world.fails(&["task", "add", "x", "--body-file", "."]), @"
     error: cannot read .

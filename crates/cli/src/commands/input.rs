@@ -1,6 +1,6 @@
 //! Text that a person names: a file, or standard input with `-`. It is read as far as it may go, and no further.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use windlass_engine::Limits;
@@ -8,8 +8,8 @@ use windlass_process::file;
 
 use crate::failure::{Code, Failure};
 
-/// Returns the bytes of a file or of standard input, at most so many.
-pub fn read_bytes(file: &Path, most: usize) -> Result<Vec<u8>, Failure> {
+/// Returns the bytes of a file or of standard input, at most so many. The hint says what to do with more.
+pub fn read_bytes(file: &Path, most: usize, hint: &str) -> Result<Vec<u8>, Failure> {
     let name = name_of(file);
     let limit = most as u64 + 1;
     let mut bytes = Vec::new();
@@ -17,17 +17,20 @@ pub fn read_bytes(file: &Path, most: usize) -> Result<Vec<u8>, Failure> {
         true => std::io::stdin().lock().take(limit).read_to_end(&mut bytes),
         false => file::open_named(file).and_then(|file| file.take(limit).read_to_end(&mut bytes)),
     };
-    read.map_err(|error| Failure::new(Code::System, format!("cannot read {name}")).caused_by(error))?;
+    read.map_err(|error| {
+        let code = if error.kind() == ErrorKind::NotFound { Code::NotFound } else { Code::System };
+        Failure::new(code, format!("cannot read {name}")).caused_by(error)
+    })?;
     if bytes.len() > most {
-        return Err(Failure::new(Code::Usage, format!("{name} has more than {most} bytes"))
-            .hint("name the file in the text instead of putting it in"));
+        return Err(Failure::new(Code::Usage, format!("{name} has more than {most} bytes")).hint(hint));
     }
     Ok(bytes)
 }
 
 /// Returns the text of a file or of standard input, as long as the body of a task may be.
 pub fn read_text(file: &Path) -> Result<String, Failure> {
-    String::from_utf8(read_bytes(file, Limits::BODY)?).map_err(|error| {
+    let bytes = read_bytes(file, Limits::BODY, "name the file in the text instead of putting it in")?;
+    String::from_utf8(bytes).map_err(|error| {
         let (name, place) = (name_of(file), error.utf8_error().valid_up_to());
         Failure::new(Code::Usage, format!("{name} is not UTF-8 text: byte {place} is the first wrong one"))
     })

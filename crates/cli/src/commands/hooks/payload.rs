@@ -61,7 +61,7 @@ fn wrong(path: &Path, cause: impl Into<String>) -> Failure {
 }
 
 fn read(path: &Path) -> Result<Value, Failure> {
-    let bytes = read_bytes(path, LONGEST)?;
+    let bytes = read_bytes(path, LONGEST, "a payload for a trial can be shorter: leave out what no hook reads")?;
     let given: Value = serde_json::from_slice(&bytes).map_err(|error| wrong(path, error.to_string()))?;
     if !given.is_object() {
         return Err(wrong(path, "it is not a JSON object").hint("write it as {\"iteration\": 1, …}"));

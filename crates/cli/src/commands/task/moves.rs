@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use windlass_engine::{Command, EventType};
+use windlass_engine::{Command, EventType, Limits};
 
 use super::{Subject, present};
 use crate::commands::change::find_branch_without_change;
-use crate::commands::input::read_text;
+use crate::commands::input::read_bytes;
 use crate::context::Context;
 use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
@@ -44,8 +44,12 @@ pub struct Start {
 pub fn start(context: &Context, args: Start, out: &mut Output) -> Done {
     let given = match &args.context {
         None => Value::Null,
-        Some(file) => serde_json::from_str(&read_text(file)?)
-            .map_err(|error| Failure::new(Code::Usage, format!("{} is not JSON", file.display())).caused_by(error))?,
+        Some(file) => {
+            let bytes = read_bytes(file, Limits::BODY, "give the name of a file instead, which the agent reads")?;
+            serde_json::from_slice(&bytes).map_err(|error| {
+                Failure::new(Code::Usage, format!("{} is not JSON", file.display())).caused_by(error)
+            })?
+        }
     };
     let command = Command::StartTask { id: args.subject.id, context: given };
     carry_out(context, &args.subject, &command, out)

@@ -88,7 +88,7 @@ fn failure(story: &[Record], error: &str) -> Failure {
 
 fn given(file: &std::path::Path) -> Result<Map<String, Value>, Failure> {
     let shown = file.display();
-    let bytes = read_bytes(file, MOST)?;
+    let bytes = read_bytes(file, MOST, "give the name of a file instead, which a program of a step reads")?;
     serde_json::from_slice(&bytes).map_err(|error| {
         Failure::new(Code::Usage, format!("`{shown}` is no JSON object"))
             .caused_by(error)
