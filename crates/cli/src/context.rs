@@ -78,14 +78,18 @@ impl Opened {
     }
 }
 
-/// Returns the tasks in these states, oldest first.
+/// Returns the tasks in these states, oldest first. For states that few tasks have at a time.
 pub fn tasks_in(store: &Sqlite, states: &[State]) -> Result<Vec<Task>, Failure> {
     let mut found = Vec::new();
-    let filter = TaskFilter { states: states.to_vec(), ..TaskFilter::default() };
-    let add = |task| {
+    visit_tasks(store, states, |task| {
         found.push(task);
         true
-    };
-    store.snapshot().and_then(|snapshot| snapshot.tasks(&filter, add)).map_err(remedy::store)?;
+    })?;
     Ok(found)
+}
+
+/// Hands over the tasks in these states, oldest first, until `visit` returns false.
+pub fn visit_tasks(store: &Sqlite, states: &[State], visit: impl FnMut(Task) -> bool) -> Result<(), Failure> {
+    let filter = TaskFilter { states: states.to_vec(), ..TaskFilter::default() };
+    store.snapshot().and_then(|snapshot| snapshot.tasks(&filter, visit)).map_err(remedy::store)
 }

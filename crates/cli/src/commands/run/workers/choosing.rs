@@ -11,7 +11,7 @@ use super::super::agent::none_named;
 use super::super::choice::{named_after, stays_alive};
 use super::super::in_place;
 use crate::config::{Config, Roles};
-use crate::context::{Opened, tasks_in};
+use crate::context::{Opened, tasks_in, visit_tasks};
 use crate::failure::Failure;
 use crate::{agents, environment, gatekeepers, plan, remedy};
 
@@ -126,11 +126,13 @@ impl<'a> Hands<'a> {
 
     /// What is missing for the first task that is ready and lacks anything.
     pub fn first_lack(&self, store: &Sqlite) -> Result<Option<Failure>, Failure> {
-        let lacks = |task: &Task| {
-            let may = self.named.is_none_or(|agent| self.types.admit(task, agent).is_ok());
-            self.lacks(task).filter(|_| may && task.lease.is_none() && !self.leaves(task))
-        };
-        Ok(tasks_in(store, &[State::Ready, State::NeedsContinuation])?.iter().find_map(lacks))
+        let mut lack = None;
+        visit_tasks(store, &[State::Ready, State::NeedsContinuation], |task| {
+            let may = self.named.is_none_or(|agent| self.types.admit(&task, agent).is_ok());
+            lack = self.lacks(&task).filter(|_| may && task.lease.is_none() && !self.leaves(&task));
+            lack.is_none()
+        })?;
+        Ok(lack)
     }
 
     /// The agent that a session was started with, if that is one of those that work here. What only the project's own store

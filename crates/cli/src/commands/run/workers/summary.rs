@@ -12,7 +12,7 @@ use super::choosing::Hands;
 use super::crew::Sum;
 use crate::commands::change::note_work_without_change;
 use crate::commands::next_step::next_step;
-use crate::context::{Opened, tasks_in};
+use crate::context::{Opened, visit_tasks};
 use crate::output::{Done, Output, Tone};
 use crate::{show, text};
 
@@ -69,17 +69,20 @@ impl Summary<'_> {
     /// What is ready, and nobody of this run may take, with why.
     fn nobodys(&self) -> Vec<(Task, String)> {
         let is_free = |task: &Task| task.lease.is_none() && !self.sum.left.contains(&task.id);
-        let with_why = |task: Task| {
-            let why = self.hands.why_not(self.opened, &task)?;
-            Some((task, why))
-        };
-        let ready = self.tasks_in(&[State::Ready, State::NeedsContinuation]);
-        ready.into_iter().filter(is_free).filter_map(with_why).collect()
+        self.tasks_in(&[State::Ready, State::NeedsContinuation], |task| {
+            let why = if is_free(&task) { self.hands.why_not(self.opened, &task) } else { None };
+            why.map(|why| (task, why))
+        })
     }
 
-    /// A task that cannot be read is told by the command that needs it.
-    fn tasks_in(&self, states: &[State]) -> Vec<Task> {
-        tasks_in(&self.opened.store, states).unwrap_or_default()
+    /// Returns what `pick` takes of the tasks in these states. A task that cannot be read is told by the command that needs it.
+    fn tasks_in<T>(&self, states: &[State], pick: impl Fn(Task) -> Option<T>) -> Vec<T> {
+        let mut found = Vec::new();
+        let _ = visit_tasks(&self.opened.store, states, |task| {
+            found.extend(pick(task));
+            true
+        });
+        found
     }
 
     fn unassigned(&self) -> Vec<String> {
@@ -90,7 +93,7 @@ impl Summary<'_> {
 
     /// Tasks that sessions hold which do not move by themselves, besides those that people are asked about.
     fn held(&self) -> Vec<Task> {
-        let mut held = self.tasks_in(&[State::Active, State::Submitted]);
+        let mut held = self.tasks_in(&[State::Active, State::Submitted], Some);
         held.retain(|task| !self.sum.people.contains(&task.id) && is_left(self.opened, task).unwrap_or(false));
         held
     }
@@ -98,7 +101,7 @@ impl Summary<'_> {
     /// Tasks that an earlier run has left to a person, and that no answer has reached.
     fn still_blocked(&self) -> Vec<TaskId> {
         let is_known = |id: &TaskId| self.sum.people.contains(id) || self.sum.left.contains(id);
-        self.tasks_in(&[State::Blocked]).iter().map(|task| task.id).filter(|id| !is_known(id)).collect()
+        self.tasks_in(&[State::Blocked], |task| Some(task.id).filter(|id| !is_known(id)))
     }
 
     fn held_lines(&self) -> Vec<String> {
