@@ -163,8 +163,12 @@ impl<'a> Reading<'a> {
                 .at(hook.at.start..hook.at.start + 1));
         };
         if kind != "command" {
-            let why =
-                format!("hooks of the type {} have no counterpart here; a `command` can do the same", quoted(kind));
+            let why = match kind {
+                "http" => "hooks of the type `http` are not taken over; write it as `http:` by hand".to_owned(),
+                _ => {
+                    format!("hooks of the type {} have no counterpart here; a `command` can do the same", quoted(kind))
+                }
+            };
             self.leave_out(hook, place.event, why);
             return Ok(());
         }

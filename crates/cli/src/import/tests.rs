@@ -94,7 +94,7 @@ fn what_claude_code_can_and_we_cannot() {
     check("PreToolUse", r#"{"type": "command", "command": "x", "if": "Bash(git *)"}"#, "(`if`)");
     check("Stop", r#"{"type": "command", "command": "x", "shell": "powershell"}"#, "`shell`)");
     check("Stop", r#"{"type": "command", "command": "x", "args": ["y"]}"#, "(`args`");
-    check("Stop", r#"{"type": "http", "url": "https://x.test"}"#, "hooks of the type `http`");
+    check("Stop", r#"{"type": "http", "url": "https://x.test"}"#, "write it as `http:` by hand");
     check("Stop", r#"{"type": "command", "command": "x", "sandbox": true}"#, "what `sandbox` means is not known here");
     check("Stop", r#"{"type": "command", "command": " "}"#, "its command is empty");
     check("Stop", r#"{"type": "command", "command": "a\u0000b"}"#, "zero byte");
