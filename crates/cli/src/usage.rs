@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use windlass_tools::{Tool, find};
+use windlass_tools::find;
 
 use crate::args;
 use crate::failure::{Code, Failure};
@@ -77,17 +77,14 @@ pub fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
         ErrorKind::UnknownArgument if option => "; text that begins with a dash goes after `--`",
         _ => "",
     };
-    Failure::new(Code::Usage, text::fit(&message, MAX_MESSAGE)).hint(
-        match find_replacement(words).filter(|_| unknown.is_some()) {
-            Some(tool) => format!("`windlass tool call {}` replaces it", tool.name),
-            None => match find_suggestion(error) {
-                Some(suggestion) => {
-                    format!("did you mean `{suggestion}`? `{command} --help` shows how it is used{dash}")
-                }
-                None => format!("`{command} --help` shows how it is used{dash}"),
-            },
-        },
-    )
+    let replacement = unknown.and_then(|unknown| find_replacement(words, unknown));
+    Failure::new(Code::Usage, text::fit(&message, MAX_MESSAGE)).hint(match (replacement, find_suggestion(error)) {
+        (Some(replacement), _) => replacement,
+        (None, Some(suggestion)) => {
+            format!("did you mean `{suggestion}`? `{command} --help` shows how it is used{dash}")
+        }
+        (None, None) => format!("`{command} --help` shows how it is used{dash}"),
+    })
 }
 
 /// Commands that change nothing, and groups of commands.
@@ -135,12 +132,17 @@ fn find_suggestion(error: &clap::Error) -> Option<&str> {
     Some(suggestion).filter(|_| is_safe)
 }
 
-/// Returns the tool that replaces a removed command: `iteration_start` for `windlass iteration start`.
-fn find_replacement(words: &[OsString]) -> Option<&'static Tool> {
+/// Returns a hint to the tool that replaces a removed command: `iteration_start` for `windlass iteration start`. A group alone is
+/// replaced by several.
+fn find_replacement(words: &[OsString], unknown: &ContextValue) -> Option<String> {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let names = words.windows(2).map(|pair| format!("{}_{}", pair[0].trim_end_matches('s'), pair[1]));
     let is_replaced = |name: &str| ["iteration_", "checkpoint_", "hook_"].iter().any(|group| name.starts_with(group));
-    names.filter(|name| is_replaced(name)).find_map(|name| find(&name).ok())
+    let tool = names.filter(|name| is_replaced(name)).find_map(|name| find(&name).ok());
+    let ContextValue::String(unknown) = unknown else { return None };
+    let is_group = matches!(unknown.trim_end_matches('s'), "iteration" | "checkpoint");
+    let of_group = || is_group.then(|| "`windlass tool list` shows the tools that replace it".to_owned());
+    tool.map(|tool| format!("`windlass tool call {}` replaces it", tool.name)).or_else(of_group)
 }
 
 /// Returns the name of the command that these words begin with, up to the unknown one.
@@ -167,9 +169,10 @@ mod tests {
     fn misspelt_words_are_named_but_for_safeguards() {
         for (line, suggestion) in [
             ("windlass stauts", Some("did you mean `status`?")),
-            ("windlass unistall", Some("did you mean `uninstall`?")),
+            ("windlass unistall", None),
             ("windlass task list --state redy", Some("did you mean `ready`?")),
             ("windlass answer T1 rejct", Some("did you mean `reject`?")),
+            ("windlass trust --revke", Some("did you mean `--revoke`?")),
             ("windlass task complete T1 --forse", None),
             ("windlass run --agent x --turst", None),
         ] {

@@ -109,6 +109,10 @@ fn removed_commands_name_their_tool() {
         let told = world.fails(&line.split(' ').collect::<Vec<_>>());
         assert!(told.contains(&format!("\nhint: `windlass tool call {tool}` replaces it\n")), "{told}");
     }
+    for group in ["iteration", "checkpoints"] {
+        let told = world.fails(&[group]);
+        assert!(told.contains("\nhint: `windlass tool list` shows the tools that replace it\n"), "{told}");
+    }
 }
 
 #[test]
