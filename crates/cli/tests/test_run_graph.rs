@@ -214,7 +214,7 @@ fn a_task_that_cannot_be_worked_on_says_why_and_what_to_do() {
         .collect();
     assert_snapshot!(said.join("\n"), @"
     error: cannot work on T2: it is created, and waits for T1
-    hint: `windlass run --task T1 --agent AGENT` to work on it
+    hint: T1 comes first: `windlass run --task T1 --agent AGENT` to work on it; `windlass task undepend T2 T1` drops the dependency
     [1 refused]
     error: cannot work on T3: it is blocked: which version?
     hint: `windlass answer T3 continue` to go on, with words if you add some; or retry, approve, reject
@@ -223,7 +223,7 @@ fn a_task_that_cannot_be_worked_on_says_why_and_what_to_do() {
     hint: wait for its holder; `windlass task release T4 --force` takes it away
     [1 refused]
     error: cannot work on T5: it is completed
-    hint: `windlass why T5` to see who decided what
+    hint: `windlass task reopen T5 --force` to take it up again
     [1 refused]
     error: cannot work on T6: it is active
     hint: `windlass task release T6` to give it back

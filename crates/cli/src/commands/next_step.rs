@@ -253,7 +253,7 @@ impl NextStep {
     }
 }
 
-fn has_open_change(task: &Task) -> bool {
+pub fn has_open_change(task: &Task) -> bool {
     task.change.as_ref().is_some_and(|change| change.merged.is_none())
 }
 

@@ -4,7 +4,7 @@ use windlass_engine::{Lease, Limits, Session, State, Task, TaskId, View, Wanted,
 use windlass_process::is_alive;
 
 use super::Args;
-use crate::commands::next_step::{next_step, own_step};
+use crate::commands::next_step::{has_open_change, next_step, own_step, take_up_again};
 use crate::context::Opened;
 use crate::failure::{Code, Failure};
 use crate::{environment, remedy, show};
@@ -64,20 +64,33 @@ pub fn check_task(opened: &Opened, id: TaskId) -> Result<(), Failure> {
     if is_free {
         return Ok(());
     }
+    let open = match task.state {
+        State::Created => waits_for(&opened.store.snapshot().map_err(remedy::store)?, &task)?,
+        _ => Vec::new(),
+    };
     let why = match (&task.blocked, &task.lease, &task.reason) {
         (Some(blocked), ..) => format!(": {}", blocked.reason),
         (None, Some(lease), _) => format!(", held by {}", show::holder(lease, now)),
         (None, None, Some(reason)) => format!(": {reason}"),
-        (None, None, None) if task.state == State::Created => {
-            let snapshot = opened.store.snapshot().map_err(remedy::store)?;
-            format!(", and waits for {}", list(&waits_for(&snapshot, &task)?))
-        }
+        (None, None, None) if !open.is_empty() => format!(", and waits for {}", list(&open)),
         _ => String::new(),
     };
     let failure = Failure::new(Code::Refused, format!("cannot work on {id}: it is {}{why}", task.state));
-    Err(match next_step(opened, id)? {
-        Some(step) => failure.hint(format!("`{}` to {}", step.command, step.purpose)),
-        None => failure.hint(format!("wait for its holder; `windlass task release {id} --force` takes it away")),
+    let step = match task.state {
+        State::Completed if !has_open_change(&task) => Some(take_up_again(opened, &task, "")),
+        _ => next_step(opened, id)?,
+    };
+    let step = step.map(|step| format!("`{}` to {}", step.command, step.purpose));
+    Err(match (open.first(), step) {
+        (Some(first), step) => {
+            let step = step.map(|step| format!(": {step}")).unwrap_or_default();
+            failure
+                .hint(format!("{first} comes first{step}; `windlass task undepend {id} {first}` drops the dependency"))
+        }
+        (None, Some(step)) => failure.hint(step),
+        (None, None) => {
+            failure.hint(format!("wait for its holder; `windlass task release {id} --force` takes it away"))
+        }
     })
 }
 
