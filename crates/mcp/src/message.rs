@@ -145,7 +145,9 @@ fn id_alone(text: &str) -> Option<RequestId> {
 }
 
 fn wrong_params(id: RequestId, method: &str) -> Heard {
-    refused(Some(id), ErrorCode::INVALID_PARAMS, format!("the params of `{}` are not what it takes", shown(method)))
+    let shape = if method == "tools/call" { r#": write `{"name": "…", "arguments": {…}}`"# } else { "" };
+    let message = format!("the params of `{}` are not what it takes{shape}", shown(method));
+    refused(Some(id), ErrorCode::INVALID_PARAMS, message)
 }
 
 /// JSON that is none, or that goes too deep.
@@ -262,7 +264,7 @@ mod tests {
 
     #[test]
     fn wrong_params_are_told_from_unknown_methods() {
-        let call = "the params of `tools/call` are not what it takes";
+        let call = r#"the params of `tools/call` are not what it takes: write `{"name": "…", "arguments": {…}}`"#;
         for params in [
             "",
             r#","params":{}"#,
