@@ -130,7 +130,8 @@ impl Hook {
         self
     }
 
-    /// Runs the hook. One that panics has failed, and takes nobody with it: it may be anybody's closure.
+    /// Runs the hook. A panic is a failure of the hook, for programs that use this library and unwind: the closure is theirs. The
+    /// release build of `windlass` aborts on a panic.
     pub(crate) fn ask(&self, record: &Record, view: &dyn View) -> Result<Vec<Action>, HookFault> {
         catch_unwind(AssertUnwindSafe(|| (self.handler)(record, view))).unwrap_or_else(|panic| {
             let said = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));

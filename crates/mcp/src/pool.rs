@@ -7,8 +7,8 @@
 //! - A desk is in one call at a time; no lock is held during a call.
 //! - No more than [`SLOW`] calls have threads; one more waits.
 //! - A call that nobody waits for any more is called off.
-//! - A desk in which something went wrong by our own fault is not used again. After a failure of the store or the machine no
-//!   desk is: a store that could not give its lock back keeps it until it is closed, and would be busy for ever.
+//! - After a failure of the store or the machine no desk is used again: a store that could not give its lock back keeps it until
+//!   it is closed, and would be busy for ever. A call that panics drops its desk; in a release build it ends the server.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -68,7 +68,7 @@ impl Drop for Heart {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // One that panicked beats no more, which is all that is wanted.
+            // Only a build that unwinds gets here after a panic in the thread, and such a thread beats no more.
             let _ = thread.join();
         }
     }

@@ -110,7 +110,7 @@ impl Drop for Live {
     fn drop(&mut self) {
         self.view.0.set(Mode::Over);
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked draws no more, which is all that is wanted.
+            // Only a build that unwinds gets here after a panic in the thread, and such a thread draws no more.
             let _ = thread.join();
         }
         let mut state = self.view.0.state();
