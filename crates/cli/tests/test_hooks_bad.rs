@@ -225,7 +225,7 @@ const HOOKS: &[(&str, &str, &str)] = &[
     (
         "on_error",
         r#"command: "cat <<E\n{{error}}\nE""#,
-        r#"3:26: cannot put `{{error}}` in a command with a here-document, `<( … )` or `>( … )`: only plain commands are followed | write "$WINDLASS_ERROR" in its place, in double quotes, or call a script that reads it"#,
+        r#"3:26: cannot put `{{error}}` in a command with a here-document, `<( … )` or `>( … )`: only plain commands are followed | put the command in a script of its own, which reads "$WINDLASS_ERROR""#,
     ),
     (
         "on_error",

@@ -206,40 +206,6 @@ fn sessions_are_kept_apart() {
     site.end();
 }
 
-/// The answer would go to the second request, and the first would wait for ever.
-#[test]
-fn an_id_of_a_session_is_not_taken_twice() {
-    let world = World::new();
-    world.ok(&["task", "add", "One"]);
-    for pipe in ["begun", "go"] {
-        world.make_pipe(pipe);
-    }
-    let site = Site::start(&world);
-    let (one, other) = (site.session(), site.session());
-    let send = |session: &str, message: &str| site.post("/mcp", &[("mcp-session-id", session)], message.as_bytes());
-    let rules = json!([{"type": "command", "name": "slow", "config": {"command": "echo > begun; cat go"}}]);
-    let start =
-        json!({"taskId": "T1", "maxIterations": 3, "completionPromises": ["COMPLETE"], "validationRules": rules});
-    let (_, text) = send(&one, &call(1, "iteration_start", &start));
-    let id = text.split("IT-").nth(1).and_then(|rest| rest.split(|letter: char| !letter.is_ascii_digit()).next());
-    let judge = json!({"iterationId": format!("IT-{}", id.unwrap_or_else(|| panic!("{text}"))), "agentOutput": "x"});
-    std::thread::scope(|scope| {
-        let first = scope.spawn(|| send(&one, &call(2, "iteration_validate", &judge)));
-        std::fs::read(world.path("begun")).unwrap();
-        let (status, text) = send(&one, &call(2, "task_list", &json!({})));
-        assert_eq!(status, 400, "{text}");
-        assert!(text.contains("a request with the id `2` is not answered yet; give each its own"), "{text}");
-        assert_eq!(send(&one, &call(3, "task_list", &json!({}))).0, 200);
-        assert_eq!(send(&other, &call(2, "task_list", &json!({}))).0, 200);
-        std::fs::write(world.path("go"), "").unwrap();
-        let (status, text) = first.join().unwrap();
-        assert_eq!((status, text.contains("structuredContent")), (200, true), "{text}");
-    });
-    let (status, text) = send(&one, &call(2, "task_list", &json!({})));
-    assert_eq!(status, 200, "{text}");
-    site.end();
-}
-
 #[test]
 fn sessions_are_bounded() {
     let site = Site::start(&World::new());

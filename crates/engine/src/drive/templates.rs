@@ -66,10 +66,12 @@ impl Template {
             Value::String(name) => json!({"template": name}),
             object => object.clone(),
         };
-        let read: Self = read_json(&object).map_err(|error| {
-            let forms = format!("write a list of rules, each with an `action`, or a template: {}", Self::names());
-            Refusal::invalid("rules", format!("name no template that can be used: {error}; {forms}"))
-        })?;
+        if object.get("template").is_none() {
+            let forms = format!("need an `action` each, in a list, or a `template`: {}", Self::names());
+            return Err(Refusal::invalid("rules", forms));
+        }
+        let read: Self = read_json(&object)
+            .map_err(|error| Refusal::invalid("rules", format!("name no template that can be used: {error}")))?;
         read.check().map(|()| read)
     }
 
