@@ -123,17 +123,18 @@ fn under_way(opened: &Opened, concern: ConcernedSessions<'_>) -> Result<Vec<Sess
 /// The sessions of a command that have ended and were gone on with before. Of others nothing is left: only what outlives its
 /// runner outlives the session.
 fn ended(opened: &Opened, concern: ConcernedSessions<'_>) -> Result<Vec<Session>, Failure> {
-    let filter = Filter { types: vec![EventType::SessionResumed], ..Filter::default() };
-    let resumed = opened.store.read_back(&filter, None, usize::MAX).map_err(remedy::store)?;
-    let names: BTreeSet<_> = resumed.into_iter().filter_map(|record| record.envelope.session).collect();
-    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
-    let mut sessions = Vec::new();
-    for name in names {
-        let session = snapshot.session(&name).map_err(remedy::view)?.filter(Session::is_over);
-        sessions.extend(session.filter(|session| match concern {
-            ConcernedSessions::Every(None) | ConcernedSessions::Of(_) => false,
-            ConcernedSessions::Every(Some(id)) | ConcernedSessions::OfTask(id) => session.has_taken_up(id),
-        }));
+    let id = match concern {
+        ConcernedSessions::Every(Some(id)) | ConcernedSessions::OfTask(id) => id,
+        ConcernedSessions::Every(None) | ConcernedSessions::Of(_) => return Ok(Vec::new()),
+    };
+    let mut sessions = opened.store.snapshot().and_then(|snapshot| snapshot.sessions()).map_err(remedy::store)?;
+    sessions.retain(|session| session.is_over() && session.has_taken_up(id));
+    // The log is read only where it can tell something: it has no index of types.
+    if !sessions.is_empty() {
+        let filter = Filter { types: vec![EventType::SessionResumed], ..Filter::default() };
+        let resumed = opened.store.read_back(&filter, None, usize::MAX).map_err(remedy::store)?;
+        let names: BTreeSet<_> = resumed.into_iter().filter_map(|record| record.envelope.session).collect();
+        sessions.retain(|session| names.contains(&session.name));
     }
     Ok(sessions)
 }
