@@ -313,7 +313,7 @@ fn check_worktrees(opened: &Opened) -> Option<Check> {
 
 /// Sessions that somebody has cancelled while nobody ran them.
 fn check_cancelled(opened: &Opened) -> Option<Check> {
-    let left = dispatch::cancelled_by_nobody(opened).ok().filter(|left| !left.is_empty())?;
+    let left = dispatch::orphaned_cancellations(opened).ok().filter(|left| !left.is_empty())?;
     Some(Check {
         what: "sessions",
         problems: left.iter().map(|session| format!("{} is cancelled and has yet to be ended", session.name)).collect(),

@@ -73,7 +73,7 @@ fn owed_under(opened: &Opened, digest: ConfigDigest) -> Result<Arc<Config>, Fail
 }
 
 /// Sessions that somebody has cancelled while nobody ran them.
-pub fn cancelled_by_nobody(opened: &Opened) -> Result<Vec<Session>, Failure> {
+pub fn orphaned_cancellations(opened: &Opened) -> Result<Vec<Session>, Failure> {
     let mut sessions = opened.store.snapshot().map_err(remedy::store)?.sessions().map_err(remedy::store)?;
     let owners = opened.project.owners();
     sessions.retain(|session| {
@@ -99,7 +99,7 @@ pub fn interrupted(opened: &Opened) -> Result<Vec<Session>, Failure> {
 
 fn close_cancelled(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> Result<Settled, Failure> {
     let mut done = Settled::default();
-    for session in cancelled_by_nobody(opened)? {
+    for session in orphaned_cancellations(opened)? {
         if reach == Reach::BeforeSession(&session.name) {
             continue;
         }

@@ -30,7 +30,7 @@ use windlass_tools::validation::Standing;
 use windlass_vcs::forge;
 
 pub use bridged::{Bridged, Calling, answer_call};
-pub use dead::{Reach, Settled, cancelled_by_nobody, interrupted, left_by_the_dead, settle_dead};
+pub use dead::{Reach, Settled, interrupted, left_by_the_dead, orphaned_cancellations, settle_dead};
 pub use inside::{Inside, is_for_persons};
 pub use person::{ConcernedSessions, require_person};
 

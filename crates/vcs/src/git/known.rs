@@ -17,10 +17,10 @@ pub(super) type ConfigEntries = Rc<[(String, String)]>;
 
 /// What git has said about a repository. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct KnownFacts(pub(super) Rc<Facts>);
+pub struct KnownFacts(pub(super) Rc<RepositoryFacts>);
 
 #[derive(Debug, Default)]
-pub(super) struct Facts {
+pub(super) struct RepositoryFacts {
     commits: RefCell<HashSet<Commit>>,
     trees: RefCell<HashMap<Commit, String>>,
     /// By two commits, the lesser id first.

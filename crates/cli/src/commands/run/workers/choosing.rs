@@ -31,10 +31,10 @@ pub struct Hands<'a> {
 impl<'a> Hands<'a> {
     pub fn new(config: &'a Config, named: Option<&'a str>, grounds: Grounds) -> Self {
         let types = plan::types(config);
-        let nobodys = |kind: &TypeName| types.implementers(Some(kind)).is_some_and(BTreeSet::is_empty);
+        let has_no_implementer = |kind: &TypeName| types.implementers(Some(kind)).is_some_and(BTreeSet::is_empty);
         let mut closed: BTreeSet<TypeName> = match named {
             Some(agent) => types.closed_to(Some(agent)),
-            None => types.closed_to(None).into_iter().filter(nobodys).collect(),
+            None => types.closed_to(None).into_iter().filter(has_no_implementer).collect(),
         };
         let listed = config.task_types().filter_map(|(_, roles)| roles.implementer.as_ref());
         let listed = listed.flat_map(|names| names.iter().map(|name| &name.value));

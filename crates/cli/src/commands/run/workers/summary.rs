@@ -67,7 +67,7 @@ impl Summary<'_> {
     }
 
     /// What is ready, and nobody of this run may take, with why.
-    fn nobodys(&self) -> Vec<(Task, String)> {
+    fn unassigned_tasks(&self) -> Vec<(Task, String)> {
         let is_free = |task: &Task| task.lease.is_none() && !self.sum.left.contains(&task.id);
         self.tasks_in(&[State::Ready, State::NeedsContinuation], |task| {
             let why = if is_free(&task) { self.hands.why_not(self.opened, &task) } else { None };
@@ -86,9 +86,9 @@ impl Summary<'_> {
     }
 
     fn unassigned(&self) -> Vec<String> {
-        let nobodys = self.nobodys();
+        let unassigned_tasks = self.unassigned_tasks();
         let one = |(task, why): &(Task, String)| format!("{}  {}: {why}", task.id, text::fit(&task.goal, 60));
-        first_lines(nobodys.len(), nobodys.iter().map(one), " that this run may not take")
+        first_lines(unassigned_tasks.len(), unassigned_tasks.iter().map(one), " that this run may not take")
     }
 
     /// Tasks that sessions hold which do not move by themselves, besides those that people are asked about.
@@ -185,7 +185,7 @@ impl Summary<'_> {
             "done": done,
             "left": left,
             "people": people.iter().chain(self.sum.objections.keys()).collect::<Vec<_>>(),
-            "unassigned": self.nobodys().iter().map(|(task, _)| task.id).collect::<Vec<_>>(),
+            "unassigned": self.unassigned_tasks().iter().map(|(task, _)| task.id).collect::<Vec<_>>(),
             "blocked": self.still_blocked(),
             "held": self.held().iter().map(|task| task.id).collect::<Vec<_>>(),
             "lost": self.sum.lost.keys().collect::<Vec<_>>(),
