@@ -236,7 +236,7 @@ fn what_is_no_rule_is_refused_with_its_place() {
         "[0].checkpointData: executionPhase is empty",
     );
     check(json!("ttd"), "unknown variant `ttd`, expected one of `tdd`");
-    check(json!({"rule": "x"}), "missing field `template`");
+    check(json!({"rule": "x"}), "rules need an `action` each, in a list, or a `template`: tdd");
     check(json!({"template": "tdd", "rulez": "x"}), "unknown field `rulez`");
     check(json!({"template": "tdd", "rule": "it's"}), "without quotes");
     check(json!({"template": "checkpoint-every", "every": 0}), "at least 1");
