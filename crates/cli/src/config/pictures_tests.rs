@@ -180,11 +180,11 @@ fn a_wrong_type() {
     1 | hooks: [stop]
       |        ^
 
-    error: `command`: expected text, found a map
-     --> config.yaml:3:16
+    error: a list or a map cannot be a key
+     --> config.yaml:3:17
       |
     3 |     - command: {{error}}
-      |                ^
+      |                 ^
     hint: put text that begins with one of `{[@*&!%` in quotes
 
     error: `max_iterations`: expected a whole number, 1 or more, found the text `many`

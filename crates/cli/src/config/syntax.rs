@@ -1,40 +1,23 @@
 //! What the YAML parser says about a file that is not YAML, with a hint for the commonest mistakes.
 
-use std::ops::Range;
+use serde_saphyr::granit_parser::{ErrorKind, ScanError};
 
-use serde_saphyr::budget::BudgetBreach;
-use serde_saphyr::granit_parser::ErrorKind;
-use serde_saphyr::localizer::ExternalMessageSource;
-use serde_saphyr::{Error, Location, MessageFormatter, UserMessageFormatter};
-
-use super::error::{Problem, quoted};
-use super::yaml::{DEPTH, NODES, range};
+use super::error::Problem;
+use super::yaml::explain_bounds;
 
 /// What text without quotes cannot begin with.
 const SIGNS: [char; 7] = ['{', '[', '@', '*', '&', '!', '%'];
 pub const QUOTES: &str = "put text that begins with one of `{[@*&!%` in quotes";
 
-pub fn translate(error: &Error, text: &str) -> Problem {
-    let at = error.location().map(|location| place(location, text));
-    let problem = match error {
-        Error::AliasError { error, .. } => return translate(error, text),
-        Error::DuplicateMappingKey { key, .. } => {
-            Problem::new(format!("the key {} is given twice", quoted(key.as_deref().unwrap_or_default())))
-                .suggest("keep one of them".to_owned())
-        }
-        Error::MultipleDocuments { .. } | Error::Budget { breach: BudgetBreach::Documents { .. }, .. } => {
-            Problem::new("a second document starts here").suggest("remove the `---`".to_owned())
-        }
-        Error::Budget { .. }
-        | Error::AliasReplayLimitExceeded { .. }
-        | Error::AliasReplayStackDepthExceeded { .. }
-        | Error::AliasExpansionLimitExceeded { .. } => too_much(),
-        other if parser_error(other) == Some(&ErrorKind::RecursionLimitExceeded) => too_much(),
-        other => Problem::new(format!("not valid YAML: {}", UserMessageFormatter.format_message(other))).suggest(
-            parser_error(other).and_then(hint).or_else(|| quotes(at.as_ref()?.start, text)).map(str::to_owned),
-        ),
+pub fn explain_scan_error(error: &ScanError, text: &str) -> Problem {
+    let start = text.floor_char_boundary(error.marker().byte_offset().unwrap_or(text.len()));
+    let problem = match error.kind() {
+        ErrorKind::RecursionLimitExceeded => explain_bounds(),
+        kind => Problem::new(format!("not valid YAML: {}", error.info()))
+            .suggest(hint(kind).or_else(|| quotes(start, text)).map(str::to_owned)),
     };
-    Problem { at, ..problem }
+    let end = text[start..].chars().next().map_or(start, |letter| start + letter.len_utf8());
+    problem.at(start..end)
 }
 
 /// Returns a hint for text without quotes that begins with a sign of YAML: at this place, or before it in its line.
@@ -42,20 +25,6 @@ fn quotes(at: usize, text: &str) -> Option<&'static str> {
     let line = text[..at].rsplit('\n').next()?;
     let values = [&text[at..], line.rsplit_once(": ").map_or("", |(_, value)| value)];
     values.iter().any(|value| value.trim_start().starts_with(SIGNS)).then_some(QUOTES)
-}
-
-fn too_much() -> Problem {
-    Problem::new(format!("too much YAML: at most {NODES} values in {DEPTH} levels, with what aliases repeat"))
-}
-
-fn parser_error(error: &Error) -> Option<&ErrorKind> {
-    match error {
-        Error::ExternalMessage { source, .. } => match &**source {
-            ExternalMessageSource::Parser(error) => Some(error.kind()),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 /// Returns what to do about the mistakes that people make most.
@@ -73,19 +42,6 @@ fn hint(kind: &ErrorKind) -> Option<&'static str> {
         K::MappingValueNotAllowed => Some("put text that contains `: ` in quotes, or check the indentation"),
         _ => None,
     }
-}
-
-/// Some places come as line and column only.
-fn place(location: Location, text: &str) -> Range<usize> {
-    if location.span().byte_offset().is_some() {
-        let Range { start, end } = range(location);
-        return text.floor_char_boundary(start)..text.floor_char_boundary(end);
-    }
-    let number = |n: u64| usize::try_from(n).unwrap_or(usize::MAX).saturating_sub(1);
-    let before: usize = text.split_inclusive('\n').take(number(location.line())).map(str::len).sum();
-    let mut characters = text[before..].char_indices().skip(number(location.column()));
-    let start = characters.next().map_or(text.len(), |(offset, _)| before + offset);
-    start..characters.next().map_or(text.len(), |(offset, _)| before + offset)
 }
 
 #[cfg(test)]
@@ -161,7 +117,7 @@ mod tests {
           | ^^^
         hint: remove the `---`
 
-        error: not valid YAML: reference to unknown value
+        error: not valid YAML: while parsing node, found unknown anchor
          --> config.yaml:1:8
           |
         1 | agent: *claude

@@ -1,29 +1,34 @@
 //! YAML as a tree in which every value knows where it was written.
 //!
-//! Invariants:
-//! - Size, depth and the growth by aliases are bounded: a hostile file costs milliseconds.
-//! - Keys are unique within their map.
+//! ```text
+//! text ─ granit_parser ─► events ─ Loader ─► Node
+//! ```
 //!
-//! Not here: what keys and values mean (`file`, `entry`); how a tree becomes typed values (`reader`).
+//! Invariants:
+//! - The loader bounds depth and the number of values, repeated ones included: a hostile file costs milliseconds.
+//! - Keys are scalars, and unique within their map.
+//! - Plain scalars follow the core schema of YAML 1.2: `yes` and `on` are texts.
+//!
+//! Not here: what keys and values mean (`file`, `entry`); how a tree becomes typed values (`reader`); the messages for text
+//! that is not YAML (`syntax`).
 
-use std::fmt;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::{Location, Options, Spanned};
+use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle};
 
-use super::error::Problem;
-use super::syntax::translate;
+use super::error::{Problem, quoted};
+use super::syntax::{QUOTES, explain_scan_error};
 
-/// Lists and maps within each other.
+/// The most lists and maps within each other.
 pub const DEPTH: usize = 32;
-/// Values in one file, and values that aliases may add to them.
+/// The most values in a file, with those that aliases repeat.
 pub const NODES: usize = 20_000;
-/// Places that may repeat what was written elsewhere.
-const ALIASES: usize = 1_000;
+/// The key that adds the fields of another map.
+const MERGE_KEY: &str = "<<";
 
 /// One value, and the bytes that it was written in.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Node {
     pub at: Range<usize>,
     pub value: Value,
@@ -36,7 +41,7 @@ impl PartialEq for Node {
     }
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     Null,
     Bool(bool),
@@ -49,107 +54,249 @@ pub enum Value {
     Map(Vec<(Node, Node)>),
 }
 
-/// The tree of a file. An empty file is a null.
+/// Reads the tree of a file. An empty file is a null.
 pub fn parse(text: &str) -> Result<Node, Problem> {
-    serde_saphyr::from_str_with_options(text, options()).map_err(|error| translate(&error, text))
+    let mut parser = Parser::new_from_str(text);
+    let mut loader = Loader::default();
+    while let Some(event) = parser.next_event() {
+        let (event, span) = event.map_err(|error| explain_scan_error(&error, text))?;
+        let at = span.byte_range().unwrap_or_default();
+        loader.take_event(event, at.clone()).map_err(|problem| problem.at(at))?;
+    }
+    Ok(loader.document.unwrap_or(Node { at: 0..0, value: Value::Null }))
 }
 
-fn options() -> Options {
-    let budget = serde_saphyr::budget! {
-        max_depth: DEPTH,
-        flow_nesting_limit: DEPTH,
-        max_nodes: NODES,
-        max_events: 4 * NODES,
-        max_aliases: ALIASES,
-        max_anchors: ALIASES,
-        max_merge_keys: ALIASES,
-        max_documents: 1,
-    };
-    let aliases = serde_saphyr::alias_limits! {
-        max_total_replayed_events: NODES,
-        max_replay_stack_depth: DEPTH,
-    };
-    serde_saphyr::options! {
-        budget: budget,
-        alias_limits: aliases,
-        emit_comments: false,
-        strict_booleans: true,
-        reject_unsupported_tags: true,
-        with_snippet: false,
-    }
+/// A list or a map whose end has not come yet.
+struct OpenNode {
+    node: Node,
+    /// The number that aliases know it by; 0 for none.
+    anchor: usize,
+    extent: NodeExtent,
+    /// A key that waits for its value.
+    key: Option<Node>,
+    /// The keys of a map so far.
+    keys: HashSet<String>,
+    /// The maps whose fields merge keys add.
+    merged: Vec<Node>,
 }
 
-pub fn range(location: Location) -> Range<usize> {
-    let span = location.span();
-    let number = |n: Option<u64>| usize::try_from(n.unwrap_or(0)).unwrap_or(usize::MAX);
-    let start = number(span.byte_offset());
-    start..start.saturating_add(number(span.byte_len()))
+/// How many values a node has, itself included, and how deep they go.
+#[derive(Clone, Copy)]
+struct NodeExtent {
+    values: usize,
+    depth: usize,
 }
 
-impl<'de> Deserialize<'de> for Value {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ValueVisitor)
-    }
+/// Builds a tree from the events of the parser.
+#[derive(Default)]
+struct Loader {
+    open: Vec<OpenNode>,
+    document: Option<Node>,
+    anchors: HashMap<usize, (Node, NodeExtent)>,
+    values: usize,
 }
 
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Spanned::<Value>::deserialize(deserializer).map(Self::from)
-    }
-}
-
-impl From<Spanned<Value>> for Node {
-    fn from(Spanned { value, defined, .. }: Spanned<Value>) -> Self {
-        Self { at: range(defined), value }
-    }
-}
-
-struct ValueVisitor;
-
-impl<'de> Visitor<'de> for ValueVisitor {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Integer(value))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(i64::try_from(value).map_or(Value::Unsigned(value), Value::Integer))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Value::Float(value))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::Text(value.to_owned()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
-        let mut nodes = Vec::new();
-        while let Some(node) = list.next_element()? {
-            nodes.push(node);
+impl Loader {
+    fn take_event(&mut self, event: Event<'_>, at: Range<usize>) -> Result<(), Problem> {
+        match event {
+            Event::DocumentStart(..) if self.document.is_some() => {
+                Err(Problem::new("a second document starts here").suggest("remove the `---`".to_owned()))
+            }
+            Event::Scalar(_, _, _, Some(_))
+            | Event::SequenceStart(_, _, Some(_))
+            | Event::MappingStart(_, _, Some(_)) => {
+                Err(Problem::new("tags are not supported").suggest(QUOTES.to_owned()))
+            }
+            Event::Scalar(written, style, anchor, None) => {
+                let value = match style {
+                    ScalarStyle::Plain => read_plain(&written),
+                    _ => Value::Text(written.into_owned()),
+                };
+                self.add_node(Node { at, value }, anchor, NodeExtent { values: 1, depth: 0 })
+            }
+            Event::SequenceStart(_, anchor, None) => {
+                self.open_node(Node { at, value: Value::List(Vec::new()) }, anchor)
+            }
+            Event::MappingStart(_, anchor, None) => self.open_node(Node { at, value: Value::Map(Vec::new()) }, anchor),
+            Event::SequenceEnd | Event::MappingEnd => {
+                let ended = self.open.pop().expect("the parser ends only what it began");
+                let (anchor, extent) = (ended.anchor, ended.extent);
+                self.add_node(ended.into_node(), anchor, extent)
+            }
+            Event::Alias(anchor) => match self.anchors.get(&anchor).cloned() {
+                Some((node, extent)) => self.add_node(node, 0, extent),
+                None => Err(Problem::new("this alias stands inside the value that it names")),
+            },
+            _ => Ok(()),
         }
-        Ok(Value::List(nodes))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(entry) = map.next_entry()? {
-            entries.push(entry);
+    fn open_node(&mut self, node: Node, anchor: usize) -> Result<(), Problem> {
+        let (extent, keys) = (NodeExtent { values: 1, depth: 1 }, HashSet::new());
+        self.open.push(OpenNode { node, anchor, extent, key: None, keys, merged: Vec::new() });
+        if self.open.len() > DEPTH { Err(explain_bounds()) } else { Ok(()) }
+    }
+
+    /// Puts a whole value into the list or map that it belongs to.
+    fn add_node(&mut self, node: Node, anchor: usize, extent: NodeExtent) -> Result<(), Problem> {
+        if anchor != 0 {
+            self.anchors.insert(anchor, (node.clone(), extent));
         }
-        Ok(Value::Map(entries))
+        let depth = self.open.len() + extent.depth;
+        let Some(parent) = self.open.last_mut() else {
+            self.document = Some(node);
+            return Ok(());
+        };
+        parent.extent.values += extent.values;
+        parent.extent.depth = parent.extent.depth.max(extent.depth + 1);
+        if parent.extent.values > NODES || depth > DEPTH {
+            return Err(explain_bounds());
+        }
+        parent.add(node)
+    }
+}
+
+impl OpenNode {
+    fn add(&mut self, node: Node) -> Result<(), Problem> {
+        match (&mut self.node.value, self.key.take()) {
+            (Value::List(items), _) => items.push(node),
+            (Value::Map(_), Some(key)) if key.value == Value::Text(MERGE_KEY.to_owned()) => match node.value {
+                Value::Map(_) => self.merged.push(node),
+                Value::List(maps) if maps.iter().all(|map| matches!(map.value, Value::Map(_))) => {
+                    self.merged.extend(maps)
+                }
+                _ => return Err(Problem::new(format!("`{MERGE_KEY}` takes a map, or a list of maps"))),
+            },
+            (Value::Map(entries), Some(key)) => entries.push((key, node)),
+            _ => self.key = Some(self.check_key(node)?),
+        }
+        Ok(())
+    }
+
+    fn check_key(&mut self, key: Node) -> Result<Node, Problem> {
+        match &key.value {
+            Value::List(_) | Value::Map(_) => {
+                Err(Problem::new("a list or a map cannot be a key").suggest(QUOTES.to_owned()).at(key.at))
+            }
+            Value::Text(name) if name == MERGE_KEY => Ok(key),
+            value if self.keys.insert(format!("{value:?}")) => Ok(key),
+            value => {
+                let name = if let Value::Text(name) = value { name } else { "this" };
+                Err(Problem::new(format!("the key {} is given twice", quoted(name)))
+                    .suggest("keep one of them".to_owned()))
+            }
+        }
+    }
+
+    /// Ends a list or a map. The fields of merged maps count where the map has none of that name.
+    fn into_node(mut self) -> Node {
+        if let Value::Map(entries) = &mut self.node.value {
+            for merged in self.merged {
+                let Value::Map(fields) = merged.value else { continue };
+                entries.extend(fields.into_iter().filter(|(key, _)| self.keys.insert(format!("{:?}", key.value))));
+            }
+        }
+        self.node
+    }
+}
+
+/// Reads a scalar without quotes by the core schema of YAML 1.2.
+fn read_plain(text: &str) -> Value {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
+        "true" | "True" | "TRUE" => return Value::Bool(true),
+        "false" | "False" | "FALSE" => return Value::Bool(false),
+        ".nan" | ".NaN" | ".NAN" => return Value::Float(f64::NAN),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => return Value::Float(f64::INFINITY),
+        "-.inf" | "-.Inf" | "-.INF" => return Value::Float(f64::NEG_INFINITY),
+        _ => {}
+    }
+    let (digits, radix) = match text.get(..2) {
+        Some("0x") => (&text[2..], 16),
+        Some("0o") => (&text[2..], 8),
+        _ => (text, 10),
+    };
+    let has_sign = radix != 10 && digits.starts_with(['+', '-']);
+    let is_number = text.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first));
+    if has_sign || !is_number {
+        return Value::Text(text.to_owned());
+    }
+    if let Ok(number) = i64::from_str_radix(digits, radix) {
+        return Value::Integer(number);
+    }
+    if let Ok(number) = u64::from_str_radix(digits, radix) {
+        return Value::Unsigned(number);
+    }
+    // Rust also reads `inf` and `nan`, which are texts here.
+    let is_float = radix == 10 && text.chars().all(|letter| letter.is_ascii_digit() || "+-.eE".contains(letter));
+    match text.parse() {
+        Ok(number) if is_float => Value::Float(number),
+        _ => Value::Text(text.to_owned()),
+    }
+}
+
+pub fn explain_bounds() -> Problem {
+    Problem::new(format!("too much YAML: at most {NODES} values in {DEPTH} levels, with what aliases repeat"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(written(&parse(text).unwrap()), expected, "{text}");
+    }
+
+    fn written(node: &Node) -> String {
+        match &node.value {
+            Value::List(items) => format!("[{}]", items.iter().map(written).collect::<Vec<_>>().join(" ")),
+            Value::Map(entries) => {
+                let entry = |(key, value): &(Node, Node)| format!("{}={}", written(key), written(value));
+                format!("{{{}}}", entries.iter().map(entry).collect::<Vec<_>>().join(" "))
+            }
+            value => format!("{value:?}"),
+        }
+    }
+
+    #[test]
+    fn plain_scalars_follow_the_core_schema() {
+        check("[~, null, ]", "[Null Null]");
+        check("[true, False, yes, on, tRue]", "[Bool(true) Bool(false) Text(\"yes\") Text(\"on\") Text(\"tRue\")]");
+        check("[7, -7, +7, 007, 0x1F, 0o17]", "[Integer(7) Integer(-7) Integer(7) Integer(7) Integer(31) Integer(15)]");
+        check(
+            "[18446744073709551615, 1e3, .5, 1.]",
+            "[Unsigned(18446744073709551615) Float(1000.0) Float(0.5) Float(1.0)]",
+        );
+        check(
+            "[-.inf, 0x-1, 1_000, inf, nan]",
+            "[Float(-inf) Text(\"0x-1\") Text(\"1_000\") Text(\"inf\") Text(\"nan\")]",
+        );
+        check("['7', \"true\", '', 30s]", "[Text(\"7\") Text(\"true\") Text(\"\") Text(\"30s\")]");
+    }
+
+    #[test]
+    fn aliases_repeat_values_and_merge_keys_add_fields() {
+        check("[&a x, *a, &b [*a], *b]", "[Text(\"x\") Text(\"x\") [Text(\"x\")] [Text(\"x\")]]");
+        let base = "[&a {x: 1, y: 1}, {<<: *a, y: 2}, {y: 3, <<: [*a, {z: 4}]}]";
+        let merged = parse(base).unwrap();
+        let Value::List(maps) = &merged.value else { panic!("{merged:?}") };
+        assert_eq!(written(&maps[1]), "{Text(\"y\")=Integer(2) Text(\"x\")=Integer(1)}");
+        assert_eq!(written(&maps[2]), "{Text(\"y\")=Integer(3) Text(\"x\")=Integer(1) Text(\"z\")=Integer(4)}");
+        assert_eq!(&base[maps[1].at.start..][..1], "{", "a map begins where it is written");
+    }
+
+    #[test]
+    fn tags_lists_as_keys_and_merged_texts_are_refused() {
+        for (text, message) in [
+            ("a: !!str 7", "tags are not supported"),
+            ("!secret {a: b}", "tags are not supported"),
+            ("[a]: b", "a list or a map cannot be a key"),
+            ("{<<: text}", "`<<` takes a map"),
+            ("{a: 1, 'a': 2}", "the key `a` is given twice"),
+        ] {
+            let problem = parse(text).unwrap_err();
+            assert!(problem.message.contains(message), "{text}: {problem:?}");
+        }
     }
 }

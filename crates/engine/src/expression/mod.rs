@@ -29,7 +29,7 @@ mod work;
 
 use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use minijinja::machinery::{parse, parse_expr};
 use minijinja::{Environment, Expression};
@@ -71,7 +71,10 @@ impl Default for Allowance {
 struct Compiled {
     text: String,
     used: Used,
-    expression: Expression<'static, 'static>,
+    /// What minijinja compiles: the text with marks that count its work.
+    marked: String,
+    /// Compiled when it is first evaluated: most conditions of a configuration are not asked by a command.
+    expression: OnceLock<Expression<'static, 'static>>,
 }
 
 /// A text with expressions in it: `{{ task.goal }} failed: {{ reason }}`.
@@ -166,14 +169,20 @@ impl Compiled {
         check.expression(&tree)?;
         let used = check.used;
         let marked = marks::expression(text, &tree);
-        let expression =
-            ENVIRONMENT.compile_expression_owned(marked).map_err(|error| ExpressionError::syntax(&error, ""))?;
-        Ok(Arc::new(Self { text: written.to_owned(), used, expression }))
+        Ok(Arc::new(Self { text: written.to_owned(), used, marked, expression: OnceLock::new() }))
+    }
+
+    fn expression(&self) -> Result<&Expression<'static, 'static>, minijinja::Error> {
+        if let Some(expression) = self.expression.get() {
+            return Ok(expression);
+        }
+        let expression = ENVIRONMENT.compile_expression_owned(self.marked.clone())?;
+        Ok(self.expression.get_or_init(|| expression))
     }
 
     fn value(&self, context: &Value, left: &mut u64) -> Result<minijinja::Value, ExpressionFault> {
-        let Self { text, used, expression } = self;
-        let value = work::within(left, || expression.eval(used.of(context)?));
+        let Self { text, used, .. } = self;
+        let value = work::within(left, || self.expression()?.eval(used.of(context)?));
         let value = value.map_err(|error| ExpressionFault::of(text, &error))?;
         if value.is_undefined() { Err(ExpressionFault::undefined(text)) } else { Ok(value) }
     }
