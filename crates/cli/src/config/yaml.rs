@@ -93,7 +93,6 @@ struct Loader {
     open: Vec<OpenNode>,
     document: Option<Node>,
     anchors: HashMap<usize, (Node, NodeExtent)>,
-    values: usize,
 }
 
 impl Loader {
