@@ -339,6 +339,7 @@ fn bombs_are_refused_at_once() {
         (staircase, "too much YAML"),
         (aliases, "too much YAML"),
         ("- 1\n".repeat(200_000), "too much YAML"),
+        (format!("a: &a \"{}\"\nb: [{}]\n", "x".repeat(600_000), ["*a"; 19_000].join(", ")), "too much YAML"),
         ("a: &a [*a]\n".to_owned(), "this alias stands inside the value that it names"),
         (format!("{}: 1\n", "k".repeat(1_000_000)), ""),
     ];

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! Invariants:
-//! - The loader bounds depth and the number of values, repeated ones included: a hostile file costs milliseconds.
+//! - The loader bounds depth, values and bytes, repeated ones included: a hostile file costs milliseconds.
 //! - Keys are scalars, and unique within their map.
-//! - Plain scalars follow the core schema of YAML 1.2: `yes` and `on` are texts.
+//! - Plain scalars follow the core schema of YAML 1.2, but for `.nan` and `.inf`: those are texts, as `yes` and `on` are.
 //!
 //! Not here: what keys and values mean (`file`, `entry`); how a tree becomes typed values (`reader`); the messages for text
 //! that is not YAML (`syntax`).
@@ -15,15 +15,17 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle};
+use serde_saphyr::granit_parser::{Event, Options, Parser, ScalarStyle};
 
 use super::error::{Problem, quoted};
 use super::syntax::{QUOTES, explain_scan_error};
 
 /// The most lists and maps within each other.
-pub const DEPTH: usize = 32;
+pub const MAX_DEPTH: usize = 32;
 /// The most values in a file, with those that aliases repeat.
-pub const NODES: usize = 20_000;
+pub const MAX_VALUES: usize = 20_000;
+/// The most bytes of text in a file, with those that aliases repeat.
+const MAX_TEXT_BYTES: usize = 4 << 20;
 /// The key that adds the fields of another map.
 const MERGE_KEY: &str = "<<";
 
@@ -56,7 +58,9 @@ pub enum Value {
 
 /// Reads the tree of a file. An empty file is a null.
 pub fn parse(text: &str) -> Result<Node, Problem> {
-    let mut parser = Parser::new_from_str(text);
+    let mut options = Options::default();
+    options.set_emit_comments(false);
+    let mut parser = Parser::new_from_str_with_options(text, options);
     let mut loader = Loader::default();
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| explain_scan_error(&error, text))?;
@@ -73,17 +77,24 @@ struct OpenNode {
     anchor: usize,
     extent: NodeExtent,
     /// A key that waits for its value.
-    key: Option<Node>,
+    key: Option<MapKey>,
     /// The keys of a map so far.
     keys: HashSet<String>,
     /// The maps whose fields merge keys add.
     merged: Vec<Node>,
 }
 
-/// How many values a node has, itself included, and how deep they go.
+enum MapKey {
+    Field(Node),
+    /// The key that adds the fields of another map.
+    Merge,
+}
+
+/// How many values and bytes of text a node has, itself included, and how deep they go.
 #[derive(Clone, Copy)]
 struct NodeExtent {
     values: usize,
+    bytes: usize,
     depth: usize,
 }
 
@@ -107,11 +118,13 @@ impl Loader {
                 Err(Problem::new("tags are not supported").suggest(QUOTES.to_owned()))
             }
             Event::Scalar(written, style, anchor, None) => {
-                let value = match style {
-                    ScalarStyle::Plain => read_plain(&written),
-                    _ => Value::Text(written.into_owned()),
-                };
-                self.add_node(Node { at, value }, anchor, NodeExtent { values: 1, depth: 0 })
+                let is_plain = style == ScalarStyle::Plain;
+                if is_plain && written == MERGE_KEY && self.open.last_mut().is_some_and(OpenNode::take_merge_key) {
+                    return Ok(());
+                }
+                let extent = NodeExtent { values: 1, bytes: written.len(), depth: 0 };
+                let value = if is_plain { read_plain(&written) } else { Value::Text(written.into_owned()) };
+                self.add_node(Node { at, value }, anchor, extent)
             }
             Event::SequenceStart(_, anchor, None) => {
                 self.open_node(Node { at, value: Value::List(Vec::new()) }, anchor)
@@ -122,8 +135,11 @@ impl Loader {
                 let (anchor, extent) = (ended.anchor, ended.extent);
                 self.add_node(ended.into_node(), anchor, extent)
             }
-            Event::Alias(anchor) => match self.anchors.get(&anchor).cloned() {
-                Some((node, extent)) => self.add_node(node, 0, extent),
+            Event::Alias(anchor) => match self.anchors.get(&anchor) {
+                Some((node, extent)) => {
+                    let (node, extent) = (node.clone(), *extent);
+                    self.add_node(node, 0, extent)
+                }
                 None => Err(Problem::new("this alias stands inside the value that it names")),
             },
             _ => Ok(()),
@@ -131,25 +147,26 @@ impl Loader {
     }
 
     fn open_node(&mut self, node: Node, anchor: usize) -> Result<(), Problem> {
-        let (extent, keys) = (NodeExtent { values: 1, depth: 1 }, HashSet::new());
-        self.open.push(OpenNode { node, anchor, extent, key: None, keys, merged: Vec::new() });
-        if self.open.len() > DEPTH { Err(explain_bounds()) } else { Ok(()) }
+        let extent = NodeExtent { values: 1, bytes: 0, depth: 1 };
+        self.open.push(OpenNode { node, anchor, extent, key: None, keys: HashSet::new(), merged: Vec::new() });
+        if self.open.len() > MAX_DEPTH { Err(explain_bounds()) } else { Ok(()) }
     }
 
     /// Puts a whole value into the list or map that it belongs to.
     fn add_node(&mut self, node: Node, anchor: usize, extent: NodeExtent) -> Result<(), Problem> {
-        if anchor != 0 {
-            self.anchors.insert(anchor, (node.clone(), extent));
-        }
         let depth = self.open.len() + extent.depth;
         let Some(parent) = self.open.last_mut() else {
             self.document = Some(node);
             return Ok(());
         };
         parent.extent.values += extent.values;
+        parent.extent.bytes += extent.bytes;
         parent.extent.depth = parent.extent.depth.max(extent.depth + 1);
-        if parent.extent.values > NODES || depth > DEPTH {
+        if parent.extent.values > MAX_VALUES || parent.extent.bytes > MAX_TEXT_BYTES || depth > MAX_DEPTH {
             return Err(explain_bounds());
+        }
+        if anchor != 0 {
+            self.anchors.insert(anchor, (node.clone(), extent));
         }
         parent.add(node)
     }
@@ -159,17 +176,26 @@ impl OpenNode {
     fn add(&mut self, node: Node) -> Result<(), Problem> {
         match (&mut self.node.value, self.key.take()) {
             (Value::List(items), _) => items.push(node),
-            (Value::Map(_), Some(key)) if key.value == Value::Text(MERGE_KEY.to_owned()) => match node.value {
+            (Value::Map(_), Some(MapKey::Merge)) => match node.value {
                 Value::Map(_) => self.merged.push(node),
                 Value::List(maps) if maps.iter().all(|map| matches!(map.value, Value::Map(_))) => {
                     self.merged.extend(maps)
                 }
                 _ => return Err(Problem::new(format!("`{MERGE_KEY}` takes a map, or a list of maps"))),
             },
-            (Value::Map(entries), Some(key)) => entries.push((key, node)),
-            _ => self.key = Some(self.check_key(node)?),
+            (Value::Map(entries), Some(MapKey::Field(key))) => entries.push((key, node)),
+            _ => self.key = Some(MapKey::Field(self.check_key(node)?)),
         }
         Ok(())
+    }
+
+    /// Takes the merge key, if the next value is a key of a map.
+    fn take_merge_key(&mut self) -> bool {
+        let is_key = matches!(self.node.value, Value::Map(_)) && self.key.is_none();
+        if is_key {
+            self.key = Some(MapKey::Merge);
+        }
+        is_key
     }
 
     fn check_key(&mut self, key: Node) -> Result<Node, Problem> {
@@ -177,12 +203,14 @@ impl OpenNode {
             Value::List(_) | Value::Map(_) => {
                 Err(Problem::new("a list or a map cannot be a key").suggest(QUOTES.to_owned()).at(key.at))
             }
-            Value::Text(name) if name == MERGE_KEY => Ok(key),
             value if self.keys.insert(format!("{value:?}")) => Ok(key),
             value => {
-                let name = if let Value::Text(name) = value { name } else { "this" };
-                Err(Problem::new(format!("the key {} is given twice", quoted(name)))
-                    .suggest("keep one of them".to_owned()))
+                let name = if let Value::Text(name) = value {
+                    format!("the key {}", quoted(name))
+                } else {
+                    "this key".to_owned()
+                };
+                Err(Problem::new(format!("{name} is given twice")).suggest("keep one of them".to_owned()))
             }
         }
     }
@@ -199,15 +227,12 @@ impl OpenNode {
     }
 }
 
-/// Reads a scalar without quotes by the core schema of YAML 1.2.
+/// Reads a scalar without quotes.
 fn read_plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
         "true" | "True" | "TRUE" => return Value::Bool(true),
         "false" | "False" | "FALSE" => return Value::Bool(false),
-        ".nan" | ".NaN" | ".NAN" => return Value::Float(f64::NAN),
-        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => return Value::Float(f64::INFINITY),
-        "-.inf" | "-.Inf" | "-.INF" => return Value::Float(f64::NEG_INFINITY),
         _ => {}
     }
     let (digits, radix) = match text.get(..2) {
@@ -235,7 +260,7 @@ fn read_plain(text: &str) -> Value {
 }
 
 pub fn explain_bounds() -> Problem {
-    Problem::new(format!("too much YAML: at most {NODES} values in {DEPTH} levels, with what aliases repeat"))
+    Problem::new(format!("too much YAML: at most {MAX_VALUES} values in {MAX_DEPTH} levels, with what aliases repeat"))
 }
 
 #[cfg(test)]
@@ -268,10 +293,17 @@ mod tests {
             "[Unsigned(18446744073709551615) Float(1000.0) Float(0.5) Float(1.0)]",
         );
         check(
-            "[-.inf, 0x-1, 1_000, inf, nan]",
-            "[Float(-inf) Text(\"0x-1\") Text(\"1_000\") Text(\"inf\") Text(\"nan\")]",
+            "[.inf, 0x-1, 1_000, inf, nan]",
+            "[Text(\".inf\") Text(\"0x-1\") Text(\"1_000\") Text(\"inf\") Text(\"nan\")]",
         );
         check("['7', \"true\", '', 30s]", "[Text(\"7\") Text(\"true\") Text(\"\") Text(\"30s\")]");
+    }
+
+    #[test]
+    fn comments_of_any_number_leave_a_file_as_it_is() {
+        let comments = "  # one more\n".repeat(200);
+        check(&format!("a:\n{comments}  - b\n{comments}"), "{Text(\"a\")=[Text(\"b\")]}");
+        check(&format!("{comments}a:\n{comments}"), "{Text(\"a\")=Null}");
     }
 
     #[test]
@@ -293,6 +325,8 @@ mod tests {
             ("[a]: b", "a list or a map cannot be a key"),
             ("{<<: text}", "`<<` takes a map"),
             ("{a: 1, 'a': 2}", "the key `a` is given twice"),
+            ("{1: a, 1: b}", "this key is given twice"),
+            ("{'<<': a, '<<': b}", "the key `<<` is given twice"),
         ] {
             let problem = parse(text).unwrap_err();
             assert!(problem.message.contains(message), "{text}: {problem:?}");
