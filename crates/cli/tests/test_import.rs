@@ -281,7 +281,6 @@ hooks:
     note: line 3: `count` runs where the configuration says, whatever `eventTypes` says
     note: line 4: `greet` runs where the configuration says, whatever `eventTypes` says
     note: line 5: `same` runs where the configuration says, whatever `eventTypes` says
-    note: line 7: `anounce` runs where the configuration says, whatever `eventTypes` says
 
     changed in $WORK/.windlass/config.yaml: 3 hooks
     Nothing of the configuration runs until you have trusted it as it is now: `windlass trust`.

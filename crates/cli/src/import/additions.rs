@@ -84,11 +84,15 @@ impl Additions {
 
     /// A hook that the configuration has, or should have.
     fn tune(&mut self, tuned: &Tuned, config: &Config) {
-        let Tuned { line, name, enabled, priority } = tuned;
+        let Tuned { line, name, enabled, priority, names_events } = tuned;
         let Some((index, hook)) = config.hooks.iter().enumerate().find(|(_, hook)| hook.name == *name) else {
             self.left_out.push(missing(tuned, config));
             return;
         };
+        if *names_events {
+            let text = format!("{} runs where the configuration says, whatever `eventTypes` says", quoted(name));
+            self.notes.push(Remark::on(*line, text));
+        }
         // A built-in hook of the registry has a place of its own in the order.
         let default_priority = (!hook.is_registered()).then_some(plan::PRIORITY);
         let enabled = enabled.filter(|on| *on != hook.enabled()).map(HookField::Enabled);
@@ -112,7 +116,8 @@ impl Additions {
             let configured = |hook: &&Hook| matches!(hook.kind, Kind::Builtin(other) if other == builtin);
             if let Some(hook) = config.hooks.iter().find(configured) {
                 let Wanted { line, enabled, priority, .. } = *wanted;
-                self.tune(&Tuned { line, name: hook.name.clone(), enabled, priority }, config);
+                let tuned = Tuned { line, name: hook.name.clone(), enabled, priority, names_events: false };
+                self.tune(&tuned, config);
                 return;
             }
         } else {

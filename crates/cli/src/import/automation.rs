@@ -52,12 +52,9 @@ pub fn import(tree: &Node, source: &str) -> Result<Import, Problem> {
         }
         let known = Builtin::parse(name).filter(|builtin| builtin.is_registered());
         let (Some(builtin), Some(registered)) = (known, registry.get(name)) else {
-            if texts(hook, "eventTypes")?.is_some() {
-                let text = format!("{} runs where the configuration says, whatever `eventTypes` says", quoted(name));
-                import.notes.push(Remark::on(line, text));
-            }
             let (enabled, priority) = (flag(hook, "enabled")?, integer(hook, "priority")?);
-            import.tuned.push(Tuned { line, name: name.to_owned(), enabled, priority });
+            let names_events = texts(hook, "eventTypes")?.is_some();
+            import.tuned.push(Tuned { line, name: name.to_owned(), enabled, priority, names_events });
             continue;
         };
         let own: Vec<&str> = registered.events.iter().map(|event| event.name()).collect();

@@ -2,6 +2,11 @@
 
 use windlass_hooks::{Carrier, Script, Values};
 
+/// How the variables begin that agents set for their hooks.
+const AGENT_VARIABLES: [&str; 5] = ["CLAUDE_", "CODEMIE_", "CODEX_", "GEMINI_", "QWEN_"];
+/// The one of them that Windlass sets, too.
+const PROJECT_VARIABLE: &str = "CLAUDE_PROJECT_DIR";
+
 /// The command, unless we would read something into it: then a shell is handed its text in pieces that we read nothing into.
 pub fn untouched(command: &str) -> String {
     if !is_filled(command) {
@@ -36,6 +41,15 @@ fn is_filled(command: &str) -> bool {
         error: Carrier::Variable,
     };
     Script::parse(command).map_or(true, |script| script.fill(&marks) != command)
+}
+
+/// Returns a variable of the command that only another agent sets.
+pub fn foreign_variable(command: &str) -> Option<&str> {
+    let mut names = command.split('$').skip(1).map(|rest| {
+        let rest = rest.strip_prefix('{').unwrap_or(rest);
+        rest.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').next().unwrap_or_default()
+    });
+    names.find(|name| *name != PROJECT_VARIABLE && AGENT_VARIABLES.iter().any(|prefix| name.starts_with(prefix)))
 }
 
 /// Whether it is we who are called: by our own bridge.
@@ -76,6 +90,13 @@ mod tests {
         check("echo {{session}}", "exec sh -c 'echo {''{session}}'");
         check("echo '{{ task_id }}' {{{error}}", r"exec sh -c 'echo '\''{''{ task_id }}'\'' {''{''{error}}'");
         check("eval {{task_content}}", "exec sh -c 'eval {''{task_content}}'");
+    }
+
+    #[test]
+    fn variable_of_another_agent_is_found_but_not_the_shared_one() {
+        assert_eq!(foreign_variable("\"$CLAUDE_PROJECT_DIR\"/x.sh"), None);
+        assert_eq!(foreign_variable("${CLAUDE_PLUGIN_ROOT}/x.sh"), Some("CLAUDE_PLUGIN_ROOT"));
+        assert_eq!(foreign_variable("$HOME/x $GEMINI_PROJECT_DIR"), Some("GEMINI_PROJECT_DIR"));
     }
 
     #[test]

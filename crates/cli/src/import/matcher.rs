@@ -23,9 +23,18 @@ pub fn translate(from: Dialect, text: &str) -> Result<Option<String>, String> {
         Dialect::Codemie if text.contains(['|', '[', ']', '{', '}', '(', ')']) => format!("^(?:{text})$"),
         Dialect::Codemie => return Err(format!("its matcher {} is the name of a tool there", quoted(text))),
         Dialect::Codex if is_list_there("_|") => text.to_owned(),
-        Dialect::Codex | Dialect::Gemini | Dialect::Qwen if is_list(text) => format!("(?:{})", text.trim()),
+        // Blanks around the names do not count to Qwen Code, and neither do empty names.
+        Dialect::Qwen if is_list(text) => {
+            let names: Vec<&str> = text.split('|').map(str::trim).filter(|name| !name.is_empty()).collect();
+            format!("(?:{})", names.join("|"))
+        }
+        Dialect::Codex | Dialect::Gemini if is_list(text) => format!("(?:{})", text.trim()),
         Dialect::Codex | Dialect::Gemini | Dialect::Qwen => text.trim().to_owned(),
     };
+    // JavaScript reads these as letters.
+    if [r"\A", r"\z"].iter().any(|anchor| written.contains(anchor)) {
+        return Err(format!("its matcher {} has `\\A` or `\\z`, which are anchors here alone", quoted(text)));
+    }
     Matcher::parse(&written).map_err(|error| format!("its matcher {} cannot be used: {error}", quoted(text)))?;
     Ok(Some(written))
 }
@@ -108,7 +117,7 @@ mod tests {
     fn others_are_looked_for_anywhere() {
         check(Dialect::Gemini, "write", Some("(?:write)"), &["write_file", "write"], &["read"]);
         check(Dialect::Gemini, "write_.*", Some("write_.*"), &["write_file"], &["read"]);
-        check(Dialect::Qwen, "read|edit ", Some("(?:read|edit)"), &["read_file", "edit"], &["write", ""]);
+        check(Dialect::Qwen, " read | edit |", Some("(?:read|edit)"), &["read_file", "edit"], &["write", ""]);
         check(Dialect::Codex, "Bash", Some("Bash"), &["Bash"], &["BashOutput"]);
         check(Dialect::Codex, "my-tool", Some("(?:my-tool)"), &["a-my-tool"], &["mytool"]);
         check(Dialect::Codex, "^Bash", Some("^Bash"), &["BashOutput"], &["aBash"]);
@@ -121,6 +130,7 @@ mod tests {
             (Dialect::Claude, r"(a)\1", "cannot be used"),
             (Dialect::Claude, "Bash(", "cannot be used"),
             (Dialect::Claude, "|", "names no tool"),
+            (Dialect::Claude, r"\ABash", "are anchors here alone"),
         ] {
             let why = translate(from, matcher).unwrap_err();
             assert!(why.contains(part), "{why}");

@@ -78,6 +78,8 @@ pub struct Tuned {
     pub name: String,
     pub enabled: Option<bool>,
     pub priority: Option<i64>,
+    /// Whether it has `eventTypes`, which are not taken over.
+    pub names_events: bool,
 }
 
 /// What a hook runs.

@@ -60,7 +60,7 @@ pub fn import(from: Dialect, tree: &Node, source: &str) -> Result<Import, Proble
     if from == Dialect::Codemie {
         reading.codemie(tree)?;
     }
-    reading.general();
+    reading.general(tree);
     Ok(reading.import)
 }
 
@@ -196,6 +196,10 @@ impl<'a> Reading<'a> {
         let wanted = Wanted { matcher, timeout, ..self.wanted(place, hook, command)? };
         // Agents run the same hook once, however often it is written down.
         if self.seen.insert((wanted.point, wanted.what.clone(), wanted.matcher.clone(), wanted.timeout)) {
+            if let Some(name) = command::foreign_variable(command) {
+                let agent = self.import.from.title();
+                self.note(hook, format!("`${name}` is set by {agent} alone; under `windlass run` it is empty"));
+            }
             self.import.hooks.push(wanted);
         }
         Ok(())
@@ -312,7 +316,7 @@ impl<'a> Reading<'a> {
     }
 
     /// What is worth knowing once.
-    fn general(&mut self) {
+    fn general(&mut self, tree: &Node) {
         let from = self.import.from;
         let at = |moment: Moment| self.import.hooks.iter().any(|hook| hook.point.name() == moment.point());
         let mut notes = Vec::new();
@@ -321,6 +325,11 @@ impl<'a> Reading<'a> {
         }
         if from == Dialect::Gemini && !self.import.hooks.is_empty() {
             notes.push("Gemini CLI takes every exit from 2 on for a block; here only 2 is one".to_owned());
+        }
+        let sets_variables =
+            matches!(entry(tree, "env"), Some((_, Node { value: Value::Map(set), .. })) if !set.is_empty());
+        if sets_variables && !self.import.hooks.is_empty() {
+            notes.push(format!("the variables under `env` of this file are set by {} alone", from.title()));
         }
         self.import.notes.extend(notes.into_iter().map(Remark::general));
     }

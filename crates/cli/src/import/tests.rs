@@ -75,6 +75,7 @@ fn claude_code() {
       session_end:
         - name: claude-bye
           command: '${CLAUDE_PLUGIN_ROOT}/bye.sh'
+    * 11: `$CLAUDE_PLUGIN_ROOT` is set by Claude Code alone; under `windlass run` it is empty
     * a stop hook that exits with neither 0 nor 2 lets the agent end there; under `windlass run` it is another iteration, unless the configuration says `strict: false`
     "#);
 }
@@ -333,7 +334,6 @@ fn automation() {
             version: '2'
     - 7: `announce`: neither the configuration nor Windlass has a hook with this name, and what it does is not in the file; write it as a `command` with this `name` at its events
     * 5: `track-agent-task-lifecycle` runs at task_created, task_started, task_completed, whatever `eventTypes` says
-    * 7: `announce` runs where the configuration says, whatever `eventTypes` says
     "#);
     for wrong in [
         r#"{"version": "2.0", "hooks": []}"#,
