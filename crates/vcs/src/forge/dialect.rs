@@ -16,12 +16,21 @@ pub(super) trait Dialect: Send + Sync {
     /// None: the forge says that there is one already.
     fn create(&self, new: &NewChange) -> Result<Option<Change>, ForgeError>;
 
-    /// Merges a change. Returns the commit that the base got, or why the forge refuses, in its words: then the change has to be
-    /// looked at again.
-    fn accept(&self, number: u64, head: &str, method: Method) -> Result<Result<String, String>, ForgeError>;
+    /// Merges a change.
+    fn accept(&self, number: u64, head: &str, method: Method) -> Result<MergeAnswer, ForgeError>;
 
     /// What is in the way, by what is seen of a change and by the words with which its merge was refused.
     fn obstacle(&self, looked: &Looked, refusal: &str) -> (MergeObstacle, String);
+}
+
+/// What a forge says when it is to merge a change.
+pub(super) enum MergeAnswer {
+    Merged {
+        /// The commit that the base got.
+        commit: String,
+    },
+    /// Why it does not, in its words: then the change has to be looked at again.
+    Refused(String),
 }
 
 /// A change, and in the forge's own word whether it can be merged.

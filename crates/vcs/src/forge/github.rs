@@ -5,7 +5,7 @@ use serde_json::json;
 use ureq::http::Method as Verb;
 
 use super::api::{Api, Wishes};
-use super::dialect::{Dialect, Looked, NEWEST};
+use super::dialect::{Dialect, Looked, MergeAnswer, NEWEST};
 use super::{Change, ForgeError, MergeObstacle, Method, NewChange, State, text};
 
 pub(super) const WISHES: Wishes = &[("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")];
@@ -112,17 +112,17 @@ impl Dialect for GitHub {
         }
     }
 
-    fn accept(&self, number: u64, head: &str, method: Method) -> Result<Result<String, String>, ForgeError> {
+    fn accept(&self, number: u64, head: &str, method: Method) -> Result<MergeAnswer, ForgeError> {
         let body = json!({"sha": head, "merge_method": method.name()});
         let answer = self.api.ask(&Verb::PUT, &self.path(&format!("/{number}/merge")), Some(&body))?;
         match answer.status {
             200 => {
                 let Merge { sha } = self.api.read(&answer)?;
                 text::check_commit(&sha).map_err(|_| self.api.malformed("a commit in it is none"))?;
-                Ok(Ok(sha))
+                Ok(MergeAnswer::Merged { commit: sha })
             }
             // 405: not now or not so. 409: the branch moved, or the base did.
-            405 | 409 => Ok(Err(self.api.message(&answer))),
+            405 | 409 => Ok(MergeAnswer::Refused(self.api.message(&answer))),
             _ => Err(self.api.refusal(&answer)),
         }
     }

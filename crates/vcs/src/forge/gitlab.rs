@@ -5,12 +5,14 @@ use serde_json::json;
 use ureq::http::Method as Verb;
 
 use super::api::{Api, Wishes};
-use super::dialect::{Dialect, Looked, NEWEST};
+use super::dialect::{Dialect, Looked, MergeAnswer, NEWEST};
 use super::{Change, ForgeError, MergeObstacle, Method, NewChange, State, text};
 
 pub(super) const WISHES: Wishes = &[("accept", "application/json")];
 /// The longest title, in letters.
 const TITLE: usize = 255;
+/// How many pages of requests are read, in search of those of the project itself.
+const MAX_PAGES: usize = 30;
 
 pub(super) struct GitLab {
     pub(super) api: Api,
@@ -77,9 +79,18 @@ impl Dialect for GitLab {
     fn newest_changes(&self, branch: &str, base: &str) -> Result<Vec<Change>, ForgeError> {
         let (branch, base) = (text::encoded(branch), text::encoded(base));
         let which = format!("source_branch={branch}&target_branch={base}&state=all&scope=all");
-        let query = format!("?{which}&order_by=created_at&sort=desc&per_page={NEWEST}");
-        let requests: Vec<MergeRequest> = self.api.fetch(&self.path(&query))?;
-        requests.into_iter().filter(MergeRequest::is_ours).map(|request| self.change(request)).collect()
+        let mut found = Vec::new();
+        // Forks may have branches of the same name: their requests count for nothing, and hide none of ours.
+        for page in 1..=MAX_PAGES {
+            let query = format!("?{which}&order_by=created_at&sort=desc&per_page={NEWEST}&page={page}");
+            let requests: Vec<MergeRequest> = self.api.fetch(&self.path(&query))?;
+            let is_last = requests.len() < NEWEST;
+            found.extend(requests.into_iter().filter(MergeRequest::is_ours));
+            if is_last || found.len() >= NEWEST {
+                break;
+            }
+        }
+        found.into_iter().map(|request| self.change(request)).collect()
     }
 
     fn look(&self, number: u64) -> Result<Looked, ForgeError> {
@@ -109,7 +120,7 @@ impl Dialect for GitLab {
         }
     }
 
-    fn accept(&self, number: u64, head: &str, method: Method) -> Result<Result<String, String>, ForgeError> {
+    fn accept(&self, number: u64, head: &str, method: Method) -> Result<MergeAnswer, ForgeError> {
         let body = json!({"sha": head, "squash": method == Method::Squash, "should_remove_source_branch": false});
         let answer = self.api.ask(&Verb::PUT, &self.path(&format!("/{number}/merge")), Some(&body));
         // The token was good enough for looking: it is only not allowed to merge.
@@ -121,11 +132,11 @@ impl Dialect for GitLab {
         })?;
         match answer.status {
             200 => match self.change(self.api.read(&answer)?)?.state {
-                State::Merged { commit } => Ok(Ok(commit)),
-                _ => Ok(Err("it has begun to merge".to_owned())),
+                State::Merged { commit } => Ok(MergeAnswer::Merged { commit }),
+                _ => Ok(MergeAnswer::Refused("it has begun to merge".to_owned())),
             },
             // 405: not now or not so. 406 and 422: conflicts. 409: the branch moved.
-            405 | 406 | 409 | 422 => Ok(Err(self.api.message(&answer))),
+            405 | 406 | 409 | 422 => Ok(MergeAnswer::Refused(self.api.message(&answer))),
             _ => Err(self.api.refusal(&answer)),
         }
     }

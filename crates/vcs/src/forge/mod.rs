@@ -40,7 +40,7 @@ pub use site::{Kind, Settings, Site};
 pub use token::Token;
 
 use api::Api;
-use dialect::{Dialect, Looked};
+use dialect::{Dialect, Looked, MergeAnswer};
 
 /// A pull request, or a merge request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,8 +191,8 @@ impl Forge {
             return Ok(settled);
         }
         match self.dialect.accept(number, head, method)? {
-            Ok(commit) => Ok(Merging::Merged { commit }),
-            Err(why) => {
+            MergeAnswer::Merged { commit } => Ok(Merging::Merged { commit }),
+            MergeAnswer::Refused(why) => {
                 let after = self.dialect.look(number)?;
                 let refused = || {
                     let (obstacle, why) = self.dialect.obstacle(&after, &why);
