@@ -13,6 +13,8 @@ pub const OUTPUT: usize = 256 * 1024;
 pub const STEPS: u64 = 100_000;
 /// Tokens of one expression: every operator but a prefix brings two.
 pub const TOKENS: usize = 512;
+/// Square brackets of one expression: marking what they look up by its place nests as deep, and the compiler has a limit.
+pub const SUBSCRIPTS: usize = 64;
 /// Statements of one template.
 pub const STATEMENTS: usize = 256;
 /// Elements of a `range`.
@@ -32,15 +34,23 @@ pub fn check(text: &str, form: Form) -> Result<(), ExpressionError> {
     if text.len() > TEXT {
         return Err(ExpressionError::new(format!("has {} bytes; at most {TEXT} are taken", text.len())));
     }
-    let (mut tokens, mut statements) = (0, 0);
+    let (mut tokens, mut subscripts, mut statements) = (0, 0, 0);
     for token in tokenize(text, form == Form::Expression, Default::default()) {
         let (token, span) = token.map_err(|error| ExpressionError::syntax(&error, text))?;
-        tokens = if matches!(token, Token::VariableStart | Token::BlockStart) { 0 } else { tokens + 1 };
+        match token {
+            Token::VariableStart | Token::BlockStart => (tokens, subscripts) = (0, 0),
+            _ => tokens += 1,
+        }
+        subscripts += usize::from(matches!(token, Token::BracketOpen));
         statements += usize::from(matches!(token, Token::BlockStart));
-        let message = match (tokens > TOKENS, statements > STATEMENTS) {
-            (true, _) => format!("too intricate: an expression has at most {TOKENS} names, values and signs"),
-            (_, true) => format!("too intricate: a template has at most {STATEMENTS} statements"),
-            _ => continue,
+        let message = if tokens > TOKENS {
+            format!("too intricate: an expression has at most {TOKENS} names, values and signs")
+        } else if subscripts > SUBSCRIPTS {
+            format!("too intricate: an expression has at most {SUBSCRIPTS} square brackets")
+        } else if statements > STATEMENTS {
+            format!("too intricate: a template has at most {STATEMENTS} statements")
+        } else {
+            continue;
         };
         return Err(ExpressionError::new(message).at(range(span)));
     }

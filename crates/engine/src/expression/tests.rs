@@ -271,7 +271,7 @@ fn hostile_texts_are_refused_at_once() {
     ];
     for bomb in bombs {
         let error = Condition::parse(&bomb, &Names::hook()).expect_err("a bomb");
-        assert_eq!(error.message, format!("too intricate: an expression has at most {TOKENS} names, values and signs"));
+        assert!(error.message.starts_with("too intricate: an expression has at most"), "{error}");
         Template::parse(&format!("{{{{ {bomb} }}}}"), &Names::hook()).unwrap_err();
         Template::parse(&format!("{{% if {bomb} %}}{{% endif %}}"), &Names::hook()).unwrap_err();
     }
