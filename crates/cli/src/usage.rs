@@ -60,7 +60,8 @@ where
 /// Turns clap's error into a failure: what clap says first, what it suggests, and where the usage is shown.
 pub fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
     let unknown = error.get(ContextKind::InvalidSubcommand);
-    let command = find_command(words, unknown);
+    let root = args::command();
+    let (parent, command) = find_command(&root, words, unknown);
     let message = match error.kind() {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
             "a command is missing".to_owned()
@@ -78,46 +79,40 @@ pub fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
         _ => "",
     };
     let replacement = unknown.and_then(|unknown| find_replacement(words, unknown));
-    Failure::new(Code::Usage, text::fit(&message, MAX_MESSAGE)).hint(match (replacement, find_suggestion(error)) {
-        (Some(replacement), _) => replacement,
-        (None, Some(suggestion)) => {
-            format!("did you mean `{suggestion}`? `{command} --help` shows how it is used{dash}")
-        }
-        (None, None) => format!("`{command} --help` shows how it is used{dash}"),
-    })
+    Failure::new(Code::Usage, text::fit(&message, MAX_MESSAGE)).hint(
+        match (replacement, find_suggestion(error, parent)) {
+            (Some(replacement), _) => replacement,
+            (None, Some(suggestion)) => {
+                format!("did you mean `{suggestion}`? `{command} --help` shows how it is used{dash}")
+            }
+            (None, None) => format!("`{command} --help` shows how it is used{dash}"),
+        },
+    )
 }
 
-/// Commands that change nothing, and groups of commands.
-const READING_COMMANDS: [&str; 24] = [
-    "agent",
-    "change",
+/// Commands that change nothing.
+const READING_COMMANDS: [&str; 16] = [
     "check",
     "completions",
-    "config",
     "doctor",
     "events",
     "graph",
     "help",
     "history",
-    "hooks",
     "list",
     "logs",
     "metrics",
     "next",
-    "note",
     "ready",
     "schema",
-    "session",
     "show",
     "status",
-    "task",
     "why",
-    "workflow",
 ];
 
 /// Returns the word that clap takes a misspelt one for. A command that changes something is none, and neither is an option that
 /// overrides a safeguard: the caller has to know them.
-fn find_suggestion(error: &clap::Error) -> Option<&str> {
+fn find_suggestion<'e>(error: &'e clap::Error, parent: &clap::Command) -> Option<&'e str> {
     let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
     let suggestion = kinds.into_iter().find_map(|kind| match error.get(kind)? {
         ContextValue::String(word) => Some(word.as_str()),
@@ -126,7 +121,9 @@ fn find_suggestion(error: &clap::Error) -> Option<&str> {
         _ => None,
     })?;
     let is_safe = match error.kind() {
-        ErrorKind::InvalidSubcommand => READING_COMMANDS.contains(&suggestion),
+        ErrorKind::InvalidSubcommand => parent
+            .find_subcommand(suggestion)
+            .is_some_and(|found| found.has_subcommands() || READING_COMMANDS.contains(&found.get_name())),
         _ => !suggestion.starts_with("--force") && !suggestion.starts_with("--trust"),
     };
     Some(suggestion).filter(|_| is_safe)
@@ -145,20 +142,24 @@ fn find_replacement(words: &[OsString], unknown: &ContextValue) -> Option<String
     tool.map(|tool| format!("`windlass tool call {}` replaces it", tool.name)).or_else(of_group)
 }
 
-/// Returns the name of the command that these words begin with, up to the unknown one.
-fn find_command(words: &[OsString], unknown: Option<&ContextValue>) -> String {
+/// Returns the command that these words begin with, up to the unknown one, and its name.
+fn find_command<'c>(
+    root: &'c clap::Command,
+    words: &[OsString],
+    unknown: Option<&ContextValue>,
+) -> (&'c clap::Command, String) {
     let is_known = |word: &&OsString| match unknown {
         Some(ContextValue::String(unknown)) => word.to_str() != Some(unknown),
         _ => true,
     };
-    let (mut command, mut name) = (&args::command(), "windlass".to_owned());
+    let (mut command, mut name) = (root, "windlass".to_owned());
     for word in words.iter().skip(1).take_while(is_known) {
         if let Some(child) = command.find_subcommand(word) {
             name = format!("{name} {}", child.get_name());
             command = child;
         }
     }
-    name
+    (command, name)
 }
 
 #[cfg(test)]
@@ -169,6 +170,9 @@ mod tests {
     fn misspelt_words_are_named_but_for_safeguards() {
         for (line, suggestion) in [
             ("windlass stauts", Some("did you mean `status`?")),
+            ("windlass tol list", Some("did you mean `tool`?")),
+            ("windlass sesions list", Some("did you mean `session`?")),
+            ("windlass task delte T1", None),
             ("windlass unistall", None),
             ("windlass task list --state redy", Some("did you mean `ready`?")),
             ("windlass answer T1 rejct", Some("did you mean `reject`?")),

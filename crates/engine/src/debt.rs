@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::action::ActionRequest;
 use crate::id::{ConfigDigest, DebtId, OwnerName, RunId, Seq, SessionName, TaskId};
 use crate::limits::Limits;
+use crate::naming::value_names;
 use crate::view::{Looked, View};
 use crate::workflow::Progress;
 
@@ -61,6 +62,21 @@ pub enum HookOutcome {
     /// Its owner died while it ran, and it may not run again.
     Interrupted,
 }
+
+value_names!(
+    HookOutcome,
+    "outcome of a hook",
+    Success = "success",
+    Skip = "skip",
+    Failure = "failure",
+    Block = "block",
+    Continue = "continue",
+    Again = "again",
+    Escalate = "escalate",
+    TimedOut = "timed_out",
+    Cancelled = "cancelled",
+    Interrupted = "interrupted",
+);
 
 /// An effectful hook that an event made owed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -44,7 +44,7 @@ pub struct Args {
 }
 
 fn outcome() -> impl TypedValueParser<Value = Outcome> {
-    usage::one_of(Outcome::ALL.map(|(name, _)| name))
+    usage::one_of(Outcome::names())
 }
 
 /// The longest that a name may make a column.

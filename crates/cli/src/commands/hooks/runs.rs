@@ -31,25 +31,19 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// With the names that programs read.
-    pub const ALL: [(&str, Self); 13] = [
-        ("success", Self::Ended(HookOutcome::Success)),
-        ("skip", Self::Ended(HookOutcome::Skip)),
-        ("failure", Self::Ended(HookOutcome::Failure)),
-        ("block", Self::Ended(HookOutcome::Block)),
-        ("continue", Self::Ended(HookOutcome::Continue)),
-        ("again", Self::Ended(HookOutcome::Again)),
-        ("escalate", Self::Ended(HookOutcome::Escalate)),
-        ("timed_out", Self::Ended(HookOutcome::TimedOut)),
-        ("cancelled", Self::Ended(HookOutcome::Cancelled)),
-        ("interrupted", Self::Ended(HookOutcome::Interrupted)),
-        ("error", Self::Error),
-        ("running", Self::Running),
-        ("left", Self::Left),
-    ];
+    /// The names that programs read.
+    pub fn names() -> Vec<&'static str> {
+        let others = [Self::Error, Self::Running, Self::Left];
+        HookOutcome::ALL.into_iter().map(Self::Ended).chain(others).map(Self::name).collect()
+    }
 
-    fn name(self) -> Option<&'static str> {
-        Self::ALL.iter().find(|(_, outcome)| *outcome == self).map(|(name, _)| *name)
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ended(outcome) => outcome.name(),
+            Self::Error => "error",
+            Self::Running => "running",
+            Self::Left => "left",
+        }
     }
 
     /// As a person reads it.
@@ -67,8 +61,12 @@ impl FromStr for Outcome {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|(name, _)| *name == text);
-        found.map(|(_, outcome)| outcome).ok_or_else(|| format!("no outcome `{text}`"))
+        match text {
+            "error" => Ok(Self::Error),
+            "running" => Ok(Self::Running),
+            "left" => Ok(Self::Left),
+            ended => ended.parse().map(Self::Ended),
+        }
     }
 }
 

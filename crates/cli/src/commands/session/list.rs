@@ -27,6 +27,9 @@ pub struct Args {
     limit: usize,
 }
 
+/// How many starts of sessions are read at a time.
+const PAGE: usize = 64;
+
 /// What a session works on that was given none.
 const NO_GOAL: &str = "among the tasks of the graph";
 
@@ -76,25 +79,34 @@ fn line(listed: &Listed, names: usize, state: &str, out: &mut Output) -> Done {
 fn collect(opened: &Opened, most: usize) -> Result<(Vec<Listed>, bool), Failure> {
     let snapshot = opened.store.snapshot().map_err(remedy::store)?;
     let sessions = snapshot.sessions().map_err(remedy::store)?;
+    let mut open = sessions.iter().filter(|session| !session.is_over()).count();
     let mut rows: BTreeMap<SessionName, _> =
         sessions.into_iter().map(|session| (session.name.clone(), session)).collect();
     let (mut listed, mut left) = (Vec::new(), most);
     let filter = Filter { types: vec![EventType::SessionStarted], ..Filter::default() };
-    for started in opened.store.read_back(&filter, None, usize::MAX).map_err(remedy::store)? {
-        let Some(session) = started.envelope.session.as_ref().and_then(|name| rows.remove(name)) else { continue };
-        if session.is_over() {
-            if left == 0 {
-                rows.insert(session.name.clone(), session);
-                continue;
+    let mut before = None;
+    // The log has no index of types: reading ends with the last session that is shown.
+    while !rows.is_empty() && (left > 0 || open > 0) {
+        let page = opened.store.read_back(&filter, before, PAGE).map_err(remedy::store)?;
+        let Some(oldest) = page.last() else { break };
+        before = Some(oldest.seq);
+        for started in page {
+            let Some(session) = started.envelope.session.as_ref().and_then(|name| rows.remove(name)) else { continue };
+            match session.is_over() {
+                true if left == 0 => {
+                    rows.insert(session.name.clone(), session);
+                    continue;
+                }
+                true => left -= 1,
+                false => open -= 1,
             }
-            left -= 1;
+            let given = session.task.filter(|_| session.work == Work::Given);
+            let goal = match (&session.goal, given) {
+                (None, Some(id)) => Some(opened.task(id)?.goal),
+                (goal, _) => goal.clone(),
+            };
+            listed.push(Listed { seen: Seen::of(opened, session), started, goal });
         }
-        let given = session.task.filter(|_| session.work == Work::Given);
-        let goal = match (&session.goal, given) {
-            (None, Some(id)) => Some(opened.task(id)?.goal),
-            (goal, _) => goal.clone(),
-        };
-        listed.push(Listed { seen: Seen::of(opened, session), started, goal });
     }
     Ok((listed, !rows.is_empty()))
 }
