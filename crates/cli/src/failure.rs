@@ -59,13 +59,15 @@ pub struct Failure {
     pub message: String,
     pub causes: Vec<String>,
     pub hint: Option<String>,
+    /// Whether `--trust` on the same command line lets it through.
+    pub offers_trust: bool,
     /// Shown to people in place of the message, with the offending text underlined.
     pub picture: Option<String>,
 }
 
 impl Failure {
     pub fn new(code: Code, message: impl Display) -> Self {
-        Self { code, message: message.to_string(), causes: Vec::new(), hint: None, picture: None }
+        Self { code, message: message.to_string(), causes: Vec::new(), hint: None, offers_trust: false, picture: None }
     }
 
     /// The error and everything that led to it.
@@ -93,6 +95,25 @@ impl Failure {
         self
     }
 
+    /// Offers the option `--trust` beside the hint.
+    pub fn offer_trust(mut self) -> Self {
+        self.offers_trust = true;
+        self
+    }
+
+    /// Leaves `--trust` out, where a command refuses it all the same or where no person types it.
+    pub fn without_trust_option(mut self) -> Self {
+        self.offers_trust = false;
+        self
+    }
+
+    /// Returns the whole hint, as it is shown.
+    pub fn shown_hint(&self) -> Option<String> {
+        let option = self.offers_trust.then_some("--trust allows it for this command alone");
+        let parts: Vec<&str> = self.hint.as_deref().into_iter().chain(option).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
     /// Says by which signal, where it was one.
     pub fn by(mut self, signal: Option<i32>) -> Self {
         if let (Code::Interrupted(_), Some(Ok(signal))) = (self.code, signal.map(u8::try_from)) {
@@ -106,7 +127,7 @@ impl Failure {
             "code": self.code.name(),
             "message": self.message,
             "causes": self.causes,
-            "hint": self.hint,
+            "hint": self.shown_hint(),
         }})
     }
 }

@@ -25,7 +25,7 @@ use windlass_hooks::Mask;
 use windlass_process::Roster;
 use windlass_store::{Sqlite, Store};
 use windlass_tools::validation::Workshop;
-use windlass_tools::{self as tools, Control, Ground, ToolError};
+use windlass_tools::{self as tools, Control, Ground, Hint, ToolError};
 
 use crate::config::{Config, Written};
 use crate::context::Opened;
@@ -284,7 +284,11 @@ pub fn told(failure: Failure) -> ToolError {
         Code::System => tools::Code::System,
         Code::Interrupted(_) => tools::Code::Interrupted,
     };
-    ToolError { code, message: failure.message, causes: failure.causes, hint: failure.hint }
+    let hint = match code {
+        tools::Code::Trust => Some(Hint::command("windlass trust", "shows what would run and asks")),
+        _ => failure.hint.map(Hint::Advice),
+    };
+    ToolError { code, message: failure.message, causes: failure.causes, hints: hint.into_iter().collect() }
 }
 
 impl From<ToolError> for Failure {
@@ -299,7 +303,11 @@ impl From<ToolError> for Failure {
             tools::Code::System => Code::System,
             tools::Code::Interrupted => Code::Interrupted(remedy::SIGINT),
         };
-        Self { code, message: error.message, causes: error.causes, hint: error.hint, picture: None }
+        let hint = error.word_hints(|hint| match hint {
+            Hint::Tool { name, effect } => format!("the tool {name} {effect} (`windlass tool show {name}`)"),
+            Hint::Command { .. } | Hint::Advice(_) => hint.to_string(),
+        });
+        Self { causes: error.causes, hint, ..Self::new(code, error.message) }
     }
 }
 

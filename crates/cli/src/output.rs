@@ -261,8 +261,8 @@ impl Messages {
         for cause in &failure.causes {
             self.say(Tone::Faint, "caused by", cause);
         }
-        if let Some(hint) = &failure.hint {
-            self.say(Tone::Good, "hint", hint);
+        if let Some(hint) = failure.shown_hint() {
+            self.say(Tone::Good, "hint", &hint);
         }
     }
 }

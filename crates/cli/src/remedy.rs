@@ -15,19 +15,8 @@ use crate::{SUPERVISE, environment};
 /// The signal that a person sends with a key.
 pub const SIGINT: u8 = 2;
 
-/// What a person can do who is asked for trust.
-pub const HOW_TO_TRUST: &str =
-    "`windlass trust` shows what would run and asks; --trust allows it for this command alone";
-
-/// The parts of hints that a person can follow only on the command line of the same command.
-const TRUST_OPTIONS: [&str; 2] =
-    ["; --trust allows it for this command alone", "; --trust uses it for this command alone"];
-
-/// Leaves out the option --trust where it cannot be given: to a command that refuses it all the same, or that no person types.
-pub fn without_trust_option(mut failure: Failure) -> Failure {
-    failure.hint = failure.hint.map(|hint| TRUST_OPTIONS.iter().fold(hint, |hint, option| hint.replace(option, "")));
-    failure
-}
+/// What a person can do who is asked for trust, beside the option `--trust`.
+pub const HOW_TO_TRUST: &str = "`windlass trust` shows what would run and asks";
 
 /// What is noted beside a command that is refused until a person trusts the project.
 pub const UNTRUSTED: &str = "not trusted now: see `windlass trust`, or say --trust";
@@ -108,7 +97,7 @@ pub fn refusal(refusal: &Refusal) -> Failure {
         Refusal::LeaseLost { id, .. } => {
             failure.hint(format!("claim it again with `windlass task claim {id}`, if it can be claimed"))
         }
-        Refusal::Untrusted { .. } => failure.hint(HOW_TO_TRUST),
+        Refusal::Untrusted { .. } => failure.hint(HOW_TO_TRUST).offer_trust(),
         Refusal::CascadeLimit { .. } => failure.hint("`windlass hooks history` shows which hooks led here"),
         Refusal::NotAsking { id, .. } => failure.hint(format!("`windlass why {id}` shows how it stands")),
         Refusal::NoPerson { .. } => {
@@ -186,10 +175,9 @@ pub fn store(error: StoreError) -> Failure {
             "move {} away and restore a backup, or run `windlass init` for an empty store",
             path.display()
         )),
-        StoreError::Foreign(_) => Failure { code: Code::Trust, ..failure }.hint(
-            "`windlass trust` shows what it holds and asks; --trust uses it for this command alone; or move it away, and \
-             `windlass init` makes an empty one",
-        ),
+        StoreError::Foreign(_) => Failure { code: Code::Trust, ..failure }
+            .hint("`windlass trust` shows what it holds and asks; or move it away, and `windlass init` makes an empty one")
+            .offer_trust(),
         StoreError::Unsound { .. } => failure.hint(
             "`windlass doctor` says what is wrong; `windlass doctor --rebuild --trust` folds the rows anew from the log",
         ),

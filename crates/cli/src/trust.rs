@@ -72,15 +72,18 @@ pub fn counts(project: &Project, config: &Config, told: bool) -> Result<bool, Fa
 
 /// Refuses what would go on without something that a configuration holds agents to.
 pub fn refuse(config: &Config, state: Trust) -> Failure {
-    let (cause, hint) = match state {
-        Trust::Changed if !config.exists() => (
-            "the configuration that was trusted is gone",
-            "restore the file; `windlass trust` accepts that there is none",
-        ),
-        Trust::Changed => ("it has changed since it was trusted", remedy::HOW_TO_TRUST),
-        Trust::Trusted | Trust::Never => ("it is not trusted", remedy::HOW_TO_TRUST),
-    };
-    Failure::new(Code::Trust, "this project may not run what its configuration says").caused_by(cause).hint(hint)
+    let failure = Failure::new(Code::Trust, "this project may not run what its configuration says");
+    match state {
+        Trust::Changed if !config.exists() => failure
+            .caused_by("the configuration that was trusted is gone")
+            .hint("restore the file; `windlass trust` accepts that there is none"),
+        Trust::Changed => {
+            failure.caused_by("it has changed since it was trusted").hint(remedy::HOW_TO_TRUST).offer_trust()
+        }
+        Trust::Trusted | Trust::Never => {
+            failure.caused_by("it is not trusted").hint(remedy::HOW_TO_TRUST).offer_trust()
+        }
+    }
 }
 
 /// Tells once that the defaults hold in place of an untrusted configuration.

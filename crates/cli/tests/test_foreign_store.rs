@@ -381,7 +381,7 @@ fn doctor_names_a_foreign_store_as_a_problem() {
     ok     configuration  0 hooks that run something; trust: never
     wrong  store          5 events; only read: hooks, sessions, worktrees and git are not checked
            the store $WORK/.windlass/windlass.db was not made on this machine, or was replaced
-           hint: `windlass trust` shows what it holds and asks; --trust uses it for this command alone; or move it away, and `windlass init` makes an empty one
+           hint: `windlass trust` shows what it holds and asks; or move it away, and `windlass init` makes an empty one; --trust allows it for this command alone
     ok     agents         none found
     [exit 1]
     ");

@@ -51,7 +51,7 @@ fn arguments_come_from_command_line_or_standard_input() {
 }
 
 #[test]
-fn errors_are_worded_by_tools() {
+fn errors_name_tools_and_how_to_see_them() {
     let world = World::with_tasks(&["one"]);
     started(&world);
     let told = [
@@ -77,10 +77,10 @@ fn errors_are_worded_by_tools() {
     error: arguments: a list is no object; give the fields by name
     [64 usage]
     error: there is no task T9
-    hint: `task_list` shows the tasks
+    hint: the tool task_list shows the tasks (`windlass tool show task_list`)
     [1 not_found]
     error: there is no series of iterations IT-99
-    hint: `iteration_start` begins one and tells its id; `task_get` tells the one that is under way
+    hint: the tool iteration_start begins one and tells its id (`windlass tool show iteration_start`); the tool task_get tells the one that is under way (`windlass tool show task_get`)
     [1 not_found]
     error: rules: name no template that can be used: `template`: unknown variant `tddd`, expected one of `tdd`, `security-remediation`, `checkpoint-every`
     [64 usage]

@@ -10,8 +10,8 @@ use rmcp::model::{
     ServerConfig, SetLevelRequestMethod, Tool, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer};
-use serde_json::Value;
-use windlass_tools::Effect;
+use serde_json::{Value, json};
+use windlass_tools::{Effect, Hint, ToolError};
 
 use crate::message::shown;
 use crate::pool::Pool;
@@ -169,14 +169,34 @@ impl<D> Handler<D> {
 fn call_result(said: Said) -> CallToolResult {
     let mut result = match &said {
         Ok(said) => CallToolResult::success(vec![ContentBlock::text(said.get())]),
-        Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
+        Err(error) => CallToolResult::error(vec![ContentBlock::text(error_text(error))]),
     };
     result.structured_content = match said {
         // An object that is nested too deep to be read again is told as text alone.
         Ok(said) => serde_json::from_str(said.get()).ok(),
-        Err(error) => Some(error.to_json()),
+        Err(error) => Some(json!({"error": {
+            "code": error.code.name(),
+            "message": error.message,
+            "causes": error.causes,
+            "hint": error.word_hints(hint_for_agent),
+        }})),
     };
     result
+}
+
+/// Returns an error as a model reads it: what is wrong, why, and what to do.
+fn error_text(error: &ToolError) -> String {
+    let causes = error.causes.iter().map(|cause| format!("\ncaused by: {cause}"));
+    let hint = error.word_hints(hint_for_agent).map(|hint| format!("\nhint: {hint}"));
+    [error.message.clone()].into_iter().chain(causes).chain(hint).collect()
+}
+
+/// Words a hint for an agent, which calls tools by their names and has no command line of a person.
+fn hint_for_agent(hint: &Hint) -> String {
+    match hint {
+        Hint::Command { line, effect } => format!("ask a person to run `{line}`: it {effect}"),
+        Hint::Tool { .. } | Hint::Advice(_) => hint.to_string(),
+    }
 }
 
 fn no_method(name: &str) -> ErrorData {

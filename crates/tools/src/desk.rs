@@ -13,7 +13,7 @@ use windlass_store::Sqlite;
 
 use crate::catalogue::{Effect, find};
 use crate::closure::Closures;
-use crate::error::{Code, ToolError};
+use crate::error::{Code, Hint, ToolError};
 use crate::shape::read;
 use crate::validation::Workshop;
 use crate::{checkpoint, hook, iteration, note, session, task};
@@ -139,14 +139,14 @@ impl<G: Ground> Call<'_, G> {
             done => return done,
         };
         let task = task::find(self, task)?;
-        Err(if self.holds(&task)? { error.hint(self.stuck(&task)?) } else { error })
+        Err(if self.holds(&task)? { ToolError { hints: vec![self.stuck(&task)?], ..error } } else { error })
     }
 
     /// What to do about a task with which only a person can help.
-    pub fn stuck(&self, task: &Task) -> Result<String, ToolError> {
+    pub fn stuck(&self, task: &Task) -> Result<Hint, ToolError> {
         Ok(match self.holds(task)? {
-            true => "end your message with `<promise>BLOCKED</promise>` and say what is needed".to_owned(),
-            false => format!("set {} to blocked with `task_update`, for a person", task.id),
+            true => "end your message with `<promise>BLOCKED</promise>` and say what is needed".into(),
+            false => Hint::tool("task_update", format!("with state blocked leaves {} to a person", task.id)),
         })
     }
 }

@@ -3,8 +3,6 @@
 use std::error::Error;
 use std::fmt::{self, Display};
 
-use serde_json::{Value, json};
-
 /// The kinds of failure that a caller may tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
@@ -44,18 +42,55 @@ impl Code {
     }
 }
 
+/// What a caller can do about an error. Each front end words calls of tools and commands of people in its own way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hint {
+    /// A sentence that names neither.
+    Advice(String),
+    /// A tool, and what calling it does: "shows the tasks".
+    Tool { name: &'static str, effect: String },
+    /// A command that a person gives, and what it does.
+    Command { line: String, effect: String },
+}
+
+impl Hint {
+    pub fn tool(name: &'static str, effect: impl Into<String>) -> Self {
+        Self::Tool { name, effect: effect.into() }
+    }
+
+    pub fn command(line: impl Into<String>, effect: impl Into<String>) -> Self {
+        Self::Command { line: line.into(), effect: effect.into() }
+    }
+}
+
+impl<T: Into<String>> From<T> for Hint {
+    fn from(advice: T) -> Self {
+        Self::Advice(advice.into())
+    }
+}
+
+impl Display for Hint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Advice(text) => f.write_str(text),
+            Self::Tool { name, effect } => write!(f, "`{name}` {effect}"),
+            Self::Command { line, effect } => write!(f, "`{line}` {effect}"),
+        }
+    }
+}
+
 /// A call that failed. Nothing was changed by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolError {
     pub code: Code,
     pub message: String,
     pub causes: Vec<String>,
-    pub hint: Option<String>,
+    pub hints: Vec<Hint>,
 }
 
 impl ToolError {
     pub fn new(code: Code, message: impl Display) -> Self {
-        Self { code, message: message.to_string(), causes: Vec::new(), hint: None }
+        Self { code, message: message.to_string(), causes: Vec::new(), hints: Vec::new() }
     }
 
     /// The error and everything that led to it.
@@ -64,23 +99,20 @@ impl ToolError {
         Self { causes: causes.map(ToString::to_string).collect(), ..Self::new(code, error) }
     }
 
-    pub fn hint(mut self, hint: impl Display) -> Self {
-        self.hint = Some(hint.to_string());
+    pub fn hint(mut self, hint: impl Into<Hint>) -> Self {
+        self.hints.push(hint.into());
         self
     }
 
-    /// As one object, the way the command line prints failures.
-    pub fn to_json(&self) -> Value {
-        json!({"error": {"code": self.code.name(), "message": self.message, "causes": self.causes, "hint": self.hint}})
+    /// Returns all hints as one text, each worded by the front end.
+    pub fn word_hints(&self, word: impl Fn(&Hint) -> String) -> Option<String> {
+        (!self.hints.is_empty()).then(|| self.hints.iter().map(word).collect::<Vec<_>>().join("; "))
     }
 }
 
-/// All of it, as a model reads it: what is wrong, why, and what to do.
 impl Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        self.causes.iter().try_for_each(|cause| write!(f, "\ncaused by: {cause}"))?;
-        self.hint.iter().try_for_each(|hint| write!(f, "\nhint: {hint}"))
+        f.write_str(&self.message)
     }
 }
 

@@ -245,8 +245,9 @@ fn check_store(context: &Context, project: &Project, rebuild: bool) -> Result<Ch
             // Without --trust the store is only read.
             let check = judge(&report, "windlass doctor --rebuild --trust");
             let note = format!("{}; only read: hooks, sessions, worktrees and git are not checked", check.note);
+            let hint = check.hint.or(refusal.shown_hint());
             let problems = [vec![refusal.message], refusal.causes, check.problems].concat();
-            Ok(Check { what, problems, note, hint: check.hint.or(refusal.hint) })
+            Ok(Check { what, problems, note, hint })
         }
         Err(failure) if failure.code == Code::Store => {
             let problems = [vec![failure.message], failure.causes].concat();

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::failure::{Code, Failure};
 use crate::ground::{ProjectGround, told};
 use crate::output::{Messages, Output, Stop};
-use crate::{dispatch, environment, remedy};
+use crate::{dispatch, environment};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -38,8 +38,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         }
     })
     .map_err(|error| Failure::new(Code::System, "cannot listen to signals").caused_by(error))?;
-    let refuse = |failure| told(remedy::without_trust_option(failure));
-    let open = move || Ok(Desk::new(ProjectGround::new(context.open_for(Lifetime::Service).map_err(refuse)?)));
+    let open = move || Ok(Desk::new(ProjectGround::new(context.open_for(Lifetime::Service).map_err(told)?)));
     let driven = if environment::run().is_some() { Driven::ByWindlass } else { Driven::ByItself };
     let server = Server::new(catalogue(), open, end).driven(driven);
     let served = match args.http {

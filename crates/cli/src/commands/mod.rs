@@ -35,9 +35,9 @@ use clap::Subcommand;
 use crate::args::Invocation;
 use crate::context::Context;
 use crate::dispatch::require_person;
+use crate::environment;
 use crate::failure::{Code, Failure};
 use crate::output::{Output, Stop};
-use crate::{environment, remedy};
 
 // What a command takes is worked out when it is the one that was asked for.
 #[derive(Debug, Subcommand)]
@@ -160,7 +160,7 @@ pub fn run_in(context: &Context, command: Command, out: &mut Output) -> Result<u
         Command::Demo(args) => return demo::run(args, out),
 
         Command::Init(args) => init::run(context, args, out).map_err(|stop| match stop {
-            Stop::Failed(failure) => remedy::without_trust_option(*failure).into(),
+            Stop::Failed(failure) => failure.without_trust_option().into(),
             Stop::Closed => Stop::Closed,
         }),
         Command::Status(args) => status::run(context, args, out),

@@ -136,7 +136,12 @@ impl Known {
         self.wrong.extend(files.into_iter().map(|defined| {
             let (id, file) = (defined.workflow.id.clone(), defined.file.unwrap_or_default());
             let message = format!("the workflow `{id}` may not run: something has changed since it was trusted");
-            Wrong { file, id, is_parsed: true, failure: Failure::new(Code::Trust, message).hint(HOW_TO_TRUST) }
+            Wrong {
+                file,
+                id,
+                is_parsed: true,
+                failure: Failure::new(Code::Trust, message).hint(HOW_TO_TRUST).offer_trust(),
+            }
         }));
         self
     }

@@ -148,7 +148,7 @@ fn program(node: &Node, source: &str) -> Result<Program, Problem> {
     fields.is_text("command")?;
     let args = fields.get("args");
     let is_for_shell = |text: &str| {
-        let signs = ['|', '&', ';', '<', '>', '`', '*'];
+        let signs = ['|', '&', ';', '<', '>', '`', '*', '('];
         let text = text.trim();
         !text.contains("${") && text.contains(|letter: char| letter.is_whitespace() || signs.contains(&letter))
     };

@@ -7,7 +7,7 @@ use windlass_engine::{CheckpointId, Series, SeriesId, Signal, State as TaskState
 use super::held;
 use crate::catalogue::{Effect, Tool};
 use crate::desk::{Call, Ground};
-use crate::error::{Code, ToolError};
+use crate::error::{Code, Hint, ToolError};
 use crate::iteration::{self, Config};
 use crate::shape::{Field, Id, Kind};
 use crate::task::{TASK, find, first_line};
@@ -89,7 +89,7 @@ pub(crate) fn resume<G: Ground>(call: &mut Call<'_, G>, given: Resume) -> Result
         task_id: task.id,
         sequence: made.sequence,
         created_at,
-        instructions: instructions(&task, &made, &stuck),
+        instructions: instructions(&task, &made, &stuck.to_string()),
         execution_phase: made.execution_phase,
         execution_step: made.execution_step,
         agent_context: made.agent_context,
@@ -103,17 +103,17 @@ pub(crate) fn resume<G: Ground>(call: &mut Call<'_, G>, given: Resume) -> Result
 
 /// There is nothing to resume from.
 fn missing(task: &Task, id: Option<CheckpointId>) -> ToolError {
-    let (message, hint) = match id {
+    let (message, hints) = match id {
         Some(id) => (
             format!("{} has no checkpoint {id} that is kept", task.id),
-            "`checkpoint_list` shows those that can be resumed from",
+            vec![Hint::tool("checkpoint_list", "shows those that can be resumed from")],
         ),
         None => (
             format!("{} has no checkpoint that could be resumed from", task.id),
-            "`checkpoint_create` makes one; `task_get` tells how the task stands",
+            vec![Hint::tool("checkpoint_create", "makes one"), Hint::tool("task_get", "tells how the task stands")],
         ),
     };
-    ToolError::new(Code::NotFound, message).hint(hint)
+    ToolError { hints, ..ToolError::new(Code::NotFound, message) }
 }
 
 /// How to go on, in words.

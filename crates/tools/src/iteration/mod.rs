@@ -10,7 +10,7 @@ use windlass_engine::validation::ValidationRule;
 use windlass_engine::{Event, Promise, Refusal, Seq, Series, SeriesId, State, Task, View, payload};
 use windlass_store::Sqlite;
 
-use crate::error::{Code, ToolError};
+use crate::error::{Code, Hint, ToolError};
 use crate::shape::{Field, Id, Kind};
 
 pub(crate) use complete::{COMPLETE, complete};
@@ -32,7 +32,8 @@ pub(crate) struct Live {
 pub(crate) fn find(store: &Sqlite, id: SeriesId) -> Result<Live, ToolError> {
     let unknown = || {
         ToolError::new(Code::NotFound, format!("there is no series of iterations {id}"))
-            .hint("`iteration_start` begins one and tells its id; `task_get` tells the one that is under way")
+            .hint(Hint::tool("iteration_start", "begins one and tells its id"))
+            .hint(Hint::tool("task_get", "tells the one that is under way"))
     };
     let snapshot = store.snapshot()?;
     let envelope = store.event(Seq(id.0))?.ok_or_else(unknown)?.envelope;
@@ -55,21 +56,19 @@ fn over(id: SeriesId, task: &Task) -> ToolError {
     let error = is_over(format!("{} is {}", task.id, task.state));
     match way_out(task) {
         Some(hint) => error.hint(hint),
-        None => error.hint("`iteration_start` begins another series"),
+        None => error.hint(Hint::tool("iteration_start", "begins another series")),
     }
 }
 
 /// What to do about a task that nobody can work on now.
-pub(crate) fn way_out(task: &Task) -> Option<String> {
-    match task.state {
-        State::Completed => Some("there is nothing left to do; `task_create` makes another task".to_owned()),
-        State::Failed => Some(format!("a person can take it up again: `windlass task reopen {}`", task.id)),
-        State::Deleted => Some("`task_list` shows the tasks".to_owned()),
-        State::Blocked => {
-            Some("a person has to answer first; then `task_update` with state ready unblocks it".to_owned())
-        }
-        _ => None,
-    }
+pub(crate) fn way_out(task: &Task) -> Option<Hint> {
+    Some(match task.state {
+        State::Completed => Hint::tool("task_create", "makes another task: there is nothing left to do on this one"),
+        State::Failed => Hint::command(format!("windlass task reopen {}", task.id), "takes it up again"),
+        State::Deleted => Hint::tool("task_list", "shows the tasks"),
+        State::Blocked => Hint::tool("task_update", "with state ready unblocks it, once a person has answered"),
+        _ => return None,
+    })
 }
 
 /// What a series was started with.

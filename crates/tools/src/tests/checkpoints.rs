@@ -57,7 +57,7 @@ fn how_to_go_on_follows_the_last_judgement_and_the_task() {
         told(&mut desk)
     };
     assert_eq!(after("more"), "IT-4 is at iteration 1 of 5, judged CONTINUE: call iteration_next.");
-    let stuck = "set T1 to blocked with `task_update`, for a person.";
+    let stuck = "`task_update` with state blocked leaves T1 to a person.";
     for word in ["BLOCKED", "ESCALATE"] {
         let expected = format!("IT-4 is at iteration 1 of 5, judged {word}: {stuck}");
         assert_eq!(after(&format!("<promise>{word}</promise>")), expected);

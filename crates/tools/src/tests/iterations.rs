@@ -58,7 +58,7 @@ fn the_flow_goes_to_its_end() {
     assert_eq!((&done["taskId"], &done["totalIterations"]), (&json!("T1"), &json!(2)));
     assert_eq!(desk.ok("task_get", json!({"taskId": "T1"}))["state"], "completed");
     let told = desk.fails("iteration_next", json!({"iterationId": id}));
-    assert!(told.contains("is over; T1 is completed\nhint: there is nothing left to do"), "{told}");
+    assert!(told.contains("is over; T1 is completed\nhint: `task_create` makes another task"), "{told}");
 }
 
 #[test]
@@ -159,12 +159,12 @@ fn blocked_blocks_the_task() {
     assert_eq!(
         told,
         "[refused] IT-4 was not started with ESCALATE, but with COMPLETE, BLOCKED\n\
-         hint: set T1 to blocked with `task_update`, for a person"
+         hint: `task_update` with state blocked leaves T1 to a person"
     );
     let done = desk.ok("iteration_complete", json!({"iterationId": id, "completionPromise": "BLOCKED"}));
     assert_eq!(done["completionPromise"], "BLOCKED");
     assert_eq!(desk.ok("task_get", json!({"taskId": "T1"}))["state"], "blocked");
-    let answer = "hint: a person has to answer first; then `task_update` with state ready unblocks it";
+    let answer = "hint: `task_update` with state ready unblocks it, once a person has answered";
     let told = desk.fails("iteration_next", json!({"iterationId": id}));
     assert_eq!(told, format!("[refused] IT-4 is over; T1 is blocked\n{answer}"));
     let start = json!({"taskId": "T1", "maxIterations": 5, "completionPromises": ["COMPLETE"]});
@@ -176,7 +176,7 @@ fn blocked_blocks_the_task() {
 fn on_a_task_that_is_over_nothing_is_begun() {
     let (mut desk, id) = started(json!({"completionPromises": ["BLOCKED", "COMPLETE"]}));
     desk.ok("iteration_complete", json!({"iterationId": id, "completionPromise": "COMPLETE"}));
-    let hint = "hint: there is nothing left to do; `task_create` makes another task";
+    let hint = "hint: `task_create` makes another task: there is nothing left to do on this one";
     let told = desk.fails("hook_register", json!({"taskId": "T1", "hookType": "default"}));
     assert_eq!(told, format!("[refused] no hook can be registered for T1: it is completed\n{hint}"));
     let start = json!({"taskId": "T1", "maxIterations": 5, "completionPromises": ["COMPLETE"]});

@@ -119,7 +119,9 @@ impl Desk<Shop> {
         let before = self.ground.store.head().unwrap();
         let error = self.call(tool, arguments, &Control::new()).expect_err("it has to fail");
         assert_eq!(self.ground.store.head().unwrap(), before, "a call that failed has changed something");
-        format!("[{}] {error}", error.code.name())
+        let causes = error.causes.iter().map(|cause| format!("\ncaused by: {cause}")).collect::<String>();
+        let hint = error.word_hints(ToString::to_string).map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+        format!("[{}] {error}{causes}{hint}", error.code.name())
     }
 
     /// From now on everything is called from inside a turn of a session with this goal.

@@ -10,7 +10,7 @@ use windlass_engine::nearest;
 use windlass_engine::validation::{CommandRule, RuleKind, ValidationRule};
 
 use super::quoted;
-use crate::error::Code;
+use crate::error::{Code, Hint};
 
 /// Whether an agent may supply commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,11 +50,11 @@ pub struct NotAllowed {
     /// That nobody trusts the project, or that it does not want this.
     pub code: Code,
     pub cause: String,
-    pub remedy: String,
+    pub remedy: Hint,
 }
 
 impl NotAllowed {
-    fn new(cause: impl Into<String>, remedy: impl Into<String>) -> Self {
+    fn new(cause: impl Into<String>, remedy: impl Into<Hint>) -> Self {
         Self { code: Code::Refused, cause: cause.into(), remedy: remedy.into() }
     }
 }
@@ -128,7 +128,7 @@ impl Permission {
                 code: Code::Trust,
                 ..NotAllowed::new(
                     "nobody has trusted this project's configuration, so nothing is run for it",
-                    "ask a person to run `windlass trust`, which shows what would run",
+                    Hint::command("windlass trust", "shows what would run and asks"),
                 )
             }),
             Standing::Nested => Err(NotAllowed::new(

@@ -52,6 +52,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         return Err(Failure::new(Code::Trust, "this project may not run what its configuration says")
             .caused_by("it is not trusted as it is now, and checks may have to run")
             .hint(format!("{}; --no-check merges without running anything", remedy::HOW_TO_TRUST))
+            .offer_trust()
             .into());
     }
     if !trusted && !plan::planned_hooks(&config).is_empty() {

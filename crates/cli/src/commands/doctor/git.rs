@@ -132,12 +132,15 @@ impl Look<'_> {
             found.extend(match (&linked.trouble, self.owner(name)) {
                 (None, Some(_)) => None,
                 (Some(error), Some(id)) => Some((format!("{id}: {error}"), error.hint().map(Cow::into_owned))),
-                (_, None) => {
-                    let hint = format!(
-                        "look whether anything in it is needed, then `git worktree remove {}`, or move it away; `git worktree prune` forgets what is gone",
-                        quoted(&linked.path)
-                    );
-                    Some((format!("{} belongs to no task", linked.path.display()), Some(hint)))
+                (trouble, None) => {
+                    let hint = trouble.as_ref().and_then(Error::hint).map(Cow::into_owned).unwrap_or_else(|| {
+                        format!(
+                            "look whether anything in it is needed, then `git worktree remove {}`, or move it away; `git worktree prune` forgets what is gone",
+                            quoted(&linked.path)
+                        )
+                    });
+                    let why = trouble.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+                    Some((format!("{} belongs to no task{why}", linked.path.display()), Some(hint)))
                 }
             });
         }

@@ -24,7 +24,7 @@ use crate::dispatch::{Bridged, Calling, answer_call};
 use crate::failure::{Code, Failure};
 use crate::output::{Output, Stop};
 use crate::project::{self, Project};
-use crate::{environment, remedy, text, usage};
+use crate::{environment, text, usage};
 
 /// The longest payload that is read: tools may answer with whole files.
 const LONGEST: usize = 64 * 1024 * 1024;
@@ -145,7 +145,7 @@ fn answered(context: &Context, call: Call, within: Option<Duration>) -> Result<R
     }
     let tool = call.tool.clone();
     let calling = Calling { called: called(call), directory, moment, within, trust: context.trust };
-    let bridged = answer_call(project, calling).map_err(remedy::without_trust_option)?;
+    let bridged = answer_call(project, calling).map_err(Failure::without_trust_option)?;
     Ok(match bridged {
         Bridged::Nothing => Reply::default(),
         Bridged::Untrusted => Reply { message: Some(UNTRUSTED.to_owned()), ..Reply::default() },

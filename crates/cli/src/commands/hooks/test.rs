@@ -96,6 +96,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         return Err(Failure::new(Code::Trust, "this project may not run what its configuration says")
             .caused_by("it is not trusted as it is now")
             .hint(remedy::HOW_TO_TRUST)
+            .offer_trust()
             .into());
     }
     let Given { mut values, called } = given(args.payload.as_deref(), args.point, args.agent)?;
