@@ -376,21 +376,6 @@ hooks: {stop: [{name: check, command: 'test $(cat turns) != 1 || exit 2'}]}";
 }
 
 #[test]
-fn a_feedback_template_words_what_the_agent_is_told() {
-    let config = "
-hooks:
-  stop:
-    - name: tests
-      command: 'test -e fixed || { echo test_login; echo boom >&2; exit 2; }'
-      feedback: 'Attempt {{ retry }} of {{ max_retries }} ({{ exit }}): {{ stderr }} in {{ stdout }}'
-";
-    let world = world(config, &format!("test $turn = 1 || touch fixed\n{DONE}"));
-    assert_eq!(world.run(RUN).code, 0);
-    let expected = "[Hook feedback]: tests: boom\n```text\nAttempt 1 of 5 (exit 2): boom in test_login\n```";
-    assert!(prompt(&world, 2).contains(expected), "{}", prompt(&world, 2));
-}
-
-#[test]
 fn a_feedback_template_counts_the_send_backs_of_its_own_hook() {
     let config = "
 hooks:

@@ -120,23 +120,6 @@ hooks:
 }
 
 #[test]
-fn a_gate_that_never_opens_ends_with_a_person() {
-    let config = "
-limits: {max_hook_retries: 2}
-hooks:
-  stop: [{command: exit 2}]
-  session_end: [{command: touch ended}]
-";
-    let world = world(config, "echo '<promise>COMPLETE</promise>'");
-    let ran = world.run(RUN);
-    assert_eq!(ran.code, 4, "{ran}");
-    assert!(ran.stdout.contains("a person is needed after one iteration: `stop[0]` still blocks after"), "{ran}");
-    assert!(world.path("ended").exists());
-    // The first, and two send-backs.
-    assert_eq!(world.read("turns"), "3\n");
-}
-
-#[test]
 fn a_stop_hook_that_fails_by_itself_is_no_pass() {
     let config = "hooks: {stop: [{command: 'test -e ok || { echo no compiler >&2; exit 1; }'}]}";
     let world = world(config, "test $turn -lt 2 || touch ok; echo '<promise>COMPLETE</promise>'");

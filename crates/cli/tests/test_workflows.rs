@@ -245,19 +245,6 @@ fn the_context_is_an_object_of_a_reasonable_size() {
 }
 
 #[test]
-fn at_a_gate_its_end_is_the_verdict() {
-    let world = hooked("hooks: {stop: [{workflow: w}]}\n");
-    let step = "{id: a, type: execute_command, config: {command: sh, args: [-c, 'test -e mended || { echo it leaks >&2; exit 1; }']}}";
-    world.write(".windlass/workflows/w.yaml", format!("id: w\nsteps: [{step}]\n"));
-    world.ok(&["trust", "--yes"]);
-    let agent = "command:if grep -q 'it leaks'; then touch mended; fi; echo '<promise>COMPLETE</promise>'";
-    let ran = world.run(&["run", "Mend the pump", "--agent", agent]);
-    assert_eq!(ran.code, 0, "{ran}");
-    assert!(ran.stdout.contains("stop[0] blocks"), "{ran}");
-    assert!(world.path("mended").exists());
-}
-
-#[test]
 fn a_gate_tells_what_the_programs_printed_that_failed() {
     let world = hooked("hooks: {stop: [{workflow: w}]}\n");
     world.write(

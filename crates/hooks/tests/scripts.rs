@@ -198,7 +198,7 @@ const TEXTS: &[&str] = &[
 
 fn hostile() -> Vec<Vec<u8>> {
     let mut values: Vec<_> = TEXTS.iter().map(|text| text.as_bytes().to_vec()).collect();
-    values.extend((1..=127u8).map(|byte| vec![byte; 2]));
+    values.extend((1..=127u8).flat_map(|byte| [vec![byte], vec![byte; 2]]));
     values.extend([
         vec![0xff, 0xfe, b'\'', 0x80],
         (1..=255).collect(),
@@ -222,7 +222,7 @@ fn hostile_text_arrives_byte_for_byte() {
 fn text_from_a_file_arrives_but_for_newlines_at_its_end() {
     let values = Values { error: Carrier::File, ..VALUES };
     let long = b"'\"$(touch pwned)`\n".repeat(5_000);
-    let short = hostile().into_iter().filter(|value| value.len() != 2).step_by(9);
+    let short = hostile().into_iter().filter(|value| value.len() > 2).step_by(9);
     for value in short.chain([b"lines\n\n\n".to_vec()]) {
         let end = value.iter().rposition(|byte| *byte != b'\n').map_or(0, |last| last + 1);
         check(&SHAPES[..4], &values, &value, &value[..end]);
