@@ -49,7 +49,7 @@ pub fn fill(store: &mut Sqlite, tasks: u64) -> Outcome<()> {
     Ok(())
 }
 
-pub fn measure(effort: Effort, _: &Floors, report: &mut Report) -> Outcome<()> {
+pub fn measure(effort: Effort, _floors: &Floors, report: &mut Report) -> Outcome<()> {
     report.section("The store in one process");
     let directory = tempfile::tempdir()?;
     one_event(effort, directory.path(), report)?;
