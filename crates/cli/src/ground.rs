@@ -305,7 +305,8 @@ impl From<ToolError> for Failure {
         };
         let hint = error.word_hints(|hint| match hint {
             Hint::Tool { name, effect } => format!("the tool {name} {effect} (`windlass tool show {name}`)"),
-            Hint::Command { .. } | Hint::Advice(_) => hint.to_string(),
+            Hint::Command { line, effect } => format!("`{line}` {effect}"),
+            Hint::Advice(text) => text.clone(),
         });
         Self { causes: error.causes, hint, ..Self::new(code, error.message) }
     }

@@ -44,7 +44,7 @@ fn a_command_of_an_agent_is_run_only_where_a_person_lets_it() {
     world.write(".windlass/config.yaml", "version: 1\n");
     assert_snapshot!(world.fails(&["tool", "call", "iteration_start", &touch]), @r"
     error: validationRules[0]: nobody has trusted this project's configuration, so nothing is run for it
-    hint: ask a person to run `windlass trust`, which shows what would run
+    hint: `windlass trust` shows what would run and asks
     [64 trust]
     ");
     assert!(!world.path("ran").exists() && world.lines(&["events", "--type", "series_started"]).is_empty());
@@ -76,7 +76,7 @@ fn a_configuration_that_has_changed_runs_nothing() {
             "ruleName": "it",
             "passed": false,
             "message": "nobody has trusted this project's configuration, so nothing is run for it: ask a person to run \
-                        `windlass trust`, which shows what would run",
+                        `windlass trust`: it shows what would run and asks",
         })
     );
     assert!(!world.path("ran").exists() && !world.path("other").exists());
@@ -127,7 +127,7 @@ fn a_configuration_that_was_trusted_and_is_gone_leaves_a_decision_to_a_person() 
     std::fs::remove_file(world.path(".windlass/config.yaml")).unwrap();
     assert_snapshot!(world.fails(&["tool", "call", "iteration_start", &touch]), @r"
     error: validationRules[0]: nobody has trusted this project's configuration, so nothing is run for it
-    hint: ask a person to run `windlass trust`, which shows what would run
+    hint: `windlass trust` shows what would run and asks
     [64 trust]
     ");
     assert!(!world.path("ran").exists());

@@ -11,7 +11,7 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
-use windlass_tools::{Effect, Hint, ToolError};
+use windlass_tools::{Effect, ToolError};
 
 use crate::message::shown;
 use crate::pool::Pool;
@@ -178,7 +178,7 @@ fn call_result(said: Said) -> CallToolResult {
             "code": error.code.name(),
             "message": error.message,
             "causes": error.causes,
-            "hint": error.word_hints(hint_for_agent),
+            "hint": error.word_hints(ToString::to_string),
         }})),
     };
     result
@@ -187,16 +187,8 @@ fn call_result(said: Said) -> CallToolResult {
 /// Returns an error as a model reads it: what is wrong, why, and what to do.
 fn error_text(error: &ToolError) -> String {
     let causes = error.causes.iter().map(|cause| format!("\ncaused by: {cause}"));
-    let hint = error.word_hints(hint_for_agent).map(|hint| format!("\nhint: {hint}"));
+    let hint = error.word_hints(ToString::to_string).map(|hint| format!("\nhint: {hint}"));
     [error.message.clone()].into_iter().chain(causes).chain(hint).collect()
-}
-
-/// Words a hint for an agent, which calls tools by their names and has no command line of a person.
-fn hint_for_agent(hint: &Hint) -> String {
-    match hint {
-        Hint::Command { line, effect } => format!("ask a person to run `{line}`: it {effect}"),
-        Hint::Tool { .. } | Hint::Advice(_) => hint.to_string(),
-    }
 }
 
 fn no_method(name: &str) -> ErrorData {

@@ -69,12 +69,13 @@ impl<T: Into<String>> From<T> for Hint {
     }
 }
 
+/// As an agent reads it.
 impl Display for Hint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Advice(text) => f.write_str(text),
             Self::Tool { name, effect } => write!(f, "`{name}` {effect}"),
-            Self::Command { line, effect } => write!(f, "`{line}` {effect}"),
+            Self::Command { line, effect } => write!(f, "ask a person to run `{line}`: it {effect}"),
         }
     }
 }
