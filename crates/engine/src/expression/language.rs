@@ -122,7 +122,8 @@ pub static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     // Nobody can write these: they are no part of the lists.
     environment.add_filter("_weighed", work::weighed);
     environment.add_filter("_counted", work::counted);
-    environment.add_filter("_ordered", work::ordered);
+    environment.add_filter("_no_text", work::no_text);
+    environment.add_filter("_no_number", work::no_number);
     environment.add_filter("_field", work::field);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_fuel(Some(STEPS));

@@ -99,8 +99,8 @@ impl Marks<'_> {
             Expr::Compare(it) => {
                 let operands = || std::iter::once(&it.expr).chain(it.ops.iter().map(|other| &other.expr));
                 let is_order = it.ops.iter().all(|other| is_order(other.op));
-                let with_number = is_order && operands().any(is_number);
-                operands().for_each(|operand| self.compared(operand, 2, with_number));
+                let literal = if is_order { literal_among(operands()) } else { None };
+                operands().for_each(|operand| self.compared(operand, 2, literal));
             }
             Expr::IfExpr(it) => {
                 self.operand(&it.test_expr, 0);
@@ -128,17 +128,20 @@ impl Marks<'_> {
             _ => 1,
         };
         let is_order = matches!(it.op, BinOpKind::Lt | BinOpKind::Lte | BinOpKind::Gt | BinOpKind::Gte);
-        let with_number = is_order && operands.into_iter().any(is_number);
-        operands.into_iter().for_each(|operand| self.compared(operand, times, with_number));
+        let literal = if is_order { literal_among(operands) } else { None };
+        operands.into_iter().for_each(|operand| self.compared(operand, times, literal));
     }
 
-    /// What is less or more than something else. With a number that takes no time, whatever it is.
-    fn compared(&mut self, operand: &Expr<'_>, times: u64, with_number: bool) {
-        if !with_number || !is_value(operand) {
-            return self.operand(operand, times);
-        }
-        self.operand(operand, 0);
-        self.put(range(operand.span()).end, "|_ordered()");
+    /// Marks what is less or more than something else: beside a number that is written out it has to be no text, and beside a
+    /// text no number. To compare with a number takes no time, whatever it is.
+    fn compared(&mut self, operand: &Expr<'_>, times: u64, literal: Option<LiteralKind>) {
+        let Some(literal) = literal.filter(|_| is_value(operand)) else { return self.operand(operand, times) };
+        let (times, mark) = match literal {
+            LiteralKind::Number => (0, "|_no_text()"),
+            LiteralKind::Text => (times, "|_no_number()"),
+        };
+        self.operand(operand, times);
+        self.put(range(operand.span()).end, mark);
     }
 
     fn filter(&mut self, it: &Spanned<Filter<'_>>) {
@@ -269,8 +272,19 @@ fn is_order(operator: CompareOpKind) -> bool {
     matches!(operator, CompareOpKind::Lt | CompareOpKind::Lte | CompareOpKind::Gt | CompareOpKind::Gte)
 }
 
-fn is_number(expression: &Expr<'_>) -> bool {
-    matches!(expression, Expr::Const(it) if it.value.is_number())
+/// What is written out among operands.
+#[derive(Clone, Copy)]
+enum LiteralKind {
+    Number,
+    Text,
+}
+
+fn literal_among<'e>(operands: impl IntoIterator<Item = &'e Expr<'e>>) -> Option<LiteralKind> {
+    operands.into_iter().find_map(|operand| match operand {
+        Expr::Const(it) if it.value.is_number() => Some(LiteralKind::Number),
+        Expr::Const(it) if it.value.as_str().is_some() => Some(LiteralKind::Text),
+        _ => None,
+    })
 }
 
 /// A number that is written out.

@@ -119,9 +119,18 @@ pub fn counted(mut value: Value) -> Result<Value, Error> {
 }
 
 /// A value that is less or more than a number. A text is neither, whatever it looks like.
-pub fn ordered(value: Value) -> Result<Value, Error> {
+pub fn no_text(value: Value) -> Result<Value, Error> {
     if value.kind() == ValueKind::String {
         let message = "a text is compared with a number; write `… | int` or `… | float`";
+        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    }
+    charge(1).map(|()| value)
+}
+
+/// A value that comes before or after a text. A number does neither, whatever it is.
+pub fn no_number(value: Value) -> Result<Value, Error> {
+    if value.kind() == ValueKind::Number {
+        let message = "a number is compared with a text; write the number without quotes, or `… | string`";
         return Err(Error::new(ErrorKind::InvalidOperation, message));
     }
     charge(1).map(|()| value)

@@ -127,6 +127,11 @@ fn a_text_is_neither_less_nor_more_than_a_number() {
         let reason = condition(text).holds(&large()).expect_err(text).reason;
         assert!(reason.contains("write `… | int`"), "{text}: {reason}");
     }
+    for text in ["iteration > '0'", "'3' < iteration"] {
+        let reason = condition(text).holds(&large()).expect_err(text).reason;
+        assert!(reason.contains("a number is compared with a text"), "{text}: {reason}");
+    }
+    check_fine("iteration | string < '9'");
     check_fine("'7' | int > 5 and iteration > 2 and 1 < iteration < 5 and goal < 'n' and goal != 3");
 }
 
