@@ -308,7 +308,10 @@ impl From<ToolError> for Failure {
             Hint::Command { line, effect } => format!("`{line}` {effect}"),
             Hint::Advice(text) => text.clone(),
         });
-        Self { causes: error.causes, hint, ..Self::new(code, error.message) }
+        // Several mistakes come one to a line.
+        let mut lines = error.message.lines().map(str::to_owned);
+        let message = lines.next().unwrap_or_default();
+        Self { causes: lines.chain(error.causes).collect(), hint, ..Self::new(code, message) }
     }
 }
 

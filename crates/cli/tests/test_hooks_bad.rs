@@ -327,7 +327,7 @@ const FILES: &[(&str, &str)] = &[
     ("a: &a [*a]\n", "1:8: this alias stands inside the value that it names"),
     (
         "version: !!int 1\nhooks: !x {}\n",
-        "1:16: tags are not supported | put text that begins with one of `{[@*&!%` in quotes",
+        "1:10: tags are not supported | put text that begins with one of `{[@*&!%` in quotes",
     ),
     ("task_types:\n  hot fix: {}\n", "2:3: `hot fix` is not a task type's name (letters, digits, _ and -, at most 64)"),
     ("task_types: {x: {hooks: {stop: [{command: ./c.sh, timeout: 0}]}}}\n", "1:60: `timeout`: must be longer than 0"),

@@ -296,7 +296,7 @@ impl Kind {
             }
             Self::Map => "an object".to_owned(),
             Self::Promise => "COMPLETE, BLOCKED or ESCALATE".to_owned(),
-            Self::Own(_) => "a value that fits its schema".to_owned(),
+            Self::Own(_) => "a value of its JSON schema".to_owned(),
         }
     }
 }

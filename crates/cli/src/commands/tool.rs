@@ -94,7 +94,8 @@ fn show(tool: &Tool, out: &mut Output) -> Done {
         let name = out.paint(Tone::Strong, field.name).to_string();
         out.line(format_args!("  {name}{need}: {}{about}", field.kind.expected()))?;
     }
-    out.line(format_args!("\nExample:\n  windlass tool call {} '{}'", tool.name, tool.example))
+    out.line(format_args!("\nExample:\n  windlass tool call {} '{}'", tool.name, tool.example))?;
+    out.line(format_args!("\nThe JSON schema of all arguments: windlass tool show {} --json", tool.name))
 }
 
 fn call(context: &Context, name: &str, arguments: &str) -> Result<Value, Failure> {
@@ -108,5 +109,13 @@ fn call(context: &Context, name: &str, arguments: &str) -> Result<Value, Failure
     let opened = if tool.effect == Effect::ReadOnly { context.open_to_read()? } else { context.open()? };
     let (control, received) = dispatch::listen()?;
     let answer = Desk::new(ProjectGround::new(opened)).call(name, arguments, &control);
-    answer.map_err(|error| Failure::from(error).by(received.first()))
+    answer.map_err(|error| {
+        let failure = Failure::from(error).by(received.first());
+        match failure.hint {
+            None if failure.code == Code::Usage => {
+                failure.hint(format!("`windlass tool show {name}` shows its arguments and an example"))
+            }
+            _ => failure,
+        }
+    })
 }

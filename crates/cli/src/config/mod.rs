@@ -260,10 +260,10 @@ impl Config {
         self.hooks.iter().filter_map(|hook| Some((hook, hook.entry.workflow.as_ref()?))).collect()
     }
 
-    /// How many hooks there are at which point.
+    /// How many hooks run at which point.
     pub fn points(&self) -> BTreeMap<Point, usize> {
         let mut points = BTreeMap::new();
-        for point in self.hooks.iter().flat_map(Hook::points) {
+        for point in self.hooks.iter().filter(|hook| hook.enabled()).flat_map(Hook::points) {
             *points.entry(point).or_default() += 1;
         }
         points

@@ -65,9 +65,22 @@ pub fn parse(text: &str) -> Result<Node, Problem> {
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| explain_scan_error(&error, text))?;
         let at = span.byte_range().unwrap_or_default();
+        if has_tag(&event) {
+            let before = text[..at.start].trim_end();
+            let tag =
+                before.rfind(|letter: char| letter.is_ascii_whitespace()).map_or(0, |blank| blank + 1)..before.len();
+            return Err(Problem::new("tags are not supported").suggest(QUOTES.to_owned()).at(tag));
+        }
         loader.take_event(event, at.clone()).map_err(|problem| problem.at(at))?;
     }
     Ok(loader.document.unwrap_or(Node { at: 0..0, value: Value::Null }))
+}
+
+fn has_tag(event: &Event<'_>) -> bool {
+    matches!(
+        event,
+        Event::Scalar(_, _, _, Some(_)) | Event::SequenceStart(_, _, Some(_)) | Event::MappingStart(_, _, Some(_))
+    )
 }
 
 /// A list or a map whose end has not come yet.
@@ -112,12 +125,7 @@ impl Loader {
             Event::DocumentStart(..) if self.document.is_some() => {
                 Err(Problem::new("a second document starts here").suggest("remove the `---`".to_owned()))
             }
-            Event::Scalar(_, _, _, Some(_))
-            | Event::SequenceStart(_, _, Some(_))
-            | Event::MappingStart(_, _, Some(_)) => {
-                Err(Problem::new("tags are not supported").suggest(QUOTES.to_owned()))
-            }
-            Event::Scalar(written, style, anchor, None) => {
+            Event::Scalar(written, style, anchor, _) => {
                 let is_plain = style == ScalarStyle::Plain;
                 if is_plain && written == MERGE_KEY && self.open.last_mut().is_some_and(OpenNode::take_merge_key) {
                     return Ok(());
@@ -126,10 +134,8 @@ impl Loader {
                 let value = if is_plain { read_plain(&written) } else { Value::Text(written.into_owned()) };
                 self.add_node(Node { at, value }, anchor, extent)
             }
-            Event::SequenceStart(_, anchor, None) => {
-                self.open_node(Node { at, value: Value::List(Vec::new()) }, anchor)
-            }
-            Event::MappingStart(_, anchor, None) => self.open_node(Node { at, value: Value::Map(Vec::new()) }, anchor),
+            Event::SequenceStart(_, anchor, _) => self.open_node(Node { at, value: Value::List(Vec::new()) }, anchor),
+            Event::MappingStart(_, anchor, _) => self.open_node(Node { at, value: Value::Map(Vec::new()) }, anchor),
             Event::SequenceEnd | Event::MappingEnd => {
                 let ended = self.open.pop().expect("the parser ends only what it began");
                 let (anchor, extent) = (ended.anchor, ended.extent);

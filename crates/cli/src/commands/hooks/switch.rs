@@ -176,7 +176,11 @@ impl Meant {
             (Err(index), EditObstacle::Layout) => {
                 let hook = &config.hooks[index];
                 let (place, line) = (hook.place(), hook.line);
-                format!("write `enabled: {on}` to the hook of {place} at {file}:{line} by hand, without an anchor")
+                let entry = match hook.kind {
+                    Kind::Builtin(builtin) => format!("{{use: {builtin}, enabled: {on}}}"),
+                    _ => format!("enabled: {on}"),
+                };
+                format!("write `{entry}` for the hook of {place} at {file}:{line} by hand, without an anchor")
             }
             (Ok((builtin, point)), EditObstacle::Layout) => {
                 format!("write `- {{use: {builtin}, enabled: {on}}}` under `{point}` of `hooks` in {file} by hand")

@@ -138,7 +138,8 @@ fn sent_back(session: &Session) -> String {
         0 => String::new(),
         iteration => format!(" in iteration {iteration}"),
     };
-    format!("{times} times{within}; each hook at most {most}, or its `retry.max`")
+    let times = if times == 1 { "once".to_owned() } else { format!("{times} times") };
+    format!("{times}{within}; each hook at most {most}, or its `retry.max`")
 }
 
 fn to_json(shown: &Shown) -> Value {
