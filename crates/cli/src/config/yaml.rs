@@ -266,7 +266,10 @@ fn read_plain(text: &str) -> Value {
 }
 
 pub fn explain_bounds() -> Problem {
-    Problem::new(format!("too much YAML: at most {MAX_VALUES} values in {MAX_DEPTH} levels, with what aliases repeat"))
+    let text = MAX_TEXT_BYTES >> 20;
+    Problem::new(format!(
+        "too much YAML: at most {MAX_VALUES} values in {MAX_DEPTH} levels and {text} MiB of text, with what aliases repeat"
+    ))
 }
 
 #[cfg(test)]
