@@ -30,6 +30,8 @@ fn tools_are_listed_and_described() {
 
     Example:
       windlass tool call checkpoint_resume '{"taskId": "T3"}'
+
+    The JSON schema of all arguments: windlass tool show checkpoint_resume --json
     "#);
     assert_eq!(world.json(&["tool", "show", "checkpoint_resume"])["required"], json!(["taskId"]));
 }
@@ -75,6 +77,7 @@ fn errors_name_tools_and_how_to_see_them() {
     hint: `windlass tool show task_get` shows an example
     [64 usage]
     error: arguments: a list is no object; give the fields by name
+    hint: `windlass tool show task_get` shows its arguments and an example
     [64 usage]
     error: there is no task T9
     hint: the tool task_list shows the tasks (`windlass tool show task_list`)
@@ -83,6 +86,7 @@ fn errors_name_tools_and_how_to_see_them() {
     hint: the tool iteration_start begins one and tells its id (`windlass tool show iteration_start`); the tool task_get tells the one that is under way (`windlass tool show task_get`)
     [1 not_found]
     error: rules: name no template that can be used: `template`: unknown variant `tddd`, expected one of `tdd`, `security-remediation`, `checkpoint-every`
+    hint: `windlass tool show hook_register` shows its arguments and an example
     [64 usage]
     ");
 }

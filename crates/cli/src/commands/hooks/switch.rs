@@ -180,7 +180,7 @@ impl Meant {
                     Kind::Builtin(builtin) => format!("{{use: {builtin}, enabled: {on}}}"),
                     _ => format!("enabled: {on}"),
                 };
-                format!("write `{entry}` for the hook of {place} at {file}:{line} by hand, without an anchor")
+                format!("write `{entry}` to the hook of {place} at {file}:{line} by hand, without an anchor")
             }
             (Ok((builtin, point)), EditObstacle::Layout) => {
                 format!("write `- {{use: {builtin}, enabled: {on}}}` under `{point}` of `hooks` in {file} by hand")
