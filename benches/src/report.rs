@@ -186,6 +186,27 @@ const OBSTACLES: &[(&str, &str)] = &[
          written twice, as text and as data. Where a wake-up through a pipe is cheap, that is more than three of them.",
     ),
     (
+        "resident memory of `windlass run`",
+        "about a third of it is memory of its own. The rest are pages of the program and of libraries, which the kernel shares, and \
+         drops when memory is short.",
+    ),
+    (
+        "`task add` with 1000 hooks",
+        "every command parses the file and checks a thousand conditions. The goal is a number and not a ratio.",
+    ),
+    (
+        "`task start` with 1000 hooks",
+        "every command parses the file and checks a thousand conditions. The goal is a number and not a ratio.",
+    ),
+    (
+        "`task complete` with 1000 hooks",
+        "every command parses the file and checks a thousand conditions. The goal is a number and not a ratio.",
+    ),
+    (
+        "`task block` with 1000 hooks",
+        "every command parses the file and checks a thousand conditions. The goal is a number and not a ratio.",
+    ),
+    (
         "from KILL to the end of",
         "fifty processes are taken apart by the kernel, on two cores, one after the other; every one is in a session of its own, \
          so each gets its own signal, and what was born meanwhile is looked for again before it is over.",
