@@ -25,7 +25,7 @@ use windlass_hooks::Mask;
 use windlass_process::Roster;
 use windlass_store::{Sqlite, Store};
 use windlass_tools::validation::Workshop;
-use windlass_tools::{self as tools, Control, Ground, Hint, ToolError};
+use windlass_tools::{self as tools, CallerHint, Control, Ground, ToolError};
 
 use crate::config::{Config, Written};
 use crate::context::Opened;
@@ -285,8 +285,8 @@ pub fn told(failure: Failure) -> ToolError {
         Code::Interrupted(_) => tools::Code::Interrupted,
     };
     let hint = match code {
-        tools::Code::Trust => Some(Hint::command("windlass trust", "shows what would run and asks")),
-        _ => failure.hint.map(Hint::Advice),
+        tools::Code::Trust => Some(CallerHint::command("windlass trust", "shows what would run and asks")),
+        _ => failure.hint.map(CallerHint::Advice),
     };
     ToolError { code, message: failure.message, causes: failure.causes, hints: hint.into_iter().collect() }
 }
@@ -304,9 +304,9 @@ impl From<ToolError> for Failure {
             tools::Code::Interrupted => Code::Interrupted(remedy::SIGINT),
         };
         let hint = error.word_hints(|hint| match hint {
-            Hint::Tool { name, effect } => format!("the tool {name} {effect} (`windlass tool show {name}`)"),
-            Hint::Command { line, effect } => format!("`{line}` {effect}"),
-            Hint::Advice(text) => text.clone(),
+            CallerHint::Tool { name, effect } => format!("the tool {name} {effect} (`windlass tool show {name}`)"),
+            CallerHint::Command { line, effect } => format!("`{line}` {effect}"),
+            CallerHint::Advice(text) => text.clone(),
         });
         // Several mistakes come one to a line.
         let mut lines = error.message.lines().map(str::to_owned);

@@ -43,7 +43,7 @@ fn a_command_of_an_agent_is_run_only_where_a_person_lets_it() {
     ");
     world.write(".windlass/config.yaml", "version: 1\n");
     assert_snapshot!(world.fails(&["tool", "call", "iteration_start", &touch]), @r"
-    error: validationRules[0]: nobody has trusted this project's configuration, so nothing is run for it
+    error: validationRules[0]: this project's configuration is not trusted, so nothing is run for it
     hint: `windlass trust` shows what would run and asks
     [64 trust]
     ");
@@ -75,7 +75,7 @@ fn a_configuration_that_has_changed_runs_nothing() {
         &json!({
             "ruleName": "it",
             "passed": false,
-            "message": "nobody has trusted this project's configuration, so nothing is run for it: ask a person to run \
+            "message": "this project's configuration is not trusted, so nothing is run for it: ask a person to run \
                         `windlass trust`: it shows what would run and asks",
         })
     );
@@ -126,7 +126,7 @@ fn a_configuration_that_was_trusted_and_is_gone_leaves_a_decision_to_a_person() 
     world.ok(&["trust", "--yes"]);
     std::fs::remove_file(world.path(".windlass/config.yaml")).unwrap();
     assert_snapshot!(world.fails(&["tool", "call", "iteration_start", &touch]), @r"
-    error: validationRules[0]: nobody has trusted this project's configuration, so nothing is run for it
+    error: validationRules[0]: this project's configuration is not trusted, so nothing is run for it
     hint: `windlass trust` shows what would run and asks
     [64 trust]
     ");
@@ -178,6 +178,6 @@ fn a_run_within_a_run_serves_agents_only_where_that_does() {
         assert_eq!(world.json(&["task", "show", "T2"])["state"], "blocked", "{said}");
         let served = world.lines(&["events", "--type", "series_started", "--type", "hook_registered"]).len();
         assert_eq!(served, if is_served { 2 } else { 0 }, "{said}");
-        assert_eq!(said.contains("nobody has trusted this project's configuration"), !is_served, "{said}");
+        assert_eq!(said.contains("this project's configuration is not trusted"), !is_served, "{said}");
     }
 }

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task;
 use tokio_util::sync::CancellationToken;
-use windlass_tools::{Code, Control, Effect, Hint, ToolError};
+use windlass_tools::{CallerHint, Code, Control, Effect, ToolError};
 
 use crate::server::{Desk, Said};
 
@@ -120,5 +120,5 @@ fn called_off() -> ToolError {
 
 fn defect() -> ToolError {
     ToolError::new(Code::System, "the call failed by a defect of Windlass")
-        .hint(Hint::command("windlass doctor", "looks the project over"))
+        .hint(CallerHint::command("windlass doctor", "looks the project over"))
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, duplex, split};
 use tokio::io::{ReadHalf, WriteHalf};
 use tokio_util::sync::CancellationToken;
-use windlass_tools::{Code, Control, Effect, Hint, Tool, ToolError};
+use windlass_tools::{CallerHint, Code, Control, Effect, Tool, ToolError};
 
 use crate::pool::Pool;
 use crate::server::{Desk, Said, Server, Stop, runtime};
@@ -37,7 +37,8 @@ impl Desk for Plain {
                 false => Err(ToolError::new(Code::Interrupted, "the program was ended")),
             },
             "fail" => {
-                Err(ToolError::new(Code::NotFound, "there is no T9").hint(Hint::tool("task_list", "shows the tasks")))
+                Err(ToolError::new(Code::NotFound, "there is no T9")
+                    .hint(CallerHint::tool("task_list", "shows the tasks")))
             }
             _ => panic!("this is a test"),
         }

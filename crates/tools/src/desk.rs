@@ -13,7 +13,7 @@ use windlass_store::Sqlite;
 
 use crate::catalogue::{Effect, find};
 use crate::closure::Closures;
-use crate::error::{Code, Hint, ToolError};
+use crate::error::{CallerHint, Code, ToolError};
 use crate::shape::read;
 use crate::validation::Workshop;
 use crate::{checkpoint, hook, iteration, note, session, task};
@@ -143,10 +143,10 @@ impl<G: Ground> Call<'_, G> {
     }
 
     /// What to do about a task with which only a person can help.
-    pub fn stuck(&self, task: &Task) -> Result<Hint, ToolError> {
+    pub fn stuck(&self, task: &Task) -> Result<CallerHint, ToolError> {
         Ok(match self.holds(task)? {
             true => "end your message with `<promise>BLOCKED</promise>` and say what is needed".into(),
-            false => Hint::tool("task_update", format!("with state blocked leaves {} to a person", task.id)),
+            false => CallerHint::tool("task_update", format!("with state blocked leaves {} to a person", task.id)),
         })
     }
 }

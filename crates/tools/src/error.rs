@@ -44,7 +44,7 @@ impl Code {
 
 /// What a caller can do about an error. Each front end words calls of tools and commands of people in its own way.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Hint {
+pub enum CallerHint {
     /// A sentence that names neither.
     Advice(String),
     /// A tool, and what calling it does: "shows the tasks".
@@ -53,7 +53,7 @@ pub enum Hint {
     Command { line: String, effect: String },
 }
 
-impl Hint {
+impl CallerHint {
     pub fn tool(name: &'static str, effect: impl Into<String>) -> Self {
         Self::Tool { name, effect: effect.into() }
     }
@@ -63,14 +63,14 @@ impl Hint {
     }
 }
 
-impl<T: Into<String>> From<T> for Hint {
+impl<T: Into<String>> From<T> for CallerHint {
     fn from(advice: T) -> Self {
         Self::Advice(advice.into())
     }
 }
 
 /// As an agent reads it.
-impl Display for Hint {
+impl Display for CallerHint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Advice(text) => f.write_str(text),
@@ -86,7 +86,7 @@ pub struct ToolError {
     pub code: Code,
     pub message: String,
     pub causes: Vec<String>,
-    pub hints: Vec<Hint>,
+    pub hints: Vec<CallerHint>,
 }
 
 impl ToolError {
@@ -100,13 +100,13 @@ impl ToolError {
         Self { causes: causes.map(ToString::to_string).collect(), ..Self::new(code, error) }
     }
 
-    pub fn hint(mut self, hint: impl Into<Hint>) -> Self {
+    pub fn hint(mut self, hint: impl Into<CallerHint>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
     /// Returns all hints as one text, each worded by the front end.
-    pub fn word_hints(&self, word: impl Fn(&Hint) -> String) -> Option<String> {
+    pub fn word_hints(&self, word: impl Fn(&CallerHint) -> String) -> Option<String> {
         (!self.hints.is_empty()).then(|| self.hints.iter().map(word).collect::<Vec<_>>().join("; "))
     }
 }

@@ -36,7 +36,7 @@ pub mod validation;
 pub use catalogue::{Effect, Tool, catalogue, find};
 pub use closure::{Closure, Closures};
 pub use desk::{Desk, Ground};
-pub use error::{Code, Hint, ToolError};
+pub use error::{CallerHint, Code, ToolError};
 pub use hook::{StopHookList, registered};
 pub use judging::{Means, RuleSet, WorkDone, agent_context, ask_hooks, check_rules};
 pub use shape::{Field, Id, Kind, Need};

@@ -3,7 +3,7 @@
 use windlass_engine::{Refusal, ViewError};
 use windlass_store::{ExecuteError, StoreError};
 
-use crate::error::{Code, Hint, ToolError};
+use crate::error::{CallerHint, Code, ToolError};
 
 impl From<ExecuteError> for ToolError {
     fn from(error: ExecuteError) -> Self {
@@ -16,7 +16,7 @@ impl From<ExecuteError> for ToolError {
 
 impl From<StoreError> for ToolError {
     fn from(error: StoreError) -> Self {
-        Self::from_error(Code::Store, &error).hint(Hint::command("windlass doctor", "says what is wrong"))
+        Self::from_error(Code::Store, &error).hint(CallerHint::command("windlass doctor", "says what is wrong"))
     }
 }
 
@@ -45,33 +45,37 @@ impl From<Refusal> for ToolError {
             error.message = if what.contains(' ') { error.message } else { format!("{what}{place}{why}") };
         }
         match refusal {
-            Refusal::UnknownTask(_) => error.hint(Hint::tool("task_list", "shows the tasks")),
-            Refusal::IllegalMove { id, .. } => error.hint(Hint::tool("task_get", format!("shows how {id} stands"))),
+            Refusal::UnknownTask(_) => error.hint(CallerHint::tool("task_list", "shows the tasks")),
+            Refusal::IllegalMove { id, .. } => {
+                error.hint(CallerHint::tool("task_get", format!("shows how {id} stands")))
+            }
             Refusal::OpenDependencies { open, .. } => match open.first() {
                 Some(first) => error.hint(format!("{first} has to be completed first")),
                 None => error,
             },
             Refusal::Held { lease, .. } => error.hint(format!("leave it to {}, or take another task", lease.holder())),
-            Refusal::Untrusted { .. } => error.hint(Hint::command("windlass trust", "shows what would run and asks")),
+            Refusal::Untrusted { .. } => {
+                error.hint(CallerHint::command("windlass trust", "shows what would run and asks"))
+            }
             Refusal::NoPerson { .. } => {
                 error.hint("end the turn with `<promise>BLOCKED</promise>` and say what is needed")
             }
             Refusal::OwnTask { .. } => error
-                .hint(Hint::tool("note_add", "leaves a note about it"))
+                .hint(CallerHint::tool("note_add", "leaves a note about it"))
                 .hint("`<promise>BLOCKED</promise>` at the end of the turn asks a person"),
             Refusal::Rejudged { .. } => error
-                .hint(Hint::tool("note_add", "leaves a note about it"))
-                .hint(Hint::tool("task_create", "makes a new task with them")),
+                .hint(CallerHint::tool("note_add", "leaves a note about it"))
+                .hint(CallerHint::tool("task_create", "makes a new task with them")),
             Refusal::GatedTask { id, .. } => error
-                .hint(Hint::command(format!("windlass run --task {id}"), "works on it and judges the work"))
-                .hint(Hint::tool("note_add", format!("with taskId {id} tells that run what you know"))),
-            Refusal::NotForAgent { .. } => error.hint(Hint::tool("task_next", "names one that you may work on")),
-            Refusal::NothingReady => {
-                error.hint(Hint::tool("task_list", "shows what waits")).hint(Hint::tool("task_create", "makes a task"))
-            }
-            Refusal::IllegalSeries { .. } => error.hint(Hint::tool("task_get", "shows how its series stands")),
+                .hint(CallerHint::command(format!("windlass run --task {id}"), "works on it and judges the work"))
+                .hint(CallerHint::tool("note_add", format!("with taskId {id} tells that run what you know"))),
+            Refusal::NotForAgent { .. } => error.hint(CallerHint::tool("task_next", "names one that you may work on")),
+            Refusal::NothingReady => error
+                .hint(CallerHint::tool("task_list", "shows what waits"))
+                .hint(CallerHint::tool("task_create", "makes a task")),
+            Refusal::IllegalSeries { .. } => error.hint(CallerHint::tool("task_get", "shows how its series stands")),
             Refusal::TooManyHooks { task, .. } => {
-                error.hint(Hint::tool("hook_clear", format!("with taskId {task} takes them away")))
+                error.hint(CallerHint::tool("hook_clear", format!("with taskId {task} takes them away")))
             }
             Refusal::RunEnded(_) => error.hint("nothing more can be claimed for it"),
             Refusal::Cycle { .. } => error.hint("leave one of these dependencies out"),

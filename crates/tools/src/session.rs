@@ -5,7 +5,7 @@ use windlass_engine::{Command, Limits, SessionName, TaskId};
 
 use crate::catalogue::{Effect, Tool};
 use crate::desk::{Call, Ground};
-use crate::error::{Code, Hint, ToolError};
+use crate::error::{CallerHint, Code, ToolError};
 use crate::shape::{Field, Kind};
 
 pub(crate) const COMPLETE: Tool = Tool {
@@ -39,8 +39,8 @@ pub(crate) struct Claimed {
 pub(crate) fn complete<G: Ground>(call: &mut Call<'_, G>, given: Complete) -> Result<Claimed, ToolError> {
     let Some(session) = call.session()? else {
         return Err(ToolError::new(Code::Refused, "this is no turn of a session, so there is no session to complete")
-            .hint(Hint::tool("iteration_complete", "ends the iterations that you have started"))
-            .hint(Hint::command("windlass task complete", "completes a task by itself")));
+            .hint(CallerHint::tool("iteration_complete", "ends the iterations that you have started"))
+            .hint(CallerHint::command("windlass task complete", "completes a task by itself")));
     };
     let Some(id) = session.task else {
         return Err(ToolError::new(Code::Refused, format!("session `{}` has no task now", session.name))

@@ -1,7 +1,7 @@
 //! YAML as a tree in which every value knows where it was written.
 //!
 //! ```text
-//! text ─ granit_parser ─► events ─ Loader ─► Node
+//! text ─ granit_parser ─► events ─ YamlTreeBuilder ─► Node
 //! ```
 //!
 //! Invariants:
@@ -61,7 +61,7 @@ pub fn parse(text: &str) -> Result<Node, Problem> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     let mut parser = Parser::new_from_str_with_options(text, options);
-    let mut loader = Loader::default();
+    let mut loader = YamlTreeBuilder::default();
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| explain_scan_error(&error, text))?;
         let at = span.byte_range().unwrap_or_default();
@@ -113,13 +113,13 @@ struct NodeExtent {
 
 /// Builds a tree from the events of the parser.
 #[derive(Default)]
-struct Loader {
+struct YamlTreeBuilder {
     open: Vec<OpenNode>,
     document: Option<Node>,
     anchors: HashMap<usize, (Node, NodeExtent)>,
 }
 
-impl Loader {
+impl YamlTreeBuilder {
     fn take_event(&mut self, event: Event<'_>, at: Range<usize>) -> Result<(), Problem> {
         match event {
             Event::DocumentStart(..) if self.document.is_some() => {

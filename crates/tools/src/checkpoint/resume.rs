@@ -7,7 +7,7 @@ use windlass_engine::{CheckpointId, Series, SeriesId, Signal, State as TaskState
 use super::held;
 use crate::catalogue::{Effect, Tool};
 use crate::desk::{Call, Ground};
-use crate::error::{Code, Hint, ToolError};
+use crate::error::{CallerHint, Code, ToolError};
 use crate::iteration::{self, Config};
 use crate::shape::{Field, Id, Kind};
 use crate::task::{TASK, find, first_line};
@@ -106,11 +106,14 @@ fn missing(task: &Task, id: Option<CheckpointId>) -> ToolError {
     let (message, hints) = match id {
         Some(id) => (
             format!("{} has no checkpoint {id} that is kept", task.id),
-            vec![Hint::tool("checkpoint_list", "shows those that can be resumed from")],
+            vec![CallerHint::tool("checkpoint_list", "shows those that can be resumed from")],
         ),
         None => (
             format!("{} has no checkpoint that could be resumed from", task.id),
-            vec![Hint::tool("checkpoint_create", "makes one"), Hint::tool("task_get", "tells how the task stands")],
+            vec![
+                CallerHint::tool("checkpoint_create", "makes one"),
+                CallerHint::tool("task_get", "tells how the task stands"),
+            ],
         ),
     };
     ToolError { hints, ..ToolError::new(Code::NotFound, message) }

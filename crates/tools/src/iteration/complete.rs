@@ -6,7 +6,7 @@ use windlass_engine::{Command, Event, Promise, SeriesId, TaskId, Timestamp};
 use super::{Live, SERIES, find};
 use crate::catalogue::{Effect, Tool};
 use crate::desk::{Call, Ground};
-use crate::error::{Code, Hint, ToolError};
+use crate::error::{CallerHint, Code, ToolError};
 use crate::shape::{Field, Kind};
 
 pub(crate) const COMPLETE: Tool = Tool {
@@ -71,9 +71,9 @@ fn unlisted<G: Ground>(call: &Call<'_, G>, live: &Live, promise: Promise) -> Res
     let message = format!("{} was not started with {}, but with {listed}", live.series.id, promise.name());
     let error = ToolError::new(Code::Refused, message);
     Ok(match promise {
-        Promise::Complete => {
-            error.hint(format!("end it with {listed}")).hint(Hint::tool("iteration_start", "begins one with COMPLETE"))
-        }
+        Promise::Complete => error
+            .hint(format!("end it with {listed}"))
+            .hint(CallerHint::tool("iteration_start", "begins one with COMPLETE")),
         Promise::Blocked | Promise::Escalate => error.hint(call.stuck(&live.task)?),
     })
 }

@@ -10,7 +10,7 @@ use windlass_engine::validation::ValidationRule;
 use windlass_engine::{Event, Promise, Refusal, Seq, Series, SeriesId, State, Task, View, payload};
 use windlass_store::Sqlite;
 
-use crate::error::{Code, Hint, ToolError};
+use crate::error::{CallerHint, Code, ToolError};
 use crate::shape::{Field, Id, Kind};
 
 pub(crate) use complete::{COMPLETE, complete};
@@ -32,8 +32,8 @@ pub(crate) struct Live {
 pub(crate) fn find(store: &Sqlite, id: SeriesId) -> Result<Live, ToolError> {
     let unknown = || {
         ToolError::new(Code::NotFound, format!("there is no series of iterations {id}"))
-            .hint(Hint::tool("iteration_start", "begins one and tells its id"))
-            .hint(Hint::tool("task_get", "tells the one that is under way"))
+            .hint(CallerHint::tool("iteration_start", "begins one and tells its id"))
+            .hint(CallerHint::tool("task_get", "tells the one that is under way"))
     };
     let snapshot = store.snapshot()?;
     let envelope = store.event(Seq(id.0))?.ok_or_else(unknown)?.envelope;
@@ -56,17 +56,19 @@ fn over(id: SeriesId, task: &Task) -> ToolError {
     let error = is_over(format!("{} is {}", task.id, task.state));
     match way_out(task) {
         Some(hint) => error.hint(hint),
-        None => error.hint(Hint::tool("iteration_start", "begins another series")),
+        None => error.hint(CallerHint::tool("iteration_start", "begins another series")),
     }
 }
 
 /// What to do about a task that nobody can work on now.
-pub(crate) fn way_out(task: &Task) -> Option<Hint> {
+pub(crate) fn way_out(task: &Task) -> Option<CallerHint> {
     Some(match task.state {
-        State::Completed => Hint::tool("task_create", "makes another task: there is nothing left to do on this one"),
-        State::Failed => Hint::command(format!("windlass task reopen {}", task.id), "takes it up again"),
-        State::Deleted => Hint::tool("task_list", "shows the tasks"),
-        State::Blocked => Hint::tool("task_update", "with state ready unblocks it, once a person has answered"),
+        State::Completed => {
+            CallerHint::tool("task_create", "makes another task: there is nothing left to do on this one")
+        }
+        State::Failed => CallerHint::command(format!("windlass task reopen {}", task.id), "takes it up again"),
+        State::Deleted => CallerHint::tool("task_list", "shows the tasks"),
+        State::Blocked => CallerHint::tool("task_update", "with state ready unblocks it, once a person has answered"),
         _ => return None,
     })
 }

@@ -10,7 +10,7 @@ use windlass_engine::nearest;
 use windlass_engine::validation::{CommandRule, RuleKind, ValidationRule};
 
 use super::quoted;
-use crate::error::{Code, Hint};
+use crate::error::{CallerHint, Code};
 
 /// Whether an agent may supply commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,11 +50,11 @@ pub struct NotAllowed {
     /// That nobody trusts the project, or that it does not want this.
     pub code: Code,
     pub cause: String,
-    pub remedy: Hint,
+    pub remedy: CallerHint,
 }
 
 impl NotAllowed {
-    fn new(cause: impl Into<String>, remedy: impl Into<Hint>) -> Self {
+    fn new(cause: impl Into<String>, remedy: impl Into<CallerHint>) -> Self {
         Self { code: Code::Refused, cause: cause.into(), remedy: remedy.into() }
     }
 }
@@ -127,8 +127,8 @@ impl Permission {
             Standing::Untrusted => Err(NotAllowed {
                 code: Code::Trust,
                 ..NotAllowed::new(
-                    "nobody has trusted this project's configuration, so nothing is run for it",
-                    Hint::command("windlass trust", "shows what would run and asks"),
+                    "this project's configuration is not trusted, so nothing is run for it",
+                    CallerHint::command("windlass trust", "shows what would run and asks"),
                 )
             }),
             Standing::Nested => Err(NotAllowed::new(

@@ -303,7 +303,7 @@ fn only_what_is_allowed_is_run() {
         (
             AgentCommands::Allow,
             Standing::Untrusted,
-            "nobody has trusted this project's configuration, so nothing is run for it: ask a person to run `windlass trust`: it shows what would run and asks",
+            "this project's configuration is not trusted, so nothing is run for it: ask a person to run `windlass trust`: it shows what would run and asks",
         ),
         (
             AgentCommands::Allow,
