@@ -18,7 +18,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tools", &["engine", "hooks", "process", "store"]),
     ("runner", &["agents", "engine", "hooks", "process", "store", "tools", "vcs"]),
     ("mcp", &["tools"]),
-    ("cli", &["agents", "bridge", "engine", "hooks", "mcp", "process", "runner", "store", "tools", "vcs"]),
+    ("text", &[]),
+    ("config", &["agents", "bridge", "engine", "hooks", "process", "text", "vcs"]),
+    (
+        "app",
+        &["agents", "bridge", "config", "engine", "hooks", "process", "runner", "store", "text", "tools", "vcs"],
+    ),
+    (
+        "cli",
+        &[
+            "agents", "app", "bridge", "config", "engine", "hooks", "mcp", "process", "runner", "store", "text",
+            "tools", "vcs",
+        ],
+    ),
 ];
 
 /// The same for the examples.
@@ -127,7 +139,7 @@ fn the_engine_is_pure() {
 /// Whose store it is has to be known before it is written to.
 #[test]
 fn stores_are_opened_in_one_place() {
-    for (path, text) in sources("crates/cli/src") {
+    for (path, text) in sources("crates/app/src").into_iter().chain(sources("crates/cli/src")) {
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         let opens = ["Sqlite::open(", "Sqlite::open_known(", "Sqlite::create("].iter().any(|call| code.contains(call));
         let may = path.ends_with("/store_records.rs") || path.ends_with("_tests.rs");

@@ -1,4 +1,4 @@
 //! Files of workflows.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_cli::laws::workflow(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_config::laws::workflow(bytes));

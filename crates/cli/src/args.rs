@@ -8,10 +8,9 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
+use windlass_app::{Failure, environment};
 
 use crate::commands::Command;
-use crate::environment;
-use crate::failure::Failure;
 use crate::output::{Messages, Output};
 use crate::usage;
 

@@ -3,43 +3,20 @@
 //! It is a library only so that fuzzing can call into it; nobody else is promised anything.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
-mod agents;
 mod args;
-mod callers;
 mod commands;
-mod config;
-mod config_edit;
-mod context;
-mod dispatch;
-mod durable;
-mod environment;
-mod failure;
-mod gatekeepers;
-mod ground;
-mod import;
-#[cfg(any(test, fuzzing))]
-pub mod laws;
-mod obstacles;
+mod front_end;
 mod output;
-mod plan;
-mod project;
-mod records;
 #[cfg(test)]
 mod reference_tests;
-mod remedy;
 mod show;
-mod store_records;
-mod text;
-mod trust;
 mod usage;
-mod workflow;
 
 use std::process::ExitCode;
 
-use crate::output::{Messages, Output, Stop};
+use windlass_app::{SUPERVISE, environment, project};
 
-/// The first argument of the process that starts agents and gates for us.
-pub const SUPERVISE: &str = "__supervise";
+use crate::output::{Messages, Output, Stop};
 
 /// The whole program.
 pub fn main() -> ExitCode {

@@ -14,9 +14,9 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
-
-use crate::failure::{Code, Failure};
-use crate::{environment, text};
+use windlass_app::{Code, Failure, environment};
+use windlass_config::ConfigError;
+use windlass_text as text;
 
 /// Why a command ended before its end.
 #[derive(Debug)]
@@ -31,6 +31,12 @@ pub type Done = Result<(), Stop>;
 impl From<Failure> for Stop {
     fn from(failure: Failure) -> Self {
         Self::Failed(Box::new(failure))
+    }
+}
+
+impl From<ConfigError> for Stop {
+    fn from(error: ConfigError) -> Self {
+        Failure::from(error).into()
     }
 }
 
@@ -254,7 +260,7 @@ impl Messages {
 
     /// Error, causes, hint.
     pub fn failure(&mut self, failure: &Failure) {
-        match &failure.picture {
+        match failure.diagnostic.as_ref().and_then(|error| error.render(self.color)) {
             Some(picture) => drop(writeln!(self.to, "{}", picture.trim_end())),
             None => self.say(Tone::Bad, "error", &failure.message),
         }

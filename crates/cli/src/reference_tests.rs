@@ -10,11 +10,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Command, CommandFactory, Parser};
+use windlass_config as config;
 use windlass_engine::{EventType, MOVES, State};
 use windlass_tools::Need;
 
 use crate::args::{self, Invocation};
-use crate::config;
 
 const BEGIN: &str = "<!-- moves -->\n";
 const END: &str = "<!-- /moves -->\n";

@@ -7,14 +7,16 @@ pub mod unchecked;
 pub mod workflow;
 
 use jiff::Unit;
+use windlass_app::environment;
+use windlass_app::project::Project;
+use windlass_config::{Config, plan};
 use windlass_engine::{
     Decision, Ending, Event, GateAnswer, HookOutcome, Lease, Next, Node, Opening, Promise, Purpose, Record, RunId,
     State, Task, TaskId, Timestamp,
 };
+use windlass_text as text;
 
-use crate::environment;
 use crate::output::{Done, Messages, Output, Tone};
-use crate::text;
 
 /// So much of a text is shown, broken where the terminal ends.
 pub const LONG: usize = 1000;
@@ -386,4 +388,20 @@ fn event_head(record: &Record, out: &Output) -> (String, usize) {
         out.paint(Tone::Name, text::pad(&kind, 24)),
     );
     (head, used)
+}
+
+/// Warns of what stands in the place of files that Windlass and git read.
+pub fn obstacles(project: &Project, out: &mut Output) -> Done {
+    windlass_app::obstacles::find(project).iter().try_for_each(|obstacle| {
+        out.line(out.paint(Tone::Warning, format!("{obstacle}: remove it, or put a file in its place")))
+    })
+}
+
+/// Warns of hooks that somebody wrote and that never run.
+pub fn warn_of_idle_hooks(config: &Config) {
+    let idle: Vec<&str> = plan::silent(config).map(|hook| hook.name.as_str()).collect();
+    if !idle.is_empty() {
+        let idle = idle.join(", ");
+        Messages::new().warning(&format!("these hooks do not run, or only at some of their points: {idle}"));
+    }
 }

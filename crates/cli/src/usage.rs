@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use windlass_app::{Code, Failure};
+use windlass_text as text;
 use windlass_tools::find;
 
 use crate::args;
-use crate::failure::{Code, Failure};
-use crate::text;
 
 /// Columns of clap's message that are repeated: it names what was typed, which may be as long as it likes.
 const MAX_MESSAGE: usize = 400;

@@ -61,7 +61,7 @@ pub use not_started::NotStarted;
 pub use nudge::{is_below, nudge};
 pub use os::{age, uptime};
 pub use pager::{Paged, Pager};
-pub use program::missing;
+pub use program::{missing, running_program};
 pub use roster::{Roster, Swept, is_alive, is_ours, sweep};
 pub use run::run;
 pub use signal_hook::low_level::signal_name;

@@ -18,6 +18,11 @@ pub(crate) const TAG: &str = "WINDLASS_TAG";
 /// Where a program is looked for if the environment has no `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// Returns the path of the running program.
+pub fn running_program() -> io::Result<PathBuf> {
+    std::env::current_exe()
+}
+
 /// A program with all that it is started with.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Program {

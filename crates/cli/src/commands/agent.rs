@@ -1,17 +1,15 @@
 //! `windlass agent SCRIPT`: the scripted agent
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use windlass_agents::scripted::{self, Script, Setting};
+use windlass_app::context::Context;
+use windlass_app::project::Project;
+use windlass_app::{Code, Failure, environment, execution, runner_settings};
 use windlass_process::{Roster, file};
 
-use crate::context::Context;
-use crate::failure::{Code, Failure};
 use crate::output::{Output, Stop};
-use crate::project::Project;
-use crate::{dispatch, environment};
 
 /// Scripts are short; a longer one is a mistake.
 const LONGEST: u64 = 4 * 1024 * 1024;
@@ -31,9 +29,9 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         return Err(Failure::new(Code::Usage, "the agent speaks its own protocol; it has no --json").into());
     }
     let script = read(&context.directory.join(&args.script))?;
-    let nonce = dispatch::random()?;
+    let nonce = execution::random()?;
     let place = Place::new(nonce)?;
-    let launcher = dispatch::launcher()?;
+    let launcher = runner_settings::launcher()?;
     let setting = Setting { roster: &place.roster, environment: environment::whole(), launcher: &launcher };
     let played = scripted::serve(script, &setting, nonce, io::stdin(), &mut io::stdout().lock());
     match played {
@@ -67,7 +65,7 @@ impl Place {
         if let Some(project) = environment::project_of_run()
             && let Some(project) = Project::at(&project)?
         {
-            return Ok(Self { roster: dispatch::enlist(&project)?, own: None });
+            return Ok(Self { roster: execution::enlist(&project)?, own: None });
         }
         let own = environment::temporary_directory().join(format!("windlass-agent-{nonce:032x}"));
         let roster = Roster::enlist(&own, 0).map_err(|error| {

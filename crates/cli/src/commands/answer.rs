@@ -3,19 +3,20 @@
 use std::path::Path;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use windlass_app::caller::Inside;
+use windlass_app::context::{Context, Opened};
+use windlass_app::person::ConcernedSessions;
+use windlass_app::{Code, Failure, execution, hints};
 use windlass_engine::{
     Authority, ChangeRef, Command, GateAnswer, Phase, Resolution, Session, SessionName, State, TaskId, View, Wanted,
 };
+use windlass_text as text;
 
 use super::input::read_text;
 use super::next_step;
 use super::run::Again;
 use super::task::present;
-use crate::context::{Context, Opened};
-use crate::dispatch::{self, ConcernedSessions, Inside};
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Messages, Output, Tone};
-use crate::{remedy, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -93,7 +94,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         _ => None,
     };
     let command = Command::AnswerTask { id, answer: args.answer, text, ignores, work };
-    let records = dispatch::execute_inside(&mut opened, inside, &command, authority)?;
+    let records = execution::execute_inside(&mut opened, inside, &command, authority)?;
     present::of(&opened, id, &records, out)?;
     let task = opened.task(id)?;
     if !out.is_json()
@@ -116,7 +117,7 @@ fn unseen_work(opened: &mut Opened, id: TaskId) -> Result<Option<ChangeRef>, Fai
     let Some(branch) = task.workspace.as_ref().map(|workspace| workspace.branch.clone()).filter(|_| !open) else {
         return Ok(None);
     };
-    let gathered = dispatch::with_git(opened, |dispatch| dispatch.gather(&task).map_err(remedy::run))?;
+    let gathered = execution::run_git_work(opened, |dispatch| dispatch.gather(&task).map_err(hints::run))?;
     Ok(match gathered {
         Ok(found) => found.filter(|(_, commits)| *commits > 0).map(|(base, _)| ChangeRef {
             branch: Some(branch),
@@ -140,7 +141,7 @@ enum Subject {
 
 /// The session of that name, if it asks; else its task, or the task of that name, unless a session asks about that.
 fn subject(opened: &Opened, name: &str) -> Result<Subject, Failure> {
-    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let snapshot = opened.store.snapshot().map_err(hints::store)?;
     if let Ok(id) = name.parse::<TaskId>() {
         return of_task(opened, id);
     }
@@ -149,7 +150,7 @@ fn subject(opened: &Opened, name: &str) -> Result<Subject, Failure> {
         Err(_) => {
             let failure =
                 Failure::new(Code::NotFound, format!("`{}` is neither a task nor a session", text::fit(name, 60)));
-            return Err(failure.hint(remedy::sessions(name, &snapshot.sessions().map_err(remedy::store)?)));
+            return Err(failure.hint(hints::sessions(name, &snapshot.sessions().map_err(hints::store)?)));
         }
     };
     if matches!(session.phase, Phase::Asking(_, _, None)) {
@@ -172,7 +173,7 @@ fn of_task(opened: &Opened, id: TaskId) -> Result<Subject, Failure> {
 /// The session that works on a task and asks what is to happen with its stop hooks.
 fn asking(opened: &Opened, id: TaskId) -> Result<Option<Session>, Failure> {
     let Some(name) = opened.task(id)?.lease.and_then(|lease| lease.session) else { return Ok(None) };
-    let session = opened.store.snapshot().map_err(remedy::store)?.session(&name).map_err(remedy::view)?;
+    let session = opened.store.snapshot().map_err(hints::store)?.session(&name).map_err(hints::view)?;
     Ok(session.filter(|session| session.wanted() == Wanted::Answer))
 }
 
@@ -191,7 +192,7 @@ fn answer_gate(
     })?;
     let command = Command::AnswerGate { session: name.clone(), answer: gate, text };
     let inside = Inside::look_for_person(opened, ConcernedSessions::Of(&session.name))?;
-    dispatch::execute_inside(opened, inside, &command, Authority::Person)?;
+    execution::execute_inside(opened, inside, &command, Authority::Person)?;
     if out.is_json() {
         return out.object(&serde_json::json!({"session": name, "answer": answer.name()}));
     }

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use serde_json::json;
+use windlass_app::context::Context;
+use windlass_app::{Code, Failure, hints};
 
-use crate::context::Context;
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
-use crate::remedy;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -26,10 +25,10 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         let failure = Failure::new(Code::System, format!("cannot write {}", args.file.display()));
         return Err(failure.caused_by(format_args!("there is no directory {}", missing.display())).into());
     }
-    opened.store.backup(&args.file).map_err(remedy::store)?;
+    opened.store.backup(&args.file).map_err(hints::store)?;
     let file = args.file.display().to_string();
     if out.is_json() {
         return out.object(&json!({"file": file}));
     }
-    out.line(format_args!("{} {}", out.paint(Tone::Good, "saved to"), crate::text::line(&file)))
+    out.line(format_args!("{} {}", out.paint(Tone::Good, "saved to"), windlass_text::line(&file)))
 }

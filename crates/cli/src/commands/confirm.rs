@@ -2,7 +2,8 @@
 
 use std::io::{self, BufRead, IsTerminal};
 
-use crate::failure::{Code, Failure};
+use windlass_app::{Code, Failure};
+
 use crate::output::{Output, Stop};
 
 /// Whether somebody is there who can be asked.

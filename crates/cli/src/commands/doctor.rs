@@ -8,20 +8,22 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use serde_json::json;
+use windlass_app::context::{Context, Opened};
+use windlass_app::project::Project;
+use windlass_app::{
+    Code, Failure, execution, hints, obstacles, recovery, runner_settings, store_records, trust, workflows,
+};
+use windlass_config::Config;
+use windlass_config::workflow::WorkflowLibrary;
 use windlass_engine::{Effect, Session, State, Task, TaskId};
 use windlass_process::Control;
 use windlass_runner::{Swept, left_in};
 use windlass_store::{Lifetime, Report};
+use windlass_text as text;
 
 use crate::commands::run::Again;
 use crate::commands::{change, install};
-use crate::config::Config;
-use crate::context::{Context, Opened};
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Messages, Output, Stop, Tone};
-use crate::project::Project;
-use crate::trust;
-use crate::{dispatch, obstacles, remedy, store_records, text, workflow};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -75,7 +77,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     checks.extend(check_files(&project));
     checks.extend(check_workflows(&project));
     // Signals reach the programs that are started from here on.
-    let (control, received) = dispatch::listen()?;
+    let (control, received) = execution::listen()?;
     checks.extend(agents::check(&project));
     checks.extend(check_callers(&project));
     let opened = context.open().ok();
@@ -86,7 +88,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     checks.extend(check_tracked(&project, &control));
     checks.extend(opened.iter().flat_map(|opened| git::check(opened, &control)));
     if let Some(signal) = received.first() {
-        let failure = Failure::new(Code::Interrupted(remedy::SIGINT), "ended before everything was checked");
+        let failure = Failure::new(Code::Interrupted(hints::SIGINT), "ended before everything was checked");
         return Err(failure.by(Some(signal)).into());
     }
     drop(received);
@@ -116,12 +118,12 @@ fn check_callers(project: &Project) -> Option<Check> {
 /// Does what the dead have left undone.
 fn settle(context: &Context, out: &mut Output) -> Result<u8, Stop> {
     let mut opened = context.open()?;
-    let (control, received) = dispatch::listen()?;
-    let done = dispatch::settle_dead(&mut opened, &control, dispatch::Reach::Everything);
-    let dispatch::Settled { hooks: settled, sessions, untrusted } =
+    let (control, received) = execution::listen()?;
+    let done = recovery::settle_dead(&mut opened, &control, recovery::Reach::Everything);
+    let recovery::Settled { hooks: settled, sessions, untrusted } =
         done.map_err(|failure| failure.by(received.first()))?;
-    let in_use = dispatch::worktrees_in_use(&opened)?;
-    let swept = dispatch::with_git(&mut opened, |dispatch| dispatch.sweep(&in_use).map_err(remedy::run))?;
+    let in_use = execution::worktrees_in_use(&opened)?;
+    let swept = execution::run_git_work(&mut opened, |dispatch| dispatch.sweep(&in_use).map_err(hints::run))?;
     tell_swept(&swept, out)?;
     if untrusted > 0 {
         let of_it = if untrusted == 1 { "1 hook or session" } else { &format!("{untrusted} hooks or sessions") };
@@ -137,7 +139,7 @@ fn settle(context: &Context, out: &mut Output) -> Result<u8, Stop> {
             if sessions == 1 { "1 cancelled session was" } else { &format!("{sessions} cancelled sessions were") };
         out.line(format_args!("{were} ended"))?;
     }
-    let interrupted = dispatch::interrupted(&opened)?;
+    let interrupted = recovery::interrupted(&opened)?;
     match (out.is_json(), settled) {
         (true, _) => {
             let gone: Vec<TaskId> = swept.iter().filter(|(_, swept)| swept.is_ok()).map(|(id, _)| *id).collect();
@@ -184,8 +186,11 @@ fn show(check: &Check, out: &mut Output) -> Done {
 
 fn check_config(project: &Project) -> Check {
     let what = "configuration";
-    let looked = Config::load(project).and_then(|config| Ok((trust::state(project, &config)?, config)));
-    match looked {
+    let looked = || -> Result<_, Failure> {
+        let config = Config::load(&project.root)?;
+        Ok((trust::state(project, &config)?, config))
+    };
+    match looked() {
         Ok((state, config)) => {
             let hooks = match config.effectful_hooks().len() {
                 1 => "1 hook that runs something".to_owned(),
@@ -206,7 +211,9 @@ fn check_config(project: &Project) -> Check {
 /// What stands in the place of files, and what keeps protected files from being watched.
 fn check_files(project: &Project) -> Option<Check> {
     let mut problems = obstacles::find(project);
-    let protected = Config::load(project).ok().map(|config| config.protected().hiding(dispatch::mask(&config)));
+    let protected = Config::load(&project.root)
+        .ok()
+        .map(|config| runner_settings::protected_files(&config).hiding(runner_settings::mask(&config)));
     problems.extend(protected.and_then(|protected| protected.look(&project.root).err()).map(|error| error.to_string()));
     let hint = Some("remove it, or put a file in its place".to_owned());
     (!problems.is_empty()).then(|| Check { what: "files", problems, note: String::new(), hint })
@@ -215,13 +222,13 @@ fn check_files(project: &Project) -> Option<Check> {
 /// The project's workflows, where it has any, and those that its hooks name.
 fn check_workflows(project: &Project) -> Option<Check> {
     let (what, hint) = ("workflows", Some("`windlass config check` shows the place".to_owned()));
-    let known = match workflow::known(Some(project)) {
-        Ok(known) => known,
-        Err(failure) => return Some(Check { what, problems: vec![failure.message], note: String::new(), hint }),
+    let library = match WorkflowLibrary::load(Some(&project.root)) {
+        Ok(library) => library,
+        Err(error) => return Some(Check { what, problems: vec![error.to_string()], note: String::new(), hint }),
     };
-    let own = known.found.iter().filter(|defined| defined.file.is_some()).count();
-    let mut problems: Vec<String> = known.wrong.into_iter().map(|wrong| wrong.failure.message).collect();
-    let named = Config::load(project).ok().and_then(|config| workflow::check_hooks(project, &config).err());
+    let own = library.definitions.iter().filter(|definition| definition.file.is_some()).count();
+    let mut problems: Vec<String> = library.unusable.iter().map(workflows::describe_reason).collect();
+    let named = Config::load(&project.root).ok().and_then(|config| workflows::check_hooks(project, &config).err());
     problems.extend(named.map(|failure| failure.message).filter(|message| !problems.contains(message)));
     if own == 0 && problems.is_empty() {
         return None;
@@ -235,9 +242,9 @@ fn check_store(context: &Context, project: &Project, rebuild: bool) -> Result<Ch
     let opened = store_records::open_quietly(project, Lifetime::Command, context.trust);
     let looked = opened.and_then(|(mut store, foreign)| {
         if rebuild {
-            store.rebuild().map_err(remedy::store)?;
+            store.rebuild().map_err(hints::store)?;
         }
-        Ok((store.inspect().map_err(remedy::store)?, foreign))
+        Ok((store.inspect().map_err(hints::store)?, foreign))
     });
     match looked {
         Ok((report, None)) => Ok(judge(&report, "windlass doctor --rebuild")),
@@ -272,7 +279,7 @@ fn check_tracked(project: &Project, control: &Control) -> Option<Check> {
 
 /// Hooks that commands which died have left; nothing to say where there are none.
 fn check_left(opened: &Opened) -> Option<Check> {
-    let left = dispatch::left_by_the_dead(opened).ok().filter(|left| !left.is_empty())?;
+    let left = recovery::left_by_the_dead(opened).ok().filter(|left| !left.is_empty())?;
     let name = |debt: &windlass_engine::Debt| match &debt.effect {
         Effect::Hook(hook) => format!("{} for event {}", hook.hook, debt.id.seq),
         Effect::Turn { .. } => String::new(),
@@ -314,7 +321,7 @@ fn check_worktrees(opened: &Opened) -> Option<Check> {
 
 /// Sessions that somebody has cancelled while nobody ran them.
 fn check_cancelled(opened: &Opened) -> Option<Check> {
-    let left = dispatch::orphaned_cancellations(opened).ok().filter(|left| !left.is_empty())?;
+    let left = recovery::orphaned_cancellations(opened).ok().filter(|left| !left.is_empty())?;
     Some(Check {
         what: "sessions",
         problems: left.iter().map(|session| format!("{} is cancelled and has yet to be ended", session.name)).collect(),
@@ -325,7 +332,7 @@ fn check_cancelled(opened: &Opened) -> Option<Check> {
 
 /// Sessions whose command has died: nothing is wrong with them, and somebody has to know.
 fn check_interrupted(opened: &Opened) -> Option<Check> {
-    let left = dispatch::interrupted(opened).ok()?;
+    let left = recovery::interrupted(opened).ok()?;
     let names: Vec<&str> = left.iter().map(|session| session.name.as_str()).collect();
     let hint = Again::with_session(opened, left.first()?).said("goes on where it stopped");
     let note = format!("interrupted: {}", names.join(", "));

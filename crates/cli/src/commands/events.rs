@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command};
+use windlass_app::context::Context;
+use windlass_app::hints;
 use windlass_engine::{Event, EventType, FactType, Record, Seq, TaskId};
 use windlass_store::{Filter, Store};
 
-use crate::context::Context;
 use crate::output::{Done, Output, Stop};
-use crate::{remedy, show, usage};
+use crate::{show, usage};
 
 /// Events that are read at a time.
 const PAGE: usize = 512;
@@ -105,14 +106,14 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let mut size = PAGE;
     while left > 0 {
         // Taken before the look, so that nothing can slip in between the look and the wait.
-        let head = opened.store.head().map_err(remedy::store)?;
+        let head = opened.store.head().map_err(hints::store)?;
         let page = match opened.store.read(&filter, after, size.min(left)) {
             // Something in it is damaged. What comes before that can still be shown.
             Err(_) if size > 1 => {
                 size = 1;
                 continue;
             }
-            page => page.map_err(remedy::store)?,
+            page => page.map_err(hints::store)?,
         };
         for record in &page {
             after = record.seq;
@@ -130,7 +131,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         }
         out.flush()?;
         after = after.max(head);
-        opened.store.wait(after, SECOND_LOOK).map_err(remedy::store)?;
+        opened.store.wait(after, SECOND_LOOK).map_err(hints::store)?;
         if out.is_closed() {
             return Err(Stop::Closed);
         }

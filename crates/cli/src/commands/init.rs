@@ -18,15 +18,20 @@ use serde_json::json;
 use windlass_store::{Lifetime, Sqlite, StoreError};
 
 pub use self::look::{Found, Git};
-use crate::config::Config;
-use crate::context::Context;
-use crate::dispatch::require_person;
-use crate::durable::{self, Readers};
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
-use crate::project::{self, DIRECTORY, IGNORED, Project};
-use crate::trust::{self, Trust};
-use crate::{environment, obstacles, remedy, store_records, text, workflow};
+use crate::show;
+use windlass_app::atomic_file;
+use windlass_app::atomic_file::Readers;
+use windlass_app::context::Context;
+use windlass_app::person::require_person;
+use windlass_app::project;
+use windlass_app::project::{DIRECTORY, IGNORED, Project};
+use windlass_app::trust;
+use windlass_app::trust::Trust;
+use windlass_app::{Code, Failure};
+use windlass_app::{environment, hints, store_records, workflows};
+use windlass_config::Config;
+use windlass_text as text;
 
 const TEMPLATE: &str = include_str!("init/template.yaml");
 /// The stop gate of a project whose tests were found, and an example for others.
@@ -60,7 +65,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     if let Some(project) = existing(&root)?
         && store_records::is_foreign(&project)?
     {
-        return Err(remedy::store(StoreError::Foreign(project.store_file())).into());
+        return Err(hints::store(StoreError::Foreign(project.store_file())).into());
     }
     let outer = root.parent().and_then(|parent| project::around(parent).ok().flatten());
     let report = prepare(&root)?;
@@ -93,13 +98,13 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
 
 /// Trusts what was just written here. What others have written beside it is for a person to look at.
 fn trust_own(project: &Project) -> Result<(), Failure> {
-    if !workflow::files(project)?.is_empty() {
+    if workflows::has_files(project)? {
         return Err(Failure::new(
             Code::Trust,
             "there are workflows already: `windlass trust` shows what they would run",
         ));
     }
-    let config = Config::load(project)?;
+    let config = Config::load(&project.root)?;
     if trust::state(project, &config)? == Trust::Changed {
         return Err(Failure::new(
             Code::Trust,
@@ -132,7 +137,7 @@ fn cannot_make(root: &Path, error: io::Error) -> Failure {
 /// Makes the project's directory and its configuration; where there is one already, only looks.
 pub fn prepare(root: &Path) -> Result<Report, Failure> {
     let cannot = |error| cannot_make(root, error);
-    durable::make_directories(root, 0o777).map_err(cannot)?;
+    atomic_file::make_directories(root, 0o777).map_err(cannot)?;
     let look = |project: &Project| look::look(&project.root, &environment::program_directories());
     if let Some(project) = existing(root)? {
         let found = look(&project);
@@ -148,9 +153,9 @@ pub fn prepare(root: &Path) -> Result<Report, Failure> {
 /// Writes the configuration of a project that was made without one; `false` where there is one.
 pub fn complete(project: &Project, configuration: &str) -> io::Result<bool> {
     // Whole, or not at all; and nobody's is replaced.
-    let added = durable::add(&project.config_file(), configuration.as_bytes())?;
+    let added = atomic_file::add(&project.config_file(), configuration.as_bytes())?;
     if added {
-        durable::replace(&project.directory().join(".gitignore"), IGNORED.as_bytes(), Readers::AsBefore)?;
+        atomic_file::replace(&project.directory().join(".gitignore"), IGNORED.as_bytes(), Readers::AsBefore)?;
     }
     Ok(added)
 }
@@ -177,13 +182,13 @@ fn write(project: &Project, configuration: Option<&str>) -> io::Result<bool> {
     let beside = project.root.join(format!("{DIRECTORY}.{}.new", std::process::id()));
     fs::create_dir(&beside)?;
     let moved = configuration
-        .map_or(Ok(()), |configuration| durable::write_into(&beside.join("config.yaml"), configuration.as_bytes()))
+        .map_or(Ok(()), |configuration| atomic_file::write_into(&beside.join("config.yaml"), configuration.as_bytes()))
         .and_then(|()| {
             // Without a configuration there is nothing for git at all.
             let ignored = if configuration.is_some() { IGNORED.to_owned() } else { format!("{IGNORED}.gitignore\n") };
-            durable::write_into(&beside.join(".gitignore"), ignored.as_bytes())
+            atomic_file::write_into(&beside.join(".gitignore"), ignored.as_bytes())
         })
-        .and_then(|()| durable::sync_directory(&beside))
+        .and_then(|()| atomic_file::sync_directory(&beside))
         .map(|()| fs::rename(&beside, project.directory()));
     if !matches!(moved, Ok(Ok(()))) {
         // Best effort: the error that matters is the one above.
@@ -191,7 +196,7 @@ fn write(project: &Project, configuration: Option<&str>) -> io::Result<bool> {
     }
     match moved? {
         Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => Ok(false),
-        moved => moved.and_then(|()| durable::sync_directory(&project.root)).map(|()| true),
+        moved => moved.and_then(|()| atomic_file::sync_directory(&project.root)).map(|()| true),
     }
 }
 
@@ -265,7 +270,7 @@ fn as_text(report: &Report, untrusted: Option<&Failure>, out: &mut Output) -> Do
         let reason = text::line(&failure.message).into_owned();
         out.line(format_args!("{}: it is not trusted yet: {reason}", out.paint(Tone::Warning, "warning")))?;
     }
-    obstacles::warn(&report.project, out)?;
+    show::obstacles(&report.project, out)?;
     out.line("")?;
     out.line("Next:")?;
     out.line("  windlass config check              what the configuration says")?;

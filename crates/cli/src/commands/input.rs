@@ -3,10 +3,9 @@
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
+use windlass_app::{Code, Failure};
 use windlass_engine::Limits;
 use windlass_process::file;
-
-use crate::failure::{Code, Failure};
 
 /// Returns the bytes of a file or of standard input, at most so many. The hint says what to do with more.
 pub fn read_bytes(file: &Path, most: usize, hint: &str) -> Result<Vec<u8>, Failure> {

@@ -1,16 +1,15 @@
 //! `windlass mcp`: the tools, for agents.
 
 use serde_json::json;
+use windlass_app::context::Context;
+use windlass_app::tool_host::{ProjectGround, told};
+use windlass_app::{Code, Failure, environment, execution};
 use windlass_mcp::{AddressError, Driven, Listening, Server, Stop as End, Token};
 use windlass_process::{Control, signals};
 use windlass_store::Lifetime;
 use windlass_tools::{Desk, catalogue};
 
-use crate::context::Context;
-use crate::failure::{Code, Failure};
-use crate::ground::{ProjectGround, told};
 use crate::output::{Messages, Output, Stop};
-use crate::{dispatch, environment};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -78,7 +77,7 @@ fn token() -> Result<(Token, String, bool), Failure> {
     let is_ours = given.is_none();
     let text = match given {
         Some(given) => given,
-        None => format!("{:032x}", dispatch::random()?),
+        None => format!("{:032x}", execution::random()?),
     };
     let token = Token::new(&text).map_err(|error| {
         Failure::new(Code::Usage, "WINDLASS_MCP_TOKEN is no token")

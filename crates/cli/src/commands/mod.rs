@@ -29,14 +29,15 @@ mod why;
 mod workflow;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Subcommand;
+use windlass_app::context::Context;
+use windlass_app::person::require_person;
+use windlass_app::{Code, Failure, environment};
 
 use crate::args::Invocation;
-use crate::context::Context;
-use crate::dispatch::require_person;
-use crate::environment;
-use crate::failure::{Code, Failure};
+use crate::front_end::TerminalFrontEnd;
 use crate::output::{Output, Stop};
 
 // What a command takes is worked out when it is the one that was asked for.
@@ -138,7 +139,8 @@ pub fn run(invocation: Invocation, out: &mut Output) -> Result<u8, Stop> {
                 .into());
         }
     };
-    let context = Context { project: invocation.project, directory, trust: invocation.trust };
+    let front_end = Arc::new(TerminalFrontEnd::default());
+    let context = Context { project: invocation.project, directory, trust: invocation.trust, front_end };
     // A run that goes on with a session works with what was trusted when the session began.
     let is_run = matches!(invocation.command, Command::Run(_));
     if context.trust

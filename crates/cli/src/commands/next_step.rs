@@ -9,6 +9,10 @@
 //! - No command is offered that is refused in this state. Where a command needs trust that is missing, its line says so.
 //! - A command has no placeholder: it can be typed as it is printed. An agent that is not known is the one exception.
 
+use windlass_app::context::Opened;
+use windlass_app::trust::{self, Trust};
+use windlass_app::{Failure, environment, hints, runner_settings};
+use windlass_config::{Config, ConfigSource, plan};
 use windlass_engine::{EventType, Lease, SessionName, State, Task, TaskId, View, Wanted};
 use windlass_runner::stacking::work_without_change;
 use windlass_vcs::git::{Branch, UncleanTree, quoted as quoted_path};
@@ -16,11 +20,7 @@ use windlass_vcs::git::{Branch, UncleanTree, quoted as quoted_path};
 use super::change::with_optional_git;
 use super::run::{Again, quoted, waits_for};
 use super::session::is_alive;
-use crate::config::{Config, Written};
-use crate::context::Opened;
-use crate::failure::Failure;
-use crate::trust::{self, Trust};
-use crate::{dispatch, environment, plan, remedy, show};
+use crate::show;
 
 /// How many tasks are followed to the one that has to move first.
 const MAX_HOPS: usize = 64;
@@ -131,7 +131,7 @@ fn find_way(opened: &Opened, task: &Task) -> Result<Way, Failure> {
             Ok(Way::Type(step.with_trust(opened, ANSWER_EVENTS)))
         }
         (State::Created, _) if task.open_dependencies > 0 => {
-            let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+            let snapshot = opened.store.snapshot().map_err(hints::store)?;
             Ok(waits_for(&snapshot, task)?.first().map_or(Way::Wait, |first| Way::After(*first)))
         }
         (State::Active | State::Submitted, _) if task.lease.is_none() => {
@@ -194,10 +194,10 @@ fn find_way_past(opened: &Opened, lease: &Lease) -> Result<Way, Failure> {
 /// Returns the merge of a change, or the task that has to be merged before it.
 fn merge(opened: &Opened, task: &Task) -> Result<Way, Failure> {
     let id = task.id;
-    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let snapshot = opened.store.snapshot().map_err(hints::store)?;
     for below in task.workspace.iter().flat_map(|workspace| &workspace.stacked_on) {
         let is_unmerged = |task: &Task| has_open_change(task) || work_without_change(task).is_some();
-        let below = snapshot.task(*below).map_err(remedy::view)?.filter(is_unmerged);
+        let below = snapshot.task(*below).map_err(hints::view)?.filter(is_unmerged);
         match below {
             // It is for git to merge, and for git to know whether it is merged.
             Some(below) if below.state == State::Deleted || !has_open_change(&below) => {
@@ -217,10 +217,10 @@ fn merge(opened: &Opened, task: &Task) -> Result<Way, Failure> {
 /// Returns the tree that keeps the change of a task from being merged: its local base is checked out there, and not clean.
 pub fn find_unclean_tree(opened: &Opened, task: &Task) -> Option<UncleanTree> {
     let base = Branch::new(&task.workspace.as_ref()?.base).ok()?;
-    let config = Config::load(&opened.project).ok()?;
+    let config = Config::load(&opened.project.root).ok()?;
     let counts = trust::counts(&opened.project, &config, opened.trust).ok()?;
     let config = if counts { config } else { config.without_say() };
-    let delivery = dispatch::delivery(&opened.project, &config);
+    let delivery = runner_settings::delivery(&opened.project, &config);
     let found = with_optional_git(&opened.project, |git| {
         // Only a tree that is not clean is worth more calls.
         let Some(tree) = git.find_unclean_tree(&base)? else { return Ok(None) };
@@ -241,14 +241,14 @@ impl NextStep {
     /// `--trust` is offered only to a person who has said it.
     fn with_trust(self, opened: &Opened, events: &[EventType]) -> Self {
         // A configuration that cannot be read is told by the command itself.
-        let config = Written::load(&opened.project).ok().and_then(|written| Config::parse(written).ok());
+        let config = ConfigSource::load(&opened.project.root).ok().and_then(|written| Config::parse(written).ok());
         let Some(config) = config else { return self };
         let runs_hooks = plan::planned_hooks(&config).keys().any(|event| events.is_empty() || events.contains(event));
         let trusted = || trust::state(&opened.project, &config).is_ok_and(|state| state == Trust::Trusted);
         match (runs_hooks && !trusted(), opened.trust) {
             (false, _) => self,
             (true, true) => Self { command: format!("{} --trust", self.command), ..self },
-            (true, false) => self.with_note(remedy::UNTRUSTED.to_owned()),
+            (true, false) => self.with_note(hints::UNTRUSTED.to_owned()),
         }
     }
 }

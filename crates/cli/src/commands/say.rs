@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use serde_json::json;
+use windlass_app::caller::Inside;
+use windlass_app::context::{Context, Opened};
+use windlass_app::person::ConcernedSessions;
+use windlass_app::{Code, Failure, execution, hints};
 use windlass_engine::{Authority, Command, Event, Session, SessionName, Voice};
+use windlass_text as text;
 
 use super::input::read_text;
 use super::session::is_alive;
-use crate::context::{Context, Opened};
-use crate::dispatch::{self, ConcernedSessions, Inside};
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
-use crate::{remedy, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -42,7 +43,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let alive = is_alive(&opened, &session);
     let command = Command::Say { session: session.name.clone(), text };
     let inside = Inside::look_for_person(&opened, ConcernedSessions::Of(&session.name))?;
-    let records = dispatch::execute_inside(&mut opened, inside, &command, Authority::Person)?;
+    let records = execution::execute_inside(&mut opened, inside, &command, Authority::Person)?;
     let queued = records.iter().find_map(|record| match &record.envelope.event {
         Event::FeedbackQueued(queued) => Some((record.seq, queued)),
         _ => None,
@@ -63,7 +64,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
 
 /// The only session that somebody runs; where nobody runs any, the only one that is unfinished.
 fn only(opened: &Opened) -> Result<Session, Failure> {
-    let sessions = opened.store.snapshot().map_err(remedy::store)?.sessions().map_err(remedy::store)?;
+    let sessions = opened.store.snapshot().map_err(hints::store)?.sessions().map_err(hints::store)?;
     let open = sessions.into_iter().filter(|session| session.ended().is_none());
     let (running, left): (Vec<Session>, Vec<Session>) = open.partition(|session| is_alive(opened, session));
     let mut found = if running.is_empty() { left } else { running };

@@ -1,19 +1,20 @@
 //! `windlass status`
 
 use serde_json::json;
+use windlass_app::context::{Context, Opened};
+use windlass_app::trust::{self, Trust};
+use windlass_app::{Failure, environment, hints, obstacles, store_records};
+use windlass_config::Config;
 use windlass_engine::{Ending, Session, State, Task, Wanted};
 use windlass_store::{Snapshot, TaskFilter};
+use windlass_text as text;
 
 use super::change::open_changes;
 use super::next_step::{NextStep, own_step};
 use super::run::in_place;
 use super::session::Seen;
-use crate::config::Config;
-use crate::context::{Context, Opened};
-use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
-use crate::trust::{self, Trust};
-use crate::{environment, obstacles, remedy, show, store_records, text};
+use crate::show;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -32,9 +33,9 @@ const READY: &[State] = &[State::Ready, State::NeedsContinuation];
 
 pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     let opened = context.open_to_read()?;
-    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
-    let counts = snapshot.counts().map_err(remedy::store)?;
-    let ready = snapshot.ready(NAMED).map_err(remedy::store)?;
+    let snapshot = opened.store.snapshot().map_err(hints::store)?;
+    let counts = snapshot.counts().map_err(hints::store)?;
+    let ready = snapshot.ready(NAMED).map_err(hints::store)?;
     let attention = |states: &[State]| {
         let mut found = Vec::new();
         let filter = TaskFilter { states: states.to_vec(), ..TaskFilter::default() };
@@ -43,18 +44,18 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
                 found.push(task);
                 found.len() < NAMED
             })
-            .map_err(remedy::store)
+            .map_err(hints::store)
             .map(|()| found)
     };
     let active = attention(AT_WORK)?;
     let stuck = attention(STUCK)?;
-    let debts = snapshot.debts().map_err(remedy::store)?;
-    let sessions = snapshot.sessions().map_err(remedy::store)?;
+    let debts = snapshot.debts().map_err(hints::store)?;
+    let sessions = snapshot.sessions().map_err(hints::store)?;
     let unchecked = last_ended(&sessions).filter(|session| session.unchecked > 0).cloned();
     let sessions: Vec<Seen> = open_sessions(sessions).map(|session| Seen::of(&opened, session)).collect();
     let sessions: Vec<Open> =
         sessions.into_iter().map(|seen| Open::look(&opened, &snapshot, seen)).collect::<Result<_, Failure>>()?;
-    let events = opened.store.head().map_err(remedy::store)?;
+    let events = opened.store.head().map_err(hints::store)?;
     let changes = open_changes(&opened)?;
     if out.is_json() {
         let tasks: serde_json::Map<_, _> =
@@ -115,11 +116,11 @@ fn warn(opened: &Opened, out: &mut Output) -> Done {
     if let Some(warning) = trust::warning(&opened.project) {
         out.line(out.paint(Tone::Warning, warning))?;
     }
-    obstacles::warn(&opened.project, out)
+    show::obstacles(&opened.project, out)
 }
 
 fn trust_state(opened: &Opened) -> Result<Trust, Failure> {
-    trust::state(&opened.project, &Config::load(&opened.project)?)
+    trust::state(&opened.project, &Config::load(&opened.project.root)?)
 }
 
 /// The session that ended last.
@@ -241,7 +242,7 @@ fn notes(opened: &Opened, task: &Task) -> Vec<String> {
 /// That a plain run leaves a task alone because its work lies in the person's own tree, and what goes on with it.
 fn begun_in_place(opened: &Opened, task: &Task) -> Option<String> {
     // A configuration that cannot be read is told above.
-    let config = task.in_place.then(|| Config::load(&opened.project).ok()).flatten()?;
+    let config = task.in_place.then(|| Config::load(&opened.project.root).ok()).flatten()?;
     let counts = trust::counts(&opened.project, &config, opened.trust).ok()?;
     let config = if counts { config } else { config.without_say() };
     let grounds = in_place::grounds(&opened.project, &config).ok()?;

@@ -4,15 +4,14 @@ use std::path::Path;
 
 use clap::Subcommand;
 use serde_json::{Value, json};
+use windlass_app::context::Context;
+use windlass_app::tool_host::ProjectGround;
+use windlass_app::{Code, Failure, execution};
+use windlass_text as text;
 use windlass_tools::{Desk, Effect, Need, Tool, catalogue, find};
 
 use super::input::read_text;
-use crate::context::Context;
-use crate::dispatch;
-use crate::failure::{Code, Failure};
-use crate::ground::ProjectGround;
 use crate::output::{Done, Output, Tone};
-use crate::text;
 
 #[derive(Debug, Subcommand)]
 #[command(
@@ -107,7 +106,7 @@ fn call(context: &Context, name: &str, arguments: &str) -> Result<Value, Failure
             .hint(format!("`windlass tool show {name}` shows an example"))
     })?;
     let opened = if tool.effect == Effect::ReadOnly { context.open_to_read()? } else { context.open()? };
-    let (control, received) = dispatch::listen()?;
+    let (control, received) = execution::listen()?;
     let answer = Desk::new(ProjectGround::new(opened)).call(name, arguments, &control);
     answer.map_err(|error| {
         let failure = Failure::from(error).by(received.first());

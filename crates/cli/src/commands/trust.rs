@@ -7,21 +7,21 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use windlass_app::context::Context;
+use windlass_app::person::require_person;
+use windlass_app::project::Project;
+use windlass_app::store_records::{self, StoreMarks};
+use windlass_app::trust::{self, Trust};
+use windlass_app::{Code, Failure, hints, workflows};
+use windlass_config::workflow::{WorkflowDefinition, WorkflowLibrary};
+use windlass_config::{AgentCommands, Config, ConfiguredEffect};
 use windlass_store::{Sqlite, StoreError};
-use windlass_tools::validation::{AgentCommands, Standing};
+use windlass_text as text;
 
 use self::holdings::StoreHolding;
 use crate::commands::{self, confirm};
-use crate::config::{Config, Effect};
-use crate::context::Context;
-use crate::dispatch::require_person;
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
-use crate::project::Project;
-use crate::store_records::{self, StoreMarks};
-use crate::trust::{self, Trust};
-use crate::workflow::{self, Defined};
-use crate::{remedy, show, text};
+use crate::show;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -58,9 +58,9 @@ impl ForeignStore {
         }
         // Before it is read: what comes into its place afterwards was not seen.
         let seen = StoreMarks::of(project);
-        let survey = Sqlite::survey(&project.store_file()).map_err(remedy::store)?;
-        let holdings = holdings::list(&survey).map_err(remedy::store)?;
-        let identity = survey.store.identity().map_err(remedy::store)?;
+        let survey = Sqlite::survey(&project.store_file()).map_err(hints::store)?;
+        let holdings = holdings::list(&survey).map_err(hints::store)?;
+        let identity = survey.store.identity().map_err(hints::store)?;
         Ok(Some(Self { seen, identity, holdings, tracked: super::change::tracked_store(project) }))
     }
 
@@ -79,7 +79,7 @@ impl ForeignStore {
 
     fn adopt(self, project: &Project) -> Result<(), Failure> {
         let Some(seen) = &self.seen else {
-            return Err(remedy::store(StoreError::Missing(project.store_file())));
+            return Err(hints::store(StoreError::Missing(project.store_file())));
         };
         store_records::adopt(project, seen, self.identity)
     }
@@ -91,7 +91,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         require_person(&project)?;
         return revoke(&project, out);
     }
-    let config = Config::load(&project)?;
+    let config = Config::load(&project.root)?;
     let state = trust::state(&project, &config)?;
     let store = ForeignStore::look(&project)?;
     if args.show {
@@ -102,7 +102,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     }
     require_person(&project)?;
     // What can never run as it is written is not for a person to judge.
-    workflow::check_hooks(&project, &config)?;
+    workflows::check_hooks(&project, &config)?;
     let seen = config.digest()?;
     if !args.yes {
         ask(&project, (&config, state), store.as_ref(), out)?;
@@ -165,10 +165,10 @@ const SHOWN: &[&str] = &[
 
 /// Which commands of their own agents may have run.
 fn agent_commands(config: &Config) -> AgentCommands {
-    config.permission(Standing::Untrusted).agent_commands
+    config.agent_commands()
 }
 
-fn as_json(effect: &Effect) -> Value {
+fn as_json(effect: &ConfiguredEffect) -> Value {
     json!({"at": effect.place, "name": effect.name, "what": effect.what, "line": effect.line})
 }
 
@@ -211,13 +211,13 @@ fn describe(project: &Project, config: &Config, state: Trust, out: &mut Output) 
 /// A file under `workflows/`, or a workflow that comes along and that a hook runs.
 struct Run {
     path: String,
-    what: Result<Defined, Option<Failure>>,
+    what: Result<WorkflowDefinition, Option<Failure>>,
 }
 
 impl Run {
     fn all(project: &Project, config: &Config) -> Result<Vec<Self>, Failure> {
-        let workflow::Known { found, mut wrong } = workflow::known(Some(project))?;
-        let directory = workflow::directory(project);
+        let WorkflowLibrary { definitions: found, unusable: mut wrong } = WorkflowLibrary::load(Some(&project.root))?;
+        let directory = workflows::directory(project);
         let real = |file: &Path| file.canonicalize().unwrap_or(file.to_owned());
         let mut runs = Vec::new();
         for file in config.workflows()? {
@@ -226,7 +226,7 @@ impl Run {
             let failure = wrong.iter().position(|wrong| real(&wrong.file) == real(&place));
             let what = match (defined, failure) {
                 (Some(defined), _) => Ok(defined.clone()),
-                (None, at) => Err(at.map(|at| wrong.swap_remove(at).failure)),
+                (None, at) => Err(at.map(|at| wrong.swap_remove(at).into())),
             };
             runs.push(Self { path: file.path, what });
         }

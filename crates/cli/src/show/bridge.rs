@@ -1,14 +1,10 @@
 //! Calls of agents' own hook systems, and what they were answered, in words.
 
+use windlass_app::conversations;
 use windlass_engine::{CallRuling, Event, payload, sends_back};
+use windlass_text as text;
 
 use crate::output::Tone;
-use crate::text;
-
-/// An id that is not longer is shown as it is.
-const WHOLE: usize = 16;
-/// So many letters of a longer one. Of an id that begins with the time they are all of it.
-const SHORT: usize = 13;
 
 /// What an event of the bridge says; nothing about any other.
 pub fn summary(event: &Event) -> Option<String> {
@@ -50,23 +46,7 @@ pub fn outcome(answered: &payload::BridgeAnswered) -> (Tone, String) {
 
 /// Who called, in two words.
 pub fn caller(agent: &str, conversation: &str) -> String {
-    format!("{} {}", text::line(agent), short(conversation))
-}
-
-/// Enough of a conversation's id to find it by; of a subagent's both parts.
-pub fn short(conversation: &str) -> String {
-    match conversation.rsplit_once('/') {
-        Some((whole, part)) => format!("{}/{}", beginning(whole), beginning(part)),
-        None => beginning(conversation),
-    }
-}
-
-fn beginning(id: &str) -> String {
-    let id = text::line(id);
-    if id.chars().count() <= WHOLE {
-        return id.into_owned();
-    }
-    id.chars().take(SHORT).collect()
+    format!("{} {}", text::line(agent), conversations::short_id(conversation))
 }
 
 #[cfg(test)]
@@ -75,7 +55,7 @@ mod tests {
 
     #[test]
     fn long_ids_are_shortened() {
-        let check = |id: &str, expected: &str| assert_eq!(short(id), expected);
+        let check = |id: &str, expected: &str| assert_eq!(conversations::short_id(id), expected);
         check("0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11", "0b7c2f6e-43d1");
         check("20261115_1", "20261115_1");
         check("0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11/a81fd", "0b7c2f6e-43d1/a81fd");

@@ -1,10 +1,10 @@
 //! Work on its way through the gates, in a few words.
 
+use windlass_config::Builtin;
 use windlass_engine::{
     ChangeRef, Event, Finding, Gate, HookClass, OwedHook, Record, Remedy, State, Task, WorkDone, Workspace, payload,
 };
 
-use crate::config::Builtin;
 use crate::output::Tone;
 
 /// That somebody else merges, and comes first.

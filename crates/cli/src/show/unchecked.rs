@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use windlass_app::{Failure, hints};
 use windlass_engine::{DebtId, Event, EventType, HookOutcome, Session};
 use windlass_store::{Filter, Sqlite, Store as _};
-
-use crate::failure::Failure;
-use crate::{remedy, text};
+use windlass_text as text;
 
 /// How much of the reason for a skip is shown.
 const MAX_REASON: usize = 200;
@@ -33,7 +32,7 @@ pub fn count_completed(store: &Sqlite, session: &Session) -> Result<usize, Failu
     let types = vec![EventType::TaskClaimed, EventType::TaskCompleted];
     let filter = Filter { session: Some(session.name.clone()), types, ..Filter::default() };
     let (mut claimed, mut completed) = (BTreeSet::new(), BTreeSet::new());
-    for record in store.read(&filter, Default::default(), usize::MAX).map_err(remedy::store)? {
+    for record in store.read(&filter, Default::default(), usize::MAX).map_err(hints::store)? {
         match record.envelope.event {
             Event::TaskClaimed(_) => claimed.extend(record.envelope.node.task()),
             _ => completed.extend(record.envelope.node.task().filter(|task| claimed.contains(task))),
@@ -50,7 +49,7 @@ pub fn find_skipped_check(store: &Sqlite, session: &Session) -> Result<Option<St
     let filter = Filter { session: Some(session.name.clone()), ..Filter::default() };
     let mut checks: BTreeSet<DebtId> = BTreeSet::new();
     let mut skipped = None;
-    for record in store.read(&filter, Default::default(), usize::MAX).map_err(remedy::store)? {
+    for record in store.read(&filter, Default::default(), usize::MAX).map_err(hints::store)? {
         let owed = record.envelope.metadata.owes.iter().flat_map(|owed| &owed.hooks);
         let owed = (0..).zip(owed).filter(|(_, hook)| hook.is_check());
         checks.extend(owed.map(|(index, _)| DebtId { seq: record.seq, index }));

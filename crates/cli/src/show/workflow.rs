@@ -1,11 +1,10 @@
 //! Workflows in words.
 
 use serde_json::{Map, Value, json};
+use windlass_config::workflow::WorkflowDefinition;
 use windlass_engine::workflow::{Step, What};
 use windlass_engine::{Event, payload, snake_case};
-
-use crate::text;
-use crate::workflow::Defined;
+use windlass_text as text;
 
 /// What an event of a workflow says.
 pub fn summary(event: &Event) -> Option<String> {
@@ -45,7 +44,7 @@ pub struct Row {
 }
 
 /// Every step of a workflow, those within others after them. Not cleaned.
-pub fn rows(defined: &Defined) -> Vec<Row> {
+pub fn rows(defined: &WorkflowDefinition) -> Vec<Row> {
     let mut rows = Vec::new();
     for (step, written) in defined.workflow.steps.iter().zip(listed(&defined.written)) {
         add(step, written, 0, &mut rows);
@@ -63,7 +62,7 @@ fn add(step: &Step, written: &Value, depth: usize, rows: &mut Vec<Row>) {
 }
 
 /// The same for programs.
-pub fn steps(defined: &Defined) -> Vec<Value> {
+pub fn steps(defined: &WorkflowDefinition) -> Vec<Value> {
     let steps = defined.workflow.steps.iter().zip(listed(&defined.written));
     steps.map(|(step, written)| as_json(step, written)).collect()
 }

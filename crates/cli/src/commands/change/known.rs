@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use windlass_app::context::Opened;
+use windlass_app::{Code, Failure, hints};
 use windlass_engine::{
     Event, EventType, Record, Seq, State, Task, TaskChange, TaskId, Timestamp, View, WorkDone, Workspace,
 };
@@ -10,10 +12,8 @@ use windlass_runner::landing::Landed;
 use windlass_store::{Filter, Store};
 
 use crate::commands::run::Again;
-use crate::context::Opened;
-use crate::failure::{Code, Failure};
 use crate::output::Tone;
-use crate::{remedy, show};
+use crate::show;
 
 /// A change, and what was submitted last.
 pub struct Known {
@@ -66,7 +66,7 @@ impl Known {
             };
             return Err(Failure::new(Code::NotFound, format!("{id} has no change")).hint(hint));
         };
-        let event = opened.store.event(change.opened).map_err(remedy::store)?;
+        let event = opened.store.event(change.opened).map_err(hints::store)?;
         let opened_at = event.map_or(task.created_at, |record| record.envelope.timestamp);
         let work = match find_last(opened, id, EventType::SubmissionStarted)? {
             Some(Event::SubmissionStarted(started)) => started.work,
@@ -149,7 +149,7 @@ impl Known {
 /// Returns the last event of a type about a task.
 fn find_last(opened: &Opened, id: TaskId, kind: EventType) -> Result<Option<Event>, Failure> {
     let filter = Filter { types: vec![kind], task: Some(id), ..Filter::default() };
-    let found = opened.store.read_back(&filter, None, 1).map_err(remedy::store)?;
+    let found = opened.store.read_back(&filter, None, 1).map_err(hints::store)?;
     Ok(found.into_iter().next().map(|record| record.envelope.event))
 }
 
@@ -160,10 +160,10 @@ pub fn all(opened: &Opened) -> Result<Vec<Known>, Failure> {
 
 /// The tasks whose changes are open.
 pub fn open_changes(opened: &Opened) -> Result<Vec<TaskId>, Failure> {
-    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let snapshot = opened.store.snapshot().map_err(hints::store)?;
     let mut open = Vec::new();
     for id in ids(opened)? {
-        let task = snapshot.task(id).map_err(remedy::view)?.filter(|task| task.state != State::Deleted);
+        let task = snapshot.task(id).map_err(hints::view)?.filter(|task| task.state != State::Deleted);
         open.extend(task.filter(|task| task.change.as_ref().is_some_and(|change| change.merged.is_none())).map(|_| id));
     }
     Ok(open)
@@ -171,7 +171,7 @@ pub fn open_changes(opened: &Opened) -> Result<Vec<TaskId>, Failure> {
 
 fn ids(opened: &Opened) -> Result<Vec<TaskId>, Failure> {
     let filter = Filter { types: vec![EventType::ChangeOpened], ..Filter::default() };
-    let records: Vec<Record> = opened.store.read(&filter, Seq::START, usize::MAX).map_err(remedy::store)?;
+    let records: Vec<Record> = opened.store.read(&filter, Seq::START, usize::MAX).map_err(hints::store)?;
     let mut seen = BTreeSet::new();
     let tasks = records.iter().rev().filter_map(|record| record.envelope.node.task());
     Ok(tasks.filter(|id| seen.insert(*id)).collect())

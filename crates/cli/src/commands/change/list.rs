@@ -1,14 +1,15 @@
 //! `windlass change list`
 
+use windlass_app::context::{Context, Opened};
+use windlass_app::{Failure, environment, execution};
 use windlass_engine::{State, Task};
+use windlass_text as text;
 use windlass_vcs::forge;
 
 use super::known::{Known, Standing, all};
 use super::looking;
-use crate::context::{Context, Opened};
-use crate::failure::Failure;
 use crate::output::{Done, Messages, Output, Tone};
-use crate::{dispatch, environment, show, text};
+use crate::show;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -29,7 +30,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let mut changes = all(&opened)?;
     changes.retain(|change| args.all || change.standing() == Standing::Open);
     if changes.iter().any(|change| change.standing() == Standing::Open) {
-        let (control, _received) = dispatch::listen()?;
+        let (control, _received) = execution::listen()?;
         // What git cannot tell is open as far as anybody knows.
         match looking::with_git(&opened.project, &control, |git| looking::look_for_landed(git, &mut changes)) {
             Ok(_) => {}
@@ -96,7 +97,7 @@ fn noted_by(task: &Task) -> String {
 
 /// Asks the forge about each that is open.
 fn refresh(opened: &mut Opened, changes: &mut [Known]) -> Result<(), Failure> {
-    dispatch::with_git(opened, |dispatch| {
+    execution::run_git_work(opened, |dispatch| {
         for change in changes.iter_mut().filter(|change| change.standing() == Standing::Open) {
             change.on_forge = dispatch.on_forge(&change.task).map(|answer| {
                 answer.map_err(|said| said.to_string()).map(|found| match found.state {

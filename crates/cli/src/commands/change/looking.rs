@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use windlass_app::project::Project;
+use windlass_app::{Failure, environment, execution, hints};
+use windlass_config::Config;
 use windlass_process::{Control, run as start};
 use windlass_runner::landing;
 use windlass_vcs::git::{Base, Error, Git, RemoteName, Repository};
 
 use super::known::{Known, Standing};
-use crate::config::Config;
-use crate::failure::Failure;
-use crate::project::Project;
-use crate::{dispatch, environment, remedy};
 
 /// Does something with git, if the project is in a repository.
 pub fn with_git<T>(
@@ -18,20 +17,20 @@ pub fn with_git<T>(
     control: &Control,
     work: impl FnOnce(&Git<'_>) -> Result<T, Error>,
 ) -> Result<Option<T>, Failure> {
-    let roster = dispatch::enlist(project)?;
-    let Some(repository) = Repository::find(&project.root).map_err(remedy::git)? else { return Ok(None) };
+    let roster = execution::enlist(project)?;
+    let Some(repository) = Repository::find(&project.root).map_err(hints::git)? else { return Ok(None) };
     let run = |spec: &_| start(spec, &roster, control, &mut |_, _| {});
     // A configuration that cannot be read is no reason to show nothing.
-    let named = Config::load(project).ok().and_then(|config| config.settings.forge.remote);
-    let named = named.map(|remote| RemoteName::new(&remote.value)).transpose().map_err(remedy::git)?;
+    let named = Config::load(&project.root).ok().and_then(|config| config.settings.forge.remote);
+    let named = named.map(|remote| RemoteName::new(&remote.value)).transpose().map_err(hints::git)?;
     let git = Git::new(repository, &run, &environment::inherited()).through(named);
-    work(&git).map(Some).map_err(remedy::git)
+    work(&git).map(Some).map_err(hints::git)
 }
 
 /// Does something with git that the command can do without. A signal ends git, then this process, unless the command listens to
 /// signals itself.
 pub fn with_optional_git<T>(project: &Project, work: impl FnOnce(&Git<'_>) -> Result<T, Error>) -> Option<T> {
-    let (control, received) = dispatch::listen().ok()?;
+    let (control, received) = execution::listen().ok()?;
     let done = with_git(project, &control, work);
     received.release();
     done.ok().flatten()

@@ -3,22 +3,23 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use windlass_app::caller::Inside;
+use windlass_app::context::{Context, Opened};
+use windlass_app::execution::{self, HookExecution};
+use windlass_app::person::ConcernedSessions;
+use windlass_app::{Code, Failure, environment, hints, trust};
+use windlass_config::{Config, ConfigSource, plan};
 use windlass_engine::{
     Authority, Command, HookOutcome, HookReport, Origin, Refusal, Resolution, State, Task, TaskId, Trusted,
 };
 use windlass_runner::{ByHand, Checks, Dispatch, Seal};
+use windlass_text as text;
 
 use super::known::Known;
 use crate::commands::next_step::{next_step, take_up_again};
 use crate::commands::run::Again;
-use crate::config::{Config, Written};
-use crate::context::{Context, Opened};
-use crate::dispatch::{self, ConcernedSessions, Inside};
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Messages, Output, Tone};
 use crate::show::pipeline::is_stopped_by_git;
-use crate::trust;
-use crate::{environment, plan, remedy, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -42,16 +43,16 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let mut opened = context.open()?;
     let inside = Inside::look_for_person(&opened, ConcernedSessions::Every(Some(args.id)))?;
     if inside.run.is_some() || inside.via.is_some() {
-        return Err(remedy::refusal(&Refusal::NoPerson { what: "merge" }).into());
+        return Err(hints::refusal(&Refusal::NoPerson { what: "merge" }).into());
     }
     let known = Known::of(&opened, args.id)?;
     check(&opened, &known.task)?;
-    let config = Config::parse(Written::load(&opened.project)?).map_err(Failure::from)?;
+    let config = Config::parse(ConfigSource::load(&opened.project.root)?).map_err(Failure::from)?;
     let trusted = trust::counts(&opened.project, &config, opened.trust)?;
     if !trusted && !args.no_check && !plan::planned_hooks(&config).is_empty() {
         return Err(Failure::new(Code::Trust, "this project may not run what its configuration says")
             .caused_by("it is not trusted as it is now, and checks may have to run")
-            .hint(format!("{}; --no-check merges without running anything", remedy::HOW_TO_TRUST))
+            .hint(format!("{}; --no-check merges without running anything", hints::HOW_TO_TRUST))
             .offer_trust()
             .into());
     }
@@ -59,15 +60,15 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         Messages::new().note("no hook runs: the configuration is not trusted");
     }
     // Where a change is merged, and who gets the token for that, is for a trusted configuration to say.
-    let config = Arc::new(dispatch::heeded(&opened, config, trusted)?);
-    let (control, received) = dispatch::listen()?;
+    let config = Arc::new(execution::trusted_part(&opened, config, trusted)?);
+    let (control, received) = execution::listen()?;
     let trusted = if trusted { Trusted::Yes } else { Trusted::No };
     let checks = if args.no_check { Checks::Skip } else { Checks::Run };
     let submitted = known.work.as_ref().map(|work| work.head.clone());
-    let merged = dispatch::with(&mut opened, &config, trusted, &control, |dispatch| {
+    let merged = HookExecution::new(&mut opened, &config, &control).trusted(trusted).run(|dispatch| {
         let merged = match known.change.merged {
             Some(_) => ByHand::Already,
-            None => dispatch.merge_by_hand(&known.task, checks, submitted.clone()).map_err(remedy::run)?,
+            None => dispatch.merge_by_hand(&known.task, checks, submitted.clone()).map_err(hints::run)?,
         };
         match &merged {
             ByHand::Merged(seal) => record(dispatch, &known.task, seal)?,
@@ -163,7 +164,7 @@ fn refusal(opened: &Opened, known: &Known, by_hand: ByHand) -> Result<Failure, F
                 .caused_by(report.message.as_deref().unwrap_or("it says nothing"))
                 .hint(format!("{remedy}; --no-check merges it as it is"))
         }
-        ByHand::Cancelled => Failure::new(Code::Interrupted(remedy::SIGINT), "ended before anything was merged"),
+        ByHand::Cancelled => Failure::new(Code::Interrupted(hints::SIGINT), "ended before anything was merged"),
         ByHand::Merged(_) | ByHand::Already => failure(known.base()),
     })
 }
@@ -176,19 +177,19 @@ fn said(report: &HookReport) -> String {
 /// Takes note of a merge.
 fn record(dispatch: &mut Dispatch<'_>, task: &Task, seal: &Seal) -> Result<(), Failure> {
     let merged = Command::RecordMerge { id: task.id, commit: seal.commit.clone(), seen: seal.seen.clone() };
-    dispatch.give_for(&origin(Authority::Person), &merged).map_err(remedy::run)?;
+    dispatch.give_for(&origin(Authority::Person), &merged).map_err(hints::run)?;
     conclude(dispatch, task.id, &seal.base)
 }
 
 /// Does what follows a merge. A task that waited for a person has got its answer, whoever has merged it.
 fn conclude(dispatch: &mut Dispatch<'_>, id: TaskId, base: &str) -> Result<(), Failure> {
     let text = Some(format!("merged into {base}"));
-    if dispatch.task(id).map_err(remedy::run)?.is_some_and(|task| task.state == State::Blocked) {
+    if dispatch.task(id).map_err(hints::run)?.is_some_and(|task| task.state == State::Blocked) {
         let approve = Command::AnswerTask { id, answer: Resolution::Approve, text, ignores: vec![], work: None };
-        dispatch.give_for(&origin(Authority::Forced), &approve).map_err(remedy::run)?;
+        dispatch.give_for(&origin(Authority::Forced), &approve).map_err(hints::run)?;
     }
     dispatch.end_turn();
-    dispatch.settle().map_err(remedy::run)?;
+    dispatch.settle().map_err(hints::run)?;
     put_away(dispatch, id)
 }
 
@@ -198,7 +199,7 @@ fn origin(authority: Authority) -> Origin {
 
 /// Clears away what is not needed any more. What cannot be stays, and is told.
 fn put_away(dispatch: &mut Dispatch<'_>, id: TaskId) -> Result<(), Failure> {
-    if let Err(why) = dispatch.clear_away_now(id).map_err(remedy::run)? {
+    if let Err(why) = dispatch.clear_away_now(id).map_err(hints::run)? {
         Messages::new().note(&format!("the worktree of {id} stays: {why}"));
     }
     Ok(())

@@ -13,8 +13,8 @@ pub use known::open_changes;
 pub use looking::{find_tracked_store, tracked_store, with_git, with_optional_git};
 pub use unopened::{find_branch_without_change, note_work_without_change};
 
-use crate::context::Context;
 use crate::output::{Done, Output};
+use windlass_app::context::Context;
 
 #[derive(Debug, Subcommand)]
 #[command(

@@ -3,17 +3,18 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
+use windlass_app::context::{Context, Opened};
+use windlass_app::{Code, Failure, environment, execution, hints};
 use windlass_engine::{TaskId, Timestamp};
 use windlass_process::{Paged, Pager};
 use windlass_runner::stacking::{self, Below};
+use windlass_text as text;
 use windlass_vcs::git::{Branch, Commit, Diff, Error, FileChange, Git, Logged};
 
 use super::known::Known;
 use super::looking;
-use crate::context::{Context, Opened};
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
-use crate::{dispatch, environment, remedy, show, text};
+use crate::show;
 
 /// So much of a diff, and so many commits, are shown.
 const DIFF: usize = 16 * 1024 * 1024;
@@ -47,7 +48,7 @@ struct Seen {
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let opened = context.open()?;
     let mut change = Known::of(&opened, args.id)?;
-    let (control, _received) = dispatch::listen()?;
+    let (control, _received) = execution::listen()?;
     let seen = look(&opened, &mut change, &control)?;
     if out.is_json() {
         return out.object(&to_json(&change, &seen));
@@ -68,8 +69,8 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
 fn look(opened: &Opened, change: &mut Known, control: &windlass_process::Control) -> Result<Seen, Failure> {
     let below = match &change.task.workspace {
         Some(workspace) => {
-            let snapshot = opened.store.snapshot().map_err(remedy::store)?;
-            stacking::below(&snapshot, workspace).map_err(remedy::view)?
+            let snapshot = opened.store.snapshot().map_err(hints::store)?;
+            stacking::below(&snapshot, workspace).map_err(hints::view)?
         }
         None => Vec::new(),
     };

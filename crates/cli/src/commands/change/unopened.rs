@@ -1,5 +1,7 @@
 //! Work of completed tasks that lies on a branch, and in no change.
 
+use windlass_app::context::Opened;
+use windlass_app::{Failure, hints};
 use windlass_engine::{Task, TaskId, Workspace};
 use windlass_process::Control;
 use windlass_runner::landing::last_seen;
@@ -7,9 +9,6 @@ use windlass_runner::stacking::{below, own_base, work_without_change};
 use windlass_vcs::git::{Branch, Error, Git, Worktree};
 
 use super::looking::with_git;
-use crate::context::Opened;
-use crate::failure::Failure;
-use crate::remedy;
 
 /// How many tasks are named.
 const NAMED: usize = 8;
@@ -40,7 +39,7 @@ pub fn note_work_without_change(opened: &Opened, tasks: impl Iterator<Item = Tas
 
 /// Returns whether a branch has commits of its own, or its worktree has files that are not committed.
 fn has_work(opened: &Opened, workspace: &Workspace) -> Result<bool, Failure> {
-    let below = below(&opened.store.snapshot().map_err(remedy::store)?, workspace).map_err(remedy::view)?;
+    let below = below(&opened.store.snapshot().map_err(hints::store)?, workspace).map_err(hints::view)?;
     let look = |git: &Git<'_>| -> Result<bool, Error> {
         let branch = Branch::new(&workspace.branch)?;
         if let (Some(_), Some(base)) = (git.tip(&branch)?, last_seen(git, &workspace.base)?) {

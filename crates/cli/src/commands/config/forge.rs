@@ -1,17 +1,16 @@
 //! Whether what the configuration says of a forge fits the repository.
 
-use crate::config::{Config, Warning};
-use crate::dispatch;
-use crate::failure::Failure;
-use crate::project::Project;
+use windlass_app::project::Project;
+use windlass_app::{Failure, execution, runner_settings};
+use windlass_config::{Config, ConfigWarning};
 
 /// Looks at the remote's address; nothing is fetched. What git cannot tell is no fault of the configuration.
-pub fn look(project: &Project, config: &Config) -> Result<Option<Warning>, Failure> {
-    let forge = dispatch::delivery(project, config).forge;
+pub fn look(project: &Project, config: &Config) -> Result<Option<ConfigWarning>, Failure> {
+    let forge = runner_settings::delivery(project, config).forge;
     if forge.kind.is_none() && forge.api.is_none() {
         return Ok(None);
     }
-    let (control, _received) = dispatch::listen()?;
+    let (control, _received) = execution::listen()?;
     let Ok(address) = super::super::change::with_git(project, &control, |git| git.usual_address()) else {
         return Ok(None);
     };
@@ -19,7 +18,7 @@ pub fn look(project: &Project, config: &Config) -> Result<Option<Warning>, Failu
         None => Some("`forge` is configured, and this project is in no git repository".to_owned()),
         Some(address) => forge.unmet(address.as_deref()),
     };
-    Ok(message.map(|message| Warning {
+    Ok(message.map(|message| ConfigWarning {
         place: None,
         message: format!("{message}: changes are in the log alone, and no forge shows them"),
         suggestion: Some(

@@ -8,18 +8,22 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
+use windlass_app::context::Context;
+use windlass_app::{Code, Failure};
+use windlass_config as config;
+use windlass_config::edit::{EditObstacle, HookField};
+use windlass_config::import::{
+    self, Additions, Dialect, HookChange, HookImport, ImportRemark, ImportedAction, ImportedHook, ImportedSetting,
+    ImportedTuning,
+};
+use windlass_config::{Config, ConfigError};
+use windlass_text as text;
 
 use super::rewrite::write;
 use crate::commands::confirm;
-use crate::config::{self, Config, ConfigError};
-use crate::config_edit::{EditObstacle, HookField};
-use crate::context::Context;
-use crate::failure::{Code, Failure};
-use crate::import::{self, Additions, Dialect, HookChange, Import, Remark, Setting, Tuned, Wanted, What};
 use crate::output::{Done, Messages, Output, Stop, Tone};
-use crate::project::Project;
-use crate::text;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -28,14 +32,14 @@ use crate::text;
   windlass config import ~/.codex/hooks.json --yes         add it without being asked
   windlass config import hooks.json --from gemini          say whose hooks they are
 
-What would do something else here is left out, and named. The file itself stays as it is. Afterwards
+ImportedAction would do something else here is left out, and named. The file itself stays as it is. Afterwards
 the configuration has to be trusted again: `windlass trust`.")]
 pub struct Args {
     /// The file to take hooks from: an agent's settings, codemie's configuration or `automation-hooks.json`
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Whose hooks they are [default: what the file looks like]
-    #[arg(long, value_name = "WHOSE")]
+    #[arg(long, value_name = "WHOSE", value_parser = dialect_parser())]
     from: Option<Dialect>,
     /// Add them without being asked
     #[arg(long)]
@@ -49,7 +53,7 @@ pub struct Args {
 struct Found<'a> {
     file: &'a Path,
     config: &'a Config,
-    import: &'a Import,
+    import: &'a HookImport,
     additions: &'a Additions,
 }
 
@@ -62,8 +66,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         found => Some(found?),
     };
     let config = match &project {
-        Some(project) => Config::load(project)?,
-        None => Config::absent(&Project { root: context.directory.clone() }),
+        Some(project) => Config::load(&project.root)?,
+        None => Config::absent(&context.directory),
     };
     let additions = Additions::of(&import, &config);
     let found = Found { file: &args.file, config: &config, import: &import, additions: &additions };
@@ -83,7 +87,16 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     found.finish(true, out)
 }
 
-fn read(file: &Path, from: Option<Dialect>) -> Result<Import, Failure> {
+/// Returns a parser for the names of systems, with what they stand for.
+fn dialect_parser() -> impl TypedValueParser<Value = Dialect> {
+    let names = Dialect::ALL.map(|dialect| PossibleValue::new(dialect.name()).help(dialect.description()));
+    PossibleValuesParser::new(names).map(|name| {
+        let named = Dialect::ALL.into_iter().find(|dialect| dialect.name() == name);
+        named.expect("the parser takes these names alone")
+    })
+}
+
+fn read(file: &Path, from: Option<Dialect>) -> Result<HookImport, Failure> {
     if file.extension().is_some_and(|extension| extension == "toml") {
         return Err(Failure::new(
             Code::Config,
@@ -106,13 +119,13 @@ impl Found<'_> {
         }
     }
 
-    fn left_out(&self) -> Vec<&Remark> {
+    fn left_out(&self) -> Vec<&ImportRemark> {
         let mut left_out: Vec<_> = self.import.left_out.iter().chain(&self.additions.left_out).collect();
         left_out.sort_by_key(|remark| remark.line);
         left_out
     }
 
-    fn remarks(&self) -> impl Iterator<Item = &Remark> {
+    fn remarks(&self) -> impl Iterator<Item = &ImportRemark> {
         self.import.notes.iter().chain(&self.additions.notes)
     }
 
@@ -263,7 +276,7 @@ impl Found<'_> {
     }
 
     fn as_json(&self, written: bool) -> Value {
-        let remarks = |remarks: &[&Remark]| -> Value {
+        let remarks = |remarks: &[&ImportRemark]| -> Value {
             remarks.iter().map(|remark| json!({"line": remark.line, "text": remark.text})).collect()
         };
         let settings: serde_json::Map<_, _> = self.additions.settings.iter().map(setting).collect();
@@ -301,7 +314,7 @@ fn change(change: &HookChange) -> Value {
     shown
 }
 
-fn settled(tuned: &Tuned) -> Value {
+fn settled(tuned: &ImportedTuning) -> Value {
     json!({"name": tuned.name, "line": tuned.line})
 }
 
@@ -309,26 +322,26 @@ fn unwritten(cause: &str) -> Failure {
     Failure::new(Code::Usage, "nothing was written").caused_by(cause)
 }
 
-fn placed(remark: &Remark) -> String {
+fn placed(remark: &ImportRemark) -> String {
     match remark.line {
         Some(line) => format!("line {line}: {}", remark.text),
         None => remark.text.clone(),
     }
 }
 
-fn setting(setting: &Setting) -> (String, Value) {
+fn setting(setting: &ImportedSetting) -> (String, Value) {
     let (name, value) = match setting {
-        Setting::MaxHookRetries(most) => ("max_hook_retries", json!(most)),
-        Setting::NotStrict => ("strict", json!(false)),
-        Setting::CompleteAtLimit => ("on_retry_limit", json!("complete")),
+        ImportedSetting::MaxHookRetries(most) => ("max_hook_retries", json!(most)),
+        ImportedSetting::NotStrict => ("strict", json!(false)),
+        ImportedSetting::CompleteAtLimit => ("on_retry_limit", json!("complete")),
     };
     (name.to_owned(), value)
 }
 
-fn hook(hook: &Wanted) -> Value {
+fn hook(hook: &ImportedHook) -> Value {
     let (kind, what) = match &hook.what {
-        What::Command(command) => ("command", command.as_str()),
-        What::Use(builtin) => ("use", builtin.name()),
+        ImportedAction::Command(command) => ("command", command.as_str()),
+        ImportedAction::Use(builtin) => ("use", builtin.name()),
     };
     json!({
         "point": hook.point.name(),

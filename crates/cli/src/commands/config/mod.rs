@@ -8,14 +8,16 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use serde_json::{Value, json};
+use windlass_app::context::Context;
+use windlass_app::project::Project;
+use windlass_app::{Failure, workflows};
+use windlass_config as config;
+use windlass_config::workflow::WorkflowLibrary;
+use windlass_config::{Config, ConfigWarning, Point, plan};
 use windlass_runner::shown;
+use windlass_text as text;
 
-use crate::config::{self, Config, Point, Warning};
-use crate::context::Context;
-use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
-use crate::project::Project;
-use crate::{plan, text, workflow};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -54,7 +56,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         }
         Command::Check { file: None } => {
             let project = context.project()?;
-            let config = Config::load(&project)?;
+            let config = Config::load(&project.root)?;
             let mut warnings = config.warnings();
             warnings.extend(forge::look(&project, &config)?);
             warnings.extend(find_open_gates(&project, &config));
@@ -72,14 +74,14 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
 
 /// Refuses the first workflow that cannot be used, and names the others.
 fn check_workflows(project: &Project, config: &Config) -> Result<(), Failure> {
-    workflow::check_hooks(project, config)?;
-    let mut wrong = workflow::known(Some(project))?.wrong.into_iter().map(|wrong| wrong.failure);
+    workflows::check_hooks(project, config)?;
+    let mut wrong = WorkflowLibrary::load(Some(&project.root))?.unusable.into_iter().map(Failure::from);
     let Some(first) = wrong.next() else { return Ok(()) };
     Err(wrong.fold(first, |first, other| first.caused_by(format!("also wrong: {}", other.message))))
 }
 
 /// Returns a warning for each gate whose only checks are `run_tests`, where the project has no tests to run.
-fn find_open_gates(project: &Project, config: &Config) -> Vec<Warning> {
+fn find_open_gates(project: &Project, config: &Config) -> Vec<ConfigWarning> {
     if config.settings.test_command.is_some() || shown::tests(&project.root).is_some() {
         return Vec::new();
     }
@@ -89,18 +91,18 @@ fn find_open_gates(project: &Project, config: &Config) -> Vec<Warning> {
             "nothing is checked at `{point}`{whose}: `run_tests` finds no tests in this project and can only skip"
         );
         let suggestion = Some("set `test_command` to the command that runs them".to_owned());
-        Warning { place: None, message, suggestion }
+        ConfigWarning { place: None, message, suggestion }
     };
     config.test_gates().into_iter().map(warning).collect()
 }
 
-fn report(config: &Config, warnings: Vec<Warning>, out: &mut Output) -> Done {
+fn report(config: &Config, warnings: Vec<ConfigWarning>, out: &mut Output) -> Done {
     config.prompt()?;
     if out.is_json() {
         return out.object(&as_json(config, warnings));
     }
     as_text(config, out)?;
-    for Warning { place, message, suggestion } in warnings {
+    for ConfigWarning { place, message, suggestion } in warnings {
         out.line("")?;
         let label = out.paint(Tone::Warning, "warning");
         let place = place.map(|(line, column)| format!("line {line}, column {column}: ")).unwrap_or_default();
@@ -112,8 +114,8 @@ fn report(config: &Config, warnings: Vec<Warning>, out: &mut Output) -> Done {
     Ok(())
 }
 
-fn as_json(config: &Config, warnings: Vec<Warning>) -> Value {
-    let warning = |Warning { place, message, suggestion }: Warning| {
+fn as_json(config: &Config, warnings: Vec<ConfigWarning>) -> Value {
+    let warning = |ConfigWarning { place, message, suggestion }: ConfigWarning| {
         let (line, column) = place.unzip();
         json!({"line": line, "column": column, "message": message, "suggestion": suggestion})
     };

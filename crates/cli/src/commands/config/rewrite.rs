@@ -6,13 +6,14 @@
 
 use std::io;
 
+use windlass_app::atomic_file::{self, Readers};
+use windlass_app::project::Project;
+use windlass_app::{Code, Failure};
+use windlass_config as config;
+use windlass_config::{Config, ConfigSource};
 use windlass_process::file;
 
 use crate::commands::init;
-use crate::config::{self, Config, Written};
-use crate::durable::{self, Readers};
-use crate::failure::{Code, Failure};
-use crate::project::Project;
 
 /// Replaces the configuration at once, as long as it is still what was looked at.
 pub fn write(project: &Project, config: &Config, text: &str) -> Result<(), Failure> {
@@ -32,10 +33,10 @@ pub fn write(project: &Project, config: &Config, text: &str) -> Result<(), Failu
     // A link stays one.
     let real = file::resolve_within(&project.root, &file).map_err(cannot)?;
     let bytes = file::read(&real, config::SIZE).map_err(cannot)?;
-    let now = Written::read(&real)?;
+    let now = ConfigSource::read(&real)?;
     if **now.text() != **config.text() {
         return Err(changed());
     }
     let mark = if bytes.starts_with(config::MARK.as_bytes()) { config::MARK } else { "" };
-    durable::replace(&real, format!("{mark}{text}").as_bytes(), Readers::AsBefore).map_err(cannot)
+    atomic_file::replace(&real, format!("{mark}{text}").as_bytes(), Readers::AsBefore).map_err(cannot)
 }

@@ -7,13 +7,13 @@ mod tour;
 
 use std::time::Duration;
 
+use windlass_app::{Code, Failure, execution};
 use windlass_process::{Control, Exit};
+use windlass_text as text;
 
 use self::stage::Stage;
 use self::tour::{FILES, NEXT, PROJECT, REPOSITORY, Step, TOUR};
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Messages, Output, Stop, Tone};
-use crate::{dispatch, text};
 
 /// Time to read a sentence, where somebody watches.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -36,7 +36,7 @@ pub fn run(args: Args, out: &mut Output) -> Result<u8, Stop> {
     if out.is_json() {
         return Err(Failure::new(Code::Usage, "the demo is for people; it has no --json").into());
     }
-    let (control, received) = dispatch::listen()?;
+    let (control, received) = execution::listen()?;
     let stage = Stage::new(args.keep, out.has_color())?;
     let toured = Tour { stage: &stage, control: &control, out }.show();
     match (toured, received.first()) {

@@ -1,16 +1,13 @@
 //! Where the tour takes place: a directory that is gone afterwards, however it ends, and the programs that run in it.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
+use windlass_app::{Code, Failure, environment, execution};
 use windlass_process::{Capture, Control, Environment, Exit, Invocation, Roster, Spec, run};
-
-use crate::failure::{Code, Failure};
-use crate::{dispatch, environment};
 
 /// How long what runs may take to end when the tour is interrupted.
 const GRACE: Duration = Duration::from_secs(2);
@@ -28,7 +25,7 @@ pub struct Stage {
 
 impl Stage {
     pub fn new(keep: bool, color: bool) -> Result<Self, Failure> {
-        let nonce = dispatch::random()?;
+        let nonce = execution::random()?;
         let temporary = environment::temporary_directory();
         let root = temporary.join(format!("windlass-demo-{nonce:032x}"));
         let made = Self::make(&root, keep, color);

@@ -3,17 +3,17 @@
 use std::path::Path;
 
 use windlass_agents::Driver;
+use windlass_app::project::Project;
+use windlass_app::{agents, environment};
+use windlass_config::{Config, Settings};
 use windlass_process::missing;
 
 use super::Check;
 use crate::commands::agent;
-use crate::config::{Config, Settings};
-use crate::project::Project;
-use crate::{agents, environment};
 
 /// Looks for the default agent, those of the configuration, and what else is installed.
 pub fn check(project: &Project) -> Option<Check> {
-    let config = Config::load(project).ok()?;
+    let config = Config::load(&project.root).ok()?;
     let settings = &config.settings;
     let default = settings.agent.as_ref().map(|agent| agent.value.as_str());
     let mut names: Vec<&str> = default.into_iter().chain(settings.agents.keys().map(String::as_str)).collect();

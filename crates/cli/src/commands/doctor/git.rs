@@ -7,6 +7,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use windlass_app::context::Opened;
+use windlass_app::{environment, execution, runner_settings};
+use windlass_config::Config;
 use windlass_engine::{Task, TaskId, View};
 use windlass_process::{Control, Roster, Spec, run};
 use windlass_runner::{Delivery, task_of};
@@ -15,22 +18,19 @@ use windlass_vcs::forge::{Site, Token};
 use windlass_vcs::git::{Base, Branch, Error, Git, Linked, RemoteName, Repository, half_removed, quoted};
 
 use super::Check;
-use crate::config::Config;
-use crate::context::Opened;
-use crate::{dispatch, environment};
 
 /// How our branches begin.
 const OURS: &str = "windlass/";
 
 pub fn check(opened: &Opened, control: &Control) -> Vec<Check> {
-    let Ok(config) = Config::load(&opened.project) else { return Vec::new() };
+    let Ok(config) = Config::load(&opened.project.root) else { return Vec::new() };
     let repository = match Repository::find(&opened.project.root) {
         Ok(Some(repository)) => repository,
         Ok(None) => return Vec::new(),
         Err(error) => return vec![wrong("git", String::new(), vec![error.to_string()], error.hint().as_deref())],
     };
-    let Ok(roster) = dispatch::enlist(&opened.project) else { return Vec::new() };
-    let delivery = dispatch::delivery(&opened.project, &config);
+    let Ok(roster) = execution::enlist(&opened.project) else { return Vec::new() };
+    let delivery = runner_settings::delivery(&opened.project, &config);
     let look = Look { opened, delivery, roster: &roster, control };
     // Tasks that are worked on in place need neither a base nor a forge.
     look.at(repository, config.settings.worktrees != Some(false))

@@ -9,15 +9,15 @@ use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::Path;
 
 use serde_json::{Value, json};
+use windlass_app::project::Project;
+use windlass_app::{Code, Failure, atomic_file, execution, hints, store_records};
 use windlass_engine::{ApplyError, Cause, CommitId, Envelope, Seq, decode};
 use windlass_process::file;
 use windlass_store::{Appended, Commit, Sqlite, StoreError, Transaction};
+use windlass_text as text;
 
 use super::events;
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
-use crate::project::Project;
-use crate::{dispatch, durable, remedy, store_records, text};
 
 /// The longest line that is read: no event that the engine makes is longer.
 const LINE: u64 = 16 * 1024 * 1024;
@@ -34,7 +34,7 @@ pub fn export(project: &Project, file: &Path, out: &mut Output) -> Done {
             _ => failure,
         }
     };
-    let mut to = BufWriter::new(durable::New::begin(file).map_err(fail)?);
+    let mut to = BufWriter::new(atomic_file::New::begin(file).map_err(fail)?);
     let salvage = Sqlite::salvage(&project.store_file(), |record| {
         serde_json::to_writer(&mut to, &record)
             .map_err(io::Error::from)
@@ -45,11 +45,11 @@ pub fn export(project: &Project, file: &Path, out: &mut Output) -> Done {
         StoreError::Io { path, source } if path == file => fail(source),
         error @ StoreError::Corrupt { .. } => {
             // Nothing can be read of it; the usual hint would lead back here.
-            remedy::store(error).hint("no event can be read: restore a backup, as `windlass backup --help` shows")
+            hints::store(error).hint("no event can be read: restore a backup, as `windlass backup --help` shows")
         }
-        error => remedy::store(error),
+        error => hints::store(error),
     })?;
-    to.into_inner().map_err(io::IntoInnerError::into_error).and_then(durable::New::publish).map_err(fail)?;
+    to.into_inner().map_err(io::IntoInnerError::into_error).and_then(atomic_file::New::publish).map_err(fail)?;
     if out.is_json() {
         let (file, saved, lost) = (file.to_string_lossy(), salvage.saved, salvage.lost);
         return out.object(&json!({"file": file, "saved": saved, "lost": lost, "openEnd": salvage.open_end}));
@@ -72,7 +72,7 @@ pub fn restore((project, trust): (&Project, bool), file: &Path, out: &mut Output
         .map_err(|error| Failure::new(Code::System, format!("cannot read {}", file.display())).caused_by(error))?;
     // What comes from a file is data until a person has looked at it.
     let (mut store, record) = store_records::disown(project, trust)?;
-    let nonce = dispatch::random()?;
+    let nonce = execution::random()?;
     let mut wrong = None;
     let restored = store.transact(|transaction| {
         let read = fill(transaction, &mut Saved::new(from, file), nonce);
@@ -89,7 +89,7 @@ pub fn restore((project, trust): (&Project, bool), file: &Path, out: &mut Output
         Err(error) => {
             // Nothing was written, so the store is what it was.
             store_records::own_again(project, record)?;
-            return Err(wrong.unwrap_or_else(|| remedy::store(error)).into());
+            return Err(wrong.unwrap_or_else(|| hints::store(error)).into());
         }
     };
     if out.is_json() {

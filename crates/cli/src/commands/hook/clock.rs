@@ -8,10 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use windlass_app::{Failure, environment};
 use windlass_engine::in_words;
-
-use crate::failure::Failure;
-use crate::{environment, text};
+use windlass_text as text;
 
 /// How long the agent waits. Whatever keeps us, it is answered in time.
 pub struct Clock {

@@ -12,19 +12,20 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use windlass_app::bridge_calls::{Bridged, Calling, answer_call};
+use windlass_app::context::Context;
+use windlass_app::project::{self, Project};
+use windlass_app::{Code, Failure, environment};
 use windlass_bridge::{Agent, Call, Moment, Reply, Ruling, Tool, Words};
+use windlass_config::Point;
 use windlass_engine::{self as engine, CallRuling, Caller};
 use windlass_runner::{Called, Replied};
+use windlass_text as text;
 
 use self::clock::Clock;
 use crate::commands::install::status;
-use crate::config::Point;
-use crate::context::Context;
-use crate::dispatch::{Bridged, Calling, answer_call};
-use crate::failure::{Code, Failure};
 use crate::output::{Output, Stop};
-use crate::project::{self, Project};
-use crate::{environment, text, usage};
+use crate::usage;
 
 /// The longest payload that is read: tools may answer with whole files.
 const LONGEST: usize = 64 * 1024 * 1024;

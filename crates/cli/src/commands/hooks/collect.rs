@@ -12,13 +12,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use windlass_app::context::Opened;
+use windlass_app::{Failure, hints};
 use windlass_engine::{DebtId, Event, EventType, HookOutcome, Record, Remedy, Seq, SessionName, payload};
 use windlass_store::Filter;
 
 use super::runs::{Outcome, Run};
-use crate::context::Opened;
-use crate::failure::Failure;
-use crate::remedy;
 
 /// The events that tell of runs.
 pub const TYPES: [EventType; 6] = [
@@ -169,7 +168,7 @@ pub fn newest(
     let size = if filter.task.is_some() { usize::MAX } else { PAGE };
     let mut before = None;
     loop {
-        let page = opened.store.read_back(&filter, before, size).map_err(remedy::store)?;
+        let page = opened.store.read_back(&filter, before, size).map_err(hints::store)?;
         for record in &page {
             if collector.has_enough(most, record.seq) {
                 return Ok(collector.into_runs(most));

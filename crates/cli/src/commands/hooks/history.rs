@@ -3,15 +3,17 @@
 use std::path::Path;
 
 use clap::builder::TypedValueParser;
+use windlass_app::context::Context;
+use windlass_app::conversations;
+use windlass_config::Point;
 use windlass_engine::{SessionName, TaskId};
 use windlass_store::Filter;
+use windlass_text as text;
 
 use super::collect;
 use super::runs::{Cause, Causes, Outcome, Run};
-use crate::config::Point;
-use crate::context::Context;
 use crate::output::{Done, Output, Tone};
-use crate::{callers, show, text, usage};
+use crate::{show, usage};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -64,7 +66,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     if let Some(name) = &args.session {
         opened.session(name)?;
     }
-    let caller = args.conversation.as_deref().map(|name| callers::known(&opened, name)).transpose()?;
+    let caller = args.conversation.as_deref().map(|name| conversations::known(&opened, name)).transpose()?;
     let mut causes = Causes::new(&opened.store);
     let mut wanted = |run: &Run| {
         let named = args.hook.is_none() || args.hook == run.hook;

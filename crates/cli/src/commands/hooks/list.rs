@@ -1,15 +1,14 @@
 //! `windlass hooks list`
 
 use serde_json::json;
-
-use super::planned::{Planned, Who, planned};
+use windlass_app::context::Context;
+use windlass_app::{Code, Failure};
+use windlass_config::listing::{HookListing, WorkSubject, list_planned_hooks};
+use windlass_config::{Config, HookScope, Point};
 use windlass_engine::{EventType, TaskId, nearest};
+use windlass_text as text;
 
-use crate::config::{Config, Point, Scope};
-use crate::context::Context;
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
-use crate::{plan, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -37,12 +36,12 @@ pub struct Args {
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let project = context.project()?;
-    let config = Config::load(&project)?;
-    let who = Who {
+    let config = Config::load(&project.root)?;
+    let who = WorkSubject {
         kind: known(args.kind, "task type", &kinds(&config))?,
         agent: known(args.agent, "agent", &agents(&config))?,
     };
-    let mut all = planned(&config, &who)?;
+    let mut all = list_planned_hooks(&config, &who).map_err(Failure::from)?;
     all.retain(|planned| args.point.is_none_or(|point| planned.point == point));
     if out.is_json() {
         return all.iter().try_for_each(|planned| out.object(&as_json(planned)));
@@ -78,19 +77,19 @@ pub(super) fn known(name: Option<String>, what: &str, names: &[&str]) -> Result<
     })
 }
 
-fn as_json(planned: &Planned<'_>) -> serde_json::Value {
+fn as_json(planned: &HookListing<'_>) -> serde_json::Value {
     json!({
         "point": planned.point.name(),
         "event": planned.event.map(|event| event.name()),
-        "gate": plan::is_gate(planned.point),
+        "gate": planned.point.is_gate(),
         "bridge": planned.point.events().any(|event| event == EventType::BridgeCalled),
         "hooks": planned.rows.iter().map(|row| row.to_json(planned.point)).collect::<Vec<_>>(),
     })
 }
 
-fn show(planned: &Planned<'_>, out: &mut Output) -> Done {
+fn show(planned: &HookListing<'_>, out: &mut Output) -> Done {
     let gate = match planned.event {
-        _ if plan::is_gate(planned.point) => " (gate)",
+        _ if planned.point.is_gate() => " (gate)",
         Some(EventType::BridgeCalled) => " (where an agent's own hook system calls)",
         _ => "",
     };
@@ -110,14 +109,14 @@ fn show(planned: &Planned<'_>, out: &mut Output) -> Done {
 }
 
 /// What else there is to be seen.
-fn others(config: &Config, who: &Who, out: &mut Output) -> Done {
+fn others(config: &Config, who: &WorkSubject, out: &mut Output) -> Done {
     let of_type = |kind: &&str| config.overrides().any(|(owner, _)| owner == *kind);
     let kinds: Vec<&str> = kinds(config).into_iter().filter(of_type).collect();
     if !kinds.is_empty() && who.kind.is_none() {
         let line = format!("Types of tasks with hooks of their own: {} (--type)", kinds.join(", "));
         out.line(out.paint(Tone::Faint, line))?;
     }
-    let of_agent = |name: &&str| config.hooks.iter().any(|hook| hook.scope == Scope::Agent((*name).to_owned()));
+    let of_agent = |name: &&str| config.hooks.iter().any(|hook| hook.scope == HookScope::Agent((*name).to_owned()));
     let agents: Vec<&str> = agents(config).into_iter().filter(of_agent).collect();
     if !agents.is_empty() && who.agent.is_none() {
         let line = format!("Agents with hooks of their own: {} (--agent)", agents.join(", "));

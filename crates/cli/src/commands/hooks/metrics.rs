@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use windlass_app::context::Context;
+use windlass_app::{conversations, environment};
 use windlass_engine::{HookOutcome, Timestamp};
 use windlass_store::Filter;
+use windlass_text as text;
 
 use super::collect;
 use super::runs::{Causes, Outcome, Run};
-use crate::context::Context;
 use crate::output::{Done, Output, Tone};
-use crate::{callers, environment, show, text, usage};
+use crate::{show, usage};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -43,7 +45,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         let ago = i64::try_from(ago.as_millis()).unwrap_or(i64::MAX);
         environment::now().plus_millis(-ago)
     });
-    let caller = args.conversation.as_deref().map(|name| callers::known(&opened, name)).transpose()?;
+    let caller = args.conversation.as_deref().map(|name| conversations::known(&opened, name)).transpose()?;
     let mut causes = Causes::new(&opened.store);
     let mut wanted = |run: &Run| {
         let named = args.hook.is_none() || args.hook == run.hook;

@@ -6,7 +6,6 @@ mod history;
 mod list;
 mod metrics;
 mod payload;
-pub mod planned;
 mod registered;
 pub mod runs;
 mod show;
@@ -14,10 +13,10 @@ mod switch;
 mod test;
 
 use clap::Subcommand;
+use windlass_app::context::Context;
+use windlass_config::Point;
 use windlass_engine::nearest;
 
-use crate::config::Point;
-use crate::context::Context;
 use crate::output::{Done, Output};
 
 #[derive(Debug, Subcommand)]

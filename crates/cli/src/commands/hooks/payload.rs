@@ -6,14 +6,14 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use windlass_app::{Code, Failure};
 use windlass_bridge::{Agent, Call, Moment};
+use windlass_config::Point;
 use windlass_engine::{EventType, ParseIdError, SessionName, Situation, TaskId};
 use windlass_runner::Called;
 
 use crate::commands::hook;
 use crate::commands::input::read_bytes;
-use crate::config::Point;
-use crate::failure::{Code, Failure};
 
 /// The longest payload that is read.
 const LONGEST: usize = 16 * 1024 * 1024;

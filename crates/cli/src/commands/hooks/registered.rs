@@ -1,19 +1,19 @@
 //! The stop hooks that are registered for a task: `windlass hooks list --task`, `enable HOOK-12` and `disable HOOK-12`
 
 use serde_json::{Value, json};
+use windlass_app::context::Context;
+use windlass_app::{Code, Failure, hints};
 use windlass_engine::{Authority, Command, HookId, Seq, TaskId};
+use windlass_text as text;
 use windlass_tools::{StopHookList, registered};
 
-use crate::context::Context;
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
-use crate::{remedy, text};
 
 /// Has a registered stop hook asked, or not any more.
 pub fn switch(context: &Context, hook: HookId, enabled: bool, out: &mut Output) -> Done {
     let mut opened = context.open()?;
     // A hook has the position of the event that registered it.
-    let registered = opened.store.event(Seq(hook.0)).map_err(remedy::store)?;
+    let registered = opened.store.event(Seq(hook.0)).map_err(hints::store)?;
     let unknown = || {
         Failure::new(Code::NotFound, format!("there is no stop hook {hook}"))
             .hint("`windlass hooks list --task ID` shows those of a task")

@@ -8,16 +8,16 @@ use std::path::{Component, Path};
 use std::str::FromStr;
 
 use serde_json::{Value, json};
+use windlass_app::project::DIRECTORY;
+use windlass_app::{Failure, conversations, hints};
 use windlass_engine::{
     ActionRequest, Caller, DebtId, Event, EventType, HookOutcome, Node, Owed, OwedHook, Record, Seq, SessionName,
     Timestamp, payload,
 };
 use windlass_store::Sqlite;
 
-use crate::failure::Failure;
 use crate::output::Tone;
-use crate::project::DIRECTORY;
-use crate::{callers, remedy, show};
+use crate::show;
 
 /// How a run ended, or that it has not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -261,7 +261,7 @@ impl<'s> Causes<'s> {
     pub fn of(&mut self, run: &Run) -> Result<Option<&Cause>, Failure> {
         let Some(seq) = run.event else { return Ok(None) };
         if !self.known.contains_key(&seq) {
-            let event = self.store.event(seq).map_err(remedy::store)?;
+            let event = self.store.event(seq).map_err(hints::store)?;
             self.known.insert(seq, event.as_ref().map(Cause::of));
         }
         Ok(self.known.get(&seq).and_then(Option::as_ref))
@@ -269,6 +269,6 @@ impl<'s> Causes<'s> {
     /// Whether it ran because of a call from this conversation.
     pub fn is_of(&mut self, run: &Run, caller: &Caller) -> Result<bool, Failure> {
         let call = self.of(run)?.and_then(|cause| cause.call.as_ref());
-        Ok(call.is_some_and(|call| callers::is_of(caller, call)))
+        Ok(call.is_some_and(|call| conversations::is_of(caller, call)))
     }
 }

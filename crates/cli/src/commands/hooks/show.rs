@@ -1,15 +1,14 @@
 //! `windlass hooks show`
 
 use serde_json::{Map, Value, json};
-
-use super::planned::{Row, Who, planned};
+use windlass_app::context::Context;
+use windlass_app::{Code, Failure};
+use windlass_config::listing::{ListedHook, WorkSubject, list_planned_hooks};
+use windlass_config::{Builtin, Config, Point, plan};
 use windlass_engine::nearest;
+use windlass_text as text;
 
-use crate::config::{Builtin, Config, Point};
-use crate::context::Context;
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
-use crate::{gatekeepers, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -23,7 +22,7 @@ pub struct Args {
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let project = context.project()?;
-    let config = Config::load(&project)?;
+    let config = Config::load(&project.root)?;
     let found = found(&config, &args.name)?;
     if out.is_json() {
         return out.object(&found);
@@ -38,21 +37,21 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
 
 fn found(config: &Config, name: &str) -> Result<Map<String, Value>, Failure> {
     if let Some(hook) = config.hooks.iter().find(|hook| hook.name == name) {
-        let mut fields = described((hook.point, &Row::Written(hook)), hook.place());
-        let briefs: Map<_, _> =
-            gatekeepers::briefs(hook).map(|name| (name.to_owned(), config.brief(name).into())).collect();
+        let mut fields = described((hook.point, &ListedHook::Written(hook)), hook.place());
+        let briefs: Map<_, _> = plan::briefs(hook).map(|name| (name.to_owned(), config.brief(name).into())).collect();
         if !briefs.is_empty() {
             fields.insert("briefs".to_owned(), briefs.into());
         }
         return Ok(fields);
     }
-    let all = planned(config, &Who::default())?;
+    let all = list_planned_hooks(config, &WorkSubject::default())?;
     let rows = all.iter().flat_map(|planned| planned.rows.iter().map(move |row| (planned.point, row)));
     let mut points: Vec<&str> = Vec::new();
     let mut row = None;
     // The default is known by its short name too.
-    let is_meant =
-        |row: &Row<'_>| row.name() == name || (matches!(row, Row::Default { .. }) && name == Builtin::CreatePr.name());
+    let is_meant = |row: &ListedHook<'_>| {
+        row.name() == name || (matches!(row, ListedHook::Default { .. }) && name == Builtin::CreatePr.name())
+    };
     for (point, other) in rows.filter(|(_, row)| is_meant(row)) {
         points.push(point.name());
         row = Some((point, other));
@@ -70,17 +69,17 @@ fn found(config: &Config, name: &str) -> Result<Map<String, Value>, Failure> {
     }
 }
 
-fn described((point, row): (Point, &Row<'_>), points: String) -> Map<String, Value> {
+fn described((point, row): (Point, &ListedHook<'_>), points: String) -> Map<String, Value> {
     let mut fields = match row.to_json(point) {
         Value::Object(fields) => fields,
         _ => Map::new(),
     };
     fields.insert("points".to_owned(), points.into());
-    if let Row::Written(hook) = row {
+    if let ListedHook::Written(hook) = row {
         let entry = &hook.entry;
         fields.insert("description".to_owned(), entry.description.clone().into());
         fields.insert("idempotent".to_owned(), entry.idempotent.unwrap_or(false).into());
-        fields.insert("maxOutput".to_owned(), crate::plan::max_output(hook).into());
+        fields.insert("maxOutput".to_owned(), plan::max_output(hook).into());
         if let Some(context) = &entry.context {
             fields.insert("context".to_owned(), json!(context.value));
         }

@@ -6,20 +6,20 @@
 //! - It is never trusted here: a person looks at it first, as after any other change.
 
 use serde_json::{Value, json};
+use windlass_app::caller::Inside;
+use windlass_app::context::Context;
+use windlass_app::person::ConcernedSessions;
+use windlass_app::project::Project;
+use windlass_app::trust::{self, Trust};
+use windlass_app::{Code, Failure, environment, hints};
+use windlass_config::edit::{EditObstacle, HookField};
+use windlass_config::{Builtin, Config, HookKind, HookSpec, Point, edit as config_edit, plan};
 use windlass_engine::{HookId, Refusal, Registry, nearest};
+use windlass_text as text;
 
 use super::registered;
 use crate::commands::config::rewrite;
-use crate::config::{Builtin, Config, Hook, Kind, Point};
-use crate::config_edit::{self, EditObstacle, HookField};
-use crate::context::Context;
-use crate::dispatch::{ConcernedSessions, Inside};
-use crate::environment;
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
-use crate::project::Project;
-use crate::trust::{self, Trust};
-use crate::{plan, remedy, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -53,7 +53,7 @@ pub fn run(context: &Context, which: &Args, on: bool, out: &mut Output) -> Done 
     }
     let project = context.project()?;
     refuse_inside(context, &project)?;
-    let config = Config::load(&project)?;
+    let config = Config::load(&project.root)?;
     let meant = Meant::of(&config, &which.name, on)?;
     let mut told = Told { config: &config, name: meant.name(&config), on, change: None, written: false, trust: None };
     if meant.is_on(&config) == on {
@@ -64,7 +64,7 @@ pub fn run(context: &Context, which: &Args, on: bool, out: &mut Output) -> Done 
     if !which.dry_run {
         rewrite::write(&project, &config, edited.text())?;
         told.written = true;
-        told.trust = Some(trust::state(&project, &Config::load(&project)?)?);
+        told.trust = Some(trust::state(&project, &Config::load(&project.root)?)?);
     }
     told.print(out)
 }
@@ -79,7 +79,7 @@ fn refuse_inside(context: &Context, project: &Project) -> Result<(), Failure> {
             inside.run.is_some() || inside.via.is_some()
         };
     match inside {
-        true => Err(remedy::refusal(&Refusal::NoPerson { what: "switch hooks on and off" })),
+        true => Err(hints::refusal(&Refusal::NoPerson { what: "switch hooks on and off" })),
         false => Ok(()),
     }
 }
@@ -177,7 +177,7 @@ impl Meant {
                 let hook = &config.hooks[index];
                 let (place, line) = (hook.place(), hook.line);
                 let entry = match hook.kind {
-                    Kind::Builtin(builtin) => format!("{{use: {builtin}, enabled: {on}}}"),
+                    HookKind::Builtin(builtin) => format!("{{use: {builtin}, enabled: {on}}}"),
                     _ => format!("enabled: {on}"),
                 };
                 format!("write `{entry}` to the hook of {place} at {file}:{line} by hand, without an anchor")
@@ -194,10 +194,10 @@ fn before_submit() -> Point {
     Point::parse("before_submit").expect("it is a point")
 }
 
-fn uses(hook: &Hook, builtin: Builtin) -> bool {
+fn uses(hook: &HookSpec, builtin: Builtin) -> bool {
     match hook.kind {
-        Kind::Builtin(other) => other == builtin,
-        Kind::Gatekeeper(_) => builtin == Builtin::Gatekeeper,
+        HookKind::Builtin(other) => other == builtin,
+        HookKind::Gatekeeper(_) => builtin == Builtin::Gatekeeper,
         _ => false,
     }
 }

@@ -4,24 +4,25 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
+use windlass_app::context::Context;
+use windlass_app::project::Project;
+use windlass_app::trust::{self, Trust};
+use windlass_app::{Code, Failure, environment, execution, hints, runner_settings};
 use windlass_bridge::Agent;
+use windlass_config::listing::{ListedHook, WorkSubject, list_hooks_at};
+use windlass_config::{Config, HookSpec, Point, plan};
 use windlass_engine::{HookOutcome, HookReport};
 use windlass_hooks::{
     self as hooks, Call, Kind, Mask, Papers, PipeOutput, RanCommand, Role, answer_of_command, http, ruling, sifted,
 };
 use windlass_process::{Control, run as start};
 use windlass_runner::{Called, is_context, is_heard};
+use windlass_text as text;
 
 use super::list;
 use super::payload::{Given, given};
-use super::planned::{Row, Who, at};
-use crate::config::{Config, Hook, Point};
-use crate::context::Context;
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
-use crate::project::Project;
-use crate::trust::{self, Trust};
-use crate::{dispatch, environment, plan, remedy, text, usage};
+use crate::usage;
 
 /// Where trials keep what they write.
 const RECORDS: &str = "trials";
@@ -68,7 +69,7 @@ pub struct Args {
 
 /// What a trial of one hook came to.
 struct Trial<'c> {
-    hook: &'c Hook,
+    hook: &'c HookSpec,
     /// Whether it is for the tool; where there is none, it is.
     matches: bool,
     /// Whether its condition holds.
@@ -91,11 +92,11 @@ impl Trial<'_> {
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let project = context.project()?;
-    let config = Config::load(&project)?;
+    let config = Config::load(&project.root)?;
     if args.run && !context.trust && trust::state(&project, &config)? != Trust::Trusted {
         return Err(Failure::new(Code::Trust, "this project may not run what its configuration says")
             .caused_by("it is not trusted as it is now")
-            .hint(remedy::HOW_TO_TRUST)
+            .hint(hints::HOW_TO_TRUST)
             .offer_trust()
             .into());
     }
@@ -108,17 +109,18 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         values["agent"] = json!(name);
         values["agent_name"] = json!(name);
     }
-    let who = Who { kind: kind.filter(|kind| !kind.is_empty()), agent: values["agent"].as_str().map(str::to_owned) };
-    let registry = plan::pure_rules(&config)?.registry;
-    let planned = at(&config, &registry, &who, args.point);
+    let who =
+        WorkSubject { kind: kind.filter(|kind| !kind.is_empty()), agent: values["agent"].as_str().map(str::to_owned) };
+    let registry = plan::pure_rules(&config).map_err(Failure::from)?.registry;
+    let planned = list_hooks_at(&config, &registry, &who, args.point);
     let written = planned.rows.iter().filter_map(|row| match row {
-        Row::Written(hook) if args.hook.as_ref().is_none_or(|name| *name == hook.name) => Some(*hook),
+        ListedHook::Written(hook) if args.hook.as_ref().is_none_or(|name| *name == hook.name) => Some(*hook),
         _ => None,
     });
-    let written: Vec<&Hook> = written.filter(|hook| plan::runnable(hook).is_some() && hook.enabled()).collect();
+    let written: Vec<&HookSpec> = written.filter(|hook| plan::runnable(hook).is_some() && hook.enabled()).collect();
     if written.is_empty() {
         let failure = Failure::new(Code::NotFound, format!("nothing that could be tried runs at {}", args.point));
-        let usual = planned.rows.iter().find(|row| matches!(row, Row::Default { worktrees: true }));
+        let usual = planned.rows.iter().find(|row| matches!(row, ListedHook::Default { worktrees: true }));
         let failure = match usual {
             Some(row) => failure.caused_by(format!(
                 "`{}` runs there for tasks in worktrees, and only a session that submits its work runs it",
@@ -129,8 +131,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         return Err(failure.hint("`windlass hooks list` shows what runs where").into());
     }
     let records = project.make_records(RECORDS)?;
-    let mask = dispatch::mask(&config);
-    let listening = if args.run { Some(dispatch::listen()?) } else { None };
+    let mask = runner_settings::mask(&config);
+    let listening = if args.run { Some(execution::listen()?) } else { None };
     let control = listening.as_ref().map_or_else(Control::new, |(control, _)| control.clone());
     let trier = Trier { project: &project, point: args.point, values, called, records, mask, control };
     for hook in written {
@@ -145,7 +147,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
 }
 
 fn interrupted() -> Failure {
-    Failure::new(Code::Interrupted(remedy::SIGINT), "ended while hooks were tried")
+    Failure::new(Code::Interrupted(hints::SIGINT), "ended while hooks were tried")
         .caused_by("nothing of a trial is recorded")
 }
 
@@ -162,11 +164,11 @@ struct Trier<'a> {
 }
 
 impl Trier<'_> {
-    fn try_out<'c>(&self, hook: &'c Hook, really: bool) -> Result<Trial<'c>, Failure> {
+    fn try_out<'c>(&self, hook: &'c HookSpec, really: bool) -> Result<Trial<'c>, Failure> {
         let mut values = self.values.clone();
         values["hook"] = json!(hook.name);
         let told = plan::runnable(hook).map(|hook| hook.kind);
-        let is_told_at_gate = plan::is_gate(self.point) && matches!(told, Some(Kind::Command(_) | Kind::Http(_)));
+        let is_told_at_gate = self.point.is_gate() && matches!(told, Some(Kind::Command(_) | Kind::Http(_)));
         if is_told_at_gate || matches!(told, Some(Kind::Rules(_))) {
             values = ruling::with_context(&values, &ruling::context_of_values(&values));
         }
@@ -217,7 +219,7 @@ impl Trier<'_> {
     /// As the engine has it: where a condition cannot be answered a gate runs, for otherwise it would stand open, and nothing
     /// else does.
     fn would_run(&self, holds: &Result<bool, String>) -> bool {
-        *holds.as_ref().unwrap_or(&(plan::is_gate(self.point)))
+        *holds.as_ref().unwrap_or(&(self.point.is_gate()))
     }
 
     fn role(&self) -> Role {
@@ -241,7 +243,7 @@ impl Trier<'_> {
                 let spec = call.spec(script, hook.timeout, papers);
                 let system = |error| Failure::new(Code::System, "cannot write the payload").caused_by(error);
                 papers.write(&spec.stdin).map_err(system)?;
-                let roster = dispatch::enlist(self.project)?;
+                let roster = execution::enlist(self.project)?;
                 let ran = start(&spec, &roster, &self.control, &mut |_, _| {});
                 // Before anything is cut out of it: half a secret is one too.
                 let ran = ran.map(|ran| sifted(ran, &self.mask));

@@ -4,11 +4,10 @@
 
 use std::path::{Path, PathBuf};
 
+use windlass_app::agents;
 use windlass_process::file;
 use windlass_runner::shown;
 use windlass_vcs::git::has_git;
-
-use crate::agents;
 
 /// Larger build files are not read.
 const SIZE: u64 = 1024 * 1024;

@@ -1,10 +1,10 @@
 //! What is left for the person to do: agents run new hooks only after somebody has said that they may.
 
+use windlass_app::trust;
 use windlass_bridge::Agent;
 use windlass_bridge::settings::{Program, Scope};
 
 use super::{Target, status};
-use crate::trust;
 
 /// `is_new` says whether anything was written just now, `server` whether the MCP server was among it.
 pub fn next(target: &Target, program: &Program, is_new: bool, server: bool) -> Vec<String> {

@@ -4,14 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use similar::{ChangeTag, TextDiff};
+use windlass_app::project::Project;
+use windlass_app::{Code, Failure};
 use windlass_bridge::settings::{self, Program, Scope, SettingsError, SettingsFile};
+use windlass_text as text;
 
 use super::place::Place;
 use super::record::{self, Record};
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
-use crate::project::Project;
-use crate::text;
 
 /// A settings file as it is, and as it is to be.
 #[derive(Debug)]

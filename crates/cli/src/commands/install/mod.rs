@@ -19,20 +19,19 @@ mod record;
 pub mod status;
 pub mod uninstall;
 
+use change::Change;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
+use windlass_app::context::Context;
+use windlass_app::project::Project;
+use windlass_app::{Code, Failure};
 use windlass_bridge::settings::{self, Scope, SettingsFile};
 use windlass_bridge::{Agent, Moment};
+use windlass_text as text;
 
 use crate::commands::confirm;
-use crate::context::Context;
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Stop, Tone};
-use crate::project::Project;
-use crate::text;
 use crate::usage;
-
-use change::Change;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -9,13 +9,11 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
+use windlass_app::atomic_file::{self, Readers};
+use windlass_app::project::Project;
+use windlass_app::{Code, Failure, environment};
 use windlass_bridge::settings::{Scope, SettingsFile};
 use windlass_process::file;
-
-use crate::durable::{self, Readers};
-use crate::environment;
-use crate::failure::{Code, Failure};
-use crate::project::Project;
 
 /// Claude Code's own file of everything is a few megabytes after a year.
 const SIZE: u64 = 32 * 1024 * 1024;
@@ -98,8 +96,8 @@ impl Place {
     /// Puts a text in its place, or takes the file away.
     pub fn write(&self, text: Option<&str>) -> Result<(), Failure> {
         let written = match text {
-            None => durable::remove(&self.real),
-            Some(text) => durable::replace(&self.real, text.as_bytes(), Readers::AsBefore),
+            None => atomic_file::remove(&self.real),
+            Some(text) => atomic_file::replace(&self.real, text.as_bytes(), Readers::AsBefore),
         };
         written.map_err(|error| {
             Failure::new(Code::System, format!("cannot write `{}`", self.path.display())).caused_by(error)

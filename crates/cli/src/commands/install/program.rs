@@ -2,11 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use windlass_app::project::shell_word;
+use windlass_app::{Code, Failure, agents, environment};
 use windlass_bridge::settings::Program;
-
-use crate::failure::{Code, Failure};
-use crate::project::shell_word;
-use crate::{agents, environment};
 
 /// What is written, and why.
 #[derive(Debug)]

@@ -11,12 +11,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use windlass_app::atomic_file::{self, Readers};
+use windlass_app::{Code, Failure, environment};
 use windlass_engine::Digest;
 use windlass_process::file;
-
-use crate::durable::{self, Readers};
-use crate::environment;
-use crate::failure::{Code, Failure};
 
 /// Twice what is read of a settings file: escapes take room.
 const SIZE: u64 = 64 * 1024 * 1024;
@@ -72,16 +70,16 @@ pub fn keep(file: &Path, record: &Record) -> Result<(), Failure> {
     })?;
     let text = serde_json::to_string(record).expect("a record is plain text");
     let to = record_file(&directory, file);
-    durable::make_directories(&directory, 0o700)
+    atomic_file::make_directories(&directory, 0o700)
         .and_then(|()| fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)))
-        .and_then(|()| durable::replace(&to, text.as_bytes(), Readers::Owner))
+        .and_then(|()| atomic_file::replace(&to, text.as_bytes(), Readers::Owner))
         .map_err(|error| Failure::new(Code::System, format!("cannot write `{}`", to.display())).caused_by(error))
 }
 
 pub fn forget(file: &Path) -> Result<(), Failure> {
     let Some(directory) = directory() else { return Ok(()) };
     let record = record_file(&directory, file);
-    match durable::remove(&record) {
+    match atomic_file::remove(&record) {
         Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Err(Failure::new(Code::System, format!("cannot remove `{}`", record.display())).caused_by(error))
         }

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use windlass_app::project::Project;
 use windlass_bridge::Agent;
 use windlass_bridge::settings::{self, Scope, SettingsFile};
 
 use super::place::Place;
-use crate::project::Project;
 
 /// Whether the settings of an agent have a hook of ours.
 pub fn calls(agent: Agent, scope: Scope, project: Option<&Project>) -> bool {

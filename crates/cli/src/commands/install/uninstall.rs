@@ -1,14 +1,14 @@
 //! `windlass uninstall AGENT`: takes out of an agent's settings what `install` has written.
 
 use serde_json::json;
+use windlass_app::Failure;
+use windlass_app::context::Context;
 use windlass_bridge::Agent;
 use windlass_bridge::settings::{self, Scope, SettingsFile};
 
 use super::change::Change;
 use super::{Consent, Outcome, Target, report, scope_parser, settle, status};
 use crate::commands::confirm;
-use crate::context::Context;
-use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
 use crate::usage;
 

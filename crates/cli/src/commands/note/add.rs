@@ -1,10 +1,10 @@
 //! `windlass note add`
 
+use windlass_app::context::Context;
+use windlass_app::{Code, Failure};
 use windlass_engine::{Authority, Command, NoteKind, TaskId};
 
 use super::task_around;
-use crate::context::Context;
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output};
 use crate::show;
 
@@ -40,5 +40,5 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     if out.is_json() {
         return out.object(record);
     }
-    out.line(format_args!("{}  {}", record.envelope.node, crate::text::line(&show::summary(record))))
+    out.line(format_args!("{}  {}", record.envelope.node, windlass_text::line(&show::summary(record))))
 }

@@ -1,12 +1,14 @@
 //! `windlass note list`
 
+use windlass_app::context::Context;
+use windlass_app::hints;
 use windlass_engine::{Event, EventType, NoteKind, Record, Seq, TaskId};
 use windlass_store::{Filter, Store};
+use windlass_text as text;
 
 use super::task_around;
-use crate::context::Context;
 use crate::output::{Done, Output, Tone};
-use crate::{remedy, show, text};
+use crate::show;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -29,7 +31,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         None => task_around(&opened)?,
     };
     let filter = Filter { types: vec![EventType::NoteAdded], task, session: None };
-    let records = opened.store.read(&filter, Seq::START, usize::MAX).map_err(remedy::store)?;
+    let records = opened.store.read(&filter, Seq::START, usize::MAX).map_err(hints::store)?;
     let wanted = |record: &&Record| match (&record.envelope.event, args.kind) {
         (Event::NoteAdded(note), Some(kind)) => note.kind == kind,
         _ => true,

@@ -4,13 +4,13 @@ mod add;
 mod list;
 
 use clap::Subcommand;
+use windlass_app::caller::Inside;
+use windlass_app::context::{Context, Opened};
+use windlass_app::{Failure, hints};
 use windlass_engine::{NoteKind, TaskId, View};
 
-use crate::context::{Context, Opened};
-use crate::dispatch::Inside;
-use crate::failure::Failure;
 use crate::output::{Done, Output};
-use crate::{remedy, usage};
+use crate::usage;
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
@@ -38,7 +38,7 @@ fn kinds() -> impl clap::builder::TypedValueParser<Value = NoteKind> {
 /// The task of the session from inside whose turn this is called.
 fn task_around(opened: &Opened) -> Result<Option<TaskId>, Failure> {
     let Some(run) = Inside::look(opened)?.run else { return Ok(None) };
-    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
-    let session = snapshot.session(&run.session).map_err(remedy::view)?;
+    let snapshot = opened.store.snapshot().map_err(hints::store)?;
+    let session = snapshot.session(&run.session).map_err(hints::view)?;
     Ok(session.and_then(|session| session.task))
 }

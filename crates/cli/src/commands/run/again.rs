@@ -7,16 +7,16 @@
 //!
 //! Not here: when that is the thing to do (whoever offers it).
 
+use windlass_app::context::Opened;
+use windlass_app::{Failure, execution, hints};
+use windlass_config::{Config, plan};
 use windlass_engine::{Event, EventType, Record, Session, TaskId, View as _};
 use windlass_store::Filter;
+use windlass_text as text;
 
 use super::wish::Wish;
 use super::{agent, check_trust, choice};
 use crate::commands::next_step::NextStep;
-use crate::config::Config;
-use crate::context::Opened;
-use crate::failure::Failure;
-use crate::{dispatch, plan, remedy, text};
 
 /// The longest word that somebody would type.
 const TYPED: usize = 200;
@@ -35,7 +35,7 @@ impl Again {
     /// With a session that was left. It works with the configuration that it was started with.
     pub fn with_session(opened: &Opened, session: &Session) -> Self {
         let text = choice::recorded(&opened.store, session).ok();
-        let config = text.and_then(|text| Config::parse(dispatch::recorded(&opened.project, &text)).ok());
+        let config = text.and_then(|text| Config::parse(execution::recorded(&opened.project, &text)).ok());
         let usual = config.as_ref().and_then(|config| config.settings.agent.as_ref()).map(|agent| agent.as_str());
         let agent = Some(session.agent.as_str()).filter(|agent| usual != Some(*agent));
         let untrusted = config.is_some_and(|config| is_untrusted(opened, &config, Some(session)));
@@ -55,7 +55,7 @@ impl Again {
     fn with_flag(opened: &Opened, id: TaskId, flag: &str) -> Result<Self, Failure> {
         let last = find_last_session(opened, id)?;
         // One that is wrong names nobody; whoever runs it is told where.
-        let config = Config::load(&opened.project).ok();
+        let config = Config::load(&opened.project.root).ok();
         let listed = config.as_ref().map(|config| agent::listed(&opened.store, Wish::Task(id), config)).transpose()?;
         let usual = config.as_ref().and_then(|config| config.settings.agent.as_ref()).map(|agent| agent.value.clone());
         let usual = listed.flatten().or(usual);
@@ -75,13 +75,13 @@ impl Again {
 
     /// As a step of its own.
     pub fn step(&self, purpose: &str) -> NextStep {
-        let note = self.untrusted.then(|| remedy::UNTRUSTED.to_owned());
+        let note = self.untrusted.then(|| hints::UNTRUSTED.to_owned());
         NextStep::new(self.command.clone(), purpose).with_note(note)
     }
 
     /// In a sentence that goes on so.
     pub fn said(&self, does: &str) -> String {
-        let but = if self.untrusted { format!("; {}", remedy::UNTRUSTED) } else { String::new() };
+        let but = if self.untrusted { format!("; {}", hints::UNTRUSTED) } else { String::new() };
         format!("`{}` {does}{but}", self.command)
     }
 }
@@ -89,13 +89,13 @@ impl Again {
 /// Returns the session that has taken a task last.
 fn find_last_session(opened: &Opened, id: TaskId) -> Result<Option<Session>, Failure> {
     let filter = Filter { types: vec![EventType::TaskClaimed], task: Some(id), ..Filter::default() };
-    let claims = opened.store.read_back(&filter, None, MAX_CLAIMS).map_err(remedy::store)?;
+    let claims = opened.store.read_back(&filter, None, MAX_CLAIMS).map_err(hints::store)?;
     let by_session = |record: &Record| match &record.envelope.event {
         Event::TaskClaimed(claimed) => claimed.session.clone(),
         _ => None,
     };
     let Some(name) = claims.iter().find_map(by_session) else { return Ok(None) };
-    opened.store.snapshot().map_err(remedy::store)?.session(&name).map_err(remedy::view)
+    opened.store.snapshot().map_err(hints::store)?.session(&name).map_err(hints::view)
 }
 
 /// Whether a run would be refused because nobody trusts what it would run.

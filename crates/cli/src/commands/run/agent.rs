@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use windlass_agents::{Agent, Driver};
+use windlass_app::{Code, Failure, agents, environment, hints};
+use windlass_config::{Config, plan};
 use windlass_engine::{Grounds, View as _};
 use windlass_hooks::RanCommand;
 use windlass_process::missing;
@@ -10,12 +12,7 @@ use windlass_store::Sqlite;
 
 use super::choice::Choice;
 use super::wish::Wish;
-use crate::agents;
 use crate::commands::agent;
-use crate::config::Config;
-use crate::environment;
-use crate::failure::{Code, Failure};
-use crate::{plan, remedy};
 
 /// The agent that is named, else the one that the session was started with, else the configuration's. What only the
 /// project's own store says is not believed: somebody else may have put it there.
@@ -42,7 +39,7 @@ pub fn chosen(
 /// Who works on a task by its type: the usual agent where it may, else the first one that may.
 pub fn listed(store: &Sqlite, wish: Wish<'_>, config: &Config) -> Result<Option<String>, Failure> {
     let Wish::Task(id) = wish else { return Ok(None) };
-    let task = store.snapshot().map_err(remedy::store)?.task(id).map_err(remedy::view)?;
+    let task = store.snapshot().map_err(hints::store)?.task(id).map_err(hints::view)?;
     let types = plan::types(config);
     let Some(names) = task.as_ref().and_then(|task| types.implementers(task.kind.as_ref())) else { return Ok(None) };
     let usual = config.settings.agent.as_ref().filter(|agent| names.contains(agent.as_str()));

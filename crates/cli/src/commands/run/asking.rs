@@ -7,15 +7,14 @@ use std::io::{self, BufRead, IsTerminal};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use windlass_app::{Failure, environment, hints};
 use windlass_engine::{Authority, Command, GateAnswer, Origin, Resolution, Session, SessionName, Wanted};
 use windlass_process::Control;
 use windlass_runner::Runner;
 
 use super::live::View;
 use crate::commands::answer::{read, to_gate};
-use crate::failure::Failure;
 use crate::output::Messages;
-use crate::{environment, remedy};
 
 /// How long somebody elsewhere may wait to be heard.
 const LOOK: Duration = Duration::from_millis(500);
@@ -46,7 +45,7 @@ pub fn ask(
     control: &Control,
     person: Option<Person<'_>>,
 ) -> Result<Option<Asked>, Failure> {
-    let session = runner.session(name).map_err(remedy::run)?;
+    let session = runner.session(name).map_err(hints::run)?;
     if session.wanted() != Wanted::Answer {
         return Ok(None);
     }
@@ -61,7 +60,7 @@ pub fn ask(
 fn listen(runner: &mut Runner<'_>, session: &Session, control: &Control) -> Result<Asked, Failure> {
     let name = &session.name;
     question(session);
-    while !control.is_cancelled() && runner.session(name).map_err(remedy::run)?.wanted() == Wanted::Answer {
+    while !control.is_cancelled() && runner.session(name).map_err(hints::run)?.wanted() == Wanted::Answer {
         match typed()? {
             Typed::Nothing => {}
             Typed::Gone => return Ok(Asked::Unanswered),

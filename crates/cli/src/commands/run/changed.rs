@@ -10,11 +10,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
+use windlass_app::environment;
+use windlass_app::project::Project;
 use windlass_process::{Capture, Control, Exit, Invocation, Roster, Spec, file, overlay, run};
 use windlass_vcs::git::{Commit, Repository};
-
-use crate::environment;
-use crate::project::Project;
 
 /// Beside the records of a session: the commit that it started from. The file is as old as the session, as the file system
 /// tells the time.

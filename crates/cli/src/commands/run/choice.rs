@@ -4,6 +4,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use windlass_app::caller::Inside;
+use windlass_app::context::Opened;
+use windlass_app::gatekeepers::Unjudged;
+use windlass_app::{Code, Failure, environment, hints};
 use windlass_engine::{
     Digest, Grounds, Hold, Refusal, Seq, Session, SessionName, State, Task, TaskId, Types, View, Work,
 };
@@ -13,12 +17,7 @@ use super::again::Again;
 use super::tally::Tally;
 use super::wish::{Wish, check_task};
 use super::{Args, resolution};
-use crate::context::Opened;
-use crate::dispatch::Inside;
-use crate::failure::{Code, Failure};
-use crate::gatekeepers::Unjudged;
 use crate::output::Messages;
-use crate::{environment, remedy};
 
 /// Letters of the goal that a session's name begins with.
 const SLUG: usize = 32;
@@ -49,7 +48,7 @@ impl Choice {
 
     /// Whether somebody else has begun or taken up the session since it was chosen.
     pub fn is_stale(&self, store: &Sqlite) -> Result<bool, Failure> {
-        let session = store.snapshot().map_err(remedy::store)?.session(self.name()).map_err(remedy::view)?;
+        let session = store.snapshot().map_err(hints::store)?.session(self.name()).map_err(hints::view)?;
         Ok(match (self, session) {
             (Self::New(_), session) => session.is_some(),
             (Self::Resume(chosen), Some(session)) => session.owner != chosen.owner || session.is_over(),
@@ -70,9 +69,9 @@ impl Choice {
 /// unfinished. One that somebody alive is running is refused; of the graph there may be several.
 pub fn choose(opened: &Opened, args: &Args, wish: Wish<'_>) -> Result<Choice, Failure> {
     let owners = &opened.project.owners();
-    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let snapshot = opened.store.snapshot().map_err(hints::store)?;
     if let Some(name) = &args.session {
-        return match snapshot.session(name).map_err(remedy::view)? {
+        return match snapshot.session(name).map_err(hints::view)? {
             None => fresh(opened, args, wish, name.clone()),
             Some(session) if session.is_over() || args.fresh => {
                 Err(Failure::new(Code::Refused, format!("session `{name}` exists already"))
@@ -89,7 +88,7 @@ pub fn choose(opened: &Opened, args: &Args, wish: Wish<'_>) -> Result<Choice, Fa
             }
         };
     }
-    let sessions = snapshot.sessions().map_err(remedy::store)?;
+    let sessions = snapshot.sessions().map_err(hints::store)?;
     let left = sessions.iter().filter(|session| wish.is_of(session) && !session.is_over() && !args.fresh);
     // One that has lost its task, though it is alive, is in nobody's way.
     let beside =
@@ -140,35 +139,35 @@ pub fn left_task(store: &Sqlite, args: &Args, wish: Wish<'_>) -> Result<Option<T
 /// The task of the last session with this goal.
 fn last_task(store: &Sqlite, args: &Args, wish: Wish<'_>) -> Result<Option<Task>, Failure> {
     let (Wish::Goal(_), false) = (wish, args.fresh) else { return Ok(None) };
-    let snapshot = store.snapshot().map_err(remedy::store)?;
-    let sessions = snapshot.sessions().map_err(remedy::store)?;
+    let snapshot = store.snapshot().map_err(hints::store)?;
+    let sessions = snapshot.sessions().map_err(hints::store)?;
     let last = sessions.iter().filter(|session| wish.is_of(session)).max_by_key(|session| session.version);
     let Some(id) = last.and_then(|session| session.task) else { return Ok(None) };
-    snapshot.task(id).map_err(remedy::view)
+    snapshot.task(id).map_err(hints::view)
 }
 
 /// Whether a session that takes what there is would find something.
 pub fn is_anything_ready(store: &Sqlite) -> Result<bool, Failure> {
-    let snapshot = store.snapshot().map_err(remedy::store)?;
-    let claimable = snapshot.claimable(None).map_err(remedy::view)?.is_some();
-    Ok(claimable || snapshot.expired(environment::now(), None).map_err(remedy::view)?.is_some())
+    let snapshot = store.snapshot().map_err(hints::store)?;
+    let claimable = snapshot.claimable(None).map_err(hints::view)?.is_some();
+    Ok(claimable || snapshot.expired(environment::now(), None).map_err(hints::view)?.is_some())
 }
 
 /// Why a session with this agent would find nothing, though something is ready: others alone may work on it, or it is left
 /// alone.
 pub fn nothing_for(store: &Sqlite, types: &Types, agent: &str, grounds: Grounds) -> Result<Option<String>, Failure> {
-    let snapshot = store.snapshot().map_err(remedy::store)?;
-    if snapshot.expired(environment::now(), None).map_err(remedy::view)?.is_some() {
+    let snapshot = store.snapshot().map_err(hints::store)?;
+    if snapshot.expired(environment::now(), None).map_err(hints::view)?.is_some() {
         return Ok(None);
     }
     match types.next_for(&snapshot, Some(agent), &[], grounds) {
         Ok(Some(_)) => Ok(None),
         Ok(None) => {
-            let any = snapshot.claimable(None).map_err(remedy::view)?.is_some();
+            let any = snapshot.claimable(None).map_err(hints::view)?.is_some();
             Ok(Some(if any { "what is ready is left alone" } else { "nothing is ready" }.to_owned()))
         }
         Err(refusal @ Refusal::NothingForAgent { .. }) => Ok(Some(refusal.to_string())),
-        Err(refusal) => Err(remedy::refusal(&refusal)),
+        Err(refusal) => Err(hints::refusal(&refusal)),
     }
 }
 
@@ -186,8 +185,8 @@ pub fn check_judges(
     if unjudged.is_empty() {
         return Ok(());
     }
-    let snapshot = store.snapshot().map_err(remedy::store)?;
-    let kind_of = |id: TaskId| Ok::<_, Failure>(snapshot.task(id).map_err(remedy::view)?.and_then(|task| task.kind));
+    let snapshot = store.snapshot().map_err(hints::store)?;
+    let kind_of = |id: TaskId| Ok::<_, Failure>(snapshot.task(id).map_err(hints::view)?.and_then(|task| task.kind));
     let first = match wish {
         Wish::Goal(_) => None,
         Wish::Task(id) => Some(id),
@@ -267,7 +266,7 @@ fn base(goal: &str) -> String {
 
 /// The task's id and what it is about.
 pub fn named_after(view: &dyn View, id: TaskId) -> Result<String, Failure> {
-    let task = view.task(id).map_err(remedy::view)?;
+    let task = view.task(id).map_err(hints::view)?;
     let words = task.map(|task| slug(&task.goal)).unwrap_or_default();
     Ok(format!("{id}-{words}").to_ascii_lowercase().trim_end_matches('-').to_owned())
 }
@@ -290,14 +289,14 @@ fn slug(goal: &str) -> String {
 pub fn earlier(store: &Sqlite, session: &Session) -> Result<Tally, Failure> {
     let filter = Filter { session: Some(session.name.clone()), ..Filter::default() };
     let mut tally = Tally::default();
-    store.read(&filter, Seq::START, usize::MAX).map_err(remedy::store)?.iter().for_each(|record| tally.count(record));
+    store.read(&filter, Seq::START, usize::MAX).map_err(hints::store)?.iter().for_each(|record| tally.count(record));
     Ok(tally)
 }
 
 /// The configuration that a session was started with.
 pub fn recorded(store: &Sqlite, session: &Session) -> Result<String, Failure> {
-    let snapshot = store.snapshot().map_err(remedy::store)?;
-    let text = snapshot.config(session.config).map_err(remedy::view)?;
+    let snapshot = store.snapshot().map_err(hints::store)?;
+    let text = snapshot.config(session.config).map_err(hints::view)?;
     text.ok_or_else(|| {
         Failure::new(Code::Store, format!("the configuration of session `{}` is not in the store", session.name))
             .hint("`windlass doctor` looks the whole store over")

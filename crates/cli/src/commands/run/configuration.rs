@@ -1,28 +1,27 @@
 //! Which configuration a session works with, and whether a person trusts it.
 
+use windlass_app::caller::Inside;
+use windlass_app::context::{Context, Opened};
+use windlass_app::project::Project;
+use windlass_app::trust::{self, Trust};
+use windlass_app::{Code, Failure, FrontEnd, environment, execution};
+use windlass_config::Config;
 use windlass_engine::Session;
 
 use super::choice::{self, Choice};
-use crate::config::Config;
-use crate::context::{Context, Opened};
-use crate::dispatch::{self, Inside};
-use crate::environment;
-use crate::failure::{Code, Failure};
 use crate::output::Messages;
-use crate::project::Project;
-use crate::trust::{self, Trust};
 
 /// What the session works with: the configuration that it was started with, else what counts of the present one.
 pub fn session_config(opened: &Opened, inside: &Inside, choice: &Choice) -> Result<Config, Failure> {
     let told = opened.trust || inside.config.is_some();
     let Choice::Resume(session) = choice else {
-        return effective_config(&opened.project, Config::parse(inside.written(opened)?)?, told);
+        return effective_config(&*opened.front_end, &opened.project, Config::parse(inside.written(opened)?)?, told);
     };
     let text = choice::recorded(&opened.store, session)?;
-    if Config::load(&opened.project).is_ok_and(|present| is_other(opened, &present, &text)) {
+    if Config::load(&opened.project.root).is_ok_and(|present| is_other(opened, &present, &text)) {
         Messages::new().note("the configuration has changed; this session goes on with the one that it started with");
     }
-    let config = Config::parse(dispatch::recorded(&opened.project, &text))?;
+    let config = Config::parse(execution::recorded(&opened.project, &text))?;
     check_trust(&opened.project, &config, Some(session), told)?;
     Ok(config)
 }
@@ -36,13 +35,18 @@ fn is_other(opened: &Opened, present: &Config, recorded: &str) -> bool {
 
 /// Returns what counts of a configuration for a new session: all of it with trust, else the defaults, and these only if they
 /// lack nothing that the file, or the one that was trusted, holds agents to.
-pub fn effective_config(project: &Project, config: Config, told: bool) -> Result<Config, Failure> {
+pub fn effective_config(
+    front_end: &dyn FrontEnd,
+    project: &Project,
+    config: Config,
+    told: bool,
+) -> Result<Config, Failure> {
     if trust::counts(project, &config, told)? {
         return Ok(config);
     }
     check_trust(project, &config, None, false)?;
     if config.has_say() {
-        trust::note_defaults();
+        trust::note_defaults(front_end);
     }
     Ok(config.without_say())
 }
@@ -61,7 +65,7 @@ pub fn check_trust(project: &Project, config: &Config, resumed: Option<&Session>
     if state == Trust::Trusted || !is_needed {
         return Ok(());
     }
-    let older = Config::load(project).is_ok_and(|present| present.text() != config.text());
+    let older = Config::load(&project.root).is_ok_and(|present| present.text() != config.text());
     Err(match resumed {
         Some(session) if older => Failure::new(Code::Trust, "this project may not run what its configuration says")
             .caused_by(format!("session `{}` works with an older configuration than the trusted one", session.name))

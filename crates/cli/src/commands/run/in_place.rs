@@ -3,6 +3,11 @@
 //! Invariant: what was begun in place goes on in place. A worktree would not have the work, and in the person's own tree
 //! nobody works unasked: a run of whatever is ready leaves such tasks to a run that names them.
 
+use windlass_app::caller::Inside;
+use windlass_app::context::Opened;
+use windlass_app::project::Project;
+use windlass_app::{Code, Failure, hints};
+use windlass_config::Config;
 use windlass_engine::{Grounds, Session, SessionName, Task, TaskId, View};
 use windlass_process::is_alive;
 use windlass_store::Sqlite;
@@ -10,13 +15,7 @@ use windlass_vcs::git::Repository;
 
 use super::again::{Again, quoted};
 use super::wish::Wish;
-use crate::config::Config;
-use crate::context::Opened;
-use crate::dispatch::Inside;
-use crate::failure::{Code, Failure};
 use crate::output::Messages;
-use crate::project::Project;
-use crate::remedy;
 
 /// Where a run works.
 #[derive(Clone, Copy)]
@@ -50,7 +49,7 @@ impl Whereabouts {
 /// Refuses an agent that works in a worktree to have another one work in the person's own tree.
 fn refuse_inside_worktree(wish: Wish<'_>, resumed: Option<&Session>, opened: &Opened) -> Result<(), Failure> {
     let Some(run) = Inside::look_above(opened)?.run else { return Ok(()) };
-    let around = opened.store.snapshot().map_err(remedy::store)?.session(&run.session).map_err(remedy::view)?;
+    let around = opened.store.snapshot().map_err(hints::store)?.session(&run.session).map_err(hints::view)?;
     if around.is_none_or(|session| session.workspace.is_none()) {
         return Ok(());
     }
@@ -73,7 +72,7 @@ fn refuse_inside_worktree(wish: Wish<'_>, resumed: Option<&Session>, opened: &Op
 /// Whether a run means a task whose work lies in the project's own directory.
 fn begun_in_place(wish: Wish<'_>, store: &Sqlite) -> Result<bool, Failure> {
     let Wish::Task(id) = wish else { return Ok(false) };
-    let task = store.snapshot().map_err(remedy::store)?.task(id).map_err(remedy::view)?;
+    let task = store.snapshot().map_err(hints::store)?.task(id).map_err(hints::view)?;
     Ok(task.is_some_and(|task| task.in_place))
 }
 
@@ -82,13 +81,13 @@ pub fn grounds(project: &Project, config: &Config) -> Result<Grounds, Failure> {
     if config.settings.worktrees == Some(false) {
         return Ok(Grounds::InPlace);
     }
-    let repository = Repository::find(&project.root).map_err(remedy::git)?;
+    let repository = Repository::find(&project.root).map_err(hints::git)?;
     Ok(if repository.is_some() { Grounds::Worktrees } else { Grounds::InPlace })
 }
 
 /// Warns where another session works in the project's own directory now: each changes the files of the other.
 pub fn warn_of_others(opened: &Opened, own: &SessionName) -> Result<(), Failure> {
-    let sessions = opened.store.snapshot().map_err(remedy::store)?.sessions().map_err(remedy::store)?;
+    let sessions = opened.store.snapshot().map_err(hints::store)?.sessions().map_err(hints::store)?;
     let is_at_work = |session: &&Session| {
         let is_there = session.grounds.is_in_place() && session.ended().is_none() && session.name != *own;
         is_there && is_alive(&opened.project.owners(), session.owner.as_str())

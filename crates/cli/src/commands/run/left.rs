@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use windlass_app::context::{Opened, tasks_in};
+use windlass_app::{Failure, hints};
 use windlass_engine::{Grounds, State, Task, TaskId, TypeName, Types};
 use windlass_store::TaskFilter;
+use windlass_text as text;
 
 use super::in_place;
 use super::wish::{held_in_words, is_left, list, waits_for};
-use crate::context::{Opened, tasks_in};
-use crate::failure::Failure;
 use crate::output::{Done, Output};
-use crate::{remedy, text};
 
 /// How many are named to a person.
 const NAMED: usize = 10;
@@ -39,8 +39,8 @@ pub struct Left {
 
 impl Left {
     pub fn look(opened: &Opened) -> Result<Self, Failure> {
-        let snapshot = opened.store.snapshot().map_err(remedy::store)?;
-        let counts = snapshot.counts().map_err(remedy::store)?;
+        let snapshot = opened.store.snapshot().map_err(hints::store)?;
+        let counts = snapshot.counts().map_err(hints::store)?;
         let open = |state: State| !matches!(state, State::Completed | State::Deleted);
         let stuck = |state: State| matches!(state, State::Blocked | State::Failed);
         let all: u64 = counts.iter().filter(|(state, _)| open(*state)).map(|(_, count)| count).sum();
@@ -53,7 +53,7 @@ impl Left {
                 found.push(task);
                 found.len() < NAMED
             })
-            .map_err(remedy::store)?;
+            .map_err(hints::store)?;
         let mut tasks = Vec::new();
         for task in found {
             let why = match task.state {

@@ -2,17 +2,17 @@
 
 use std::time::Instant;
 
+use windlass_app::Failure;
+use windlass_app::project::Project;
 use windlass_engine::{Closing, Ending, SessionName, View as _};
 use windlass_process::Control;
 use windlass_process::signals::{self, Nudges, Received, Signalled};
 use windlass_store::Sqlite;
+use windlass_text as text;
 
 use super::live::View;
 use super::system;
-use crate::failure::Failure;
 use crate::output::Messages;
-use crate::project::Project;
-use crate::text;
 
 /// Nobody is heard after it is dropped.
 pub struct Listening {

@@ -30,6 +30,8 @@ use std::io;
 use std::sync::Arc;
 
 use windlass_agents::Agent;
+use windlass_app::workflows::WorkflowSnapshot;
+use windlass_app::{recovery, runner_settings};
 use windlass_engine::{
     Authority, Command, Ending, Grounds, NewSession, Origin, OwnerName, Rules, SessionName, TaskId, TypeName, Types,
 };
@@ -51,15 +53,20 @@ use self::tally::Tally;
 use self::wish::Wish;
 pub use self::wish::waits_for;
 use super::init;
-use crate::config::{self, Config};
-use crate::context::{Context, Opened};
-use crate::dispatch::{Inside, Reach, require_person};
-use crate::failure::{Code, Failure};
-use crate::gatekeepers::Unjudged;
 use crate::output::{Messages, Output, Stop};
-use crate::project::{self, Project};
-use crate::workflow::Held;
-use crate::{SUPERVISE, agents, dispatch, environment, gatekeepers, plan, remedy, store_records, workflow};
+use crate::show;
+use windlass_app::caller::Inside;
+use windlass_app::context::{Context, Opened};
+use windlass_app::gatekeepers::Unjudged;
+use windlass_app::person::require_person;
+use windlass_app::project;
+use windlass_app::project::Project;
+use windlass_app::recovery::Reach;
+use windlass_app::{Code, Failure};
+use windlass_app::{SUPERVISE, agents, environment, execution, gatekeepers, hints, store_records, workflows};
+use windlass_config as config;
+use windlass_config::Config;
+use windlass_config::plan;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -142,10 +149,10 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     };
     if Sqlite::is_unmade(&project.store_file()) {
         // A run that is refused leaves nothing behind.
-        effective_config(&project, Config::load(&project)?, context.trust)?;
+        effective_config(&*context.front_end, &project, Config::load(&project.root)?, context.trust)?;
     }
     let store = store_records::create(&project, Lifetime::Service, context.trust)?;
-    let mut opened = Opened { project, store, trust: context.trust };
+    let mut opened = context.opened(project, store);
     // Before a session is named after it.
     let goal = args.goal.as_deref().map(|goal| as_seen(&opened, goal)).transpose()?;
     let args = Args { goal, task: args.task.or(args.resolve), ..args };
@@ -170,8 +177,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         }
         let inside = Inside::look(&opened)?;
         let config = Arc::new(session_config(&opened, &inside, &choice)?);
-        workflow::check_hooks(&opened.project, &config)?;
-        let workflows = Held::now(&opened.project, &config, context.trust);
+        workflows::check_hooks(&opened.project, &config)?;
+        let workflows = WorkflowSnapshot::load(&opened.project, &config, context.trust);
         let listed = agent::listed(&opened.store, wish, &config)?;
         let agent = agent::chosen(named, &choice, (&config, listed.as_deref()), context.trust)?;
         let place = Whereabouts::of(wish, choice.resumed(), &opened, &config)?;
@@ -241,7 +248,7 @@ struct Run<'a> {
 struct Equipment {
     config: Arc<Config>,
     /// Those that its hooks run.
-    workflows: Held,
+    workflows: WorkflowSnapshot,
     gatekeepers: Gatekeepers,
     types: Types,
     /// Types that are left alone, each with why.
@@ -260,20 +267,24 @@ impl Run<'_> {
         // After the choice, because whoever was just killed has to be seen to be dead.
         settle(opened, control, Reach::BeforeSession(choice.name()))?;
 
-        let roster = dispatch::enlist(&opened.project)?;
+        let roster = execution::enlist(&opened.project)?;
         let _heart = silent::heart(std::slice::from_ref(&roster), &config)?;
         let owner: OwnerName = roster.name().parse().expect("digits and dashes make a name");
         let job = Job { project: &opened.project, config: &config, agent: &agent, owner: &owner, grounds };
         let left = choice::left_task(&opened.store, args, wish)?;
         let begin = job.begin(&choice, wish, left, args)?;
         let delivers = !grounds.is_in_place();
-        plan::warn_of_silence(&config);
+        show::warn_of_idle_hooks(&config);
         let trusted = serves_agents(context, &inside, &opened.project, &config)?;
         let settings = settings((&opened.project, opened.trust), (&config, &workflows), &owner, choice.name())?;
         let delivery = Delivery { gatekeepers, ..settings.delivery.clone() };
         let rules = Rules { types: types.clone(), ..settings.rules };
-        let settings =
-            Settings { permission: config.permission(dispatch::standing(trusted)), delivery, rules, ..settings };
+        let settings = Settings {
+            permission: runner_settings::permission(&config, runner_settings::standing(trusted)),
+            delivery,
+            rules,
+            ..settings
+        };
         let tally = tally(opened, &choice, &config, view)?;
         let person = (asking::has_terminal() && !out.is_json()).then_some(Person { view });
         let work = choice.work(wish);
@@ -281,23 +292,23 @@ impl Run<'_> {
         progress.directory = shown_directory(context, &opened.project);
         let outside = Outside {
             now: &environment::steady_now,
-            random: &dispatch::random_bytes,
+            random: &execution::random_bytes,
             tell: &mut |told| progress.tell(told),
             shows_output: view.is_some(),
         };
         let (project, records) = (opened.project.clone(), settings.records.clone());
-        let in_use = dispatch::worktrees_in_use(opened)?;
+        let in_use = execution::worktrees_in_use(opened)?;
         let resolved = args.resolve.filter(|_| matches!(choice, Choice::New(_)));
         let offered = resolved
             .map(|id| resolution::OfferedCommands::find(opened, id).map(|offered| (id, offered)))
             .transpose()?;
         let mut dispatch =
-            Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(remedy::run)?;
+            Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(hints::run)?;
         // In place there is nothing to do with changes.
         if delivers {
-            dispatch.note_landed(&in_use).map_err(remedy::run)?;
+            dispatch.note_landed(&in_use).map_err(hints::run)?;
         }
-        let allowance = plan::allowance(&config, &agent);
+        let allowance = runner_settings::turn_allowance(&config, &agent);
         let mut runner = Runner::new(dispatch, agent, allowance);
         let (by, at) = (owner.to_string(), environment::steady_now());
         let origin = Origin { by, at, authority: Authority::Person, run: None, via: inside.via };
@@ -311,10 +322,10 @@ impl Run<'_> {
                 return Ok(None);
             }
             taken_up.into_iter().for_each(resolution::tell_taken_up);
-            return Err(remedy::run(error).into());
+            return Err(hints::run(error).into());
         }
         if delivers {
-            runner.sweep(&in_use).map_err(remedy::run)?;
+            runner.sweep(&in_use).map_err(hints::run)?;
         }
         if let Choice::New(_) = choice {
             changed::remember(&project, &records);
@@ -337,7 +348,7 @@ impl Run<'_> {
 
 /// Takes over the hooks that other commands have left behind when they died.
 fn settle(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> Result<(), Failure> {
-    let done = dispatch::settle_dead(opened, control, reach)?;
+    let done = recovery::settle_dead(opened, control, reach)?;
     if done.hooks > 0 {
         Messages::new().note(&format!("hooks that a dead command had left: {}", done.hooks));
     }
@@ -393,7 +404,7 @@ fn turn_on(
     loop {
         let ending = match runner.run(name) {
             Err(RunError::Killed) => return Ok(None),
-            ending => ending.map_err(remedy::run)?,
+            ending => ending.map_err(hints::run)?,
         };
         match asking::ask(runner, name, control, person)? {
             Some(Asked::Answered) => {}
@@ -445,7 +456,7 @@ fn found_or_made(context: &Context, agent: Option<&str>) -> Result<Project, Fail
 /// A goal without secrets. Where nobody knows them, no session is started either.
 fn as_seen(opened: &Opened, goal: &str) -> Result<String, Failure> {
     let config = Config::parse(Inside::look(opened)?.written(opened)?);
-    Ok(config.map(|config| dispatch::mask(&config).text(goal).into_owned()).unwrap_or_else(|_| goal.to_owned()))
+    Ok(config.map(|config| runner_settings::mask(&config).text(goal).into_owned()).unwrap_or_else(|_| goal.to_owned()))
 }
 
 /// What a session is run with.
@@ -472,7 +483,7 @@ impl Job<'_> {
                 agent: self.agent.to_string(),
                 terms: plan::terms(self.config, args.max_iterations),
                 owner: self.owner.clone(),
-                nonce: dispatch::nonce()?,
+                nonce: execution::nonce()?,
                 fresh: args.fresh,
             }),
             Choice::Resume(session) => Command::ResumeSession {
@@ -486,7 +497,7 @@ impl Job<'_> {
 
     /// What the protected files hold before anybody works on them.
     fn protected(project: &Project, config: &Config) -> Result<Option<String>, Failure> {
-        let protected = config.protected().hiding(dispatch::mask(config));
+        let protected = runner_settings::protected_files(config).hiding(runner_settings::mask(config));
         if protected.is_empty() {
             return Ok(None);
         }
@@ -502,15 +513,15 @@ impl Job<'_> {
 
 fn settings(
     (project, trust): (&Project, bool),
-    (config, workflows): (&Arc<Config>, &Held),
+    (config, workflows): (&Arc<Config>, &WorkflowSnapshot),
     owner: &OwnerName,
     session: &SessionName,
 ) -> Result<Settings, Failure> {
     let records = project.make_records(session.as_str())?;
-    let launcher = dispatch::launcher()?;
+    let launcher = runner_settings::launcher()?;
     let rules = plan::session_rules(config, owner)?;
-    let settings = dispatch::settings((project, trust), config, rules, records, Some(launcher));
-    Ok(Settings { prompt: config.prompt()?, workflows: workflows.runnable(), ..settings })
+    let settings = runner_settings::settings((project, trust), config, rules, records, Some(launcher));
+    Ok(Settings { prompt: config.prompt()?, workflows: workflows.finder(), ..settings })
 }
 
 /// What a script that called us gets to know.

@@ -2,15 +2,18 @@
 
 use std::time::Instant;
 
+use windlass_app::environment;
+use windlass_engine::{Ending, Event, HookOutcome, OnRetryLimit, Promise, Purpose, Record, Work, last_line, payload};
+use windlass_hooks::{LEFT_BEHIND, notice};
+use windlass_runner::Told;
+use windlass_text as text;
+
 use super::live::{Area, View};
 use super::notices;
 use super::paper::Paper;
 use super::tally::Tally;
 use crate::output::{Done, Stop, Tone};
-use crate::{environment, show, text};
-use windlass_engine::{Ending, Event, HookOutcome, OnRetryLimit, Promise, Purpose, Record, Work, last_line, payload};
-use windlass_hooks::{LEFT_BEHIND, notice};
-use windlass_runner::Told;
+use crate::show;
 
 /// Shows what happens as it happens.
 pub struct Progress<'o> {

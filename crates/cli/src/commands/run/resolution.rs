@@ -8,24 +8,23 @@
 //! Not here: what the agent is told of the conflict (`runner/src/refresh.rs`, which finds it when the worktree is opened), and
 //! that it resolves it (`runner/src/submitting.rs`).
 
+use windlass_app::caller::Inside;
+use windlass_app::context::Opened;
+use windlass_app::{Code, Failure, environment, hints};
 use windlass_engine::{Authority, Command, NewSession, Origin, Refusal, Resolution, State, Task, TaskId, Types};
 use windlass_runner::{BaseFit, Runner, Said};
 
 use super::again::Again;
 use super::wish::check_task;
 use crate::commands::next_step::{find_unclean_tree, merge_step, next_step};
-use crate::context::Opened;
-use crate::dispatch::Inside;
-use crate::failure::{Code, Failure};
 use crate::output::Messages;
 use crate::show::pipeline::is_stopped_by_git;
-use crate::{environment, remedy};
 
 /// Says why the conflicts of a task's change cannot be resolved now, as far as the task tells.
 pub fn check(opened: &Opened, id: TaskId) -> Result<(), Failure> {
     let inside = Inside::look_above(opened)?;
     if inside.run.is_some() || inside.via.is_some() {
-        return Err(remedy::refusal(&Refusal::NoPerson { what: "take accepted work up again" }));
+        return Err(hints::refusal(&Refusal::NoPerson { what: "take accepted work up again" }));
     }
     let task = opened.task(id)?;
     match task.state {
@@ -70,12 +69,12 @@ pub fn take_up(
     (types, begin): (&Types, &Command),
     offered: &OfferedCommands,
 ) -> Result<bool, Failure> {
-    let Some(task) = runner.task(id).map_err(remedy::run)? else { return Ok(false) };
+    let Some(task) = runner.task(id).map_err(hints::run)? else { return Ok(false) };
     // A look at the base may have found it merged.
     if matches!(task.state, State::Completed | State::Blocked) && !has_open_change(&task) {
         return Err(without_change(id));
     }
-    match runner.compare_with_base(&task).map_err(remedy::run)?.map_err(remedy::git)? {
+    match runner.compare_with_base(&task).map_err(hints::run)?.map_err(hints::git)? {
         BaseFit::Conflict => {}
         BaseFit::Clean => return Err(without_conflict(&task, offered)),
         BaseFit::Stacked(Said { cause, hint }) => {
@@ -99,7 +98,7 @@ pub fn take_up(
     };
     let (by, at) = (environment::user(), environment::steady_now());
     let origin = Origin { by, at, authority: Authority::Forced, run: None, via: None };
-    runner.prepare(&origin, &command).map_err(remedy::run)?;
+    runner.prepare(&origin, &command).map_err(hints::run)?;
     Ok(true)
 }
 
@@ -132,7 +131,7 @@ fn not_admitted(refusal: &Refusal, offered: &OfferedCommands) -> Failure {
         }
         _ => String::new(),
     };
-    remedy::refusal(refusal).hint(format!("{}{list}", offered.resolve))
+    hints::refusal(refusal).hint(format!("{}{list}", offered.resolve))
 }
 
 fn has_open_change(task: &Task) -> bool {

@@ -14,18 +14,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use windlass_app::context::{Opened, tasks_in};
+use windlass_app::execution::{self, HookExecution};
+use windlass_app::trust::{self, Trust};
+use windlass_app::{Failure, hints};
+use windlass_config::{Config, DurationSetting, plan};
 use windlass_engine::{Command, Lease, State, Task, Trusted};
 use windlass_process::{Control, Heart, Roster, is_alive, is_ours, silence};
 use windlass_store::Sqlite;
 
 use super::system;
-use crate::config::{Config, Span};
-use crate::context::{Opened, tasks_in};
-use crate::dispatch;
-use crate::failure::Failure;
 use crate::output::Messages;
-use crate::trust::{self, Trust};
-use crate::{plan, remedy, show};
+use crate::show;
 
 /// How long nothing may be heard of whoever works on a task.
 const LEASE: Duration = Duration::from_secs(300);
@@ -34,7 +34,7 @@ const SLOW: Duration = Duration::from_secs(5);
 const QUICK: Duration = Duration::from_millis(50);
 
 fn lease(config: &Config) -> Duration {
-    config.settings.limits.lease.map_or(LEASE, Span::duration)
+    config.settings.limits.lease.map_or(LEASE, DurationSetting::duration)
 }
 
 /// How often somebody is heard who goes on.
@@ -52,12 +52,12 @@ pub fn heart(rosters: &[Roster], config: &Config) -> Result<Heart, Failure> {
 /// Takes tasks over before a run, under the project's present configuration.
 pub fn take_over(opened: &mut Opened) -> Result<(), Failure> {
     // One that cannot be read is complained about by whoever needs it.
-    let Ok(config) = Config::load(&opened.project) else { return Ok(()) };
-    let config = dispatch::heeded(opened, config, false)?;
+    let Ok(config) = Config::load(&opened.project.root) else { return Ok(()) };
+    let config = execution::trusted_part(opened, config, false)?;
     if held_by_the_silent(&opened.store, &opened.project.owners(), lease(&config))?.is_empty() {
         return Ok(());
     }
-    let roster = dispatch::enlist(&opened.project)?;
+    let roster = execution::enlist(&opened.project)?;
     take(opened, &Arc::new(config), (&roster, &Control::new())).map(drop)
 }
 
@@ -80,15 +80,15 @@ pub fn take(
             continue;
         }
         let trusted = opened.trust || trust::state(&opened.project, config)? == Trust::Trusted;
-        let rules = plan::rules(config, &dispatch::owner(roster), if trusted { Trusted::Yes } else { Trusted::No })?;
+        let rules =
+            plan::rules(config, &execution::owner_name(roster), if trusted { Trusted::Yes } else { Trusted::No })?;
         let command = Command::ExpireLease { id: task.id, epoch: held.epoch };
-        let expired =
-            dispatch::with_rules(opened, config, rules, (roster, control, &mut dispatch::tell), |dispatch| {
-                // Another process that was quicker has it.
-                let expired = dispatch.give(&command).is_ok();
-                dispatch.settle().map_err(remedy::run)?;
-                Ok(expired)
-            })?;
+        let expired = HookExecution::new(opened, config, control).owned_by(roster, rules).run(|dispatch| {
+            // Another process that was quicker has it.
+            let expired = dispatch.give(&command).is_ok();
+            dispatch.settle().map_err(hints::run)?;
+            Ok(expired)
+        })?;
         if expired {
             let silent = show::millis(u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
             let holder = held.holder();

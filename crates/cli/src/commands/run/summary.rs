@@ -5,8 +5,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use windlass_app::Failure;
+use windlass_app::context::Opened;
 use windlass_engine::{Ending, Session, SessionName, State, TaskId, Wanted, Work};
 use windlass_process::{Control, Roster};
+use windlass_text as text;
 
 use super::again::{Again, quoted, typed};
 use super::changed::{BASE, Changed, Git};
@@ -14,10 +17,8 @@ use super::left::{Left, WhyNot};
 use super::tally::Tally;
 use crate::commands::change::note_work_without_change;
 use crate::commands::next_step::{answer_gate, next_step};
-use crate::context::Opened;
-use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
-use crate::{show, text};
+use crate::show;
 
 /// So many files, hooks and tasks are named.
 const NAMED: usize = 8;

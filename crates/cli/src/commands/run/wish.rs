@@ -1,13 +1,13 @@
 //! What a run is asked to work on: a goal, a task, or whatever is ready; and why a task cannot be worked on.
 
+use windlass_app::context::Opened;
+use windlass_app::{Code, Failure, environment, hints};
 use windlass_engine::{Lease, Limits, Session, State, Task, TaskId, View, Wanted, Work, awaited};
 use windlass_process::is_alive;
 
 use super::Args;
 use crate::commands::next_step::{has_open_change, next_step, own_step, take_up_again};
-use crate::context::Opened;
-use crate::failure::{Code, Failure};
-use crate::{environment, remedy, show};
+use crate::show;
 
 /// What is to be worked on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub fn check_task(opened: &Opened, id: TaskId) -> Result<(), Failure> {
         return Ok(());
     }
     let open = match task.state {
-        State::Created => waits_for(&opened.store.snapshot().map_err(remedy::store)?, &task)?,
+        State::Created => waits_for(&opened.store.snapshot().map_err(hints::store)?, &task)?,
         _ => Vec::new(),
     };
     let why = match (&task.blocked, &task.lease, &task.reason) {
@@ -111,8 +111,8 @@ pub fn held_in_words(opened: &Opened, task: &Task, lease: &Lease) -> Result<Stri
 /// The tasks that a task waits for and that are not completed.
 pub fn waits_for(view: &dyn View, task: &Task) -> Result<Vec<TaskId>, Failure> {
     let mut open = Vec::new();
-    for other in awaited(view, task.id).map_err(remedy::view)? {
-        let other = view.task(other).map_err(remedy::view)?;
+    for other in awaited(view, task.id).map_err(hints::view)? {
+        let other = view.task(other).map_err(hints::view)?;
         open.extend(other.filter(|other| other.state != State::Completed).map(|other| other.id));
     }
     Ok(open)

@@ -1,11 +1,13 @@
 //! `windlass session cancel`
 
 use serde_json::json;
+use windlass_app::caller::Inside;
+use windlass_app::context::Context;
+use windlass_app::execution;
+use windlass_app::person::ConcernedSessions;
 use windlass_engine::{Authority, Command, SessionName};
 
 use super::Seen;
-use crate::context::Context;
-use crate::dispatch::{self, ConcernedSessions, Inside};
 use crate::output::{Done, Output, Tone};
 
 #[derive(Debug, clap::Args)]
@@ -30,7 +32,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let session = opened.session(&args.name)?;
     let inside = Inside::look_for_person(&opened, ConcernedSessions::Of(&session.name))?;
     let command = Command::CancelSession { name: args.name.clone(), reason: args.reason.clone() };
-    dispatch::execute_inside(&mut opened, inside, &command, Authority::Person)?;
+    execution::execute_inside(&mut opened, inside, &command, Authority::Person)?;
     // After it is in the log: whoever is woken looks there.
     let woken = windlass_process::nudge(&opened.project.owners(), session.owner.as_str());
     let seen = Seen::of(&opened, opened.session(&args.name)?);

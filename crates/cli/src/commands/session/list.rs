@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
+use windlass_app::context::{Context, Opened};
+use windlass_app::{Failure, hints};
 use windlass_engine::{EventType, Record, SessionName, Work};
 use windlass_store::Filter;
+use windlass_text as text;
 
 use super::Seen;
-use crate::context::{Context, Opened};
-use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
-use crate::{remedy, show, text, usage};
+use crate::{show, usage};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -77,8 +78,8 @@ fn line(listed: &Listed, names: usize, state: &str, out: &mut Output) -> Done {
 
 /// The sessions, newest first, and whether ended ones were left out.
 fn collect(opened: &Opened, most: usize) -> Result<(Vec<Listed>, bool), Failure> {
-    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
-    let sessions = snapshot.sessions().map_err(remedy::store)?;
+    let snapshot = opened.store.snapshot().map_err(hints::store)?;
+    let sessions = snapshot.sessions().map_err(hints::store)?;
     let mut open = sessions.iter().filter(|session| !session.is_over()).count();
     let mut rows: BTreeMap<SessionName, _> =
         sessions.into_iter().map(|session| (session.name.clone(), session)).collect();
@@ -87,7 +88,7 @@ fn collect(opened: &Opened, most: usize) -> Result<(Vec<Listed>, bool), Failure>
     let mut before = None;
     // The log has no index of types: reading ends with the last session that is shown.
     while !rows.is_empty() && (left > 0 || open > 0) {
-        let page = opened.store.read_back(&filter, before, PAGE).map_err(remedy::store)?;
+        let page = opened.store.read_back(&filter, before, PAGE).map_err(hints::store)?;
         let Some(oldest) = page.last() else { break };
         before = Some(oldest.seq);
         for started in page {

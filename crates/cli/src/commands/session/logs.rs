@@ -6,18 +6,20 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
+use windlass_app::context::Context;
+use windlass_app::{hints, runner_settings};
+use windlass_config::Config;
 use windlass_engine::{Event, Record, Seq, SessionName, Voice, Wanted, Work};
 use windlass_hooks::{Mask, clean};
 use windlass_process::file;
 use windlass_store::{Filter, Store};
+use windlass_text as text;
 
 use super::is_alive;
 use crate::commands::next_step::answer_gate;
 use crate::commands::run::Again;
-use crate::config::Config;
-use crate::context::Context;
 use crate::output::{Done, Messages, Output, Stop, Tone};
-use crate::{dispatch, remedy, show, text};
+use crate::show;
 
 /// Events are told at once; that the reader went away has to be looked for.
 const SECOND_LOOK: Duration = Duration::from_secs(1);
@@ -61,15 +63,15 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let opened = context.open_to_read()?;
     opened.session(&args.name)?;
     // What is there is without secrets already, but for those that were none when it was written.
-    let mask = dispatch::mask(&Config::load(&opened.project)?);
+    let mask = runner_settings::mask(&Config::load(&opened.project.root)?);
     let filter = Filter { session: Some(args.name.clone()), ..Filter::default() };
     let (mut after, mut was_deserted) = (Seq::START, false);
     loop {
         // Both taken before the look, so that nothing can slip in between.
-        let head = opened.store.head().map_err(remedy::store)?;
+        let head = opened.store.head().map_err(hints::store)?;
         let session = opened.session(&args.name)?;
         let over = session.is_over();
-        let page = opened.store.read(&filter, after, usize::MAX).map_err(remedy::store)?;
+        let page = opened.store.read(&filter, after, usize::MAX).map_err(hints::store)?;
         for record in &page {
             after = record.seq;
             let entry = entry(record, &opened.project.records());
@@ -100,7 +102,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         }
         was_deserted = deserted;
         after = after.max(head);
-        opened.store.wait(after, SECOND_LOOK).map_err(remedy::store)?;
+        opened.store.wait(after, SECOND_LOOK).map_err(hints::store)?;
         if out.is_closed() {
             return Err(Stop::Closed);
         }

@@ -7,8 +7,8 @@ mod present;
 mod seen;
 
 use clap::Subcommand;
+use windlass_app::context::Context;
 
-use crate::context::Context;
 use crate::output::{Done, Output};
 
 pub use seen::{Seen, is_alive};

@@ -1,15 +1,16 @@
 //! `windlass session show`
 
 use serde_json::{Value, json};
+use windlass_app::context::{Context, Opened};
+use windlass_app::{Failure, hints};
 use windlass_engine::{Completion, Event, EventType, Record, Session, SessionName, payload};
 use windlass_store::Filter;
+use windlass_text as text;
 
 use super::Seen;
 use crate::commands::next_step::NextStep;
-use crate::context::{Context, Opened};
-use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
-use crate::{remedy, show, text};
+use crate::show;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -39,15 +40,15 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
 
 fn look(opened: &Opened, name: &SessionName) -> Result<Shown, Failure> {
     // The row and the log at one moment, although somebody may be at work.
-    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let snapshot = opened.store.snapshot().map_err(hints::store)?;
     let seen = Seen::of(opened, opened.session(name)?);
     let types = vec![EventType::SessionStarted, EventType::SessionEnded];
     let filter = Filter { types, session: Some(name.clone()), ..Filter::default() };
-    let found = opened.store.read_back(&filter, None, usize::MAX).map_err(remedy::store)?;
+    let found = opened.store.read_back(&filter, None, usize::MAX).map_err(hints::store)?;
     let find = |kind: EventType| found.iter().find(|record| record.kind() == kind).cloned();
     let mut pending = Vec::new();
     for piece in &seen.session.pending {
-        let record = opened.store.event(piece.at).map_err(remedy::store)?;
+        let record = opened.store.event(piece.at).map_err(hints::store)?;
         if let Some(Event::FeedbackQueued(queued)) = record.map(|record| record.envelope.event) {
             pending.push((queued, piece.possibly_seen));
         }

@@ -1,14 +1,14 @@
 //! Where a session stands, in words, and what somebody could type next.
 
+use windlass_app::context::Opened;
+use windlass_app::{Failure, hints};
 use windlass_engine::{Effect, Ending, Purpose, Session, State, TaskId, View, Wanted};
 use windlass_store::Snapshot;
 
 use crate::commands::next_step::{NextStep, answer_gate, next_step};
 use crate::commands::run::Again;
-use crate::context::Opened;
-use crate::failure::Failure;
 use crate::output::Tone;
-use crate::{remedy, show};
+use crate::show;
 
 /// So many tasks are named.
 const NAMED: usize = 8;
@@ -73,7 +73,7 @@ impl Seen {
             Wanted::Turn(_) if self.alive => Some("the agent, which has the word".to_owned()),
             Wanted::Turn(_) => Some("the agent, whose turn was cut off".to_owned()),
             Wanted::Hook(debt) => {
-                let owed = snapshot.debt(debt).map_err(remedy::view)?;
+                let owed = snapshot.debt(debt).map_err(hints::view)?;
                 Some(match owed.map(|owed| owed.effect) {
                     Some(Effect::Hook(hook)) => format!("the hook {} at {}", hook.hook, hook.point),
                     _ => "a hook".to_owned(),

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use windlass_app::context::Context;
 use windlass_engine::{Authority, Command, NewTask, Priority, ReportRequest, TaskId, TypeName};
 
 use super::present;
 use crate::commands::input::read_text;
-use crate::context::Context;
 use crate::output::{Done, Output};
 
 #[derive(Debug, clap::Args)]

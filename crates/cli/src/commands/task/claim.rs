@@ -1,12 +1,13 @@
 //! `windlass task claim`
 
+use windlass_app::context::Context;
+use windlass_app::environment;
+use windlass_config::DurationSetting;
 use windlass_engine::{Authority, Command, Event, OwnerName, TaskId};
 
 use super::present;
-use crate::config::Span;
-use crate::context::Context;
 use crate::output::{Done, Output, Tone};
-use crate::{environment, show};
+use crate::show;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -29,7 +30,7 @@ pub struct Args {
     agent: Option<String>,
     /// How long the lease lasts
     #[arg(long, value_name = "DURATION", default_value = "1h")]
-    lease: Span,
+    lease: DurationSetting,
 }
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {

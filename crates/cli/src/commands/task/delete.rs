@@ -1,9 +1,9 @@
 //! `windlass task delete`
 
 use serde_json::json;
+use windlass_app::context::Context;
 use windlass_engine::{Command, Deletion, EventType, TaskId};
 
-use crate::context::Context;
 use crate::output::{Done, Output, Tone};
 use crate::{show, usage};
 

@@ -1,11 +1,10 @@
 //! What an agent drives itself with, as `windlass task show` tells it
 
+use windlass_app::context::Opened;
+use windlass_app::{Failure, hints};
 use windlass_engine::{Event, Seq, Task, Timestamp};
 
-use crate::context::Opened;
-use crate::failure::Failure;
-use crate::show::drive;
-use crate::{remedy, show};
+use crate::show::{self, drive};
 
 /// Its registered stop hooks, the series that is under way, and the checkpoints that can be resumed from.
 pub fn details(opened: &Opened, task: &Task, now: Timestamp) -> Result<Vec<(&'static str, String)>, Failure> {
@@ -31,6 +30,6 @@ pub fn details(opened: &Opened, task: &Task, now: Timestamp) -> Result<Vec<(&'st
 
 /// The event that a row names, and when it was.
 fn event(opened: &Opened, at: u64) -> Result<Option<(Timestamp, Event)>, Failure> {
-    let record = opened.store.event(Seq(at)).map_err(remedy::store)?;
+    let record = opened.store.event(Seq(at)).map_err(hints::store)?;
     Ok(record.map(|record| (record.envelope.timestamp, record.envelope.event)))
 }

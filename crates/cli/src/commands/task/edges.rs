@@ -2,9 +2,9 @@
 
 use clap::builder::TypedValueParser;
 use serde_json::json;
+use windlass_app::context::Context;
 use windlass_engine::{Authority, Command, EdgeKind, TaskId};
 
-use crate::context::Context;
 use crate::output::{Done, Output, Tone};
 use crate::{show, usage};
 

@@ -6,12 +6,14 @@ use std::iter;
 
 use clap::ValueEnum;
 use serde_json::json;
+use windlass_app::context::Context;
+use windlass_app::hints;
 use windlass_engine::{Edge, Seq, State, Task, TaskId};
 use windlass_store::TaskFilter;
+use windlass_text as text;
 
-use crate::context::Context;
 use crate::output::{Done, Output, Tone};
-use crate::{remedy, show, text};
+use crate::show;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -37,18 +39,18 @@ enum Format {
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let opened = context.open_to_read()?;
-    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let snapshot = opened.store.snapshot().map_err(hints::store)?;
     let hidden = |state: &State| *state == State::Deleted || (args.open && *state == State::Completed);
     let filter =
         TaskFilter { states: State::ALL.into_iter().filter(|state| !hidden(state)).collect(), ..TaskFilter::default() };
     let mut tasks = BTreeMap::new();
-    snapshot.tasks(&filter, |task| tasks.insert(task.id, task).is_none()).map_err(remedy::store)?;
-    let mut edges = snapshot.all_edges().map_err(remedy::store)?;
+    snapshot.tasks(&filter, |task| tasks.insert(task.id, task).is_none()).map_err(hints::store)?;
+    let mut edges = snapshot.all_edges().map_err(hints::store)?;
     edges.retain(|edge| tasks.contains_key(&edge.from_id) && tasks.contains_key(&edge.to_id));
     let graph = Graph { tasks, edges };
     match if out.is_json() { Format::Json } else { args.format } {
         Format::Text if graph.tasks.is_empty() => {
-            let nothing = match opened.store.head().map_err(remedy::store)? {
+            let nothing = match opened.store.head().map_err(hints::store)? {
                 Seq::START => "no tasks; `windlass task add GOAL` makes one",
                 _ => "nothing is left to draw",
             };

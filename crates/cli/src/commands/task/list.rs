@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::builder::TypedValueParser;
+use windlass_app::context::Context;
+use windlass_app::{environment, execution, hints};
 use windlass_engine::{Grounds, Refusal, Seq, State, TaskId};
 use windlass_store::TaskFilter;
 
-use crate::context::Context;
 use crate::output::{Done, Output, Tone};
-use crate::{dispatch, environment, remedy, show, usage};
+use crate::{show, usage};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -85,10 +86,10 @@ pub fn list(context: &Context, args: List, out: &mut Output) -> Done {
                 left > 0 && written.is_ok()
             })
         })
-        .map_err(remedy::store)?;
+        .map_err(hints::store)?;
     written?;
     if tasks.is_empty() && !out.is_json() {
-        let nothing = match opened.store.head().map_err(remedy::store)? {
+        let nothing = match opened.store.head().map_err(hints::store)? {
             Seq::START => "no tasks; `windlass task add GOAL` makes one",
             _ if narrowed => "no such tasks",
             _ => "nothing is open; --all shows completed and deleted tasks too",
@@ -115,11 +116,11 @@ pub struct Ready {
 pub fn ready(context: &Context, args: &Ready, out: &mut Output) -> Done {
     let opened = context.open_to_read()?;
     let closed = match &args.agent {
-        Some(agent) => dispatch::types(&opened)?.0.closed_to(Some(agent)),
+        Some(agent) => execution::types(&opened)?.0.closed_to(Some(agent)),
         None => BTreeSet::new(),
     };
-    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
-    let mut tasks = snapshot.ready_except(&closed, args.limit.saturating_add(1)).map_err(remedy::store)?;
+    let snapshot = opened.store.snapshot().map_err(hints::store)?;
+    let mut tasks = snapshot.ready_except(&closed, args.limit.saturating_add(1)).map_err(hints::store)?;
     let more = tasks.len() > args.limit;
     tasks.truncate(args.limit);
     if out.is_json() {
@@ -148,12 +149,12 @@ pub struct Next {
 
 pub fn next(context: &Context, args: &Next, out: &mut Output) -> Done {
     let opened = context.open_to_read()?;
-    let (types, own) = dispatch::types(&opened)?;
-    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let (types, own) = execution::types(&opened)?;
+    let snapshot = opened.store.snapshot().map_err(hints::store)?;
     let agent = own.as_deref().or(args.agent.as_deref());
     let next =
         types.next_for(&snapshot, agent, &[], Grounds::InPlace).and_then(|next| next.ok_or(Refusal::NothingReady));
-    let task = opened.task(next.map_err(|refusal| remedy::refusal(&refusal))?)?;
+    let task = opened.task(next.map_err(|refusal| hints::refusal(&refusal))?)?;
     match out.is_json() {
         true => out.object(&task),
         false => show::line(&task, out),

@@ -12,9 +12,9 @@ pub mod present;
 mod update;
 
 use clap::Subcommand;
+use windlass_app::context::Context;
 use windlass_engine::{Authority, Epoch, TaskId};
 
-use crate::context::Context;
 use crate::output::{Done, Output};
 use crate::usage;
 

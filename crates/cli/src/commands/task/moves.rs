@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
+use windlass_app::context::Context;
+use windlass_app::{Code, Failure};
 use windlass_engine::{Command, EventType, Limits};
 
 use super::{Subject, present};
 use crate::commands::change::find_branch_without_change;
 use crate::commands::input::read_bytes;
-use crate::context::Context;
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
 
 fn carry_out(context: &Context, subject: &Subject, command: &Command, out: &mut Output) -> Done {

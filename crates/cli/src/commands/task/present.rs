@@ -1,15 +1,15 @@
 //! `windlass task show`, and how every command shows the task that it changed
 
+use windlass_app::context::{Context, Opened};
+use windlass_app::{Failure, environment, hints};
 use windlass_engine::{Record, Seq, State, Task, TaskId};
+use windlass_text as text;
 use windlass_tools::TaskDetails;
 
 use super::driven;
 use crate::commands::next_step;
-use crate::context::{Context, Opened};
-use crate::environment;
-use crate::failure::Failure;
 use crate::output::{Done, Output, Tone};
-use crate::{remedy, show, text};
+use crate::show;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -30,8 +30,8 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     if out.is_json() {
         return out.object(&TaskDetails::load(&opened.store, args.id).map_err(Failure::from)?);
     }
-    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
-    let edges = snapshot.links(args.id).map_err(remedy::store)?;
+    let snapshot = opened.store.snapshot().map_err(hints::store)?;
+    let edges = snapshot.links(args.id).map_err(hints::store)?;
     show::line(&task, out)?;
     // The line may have had no room for all of the goal.
     let narrow = out.columns().is_some_and(|columns| text::width(&text::line(&task.goal)) + ROW > columns);
@@ -61,7 +61,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
 
 /// The notes that its row names, oldest first.
 fn notes(opened: &Opened, task: &Task) -> Result<Vec<String>, Failure> {
-    let note = |at: &Seq| Ok(opened.store.event(*at).map_err(remedy::store)?.map(|record| show::summary(&record)));
+    let note = |at: &Seq| Ok(opened.store.event(*at).map_err(hints::store)?.map(|record| show::summary(&record)));
     let notes: Vec<Option<String>> = task.memo.notes.iter().map(note).collect::<Result<_, Failure>>()?;
     Ok(notes.into_iter().flatten().collect())
 }

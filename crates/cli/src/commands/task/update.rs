@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use windlass_app::context::Context;
+use windlass_app::{Code, Failure};
 use windlass_engine::{Command, Priority, TaskPatch, TypeName};
 
 use super::{Subject, present};
 use crate::commands::input::read_text;
-use crate::context::Context;
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output};
 
 #[derive(Debug, clap::Args)]

@@ -6,9 +6,9 @@ mod recorded;
 use serde_json::{Value, json};
 use windlass_engine::{Change, Debt, Effect, Event, Seq, Session, StopHook, Task};
 use windlass_store::{StoreError, StoreSurvey};
+use windlass_text as text;
 
 use crate::output::{Done, Output, Tone};
-use crate::text;
 
 /// One of them.
 pub struct StoreHolding {

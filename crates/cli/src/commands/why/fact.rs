@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use windlass_app::Failure;
+use windlass_app::context::Opened;
 use windlass_engine::validation::RuleResult;
 use windlass_engine::{
     Decision, Event, EventType, HookClass, Next, Node, Record, Seq, TaskId, Verdict, last_line, payload,
@@ -18,11 +20,8 @@ use windlass_engine::{
 
 use crate::commands::hooks::collect;
 use crate::commands::hooks::runs::{Cause, Causes, Outcome, Run};
-use crate::context::Opened;
-use crate::failure::Failure;
 use crate::output::Tone;
-use crate::show;
-use crate::show::{bridge, drive};
+use crate::show::{self, bridge, drive};
 
 /// Events that decide nothing. The summary leaves them out.
 const STEPS: &[EventType] = &[

@@ -11,14 +11,14 @@ mod subject;
 
 use std::fmt::Display;
 
+use windlass_app::context::{Context, Opened};
+use windlass_app::{Code, Failure, conversations, hints};
 use windlass_engine::{EventType, HookId, Seq, SeriesId, SessionName, TaskId, View};
+use windlass_text as text;
 
 use self::report::ReportLength;
 use self::subject::WhySubject;
-use crate::context::{Context, Opened};
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output};
-use crate::{callers, remedy, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -53,7 +53,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let opened = context.open_to_read()?;
     let subject = match &args.subject {
         Some(name) => find_subject(&opened, name)?,
-        None => WhySubject::Conversation(callers::newest(&opened)?.ok_or_else(|| {
+        None => WhySubject::Conversation(conversations::newest(&opened)?.ok_or_else(|| {
             let failure = Failure::new(Code::NotFound, "no agent has called yet");
             failure.hint("`windlass hook` is what agents' own hook systems call")
         })?),
@@ -63,20 +63,20 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
 }
 
 fn find_subject(opened: &Opened, name: &str) -> Result<WhySubject, Failure> {
-    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let snapshot = opened.store.snapshot().map_err(hints::store)?;
     let id = name.parse::<TaskId>().ok();
     if let Some(id) = id
-        && snapshot.task(id).map_err(remedy::view)?.is_some()
+        && snapshot.task(id).map_err(hints::view)?.is_some()
     {
         return Ok(WhySubject::Task(id));
     }
     if let Ok(session) = name.parse::<SessionName>()
-        && snapshot.session(&session).map_err(remedy::view)?.is_some()
+        && snapshot.session(&session).map_err(hints::view)?.is_some()
     {
         return Ok(WhySubject::Session(session));
     }
     if let Some(id) = id {
-        return Err(remedy::refusal(&windlass_engine::Refusal::UnknownTask(id)));
+        return Err(hints::refusal(&windlass_engine::Refusal::UnknownTask(id)));
     }
     if let Ok(hook) = name.parse::<HookId>() {
         return Ok(WhySubject::Hook(task_of_hook(opened, hook)?, hook));
@@ -86,14 +86,14 @@ fn find_subject(opened: &Opened, name: &str) -> Result<WhySubject, Failure> {
         let found = task_of(opened, Seq(series.0), kind)?.map(|task| WhySubject::Series(task, series));
         return found.ok_or_else(|| unknown("series of iterations", &series, kind));
     }
-    if let Some(caller) = callers::find(opened, name)? {
+    if let Some(caller) = conversations::find(opened, name)? {
         return Ok(WhySubject::Conversation(caller));
     }
-    let sessions = snapshot.sessions().map_err(remedy::store)?;
+    let sessions = snapshot.sessions().map_err(hints::store)?;
     let shown = text::fit(name, MAX_NAME_WIDTH);
-    let hint = match remedy::sessions(name, &sessions) {
+    let hint = match hints::sessions(name, &sessions) {
         near if near.ends_with('?') => near,
-        known => format!("{known}; tasks are named like T12; {}", callers::HOW_TO_FIND),
+        known => format!("{known}; tasks are named like T12; {}", conversations::HOW_TO_FIND),
     };
     let message = format!("`{shown}` is no task, session, conversation, stop hook or series of iterations");
     Err(Failure::new(Code::NotFound, message).hint(hint))
@@ -107,7 +107,7 @@ fn task_of_hook(opened: &Opened, hook: HookId) -> Result<TaskId, Failure> {
 
 /// The task of the event at a position, if it is of that type.
 fn task_of(opened: &Opened, at: Seq, kind: EventType) -> Result<Option<TaskId>, Failure> {
-    let record = opened.store.event(at).map_err(remedy::store)?.filter(|record| record.kind() == kind);
+    let record = opened.store.event(at).map_err(hints::store)?.filter(|record| record.kind() == kind);
     Ok(record.and_then(|record| record.envelope.node.task()))
 }
 

@@ -4,10 +4,11 @@
 //! - A summary has at most [`MAX_SUMMARY_LINES`] lines, whatever the log holds. `--full` and `--json` leave nothing out.
 
 use serde_json::{Value, json};
+use windlass_text as text;
 
 use super::fact::WhyFact;
 use crate::output::{Done, Output, Tone};
-use crate::{show, text};
+use crate::show;
 
 const MAX_SUMMARY_LINES: usize = 40;
 const MAX_HEAD_LINES: usize = 16;

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use windlass_app::context::Opened;
+use windlass_app::{Failure, conversations, environment, hints};
 use windlass_bridge::Agent;
 use windlass_engine::{
     CallRuling, Caller, Decision, Event, EventType, HookId, Move, Record, Seq, SeriesId, SessionName, State, Task,
     TaskId, View, awaited, sends_back,
 };
 use windlass_store::{Filter, Store};
+use windlass_text as text;
 
 use super::fact::{WhyFact, build_facts};
 use super::report::WhyReport;
@@ -15,11 +18,8 @@ use crate::commands::hooks::collect;
 use crate::commands::next_step::{NextStep, next_step};
 use crate::commands::session::Seen;
 use crate::commands::task::driven;
-use crate::context::Opened;
-use crate::failure::Failure;
 use crate::output::Tone;
-use crate::show::{bridge, drive};
-use crate::{callers, environment, remedy, show, text};
+use crate::show::{self, bridge, drive};
 
 /// Causes of a state that are followed.
 const MAX_CAUSES: usize = 64;
@@ -37,7 +37,7 @@ pub enum WhySubject {
 impl WhySubject {
     pub fn report(&self, opened: &Opened) -> Result<WhyReport, Failure> {
         // The rows and the log at one moment, although others may be at work.
-        let _moment = opened.store.snapshot().map_err(remedy::store)?;
+        let _moment = opened.store.snapshot().map_err(hints::store)?;
         match self {
             Self::Task(id) => report_task(opened, *id),
             Self::Session(name) => report_session(opened, name),
@@ -49,7 +49,7 @@ impl WhySubject {
 }
 
 fn read_events(opened: &Opened, filter: &Filter) -> Result<Vec<Record>, Failure> {
-    opened.store.read(filter, Seq::START, usize::MAX).map_err(remedy::store)
+    opened.store.read(filter, Seq::START, usize::MAX).map_err(hints::store)
 }
 
 fn read_task(opened: &Opened, id: TaskId) -> Result<Vec<Record>, Failure> {
@@ -106,7 +106,7 @@ fn trace_causes(opened: &Opened, id: TaskId, records: &[Record]) -> Result<Vec<S
         && let Some(record) = next.take()
     {
         next = match record.cause() {
-            Some(cause) => opened.store.event(cause).map_err(remedy::store)?,
+            Some(cause) => opened.store.event(cause).map_err(hints::store)?,
             None => None,
         };
         lines.push(WhyFact::of_event(record, &[]).line(id));
@@ -120,10 +120,10 @@ fn list_open_dependencies(opened: &Opened, task: &Task) -> Result<Vec<String>, F
     if show::waits(task) == 0 {
         return Ok(Vec::new());
     }
-    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let snapshot = opened.store.snapshot().map_err(hints::store)?;
     let mut open = Vec::new();
-    for other in awaited(&snapshot, task.id).map_err(remedy::view)? {
-        open.extend(snapshot.task(other).map_err(remedy::view)?.filter(|other| other.state != State::Completed));
+    for other in awaited(&snapshot, task.id).map_err(hints::view)? {
+        open.extend(snapshot.task(other).map_err(hints::view)?.filter(|other| other.state != State::Completed));
     }
     let describe = |task: &Task| {
         let why = match (&task.blocked, &task.lease, &task.reason, show::waits(task)) {
@@ -139,7 +139,7 @@ fn list_open_dependencies(opened: &Opened, task: &Task) -> Result<Vec<String>, F
 }
 
 fn report_session(opened: &Opened, name: &SessionName) -> Result<WhyReport, Failure> {
-    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let snapshot = opened.store.snapshot().map_err(hints::store)?;
     let seen = Seen::of(opened, opened.session(name)?);
     let records = read_events(opened, &Filter { session: Some(name.clone()), ..Filter::default() })?;
     let session = &seen.session;
@@ -292,15 +292,15 @@ fn report_conversation(opened: &Opened, caller: &Caller) -> Result<WhyReport, Fa
 fn read_conversation(opened: &Opened, caller: &Caller) -> Result<Vec<Record>, Failure> {
     let mut records = Vec::new();
     let mut calls = BTreeSet::new();
-    callers::read(opened, &[EventType::BridgeCalled], Seq::START, |record| match &record.envelope.event {
-        Event::BridgeCalled(called) if callers::is_of(caller, called) => {
+    conversations::read(opened, &[EventType::BridgeCalled], Seq::START, |record| match &record.envelope.event {
+        Event::BridgeCalled(called) if conversations::is_of(caller, called) => {
             calls.insert(record.seq);
             records.push(record);
         }
         _ => {}
     })?;
     let types: Vec<EventType> = collect::TYPES.into_iter().chain([EventType::BridgeAnswered]).collect();
-    callers::read(opened, &types, calls.first().copied().unwrap_or(Seq::START), |record| {
+    conversations::read(opened, &types, calls.first().copied().unwrap_or(Seq::START), |record| {
         let call = match &record.envelope.event {
             Event::HookStarted(started) => Some(started.debt.seq),
             Event::HookFinished(finished) => Some(finished.debt.seq),

@@ -1,11 +1,14 @@
 //! `windlass workflow list`
 
 use serde_json::json;
+use windlass_app::Failure;
+use windlass_app::context::Context;
+use windlass_app::workflows::describe_reason;
+use windlass_config::workflow::WorkflowLibrary;
+use windlass_text as text;
 
-use crate::context::Context;
 use crate::output::{Done, Output, Tone};
-use crate::workflow::Wrong;
-use crate::{show, text, workflow};
+use crate::show;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -17,26 +20,26 @@ pub struct Args {}
 
 pub fn run(context: &Context, _: &Args, out: &mut Output) -> Done {
     let project = super::project(context)?;
-    let known = workflow::known(project.as_ref())?;
+    let known = WorkflowLibrary::load(project.as_ref().map(|project| project.root.as_path()))?;
     if out.is_json() {
-        known.found.iter().try_for_each(|defined| {
+        known.definitions.iter().try_for_each(|defined| {
             let workflow = &defined.workflow;
             out.object(&json!({
                 "id": workflow.id, "name": workflow.name, "description": workflow.description,
                 "steps": workflow.steps.len(), "file": defined.file,
             }))
         })?;
-        return known.wrong.iter().try_for_each(|Wrong { id, file, failure, .. }| {
-            let mut told = failure.to_json();
-            told["id"] = json!(id);
-            told["file"] = json!(file);
-            out.object(&told)
+        return known.unusable.into_iter().try_for_each(|unusable| {
+            let (id, file) = (json!(unusable.id), json!(unusable.file));
+            let mut object = Failure::from(unusable).to_json();
+            (object["id"], object["file"]) = (id, file);
+            out.object(&object)
         });
     }
-    let found = known.found.iter().map(|defined| defined.workflow.id.as_str());
-    let wrong = known.wrong.iter().map(|wrong| wrong.id.as_str());
+    let found = known.definitions.iter().map(|defined| defined.workflow.id.as_str());
+    let wrong = known.unusable.iter().map(|wrong| wrong.id.as_str());
     let ids = found.chain(wrong).map(|id| text::width(&text::line(id))).max().unwrap_or(0);
-    known.found.iter().try_for_each(|defined| {
+    known.definitions.iter().try_for_each(|defined| {
         let workflow = &defined.workflow;
         let steps = show::workflow::count(u32::try_from(workflow.steps.len()).unwrap_or(u32::MAX));
         let whose = if defined.file.is_some() { "" } else { "  (comes along)" };
@@ -44,9 +47,9 @@ pub fn run(context: &Context, _: &Args, out: &mut Output) -> Done {
         let id = out.paint(Tone::Strong, text::pad(&workflow.id, ids));
         out.line(format_args!("{id}  {steps}{name}{}", out.paint(Tone::Faint, whose)))
     })?;
-    known.wrong.iter().try_for_each(|Wrong { id, failure, .. }| {
-        let id = out.paint(Tone::Strong, text::pad(&text::line(id), ids));
+    known.unusable.iter().try_for_each(|unusable| {
+        let id = out.paint(Tone::Strong, text::pad(&text::line(&unusable.id), ids));
         let wrong = out.paint(Tone::Bad, "wrong");
-        out.line(format_args!("{id}  {wrong}: {}", text::line(&failure.message)))
+        out.line(format_args!("{id}  {wrong}: {}", text::line(&describe_reason(unusable))))
     })
 }

@@ -5,13 +5,13 @@ mod run;
 mod show;
 
 use clap::Subcommand;
+use windlass_app::context::Context;
+use windlass_app::project::Project;
+use windlass_app::{Code, Failure};
+use windlass_config::workflow::WorkflowDefinition;
+use windlass_text as text;
 
-use crate::context::Context;
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
-use crate::project::Project;
-use crate::text;
-use crate::workflow::Defined;
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
@@ -46,7 +46,7 @@ fn project(context: &Context) -> Result<Option<Project>, Failure> {
 }
 
 /// Every step, and all that it would do.
-pub fn steps(defined: &Defined, indent: usize, out: &mut Output) -> Done {
+pub fn steps(defined: &WorkflowDefinition, indent: usize, out: &mut Output) -> Done {
     for row in crate::show::workflow::rows(defined) {
         let indent = indent + 2 * row.depth;
         let id = out.paint(Tone::Name, text::line(&row.id));

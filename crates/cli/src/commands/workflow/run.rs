@@ -6,18 +6,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
+use windlass_app::caller::Inside;
+use windlass_app::context::{Context, Opened};
+use windlass_app::execution::{self, HookExecution, show_failed_hook};
+use windlass_app::trust::{self, Trust};
+use windlass_app::{Code, Failure, environment, hints, workflows};
+use windlass_config::Config;
+use windlass_config::workflow::WorkflowDefinition;
 use windlass_engine::{Authority, Command, Event, Origin, Record, Seq, TaskId, Trusted};
 use windlass_runner::{RunError, Told};
+use windlass_text as text;
 
 use crate::commands::input::read_bytes;
-use crate::config::Config;
-use crate::context::{Context, Opened};
-use crate::dispatch::{self, Inside};
-use crate::failure::{Code, Failure};
 use crate::output::{Done, Output, Tone};
-use crate::trust::{self, Trust};
-use crate::workflow::Defined;
-use crate::{environment, remedy, show, text, workflow};
+use crate::show;
 
 /// No context that a person gives is larger.
 const MOST: usize = 1024 * 1024;
@@ -43,7 +45,7 @@ pub struct Args {
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let mut opened = context.open()?;
     // Before anything is in the log.
-    let defined = workflow::find(Some(&opened.project), &args.id)?;
+    let defined = workflows::find(Some(&opened.project), &args.id)?;
     let given = args.context.map(|file| given(&file)).transpose()?.unwrap_or_default();
     let command = Command::TriggerWorkflow { id: args.id, context: given, task: args.task };
     let (mut story, mut shown, began) = (Vec::new(), Ok(()), Instant::now());
@@ -99,7 +101,7 @@ fn given(file: &std::path::Path) -> Result<Map<String, Value>, Failure> {
 /// Has the workflow be owed to us, and runs it. `watch` hears of what the log says about the run.
 fn trigger(
     opened: &mut Opened,
-    (command, defined): (&Command, &Defined),
+    (command, defined): (&Command, &WorkflowDefinition),
     watch: &mut dyn FnMut(&Record),
 ) -> Result<(), Failure> {
     let inside = Inside::look(opened)?;
@@ -110,20 +112,22 @@ fn trigger(
     let trusted = if trusted { Trusted::Yes } else { Trusted::No };
     let Inside { run, via, .. } = inside;
     let origin = Origin { by: environment::user(), at: environment::now(), authority: Authority::Person, run, via };
-    let (control, received) = dispatch::listen()?;
+    let (control, received) = execution::listen()?;
     let own = Cell::new(None);
+    let front_end = opened.front_end.clone();
     let mut tell = |told: Told<'_>| match told {
         // What became of this one is told in other words.
         Told::Event(Record { envelope, .. }) if matches!(&envelope.event, Event::HookFinished(it) if Some(it.debt.seq) == own.get()) =>
             {}
         Told::Event(record) if own.get().is_some() && own.get() == about(record) => {
             watch(record);
-            dispatch::tell(told);
+            show_failed_hook(&*front_end, &told);
         }
-        told => dispatch::tell(told),
+        told => show_failed_hook(&*front_end, &told),
     };
-    let done = dispatch::with_telling(opened, &config, trusted, (&control, &mut tell), |dispatch| {
-        let records = dispatch.give_for(&origin, command).map_err(remedy::run)?;
+    let execution = HookExecution::new(opened, &config, &control).trusted(trusted).observed_by(&mut tell);
+    let done = execution.run(|dispatch| {
+        let records = dispatch.give_for(&origin, command).map_err(hints::run)?;
         let asked = |record: &&Record| matches!(record.envelope.event, Event::WorkflowTriggered(_));
         own.set(records.iter().find(asked).map(|record| record.seq));
         dispatch.settle().map_err(called_off)
@@ -133,10 +137,10 @@ fn trigger(
 
 fn called_off(error: RunError) -> Failure {
     match error {
-        RunError::Killed => Failure::new(Code::Interrupted(remedy::SIGINT), "the workflow was called off")
+        RunError::Killed => Failure::new(Code::Interrupted(hints::SIGINT), "the workflow was called off")
             .caused_by("what its steps have done is recorded; the one that was under way has failed")
             .hint("`windlass doctor` says whether hooks are left to run"),
-        error => remedy::run(error),
+        error => hints::run(error),
     }
 }
 

@@ -1,10 +1,12 @@
 //! `windlass workflow show`
 
 use serde_json::json;
+use windlass_app::context::Context;
+use windlass_app::workflows;
+use windlass_text as text;
 
-use crate::context::Context;
 use crate::output::{Done, Output, Tone};
-use crate::{show, text, workflow};
+use crate::show;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -21,7 +23,7 @@ pub struct Args {
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let project = super::project(context)?;
-    let defined = workflow::find(project.as_ref(), &args.id)?;
+    let defined = workflows::find(project.as_ref(), &args.id)?;
     let workflow = &defined.workflow;
     if args.text {
         return out.line(text::lines(defined.text.replace("\r\n", "\n").trim_end()));

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use windlass_engine::workflow::{Pattern, Program, Step, StepResult};
 use windlass_engine::{Allowance, in_words};
 use windlass_hooks::{FilledWord, Papers, UnsafeArgument, WordOrigin, check_argv, check_filled, clean, cut, gist};
-use windlass_process::{Captured, Control, Exit, Finished, Invocation, NotStarted, Spec};
+use windlass_process::{Captured, Control, Exit, Finished, Invocation, NotStarted, Spec, running_program};
 
 use super::super::LEAST;
 use super::{Doing, Flow};
@@ -56,6 +56,9 @@ impl Dispatch<'_> {
     }
 }
 
+/// What this program is called in a `command`.
+const OWN: &str = "windlass";
+
 /// The program and its arguments, all of which together are worth one evaluation.
 fn words(program: &Program, context: &Value, left: &mut Allowance) -> Result<Vec<String>, String> {
     let word = |value: Value| match value {
@@ -68,6 +71,9 @@ fn words(program: &Program, context: &Value, left: &mut Allowance) -> Result<Vec
     let refusal = |refused: UnsafeArgument| format!("{refused}; {}", refused.instead);
     let mut words = vec![FilledWord { text: word(fill(&program.command)?)?, origin: WordOrigin::Author }];
     check_argv(&words[0].text, &program.args).map_err(refusal)?;
+    if let (OWN, Some(path)) = (words[0].text.as_str(), own_path()) {
+        words[0].text = path;
+    }
     for pattern in &program.args {
         let origin = WordOrigin::of(pattern);
         let values = match fill(pattern)? {
@@ -81,6 +87,12 @@ fn words(program: &Program, context: &Value, left: &mut Allowance) -> Result<Vec
     }
     check_filled(&words).map_err(refusal)?;
     Ok(words.into_iter().map(|word| word.text).collect())
+}
+
+/// Returns the path of the running program if it is Windlass: another version may be where programs are looked for.
+fn own_path() -> Option<String> {
+    let file = running_program().ok().filter(|file| file.file_name().is_some_and(|name| name == OWN) && file.exists())?;
+    file.into_os_string().into_string().ok()
 }
 
 pub(super) type Ran = Result<Finished, NotStarted>;

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use windlass_engine::{Task, Usage};
 use windlass_process::Stream;
+use windlass_text as text;
 
 use super::tail::Tail;
 use crate::output::{Palette, Tone};
-use crate::text;
 
 /// From so many columns on there is room for ornament.
 const ROOMY: usize = 40;

@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
+use windlass_text as text;
+
 use super::area::{Area, Row};
 use crate::output::{Palette, Tone};
-use crate::text;
 
 /// How far all of them are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -28,7 +28,7 @@ use self::area::Row;
 pub use self::board::Totals;
 use self::terminal::Terminal;
 use crate::output::Palette;
-use crate::text;
+use windlass_text as text;
 
 /// Nobody reads faster than that.
 const FRAME: Duration = Duration::from_millis(100);

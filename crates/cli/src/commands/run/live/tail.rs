@@ -6,8 +6,7 @@ use std::collections::VecDeque;
 
 use windlass_hooks::clean;
 use windlass_process::Stream;
-
-use crate::text;
+use windlass_text as text;
 
 /// So many lines are shown.
 pub const LINES: usize = 3;

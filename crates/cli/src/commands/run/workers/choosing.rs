@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 
 use windlass_agents::Agent;
+use windlass_app::context::{Opened, tasks_in, visit_tasks};
+use windlass_app::{Failure, agents, environment, gatekeepers, hints};
+use windlass_config::{Config, RoleSettings, plan};
 use windlass_engine::{Grounds, Session, SessionName, State, Task, TaskId, TypeName, Types, View, Wanted, Work};
 use windlass_process::{is_alive, is_ours};
 use windlass_store::{Snapshot, Sqlite};
@@ -10,10 +13,6 @@ use windlass_store::{Snapshot, Sqlite};
 use super::super::agent::none_named;
 use super::super::choice::{named_after, stays_alive};
 use super::super::in_place;
-use crate::config::{Config, Roles};
-use crate::context::{Opened, tasks_in, visit_tasks};
-use crate::failure::Failure;
-use crate::{agents, environment, gatekeepers, plan, remedy};
 
 /// Who works.
 pub struct Hands<'a> {
@@ -45,13 +44,13 @@ impl<'a> Hands<'a> {
         hands
     }
 
-    fn kinds(&self) -> impl Iterator<Item = (TypeName, &Roles)> {
+    fn kinds(&self) -> impl Iterator<Item = (TypeName, &RoleSettings)> {
         let parsed = |kind: &str| kind.parse().expect("the names of types were checked when they were read");
         self.config.task_types().map(move |(kind, roles)| (parsed(kind), roles))
     }
 
     /// What is missing for tasks of a type: somebody who is known to work on them, or to judge them. Other tasks go on.
-    fn lacking(&self, kind: &TypeName, roles: &Roles) -> Option<Failure> {
+    fn lacking(&self, kind: &TypeName, roles: &RoleSettings) -> Option<Failure> {
         let usual = self.config.settings.agent.as_ref().map(|agent| agent.as_str());
         let listed = self.types.implementers(Some(kind));
         let names: Vec<&str> = match (self.named, listed) {
@@ -112,10 +111,10 @@ impl<'a> Hands<'a> {
 
     /// The first task that is ready, and that nobody would work on: no agent is named for it.
     pub fn without_agent(&self, store: &Sqlite) -> Result<Option<TaskId>, Failure> {
-        let snapshot = store.snapshot().map_err(remedy::store)?;
+        let snapshot = store.snapshot().map_err(hints::store)?;
         let mut after = None;
-        while let Some(next) = snapshot.claimable_except(&self.closed, after).map_err(remedy::view)? {
-            let task = snapshot.task(next.1).map_err(remedy::view)?;
+        while let Some(next) = snapshot.claimable_except(&self.closed, after).map_err(hints::view)? {
+            let task = snapshot.task(next.1).map_err(hints::view)?;
             if task.is_some_and(|task| !self.leaves(&task) && self.name(&task, 0).is_none()) {
                 return Ok(Some(next.1));
             }
@@ -158,19 +157,19 @@ impl<'a> Hands<'a> {
         busy: &BTreeSet<TaskId>,
         left: &BTreeSet<TaskId>,
     ) -> Result<Option<(Task, SessionName)>, Failure> {
-        let snapshot = store.snapshot().map_err(remedy::store)?;
+        let snapshot = store.snapshot().map_err(hints::store)?;
         let free = |id: &TaskId| !busy.contains(id) && !left.contains(id);
         let mut after = None;
-        while let Some(next) = snapshot.claimable_except(&self.closed, after).map_err(remedy::view)? {
-            let task = snapshot.task(next.1).map_err(remedy::view)?;
+        while let Some(next) = snapshot.claimable_except(&self.closed, after).map_err(hints::view)? {
+            let task = snapshot.task(next.1).map_err(hints::view)?;
             if free(&next.1) && task.is_some_and(|task| !self.leaves(&task) && self.name(&task, 0).is_some()) {
                 return self.with_name(&snapshot, next.1);
             }
             after = Some(next);
         }
         let mut after = None;
-        while let Some(next) = snapshot.expired(environment::now(), after).map_err(remedy::view)? {
-            let task = snapshot.task(next.1).map_err(remedy::view)?;
+        while let Some(next) = snapshot.expired(environment::now(), after).map_err(hints::view)? {
+            let task = snapshot.task(next.1).map_err(hints::view)?;
             let open =
                 |task: &Task| !self.leaves(task) && task.kind.as_ref().is_none_or(|kind| !self.closed.contains(kind));
             if free(&next.1) && task.as_ref().is_some_and(|task| open(task) && self.name(task, 0).is_some()) {
@@ -182,13 +181,13 @@ impl<'a> Hands<'a> {
     }
 
     fn with_name(&self, snapshot: &Snapshot<'_>, id: TaskId) -> Result<Option<(Task, SessionName)>, Failure> {
-        let Some(task) = snapshot.task(id).map_err(remedy::view)? else { return Ok(None) };
+        let Some(task) = snapshot.task(id).map_err(hints::view)? else { return Ok(None) };
         let base = named_after(snapshot, id)?;
         // As many as there were attempts are taken.
         for number in 1_u64.. {
             let name = if number == 1 { base.clone() } else { format!("{base}-{number}") };
             let name: SessionName = name.parse().expect("letters, digits and dashes, few enough");
-            if snapshot.session(&name).map_err(remedy::view)?.is_none() {
+            if snapshot.session(&name).map_err(hints::view)?.is_none() {
                 return Ok(Some((task, name)));
             }
         }
@@ -214,13 +213,13 @@ fn is_for_workers(session: &Session, grounds: Grounds) -> bool {
 
 /// Sessions that hold a task, and whose owner has died since it was last looked.
 pub fn orphaned(opened: &Opened, grounds: Grounds) -> Result<Vec<Session>, Failure> {
-    let snapshot = opened.store.snapshot().map_err(remedy::store)?;
+    let snapshot = opened.store.snapshot().map_err(hints::store)?;
     let tasks = tasks_in(&opened.store, &[State::Active, State::Submitted])?;
     let leases = tasks.into_iter().filter_map(|task| task.lease).filter(|lease| !is_ours(lease.owner.as_str()));
     let mut sessions = Vec::new();
     for name in leases.filter_map(|lease| lease.session) {
         sessions
-            .extend(snapshot.session(&name).map_err(remedy::view)?.filter(|session| is_for_workers(session, grounds)));
+            .extend(snapshot.session(&name).map_err(hints::view)?.filter(|session| is_for_workers(session, grounds)));
     }
     sessions.retain(|session| !is_alive(&opened.project.owners(), session.owner.as_str()));
     Ok(sessions)

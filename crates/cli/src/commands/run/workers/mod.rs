@@ -26,6 +26,14 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Instant;
 
+use windlass_app::caller::Inside;
+use windlass_app::context::{Context, Opened};
+use windlass_app::person::require_person;
+use windlass_app::project::Project;
+use windlass_app::recovery::Reach;
+use windlass_app::workflows::{self, WorkflowSnapshot};
+use windlass_app::{Failure, agents, execution, hints, store_records};
+use windlass_config::Config;
 use windlass_engine::{Ending, Grounds, SessionName, View as _};
 use windlass_process::{Control, Roster};
 use windlass_store::{Lifetime, Sqlite};
@@ -41,15 +49,8 @@ use super::listening::Listening;
 use super::live::{Live, View};
 use super::tidying::tidy;
 use super::{Args, Job, agent, choice, effective_config, serves_agents, settle, silent, system, watched};
-use crate::agents;
-use crate::config::Config;
-use crate::context::{Context, Opened};
-use crate::dispatch::{Inside, Reach, require_person};
-use crate::failure::Failure;
 use crate::output::{Messages, Output, Stop};
-use crate::project::Project;
-use crate::workflow::Held;
-use crate::{dispatch, plan, remedy, store_records, workflow};
+use crate::show;
 
 /// So many batches of lines may wait for a reader before the work does.
 const UNREAD: usize = 256;
@@ -59,7 +60,7 @@ pub struct Place<'a> {
     context: &'a Context,
     inside: Inside,
     config: Arc<Config>,
-    workflows: Held,
+    workflows: WorkflowSnapshot,
     grounds: Grounds,
     /// What the protected files hold.
     protected: Option<String>,
@@ -78,7 +79,7 @@ impl Place<'_> {
 pub fn run(context: &Context, args: &Args, count: usize, out: &mut Output) -> Result<u8, Stop> {
     let project = context.project()?;
     let store = store_records::create(&project, Lifetime::Service, context.trust)?;
-    let mut opened = Opened { project, store, trust: context.trust };
+    let mut opened = context.opened(project, store);
     if context.trust {
         require_person(&opened.project)?;
     }
@@ -87,7 +88,7 @@ pub fn run(context: &Context, args: &Args, count: usize, out: &mut Output) -> Re
     let hands = Hands::new(config, args.agent.as_deref(), place.grounds);
     check_agents(&hands, &opened.project)?;
     let control = Control::new();
-    let rosters: Vec<Roster> = (0..count).map(|_| dispatch::enlist(&opened.project)).collect::<Result<_, _>>()?;
+    let rosters: Vec<Roster> = (0..count).map(|_| execution::enlist(&opened.project)).collect::<Result<_, _>>()?;
     let _heart = silent::heart(&rosters, config)?;
     settle(&mut opened, &control, Reach::BeforeWork)?;
     let left = take_stock(&mut opened, &place, (&rosters[0], &control))?;
@@ -101,7 +102,7 @@ pub fn run(context: &Context, args: &Args, count: usize, out: &mut Output) -> Re
     if count > 1 && place.grounds.is_in_place() {
         Messages::new().note("the workers share one directory: there is no git here, or `worktrees` is off");
     }
-    plan::warn_of_silence(config);
+    show::warn_of_idle_hooks(config);
     let crew = Arc::new(Crew::new(left));
     let live = watched(out, count)?;
     let view = live.as_ref().map(Live::view);
@@ -128,10 +129,11 @@ pub fn run(context: &Context, args: &Args, count: usize, out: &mut Output) -> Re
 fn prepare<'a>(context: &'a Context, args: &Args, opened: &Opened, out: &Output) -> Result<Place<'a>, Failure> {
     let inside = Inside::look(opened)?;
     let config = Config::parse(inside.written(opened)?)?;
-    let config = effective_config(&opened.project, config, context.trust || inside.config.is_some())?;
+    let config =
+        effective_config(&*context.front_end, &opened.project, config, context.trust || inside.config.is_some())?;
     let config = Arc::new(config);
-    workflow::check_hooks(&opened.project, &config)?;
-    let workflows = Held::now(&opened.project, &config, context.trust);
+    workflows::check_hooks(&opened.project, &config)?;
+    let workflows = WorkflowSnapshot::load(&opened.project, &config, context.trust);
     let serves_agents = serves_agents(context, &inside, &opened.project, &config)?;
     let grounds = grounds(&opened.project, &config)?;
     let protected = Job::protected(&opened.project, &config)?;
@@ -155,7 +157,7 @@ fn take_stock(
     place: &Place<'_>,
     (roster, control): (&Roster, &Control),
 ) -> Result<Vec<windlass_engine::Session>, Failure> {
-    let sessions = opened.store.snapshot().map_err(remedy::store)?.sessions().map_err(remedy::store)?;
+    let sessions = opened.store.snapshot().map_err(hints::store)?.sessions().map_err(hints::store)?;
     if !place.grounds.is_in_place() {
         tidy(opened, &place.config, (roster, control))?;
     }
@@ -253,7 +255,7 @@ impl Floor<'_> {
             place: self.place,
             hands: self.hands,
             crew: self.crew,
-            opened: Opened { project: project.clone(), store, trust: self.place.context.trust },
+            opened: self.place.context.opened(project.clone(), store),
             roster,
             control: self.control.clone(),
             view: self.view.map(|view| view.at(number)),

@@ -3,10 +3,10 @@
 use std::sync::mpsc::SyncSender;
 
 use windlass_engine::Record;
+use windlass_text as text;
 
 use super::super::paper::Paper;
 use crate::output::{Done, Palette};
-use crate::text;
 
 /// Lines that belong together.
 pub type Batch = Vec<String>;

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use windlass_app::context::{Opened, visit_tasks};
 use windlass_engine::{State, Task, TaskId};
+use windlass_text as text;
 
 use super::super::Args;
 use super::super::again::typed;
@@ -12,9 +14,8 @@ use super::choosing::Hands;
 use super::crew::Sum;
 use crate::commands::change::note_work_without_change;
 use crate::commands::next_step::next_step;
-use crate::context::{Opened, visit_tasks};
 use crate::output::{Done, Output, Tone};
-use crate::{show, text};
+use crate::show;
 
 /// So many tasks are named.
 const NAMED: usize = 8;

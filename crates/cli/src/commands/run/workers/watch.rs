@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use windlass_app::Failure;
+use windlass_app::project::Project;
 use windlass_store::{Sqlite, Store};
 
 use super::super::system;
 use super::crew::Crew;
-use crate::failure::Failure;
-use crate::project::Project;
 
 /// How long it is waited at once.
 const PATIENCE: Duration = Duration::from_secs(5);

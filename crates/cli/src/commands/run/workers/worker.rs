@@ -5,6 +5,9 @@ use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
 use windlass_agents::Agent;
+use windlass_app::context::Opened;
+use windlass_app::{Failure, environment, execution, gatekeepers, hints, runner_settings};
+use windlass_config::{Config, plan};
 use windlass_engine::{
     Authority, Command, Ending, NewSession, OnRetryLimit, Origin, OwnerName, Session, SessionName, Task, TaskId, Terms,
     View as _, Wanted, Work,
@@ -22,11 +25,8 @@ use super::choosing::{Hands, orphaned};
 use super::crew::{Came, Crew, Next};
 use super::post::{Batch, Post};
 use super::{Place, watch};
-use crate::config::Config;
-use crate::context::Opened;
-use crate::failure::Failure;
 use crate::output::{Messages, Palette};
-use crate::{dispatch, environment, gatekeepers, plan, remedy, show};
+use crate::show;
 
 pub struct Worker<'a> {
     pub number: usize,
@@ -155,12 +155,12 @@ impl Worker<'_> {
             Job::New(..) => (self.place.config.clone(), Tally::default()),
             Job::Resume(session) => {
                 let text = choice::recorded(&self.opened.store, session)?;
-                let config = Config::parse(dispatch::recorded(&self.opened.project, &text))?;
+                let config = Config::parse(execution::recorded(&self.opened.project, &text))?;
                 check_trust(&self.opened.project, &config, Some(session), self.place.trusted_here())?;
                 (Arc::new(config), choice::earlier(&self.opened.store, session)?)
             }
         };
-        let owner = dispatch::owner(self.roster);
+        let owner = execution::owner_name(self.roster);
         let (agent, begin) = match &job {
             Job::New(task, name) => {
                 let agent = self.hands.agent(task, self.number)?;
@@ -200,7 +200,7 @@ impl Worker<'_> {
             agent: agent.to_string(),
             terms: Terms { on_retry_limit, ..terms },
             owner,
-            nonce: dispatch::nonce()?,
+            nonce: execution::nonce()?,
             fresh: false,
         }))
     }
@@ -213,14 +213,14 @@ impl Worker<'_> {
         let settings = super::super::settings(
             (&self.opened.project, self.opened.trust),
             (&config, &self.place.workflows),
-            &dispatch::owner(self.roster),
+            &execution::owner_name(self.roster),
             &name,
         )?;
         let delivery = Delivery {
             gatekeepers: gatekeepers::resolve(&config, &agent, &self.opened.project.root)?.0,
             ..settings.delivery.clone()
         };
-        let permission = config.permission(dispatch::standing(self.place.serves_agents));
+        let permission = runner_settings::permission(&config, runner_settings::standing(self.place.serves_agents));
         let settings = Settings { permission, delivery, ..settings };
         let Look { json, palette, columns } = self.place.look;
         let mut post = Post { json, palette, columns, to: self.to.clone(), batch: Batch::new() };
@@ -231,7 +231,7 @@ impl Worker<'_> {
         progress.about = Some(job.task().map(|task| task.to_string()).unwrap_or_default());
         let outside = Outside {
             now: &environment::steady_now,
-            random: &dispatch::random_bytes,
+            random: &execution::random_bytes,
             tell: &mut |told| progress.tell(told),
             // There is one row for each of them, and none for what they write.
             shows_output: false,
@@ -239,16 +239,16 @@ impl Worker<'_> {
         if let (Some(view), Job::Resume(session)) = (view, &job) {
             self.show_resumed(view, session)?;
         }
-        let allowance = plan::allowance(&config, &agent);
+        let allowance = runner_settings::turn_allowance(&config, &agent);
         let supervisor = self.supervisor.take();
         let dispatch = Dispatch::new(&mut self.opened.store, settings, self.roster, control.clone(), outside);
-        let mut runner = Runner::new(dispatch.map_err(remedy::run)?.under(supervisor), agent, allowance);
-        let by = dispatch::owner(self.roster).to_string();
+        let mut runner = Runner::new(dispatch.map_err(hints::run)?.under(supervisor), agent, allowance);
+        let by = execution::owner_name(self.roster).to_string();
         let via = self.place.inside.via;
         let origin = Origin { by, at: environment::steady_now(), authority: Authority::Person, run: None, via };
         if let Err(error) = runner.begin(&origin, &begin) {
             self.supervisor = runner.retire();
-            return if self.is_stale(&job, &error)? { Ok(None) } else { Err(remedy::run(error)) };
+            return if self.is_stale(&job, &error)? { Ok(None) } else { Err(hints::run(error)) };
         }
         self.crew.begin(&name, &control);
         let ended = runner.run(&name);
@@ -257,7 +257,7 @@ impl Worker<'_> {
         let killed = match ended {
             Err(RunError::Killed) => true,
             ended => {
-                ended.map_err(remedy::run)?;
+                ended.map_err(hints::run)?;
                 false
             }
         };
@@ -307,11 +307,11 @@ impl Worker<'_> {
     /// Whether somebody else has the task or the session now, so that it is not for us.
     fn is_stale(&self, job: &Job, error: &RunError) -> Result<bool, Failure> {
         let RunError::Execute(ExecuteError::Refused(_)) = error else { return Ok(false) };
-        let snapshot = self.opened.store.snapshot().map_err(remedy::store)?;
-        let session = snapshot.session(job.name()).map_err(remedy::view)?;
+        let snapshot = self.opened.store.snapshot().map_err(hints::store)?;
+        let session = snapshot.session(job.name()).map_err(hints::view)?;
         Ok(match job {
             Job::New(task, _) => {
-                let task = snapshot.task(task.id).map_err(remedy::view)?;
+                let task = snapshot.task(task.id).map_err(hints::view)?;
                 session.is_some() || !task.is_some_and(|task| task.state.is_claimable() && task.lease.is_none())
             }
             Job::Resume(chosen) => session.is_none_or(|session| session.owner != chosen.owner || session.is_over()),
@@ -333,11 +333,11 @@ impl Worker<'_> {
     /// Shows whoever watches how far all of them are.
     fn count(&self) -> Result<(), Failure> {
         let Some(view) = &self.view else { return Ok(()) };
-        let snapshot = self.opened.store.snapshot().map_err(remedy::store)?;
-        let counts = snapshot.counts().map_err(remedy::store)?;
+        let snapshot = self.opened.store.snapshot().map_err(hints::store)?;
+        let counts = snapshot.counts().map_err(hints::store)?;
         let mut ready: u64 = counts.iter().filter(|(state, _)| state.is_claimable()).map(|(_, count)| count).sum();
         for id in self.crew.aside() {
-            let task = snapshot.task(id).map_err(remedy::view)?;
+            let task = snapshot.task(id).map_err(hints::view)?;
             ready = ready.saturating_sub(task.is_some_and(|task| task.state.is_claimable()).into());
         }
         let sum = self.crew.sum();

@@ -4,12 +4,11 @@
 
 use std::path::Path;
 
+use windlass_config::{AgentCommands, Config};
 use windlass_engine::{Change, ConfigDigest};
-use windlass_tools::validation::AgentCommands;
 
 use super::StoreHolding;
 use crate::commands::trust::{SHOWN, agent_commands};
-use crate::config::Config;
 
 /// Lists what each configuration would run, and which other keys it sets.
 pub fn list(rows: &[Change]) -> Vec<StoreHolding> {
@@ -50,7 +49,7 @@ fn describe(users: &str, text: &str) -> Vec<StoreHolding> {
     let config = match Config::of(Path::new(".windlass/config.yaml"), text) {
         Ok(config) => config,
         // Nothing of it runs, now; a person sees why.
-        Err(error) => return vec![holding(format!("of {users}"), format!("cannot be read: {}", error.into_problem()))],
+        Err(error) => return vec![holding(format!("of {users}"), format!("cannot be read: {}", error.into_message()))],
     };
     let effects = config.effects();
     let is_told = effects.iter().any(|effect| effect.place == "agent_commands");

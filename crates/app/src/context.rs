@@ -1,0 +1,104 @@
+//! What every command starts from: where it is run, the project, its store and its rules.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use windlass_engine::{Authority, Command, Record, Session, SessionName, State, Task, TaskId, View};
+use windlass_store::{Lifetime, Sqlite, TaskFilter};
+
+use crate::project::{self, Project};
+use crate::{Code, Failure, FrontEnd, Notice, environment, execution, hints, store_records};
+
+/// Where and for which project a command is run.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// `--project`
+    pub project: Option<PathBuf>,
+    /// The working directory.
+    pub directory: PathBuf,
+    /// `--trust`: the configuration may run what it says, and the store counts, for this command alone.
+    pub trust: bool,
+    pub front_end: Arc<dyn FrontEnd>,
+}
+
+impl Context {
+    pub fn project(&self) -> Result<Project, Failure> {
+        project::find(self.project.as_deref(), environment::project(), &self.directory)
+    }
+
+    /// Opens the project's store, if this machine made it.
+    pub fn open(&self) -> Result<Opened, Failure> {
+        self.open_for(Lifetime::Command)
+    }
+
+    /// Opens the project's store for a command that only looks and starts nothing, wherever the store comes from.
+    pub fn open_to_read(&self) -> Result<Opened, Failure> {
+        let project = self.project()?;
+        let (store, foreign) = store_records::open_quietly(&project, Lifetime::Command, self.trust)?;
+        if let Some(why) = foreign {
+            let note = format!("{}; it is only read: `windlass trust` shows what it holds", why.message);
+            self.front_end.show(Notice::Note(&note));
+        }
+        Ok(self.opened(project, store))
+    }
+
+    /// The same, for as long as it is meant to be used.
+    pub fn open_for(&self, lifetime: Lifetime) -> Result<Opened, Failure> {
+        let project = self.project()?;
+        let store = store_records::open(&project, lifetime, self.trust)?;
+        Ok(self.opened(project, store))
+    }
+
+    /// Returns a project whose store was opened for this command.
+    pub fn opened(&self, project: Project, store: Sqlite) -> Opened {
+        Opened { project, store, trust: self.trust, front_end: self.front_end.clone() }
+    }
+}
+
+/// A project with its store open.
+pub struct Opened {
+    pub project: Project,
+    pub store: Sqlite,
+    pub trust: bool,
+    pub front_end: Arc<dyn FrontEnd>,
+}
+
+impl Opened {
+    /// Has the engine decide a command, and returns when its events are durable and their hooks have run.
+    pub fn execute(&mut self, command: &Command, authority: Authority) -> Result<Vec<Record>, Failure> {
+        execution::execute(self, command, authority)
+    }
+
+    pub fn task(&self, id: TaskId) -> Result<Task, Failure> {
+        let snapshot = self.store.snapshot().map_err(hints::store)?;
+        let task = snapshot.task(id).map_err(hints::view)?;
+        task.ok_or_else(|| hints::refusal(&windlass_engine::Refusal::UnknownTask(id)))
+    }
+
+    pub fn session(&self, name: &SessionName) -> Result<Session, Failure> {
+        let snapshot = self.store.snapshot().map_err(hints::store)?;
+        match snapshot.session(name).map_err(hints::view)? {
+            Some(session) => Ok(session),
+            None => {
+                let failure = Failure::new(Code::NotFound, format!("there is no session `{name}`"));
+                Err(failure.hint(hints::sessions(name.as_str(), &snapshot.sessions().map_err(hints::store)?)))
+            }
+        }
+    }
+}
+
+/// Returns the tasks in these states, oldest first. For states that few tasks have at a time.
+pub fn tasks_in(store: &Sqlite, states: &[State]) -> Result<Vec<Task>, Failure> {
+    let mut found = Vec::new();
+    visit_tasks(store, states, |task| {
+        found.push(task);
+        true
+    })?;
+    Ok(found)
+}
+
+/// Hands over the tasks in these states, oldest first, until `visit` returns false.
+pub fn visit_tasks(store: &Sqlite, states: &[State], visit: impl FnMut(Task) -> bool) -> Result<(), Failure> {
+    let filter = TaskFilter { states: states.to_vec(), ..TaskFilter::default() };
+    store.snapshot().and_then(|snapshot| snapshot.tasks(&filter, visit)).map_err(hints::store)
+}

@@ -1,0 +1,268 @@
+//! The one place that asks the machine: variables, directories, the clock, randomness, who is running us.
+//!
+//! Everything else gets these as values, so that the rest of the program is the same on every machine and in every test.
+
+#![expect(clippy::disallowed_methods, reason = "this is the one home of the environment and of the clock")]
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{env, io};
+
+use jiff::tz::TimeZone;
+use windlass_engine::Timestamp;
+use windlass_process::file;
+
+/// Time zones are a few kilobytes.
+const ZONE_FILE: u64 = 1024 * 1024;
+
+/// The words of the command line, the program's own name first.
+pub fn arguments() -> Vec<OsString> {
+    env::args_os().collect()
+}
+
+pub fn first_argument() -> Option<OsString> {
+    env::args_os().nth(1)
+}
+
+pub fn working_directory() -> io::Result<PathBuf> {
+    env::current_dir()
+}
+
+/// The file of this very program.
+pub fn own_program() -> io::Result<PathBuf> {
+    windlass_process::running_program()
+}
+
+/// Ends this process now, whatever its threads do.
+pub fn exit(code: i32) -> ! {
+    std::process::exit(code)
+}
+
+/// Where the system keeps what may be gone tomorrow.
+pub fn temporary_directory() -> PathBuf {
+    env::temp_dir()
+}
+
+/// A variable's value, `None` where it is unset or empty.
+fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
+fn text(name: &str) -> Option<String> {
+    variable(name).and_then(|value| value.into_string().ok())
+}
+
+/// `WINDLASS_PROJECT`: the project to work on, unless `--project` names one.
+pub fn project() -> Option<PathBuf> {
+    variable("WINDLASS_PROJECT").map(PathBuf::from)
+}
+
+/// Whether a variable is there: agents are known by theirs.
+pub fn is_set(name: &str) -> bool {
+    variable(name).is_some()
+}
+
+/// A directory that one of these variables names.
+pub fn directory_in(names: &[&str]) -> Option<PathBuf> {
+    names.iter().find_map(|name| variable(name)).map(PathBuf::from).filter(|directory| directory.is_absolute())
+}
+
+/// `WINDLASS_RUN`: the run that this process is part of, if an agent or a hook started it. A value that is no text is
+/// still a value: whoever reads it refuses it.
+pub fn run() -> Option<String> {
+    variable("WINDLASS_RUN").map(|value| value.to_string_lossy().into_owned())
+}
+
+/// `WINDLASS_DEBT`: the hook that this process is part of.
+pub fn debt() -> Option<String> {
+    text("WINDLASS_DEBT")
+}
+
+/// `WINDLASS_JUDGING`: whether this process is part of a program that was started to judge an agent's work.
+pub fn is_judging() -> bool {
+    variable("WINDLASS_JUDGING").is_some()
+}
+
+/// `WINDLASS_PROJECT_DIR`: the project that both belong to.
+pub fn project_of_run() -> Option<PathBuf> {
+    variable("WINDLASS_PROJECT_DIR").map(PathBuf::from)
+}
+
+/// `WINDLASS_MCP_TOKEN`: what clients of our tools over HTTP have to know. A value that is no text is still a value.
+pub fn mcp_token() -> Option<String> {
+    variable("WINDLASS_MCP_TOKEN").map(|value| value.to_string_lossy().into_owned())
+}
+
+/// The value of a variable that somebody has named as a secret.
+pub fn secret(name: &str) -> Option<OsString> {
+    variable(name)
+}
+
+/// `WINDLASS_TRUSTED`: whether the run that this process is part of was trusted. Whoever can set it for a process of ours has
+/// that process's rights already.
+pub fn is_trusted() -> bool {
+    variable("WINDLASS_TRUSTED").is_some_and(|value| value == "1")
+}
+
+/// `WINDLASS_TRUSTED_STORE`: the files of a store that the command which started this process was told to trust.
+pub fn trusted_store() -> Option<String> {
+    text("WINDLASS_TRUSTED_STORE")
+}
+
+/// Everything that programs started from here inherit, but for what Windlass itself says to the ones that it starts, and for
+/// which repository git was told to work in: a hook of git that calls us means another tree than the work is in. The state
+/// directory is named to them, because they may have another home.
+pub fn inherited() -> Vec<(OsString, OsString)> {
+    const OURS: [&str; 4] = ["WINDLASS_PROJECT", "WINDLASS_STATE_DIR", "WINDLASS_TRUSTED_STORE", "WINDLASS_FAILPOINT"];
+    let ours = |name: &str| name.starts_with("WINDLASS_") && !OURS.contains(&name);
+    let kept = |name: &OsString| !name.to_str().is_some_and(|name| ours(name) || is_of_a_repository(name));
+    let state = state_directory().filter(|_| !is_set("WINDLASS_STATE_DIR"));
+    let state = state.map(|state| ("WINDLASS_STATE_DIR".into(), state.into()));
+    env::vars_os().filter(|(name, _)| kept(name)).chain(state).collect()
+}
+
+/// Whether a variable of git says something about one repository, or one commit. How people are known and how servers are
+/// reached is said for all of them.
+fn is_of_a_repository(name: &str) -> bool {
+    const OF_ALL: [&str; 12] = [
+        "GIT_SSH",
+        "GIT_SSH_COMMAND",
+        "GIT_ASKPASS",
+        "GIT_TERMINAL_PROMPT",
+        "GIT_AUTHOR_NAME",
+        "GIT_AUTHOR_EMAIL",
+        "GIT_COMMITTER_NAME",
+        "GIT_COMMITTER_EMAIL",
+        "GIT_CONFIG_GLOBAL",
+        "GIT_CONFIG_NOSYSTEM",
+        "GIT_PAGER",
+        "GIT_EDITOR",
+    ];
+    name.starts_with("GIT_") && !name.starts_with("GIT_TRACE") && !OF_ALL.contains(&name)
+}
+
+/// The same for programs that are run for an agent: they belong to the run and to the hook that this process belongs to.
+pub fn inherited_inside() -> Vec<(OsString, OsString)> {
+    let inside = ["WINDLASS_RUN", "WINDLASS_DEBT"].into_iter().filter_map(|name| Some((name.into(), variable(name)?)));
+    inherited().into_iter().chain(inside).collect()
+}
+
+/// Everything that this process was given itself.
+pub fn whole() -> Vec<(OsString, OsString)> {
+    env::vars_os().collect()
+}
+
+/// `WINDLASS_FAILPOINT`: a place at which a test wants this program to fail.
+pub fn failpoint() -> Option<String> {
+    text("WINDLASS_FAILPOINT")
+}
+
+/// Whether a terminal, if there is one, can replace what it has shown, and somebody is there to see it: `TERM`, `CI`.
+pub fn can_redraw() -> bool {
+    text("TERM").is_some_and(|name| name != "dumb") && variable("CI").is_none_or(|value| value == "false")
+}
+
+/// What shows long texts to a person: `WINDLASS_PAGER`, else `PAGER`, else `less` where it is there. One that is set to nothing,
+/// or to `cat`, is none.
+pub fn pager() -> Option<String> {
+    let chosen = ["WINDLASS_PAGER", "PAGER"].into_iter().find_map(|name| env::var_os(name)?.into_string().ok());
+    let usual =
+        || program_directories().iter().any(|place| place.join("less").is_file()).then(|| "less -FRX".to_owned());
+    let pager = chosen.or_else(usual)?;
+    Some(pager).filter(|pager| !matches!(pager.trim(), "" | "cat"))
+}
+
+/// Who is to be named as the author of an event: `USER`, else `LOGNAME`, else the user's number.
+pub fn user() -> String {
+    let number = || format!("uid-{}", rustix::process::getuid().as_raw());
+    text("USER").or_else(|| text("LOGNAME")).unwrap_or_else(number)
+}
+
+/// Where this person's trust decisions are kept: outside every project.
+pub fn state_directory() -> Option<PathBuf> {
+    variable("WINDLASS_STATE_DIR")
+        .or_else(|| variable("XDG_STATE_HOME").map(|home| PathBuf::from(home).join("windlass").into()))
+        .map(PathBuf::from)
+        .or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".local/state/windlass")))
+        .filter(|directory| directory.is_absolute())
+}
+
+/// The person's home.
+pub fn home() -> Option<PathBuf> {
+    variable("HOME").map(PathBuf::from).filter(|directory| directory.is_absolute())
+}
+
+/// The directories that programs are looked up in.
+pub fn program_directories() -> Vec<PathBuf> {
+    variable("PATH").map(|path| env::split_paths(&path).filter(|d| d.is_absolute()).collect()).unwrap_or_default()
+}
+
+/// Now as the file system tells the time.
+pub fn system_time() -> SystemTime {
+    SystemTime::now()
+}
+
+pub fn now() -> Timestamp {
+    let since = system_time().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Now by a clock that goes on evenly, also while the machine sleeps: a change of the system's time does not move it. The times
+/// of a session's own events are of this clock, so that its limits are.
+pub fn steady_now() -> Timestamp {
+    static CLOCK: OnceLock<SteadyClock> = OnceLock::new();
+    let uptime = windlass_process::uptime();
+    CLOCK.get_or_init(|| SteadyClock { begun: now(), uptime }).at(uptime)
+}
+
+/// A moment of the system's time, and for how long the system had been up then.
+struct SteadyClock {
+    begun: Timestamp,
+    uptime: Duration,
+}
+
+impl SteadyClock {
+    fn at(&self, uptime: Duration) -> Timestamp {
+        let since = i64::try_from(uptime.saturating_sub(self.uptime).as_millis()).unwrap_or(i64::MAX);
+        Timestamp::from_millis(self.begun.millis().saturating_add(since))
+    }
+}
+
+/// The person's own time zone: `TZ`, else the machine's.
+///
+/// One file is read. Finding the name in the whole database first would cost more than the rest of a command.
+pub fn time_zone() -> TimeZone {
+    static ZONE: OnceLock<TimeZone> = OnceLock::new();
+    let compiled = |path: &Path| TimeZone::tzif("", &file::read(path, ZONE_FILE).ok()?).ok();
+    let find = || match env::var_os("TZ") {
+        None => compiled(Path::new("/etc/localtime")),
+        Some(name) => {
+            let name = name.to_str()?.trim_start_matches(':');
+            compiled(&Path::new("/usr/share/zoneinfo").join(name)).or_else(|| TimeZone::posix(name).ok())
+        }
+    };
+    ZONE.get_or_init(|| find().unwrap_or(TimeZone::UTC)).clone()
+}
+
+/// Sixteen random bytes, for ids that must not collide.
+pub fn random() -> Result<u128, getrandom::Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)?;
+    Ok(u128::from_le_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steady_clock_goes_by_the_time_that_has_passed() {
+        let clock = SteadyClock { begun: Timestamp::from_millis(5_000), uptime: Duration::from_secs(70) };
+        assert_eq!(clock.at(Duration::from_secs(70)).millis(), 5_000);
+        assert_eq!(clock.at(Duration::from_millis(71_250)).millis(), 6_250);
+        assert_eq!(clock.at(Duration::ZERO).millis(), 5_000);
+        assert!(steady_now() <= steady_now());
+    }
+}

@@ -1,0 +1,43 @@
+//! What every front end of Windlass needs: the project and its trust, who gives a command, commands that run their hooks,
+//! recovery after a crash, and the tools of agents.
+//!
+//! ```text
+//! Context ─ project, store ─► Opened ─ caller, configuration, trust ─► decide and commit ─► hooks that the commit made owed
+//! ```
+//!
+//! Invariants:
+//! - Everything comes back as a value or a `Failure`; nothing is printed. A `FrontEnd` shows what a person should hear meanwhile.
+//! - Nothing of a configuration counts that no person trusts.
+//!
+//! Not here: the rules (`engine`), reading a configuration (`config`), running a hook or a session (`runner`), words and colours
+//! on a terminal (`cli`).
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
+
+pub mod agents;
+pub mod atomic_file;
+pub mod bridge_calls;
+pub mod caller;
+pub mod context;
+pub mod conversations;
+pub mod environment;
+pub mod execution;
+mod failure;
+mod front_end;
+pub mod gatekeepers;
+pub mod hints;
+pub mod obstacles;
+pub mod person;
+pub mod project;
+pub mod recovery;
+pub mod retention;
+pub mod runner_settings;
+pub mod store_records;
+pub mod tool_host;
+pub mod trust;
+pub mod workflows;
+
+pub use failure::{Code, Failure};
+pub use front_end::{FrontEnd, Notice, SilentFrontEnd};
+
+/// The first argument of the process that starts agents and gates for us.
+pub const SUPERVISE: &str = "__supervise";

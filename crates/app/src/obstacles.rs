@@ -1,0 +1,24 @@
+//! What stands in the place of files that Windlass and git read in a project: a fifo, a socket, a device.
+
+use std::path::PathBuf;
+
+use windlass_process::file::{self, UnreadableFile};
+use windlass_vcs::git;
+
+use crate::project::Project;
+
+/// Files that Windlass reads without being named in a configuration.
+const READ_FILES: [&str; 5] = [".windlass/config.yaml", "package.json", "GNUmakefile", "makefile", "Makefile"];
+
+/// Returns what stands in the place of each such file, in words. A directory keeps no reader waiting.
+pub fn find(project: &Project) -> Vec<String> {
+    let own = READ_FILES.iter().map(|name| project.root.join(name));
+    let own = own.filter_map(|path| file::obstacle(&path).map(|reason| (path, reason)));
+    let all = own.filter(|(_, reason)| *reason != UnreadableFile::NotRegular("a directory"));
+    let told = |(path, reason): (PathBuf, UnreadableFile)| {
+        format!("`{}` {}", path.strip_prefix(&project.root).unwrap_or(&path).display(), reason.cause())
+    };
+    let repository = git::Repository::find(&project.root).ok().flatten();
+    let common = repository.iter().flat_map(|repository| git::obstacles_in_common(&repository.common));
+    all.chain(git::obstacles_in(&project.root)).chain(common).map(told).collect()
+}

@@ -1,0 +1,408 @@
+//! Finding the project that a command works on.
+//!
+//! ```text
+//! --project DIR ─► WINDLASS_PROJECT ─► main worktree of a linked git worktree ─► nearest parent with `.windlass/`
+//! ```
+//!
+//! Invariants:
+//! - Looking starts no program: git's files are read, and only as far as git's own rules for them go.
+//! - A `.git` file counts as a worktree's only if the repository that it names points back at it, so that no directory
+//!   can lead its visitors into a project elsewhere.
+//! - A project's root is a real path, without symbolic links. Neither `.windlass` nor a directory of ours below it is a link.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use windlass_engine::Digest;
+use windlass_process::file;
+use windlass_vcs::git::{Repository, has_git};
+
+use crate::{Code, Failure, environment, retention};
+
+/// What makes a directory a project.
+pub const DIRECTORY: &str = ".windlass";
+
+/// What git is not to see of a project.
+pub const IGNORED: &str = "\
+# What Windlass keeps for itself. The configuration and the workflows belong into git.
+windlass.db*
+runs/
+checkouts/
+worktrees/
+backups/
+owners/
+*.lock
+";
+
+/// Git's own pointer files hold one path.
+const POINTER: u64 = 16 * 1024;
+
+/// What Windlass writes to and clears away below `.windlass`.
+const OWN_DIRECTORIES: [&str; 5] = ["runs", "worktrees", "owners", "backups", "workflows"];
+
+/// A directory with `.windlass/`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Project {
+    pub root: PathBuf,
+}
+
+impl Project {
+    /// The project in exactly this directory, if there is one.
+    pub fn at(root: &Path) -> Result<Option<Self>, Failure> {
+        let directory = root.join(DIRECTORY);
+        match fs::symlink_metadata(&directory) {
+            Ok(metadata) if metadata.is_dir() => {
+                OWN_DIRECTORIES.iter().try_for_each(|name| refuse_link(&directory.join(name)))?;
+                Ok(Some(Self { root: real(root)? }))
+            }
+            Ok(metadata) if metadata.is_symlink() => Err(linked(&directory)),
+            Ok(_) => Err(Failure::new(Code::NoProject, format!("`{}` is not a directory", directory.display()))
+                .hint("move it away: a project keeps its configuration and its store in a directory of that name")),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// `.windlass`, where everything of the project is kept.
+    pub fn directory(&self) -> PathBuf {
+        self.root.join(DIRECTORY)
+    }
+
+    /// Where tasks are worked on.
+    pub fn worktrees(&self) -> PathBuf {
+        self.directory().join("worktrees")
+    }
+
+    /// Where commits are judged: outside the project, so that no program finds the person's files in a directory above.
+    pub fn checkouts(&self) -> PathBuf {
+        let Some(state) = environment::state_directory() else { return self.directory().join("checkouts") };
+        let digest = Digest::of(self.root.as_os_str().as_bytes()).to_string();
+        state.join("checkouts").join(&digest[..16])
+    }
+
+    pub fn config_file(&self) -> PathBuf {
+        self.directory().join("config.yaml")
+    }
+
+    /// Who runs programs for the project, one file each.
+    pub fn owners(&self) -> PathBuf {
+        self.directory().join("owners")
+    }
+
+    /// Output that is too long for memory.
+    pub fn records(&self) -> PathBuf {
+        self.directory().join("runs")
+    }
+
+    /// Sees to it that git leaves the store alone, where nobody has said anything about that yet.
+    pub fn keep_out_of_git(&self) {
+        let file = fs::OpenOptions::new().write(true).create_new(true).open(self.directory().join(".gitignore"));
+        // A store that is not ignored is still a store.
+        let _ = file.and_then(|mut file| file.write_all(IGNORED.as_bytes()));
+    }
+
+    /// A directory for the output of a session, or of something else; made if it is missing. Old records make room.
+    pub fn make_records(&self, name: &str) -> Result<PathBuf, Failure> {
+        // Workers make one for every task: to look at all of them each time would take ever longer.
+        retention::prune_if_due(&self.records(), &self.directory().join("prune.lock"), environment::system_time());
+        let records = self.records().join(name);
+        for directory in [&self.records(), &records] {
+            make_directory(directory).map_err(|error| {
+                let what = format!("cannot make the directory `{}`", directory.display());
+                Failure::new(Code::System, what).caused_by(error)
+            })?;
+        }
+        Ok(records)
+    }
+
+    pub fn store_file(&self) -> PathBuf {
+        self.directory().join("windlass.db")
+    }
+}
+
+/// Refuses a link in the place of a directory of ours: what is written and cleared away there would be somewhere else.
+fn refuse_link(path: &Path) -> Result<(), Failure> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_symlink() => Err(linked(path)),
+        _ => Ok(()),
+    }
+}
+
+fn linked(path: &Path) -> Failure {
+    Failure::new(Code::NoProject, format!("`{}` is a link, which is not followed", path.display()))
+        .hint("remove the link, and put the directory itself there: what a project keeps stays inside of it")
+}
+
+/// A directory that is there, or is made. A link in its place may lead anywhere.
+fn make_directory(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match fs::symlink_metadata(path)?.is_dir() {
+            true => Ok(()),
+            false => Err(io::Error::other("there is something else in its place")),
+        },
+        made => made,
+    }
+}
+
+/// The project that is named, else the one around `cwd`.
+pub fn find(explicit: Option<&Path>, variable: Option<PathBuf>, cwd: &Path) -> Result<Project, Failure> {
+    if let Some(named) = explicit {
+        return named_project("--project", &cwd.join(named));
+    }
+    if let Some(named) = variable {
+        return named_project("WINDLASS_PROJECT", &cwd.join(named));
+    }
+    match around(cwd)? {
+        Some(project) => Ok(project),
+        None => Err(none(&format!("`{}` and its parents have no `{DIRECTORY}` directory", cwd.display()))),
+    }
+}
+
+/// Returns how `--project` is typed, if commands without it mean another project here, or none.
+pub fn flag_needed_here(named: &Path) -> Option<String> {
+    let cwd = environment::working_directory().ok()?;
+    let there = Project::at(&cwd.join(named)).ok()??;
+    let here = find(None, environment::project(), &cwd).ok();
+    here.is_none_or(|here| here.root != there.root)
+        .then(|| format!("--project {}", shell_word(&named.to_string_lossy())))
+}
+
+/// Where an agent's work lies that works in a directory: the worktree around it, if that is one of the project's.
+pub fn worktree(project: &Project, directory: &Path) -> PathBuf {
+    let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    let linked = real.ancestors().find(|above| above.join(".git").is_file());
+    let place = linked.and_then(|linked| {
+        let below = project.root.strip_prefix(main_worktree(linked)?).ok()?.to_owned();
+        // An empty path would leave a mark at the end.
+        Some(if below.as_os_str().is_empty() { linked.to_owned() } else { linked.join(below) })
+    });
+    place.filter(|place| place.is_dir()).unwrap_or_else(|| project.root.clone())
+}
+
+/// The project around a directory: the main worktree's, else the nearest parent's.
+pub fn around(cwd: &Path) -> Result<Option<Project>, Failure> {
+    match main_worktree(cwd) {
+        Some(position) => Ok(nearest(&position)?.or(nearest(cwd)?)),
+        None => nearest(cwd),
+    }
+}
+
+/// The directory that a new project is made in: that of the git repository around, else this one.
+pub fn root_for_new(cwd: &Path) -> PathBuf {
+    let is_in_repository = matches!(Repository::find(cwd), Ok(Some(_)));
+    let root = cwd.ancestors().find(|directory| has_git(directory)).filter(|_| is_in_repository);
+    root.unwrap_or(cwd).to_owned()
+}
+
+fn nearest(start: &Path) -> Result<Option<Project>, Failure> {
+    for directory in start.ancestors() {
+        if let Some(project) = Project::at(directory)? {
+            return Ok(Some(project));
+        }
+    }
+    Ok(None)
+}
+
+fn named_project(by: &str, root: &Path) -> Result<Project, Failure> {
+    match Project::at(root)? {
+        Some(project) => Ok(project),
+        None => {
+            let cause = format!("{by} names `{}`, which has no `{DIRECTORY}` directory", root.display());
+            let hint = format!("`windlass init --project {}` makes one there", shell_word(&root.to_string_lossy()));
+            Err(none(&cause).hint(hint))
+        }
+    }
+}
+
+/// A text as one word for a shell.
+pub fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@".contains(c);
+    if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+fn none(cause: &str) -> Failure {
+    Failure::new(Code::NoProject, "there is no project here").caused_by(cause).hint("`windlass init` makes one here")
+}
+
+fn real(path: &Path) -> Result<PathBuf, Failure> {
+    path.canonicalize()
+        .map_err(|error| Failure::new(Code::System, format!("cannot resolve `{}`", path.display())).caused_by(error))
+}
+
+/// Inside a linked git worktree: the same position in the main worktree, whether or not it exists there.
+pub fn main_worktree(cwd: &Path) -> Option<PathBuf> {
+    let cwd = cwd.canonicalize().ok()?;
+    let worktree = cwd.ancestors().find(|directory| has_git(directory))?;
+    let pointer = worktree.join(".git");
+    let git = resolve(worktree, read_pointer(&pointer)?.strip_prefix("gitdir:")?)?;
+    // Only a linked worktree has these two; a submodule's directory has neither.
+    let common = resolve(&git, &read_pointer(&git.join("commondir"))?)?;
+    let back = resolve(&git, &read_pointer(&git.join("gitdir"))?)?;
+    if back != pointer || !git.starts_with(common.join("worktrees")) || common.file_name()? != ".git" {
+        return None;
+    }
+    Some(common.parent()?.join(cwd.strip_prefix(worktree).ok()?))
+}
+
+/// A real path from one that is written relative to a directory.
+fn resolve(base: &Path, written: &str) -> Option<PathBuf> {
+    let written = written.trim();
+    (!written.is_empty()).then(|| base.join(written).canonicalize().ok()).flatten()
+}
+
+fn read_pointer(path: &Path) -> Option<String> {
+    file::read_text(path, POINTER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Directories and files under a temporary root; a path that ends with `/` is a directory.
+    struct Tree(tempfile::TempDir);
+
+    impl Tree {
+        fn new(files: &[(&str, &str)]) -> Self {
+            let tree = Self(tempfile::tempdir().unwrap());
+            for (path, text) in files {
+                tree.add(path, text);
+            }
+            tree
+        }
+
+        fn add(&self, path: &str, text: &str) {
+            let file = self.path(path);
+            let directory = if path.ends_with('/') { &*file } else { file.parent().unwrap() };
+            fs::create_dir_all(directory).unwrap();
+            if !path.ends_with('/') {
+                fs::write(file, text).unwrap();
+            }
+        }
+
+        fn path(&self, path: &str) -> PathBuf {
+            self.0.path().canonicalize().unwrap().join(path.trim_end_matches('/'))
+        }
+
+        fn find(&self, cwd: &str) -> Option<PathBuf> {
+            find(None, None, &self.path(cwd)).ok().map(|project| project.root)
+        }
+    }
+
+    /// A repository `main` with a linked worktree `linked`, as git writes them.
+    fn worktrees() -> Tree {
+        let tree = Tree::new(&[
+            ("main/.git/worktrees/linked/commondir", "../..\n"),
+            ("main/sub/deep/", ""),
+            ("linked/sub/deep/", ""),
+        ]);
+        let git = tree.path("main/.git/worktrees/linked");
+        tree.add("linked/.git", &format!("gitdir: {}\n", git.display()));
+        tree.add("main/.git/worktrees/linked/gitdir", &format!("{}\n", tree.path("linked/.git").display()));
+        tree
+    }
+
+    #[test]
+    fn the_nearest_parent_wins() {
+        let tree = Tree::new(&[("a/.windlass/", ""), ("a/b/.windlass/", ""), ("a/b/c/", ""), ("x/", "")]);
+        assert_eq!(tree.find("a"), Some(tree.path("a")));
+        assert_eq!(tree.find("a/b/c"), Some(tree.path("a/b")));
+        let failure = find(None, None, &tree.path("x")).unwrap_err();
+        assert_eq!(failure.code, Code::NoProject);
+        assert_eq!(failure.hint.as_deref(), Some("`windlass init` makes one here"));
+    }
+
+    #[test]
+    fn a_name_goes_before_a_variable_before_the_place() {
+        let tree = Tree::new(&[("a/.windlass/", ""), ("b/.windlass/", ""), ("c/.windlass/", ""), ("d/", "")]);
+        let found = |explicit: Option<&str>, variable: Option<&str>| {
+            find(explicit.map(Path::new), variable.map(|path| tree.path(path)), &tree.path("a")).map(|p| p.root)
+        };
+        assert_eq!(found(Some("../b"), Some("c")).unwrap(), tree.path("b"));
+        assert_eq!(found(None, Some("c")).unwrap(), tree.path("c"));
+        assert_eq!(found(None, None).unwrap(), tree.path("a"));
+        assert_eq!(found(Some("../d"), None).unwrap_err().code, Code::NoProject);
+        assert_eq!(found(Some("../missing"), None).unwrap_err().code, Code::NoProject);
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_the_directory_is_named() {
+        let tree = Tree::new(&[("a/.windlass", "not a directory")]);
+        let failure = find(None, None, &tree.path("a")).unwrap_err();
+        assert!(failure.message.ends_with(".windlass` is not a directory"), "{failure}");
+    }
+
+    #[test]
+    fn a_linked_worktree_belongs_to_the_main_one() {
+        let tree = worktrees();
+        tree.add("main/.windlass/", "");
+        tree.add("linked/.windlass/", "");
+        assert_eq!(tree.find("linked/sub/deep"), Some(tree.path("main")));
+        tree.add("main/sub/.windlass/", "");
+        assert_eq!(tree.find("linked/sub/deep"), Some(tree.path("main/sub")));
+        assert_eq!(tree.find("linked"), Some(tree.path("main")));
+    }
+
+    #[test]
+    fn without_a_project_in_the_main_one_the_worktree_counts() {
+        let tree = worktrees();
+        assert_eq!(tree.find("linked/sub"), None);
+        tree.add("linked/.windlass/", "");
+        assert_eq!(tree.find("linked/sub"), Some(tree.path("linked")));
+    }
+
+    #[test]
+    fn pointers_may_be_relative() {
+        let tree = worktrees();
+        tree.add("main/.windlass/", "");
+        tree.add("linked/.git", "gitdir: ../main/.git/worktrees/linked\n");
+        tree.add("main/.git/worktrees/linked/gitdir", "../../../../linked/.git\n");
+        assert_eq!(tree.find("linked/sub"), Some(tree.path("main")));
+    }
+
+    #[test]
+    fn a_directory_cannot_claim_to_be_anothers_worktree() {
+        let tree = worktrees();
+        tree.add("main/.windlass/", "");
+        tree.add("hostile/", "");
+        fs::copy(tree.path("linked/.git"), tree.path("hostile/.git")).unwrap();
+        assert_eq!(tree.find("hostile"), None);
+        // Not even with a repository of its own that names the other one as common.
+        tree.add("hostile/fake/commondir", &tree.path("main/.git").display().to_string());
+        tree.add("hostile/fake/gitdir", &tree.path("hostile/.git").display().to_string());
+        tree.add("hostile/.git", "gitdir: fake");
+        assert_eq!(tree.find("hostile"), None);
+    }
+
+    #[test]
+    fn broken_pointers_are_no_worktrees() {
+        let long = format!("gitdir: {}", "x/".repeat(100_000));
+        for text in ["", "gitdir:", "gitdir: ", "gitdir: /nowhere", "gitdir: .git", "nonsense", "gitdir: \0", &long] {
+            let tree = Tree::new(&[("a/.windlass/", ""), ("a/b/.git", text)]);
+            assert_eq!(tree.find("a/b"), Some(tree.path("a")), "{text:?}");
+        }
+        let tree = Tree::new(&[("a/.windlass/", ""), ("a/b/", "")]);
+        fs::write(tree.path("a/b/.git"), b"gitdir: \xff\xfe").unwrap();
+        assert_eq!(tree.find("a/b"), Some(tree.path("a")));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn odd_files_do_not_hang() {
+        let tree = Tree::new(&[("a/.windlass/", ""), ("a/b/", ""), ("a/c/", "")]);
+        rustix::fs::mknodat(rustix::fs::CWD, tree.path("a/b/.git"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .unwrap();
+        std::os::unix::fs::symlink(".git", tree.path("a/c/.git")).unwrap();
+        assert_eq!(tree.find("a/b"), Some(tree.path("a")));
+        assert_eq!(tree.find("a/c"), Some(tree.path("a")));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_lead_to_the_real_project() {
+        let tree = Tree::new(&[("real/.windlass/", ""), ("real/sub/", "")]);
+        std::os::unix::fs::symlink(tree.path("real"), tree.path("link")).unwrap();
+        assert_eq!(tree.find("link"), Some(tree.path("real")));
+        assert_eq!(find(Some(Path::new("link")), None, &tree.path("")).unwrap().root, tree.path("real"));
+    }
+}

@@ -1,0 +1,140 @@
+//! What commands that died have left undone.
+
+use std::sync::Arc;
+
+use windlass_config::Config;
+use windlass_engine::{ConfigDigest, Debt, DebtId, Effect, OwnerName, Session, SessionName, View, Wanted};
+use windlass_process::{Control, is_alive, sweep};
+
+use crate::context::Opened;
+use crate::execution::{HookExecution, recorded};
+use crate::trust::{self, Trust};
+use crate::{Code, Failure, hints, workflows};
+
+/// Whose hooks are settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach<'a> {
+    /// Everybody's; with `--trust` under older configurations too.
+    Everything,
+    /// Those that do not belong to the session which is about to be run.
+    BeforeSession(&'a SessionName),
+    /// Those that no session waits for: sessions are taken up one by one.
+    BeforeWork,
+}
+
+/// What was done that the dead had left.
+#[derive(Debug, Default)]
+pub struct Settled {
+    pub hooks: usize,
+    /// Cancelled sessions that are over now.
+    pub sessions: usize,
+    /// Hooks and sessions whose configuration nobody trusts.
+    pub untrusted: usize,
+}
+
+/// Does what the dead have left: ends the sessions that somebody has cancelled since, and takes over the hooks, each under
+/// the configuration that it was owed under.
+pub fn settle_dead(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> Result<Settled, Failure> {
+    let project = opened.project.clone();
+    let place = project.owners();
+    sweep(&place).map_err(|error| {
+        let what = format!("cannot end what an earlier command has left, by its files in `{}`", place.display());
+        Failure::new(Code::System, what).hint(hints::directory(&error)).caused_by(error)
+    })?;
+    let mut done = close_cancelled(opened, control, reach)?;
+    let mut left = left_by_the_dead(opened)?;
+    if let Reach::BeforeSession(session) = reach {
+        left.retain(|debt| debt.session.as_ref() != Some(session));
+    }
+    let mut configs: Vec<ConfigDigest> = left.iter().map(|debt| debt.config).collect();
+    configs.sort_unstable();
+    configs.dedup();
+    for digest in configs {
+        let config = owed_under(opened, digest)?;
+        if !may_run(opened, &config, reach)? {
+            done.untrusted += left.iter().filter(|debt| debt.config == digest).count();
+            continue;
+        }
+        let among: Vec<DebtId> = left.iter().map(|debt| debt.id).collect();
+        let is_dead = |owner: &OwnerName| !is_alive(&project.owners(), owner.as_str());
+        done.hooks += HookExecution::new(opened, &config, control).run(|dispatch| {
+            let meant = |debt: &Debt| debt.config == digest && is_dead(&debt.owner) && among.contains(&debt.id);
+            dispatch.take_over(meant).map_err(hints::run)
+        })?;
+    }
+    Ok(done)
+}
+
+/// What nobody can read any more has no hooks that could run: they are recorded as failed.
+fn owed_under(opened: &Opened, digest: ConfigDigest) -> Result<Arc<Config>, Failure> {
+    let text = opened.store.snapshot().map_err(hints::store)?.config(digest).map_err(hints::view)?;
+    let config = Config::parse(recorded(&opened.project, text.as_deref().unwrap_or_default()));
+    Ok(Arc::new(config.unwrap_or_else(|_| Config::absent(&opened.project.root))))
+}
+
+/// Sessions that somebody has cancelled while nobody ran them.
+pub fn orphaned_cancellations(opened: &Opened) -> Result<Vec<Session>, Failure> {
+    let mut sessions = opened.store.snapshot().map_err(hints::store)?.sessions().map_err(hints::store)?;
+    let owners = opened.project.owners();
+    sessions.retain(|session| {
+        session.stopping.is_some() && session.ended().is_none() && !is_alive(&owners, session.owner.as_str())
+    });
+    Ok(sessions)
+}
+
+/// Sessions whose command has died, and that can be gone on with.
+pub fn interrupted(opened: &Opened) -> Result<Vec<Session>, Failure> {
+    let mut sessions = opened.store.snapshot().map_err(hints::store)?.sessions().map_err(hints::store)?;
+    let owners = opened.project.owners();
+    sessions.retain(|session| {
+        session.stopping.is_none()
+            && session.ended().is_none()
+            && session.wanted() != Wanted::Answer
+            // What was taken from it is somebody else's.
+            && (session.task.is_none() || session.epoch().is_some())
+            && !is_alive(&owners, session.owner.as_str())
+    });
+    Ok(sessions)
+}
+
+fn close_cancelled(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> Result<Settled, Failure> {
+    let mut done = Settled::default();
+    for session in orphaned_cancellations(opened)? {
+        if reach == Reach::BeforeSession(&session.name) {
+            continue;
+        }
+        let config = owed_under(opened, session.config)?;
+        if !config.effectful_hooks().is_empty() && !may_run(opened, &config, reach)? {
+            done.untrusted += 1;
+            continue;
+        }
+        let closed = HookExecution::new(opened, &config, control)
+            .run(|dispatch| dispatch.close(&session).map_err(hints::run))?;
+        done.sessions += usize::from(closed);
+    }
+    Ok(done)
+}
+
+/// Hooks whose owner is dead, and that no session waits for which could be gone on with. One that has ended waits for none
+/// but those of its end.
+pub fn left_by_the_dead(opened: &Opened) -> Result<Vec<Debt>, Failure> {
+    let snapshot = opened.store.snapshot().map_err(hints::store)?;
+    let mut debts = snapshot.debts().map_err(hints::store)?;
+    let open = snapshot.sessions().map_err(hints::store)?.into_iter().filter(|session| session.ended().is_none());
+    let waited: Vec<DebtId> = open.flat_map(|session| session.owed).collect();
+    let owners = opened.project.owners();
+    debts.retain(|debt| {
+        matches!(debt.effect, Effect::Hook(_)) && !waited.contains(&debt.id) && !is_alive(&owners, debt.owner.as_str())
+    });
+    Ok(debts)
+}
+
+/// Whether a configuration may run. `run` knows only the present one: a store can come with a repository, and nobody has
+/// seen what it says.
+fn may_run(opened: &Opened, config: &Config, reach: Reach<'_>) -> Result<bool, Failure> {
+    let present = Config::load(&opened.project.root).is_ok_and(|present| present.text() == config.text());
+    let told = opened.trust && (present || reach == Reach::Everything);
+    // Without a configuration there may be workflows all the same.
+    let is_bare = !config.exists() && !workflows::has_files(&opened.project)?;
+    Ok(told || is_bare || (present && trust::state(&opened.project, config)? == Trust::Trusted))
+}

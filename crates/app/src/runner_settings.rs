@@ -1,0 +1,144 @@
+//! The settings of a runner, from the configuration of a project and from the machine.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use windlass_agents::Agent;
+use windlass_config::{self as config, Config, DurationSetting, plan};
+use windlass_engine::Rules;
+use windlass_hooks::Mask;
+use windlass_process::Launcher;
+use windlass_runner::{Allowance, CachePatterns, Delivery, Gatekeepers, HookFinder, Protected, Settings};
+use windlass_tools::validation::{AgentCommands, Permission, Standing};
+use windlass_vcs::forge;
+
+use crate::project::Project;
+use crate::store_records::StoreMarks;
+use crate::{Code, Failure, SUPERVISE, environment, workflows};
+
+/// Returns the settings under which hooks run. `told` says that a person trusts the store for this command.
+pub fn settings(
+    (project, told): (&Project, bool),
+    config: &Arc<Config>,
+    rules: Rules,
+    records: PathBuf,
+    launcher: Option<Launcher>,
+) -> Settings {
+    let mask = mask(config);
+    Settings {
+        // Only a session judges what agents have registered, and it says whether it may.
+        permission: permission(config, standing(false)),
+        validation: config.validation_rules(),
+        hooks: hook_finder(config.clone()),
+        workflows: workflows::finder(project, config, told),
+        rules,
+        project: project.root.clone(),
+        directory: project.root.clone(),
+        records,
+        environment: inherited(project, told),
+        prompt: None,
+        protected: protected_files(config).hiding(mask.clone()),
+        mask,
+        delivery: delivery(project, config),
+        launcher,
+    }
+}
+
+/// Returns the variables that programs inherit, with the token of a store that counts for this command alone.
+fn inherited(project: &Project, told: bool) -> Vec<(OsString, OsString)> {
+    let token = told.then(|| StoreMarks::of(project)).flatten().map(|marks| marks.token());
+    let token = token.map(|token| ("WINDLASS_TRUSTED_STORE".into(), token.into()));
+    environment::inherited().into_iter().chain(token).collect()
+}
+
+/// Returns where work is done, and where it goes.
+pub fn delivery(project: &Project, config: &Config) -> Delivery {
+    let settings = &config.settings;
+    Delivery {
+        worktrees: project.worktrees(),
+        checkouts: project.checkouts(),
+        lock: project.directory().join("merge.lock"),
+        base: settings.base_branch.as_ref().map(|branch| branch.value.clone()),
+        remote: settings.forge.remote.as_ref().map(|remote| remote.value.clone()),
+        forge: forge::Settings {
+            kind: settings.forge.kind.map(|kind| match kind {
+                config::ForgeKind::Github => forge::Kind::GitHub,
+                config::ForgeKind::Gitlab => forge::Kind::GitLab,
+            }),
+            api: settings.forge.api.as_ref().map(|api| api.value.clone()),
+            project: None,
+        },
+        method: match settings.merge.method {
+            config::MergeMethod::Merge => forge::Method::Merge,
+            config::MergeMethod::Squash => forge::Method::Squash,
+            config::MergeMethod::Rebase => forge::Method::Rebase,
+        },
+        caches: cache_patterns(config),
+        tests: settings.test_command.as_ref().map(|command| command.value.clone()),
+        // Only a session has its work judged, and says by whom.
+        gatekeepers: Gatekeepers::default(),
+    }
+}
+
+/// Whether programs that judge an agent's work may be run.
+pub fn standing(trusted: bool) -> Standing {
+    match trusted {
+        _ if environment::is_judging() => Standing::Nested,
+        true => Standing::Trusted,
+        false => Standing::Untrusted,
+    }
+}
+
+/// Returns the mask of the configured secrets.
+pub fn mask(config: &Config) -> Mask {
+    let secrets = config.settings.secrets.iter().filter_map(|name| {
+        let value = environment::secret(name)?;
+        Some((name.value.clone(), value.into_encoded_bytes()))
+    });
+    Mask::new(secrets)
+}
+
+/// Returns how supervisors are started, which end their programs with this process.
+pub fn launcher() -> Result<Launcher, Failure> {
+    Launcher::own(SUPERVISE)
+        .map_err(|error| Failure::new(Code::System, "cannot find this very program").caused_by(error))
+}
+
+/// Finds the hooks that this version can run, by name.
+pub fn hook_finder(config: Arc<Config>) -> HookFinder {
+    Box::new(move |name| plan::find_runnable(&config, name))
+}
+
+/// Returns which commands an agent may have run.
+pub fn permission(config: &Config, standing: Standing) -> Permission {
+    let agent_commands = match config.agent_commands() {
+        config::AgentCommands::Allow => AgentCommands::Allow,
+        config::AgentCommands::Named => AgentCommands::Named,
+        config::AgentCommands::Deny => AgentCommands::Deny,
+    };
+    Permission { standing, agent_commands, validators: config.validators() }
+}
+
+/// Returns the files that may not change under a session.
+pub fn protected_files(config: &Config) -> Protected {
+    Protected::new(&config.settings.protected.iter().map(|pattern| pattern.value.clone()).collect::<Vec<_>>())
+        .expect("the patterns were checked when they were read")
+}
+
+/// Returns the patterns of what gates find in their checkout although git does not keep it.
+fn cache_patterns(config: &Config) -> CachePatterns {
+    CachePatterns::new(config.settings.caches.iter().map(|pattern| pattern.as_str()))
+        .expect("the patterns were checked when they were read")
+}
+
+/// How long an agent may be silent while it works.
+pub const SILENCE: Duration = Duration::from_mins(30);
+
+/// Returns how long a turn of an agent may take, and how long the agent may be silent in it.
+pub fn turn_allowance(config: &Config, agent: &Agent) -> Allowance {
+    let limits = &config.settings.limits;
+    let silence = limits.silence.map(DurationSetting::duration).or(agent.streams().then_some(SILENCE));
+    Allowance { time: limits.turn_time.map(DurationSetting::duration), silence }
+}

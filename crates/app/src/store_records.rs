@@ -1,0 +1,328 @@
+//! Which store this machine made: a record outside every project, and the one place that opens stores.
+//!
+//! ```text
+//! record of the project ─ knows the files? ─ yes ─► identity inside? ─ yes ─► open to write
+//!                                  └───────── no ────────┴─ no ─► a foreign store: reading commands read it
+//! ```
+//!
+//! Invariants:
+//! - What a store says is data until this machine wrote it, or a person has looked at it (`windlass trust`).
+//! - A file is known by its birth: what git, tar or rsync put in its place is another file. What was copied over it in place
+//!   has another identity.
+//! - A write-ahead log counts like the store: one that is not empty and not recorded is foreign. It is recorded before SQLite
+//!   writes to it, so a kill at any moment leaves no log of ours that is not known.
+//!
+//! Not here: what a foreign store holds (`commands::trust`); trust in configurations (`trust`).
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
+
+use serde::{Deserialize, Serialize};
+use windlass_engine::Digest;
+use windlass_process::file;
+use windlass_store::{Lifetime, Sqlite, StoreError, log_path};
+
+use crate::atomic_file::{self, Readers};
+use crate::project::Project;
+use crate::{Code, Failure, environment, hints};
+
+/// A record is a few hundred bytes; anything larger is none.
+const RECORD: u64 = 64 * 1024;
+
+/// What tells a file from another one in its place: when it was made, or its number where the file system does not tell. No
+/// device: its number changes with a restart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+struct FileMark(String);
+
+impl FileMark {
+    fn of(path: &Path) -> Option<Self> {
+        let found = fs::symlink_metadata(path).ok()?;
+        let born = found.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+        Some(Self(match born {
+            Some(born) => format!("born {}.{:09}", born.as_secs(), born.subsec_nanos()),
+            None => format!("inode {}", found.ino()),
+        }))
+    }
+}
+
+/// The files of a store, as they are now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreMarks {
+    store: FileMark,
+    log: Option<FileMark>,
+}
+
+impl StoreMarks {
+    pub fn of(project: &Project) -> Option<Self> {
+        let file = project.store_file();
+        Some(Self { store: FileMark::of(&file)?, log: FileMark::of(&log_path(&file)) })
+    }
+
+    /// As the programs of a command are told that its `--trust` counts for them.
+    pub fn token(&self) -> String {
+        let log = self.log.as_ref().map_or("", |log| log.0.as_str());
+        format!("{}, {log}", self.store.0)
+    }
+}
+
+/// What is recorded of a store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreRecord {
+    version: u32,
+    /// For people who look at the file; the file's name is what counts.
+    project: String,
+    store: FileMark,
+    log: Option<FileMark>,
+    /// None before the first event.
+    identity: Option<String>,
+    /// A person has looked at it: it was not made here.
+    trusted: bool,
+}
+
+/// What the records say of a project's store.
+enum StoreStanding {
+    /// There is none, or no more of one than a maker that was killed has left.
+    Unmade,
+    Known(StoreRecord),
+    Foreign,
+}
+
+/// Opens the store of a project to write to it.
+pub fn open(project: &Project, lifetime: Lifetime, trust: bool) -> Result<Sqlite, Failure> {
+    let file = project.store_file();
+    if trust || is_trusted_by_caller(project) {
+        return Sqlite::open(&file, lifetime).map_err(hints::store);
+    }
+    let records = StoreRecords::find()?;
+    match records.standing(project)? {
+        StoreStanding::Unmade => Sqlite::open(&file, lifetime).map_err(hints::store),
+        StoreStanding::Known(record) => records.open_known(project, lifetime, record),
+        StoreStanding::Foreign => Err(hints::store(StoreError::Foreign(file))),
+    }
+}
+
+/// Opens the store of a project for a command that only looks: a foreign one too, with the reason why it is only read.
+pub fn open_quietly(project: &Project, lifetime: Lifetime, trust: bool) -> Result<(Sqlite, Option<Failure>), Failure> {
+    match open(project, lifetime, trust) {
+        Ok(store) => Ok((store, None)),
+        Err(failure) if matches!(failure.code, Code::Trust | Code::System) => {
+            Sqlite::open_foreign(&project.store_file()).map(|store| (store, Some(failure))).map_err(hints::store)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Makes the store of a project, or opens the one that is there.
+pub fn create(project: &Project, lifetime: Lifetime, trust: bool) -> Result<Sqlite, Failure> {
+    project.keep_out_of_git();
+    match open(project, lifetime, trust) {
+        Err(failure) if failure.code == Code::Store => match Sqlite::is_unmade(&project.store_file()) {
+            true => StoreRecords::find()?.make(project, lifetime),
+            // Another process may have made it since this one looked for it.
+            false => open(project, lifetime, trust),
+        },
+        opened => opened,
+    }
+}
+
+/// Whether this machine made a store for a project, or a person trusted one.
+pub fn has_record(project: &Project) -> bool {
+    StoreRecords::find().is_ok_and(|records| records.read(project).is_some())
+}
+
+/// Opens the store of a project to fill it with what comes from elsewhere: from now on it is foreign. What was recorded of it
+/// before comes with it.
+pub fn disown(project: &Project, trust: bool) -> Result<(Sqlite, Option<StoreRecord>), Failure> {
+    let store = create(project, Lifetime::Command, trust)?;
+    let records = StoreRecords::find()?;
+    let record = records.read(project);
+    records.remove(project)?;
+    Ok((store, record))
+}
+
+/// Takes it back, where nothing was written to the store.
+pub fn own_again(project: &Project, record: Option<StoreRecord>) -> Result<(), Failure> {
+    let records = StoreRecords::find()?;
+    let written = record.map_or(Ok(()), |record| records.write(project, &record));
+    written.map_err(|error| records.cannot_write(project, &error))
+}
+
+/// Refuses where no record could be kept, before anything is made that would need one.
+pub fn check_place() -> Result<(), Failure> {
+    StoreRecords::find().map(drop)
+}
+
+/// Whether the store of a project is there and is not this machine's own.
+pub fn is_foreign(project: &Project) -> Result<bool, Failure> {
+    match StoreRecords::find() {
+        Ok(records) => match records.standing(project)? {
+            StoreStanding::Foreign => Ok(true),
+            StoreStanding::Unmade => Ok(false),
+            StoreStanding::Known(record) => {
+                let opened = records.open_known(project, Lifetime::Command, record);
+                Ok(opened.is_err_and(|failure| failure.code == Code::Trust))
+            }
+        },
+        // Without a place for records nothing is known.
+        Err(_) => Ok(!Sqlite::is_unmade(&project.store_file())),
+    }
+}
+
+/// Records a store that a person has looked at, if its files are still those that were seen.
+pub fn adopt(project: &Project, seen: &StoreMarks, identity: Option<String>) -> Result<(), Failure> {
+    if StoreMarks::of(project).as_ref() != Some(seen) {
+        return Err(Failure::new(Code::Trust, "the store stays untrusted")
+            .caused_by("it has been replaced while it was looked at")
+            .hint("look at it again: `windlass trust`"));
+    }
+    let records = StoreRecords::find()?;
+    let record = StoreRecord::new(project, seen.clone(), identity, true);
+    records.write(project, &record).map_err(|error| records.cannot_write(project, &error))
+}
+
+/// Forgets that a person has trusted a store. Says whether one had.
+pub fn revoke(project: &Project) -> Result<bool, Failure> {
+    let records = StoreRecords::find()?;
+    match records.read(project) {
+        Some(record) if record.trusted => records.remove(project).map(|()| true),
+        _ => Ok(false),
+    }
+}
+
+/// Whether the command that has started this process was told to trust exactly these files.
+fn is_trusted_by_caller(project: &Project) -> bool {
+    let Some(told) = environment::trusted_store() else { return false };
+    StoreMarks::of(project).is_some_and(|marks| marks.token() == told)
+}
+
+/// The records of one person.
+struct StoreRecords {
+    directory: PathBuf,
+}
+
+impl StoreRecords {
+    fn find() -> Result<Self, Failure> {
+        let state = environment::state_directory().ok_or_else(|| {
+            Failure::new(Code::System, "there is no place to record which stores this machine made")
+                .caused_by("`WINDLASS_STATE_DIR`, `XDG_STATE_HOME` and `HOME` are unset or not absolute")
+                .hint("set `WINDLASS_STATE_DIR` to a directory of your own")
+        })?;
+        Ok(Self::under(&state))
+    }
+
+    fn under(state: &Path) -> Self {
+        Self { directory: state.join("stores") }
+    }
+
+    fn record_file(&self, project: &Project) -> PathBuf {
+        self.directory.join(format!("{}.json", Digest::of(project.root.as_os_str().as_bytes())))
+    }
+
+    fn read(&self, project: &Project) -> Option<StoreRecord> {
+        let bytes = file::read(&self.record_file(project), RECORD).ok()?;
+        serde_json::from_slice(&bytes).ok().filter(|record: &StoreRecord| record.version == 1)
+    }
+
+    fn write(&self, project: &Project, record: &StoreRecord) -> io::Result<()> {
+        // What is written beside a file has the name of the process, and threads share it.
+        static WRITING: Mutex<()> = Mutex::new(());
+        let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = serde_json::to_string(record).expect("a record is plain text");
+        atomic_file::make_directories(&self.directory, 0o700)?;
+        atomic_file::replace(&self.record_file(project), text.as_bytes(), Readers::Owner)
+    }
+
+    fn remove(&self, project: &Project) -> Result<(), Failure> {
+        let file = self.record_file(project);
+        match atomic_file::remove(&file) {
+            Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Err(Failure::new(Code::System, format!("cannot remove `{}`", file.display())).caused_by(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn cannot_write(&self, project: &Project, error: &io::Error) -> Failure {
+        let file = self.record_file(project);
+        Failure::new(Code::System, format!("cannot record whose store it is in `{}`", file.display()))
+            .caused_by(error)
+            .hint("set `WINDLASS_STATE_DIR` to a directory of your own; --trust uses it for one command alone")
+    }
+
+    fn standing(&self, project: &Project) -> Result<StoreStanding, Failure> {
+        if let Some(record) = self.known(project)? {
+            return Ok(StoreStanding::Known(record));
+        }
+        if Sqlite::is_unmade(&project.store_file()) {
+            return Ok(StoreStanding::Unmade);
+        }
+        // Another process may have made and recorded it between the two looks.
+        Ok(self.known(project)?.map_or(StoreStanding::Foreign, StoreStanding::Known))
+    }
+
+    /// The record, if it knows the files as they are; an empty log is entered into it.
+    fn known(&self, project: &Project) -> Result<Option<StoreRecord>, Failure> {
+        let file = project.store_file();
+        let Some(record) = self.read(project).filter(|record| FileMark::of(&file).as_ref() == Some(&record.store))
+        else {
+            return Ok(None);
+        };
+        let log = log_path(&file);
+        if FileMark::of(&log).is_none() && make_empty(&log, &file).is_err() {
+            // A disk that cannot be written to: what is in the store can be read.
+            return Ok(Some(record));
+        }
+        let mark = FileMark::of(&log);
+        if mark == record.log {
+            return Ok(Some(record));
+        }
+        if fs::symlink_metadata(&log).is_ok_and(|found| found.is_file() && found.len() > 0) {
+            return Ok(None);
+        }
+        let record = StoreRecord { log: mark, ..record };
+        self.write(project, &record).map_err(|error| self.cannot_write(project, &error))?;
+        Ok(Some(record))
+    }
+
+    fn make(&self, project: &Project, lifetime: Lifetime) -> Result<Sqlite, Failure> {
+        let record = || match StoreMarks::of(project) {
+            Some(marks) => self.write(project, &StoreRecord::new(project, marks, None, false)),
+            None => Err(ErrorKind::NotFound.into()),
+        };
+        Sqlite::create_recorded(&project.store_file(), lifetime, record).map_err(hints::store)
+    }
+
+    fn open_known(&self, project: &Project, lifetime: Lifetime, record: StoreRecord) -> Result<Sqlite, Failure> {
+        let knows = |found: Option<&str>| record.identity.is_none() || record.identity.as_deref() == found;
+        let store = Sqlite::open_known(&project.store_file(), lifetime, knows).map_err(hints::store)?;
+        if record.identity.is_none()
+            && let Some(identity) = store.identity().map_err(hints::store)?
+        {
+            let record = StoreRecord { identity: Some(identity), ..record };
+            self.write(project, &record).map_err(|error| self.cannot_write(project, &error))?;
+        }
+        Ok(store)
+    }
+}
+
+impl StoreRecord {
+    fn new(project: &Project, marks: StoreMarks, identity: Option<String>, trusted: bool) -> Self {
+        let (project, StoreMarks { store, log }) = (project.root.to_string_lossy().into_owned(), marks);
+        Self { version: 1, project, store, log, identity, trusted }
+    }
+}
+
+/// Makes the file of a write-ahead log, as SQLite would: others read it who read the store.
+fn make_empty(log: &Path, store: &Path) -> io::Result<()> {
+    let mode = fs::metadata(store)?.permissions().mode() & 0o666;
+    match OpenOptions::new().write(true).create_new(true).mode(mode).open(log) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made.map(drop),
+    }
+}

@@ -1,0 +1,315 @@
+//! A real project, as the tools stand on it: for one command, or for a server that takes calls for days.
+//!
+//! ```text
+//! call ─► inside whose run? ─► configuration: kept while its file is the same ─► commit ─► hooks, if any are owed
+//! ```
+//!
+//! Invariants:
+//! - A call looks at the configuration's file, and neither reads nor understands it again.
+//! - Nothing of a configuration counts that no person trusts.
+//! - What a person changes in the configuration, or in their trust, holds from the next call on.
+//! - Nothing is written to standard output: a server speaks there. What hooks write is captured, and what went wrong
+//!   with them is told on standard error.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use windlass_config::{Config, ConfigSource, plan};
+use windlass_engine::validation::ValidationRule;
+use windlass_engine::{
+    Authority, Command, ConfigDigest, Digest, Origin, Record, Rules, RunId, Timestamp, Trusted, TypeName, Types,
+};
+use windlass_hooks::Mask;
+use windlass_process::Roster;
+use windlass_store::{Sqlite, Store};
+use windlass_tools::validation::Workshop;
+use windlass_tools::{self as tools, CallerHint, Control, Ground, ToolError};
+
+use crate::caller::{Inside, is_for_persons};
+use crate::context::Opened;
+use crate::execution::{self, HookExecution, owner_name};
+use crate::person::ConcernedSessions;
+use crate::runner_settings::{launcher, mask, permission, standing};
+use crate::{Code, Failure, Notice, environment, hints, trust};
+
+/// Longer than any clock of a file system takes for a tick.
+const RECENT: Duration = Duration::from_secs(2);
+
+/// A project that tools can be called for.
+pub struct ProjectGround {
+    opened: Opened,
+    config_file: PathBuf,
+    user: String,
+    kept: Option<Kept>,
+    /// From the first call on that could owe a hook.
+    roster: Option<Roster>,
+    /// A file that was changed so recently may be changed again without its time stamp showing it.
+    recent: Duration,
+}
+
+/// A configuration that was understood.
+struct Kept {
+    source: Source,
+    text: Digest,
+    config: Arc<Config>,
+    /// Whether what it says counts.
+    counts: bool,
+    rules: Rules,
+    mask: Mask,
+}
+
+/// Where a configuration comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// A run works with what it was started with.
+    Run(ConfigDigest),
+    /// The file, as the file system knows it.
+    File(Stamp),
+    /// The file, which was changed too recently to be known by that.
+    Changing,
+}
+
+/// What tells a file from every other content that it had, as far as the file system knows; all zero where there is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Stamp {
+    file: (u64, u64),
+    length: u64,
+    written: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl ProjectGround {
+    pub fn new(opened: Opened) -> Self {
+        let (user, config_file) = (environment::user(), opened.project.config_file());
+        Self { opened, config_file, user, kept: None, roster: None, recent: RECENT }
+    }
+
+    /// Who runs programs for the project here.
+    fn roster(&mut self) -> Result<&Roster, Failure> {
+        match &mut self.roster {
+            Some(roster) => Ok(roster),
+            none => Ok(none.insert(execution::enlist(&self.opened.project)?)),
+        }
+    }
+
+    /// What holds for a call: from inside which run it is given, and the configuration, which is kept then.
+    fn look(&mut self) -> Result<Inside, Failure> {
+        let inside = Inside::look(&self.opened)?;
+        self.keep(&inside)?;
+        Ok(inside)
+    }
+
+    /// The same for a command, which may be one that an agent is refused.
+    fn look_for(&mut self, command: &Command) -> Result<Inside, Failure> {
+        if !is_for_persons(command) {
+            return self.look();
+        }
+        let inside = Inside::look_for_person(&self.opened, ConcernedSessions::of(command))?;
+        self.keep(&inside)?;
+        Ok(inside)
+    }
+
+    /// The configuration that holds for a call.
+    fn keep(&mut self, inside: &Inside) -> Result<(), Failure> {
+        let source = match inside.config {
+            Some(digest) => Source::Run(digest),
+            None => self.look_at_file(),
+        };
+        let known = self.kept.as_ref().is_some_and(|kept| kept.source == source && source != Source::Changing);
+        let kept = match self.kept.take() {
+            Some(kept) if known => kept,
+            kept => self.understand(inside.written(&self.opened)?, source, kept)?,
+        };
+        let told = self.opened.trust || inside.config.is_some();
+        let counts = trust::counts(&self.opened.project, &kept.config, told)?;
+        let kept = match kept.counts == counts {
+            true => kept,
+            false => Kept { rules: self.rules(&kept.config, counts)?, counts, ..kept },
+        };
+        if !counts && kept.config.decides_about_tasks() {
+            trust::note_defaults(&*self.opened.front_end);
+        }
+        self.kept = Some(kept);
+        Ok(())
+    }
+
+    /// What was written, understood; as it was before, if it is the same text.
+    fn understand(&mut self, written: ConfigSource, source: Source, before: Option<Kept>) -> Result<Kept, Failure> {
+        let text = written.text().digest();
+        if let Some(kept) = before.filter(|kept| kept.text == text) {
+            return Ok(Kept { source, ..kept });
+        }
+        let config = Arc::new(Config::parse(written)?);
+        let (rules, mask) = (self.rules(&config, false)?, mask(&config));
+        Ok(Kept { source, text, config, counts: false, rules, mask })
+    }
+
+    /// What was kept by the last look.
+    fn kept(&self) -> &Kept {
+        self.kept.as_ref().expect("it was looked up")
+    }
+
+    fn rules(&mut self, config: &Config, counts: bool) -> Result<Rules, Failure> {
+        match (plan::planned_hooks(config).is_empty(), counts) {
+            (true, true) => return Ok(plan::pure_rules(config)?),
+            (true, false) => return Ok(plan::pure_rules(&config.without_say())?),
+            (false, _) => {}
+        }
+        let owner = owner_name(self.roster()?);
+        Ok(plan::rules(config, &owner, if counts { Trusted::Yes } else { Trusted::No })?)
+    }
+
+    fn look_at_file(&self) -> Source {
+        let Ok(found) = fs::metadata(&self.config_file) else { return Source::File(Stamp::default()) };
+        let stamp = Stamp {
+            file: (found.dev(), found.ino()),
+            length: found.len(),
+            written: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        };
+        let changed = Duration::from_secs(found.ctime().max(found.mtime()).unsigned_abs());
+        let now = Duration::from_millis(environment::now().millis().unsigned_abs());
+        if changed + self.recent <= now { Source::File(stamp) } else { Source::Changing }
+    }
+
+    fn commit(&mut self, origin: &Origin, command: &Command) -> Result<Vec<Record>, ToolError> {
+        let nonce = execution::random().map_err(told)?;
+        let kept = self.kept.as_ref().expect("it was looked up");
+        Ok(self.opened.store.execute(&kept.rules, origin, command, nonce)?)
+    }
+
+    /// Runs the hooks that are owed to us.
+    fn settle(&mut self, control: &Control) -> Result<(), Failure> {
+        let (Some(kept), Some(roster)) = (&self.kept, &self.roster) else { return Ok(()) };
+        let rules = kept.rules.clone();
+        let execution = HookExecution::new(&mut self.opened, &kept.config, control).owned_by(roster, rules);
+        execution.run(|dispatch| dispatch.settle().map_err(hints::run))
+    }
+}
+
+impl Ground for ProjectGround {
+    fn store(&self) -> &Sqlite {
+        &self.opened.store
+    }
+
+    fn execute(&mut self, command: &Command, control: &Control) -> Result<Vec<Record>, ToolError> {
+        let inside = self.look_for(command).map_err(told)?;
+        let origin = Origin {
+            by: self.user.clone(),
+            at: environment::now(),
+            authority: Authority::Person,
+            run: inside.run.clone(),
+            via: inside.via,
+        };
+        let records = self.commit(&origin, command)?;
+        if records.iter().any(|record| record.envelope.metadata.owes.is_some()) {
+            // What was asked for has happened, whatever becomes of its hooks.
+            match self.settle(control) {
+                Err(failure) if matches!(failure.code, Code::Interrupted(_)) => return Err(told(failure)),
+                Err(failure) => self.opened.front_end.show(Notice::Failure(&failure)),
+                Ok(()) => {}
+            }
+        }
+        Ok(records)
+    }
+
+    fn types(&mut self) -> Result<Types, ToolError> {
+        self.look().map_err(told)?;
+        Ok(self.kept().rules.types.clone())
+    }
+
+    fn configured_rules(&mut self, kind: Option<&TypeName>) -> Result<Vec<ValidationRule>, ToolError> {
+        self.look().map_err(told)?;
+        let Kept { config, counts, .. } = self.kept();
+        let rules = config.validation_rules().for_type(kind).to_vec();
+        if !counts && !rules.is_empty() {
+            // Without them work would pass that the file wants judged.
+            let state = trust::state(&self.opened.project, config).map_err(told)?;
+            return Err(told(trust::refuse(config, state)));
+        }
+        Ok(rules)
+    }
+
+    fn run(&self) -> Result<Option<RunId>, ToolError> {
+        Ok(Inside::look(&self.opened).map_err(told)?.run)
+    }
+
+    fn workshop(&mut self) -> Result<Workshop<'_>, ToolError> {
+        let inside = self.look().map_err(told)?;
+        let config = self.kept().config.clone();
+        // What holds inside a run is what the run was told; its configuration alone is no reason to trust it.
+        let told_so = self.opened.trust || (inside.config.is_some() && environment::is_trusted());
+        let trusted = told_so || trust::serves_agents(&self.opened.project, &config).map_err(told)?;
+        Ok(Workshop {
+            directory: self.opened.project.root.clone(),
+            environment: environment::inherited_inside(),
+            mask: mask(&config),
+            permission: permission(&config, standing(trusted)),
+            launcher: Some(launcher().map_err(told)?),
+            roster: self.roster().map_err(told)?,
+        })
+    }
+
+    fn mask(&mut self) -> Result<&Mask, ToolError> {
+        self.look().map_err(told)?;
+        Ok(&self.kept().mask)
+    }
+
+    fn now(&self) -> Timestamp {
+        environment::now()
+    }
+
+    fn directory(&self) -> &Path {
+        &self.opened.project.root
+    }
+}
+
+/// A failure of the command line, as a tool tells it.
+pub fn told(failure: Failure) -> ToolError {
+    let code = match failure.code {
+        Code::Usage => tools::Code::Invalid,
+        Code::Config => tools::Code::Config,
+        Code::Trust => tools::Code::Trust,
+        Code::NotFound | Code::NoProject => tools::Code::NotFound,
+        Code::Refused => tools::Code::Refused,
+        Code::Store => tools::Code::Store,
+        Code::System => tools::Code::System,
+        Code::Interrupted(_) => tools::Code::Interrupted,
+    };
+    let hint = match code {
+        tools::Code::Trust => Some(CallerHint::command("windlass trust", "shows what would run and asks")),
+        _ => failure.hint.map(CallerHint::Advice),
+    };
+    ToolError { code, message: failure.message, causes: failure.causes, hints: hint.into_iter().collect() }
+}
+
+impl From<ToolError> for Failure {
+    fn from(error: ToolError) -> Self {
+        let code = match error.code {
+            tools::Code::UnknownTool | tools::Code::Invalid => Code::Usage,
+            tools::Code::NotFound => Code::NotFound,
+            tools::Code::Refused => Code::Refused,
+            tools::Code::Trust => Code::Trust,
+            tools::Code::Config => Code::Config,
+            tools::Code::Store => Code::Store,
+            tools::Code::System => Code::System,
+            tools::Code::Interrupted => Code::Interrupted(hints::SIGINT),
+        };
+        let hint = error.word_hints(|hint| match hint {
+            CallerHint::Tool { name, effect } => format!("the tool {name} {effect} (`windlass tool show {name}`)"),
+            CallerHint::Command { line, effect } => format!("`{line}` {effect}"),
+            CallerHint::Advice(text) => text.clone(),
+        });
+        // Several mistakes come one to a line.
+        let mut lines = error.message.lines().map(str::to_owned);
+        let message = lines.next().unwrap_or_default();
+        Self { causes: lines.chain(error.causes).collect(), hint, ..Self::new(code, message) }
+    }
+}
+
+#[cfg(test)]
+#[path = "tool_host_tests.rs"]
+mod tests;

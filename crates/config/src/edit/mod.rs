@@ -1,0 +1,265 @@
+//! Edits of a configuration's text that keep its comments, order and layout.
+//!
+//! ```text
+//! Config ─ located tree ─► places in the text ─ insert, replace ─► edited text ─ verify ─► Config
+//! ```
+//!
+//! Invariants:
+//! - The edited text parses to the old tree with exactly the intended change, and to a valid configuration. Otherwise nothing is
+//!   returned. So places are found by simple rules, and no rule has to be right for every way to write YAML.
+//! - No byte outside of the inserted or replaced text changes.
+//!
+//! Not here: which hooks to add (`import`); the hook that a name means, and writing the file (`commands`).
+
+#[cfg(test)]
+mod property_tests;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::{fmt, mem};
+
+use crate::{Config, ConfigNode, NodeValue, Point};
+
+/// The reason why a configuration cannot be edited.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EditObstacle {
+    #[error("its text has a form that Windlass does not edit, such as an anchor that repeats it or a list on one line")]
+    Layout,
+    #[error("the configuration would be wrong then: {0}")]
+    Invalid(String),
+}
+
+/// A field of a hook with its new value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookField {
+    Enabled(bool),
+    Priority(i64),
+}
+
+impl HookField {
+    /// Returns the key and the value as they are written.
+    fn key_value(self) -> (&'static str, String) {
+        match self {
+            Self::Enabled(on) => ("enabled", on.to_string()),
+            Self::Priority(priority) => ("priority", priority.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for HookField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (key, value) = self.key_value();
+        write!(f, "{key}: {value}")
+    }
+}
+
+/// Sets a field of the hook with this index.
+pub fn set_hook_field(config: &Config, hook: usize, field: HookField) -> Result<Config, EditObstacle> {
+    let (text, start) = (&**config.text(), config.hooks[hook].at.start);
+    let (key, value) = field.key_value();
+    let mut tree = parse(text)?;
+    let mut edits = Vec::new();
+    visit_entries(&mut tree, start, &mut |entry| edits.extend(field_edits(text, entry, key, &value)));
+    let (old, _) = without_field(text, start, key)?;
+    for (place, new) in edits.into_iter().flatten().filter(|(place, _)| text.get(place.clone()).is_some()) {
+        let mut edited = text.to_owned();
+        edited.replace_range(place, &new);
+        if without_field(&edited, start, key).is_ok_and(|(new, values)| new == old && values == [value.clone()]) {
+            return validate(config, &edited);
+        }
+    }
+    Err(EditObstacle::Layout)
+}
+
+/// Merges a fragment of a configuration, in block style, into the text: new entries of lists and new keys of maps come last.
+pub fn append_fragment(config: &Config, fragment: &str) -> Result<Config, EditObstacle> {
+    let text: &str = if config.text().trim().is_empty() { "version: 1\n" } else { config.text() };
+    let (mut tree, added) = (parse(text)?, parse(fragment)?);
+    let mut merge = TextMerge { text, fragment, insertions: Vec::new() };
+    merge.collect(None, &tree, &added, fragment.len()).ok_or(EditObstacle::Layout)?;
+    merge.insertions.sort_by_key(|(place, _)| *place);
+    let mut edited = text.to_owned();
+    for (place, lines) in merge.insertions.iter().rev() {
+        edited.insert_str(*place, lines);
+    }
+    merge_trees(&mut tree, added);
+    match parse(&edited)? == tree {
+        true => validate(config, &edited),
+        false => Err(EditObstacle::Layout),
+    }
+}
+
+fn parse(text: &str) -> Result<ConfigNode, EditObstacle> {
+    crate::tree(text).map_err(|_| EditObstacle::Layout)
+}
+
+fn validate(config: &Config, edited: &str) -> Result<Config, EditObstacle> {
+    Config::of(config.file(), edited).map_err(|error| EditObstacle::Invalid(error.into_message()))
+}
+
+/// Visits the entries of lists that are written at an offset: several if aliases repeat them.
+fn visit_entries(node: &mut ConfigNode, start: usize, visit: &mut impl FnMut(&mut ConfigNode)) {
+    match &mut node.value {
+        NodeValue::List(entries) => entries.iter_mut().for_each(|entry| match entry.at.start == start {
+            true => visit(entry),
+            false => visit_entries(entry, start, visit),
+        }),
+        NodeValue::Map(entries) => entries.iter_mut().for_each(|(_, value)| visit_entries(value, start, visit)),
+        _ => {}
+    }
+}
+
+/// Returns the tree of a text without a field of the entry at an offset, and the values that the field has.
+fn without_field(text: &str, start: usize, key: &str) -> Result<(ConfigNode, Vec<String>), EditObstacle> {
+    let mut tree = parse(text)?;
+    let mut values = Vec::new();
+    visit_entries(&mut tree, start, &mut |entry| {
+        if matches!(entry.value, NodeValue::Text(_)) {
+            let name = ConfigNode { at: 0..0, value: NodeValue::Text("use".to_owned()) };
+            let word = ConfigNode { at: 0..0, value: mem::replace(&mut entry.value, NodeValue::Null) };
+            entry.value = NodeValue::Map(vec![(name, word)]);
+        }
+        if let NodeValue::Map(fields) = &mut entry.value {
+            let removed = fields.extract_if(.., |(name, _)| is_key(name, key));
+            values.extend(removed.map(|(_, value)| text.get(value.at).unwrap_or_default().to_owned()));
+        }
+    });
+    Ok((tree, values))
+}
+
+/// Returns edits that may set a field of an entry, the best-looking one first.
+fn field_edits(text: &str, entry: &ConfigNode, key: &str, value: &str) -> Option<Vec<(Range<usize>, String)>> {
+    let (start, field) = (entry.at.start, format!("{key}: {value}"));
+    let NodeValue::Map(fields) = &entry.value else {
+        let word = text.get(entry.at.clone())?;
+        return Some(vec![(entry.at.clone(), format!("{{use: {word}, {field}}}"))]);
+    };
+    let present = fields.iter().find(|(name, _)| is_key(name, key));
+    let mut edits: Vec<_> = present.map(|(_, old)| (old.at.clone(), value.to_owned())).into_iter().collect();
+    if let Some(inside) = text.get(start..)?.strip_prefix('{') {
+        let first = text.len() - inside.trim_start().len();
+        edits.push((first..first, format!("{field}, ")));
+    } else {
+        let (newline, column) = (newline(text), start - line_start(text, start));
+        let below = line_end(text, start);
+        edits.push((below..below, format!("{newline}{:column$}{field}", "")));
+        edits.push((start..start, format!("{field}{newline}{:column$}", "")));
+    }
+    Some(edits)
+}
+
+/// Insertions into a text that merge a fragment into it.
+struct TextMerge<'a> {
+    text: &'a str,
+    fragment: &'a str,
+    insertions: Vec<(usize, String)>,
+}
+
+impl TextMerge<'_> {
+    /// Collects insertions for a value of the fragment, whose lines end at `end`, into the value that the text has under `key`
+    /// (`None`: the whole text). Returns `None` if they cannot be merged.
+    fn collect(&mut self, key: Option<&ConfigNode>, old: &ConfigNode, new: &ConfigNode, end: usize) -> Option<()> {
+        let mut lines = String::new();
+        let last = match (&old.value, &new.value) {
+            (NodeValue::Map(_) | NodeValue::Null, NodeValue::Map(added)) => {
+                let present = if let NodeValue::Map(present) = &old.value { present.as_slice() } else { &[] };
+                for (index, (name, value)) in added.iter().enumerate() {
+                    let end = added.get(index + 1).map_or(end, |(next, _)| line_start(self.fragment, next.at.start));
+                    match present.iter().find(|(other, _)| is_same_key(other, name)) {
+                        Some((name, old)) => self.collect(Some(name), old, value, end)?,
+                        None => lines += self.fragment.get(line_start(self.fragment, name.at.start)..end)?,
+                    }
+                }
+                present.last().map(|(name, _)| name)
+            }
+            (NodeValue::List(present), NodeValue::List(added)) => {
+                lines += self.fragment.get(line_start(self.fragment, added.first()?.at.start)..end)?;
+                present.last()
+            }
+            _ => return None,
+        };
+        if lines.is_empty() {
+            return Some(());
+        }
+        let indent = match (last, key) {
+            (Some(last), _) => indent_of(&self.text[line_start(self.text, last.at.start)..]),
+            (None, Some(key)) => key.at.start - line_start(self.text, key.at.start) + 2,
+            (None, None) => 0,
+        };
+        let newline = newline(self.text);
+        let (place, separator) = match (last, key) {
+            (_, None) => (self.text.trim_end().len(), newline),
+            (Some(last), _) => (block_end(self.text, last.at.start, indent), ""),
+            (None, Some(key)) => (line_end(self.text, key.at.start), ""),
+        };
+        let (old_indent, mut inserted) = (indent_of(&lines), separator.to_owned());
+        for line in lines.lines() {
+            let line = line.get(old_indent..).unwrap_or_default();
+            let indent = if line.is_empty() { 0 } else { indent };
+            inserted += &format!("{newline}{:indent$}{line}", "");
+        }
+        self.insertions.push((place, inserted));
+        Some(())
+    }
+}
+
+/// Merges a tree into another one, as `TextMerge` does it with their texts.
+fn merge_trees(old: &mut ConfigNode, new: ConfigNode) {
+    match (&mut old.value, new.value) {
+        (NodeValue::Map(present), NodeValue::Map(added)) => {
+            for (name, value) in added {
+                match present.iter_mut().find(|(other, _)| is_same_key(other, &name)) {
+                    Some((_, old)) => merge_trees(old, value),
+                    None => present.push((name, value)),
+                }
+            }
+        }
+        (NodeValue::List(present), NodeValue::List(added)) => present.extend(added),
+        (old, new) => *old = new,
+    }
+}
+
+fn is_key(name: &ConfigNode, key: &str) -> bool {
+    matches!(&name.value, NodeValue::Text(name) if name == key)
+}
+
+/// Compares two keys, which may be two spellings of one point.
+fn is_same_key(one: &ConfigNode, other: &ConfigNode) -> bool {
+    let (NodeValue::Text(name), NodeValue::Text(key)) = (&one.value, &other.value) else { return false };
+    name == key || Point::parse(name).is_some_and(|point| Point::parse(key) == Some(point))
+}
+
+fn newline(text: &str) -> &'static str {
+    if text.contains("\r\n") { "\r\n" } else { "\n" }
+}
+
+fn line_start(text: &str, offset: usize) -> usize {
+    text[..offset].rfind('\n').map_or(0, |newline| newline + 1)
+}
+
+/// Returns the end of the line without its newline.
+fn line_end(text: &str, offset: usize) -> usize {
+    text[offset..].find(['\r', '\n']).map_or(text.len(), |length| offset + length)
+}
+
+fn indent_of(line: &str) -> usize {
+    line.len() - line.trim_start_matches(' ').len()
+}
+
+/// Returns the end of the last line that belongs to the block at `start`: it is indented further, or has a `-` at the same column.
+fn block_end(text: &str, start: usize, indent: usize) -> usize {
+    let mut end = line_end(text, start);
+    let mut offset = end;
+    for line in text[end..].split_inclusive('\n') {
+        offset += line.len();
+        let content = line.trim();
+        let depth = indent_of(line);
+        if depth > indent && !content.is_empty() || depth == indent && content.starts_with('-') {
+            end = offset - (line.len() - line.trim_end_matches(['\r', '\n']).len());
+        } else if !content.is_empty() && !content.starts_with('#') {
+            break;
+        }
+    }
+    end
+}

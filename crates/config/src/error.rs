@@ -1,0 +1,252 @@
+//! What is wrong with a configuration, where, and what to write instead.
+//!
+//! Invariants:
+//! - Text from the file is cleaned and cut before it becomes part of a picture.
+//! - A suggestion is made only where it is likely to be what was meant.
+//!
+//! Not here: where and whether the picture is printed (`cli`).
+
+use std::error::Error;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use windlass_engine::nearest;
+use windlass_text as text;
+
+/// Columns that a picture is wide at most; of the offending text, and of what follows it, a part is enough.
+const WIDTH: usize = 120;
+const MARKED: usize = 70;
+const AFTER: usize = 40;
+
+/// Something wrong at a place of the text that is being read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigProblem {
+    pub at: Option<Range<usize>>,
+    pub message: String,
+    pub suggestion: Option<String>,
+}
+
+impl ConfigProblem {
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { at: None, message: message.into(), suggestion: None }
+    }
+
+    /// Says where, unless a more exact place is known already.
+    pub fn at(mut self, place: Range<usize>) -> Self {
+        self.at.get_or_insert(place);
+        self
+    }
+
+    pub fn suggest(mut self, suggestion: impl Into<Option<String>>) -> Self {
+        self.suggestion = suggestion.into();
+        self
+    }
+
+    /// A name that is none of the known ones.
+    pub fn unknown(what: &str, name: &str, known: &[&str]) -> Self {
+        Self::new(format!("unknown {what} {}", quoted(name))).suggest(suggestion(name, known))
+    }
+}
+
+/// Text of the file as a part of a sentence.
+pub fn quoted(text: &str) -> String {
+    format!("`{}`", text::fit(text, 60))
+}
+
+/// The known name that was probably meant; where there are few, all of them.
+pub fn suggestion(name: &str, known: &[&str]) -> Option<String> {
+    if let Some(near) = nearest(name, known) {
+        return Some(format!("did you mean `{near}`?"));
+    }
+    (1..=16).contains(&known.len()).then(|| format!("known here: `{}`", known.join("`, `")))
+}
+
+/// A configuration file that cannot be used.
+#[derive(Debug)]
+pub struct ConfigError {
+    file: PathBuf,
+    place: Option<Box<Place>>,
+    message: String,
+    suggestion: Option<String>,
+    cause: Option<io::Error>,
+}
+
+/// A position for people, and the line that is there.
+#[derive(Debug)]
+struct Place {
+    line: usize,
+    column: usize,
+    excerpt: Excerpt,
+}
+
+/// One source line, harmless to look at, with the offending part marked.
+#[derive(Debug, PartialEq, Eq)]
+struct Excerpt {
+    text: String,
+    marked: Range<usize>,
+}
+
+impl ConfigError {
+    /// Something wrong in the file's text.
+    pub fn in_text(file: &Path, source: &str, problem: ConfigProblem) -> Self {
+        let ConfigProblem { at, message, suggestion } = problem;
+        let place = at.map(|range| Box::new(Place::of(source, range)));
+        Self { file: file.to_owned(), place, message, suggestion, cause: None }
+    }
+
+    /// Something wrong with the file itself.
+    pub fn of_file(file: &Path, message: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), place: None, message: message.into(), suggestion: None, cause: None }
+    }
+
+    pub fn caused_by(mut self, cause: io::Error) -> Self {
+        self.cause = Some(cause);
+        self
+    }
+
+    pub fn suggest(mut self, suggestion: &str) -> Self {
+        self.suggestion = Some(suggestion.to_owned());
+        self
+    }
+
+    /// Whether there is no such file.
+    pub fn is_missing(&self) -> bool {
+        self.cause.as_ref().is_some_and(|cause| cause.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// Returns the message without its place.
+    pub fn into_message(self) -> String {
+        self.message
+    }
+
+    /// Returns what to write instead.
+    pub fn hint(&self) -> Option<&str> {
+        self.suggestion.as_deref()
+    }
+
+    /// Returns the message with the offending line below it, if it is about a place of the file.
+    pub fn render(&self, is_styled: bool) -> Option<String> {
+        let renderer = if is_styled { Renderer::styled() } else { Renderer::plain() };
+        self.picture(&renderer.term_width(WIDTH))
+    }
+
+    pub(crate) fn picture(&self, renderer: &Renderer) -> Option<String> {
+        let Place { line, excerpt, .. } = self.place.as_deref()?;
+        let file = self.file.to_string_lossy();
+        let title = text::line(&self.message);
+        let marked = AnnotationKind::Primary.span(excerpt.marked.clone());
+        let source =
+            Snippet::source(excerpt.text.as_str()).line_start(*line).path(text::line(&file)).annotation(marked);
+        Some(renderer.render(&[Level::ERROR.primary_title(title).element(source)]))
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.display();
+        match &self.place {
+            Some(place) => write!(f, "{file}:{}:{}: {}", place.line, place.column, self.message),
+            None => write!(f, "{file}: {}", self.message),
+        }
+    }
+}
+
+impl Error for ConfigError {
+    /// A missing file is its own cause.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.as_ref().filter(|_| !self.is_missing()).map(|cause| cause as &(dyn Error + 'static))
+    }
+}
+
+/// The line and the column of a place, for people.
+pub fn position(source: &str, at: Range<usize>) -> (usize, usize) {
+    let place = Place::of(source, at);
+    (place.line, place.column)
+}
+
+impl Place {
+    fn of(source: &str, range: Range<usize>) -> Self {
+        let start = source.floor_char_boundary(range.start);
+        let end = source.floor_char_boundary(range.end).max(start);
+        let begin = source[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        let length = source[begin..].find('\n').unwrap_or(source.len() - begin);
+        let line = source[begin..begin + length].trim_end_matches('\r');
+        let marked = (start - begin).min(line.len())..(end - begin).min(line.len());
+        Self {
+            line: source[..begin].matches('\n').count() + 1,
+            column: source[begin..start].chars().count() + 1,
+            excerpt: Excerpt::of(line, marked),
+        }
+    }
+}
+
+impl Excerpt {
+    /// A place without extent, such as the start of a map, marks the rest of its line.
+    fn of(line: &str, marked: Range<usize>) -> Self {
+        let rest = line.trim_end().len().max(marked.start);
+        let marked = if marked.is_empty() { marked.start..rest } else { marked };
+        let before = text::line(&line[..marked.start]);
+        let offending = text::fit(&line[marked.clone()], MARKED);
+        let after = text::fit(&line[marked.end..], AFTER);
+        let marked = before.len()..before.len() + offending.len();
+        Self { text: format!("{before}{offending}{after}"), marked }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggestions_are_made_only_when_near() {
+        let known: Vec<_> = (0..20).map(|n| ["pre_iteration", "post_iteration", "stop"][n % 3]).collect();
+        assert_eq!(suggestion("pre_iterations", &known), Some("did you mean `pre_iteration`?".into()));
+        assert_eq!(suggestion("Pre-Iteration", &known), Some("did you mean `pre_iteration`?".into()));
+        assert_eq!(suggestion("deploy", &known), None);
+        assert_eq!(suggestion("deploy", &["stop"]), Some("known here: `stop`".into()));
+        assert_eq!(suggestion(&"x".repeat(1_000_000), &known), None);
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_the_offending_text() {
+        let source = format!("{}BAD{}\n", "a".repeat(500_000), "b".repeat(500_000));
+        let error =
+            ConfigError::in_text(Path::new("c.yaml"), &source, ConfigProblem::new("wrong").at(500_000..500_003));
+        insta::assert_snapshot!(error.picture(&Renderer::plain().term_width(WIDTH)).unwrap(), @"
+        error: wrong
+         --> c.yaml:1:500001
+          |
+        1 | ...aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaBADbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb…
+          |                                                         ^^^
+        ");
+    }
+
+    #[test]
+    fn escape_sequences_do_not_reach_the_picture() {
+        let source = "ok: 1\n\u{1b}[31mkey\u{7}: \u{1b}]0;x\u{7}value\n";
+        let problem = ConfigProblem::unknown("key", "\u{1b}[31mkey\u{7}", &[]).at(6..15);
+        let error = ConfigError::in_text(Path::new("a\u{1b}b.yaml"), source, problem);
+        let picture = error.picture(&Renderer::plain()).unwrap();
+        assert!(!picture.contains(|c: char| c.is_control() && c != '\n'), "{picture:?}");
+        insta::assert_snapshot!(picture, @r"
+        error: unknown key `\u{1b}[31mkey\u{7}`
+         --> a\u{1b}b.yaml:2:1
+          |
+        2 | \u{1b}[31mkey\u{7}: \u{1b}]0;x\u{7}value
+          | ^^^^^^^^^^^^^^^^^^
+        ");
+    }
+
+    #[test]
+    fn places_count_characters_and_forgive_odd_ranges() {
+        let place = Place::of("a: 1\r\nüü: x\r\n", 11..12);
+        assert_eq!((place.line, place.column), (2, 4));
+        assert_eq!(place.excerpt.text, "üü: x");
+        for range in [0..usize::MAX, 7..8, 1_000..2_000] {
+            Place::of("ü\nüü", range);
+        }
+        Place::of("", 0..1);
+    }
+}

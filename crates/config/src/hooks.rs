@@ -1,0 +1,463 @@
+//! Hooks where they stand: whose they are, at which point, under which name, and what runs.
+//!
+//! Invariants:
+//! - A hook is exactly one kind of thing.
+//! - No two hooks have the same name, and no hook of the registry is configured twice.
+//! - A command has free text only where the shell takes it for text.
+//!
+//! Not here: how expressions are compiled (`expressions`), which numbers are too large (`hook_limits`); running anything.
+
+use std::collections::BTreeMap;
+use std::iter;
+use std::ops::Range;
+
+use serde_json::json;
+use windlass_engine::workflow::Pattern;
+use windlass_engine::{Condition, Matcher, Names, REGISTERED, Registry, Rule, Template, VALIDATION};
+use windlass_hooks::Script;
+
+use super::builtin::Builtin;
+use super::check::{REVIEW_NAME, check_name};
+use super::entry::{Brief, Entry, KINDS, Points, Request};
+use super::error::{ConfigProblem, quoted};
+use super::expressions::{Expressions, data_fields};
+use super::file::Settings;
+use super::hook_limits;
+use super::point::Point;
+use super::reader::Located;
+use super::request::request;
+use super::workflow_context::given;
+
+/// Names travel in variables, events and messages.
+const NAME: usize = 128;
+
+/// Whose hook it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HookScope {
+    Project,
+    TaskType(String),
+    Agent(String),
+}
+
+/// What a hook runs.
+#[derive(Debug, Clone)]
+pub enum HookKind {
+    Command(Script),
+    Builtin(Builtin),
+    Rules(Vec<Rule>),
+    Prompt(Template),
+    Http(Request),
+    Workflow(String),
+    Gatekeeper(Vec<String>),
+    /// A notice on the desktop.
+    Desktop,
+}
+
+/// A hook of the project, ready to be looked at.
+#[derive(Debug, Clone)]
+pub struct HookSpec {
+    pub scope: HookScope,
+    pub point: Point,
+    /// Further points at which it runs.
+    pub events: Vec<Point>,
+    pub name: String,
+    pub kind: HookKind,
+    /// Without one, always.
+    pub when: Option<Condition>,
+    /// Which tools it is for.
+    pub matcher: Matcher,
+    /// What the agent is told; without one, the usual form.
+    pub feedback: Option<Template>,
+    /// What a workflow is given, by name.
+    pub context: Vec<(String, Pattern)>,
+    /// Where it is written: the bytes, and the line.
+    pub at: Range<usize>,
+    pub line: usize,
+    /// The rest of what was written; what runs has been taken out of it, but for the id of a workflow.
+    pub entry: Entry,
+}
+
+impl HookSpec {
+    /// Every point at which it runs, in the order of definition.
+    pub fn points(&self) -> impl Iterator<Item = Point> {
+        iter::once(self.point).chain(self.events.iter().copied())
+    }
+
+    /// Whose it is and where it runs, in words.
+    pub fn place(&self) -> String {
+        let points: Vec<_> = self.points().map(Point::name).collect();
+        let points = points.join(", ");
+        match &self.scope {
+            HookScope::Project => points,
+            HookScope::TaskType(name) => format!("{points} (task type {name})"),
+            HookScope::Agent(name) => format!("{points} (agent {name})"),
+        }
+    }
+
+    pub fn enabled(&self) -> bool {
+        self.entry.enabled.unwrap_or(true)
+    }
+
+    /// Whether it only sets up a hook of the registry, which runs inside a commit.
+    pub fn is_registered(&self) -> bool {
+        matches!(self.kind, HookKind::Builtin(builtin) if builtin.is_registered())
+    }
+
+    /// What to know of a stop hook that runs one program and nothing else: most of them end with 1 when they fail, and only
+    /// exit 2 sends the agent back.
+    pub fn exit_hint(&self) -> Option<(String, String)> {
+        let HookKind::Command(script) = &self.kind else { return None };
+        let text = script.text().trim();
+        let counts = matches!(self.entry.on_failure, None | Some(super::entry::OnFailure::Ignore));
+        let stops = self.points().any(Point::is_stop);
+        (stops && counts && is_one_program(text)).then(|| {
+            let message =
+                format!("at `stop` only exit 2 sends the agent back, and most programs fail with exit 1: `{text}`");
+            (message, format!("write `{text} || exit 2`, or `on_failure: block` beside it"))
+        })
+    }
+
+    /// What would run, as text; `None` for a hook that only looks at what is known already.
+    pub fn effect(&self) -> Option<String> {
+        match &self.kind {
+            HookKind::Command(script) => Some(script.text().to_owned()),
+            HookKind::Builtin(builtin) => builtin.effect().map(|effect| format!("{builtin} ({effect})")),
+            HookKind::Rules(_) => None,
+            HookKind::Prompt(prompt) => Some(format!("prompt: {}", prompt.text())),
+            HookKind::Http(request) => Some(request.describe()),
+            // What it is given may well be the program that it runs.
+            HookKind::Workflow(id) => Some(match &self.entry.context {
+                Some(context) => format!("workflow: {id}, given {}", json!(context.value)),
+                None => format!("workflow: {id}"),
+            }),
+            HookKind::Gatekeeper(briefs) => {
+                Some(format!("gatekeeper: {} (an agent judges the change)", briefs.join(", ")))
+            }
+            HookKind::Desktop => Some("a notice on the desktop".to_owned()),
+        }
+    }
+}
+
+/// Every hook of the file, in the order of definition: the project's, then types', then agents'.
+pub fn resolve(settings: &Settings, source: &str) -> Result<Vec<HookSpec>, ConfigProblem> {
+    let newlines = source.match_indices('\n').map(|(offset, _)| offset).collect();
+    let mut hooks = Collected { source, newlines, hooks: Vec::new(), names: BTreeMap::new() };
+    hooks.take(&HookScope::Project, &settings.hooks)?;
+    for (name, task_type) in &settings.task_types {
+        hooks.take(&HookScope::TaskType(name.as_str().to_owned()), &task_type.hooks)?;
+    }
+    for (name, agent) in &settings.agents {
+        hooks.take(&HookScope::Agent(name.clone()), &agent.hooks)?;
+    }
+    Ok(hooks.hooks)
+}
+
+struct Collected<'a> {
+    source: &'a str,
+    /// Where the lines of the file end.
+    newlines: Vec<usize>,
+    hooks: Vec<HookSpec>,
+    /// Names that are taken, with the line that took them.
+    names: BTreeMap<String, usize>,
+}
+
+impl Collected<'_> {
+    fn take(&mut self, scope: &HookScope, points: &Points) -> Result<(), ConfigProblem> {
+        let mut seen = BTreeMap::new();
+        for (written, entries) in &points.0 {
+            let point = point(written)?;
+            if matches!(scope, HookScope::TaskType(_)) && !point.has_task() {
+                return Err(ConfigProblem::new(format!(
+                    "a task type has no hooks at `{point}`: a session works on tasks of any type"
+                ))
+                .suggest("write it under the `hooks` at the top of the file, or at `pre_iteration` here".to_owned())
+                .at(written.at.clone()));
+            }
+            if let Some(line) = seen.insert(point, self.line(written.at.start)) {
+                let problem = ConfigProblem::new(format!("the point `{point}` is given twice, in two spellings"));
+                return Err(problem.suggest(format!("the first one is on line {line}")).at(written.at.clone()));
+            }
+            let Some(entries) = entries else {
+                let problem = ConfigProblem::new(format!("`{point}`: expected a list of hooks, found nothing"));
+                return Err(problem.suggest("write `[]` for none".to_owned()).at(written.at.clone()));
+            };
+            for (index, entry) in entries.iter().enumerate() {
+                self.add(scope, (point, index), entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        scope: &HookScope,
+        (point, index): (Point, usize),
+        written: &Located<Brief<Entry>>,
+    ) -> Result<(), ConfigProblem> {
+        let line = self.line(written.at.start);
+        let mut entry = match &written.value {
+            Brief::Word(name) => Entry { r#use: Some(name.clone()), ..Entry::default() },
+            Brief::Full(entry) => entry.clone(),
+        };
+        let events = further_points(point, &entry.events)?;
+        let points: Vec<Point> = iter::once(point).chain(events.iter().copied()).collect();
+        let data = data_fields(&points);
+        let expressions = Expressions { source: self.source, data: data.as_deref() };
+        let kind = placed(kind(&mut entry, expressions), &written.at)?;
+        if let HookKind::Builtin(builtin) = kind {
+            placed(self.check_registered(scope, builtin), &written.at)?;
+            placed(check_point(builtin, point), &written.at)?;
+        }
+        placed(points.iter().try_for_each(|point| check_meant_for(&kind, *point)), &written.at)?;
+        let name = match (&entry.name, &kind) {
+            (Some(name), kind) => checked_name(name, kind)?,
+            (None, HookKind::Builtin(builtin)) if builtin.is_registered() => builtin.to_string(),
+            (None, kind) => default_name(scope, point, index, kind),
+        };
+        let named_at = entry.name.as_ref().map_or(&written.at, |name| &name.at);
+        placed(self.claim(&name, line), named_at)?;
+        hook_limits::check(&entry, self.source)?;
+        let (hook, feedback) = (Names::hook(), Names::feedback());
+        let when = entry.when.as_ref().map(|text| expressions.condition("when", text, &hook)).transpose()?;
+        let feedback =
+            entry.feedback.as_ref().map(|text| expressions.template("feedback", text, &feedback)).transpose()?;
+        let matcher = entry.matcher.as_ref().map(|text| expressions.matcher(text)).transpose()?.unwrap_or_default();
+        let context = placed(given(&entry, &kind, &points, self.source), &written.at)?;
+        let (scope, at) = (scope.clone(), written.at.clone());
+        self.hooks.push(HookSpec {
+            scope,
+            point,
+            events,
+            name,
+            kind,
+            when,
+            matcher,
+            feedback,
+            context,
+            at,
+            line,
+            entry,
+        });
+        Ok(())
+    }
+
+    fn check_registered(&self, scope: &HookScope, builtin: Builtin) -> Result<(), ConfigProblem> {
+        if !builtin.is_registered() {
+            return Ok(());
+        }
+        if *scope != HookScope::Project {
+            return Err(ConfigProblem::new(format!("`{builtin}` belongs to the whole project"))
+                .suggest("configure it under the `hooks` at the top of the file".to_owned()));
+        }
+        match self.hooks.iter().find(|hook| matches!(hook.kind, HookKind::Builtin(other) if other == builtin)) {
+            Some(first) => Err(ConfigProblem::new(format!("`{builtin}` is configured twice"))
+                .suggest(format!("the first time is on line {}", first.line))),
+            None => Ok(()),
+        }
+    }
+
+    fn claim(&mut self, name: &str, line: usize) -> Result<(), ConfigProblem> {
+        if [REGISTERED, VALIDATION].contains(&name) {
+            return Err(ConfigProblem::new(format!("no hook can have the name `{name}`: Windlass uses it")));
+        }
+        match self.names.insert(name.to_owned(), line) {
+            Some(first) => Err(ConfigProblem::new(format!("two hooks have the name {}", quoted(name)))
+                .suggest(format!("the first one is on line {first}; give each its own name"))),
+            None => Ok(()),
+        }
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        self.newlines.partition_point(|newline| *newline < offset) + 1
+    }
+}
+
+/// A hook of the registry stays at its own events: written elsewhere it would seem to run there.
+fn check_point(builtin: Builtin, point: Point) -> Result<(), ConfigProblem> {
+    let registry = Registry::with_builtins();
+    let Some(hook) = registry.get(builtin.name()) else { return Ok(()) };
+    if point.event().is_some_and(|event| hook.events.contains(&event)) {
+        return Ok(());
+    }
+    let events: Vec<&str> = hook.events.iter().map(|event| event.name()).collect();
+    Err(ConfigProblem::new(format!("`{builtin}` does not run at `{point}`"))
+        .suggest(format!("it runs at {}: write it there", events.join(", "))))
+}
+
+/// What looks at a change, or makes one, runs only where there is one.
+fn check_meant_for(kind: &HookKind, point: Point) -> Result<(), ConfigProblem> {
+    if matches!(kind, HookKind::Prompt(_)) && point.is_gate() {
+        return Err(ConfigProblem::new(format!("`{point}` is a gate, and a `prompt` decides nothing"))
+            .suggest("write a `command` that says no, or put the prompt at `pre_iteration`".to_owned()));
+    }
+    let (name, points): (&str, &[&str]) = match kind {
+        HookKind::Builtin(builtin @ (Builtin::RebaseOnMain | Builtin::CreatePr)) => {
+            (builtin.name(), &["before_submit", "before_merge"])
+        }
+        HookKind::Builtin(builtin @ (Builtin::MergePr | Builtin::Gatekeeper)) => (builtin.name(), &["before_merge"]),
+        HookKind::Gatekeeper(_) => (Builtin::Gatekeeper.name(), &["before_merge"]),
+        _ => return Ok(()),
+    };
+    match points.contains(&point.name()) {
+        true => Ok(()),
+        false => Err(ConfigProblem::new(format!("`{name}` does not run at `{point}`"))
+            .suggest(format!("it runs at {}: write it there", points.join(", ")))),
+    }
+}
+
+fn point(written: &Located<String>) -> Result<Point, ConfigProblem> {
+    if written.value == Point::NOTIFY.name() {
+        return Err(ConfigProblem::new("notices are not written under `hooks`")
+            .suggest("write them under `notify` at the top of the file".to_owned())
+            .at(written.at.clone()));
+    }
+    Point::parse(written).ok_or_else(|| {
+        let problem = match written.contains('.') {
+            true => ConfigProblem::new(format!("{} is no type of event of your own", quoted(written)))
+                .suggest("write it in lower case with a namespace: `review.passed`".to_owned()),
+            false => ConfigProblem::unknown("point", written, &Point::all()),
+        };
+        problem.at(written.at.clone())
+    })
+}
+
+/// The points under `events`, each named once.
+fn further_points(own: Point, events: &[Located<String>]) -> Result<Vec<Point>, ConfigProblem> {
+    let mut points = Vec::new();
+    for written in events {
+        let point = point(written)?;
+        if point == own || points.contains(&point) {
+            return Err(ConfigProblem::new(format!("this hook runs at `{point}` already")).at(written.at.clone()));
+        }
+        points.push(point);
+    }
+    Ok(points)
+}
+
+/// A hook is known by its place; a built-in by its name as well.
+fn default_name(scope: &HookScope, point: Point, index: usize, kind: &HookKind) -> String {
+    let name = match kind {
+        HookKind::Builtin(builtin) => format!("{point}[{index}]:{builtin}"),
+        HookKind::Gatekeeper(_) => format!("{point}[{index}]:gatekeeper"),
+        _ => format!("{point}[{index}]"),
+    };
+    match scope {
+        HookScope::Project => name,
+        HookScope::TaskType(whose) | HookScope::Agent(whose) => format!("{whose}.{name}"),
+    }
+}
+
+fn checked_name(name: &Located<String>, kind: &HookKind) -> Result<String, ConfigProblem> {
+    let own = |builtin: Builtin| matches!(kind, HookKind::Builtin(own) if *own == builtin);
+    if let Some(builtin) = Builtin::parse(name).filter(|builtin| !own(*builtin)) {
+        let problem = ConfigProblem::new(format!("no hook can have the name `{builtin}`: a built-in hook has it"));
+        return Err(problem
+            .suggest(format!("write `use: {builtin}` for that hook, or another name"))
+            .at(name.at.clone()));
+    }
+    placed(check_name("a hook", name, NAME), &name.at)?;
+    Ok(name.value.clone())
+}
+
+/// Whether a command is a program with its arguments, and no script of the project, which may choose its exits.
+fn is_one_program(command: &str) -> bool {
+    let mut words = command.split_whitespace();
+    let (program, next) = (words.next().unwrap_or_default(), words.next());
+    let script = match program {
+        "sh" | "bash" | "dash" | "zsh" | "python" | "python3" | "node" | "ruby" | "perl" => next != Some("-m"),
+        program => {
+            program.contains('/') || matches!(program, "exit" | "true" | "false" | ":" | "echo" | "printf" | "cat")
+        }
+    };
+    !script && !command.contains([';', '&', '|', '\n', '$', '`', '(', '{', '<', '>'])
+}
+
+/// Takes the one thing out of an entry that runs.
+fn kind(entry: &mut Entry, expressions: Expressions<'_>) -> Result<HookKind, ConfigProblem> {
+    let kinds = [
+        entry.command.take().map(|command| script(command, expressions.source).map(HookKind::Command)),
+        entry.r#use.take().map(|name| builtin(&name).map(HookKind::Builtin)),
+        entry.rules.take().map(|rules| expressions.rules(&not_none("rules", rules)?).map(HookKind::Rules)),
+        entry.prompt.take().map(|prompt| prompt_of(&prompt, expressions, &Names::hook()).map(HookKind::Prompt)),
+        entry.http.take().map(|http| request(http).map(HookKind::Http)),
+        entry.workflow.clone().map(|id| Ok(HookKind::Workflow(not_empty("workflow", id.value)?))),
+        entry.gatekeeper.take().map(|names| reviews(names).map(HookKind::Gatekeeper)),
+    ];
+    let named: Vec<_> = KINDS.iter().zip(&kinds).filter(|(_, kind)| kind.is_some()).map(|(kind, _)| *kind).collect();
+    match (named.as_slice(), kinds.into_iter().flatten().next()) {
+        ([_], Some(kind)) => kind,
+        ([first, second, ..], _) => {
+            Err(ConfigProblem::new(format!("a hook is either `{first}` or `{second}`, not both"))
+                .suggest("write two hooks".to_owned()))
+        }
+        _ => {
+            let meant = entry.name.as_ref().and_then(|name| Builtin::parse(name));
+            let usual = || format!("add one of `{}`", KINDS.join("`, `"));
+            let hint = meant.map_or_else(usual, |builtin| format!("write `use: {builtin}`"));
+            Err(ConfigProblem::new("this hook does not say what it runs").suggest(hint))
+        }
+    }
+}
+
+/// A command that is safe to fill. What is not is shown where it stands in the file.
+pub fn script(command: Located<String>, source: &str) -> Result<Script, ConfigProblem> {
+    let Located { value, at } = command;
+    let text = not_empty("command", value)?;
+    Script::parse(&text).map_err(|refused| {
+        let template = &text[refused.at.clone()];
+        let earlier = text[..refused.at.start].matches(template).count();
+        let written = source.get(at.clone()).unwrap_or_default();
+        let exact = written.match_indices(template).nth(earlier).map(|(offset, _)| at.start + offset);
+        let place = exact.map_or(at, |start| start..start + template.len());
+        ConfigProblem::new(refused.to_string()).suggest(refused.instead).at(place)
+    })
+}
+
+pub fn prompt_of(
+    written: &Located<String>,
+    expressions: Expressions<'_>,
+    names: &Names,
+) -> Result<Template, ConfigProblem> {
+    placed(not_empty("prompt", written.value.clone()), &written.at)?;
+    expressions.template("prompt", written, names)
+}
+
+pub fn not_empty(key: &str, text: String) -> Result<String, ConfigProblem> {
+    match text.trim().is_empty() {
+        true => Err(ConfigProblem::new(format!("`{key}` is empty"))),
+        false => Ok(text),
+    }
+}
+
+/// The names of reviews, each of which is asked for once.
+fn reviews(names: Vec<String>) -> Result<Vec<String>, ConfigProblem> {
+    let names = not_none("gatekeeper", names)?;
+    names.iter().try_for_each(|name| check_name("a review", name, REVIEW_NAME))?;
+    let twice = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name));
+    match twice {
+        Some((_, name)) => Err(ConfigProblem::new(format!("`gatekeeper` names {} twice", quoted(name)))),
+        None => Ok(names),
+    }
+}
+
+fn not_none<T>(key: &str, list: Vec<T>) -> Result<Vec<T>, ConfigProblem> {
+    match list.is_empty() {
+        true => Err(ConfigProblem::new(format!("`{key}` is an empty list"))),
+        false => Ok(list),
+    }
+}
+
+fn builtin(name: &str) -> Result<Builtin, ConfigProblem> {
+    Builtin::parse(name).ok_or_else(|| {
+        let problem = ConfigProblem::unknown("built-in hook", name, &Builtin::names());
+        match name.contains([' ', '/']) {
+            true => problem.suggest("write a command as `- command: …`".to_owned()),
+            false => problem,
+        }
+    })
+}
+
+/// Where a problem of a located thing is, unless it is known better.
+pub fn placed<T>(result: Result<T, ConfigProblem>, at: &Range<usize>) -> Result<T, ConfigProblem> {
+    result.map_err(|problem| problem.at(at.clone()))
+}

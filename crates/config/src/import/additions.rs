@@ -1,0 +1,215 @@
+//! What of an import a configuration does not have yet.
+
+use std::collections::BTreeSet;
+
+use windlass_engine::nearest;
+
+use super::field::entry;
+use super::{HookImport, ImportRemark, ImportedAction, ImportedHook, ImportedSetting, ImportedTuning, fragment};
+use crate::edit::{self, EditObstacle, HookField};
+use crate::{Builtin, Config, ConfigNode, HookKind, HookScope, HookSpec, NodeValue, OnRetryLimit, Point, plan, quoted};
+
+/// What is to be added to a configuration.
+#[derive(Debug, Default)]
+pub struct Additions {
+    /// With names that are unique in the configuration.
+    pub hooks: Vec<ImportedHook>,
+    pub settings: Vec<ImportedSetting>,
+    /// Fields of hooks that are there.
+    pub changes: Vec<HookChange>,
+    /// What is there already.
+    pub present: Vec<ImportedHook>,
+    /// Hooks that are there, and of which nothing else is said.
+    pub settled: Vec<ImportedTuning>,
+    /// What is for a hook that is not there.
+    pub left_out: Vec<ImportRemark>,
+    /// What is there and says something else, and stays as it is.
+    pub notes: Vec<ImportRemark>,
+}
+
+/// New values for fields of a hook of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookChange {
+    /// Its index in the configuration, and its line there.
+    pub hook: usize,
+    pub at: usize,
+    pub name: String,
+    /// The line of the imported file.
+    pub line: usize,
+    pub fields: Vec<HookField>,
+}
+
+impl Additions {
+    pub fn of(import: &HookImport, config: &Config) -> Self {
+        let mut additions = Self::default();
+        let configured = config.hooks.iter().map(|hook| hook.name.clone());
+        let mut names = configured.chain(Builtin::names().into_iter().map(str::to_owned)).collect();
+        for wanted in &import.hooks {
+            additions.hook(wanted, config, &mut names);
+        }
+        for tuned in &import.tuned {
+            additions.tune(tuned, config);
+        }
+        let tree = crate::tree(config.text()).ok();
+        for setting in &import.settings {
+            additions.setting(*setting, config, tree.as_ref());
+        }
+        additions
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.is_no_more() && self.changes.is_empty()
+    }
+
+    /// Whether there is nothing that was not there: what is changed is no addition.
+    pub fn is_no_more(&self) -> bool {
+        self.hooks.is_empty() && self.settings.is_empty()
+    }
+
+    /// Returns the configuration with all additions and changes.
+    pub fn apply(&self, config: &Config) -> Result<Config, EditObstacle> {
+        let mut edited = config.clone();
+        for HookChange { hook, fields, .. } in &self.changes {
+            for field in fields {
+                edited = edit::set_hook_field(&edited, *hook, *field)?;
+            }
+        }
+        if !self.is_no_more() {
+            edited = edit::append_fragment(&edited, &fragment(self))?;
+        }
+        let is_there = |wanted: &ImportedHook| edited.hooks.iter().any(|hook| is_same(hook, wanted));
+        if self.hooks.iter().all(is_there) { Ok(edited) } else { Err(EditObstacle::Layout) }
+    }
+
+    /// A hook that the configuration has, or should have.
+    fn tune(&mut self, tuned: &ImportedTuning, config: &Config) {
+        let ImportedTuning { line, name, enabled, priority, names_events } = tuned;
+        let Some((index, hook)) = config.hooks.iter().enumerate().find(|(_, hook)| hook.name == *name) else {
+            self.left_out.push(missing(tuned, config));
+            return;
+        };
+        if *names_events {
+            let text = format!("{} runs where the configuration says, whatever `eventTypes` says", quoted(name));
+            self.notes.push(ImportRemark::on(*line, text));
+        }
+        // A built-in hook of the registry has a place of its own in the order.
+        let default_priority = (!hook.is_registered()).then_some(plan::PRIORITY);
+        let enabled = enabled.filter(|on| *on != hook.enabled()).map(HookField::Enabled);
+        let priority = priority.filter(|wished| hook.entry.priority.or(default_priority) != Some(*wished));
+        let fields: Vec<HookField> = enabled.into_iter().chain(priority.map(HookField::Priority)).collect();
+        match fields.is_empty() {
+            true => self.settled.push(tuned.clone()),
+            false => {
+                self.changes.push(HookChange { hook: index, at: hook.line, name: name.clone(), line: *line, fields });
+            }
+        }
+    }
+
+    fn hook(&mut self, wanted: &ImportedHook, config: &Config, names: &mut BTreeSet<String>) {
+        if config.hooks.iter().any(|hook| is_same(hook, wanted)) {
+            self.present.push(wanted.clone());
+            return;
+        }
+        let mut name = wanted.name.clone();
+        if let ImportedAction::Use(builtin) = wanted.what {
+            let configured = |hook: &&HookSpec| matches!(hook.kind, HookKind::Builtin(other) if other == builtin);
+            if let Some(hook) = config.hooks.iter().find(configured) {
+                let ImportedHook { line, enabled, priority, .. } = *wanted;
+                let tuned = ImportedTuning { line, name: hook.name.clone(), enabled, priority, names_events: false };
+                self.tune(&tuned, config);
+                return;
+            }
+        } else {
+            let numbered = (2..).map(|number| format!("{}-{number}", wanted.name));
+            let mut candidates = [name].into_iter().chain(numbered);
+            name = candidates.find(|name| names.insert(name.clone())).expect("numbers do not end");
+        }
+        self.hooks.push(ImportedHook { name, ..wanted.clone() });
+    }
+
+    fn setting(&mut self, setting: ImportedSetting, config: &Config, tree: Option<&ConfigNode>) {
+        match setting {
+            ImportedSetting::MaxHookRetries(most) => {
+                let limits = tree.and_then(|tree| value(tree, "limits"));
+                let written =
+                    limits.and_then(|limits| value(limits, "max_hook_retries").or(value(limits, "maxHookRetries")));
+                let ours = config.settings.limits.max_hook_retries;
+                match written {
+                    None => self.settings.push(setting),
+                    Some(_) if ours == most => {}
+                    Some(_) => self.notes.push(ImportRemark::general(format!(
+                        "`max_hook_retries` is {ours} in the configuration and {most} in this file; that of the configuration stays"
+                    ))),
+                }
+            }
+            ImportedSetting::NotStrict => self.loosen(setting, config.settings.strict.map(|strict| !strict), config),
+            ImportedSetting::CompleteAtLimit => {
+                let written = tree.and_then(|tree| value(tree, "on_retry_limit"));
+                let given = written.map(|_| config.settings.on_retry_limit == OnRetryLimit::Complete);
+                self.loosen(setting, given, config);
+            }
+        }
+    }
+
+    /// A setting that lets go more easily, for hooks of this import alone. Whether the configuration says the same is given,
+    /// where it says anything.
+    fn loosen(&mut self, setting: ImportedSetting, given: Option<bool>, config: &Config) {
+        let at_stop = |wanted: &ImportedHook| wanted.point.is_stop();
+        if given == Some(true) || !self.hooks.iter().any(at_stop) {
+            return;
+        }
+        let (there, line) = match setting {
+            ImportedSetting::NotStrict => {
+                ("a stop hook that fails by itself (exit 1, a timeout) lets the agent end there", "strict: false")
+            }
+            _ => (
+                "when stop hooks have sent the agent back as often as they may, the work counts as complete there",
+                "on_retry_limit: complete",
+            ),
+        };
+        let others = config.hooks.iter().any(|hook| hook.points().any(Point::is_stop));
+        let text = match given.is_none() && !others {
+            true => {
+                self.settings.push(setting);
+                format!("{there}: written as `{line}`; take that line out if it should not be so here")
+            }
+            false => {
+                format!("{there}; the configuration has its own word on that, which stays (`{line}` would be the same)")
+            }
+        };
+        self.notes.push(ImportRemark::general(text));
+    }
+}
+
+/// Explains that no hook has this name.
+fn missing(tuned: &ImportedTuning, config: &Config) -> ImportRemark {
+    let name = quoted(&tuned.name);
+    let mut names: Vec<&str> = config.hooks.iter().map(|hook| hook.name.as_str()).collect();
+    names.extend(Builtin::names());
+    let near = nearest(&tuned.name, &names).map(|near| format!(" (there is {})", quoted(near))).unwrap_or_default();
+    let text = format!(
+        "{name}: neither the configuration nor Windlass has a hook with this name{near}, and what it does is not in the file; write it as a `command` with this `name` at its events"
+    );
+    ImportRemark::on(tuned.line, text)
+}
+
+fn value<'a>(node: &'a ConfigNode, name: &str) -> Option<&'a ConfigNode> {
+    entry(node, name).map(|(_, value)| value).filter(|value| !matches!(value.value, NodeValue::Null))
+}
+
+/// Whether a hook of the configuration does what is wanted.
+fn is_same(hook: &HookSpec, wanted: &ImportedHook) -> bool {
+    let here = hook.scope == HookScope::Project && hook.points().any(|point| point == wanted.point);
+    let what = match (&hook.kind, &wanted.what) {
+        (HookKind::Command(script), ImportedAction::Command(command)) => script.text() == command,
+        (HookKind::Builtin(one), ImportedAction::Use(other)) => {
+            let enabled = wanted.enabled.unwrap_or(true) == hook.enabled();
+            return one == other && enabled && hook.entry.priority == wanted.priority;
+        }
+        _ => false,
+    };
+    let matcher =
+        hook.entry.matcher.as_ref().map(|matcher| matcher.value.trim()).filter(|text| !matches!(*text, "" | "*"));
+    let timeout = wanted.timeout.unwrap_or_else(|| plan::usual_timeout(wanted.point));
+    here && what && matcher == wanted.matcher.as_deref().map(str::trim) && plan::timeout(hook) == timeout
+}

@@ -1,0 +1,247 @@
+//! Whose file it is, and what differs from one to the other: units, defaults, what a matcher is.
+
+use std::path::Path;
+use std::time::Duration;
+
+use windlass_bridge::{Agent, Moment};
+
+use super::field::{self, entry};
+use crate::{ConfigNode, ConfigProblem, NodeValue, Point};
+
+/// The system whose file is imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    Claude,
+    Codemie,
+    Codex,
+    Gemini,
+    Qwen,
+    Automation,
+}
+
+/// What a number without a unit means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    Seconds,
+    Milliseconds,
+    /// Seconds, and from 1000 on milliseconds.
+    Either,
+}
+
+/// The agents whose settings have hooks of this shape, with the directory that they are found in.
+const PLACES: &[(&str, Dialect)] = &[
+    (".claude", Dialect::Claude),
+    (".codemie", Dialect::Codemie),
+    (".codex", Dialect::Codex),
+    (".gemini", Dialect::Gemini),
+    (".qwen", Dialect::Qwen),
+];
+
+/// What Gemini CLI calls its moments, where that is not what Claude Code calls them.
+const GEMINI: &[(&str, Moment)] = &[
+    ("BeforeTool", Moment::PreToolUse),
+    ("AfterTool", Moment::PostToolUse),
+    ("BeforeAgent", Moment::UserPromptSubmit),
+    ("AfterAgent", Moment::Stop),
+    ("PreCompress", Moment::PreCompact),
+];
+
+impl Dialect {
+    pub const ALL: [Self; 6] = [Self::Claude, Self::Codemie, Self::Codex, Self::Gemini, Self::Qwen, Self::Automation];
+
+    /// Returns the system with its file, for help texts.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Claude => "Claude Code: `.claude/settings.json`",
+            Self::Codemie => "codemie: `.codemie/codemie-cli.config.json`",
+            Self::Codex => "Codex: `.codex/hooks.json`",
+            Self::Gemini => "Gemini CLI: `.gemini/settings.json`",
+            Self::Qwen => "Qwen Code: `.qwen/settings.json`",
+            Self::Automation => "A list of named hooks with event types: `automation-hooks.json`",
+        }
+    }
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codemie => "codemie",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Qwen => "qwen",
+            Self::Automation => "automation",
+        }
+    }
+
+    /// What people call the system.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Codemie => "codemie",
+            Self::Automation => "automation hooks",
+            _ => self.agent().map_or("", Agent::title),
+        }
+    }
+
+    /// The agent that can be set up to call us.
+    pub fn agent(self) -> Option<Agent> {
+        match self {
+            Self::Claude => Some(Agent::Claude),
+            Self::Codex => Some(Agent::Codex),
+            Self::Gemini => Some(Agent::Gemini),
+            Self::Qwen => Some(Agent::Qwen),
+            Self::Codemie | Self::Automation => None,
+        }
+    }
+
+    pub const fn unit(self) -> Unit {
+        match self {
+            Self::Claude | Self::Codex | Self::Automation => Unit::Seconds,
+            Self::Codemie | Self::Gemini => Unit::Milliseconds,
+            Self::Qwen => Unit::Either,
+        }
+    }
+
+    /// How long a command may run that does not say.
+    pub const fn default_timeout(self) -> Duration {
+        match self {
+            Self::Claude | Self::Codex | Self::Automation => Duration::from_mins(10),
+            Self::Codemie | Self::Gemini | Self::Qwen => Duration::from_mins(1),
+        }
+    }
+
+    /// The moment that its event is.
+    pub fn moment(self, event: &str) -> Option<Moment> {
+        let usual = || Moment::ALL.iter().copied().find(|moment| moment.claude_name() == event);
+        if self != Self::Gemini {
+            return usual();
+        }
+        let shared = ["SessionStart", "SessionEnd", "Notification"].contains(&event);
+        GEMINI.iter().find(|(name, _)| *name == event).map(|(_, moment)| *moment).or_else(|| usual().filter(|_| shared))
+    }
+
+    /// Whether what a hook prints is read by the model at this moment.
+    pub fn tells_the_model(self, moment: Moment) -> bool {
+        let speaks = matches!(moment, Moment::SessionStart | Moment::UserPromptSubmit);
+        speaks && matches!(self, Self::Claude | Self::Codex | Self::Codemie)
+    }
+
+    /// Whether it looks at a matcher at this moment.
+    pub fn heeds_matcher(self, moment: Moment) -> bool {
+        match (self, moment) {
+            (_, Moment::PreToolUse | Moment::PostToolUse) | (Self::Codemie, _) => true,
+            (_, Moment::Stop | Moment::UserPromptSubmit) | (Self::Codex, Moment::PreCompact) => false,
+            _ => true,
+        }
+    }
+}
+
+impl Unit {
+    /// In words, for whoever has to agree.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Seconds => "seconds",
+            Self::Milliseconds => "milliseconds",
+            Self::Either => "seconds, and milliseconds from 1000 on",
+        }
+    }
+
+    /// So many of them, as a length of time.
+    pub fn of(self, number: f64) -> Option<Duration> {
+        let seconds = match self {
+            Self::Seconds => number,
+            Self::Milliseconds => number / 1000.0,
+            Self::Either if number >= 1000.0 => number / 1000.0,
+            Self::Either => number,
+        };
+        let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero())?;
+        // Nothing that is started is done in less.
+        Some(time.max(Duration::from_millis(1)))
+    }
+}
+
+/// Whose file this is, by what is in it and where it lies.
+pub fn recognise(path: &Path, tree: &ConfigNode) -> Result<Dialect, ConfigProblem> {
+    let unknown = |message: &str| {
+        ConfigProblem::new(message).suggest(
+            "say whose it is: `--from claude`, `codemie`, `codex`, `gemini`, `qwen` or `automation`".to_owned(),
+        )
+    };
+    field::map(tree, "the file")?;
+    let hooks = entry(tree, "hooks").map(|(_, hooks)| hooks);
+    if matches!(hooks, Some(ConfigNode { value: NodeValue::List(_), .. })) {
+        return Ok(Dialect::Automation);
+    }
+    // The innermost counts.
+    let folders = path.components().rev().filter_map(|part| part.as_os_str().to_str());
+    let place = folders.filter_map(|part| PLACES.iter().find(|(name, _)| *name == part)).next();
+    if let Some((_, dialect)) = place {
+        return Ok(*dialect);
+    }
+    let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if file.starts_with("codemie") || entry(tree, "maxHookRetries").is_some() || is_profiled(tree) {
+        return Ok(Dialect::Codemie);
+    }
+    let Some(ConfigNode { value: NodeValue::Map(events), .. }) = hooks else {
+        return Err(unknown("there are no `hooks` in this file"));
+    };
+    let has = |names: &dyn Fn(&str) -> bool| events.iter().any(|(event, _)| field::key(event).is_some_and(names));
+    if has(&|event| GEMINI.iter().any(|(name, _)| *name == event)) {
+        return Ok(Dialect::Gemini);
+    }
+    match has(&|event| Point::parse(event).is_some() && event.starts_with(|first: char| first.is_ascii_uppercase())) {
+        true => Ok(Dialect::Claude),
+        false => Err(unknown("it cannot be told whose hooks these are")),
+    }
+}
+
+/// Whether it holds profiles, as codemie's own file does.
+fn is_profiled(tree: &ConfigNode) -> bool {
+    entry(tree, "activeProfile").is_some() && entry(tree, "profiles").is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::json;
+    use super::*;
+
+    #[test]
+    fn files_are_known_by_their_content_and_their_place() {
+        let check = |path: &str, text: &str, expected: Dialect| {
+            assert_eq!(recognise(Path::new(path), &json::parse(text).unwrap()), Ok(expected), "{path} {text}");
+        };
+        let stop = r#"{"hooks": {"Stop": []}}"#;
+        check(".claude/settings.json", stop, Dialect::Claude);
+        check(".claude/settings.local.json", "{}", Dialect::Claude);
+        check("/home/ann/.codex/hooks.json", stop, Dialect::Codex);
+        check(".qwen/settings.json", stop, Dialect::Qwen);
+        check(".gemini/settings.json", stop, Dialect::Gemini);
+        check(".codemie/codemie-cli.config.json", stop, Dialect::Codemie);
+        check("codemie-cli.config.json", stop, Dialect::Codemie);
+        check("x.json", r#"{"maxHookRetries": 3}"#, Dialect::Codemie);
+        check("x.json", r#"{"activeProfile": "work", "profiles": {}}"#, Dialect::Codemie);
+        check("x.json", r#"{"hooks": {"AfterAgent": []}}"#, Dialect::Gemini);
+        check("x.json", stop, Dialect::Claude);
+        check("data/automation-hooks.json", r#"{"hooks": []}"#, Dialect::Automation);
+        // The innermost place counts.
+        check("/home/.claude/x/.qwen/settings.json", stop, Dialect::Qwen);
+        for (path, text) in [("package.json", r#"{"name": "x"}"#), ("x.json", r#"{"hooks": {"pre-commit": []}}"#)] {
+            assert!(recognise(Path::new(path), &json::parse(text).unwrap()).is_err(), "{path}");
+        }
+        assert!(recognise(Path::new("x.json"), &json::parse("[]").unwrap()).is_err());
+    }
+
+    #[test]
+    fn numbers_have_the_units_of_their_agent() {
+        let check = |unit: Unit, number: f64, millis: u64| {
+            assert_eq!(unit.of(number), Some(Duration::from_millis(millis)), "{unit:?} {number}");
+        };
+        check(Unit::Seconds, 30.0, 30_000);
+        check(Unit::Seconds, 0.5, 500);
+        check(Unit::Milliseconds, 1500.0, 1500);
+        check(Unit::Milliseconds, 0.2, 1);
+        check(Unit::Either, 999.0, 999_000);
+        check(Unit::Either, 1000.0, 1000);
+        for none in [0.0, -1.0, f64::INFINITY, 1e300] {
+            assert_eq!(Unit::Seconds.of(none), None);
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! What files of each system come to.
+
+use std::path::Path;
+
+use super::{Additions, Dialect, HookImport, fragment, translate};
+use crate::Config;
+
+/// As the file of this system in a project without a configuration.
+fn import(from: Dialect, text: &str) -> HookImport {
+    translate(Path::new("file.json"), text, Some(from)).unwrap_or_else(|problem| panic!("{problem}\n{text}"))
+}
+
+/// The YAML, then what is left out, then the notes.
+fn shown(from: Dialect, text: &str) -> String {
+    let import = import(from, text);
+    let config = Config::of(Path::new("config.yaml"), "").map_err(|_| ()).unwrap();
+    let additions = Additions::of(&import, &config);
+    let line = |line: Option<usize>| line.map(|line| format!("{line}: ")).unwrap_or_default();
+    let left_out = import
+        .left_out
+        .iter()
+        .chain(&additions.left_out)
+        .map(|remark| format!("- {}{}\n", line(remark.line), remark.text));
+    let notes =
+        import.notes.iter().chain(&additions.notes).map(|remark| format!("* {}{}\n", line(remark.line), remark.text));
+    fragment(&additions) + &left_out.chain(notes).collect::<String>()
+}
+
+/// A hook of one kind at an event.
+fn one(event: &str, hook: &str) -> String {
+    format!(r#"{{"hooks": {{"{event}": [{{"hooks": [{hook}]}}]}}}}"#)
+}
+
+#[test]
+fn claude_code() {
+    let text = r#"{
+      "hooks": {
+        "Stop": [{"matcher": "ignored there", "hooks": [{"type": "command", "command": "./check.sh", "statusMessage": "Checking"}]}],
+        "UserPromptSubmit": [{"hooks": [{"type": "command", "command": "./context.sh", "timeout": 0.5}]}],
+        "PostToolUse": [{"matcher": "Edit|Write", "hooks": [
+          {"type": "command", "command": "./format.sh", "timeout": 20},
+          {"type": "command", "command": "./format.sh", "timeout": 20},
+          {"type": "command", "command": "echo '{{session}}'", "timeout": 60000}
+        ]}],
+        "SessionStart": [{"matcher": "startup|resume|clear|compact", "hooks": [{"type": "command", "command": "git log -3"}]}],
+        "SessionEnd": [{"hooks": [{"type": "command", "command": "${CLAUDE_PLUGIN_ROOT}/bye.sh"}]}]
+      }
+    }"#;
+    insta::assert_snapshot!(shown(Dialect::Claude, text), @r#"
+    hooks:
+      stop:
+        - name: claude-check
+          command: ./check.sh
+          description: Checking
+      user_prompt_submit:
+        - name: claude-context
+          command: ./context.sh
+          timeout: 500ms
+          pipe_output: true
+      post_tool_use:
+        - name: claude-format
+          command: ./format.sh
+          matcher: 'Edit|Write'
+          timeout: 20s
+        - name: claude-echo
+          command: "exec sh -c 'echo '\\''{''{session}}'\\'''"
+          matcher: 'Edit|Write'
+          timeout: 60000s
+      session_start:
+        - name: claude-git
+          command: git log -3
+          matcher: 'startup|resume|clear|compact'
+          timeout: 600s
+          pipe_output: true
+      session_end:
+        - name: claude-bye
+          command: '${CLAUDE_PLUGIN_ROOT}/bye.sh'
+    * 11: `$CLAUDE_PLUGIN_ROOT` is set by Claude Code alone; under `windlass run` it is empty
+    * a stop hook that exits with neither 0 nor 2 lets the agent end there; under `windlass run` it is another iteration, unless the configuration says `strict: false`
+    "#);
+}
+
+#[test]
+fn what_claude_code_can_and_we_cannot() {
+    let check = |event: &str, hook: &str, part: &str| {
+        let import = import(Dialect::Claude, &one(event, hook));
+        assert!(import.hooks.is_empty(), "{hook}");
+        let said: Vec<&str> = import.left_out.iter().map(|remark| remark.text.as_str()).collect();
+        assert!(said.len() == 1 && said[0].contains(part), "{hook}: {said:?}");
+    };
+    check("Stop", r#"{"type": "prompt", "prompt": "Done?"}"#, "hooks of the type `prompt`");
+    check("Stop", r#"{"type": "agent", "prompt": "Done?"}"#, "hooks of the type `agent`");
+    check("Stop", r#"{"type": "command", "command": "x", "async": true}"#, "(`async`)");
+    check("Stop", r#"{"type": "command", "command": "x", "once": true}"#, "(`once`)");
+    check("PreToolUse", r#"{"type": "command", "command": "x", "if": "Bash(git *)"}"#, "(`if`)");
+    check("Stop", r#"{"type": "command", "command": "x", "shell": "powershell"}"#, "`shell`)");
+    check("Stop", r#"{"type": "command", "command": "x", "args": ["y"]}"#, "(`args`");
+    check("Stop", r#"{"type": "http", "url": "https://x.test"}"#, "write it as `http:` by hand");
+    check("Stop", r#"{"type": "command", "command": "x", "sandbox": true}"#, "what `sandbox` means is not known here");
+    check("Stop", r#"{"type": "command", "command": " "}"#, "its command is empty");
+    check("Stop", r#"{"type": "command", "command": "a\u0000b"}"#, "zero byte");
+    check(
+        "Stop",
+        r#"{"type": "command", "command": "/usr/bin/windlass hook stop --as claude"}"#,
+        "this is Windlass itself",
+    );
+    check("TaskCompleted", r#"{"type": "command", "command": "x"}"#, "no point for this event");
+    check("Stopp", r#"{"type": "command", "command": "x"}"#, "no point for this event");
+    let group = r#"{"hooks": {"Stop": [{"when": 1, "hooks": []}]}}"#;
+    let left_out = import(Dialect::Claude, group).left_out;
+    assert!(left_out[0].text.contains("what `when` means"), "{left_out:?}");
+}
+
+#[test]
+fn matchers_that_look_at_no_tool_are_taken_along() {
+    let check = |from: Dialect, event: &str, matcher: &str, expected: Result<Option<&str>, &str>| {
+        let text = format!(
+            r#"{{"hooks": {{"{event}": [{{"matcher": "{matcher}", "hooks": [{{"type": "command", "command": "x"}}]}}]}}}}"#
+        );
+        let import = import(from, &text);
+        match expected {
+            Ok(matcher) => assert_eq!(import.hooks[0].matcher.as_deref(), matcher, "{text}"),
+            Err(why) => assert!(import.left_out[0].text.contains(why), "{:?}", import.left_out),
+        }
+    };
+    check(Dialect::Claude, "SessionStart", "resume|compact", Ok(Some("resume|compact")));
+    check(Dialect::Claude, "Notification", "idle_prompt", Ok(Some("idle_prompt")));
+    check(Dialect::Claude, "SessionEnd", "logout", Ok(Some("logout")));
+    check(Dialect::Claude, "SubagentStop", "Explore", Ok(Some("Explore")));
+    check(Dialect::Codex, "SessionStart", "start.*", Ok(Some("start.*")));
+    check(Dialect::Gemini, "SessionStart", "resume", Ok(Some("resume")));
+    check(Dialect::Gemini, "SessionStart", "resume|clear", Err("is taken for one word there"));
+    check(Dialect::Codemie, "SessionStart", "resume", Err("something that there is not at this point"));
+    check(Dialect::Claude, "Stop", "x", Ok(None));
+}
+
+#[test]
+fn what_is_wrong_is_an_error() {
+    let check = |text: &str, message: &str, marked: &str| {
+        let problem = translate(Path::new("x.json"), text, Some(Dialect::Claude)).unwrap_err();
+        let at = problem.at.clone().unwrap_or_default();
+        assert_eq!((problem.message.as_str(), &text[at]), (message, marked), "{text}");
+    };
+    check("[]", "the file: expected an object: `{…}`, found a list", "[");
+    check(r#"{"hooks": []}"#, "`hooks`: expected an object: `{…}`, found a list", "[");
+    check(r#"{"hooks": {"Stop": {}}}"#, "`Stop`: expected a list: `[…]`, found an object", "{");
+    check(
+        r#"{"hooks": {"Stop": ["x"]}}"#,
+        "an entry of `Stop`: expected an object: `{…}`, found the text `x`",
+        "\"x\"",
+    );
+    check(r#"{"hooks": {"Stop": [{}]}}"#, "an entry of `Stop` has no `hooks`", "{");
+    check(r#"{"hooks": {"Stop": [{"hooks": {}}]}}"#, "`hooks`: expected a list: `[…]`, found an object", "{");
+    check(r#"{"disableAllHooks": 1}"#, "`disableAllHooks`: expected `true` or `false`, found `1`", "1");
+    let hook = |hook: &str, message: &str, marked: &str| check(&one("Stop", hook), message, marked);
+    hook("{}", "a hook of `Stop` has no `type`", "{");
+    hook(r#"{"type": "command"}"#, "this hook has no `command`", "{");
+    hook(r#"{"type": "command", "command": 7}"#, "`command`: expected text in double quotes, found `7`", "7");
+    hook(
+        r#"{"type": "command", "command": "x", "timeout": "30"}"#,
+        "`timeout`: expected a number, found the text `30`",
+        "\"30\"",
+    );
+    hook(
+        r#"{"type": "command", "command": "x", "timeout": 0}"#,
+        "`timeout`: must be longer than 0 and no longer than 7 days",
+        "0",
+    );
+    hook(
+        r#"{"type": "command", "command": "x", "timeout": -5}"#,
+        "`timeout`: must be longer than 0 and no longer than 7 days",
+        "-5",
+    );
+    hook(
+        r#"{"type": "command", "command": "x", "timeout": 1e9}"#,
+        "`timeout`: must be longer than 0 and no longer than 7 days",
+        "1e9",
+    );
+    hook(
+        r#"{"type": "command", "command": "x", "args": "y"}"#,
+        "`args`: expected a list: `[…]`, found the text `y`",
+        "\"y\"",
+    );
+}
+
+#[test]
+fn codemie_file_with_profiles_gives_hooks_of_active_profile() {
+    let stop = |command: &str| format!(r#"{{"Stop": [{{"hooks": [{{"type": "command", "command": "{command}"}}]}}]}}"#);
+    let text = format!(
+        r#"{{"version": 2, "activeProfile": "work", "profiles": {{
+             "home": {{"name": "home", "hooks": {}}},
+             "work": {{"name": "work", "provider": "ai-run-sso", "hooks": {}, "maxHookRetries": 3}}}}}}"#,
+        stop("./home.sh"),
+        stop("./work.sh")
+    );
+    let shown = shown(Dialect::Codemie, &text);
+    assert!(shown.contains("command: ./work.sh") && !shown.contains("command: ./home.sh"), "{shown}");
+    assert!(shown.contains("max_hook_retries: 3"), "{shown}");
+    assert!(shown.contains("- 2: the profile `home`: it is not active"), "{shown}");
+    assert!(shown.contains("* 3: the hooks are those of the profile `work`"), "{shown}");
+    let missing = translate(Path::new("x"), r#"{"activeProfile": "x", "profiles": {}}"#, None).unwrap_err();
+    assert!(missing.to_string().contains("there is no profile `x`, which `activeProfile` names"), "{missing}");
+}
+
+#[test]
+fn codemie() {
+    let text = r#"{
+      "hooks": {
+        "Stop": [{"matcher": "*", "hooks": [{"type": "command", "command": "./.codemie/run-tests.sh"}]}],
+        "PreToolUse": [
+          {"matcher": "Edit.*|Write", "hooks": [{"type": "command", "command": "./protect.sh", "timeout": 1500}]},
+          {"matcher": "Bash", "hooks": [{"type": "command", "command": "./look.sh", "timeout": 5000}]}
+        ]
+      },
+      "maxHookRetries": 5
+    }"#;
+    insta::assert_snapshot!(shown(Dialect::Codemie, text), @r#"
+    hooks:
+      stop:
+        - name: codemie-run-tests
+          command: ./.codemie/run-tests.sh
+          timeout: 60s
+      pre_tool_use:
+        - name: codemie-protect
+          command: ./protect.sh
+          matcher: '^(?:Edit.*|Write)$'
+          timeout: 1500ms
+        - name: codemie-look
+          command: ./look.sh
+          matcher: Bash
+          timeout: 5s
+    limits:
+      max_hook_retries: 5
+    strict: false
+    on_retry_limit: complete
+    * a stop hook that fails by itself (exit 1, a timeout) lets the agent end there: written as `strict: false`; take that line out if it should not be so here
+    * when stop hooks have sent the agent back as often as they may, the work counts as complete there: written as `on_retry_limit: complete`; take that line out if it should not be so here
+    "#);
+    let retries = |text: &str| import(Dialect::Codemie, text).settings;
+    assert_eq!(retries(r#"{"maxHookRetries": 0}"#), [super::ImportedSetting::MaxHookRetries(5)]);
+    assert!(translate(Path::new("x"), r#"{"maxHookRetries": -1}"#, Some(Dialect::Codemie)).is_err());
+    assert!(translate(Path::new("x"), r#"{"maxHookRetries": "5"}"#, Some(Dialect::Codemie)).is_err());
+}
+
+#[test]
+fn codex_gemini_and_qwen() {
+    let codex = r#"{"hooks": {"PreToolUse": [{"matcher": "^Bash$", "hooks": [{"type": "command", "command": "./a.sh", "timeout": 9}]}],
+      "UserPromptSubmit": [{"hooks": [{"type": "command", "command": "./b.sh"}]}]}}"#;
+    insta::assert_snapshot!(shown(Dialect::Codex, codex), @r#"
+    hooks:
+      pre_tool_use:
+        - name: codex-a
+          command: ./a.sh
+          matcher: '^Bash$'
+          timeout: 9s
+      user_prompt_submit:
+        - name: codex-b
+          command: ./b.sh
+          timeout: 600s
+          pipe_output: true
+    "#);
+    let gemini = r#"{
+      "hooksConfig": {"disabled": ["lint"]},
+      "hooks": {
+        "BeforeTool": [{"matcher": "write_file", "sequential": true, "hooks": [{"name": "guard", "type": "command", "command": "./a.sh", "timeout": 500}]}],
+        "AfterAgent": [{"hooks": [{"name": "lint", "description": "the linter", "type": "command", "command": "./lint.sh"}]}],
+        "BeforeModel": [{"hooks": [{"type": "command", "command": "./c.sh"}]}],
+        "SessionStart": [{"hooks": [{"type": "command", "command": "./d.sh", "timeout": 30000}]}]
+      }
+    }"#;
+    insta::assert_snapshot!(shown(Dialect::Gemini, gemini), @r#"
+    hooks:
+      pre_tool_use:
+        - name: guard
+          command: ./a.sh
+          matcher: '(?:write_file)'
+          timeout: 500ms
+      stop:
+        - name: lint
+          command: ./lint.sh
+          timeout: 60s
+          enabled: false
+          description: the linter
+      session_start:
+        - name: gemini-d
+          command: ./d.sh
+          timeout: 30s
+    - 6: BeforeModel: Windlass has no point for this event
+    * a stop hook that exits with neither 0 nor 2 lets the agent end there; under `windlass run` it is another iteration, unless the configuration says `strict: false`
+    * Gemini CLI takes every exit from 2 on for a block; here only 2 is one
+    "#);
+    let qwen = r#"{"disableAllHooks": true, "hooks": {"PostToolUse": [{"matcher": "edit", "hooks": [
+      {"type": "command", "command": "./a.sh", "timeout": 30}, {"type": "command", "command": "./b.sh", "timeout": 5000}]}]}}"#;
+    insta::assert_snapshot!(shown(Dialect::Qwen, qwen), @r#"
+    hooks:
+      post_tool_use:
+        - name: qwen-a
+          command: ./a.sh
+          matcher: '(?:edit)'
+          timeout: 30s
+          enabled: false
+        - name: qwen-b
+          command: ./b.sh
+          matcher: '(?:edit)'
+          timeout: 5s
+          enabled: false
+    * this file switches all of its hooks off: they are written with `enabled: false`
+    "#);
+}
+
+#[test]
+fn automation() {
+    let text = r#"{
+      "version": "1.0",
+      "hooks": [
+        {"name": "auto-create-review-task", "enabled": true, "priority": 15, "eventTypes": ["task_completed"]},
+        {"name": "track-agent-task-lifecycle", "enabled": false, "eventTypes": ["task_completed"],
+         "metadata": {"description": "how long it took", "author": "ann", "version": "2"}},
+        {"name": "announce", "enabled": true, "priority": 30, "eventTypes": ["task_completed"]}
+      ]
+    }"#;
+    insta::assert_snapshot!(shown(Dialect::Automation, text), @r#"
+    hooks:
+      task_completed:
+        - use: auto-create-review-task
+          priority: 15
+          enabled: true
+      task_created:
+        - use: track-agent-task-lifecycle
+          enabled: false
+          description: how long it took
+          metadata:
+            author: ann
+            version: '2'
+    - 7: `announce`: neither the configuration nor Windlass has a hook with this name, and what it does is not in the file; write it as a `command` with this `name` at its events
+    * 5: `track-agent-task-lifecycle` runs at task_created, task_started, task_completed, whatever `eventTypes` says
+    "#);
+    for wrong in [
+        r#"{"version": "2.0", "hooks": []}"#,
+        r#"{"hooks": {}}"#,
+        r#"{}"#,
+        r#"{"hooks": [{}]}"#,
+        r#"{"hooks": [{"name": "auto-create-review-task", "priority": "10"}]}"#,
+        r#"{"hooks": [{"name": "auto-create-review-task"}, {"name": "auto-create-review-task"}]}"#,
+        r#"{"hooks": [{"name": "own"}, {"name": "own"}]}"#,
+        r#"{"hooks": [{"name": "own", "enabled": "no"}]}"#,
+        r#"{"hooks": [{"name": "own", "eventTypes": "task_completed"}]}"#,
+    ] {
+        assert!(translate(Path::new("x"), wrong, Some(Dialect::Automation)).is_err(), "{wrong}");
+    }
+}

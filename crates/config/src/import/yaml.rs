@@ -1,0 +1,194 @@
+//! Hooks as lines of YAML.
+
+use std::time::Duration;
+
+use serde_json::json;
+use windlass_text as text;
+
+use super::{Additions, ImportedAction, ImportedHook, ImportedSetting};
+use crate::Point;
+
+/// Writes additions as a configuration of their own.
+pub fn fragment(additions: &Additions) -> String {
+    let mut points: Vec<(Point, String)> = Vec::new();
+    for hook in &additions.hooks {
+        match points.iter_mut().find(|(point, _)| *point == hook.point) {
+            Some((_, lines)) => *lines += &hook_lines(hook),
+            None => points.push((hook.point, hook_lines(hook))),
+        }
+    }
+    let mut text = if points.is_empty() { String::new() } else { "hooks:\n".to_owned() };
+    text.extend(points.into_iter().map(|(point, lines)| format!("  {point}:\n{lines}")));
+    text.extend(additions.settings.iter().map(|setting| match setting {
+        ImportedSetting::MaxHookRetries(most) => format!("limits:\n  max_hook_retries: {most}\n"),
+        ImportedSetting::NotStrict => "strict: false\n".to_owned(),
+        ImportedSetting::CompleteAtLimit => "on_retry_limit: complete\n".to_owned(),
+    }));
+    text
+}
+
+/// Writes a hook as an entry of the list of a point.
+fn hook_lines(hook: &ImportedHook) -> String {
+    let mut fields = Vec::new();
+    let mut field = |name: &str, value: Option<String>| fields.extend(value.map(|value| format!("{name}: {value}")));
+    match &hook.what {
+        ImportedAction::Command(command) => {
+            field("name", Some(scalar(&hook.name)));
+            field("command", Some(block(command).unwrap_or_else(|| scalar(command))));
+        }
+        ImportedAction::Use(builtin) => field("use", Some(builtin.to_string())),
+    }
+    field("matcher", hook.matcher.as_deref().map(scalar));
+    field("timeout", hook.timeout.map(span));
+    field("pipe_output", hook.pipe_output.then(|| "true".to_owned()));
+    field("priority", hook.priority.map(|priority| priority.to_string()));
+    field("enabled", hook.enabled.map(|enabled| enabled.to_string()));
+    field("description", hook.description.as_deref().map(scalar));
+    if !hook.metadata.is_empty() {
+        let pairs = hook.metadata.iter().map(|(name, value)| format!("\n        {}: {}", scalar(name), scalar(value)));
+        fields.push(format!("metadata:{}", pairs.collect::<String>()));
+    }
+    format!("    - {}\n", fields.join("\n      "))
+}
+
+/// A length of time with its unit.
+fn span(time: Duration) -> String {
+    match time.subsec_nanos() {
+        0 => format!("{}s", time.as_secs()),
+        _ => format!("{}ms", time.as_micros().div_ceil(1000)),
+    }
+}
+
+/// Writes a text on one line.
+fn scalar(text: &str) -> String {
+    match text {
+        _ if is_plain(text) => text.to_owned(),
+        _ if text.contains('\'') || text.chars().any(needs_escape) => double_quoted(text),
+        _ => format!("'{text}'"),
+    }
+}
+
+/// Whether nobody could take it for anything but this text.
+fn is_plain(text: &str) -> bool {
+    let begins = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/') || text.starts_with("./");
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | '/' | ' ' | '-');
+    let word = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    begins && text.chars().all(plain) && !text.ends_with(' ') && !word.contains(&text.to_ascii_lowercase().as_str())
+}
+
+/// Writes several lines as they are, as the value of a field of a hook.
+fn block(text: &str) -> Option<String> {
+    let (body, sign) = match text.strip_suffix('\n') {
+        Some(body) => (body, "|"),
+        None => (text, "|-"),
+    };
+    let odd = |letter: char| letter != '\n' && letter != '\t' && needs_escape(letter);
+    if !body.contains('\n') || body.ends_with('\n') || body.starts_with([' ', '\t', '\n']) || body.chars().any(odd) {
+        return None;
+    }
+    let lines =
+        body.split('\n').map(|line| if line.is_empty() { "\n".to_owned() } else { format!("\n        {line}") });
+    Some(format!("{sign}{}", lines.collect::<String>()))
+}
+
+/// What nobody can see, or YAML cannot hold: shown and written it is the same then.
+fn needs_escape(letter: char) -> bool {
+    text::is_treacherous(letter) || matches!(letter, '\u{fffe}' | '\u{ffff}')
+}
+
+fn double_quoted(text: &str) -> String {
+    let mut quoted = String::new();
+    for letter in json!(text).to_string().chars() {
+        match needs_escape(letter) {
+            true => quoted.push_str(&format!("\\U{:08x}", u32::from(letter))),
+            false => quoted.push(letter),
+        }
+    }
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NodeValue;
+
+    #[test]
+    fn what_is_written_is_read_as_it_was() {
+        for text in [
+            "./check.sh --all",
+            "npm test",
+            "true",
+            "Yes",
+            "12",
+            "1e3",
+            "0x1",
+            "~",
+            "null",
+            "- a",
+            "a: b",
+            "a #b",
+            "#a",
+            "'",
+            "\"",
+            "a'b\"c\\d",
+            "it's",
+            "\ta",
+            " a ",
+            "a ",
+            "",
+            "a\nb",
+            "a\nb\n",
+            "a\n\n  b\n",
+            "a\nb\n\n",
+            "\na\nb",
+            "  a\nb",
+            "a\n\tb",
+            "a\r\nb",
+            "é 😀",
+            "\u{1b}[31m",
+            "\u{85}\u{2028}",
+            "\u{feff}a",
+            "a\u{202e}b\u{200b}",
+            "\u{e0041}",
+            "{a: b}",
+            "[a]",
+            "*a",
+            "&a",
+            "!a",
+            "|",
+            "> x",
+            "%a",
+            "@a",
+            "`a`",
+            "a\n# b\n#c",
+            "---",
+            "...",
+            "a\n---\nb",
+            "? a",
+            ": a",
+            "-",
+            "if true; then\n  echo 'x: y'\nfi",
+        ] {
+            let command = block(text).unwrap_or_else(|| scalar(text));
+            let yaml = format!("hooks:\n    - command: {command}\n      {}: 1\n", scalar(text));
+            let tree = crate::tree(&yaml).unwrap_or_else(|problem| panic!("{text:?}: {problem}\n{yaml}"));
+            let NodeValue::Map(top) = &tree.value else { panic!() };
+            let NodeValue::List(list) = &top[0].1.value else { panic!("{yaml}") };
+            let NodeValue::Map(fields) = &list[0].value else { panic!("{yaml}") };
+            assert!(
+                matches!(&fields[0].1.value, NodeValue::Text(read) if read == text),
+                "{text:?}\n{yaml}\n{:?}",
+                fields[0].1
+            );
+            assert_eq!(fields.len(), 2, "{yaml}");
+        }
+    }
+
+    #[test]
+    fn times_have_their_unit() {
+        assert_eq!(span(Duration::from_secs(30)), "30s");
+        assert_eq!(span(Duration::from_millis(500)), "500ms");
+        assert_eq!(span(Duration::from_millis(1500)), "1500ms");
+        assert_eq!(span(Duration::from_secs_f64(0.0001)), "1ms");
+    }
+}

@@ -1,0 +1,215 @@
+//! Lists of the hooks that would run at each point, in their order, with the place that defines each.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use windlass_engine::{EventType, Registry, RegistryError, VALIDATION};
+
+use crate::{Builtin, Config, HookKind, HookScope, HookSpec, PipeSetting, Point, plan};
+
+/// The work that hooks would run for.
+#[derive(Debug, Clone, Default)]
+pub struct WorkSubject {
+    /// The type of the task.
+    pub kind: Option<String>,
+    pub agent: Option<String>,
+}
+
+/// A hook in a list.
+pub enum ListedHook<'c> {
+    Written(&'c HookSpec),
+    /// A hook of the registry that nobody has configured.
+    BuiltIn {
+        name: String,
+        priority: i64,
+        enabled: bool,
+        description: String,
+    },
+    /// The validation rules of the configuration, by their names.
+    Validation {
+        rules: Vec<String>,
+    },
+    /// What holds for work in worktrees where nothing is written.
+    Default {
+        worktrees: bool,
+    },
+}
+
+/// The hooks of one point, in order.
+pub struct HookListing<'c> {
+    pub point: Point,
+    pub event: Option<EventType>,
+    pub rows: Vec<ListedHook<'c>>,
+}
+
+impl<'c> ListedHook<'c> {
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Written(hook) => &hook.name,
+            Self::BuiltIn { name, .. } => name,
+            Self::Validation { .. } => VALIDATION,
+            Self::Default { .. } => plan::USUAL,
+        }
+    }
+
+    /// `None` for what comes before every priority.
+    pub fn priority(&self) -> Option<i64> {
+        match self {
+            Self::Written(hook) => Some(hook.entry.priority.or_else(|| registered(hook)).unwrap_or(plan::PRIORITY)),
+            Self::BuiltIn { priority, .. } => Some(*priority),
+            Self::Validation { .. } => None,
+            Self::Default { .. } => Some(plan::PRIORITY),
+        }
+    }
+
+    /// What it is, in a word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Written(hook) => match hook.kind {
+                HookKind::Command(_) => "command",
+                HookKind::Builtin(_) => "built-in",
+                HookKind::Rules(_) => "rules",
+                HookKind::Prompt(_) => "prompt",
+                HookKind::Http(_) => "http",
+                HookKind::Workflow(_) => "workflow",
+                HookKind::Gatekeeper(_) => "gatekeeper",
+                HookKind::Desktop => "desktop",
+            },
+            Self::BuiltIn { .. } | Self::Default { .. } => "built-in",
+            Self::Validation { .. } => "validation",
+        }
+    }
+
+    /// What runs, in words.
+    pub fn what(&self) -> String {
+        match self {
+            Self::Written(hook) => hook.effect().unwrap_or_else(|| match &hook.kind {
+                HookKind::Rules(rules) if rules.len() == 1 => "1 rule".to_owned(),
+                HookKind::Rules(rules) => format!("{} rules", rules.len()),
+                HookKind::Builtin(builtin) if hook.entry.description.is_none() => described(*builtin),
+                _ => hook.entry.description.clone().unwrap_or_default(),
+            }),
+            Self::BuiltIn { description, .. } => description.clone(),
+            Self::Validation { rules } => rules.join(", "),
+            Self::Default { .. } => Builtin::CreatePr.effect().unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// Where it was defined.
+    pub fn place(&self) -> String {
+        match self {
+            Self::Written(hook) => match &hook.scope {
+                HookScope::Project => format!("line {}", hook.line),
+                HookScope::TaskType(name) => format!("line {}, task type {name}", hook.line),
+                HookScope::Agent(name) => format!("line {}, agent {name}", hook.line),
+            },
+            Self::BuiltIn { .. } => "built in".to_owned(),
+            Self::Validation { .. } => "before the others, under `validation`".to_owned(),
+            Self::Default { .. } => "default, for tasks in worktrees".to_owned(),
+        }
+    }
+
+    /// Why it never runs at a point, if it does not.
+    pub fn silence(&self, point: Point) -> Option<String> {
+        match self {
+            Self::Written(hook) => plan::silence(hook, point),
+            Self::BuiltIn { enabled: false, .. } => Some("it is off by default; `use` switches it on".to_owned()),
+            Self::BuiltIn { .. } | Self::Validation { .. } | Self::Default { worktrees: true } => None,
+            Self::Default { worktrees: false } => {
+                Some("it is for tasks in worktrees, and `worktrees` is false".to_owned())
+            }
+        }
+    }
+
+    /// Whether it runs inside the commit of its event.
+    fn is_pure(&self) -> bool {
+        match self {
+            Self::Written(hook) => matches!(hook.kind, HookKind::Builtin(builtin) if builtin.is_registered()),
+            Self::BuiltIn { .. } => true,
+            Self::Validation { .. } | Self::Default { .. } => false,
+        }
+    }
+
+    pub fn to_json(&self, point: Point) -> Value {
+        let mut row = json!({
+            "name": self.name(),
+            "kind": self.kind(),
+            "what": self.what(),
+            "priority": self.priority(),
+            "definedAt": self.place(),
+            "runs": self.silence(point).is_none(),
+            "note": self.silence(point),
+        });
+        if let Self::Written(hook) = self {
+            row["line"] = json!(hook.line);
+            row["when"] = json!(hook.entry.when.as_ref().map(|when| &when.value));
+            row["timeoutMs"] = json!(u64::try_from(plan::timeout(hook).as_millis()).unwrap_or(u64::MAX));
+            row["pipeOutput"] = json!(hook.entry.pipe_output.unwrap_or(PipeSetting::Fixed(false)));
+        }
+        row
+    }
+}
+
+/// What a hook of the registry is for.
+fn described(builtin: Builtin) -> String {
+    Registry::with_builtins().get(builtin.name()).map(|hook| hook.description.clone()).unwrap_or_default()
+}
+
+/// The priority that a hook of the registry has by itself.
+fn registered(hook: &HookSpec) -> Option<i64> {
+    let HookKind::Builtin(builtin) = hook.kind else { return None };
+    Registry::with_builtins().get(builtin.name()).map(|hook| hook.priority)
+}
+
+/// Returns the hooks of every point that has any.
+pub fn list_planned_hooks<'c>(config: &'c Config, who: &WorkSubject) -> Result<Vec<HookListing<'c>>, RegistryError> {
+    let registry = plan::pure_rules(config)?.registry;
+    let facts: BTreeSet<Point> =
+        config.hooks.iter().flat_map(HookSpec::points).filter(|point| point.is_fact()).collect();
+    let points = Point::all().into_iter().filter_map(Point::parse).chain(facts).chain([Point::NOTIFY]);
+    let planned =
+        points.map(|point| list_hooks_at(config, &registry, who, point)).filter(|planned| !planned.rows.is_empty());
+    Ok(planned.collect())
+}
+
+/// Returns the hooks of a point.
+pub fn list_hooks_at<'c>(config: &'c Config, registry: &Registry, who: &WorkSubject, point: Point) -> HookListing<'c> {
+    let event = point.event();
+    let (kind, agent) = (who.kind.as_deref(), who.agent.as_deref());
+    let own = kind.is_some_and(|kind| config.overrides().any(|given| given == (kind, point)));
+    let is_own_point = event.is_some_and(|event| event.name() == point.name());
+    // A hook of the registry runs at all of its events, wherever it is set up.
+    let of_registry = |hook: &HookSpec| match hook.kind {
+        HookKind::Builtin(builtin) if builtin.is_registered() && is_own_point => {
+            registry.get(builtin.name()).is_some_and(|known| event.is_some_and(|event| known.events.contains(&event)))
+        }
+        _ => false,
+    };
+    let is_at = |hook: &HookSpec| hook.points().any(|other| other == point) || of_registry(hook);
+    let meant = |hook: &&HookSpec| is_at(hook) && plan::whose(hook).includes(kind, agent, own);
+    let mut rows: Vec<ListedHook<'c>> = config.hooks.iter().filter(meant).map(ListedHook::Written).collect();
+    let configured = |name: &str| {
+        let same = |hook: &HookSpec| matches!(hook.kind, HookKind::Builtin(builtin) if builtin.name() == name);
+        config.hooks.iter().any(same)
+    };
+    let built_in = registry.hooks().filter(|hook| {
+        is_own_point && event.is_some_and(|event| hook.events.contains(&event)) && !configured(&hook.name)
+    });
+    rows.extend(built_in.map(|hook| ListedHook::BuiltIn {
+        name: hook.name.clone(),
+        priority: hook.priority,
+        enabled: hook.enabled,
+        description: hook.description.clone(),
+    }));
+    if point.name() == "stop" {
+        let kind = kind.and_then(|kind| kind.parse().ok());
+        let rules: Vec<String> =
+            config.validation_rules().for_type(kind.as_ref()).iter().map(|rule| rule.name.clone()).collect();
+        rows.extend((!rules.is_empty()).then_some(ListedHook::Validation { rules }));
+    }
+    if point.name() == "before_submit" && !config.defines(point, who.kind.as_deref()) {
+        rows.push(ListedHook::Default { worktrees: config.settings.worktrees.unwrap_or(true) });
+    }
+    rows.sort_by_key(|row| (!row.is_pure(), matches!(row, ListedHook::Default { .. }), row.priority()));
+    HookListing { point, event, rows }
+}

@@ -1,0 +1,204 @@
+//! Rules about how work gets through: pipelines that can never pass, and gates that check nothing.
+//!
+//! Invariants:
+//! - An error is only what can never work. A hook with a condition may never run, so it is no part of one.
+//!
+//! Not here: what a hook may be at all (`hooks`); what the tasks of a project say about it (`commands/config`).
+
+use std::collections::BTreeSet;
+use std::iter;
+
+use super::builtin::Builtin;
+use super::check::{agent_names, is_agent};
+use super::entry::Points;
+use super::error::{ConfigProblem, position, quoted, suggestion};
+use super::file::{Completion, Settings, TaskType};
+use super::hooks::{HookKind, HookScope, HookSpec};
+use super::point::Point;
+use crate::plan;
+
+/// Something that can be used as it is, and is probably not meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigWarning {
+    /// The line and the column, where it is about a place in the file.
+    pub place: Option<(usize, usize)>,
+    pub message: String,
+    pub suggestion: Option<String>,
+}
+
+/// The hooks that meet tasks of one type, or those without a type.
+struct TaskTypeHooks<'a> {
+    settings: &'a Settings,
+    hooks: &'a [HookSpec],
+    kind: Option<(&'a str, &'a TaskType)>,
+}
+
+impl<'a> TaskTypeHooks<'a> {
+    /// Returns the hooks of tasks without a type, then those of each type.
+    fn all(settings: &'a Settings, hooks: &'a [HookSpec]) -> impl Iterator<Item = Self> {
+        let kinds = settings.task_types.iter().map(|(name, task_type)| Some((name.as_str(), &task_type.value)));
+        iter::once(None).chain(kinds).map(move |kind| Self { settings, hooks, kind })
+    }
+
+    /// Returns the hooks that run at a point, in their order, with those of the agents that are meant.
+    fn hooks_at(&self, point: &str, is_meant: impl Fn(&str) -> bool) -> Vec<&'a HookSpec> {
+        let is_here = |hook: &&HookSpec| {
+            hook.enabled()
+                && hook.points().any(|other| other.name() == point)
+                && match &hook.scope {
+                    HookScope::Project => !self.has_own(point),
+                    HookScope::TaskType(name) => self.kind.is_some_and(|(kind, _)| kind == name),
+                    HookScope::Agent(name) => is_meant(name),
+                }
+        };
+        let mut hooks: Vec<&HookSpec> = self.hooks.iter().filter(is_here).collect();
+        hooks.sort_by_key(|hook| plan::priority(hook));
+        hooks
+    }
+
+    /// Whether the type of task has its own list at a point.
+    fn has_own(&self, point: &str) -> bool {
+        self.kind.is_some_and(|(_, task_type)| has_list(&task_type.hooks, point))
+    }
+
+    /// Whether this flow says for itself what is checked at a gate: a type without a list of its own repeats the project's.
+    fn decides_gate(&self, point: &str) -> bool {
+        let has_own_rules = |(_, task_type): (&str, &TaskType)| point == "stop" && task_type.validation.is_some();
+        self.kind.is_none_or(has_own_rules) || self.has_own(point)
+    }
+
+    /// Whether validation rules judge the turns of such work.
+    fn has_rules(&self) -> bool {
+        let own = self.kind.and_then(|(_, task_type)| task_type.validation.as_ref());
+        own.or(self.settings.validation.as_ref()).is_some_and(|rules| !rules.is_empty())
+    }
+
+    /// Refuses a pipeline that can never pass, with the hooks that an agent brings along.
+    fn check(&self, agent: Option<&String>) -> Result<(), ConfigProblem> {
+        let mut merge = self.hooks_at("before_merge", |name| agent.is_some_and(|agent| agent == name));
+        merge.retain(|hook| hook.when.is_none());
+        if let (Some((name, task_type)), true) = (self.kind, merge.iter().any(|hook| is(hook, Builtin::Gatekeeper)))
+            && let Some(names) = task_type.agents.gatekeeper.as_ref().filter(|names| names.is_empty())
+        {
+            return Err(ConfigProblem::new(format!(
+                "tasks of the type `{name}` are judged, and no agent may judge them"
+            ))
+            .suggest("name an agent, or leave `gatekeeper` out of `agents` for the default one".to_owned())
+            .at(names.at.clone()));
+        }
+        let Some(index) = merge.iter().position(|hook| is(hook, Builtin::MergePr)) else { return Ok(()) };
+        let needs_change = |hook: &&&HookSpec| is(hook, Builtin::CreatePr) || is(hook, Builtin::Gatekeeper);
+        if let Some(late) = merge[index + 1..].iter().find(needs_change) {
+            return Err(ConfigProblem::new(format!(
+                "{} runs after `merge_pr`, when the change is merged",
+                quoted(&late.name)
+            ))
+            .suggest("let it run before `merge_pr`".to_owned())
+            .at(late.at.clone()));
+        }
+        // Without a list a change is opened.
+        let has_list = self.has_own("before_submit") || has_list(&self.settings.hooks, "before_submit");
+        if has_list && !self.hooks.iter().any(|hook| hook.enabled() && is(hook, Builtin::CreatePr)) {
+            return Err(ConfigProblem::new("`merge_pr` has nothing to merge: no hook is `create_pr`")
+                .suggest("add `create_pr` to `before_submit`".to_owned())
+                .at(merge[index].at.clone()));
+        }
+        Ok(())
+    }
+}
+
+fn has_list(points: &Points, point: &str) -> bool {
+    points.0.iter().any(|(written, _)| Point::parse(written).is_some_and(|other| other.name() == point))
+}
+
+fn is(hook: &HookSpec, builtin: Builtin) -> bool {
+    match &hook.kind {
+        HookKind::Builtin(own) => *own == builtin,
+        HookKind::Gatekeeper(_) => builtin == Builtin::Gatekeeper,
+        _ => false,
+    }
+}
+
+/// Refuses what can never work.
+pub fn check(settings: &Settings, hooks: &[HookSpec]) -> Result<(), ConfigProblem> {
+    let mut agents = iter::once(None).chain(settings.agents.keys().map(Some));
+    agents.try_for_each(|agent| TaskTypeHooks::all(settings, hooks).try_for_each(|flow| flow.check(agent)))
+}
+
+/// Returns what is probably not meant, in the order of the file, and once.
+pub fn warnings(settings: &Settings, hooks: &[HookSpec], source: &str) -> Vec<ConfigWarning> {
+    let mut found: Vec<ConfigProblem> = open_completion(settings, hooks);
+    found.extend(unknown_agents(settings));
+    found.extend(unread_briefs(settings, hooks));
+    found.extend(hooks.iter().filter(|hook| hook.enabled()).filter_map(|hook| {
+        let (message, hint) = hook.exit_hint()?;
+        Some(ConfigProblem::new(message).suggest(hint).at(hook.at.clone()))
+    }));
+    found.sort_by_key(|problem| problem.at.as_ref().map(|at| at.start));
+    let mut seen = BTreeSet::new();
+    found.retain(|problem| seen.insert(problem.message.clone()));
+    let warning = |problem: ConfigProblem| {
+        let place = problem.at.map(|at| position(source, at));
+        ConfigWarning { place, message: problem.message, suggestion: problem.suggestion }
+    };
+    found.into_iter().map(warning).collect()
+}
+
+/// Returns where turns are complete when they end, and nothing checks them.
+fn open_completion(settings: &Settings, hooks: &[HookSpec]) -> Vec<ConfigProblem> {
+    let Some(gate) = settings.completion.as_ref().filter(|completion| completion.value == Completion::Gate) else {
+        return Vec::new();
+    };
+    let open = TaskTypeHooks::all(settings, hooks)
+        .filter(|flow| flow.decides_gate("stop") && !flow.has_rules() && flow.hooks_at("stop", |_| false).is_empty());
+    open.map(|flow| {
+        let whose = flow.kind.map(|(name, _)| format!(" for tasks of the type `{name}`")).unwrap_or_default();
+        let message = format!(
+            "`completion: gate` without a `stop` hook{whose}: work counts as complete when a turn ends, and nothing checks it"
+        );
+        ConfigProblem::new(message).suggest("add `stop: [run_tests]` under `hooks`".to_owned()).at(gate.at.clone())
+    })
+    .collect()
+}
+
+/// Returns the names in lists of agents that stand for none.
+fn unknown_agents(settings: &Settings) -> impl Iterator<Item = ConfigProblem> {
+    let roles = settings.task_types.values().map(|task_type| &task_type.agents);
+    let names =
+        roles.flat_map(|roles| [&roles.implementer, &roles.gatekeeper]).flatten().flat_map(|names| names.iter());
+    let unknown = names.filter(|name| !is_agent(name, settings));
+    unknown.map(|name| {
+        let near = suggestion(name, &agent_names(settings)).filter(|hint| hint.starts_with("did you mean"));
+        let hint = near.unwrap_or_else(|| "say under `agents` how it is started".to_owned());
+        ConfigProblem::new(format!("{} is no agent that is known here", quoted(name))).suggest(hint).at(name.at.clone())
+    })
+}
+
+/// Returns the briefs that no gatekeeper is given.
+fn unread_briefs(settings: &Settings, hooks: &[HookSpec]) -> impl Iterator<Item = ConfigProblem> {
+    let asked: BTreeSet<&str> = hooks.iter().flat_map(plan::briefs).collect();
+    settings.briefs.iter().filter(move |(name, _)| !asked.contains(name.as_str())).map(|(name, text)| {
+        ConfigProblem::new(format!("no `gatekeeper` asks for the brief {}", quoted(name))).at(text.at.clone())
+    })
+}
+
+/// Returns the gates whose only checks run the project's tests, as the usual agent meets them, each with the type of task that
+/// has it for itself.
+pub fn find_test_gates<'a>(settings: &'a Settings, hooks: &'a [HookSpec]) -> Vec<(Point, Option<&'a str>)> {
+    let is_usual = |name: &str| settings.agent.as_ref().is_some_and(|agent| agent.value == name);
+    let is_step = |hook: &HookSpec| {
+        [Builtin::RebaseOnMain, Builtin::CreatePr, Builtin::MergePr].iter().any(|step| is(hook, *step))
+    };
+    let mut gates = Vec::new();
+    for point in Point::all().into_iter().filter_map(Point::parse).filter(|point| point.is_gate()) {
+        for flow in TaskTypeHooks::all(settings, hooks).filter(|flow| flow.decides_gate(point.name())) {
+            let mut checks = flow.hooks_at(point.name(), is_usual);
+            checks.retain(|hook| !is_step(hook));
+            let has_rules = point.is_stop() && flow.has_rules();
+            if !has_rules && !checks.is_empty() && checks.iter().all(|hook| is(hook, Builtin::RunTests)) {
+                gates.push((point, flow.kind.map(|(name, _)| name)));
+            }
+        }
+    }
+    gates
+}

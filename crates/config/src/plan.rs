@@ -1,0 +1,340 @@
+//! The plan of a configuration: which hooks an event makes owed, how each of them runs, and the terms of a session.
+//!
+//! Not here: which agents judge a change, and how long a turn may take (`app`).
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use windlass_engine::{
+    Completion, Cost, Effects, EventType, Gate, HookClass, Limits, Matcher, OnFailure, OnRetryLimit, OwedHook,
+    OwnerName, Planned, PlannedFor, Registry, RegistryError, Rules, Terms, Trusted, TypeName, Types, ValidationScope,
+    WORKFLOW,
+};
+use windlass_hooks as hooks;
+
+use crate::{Builtin, Config, HookKind, HookScope, HookSpec, Point, RoleSettings};
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+const GATE_TIMEOUT: Duration = Duration::from_mins(10);
+/// How long a gatekeeper may take, for each of its briefs.
+const REVIEW_TIMEOUT: Duration = Duration::from_mins(30);
+/// How long all steps of a workflow may take together. Each has its own time too.
+const WORKFLOW_TIMEOUT: Duration = Duration::from_hours(1);
+const MAX_OUTPUT: usize = 16 * 1024;
+pub const PRIORITY: i64 = 100;
+/// The brief of a gatekeeper that is only named.
+const REVIEW: &str = "review";
+/// How long to wait before the first retry.
+const BACKOFF: Duration = Duration::from_secs(1);
+
+/// How a hook is run, if this version can.
+pub fn runnable(hook: &HookSpec) -> Option<hooks::Hook> {
+    let kind = match &hook.kind {
+        HookKind::Command(script) => hooks::Kind::Command(script.clone()),
+        HookKind::Http(request) => hooks::Kind::Http(request.address()),
+        HookKind::Rules(rules) => hooks::Kind::Rules(rules.clone()),
+        HookKind::Desktop => hooks::Kind::Desktop,
+        HookKind::Builtin(builtin) => hooks::Kind::Step(step(*builtin)?),
+        HookKind::Gatekeeper(briefs) => hooks::Kind::Step(hooks::Step::Review(briefs.clone())),
+        HookKind::Prompt(template) => hooks::Kind::Prompt(template.clone()),
+        HookKind::Workflow(id) => hooks::Kind::Workflow(hooks::Flow {
+            id: id.clone(),
+            context: hook.context.clone(),
+            idempotent: hook.entry.idempotent.unwrap_or(false),
+        }),
+    };
+    let entry = &hook.entry;
+    // At the stop gate a retry is another turn, which takes its time by itself.
+    let usual = if hook.points().any(Point::is_stop) { Duration::ZERO } else { BACKOFF };
+    let retry = entry.retry.as_ref().map(|retry| hooks::Retry {
+        max: retry.max.as_ref().map_or(1, |max| max.value),
+        backoff: retry.backoff.as_ref().map_or(usual, |backoff| backoff.value.duration()),
+        jitter: retry.jitter.unwrap_or(true),
+    });
+    Some(hooks::Hook {
+        name: hook.name.clone(),
+        kind,
+        timeout: timeout(hook),
+        pipes: entry.pipe_output.map(Into::into),
+        max_output: max_output(hook),
+        retry,
+        feedback: hook.feedback.clone(),
+    })
+}
+
+/// What a built-in does between done and accepted, if that is where it belongs.
+fn step(builtin: Builtin) -> Option<hooks::Step> {
+    match builtin {
+        Builtin::RebaseOnMain => Some(hooks::Step::RebaseOnMain),
+        Builtin::RunTests => Some(hooks::Step::RunTests),
+        Builtin::CreatePr => Some(hooks::Step::CreatePr),
+        Builtin::MergePr => Some(hooks::Step::MergePr),
+        // The word alone: by one brief of that name.
+        Builtin::Gatekeeper => Some(hooks::Step::Review(vec![REVIEW.to_owned()])),
+        Builtin::AutoLabelByKeyword
+        | Builtin::AutoCreateReviewTask
+        | Builtin::CheckDependencySatisfaction
+        | Builtin::TrackAgentTaskLifecycle => None,
+    }
+}
+
+/// The hook of work in a worktree where nothing else is written: it is shown to others.
+pub const USUAL: &str = "create_pr (default)";
+
+fn usual() -> hooks::Hook {
+    hooks::Hook {
+        name: USUAL.to_owned(),
+        kind: hooks::Kind::Step(hooks::Step::CreatePr),
+        timeout: GATE_TIMEOUT,
+        pipes: None,
+        max_output: MAX_OUTPUT,
+        retry: None,
+        feedback: None,
+    }
+}
+
+/// The hook that runs a workflow which somebody has asked for.
+fn asked_for(name: &str) -> hooks::Hook {
+    let id = name.trim_start_matches(WORKFLOW).to_owned();
+    hooks::Hook {
+        name: name.to_owned(),
+        kind: hooks::Kind::Workflow(hooks::Flow { id, context: Vec::new(), idempotent: false }),
+        timeout: WORKFLOW_TIMEOUT,
+        pipes: None,
+        max_output: MAX_OUTPUT,
+        retry: None,
+        feedback: None,
+    }
+}
+
+/// The same where it stands: nowhere, if the project has a list of its own.
+fn usually(config: &Config) -> Option<Planned> {
+    let hook = OwedHook {
+        hook: USUAL.to_owned(),
+        point: Gate::BeforeSubmit.point().to_owned(),
+        class: HookClass::Vcs,
+        on_failure: OnFailure::Block,
+        send_backs: None,
+    };
+    let planned = Planned { hook, whose: PlannedFor::Worktrees, matcher: Matcher::default(), when: None };
+    (!config.has_own_list(Gate::BeforeSubmit.point())).then_some(planned)
+}
+
+/// How long a hook may run.
+pub fn timeout(hook: &HookSpec) -> Duration {
+    let usual = match hook.kind {
+        HookKind::Gatekeeper(_) | HookKind::Builtin(Builtin::Gatekeeper) => REVIEW_TIMEOUT,
+        HookKind::Workflow(_) => WORKFLOW_TIMEOUT,
+        _ if hook.points().any(Point::is_gate) => GATE_TIMEOUT,
+        _ => TIMEOUT,
+    };
+    hook.entry.timeout.as_ref().map_or(usual, |timeout| timeout.value.duration())
+}
+
+/// How long a hook at a point may run that does not say.
+pub fn usual_timeout(point: Point) -> Duration {
+    if point.is_gate() { GATE_TIMEOUT } else { TIMEOUT }
+}
+
+/// How much of its output the agent may get.
+pub fn max_output(hook: &HookSpec) -> usize {
+    let written = hook.entry.max_output.as_ref().and_then(|most| usize::try_from(most.value).ok());
+    written.unwrap_or(MAX_OUTPUT).min(Limits::FEEDBACK)
+}
+
+/// Returns the hook of that name as it runs, if this version can run it.
+pub fn find_runnable(config: &Config, name: &str) -> Option<hooks::Hook> {
+    match name {
+        USUAL => Some(usual()),
+        asked if asked.starts_with(WORKFLOW) => Some(asked_for(asked)),
+        name => runnable(config.hooks.iter().find(|hook| hook.name == name)?),
+    }
+}
+
+/// Returns the briefs by which a hook has a change judged.
+pub fn briefs(hook: &HookSpec) -> impl Iterator<Item = &str> {
+    let (names, alone) = match &hook.kind {
+        HookKind::Gatekeeper(names) => (names.as_slice(), None),
+        HookKind::Builtin(Builtin::Gatekeeper) => (&[][..], Some(REVIEW)),
+        _ => (&[][..], None),
+    };
+    names.iter().map(String::as_str).chain(alone)
+}
+
+/// The engine's rules without anything that is owed.
+pub fn pure_rules(config: &Config) -> Result<Rules, RegistryError> {
+    let mut registry = Registry::with_builtins();
+    for setting in config.builtin_settings() {
+        registry.configure(setting.name, setting.enabled, setting.priority)?;
+    }
+    Ok(Rules { registry, effects: None, types: types(config) })
+}
+
+/// The types of tasks, and who may work on them.
+pub fn types(config: &Config) -> Types {
+    let allowed = |roles: &RoleSettings| {
+        let names = roles.implementer.as_ref()?;
+        Some(names.iter().map(|name| name.value.clone()).collect())
+    };
+    let types = Types::new(config.task_types().map(|(kind, roles)| (name(kind), allowed(roles))));
+    types.with_reports(config.report_types().map(name).collect())
+}
+
+/// The engine's rules, with what each event makes owed to this owner. Without trust nothing else of the configuration counts,
+/// and a command that makes a hook owed is refused.
+pub fn rules(config: &Config, owner: &OwnerName, trust: Trusted) -> Result<Rules, RegistryError> {
+    let effects = Effects {
+        config: config.text().clone(),
+        owner: owner.clone(),
+        project: config.project().to_string_lossy().into_owned(),
+        trust,
+        hooks: planned_hooks(config),
+        overrides: config.overrides().map(|(kind, point)| (name(kind), point.name().to_owned())).collect(),
+        validation: validation(config),
+    };
+    let pure = match trust {
+        Trusted::Yes => pure_rules(config)?,
+        Trusted::No => pure_rules(&config.without_say())?,
+    };
+    Ok(Rules { effects: Some(effects), ..pure })
+}
+
+/// The tasks that have validation rules.
+fn validation(config: &Config) -> ValidationScope {
+    let rules = config.validation_rules();
+    let types = rules.types.iter().map(|(kind, rules)| (kind.clone(), !rules.is_empty())).collect();
+    ValidationScope { project: !rules.project.is_empty(), types }
+}
+
+/// Returns the rules of a session, which also delivers: where the project says nothing about that, it opens a pull request.
+pub fn session_rules(config: &Config, owner: &OwnerName) -> Result<Rules, RegistryError> {
+    let mut rules = rules(config, owner, Trusted::Yes)?;
+    if let (Some(usual), Some(effects)) = (usually(config), &mut rules.effects) {
+        effects.hooks.entry(EventType::SubmissionStarted).or_default().push(usual);
+    }
+    Ok(rules)
+}
+
+/// Returns the hooks that each event makes owed, in the order in which they run.
+pub fn planned_hooks(config: &Config) -> BTreeMap<EventType, Vec<Planned>> {
+    let mut hooks: Vec<&HookSpec> = config.hooks.iter().filter(|hook| is_owing(hook)).collect();
+    // Hooks of one priority stay in the order of definition.
+    hooks.sort_by_key(|hook| priority(hook));
+    let mut planned: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for hook in hooks {
+        for point in hook.points() {
+            for event in point.events() {
+                planned.entry(event).or_default().push(self::planned(hook, point, event));
+            }
+        }
+    }
+    planned
+}
+
+/// Whether some event makes this hook owed.
+fn is_owing(hook: &HookSpec) -> bool {
+    let runs = !matches!(hook.kind, HookKind::Builtin(builtin) if step(builtin).is_none());
+    hook.enabled() && runs && hook.points().any(Point::is_reached)
+}
+
+pub fn priority(hook: &HookSpec) -> i64 {
+    if hook.point == Point::NOTIFY {
+        return i64::MAX;
+    }
+    hook.entry.priority.unwrap_or(PRIORITY)
+}
+
+fn name(kind: &str) -> TypeName {
+    kind.parse().expect("the names of types were checked when they were read")
+}
+
+fn planned(hook: &HookSpec, point: Point, event: EventType) -> Planned {
+    let (matcher, when) = (hook.matcher.clone(), hook.when.clone());
+    Planned { hook: owed_hook(hook, point, event), whose: whose(hook), matcher, when }
+}
+
+/// For whose work a hook is.
+pub fn whose(hook: &HookSpec) -> PlannedFor {
+    match &hook.scope {
+        HookScope::Project => PlannedFor::Everybody,
+        HookScope::TaskType(kind) => PlannedFor::TasksOf(name(kind)),
+        HookScope::Agent(name) => PlannedFor::Agent(name.clone()),
+    }
+}
+
+fn owed_hook(hook: &HookSpec, point: Point, event: EventType) -> OwedHook {
+    let gate = point.is_gate();
+    let class = match (&hook.kind, hook.entry.idempotent) {
+        _ if event == EventType::BridgeCalled => HookClass::Bridge,
+        (HookKind::Builtin(Builtin::RebaseOnMain | Builtin::CreatePr | Builtin::MergePr), _) => HookClass::Vcs,
+        _ if gate => HookClass::Gate,
+        (HookKind::Http(_), _) => HookClass::Webhook,
+        (HookKind::Workflow(_), _) => HookClass::Workflow,
+        (HookKind::Rules(_) | HookKind::Desktop | HookKind::Prompt(_), _) | (_, Some(true)) => HookClass::Idempotent,
+        _ => HookClass::Other,
+    };
+    OwedHook {
+        hook: hook.name.clone(),
+        point: point.name().to_owned(),
+        class,
+        on_failure: on_failure(hook, point),
+        send_backs: hook.entry.retry.as_ref().filter(|_| gate).and_then(|retry| Some(retry.max.as_ref()?.value)),
+    }
+}
+
+/// What a hook's own failure counts as.
+pub fn on_failure(hook: &HookSpec, point: Point) -> OnFailure {
+    match hook.entry.on_failure {
+        None if matches!(point.name(), "before_submit" | "before_merge") => OnFailure::Block,
+        None | Some(crate::OnFailure::Ignore) => OnFailure::Ignore,
+        Some(crate::OnFailure::Block) => OnFailure::Block,
+        Some(crate::OnFailure::Escalate) => OnFailure::Escalate,
+    }
+}
+
+pub fn terms(config: &Config, max_iterations: Option<u32>) -> Terms {
+    let settings = &config.settings;
+    Terms {
+        max_iterations: max_iterations.unwrap_or(settings.limits.max_iterations.get()),
+        max_hook_retries: settings.limits.max_hook_retries,
+        max_failures: settings.limits.max_failures.get(),
+        failure_span: settings
+            .limits
+            .failure_span
+            .map_or(Terms::default().failure_span, crate::DurationSetting::duration),
+        completion: match settings.completion.as_ref().map(|completion| completion.value) {
+            None | Some(crate::Completion::Promise) => Completion::Promise,
+            Some(crate::Completion::Gate) => Completion::Gate,
+        },
+        strict: settings.strict.unwrap_or(true),
+        on_retry_limit: match settings.on_retry_limit {
+            crate::OnRetryLimit::Complete => OnRetryLimit::Complete,
+            crate::OnRetryLimit::Escalate => OnRetryLimit::Escalate,
+            crate::OnRetryLimit::Ask => OnRetryLimit::Ask,
+        },
+        wall_time: settings.limits.wall_time.map(crate::DurationSetting::duration),
+        cost: settings.limits.cost.as_ref().and_then(|cost| Cost::of_dollars(cost.value)),
+        tokens: settings.limits.tokens.map(NonZeroU64::get),
+        thrashing: settings.limits.thrashing,
+        max_remediations: settings.limits.max_remediations,
+        max_rejections: settings.limits.max_rejections,
+    }
+}
+
+/// Why a hook never runs at a point, in words, if it does not.
+pub fn silence(hook: &HookSpec, point: Point) -> Option<String> {
+    if !hook.enabled() {
+        return Some("it is switched off".to_owned());
+    }
+    if matches!(hook.kind, HookKind::Builtin(builtin) if builtin.is_registered()) {
+        return None;
+    }
+    (!point.is_reached()).then(|| format!("nothing runs at {point}: that event is what makes hooks possible"))
+}
+
+/// Hooks that would run something, and that do not run at every point that they name.
+pub fn silent(config: &Config) -> impl Iterator<Item = &HookSpec> {
+    let effectful = config.hooks.iter().filter(|hook| hook.enabled() && hook.effect().is_some());
+    effectful.filter(|hook| hook.points().any(|point| silence(hook, point).is_some()))
+}

@@ -1,0 +1,391 @@
+//! Typed values from a tree, with errors that know their place.
+//!
+//! The structs of `file` and `entry` say which keys exist and of which type they are; serde reads them through
+//! [`Reader`]. Whatever serde complains about is put into plain words here, and gets the innermost place that is known.
+//!
+//! Two leniencies: a number, `true` or `false` is also the text that it is written as; and a key without a value is as
+//! good as no key, so that a section may have all of its lines commented out.
+
+use std::fmt::{self, Display};
+use std::marker::PhantomData;
+use std::ops::{Deref, Range};
+
+use serde::de::value::{StrDeserializer, UsizeDeserializer};
+use serde::de::{
+    self, Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, Error as _, Expected, MapAccess, SeqAccess,
+    Unexpected, Visitor,
+};
+use serde::forward_to_deserialize_any;
+use serde::ser::{Serialize, Serializer};
+
+use super::error::{ConfigProblem, quoted};
+use super::schema::schema;
+use super::syntax::QUOTES;
+use super::yaml::{ConfigNode, NodeValue};
+
+/// Reads a tree that was parsed from `source`.
+pub fn read<T: DeserializeOwned>(node: &ConfigNode, source: &str) -> Result<T, ConfigProblem> {
+    T::deserialize(Reader { node, source })
+}
+
+/// The text of a scalar: what was quoted, or what a number or a boolean is written as.
+pub fn text<'a>(node: &'a ConfigNode, source: &'a str) -> Option<&'a str> {
+    match &node.value {
+        NodeValue::Text(text) => Some(text),
+        NodeValue::Bool(_) | NodeValue::Integer(_) | NodeValue::Unsigned(_) | NodeValue::Float(_) => {
+            source.get(node.at.clone())
+        }
+        NodeValue::Null | NodeValue::List(_) | NodeValue::Map(_) => None,
+    }
+}
+
+impl de::Error for ConfigProblem {
+    fn custom<T: Display>(message: T) -> Self {
+        Self::new(message.to_string())
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        let expected = expected.to_string();
+        Self::new(format!("expected {}, found {}", plain(&expected), describe(found)))
+            .suggest(remedy(found, &expected).map(str::to_owned))
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::invalid_type(found, expected)
+    }
+
+    fn unknown_variant(found: &str, known: &'static [&'static str]) -> Self {
+        Self::unknown("value", found, known)
+    }
+
+    fn unknown_field(found: &str, known: &'static [&'static str]) -> Self {
+        let problem = Self::unknown("key", found, known);
+        let is_limit = || schema()["$defs"]["Limits"]["properties"].get(found).is_some();
+        match problem.suggestion {
+            _ if known.contains(&"limits") && is_limit() => problem.suggest("write it under `limits`".to_owned()),
+            Some(_) => problem,
+            None => problem.suggest("`windlass config schema` lists every key".to_owned()),
+        }
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self::new(format!("the key `{field}` is missing here"))
+    }
+
+    /// Two spellings of one key: the parser has refused equal ones already.
+    fn duplicate_field(field: &'static str) -> Self {
+        Self::new(format!("the key `{field}` is given twice, in two spellings"))
+    }
+}
+
+impl Display for ConfigProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ConfigProblem {}
+
+/// Serde's names of types, for people.
+fn plain(expected: &str) -> &str {
+    match expected {
+        "a boolean" => "`true` or `false`",
+        "a string" => "text",
+        "a sequence" => "a list",
+        "u8" => "a whole number from 0 to 255",
+        "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "a nonzero u32" | "a nonzero u64" => "a whole number, 1 or more",
+        "f32" | "f64" => "a number",
+        other if other == "a map" || other.starts_with("struct ") => "a map of keys and values",
+        other => other,
+    }
+}
+
+fn describe(found: Unexpected<'_>) -> String {
+    match found {
+        Unexpected::Str(value) => format!("the text {}", quoted(value)),
+        Unexpected::Unit | Unexpected::Option => "nothing".to_owned(),
+        Unexpected::Seq => "a list".to_owned(),
+        Unexpected::Map => "a map".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Returns what to write instead, for the mistakes that people make most.
+fn remedy(found: Unexpected<'_>, expected: &str) -> Option<&'static str> {
+    match (found, expected) {
+        (Unexpected::Str("yes" | "on"), "a boolean") => Some("write `true`"),
+        (Unexpected::Str("no" | "off"), "a boolean") => Some("write `false`"),
+        (Unexpected::Str(_) | Unexpected::Map, "a sequence") => Some("start each entry with `- `"),
+        (Unexpected::Map, "a string") => Some(QUOTES),
+        _ => None,
+    }
+}
+
+/// A value and the bytes that it was written in.
+#[derive(Debug, Clone)]
+pub struct Located<T> {
+    pub value: T,
+    pub at: Range<usize>,
+}
+
+impl<T> Deref for Located<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+/// Asks [`Reader`] for the place as well: it answers with start, end, value.
+const LOCATED: &str = "$windlass::Located";
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Located<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Parts<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Parts<T> {
+            type Value = Located<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value with its place")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Located<T>, A::Error> {
+                match (parts.next_element()?, parts.next_element()?, parts.next_element()?) {
+                    (Some(start), Some(end), Some(value)) => Ok(Located { value, at: start..end }),
+                    _ => Err(A::Error::custom("a value without a place")),
+                }
+            }
+        }
+
+        deserializer.deserialize_newtype_struct(LOCATED, Parts(PhantomData))
+    }
+}
+
+impl<T: Serialize> Serialize for Located<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value.serialize(serializer)
+    }
+}
+
+impl<T: schemars::JsonSchema> schemars::JsonSchema for Located<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> std::borrow::Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        T::json_schema(generator)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Reader<'a> {
+    node: &'a ConfigNode,
+    source: &'a str,
+}
+
+impl<'a> Reader<'a> {
+    fn child(self, node: &'a ConfigNode) -> Self {
+        Self { node, ..self }
+    }
+
+    fn place<T>(self, result: Result<T, ConfigProblem>) -> Result<T, ConfigProblem> {
+        result.map_err(|problem| problem.at(self.node.at.clone()))
+    }
+
+    fn list(self, nodes: &'a [ConfigNode]) -> Items<'a> {
+        Items { reader: self, nodes: nodes.iter() }
+    }
+
+    fn map(self, entries: &'a [(ConfigNode, ConfigNode)]) -> Entries<'a> {
+        Entries { reader: self, entries: entries.iter(), value: None }
+    }
+
+    fn text(self) -> Option<&'a str> {
+        text(self.node, self.source)
+    }
+}
+
+impl<'de> Deserializer<'de> for Reader<'de> {
+    type Error = ConfigProblem;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigProblem> {
+        self.place(match &self.node.value {
+            NodeValue::Null => visitor.visit_unit(),
+            NodeValue::Bool(value) => visitor.visit_bool(*value),
+            NodeValue::Integer(value) => match u64::try_from(*value) {
+                Ok(value) => visitor.visit_u64(value),
+                Err(_) => visitor.visit_i64(*value),
+            },
+            NodeValue::Unsigned(value) => visitor.visit_u64(*value),
+            NodeValue::Float(value) => visitor.visit_f64(*value),
+            NodeValue::Text(text) => visitor.visit_str(text),
+            NodeValue::List(nodes) => visitor.visit_seq(self.list(nodes)),
+            NodeValue::Map(entries) => visitor.visit_map(self.map(entries)),
+        })
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigProblem> {
+        match self.text() {
+            Some(text) => self.place(visitor.visit_str(text)),
+            None => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigProblem> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigProblem> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigProblem> {
+        match &self.node.value {
+            NodeValue::Null => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigProblem> {
+        match &self.node.value {
+            NodeValue::Null => self.place(visitor.visit_seq(self.list(&[]))),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigProblem> {
+        match &self.node.value {
+            NodeValue::Null => self.place(visitor.visit_map(self.map(&[]))),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ConfigProblem> {
+        match &self.node.value {
+            NodeValue::List(_) => Err(ConfigProblem::invalid_type(Unexpected::Seq, &visitor).at(self.node.at.clone())),
+            _ => self.deserialize_map(visitor),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, ConfigProblem> {
+        match name {
+            LOCATED => visitor.visit_seq(Parts { reader: self, given: 0 }),
+            _ => visitor.visit_newtype_struct(self),
+        }
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ConfigProblem> {
+        match self.text() {
+            Some(text) => self.place(visitor.visit_enum(StrDeserializer::new(text))),
+            None => self.place(Err(ConfigProblem::invalid_type(unexpected(&self.node.value), &"a word"))),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf
+        unit unit_struct tuple tuple_struct ignored_any
+    }
+}
+
+fn unexpected(value: &NodeValue) -> Unexpected<'_> {
+    match value {
+        NodeValue::Null => Unexpected::Unit,
+        NodeValue::Bool(value) => Unexpected::Bool(*value),
+        NodeValue::Integer(value) => Unexpected::Signed(*value),
+        NodeValue::Unsigned(value) => Unexpected::Unsigned(*value),
+        NodeValue::Float(value) => Unexpected::Float(*value),
+        NodeValue::Text(text) => Unexpected::Str(text),
+        NodeValue::List(_) => Unexpected::Seq,
+        NodeValue::Map(_) => Unexpected::Map,
+    }
+}
+
+/// Start, end, value.
+struct Parts<'a> {
+    reader: Reader<'a>,
+    given: u8,
+}
+
+impl<'de> SeqAccess<'de> for Parts<'de> {
+    type Error = ConfigProblem;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, ConfigProblem> {
+        self.given += 1;
+        let at = &self.reader.node.at;
+        match self.given {
+            1 => seed.deserialize(UsizeDeserializer::new(at.start)).map(Some),
+            2 => seed.deserialize(UsizeDeserializer::new(at.end)).map(Some),
+            _ => seed.deserialize(self.reader).map(Some),
+        }
+    }
+}
+
+struct Items<'a> {
+    reader: Reader<'a>,
+    nodes: std::slice::Iter<'a, ConfigNode>,
+}
+
+impl<'de> SeqAccess<'de> for Items<'de> {
+    type Error = ConfigProblem;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, ConfigProblem> {
+        self.nodes.next().map(|node| seed.deserialize(self.reader.child(node))).transpose()
+    }
+}
+
+struct Entries<'a> {
+    reader: Reader<'a>,
+    entries: std::slice::Iter<'a, (ConfigNode, ConfigNode)>,
+    value: Option<&'a (ConfigNode, ConfigNode)>,
+}
+
+impl<'de> MapAccess<'de> for Entries<'de> {
+    type Error = ConfigProblem;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, ConfigProblem> {
+        self.value = self.entries.next();
+        let Some((key, _)) = self.value else { return Ok(None) };
+        let key = self.reader.child(key);
+        match key.text() {
+            Some(_) => seed.deserialize(key).map_err(|problem| problem.at(key.node.at.clone())).map(Some),
+            None => key.place(Err(ConfigProblem::new("a key must be text"))),
+        }
+    }
+
+    /// A value's problem names its key: the place alone does not say what was being read.
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ConfigProblem> {
+        let (key, value) = self.value.take().ok_or_else(|| ConfigProblem::new("a value without a key"))?;
+        let value = self.reader.child(value);
+        value.place(seed.deserialize(value)).map_err(|problem| match self.reader.child(key).text() {
+            Some(key) if problem.at.as_ref() == Some(&value.node.at) => {
+                ConfigProblem { message: format!("{}: {}", quoted(key), problem.message), ..problem }
+            }
+            _ => problem,
+        })
+    }
+}

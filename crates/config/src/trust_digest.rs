@@ -1,0 +1,160 @@
+//! What a person trusts: the bytes of the configuration, of the file of its prompt, and of everything under `workflows/`.
+//!
+//! Invariants:
+//! - Two configurations with the same digest have the same bytes and the same workflows, under the same names.
+//! - What cannot be read whole counts as that, and is never left out; but for hidden files, which nobody reads.
+
+use std::fs;
+use std::path::Path;
+
+use windlass_engine::Digest;
+use windlass_process::file;
+
+use super::error::ConfigError;
+use super::source;
+
+/// Directories within each other under `workflows/`.
+const DEPTH: usize = 8;
+const FILES: usize = 1_000;
+
+/// A file under `workflows/`, by its path there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WorkflowFile {
+    pub path: String,
+    digest: Digest,
+}
+
+/// Every file under a directory of a project, by name. A directory that does not exist has none.
+pub fn list_workflow_files(project: &Path, directory: &Path) -> Result<Vec<WorkflowFile>, ConfigError> {
+    let mut found = Vec::new();
+    if directory.exists() {
+        walk(project, directory, "", DEPTH, &mut found)?;
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn walk(
+    project: &Path,
+    directory: &Path,
+    prefix: &str,
+    depth: usize,
+    found: &mut Vec<WorkflowFile>,
+) -> Result<(), ConfigError> {
+    let failed = |error| ConfigError::of_file(directory, "cannot be read").caused_by(error);
+    if depth == 0 {
+        let message = format!("is nested too deeply: at most {DEPTH} levels are taken");
+        return Err(
+            ConfigError::of_file(directory, message).suggest("move it further up, or remove the link that leads back")
+        );
+    }
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+            return Err(ConfigError::of_file(&path, "has a name that is not UTF-8 text").suggest("rename it"));
+        };
+        if name.starts_with('.') {
+            // What editors leave there for a while.
+            continue;
+        }
+        let name = format!("{prefix}{name}");
+        // A link out of the project is a file that cannot be read.
+        if path.is_dir() && file::resolve_within(project, &path).is_ok() {
+            walk(project, &path, &format!("{name}/"), depth - 1, found)?;
+        } else if found.len() == FILES {
+            let message = format!("has too many files: at most {FILES} are taken");
+            return Err(ConfigError::of_file(directory, message).suggest("move what is no workflow elsewhere"));
+        } else {
+            // No file has this one: what can be read later has changed.
+            let digest = source::read_within(project, &path).map_or(Digest::ZERO, |bytes| Digest::of(&bytes));
+            found.push(WorkflowFile { digest, path: name });
+        }
+    }
+    Ok(())
+}
+
+/// One digest for all of it. Each part has a name of its own, and no name contains the byte that separates them.
+pub fn digest(configuration: Option<Digest>, prompt: Option<Digest>, workflows: &[WorkflowFile]) -> Digest {
+    let mut parts = match configuration {
+        Some(digest) => format!("config\0{digest}\0"),
+        None => "no config\0".to_owned(),
+    };
+    if let Some(prompt) = prompt {
+        parts.extend(["prompt\0", &prompt.to_string(), "\0"]);
+    }
+    for WorkflowFile { path, digest } in workflows {
+        parts.extend(["workflow\0", path, "\0", &digest.to_string(), "\0"]);
+    }
+    Digest::of(parts.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest_of(files: &[(&str, &str)]) -> Digest {
+        let directory = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let file = directory.path().join(path);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        digest(None, None, &list_workflow_files(directory.path(), directory.path()).unwrap())
+    }
+
+    #[test]
+    fn names_and_bytes_count() {
+        let base = digest_of(&[("a.json", "{}"), ("b/c.json", "[]")]);
+        assert_eq!(base, digest_of(&[("b/c.json", "[]"), ("a.json", "{}")]));
+        assert_ne!(base, digest_of(&[("a.json", "{} "), ("b/c.json", "[]")]));
+        assert_ne!(base, digest_of(&[("a.json", "{}"), ("b.json", "[]")]));
+        assert_ne!(base, digest_of(&[("a.json", "{}")]));
+        let empty = || Some(Digest::of(b""));
+        assert_ne!(digest(None, None, &[]), digest(empty(), None, &[]));
+        assert_ne!(digest(None, empty(), &[]), digest(empty(), None, &[]));
+        let with_prompt = |prompt: Option<&str>| digest(empty(), prompt.map(|text| Digest::of(text.as_bytes())), &[]);
+        assert_ne!(with_prompt(None), with_prompt(Some("a")));
+        assert_ne!(with_prompt(Some("a")), with_prompt(Some("b")));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_editors_leave_there_is_no_workflow() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join(".a.yaml.swp"), "x").unwrap();
+        std::os::unix::fs::symlink("ann@host.1", directory.path().join(".#a.yaml")).unwrap();
+        assert_eq!(list_workflow_files(directory.path(), directory.path()).unwrap(), []);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_cannot_be_read_counts_until_it_can() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.yaml");
+        std::os::unix::fs::symlink("nowhere", &file).unwrap();
+        let unread = list_workflow_files(directory.path(), directory.path()).unwrap();
+        assert_eq!(unread.len(), 1);
+        fs::remove_file(&file).unwrap();
+        fs::write(&file, "").unwrap();
+        assert_ne!(unread, list_workflow_files(directory.path(), directory.path()).unwrap());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn link_to_directory_outside_is_unread_entry() {
+        let (project, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(outside.path().join("a.yaml"), "id: a").unwrap();
+        std::os::unix::fs::symlink(outside.path(), project.path().join("shared")).unwrap();
+        let found = list_workflow_files(project.path(), project.path()).unwrap();
+        assert_eq!(found, [WorkflowFile { path: "shared".to_owned(), digest: Digest::ZERO }]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_circle_of_links_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(directory.path(), directory.path().join("again")).unwrap();
+        let refused = list_workflow_files(directory.path(), directory.path()).unwrap_err().to_string();
+        assert!(refused.contains("again: is nested too deeply"), "{refused}");
+    }
+}

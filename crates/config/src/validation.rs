@@ -1,0 +1,114 @@
+//! Validation rules of the configuration, for the project and for types of tasks.
+//!
+//! Not here: what a rule may say (`engine`), and how it is looked at (`tools`).
+
+use std::path::Path;
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::Value;
+use windlass_engine::validation::{ConfiguredRules, RuleError, RuleKind, ValidationRule};
+
+use super::error::ConfigProblem;
+use super::file::Settings;
+use super::reader::Located;
+use super::validators::Validators;
+use super::{Config, ConfiguredEffect};
+
+/// Rules as they are written: a list of `{type, name, config}`.
+pub type RuleList = Vec<Located<Value>>;
+
+const KEY: &str = "validation";
+/// No absolute path lies below it, so that every path of a rule is a relative one.
+const NO_PROJECT: &str = "\0";
+
+/// Looks whether every rule can be looked at, and names only validators that are there.
+pub fn check(settings: &Settings) -> Result<(), ConfigProblem> {
+    lists(settings).try_for_each(|list| {
+        let rules = read(list).map_err(|error| problem(list, &error))?;
+        rules.iter().zip(list).try_for_each(|(rule, written)| {
+            check_validator(rule, &settings.validators).map_err(|problem| problem.at(written.at.clone()))
+        })
+    })
+}
+
+fn lists(settings: &Settings) -> impl Iterator<Item = &RuleList> {
+    let types = settings.task_types.values().filter_map(|task_type| task_type.validation.as_ref());
+    settings.validation.iter().chain(types)
+}
+
+fn read(list: &RuleList) -> Result<Vec<ValidationRule>, RuleError> {
+    let items = Value::Array(list.iter().map(|rule| rule.value.clone()).collect());
+    ValidationRule::read_all(KEY, &items, Path::new(NO_PROJECT))
+}
+
+fn problem(list: &RuleList, error: &RuleError) -> ConfigProblem {
+    // `validation[2].config.timeout` is wrong in the third rule.
+    let index = error.path.split(['[', ']']).nth(1).and_then(|index| index.parse::<usize>().ok());
+    let problem = ConfigProblem::new(error.to_string()).suggest(error.remedy.clone());
+    match index.and_then(|index| list.get(index)).or(list.first()) {
+        Some(written) => problem.at(written.at.clone()),
+        None => problem,
+    }
+}
+
+fn check_validator(rule: &ValidationRule, validators: &Validators) -> Result<(), ConfigProblem> {
+    let RuleKind::Custom(custom) = &rule.kind else { return Ok(()) };
+    match validators.contains_key(&custom.validator_id) {
+        true => Ok(()),
+        false => {
+            let known: Vec<&str> = validators.keys().map(String::as_str).collect();
+            let problem = ConfigProblem::unknown("validator", &custom.validator_id, &known);
+            Err(if known.is_empty() { problem.suggest("write it under `validators`".to_owned()) } else { problem })
+        }
+    }
+}
+
+/// The form of a list of rules, for the schema.
+pub fn rule_list(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": ["array", "null"],
+        "items": {
+            "type": "object",
+            "properties": {
+                "type": {"enum": RuleKind::NAMES},
+                "name": {"type": "string"},
+                "config": {"type": "object"},
+            },
+            "required": ["type", "name"],
+            "additionalProperties": false,
+        },
+    })
+}
+
+impl Config {
+    /// The validation rules, which were checked when the file was read.
+    pub fn validation_rules(&self) -> ConfiguredRules {
+        let rules = |list: &RuleList| read(list).expect("the rules were checked when they were read");
+        let types = self.settings.task_types.iter().filter_map(|(name, task_type)| {
+            let kind = name.as_str().parse().expect("the names of types were checked when they were read");
+            Some((kind, rules(task_type.validation.as_ref()?)))
+        });
+        ConfiguredRules {
+            project: self.settings.validation.as_ref().map(rules).unwrap_or_default(),
+            types: types.collect(),
+        }
+    }
+
+    /// What rules would run.
+    pub(super) fn rule_effects(&self) -> Vec<ConfiguredEffect> {
+        let effect = |rule: &ValidationRule| {
+            let what = match &rule.kind {
+                RuleKind::Command(command) => command.command.clone(),
+                RuleKind::Custom(custom) => format!("the validator {}", custom.validator_id),
+                _ => return None,
+            };
+            Some(ConfiguredEffect { place: KEY.to_owned(), name: rule.name.clone(), what, line: None })
+        };
+        self.validation_rules().all().filter_map(effect).collect()
+    }
+
+    /// Whether a hook or a rule would run a program, send a request or prompt an agent.
+    pub fn runs_something(&self) -> bool {
+        !self.effectful_hooks().is_empty() || !self.rule_effects().is_empty()
+    }
+}

@@ -1,0 +1,184 @@
+//! Makes text from outside harmless to look at.
+//!
+//! Goals, labels, results and hook output are written by agents and strangers. A terminal obeys escape sequences, and a
+//! reader is misled by invisible and direction-changing characters; here they become visible and inert.
+
+#[cfg(any(test, fuzzing))]
+pub mod laws;
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// A character that changes how other text is shown, or that cannot be seen at all.
+pub fn is_treacherous(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+fn clean(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(|c| is_treacherous(c) && !keep(c)) {
+        return Cow::Borrowed(text);
+    }
+    let mut cleaned = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            c if keep(c) || !is_treacherous(c) => cleaned.push(c),
+            '\n' => cleaned.push('⏎'),
+            '\t' => cleaned.push(' '),
+            c => write!(cleaned, "\\u{{{:x}}}", u32::from(c)).expect("a string takes all text"),
+        }
+    }
+    Cow::Owned(cleaned)
+}
+
+/// Text as one line.
+pub fn line(text: &str) -> Cow<'_, str> {
+    clean(text, |_| false)
+}
+
+/// Text that may have several lines.
+pub fn lines(text: &str) -> Cow<'_, str> {
+    clean(text, |c| c == '\n' || c == '\t')
+}
+
+/// JSON text in which no character is left that a terminal would obey.
+pub fn json(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_treacherous) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_treacherous(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(escaped, "\\u{unit:04x}").expect("a string takes all text");
+            }
+        } else {
+            escaped.push(c);
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+/// Text as one line of at most `width` columns; what was cut is marked.
+pub fn fit(text: &str, width: usize) -> String {
+    let text = line(text);
+    if text.width() <= width {
+        return text.into_owned();
+    }
+    if width == 0 {
+        return String::new();
+    }
+    let mut used = 1;
+    let kept = text.chars().take_while(|c| {
+        used += columns(*c);
+        used <= width
+    });
+    kept.chain(['…']).collect()
+}
+
+/// The most columns that a character adds to those before it.
+fn columns(c: char) -> usize {
+    // It makes a wide picture of the character before it.
+    if c == '\u{fe0f}' { 1 } else { c.width().unwrap_or(0) }
+}
+
+/// Text as rows: the first at most `first` columns wide, the others `rest`. Words stay whole where they can.
+pub fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
+    let text = line(text);
+    let mut rows = vec![String::new()];
+    let (mut room, rest) = (first.max(2), rest.max(2));
+    for word in text.split_inclusive(' ') {
+        // The blank behind a word may stand where no column is left.
+        let width = word.trim_end().width();
+        if width > room && width <= rest {
+            rows.push(String::new());
+            room = rest;
+        }
+        for letter in word.chars() {
+            let wide = columns(letter);
+            if letter == ' ' && room == 0 {
+                continue;
+            }
+            if wide > room {
+                rows.push(String::new());
+                room = rest;
+            }
+            rows.last_mut().expect("there is a first one").push(letter);
+            room = room.saturating_sub(wide);
+        }
+    }
+    rows.iter().map(|row| row.trim_end().to_owned()).collect()
+}
+
+/// How many columns a text takes on a terminal.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// Text followed by the blanks that make it `width` columns wide.
+pub fn pad(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_become_visible() {
+        assert_eq!(line("a\u{1b}[31mred\u{9b}0m"), "a\\u{1b}[31mred\\u{9b}0m");
+        assert_eq!(line("two\nlines\tand\r"), "two⏎lines and\\u{d}");
+        assert_eq!(lines("two\nlines"), "two\nlines");
+        assert_eq!(line("abc\u{202e}def"), "abc\\u{202e}def");
+        assert_eq!(line("\u{ad}\u{61c}\u{3164}"), "\\u{ad}\\u{61c}\\u{3164}");
+        assert!(matches!(line("plain ünïcode 漢字"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn json_stays_the_same_json() {
+        let text = serde_json::to_string("a\u{9b}b\u{202e}c\u{e0041}").unwrap();
+        let shown = json(&text);
+        assert!(shown.is_ascii());
+        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), "a\u{9b}b\u{202e}c\u{e0041}");
+    }
+
+    #[test]
+    fn long_text_is_cut_by_columns() {
+        assert_eq!(fit("abcdef", 6), "abcdef");
+        assert_eq!(fit("abcdefg", 6), "abcde…");
+        assert_eq!(fit("漢字漢字", 5), "漢字…");
+        assert_eq!(fit("☺\u{fe0f}☺\u{fe0f}☺", 4), "☺\u{fe0f}☺…");
+        assert_eq!((fit("abc", 1), fit("abc", 0)), ("…".to_owned(), String::new()));
+    }
+
+    #[test]
+    fn long_text_is_broken_between_words() {
+        let check =
+            |text: &str, first, rest, expected: &[&str]| assert_eq!(wrap(text, first, rest), expected, "{text}");
+        check("", 10, 8, &[""]);
+        check("a few words", 11, 8, &["a few words"]);
+        check("a few words of it", 11, 8, &["a few words", "of it"]);
+        check("a few words of it", 10, 8, &["a few", "words of", "it"]);
+        check("T1  two blanks", 6, 6, &["T1", "two", "blanks"]);
+        check("a-word-without-end so", 8, 6, &["a-word-w", "ithout", "-end", "so"]);
+        check("x a-word-without-end", 4, 6, &["x a-", "word-w", "ithout", "-end"]);
+        check("漢字漢字 漢", 5, 4, &["漢字", "漢字", "漢"]);
+        check("two\nlines\u{1b}[2J", 20, 20, &["two⏎lines\\u{1b}[2J"]);
+        check("abc", 0, 0, &["ab", "c"]);
+        let long = "some words and averyveryverylongone ".repeat(20);
+        for width in 2..50 {
+            let rows = wrap(&long, width, width - 1);
+            assert!(
+                rows.iter()
+                    .enumerate()
+                    .all(|(at, row)| self::width(row) <= if at == 0 { width } else { (width - 1).max(2) })
+            );
+            assert_eq!(rows.concat().replace(' ', ""), long.replace(' ', ""));
+        }
+    }
+}
