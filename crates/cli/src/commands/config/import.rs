@@ -32,7 +32,7 @@ use crate::output::{Done, Messages, Output, Stop, Tone};
   windlass config import ~/.codex/hooks.json --yes         add it without being asked
   windlass config import hooks.json --from gemini          say whose hooks they are
 
-ImportedAction would do something else here is left out, and named. The file itself stays as it is. Afterwards
+What would do something else here is left out, and named. The file itself stays as it is. Afterwards
 the configuration has to be trusted again: `windlass trust`.")]
 pub struct Args {
     /// The file to take hooks from: an agent's settings, codemie's configuration or `automation-hooks.json`
