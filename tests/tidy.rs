@@ -20,10 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("mcp", &["tools"]),
     ("text", &[]),
     ("config", &["agents", "bridge", "engine", "hooks", "process", "text", "vcs"]),
-    (
-        "app",
-        &["agents", "bridge", "config", "engine", "hooks", "process", "runner", "store", "text", "tools", "vcs"],
-    ),
+    ("app", &["agents", "bridge", "config", "engine", "hooks", "process", "runner", "store", "text", "tools", "vcs"]),
     (
         "cli",
         &[

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Instant;
 
-use windlass_engine::{Command, Effects, EventType, Hook, HookClass, OnFailure, OwedHook, Registry, Rules, TaskId};
+use windlass_engine::{
+    Command, Effects, EventType, Hook, HookClass, HookPoint, OnFailure, OwedHook, Registry, Rules, TaskId,
+};
 use windlass_store::{Lifetime, Sqlite, Store};
 
 use crate::report::{Report, Times, at_most, ratio, shown};
@@ -40,7 +42,7 @@ fn planned(count: usize) -> Rules {
     for (number, event) in (0..count).zip(others()) {
         let hook = OwedHook {
             hook: format!("planned {number}"),
-            point: event.name().to_owned(),
+            point: HookPoint::Event(event),
             class: HookClass::Other,
             on_failure: OnFailure::Ignore,
             send_backs: None,

@@ -86,7 +86,7 @@ pub fn answer_call(project: Project, mut calling: Calling) -> Result<Bridged, Fa
             return Ok(Bridged::Untrusted);
         }
         let counts = calling.called.call.anew && moment == Moment::UserPromptSubmit;
-        let counts = counts && planned.iter().any(|planned| planned.hook.point == Moment::Stop.point());
+        let counts = counts && planned.iter().any(|planned| planned.hook.point.is_stop());
         return if counts { forget(&project, &config, &calling.called, trust) } else { Ok(Bridged::Nothing) };
     }
     if !is_trusted()? {

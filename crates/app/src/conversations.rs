@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use windlass_engine::{Caller, Event, EventType, Record, Seq, payload};
+use windlass_engine::{Caller, Event, EventType, HookPoint, Record, Seq, payload};
 use windlass_store::{Filter, Store, StoreError};
 use windlass_text as text;
 
@@ -96,7 +96,7 @@ fn own(called: &payload::BridgeCalled) -> Caller {
 fn conversation_of(called: &payload::BridgeCalled) -> Caller {
     let caller = own(called);
     match caller.conversation.rsplit_once('/') {
-        Some((whole, _)) if called.point == "subagent_stop" => {
+        Some((whole, _)) if called.point == HookPoint::SubagentStop => {
             Caller { conversation: whole.to_owned(), agent: caller.agent }
         }
         _ => caller,

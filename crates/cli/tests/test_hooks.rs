@@ -9,7 +9,8 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 use windlass_engine::{
     ActionRequest, Authority, Cause, Command, CommitId, DebtId, Effects, Envelope, EventType, HookClass, HookOutcome,
-    HookReport, Metadata, NewTask, Node, OnFailure, Origin, OwedHook, Record, Registry, Rules, Seq, Timestamp, payload,
+    HookPoint, HookReport, Metadata, NewTask, Node, OnFailure, Origin, OwedHook, Record, Registry, Rules, Seq,
+    Timestamp, payload,
 };
 use windlass_store::{Commit, Lifetime, Sqlite, Store};
 
@@ -44,7 +45,7 @@ impl Runner {
         for (event, name) in hooks {
             owed.entry(*event).or_default().push(OwedHook {
                 hook: (*name).to_owned(),
-                point: event.name().to_owned(),
+                point: HookPoint::Event(event),
                 class: HookClass::Idempotent,
                 on_failure: OnFailure::Ignore,
                 send_backs: None,

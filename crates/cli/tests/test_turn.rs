@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use insta::assert_snapshot;
 use serde_json::json;
 use windlass_engine::{
-    Answer, Authority, Command, Effects, Event, EventType, HookClass, HookOutcome, HookReport, NewSession, OnFailure,
-    Origin, OwedHook, Promise, Registry, Rules, RunId, TaskId, Terms, Timestamp,
+    Answer, Authority, Command, Effects, Event, EventType, HookClass, HookOutcome, HookPoint, HookReport, NewSession,
+    OnFailure, Origin, OwedHook, Promise, Registry, Rules, RunId, TaskId, Terms, Timestamp,
 };
 use windlass_store::{Lifetime, Sqlite, Store};
 
@@ -93,7 +93,7 @@ fn what_a_session_did() {
     let mut runner = Runner::new(&world);
     let hook = OwedHook {
         hook: "tests".to_owned(),
-        point: "stop".to_owned(),
+        point: HookPoint::Stop,
         class: HookClass::Gate,
         on_failure: OnFailure::Ignore,
         send_backs: None,

@@ -12,13 +12,13 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Value, json};
-use windlass_engine::FactType;
+use windlass_engine::{FactType, HookPoint};
 use windlass_hooks::PipeOutput;
 
 use super::builtin::Builtin;
-use super::point::Point;
 use super::reader::Located;
 use super::span::DurationSetting;
+use crate::{hook_point_names, hook_point_spellings};
 
 /// What a hook may be; an entry is exactly one of them.
 pub const KINDS: &[&str] = &["command", "use", "rules", "prompt", "http", "workflow", "gatekeeper"];
@@ -288,12 +288,12 @@ impl JsonSchema for Points {
             "type": "array",
             "items": {"anyOf": [{"type": "string", "enum": Builtin::names()}, entry]}
         });
-        let points: BTreeMap<_, _> = Point::all().into_iter().map(|point| (point, list.clone())).collect();
+        let points: BTreeMap<_, _> = hook_point_names().into_iter().map(|point| (point, list.clone())).collect();
         json_schema!({
             "description": "What runs at which point: a list of hooks for each. An empty list means none.",
             "type": ["object", "null"],
             "properties": points,
-            "propertyNames": {"anyOf": [{"enum": Point::spellings()}, {"pattern": FactType::PATTERN}]},
+            "propertyNames": {"anyOf": [{"enum": hook_point_spellings()}, {"pattern": FactType::PATTERN}]},
             "additionalProperties": list
         })
     }
@@ -308,6 +308,6 @@ fn builtin_name(_: &mut SchemaGenerator) -> Schema {
 }
 
 fn point_names(_: &mut SchemaGenerator) -> Schema {
-    let names = json!([{"enum": Point::spellings()}, {"pattern": FactType::PATTERN}]);
+    let names = json!([{"enum": hook_point_spellings()}, {"pattern": FactType::PATTERN}]);
     json_schema!({"type": "array", "items": {"type": "string", "anyOf": names}})
 }

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use serde_json::Value;
 use windlass_engine::{
-    Condition, EventType, ExpressionError, Matcher, Names, Rule, RuleAction, RulesText, Template, suggest_name,
+    Condition, EventType, ExpressionError, HookPoint, Matcher, Names, Rule, RuleAction, RulesText, Template,
+    suggest_name,
 };
 
 use super::entry::{self, Action, Brief};
 use super::error::ConfigProblem;
-use super::point::Point;
 use super::reader::Located;
 
 /// Rules that have a name, as the engine knows them.
@@ -26,7 +26,7 @@ pub struct Expressions<'a> {
 }
 
 /// Returns the fields that `event.data` can have at some of these points; `None` where any name is possible.
-pub fn data_fields(points: &[Point]) -> Option<Vec<&'static str>> {
+pub fn data_fields(points: &[HookPoint]) -> Option<Vec<&'static str>> {
     let fields = points.iter().flat_map(|point| point.events()).map(EventType::data_fields);
     fields.collect::<Option<Vec<_>>>().map(|fields| fields.concat())
 }

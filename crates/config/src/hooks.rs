@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use serde_json::json;
 use windlass_engine::workflow::Pattern;
-use windlass_engine::{Condition, Matcher, Names, REGISTERED, Registry, Rule, Template, VALIDATION};
+use windlass_engine::{Condition, HookPoint, Matcher, Names, REGISTERED, Registry, Rule, Template, VALIDATION};
 use windlass_hooks::Script;
 
 use super::builtin::Builtin;
@@ -23,10 +23,10 @@ use super::error::{ConfigProblem, quoted};
 use super::expressions::{Expressions, data_fields};
 use super::file::Settings;
 use super::hook_limits;
-use super::point::Point;
 use super::reader::Located;
 use super::request::request;
 use super::workflow_context::given;
+use crate::{hook_point_names, parse_hook_point};
 
 /// Names travel in variables, events and messages.
 const NAME: usize = 128;
@@ -57,9 +57,9 @@ pub enum HookKind {
 #[derive(Debug, Clone)]
 pub struct HookSpec {
     pub scope: HookScope,
-    pub point: Point,
+    pub point: HookPoint,
     /// Further points at which it runs.
-    pub events: Vec<Point>,
+    pub events: Vec<HookPoint>,
     pub name: String,
     pub kind: HookKind,
     /// Without one, always.
@@ -79,13 +79,13 @@ pub struct HookSpec {
 
 impl HookSpec {
     /// Every point at which it runs, in the order of definition.
-    pub fn points(&self) -> impl Iterator<Item = Point> {
-        iter::once(self.point).chain(self.events.iter().copied())
+    pub fn points(&self) -> impl Iterator<Item = &HookPoint> {
+        iter::once(&self.point).chain(&self.events)
     }
 
     /// Whose it is and where it runs, in words.
     pub fn place(&self) -> String {
-        let points: Vec<_> = self.points().map(Point::name).collect();
+        let points: Vec<_> = self.points().map(HookPoint::name).collect();
         let points = points.join(", ");
         match &self.scope {
             HookScope::Project => points,
@@ -109,7 +109,7 @@ impl HookSpec {
         let HookKind::Command(script) = &self.kind else { return None };
         let text = script.text().trim();
         let counts = matches!(self.entry.on_failure, None | Some(super::entry::OnFailure::Ignore));
-        let stops = self.points().any(Point::is_stop);
+        let stops = self.points().any(HookPoint::is_stop);
         (stops && counts && is_one_program(text)).then(|| {
             let message =
                 format!("at `stop` only exit 2 sends the agent back, and most programs fail with exit 1: `{text}`");
@@ -173,7 +173,7 @@ impl Collected<'_> {
                 .suggest("write it under the `hooks` at the top of the file, or at `pre_iteration` here".to_owned())
                 .at(written.at.clone()));
             }
-            if let Some(line) = seen.insert(point, self.line(written.at.start)) {
+            if let Some(line) = seen.insert(point.clone(), self.line(written.at.start)) {
                 let problem = ConfigProblem::new(format!("the point `{point}` is given twice, in two spellings"));
                 return Err(problem.suggest(format!("the first one is on line {line}")).at(written.at.clone()));
             }
@@ -182,7 +182,7 @@ impl Collected<'_> {
                 return Err(problem.suggest("write `[]` for none".to_owned()).at(written.at.clone()));
             };
             for (index, entry) in entries.iter().enumerate() {
-                self.add(scope, (point, index), entry)?;
+                self.add(scope, (&point, index), entry)?;
             }
         }
         Ok(())
@@ -191,7 +191,7 @@ impl Collected<'_> {
     fn add(
         &mut self,
         scope: &HookScope,
-        (point, index): (Point, usize),
+        (point, index): (&HookPoint, usize),
         written: &Located<Brief<Entry>>,
     ) -> Result<(), ConfigProblem> {
         let line = self.line(written.at.start);
@@ -200,7 +200,7 @@ impl Collected<'_> {
             Brief::Full(entry) => entry.clone(),
         };
         let events = further_points(point, &entry.events)?;
-        let points: Vec<Point> = iter::once(point).chain(events.iter().copied()).collect();
+        let points: Vec<HookPoint> = iter::once(point).chain(&events).cloned().collect();
         let data = data_fields(&points);
         let expressions = Expressions { source: self.source, data: data.as_deref() };
         let kind = placed(kind(&mut entry, expressions), &written.at)?;
@@ -208,7 +208,7 @@ impl Collected<'_> {
             placed(self.check_registered(scope, builtin), &written.at)?;
             placed(check_point(builtin, point), &written.at)?;
         }
-        placed(points.iter().try_for_each(|point| check_meant_for(&kind, *point)), &written.at)?;
+        placed(points.iter().try_for_each(|point| check_meant_for(&kind, point)), &written.at)?;
         let name = match (&entry.name, &kind) {
             (Some(name), kind) => checked_name(name, kind)?,
             (None, HookKind::Builtin(builtin)) if builtin.is_registered() => builtin.to_string(),
@@ -226,7 +226,7 @@ impl Collected<'_> {
         let (scope, at) = (scope.clone(), written.at.clone());
         self.hooks.push(HookSpec {
             scope,
-            point,
+            point: point.clone(),
             events,
             name,
             kind,
@@ -273,10 +273,10 @@ impl Collected<'_> {
 }
 
 /// A hook of the registry stays at its own events: written elsewhere it would seem to run there.
-fn check_point(builtin: Builtin, point: Point) -> Result<(), ConfigProblem> {
+fn check_point(builtin: Builtin, point: &HookPoint) -> Result<(), ConfigProblem> {
     let registry = Registry::with_builtins();
     let Some(hook) = registry.get(builtin.name()) else { return Ok(()) };
-    if point.event().is_some_and(|event| hook.events.contains(&event)) {
+    if point.events().iter().any(|event| hook.events.contains(event)) {
         return Ok(());
     }
     let events: Vec<&str> = hook.events.iter().map(|event| event.name()).collect();
@@ -285,48 +285,55 @@ fn check_point(builtin: Builtin, point: Point) -> Result<(), ConfigProblem> {
 }
 
 /// What looks at a change, or makes one, runs only where there is one.
-fn check_meant_for(kind: &HookKind, point: Point) -> Result<(), ConfigProblem> {
+fn check_meant_for(kind: &HookKind, point: &HookPoint) -> Result<(), ConfigProblem> {
     if matches!(kind, HookKind::Prompt(_)) && point.is_gate() {
         return Err(ConfigProblem::new(format!("`{point}` is a gate, and a `prompt` decides nothing"))
             .suggest("write a `command` that says no, or put the prompt at `pre_iteration`".to_owned()));
     }
-    let (name, points): (&str, &[&str]) = match kind {
+    let (name, points): (&str, &[HookPoint]) = match kind {
         HookKind::Builtin(builtin @ (Builtin::RebaseOnMain | Builtin::CreatePr)) => {
-            (builtin.name(), &["before_submit", "before_merge"])
+            (builtin.name(), &[HookPoint::BeforeSubmit, HookPoint::BeforeMerge])
         }
-        HookKind::Builtin(builtin @ (Builtin::MergePr | Builtin::Gatekeeper)) => (builtin.name(), &["before_merge"]),
-        HookKind::Gatekeeper(_) => (Builtin::Gatekeeper.name(), &["before_merge"]),
+        HookKind::Builtin(builtin @ (Builtin::MergePr | Builtin::Gatekeeper)) => {
+            (builtin.name(), &[HookPoint::BeforeMerge])
+        }
+        HookKind::Gatekeeper(_) => (Builtin::Gatekeeper.name(), &[HookPoint::BeforeMerge]),
         _ => return Ok(()),
     };
-    match points.contains(&point.name()) {
+    match points.contains(point) {
         true => Ok(()),
-        false => Err(ConfigProblem::new(format!("`{name}` does not run at `{point}`"))
-            .suggest(format!("it runs at {}: write it there", points.join(", ")))),
+        false => Err(ConfigProblem::new(format!("`{name}` does not run at `{point}`")).suggest(format!(
+            "it runs at {}: write it there",
+            points.iter().map(HookPoint::name).collect::<Vec<_>>().join(", ")
+        ))),
     }
 }
 
-fn point(written: &Located<String>) -> Result<Point, ConfigProblem> {
-    if written.value == Point::NOTIFY.name() {
+fn point(written: &Located<String>) -> Result<HookPoint, ConfigProblem> {
+    if written.value == HookPoint::Notify.name() {
         return Err(ConfigProblem::new("notices are not written under `hooks`")
             .suggest("write them under `notify` at the top of the file".to_owned())
             .at(written.at.clone()));
     }
-    Point::parse(written).ok_or_else(|| {
+    parse_hook_point(written).ok_or_else(|| {
         let problem = match written.contains('.') {
             true => ConfigProblem::new(format!("{} is no type of event of your own", quoted(written)))
                 .suggest("write it in lower case with a namespace: `review.passed`".to_owned()),
-            false => ConfigProblem::unknown("point", written, &Point::all()),
+            false => {
+                let names = hook_point_names();
+                ConfigProblem::unknown("point", written, &names.iter().map(String::as_str).collect::<Vec<_>>())
+            }
         };
         problem.at(written.at.clone())
     })
 }
 
 /// The points under `events`, each named once.
-fn further_points(own: Point, events: &[Located<String>]) -> Result<Vec<Point>, ConfigProblem> {
+fn further_points(own: &HookPoint, events: &[Located<String>]) -> Result<Vec<HookPoint>, ConfigProblem> {
     let mut points = Vec::new();
     for written in events {
         let point = point(written)?;
-        if point == own || points.contains(&point) {
+        if point == *own || points.contains(&point) {
             return Err(ConfigProblem::new(format!("this hook runs at `{point}` already")).at(written.at.clone()));
         }
         points.push(point);
@@ -335,7 +342,7 @@ fn further_points(own: Point, events: &[Located<String>]) -> Result<Vec<Point>, 
 }
 
 /// A hook is known by its place; a built-in by its name as well.
-fn default_name(scope: &HookScope, point: Point, index: usize, kind: &HookKind) -> String {
+fn default_name(scope: &HookScope, point: &HookPoint, index: usize, kind: &HookKind) -> String {
     let name = match kind {
         HookKind::Builtin(builtin) => format!("{point}[{index}]:{builtin}"),
         HookKind::Gatekeeper(_) => format!("{point}[{index}]:gatekeeper"),

@@ -25,7 +25,7 @@ pub fn config(bytes: &[u8]) {
     for kind in std::iter::once(None).chain(config.task_types().map(|(name, _)| Some(name.to_owned()))) {
         let who = WorkSubject { kind, agent: config.settings.agents.keys().next().cloned() };
         let listed = list_planned_hooks(&config, &who).expect("a configuration that can be read has a list of hooks");
-        for (point, row) in listed.iter().flat_map(|at| at.rows.iter().map(|row| (at.point, row))) {
+        for (point, row) in listed.iter().flat_map(|at| at.rows.iter().map(|row| (&at.point, row))) {
             assert!(!row.name().is_empty() && !row.kind().is_empty());
             let _ = (row.to_json(point), row.what(), row.place());
         }

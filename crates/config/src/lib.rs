@@ -57,7 +57,7 @@ mod yaml;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use windlass_engine::{ConfigText, Digest, Names, Template};
+use windlass_engine::{ConfigText, Digest, HookPoint, Names, Template};
 
 pub use self::builtin::Builtin;
 pub use self::config_source::ConfigSource;
@@ -72,7 +72,7 @@ pub use self::file::{
 pub use self::hook_limits::check_timeout;
 pub use self::hooks::{HookKind, HookScope, HookSpec};
 pub use self::pipeline_rules::ConfigWarning;
-pub use self::point::Point;
+pub use self::point::{hook_point_names, hook_point_spellings, hook_points, parse_hook_point};
 pub use self::reader::{Located, read};
 pub use self::schema::schema;
 pub use self::source::{MARK, SIZE};
@@ -277,32 +277,33 @@ impl Config {
     }
 
     /// How many hooks run at which point.
-    pub fn points(&self) -> BTreeMap<Point, usize> {
+    pub fn points(&self) -> BTreeMap<HookPoint, usize> {
         let mut points = BTreeMap::new();
         for point in self.hooks.iter().filter(|hook| hook.enabled()).flat_map(HookSpec::points) {
-            *points.entry(point).or_default() += 1;
+            *points.entry(point.clone()).or_default() += 1;
         }
         points
     }
 
     /// Whether anything is written about a point, be it an empty list: for tasks of that type, or for all.
-    pub fn defines(&self, point: Point, kind: Option<&str>) -> bool {
-        let given = |points: &entry::Points| points.0.iter().any(|(name, _)| Point::parse(name) == Some(point));
-        let of_type = self.overrides().any(|(name, other)| Some(name) == kind && other == point);
+    pub fn defines(&self, point: &HookPoint, kind: Option<&str>) -> bool {
+        let given =
+            |points: &entry::Points| points.0.iter().any(|(name, _)| parse_hook_point(name).as_ref() == Some(point));
+        let of_type = self.overrides().any(|(name, other)| Some(name) == kind && other == *point);
         of_type || given(&self.settings.hooks)
     }
 
     /// Where a type of tasks has its own list of hooks instead of the project's.
-    pub fn overrides(&self) -> impl Iterator<Item = (&str, Point)> {
+    pub fn overrides(&self) -> impl Iterator<Item = (&str, HookPoint)> {
         self.settings.task_types.iter().flat_map(|(name, task_type)| {
-            let points = task_type.hooks.0.iter().filter_map(|(point, _)| Point::parse(point));
+            let points = task_type.hooks.0.iter().filter_map(|(point, _)| parse_hook_point(point));
             points.map(|point| (name.as_str(), point))
         })
     }
 
     /// Whether the project itself says what runs at a point.
-    pub fn has_own_list(&self, point: &str) -> bool {
-        self.settings.hooks.0.iter().any(|(written, _)| Point::parse(written).is_some_and(|own| own.name() == point))
+    pub fn has_own_list(&self, point: &HookPoint) -> bool {
+        self.settings.hooks.0.iter().any(|(written, _)| parse_hook_point(written).as_ref() == Some(point))
     }
 
     /// Whether a name stands for an agent here.
@@ -326,7 +327,7 @@ impl Config {
     }
 
     /// Returns the gates whose only checks run the project's tests, each with the type of task that has it for itself.
-    pub fn test_gates(&self) -> Vec<(Point, Option<&str>)> {
+    pub fn test_gates(&self) -> Vec<(HookPoint, Option<&str>)> {
         pipeline_rules::find_test_gates(&self.settings, &self.hooks)
     }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use windlass_engine::{EventType, Registry, RegistryError, VALIDATION};
+use windlass_engine::{EventType, HookPoint, Registry, RegistryError, VALIDATION};
 
-use crate::{Builtin, Config, HookKind, HookScope, HookSpec, PipeSetting, Point, plan};
+use crate::{Builtin, Config, HookKind, HookScope, HookSpec, PipeSetting, hook_points, plan};
 
 /// The work that hooks would run for.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +37,7 @@ pub enum ListedHook<'c> {
 
 /// The hooks of one point, in order.
 pub struct HookListing<'c> {
-    pub point: Point,
+    pub point: HookPoint,
     pub event: Option<EventType>,
     pub rows: Vec<ListedHook<'c>>,
 }
@@ -110,7 +110,7 @@ impl<'c> ListedHook<'c> {
     }
 
     /// Why it never runs at a point, if it does not.
-    pub fn silence(&self, point: Point) -> Option<String> {
+    pub fn silence(&self, point: &HookPoint) -> Option<String> {
         match self {
             Self::Written(hook) => plan::silence(hook, point),
             Self::BuiltIn { enabled: false, .. } => Some("it is off by default; `use` switches it on".to_owned()),
@@ -130,7 +130,7 @@ impl<'c> ListedHook<'c> {
         }
     }
 
-    pub fn to_json(&self, point: Point) -> Value {
+    pub fn to_json(&self, point: &HookPoint) -> Value {
         let mut row = json!({
             "name": self.name(),
             "kind": self.kind(),
@@ -164,19 +164,29 @@ fn registered(hook: &HookSpec) -> Option<i64> {
 /// Returns the hooks of every point that has any.
 pub fn list_planned_hooks<'c>(config: &'c Config, who: &WorkSubject) -> Result<Vec<HookListing<'c>>, RegistryError> {
     let registry = plan::pure_rules(config)?.registry;
-    let facts: BTreeSet<Point> =
-        config.hooks.iter().flat_map(HookSpec::points).filter(|point| point.is_fact()).collect();
-    let points = Point::all().into_iter().filter_map(Point::parse).chain(facts).chain([Point::NOTIFY]);
+    let facts: BTreeSet<HookPoint> = config
+        .hooks
+        .iter()
+        .flat_map(HookSpec::points)
+        .filter(|point| matches!(point, HookPoint::Fact(_)))
+        .cloned()
+        .collect();
+    let points = hook_points().chain(facts).chain([HookPoint::Notify]);
     let planned =
-        points.map(|point| list_hooks_at(config, &registry, who, point)).filter(|planned| !planned.rows.is_empty());
+        points.map(|point| list_hooks_at(config, &registry, who, &point)).filter(|planned| !planned.rows.is_empty());
     Ok(planned.collect())
 }
 
 /// Returns the hooks of a point.
-pub fn list_hooks_at<'c>(config: &'c Config, registry: &Registry, who: &WorkSubject, point: Point) -> HookListing<'c> {
-    let event = point.event();
+pub fn list_hooks_at<'c>(
+    config: &'c Config,
+    registry: &Registry,
+    who: &WorkSubject,
+    point: &HookPoint,
+) -> HookListing<'c> {
+    let event = point.events().first().copied();
     let (kind, agent) = (who.kind.as_deref(), who.agent.as_deref());
-    let own = kind.is_some_and(|kind| config.overrides().any(|given| given == (kind, point)));
+    let own = kind.is_some_and(|kind| config.overrides().any(|given| given == (kind, point.clone())));
     let is_own_point = event.is_some_and(|event| event.name() == point.name());
     // A hook of the registry runs at all of its events, wherever it is set up.
     let of_registry = |hook: &HookSpec| match hook.kind {
@@ -201,15 +211,15 @@ pub fn list_hooks_at<'c>(config: &'c Config, registry: &Registry, who: &WorkSubj
         enabled: hook.enabled,
         description: hook.description.clone(),
     }));
-    if point.name() == "stop" {
+    if point.is_stop() {
         let kind = kind.and_then(|kind| kind.parse().ok());
         let rules: Vec<String> =
             config.validation_rules().for_type(kind.as_ref()).iter().map(|rule| rule.name.clone()).collect();
         rows.extend((!rules.is_empty()).then_some(ListedHook::Validation { rules }));
     }
-    if point.name() == "before_submit" && !config.defines(point, who.kind.as_deref()) {
+    if *point == HookPoint::BeforeSubmit && !config.defines(point, who.kind.as_deref()) {
         rows.push(ListedHook::Default { worktrees: config.settings.worktrees.unwrap_or(true) });
     }
     rows.sort_by_key(|row| (!row.is_pure(), matches!(row, ListedHook::Default { .. }), row.priority()));
-    HookListing { point, event, rows }
+    HookListing { point: point.clone(), event, rows }
 }

@@ -3,13 +3,12 @@
 
 use std::time::Duration;
 
-use windlass_engine::{Condition, EventType, Names};
+use windlass_engine::{Condition, EventType, HookPoint, Names};
 
 use super::entry::{Entry, Retry};
 use super::error::ConfigProblem;
 use super::file::{Notice, Occasion, Settings};
 use super::hooks::{HookKind, HookScope, HookSpec, placed, script};
-use super::point::Point;
 use super::reader::Located;
 use super::request::request;
 use super::span::DurationSetting;
@@ -24,7 +23,7 @@ const BACKOFF: Duration = Duration::from_millis(250);
 pub fn hooks(settings: &Settings, hooks: &[HookSpec], source: &str) -> Result<Vec<HookSpec>, ConfigProblem> {
     let numbered = settings.notify.iter().enumerate();
     let notices = numbered.map(|(index, written)| {
-        let name = format!("{}[{index}]", Point::NOTIFY);
+        let name = format!("{}[{index}]", HookPoint::Notify);
         if let Some(other) = hooks.iter().find(|hook| hook.name == name) {
             return Err(ConfigProblem::new(format!(
                 "line {} has a hook with the name `{name}`, which this notice has",
@@ -48,7 +47,7 @@ fn hook(name: String, written: &Located<Notice>, source: &str) -> Result<HookSpe
     });
     Ok(HookSpec {
         scope: HookScope::Project,
-        point: Point::NOTIFY,
+        point: HookPoint::Notify,
         events: Vec::new(),
         name,
         kind,

@@ -8,14 +8,15 @@
 use std::collections::BTreeSet;
 use std::iter;
 
+use windlass_engine::HookPoint;
+
 use super::builtin::Builtin;
 use super::check::{agent_names, is_agent};
 use super::entry::Points;
 use super::error::{ConfigProblem, position, quoted, suggestion};
 use super::file::{Completion, Settings, TaskType};
 use super::hooks::{HookKind, HookScope, HookSpec};
-use super::point::Point;
-use crate::plan;
+use crate::{hook_points, parse_hook_point, plan};
 
 /// Something that can be used as it is, and is probably not meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,10 +42,10 @@ impl<'a> TaskTypeHooks<'a> {
     }
 
     /// Returns the hooks that run at a point, in their order, with those of the agents that are meant.
-    fn hooks_at(&self, point: &str, is_meant: impl Fn(&str) -> bool) -> Vec<&'a HookSpec> {
+    fn hooks_at(&self, point: &HookPoint, is_meant: impl Fn(&str) -> bool) -> Vec<&'a HookSpec> {
         let is_here = |hook: &&HookSpec| {
             hook.enabled()
-                && hook.points().any(|other| other.name() == point)
+                && hook.points().any(|other| other == point)
                 && match &hook.scope {
                     HookScope::Project => !self.has_own(point),
                     HookScope::TaskType(name) => self.kind.is_some_and(|(kind, _)| kind == name),
@@ -57,13 +58,13 @@ impl<'a> TaskTypeHooks<'a> {
     }
 
     /// Whether the type of task has its own list at a point.
-    fn has_own(&self, point: &str) -> bool {
+    fn has_own(&self, point: &HookPoint) -> bool {
         self.kind.is_some_and(|(_, task_type)| has_list(&task_type.hooks, point))
     }
 
     /// Whether this flow says for itself what is checked at a gate: a type without a list of its own repeats the project's.
-    fn decides_gate(&self, point: &str) -> bool {
-        let has_own_rules = |(_, task_type): (&str, &TaskType)| point == "stop" && task_type.validation.is_some();
+    fn decides_gate(&self, point: &HookPoint) -> bool {
+        let has_own_rules = |(_, task_type): (&str, &TaskType)| point.is_stop() && task_type.validation.is_some();
         self.kind.is_none_or(has_own_rules) || self.has_own(point)
     }
 
@@ -75,7 +76,7 @@ impl<'a> TaskTypeHooks<'a> {
 
     /// Refuses a pipeline that can never pass, with the hooks that an agent brings along.
     fn check(&self, agent: Option<&String>) -> Result<(), ConfigProblem> {
-        let mut merge = self.hooks_at("before_merge", |name| agent.is_some_and(|agent| agent == name));
+        let mut merge = self.hooks_at(&HookPoint::BeforeMerge, |name| agent.is_some_and(|agent| agent == name));
         merge.retain(|hook| hook.when.is_none());
         if let (Some((name, task_type)), true) = (self.kind, merge.iter().any(|hook| is(hook, Builtin::Gatekeeper)))
             && let Some(names) = task_type.agents.gatekeeper.as_ref().filter(|names| names.is_empty())
@@ -97,7 +98,8 @@ impl<'a> TaskTypeHooks<'a> {
             .at(late.at.clone()));
         }
         // Without a list a change is opened.
-        let has_list = self.has_own("before_submit") || has_list(&self.settings.hooks, "before_submit");
+        let has_list =
+            self.has_own(&HookPoint::BeforeSubmit) || has_list(&self.settings.hooks, &HookPoint::BeforeSubmit);
         if has_list && !self.hooks.iter().any(|hook| hook.enabled() && is(hook, Builtin::CreatePr)) {
             return Err(ConfigProblem::new("`merge_pr` has nothing to merge: no hook is `create_pr`")
                 .suggest("add `create_pr` to `before_submit`".to_owned())
@@ -107,8 +109,8 @@ impl<'a> TaskTypeHooks<'a> {
     }
 }
 
-fn has_list(points: &Points, point: &str) -> bool {
-    points.0.iter().any(|(written, _)| Point::parse(written).is_some_and(|other| other.name() == point))
+fn has_list(points: &Points, point: &HookPoint) -> bool {
+    points.0.iter().any(|(written, _)| parse_hook_point(written).as_ref() == Some(point))
 }
 
 fn is(hook: &HookSpec, builtin: Builtin) -> bool {
@@ -149,8 +151,11 @@ fn open_completion(settings: &Settings, hooks: &[HookSpec]) -> Vec<ConfigProblem
     let Some(gate) = settings.completion.as_ref().filter(|completion| completion.value == Completion::Gate) else {
         return Vec::new();
     };
-    let open = TaskTypeHooks::all(settings, hooks)
-        .filter(|flow| flow.decides_gate("stop") && !flow.has_rules() && flow.hooks_at("stop", |_| false).is_empty());
+    let open = TaskTypeHooks::all(settings, hooks).filter(|flow| {
+        flow.decides_gate(&HookPoint::Stop)
+            && !flow.has_rules()
+            && flow.hooks_at(&HookPoint::Stop, |_| false).is_empty()
+    });
     open.map(|flow| {
         let whose = flow.kind.map(|(name, _)| format!(" for tasks of the type `{name}`")).unwrap_or_default();
         let message = format!(
@@ -184,19 +189,19 @@ fn unread_briefs(settings: &Settings, hooks: &[HookSpec]) -> impl Iterator<Item 
 
 /// Returns the gates whose only checks run the project's tests, as the usual agent meets them, each with the type of task that
 /// has it for itself.
-pub fn find_test_gates<'a>(settings: &'a Settings, hooks: &'a [HookSpec]) -> Vec<(Point, Option<&'a str>)> {
+pub fn find_test_gates<'a>(settings: &'a Settings, hooks: &'a [HookSpec]) -> Vec<(HookPoint, Option<&'a str>)> {
     let is_usual = |name: &str| settings.agent.as_ref().is_some_and(|agent| agent.value == name);
     let is_step = |hook: &HookSpec| {
         [Builtin::RebaseOnMain, Builtin::CreatePr, Builtin::MergePr].iter().any(|step| is(hook, *step))
     };
     let mut gates = Vec::new();
-    for point in Point::all().into_iter().filter_map(Point::parse).filter(|point| point.is_gate()) {
-        for flow in TaskTypeHooks::all(settings, hooks).filter(|flow| flow.decides_gate(point.name())) {
-            let mut checks = flow.hooks_at(point.name(), is_usual);
+    for point in HookPoint::NAMED.into_iter().filter(HookPoint::is_gate) {
+        for flow in TaskTypeHooks::all(settings, hooks).filter(|flow| flow.decides_gate(&point)) {
+            let mut checks = flow.hooks_at(&point, is_usual);
             checks.retain(|hook| !is_step(hook));
             let has_rules = point.is_stop() && flow.has_rules();
             if !has_rules && !checks.is_empty() && checks.iter().all(|hook| is(hook, Builtin::RunTests)) {
-                gates.push((point, flow.kind.map(|(name, _)| name)));
+                gates.push((point.clone(), flow.kind.map(|(name, _)| name)));
             }
         }
     }

@@ -348,7 +348,8 @@ fn hook_with_the_name_of_a_built_in_is_refused() {
 fn gate_of_tests_alone_is_found_for_each_type() {
     let check = |text: &str, expected: &[(&str, Option<&str>)]| {
         let config = Config::of(Path::new("config.yaml"), text).expect(text);
-        let found: Vec<_> = config.test_gates().iter().map(|(point, kind)| (point.name(), *kind)).collect();
+        let gates = config.test_gates();
+        let found: Vec<_> = gates.iter().map(|(point, kind)| (point.name(), *kind)).collect();
         assert_eq!(found, expected, "{text}");
     };
     let project = "hooks: {stop: [run_tests], before_submit: [run_tests, create_pr]}\n";

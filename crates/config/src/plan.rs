@@ -7,13 +7,13 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use windlass_engine::{
-    Completion, Cost, Effects, EventType, Gate, HookClass, Limits, Matcher, OnFailure, OnRetryLimit, OwedHook,
-    OwnerName, Planned, PlannedFor, Registry, RegistryError, Rules, Terms, Trusted, TypeName, Types, ValidationScope,
-    WORKFLOW,
+    Completion, Cost, Effects, EventType, Gate, HookClass, HookPoint, Limits, Matcher, OnFailure, OnRetryLimit,
+    OwedHook, OwnerName, Planned, PlannedFor, Registry, RegistryError, Rules, Terms, Trusted, TypeName, Types,
+    ValidationScope, WORKFLOW,
 };
 use windlass_hooks as hooks;
 
-use crate::{Builtin, Config, HookKind, HookScope, HookSpec, Point, RoleSettings};
+use crate::{Builtin, Config, HookKind, HookScope, HookSpec, RoleSettings};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const GATE_TIMEOUT: Duration = Duration::from_mins(10);
@@ -46,7 +46,7 @@ pub fn runnable(hook: &HookSpec) -> Option<hooks::Hook> {
     };
     let entry = &hook.entry;
     // At the stop gate a retry is another turn, which takes its time by itself.
-    let usual = if hook.points().any(Point::is_stop) { Duration::ZERO } else { BACKOFF };
+    let usual = if hook.points().any(HookPoint::is_stop) { Duration::ZERO } else { BACKOFF };
     let retry = entry.retry.as_ref().map(|retry| hooks::Retry {
         max: retry.max.as_ref().map_or(1, |max| max.value),
         backoff: retry.backoff.as_ref().map_or(usual, |backoff| backoff.value.duration()),
@@ -112,13 +112,13 @@ fn asked_for(name: &str) -> hooks::Hook {
 fn usually(config: &Config) -> Option<Planned> {
     let hook = OwedHook {
         hook: USUAL.to_owned(),
-        point: Gate::BeforeSubmit.point().to_owned(),
+        point: HookPoint::BeforeSubmit,
         class: HookClass::Vcs,
         on_failure: OnFailure::Block,
         send_backs: None,
     };
     let planned = Planned { hook, whose: PlannedFor::Worktrees, matcher: Matcher::default(), when: None };
-    (!config.has_own_list(Gate::BeforeSubmit.point())).then_some(planned)
+    (!config.has_own_list(&HookPoint::BeforeSubmit)).then_some(planned)
 }
 
 /// How long a hook may run.
@@ -126,14 +126,14 @@ pub fn timeout(hook: &HookSpec) -> Duration {
     let usual = match hook.kind {
         HookKind::Gatekeeper(_) | HookKind::Builtin(Builtin::Gatekeeper) => REVIEW_TIMEOUT,
         HookKind::Workflow(_) => WORKFLOW_TIMEOUT,
-        _ if hook.points().any(Point::is_gate) => GATE_TIMEOUT,
+        _ if hook.points().any(HookPoint::is_gate) => GATE_TIMEOUT,
         _ => TIMEOUT,
     };
     hook.entry.timeout.as_ref().map_or(usual, |timeout| timeout.value.duration())
 }
 
 /// How long a hook at a point may run that does not say.
-pub fn usual_timeout(point: Point) -> Duration {
+pub fn usual_timeout(point: &HookPoint) -> Duration {
     if point.is_gate() { GATE_TIMEOUT } else { TIMEOUT }
 }
 
@@ -190,7 +190,7 @@ pub fn rules(config: &Config, owner: &OwnerName, trust: Trusted) -> Result<Rules
         project: config.project().to_string_lossy().into_owned(),
         trust,
         hooks: planned_hooks(config),
-        overrides: config.overrides().map(|(kind, point)| (name(kind), point.name().to_owned())).collect(),
+        overrides: config.overrides().map(|(kind, point)| (name(kind), point)).collect(),
         validation: validation(config),
     };
     let pure = match trust {
@@ -235,11 +235,11 @@ pub fn planned_hooks(config: &Config) -> BTreeMap<EventType, Vec<Planned>> {
 /// Whether some event makes this hook owed.
 fn is_owing(hook: &HookSpec) -> bool {
     let runs = !matches!(hook.kind, HookKind::Builtin(builtin) if step(builtin).is_none());
-    hook.enabled() && runs && hook.points().any(Point::is_reached)
+    hook.enabled() && runs && hook.points().any(HookPoint::is_reachable)
 }
 
 pub fn priority(hook: &HookSpec) -> i64 {
-    if hook.point == Point::NOTIFY {
+    if hook.point == HookPoint::Notify {
         return i64::MAX;
     }
     hook.entry.priority.unwrap_or(PRIORITY)
@@ -249,7 +249,7 @@ fn name(kind: &str) -> TypeName {
     kind.parse().expect("the names of types were checked when they were read")
 }
 
-fn planned(hook: &HookSpec, point: Point, event: EventType) -> Planned {
+fn planned(hook: &HookSpec, point: &HookPoint, event: EventType) -> Planned {
     let (matcher, when) = (hook.matcher.clone(), hook.when.clone());
     Planned { hook: owed_hook(hook, point, event), whose: whose(hook), matcher, when }
 }
@@ -263,7 +263,7 @@ pub fn whose(hook: &HookSpec) -> PlannedFor {
     }
 }
 
-fn owed_hook(hook: &HookSpec, point: Point, event: EventType) -> OwedHook {
+fn owed_hook(hook: &HookSpec, point: &HookPoint, event: EventType) -> OwedHook {
     let gate = point.is_gate();
     let class = match (&hook.kind, hook.entry.idempotent) {
         _ if event == EventType::BridgeCalled => HookClass::Bridge,
@@ -276,7 +276,7 @@ fn owed_hook(hook: &HookSpec, point: Point, event: EventType) -> OwedHook {
     };
     OwedHook {
         hook: hook.name.clone(),
-        point: point.name().to_owned(),
+        point: point.clone(),
         class,
         on_failure: on_failure(hook, point),
         send_backs: hook.entry.retry.as_ref().filter(|_| gate).and_then(|retry| Some(retry.max.as_ref()?.value)),
@@ -284,10 +284,10 @@ fn owed_hook(hook: &HookSpec, point: Point, event: EventType) -> OwedHook {
 }
 
 /// What a hook's own failure counts as.
-pub fn on_failure(hook: &HookSpec, point: Point) -> OnFailure {
+pub fn on_failure(hook: &HookSpec, point: &HookPoint) -> OnFailure {
     match hook.entry.on_failure {
-        None if matches!(point.name(), "before_submit" | "before_merge") => OnFailure::Block,
-        None | Some(crate::OnFailure::Ignore) => OnFailure::Ignore,
+        None => point.default_on_failure(),
+        Some(crate::OnFailure::Ignore) => OnFailure::Ignore,
         Some(crate::OnFailure::Block) => OnFailure::Block,
         Some(crate::OnFailure::Escalate) => OnFailure::Escalate,
     }
@@ -323,14 +323,14 @@ pub fn terms(config: &Config, max_iterations: Option<u32>) -> Terms {
 }
 
 /// Why a hook never runs at a point, in words, if it does not.
-pub fn silence(hook: &HookSpec, point: Point) -> Option<String> {
+pub fn silence(hook: &HookSpec, point: &HookPoint) -> Option<String> {
     if !hook.enabled() {
         return Some("it is switched off".to_owned());
     }
     if matches!(hook.kind, HookKind::Builtin(builtin) if builtin.is_registered()) {
         return None;
     }
-    (!point.is_reached()).then(|| format!("nothing runs at {point}: that event is what makes hooks possible"))
+    (!point.is_reachable()).then(|| format!("nothing runs at {point}: that event is what makes hooks possible"))
 }
 
 /// Hooks that would run something, and that do not run at every point that they name.

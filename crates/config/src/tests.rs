@@ -158,7 +158,7 @@ hooks:
 ",
     );
     let [hook] = &config.hooks[..] else { panic!("{:?}", config.hooks) };
-    let points: Vec<_> = hook.points().map(Point::name).collect();
+    let points: Vec<_> = hook.points().map(HookPoint::name).collect();
     assert_eq!(points, ["pre_tool_use", "task_created", "stop"]);
     assert!(!hook.enabled());
     assert_eq!(hook.entry.priority, Some(-5));

@@ -1,14 +1,13 @@
 //! What a hook gives the workflow that it begins.
 
 use serde_json::Value;
-use windlass_engine::Names;
 use windlass_engine::workflow::{Pattern, check_given};
+use windlass_engine::{HookPoint, Names};
 
 use super::entry::{Entry, PipeSetting};
 use super::error::ConfigProblem;
 use super::expressions;
 use super::hooks::HookKind;
-use super::point::Point;
 use super::reader::Located;
 
 /// The values under `context`, by name. What a hook that runs something else cannot have is refused, and so is what a
@@ -16,7 +15,7 @@ use super::reader::Located;
 pub fn given(
     entry: &Entry,
     kind: &HookKind,
-    points: &[Point],
+    points: &[HookPoint],
     source: &str,
 ) -> Result<Vec<(String, Pattern)>, ConfigProblem> {
     let is_workflow = matches!(kind, HookKind::Workflow(_));

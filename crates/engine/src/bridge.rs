@@ -19,11 +19,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::hook_point::HookPoint;
 use crate::id::{Digest, Seq};
 use crate::limits::Limits;
-
-/// Points at which an agent that is told no goes on: only there it could be told for ever.
-const SENDS_BACK: [&str; 2] = ["stop", "subagent_stop"];
 
 /// One conversation of one agent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -37,7 +35,7 @@ pub struct Caller {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     pub caller: Caller,
-    pub point: String,
+    pub point: HookPoint,
     /// The tool that is about to be used or was.
     pub tool: Option<String>,
     /// What matchers look at: the tool by all of its names, or why the agent calls. Where there is nothing, all of them match.
@@ -146,11 +144,6 @@ impl Conversation {
         hooks.iter().for_each(|hook| *self.sent_back.entry(hook.clone()).or_default() += 1);
         Self { version, ..self }
     }
-}
-
-/// Whether an agent goes on that is told no at this point.
-pub fn sends_back(point: &str) -> bool {
-    SENDS_BACK.contains(&point)
 }
 
 fn often(times: u32) -> String {

@@ -9,6 +9,7 @@ use crate::bridge::{Call, CallVerdict, Caller};
 use crate::debt::HookOutcome;
 use crate::drive::{Judging, NewCheckpoint, NewHook, NewSeries};
 use crate::fault::Fault;
+use crate::hook_point::HookPoint;
 use crate::id::{DebtId, Digest, Epoch, HookId, OwnerName, RunId, Seq, SeriesId, SessionName, TaskId, TypeName};
 use crate::note::NoteKind;
 use crate::pipeline::{Approved, ChangeFact, ChangeRef, Finding, Grounds, HookContext, Readied, Workspace};
@@ -543,7 +544,7 @@ pub enum Command {
     AnswerCall {
         at: Seq,
         caller: Caller,
-        point: String,
+        point: HookPoint,
         verdict: Box<CallVerdict>,
     },
     /// Takes over a debt whose owner is dead. It names that owner: if another was quicker, the debt is in living hands.

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::action::ActionRequest;
+use crate::hook_point::HookPoint;
 use crate::id::{ConfigDigest, DebtId, OwnerName, RunId, Seq, SessionName, TaskId};
 use crate::limits::Limits;
 use crate::naming::value_names;
@@ -84,7 +85,7 @@ value_names!(
 pub struct OwedHook {
     pub hook: String,
     /// Where it runs: two points may come with the same event.
-    pub point: String,
+    pub point: HookPoint,
     pub class: HookClass,
     pub on_failure: OnFailure,
     /// At the stop gate: how often it may send the agent back within an iteration, instead of `max_hook_retries`.

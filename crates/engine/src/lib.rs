@@ -29,6 +29,7 @@ mod expression;
 mod fault;
 mod graph;
 mod guards;
+mod hook_point;
 mod id;
 mod json;
 #[cfg(any(test, fuzzing))]
@@ -61,7 +62,7 @@ pub mod workflow;
 
 pub use action::{Action, ActionRequest, TaskAction};
 pub use apply::{ApplyError, apply};
-pub use bridge::{Call, CallRuling, CallVerdict, Caller, Conversation, Objector, sends_back};
+pub use bridge::{Call, CallRuling, CallVerdict, Caller, Conversation, Objector};
 pub use command::{Answer, Authority, Command, Deletion, Failing, HookReport, NewSession, NewTask, Origin, TaskPatch};
 pub use config_text::ConfigText;
 pub use debt::{Debt, Effect, HookClass, HookOutcome, OnFailure, Owed, OwedHook, Recovery};
@@ -79,6 +80,7 @@ pub use event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, paylo
 pub use expression::{Allowance, Condition, ExpressionError, ExpressionFault, Formula, Names, Template};
 pub use fault::Fault;
 pub use graph::{awaited, waiters};
+pub use hook_point::{HookPoint, UnknownHookPoint};
 pub use id::{
     CheckpointId, CommitId, ConfigDigest, DebtId, Digest, EdgeId, Epoch, FactType, HookId, OwnerName, ParseIdError,
     RunId, Seq, SeriesId, SessionName, TaskId, TypeName,

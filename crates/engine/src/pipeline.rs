@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::debt::{HookClass, HookOutcome, OnFailure, OwedHook};
+use crate::hook_point::HookPoint;
 use crate::id::{ConfigDigest, Digest, RunId, Seq, TaskId};
 use crate::limits::gist;
 use crate::session::{Closing, Session, Verdict};
@@ -215,10 +216,10 @@ pub enum Gate {
 }
 
 impl Gate {
-    pub const fn point(self) -> &'static str {
+    pub const fn point(self) -> HookPoint {
         match self {
-            Self::BeforeSubmit => "before_submit",
-            Self::BeforeMerge => "before_merge",
+            Self::BeforeSubmit => HookPoint::BeforeSubmit,
+            Self::BeforeMerge => HookPoint::BeforeMerge,
         }
     }
 
@@ -231,7 +232,7 @@ impl Gate {
 impl OwedHook {
     /// Whether it judges the work: it stands at a gate, and is no step of git.
     pub fn is_check(&self) -> bool {
-        self.class == HookClass::Gate && (self.point == "stop" || Gate::of(self).is_some())
+        self.class == HookClass::Gate && (self.point.is_gate())
     }
 }
 

@@ -26,7 +26,7 @@ pub enum Refusal {
     #[error("only a person can change the type or the labels of {id}: they decide how work on it is judged")]
     Rejudged { id: TaskId },
     #[error("cannot {verb} {id} from inside a session: tasks of the type `{kind}` have to pass their gates ({})", gates.join(", "))]
-    GatedTask { verb: &'static str, id: TaskId, kind: TypeName, gates: Vec<&'static str> },
+    GatedTask { verb: &'static str, id: TaskId, kind: TypeName, gates: Vec<String> },
     #[error("{0} cannot be linked to itself")]
     SelfDependency(TaskId),
     #[error("that would be a circle: {}", arrows(path))]

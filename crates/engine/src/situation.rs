@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::bridge::Call;
 use crate::event::{Envelope, Event, payload};
+use crate::hook_point::HookPoint;
 use crate::id::TaskId;
 use crate::pipeline::Workspace;
 use crate::promise::Promise;
@@ -16,7 +17,7 @@ use crate::task::Task;
 /// An event with everything around it that its hooks may want to know.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
-    pub point: &'a str,
+    pub point: Option<&'a HookPoint>,
     pub hook: &'a str,
     pub envelope: &'a Envelope,
     pub session: Option<&'a Session>,
@@ -35,17 +36,17 @@ pub struct Situation<'a> {
 impl Situation<'_> {
     /// Every name with its empty value: what a trial begins with.
     pub fn nothing() -> Value {
-        let mut values = Self::bare("", payload::TaskReady {}.into(), None);
+        let mut values = Self::bare(None, payload::TaskReady {}.into(), None);
         values["event"]["type"] = json!("");
         values
     }
 
     /// What the hooks of a call are run for, before they have names: what a trial of one begins with.
     pub fn of_call(call: &Call) -> Value {
-        Self::bare(&call.point, call.event().into(), Some(call))
+        Self::bare(Some(&call.point), call.event().into(), Some(call))
     }
 
-    fn bare(point: &str, event: Event, call: Option<&Call>) -> Value {
+    fn bare(point: Option<&HookPoint>, event: Event, call: Option<&Call>) -> Value {
         let envelope = Envelope::bare(event);
         let (session, task, output, promise) = (None, None, None, None);
         Situation { point, hook: "", envelope: &envelope, session, task, output, promise, call, project: "" }.values()
@@ -54,7 +55,7 @@ impl Situation<'_> {
     pub fn values(&self) -> Value {
         let task_id = self.task.map(|task| task.id.to_string()).unwrap_or_default();
         json!({
-            "point": self.point,
+            "point": self.point.map_or("", HookPoint::name),
             "hook": self.hook,
             "session": self.session_name(),
             "iteration": self.iteration(),
@@ -234,7 +235,7 @@ mod tests {
     fn result_of_a_completed_task_is_always_there() {
         let data = |result: Option<&str>| {
             let completed = payload::TaskCompleted { result: result.map(str::to_owned), artifacts: vec![] };
-            Situation::bare("on_task_complete", completed.into(), None)["event"]["data"].clone()
+            Situation::bare(Some(&HookPoint::OnTaskComplete), completed.into(), None)["event"]["data"].clone()
         };
         assert_eq!(data(None), json!({"result": "", "artifacts": []}));
         assert_eq!(data(Some("done")), json!({"result": "done", "artifacts": []}));

@@ -9,10 +9,10 @@ use windlass_engine::validation::RuleResult;
 use windlass_engine::workflow::StepResult;
 use windlass_engine::{
     ActionRequest, Approved, CallRuling, Cause, Closing, Cost, Decision, Digest, EdgeKind, Ending, Envelope, Epoch,
-    Event, EventType, Fault, Gate, GateAnswer, Grounds, Guard, HookClass, HookContext, HookId, HookOutcome, Metadata,
-    Next, Node, NoteKind, OnFailure, Opening, Owed, OwedHook, OwnWords, OwnerName, Priority, Promise, Purpose, Remedy,
-    ReportRequest, Resolution, RuleAction, RulesText, RunId, Seq, SeriesId, Signal, State, StopHook, TaskId, Terms,
-    Timestamp, Trigger, Usage, Verdict, Voice, Why, Work, WorkDone, Workspace, decode, encode, payload,
+    Event, EventType, Fault, Gate, GateAnswer, Grounds, Guard, HookClass, HookContext, HookId, HookOutcome, HookPoint,
+    Metadata, Next, Node, NoteKind, OnFailure, Opening, Owed, OwedHook, OwnWords, OwnerName, Priority, Promise,
+    Purpose, Remedy, ReportRequest, Resolution, RuleAction, RulesText, RunId, Seq, SeriesId, Signal, State, StopHook,
+    TaskId, Terms, Timestamp, Trigger, Usage, Verdict, Voice, Why, Work, WorkDone, Workspace, decode, encode, payload,
 };
 use windlass_testkit::{Project, histories, rules};
 
@@ -64,7 +64,7 @@ fn an_event_that_owes_hooks_and_has_a_cause() {
         envelope(Node::Task(TaskId(7)), payload::TaskStarted { context: json!({"b": 1, "a": [1.5, null]}) });
     let hook = OwedHook {
         hook: "push".to_owned(),
-        point: "task_started".to_owned(),
+        point: "task_started".parse().expect("a hook point"),
         class: HookClass::Vcs,
         on_failure: OnFailure::Block,
         send_backs: None,
@@ -439,7 +439,7 @@ fn bridge_events() -> Vec<Event> {
         payload::BridgeCalled {
             agent: word(),
             conversation: word(),
-            point: word(),
+            point: HookPoint::Stop,
             tool: Some(word()),
             about: Some(word()),
             anew: true,
@@ -449,7 +449,7 @@ fn bridge_events() -> Vec<Event> {
         payload::BridgeAnswered {
             agent: word(),
             conversation: word(),
-            point: word(),
+            point: HookPoint::Stop,
             ruling: CallRuling::Block,
             reason: Some(word()),
             hooks: vec![word()],

@@ -390,7 +390,7 @@ fn may_stand_twice(record: &Record) -> bool {
         return opened.opening != Opening::New;
     }
     if let Event::BridgeAnswered(answered) = &record.envelope.event {
-        return answered.point != "stop" || answered.ruling != CallRuling::Block;
+        return !answered.point.is_stop() || answered.ruling != CallRuling::Block;
     }
     matches!(
         record.kind(),

@@ -390,7 +390,7 @@ impl World {
         let origin = Origin { by, at: self.at(who), authority, run: None, via: None };
         let check = OwedHook {
             hook: "check".to_owned(),
-            point: "stop".to_owned(),
+            point: "stop".parse().expect("a hook point"),
             class: HookClass::Gate,
             on_failure: OnFailure::Block,
             send_backs: None,

@@ -30,7 +30,9 @@
 //! - What leaves here is clean and within the engine's bounds.
 
 use serde_json::{Value, json};
-use windlass_engine::{ChangeFact, ChangeRef, HookOutcome, HookReport, Limits, OwnWords, Template, Usage, in_words};
+use windlass_engine::{
+    ChangeFact, ChangeRef, HookOutcome, HookPoint, HookReport, Limits, OwnWords, Template, Usage, in_words,
+};
 use windlass_process::{Captured, Exit, Finished, NotStarted};
 
 use crate::broken::RanCommand;
@@ -111,7 +113,8 @@ fn understand(
             Read { parts, ..Read::of(HookOutcome::Failure) }
         }
     };
-    let own = feedback(hook, role, &read, values["point"].as_str().unwrap_or_default());
+    let point = values["point"].as_str().and_then(|name| name.parse().ok());
+    let own = feedback(hook, role, &read, point.as_ref());
     let told = match &hook.feedback {
         Some(template) if !own.is_empty() => worded(hook, template, values, &mut read).unwrap_or_else(|| own.clone()),
         _ => own.clone(),
@@ -291,7 +294,7 @@ fn message(hook: &Hook, read: &Read) -> String {
 }
 
 /// What the agent is told where nothing else is configured.
-fn feedback(hook: &Hook, role: Role, read: &Read, point: &str) -> String {
+fn feedback(hook: &Hook, role: Role, read: &Read, point: Option<&HookPoint>) -> String {
     let (outcome, parts) = (read.outcome, &read.parts);
     let piped = || {
         let failure = parts.failure.as_ref().map(|failure| format!("[{failure}]")).unwrap_or_default();
@@ -317,9 +320,11 @@ fn feedback(hook: &Hook, role: Role, read: &Read, point: &str) -> String {
 }
 
 /// What the agent is told by a hook that says no at a point, and nothing else.
-pub fn silent_no(hook: &str, point: &str) -> String {
+pub fn silent_no(hook: &str, point: Option<&HookPoint>) -> String {
     match point {
-        "pre_tool_use" | "post_tool_use" | "user_prompt_submit" => format!("`{hook}` says no, and not why."),
+        Some(HookPoint::PreToolUse | HookPoint::PostToolUse | HookPoint::UserPromptSubmit) => {
+            format!("`{hook}` says no, and not why.")
+        }
         _ => format!("`{hook}` says that the work is not done, and not why."),
     }
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use windlass_engine::DebtId;
+use windlass_engine::{DebtId, HookPoint};
 use windlass_process::{Capture, Invocation, Spec, Spill, overlay};
 
-use crate::notice::{self, NOTIFY};
+use crate::notice;
 use crate::papers::{Papers, fits};
 use crate::script::{Script, Values};
 
@@ -111,7 +111,7 @@ impl<'a> Call<'a> {
     /// Our own names, and Claude Code's for the same things. What an agent said by itself stays as it said it. A notice says
     /// less.
     pub fn payload(&self) -> Value {
-        if self.text("/point") == NOTIFY {
+        if self.text("/point") == HookPoint::Notify.name() {
             return notice::payload(self.values, self.project);
         }
         let (project, directory) = (self.project.to_string_lossy(), self.directory.to_string_lossy());

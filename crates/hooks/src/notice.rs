@@ -6,8 +6,6 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// The point at which notices are given.
-pub const NOTIFY: &str = "notify";
 /// So much of a goal or a reason is said in a line.
 const SAID: usize = 200;
 

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use windlass_engine::{
-    Call, CallRuling, CallVerdict, Command, Digest, Effect, Event, HookOutcome, HookReport, Limits, Objector,
-    OnFailure, Origin, OwedHook, Seq, sends_back,
+    Call, CallRuling, CallVerdict, Command, Digest, Effect, Event, HookOutcome, HookPoint, HookReport, Limits,
+    Objector, OnFailure, Origin, OwedHook, Seq,
 };
 use windlass_hooks::said::{Decision, Permission};
 use windlass_hooks::{Said, clean, cut, silent_no};
@@ -53,16 +53,6 @@ pub struct Replied {
     pub messages: Vec<String>,
 }
 
-/// Whether an agent hears a no at this point.
-pub fn is_heard(point: &str) -> bool {
-    matches!(point, "stop" | "subagent_stop" | "pre_tool_use" | "post_tool_use" | "user_prompt_submit")
-}
-
-/// Whether what a hook prints here is for the agent, unless it says otherwise. So it is in Claude Code.
-pub fn is_context(point: &str) -> bool {
-    matches!(point, "session_start" | "user_prompt_submit")
-}
-
 impl Dispatch<'_> {
     /// Runs the hooks of a call and answers what they come to; `None` where there are none.
     pub fn answer_call(&mut self, origin: &Origin, called: Called) -> Result<Option<Replied>, RunError> {
@@ -73,7 +63,7 @@ impl Dispatch<'_> {
             return Ok(None);
         };
         let mut looker = Looker::default();
-        let judged = (called.call.point == "stop").then(|| self.look_in_place(&mut looker)).flatten();
+        let judged = (called.call.point.is_stop()).then(|| self.look_in_place(&mut looker)).flatten();
         self.called = Some(called.clone());
         let sum = self.run_called(at);
         self.called = None;
@@ -136,7 +126,7 @@ impl Dispatch<'_> {
         verdict: CallVerdict,
     ) -> Result<Option<String>, RunError> {
         let silent = verdict.ruling == CallRuling::Pass && verdict.told.is_none();
-        if silent && !sends_back(&call.point) {
+        if silent && !call.point.sends_back() {
             return Ok(None);
         }
         let (caller, point) = (call.caller.clone(), call.point.clone());
@@ -194,7 +184,7 @@ impl Sum {
     fn agreed(&mut self, owed: &OwedHook, feedback: Option<String>, said: Said) {
         let specific = said.specific;
         // Whoever adds something for the agent to read at its end wants it to be read, as in Claude Code.
-        if sends_back(&owed.point) && specific.additional_context.is_some() {
+        if owed.point.sends_back() && specific.additional_context.is_some() {
             return self.object(owed, specific.additional_context.map(|text| clean(&text)));
         }
         // Claude Code's older word for the same.
@@ -210,25 +200,28 @@ impl Sum {
     }
 
     fn object(&mut self, owed: &OwedHook, feedback: Option<String>) {
-        let usual = || silent_no(&owed.hook, &owed.point);
+        let usual = || silent_no(&owed.hook, Some(&owed.point));
         self.reasons.push((CallRuling::Block, feedback.unwrap_or_else(usual)));
         self.objectors.push(Objector { hook: owed.hook.clone(), most: owed.send_backs });
     }
 
     /// Before a tool a person can be asked; elsewhere they can only be told.
     fn ask(&mut self, owed: &OwedHook, feedback: Option<String>, told: String) {
-        match owed.point.as_str() {
-            "pre_tool_use" => self.reasons.push((CallRuling::Ask, feedback.unwrap_or(told))),
+        match owed.point {
+            HookPoint::PreToolUse => self.reasons.push((CallRuling::Ask, feedback.unwrap_or(told))),
             _ => self.messages.push(told),
         }
     }
 
     /// Returns what is answered, and what of it the log keeps.
-    fn finish(self, point: &str, max_retries: u32) -> (Replied, CallVerdict) {
+    fn finish(self, point: &HookPoint, max_retries: u32) -> (Replied, CallVerdict) {
         let strictest = self.reasons.iter().map(|(ruling, _)| *ruling).max().unwrap_or(CallRuling::Pass);
         // Allowing is for tools alone.
-        let ruling =
-            if strictest == CallRuling::Allow && point != "pre_tool_use" { CallRuling::Pass } else { strictest };
+        let ruling = if strictest == CallRuling::Allow && *point != HookPoint::PreToolUse {
+            CallRuling::Pass
+        } else {
+            strictest
+        };
         let reasons = self.reasons.into_iter().filter(|(own, text)| *own == ruling && !text.trim().is_empty());
         let replied = Replied {
             ruling,
@@ -237,7 +230,7 @@ impl Sum {
             halt: self.halt,
             context: self.context.join("\n\n"),
             updated_input: self.updated_input.filter(|_| ruling != CallRuling::Block),
-            updated_output: self.updated_output.filter(|_| point == "post_tool_use"),
+            updated_output: self.updated_output.filter(|_| *point == HookPoint::PostToolUse),
             messages: self.messages,
         };
         let verdict = CallVerdict {

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use windlass_engine::{
-    Command, Conversation, Debt, DebtId, Effect, Event, EventType, Gate, HookClass, HookOutcome, HookReport, OwedHook,
-    Phase, Promise, REGISTERED, Record, Session, SessionName, Situation, Task, Template, VALIDATION, View, hook_data,
+    Command, Conversation, Debt, DebtId, Effect, Event, EventType, Gate, HookClass, HookOutcome, HookPoint, HookReport,
+    OwedHook, Phase, Promise, REGISTERED, Record, Session, SessionName, Situation, Task, Template, VALIDATION, View,
+    hook_data,
 };
 use windlass_hooks::{
     Call, Hook, Kind, Papers, PipeOutput, RanCommand, Role, Said, Script, answer_of_command, fitting, gist, notice,
@@ -25,7 +26,7 @@ use windlass_process::{Captured, Exit, Finished, NotStarted};
 use windlass_store::Filter;
 
 pub(crate) use self::context::ChangedFiles;
-use crate::bridge::{Called, is_context, is_heard};
+use crate::bridge::Called;
 use crate::gate_checkout::commit_under_way;
 use crate::{Dispatch, RunError};
 
@@ -61,7 +62,7 @@ impl Scene {
 
     fn values(&self, owed: &OwedHook, project: &Path) -> Value {
         let situation = Situation {
-            point: &owed.point,
+            point: Some(&owed.point),
             hook: &owed.hook,
             envelope: &self.event.envelope,
             session: self.session.as_ref(),
@@ -114,7 +115,7 @@ struct Running<'a> {
 
 impl Running<'_> {
     fn is_notice(&self) -> bool {
-        self.owed.point == notice::NOTIFY
+        self.owed.point == HookPoint::Notify
     }
 
     /// What counts of what it wrote. Whoever is told has nothing to decide.
@@ -130,14 +131,14 @@ impl Running<'_> {
 
     /// Whether it judges work that the agent calls done. Before a tool is used there is none, and git would cost time.
     fn judges_work(&self) -> bool {
-        self.role().is_gate() && (self.owed.class != HookClass::Bridge || self.owed.point == "stop")
+        self.role().is_gate() && (self.owed.class != HookClass::Bridge || self.owed.point.is_stop())
     }
 
     fn role(&self) -> Role {
         match self.owed.class {
             _ if Gate::of(self.owed).is_some() => Role::Pipeline,
             HookClass::Gate => Role::Stop,
-            HookClass::Bridge if is_heard(&self.owed.point) => Role::Stop,
+            HookClass::Bridge if self.owed.point.hears_refusal() => Role::Stop,
             _ => Role::Observer,
         }
     }
@@ -186,7 +187,7 @@ impl Dispatch<'_> {
             return Ok((report, None));
         };
         if owed.class == HookClass::Bridge {
-            hook.pipes.get_or_insert(PipeOutput::when(is_context(&owed.point)));
+            hook.pipes.get_or_insert(PipeOutput::when(owed.point.output_is_context()));
         }
         let (values, event) = (scene.values(owed, &self.settings.project), scene.told());
         let began = Instant::now();

@@ -54,7 +54,7 @@ use windlass_engine::{
 use windlass_process::Supervisor;
 use windlass_store::ExecuteError;
 
-pub use bridge::{Called, Replied, is_context, is_heard};
+pub use bridge::{Called, Replied};
 pub use dispatch::{Dispatch, HookFinder, Settings, WorkflowFinder};
 pub use error::RunError;
 pub use gate_checkout::CachePatterns;

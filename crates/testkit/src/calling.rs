@@ -6,7 +6,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
-use windlass_engine::{Call, CallRuling, CallVerdict, Caller, Event, Objector, Record};
+use windlass_engine::{Call, CallRuling, CallVerdict, Caller, Event, HookPoint, Objector, Record};
 
 /// One of two conversations.
 pub fn caller() -> impl Strategy<Value = Caller> {
@@ -14,15 +14,15 @@ pub fn caller() -> impl Strategy<Value = Caller> {
 }
 
 /// Mostly at the one point where it matters.
-pub fn point() -> impl Strategy<Value = String> {
-    prop_oneof![4 => Just("stop"), 1 => Just("pre_tool_use")].prop_map(str::to_owned)
+pub fn point() -> impl Strategy<Value = HookPoint> {
+    prop_oneof![4 => Just(HookPoint::Stop), 1 => Just(HookPoint::PreToolUse)]
 }
 
 pub fn call() -> impl Strategy<Value = Call> {
     (caller(), point(), prop::bool::weighted(0.2)).prop_map(|(caller, point, anew)| Call {
         caller,
-        tool: (point != "stop").then(|| "Bash".to_owned()),
-        matched: if point == "stop" { vec![] } else { vec!["Bash".to_owned()] },
+        tool: (!point.is_stop()).then(|| "Bash".to_owned()),
+        matched: if point.is_stop() { vec![] } else { vec!["Bash".to_owned()] },
         point,
         tool_input: json!({"command": "ls"}),
         tool_response: json!({}),
@@ -54,7 +54,7 @@ pub fn sent_back(log: &[Record]) -> BTreeMap<(String, String), u32> {
             Event::BridgeCalled(called) if called.anew => {
                 sent_back.remove(&(called.agent.clone(), called.conversation.clone()));
             }
-            Event::BridgeAnswered(answered) if answered.point == "stop" && answered.let_go.is_none() => {
+            Event::BridgeAnswered(answered) if answered.point.is_stop() && answered.let_go.is_none() => {
                 let key = (answered.agent.clone(), answered.conversation.clone());
                 match answered.ruling {
                     CallRuling::Block => *sent_back.entry(key).or_default() += 1,

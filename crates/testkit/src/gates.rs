@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{
-    DebtId, Event, Gate, HookClass, HookOutcome, Limits, OnFailure, OwedHook, OwnerName, Record, Remedy, Stalled,
-    Terms, Why, WorkDone, Workspace, payload,
+    DebtId, Event, Gate, HookClass, HookOutcome, HookPoint, Limits, OnFailure, OwedHook, OwnerName, Record, Remedy,
+    Stalled, Terms, Why, WorkDone, Workspace, payload,
 };
 
 use crate::debts::owed_by;
@@ -286,14 +286,14 @@ fn against(hook: &OwedHook, finished: &payload::HookFinished) -> Option<Why> {
     let vcs = hook.class == HookClass::Vcs;
     match (finished.outcome, hook.on_failure) {
         (O::Success | O::Skip, _) => None,
-        (O::Continue, _) if hook.point == "before_submit" => Some(Why::Blocked),
+        (O::Continue, _) if hook.point == HookPoint::BeforeSubmit => Some(Why::Blocked),
         (O::Continue | O::Again, _) => Some(Why::Moved),
         (O::Escalate, _) => Some(Why::Escalated),
         (O::Block, _) => Some(if vcs { Why::Conflicts } else { Why::Blocked }),
         (_, OnFailure::Ignore) => None,
         (O::Cancelled, _) => Some(Why::Failed),
         (_, OnFailure::Escalate) => Some(Why::Escalated),
-        (O::TimedOut, OnFailure::Block) if hook.point == "before_merge" => Some(Why::Failed),
+        (O::TimedOut, OnFailure::Block) if hook.point == HookPoint::BeforeMerge => Some(Why::Failed),
         (_, OnFailure::Block) if finished.unstarted => Some(Why::Failed),
         (_, OnFailure::Block) => Some(if finished.feedback.is_some() { Why::Blocked } else { Why::Failed }),
     }

@@ -8,8 +8,8 @@
 
 use windlass_engine::{
     ActionRequest, Answer, Authority, CallVerdict, Caller, ChangeFact, Command, Cost, Debt, DebtId, Digest, Direction,
-    EdgeKind, Effect, Ending, Epoch, Failing, Fault, GateAnswer, HookOutcome, HookReport, Looked, Origin, OwnerName,
-    Promise, Readied, RunId, SessionName, Step as Decision, TaskId, Timestamp, Usage, View, Wanted,
+    EdgeKind, Effect, Ending, Epoch, Failing, Fault, GateAnswer, HookOutcome, HookPoint, HookReport, Looked, Origin,
+    OwnerName, Promise, Readied, RunId, SessionName, Step as Decision, TaskId, Timestamp, Usage, View, Wanted,
 };
 
 use crate::delivering::workspace;
@@ -79,7 +79,7 @@ pub enum Ask {
     /// Answers the last event as if it were a call.
     Answer {
         caller: Caller,
-        point: String,
+        point: HookPoint,
         verdict: CallVerdict,
     },
     /// Takes a task from whoever holds it, or from whoever held it before.

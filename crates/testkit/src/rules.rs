@@ -71,7 +71,7 @@ fn no_result() -> payload::TaskCompleted {
 }
 
 fn owed(hook: &str, point: &str, class: HookClass, on_failure: OnFailure) -> OwedHook {
-    OwedHook { hook: hook.to_owned(), point: point.to_owned(), class, on_failure, send_backs: None }
+    OwedHook { hook: hook.to_owned(), point: point.parse().expect("a hook point"), class, on_failure, send_backs: None }
 }
 
 /// Tasks of type `bug` have their own hooks where they are started, and none where they are completed; one of the agents
@@ -107,8 +107,10 @@ fn effects() -> Effects {
     let owner = "w1".parse().expect("an owner's name");
     let mut effects = Effects::of("hooks: {stop: []}", owner, hooks);
     let bug: TypeName = GATED_TYPE.parse().expect("a type's name");
-    effects.overrides =
-        ["task_started", "on_task_complete"].map(|point| (bug.clone(), point.to_owned())).into_iter().collect();
+    effects.overrides = ["task_started", "on_task_complete"]
+        .map(|point| (bug.clone(), point.parse().expect("a hook point")))
+        .into_iter()
+        .collect();
     let mut also =
         |event, hook, whose| effects.hooks.entry(event).or_default().push(Planned { whose, ..Planned::from(hook) });
     let triage = owed("triage", "task_started", HookClass::Idempotent, OnFailure::Ignore);

@@ -1,7 +1,7 @@
 //! Calls of agents' own hook systems, and what they were answered, in words.
 
 use windlass_app::conversations;
-use windlass_engine::{CallRuling, Event, payload, sends_back};
+use windlass_engine::{CallRuling, Event, payload};
 use windlass_text as text;
 
 use crate::output::Tone;
@@ -34,7 +34,7 @@ pub fn outcome(answered: &payload::BridgeAnswered) -> (Tone, String) {
     let payload::BridgeAnswered { let_go, ruling, retries, max_retries, .. } = answered;
     match (let_go, ruling) {
         (Some(why), _) => (Tone::Warning, format!("let go, {why}")),
-        (None, CallRuling::Block) if sends_back(&answered.point) => {
+        (None, CallRuling::Block) if answered.point.sends_back() => {
             (Tone::Warning, format!("sent back ({retries} of {max_retries})"))
         }
         (None, CallRuling::Block) => (Tone::Warning, "blocked".to_owned()),

@@ -19,7 +19,7 @@ mod tests;
 use std::ops::Range;
 use std::{fmt, mem};
 
-use crate::{Config, ConfigNode, NodeValue, Point};
+use crate::{Config, ConfigNode, NodeValue, parse_hook_point};
 
 /// The reason why a configuration cannot be edited.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -227,7 +227,7 @@ fn is_key(name: &ConfigNode, key: &str) -> bool {
 /// Compares two keys, which may be two spellings of one point.
 fn is_same_key(one: &ConfigNode, other: &ConfigNode) -> bool {
     let (NodeValue::Text(name), NodeValue::Text(key)) = (&one.value, &other.value) else { return false };
-    name == key || Point::parse(name).is_some_and(|point| Point::parse(key) == Some(point))
+    name == key || parse_hook_point(name).is_some_and(|point| parse_hook_point(key) == Some(point))
 }
 
 fn newline(text: &str) -> &'static str {

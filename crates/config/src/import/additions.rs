@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use windlass_engine::nearest;
+use windlass_engine::{HookPoint, nearest};
 
 use super::field::entry;
 use super::{HookImport, ImportRemark, ImportedAction, ImportedHook, ImportedSetting, ImportedTuning, fragment};
 use crate::edit::{self, EditObstacle, HookField};
-use crate::{Builtin, Config, ConfigNode, HookKind, HookScope, HookSpec, NodeValue, OnRetryLimit, Point, plan, quoted};
+use crate::{Builtin, Config, ConfigNode, HookKind, HookScope, HookSpec, NodeValue, OnRetryLimit, plan, quoted};
 
 /// What is to be added to a configuration.
 #[derive(Debug, Default)]
@@ -167,7 +167,7 @@ impl Additions {
                 "on_retry_limit: complete",
             ),
         };
-        let others = config.hooks.iter().any(|hook| hook.points().any(Point::is_stop));
+        let others = config.hooks.iter().any(|hook| hook.points().any(HookPoint::is_stop));
         let text = match given.is_none() && !others {
             true => {
                 self.settings.push(setting);
@@ -199,7 +199,7 @@ fn value<'a>(node: &'a ConfigNode, name: &str) -> Option<&'a ConfigNode> {
 
 /// Whether a hook of the configuration does what is wanted.
 fn is_same(hook: &HookSpec, wanted: &ImportedHook) -> bool {
-    let here = hook.scope == HookScope::Project && hook.points().any(|point| point == wanted.point);
+    let here = hook.scope == HookScope::Project && hook.points().any(|point| *point == wanted.point);
     let what = match (&hook.kind, &wanted.what) {
         (HookKind::Command(script), ImportedAction::Command(command)) => script.text() == command,
         (HookKind::Builtin(one), ImportedAction::Use(other)) => {
@@ -210,6 +210,6 @@ fn is_same(hook: &HookSpec, wanted: &ImportedHook) -> bool {
     };
     let matcher =
         hook.entry.matcher.as_ref().map(|matcher| matcher.value.trim()).filter(|text| !matches!(*text, "" | "*"));
-    let timeout = wanted.timeout.unwrap_or_else(|| plan::usual_timeout(wanted.point));
+    let timeout = wanted.timeout.unwrap_or_else(|| plan::usual_timeout(&wanted.point));
     here && what && matcher == wanted.matcher.as_deref().map(str::trim) && plan::timeout(hook) == timeout
 }

@@ -9,7 +9,7 @@ use windlass_engine::Registry;
 
 use super::field::{entry, flag, integer, key, list, map, stranger, string, text, texts};
 use super::{Dialect, HookImport, ImportRemark, ImportedAction, ImportedHook, ImportedTuning};
-use crate::{Builtin, ConfigNode, ConfigProblem, NodeValue, Point, quoted};
+use crate::{Builtin, ConfigNode, ConfigProblem, NodeValue, parse_hook_point, quoted};
 
 const HOOK: &[&str] = &["name", "enabled", "priority", "eventTypes", "metadata", "description"];
 
@@ -66,8 +66,10 @@ pub fn import(tree: &ConfigNode, source: &str) -> Result<HookImport, ConfigProbl
                 format!("{} runs at {}, whatever `eventTypes` says", quoted(name), own.join(", ")),
             ));
         }
-        let point =
-            own.first().and_then(|event| Point::parse(event)).expect("a built-in hook has an event, which is a point");
+        let point = own
+            .first()
+            .and_then(|event| parse_hook_point(event))
+            .expect("a built-in hook has an event, which is a point");
         let (description, metadata) = words(hook)?;
         import.hooks.push(ImportedHook {
             point,

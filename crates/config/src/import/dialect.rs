@@ -6,7 +6,8 @@ use std::time::Duration;
 use windlass_bridge::{Agent, Moment};
 
 use super::field::{self, entry};
-use crate::{ConfigNode, ConfigProblem, NodeValue, Point};
+use crate::parse_hook_point;
+use crate::{ConfigNode, ConfigProblem, NodeValue};
 
 /// The system whose file is imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,7 +188,8 @@ pub fn recognise(path: &Path, tree: &ConfigNode) -> Result<Dialect, ConfigProble
     if has(&|event| GEMINI.iter().any(|(name, _)| *name == event)) {
         return Ok(Dialect::Gemini);
     }
-    match has(&|event| Point::parse(event).is_some() && event.starts_with(|first: char| first.is_ascii_uppercase())) {
+    match has(&|event| parse_hook_point(event).is_some() && event.starts_with(|first: char| first.is_ascii_uppercase()))
+    {
         true => Ok(Dialect::Claude),
         false => Err(unknown("it cannot be told whose hooks these are")),
     }

@@ -30,11 +30,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use windlass_engine::HookPoint;
+
 pub use additions::{Additions, HookChange};
 pub use dialect::Dialect;
 pub use yaml::fragment;
 
-use crate::{Builtin, ConfigProblem, Point};
+use crate::{Builtin, ConfigProblem};
 
 /// What a file of another system comes to.
 #[derive(Debug)]
@@ -54,7 +56,7 @@ pub struct HookImport {
 /// A hook that is to be in the configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedHook {
-    pub point: Point,
+    pub point: HookPoint,
     /// Where it comes from.
     pub line: usize,
     pub what: ImportedAction,

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use windlass_bridge::Moment;
+use windlass_engine::HookPoint;
 
 use super::field::{self, entry, flag, key, list, map, number, text, texts};
 use super::{Dialect, HookImport, ImportRemark, ImportedAction, ImportedHook, ImportedSetting, command, matcher};
-use crate::{ConfigNode, ConfigProblem, NodeValue, Point, plan, quoted};
+use crate::{ConfigNode, ConfigProblem, NodeValue, parse_hook_point, plan, quoted};
 
 /// Keys that stand beside events in some agents' `hooks`.
 const BESIDE_EVENTS: &[&str] = &["enabled", "disabled", "notifications"];
@@ -69,7 +70,7 @@ struct Reading<'a> {
     switched_off: BTreeSet<String>,
     all_off: bool,
     /// What makes a hook the same as another one.
-    seen: BTreeSet<(Point, ImportedAction, Option<String>, Option<Duration>)>,
+    seen: BTreeSet<(HookPoint, ImportedAction, Option<String>, Option<Duration>)>,
     import: HookImport,
 }
 
@@ -194,7 +195,7 @@ impl<'a> Reading<'a> {
         let timeout = timeout.or_else(|| self.usual_timeout(place));
         let wanted = ImportedHook { matcher, timeout, ..self.wanted(place, hook, command)? };
         // Agents run the same hook once, however often it is written down.
-        if self.seen.insert((wanted.point, wanted.what.clone(), wanted.matcher.clone(), wanted.timeout)) {
+        if self.seen.insert((wanted.point.clone(), wanted.what.clone(), wanted.matcher.clone(), wanted.timeout)) {
             if let Some(name) = command::foreign_variable(command) {
                 let agent = self.import.from.title();
                 self.note(hook, format!("`${name}` is set by {agent} alone; under `windlass run` it is empty"));
@@ -233,7 +234,7 @@ impl<'a> Reading<'a> {
     fn usual_timeout(&self, place: Place<'_>) -> Option<Duration> {
         let usual = self.import.from.default_timeout();
         // At the end of a session agents wait for nobody, whatever they say elsewhere.
-        let same = usual == plan::usual_timeout(point(place.moment)) || place.moment == Moment::SessionEnd;
+        let same = usual == plan::usual_timeout(&point(place.moment)) || place.moment == Moment::SessionEnd;
         (!same).then_some(usual)
     }
 
@@ -337,8 +338,8 @@ impl<'a> Reading<'a> {
     }
 }
 
-fn point(moment: Moment) -> Point {
-    Point::parse(moment.point()).expect("every moment is a point")
+fn point(moment: Moment) -> HookPoint {
+    parse_hook_point(moment.point()).expect("every moment is a point")
 }
 
 fn stranger(name: &str) -> String {

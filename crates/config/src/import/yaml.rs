@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use serde_json::json;
+use windlass_engine::HookPoint;
 use windlass_text as text;
 
 use super::{Additions, ImportedAction, ImportedHook, ImportedSetting};
-use crate::Point;
 
 /// Writes additions as a configuration of their own.
 pub fn fragment(additions: &Additions) -> String {
-    let mut points: Vec<(Point, String)> = Vec::new();
+    let mut points: Vec<(HookPoint, String)> = Vec::new();
     for hook in &additions.hooks {
         match points.iter_mut().find(|(point, _)| *point == hook.point) {
             Some((_, lines)) => *lines += &hook_lines(hook),
-            None => points.push((hook.point, hook_lines(hook))),
+            None => points.push((hook.point.clone(), hook_lines(hook))),
         }
     }
     let mut text = if points.is_empty() { String::new() } else { "hooks:\n".to_owned() };

@@ -1,7 +1,7 @@
 //! Folds what is remembered of conversations that call by themselves.
 
 use super::{Changes, Fold};
-use crate::bridge::{CallRuling, Caller, Conversation, sends_back};
+use crate::bridge::{CallRuling, Caller, Conversation};
 use crate::event::payload;
 use crate::view::Change;
 
@@ -17,7 +17,7 @@ impl Fold<'_> {
             answered;
         let caller = Caller { agent: agent.clone(), conversation: conversation.clone() };
         // Who is let go at the limit stays so until a person speaks: it may be called more than once.
-        if !sends_back(point) || let_go.is_some() {
+        if !point.sends_back() || let_go.is_some() {
             return Ok(Vec::new());
         }
         if *ruling != CallRuling::Block {

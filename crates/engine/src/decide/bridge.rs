@@ -1,8 +1,9 @@
 //! Commands of the bridge: an agent's own hook system calls, and is answered.
 
 use super::{Causing, Deciding};
-use crate::bridge::{Call, CallRuling, CallVerdict, Caller, Conversation, sends_back};
+use crate::bridge::{Call, CallRuling, CallVerdict, Caller, Conversation};
 use crate::event::{Node, payload};
+use crate::hook_point::HookPoint;
 use crate::id::Seq;
 use crate::limits::{Limits, check_bytes, check_text, gist};
 use crate::refusal::Refusal;
@@ -29,7 +30,6 @@ impl<'r> Deciding<'_, 'r> {
     /// What the hooks of its point are owed by.
     pub(super) fn call(&mut self, call: &'r Call) -> Result<(), Refusal> {
         call.caller.check()?;
-        check_text("the point", &call.point, Limits::LABEL)?;
         self.call = Some(call);
         let row = self.draft.conversation(&call.caller)?;
         let anew = call.anew && !row.as_ref().is_some_and(|row| row.was_told(&call.prompt));
@@ -50,7 +50,7 @@ impl<'r> Deciding<'_, 'r> {
         check_bytes("what is told", verdict.told.as_deref().unwrap_or_default(), Limits::FEEDBACK)?;
         let row = self.draft.conversation(caller)?;
         let conversation = row.unwrap_or_else(|| Conversation::new(caller.clone()));
-        let counts = verdict.ruling == CallRuling::Block && sends_back(point);
+        let counts = verdict.ruling == CallRuling::Block && point.sends_back();
         let let_go = conversation.limit(verdict).filter(|_| counts);
         let sent_back = counts && let_go.is_none();
         self.cause = Some(Causing::At(at));
@@ -58,7 +58,7 @@ impl<'r> Deciding<'_, 'r> {
         let answered = payload::BridgeAnswered {
             agent,
             conversation: name,
-            point: point.to_owned(),
+            point: point.clone(),
             ruling: if let_go.is_some() { CallRuling::Pass } else { verdict.ruling },
             reason: verdict.reason.clone(),
             hooks: verdict.objectors.iter().map(|objector| objector.hook.clone()).collect(),
@@ -75,6 +75,6 @@ impl<'r> Deciding<'_, 'r> {
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub caller: &'a Caller,
-    pub point: &'a str,
+    pub point: &'a HookPoint,
     pub verdict: &'a CallVerdict,
 }

@@ -8,6 +8,7 @@ use crate::command::HookReport;
 use crate::debt::{Debt, Effect, HookClass, HookOutcome, Recovery, sibling};
 use crate::drive::NewCheckpoint;
 use crate::event::{Event, Node, payload};
+use crate::hook_point::HookPoint;
 use crate::id::{DebtId, OwnerName, SessionName};
 use crate::limits::{Limits, check_bytes, check_text, check_value, gist};
 use crate::pipeline::Gate;
@@ -321,7 +322,7 @@ fn failure(hook: &str, debt: DebtId, report: &HookReport) -> Option<payload::Hoo
 
 /// Whether what a hook says is about the present iteration alone.
 fn is_passing(debt: &Debt) -> bool {
-    matches!(&debt.effect, Effect::Hook(hook) if hook.point == "pre_iteration")
+    matches!(&debt.effect, Effect::Hook(hook) if hook.point == HookPoint::PreIteration)
 }
 
 fn belongs_to(debt: &Debt, owner: &OwnerName) -> Result<(), Refusal> {

@@ -11,16 +11,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Deciding;
 use crate::apply::apply;
-use crate::bridge::{Call, sends_back};
+use crate::bridge::Call;
 use crate::config_text::ConfigText;
 use crate::debt::{HookClass, OnFailure, Owed, OwedHook};
 use crate::drive::{REGISTERED, VALIDATION};
 use crate::event::{Envelope, Event, EventType, Node, payload};
 use crate::expression::{Condition, ExpressionFault};
+use crate::hook_point::HookPoint;
 use crate::id::{Digest, OwnerName, TypeName};
 use crate::limits::Limits;
 use crate::matcher::Matcher;
-use crate::pipeline::Gate;
 use crate::promise::Promise;
 use crate::refusal::Refusal;
 use crate::session::Session;
@@ -40,7 +40,7 @@ pub struct Effects {
     pub trust: Trusted,
     pub hooks: BTreeMap<EventType, Vec<Planned>>,
     /// Where a type of tasks has its own list, perhaps an empty one, instead of the project's.
-    pub overrides: BTreeSet<(TypeName, String)>,
+    pub overrides: BTreeSet<(TypeName, HookPoint)>,
     pub validation: ValidationScope,
 }
 
@@ -107,7 +107,7 @@ pub(super) struct Complaint {
 impl Planned {
     /// Whether it stands where an agent's hook system calls, and is for what it calls about.
     pub fn is_for(&self, call: &Call) -> bool {
-        let here = self.hook.point == call.point || self.hook.point == EventType::BridgeCalled.name();
+        let here = self.hook.point == call.point || self.hook.point == HookPoint::Event(EventType::BridgeCalled);
         here && (call.matched.is_empty() || call.matched.iter().any(|name| self.matcher.matches(name)))
     }
 }
@@ -146,20 +146,21 @@ impl Effects {
     }
 
     /// Returns the gates that tasks of a type have of their own, in the order in which work passes them.
-    pub fn gates_of(&self, kind: &TypeName) -> Vec<&'static str> {
+    pub fn gates_of(&self, kind: &TypeName) -> Vec<String> {
         let gates = [
-            (EventType::TurnFinished, "stop"),
-            (EventType::SubmissionStarted, Gate::BeforeSubmit.point()),
-            (EventType::MergeStarted, Gate::BeforeMerge.point()),
+            (EventType::TurnFinished, HookPoint::Stop),
+            (EventType::SubmissionStarted, HookPoint::BeforeSubmit),
+            (EventType::MergeStarted, HookPoint::BeforeMerge),
         ];
-        let is_own = |planned: &Planned, point: &str| {
-            planned.hook.point == point && matches!(&planned.whose, PlannedFor::TasksOf(own) if own == kind)
+        let is_own = |planned: &Planned, point: &HookPoint| {
+            planned.hook.point == *point && matches!(&planned.whose, PlannedFor::TasksOf(own) if own == kind)
         };
-        let has_own = |event: &EventType, point: &str| {
+        let has_own = |event: &EventType, point: &HookPoint| {
             self.hooks.get(event).is_some_and(|hooks| hooks.iter().any(|planned| is_own(planned, point)))
         };
-        let rules = self.validation.types.get(kind).copied().unwrap_or(false).then_some("validation");
-        let points = gates.into_iter().filter(|(event, point)| has_own(event, point)).map(|(_, point)| point);
+        let rules = self.validation.types.get(kind).copied().unwrap_or(false).then(|| "validation".to_owned());
+        let points =
+            gates.into_iter().filter(|(event, point)| has_own(event, point)).map(|(_, point)| point.to_string());
         rules.into_iter().chain(points).collect()
     }
 
@@ -199,12 +200,12 @@ impl Around<'_> {
         for planned in meant {
             let holds = self.holds(planned).unwrap_or_else(|fault| {
                 // Tools differ in what they are called with: who asks for what this one does not have does not mean it.
-                if self.call.is_some() && fault.is_undefined() && !sends_back(&planned.hook.point) {
+                if self.call.is_some() && fault.is_undefined() && !planned.hook.point.sends_back() {
                     return false;
                 }
                 let why = format!("its condition cannot be answered: {fault}");
                 complaints.push(Complaint { hooks: planned.hook.hook.clone(), why });
-                planned.hook.class == HookClass::Gate || sends_back(&planned.hook.point)
+                planned.hook.class == HookClass::Gate || planned.hook.point.sends_back()
             });
             if holds {
                 hooks.push(planned.hook.clone());
@@ -216,7 +217,7 @@ impl Around<'_> {
     fn holds(&self, planned: &Planned) -> Result<bool, ExpressionFault> {
         let Some(when) = &planned.when else { return Ok(true) };
         let situation = Situation {
-            point: &planned.hook.point,
+            point: Some(&planned.hook.point),
             hook: &planned.hook.hook,
             envelope: self.envelope,
             session: self.session,
@@ -284,7 +285,8 @@ impl Deciding<'_, '_> {
                 && matched(event).is_none_or(|why| planned.matcher.matches(why))
                 && is_at(&planned.hook.point, &envelope.event)
         };
-        let stop_hooks = stop_hooks.into_iter().flat_map(|planned| planned.iter()).filter(|it| it.hook.point == "stop");
+        let stop_hooks =
+            stop_hooks.into_iter().flat_map(|planned| planned.iter()).filter(|it| it.hook.point == HookPoint::Stop);
         let meant = stop_hooks.chain(planned.into_iter().flat_map(|planned| planned.iter())).filter(is_meant);
         let task = self.meant_task(task.clone(), session)?;
         let project = &effects.project;
@@ -303,7 +305,10 @@ impl Deciding<'_, '_> {
         hooks.splice(..0, first);
         if is_rejudged {
             let strict = session.is_some_and(|session| session.terms.strict);
-            hooks.iter_mut().filter(|hook| hook.point == "stop").for_each(|hook| stand_before_submission(hook, strict));
+            hooks
+                .iter_mut()
+                .filter(|hook| hook.point == HookPoint::Stop)
+                .for_each(|hook| stand_before_submission(hook, strict));
         }
         if hooks.is_empty() {
             return Ok(complaints);
@@ -337,7 +342,7 @@ impl Deciding<'_, '_> {
         let Some(effects) = &self.rules.effects else { return Ok(false) };
         let task = session.task.map(|id| self.draft.task(id)).transpose()?.flatten();
         let is_meant = |planned: &Planned| {
-            planned.hook.point == "stop" && effects.is_for(planned, task.as_ref(), Some(&session.agent))
+            planned.hook.point == HookPoint::Stop && effects.is_for(planned, task.as_ref(), Some(&session.agent))
         };
         let planned = effects.hooks.get(&EventType::TurnFinished).into_iter().flat_map(|planned| planned.iter());
         Ok(planned.into_iter().any(is_meant) || self.first_judge(Some(session), effects)?.is_some())
@@ -414,7 +419,7 @@ impl Deciding<'_, '_> {
 fn judge_of_turn(name: &str) -> OwedHook {
     OwedHook {
         hook: name.to_owned(),
-        point: "stop".to_owned(),
+        point: HookPoint::Stop,
         class: HookClass::Gate,
         on_failure: OnFailure::Escalate,
         send_backs: None,
@@ -424,16 +429,17 @@ fn judge_of_turn(name: &str) -> OwedHook {
 /// Has a stop hook judge work at the gate before its submission. As at `stop`, what is not known to have passed has not passed,
 /// unless the session is lenient.
 fn stand_before_submission(hook: &mut OwedHook, strict: bool) {
-    hook.point = Gate::BeforeSubmit.point().to_owned();
+    hook.point = HookPoint::BeforeSubmit;
     if hook.on_failure == OnFailure::Ignore && strict {
         hook.on_failure = OnFailure::Block;
     }
 }
 
 /// Whether a point is one of an event. Facts of a project share an event, and have a point for each of their types.
-fn is_at(point: &str, event: &Event) -> bool {
-    match event {
-        Event::FactLogged(fact) => point == fact.kind.as_str() || point == EventType::FactLogged.name(),
+fn is_at(point: &HookPoint, event: &Event) -> bool {
+    match (event, point) {
+        (Event::FactLogged(fact), HookPoint::Fact(kind)) => fact.kind == *kind,
+        (Event::FactLogged(_), point) => *point == HookPoint::Event(EventType::FactLogged),
         _ => true,
     }
 }
@@ -464,7 +470,7 @@ fn workflow(event: &Event) -> Option<OwedHook> {
     let Event::WorkflowTriggered(triggered) = event else { return None };
     Some(OwedHook {
         hook: format!("{WORKFLOW}{}", triggered.workflow_id),
-        point: EventType::WorkflowTriggered.name().to_owned(),
+        point: HookPoint::Event(EventType::WorkflowTriggered),
         class: HookClass::Workflow,
         on_failure: OnFailure::Ignore,
         send_backs: None,

@@ -7,6 +7,7 @@ use crate::action::ActionRequest;
 use crate::bridge::CallRuling;
 use crate::debt::HookOutcome;
 use crate::drive::{Guard, Signal, StopHook, Trigger};
+use crate::hook_point::HookPoint;
 use crate::id::{
     ConfigDigest, DebtId, Digest, EdgeId, Epoch, FactType, HookId, OwnerName, RunId, Seq, SeriesId, SessionName,
     TaskId, TypeName,
@@ -410,7 +411,7 @@ payloads! {
     BridgeCalled {
         agent: String,
         conversation: String,
-        point: String,
+        point: HookPoint,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool: Option<String>,
         /// What it is about, in a few words.
@@ -425,7 +426,7 @@ payloads! {
     BridgeAnswered {
         agent: String,
         conversation: String,
-        point: String,
+        point: HookPoint,
         ruling: CallRuling,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,

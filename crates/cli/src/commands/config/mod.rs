@@ -5,6 +5,7 @@ mod import;
 pub mod rewrite;
 
 use std::path::PathBuf;
+use windlass_engine::HookPoint;
 
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use windlass_app::project::Project;
 use windlass_app::{Failure, workflows};
 use windlass_config as config;
 use windlass_config::workflow::WorkflowLibrary;
-use windlass_config::{Config, ConfigWarning, Point, plan};
+use windlass_config::{Config, ConfigWarning, plan};
 use windlass_runner::shown;
 use windlass_text as text;
 
@@ -85,7 +86,7 @@ fn find_open_gates(project: &Project, config: &Config) -> Vec<ConfigWarning> {
     if config.settings.test_command.is_some() || shown::tests(&project.root).is_some() {
         return Vec::new();
     }
-    let warning = |(point, task_type): (Point, Option<&str>)| {
+    let warning = |(point, task_type): (HookPoint, Option<&str>)| {
         let whose = task_type.map(|name| format!(" for tasks of the type `{name}`")).unwrap_or_default();
         let message = format!(
             "nothing is checked at `{point}`{whose}: `run_tests` finds no tests in this project and can only skip"

@@ -11,13 +11,14 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use windlass_config::parse_hook_point;
 
 use windlass_app::bridge_calls::{Bridged, Calling, answer_call};
 use windlass_app::context::Context;
 use windlass_app::project::{self, Project};
 use windlass_app::{Code, Failure, environment};
 use windlass_bridge::{Agent, Call, Moment, Reply, Ruling, Tool, Words};
-use windlass_config::Point;
+use windlass_engine::HookPoint;
 use windlass_engine::{self as engine, CallRuling, Caller};
 use windlass_runner::{Called, Replied};
 use windlass_text as text;
@@ -93,7 +94,7 @@ fn worded(agent: Agent, moment: Moment, reply: Reply) -> Words {
 }
 
 fn moment(name: &str) -> Result<Moment, Failure> {
-    let point = Point::parse(name);
+    let point = parse_hook_point(name);
     point.and_then(|point| Moment::of_point(point.name())).ok_or_else(|| {
         let points: Vec<&str> = Moment::ALL.iter().map(|moment| moment.point()).collect();
         let near = engine::nearest(name, &points).map(|near| format!("did you mean `{near}`? "));
@@ -212,7 +213,7 @@ pub fn called(call: Call) -> Called {
     };
     let call = engine::Call {
         caller: Caller { agent: agent.name().to_owned(), conversation },
-        point: moment.point().to_owned(),
+        point: moment.point().parse().expect("the moments of agents are points"),
         tool,
         matched,
         tool_input,

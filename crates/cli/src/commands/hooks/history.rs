@@ -5,8 +5,7 @@ use std::path::Path;
 use clap::builder::TypedValueParser;
 use windlass_app::context::Context;
 use windlass_app::conversations;
-use windlass_config::Point;
-use windlass_engine::{SessionName, TaskId};
+use windlass_engine::{HookPoint, SessionName, TaskId};
 use windlass_store::Filter;
 use windlass_text as text;
 
@@ -27,7 +26,7 @@ pub struct Args {
     hook: Option<String>,
     /// Only runs at this point
     #[arg(long, value_name = "POINT", value_parser = super::point)]
-    point: Option<Point>,
+    point: Option<HookPoint>,
     /// Only runs of this session
     #[arg(long, value_name = "NAME")]
     session: Option<SessionName>,
@@ -78,7 +77,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         {
             return Ok(false);
         }
-        let Some(point) = args.point else { return Ok(true) };
+        let Some(point) = &args.point else { return Ok(true) };
         Ok(causes.of(run)?.and_then(|cause| cause.point(run)).as_deref() == Some(point.name()))
     };
     let most = usize::try_from(args.limit).ok().filter(|most| *most > 0).unwrap_or(usize::MAX);

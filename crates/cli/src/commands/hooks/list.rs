@@ -4,7 +4,8 @@ use serde_json::json;
 use windlass_app::context::Context;
 use windlass_app::{Code, Failure};
 use windlass_config::listing::{HookListing, WorkSubject, list_planned_hooks};
-use windlass_config::{Config, HookScope, Point};
+use windlass_config::{Config, HookScope};
+use windlass_engine::HookPoint;
 use windlass_engine::{EventType, TaskId, nearest};
 use windlass_text as text;
 
@@ -22,7 +23,7 @@ first. A hook that can never run is marked, with the reason.")]
 pub struct Args {
     /// Only this point
     #[arg(long, value_name = "POINT", value_parser = super::point)]
-    point: Option<Point>,
+    point: Option<HookPoint>,
     /// For a task of this type
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
@@ -42,7 +43,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         agent: known(args.agent, "agent", &agents(&config))?,
     };
     let mut all = list_planned_hooks(&config, &who).map_err(Failure::from)?;
-    all.retain(|planned| args.point.is_none_or(|point| planned.point == point));
+    all.retain(|planned| args.point.as_ref().is_none_or(|point| planned.point == *point));
     if out.is_json() {
         return all.iter().try_for_each(|planned| out.object(&as_json(planned)));
     }
@@ -82,8 +83,8 @@ fn as_json(planned: &HookListing<'_>) -> serde_json::Value {
         "point": planned.point.name(),
         "event": planned.event.map(|event| event.name()),
         "gate": planned.point.is_gate(),
-        "bridge": planned.point.events().any(|event| event == EventType::BridgeCalled),
-        "hooks": planned.rows.iter().map(|row| row.to_json(planned.point)).collect::<Vec<_>>(),
+        "bridge": planned.point.events().contains(&EventType::BridgeCalled),
+        "hooks": planned.rows.iter().map(|row| row.to_json(&planned.point)).collect::<Vec<_>>(),
     })
 }
 
@@ -100,7 +101,7 @@ fn show(planned: &HookListing<'_>, out: &mut Output) -> Done {
         let (what, place) = (text::line(&row.what()).into_owned(), out.paint(Tone::Faint, place));
         let priority = row.priority().map(|priority| priority.to_string()).unwrap_or_default();
         out.line(format_args!("  {priority:>4}  {name}  {what}  {place}"))?;
-        if let Some(silence) = row.silence(planned.point) {
+        if let Some(silence) = row.silence(&planned.point) {
             let silence = out.paint(Tone::Warning, format!("never runs: {silence}"));
             out.line(format_args!("        {}  {silence}", text::pad("", width)))?;
         }

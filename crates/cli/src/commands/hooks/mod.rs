@@ -14,8 +14,8 @@ mod test;
 
 use clap::Subcommand;
 use windlass_app::context::Context;
-use windlass_config::Point;
-use windlass_engine::nearest;
+use windlass_config::{hook_point_names, parse_hook_point};
+use windlass_engine::{HookPoint, nearest};
 
 use crate::output::{Done, Output};
 
@@ -69,8 +69,10 @@ fn how_to_list(name: &str) -> String {
 }
 
 /// A point, as people may write it.
-fn point(name: &str) -> Result<Point, String> {
-    Point::parse(name).ok_or_else(|| match nearest(name, &Point::all()) {
+fn point(name: &str) -> Result<HookPoint, String> {
+    let names = hook_point_names();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    parse_hook_point(name).ok_or_else(|| match nearest(name, &names) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "expected a point of the loop such as `stop`, or a type of event".to_owned(),
     })

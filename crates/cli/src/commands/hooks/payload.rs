@@ -8,8 +8,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use windlass_app::{Code, Failure};
 use windlass_bridge::{Agent, Call, Moment};
-use windlass_config::Point;
-use windlass_engine::{EventType, ParseIdError, SessionName, Situation, TaskId};
+use windlass_engine::{EventType, HookPoint, ParseIdError, SessionName, Situation, TaskId};
 use windlass_runner::Called;
 
 use crate::commands::hook;
@@ -31,7 +30,7 @@ const SAID_BY_AGENTS: [&str; 4] = ["session_id", "conversation_id", "sessionId",
 
 /// What a payload stands for: a call of an agent where only those come, where somebody says so, or where it looks like one;
 /// else a moment of the loop.
-pub fn given(payload: Option<&Path>, point: Point, agent: Option<Agent>) -> Result<Given, Failure> {
+pub fn given(payload: Option<&Path>, point: &HookPoint, agent: Option<Agent>) -> Result<Given, Failure> {
     let moment = Moment::of_point(point.name());
     if let (Some(agent), None) = (agent, moment) {
         let points: Vec<&str> = Moment::ALL.iter().map(|moment| moment.point()).collect();
@@ -40,7 +39,7 @@ pub fn given(payload: Option<&Path>, point: Point, agent: Option<Agent>) -> Resu
     }
     let given = payload.map(|path| read(path).map(|given| (path, given))).transpose()?;
     let says = |given: &Value| SAID_BY_AGENTS.iter().any(|field| given.get(field).is_some());
-    let only_calls = point.event() == Some(EventType::BridgeCalled);
+    let only_calls = point.events().first() == Some(&EventType::BridgeCalled);
     let is_call = only_calls || agent.is_some() || given.as_ref().is_some_and(|(_, given)| says(given));
     match moment.filter(|_| is_call) {
         Some(moment) => {
@@ -70,11 +69,14 @@ fn read(path: &Path) -> Result<Value, Failure> {
 }
 
 /// What hooks are told, with what a payload says in place of the empty values.
-fn values(given: Option<(&Path, Value)>, point: Point) -> Result<Value, Failure> {
+fn values(given: Option<(&Path, Value)>, point: &HookPoint) -> Result<Value, Failure> {
     let mut values = Situation::nothing();
     values["point"] = json!(point.name());
-    let event = if point.is_fact() { Some(point.name()) } else { point.event().map(EventType::name) };
-    values["event"]["type"] = json!(event.unwrap_or_default());
+    let event = match point {
+        HookPoint::Fact(fact) => fact.as_str(),
+        point => point.events().first().map_or("", |event| event.name()),
+    };
+    values["event"]["type"] = json!(event);
     let Some((path, given)) = given else { return Ok(values) };
     lay_over(&mut values, given);
     check(&values).map_err(|(cause, hint)| wrong(path, cause).hint(hint))?;

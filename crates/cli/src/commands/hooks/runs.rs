@@ -239,7 +239,7 @@ impl Cause {
     /// Where the run's hook ran.
     pub fn point(&self, run: &Run) -> Option<String> {
         match (&run.hook, run.debt) {
-            (_, Some(_)) => self.owed(run).map(|owed| owed.point.clone()),
+            (_, Some(_)) => self.owed(run).map(|owed| owed.point.to_string()),
             // The hooks inside a commit are hooks of events.
             (Some(_), None) => Some(self.name.clone()),
             (None, None) => None,

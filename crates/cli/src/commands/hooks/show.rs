@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 use windlass_app::context::Context;
 use windlass_app::{Code, Failure};
 use windlass_config::listing::{ListedHook, WorkSubject, list_planned_hooks};
-use windlass_config::{Builtin, Config, Point, plan};
+use windlass_config::{Builtin, Config, plan};
+use windlass_engine::HookPoint;
 use windlass_engine::nearest;
 use windlass_text as text;
 
@@ -37,7 +38,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
 
 fn found(config: &Config, name: &str) -> Result<Map<String, Value>, Failure> {
     if let Some(hook) = config.hooks.iter().find(|hook| hook.name == name) {
-        let mut fields = described((hook.point, &ListedHook::Written(hook)), hook.place());
+        let mut fields = described((&hook.point, &ListedHook::Written(hook)), hook.place());
         let briefs: Map<_, _> = plan::briefs(hook).map(|name| (name.to_owned(), config.brief(name).into())).collect();
         if !briefs.is_empty() {
             fields.insert("briefs".to_owned(), briefs.into());
@@ -45,7 +46,7 @@ fn found(config: &Config, name: &str) -> Result<Map<String, Value>, Failure> {
         return Ok(fields);
     }
     let all = list_planned_hooks(config, &WorkSubject::default())?;
-    let rows = all.iter().flat_map(|planned| planned.rows.iter().map(move |row| (planned.point, row)));
+    let rows = all.iter().flat_map(|planned| planned.rows.iter().map(move |row| (&planned.point, row)));
     let mut points: Vec<&str> = Vec::new();
     let mut row = None;
     // The default is known by its short name too.
@@ -69,7 +70,7 @@ fn found(config: &Config, name: &str) -> Result<Map<String, Value>, Failure> {
     }
 }
 
-fn described((point, row): (Point, &ListedHook<'_>), points: String) -> Map<String, Value> {
+fn described((point, row): (&HookPoint, &ListedHook<'_>), points: String) -> Map<String, Value> {
     let mut fields = match row.to_json(point) {
         Value::Object(fields) => fields,
         _ => Map::new(),

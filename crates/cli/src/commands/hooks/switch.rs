@@ -13,7 +13,8 @@ use windlass_app::project::Project;
 use windlass_app::trust::{self, Trust};
 use windlass_app::{Code, Failure, environment, hints};
 use windlass_config::edit::{EditObstacle, HookField};
-use windlass_config::{Builtin, Config, HookKind, HookSpec, Point, edit as config_edit, plan};
+use windlass_config::{Builtin, Config, HookKind, HookSpec, edit as config_edit, plan};
+use windlass_engine::HookPoint;
 use windlass_engine::{HookId, Refusal, Registry, nearest};
 use windlass_text as text;
 
@@ -99,7 +100,7 @@ impl Meant {
         if let Some(index) = config.hooks.iter().position(|hook| hook.name == name) {
             return Ok(Self::Written(index));
         }
-        let is_usual = !config.has_own_list(before_submit().name());
+        let is_usual = !config.has_own_list(&HookPoint::BeforeSubmit);
         if name == plan::USUAL && is_usual {
             return Ok(Self::Usual);
         }
@@ -150,16 +151,15 @@ impl Meant {
     }
 
     /// Returns the built-in to add and its point, or the index of the hook that is there.
-    fn addition(&self) -> Result<(Builtin, Point), usize> {
+    fn addition(&self) -> Result<(Builtin, HookPoint), usize> {
         match self {
             Self::Written(index) => Err(*index),
             Self::Registered(builtin) => {
                 let registry = Registry::with_builtins();
                 let event = registry.get(builtin.name()).and_then(|hook| hook.events.first());
-                let point = event.and_then(|event| Point::parse(event.name()));
-                Ok((*builtin, point.expect("a built-in hook has an event, which is a point")))
+                Ok((*builtin, HookPoint::Event(*event.expect("a built-in hook has an event"))))
             }
-            Self::Usual => Ok((Builtin::CreatePr, before_submit())),
+            Self::Usual => Ok((Builtin::CreatePr, HookPoint::BeforeSubmit)),
         }
     }
 
@@ -188,10 +188,6 @@ impl Meant {
         };
         failure.hint(format!("{by_hand}; nothing was written"))
     }
-}
-
-fn before_submit() -> Point {
-    Point::parse("before_submit").expect("it is a point")
 }
 
 fn uses(hook: &HookSpec, builtin: Builtin) -> bool {

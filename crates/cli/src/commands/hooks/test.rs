@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::time::Instant;
+use windlass_engine::HookPoint;
 
 use serde_json::{Map, Value, json};
 use windlass_app::context::Context;
@@ -10,13 +11,13 @@ use windlass_app::trust::{self, Trust};
 use windlass_app::{Code, Failure, environment, execution, hints, runner_settings};
 use windlass_bridge::Agent;
 use windlass_config::listing::{ListedHook, WorkSubject, list_hooks_at};
-use windlass_config::{Config, HookSpec, Point, plan};
+use windlass_config::{Config, HookSpec, plan};
 use windlass_engine::{HookOutcome, HookReport};
 use windlass_hooks::{
     self as hooks, Call, Kind, Mask, Papers, PipeOutput, RanCommand, Role, answer_of_command, http, ruling, sifted,
 };
 use windlass_process::{Control, run as start};
-use windlass_runner::{Called, is_context, is_heard};
+use windlass_runner::Called;
 use windlass_text as text;
 
 use super::list;
@@ -46,7 +47,7 @@ the hooks are tried as `windlass hook` would run them.")]
 pub struct Args {
     /// The point
     #[arg(value_name = "POINT", value_parser = super::point)]
-    point: Point,
+    point: HookPoint,
     /// A JSON object with what the hooks are run for; `-` reads it from standard input
     #[arg(long, value_name = "FILE")]
     payload: Option<PathBuf>,
@@ -100,7 +101,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
             .offer_trust()
             .into());
     }
-    let Given { mut values, called } = given(args.payload.as_deref(), args.point, args.agent)?;
+    let Given { mut values, called } = given(args.payload.as_deref(), &args.point, args.agent)?;
     if values["project_dir"] == "" {
         values["project_dir"] = json!(project.root.to_string_lossy());
     }
@@ -112,7 +113,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let who =
         WorkSubject { kind: kind.filter(|kind| !kind.is_empty()), agent: values["agent"].as_str().map(str::to_owned) };
     let registry = plan::pure_rules(&config).map_err(Failure::from)?.registry;
-    let planned = list_hooks_at(&config, &registry, &who, args.point);
+    let planned = list_hooks_at(&config, &registry, &who, &args.point);
     let written = planned.rows.iter().filter_map(|row| match row {
         ListedHook::Written(hook) if args.hook.as_ref().is_none_or(|name| *name == hook.name) => Some(*hook),
         _ => None,
@@ -154,7 +155,7 @@ fn interrupted() -> Failure {
 /// Tries hooks out.
 struct Trier<'a> {
     project: &'a Project,
-    point: Point,
+    point: HookPoint,
     values: Value,
     /// What an agent says whose own hook system calls.
     called: Option<Called>,
@@ -181,7 +182,7 @@ impl Trier<'_> {
         };
         let mut runnable = plan::runnable(hook).expect("only those are tried");
         if self.called.is_some() {
-            runnable.pipes.get_or_insert(PipeOutput::when(is_context(self.point.name())));
+            runnable.pipes.get_or_insert(PipeOutput::when(self.point.output_is_context()));
         }
         let environment = environment::inherited();
         let event = json!({"type": values["event"]["type"], "data": values["event"]["data"]});
@@ -223,16 +224,11 @@ impl Trier<'_> {
     }
 
     fn role(&self) -> Role {
-        match self.point.name() {
-            point if self.called.is_some() => {
-                if is_heard(point) {
-                    Role::Stop
-                } else {
-                    Role::Observer
-                }
-            }
-            "stop" => Role::Stop,
-            "before_submit" | "before_merge" => Role::Pipeline,
+        match self.point {
+            _ if self.called.is_some() && self.point.hears_refusal() => Role::Stop,
+            _ if self.called.is_some() => Role::Observer,
+            HookPoint::Stop => Role::Stop,
+            HookPoint::BeforeSubmit | HookPoint::BeforeMerge => Role::Pipeline,
             _ => Role::Observer,
         }
     }

@@ -3,7 +3,9 @@
 use std::time::Instant;
 
 use windlass_app::environment;
-use windlass_engine::{Ending, Event, HookOutcome, OnRetryLimit, Promise, Purpose, Record, Work, last_line, payload};
+use windlass_engine::{
+    Ending, Event, HookOutcome, HookPoint, OnRetryLimit, Promise, Purpose, Record, Work, last_line, payload,
+};
 use windlass_hooks::{LEFT_BEHIND, notice};
 use windlass_runner::Told;
 use windlass_text as text;
@@ -298,7 +300,7 @@ fn name(record: &Record) -> String {
 }
 
 fn is_idle_notice(finished: &payload::HookFinished) -> bool {
-    finished.outcome == HookOutcome::Skip && finished.hook.starts_with(&format!("{}[", notice::NOTIFY))
+    finished.outcome == HookOutcome::Skip && finished.hook.starts_with(&format!("{}[", HookPoint::Notify))
 }
 
 /// What a person sees who watches, beside the lines that stay.

@@ -6,8 +6,8 @@ use windlass_app::context::Opened;
 use windlass_app::{Failure, conversations, environment, hints};
 use windlass_bridge::Agent;
 use windlass_engine::{
-    CallRuling, Caller, Decision, Event, EventType, HookId, Move, Record, Seq, SeriesId, SessionName, State, Task,
-    TaskId, View, awaited, sends_back,
+    CallRuling, Caller, Decision, Event, EventType, HookId, HookPoint, Move, Record, Seq, SeriesId, SessionName, State,
+    Task, TaskId, View, awaited,
 };
 use windlass_store::{Filter, Store};
 use windlass_text as text;
@@ -267,7 +267,7 @@ fn report_conversation(opened: &Opened, caller: &Caller) -> Result<WhyReport, Fa
         Some(format!("{}, for {}", show::moment(envelope.timestamp), envelope.metadata.triggered_by))
     };
     let times = |count: usize| (count > 0).then(|| count_times(count));
-    let is_sent_back = |point: &str, ruling| sends_back(point) && ruling == CallRuling::Block;
+    let is_sent_back = |point: &HookPoint, ruling| point.sends_back() && ruling == CallRuling::Block;
     let sent_back = answers.clone().filter(|answered| is_sent_back(&answered.point, answered.ruling)).count();
     let about = [
         ("agent", Some(agent)),

@@ -8,12 +8,13 @@ use super::script::{Script, default_rules};
 use crate::debt::{HookClass, OnFailure, OwedHook};
 use crate::decide::{Effects, Rules, ValidationScope};
 use crate::event::EventType;
+use crate::hook_point::HookPoint;
 use crate::id::TaskId;
 use crate::task::State;
 use crate::view::View;
 
 fn owed(hook: &str, class: HookClass) -> OwedHook {
-    let (hook, point) = (hook.to_owned(), "task_started".to_owned());
+    let (hook, point) = (hook.to_owned(), HookPoint::Event(EventType::TaskStarted));
     OwedHook { hook, point, class, on_failure: OnFailure::Ignore, send_backs: None }
 }
 
@@ -199,7 +200,7 @@ fn what_only_tells_may_be_logged() {
 
 #[test]
 fn own_fact_logged_keeps_data_and_owes_hooks_of_its_type() {
-    let at = |point: &str| OwedHook { point: point.to_owned(), ..owed(point, HookClass::Other) };
+    let at = |point: &str| OwedHook { point: point.parse().expect("a hook point"), ..owed(point, HookClass::Other) };
     let points = ["review.passed", "review.failed", "fact_logged"].map(at).to_vec();
     let started = vec![owed("one", HookClass::Other)];
     let events = [(EventType::TaskStarted, started), (EventType::FactLogged, points)];
@@ -212,14 +213,14 @@ fn own_fact_logged_keeps_data_and_owes_hooks_of_its_type() {
     let shown = serde_json::to_value(record).unwrap();
     assert_eq!((&shown["type"], &shown["data"]), (&json!("review.passed"), &json!({"score": 3, "by": ["ann"]})));
     let owed = record.envelope.metadata.owes.as_ref().unwrap();
-    let owed: Vec<&str> = owed.hooks.iter().map(|hook| hook.point.as_str()).collect();
+    let owed: Vec<&str> = owed.hooks.iter().map(|hook| hook.point.name()).collect();
     assert_eq!(owed, ["review.passed", "fact_logged"]);
     project.crash();
 }
 
 #[test]
 fn configured_validation_is_owed_before_hooks_of_stop() {
-    let stop = vec![OwedHook { point: "stop".to_owned(), ..owed("check", HookClass::Gate) }];
+    let stop = vec![OwedHook { point: "stop".parse().expect("a hook point"), ..owed("check", HookClass::Gate) }];
     let effects = Effects::of("hooks: {}", "w1".parse().unwrap(), [(EventType::TurnFinished, stop)]);
     let types = [("docs".parse().unwrap(), false)].into();
     let effects = Effects { validation: ValidationScope { project: true, types }, ..effects };

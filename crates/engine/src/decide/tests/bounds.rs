@@ -4,11 +4,12 @@ use super::script::{Script, default_rules};
 use crate::debt::{Debt, Effect, HookClass, OnFailure, OwedHook};
 use crate::decide::{Effects, Rules};
 use crate::event::{EventType, Record};
+use crate::hook_point::HookPoint;
 use crate::limits::Limits;
 use crate::session::Wanted;
 
 fn owed(hook: &str, class: HookClass) -> OwedHook {
-    let (hook, point) = (hook.to_owned(), "somewhere".to_owned());
+    let (hook, point) = (hook.to_owned(), HookPoint::PreIteration);
     OwedHook { hook, point, class, on_failure: OnFailure::Ignore, send_backs: None }
 }
 

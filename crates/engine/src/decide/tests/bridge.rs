@@ -19,7 +19,7 @@ const OWNER: &str = "w1";
 fn planned(hook: &str, point: &str, matcher: &str, when: Option<&str>) -> Planned {
     let owed = OwedHook {
         hook: hook.to_owned(),
-        point: point.to_owned(),
+        point: point.parse().expect("a hook point"),
         class: HookClass::Bridge,
         on_failure: OnFailure::Ignore,
         send_backs: None,
@@ -51,7 +51,7 @@ fn caller(conversation: &str) -> Caller {
 fn call(point: &str, tool: &[&str], command: &str, anew: bool) -> Call {
     Call {
         caller: caller("one"),
-        point: point.to_owned(),
+        point: point.parse().expect("a hook point"),
         tool: tool.first().map(|tool| (*tool).to_owned()),
         matched: tool.iter().map(|tool| (*tool).to_owned()).collect(),
         tool_input: json!({ "command": command }),
@@ -134,7 +134,7 @@ fn answer(project: &mut Script, conversation: &str, verdict: CallVerdict) -> pay
 }
 
 fn answer_at(point: &str, project: &mut Script, conversation: &str, verdict: CallVerdict) -> payload::BridgeAnswered {
-    let (at, caller, point) = (Seq(1), caller(conversation), point.to_owned());
+    let (at, caller, point) = (Seq(1), caller(conversation), point.parse().expect("a hook point"));
     let answered = Command::AnswerCall { at, caller, point, verdict: Box::new(verdict) };
     match give(project, &answered).unwrap().remove(0) {
         Event::BridgeAnswered(answered) => answered,

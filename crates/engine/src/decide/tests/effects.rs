@@ -9,7 +9,13 @@ use crate::view::View;
 
 /// Starting a task, or a turn, makes one hook owed by `w1`.
 fn owing(class: HookClass, on_failure: OnFailure) -> Rules {
-    let hook = OwedHook { hook: "push".to_owned(), point: "somewhere".to_owned(), class, on_failure, send_backs: None };
+    let hook = OwedHook {
+        hook: "push".to_owned(),
+        point: "pre_iteration".parse().expect("a hook point"),
+        class,
+        on_failure,
+        send_backs: None,
+    };
     let hooks = [EventType::TaskStarted, EventType::TurnStarted].map(|event| (event, vec![hook.clone()]));
     let effects = Effects::of("hooks: {}", "w1".parse().unwrap(), hooks);
     Rules { effects: Some(effects), ..default_rules() }
@@ -187,7 +193,7 @@ fn a_debt_names_the_configuration_and_the_task_that_it_came_from() {
 fn hooks_that_owe_themselves_come_to_an_end() {
     let hook = OwedHook {
         hook: "echo".to_owned(),
-        point: "hook_finished".to_owned(),
+        point: "hook_finished".parse().expect("a hook point"),
         class: HookClass::Other,
         on_failure: OnFailure::Ignore,
         send_backs: None,

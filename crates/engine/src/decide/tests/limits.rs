@@ -114,7 +114,7 @@ fn check_in_session(bound: usize, script: &str, command: impl Fn(&Script, usize)
     for (size, taken) in [(bound, true), (bound + 1, false)] {
         let hook = OwedHook {
             hook: "tell".to_owned(),
-            point: "pre_iteration".to_owned(),
+            point: "pre_iteration".parse().expect("a hook point"),
             class: HookClass::Other,
             on_failure: OnFailure::Ignore,
             send_backs: None,

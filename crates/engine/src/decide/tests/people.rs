@@ -12,7 +12,7 @@ use crate::session::Purpose;
 fn gated() -> Rules {
     let hook = |hook: &str, point: &str, class| OwedHook {
         hook: hook.to_owned(),
-        point: point.to_owned(),
+        point: point.parse().expect("a hook point"),
         class,
         on_failure: OnFailure::Ignore,
         send_backs: None,

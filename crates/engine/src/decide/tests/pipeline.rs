@@ -23,7 +23,16 @@ pub(super) fn hooks(hooks: &[&str]) -> Rules {
             "after" => (EventType::ChangeMerged, "after_merge", HookClass::Other, OnFailure::Escalate),
             hook => panic!("no hook is called `{hook}`"),
         };
-        (event, OwedHook { hook: hook.to_owned(), point: point.to_owned(), class, on_failure, send_backs: None })
+        (
+            event,
+            OwedHook {
+                hook: hook.to_owned(),
+                point: point.parse().expect("a hook point"),
+                class,
+                on_failure,
+                send_backs: None,
+            },
+        )
     };
     let mut effects = Effects::of(CONFIG, "w1".parse().unwrap(), []);
     for (event, hook) in hooks.iter().map(|hook| owed(hook)) {

@@ -7,7 +7,7 @@ use crate::event::EventType;
 
 /// A hook called `name` at a point, for those whom it is for.
 fn planned(name: &str, point: &str, whose: PlannedFor) -> Planned {
-    let (hook, point, class) = (name.to_owned(), point.to_owned(), HookClass::Other);
+    let (hook, point, class) = (name.to_owned(), point.parse().expect("a hook point"), HookClass::Other);
     let owed = OwedHook { hook, point, class, on_failure: OnFailure::Ignore, send_backs: None };
     Planned { whose, ..Planned::from(owed) }
 }
@@ -36,8 +36,8 @@ fn rules(trust: Trusted) -> Rules {
             EventType::TaskStarted,
             vec![
                 planned("start", "task_started", Everybody),
-                planned("theirs-begin", "on_begin", bugs()),
-                planned("begin", "on_begin", Everybody),
+                planned("theirs-begin", "pre_iteration", bugs()),
+                planned("begin", "pre_iteration", Everybody),
             ],
         ),
         (
@@ -57,8 +57,8 @@ fn rules(trust: Trusted) -> Rules {
     let effects = Effects {
         trust,
         hooks: hooks.into_iter().collect(),
-        overrides: ["task_created", "task_ready", "on_begin"]
-            .map(|point| ("bug".parse().unwrap(), point.to_owned()))
+        overrides: ["task_created", "task_ready", "pre_iteration"]
+            .map(|point| ("bug".parse().unwrap(), point.parse().expect("a hook point")))
             .into_iter()
             .collect(),
         ..Effects::of(CONFIG, "w1".parse().unwrap(), [])

@@ -182,7 +182,7 @@ fn what_a_session_does_by_itself_has_a_cause() {
 fn owing(config: &str, event: EventType) -> Rules {
     let hook = OwedHook {
         hook: "tell".to_owned(),
-        point: event.name().to_owned(),
+        point: event.name().parse().expect("a hook point"),
         class: HookClass::Other,
         on_failure: OnFailure::Ignore,
         send_backs: None,

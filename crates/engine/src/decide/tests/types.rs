@@ -218,7 +218,7 @@ fn gated(points: &[(EventType, &str)]) -> Rules {
     for (event, point) in points {
         let hook = OwedHook {
             hook: format!("{point}[0]"),
-            point: (*point).to_owned(),
+            point: (*point).parse().expect("a hook point"),
             class: HookClass::Gate,
             on_failure: OnFailure::Block,
             send_backs: None,

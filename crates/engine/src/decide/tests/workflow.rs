@@ -10,6 +10,7 @@ use crate::command::Command;
 use crate::debt::{Debt, HookClass, OnFailure, OwedHook, Recovery};
 use crate::decide::{Effects, Rules, Trusted};
 use crate::event::EventType;
+use crate::hook_point::HookPoint;
 use crate::id::{Digest, OwnerName};
 use crate::limits::Limits;
 use crate::refusal::Refusal;
@@ -103,7 +104,7 @@ fn one_that_is_asked_for_is_owed() {
 #[test]
 fn a_hook_may_ask_for_one_and_it_is_about_the_hooks_task() {
     let mut rules = rules();
-    let (hook, point) = ("one".to_owned(), "task_started".to_owned());
+    let (hook, point) = ("one".to_owned(), HookPoint::Event(EventType::TaskStarted));
     let hook = OwedHook { hook, point, class: HookClass::Other, on_failure: OnFailure::Ignore, send_backs: None };
     rules.effects = Some(Effects::of("hooks: {}", owner(), [(EventType::TaskStarted, vec![hook])]));
     let mut project = Script::after(rules, "add mend the pump\nstart T1");

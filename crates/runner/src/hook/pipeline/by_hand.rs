@@ -389,7 +389,7 @@ impl Dispatch<'_> {
             let reviews = hook.is_some_and(|hook| matches!(hook.kind, Kind::Step(Step::Review(_))));
             planned.hook.class != HookClass::Vcs && !reviews
         };
-        let stop_hooks = planned_at(EventType::TurnFinished).filter(|planned| planned.hook.point == "stop");
+        let stop_hooks = planned_at(EventType::TurnFinished).filter(|planned| planned.hook.point.is_stop());
         let (mut checks, others): (Vec<_>, Vec<_>) = stop_hooks.partition(|planned| self.needs_no_turn(planned));
         checks.extend(planned_at(EventType::SubmissionStarted).filter(is_check));
         let unasked = others.into_iter().map(|planned| planned.hook.hook);
@@ -507,7 +507,7 @@ impl Dispatch<'_> {
 /// Whether the condition of a stop hook asks about what there is only in a session.
 fn asks_about_turn(planned: &Planned) -> bool {
     let asks = |when: &Condition| OF_A_SESSION.iter().any(|name| when.uses(name));
-    planned.hook.point == "stop" && planned.when.as_ref().is_some_and(asks)
+    planned.hook.point.is_stop() && planned.when.as_ref().is_some_and(asks)
 }
 
 fn by_forge(error: &ForgeError) -> ByHand {

@@ -91,7 +91,8 @@ fn words(program: &Program, context: &Value, left: &mut Allowance) -> Result<Vec
 
 /// Returns the path of the running program if it is Windlass: another version may be where programs are looked for.
 fn own_path() -> Option<String> {
-    let file = running_program().ok().filter(|file| file.file_name().is_some_and(|name| name == OWN) && file.exists())?;
+    let file =
+        running_program().ok().filter(|file| file.file_name().is_some_and(|name| name == OWN) && file.exists())?;
     file.into_os_string().into_string().ok()
 }
 
