@@ -21,6 +21,11 @@ impl Entry {
         self.0["iteration"].as_u64().unwrap_or_default()
     }
 
+    /// Returns the task that it is about, or `system`.
+    pub fn node(&self) -> &str {
+        self.0["nodeId"].as_str().unwrap_or_default()
+    }
+
     /// A field of its payload, as text.
     pub fn text(&self, field: &str) -> &str {
         self.0["data"][field].as_str().unwrap_or_default()
@@ -99,6 +104,7 @@ pub fn begun(log: &[Entry]) -> Vec<Begun> {
     let mut pending: Vec<u64> = Vec::new();
     let passing = passing(log);
     let mut seen: BTreeSet<u64> = BTreeSet::new();
+    let mut waiting: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for entry in log {
         match entry.kind() {
             "hook_started" => {
@@ -116,8 +122,14 @@ pub fn begun(log: &[Entry]) -> Vec<Begun> {
                 all.push(turn);
             }
             "feedback_queued" => pending.push(entry.seq()),
-            // What it leaves unsaid waits for another session, and there is none.
-            "session_ended" => pending.clear(),
+            // Feedback of a task opens the task's next session; feedback of a session without a task ends with it.
+            "session_ended" => {
+                waiting.entry(entry.node().to_owned()).or_default().append(&mut pending);
+                waiting.remove("system");
+            }
+            "task_claimed" => {
+                pending.splice(0..0, waiting.remove(entry.node()).unwrap_or_default());
+            }
             // What was said for an iteration alone is said anew for the next.
             "iteration_started" => pending.retain(|seq| !passing.contains(seq)),
             "hook_finished" => {

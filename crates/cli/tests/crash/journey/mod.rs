@@ -68,7 +68,7 @@ const FAILING: &[(&str, Lasting, Call)] = &[
     ("EIO", Once, &[("fdatasync", &[9])]),
     ("ENOSPC", Row, &[("fdatasync", &[])]),
     ("ENOSPC", Row, &[("write", &[6])]),
-    ("EIO", Row, &[("write", &[8])]),
+    ("EIO", Row, &[("write", &[4, 8])]),
     ("EIO", Row, &[("ftruncate", &[])]),
     ("EIO", Row, &[("openat", &[])]),
     ("ENOSPC", Row, &[("openat", &[12])]),
