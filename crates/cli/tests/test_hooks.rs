@@ -45,7 +45,7 @@ impl Runner {
         for (event, name) in hooks {
             owed.entry(*event).or_default().push(OwedHook {
                 hook: (*name).to_owned(),
-                point: HookPoint::Event(event),
+                point: HookPoint::Event(*event),
                 class: HookClass::Idempotent,
                 on_failure: OnFailure::Ignore,
                 send_backs: None,

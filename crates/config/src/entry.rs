@@ -12,7 +12,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Value, json};
-use windlass_engine::{FactType, HookPoint};
+use windlass_engine::FactType;
 use windlass_hooks::PipeOutput;
 
 use super::builtin::Builtin;

@@ -16,7 +16,7 @@ use super::entry::Points;
 use super::error::{ConfigProblem, position, quoted, suggestion};
 use super::file::{Completion, Settings, TaskType};
 use super::hooks::{HookKind, HookScope, HookSpec};
-use crate::{hook_points, parse_hook_point, plan};
+use crate::{parse_hook_point, plan};
 
 /// Something that can be used as it is, and is probably not meant.
 #[derive(Debug, Clone, PartialEq, Eq)]

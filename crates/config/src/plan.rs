@@ -7,9 +7,9 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use windlass_engine::{
-    Completion, Cost, Effects, EventType, Gate, HookClass, HookPoint, Limits, Matcher, OnFailure, OnRetryLimit,
-    OwedHook, OwnerName, Planned, PlannedFor, Registry, RegistryError, Rules, Terms, Trusted, TypeName, Types,
-    ValidationScope, WORKFLOW,
+    Completion, Cost, Effects, EventType, HookClass, HookPoint, Limits, Matcher, OnFailure, OnRetryLimit, OwedHook,
+    OwnerName, Planned, PlannedFor, Registry, RegistryError, Rules, Terms, Trusted, TypeName, Types, ValidationScope,
+    WORKFLOW,
 };
 use windlass_hooks as hooks;
 

@@ -19,8 +19,7 @@ use windlass_engine::{
     hook_data,
 };
 use windlass_hooks::{
-    Call, Hook, Kind, Papers, PipeOutput, RanCommand, Role, Said, Script, answer_of_command, fitting, gist, notice,
-    said,
+    Call, Hook, Kind, Papers, PipeOutput, RanCommand, Role, Said, Script, answer_of_command, fitting, gist, said,
 };
 use windlass_process::{Captured, Exit, Finished, NotStarted};
 use windlass_store::Filter;

@@ -18,7 +18,6 @@ use windlass_app::context::Context;
 use windlass_app::project::{self, Project};
 use windlass_app::{Code, Failure, environment};
 use windlass_bridge::{Agent, Call, Moment, Reply, Ruling, Tool, Words};
-use windlass_engine::HookPoint;
 use windlass_engine::{self as engine, CallRuling, Caller};
 use windlass_runner::{Called, Replied};
 use windlass_text as text;

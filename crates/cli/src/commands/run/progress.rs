@@ -6,7 +6,7 @@ use windlass_app::environment;
 use windlass_engine::{
     Ending, Event, HookOutcome, HookPoint, OnRetryLimit, Promise, Purpose, Record, Work, last_line, payload,
 };
-use windlass_hooks::{LEFT_BEHIND, notice};
+use windlass_hooks::LEFT_BEHIND;
 use windlass_runner::Told;
 use windlass_text as text;
 

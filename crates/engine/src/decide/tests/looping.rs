@@ -21,7 +21,7 @@ pub(super) fn hooks(hooks: &[&str]) -> Rules {
             "lint" => (EventType::TurnFinished, "stop", HookClass::Gate, OnFailure::Escalate),
             "ring" => (EventType::GateDecided, "notify", HookClass::Other, OnFailure::Ignore),
             "note" => (EventType::IterationCompleted, "post_iteration", HookClass::Other, OnFailure::Ignore),
-            "edit" => (EventType::TaskUpdated, "on_task_update", HookClass::Other, OnFailure::Ignore),
+            "edit" => (EventType::TaskUpdated, "task_updated", HookClass::Other, OnFailure::Ignore),
             "mourn" => (EventType::IterationFailed, "on_error", HookClass::Other, OnFailure::Ignore),
             "bye" => (EventType::SessionEnded, "session_end", HookClass::Other, OnFailure::Ignore),
             hook => panic!("no hook is called `{hook}`"),

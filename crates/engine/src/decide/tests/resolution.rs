@@ -36,8 +36,8 @@ fn rules(trust: Trusted) -> Rules {
             EventType::TaskStarted,
             vec![
                 planned("start", "task_started", Everybody),
-                planned("theirs-begin", "pre_iteration", bugs()),
-                planned("begin", "pre_iteration", Everybody),
+                planned("theirs-begin", "notification", bugs()),
+                planned("begin", "notification", Everybody),
             ],
         ),
         (
@@ -57,7 +57,7 @@ fn rules(trust: Trusted) -> Rules {
     let effects = Effects {
         trust,
         hooks: hooks.into_iter().collect(),
-        overrides: ["task_created", "task_ready", "pre_iteration"]
+        overrides: ["task_created", "task_ready", "notification"]
             .map(|point| ("bug".parse().unwrap(), point.parse().expect("a hook point")))
             .into_iter()
             .collect(),
