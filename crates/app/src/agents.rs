@@ -1,6 +1,6 @@
 //! Agents by name: those of the configuration, those that are known, and those that are installed.
 //!
-//! Not here: speaking with them (`agents`), which one a session works with (`commands/run`).
+//! Not here: speaking with them (`agents`), which one a session works with (`run`).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,11 +8,16 @@ use std::path::{Path, PathBuf};
 
 use windlass_agents::acp::{McpServer, Permissions};
 use windlass_agents::headless::Dialect;
+use windlass_agents::scripted::Script;
 use windlass_agents::{Access, Agent, Driver, KNOWN, Known, Setup};
 use windlass_config as config;
 use windlass_config::Settings;
+use windlass_process::file;
 
 use crate::{Code, Failure, environment};
+
+/// The largest script that is read, in bytes.
+const MAX_SCRIPT: u64 = 4 * 1024 * 1024;
 
 /// The agent of that name: as the configuration sets it up, else as it is known.
 pub fn resolve(name: &str, settings: &Settings) -> Result<Agent, Failure> {
@@ -124,6 +129,20 @@ pub fn how_to_name() -> String {
 pub fn installed(directories: &[PathBuf]) -> Vec<&'static str> {
     let found = |name: &&str| directories.iter().any(|directory| runs(&directory.join(name)));
     KNOWN.iter().map(|(name, _)| *name).filter(found).collect()
+}
+
+/// Reads the script of a scripted agent.
+pub fn read_script(path: &Path) -> Result<Script, Failure> {
+    let bytes = file::read(path, MAX_SCRIPT).map_err(|error| {
+        Failure::new(Code::Usage, format!("cannot read the script `{}`", path.display()))
+            .caused_by(error)
+            .hint("look for a typing mistake; docs/scripted.md has what can be in one")
+    })?;
+    Script::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| {
+        Failure::new(Code::Usage, format!("`{}` is no script", path.display()))
+            .caused_by(error)
+            .hint("docs/scripted.md has what can be in one")
+    })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use windlass_process::{Control, is_alive, sweep};
 use crate::context::Opened;
 use crate::execution::{HookExecution, recorded};
 use crate::trust::{self, Trust};
-use crate::{Code, Failure, hints, workflows};
+use crate::{Code, Failure, Notice, hints, workflows};
 
 /// Whose hooks are settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +63,26 @@ pub fn settle_dead(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> 
         })?;
     }
     Ok(done)
+}
+
+/// The same, and tells the person what was done.
+pub fn settle_and_report(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> Result<(), Failure> {
+    let done = settle_dead(opened, control, reach)?;
+    let front_end = &opened.front_end;
+    if done.hooks > 0 {
+        front_end.show(Notice::Note(&format!("hooks that a dead command had left: {}", done.hooks)));
+    }
+    if done.sessions > 0 {
+        front_end.show(Notice::Note(&format!("cancelled sessions that were ended: {}", done.sessions)));
+    }
+    if done.untrusted > 0 {
+        front_end.show(Notice::Warning(&format!(
+            "hooks that a dead command has left under a configuration that is not trusted now: {}; \
+             `windlass doctor --settle --trust` runs them",
+            done.untrusted
+        )));
+    }
+    Ok(())
 }
 
 /// What nobody can read any more has no hooks that could run: they are recorded as failed.

@@ -3,20 +3,20 @@
 pub mod bridge;
 pub mod drive;
 pub mod pipeline;
-pub mod unchecked;
 pub mod workflow;
 
-use jiff::Unit;
-use windlass_app::environment;
 use windlass_app::project::Project;
+use windlass_app::session_view::SessionView;
 use windlass_config::{Config, plan};
 use windlass_engine::{
-    Decision, Ending, Event, GateAnswer, HookOutcome, Lease, Next, Node, Opening, Promise, Purpose, Record, RunId,
-    State, Task, TaskId, Timestamp,
+    Decision, Ending, Event, GateAnswer, HookOutcome, Next, Node, Opening, Promise, Purpose, Record, RunId, State,
+    Task, TaskId, Timestamp, Wanted,
 };
 use windlass_text as text;
 
 use crate::output::{Done, Messages, Output, Tone};
+
+pub use windlass_app::times::{holder, millis, moment, span};
 
 /// So much of a text is shown, broken where the terminal ends.
 pub const LONG: usize = 1000;
@@ -119,12 +119,6 @@ fn tell(subject: Option<Node>, records: &[Record], out: &mut Output) -> Done {
     Ok(())
 }
 
-/// A moment in the person's own time zone.
-pub fn moment(at: Timestamp) -> String {
-    let moment = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or_default();
-    moment.to_zoned(environment::time_zone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
-}
-
 /// The same as far as there is room: a narrow terminal has none for the year, a narrower one none for the day.
 pub fn short_moment(at: Timestamp, out: &Output) -> String {
     let at = moment(at);
@@ -132,37 +126,6 @@ pub fn short_moment(at: Timestamp, out: &Output) -> String {
         Some(..80) => at[11..].to_owned(),
         Some(80..100) => at[5..].to_owned(),
         _ => at,
-    }
-}
-
-/// How long ago, or how long until, in one word.
-pub fn span(from: Timestamp, to: Timestamp) -> String {
-    let seconds = jiff::Span::new().milliseconds(to.millis().saturating_sub(from.millis()).max(0)).total(Unit::Second);
-    match seconds.unwrap_or_default() {
-        s if s < 60.0 => format!("{s:.0} s"),
-        s if s < 3600.0 => format!("{:.0} min", s / 60.0),
-        s if s < 86400.0 => format!("{:.1} h", s / 3600.0),
-        s => format!("{:.1} days", s / 86400.0),
-    }
-}
-
-/// Who holds a task, and for how long.
-pub fn holder(lease: &Lease, now: Timestamp) -> String {
-    let left = match lease.until {
-        None => String::new(),
-        Some(until) if until > now => format!(", for {} more", span(now, until)),
-        Some(until) => format!(", ran out {} ago", span(until, now)),
-    };
-    format!("{} (epoch {}){left}", lease.holder(), lease.epoch)
-}
-
-/// How long something took, in one word.
-pub fn millis(millis: u64) -> String {
-    match millis {
-        0..1000 => format!("{millis} ms"),
-        1000..60_000 => format!("{}.{} s", millis / 1000, millis % 1000 / 100),
-        60_000..3_600_000 => format!("{} min", millis / 60_000),
-        _ => format!("{} h", millis / 3_600_000),
     }
 }
 
@@ -212,6 +175,21 @@ pub fn of_task(record: &Record) -> Option<(Tone, String)> {
 pub fn retry_moment(record: &Record) -> Option<Timestamp> {
     let Event::IterationFailed(failed) = &record.envelope.event else { return None };
     failed.until.filter(|until| until.millis() - record.envelope.timestamp.millis() >= 1000)
+}
+
+/// Returns where a session stands, in a few words.
+pub fn session_words(view: &SessionView) -> (Tone, String) {
+    match (view.session.ended().filter(|_| view.session.is_over()), view.alive, &view.session.stopping) {
+        (Some(ending), ..) => {
+            let (tone, word) = ending_word(ending);
+            (tone, word.to_owned())
+        }
+        _ if view.session.wanted() == Wanted::Answer => (Tone::Warning, "asks a person".to_owned()),
+        (None, true, None) => (Tone::Name, "running".to_owned()),
+        (None, true, Some(_)) => (Tone::Name, "ending".to_owned()),
+        (None, false, None) => (Tone::Warning, "unfinished".to_owned()),
+        (None, false, Some(_)) => (Tone::Warning, "unfinished, to be ended".to_owned()),
+    }
 }
 
 /// What an event says, in a few words.

@@ -1,18 +1,15 @@
 //! `windlass agent SCRIPT`: the scripted agent
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::{fs, io};
 
-use windlass_agents::scripted::{self, Script, Setting};
+use windlass_agents::scripted::{self, Setting};
 use windlass_app::context::Context;
 use windlass_app::project::Project;
-use windlass_app::{Code, Failure, environment, execution, runner_settings};
-use windlass_process::{Roster, file};
+use windlass_app::{Code, Failure, agents, environment, execution, runner_settings};
+use windlass_process::Roster;
 
 use crate::output::{Output, Stop};
-
-/// Scripts are short; a longer one is a mistake.
-const LONGEST: u64 = 4 * 1024 * 1024;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -28,7 +25,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     if out.is_json() {
         return Err(Failure::new(Code::Usage, "the agent speaks its own protocol; it has no --json").into());
     }
-    let script = read(&context.directory.join(&args.script))?;
+    let script = agents::read_script(&context.directory.join(&args.script))?;
     let nonce = execution::random()?;
     let place = Place::new(nonce)?;
     let launcher = runner_settings::launcher()?;
@@ -39,19 +36,6 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
         played => Ok(played.map_err(|error| Failure::new(Code::System, "cannot play the script").caused_by(error))?),
     }
-}
-
-pub fn read(path: &Path) -> Result<Script, Failure> {
-    let bytes = file::read(path, LONGEST).map_err(|error| {
-        Failure::new(Code::Usage, format!("cannot read the script `{}`", path.display()))
-            .caused_by(error)
-            .hint("look for a typing mistake; docs/scripted.md has what can be in one")
-    })?;
-    Script::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| {
-        Failure::new(Code::Usage, format!("`{}` is no script", path.display()))
-            .caused_by(error)
-            .hint("docs/scripted.md has what can be in one")
-    })
 }
 
 /// Where what it starts is noted: in the project that it works for, else in a directory of its own.

@@ -6,15 +6,15 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use windlass_app::caller::Inside;
 use windlass_app::context::{Context, Opened};
 use windlass_app::person::ConcernedSessions;
-use windlass_app::{Code, Failure, execution, hints};
+use windlass_app::resume_command::ResumeCommand;
+use windlass_app::session_view::is_alive;
+use windlass_app::{Code, Failure, execution, hints, next_step};
 use windlass_engine::{
     Authority, ChangeRef, Command, GateAnswer, Phase, Resolution, Session, SessionName, State, TaskId, View, Wanted,
 };
 use windlass_text as text;
 
 use super::input::read_text;
-use super::next_step;
-use super::run::Again;
 use super::task::present;
 use crate::output::{Done, Messages, Output, Tone};
 
@@ -104,7 +104,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         out.line(out.paint(Tone::Faint, format_args!("its work is on its branch: {next}")))?;
     }
     if !out.is_json() && matches!(task.state, State::Ready | State::NeedsContinuation) {
-        out.line(out.paint(Tone::Faint, Again::with_task(&opened, id)?.said("goes on with it")))?;
+        out.line(out.paint(Tone::Faint, ResumeCommand::for_task(&opened, id)?.in_sentence("goes on with it")))?;
     }
     Ok(())
 }
@@ -197,10 +197,10 @@ fn answer_gate(
         return out.object(&serde_json::json!({"session": name, "answer": answer.name()}));
     }
     out.line(format_args!("session {name} goes on so"))?;
-    match super::session::is_alive(opened, session) {
+    match is_alive(opened, session) {
         true => Ok(()),
         false => {
-            let again = Again::with_session(opened, session).said("runs it");
+            let again = ResumeCommand::for_session(opened, session).in_sentence("runs it");
             out.line(out.paint(Tone::Faint, format_args!("once {again}")))
         }
     }

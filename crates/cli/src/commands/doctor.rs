@@ -10,8 +10,9 @@ use std::path::PathBuf;
 use serde_json::json;
 use windlass_app::context::{Context, Opened};
 use windlass_app::project::Project;
+use windlass_app::resume_command::ResumeCommand;
 use windlass_app::{
-    Code, Failure, execution, hints, obstacles, recovery, runner_settings, store_records, trust, workflows,
+    Code, Failure, changes, execution, hints, obstacles, recovery, runner_settings, store_records, trust, workflows,
 };
 use windlass_config::Config;
 use windlass_config::workflow::WorkflowLibrary;
@@ -21,8 +22,7 @@ use windlass_runner::{Swept, left_in};
 use windlass_store::{Lifetime, Report};
 use windlass_text as text;
 
-use crate::commands::run::Again;
-use crate::commands::{change, install};
+use crate::commands::install;
 use crate::output::{Done, Messages, Output, Stop, Tone};
 
 #[derive(Debug, clap::Args)]
@@ -154,7 +154,7 @@ fn settle(context: &Context, out: &mut Output) -> Result<u8, Stop> {
     }
     let told: &[Session] = if out.is_json() { &[] } else { &interrupted };
     for session in told {
-        let again = Again::with_session(&opened, session).said("goes on with it");
+        let again = ResumeCommand::for_session(&opened, session).in_sentence("goes on with it");
         out.line(format_args!("{} was interrupted: {}", session.name, text::line(&again)))?;
     }
     Ok(0)
@@ -267,7 +267,7 @@ fn check_store(context: &Context, project: &Project, rebuild: bool) -> Result<Ch
 
 /// A store that git tracks: every pull can replace it, and every push shows it.
 fn check_tracked(project: &Project, control: &Control) -> Option<Check> {
-    let tracked = change::find_tracked_store(project, control);
+    let tracked = changes::find_tracked_store(project, control);
     let problems: Vec<String> = tracked.iter().map(|file| format!("git tracks {file}")).collect();
     (!problems.is_empty()).then(|| Check {
         what: "store",
@@ -334,7 +334,7 @@ fn check_cancelled(opened: &Opened) -> Option<Check> {
 fn check_interrupted(opened: &Opened) -> Option<Check> {
     let left = recovery::interrupted(opened).ok()?;
     let names: Vec<&str> = left.iter().map(|session| session.name.as_str()).collect();
-    let hint = Again::with_session(opened, left.first()?).said("goes on where it stopped");
+    let hint = ResumeCommand::for_session(opened, left.first()?).in_sentence("goes on where it stopped");
     let note = format!("interrupted: {}", names.join(", "));
     Some(Check { what: "sessions", problems: vec![], note, hint: Some(hint) })
 }

@@ -16,7 +16,6 @@ mod init;
 mod input;
 pub mod install;
 mod mcp;
-mod next_step;
 mod note;
 mod run;
 mod say;

@@ -6,12 +6,12 @@ use serde_json::json;
 use windlass_app::caller::Inside;
 use windlass_app::context::{Context, Opened};
 use windlass_app::person::ConcernedSessions;
+use windlass_app::session_view::is_alive;
 use windlass_app::{Code, Failure, execution, hints};
 use windlass_engine::{Authority, Command, Event, Session, SessionName, Voice};
 use windlass_text as text;
 
 use super::input::read_text;
-use super::session::is_alive;
 use crate::output::{Done, Output, Tone};
 
 #[derive(Debug, clap::Args)]

@@ -1,18 +1,19 @@
 //! `windlass status`
 
 use serde_json::json;
+use windlass_app::changes::list_open_changes;
 use windlass_app::context::{Context, Opened};
+use windlass_app::next_step::{NextStep, own_step};
+use windlass_app::run::{explain_left_in_place, find_grounds, is_left_in_place};
+use windlass_app::session_view::SessionView;
 use windlass_app::trust::{self, Trust};
+use windlass_app::unchecked_work::{count_completed_tasks, describe_unchecked_work, find_skipped_check};
 use windlass_app::{Failure, environment, hints, obstacles, store_records};
 use windlass_config::Config;
 use windlass_engine::{Ending, Session, State, Task, Wanted};
 use windlass_store::{Snapshot, TaskFilter};
 use windlass_text as text;
 
-use super::change::open_changes;
-use super::next_step::{NextStep, own_step};
-use super::run::in_place;
-use super::session::Seen;
 use crate::output::{Done, Output, Tone};
 use crate::show;
 
@@ -52,11 +53,11 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     let debts = snapshot.debts().map_err(hints::store)?;
     let sessions = snapshot.sessions().map_err(hints::store)?;
     let unchecked = last_ended(&sessions).filter(|session| session.unchecked > 0).cloned();
-    let sessions: Vec<Seen> = open_sessions(sessions).map(|session| Seen::of(&opened, session)).collect();
+    let sessions: Vec<SessionView> = open_sessions(sessions).map(|session| SessionView::of(&opened, session)).collect();
     let sessions: Vec<Open> =
         sessions.into_iter().map(|seen| Open::look(&opened, &snapshot, seen)).collect::<Result<_, Failure>>()?;
     let events = opened.store.head().map_err(hints::store)?;
-    let changes = open_changes(&opened)?;
+    let changes = list_open_changes(&opened)?;
     if out.is_json() {
         let tasks: serde_json::Map<_, _> =
             State::ALL.iter().map(|state| (state.name().to_owned(), json!(count(&counts, *state)))).collect();
@@ -93,9 +94,9 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
         out.line(format_args!("{}  {open}: `windlass change list`", out.paint(Tone::Strong, "changes")))?;
     }
     if let Some(session) = unchecked {
-        let skipped = show::unchecked::find_skipped_check(&opened.store, &session)?;
-        let completed = show::unchecked::count_completed(&opened.store, &session)?;
-        let told = show::unchecked::note(session.unchecked, completed, skipped.as_deref()).unwrap_or_default();
+        let skipped = find_skipped_check(&opened.store, &session)?;
+        let completed = count_completed_tasks(&opened.store, &session)?;
+        let told = describe_unchecked_work(session.unchecked, completed, skipped.as_deref()).unwrap_or_default();
         out.line(format_args!("{} {}", out.paint(Tone::Strong, "last run"), out.paint(Tone::Warning, told)))?;
     }
     unfinished(&sessions, out)?;
@@ -136,14 +137,14 @@ fn open_sessions(sessions: Vec<Session>) -> impl Iterator<Item = Session> {
 
 /// One of them, what it waits for, and what to type.
 struct Open {
-    seen: Seen,
+    seen: SessionView,
     waits_for: Option<String>,
     next: Option<NextStep>,
 }
 
 impl Open {
-    fn look(opened: &Opened, snapshot: &Snapshot<'_>, seen: Seen) -> Result<Self, Failure> {
-        let (waits_for, next) = (seen.waits_for(snapshot)?, seen.next(opened)?.into_iter().next());
+    fn look(opened: &Opened, snapshot: &Snapshot<'_>, seen: SessionView) -> Result<Self, Failure> {
+        let (waits_for, next) = (seen.waits_for(snapshot)?, seen.next_steps(opened)?.into_iter().next());
         Ok(Self { seen, waits_for, next })
     }
 }
@@ -245,6 +246,6 @@ fn begun_in_place(opened: &Opened, task: &Task) -> Option<String> {
     let config = task.in_place.then(|| Config::load(&opened.project.root).ok()).flatten()?;
     let counts = trust::counts(&opened.project, &config, opened.trust).ok()?;
     let config = if counts { config } else { config.without_say() };
-    let grounds = in_place::grounds(&opened.project, &config).ok()?;
-    in_place::is_elsewhere(task, grounds).then(|| in_place::in_words(opened, task.id))
+    let grounds = find_grounds(&opened.project, &config).ok()?;
+    is_left_in_place(task, grounds).then(|| explain_left_in_place(opened, task.id))
 }

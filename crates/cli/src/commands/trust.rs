@@ -61,7 +61,7 @@ impl ForeignStore {
         let survey = Sqlite::survey(&project.store_file()).map_err(hints::store)?;
         let holdings = holdings::list(&survey).map_err(hints::store)?;
         let identity = survey.store.identity().map_err(hints::store)?;
-        Ok(Some(Self { seen, identity, holdings, tracked: super::change::tracked_store(project) }))
+        Ok(Some(Self { seen, identity, holdings, tracked: windlass_app::changes::tracked_store(project) }))
     }
 
     fn describe(&self, out: &mut Output) -> Done {

@@ -1,9 +1,8 @@
 //! Work on its way through the gates, in a few words.
 
+use windlass_app::changes::{below, size};
 use windlass_config::Builtin;
-use windlass_engine::{
-    ChangeRef, Event, Finding, Gate, HookClass, OwedHook, Record, Remedy, State, Task, WorkDone, Workspace, payload,
-};
+use windlass_engine::{ChangeRef, Event, Gate, HookClass, OwedHook, Record, Remedy, State, Task, Workspace, payload};
 
 use crate::output::Tone;
 
@@ -115,37 +114,9 @@ pub fn progress(record: &Record) -> Option<(Tone, String)> {
     })
 }
 
-/// The tasks whose work it was begun on.
-pub fn below(workspace: &Workspace) -> Option<String> {
-    let below: Vec<String> = workspace.stacked_on.iter().map(ToString::to_string).collect();
-    (!below.is_empty()).then(|| below.join(", "))
-}
-
 /// What a branch was begun on.
 fn origin(workspace: &Workspace) -> String {
     below(workspace).map_or_else(|| format!("from {}", workspace.base), |below| format!("on top of {below}"))
-}
-
-/// Whether a task waits for a person only because its change could not be merged. What a person has said about it does not
-/// count.
-pub fn waits_for_merge(task: &Task) -> bool {
-    is_stopped_by(task, &[Builtin::MergePr])
-}
-
-/// Whether a task waits for a person because its change could not be brought onto its base, or not be merged.
-pub fn is_stopped_by_git(task: &Task) -> bool {
-    is_stopped_by(task, &[Builtin::RebaseOnMain, Builtin::MergePr])
-}
-
-/// Whether one of these hooks has an open change wait for a person. What a person has said about it does not count.
-fn is_stopped_by(task: &Task, hooks: &[Builtin]) -> bool {
-    let open = task.change.as_ref().is_some_and(|change| change.merged.is_none());
-    let blocked = task.blocked.as_ref().is_some_and(|blocked| blocked.by.is_none());
-    let is_of_hook = |finding: &Finding| {
-        let source = finding.source.rsplit(':').next();
-        hooks.iter().any(|hook| source == Some(hook.name())) && task.rejected.as_ref() != Some(finding)
-    };
-    open && blocked && task.findings.iter().any(is_of_hook)
 }
 
 /// A base that has moved is nobody's failure.
@@ -165,13 +136,6 @@ fn is_to_merge(record: &Record) -> bool {
         owed.class == HookClass::Vcs && !prepares.iter().any(|builtin| owed.hook.ends_with(builtin.name()))
     };
     record.envelope.metadata.owes.as_ref().is_some_and(|owed| owed.hooks.iter().any(merges))
-}
-
-/// How much work it is.
-pub fn size(work: &WorkDone) -> String {
-    let commits = if work.commits == 1 { "one commit".to_owned() } else { format!("{} commits", work.commits) };
-    let files = if work.files == 1 { "one file".to_owned() } else { format!("{} files", work.files) };
-    format!("{commits}, {files}")
 }
 
 /// What follows where a gate is not passed.

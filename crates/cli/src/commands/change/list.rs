@@ -1,13 +1,13 @@
 //! `windlass change list`
 
+use windlass_app::changes::{ChangeRecord, ChangeState, list_changes, mark_landed_changes, with_git};
 use windlass_app::context::{Context, Opened};
 use windlass_app::{Failure, environment, execution};
 use windlass_engine::{State, Task};
 use windlass_text as text;
 use windlass_vcs::forge;
 
-use super::known::{Known, Standing, all};
-use super::looking;
+use super::state_tone;
 use crate::output::{Done, Messages, Output, Tone};
 use crate::show;
 
@@ -27,12 +27,12 @@ pub struct Args {
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let mut opened = context.open()?;
-    let mut changes = all(&opened)?;
-    changes.retain(|change| args.all || change.standing() == Standing::Open);
-    if changes.iter().any(|change| change.standing() == Standing::Open) {
+    let mut changes = list_changes(&opened)?;
+    changes.retain(|change| args.all || change.state() == ChangeState::Open);
+    if changes.iter().any(|change| change.state() == ChangeState::Open) {
         let (control, _received) = execution::listen()?;
         // What git cannot tell is open as far as anybody knows.
-        match looking::with_git(&opened.project, &control, |git| looking::look_for_landed(git, &mut changes)) {
+        match with_git(&opened.project, &control, |git| mark_landed_changes(git, &mut changes)) {
             Ok(_) => {}
             Err(failure) => Messages::new().warning(&format!("nobody can tell which of them are merged: {failure}")),
         }
@@ -48,13 +48,13 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         return out.line(out.paint(Tone::Faint, none));
     }
     let ids = changes.iter().map(|change| change.task.id.to_string().len()).max().unwrap_or(0);
-    let states = changes.iter().map(|change| change.standing().words().1.len()).max().unwrap_or(0);
+    let states = changes.iter().map(|change| change.state().name().len()).max().unwrap_or(0);
     changes.iter().try_for_each(|change| show(change, (ids, states), out))
 }
 
-fn show(change: &Known, (ids, states): (usize, usize), out: &mut Output) -> Done {
+fn show(change: &ChangeRecord, (ids, states): (usize, usize), out: &mut Output) -> Done {
     let id = text::pad(&change.task.id.to_string(), ids);
-    let (tone, word) = change.standing().words();
+    let (tone, word) = (state_tone(change.state()), change.state().name());
     let below = change.below().map(|below| format!(" on top of {below}")).unwrap_or_default();
     let way = format!("{} → {}{below}", text::line(change.branch()), text::line(change.base()));
     let size = change.size().map(|size| format!("  {size}")).unwrap_or_default();
@@ -71,7 +71,7 @@ fn show(change: &Known, (ids, states): (usize, usize), out: &mut Output) -> Done
             let told = format!("{how}; {}", noted_by(&change.task));
             out.line(format_args!("  {}", out.paint(Tone::Faint, told)))?;
         }
-        (Some(Ok(Standing::Merged)), None) => {
+        (Some(Ok(ChangeState::Merged)), None) => {
             let told = format!("merged on the forge; `windlass change merge {}` takes note of it", change.task.id);
             out.line(format_args!("  {}", out.paint(Tone::Faint, told)))?;
         }
@@ -96,14 +96,14 @@ fn noted_by(task: &Task) -> String {
 }
 
 /// Asks the forge about each that is open.
-fn refresh(opened: &mut Opened, changes: &mut [Known]) -> Result<(), Failure> {
+fn refresh(opened: &mut Opened, changes: &mut [ChangeRecord]) -> Result<(), Failure> {
     execution::run_git_work(opened, |dispatch| {
-        for change in changes.iter_mut().filter(|change| change.standing() == Standing::Open) {
+        for change in changes.iter_mut().filter(|change| change.state() == ChangeState::Open) {
             change.on_forge = dispatch.on_forge(&change.task).map(|answer| {
                 answer.map_err(|said| said.to_string()).map(|found| match found.state {
-                    forge::State::Open => Standing::Open,
-                    forge::State::Merged { .. } => Standing::Merged,
-                    forge::State::Closed => Standing::Closed,
+                    forge::State::Open => ChangeState::Open,
+                    forge::State::Merged { .. } => ChangeState::Merged,
+                    forge::State::Closed => ChangeState::Closed,
                 })
             });
         }

@@ -4,9 +4,13 @@ use std::sync::Arc;
 
 use serde_json::json;
 use windlass_app::caller::Inside;
+use windlass_app::changes::{ChangeRecord, is_stopped_by_git};
 use windlass_app::context::{Context, Opened};
 use windlass_app::execution::{self, HookExecution};
+use windlass_app::next_step::{next_step, take_up_again};
 use windlass_app::person::ConcernedSessions;
+use windlass_app::resume_command::ResumeCommand;
+use windlass_app::session_view::is_alive;
 use windlass_app::{Code, Failure, environment, hints, trust};
 use windlass_config::{Config, ConfigSource, plan};
 use windlass_engine::{
@@ -15,11 +19,7 @@ use windlass_engine::{
 use windlass_runner::{ByHand, Checks, Dispatch, Seal};
 use windlass_text as text;
 
-use super::known::Known;
-use crate::commands::next_step::{next_step, take_up_again};
-use crate::commands::run::Again;
 use crate::output::{Done, Messages, Output, Tone};
-use crate::show::pipeline::is_stopped_by_git;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -45,7 +45,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     if inside.run.is_some() || inside.via.is_some() {
         return Err(hints::refusal(&Refusal::NoPerson { what: "merge" }).into());
     }
-    let known = Known::of(&opened, args.id)?;
+    let known = ChangeRecord::of(&opened, args.id)?;
     check(&opened, &known.task)?;
     let config = Config::parse(ConfigSource::load(&opened.project.root)?).map_err(Failure::from)?;
     let trusted = trust::counts(&opened.project, &config, opened.trust)?;
@@ -94,14 +94,12 @@ fn check(opened: &Opened, task: &Task) -> Result<(), Failure> {
     };
     if let Some(lease) = task.lease.as_ref().filter(|_| matches!(task.state, State::Active | State::Submitted)) {
         let hint = match &lease.session {
-            Some(session)
-                if opened.session(session).is_ok_and(|session| super::super::session::is_alive(opened, &session)) =>
-            {
+            Some(session) if opened.session(session).is_ok_and(|session| is_alive(opened, &session)) => {
                 format!("wait for it, or end it with `windlass session cancel {session}`")
             }
             Some(session) => {
-                let again = Again::with_session(opened, &opened.session(session)?);
-                format!("whoever ran it is dead: {}", again.said("goes on with it"))
+                let again = ResumeCommand::for_session(opened, &opened.session(session)?);
+                format!("whoever ran it is dead: {}", again.in_sentence("goes on with it"))
             }
             None => format!("wait for its holder; `windlass task release {id} --force` takes it away, and is recorded"),
         };
@@ -126,7 +124,7 @@ fn check(opened: &Opened, task: &Task) -> Result<(), Failure> {
     }
 }
 
-fn refusal(opened: &Opened, known: &Known, by_hand: ByHand) -> Result<Failure, Failure> {
+fn refusal(opened: &Opened, known: &ChangeRecord, by_hand: ByHand) -> Result<Failure, Failure> {
     let id = known.task.id;
     let failure = |base: &str| Failure::new(Code::Refused, format!("cannot merge the change of {id} into {base}"));
     Ok(match by_hand {
@@ -138,7 +136,7 @@ fn refusal(opened: &Opened, known: &Known, by_hand: ByHand) -> Result<Failure, F
             let is_refused = known.task.state == State::Blocked && !is_stopped_by_git(&known.task);
             let has_agent_resolve = match is_refused {
                 true => format!("`windlass answer {id} continue` has the agent go on, and tells it of the conflict"),
-                false => Again::with_conflict(opened, id)?.said("has the agent resolve them"),
+                false => ResumeCommand::for_conflict(opened, id)?.in_sentence("has the agent resolve them"),
             };
             failure.hint(format!(
                 "nothing has changed; {has_agent_resolve}, or do it yourself in .windlass/worktrees/{place}"
@@ -147,7 +145,7 @@ fn refusal(opened: &Opened, known: &Known, by_hand: ByHand) -> Result<Failure, F
         ByHand::Unfit { base, hook, report } => {
             let said = said(&report);
             let take_up = take_up_again(opened, &known.task, &format!("{hook} does not pass on top of {base}")).command;
-            let again = Again::with_task(opened, id)?.command;
+            let again = ResumeCommand::for_task(opened, id)?.command;
             failure(&base)
                 .caused_by(format!("`{hook}` does not pass on top of the newest {base}"))
                 .caused_by(said)
@@ -205,7 +203,7 @@ fn put_away(dispatch: &mut Dispatch<'_>, id: TaskId) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show(opened: &Opened, known: &Known, seal: Option<&Seal>, args: &Args, out: &mut Output) -> Done {
+fn show(opened: &Opened, known: &ChangeRecord, seal: Option<&Seal>, args: &Args, out: &mut Output) -> Done {
     let task = opened.task(known.task.id)?;
     let commit = task.change.as_ref().and_then(|change| change.merged.clone()).unwrap_or_default();
     if out.is_json() {

@@ -1,20 +1,14 @@
 //! `windlass change …`
 
-mod known;
 mod list;
-mod looking;
 mod merge;
 mod show;
-mod unopened;
 
 use clap::Subcommand;
-
-pub use known::open_changes;
-pub use looking::{find_tracked_store, tracked_store, with_git, with_optional_git};
-pub use unopened::{find_branch_without_change, note_work_without_change};
-
-use crate::output::{Done, Output};
+use windlass_app::changes::ChangeState;
 use windlass_app::context::Context;
+
+use crate::output::{Done, Output, Tone};
 
 #[derive(Debug, Subcommand)]
 #[command(
@@ -41,5 +35,14 @@ pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
         Command::List(args) => list::run(context, &args, out),
         Command::Show(args) => show::run(context, &args, out),
         Command::Merge(args) => merge::run(context, &args, out),
+    }
+}
+
+/// Returns the colour of the state of a change.
+fn state_tone(state: ChangeState) -> Tone {
+    match state {
+        ChangeState::Open => Tone::Good,
+        ChangeState::Merged | ChangeState::Dropped => Tone::Faint,
+        ChangeState::Closed => Tone::Warning,
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
+use windlass_app::changes::{ChangeRecord, mark_landed_changes, with_git};
 use windlass_app::context::{Context, Opened};
 use windlass_app::{Code, Failure, environment, execution, hints};
 use windlass_engine::{TaskId, Timestamp};
@@ -11,8 +12,7 @@ use windlass_runner::stacking::{self, Below};
 use windlass_text as text;
 use windlass_vcs::git::{Branch, Commit, Diff, Error, FileChange, Git, Logged};
 
-use super::known::Known;
-use super::looking;
+use super::state_tone;
 use crate::output::{Done, Output, Tone};
 use crate::show;
 
@@ -39,7 +39,7 @@ pub struct Args {
 }
 
 /// What git knows of a change.
-struct Seen {
+struct ChangeView {
     commits: Vec<Logged>,
     files: Vec<FileChange>,
     diff: Diff,
@@ -47,7 +47,7 @@ struct Seen {
 
 pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let opened = context.open()?;
-    let mut change = Known::of(&opened, args.id)?;
+    let mut change = ChangeRecord::of(&opened, args.id)?;
     let (control, _received) = execution::listen()?;
     let seen = look(&opened, &mut change, &control)?;
     if out.is_json() {
@@ -66,7 +66,11 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     out.line(page.trim_end_matches('\n'))
 }
 
-fn look(opened: &Opened, change: &mut Known, control: &windlass_process::Control) -> Result<Seen, Failure> {
+fn look(
+    opened: &Opened,
+    change: &mut ChangeRecord,
+    control: &windlass_process::Control,
+) -> Result<ChangeView, Failure> {
     let below = match &change.task.workspace {
         Some(workspace) => {
             let snapshot = opened.store.snapshot().map_err(hints::store)?;
@@ -74,8 +78,8 @@ fn look(opened: &Opened, change: &mut Known, control: &windlass_process::Control
         }
         None => Vec::new(),
     };
-    let seen = looking::with_git(&opened.project, control, |git| {
-        looking::look_for_landed(git, std::slice::from_mut(change))?;
+    let seen = with_git(&opened.project, control, |git| {
+        mark_landed_changes(git, std::slice::from_mut(change))?;
         seen(git, &below, change)
     })?;
     seen.ok_or_else(|| {
@@ -83,9 +87,9 @@ fn look(opened: &Opened, change: &mut Known, control: &windlass_process::Control
     })
 }
 
-fn seen(git: &Git<'_>, below: &[Below], change: &Known) -> Result<Seen, Error> {
+fn seen(git: &Git<'_>, below: &[Below], change: &ChangeRecord) -> Result<ChangeView, Error> {
     let (from, to) = ends(git, below, change)?;
-    Ok(Seen {
+    Ok(ChangeView {
         commits: git.log(&from, &to, COMMITS)?,
         files: git.files(&from, &to)?,
         diff: git.diff(&from, &to, DIFF)?,
@@ -93,7 +97,7 @@ fn seen(git: &Git<'_>, below: &[Below], change: &Known) -> Result<Seen, Error> {
 }
 
 /// Where a change begins, and where it ends.
-fn ends(git: &Git<'_>, below: &[Below], change: &Known) -> Result<(Commit, Commit), Error> {
+fn ends(git: &Git<'_>, below: &[Below], change: &ChangeRecord) -> Result<(Commit, Commit), Error> {
     let unknown = |commit: &str| Error::UnknownCommit { commit: commit.to_owned() };
     let own = own_end(git, change)?;
     let one = change.landed.as_ref().filter(|landed| landed.is_one).map(|landed| landed.commit.as_str());
@@ -120,7 +124,7 @@ fn ends(git: &Git<'_>, below: &[Below], change: &Known) -> Result<(Commit, Commi
 }
 
 /// The last commit of the work itself. The branch goes with the merge; what was submitted stays for a while.
-fn own_end(git: &Git<'_>, change: &Known) -> Result<Option<Commit>, Error> {
+fn own_end(git: &Git<'_>, change: &ChangeRecord) -> Result<Option<Commit>, Error> {
     if let (Some(_), Some(work)) = (&change.change.merged, &change.work) {
         return Commit::new(&work.head).map(Some);
     }
@@ -128,14 +132,14 @@ fn own_end(git: &Git<'_>, change: &Known) -> Result<Option<Commit>, Error> {
 }
 
 /// All of it as it is shown. Everything in it is hostile.
-fn page(change: &Known, seen: &Seen, stat: bool, out: &Output) -> Result<String, Failure> {
+fn page(change: &ChangeRecord, seen: &ChangeView, stat: bool, out: &Output) -> Result<String, Failure> {
     let written = write_page(change, seen, stat, out);
     written.map_err(|error| Failure::new(Code::System, "cannot put the page together").caused_by(error))
 }
 
-fn write_page(change: &Known, seen: &Seen, stat: bool, out: &Output) -> Result<String, std::fmt::Error> {
+fn write_page(change: &ChangeRecord, seen: &ChangeView, stat: bool, out: &Output) -> Result<String, std::fmt::Error> {
     let mut page = String::new();
-    let (tone, word) = change.standing().words();
+    let (tone, word) = (state_tone(change.state()), change.state().name());
     let (id, word) = (out.paint(Tone::Strong, change.task.id), out.paint(tone, word));
     writeln!(page, "{id}  {word}  {} → {}", text::line(change.branch()), text::line(change.base()))?;
     writeln!(page, "  {}", text::line(&change.task.goal))?;
@@ -206,7 +210,7 @@ fn tone_of(line: &str) -> Tone {
     }
 }
 
-fn to_json(change: &Known, seen: &Seen) -> serde_json::Value {
+fn to_json(change: &ChangeRecord, seen: &ChangeView) -> serde_json::Value {
     let mut told = change.to_json();
     told["log"] = seen
         .commits

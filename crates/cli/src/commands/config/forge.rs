@@ -11,7 +11,7 @@ pub fn look(project: &Project, config: &Config) -> Result<Option<ConfigWarning>,
         return Ok(None);
     }
     let (control, _received) = execution::listen()?;
-    let Ok(address) = super::super::change::with_git(project, &control, |git| git.usual_address()) else {
+    let Ok(address) = windlass_app::changes::with_git(project, &control, |git| git.usual_address()) else {
         return Ok(None);
     };
     let message = match address {

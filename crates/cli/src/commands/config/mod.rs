@@ -5,7 +5,6 @@ mod import;
 pub mod rewrite;
 
 use std::path::PathBuf;
-use windlass_engine::HookPoint;
 
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -15,6 +14,7 @@ use windlass_app::{Failure, workflows};
 use windlass_config as config;
 use windlass_config::workflow::WorkflowLibrary;
 use windlass_config::{Config, ConfigWarning, plan};
+use windlass_engine::HookPoint;
 use windlass_runner::shown;
 use windlass_text as text;
 

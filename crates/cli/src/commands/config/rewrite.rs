@@ -8,12 +8,10 @@ use std::io;
 
 use windlass_app::atomic_file::{self, Readers};
 use windlass_app::project::Project;
-use windlass_app::{Code, Failure};
+use windlass_app::{Code, Failure, project_setup};
 use windlass_config as config;
 use windlass_config::{Config, ConfigSource};
 use windlass_process::file;
-
-use crate::commands::init;
 
 /// Replaces the configuration at once, as long as it is still what was looked at.
 pub fn write(project: &Project, config: &Config, text: &str) -> Result<(), Failure> {
@@ -25,7 +23,7 @@ pub fn write(project: &Project, config: &Config, text: &str) -> Result<(), Failu
             .hint("look at it, and try again")
     };
     if !config.exists() {
-        return match init::complete(project, text).map_err(cannot)? {
+        return match project_setup::complete(project, text).map_err(cannot)? {
             true => Ok(()),
             false => Err(changed()),
         };

@@ -9,7 +9,6 @@ use windlass_config::{Config, Settings};
 use windlass_process::missing;
 
 use super::Check;
-use crate::commands::agent;
 
 /// Looks for the default agent, those of the configuration, and what else is installed.
 pub fn check(project: &Project) -> Option<Check> {
@@ -36,7 +35,7 @@ fn look(name: &str, settings: &Settings, root: &Path) -> Result<(), String> {
     let agent = agents::resolve(name, settings).map_err(|failure| failure.message)?;
     let script = match &agent.driver {
         Driver::Scripted(file) => {
-            return agent::read(&root.join(file)).map(drop).map_err(|failure| failure.message);
+            return agents::read_script(&root.join(file)).map(drop).map_err(|failure| failure.message);
         }
         Driver::Command(command) | Driver::Acp(command) => command.as_str(),
         Driver::Headless(dialect) => agent.program(*dialect),

@@ -11,13 +11,13 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use windlass_config::parse_hook_point;
 
 use windlass_app::bridge_calls::{Bridged, Calling, answer_call};
 use windlass_app::context::Context;
 use windlass_app::project::{self, Project};
 use windlass_app::{Code, Failure, environment};
 use windlass_bridge::{Agent, Call, Moment, Reply, Ruling, Tool, Words};
+use windlass_config::parse_hook_point;
 use windlass_engine::{self as engine, CallRuling, Caller};
 use windlass_runner::{Called, Replied};
 use windlass_text as text;

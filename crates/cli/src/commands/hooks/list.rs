@@ -5,8 +5,7 @@ use windlass_app::context::Context;
 use windlass_app::{Code, Failure};
 use windlass_config::listing::{HookListing, WorkSubject, list_planned_hooks};
 use windlass_config::{Config, HookScope};
-use windlass_engine::HookPoint;
-use windlass_engine::{EventType, TaskId, nearest};
+use windlass_engine::{EventType, HookPoint, TaskId, nearest};
 use windlass_text as text;
 
 use crate::output::{Done, Output, Tone};

@@ -5,8 +5,7 @@ use windlass_app::context::Context;
 use windlass_app::{Code, Failure};
 use windlass_config::listing::{ListedHook, WorkSubject, list_planned_hooks};
 use windlass_config::{Builtin, Config, plan};
-use windlass_engine::HookPoint;
-use windlass_engine::nearest;
+use windlass_engine::{HookPoint, nearest};
 use windlass_text as text;
 
 use crate::output::{Done, Output, Tone};

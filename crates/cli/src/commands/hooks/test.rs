@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::time::Instant;
-use windlass_engine::HookPoint;
 
 use serde_json::{Map, Value, json};
 use windlass_app::context::Context;
@@ -12,7 +11,7 @@ use windlass_app::{Code, Failure, environment, execution, hints, runner_settings
 use windlass_bridge::Agent;
 use windlass_config::listing::{ListedHook, WorkSubject, list_hooks_at};
 use windlass_config::{Config, HookSpec, plan};
-use windlass_engine::{HookOutcome, HookReport};
+use windlass_engine::{HookOutcome, HookPoint, HookReport};
 use windlass_hooks::{
     self as hooks, Call, Kind, Mask, Papers, PipeOutput, RanCommand, Role, answer_of_command, http, ruling, sifted,
 };

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use windlass_app::environment;
+use windlass_app::run::SessionObserver;
 use windlass_engine::{
     Ending, Event, HookOutcome, HookPoint, OnRetryLimit, Promise, Purpose, Record, Work, last_line, payload,
 };
@@ -12,23 +12,21 @@ use windlass_text as text;
 
 use super::live::{Area, View};
 use super::notices;
-use super::paper::Paper;
-use super::tally::Tally;
+use super::sink::ProgressSink;
 use crate::output::{Done, Stop, Tone};
 use crate::show;
 
 /// Shows what happens as it happens.
 pub struct Progress<'o> {
-    out: &'o mut dyn Paper,
+    out: Box<dyn ProgressSink + 'o>,
     /// A person watches.
-    view: Option<&'o View>,
+    view: Option<View>,
     /// Nobody reads any more. The work goes on all the same.
     closed: bool,
     /// Where the work is done, if that has to be said.
     pub directory: Option<String>,
     /// The task that it is about, where others are worked on beside it: it stands before every line.
     pub about: Option<String>,
-    pub tally: Tally,
     work: Work,
     /// Its end was asked for.
     is_stopping: bool,
@@ -38,22 +36,10 @@ pub struct Progress<'o> {
     promise: Option<Promise>,
 }
 
-impl<'o> Progress<'o> {
-    pub fn new(out: &'o mut dyn Paper, view: Option<&'o View>, tally: Tally, work: Work) -> Self {
-        let (directory, about, at_limit) = (None, None, OnRetryLimit::default());
-        let (closed, is_stopping, promise) = (false, false, None);
-        Self { out, view, closed, directory, about, tally, work, is_stopping, at_limit, promise }
-    }
-
-    pub fn tell(&mut self, told: Told<'_>) {
-        if let Some(view) = self.view {
+impl SessionObserver for Progress<'_> {
+    fn observe(&mut self, told: Told<'_>) {
+        if let Some(view) = &self.view {
             watched(view, told);
-        }
-        match told {
-            Told::Event(record) => self.tally.count(record),
-            Told::Waiting(_) => self.tally.wait(),
-            Told::Asking => self.tally.ask(environment::now()),
-            Told::TakesUp(_) | Told::Output(..) | Told::Notice(_) | Told::Note(_) | Told::Queueing => {}
         }
         if self.closed {
             return;
@@ -77,6 +63,19 @@ impl<'o> Progress<'o> {
             self.closed = true;
             self.out.give_up();
         }
+    }
+
+    fn shows_output(&self) -> bool {
+        self.view.is_some()
+    }
+}
+
+impl<'o> Progress<'o> {
+    pub fn new(out: impl ProgressSink + 'o, view: Option<View>, work: Work) -> Self {
+        let out = Box::new(out);
+        let (directory, about, at_limit) = (None, None, OnRetryLimit::default());
+        let (closed, is_stopping, promise) = (false, false, None);
+        Self { out, view, closed, directory, about, work, is_stopping, at_limit, promise }
     }
 
     fn show(&mut self, record: &Record) -> Done {
@@ -270,7 +269,7 @@ impl<'o> Progress<'o> {
     fn rows(&self, what: &str, before: usize, before_others: usize) -> Vec<String> {
         let what = text::fit(what, show::LONG);
         let about = self.about.as_ref().map_or(0, |about| text::width(about) + 1);
-        match self.view.map(View::columns).or(self.out.columns()) {
+        match self.view.as_ref().map(View::columns).or(self.out.columns()) {
             None => vec![what],
             Some(columns) => {
                 let room = |before: usize| columns.saturating_sub(before + about).max(8);
@@ -284,7 +283,7 @@ impl<'o> Progress<'o> {
             Some(about) => format!("{} {line}", self.out.palette().paint(Tone::Faint, about)),
             None => line,
         };
-        match self.view {
+        match &self.view {
             Some(view) => {
                 view.line(line);
                 Ok(())

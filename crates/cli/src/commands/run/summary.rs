@@ -6,17 +6,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use windlass_app::Failure;
+use windlass_app::changes::{has_open_change, note_work_without_change};
 use windlass_app::context::Opened;
+use windlass_app::next_step::{answer_gate, next_step};
+use windlass_app::resume_command::{ResumeCommand, quoted, run_command};
+use windlass_app::run::{
+    AgentRestrictions, BASE_FILE, ChangedFiles, ChangedFilesQuery, RemainingTasks, SessionReport, SessionTally,
+};
+use windlass_app::unchecked_work::{count_completed_tasks, describe_unchecked_work, find_skipped_check};
 use windlass_engine::{Ending, Session, SessionName, State, TaskId, Wanted, Work};
-use windlass_process::{Control, Roster};
+use windlass_process::Control;
 use windlass_text as text;
 
-use super::again::{Again, quoted, typed};
-use super::changed::{BASE, Changed, Git};
-use super::left::{Left, WhyNot};
-use super::tally::Tally;
-use crate::commands::change::note_work_without_change;
-use crate::commands::next_step::{answer_gate, next_step};
 use crate::output::{Done, Output, Tone};
 use crate::show;
 
@@ -28,26 +29,23 @@ const WIDE: usize = 40;
 const INDENT: usize = 13;
 
 /// A session that is over, or was left.
-pub struct Over<'a> {
+pub struct EndedSession<'a> {
     pub opened: &'a Opened,
     pub name: &'a SessionName,
-    pub tally: Tally,
-    pub roster: &'a Roster,
+    pub report: SessionReport,
     pub control: &'a Control,
     /// `--agent`, if it was given.
     pub agent: Option<&'a str>,
-    /// Everything was ended at once.
-    pub killed: bool,
-    pub why_not: WhyNot<'a>,
+    pub restrictions: AgentRestrictions<'a>,
 }
 
 /// What there is to say, without a word about how.
 struct Summary {
     session: Session,
-    tally: Tally,
-    changed: Result<Option<Changed>, String>,
+    tally: SessionTally,
+    changed: Result<Option<ChangedFiles>, String>,
     /// Of the graph, where the session works on it.
-    left: Option<Left>,
+    left: Option<RemainingTasks>,
     records: Option<PathBuf>,
     /// The changes of tasks that were completed, or that wait for a person.
     changes: Vec<TaskId>,
@@ -61,12 +59,12 @@ struct Summary {
     unheard: usize,
 }
 
-impl Over<'_> {
+impl EndedSession<'_> {
     pub fn show(self, out: &mut Output) -> Done {
         if out.is_json() {
             return Ok(());
         }
-        if self.killed {
+        if self.was_killed() {
             let session = self.opened.session(self.name)?;
             return self.next(&session, None)?.iter().try_for_each(|line| short("next:", line, out));
         }
@@ -79,16 +77,15 @@ impl Over<'_> {
         }
         // One of this session comes before what others have left.
         let own = summary.session.escalated.first().copied().filter(|_| summary.left.is_some());
-        let stuck = own.or_else(|| summary.left.as_ref().and_then(Left::stuck));
+        let stuck = own.or_else(|| summary.left.as_ref().and_then(RemainingTasks::first_for_person));
         let mut next = self.next(&summary.session, stuck)?;
         // What was left to a person comes before what was completed.
         let asked = stuck.or(summary.session.task.filter(|_| summary.session.work == Work::Given));
         let open = summary.changes.first().copied().filter(|_| stuck.is_none());
-        let ours = !self.killed && self.taken_away(&summary.session).is_none();
+        let ours = !self.was_killed() && self.taken_away(&summary.session).is_none();
         for id in [asked, open].into_iter().flatten().filter(|_| ours).take(1) {
             let task = self.opened.task(id)?;
-            let open = task.change.is_some_and(|change| change.merged.is_none());
-            if task.state == State::Completed && open {
+            if task.state == State::Completed && has_open_change(&task) {
                 next.splice(..0, next_step(self.opened, id)?.map(|step| step.line()));
             }
         }
@@ -98,7 +95,12 @@ impl Over<'_> {
         }
     }
 
-    /// What to type next.
+    /// Returns whether everything was ended at once.
+    fn was_killed(&self) -> bool {
+        self.report.ending.is_none()
+    }
+
+    /// Returns what a person types next.
     fn next(&self, session: &Session, stuck: Option<TaskId>) -> Result<Vec<String>, Failure> {
         if let Some(task) = self.taken_away(session) {
             return Ok(vec![format!("windlass why {task}")]);
@@ -107,10 +109,10 @@ impl Over<'_> {
         let given = session.task.filter(|_| session.work == Work::Given);
         let counted = session.iteration.saturating_sub(session.interrupted);
         Ok(match session.ended() {
-            None if self.killed && session.stopping.is_some() => {
+            None if self.was_killed() && session.stopping.is_some() => {
                 vec![format!("{}  # ends it in order; once more goes on with its work", self.same(session))]
             }
-            _ if self.killed => vec![format!("{}  # goes on with it", self.same(session))],
+            _ if self.was_killed() => vec![format!("{}  # goes on with it", self.same(session))],
             None if session.wanted() == Wanted::Answer => {
                 vec![answer_gate(self.opened, &session.name).line_with("or ignore-hook, reject"), why]
             }
@@ -145,7 +147,7 @@ impl Over<'_> {
         let iterations = session.terms.max_iterations.saturating_mul(2);
         let again = match given {
             Some(task) if !self.opened.task(task)?.state.is_claimable() => return self.step(task),
-            Some(task) => Again::with_task(self.opened, task)?.command,
+            Some(task) => ResumeCommand::for_task(self.opened, task)?.command,
             None => self.same(session),
         };
         Ok(format!("{again} --max-iterations {iterations}"))
@@ -158,7 +160,7 @@ impl Over<'_> {
             (Work::Given, None, Some(task)) => format!(" --task {task}"),
             (Work::Graph, ..) | (Work::Given, None, None) => String::new(),
         };
-        typed(&what, self.agent, self.opened.trust)
+        run_command(&what, self.agent, self.opened.trust)
     }
 
     /// The task that was taken away from a session, and that it could not go on with.
@@ -174,11 +176,12 @@ impl Over<'_> {
     fn summary(&self) -> Result<Summary, Failure> {
         let records = self.opened.project.records().join(self.name.as_str());
         let session = self.opened.session(self.name)?;
-        let left = (session.work == Work::Graph).then(|| Left::look(self.opened)).transpose()?;
-        let left = left.map(|left| left.for_others(self.why_not, &session.agent));
-        let git = Git { project: &self.opened.project, roster: self.roster, control: self.control };
+        let left = (session.work == Work::Graph).then(|| RemainingTasks::find(self.opened)).transpose()?;
+        let left = left.map(|left| left.explained_for(self.restrictions, &session.agent));
+        let git =
+            ChangedFilesQuery { project: &self.opened.project, roster: &self.report.roster, control: self.control };
         // Work in worktrees changes nothing here: it is on its branches.
-        let changed = if session.grounds.is_in_place() { git.changed(&records) } else { Ok(None) };
+        let changed = if session.grounds.is_in_place() { git.run(&records) } else { Ok(None) };
         let shown = records.strip_prefix(&self.opened.project.root).unwrap_or(&records).to_owned();
         let records = has_output(&records).then_some(shown);
         let changes = self.changes(&session)?;
@@ -186,11 +189,11 @@ impl Over<'_> {
             Some(task) if task.state != State::Completed => task.unheard.len(),
             _ => 0,
         };
-        let skipped_check = show::unchecked::find_skipped_check(&self.opened.store, &session)?;
-        let completed_tasks = show::unchecked::count_completed(&self.opened.store, &session)?;
-        let completed = self.tally.completed.iter().filter_map(|id| id.parse().ok());
+        let skipped_check = find_skipped_check(&self.opened.store, &session)?;
+        let completed_tasks = count_completed_tasks(&self.opened.store, &session)?;
+        let completed = self.report.tally.completed.iter().filter_map(|id| id.parse().ok());
         let without_change = note_work_without_change(self.opened, completed);
-        let tally = self.tally.clone();
+        let tally = self.report.tally.clone();
         Ok(Summary {
             session,
             tally,
@@ -207,11 +210,10 @@ impl Over<'_> {
 
     /// Open changes that this session has to do with.
     fn changes(&self, session: &Session) -> Result<Vec<TaskId>, Failure> {
-        let completed = self.tally.completed.iter().filter_map(|id| id.parse::<TaskId>().ok());
+        let completed = self.report.tally.completed.iter().filter_map(|id| id.parse::<TaskId>().ok());
         let mut open: Vec<TaskId> = Vec::new();
         for id in completed.chain(session.task).take(NAMED) {
-            let change = self.opened.task(id)?.change;
-            if change.is_some_and(|change| change.merged.is_none()) && !open.contains(&id) {
+            if has_open_change(&self.opened.task(id)?) && !open.contains(&id) {
                 open.push(id);
             }
         }
@@ -232,7 +234,7 @@ impl Summary {
         self.notes().iter().try_for_each(|line| short("note:", line, out))?;
         self.left().iter().try_for_each(|line| short("left:", line, out))?;
         if self.session.ended() != Some(Ending::Completed)
-            || self.left.as_ref().is_some_and(|left| left.stuck().is_some())
+            || self.left.as_ref().is_some_and(|left| left.first_for_person().is_some())
             || !self.changes.is_empty()
         {
             next.first().map_or(Ok(()), |line| short("next:", line, out))?;
@@ -289,7 +291,7 @@ impl Summary {
     /// That nothing checked the work, and what of it is in no change.
     fn notes(&self) -> Vec<String> {
         let skipped = self.skipped_check.as_deref();
-        let unchecked = show::unchecked::note(self.session.unchecked, self.completed_tasks, skipped);
+        let unchecked = describe_unchecked_work(self.session.unchecked, self.completed_tasks, skipped);
         unchecked.into_iter().chain(self.without_change.iter().cloned()).collect()
     }
 
@@ -327,17 +329,17 @@ impl Summary {
             let pieces = u32::try_from(unheard).unwrap_or(u32::MAX);
             left.push(format!("{} that the agent has not heard", show::pieces(pieces)));
         }
-        left.extend(self.left.iter().flat_map(Left::lines));
+        left.extend(self.left.iter().flat_map(RemainingTasks::lines));
         left
     }
 }
 
 /// Whether something was too long for memory.
 fn has_output(records: &Path) -> bool {
-    std::fs::read_dir(records).is_ok_and(|found| found.flatten().any(|entry| entry.file_name() != BASE))
+    std::fs::read_dir(records).is_ok_and(|found| found.flatten().any(|entry| entry.file_name() != BASE_FILE))
 }
 
-fn sum(changed: &Changed) -> String {
+fn sum(changed: &ChangedFiles) -> String {
     let more = if changed.cut { "at least " } else { "" };
     let files = match changed.files.len() {
         1 => "one file".to_owned(),

@@ -5,9 +5,9 @@ use windlass_app::caller::Inside;
 use windlass_app::context::Context;
 use windlass_app::execution;
 use windlass_app::person::ConcernedSessions;
+use windlass_app::session_view::SessionView;
 use windlass_engine::{Authority, Command, SessionName};
 
-use super::Seen;
 use crate::output::{Done, Output, Tone};
 
 #[derive(Debug, clap::Args)]
@@ -35,7 +35,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     execution::execute_inside(&mut opened, inside, &command, Authority::Person)?;
     // After it is in the log: whoever is woken looks there.
     let woken = windlass_process::nudge(&opened.project.owners(), session.owner.as_str());
-    let seen = Seen::of(&opened, opened.session(&args.name)?);
+    let seen = SessionView::of(&opened, opened.session(&args.name)?);
     if out.is_json() {
         return out.object(&json!({"session": args.name, "state": seen.state(), "woken": woken}));
     }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use windlass_app::context::{Context, Opened};
+use windlass_app::session_view::SessionView;
 use windlass_app::{Failure, hints};
 use windlass_engine::{EventType, Record, SessionName, Work};
 use windlass_store::Filter;
 use windlass_text as text;
 
-use super::Seen;
 use crate::output::{Done, Output, Tone};
 use crate::{show, usage};
 
@@ -36,7 +36,7 @@ const NO_GOAL: &str = "among the tasks of the graph";
 
 /// A session as it is listed.
 struct Listed {
-    seen: Seen,
+    seen: SessionView,
     started: Record,
     /// What it works on, if that is one thing.
     goal: Option<String>,
@@ -52,7 +52,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         return out.line(out.paint(Tone::Faint, "no sessions yet; `windlass run GOAL` starts one"));
     }
     let names = listed.iter().map(|listed| listed.seen.session.name.as_str().len()).max().unwrap_or(0);
-    let words: Vec<(Tone, String)> = listed.iter().map(|listed| listed.seen.words()).collect();
+    let words: Vec<(Tone, String)> = listed.iter().map(|listed| show::session_words(&listed.seen)).collect();
     let width = words.iter().map(|(_, word)| word.len()).max().unwrap_or(0);
     for (listed, (tone, word)) in listed.iter().zip(words) {
         line(listed, names, &out.paint(tone, text::pad(&word, width)).to_string(), out)?;
@@ -106,7 +106,7 @@ fn collect(opened: &Opened, most: usize) -> Result<(Vec<Listed>, bool), Failure>
                 (None, Some(id)) => Some(opened.task(id)?.goal),
                 (goal, _) => goal.clone(),
             };
-            listed.push(Listed { seen: Seen::of(opened, session), started, goal });
+            listed.push(Listed { seen: SessionView::of(opened, session), started, goal });
         }
     }
     Ok((listed, !rows.is_empty()))

@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_app::context::Context;
+use windlass_app::next_step::answer_gate;
+use windlass_app::resume_command::ResumeCommand;
+use windlass_app::session_view::is_alive;
 use windlass_app::{hints, runner_settings};
 use windlass_config::Config;
 use windlass_engine::{Event, Record, Seq, SessionName, Voice, Wanted, Work};
@@ -15,9 +18,6 @@ use windlass_process::file;
 use windlass_store::{Filter, Store};
 use windlass_text as text;
 
-use super::is_alive;
-use crate::commands::next_step::answer_gate;
-use crate::commands::run::Again;
 use crate::output::{Done, Messages, Output, Stop, Tone};
 use crate::show;
 
@@ -95,7 +95,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
                     format!("it asks a person: `{}` goes on; or ignore-hook, reject", step.command)
                 }
                 _ => {
-                    let again = Again::with_session(&opened, &session).said("goes on with it");
+                    let again = ResumeCommand::for_session(&opened, &session).in_sentence("goes on with it");
                     format!("nobody runs it now: {}", mask.text(&again))
                 }
             });

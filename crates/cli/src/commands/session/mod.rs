@@ -4,14 +4,11 @@ mod cancel;
 mod list;
 mod logs;
 mod present;
-mod seen;
 
 use clap::Subcommand;
 use windlass_app::context::Context;
 
 use crate::output::{Done, Output};
-
-pub use seen::{Seen, is_alive};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:

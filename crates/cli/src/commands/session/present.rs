@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 use windlass_app::context::{Context, Opened};
+use windlass_app::next_step::NextStep;
+use windlass_app::session_view::SessionView;
 use windlass_app::{Failure, hints};
 use windlass_engine::{Completion, Event, EventType, Record, Session, SessionName, payload};
 use windlass_store::Filter;
 use windlass_text as text;
 
-use super::Seen;
-use crate::commands::next_step::NextStep;
 use crate::output::{Done, Output, Tone};
 use crate::show;
 
@@ -24,7 +24,7 @@ pub struct Args {
 
 /// Everything that is shown.
 struct Shown {
-    seen: Seen,
+    seen: SessionView,
     waits_for: Option<String>,
     next: Vec<NextStep>,
     started: Option<Record>,
@@ -41,7 +41,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
 fn look(opened: &Opened, name: &SessionName) -> Result<Shown, Failure> {
     // The row and the log at one moment, although somebody may be at work.
     let snapshot = opened.store.snapshot().map_err(hints::store)?;
-    let seen = Seen::of(opened, opened.session(name)?);
+    let seen = SessionView::of(opened, opened.session(name)?);
     let types = vec![EventType::SessionStarted, EventType::SessionEnded];
     let filter = Filter { types, session: Some(name.clone()), ..Filter::default() };
     let found = opened.store.read_back(&filter, None, usize::MAX).map_err(hints::store)?;
@@ -53,14 +53,14 @@ fn look(opened: &Opened, name: &SessionName) -> Result<Shown, Failure> {
             pending.push((queued, piece.possibly_seen));
         }
     }
-    let (waits_for, next) = (seen.waits_for(&snapshot)?, seen.next(opened)?);
+    let (waits_for, next) = (seen.waits_for(&snapshot)?, seen.next_steps(opened)?);
     let (started, ended) = (find(EventType::SessionStarted), find(EventType::SessionEnded));
     Ok(Shown { seen, waits_for, next, started, ended, pending })
 }
 
 fn tell(shown: &Shown, out: &mut Output) -> Done {
     let session = &shown.seen.session;
-    let (tone, words) = shown.seen.words();
+    let (tone, words) = show::session_words(&shown.seen);
     let why = shown.reason().map(|why| format!(": {why}")).unwrap_or_default();
     let title = out.paint(Tone::Strong, format!("session {}", session.name)).to_string();
     let words = text::fit(&format!("{words}{why}"), 200);

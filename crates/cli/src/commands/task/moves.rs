@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
+use windlass_app::changes::find_branch_without_change;
 use windlass_app::context::Context;
 use windlass_app::{Code, Failure};
 use windlass_engine::{Command, EventType, Limits};
 
 use super::{Subject, present};
-use crate::commands::change::find_branch_without_change;
 use crate::commands::input::read_bytes;
 use crate::output::{Done, Output, Tone};
 

@@ -1,13 +1,12 @@
 //! `windlass task show`, and how every command shows the task that it changed
 
 use windlass_app::context::{Context, Opened};
-use windlass_app::{Failure, environment, hints};
+use windlass_app::{Failure, environment, hints, next_step};
 use windlass_engine::{Record, Seq, State, Task, TaskId};
 use windlass_text as text;
 use windlass_tools::TaskDetails;
 
 use super::driven;
-use crate::commands::next_step;
 use crate::output::{Done, Output, Tone};
 use crate::show;
 

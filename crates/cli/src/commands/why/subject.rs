@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use windlass_app::context::Opened;
+use windlass_app::next_step::{NextStep, next_step};
+use windlass_app::session_view::SessionView;
 use windlass_app::{Failure, conversations, environment, hints};
 use windlass_bridge::Agent;
 use windlass_engine::{
@@ -15,8 +17,6 @@ use windlass_text as text;
 use super::fact::{WhyFact, build_facts};
 use super::report::WhyReport;
 use crate::commands::hooks::collect;
-use crate::commands::next_step::{NextStep, next_step};
-use crate::commands::session::Seen;
 use crate::commands::task::driven;
 use crate::output::Tone;
 use crate::show::{self, bridge, drive};
@@ -140,7 +140,7 @@ fn list_open_dependencies(opened: &Opened, task: &Task) -> Result<Vec<String>, F
 
 fn report_session(opened: &Opened, name: &SessionName) -> Result<WhyReport, Failure> {
     let snapshot = opened.store.snapshot().map_err(hints::store)?;
-    let seen = Seen::of(opened, opened.session(name)?);
+    let seen = SessionView::of(opened, opened.session(name)?);
     let records = read_events(opened, &Filter { session: Some(name.clone()), ..Filter::default() })?;
     let session = &seen.session;
     let find = |kind: EventType| records.iter().find(|record| record.kind() == kind);
@@ -149,7 +149,7 @@ fn report_session(opened: &Opened, name: &SessionName) -> Result<WhyReport, Fail
         Event::SessionEnded(ended) => ended.reason.as_ref().map(|reason| format!(": {reason}")),
         _ => None,
     });
-    let (tone, words) = seen.words();
+    let (tone, words) = show::session_words(&seen);
     let standing = match session.is_over() {
         true => {
             let iterations = drive::many(session.iteration as usize, "iteration", "iterations");
@@ -176,7 +176,7 @@ fn report_session(opened: &Opened, name: &SessionName) -> Result<WhyReport, Fail
         name: name.to_string(),
         standing: (tone, standing),
         about: about.into_iter().filter_map(|(label, what)| Some((label, what?))).collect(),
-        next: find_next(seen.next(opened)?),
+        next: find_next(seen.next_steps(opened)?),
         facts: build_facts(opened, records)?,
     })
 }

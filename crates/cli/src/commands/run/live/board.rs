@@ -2,24 +2,17 @@
 
 use std::time::Instant;
 
+use windlass_app::run::workers::PoolProgress;
 use windlass_text as text;
 
 use super::area::{Area, Row};
 use crate::output::{Palette, Tone};
 
-/// How far all of them are.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
-    pub done: usize,
-    pub left: usize,
-    pub ready: u64,
-}
-
 /// What is shown at a moment, in a terminal of this size.
 pub fn rows(
     all: &Area,
     seats: &[Area],
-    totals: Totals,
+    totals: PoolProgress,
     (at, (columns, height)): (Instant, (usize, usize)),
     palette: Palette,
 ) -> Vec<Row> {
@@ -28,7 +21,7 @@ pub fn rows(
     if width == 0 {
         return Vec::new();
     }
-    let Totals { done, left, ready } = totals;
+    let PoolProgress { done, left, ready } = totals;
     let at_work = seats.iter().filter(|seat| !seat.session.is_empty()).count();
     let left = if left == 0 { String::new() } else { format!(" · {left} left") };
     let totals = format!("{at_work} at work · {done} done{left} · {ready} ready");
@@ -62,7 +55,7 @@ mod tests {
         seats[2].session = "t9".to_owned();
         seats[2].task = Some("T9".to_owned());
         seats[2].begin(began + Duration::from_secs(60), "merge_pr", "runs");
-        let totals = Totals { done: 12, left: 1, ready: 30 };
+        let totals = PoolProgress { done: 12, left: 1, ready: 30 };
         let at = began + Duration::from_secs(83);
         let rows = rows(&Area::new(began), &seats, totals, (at, (columns, height)), Palette::NONE);
         assert!(rows.iter().all(|row| text::width(&row.text) < columns), "{rows:?}");

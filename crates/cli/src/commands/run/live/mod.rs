@@ -23,12 +23,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-pub use self::area::Area;
+use windlass_app::run::workers::PoolProgress;
+use windlass_text as text;
+
 use self::area::Row;
-pub use self::board::Totals;
 use self::terminal::Terminal;
 use crate::output::Palette;
-use windlass_text as text;
+
+pub use self::area::Area;
 
 /// Nobody reads faster than that.
 const FRAME: Duration = Duration::from_millis(100);
@@ -51,7 +53,7 @@ struct State {
     area: Area,
     /// One for each of several workers.
     seats: Vec<Area>,
-    totals: Totals,
+    totals: PoolProgress,
     /// Lines that are yet to be written, and how many there was no room for.
     lines: Vec<String>,
     lost: usize,
@@ -86,7 +88,7 @@ impl Live {
         let state = State {
             area: Area::new(began),
             seats: (0..seats).map(|_| Area::new(began)).collect(),
-            totals: Totals::default(),
+            totals: PoolProgress::default(),
             lines: Vec::new(),
             lost: 0,
             notice: None,
@@ -157,7 +159,7 @@ impl View {
         self.change(|area| *area = Area::new(Instant::now()));
     }
 
-    pub fn count(&self, totals: Totals) {
+    pub fn count(&self, totals: PoolProgress) {
         let mut state = self.0.state();
         state.totals = totals;
         self.0.changed(state);

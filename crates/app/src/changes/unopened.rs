@@ -1,0 +1,55 @@
+//! Work of completed tasks that lies on a branch, and in no change.
+
+use windlass_engine::{Task, TaskId, Workspace};
+use windlass_process::Control;
+use windlass_runner::landing::last_seen;
+use windlass_runner::stacking::{below, own_base, work_without_change};
+use windlass_vcs::git::{Branch, Error, Git, Worktree};
+
+use super::with_git;
+use crate::context::Opened;
+use crate::{Failure, hints};
+
+/// How many tasks are named.
+const NAMED: usize = 8;
+
+/// Returns the branch with the work of a completed task that has no change.
+pub fn find_branch_without_change<'t>(opened: &Opened, task: &'t Task) -> Option<&'t str> {
+    let workspace = work_without_change(task)?;
+    // Work that git cannot look at is named.
+    has_work(opened, workspace).unwrap_or(true).then_some(workspace.branch.as_str())
+}
+
+/// Returns notes for those of these tasks whose work is in no change: the first by name, then how many more there are.
+pub fn note_work_without_change(opened: &Opened, tasks: impl Iterator<Item = TaskId>) -> Vec<String> {
+    let note = |task: Task| {
+        let (id, branch) = (task.id, find_branch_without_change(opened, &task)?);
+        let opens = "`create_pr` at `before_submit` opens one";
+        Some(format!("no change was opened for {id}: its work is on the branch {branch}; {opens}"))
+    };
+    let mut candidates = tasks.filter_map(|id| opened.task(id).ok()).filter(|task| work_without_change(task).is_some());
+    let mut notes: Vec<String> = candidates.by_ref().filter_map(note).take(NAMED).collect();
+    // Git is not asked about the rest, which may be many.
+    let more = candidates.count();
+    if more > 0 {
+        notes.push(format!("{more} more completed without a change: `windlass task show ID` names the branch"));
+    }
+    notes
+}
+
+/// Returns whether a branch has commits of its own, or its worktree has files that are not committed.
+fn has_work(opened: &Opened, workspace: &Workspace) -> Result<bool, Failure> {
+    let below = below(&opened.store.snapshot().map_err(hints::store)?, workspace).map_err(hints::view)?;
+    let look = |git: &Git<'_>| -> Result<bool, Error> {
+        let branch = Branch::new(&workspace.branch)?;
+        if let (Some(_), Some(base)) = (git.tip(&branch)?, last_seen(git, &workspace.base)?) {
+            let own = own_base(git, workspace, &below, &base.commit)?;
+            if git.work(&branch, &own)?.done() > 0 {
+                return Ok(true);
+            }
+        }
+        let path = opened.project.worktrees().join(&workspace.name);
+        Ok(path.is_dir() && !git.uncommitted_files(&Worktree { path, branch })?.is_empty())
+    };
+    Ok(with_git(&opened.project, &Control::new(), look)?.unwrap_or(true))
+}

@@ -1,0 +1,258 @@
+//! The command that leads on with a task, as the task stands now.
+//!
+//! ```text
+//! held by a session: watch it │ answer it │ go on with it      blocked by a dependency, waiting, stacked: that task first
+//! blocked: answer, or merge its change      failed: retry      completed: merge its change      ready: run it
+//! ```
+//!
+//! Invariants:
+//! - No command is offered that is refused in this state. Where a command needs trust that is missing, its line says so.
+//! - A command has no placeholder: it can be typed as it is printed. An agent that is not known is the one exception.
+
+use windlass_config::{Config, ConfigSource, plan};
+use windlass_engine::{EventType, Lease, SessionName, State, Task, TaskId, View, Wanted};
+use windlass_runner::stacking::work_without_change;
+use windlass_vcs::git::{Branch, UncleanTree, quoted as quoted_path};
+
+use crate::changes::{has_open_change, waits_for_merge, with_optional_git};
+use crate::context::Opened;
+use crate::resume_command::{ResumeCommand, quoted};
+use crate::run::waits_for;
+use crate::session_view::is_alive;
+use crate::trust::{self, Trust};
+use crate::{Failure, environment, hints, runner_settings};
+
+/// How many tasks are followed to the one that has to move first.
+const MAX_HOPS: usize = 64;
+/// The events of an answer. Without trust the engine refuses them where hooks run for them.
+const ANSWER_EVENTS: &[EventType] = &[
+    EventType::TaskAnswered,
+    EventType::TaskUnblocked,
+    EventType::TaskReopened,
+    EventType::TaskReady,
+    EventType::GateAnswered,
+    EventType::FeedbackQueued,
+];
+
+/// A command to type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextStep {
+    pub command: String,
+    pub purpose: String,
+    /// What a person should know before.
+    note: Option<String>,
+}
+
+impl NextStep {
+    pub fn new(command: impl Into<String>, purpose: impl Into<String>) -> Self {
+        Self { command: command.into(), purpose: purpose.into(), note: None }
+    }
+
+    pub fn with_note(self, note: impl Into<Option<String>>) -> Self {
+        Self { note: note.into(), ..self }
+    }
+
+    /// Returns the command with what a person should know, as a comment of the shell.
+    pub fn line(&self) -> String {
+        match &self.note {
+            Some(note) => format!("{}  # {note}", self.command),
+            None => self.command.clone(),
+        }
+    }
+
+    /// Returns the line with another comment, where there is nothing that a person should know first.
+    pub fn line_with(&self, comment: &str) -> String {
+        match &self.note {
+            Some(_) => self.line(),
+            None => format!("{}  # {comment}", self.command),
+        }
+    }
+}
+
+/// Returns the command that leads on with a task, unless another task has to move first.
+pub fn own_step(opened: &Opened, task: &Task) -> Result<Option<NextStep>, Failure> {
+    Ok(match find_way(opened, task)? {
+        Way::Type(step) => Some(step),
+        Way::After(_) | Way::Wait => None,
+    })
+}
+
+/// Returns the step of a task whose change waits for a person.
+pub fn for_change(opened: &Opened, task: &Task) -> Result<Option<String>, Failure> {
+    let waits = has_open_change(task) && matches!(task.state, State::Completed | State::Blocked);
+    let step = if waits { next_step(opened, task.id)? } else { None };
+    Ok(step.map(|step| step.line()))
+}
+
+/// Where a task leads.
+enum Way {
+    Type(NextStep),
+    /// Another task has to move first.
+    After(TaskId),
+    /// Its holder has to move first.
+    Wait,
+}
+
+/// Returns the command that leads on with a task, if there is one.
+pub fn next_step(opened: &Opened, id: TaskId) -> Result<Option<NextStep>, Failure> {
+    let mut id = id;
+    for _ in 0..MAX_HOPS {
+        match find_way(opened, &opened.task(id)?)? {
+            Way::Type(step) => return Ok(Some(step)),
+            Way::After(other) => id = other,
+            Way::Wait => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+fn find_way(opened: &Opened, task: &Task) -> Result<Way, Failure> {
+    let id = task.id;
+    if let Some(lease) = task.lease.as_ref().filter(|lease| !has_expired(lease)) {
+        return find_way_past(opened, lease);
+    }
+    let blocker = find_blocker(opened, task)?;
+    let step = |command: String, purpose: &str| Ok(Way::Type(NextStep::new(command, purpose)));
+    let look = has_open_change(task).then(|| format!("look first: windlass change show {id}"));
+    match (task.state, &task.blocked) {
+        (State::Completed, _) if has_open_change(task) => merge(opened, task),
+        (State::Blocked, _) if blocker.is_some() => Ok(blocker.map_or(Way::Wait, Way::After)),
+        (State::Blocked, _) if waits_for_merge(task) => merge(opened, task),
+        (State::Blocked, blocked) => {
+            let others = match blocked.as_ref().is_some_and(|blocked| !blocked.hooks.is_empty()) {
+                true => "go on, with words if you add some; or retry, approve, reject, ignore-hook",
+                false => "go on, with words if you add some; or retry, approve, reject",
+            };
+            let step = NextStep::new(format!("windlass answer {id} continue"), others);
+            Ok(Way::Type(step.with_note(look).with_trust(opened, ANSWER_EVENTS)))
+        }
+        (State::Failed, _) => {
+            let step = NextStep::new(format!("windlass answer {id} retry"), "take it up again; or approve");
+            Ok(Way::Type(step.with_trust(opened, ANSWER_EVENTS)))
+        }
+        (State::Created, _) if task.open_dependencies > 0 => {
+            let snapshot = opened.store.snapshot().map_err(hints::store)?;
+            Ok(waits_for(&snapshot, task)?.first().map_or(Way::Wait, |first| Way::After(*first)))
+        }
+        (State::Active | State::Submitted, _) if task.lease.is_none() => {
+            step(format!("windlass task release {id}"), "give it back")
+        }
+        (State::Completed, _) => step(format!("windlass why {id}"), "see who decided what"),
+        (State::Deleted, _) => step(format!("windlass task reopen {id} --force"), "bring it back"),
+        _ => {
+            let purpose = if task.started_at.is_some() { "try again" } else { "work on it" };
+            Ok(Way::Type(ResumeCommand::for_task(opened, id)?.step(purpose)))
+        }
+    }
+}
+
+/// Returns the dependency whose end has blocked a task, while it can still be taken up again.
+fn find_blocker(opened: &Opened, task: &Task) -> Result<Option<TaskId>, Failure> {
+    let Some(by) = task.blocked.as_ref().and_then(|blocked| blocked.by) else { return Ok(None) };
+    let is_over = matches!(opened.task(by)?.state, State::Deleted | State::Completed);
+    Ok(if is_over { None } else { Some(by) })
+}
+
+/// Returns the answer to a session that asks at its gate.
+pub fn answer_gate(opened: &Opened, name: &SessionName) -> NextStep {
+    let purpose = "send the agent back, with words if you add some; or ignore-hook, reject";
+    NextStep::new(format!("windlass answer {name} continue"), purpose).with_trust(opened, ANSWER_EVENTS)
+}
+
+/// Returns the command that has accepted work taken up again, and tells the agent why.
+pub fn take_up_again(opened: &Opened, task: &Task, why: &str) -> NextStep {
+    let id = task.id;
+    // Words that cannot be typed stay out; `task reopen` has some of its own.
+    let why = quoted(why);
+    let command = match task.state {
+        State::Blocked => {
+            format!("windlass answer {id} continue{}", why.map_or(String::new(), |why| format!(" {why}")))
+        }
+        _ => {
+            let reason = why.map_or(String::new(), |why| format!(" --reason {why}"));
+            format!("windlass task reopen {id} --force{reason}")
+        }
+    };
+    NextStep::new(command, "take it up again").with_trust(opened, ANSWER_EVENTS)
+}
+
+/// Returns the way past the holder of a task.
+fn find_way_past(opened: &Opened, lease: &Lease) -> Result<Way, Failure> {
+    let Some(name) = &lease.session else { return Ok(Way::Wait) };
+    let session = opened.session(name)?;
+    let alive = is_alive(opened, &session);
+    Ok(Way::Type(match (session.wanted(), alive) {
+        (Wanted::Answer, _) => answer_gate(opened, name),
+        (_, true) => NextStep::new(format!("windlass session logs {name} --follow"), "watch it"),
+        (_, false) if session.stopping.is_some() || session.ended().is_some() => {
+            NextStep::new("windlass doctor --settle", "do what is left of its end")
+        }
+        (_, false) => ResumeCommand::for_session(opened, &session).step("go on with it"),
+    }))
+}
+
+/// Returns the merge of a change, or the task that has to be merged before it.
+fn merge(opened: &Opened, task: &Task) -> Result<Way, Failure> {
+    let id = task.id;
+    let snapshot = opened.store.snapshot().map_err(hints::store)?;
+    for below in task.workspace.iter().flat_map(|workspace| &workspace.stacked_on) {
+        let is_unmerged = |task: &Task| has_open_change(task) || work_without_change(task).is_some();
+        let below = snapshot.task(*below).map_err(hints::view)?.filter(is_unmerged);
+        match below {
+            // It is for git to merge, and for git to know whether it is merged.
+            Some(below) if below.state == State::Deleted || !has_open_change(&below) => {
+                return Ok(Way::Type(NextStep::new(format!("windlass change show {id}"), "look at it")));
+            }
+            Some(below) => return Ok(Way::After(below.id)),
+            None => {}
+        }
+    }
+    Ok(Way::Type(match find_unclean_tree(opened, task) {
+        Some(tree) => NextStep::new(format!("git -C {} status", quoted_path(&tree.path)), "see what is in the way")
+            .with_note(format!("{}; then windlass change merge {id}", tree.remedy)),
+        None => merge_step(opened, id),
+    }))
+}
+
+/// Returns the tree that keeps the change of a task from being merged: its local base is checked out there, and not clean.
+pub fn find_unclean_tree(opened: &Opened, task: &Task) -> Option<UncleanTree> {
+    let base = Branch::new(&task.workspace.as_ref()?.base).ok()?;
+    let config = Config::load(&opened.project.root).ok()?;
+    let counts = trust::counts(&opened.project, &config, opened.trust).ok()?;
+    let config = if counts { config } else { config.without_say() };
+    let delivery = runner_settings::delivery(&opened.project, &config);
+    let found = with_optional_git(&opened.project, |git| {
+        // Only a tree that is not clean is worth more calls.
+        let Some(tree) = git.find_unclean_tree(&base)? else { return Ok(None) };
+        let configured = delivery.base.as_deref().map(Branch::new).transpose()?;
+        Ok(git.local_base(configured.as_ref())?.filter(|local| *local == base).map(|_| tree))
+    });
+    found.flatten()
+}
+
+/// Returns the command that merges an open change, with the trust that it needs.
+pub fn merge_step(opened: &Opened, id: TaskId) -> NextStep {
+    let step = NextStep::new(format!("windlass change merge {id}"), "merge it");
+    step.with_note(format!("look first: windlass change show {id}")).with_trust(opened, &[])
+}
+
+impl NextStep {
+    /// Returns the step with the trust that it needs, where hooks run for one of these events, or for any if none is named.
+    /// `--trust` is offered only to a person who has said it.
+    fn with_trust(self, opened: &Opened, events: &[EventType]) -> Self {
+        // A configuration that cannot be read is told by the command itself.
+        let config = ConfigSource::load(&opened.project.root).ok().and_then(|written| Config::parse(written).ok());
+        let Some(config) = config else { return self };
+        let runs_hooks = plan::planned_hooks(&config).keys().any(|event| events.is_empty() || events.contains(event));
+        let trusted = || trust::state(&opened.project, &config).is_ok_and(|state| state == Trust::Trusted);
+        match (runs_hooks && !trusted(), opened.trust) {
+            (false, _) => self,
+            (true, true) => Self { command: format!("{} --trust", self.command), ..self },
+            (true, false) => self.with_note(hints::UNTRUSTED.to_owned()),
+        }
+    }
+}
+
+fn has_expired(lease: &Lease) -> bool {
+    lease.until.is_some_and(|until| until < environment::now())
+}

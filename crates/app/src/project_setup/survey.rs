@@ -1,0 +1,79 @@
+//! The survey of a project: its tests, its git repository, and the agents on this machine.
+//!
+//! Nothing is started. Large files and special files are not read.
+
+use std::path::{Path, PathBuf};
+
+use windlass_process::file;
+use windlass_runner::shown;
+use windlass_vcs::git::has_git;
+
+use crate::agents;
+
+/// Larger build files are not read.
+const SIZE: u64 = 1024 * 1024;
+
+/// The tests, agents and repository of a project.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ProjectSurvey {
+    /// The command that runs the tests.
+    pub tests: Option<&'static str>,
+    /// Agents that are installed.
+    pub agents: Vec<&'static str>,
+    pub git: Option<FoundRepository>,
+}
+
+/// A git repository.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FoundRepository {
+    /// The branch that work starts from: the remote's default where that is known, else the one that is checked out.
+    /// Only an ordinary name is taken.
+    pub branch: Option<String>,
+}
+
+/// Looks at a project, and for agents in the directories of programs.
+pub fn survey_project(root: &Path, programs: &[PathBuf]) -> ProjectSurvey {
+    ProjectSurvey { tests: shown::tests(root), agents: agents::installed(programs), git: git(root) }
+}
+
+fn git(root: &Path) -> Option<FoundRepository> {
+    let git = root.ancestors().find(|directory| has_git(directory))?.join(".git");
+    let named = |file: &str, prefix: &str| Some(read(&git.join(file))?.trim().strip_prefix(prefix)?.to_owned());
+    let branch =
+        named("refs/remotes/origin/HEAD", "ref: refs/remotes/origin/").or_else(|| named("HEAD", "ref: refs/heads/"));
+    let ordinary = |name: &String| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '/' | '-');
+        name.len() <= 200 && name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(plain)
+    };
+    Some(FoundRepository { branch: branch.filter(ordinary) })
+}
+
+fn read(path: &Path) -> Option<String> {
+    file::read_text(path, SIZE)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_branch_that_work_starts_from() {
+        let root = tempfile::tempdir().unwrap();
+        let branch = |head: &str| {
+            fs::create_dir_all(root.path().join(".git")).unwrap();
+            fs::write(root.path().join(".git/HEAD"), head).unwrap();
+            git(root.path()).unwrap().branch
+        };
+        assert_eq!(branch("ref: refs/heads/main\n"), Some("main".into()));
+        assert_eq!(branch("ref: refs/heads/feature/x\n"), Some("feature/x".into()));
+        assert_eq!(branch("0123456789abcdef\n"), None);
+        assert_eq!(branch("ref: refs/heads/a: [b]\nhooks: {}\n"), None);
+
+        // A person on a feature branch still starts from the remote's.
+        fs::create_dir_all(root.path().join(".git/refs/remotes/origin")).unwrap();
+        fs::write(root.path().join(".git/refs/remotes/origin/HEAD"), "ref: refs/remotes/origin/trunk\n").unwrap();
+        assert_eq!(branch("ref: refs/heads/feature/x\n"), Some("trunk".into()));
+    }
+}

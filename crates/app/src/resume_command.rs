@@ -1,0 +1,139 @@
+//! The command that goes on with a session or a task, as a person types it.
+//!
+//! Invariants:
+//! - An agent is named wherever a run that names none would have none, or another one.
+//! - `--trust` is offered only to a person who has given it. Others hear that it is needed: a store, and with it the command,
+//!   can come with a repository.
+//!
+//! Not here: when that is the thing to do (`next_step`).
+
+use windlass_config::{Config, plan};
+use windlass_engine::{Event, EventType, Record, Session, TaskId, View as _};
+use windlass_store::Filter;
+use windlass_text as text;
+
+use crate::context::Opened;
+use crate::next_step::NextStep;
+use crate::run::{RunTarget, check_trust, find_recorded_config, find_task_agent};
+use crate::{Failure, execution, hints};
+
+/// The longest word that a person would type, in bytes.
+const MAX_WORD: usize = 200;
+/// How many claims of a task are looked at: those of people name no agent.
+const MAX_CLAIMS: usize = 20;
+/// Stands for an agent that is not known or cannot be typed.
+const UNKNOWN_AGENT: &str = "AGENT";
+
+/// A command that goes on with a session or a task.
+pub struct ResumeCommand {
+    pub command: String,
+    untrusted: bool,
+}
+
+impl ResumeCommand {
+    /// Returns the command for a session that was left. It works with the configuration that it was started with.
+    pub fn for_session(opened: &Opened, session: &Session) -> Self {
+        let text = find_recorded_config(&opened.store, session).ok();
+        let config = text.and_then(|text| Config::parse(execution::recorded(&opened.project, &text)).ok());
+        let usual = config.as_ref().and_then(|config| config.settings.agent.as_ref()).map(|agent| agent.as_str());
+        let agent = Some(session.agent.as_str()).filter(|agent| usual != Some(*agent));
+        let untrusted = config.is_some_and(|config| is_untrusted(opened, &config, Some(session)));
+        Self { command: run_command(&format!(" --session {}", session.name), agent, opened.trust), untrusted }
+    }
+
+    /// Returns the command for a task that may be taken, by the agent that has worked on it last.
+    pub fn for_task(opened: &Opened, id: TaskId) -> Result<Self, Failure> {
+        Self::for_flag(opened, id, "--task")
+    }
+
+    /// Returns the command for a task whose change conflicts with its base, by the agent that has worked on it last.
+    pub fn for_conflict(opened: &Opened, id: TaskId) -> Result<Self, Failure> {
+        Self::for_flag(opened, id, "--resolve")
+    }
+
+    fn for_flag(opened: &Opened, id: TaskId, flag: &str) -> Result<Self, Failure> {
+        let last = find_last_session(opened, id)?;
+        // A configuration that is wrong names no agent; the run itself tells what is wrong.
+        let config = Config::load(&opened.project.root).ok();
+        let listed =
+            config.as_ref().map(|config| find_task_agent(&opened.store, RunTarget::Task(id), config)).transpose()?;
+        let usual = config.as_ref().and_then(|config| config.settings.agent.as_ref()).map(|agent| agent.value.clone());
+        let usual = listed.flatten().or(usual);
+        // The list of implementers may have changed since.
+        let task = opened.task(id)?;
+        let may_work =
+            |agent: &str| config.as_ref().is_none_or(|config| plan::types(config).admit(&task, agent).is_ok());
+        let last = last.filter(|last| may_work(&last.agent));
+        let agent = match (&last, &usual) {
+            (Some(last), usual) => Some(last.agent.as_str()).filter(|agent| usual.as_deref() != Some(*agent)),
+            (None, None) => Some(UNKNOWN_AGENT),
+            (None, Some(_)) => None,
+        };
+        let untrusted = config.is_some_and(|config| is_untrusted(opened, &config, None));
+        Ok(Self { command: run_command(&format!(" {flag} {id}"), agent, opened.trust), untrusted })
+    }
+
+    /// Returns the command as a step of its own.
+    pub fn step(&self, purpose: &str) -> NextStep {
+        let note = self.untrusted.then(|| hints::UNTRUSTED.to_owned());
+        NextStep::new(self.command.clone(), purpose).with_note(note)
+    }
+
+    /// Returns a sentence that goes on so.
+    pub fn in_sentence(&self, does: &str) -> String {
+        let but = if self.untrusted { format!("; {}", hints::UNTRUSTED) } else { String::new() };
+        format!("`{}` {does}{but}", self.command)
+    }
+}
+
+/// Returns the session that has taken a task last.
+fn find_last_session(opened: &Opened, id: TaskId) -> Result<Option<Session>, Failure> {
+    let filter = Filter { types: vec![EventType::TaskClaimed], task: Some(id), ..Filter::default() };
+    let claims = opened.store.read_back(&filter, None, MAX_CLAIMS).map_err(hints::store)?;
+    let by_session = |record: &Record| match &record.envelope.event {
+        Event::TaskClaimed(claimed) => claimed.session.clone(),
+        _ => None,
+    };
+    let Some(name) = claims.iter().find_map(by_session) else { return Ok(None) };
+    opened.store.snapshot().map_err(hints::store)?.session(&name).map_err(hints::view)
+}
+
+/// Returns whether a run would be refused because no person trusts what it would run.
+fn is_untrusted(opened: &Opened, config: &Config, resumed: Option<&Session>) -> bool {
+    check_trust(&opened.project, config, resumed, opened.trust).is_err()
+}
+
+/// Returns `windlass run` with its target, the agent if it has to be named, and trust if it was given.
+pub fn run_command(what: &str, agent: Option<&str>, trust: bool) -> String {
+    let agent = agent.map(|agent| format!(" --agent {}", quoted(agent).unwrap_or_else(|| UNKNOWN_AGENT.to_owned())));
+    let trust = if trust { " --trust" } else { "" };
+    format!("windlass run{what}{}{trust}", agent.unwrap_or_default())
+}
+
+/// Returns a word quoted for a shell, unless it is too long to be typed or holds characters that a terminal does not show.
+pub fn quoted(word: &str) -> Option<String> {
+    if word.is_empty() || word.len() > MAX_WORD || text::line(word) != word {
+        return None;
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    Some(match word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        let check = |word: &str, expected: Option<&str>| assert_eq!(quoted(word).as_deref(), expected, "{word}");
+        check("login", Some("login"));
+        check("Fix the login", Some("'Fix the login'"));
+        check("don't; rm -rf $HOME", Some(r"'don'\''t; rm -rf $HOME'"));
+        check("two\nlines", None);
+        check("\u{202e}", None);
+        check(&"x".repeat(MAX_WORD + 1), None);
+    }
+}

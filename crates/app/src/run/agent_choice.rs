@@ -1,0 +1,143 @@
+//! The choice of an agent: which one works, whether it can be started, and whether it finds anything that it may work on.
+//!
+//! Invariant: a typing mistake leaves no session behind.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use windlass_agents::{Agent, Driver};
+use windlass_config::{Config, plan};
+use windlass_engine::{Grounds, Refusal, TaskId, Types, View};
+use windlass_hooks::RanCommand;
+use windlass_process::missing;
+use windlass_store::Sqlite;
+
+use super::session_choice::SessionChoice;
+use super::target::RunTarget;
+use crate::context::Opened;
+use crate::gatekeepers::Unjudged;
+use crate::{Code, Failure, Notice, agents, environment, hints};
+
+/// Returns the agent that is named, else the one that the session was started with, else the configuration's. An agent that only
+/// the project's store names needs trust: the store can come with a repository.
+pub fn choose_agent(
+    named: Option<&str>,
+    choice: &SessionChoice,
+    (config, listed): (&Config, Option<&str>),
+    trusted: bool,
+) -> Result<Agent, Failure> {
+    let configured = listed.or(config.settings.agent.as_ref().map(|agent| agent.as_str()));
+    let name = match (named, choice) {
+        (Some(name), _) => name,
+        (None, SessionChoice::Resume(session)) if trusted || configured == Some(session.agent.as_str()) => {
+            &session.agent
+        }
+        (None, SessionChoice::Resume(session)) => {
+            return Err(Failure::new(Code::Trust, "no agent is named")
+                .caused_by(format!("session `{}` works with `{}`", session.name, session.agent))
+                .hint("name it again with --agent, or say --trust if that is what you want to run"));
+        }
+        (None, SessionChoice::New(_)) => configured.ok_or_else(no_agent_named)?,
+    };
+    agents::resolve(name, &config.settings)
+}
+
+/// Returns the agent for a task by its type: the usual agent where it may work on it, else the first one that may.
+pub fn find_task_agent(store: &Sqlite, target: RunTarget<'_>, config: &Config) -> Result<Option<String>, Failure> {
+    let RunTarget::Task(id) = target else { return Ok(None) };
+    let task = store.snapshot().map_err(hints::store)?.task(id).map_err(hints::view)?;
+    let types = plan::types(config);
+    let Some(names) = task.as_ref().and_then(|task| types.implementers(task.kind.as_ref())) else { return Ok(None) };
+    let usual = config.settings.agent.as_ref().filter(|agent| names.contains(agent.as_str()));
+    Ok(usual.map(|agent| agent.value.clone()).or_else(|| names.first().cloned()))
+}
+
+pub fn no_agent_named() -> Failure {
+    Failure::new(Code::Usage, "no agent is named").hint(agents::how_to_name())
+}
+
+/// Says why an agent cannot be started in this directory, as far as that is seen without starting it. What only a shell
+/// understands is left to the shell, and a worktree may have a script that this directory does not have.
+pub fn check_agent(agent: &Agent, directory: &Path, grounds: Grounds) -> Result<(), Failure> {
+    let command = match &agent.driver {
+        Driver::Scripted(file) => return agents::read_script(&directory.join(file)).map(drop),
+        Driver::Command(command) | Driver::Acp(command) => command,
+        Driver::Headless(dialect) => agent.program(*dialect),
+    };
+    let environment = agent.environment(&environment::whole());
+    let missing_script = || {
+        let ran = RanCommand { text: command, directory, environment: &environment };
+        let is_one_command = !command.contains(['|', '&', ';', '\n']);
+        ran.missing_script().filter(|_| grounds.is_in_place() && is_one_command)
+    };
+    match missing(command.as_ref(), directory, &environment).map(|error| error.to_string()).or_else(missing_script) {
+        None => Ok(()),
+        Some(error) => Err(Failure::new(Code::Usage, format!("the agent `{agent}` cannot be started"))
+            .caused_by(error)
+            .hint("look for a typing mistake, or install it; nothing was begun")),
+    }
+}
+
+/// Returns why a session with this agent would find nothing although a task is ready: only other agents may work on it, or it is
+/// left alone.
+pub fn explain_nothing_for(
+    store: &Sqlite,
+    types: &Types,
+    agent: &str,
+    grounds: Grounds,
+) -> Result<Option<String>, Failure> {
+    let snapshot = store.snapshot().map_err(hints::store)?;
+    if snapshot.expired(environment::now(), None).map_err(hints::view)?.is_some() {
+        return Ok(None);
+    }
+    match types.next_for(&snapshot, Some(agent), &[], grounds) {
+        Ok(Some(_)) => Ok(None),
+        Ok(None) => {
+            let any = snapshot.claimable(None).map_err(hints::view)?.is_some();
+            Ok(Some(if any { "what is ready is left alone" } else { "nothing is ready" }.to_owned()))
+        }
+        Err(refusal @ Refusal::NothingForAgent { .. }) => Ok(Some(refusal.to_string())),
+        Err(refusal) => Err(hints::refusal(&refusal)),
+    }
+}
+
+/// Refuses to begin where no gatekeeper can judge the first task. Tasks of other types go on: a warning names the types that are
+/// left alone.
+pub fn check_judges(
+    opened: &Opened,
+    target: RunTarget<'_>,
+    (types, mut unjudged): (&Types, Unjudged),
+    agent: &str,
+) -> Result<(), Failure> {
+    // What this agent may not take is for others to have judged.
+    let closed = types.closed_to(Some(agent));
+    unjudged.retain(|kind, _| !closed.contains(kind));
+    if unjudged.is_empty() {
+        return Ok(());
+    }
+    let snapshot = opened.store.snapshot().map_err(hints::store)?;
+    let kind_of = |id: TaskId| Ok::<_, Failure>(snapshot.task(id).map_err(hints::view)?.and_then(|task| task.kind));
+    let first = match target {
+        RunTarget::Goal(_) => None,
+        RunTarget::Task(id) => Some(id),
+        // One that it would take, if nothing else is there.
+        RunTarget::Graph => match types.next_for(&snapshot, Some(agent), &[], Grounds::InPlace) {
+            Ok(None) => types
+                .clone()
+                .without(BTreeSet::new())
+                .next_for(&snapshot, Some(agent), &[], Grounds::InPlace)
+                .ok()
+                .flatten(),
+            Ok(Some(_)) | Err(_) => None,
+        },
+    };
+    let kind = first.map(kind_of).transpose()?.flatten();
+    if let Some(failure) = kind.and_then(|kind| unjudged.remove(&kind)) {
+        return Err(failure);
+    }
+    for (kind, failure) in unjudged.into_iter().filter(|_| target == RunTarget::Graph) {
+        let left_alone = format!("{}: tasks of the type `{kind}` are left alone", failure.message);
+        opened.front_end.show(Notice::Warning(&left_alone));
+    }
+    Ok(())
+}

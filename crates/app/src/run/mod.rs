@@ -1,0 +1,37 @@
+//! Running agents: which session a request means, what it works with, and several of them side by side.
+//!
+//! ```text
+//! RunRequest ─► plan_run: configuration, trust, session, agent, place ─► PlannedSession ─► runner ─► SessionReport
+//!                                      └─► NothingReady: the tasks that remain, and why
+//! WorkerPool ─► SessionScheduler ─► one PlannedSession after another, on each of N threads
+//! ```
+//!
+//! Not here: how a session goes (`runner`), what a person sees of it (a `SessionObserver` of the front end).
+
+mod agent_choice;
+mod changed_files;
+mod cleanup;
+mod conflict;
+mod plan;
+mod remaining;
+mod session_choice;
+mod session_config;
+mod session_run;
+mod session_tally;
+mod stale_leases;
+mod target;
+mod task_check;
+mod work_place;
+pub mod workers;
+
+pub use agent_choice::find_task_agent;
+pub use changed_files::{BASE_FILE, ChangedFiles, ChangedFilesQuery};
+pub use plan::{NothingReady, PlannedSession, RunPlan, open_project_to_run, plan_run};
+pub use remaining::{AgentRestrictions, RemainingTasks};
+pub use session_choice::find_recorded_config;
+pub use session_config::check_trust;
+pub use session_run::{AskAtGate, SessionObserver, SessionReport};
+pub use session_tally::SessionTally;
+pub use target::{RunRequest, RunTarget};
+pub use task_check::{held_in_words, is_left, waits_for};
+pub use work_place::{explain_left_in_place, find_grounds, is_left_in_place};

@@ -1,0 +1,196 @@
+//! The plan of a run: the session that it starts or takes up, and everything that the session works with.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use windlass_agents::Agent;
+use windlass_config::{self as config, Config, plan};
+use windlass_engine::{Grounds, SessionName, TypeName, Types, Work};
+use windlass_runner::Gatekeepers;
+use windlass_store::{Lifetime, Sqlite};
+
+use super::agent_choice::{
+    check_agent, check_judges, choose_agent, explain_nothing_for, find_task_agent, no_agent_named,
+};
+use super::cleanup::clean_up_without_work;
+use super::remaining::{AgentRestrictions, RemainingTasks};
+use super::session_choice::{SessionChoice, choose_session, is_anything_ready, tally_session};
+use super::session_config::{find_effective_config, find_session_config};
+use super::session_tally::SessionTally;
+use super::stale_leases::expire_stale_leases_before_run;
+use super::target::{RunRequest, RunTarget};
+use super::work_place::{WorkPlace, warn_of_shared_directory};
+use crate::caller::Inside;
+use crate::context::{Context, Opened};
+use crate::gatekeepers::{self, Unjudged};
+use crate::person::require_person;
+use crate::project::{self, Project};
+use crate::project_setup::prepare_bare;
+use crate::workflows::{self, WorkflowSnapshot};
+use crate::{Failure, agents, environment, runner_settings, store_records};
+
+/// What a run does.
+pub enum RunPlan<'a> {
+    Session(Box<PlannedSession<'a>>),
+    NothingReady(NothingReady),
+}
+
+/// A run of the graph that finds no task.
+pub struct NothingReady {
+    /// Why, in a few words.
+    pub reason: String,
+    pub remaining: RemainingTasks,
+}
+
+/// A session that can be run.
+pub struct PlannedSession<'a> {
+    pub(super) request: &'a RunRequest,
+    pub(super) target: RunTarget<'a>,
+    pub choice: SessionChoice,
+    pub(super) inside: Inside,
+    pub(super) agent: Agent,
+    pub config: Arc<Config>,
+    /// The workflows that its hooks run.
+    pub(super) workflows: WorkflowSnapshot,
+    pub(super) gatekeepers: Gatekeepers,
+    pub(super) types: Types,
+    /// Types that are left alone, each with the reason.
+    pub(super) held_back: BTreeMap<TypeName, String>,
+    pub(super) grounds: Grounds,
+}
+
+impl PlannedSession<'_> {
+    pub fn name(&self) -> &SessionName {
+        self.choice.name()
+    }
+
+    /// Returns the agent that the request names.
+    pub fn named_agent(&self) -> Option<&str> {
+        self.request.agent.as_deref()
+    }
+
+    /// Returns where the session has its work from.
+    pub fn work(&self) -> Work {
+        self.choice.work(self.target)
+    }
+
+    /// Returns what the session has come to before it is taken up.
+    pub fn earlier_tally(&self, opened: &Opened) -> Result<SessionTally, Failure> {
+        match self.choice.resumed() {
+            Some(session) => tally_session(&opened.store, session),
+            None => Ok(SessionTally::default()),
+        }
+    }
+
+    /// Returns what keeps the agent from ready tasks.
+    pub fn restrictions<'o>(&'o self, opened: &'o Opened) -> AgentRestrictions<'o> {
+        AgentRestrictions { opened, grounds: self.grounds, types: &self.types, held_back: &self.held_back }
+    }
+}
+
+/// Opens the project of a run. A goal with a named agent makes a project where there is none.
+pub fn open_project_to_run(context: &Context, request: &mut RunRequest) -> Result<Opened, Failure> {
+    let project = match request.target()? {
+        RunTarget::Goal(_) => find_or_make_project(context, request.agent.as_deref())?,
+        RunTarget::Task(_) | RunTarget::Graph => context.project()?,
+    };
+    if Sqlite::is_unmade(&project.store_file()) {
+        // A run that is refused leaves nothing behind.
+        find_effective_config(&*context.front_end, &project, Config::load(&project.root)?, context.trust)?;
+    }
+    let store = store_records::create(&project, Lifetime::Service, context.trust)?;
+    let mut opened = context.opened(project, store);
+    // Before a session is named after it.
+    request.goal = request.goal.as_deref().map(|goal| mask_goal(&opened, goal)).transpose()?;
+    if request.goal.is_none() {
+        expire_stale_leases_before_run(&mut opened)?;
+    }
+    Ok(opened)
+}
+
+/// Plans a run: finds the session that it means, and checks that it can be run.
+pub fn plan_run<'a>(opened: &mut Opened, request: &'a RunRequest) -> Result<RunPlan<'a>, Failure> {
+    let target = request.target()?;
+    let choice = choose_session(opened, request, target)?;
+    let is_new_of_graph = matches!((&choice, target), (SessionChoice::New(_), RunTarget::Graph));
+    if is_new_of_graph && !is_anything_ready(&opened.store)? {
+        clean_up_without_work(opened)?;
+        let remaining = RemainingTasks::find(opened)?;
+        return Ok(RunPlan::NothingReady(NothingReady { reason: "nothing is ready".to_owned(), remaining }));
+    }
+    if opened.trust && choice.resumed().is_none() {
+        require_person(&opened.project)?;
+    }
+    let inside = Inside::look(opened)?;
+    let config = Arc::new(find_session_config(opened, &inside, &choice)?);
+    workflows::check_hooks(&opened.project, &config)?;
+    let workflows = WorkflowSnapshot::load(&opened.project, &config, opened.trust);
+    let listed = find_task_agent(&opened.store, target, &config)?;
+    let agent = choose_agent(request.agent.as_deref(), &choice, (&config, listed.as_deref()), opened.trust)?;
+    let place = WorkPlace::find(target, choice.resumed(), opened, &config)?;
+    check_agent(&agent, &opened.project.root, place.grounds)?;
+    if place.grounds.is_in_place() {
+        warn_of_shared_directory(opened, choice.name())?;
+    }
+    let (gatekeepers, unjudged) = match place.is_unjudged {
+        true => (Gatekeepers::default(), Unjudged::new()),
+        false => gatekeepers::resolve(&config, &agent, &opened.project.root)?,
+    };
+    let types = plan::types(&config);
+    if is_new_of_graph && let Some(reason) = explain_nothing_for(&opened.store, &types, &agent.name, place.grounds)? {
+        clean_up_without_work(opened)?;
+        let held_back = BTreeMap::new();
+        let restrictions = AgentRestrictions { opened, grounds: place.grounds, types: &types, held_back: &held_back };
+        let remaining = RemainingTasks::find(opened)?.explained_for(restrictions, &agent.name);
+        return Ok(RunPlan::NothingReady(NothingReady { reason, remaining }));
+    }
+    let types = types.without(unjudged.keys().cloned().collect());
+    let held_back = unjudged.iter().map(|(kind, failure)| (kind.clone(), failure.message.clone())).collect();
+    check_judges(opened, target, (&types, unjudged), &agent.name)?;
+    Ok(RunPlan::Session(Box::new(PlannedSession {
+        request,
+        target,
+        choice,
+        inside,
+        agent,
+        config,
+        workflows,
+        gatekeepers,
+        types,
+        held_back,
+        grounds: place.grounds,
+    })))
+}
+
+/// Returns the project around, or makes one without a configuration for an agent that is named and can be started: in the
+/// repository around, or here.
+fn find_or_make_project(context: &Context, agent: Option<&str>) -> Result<Project, Failure> {
+    let (place, found) = match (&context.project, environment::project()) {
+        (Some(named), _) => {
+            let place = context.directory.join(named);
+            let found = Project::at(&place)?;
+            (place, found)
+        }
+        // A project that a variable names is not made here.
+        (None, Some(_)) => return context.project(),
+        (None, None) => (project::root_for_new(&context.directory), project::around(&context.directory)?),
+    };
+    match found {
+        Some(project) => Ok(project),
+        None => match agent.filter(|_| place.is_dir()) {
+            Some(agent) => {
+                let agent = agents::resolve(agent, &config::Settings::default())?;
+                check_agent(&agent, &place, Grounds::InPlace)?;
+                prepare_bare(&place)
+            }
+            None if context.project.is_some() => context.project(),
+            None => Err(no_agent_named()),
+        },
+    }
+}
+
+/// Returns a goal without secrets. Where the configuration cannot be read, no session is started either.
+fn mask_goal(opened: &Opened, goal: &str) -> Result<String, Failure> {
+    let config = Config::parse(Inside::look(opened)?.written(opened)?);
+    Ok(config.map(|config| runner_settings::mask(&config).text(goal).into_owned()).unwrap_or_else(|_| goal.to_owned()))
+}

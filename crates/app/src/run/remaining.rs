@@ -1,0 +1,141 @@
+//! The tasks that remain when nothing more can be worked on, and why.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use windlass_engine::{Grounds, State, Task, TaskId, TypeName, Types};
+use windlass_store::TaskFilter;
+
+use super::task_check::{held_in_words, is_left, list_ids, waits_for};
+use super::work_place::{explain_left_in_place, is_left_in_place};
+use crate::context::{Opened, tasks_in};
+use crate::{Failure, hints};
+
+/// How many are named to a person.
+const MAX_NAMED: usize = 10;
+
+/// What keeps an agent from ready tasks.
+#[derive(Clone, Copy)]
+pub struct AgentRestrictions<'a> {
+    pub opened: &'a Opened,
+    pub grounds: Grounds,
+    pub types: &'a Types,
+    /// Types that are left alone, each with why.
+    pub held_back: &'a BTreeMap<TypeName, String>,
+}
+
+/// Tasks that are not completed, each with the reason.
+pub struct RemainingTasks {
+    pub tasks: Vec<(Task, String)>,
+    /// How many there are besides.
+    pub more: usize,
+    /// Whether some of it goes on only when a person does something.
+    needs_a_person: bool,
+    /// Whether there is any task at all.
+    pub any: bool,
+}
+
+impl RemainingTasks {
+    pub fn find(opened: &Opened) -> Result<Self, Failure> {
+        let snapshot = opened.store.snapshot().map_err(hints::store)?;
+        let counts = snapshot.counts().map_err(hints::store)?;
+        let open = |state: State| !matches!(state, State::Completed | State::Deleted);
+        let stuck = |state: State| matches!(state, State::Blocked | State::Failed);
+        let all: u64 = counts.iter().filter(|(state, _)| open(*state)).map(|(_, count)| count).sum();
+        let mut needs_a_person = counts.iter().any(|(state, count)| stuck(*state) && *count > 0);
+        let mut found = Vec::new();
+        let states = State::ALL.into_iter().filter(|state| open(*state)).collect();
+        let filter = TaskFilter { states, ..TaskFilter::default() };
+        snapshot
+            .tasks(&filter, |task| {
+                found.push(task);
+                found.len() < MAX_NAMED
+            })
+            .map_err(hints::store)?;
+        let mut tasks = Vec::new();
+        for task in found {
+            let why = match task.state {
+                State::Created => format!("waits for {}", list_ids(&waits_for(&snapshot, &task)?)),
+                _ => why(opened, &task)?,
+            };
+            tasks.push((task, why));
+        }
+        needs_a_person = needs_a_person || is_any_left(opened)?;
+        let more = usize::try_from(all).unwrap_or(usize::MAX).saturating_sub(tasks.len());
+        Ok(Self { tasks, more, needs_a_person, any: !counts.is_empty() })
+    }
+
+    /// Explains the tasks that this agent may not work on: names the agents that may, or what is missing.
+    pub fn explained_for(self, restrictions: AgentRestrictions<'_>, agent: &str) -> Self {
+        self.explained_by(|task| {
+            let held_back = || task.kind.as_ref().and_then(|kind| restrictions.held_back.get(kind)).cloned();
+            match restrictions.types.implementers(task.kind.as_ref()) {
+                _ if is_left_in_place(task, restrictions.grounds) => {
+                    Some(explain_left_in_place(restrictions.opened, task.id))
+                }
+                Some(names) if names.is_empty() => Some("nobody may".to_owned()),
+                Some(names) if !names.contains(agent) => {
+                    Some(format!("{} may", names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")))
+                }
+                _ => held_back(),
+            }
+        })
+    }
+
+    /// Explains the ready tasks for which `why_not` has a reason.
+    pub fn explained_by(mut self, why_not: impl Fn(&Task) -> Option<String>) -> Self {
+        for (task, why) in &mut self.tasks {
+            if task.state.is_claimable() && task.lease.is_none() {
+                *why = why_not(task).unwrap_or(std::mem::take(why));
+            }
+        }
+        self
+    }
+
+    /// Returns the exit code of a run that finds nothing ready.
+    pub fn exit_code(&self) -> u8 {
+        if self.needs_a_person { 4 } else { 0 }
+    }
+
+    /// Returns the first task that goes on only when a person does something. The end of a dependency is no question to a person.
+    pub fn first_for_person(&self) -> Option<TaskId> {
+        let asks = |task: &Task| match task.state {
+            State::Blocked => task.blocked.as_ref().is_none_or(|blocked| blocked.by.is_none()),
+            state => state == State::Failed,
+        };
+        self.tasks.iter().map(|(task, _)| task).find(|task| asks(task)).map(|task| task.id)
+    }
+
+    /// Returns a line for each task, and one for those that are not named.
+    pub fn lines(&self) -> Vec<String> {
+        let one = |(task, why): &(Task, String)| format!("{}  {}  {}: {why}", task.id, task.state, task.goal);
+        let more = (self.more > 0).then(|| format!("and {} more; `windlass task list` shows them", self.more));
+        self.tasks.iter().map(one).chain(more).collect()
+    }
+
+    pub fn to_json(&self) -> Vec<Value> {
+        let one =
+            |(task, why): &(Task, String)| json!({"id": task.id, "state": task.state, "goal": task.goal, "why": why});
+        self.tasks.iter().map(one).collect()
+    }
+}
+
+/// Returns whether any task is held by a session that does not move by itself.
+fn is_any_left(opened: &Opened) -> Result<bool, Failure> {
+    for task in tasks_in(&opened.store, &[State::Active, State::Submitted])? {
+        if is_left(opened, &task)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn why(opened: &Opened, task: &Task) -> Result<String, Failure> {
+    Ok(match (&task.blocked, &task.lease, &task.reason) {
+        (Some(blocked), ..) => blocked.reason.clone(),
+        (None, Some(lease), _) => held_in_words(opened, task, lease)?,
+        (None, None, Some(reason)) => reason.clone(),
+        (None, None, None) if task.state == State::Active => "started by hand".to_owned(),
+        (None, None, None) => "it can be worked on".to_owned(),
+    })
+}

@@ -1,0 +1,91 @@
+//! The configuration that a session works with, and whether a person trusts it.
+
+use windlass_config::Config;
+use windlass_engine::Session;
+
+use super::session_choice::{SessionChoice, find_recorded_config};
+use crate::caller::Inside;
+use crate::context::Opened;
+use crate::project::Project;
+use crate::trust::{self, Trust};
+use crate::{Code, Failure, FrontEnd, Notice, environment, execution};
+
+/// Returns the configuration of a session: the configuration that it was started with, else what counts of the present one.
+pub fn find_session_config(opened: &Opened, inside: &Inside, choice: &SessionChoice) -> Result<Config, Failure> {
+    let told = opened.trust || inside.config.is_some();
+    let SessionChoice::Resume(session) = choice else {
+        return find_effective_config(
+            &*opened.front_end,
+            &opened.project,
+            Config::parse(inside.written(opened)?)?,
+            told,
+        );
+    };
+    let text = find_recorded_config(&opened.store, session)?;
+    if Config::load(&opened.project.root).is_ok_and(|present| is_other(opened, &present, &text)) {
+        let changed = "the configuration has changed; this session goes on with the one that it started with";
+        opened.front_end.show(Notice::Note(changed));
+    }
+    let config = Config::parse(execution::recorded(&opened.project, &text))?;
+    check_trust(&opened.project, &config, Some(session), told)?;
+    Ok(config)
+}
+
+/// Returns whether a new session would work with another configuration than the recorded one.
+fn is_other(opened: &Opened, present: &Config, recorded: &str) -> bool {
+    let is_recorded = |config: &Config| **config.text() == *recorded;
+    let counts = || trust::counts(&opened.project, present, opened.trust).unwrap_or(true);
+    !is_recorded(present) && (counts() || !is_recorded(&present.without_say()))
+}
+
+/// Returns what counts of a configuration for a new session: all of it with trust, else the defaults, and these only if they
+/// lack nothing that the file, or the one that was trusted, holds agents to.
+pub fn find_effective_config(
+    front_end: &dyn FrontEnd,
+    project: &Project,
+    config: Config,
+    told: bool,
+) -> Result<Config, Failure> {
+    if trust::counts(project, &config, told)? {
+        return Ok(config);
+    }
+    check_trust(project, &config, None, false)?;
+    if config.has_say() {
+        trust::note_defaults(front_end);
+    }
+    Ok(config.without_say())
+}
+
+/// A configuration that holds agents to anything needs a person's trust, and so does the end of one. That a session was started
+/// with one is in a store which this machine wrote, so its words count; but programs and files that it names may have changed.
+pub fn check_trust(project: &Project, config: &Config, resumed: Option<&Session>, given: bool) -> Result<(), Failure> {
+    if given {
+        return Ok(());
+    }
+    let state = trust::state(project, config)?;
+    let is_needed = match resumed {
+        Some(_) => config.names_agents_or_hooks() || config.settings.prompt_file.is_some(),
+        None => state == Trust::Changed || config.guards_work(),
+    };
+    if state == Trust::Trusted || !is_needed {
+        return Ok(());
+    }
+    let older = Config::load(&project.root).is_ok_and(|present| present.text() != config.text());
+    Err(match resumed {
+        Some(session) if older => Failure::new(Code::Trust, "this project may not run what its configuration says")
+            .caused_by(format!("session `{}` works with an older configuration than the trusted one", session.name))
+            .hint(match session.goal {
+                Some(_) => {
+                    "--trust goes on with that one, for this command alone; --fresh starts anew with the present one"
+                }
+                // Another session cannot have the task that this one holds.
+                None => "--trust goes on with that one, for this command alone",
+            }),
+        _ => trust::refuse(config, state),
+    })
+}
+
+/// Returns whether agents may have programs run for their rules and stop hooks.
+pub fn serves_agents(told: bool, inside: &Inside, project: &Project, config: &Config) -> Result<bool, Failure> {
+    Ok(told || (inside.config.is_some() && environment::is_trusted()) || trust::serves_agents(project, config)?)
+}

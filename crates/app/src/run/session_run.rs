@@ -1,0 +1,223 @@
+//! One run of a planned session: from the hooks that dead commands left to its end.
+
+use std::sync::Arc;
+
+use windlass_config::{Config, plan};
+use windlass_engine::{
+    Authority, Command, Ending, NewSession, Origin, OwnerName, Rules, Session, SessionName, TaskId, Wanted,
+};
+use windlass_process::{Control, Roster};
+use windlass_runner::{Delivery, Dispatch, Gatekeepers, Outside, RunError, Runner, Settings, Told};
+
+use super::changed_files::record_base;
+use super::conflict::{OfferedCommands, take_up_conflict, tell_taken_up};
+use super::plan::PlannedSession;
+use super::session_choice::{SessionChoice, find_left_task};
+use super::session_config::serves_agents;
+use super::session_tally::SessionTally;
+use super::stale_leases::start_heartbeat;
+use crate::context::Opened;
+use crate::project::Project;
+use crate::recovery::{Reach, settle_and_report};
+use crate::workflows::WorkflowSnapshot;
+use crate::{Code, Failure, environment, execution, hints, runner_settings};
+
+/// What shows a session to people while it runs.
+pub trait SessionObserver {
+    fn observe(&mut self, told: Told<'_>);
+
+    /// Returns whether the observer shows what programs write, line by line.
+    fn shows_output(&self) -> bool {
+        false
+    }
+}
+
+/// Has a person answer a session that asks at its gate. Returns whether an answer is in the log.
+pub type AskAtGate<'a> = dyn Fn(&mut Runner<'_>, &Session) -> Result<bool, Failure> + 'a;
+
+/// What came of running a session.
+pub struct SessionReport {
+    /// Nothing where everything was ended at once.
+    pub ending: Option<Ending>,
+    pub tally: SessionTally,
+    /// The owner under which this process ran programs, and still may.
+    pub roster: Roster,
+}
+
+impl PlannedSession<'_> {
+    /// Runs the session until it is over, or until it asks at its gate and there is no answer. Returns nothing where another
+    /// process has begun the session at this very moment: the run is to be planned again.
+    pub fn run(
+        &self,
+        opened: &mut Opened,
+        control: &Control,
+        observer: &mut dyn SessionObserver,
+        ask: Option<&AskAtGate<'_>>,
+    ) -> Result<Option<SessionReport>, Failure> {
+        let Self { request, target, choice, config, agent, .. } = self;
+        // After the choice, because an owner that was just killed has to be seen to be dead.
+        settle_and_report(opened, control, Reach::BeforeSession(choice.name()))?;
+        let roster = execution::enlist(&opened.project)?;
+        let _heart = start_heartbeat(std::slice::from_ref(&roster), config)?;
+        let owner = execution::owner_name(&roster);
+        let left = find_left_task(&opened.store, request, *target)?;
+        let begin = self.begin_command(&opened.project, &owner, left)?;
+        let trusted = serves_agents(opened.trust, &self.inside, &opened.project, config)?;
+        let settings = self.settings(opened, &owner, trusted)?;
+        let (project, records) = (opened.project.clone(), settings.records.clone());
+        let in_use = execution::worktrees_in_use(opened)?;
+        let conflicting = request.conflicting_task().filter(|_| matches!(choice, SessionChoice::New(_)));
+        let offered =
+            conflicting.map(|id| OfferedCommands::find(opened, id).map(|offered| (id, offered))).transpose()?;
+        let mut tally = self.earlier_tally(opened)?;
+        let shows_output = observer.shows_output();
+        let outside = Outside {
+            now: &environment::steady_now,
+            random: &execution::random_bytes,
+            tell: &mut |told| {
+                count(&mut tally, &told);
+                observer.observe(told);
+            },
+            shows_output,
+        };
+        let mut dispatch =
+            Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(hints::run)?;
+        // In place there are no changes.
+        let delivers = !self.grounds.is_in_place();
+        if delivers {
+            dispatch.note_landed(&in_use).map_err(hints::run)?;
+        }
+        let allowance = runner_settings::turn_allowance(config, agent);
+        let mut runner = Runner::new(dispatch, agent.clone(), allowance);
+        let taken_up = match offered {
+            Some((id, offered)) => take_up_conflict(&mut runner, id, (&self.types, &begin), &offered)?.then_some(id),
+            None => None,
+        };
+        if let Err(error) = runner.begin(&session_origin(&owner, self.inside.via), &begin) {
+            drop(runner);
+            if choice.is_stale(&opened.store)? {
+                return Ok(None);
+            }
+            taken_up.into_iter().for_each(|id| tell_taken_up(&*opened.front_end, id));
+            return Err(hints::run(error));
+        }
+        if delivers {
+            runner.sweep(&in_use).map_err(hints::run)?;
+        }
+        if let SessionChoice::New(_) = choice {
+            record_base(&project, &records);
+        }
+        let ending = run_to_end(&mut runner, choice.name(), ask)?;
+        drop(runner);
+        Ok(Some(SessionReport { ending, tally, roster }))
+    }
+
+    /// Returns the command that starts the session, or goes on with it.
+    fn begin_command(&self, project: &Project, owner: &OwnerName, left: Option<TaskId>) -> Result<Command, Failure> {
+        Ok(match &self.choice {
+            SessionChoice::New(name) => Command::StartSession(NewSession {
+                name: name.clone(),
+                task: self.request.task.or(left),
+                goal: self.request.goal.clone(),
+                work: self.target.work(),
+                grounds: self.grounds,
+                config: self.config.text().to_string(),
+                protected: read_protected_files(project, &self.config)?,
+                agent: self.agent.to_string(),
+                terms: plan::terms(&self.config, self.request.max_iterations),
+                owner: owner.clone(),
+                nonce: execution::nonce()?,
+                fresh: self.request.fresh,
+            }),
+            SessionChoice::Resume(session) => Command::ResumeSession {
+                name: session.name.clone(),
+                dead: session.owner.clone(),
+                owner: owner.clone(),
+                max_iterations: self.request.max_iterations,
+            },
+        })
+    }
+
+    fn settings(&self, opened: &Opened, owner: &OwnerName, trusted: bool) -> Result<Settings, Failure> {
+        let gatekeepers = self.gatekeepers.clone();
+        let workflows = (&self.config, &self.workflows);
+        let settings = session_settings(opened, workflows, owner, (self.name(), gatekeepers, trusted))?;
+        let rules = Rules { types: self.types.clone(), ..settings.rules };
+        Ok(Settings { rules, ..settings })
+    }
+}
+
+/// Returns the settings of a runner for a session.
+pub(super) fn session_settings(
+    opened: &Opened,
+    (config, workflows): (&Arc<Config>, &WorkflowSnapshot),
+    owner: &OwnerName,
+    (session, gatekeepers, trusted): (&SessionName, Gatekeepers, bool),
+) -> Result<Settings, Failure> {
+    let records = opened.project.make_records(session.as_str())?;
+    let launcher = runner_settings::launcher()?;
+    let rules = plan::session_rules(config, owner)?;
+    let project = (&opened.project, opened.trust);
+    let settings = runner_settings::settings(project, config, rules, records, Some(launcher));
+    Ok(Settings {
+        prompt: config.prompt()?,
+        workflows: workflows.finder(),
+        permission: runner_settings::permission(config, runner_settings::standing(trusted)),
+        delivery: Delivery { gatekeepers, ..settings.delivery },
+        ..settings
+    })
+}
+
+/// Returns the origin of the command that begins a session.
+pub(super) fn session_origin(owner: &OwnerName, via: Option<windlass_engine::DebtId>) -> Origin {
+    let (by, at) = (owner.to_string(), environment::steady_now());
+    Origin { by, at, authority: Authority::Person, run: None, via }
+}
+
+/// Counts what the runner tells.
+pub(super) fn count(tally: &mut SessionTally, told: &Told<'_>) {
+    match told {
+        Told::Event(record) => tally.count(record),
+        Told::Waiting(_) => tally.wait(),
+        Told::Asking => tally.ask(environment::now()),
+        Told::TakesUp(_) | Told::Output(..) | Told::Notice(_) | Told::Note(_) | Told::Queueing => {}
+    }
+}
+
+/// Returns what the protected files hold before a session works on them.
+pub(super) fn read_protected_files(project: &Project, config: &Config) -> Result<Option<String>, Failure> {
+    let protected = runner_settings::protected_files(config).hiding(runner_settings::mask(config));
+    if protected.is_empty() {
+        return Ok(None);
+    }
+    let look = protected.look(&project.root).map_err(|error| {
+        let failure = Failure::new(Code::Config, "cannot watch the files under `protected`");
+        let hint = error.hint();
+        let failure = failure.caused_by(error);
+        if let Some(hint) = hint { failure.hint(hint) } else { failure }
+    });
+    look.map(Some)
+}
+
+/// Runs a session until it is over, or asks a person who is not there. Nothing where everything was ended at once.
+fn run_to_end(
+    runner: &mut Runner<'_>,
+    name: &SessionName,
+    ask: Option<&AskAtGate<'_>>,
+) -> Result<Option<Ending>, Failure> {
+    loop {
+        let ending = match runner.run(name) {
+            Err(RunError::Killed) => return Ok(None),
+            ending => ending.map_err(hints::run)?,
+        };
+        let session = runner.session(name).map_err(hints::run)?;
+        let is_answered = match ask.filter(|_| session.wanted() == Wanted::Answer) {
+            Some(ask) => ask(runner, &session)?,
+            None => false,
+        };
+        if !is_answered {
+            runner.part();
+            return Ok(Some(ending));
+        }
+    }
+}

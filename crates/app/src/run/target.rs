@@ -1,0 +1,73 @@
+//! What a person asks a run to do.
+
+use windlass_engine::{Limits, Session, SessionName, TaskId, Work};
+
+use crate::{Code, Failure};
+
+/// A request to run one agent.
+#[derive(Debug, Clone, Default)]
+pub struct RunRequest {
+    pub goal: Option<String>,
+    pub task: Option<TaskId>,
+    /// The task is taken up again because its change conflicts with the base.
+    pub resolve_conflict: bool,
+    /// A known agent, a name of `agents:`, `acp:CMD`, `command:CMD` or `scripted:FILE`; without one the configuration's.
+    pub agent: Option<String>,
+    pub max_iterations: Option<u32>,
+    pub session: Option<SessionName>,
+    /// A new session is started even where one was left unfinished.
+    pub fresh: bool,
+}
+
+impl RunRequest {
+    /// Returns what is to be worked on, or why that is no goal.
+    pub fn target(&self) -> Result<RunTarget<'_>, Failure> {
+        let goal = match (&self.goal, self.task) {
+            (Some(goal), _) => goal,
+            (None, Some(id)) => return Ok(RunTarget::Task(id)),
+            (None, None) => return Ok(RunTarget::Graph),
+        };
+        if goal.trim().is_empty() {
+            return Err(Failure::new(Code::Usage, "the goal is empty")
+                .hint("say what is to be done, or nothing at all to work on the tasks that are ready"));
+        }
+        if goal.len() > Limits::GOAL {
+            let most = Limits::GOAL / 1024;
+            return Err(Failure::new(Code::Usage, format!("the goal is longer than {most} KiB"))
+                .hint("put the rest into a file, and name the file in the goal"));
+        }
+        Ok(RunTarget::Goal(goal))
+    }
+
+    /// Returns the task whose conflict is to be resolved.
+    pub fn conflicting_task(&self) -> Option<TaskId> {
+        self.task.filter(|_| self.resolve_conflict)
+    }
+}
+
+/// What is to be worked on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunTarget<'a> {
+    Goal(&'a str),
+    Task(TaskId),
+    /// The ready tasks, one after another.
+    Graph,
+}
+
+impl RunTarget<'_> {
+    pub fn work(self) -> Work {
+        match self {
+            Self::Goal(_) | Self::Task(_) => Work::Given,
+            Self::Graph => Work::Graph,
+        }
+    }
+
+    /// Returns whether a session works on this.
+    pub fn is_of(self, session: &Session) -> bool {
+        match self {
+            Self::Goal(goal) => session.goal.as_deref() == Some(goal),
+            Self::Task(id) => session.task == Some(id) && session.work == Work::Given,
+            Self::Graph => session.work == Work::Graph,
+        }
+    }
+}

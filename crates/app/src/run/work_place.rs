@@ -1,0 +1,125 @@
+//! Where a run works: in the project's own directory, or in a worktree for each task.
+//!
+//! Invariant: work that was begun in place goes on in place, because a worktree would not have it. A run of the graph leaves such
+//! tasks to a run that names them.
+
+use windlass_config::Config;
+use windlass_engine::{Grounds, Session, SessionName, Task, TaskId, View};
+use windlass_process::is_alive;
+use windlass_store::Sqlite;
+use windlass_vcs::git::Repository;
+
+use super::target::RunTarget;
+use crate::caller::Inside;
+use crate::context::Opened;
+use crate::project::Project;
+use crate::resume_command::{ResumeCommand, quoted};
+use crate::{Code, Failure, Notice, hints};
+
+/// The place where a run works.
+#[derive(Clone, Copy)]
+pub struct WorkPlace {
+    pub grounds: Grounds,
+    /// No change comes of the work that gatekeepers could judge.
+    pub is_unjudged: bool,
+}
+
+impl WorkPlace {
+    /// A goal is worked on where the person stands, and so is what was begun there. A session stays where it is.
+    pub fn find(
+        target: RunTarget<'_>,
+        resumed: Option<&Session>,
+        opened: &Opened,
+        config: &Config,
+    ) -> Result<Self, Failure> {
+        let place = Self::look_up(target, resumed, opened, config)?;
+        if place.grounds.is_in_place() {
+            refuse_inside_worktree(target, resumed, opened)?;
+        }
+        Ok(place)
+    }
+
+    fn look_up(
+        target: RunTarget<'_>,
+        resumed: Option<&Session>,
+        opened: &Opened,
+        config: &Config,
+    ) -> Result<Self, Failure> {
+        if matches!(target, RunTarget::Goal(_)) {
+            return Ok(Self { grounds: Grounds::InPlace, is_unjudged: true });
+        }
+        let usual = find_grounds(&opened.project, config)?;
+        let is_begun = !usual.is_in_place() && begun_in_place(target, &opened.store)?;
+        let fresh = if is_begun { Grounds::InPlace } else { usual };
+        Ok(Self { grounds: resumed.map_or(fresh, |session| session.grounds), is_unjudged: is_begun })
+    }
+}
+
+/// Refuses an agent that works in a worktree to have another one work in the person's own tree.
+fn refuse_inside_worktree(target: RunTarget<'_>, resumed: Option<&Session>, opened: &Opened) -> Result<(), Failure> {
+    let Some(run) = Inside::look_above(opened)?.run else { return Ok(()) };
+    let around = opened.store.snapshot().map_err(hints::store)?.session(&run.session).map_err(hints::view)?;
+    if around.is_none_or(|session| session.workspace.is_none()) {
+        return Ok(());
+    }
+    let by_person =
+        |again: ResumeCommand| format!("leave it to a person: {}", again.in_sentence("goes on with it there"));
+    let hint = match (target, resumed) {
+        (RunTarget::Goal(goal), _) => {
+            let goal = quoted(goal).map(|goal| if goal.starts_with('-') { format!("-- {goal}") } else { goal });
+            let add =
+                goal.map_or_else(|| "`windlass task add`".to_owned(), |goal| format!("`windlass task add {goal}`"));
+            format!("{add} leaves the goal for a run that works on it in a worktree")
+        }
+        (_, Some(session)) => by_person(ResumeCommand::for_session(opened, session)),
+        (RunTarget::Task(id), None) => by_person(ResumeCommand::for_task(opened, id)?),
+        (RunTarget::Graph, None) => "leave the work to a person".to_owned(),
+    };
+    let message = "cannot work in the project's own directory: this command comes from a turn in a worktree";
+    Err(Failure::new(Code::Refused, message).hint(hint))
+}
+
+/// Returns whether a run means a task whose work lies in the project's own directory.
+fn begun_in_place(target: RunTarget<'_>, store: &Sqlite) -> Result<bool, Failure> {
+    let RunTarget::Task(id) = target else { return Ok(false) };
+    let task = store.snapshot().map_err(hints::store)?.task(id).map_err(hints::view)?;
+    Ok(task.is_some_and(|task| task.in_place))
+}
+
+/// Returns where tasks of the graph are worked on: each in a worktree of its own, where there is git.
+pub fn find_grounds(project: &Project, config: &Config) -> Result<Grounds, Failure> {
+    if config.settings.worktrees == Some(false) {
+        return Ok(Grounds::InPlace);
+    }
+    let repository = Repository::find(&project.root).map_err(hints::git)?;
+    Ok(if repository.is_some() { Grounds::Worktrees } else { Grounds::InPlace })
+}
+
+/// Warns where another session works in the project's own directory now: each changes the files of the other.
+pub fn warn_of_shared_directory(opened: &Opened, own: &SessionName) -> Result<(), Failure> {
+    let sessions = opened.store.snapshot().map_err(hints::store)?.sessions().map_err(hints::store)?;
+    let is_at_work = |session: &&Session| {
+        let is_there = session.grounds.is_in_place() && session.ended().is_none() && session.name != *own;
+        is_there && is_alive(&opened.project.owners(), session.owner.as_str())
+    };
+    if let Some(other) = sessions.iter().find(is_at_work) {
+        let shared = format!(
+            "session `{}` works in the same directory: each changes the files of the other. `windlass task add` and \
+             `windlass run` work in a git worktree for each task",
+            other.name
+        );
+        opened.front_end.show(Notice::Warning(&shared));
+    }
+    Ok(())
+}
+
+/// Returns whether a run of the graph leaves a task alone, because its work lies in the person's own tree.
+pub fn is_left_in_place(task: &Task, grounds: Grounds) -> bool {
+    task.in_place && !grounds.is_in_place()
+}
+
+/// Returns what a person hears of a task that is left alone for this.
+pub fn explain_left_in_place(opened: &Opened, id: TaskId) -> String {
+    let go_on = ResumeCommand::for_task(opened, id).map(|again| again.in_sentence("goes on with it there"));
+    format!("begun in place; {}", go_on.unwrap_or_else(|failure| failure.to_string()))
+}

@@ -1,0 +1,228 @@
+//! The assignment of agents to tasks: which ready task or left session a worker takes up next, and with which agent.
+
+use std::collections::BTreeSet;
+
+use windlass_agents::Agent;
+use windlass_config::{Config, RoleSettings, plan};
+use windlass_engine::{Grounds, Session, SessionName, State, Task, TaskId, TypeName, Types, View, Wanted, Work};
+use windlass_process::{is_alive, is_ours};
+use windlass_store::{Snapshot, Sqlite};
+
+use super::super::agent_choice::no_agent_named;
+use super::super::session_choice::{name_after_task, stays_alive};
+use super::super::work_place::{explain_left_in_place, is_left_in_place};
+use crate::context::{Opened, tasks_in, visit_tasks};
+use crate::{Failure, agents, environment, gatekeepers, hints};
+
+/// The agents of a run with several workers.
+pub struct AgentAssignment<'a> {
+    pub config: &'a Config,
+    pub types: Types,
+    /// `--agent`
+    pub named: Option<&'a str>,
+    pub grounds: Grounds,
+    /// Types that none of the agents may work on.
+    closed: BTreeSet<TypeName>,
+    /// Implementers of task types that are known agents.
+    known: BTreeSet<String>,
+}
+
+impl<'a> AgentAssignment<'a> {
+    pub fn new(config: &'a Config, named: Option<&'a str>, grounds: Grounds) -> Self {
+        let types = plan::types(config);
+        let has_no_implementer = |kind: &TypeName| types.implementers(Some(kind)).is_some_and(BTreeSet::is_empty);
+        let mut closed: BTreeSet<TypeName> = match named {
+            Some(agent) => types.closed_to(Some(agent)),
+            None => types.closed_to(None).into_iter().filter(has_no_implementer).collect(),
+        };
+        let listed = config.task_types().filter_map(|(_, roles)| roles.implementer.as_ref());
+        let listed = listed.flat_map(|names| names.iter().map(|name| &name.value));
+        let known = listed.filter(|name| agents::resolve(name, &config.settings).is_ok()).cloned().collect();
+        let mut assignment = Self { config, types, named, grounds, closed: BTreeSet::new(), known };
+        closed.extend(
+            assignment.kinds().filter(|(kind, roles)| assignment.lacking(kind, roles).is_some()).map(|(kind, _)| kind),
+        );
+        assignment.closed = closed;
+        assignment
+    }
+
+    fn kinds(&self) -> impl Iterator<Item = (TypeName, &RoleSettings)> {
+        let parsed = |kind: &str| kind.parse().expect("the names of types were checked when they were read");
+        self.config.task_types().map(move |(kind, roles)| (parsed(kind), roles))
+    }
+
+    /// Returns what is missing for tasks of a type: a known agent to work on them, or one to judge them. Other tasks go on.
+    fn lacking(&self, kind: &TypeName, roles: &RoleSettings) -> Option<Failure> {
+        let usual = self.config.settings.agent.as_ref().map(|agent| agent.as_str());
+        let listed = self.types.implementers(Some(kind));
+        let names: Vec<&str> = match (self.named, listed) {
+            (Some(agent), _) => vec![agent],
+            (None, Some(names)) => names.iter().map(String::as_str).collect(),
+            (None, None) => usual.into_iter().collect(),
+        };
+        let known: Vec<&str> =
+            names.iter().copied().filter(|name| listed.is_none() || self.known.contains(*name)).collect();
+        let stranger = names.first().filter(|_| known.is_empty());
+        let stranger = stranger.and_then(|name| agents::resolve(name, &self.config.settings).err());
+        stranger.or_else(|| gatekeepers::unjudged(self.config, kind.as_str(), roles, &known))
+    }
+
+    /// Returns what is missing for the type of a task.
+    pub fn lacks(&self, task: &Task) -> Option<Failure> {
+        let (kind, roles) = self.kinds().find(|(kind, _)| task.kind.as_ref() == Some(kind))?;
+        self.lacking(&kind, roles)
+    }
+
+    /// Returns whether the workers leave a task to a run that names it.
+    fn leaves(&self, task: &Task) -> bool {
+        is_left_in_place(task, self.grounds)
+    }
+
+    /// Returns why no worker takes a ready task, if it is so.
+    pub fn why_not(&self, opened: &Opened, task: &Task) -> Option<String> {
+        let listed = self.types.implementers(task.kind.as_ref());
+        match (listed, self.named) {
+            _ if self.leaves(task) => Some(explain_left_in_place(opened, task.id)),
+            (Some(names), _) if names.is_empty() => Some("nobody may work on tasks of its type".to_owned()),
+            (Some(names), Some(agent)) if !names.contains(agent) => {
+                Some(format!("{} may", names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")))
+            }
+            _ if self.name(task, 0).is_none() => Some("no agent is named for it".to_owned()),
+            _ if task.kind.as_ref().is_some_and(|kind| self.closed.contains(kind)) => {
+                self.lacks(task).map(|failure| failure.message)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the agent for a task: the one that is named, else one of those that its type names, else the usual one.
+    pub fn agent(&self, task: &Task, worker: usize) -> Result<Agent, Failure> {
+        let name = self.name(task, worker).ok_or_else(no_agent_named)?;
+        agents::resolve(name, &self.config.settings)
+    }
+
+    fn name(&self, task: &Task, worker: usize) -> Option<&str> {
+        let listed = self.types.implementers(task.kind.as_ref());
+        let listed = listed.and_then(|names| {
+            let known: Vec<&String> = names.iter().filter(|name| self.known.contains(*name)).collect();
+            known.get(worker % known.len().max(1)).copied().or(names.first())
+        });
+        let usual = || self.config.settings.agent.as_ref().map(|agent| agent.as_str());
+        self.named.or(listed.map(String::as_str)).or_else(usual)
+    }
+
+    /// Returns the first ready task for which no agent is named.
+    pub fn without_agent(&self, store: &Sqlite) -> Result<Option<TaskId>, Failure> {
+        let snapshot = store.snapshot().map_err(hints::store)?;
+        let mut after = None;
+        while let Some(next) = snapshot.claimable_except(&self.closed, after).map_err(hints::view)? {
+            let task = snapshot.task(next.1).map_err(hints::view)?;
+            if task.is_some_and(|task| !self.leaves(&task) && self.name(&task, 0).is_none()) {
+                return Ok(Some(next.1));
+            }
+            after = Some(next);
+        }
+        Ok(None)
+    }
+
+    /// Returns what is missing for the first ready task that lacks anything.
+    pub fn first_lack(&self, store: &Sqlite) -> Result<Option<Failure>, Failure> {
+        let mut lack = None;
+        visit_tasks(store, &[State::Ready, State::NeedsContinuation], |task| {
+            let may = self.named.is_none_or(|agent| self.types.admit(&task, agent).is_ok());
+            lack = self.lacks(&task).filter(|_| may && task.lease.is_none() && !self.leaves(&task));
+            lack.is_none()
+        })?;
+        Ok(lack)
+    }
+
+    /// Returns the agent that a session was started with, if it is one of the agents of this run. An agent that only the
+    /// project's store names does not count.
+    pub fn agent_of(&self, session: &Session, trusted: bool) -> Result<Option<Agent>, Failure> {
+        let name = session.agent.as_str();
+        let usual = self.config.settings.agent.as_ref().map(|agent| agent.as_str());
+        let listed = || {
+            let mut roles = self.config.task_types().filter_map(|(_, roles)| roles.implementer.as_ref());
+            roles.any(|names| names.iter().any(|listed| listed.value == name))
+        };
+        let meant = match self.named {
+            Some(named) => named == name,
+            None => trusted || usual == Some(name) || listed(),
+        };
+        meant.then(|| agents::resolve(name, &self.config.settings)).transpose()
+    }
+
+    /// Returns the next task that can be taken besides these, with a name for its session.
+    pub fn find(
+        &self,
+        store: &Sqlite,
+        busy: &BTreeSet<TaskId>,
+        left: &BTreeSet<TaskId>,
+    ) -> Result<Option<(Task, SessionName)>, Failure> {
+        let snapshot = store.snapshot().map_err(hints::store)?;
+        let free = |id: &TaskId| !busy.contains(id) && !left.contains(id);
+        let mut after = None;
+        while let Some(next) = snapshot.claimable_except(&self.closed, after).map_err(hints::view)? {
+            let task = snapshot.task(next.1).map_err(hints::view)?;
+            if free(&next.1) && task.is_some_and(|task| !self.leaves(&task) && self.name(&task, 0).is_some()) {
+                return self.with_name(&snapshot, next.1);
+            }
+            after = Some(next);
+        }
+        let mut after = None;
+        while let Some(next) = snapshot.expired(environment::now(), after).map_err(hints::view)? {
+            let task = snapshot.task(next.1).map_err(hints::view)?;
+            let open =
+                |task: &Task| !self.leaves(task) && task.kind.as_ref().is_none_or(|kind| !self.closed.contains(kind));
+            if free(&next.1) && task.as_ref().is_some_and(|task| open(task) && self.name(task, 0).is_some()) {
+                return self.with_name(&snapshot, next.1);
+            }
+            after = Some(next);
+        }
+        Ok(None)
+    }
+
+    fn with_name(&self, snapshot: &Snapshot<'_>, id: TaskId) -> Result<Option<(Task, SessionName)>, Failure> {
+        let Some(task) = snapshot.task(id).map_err(hints::view)? else { return Ok(None) };
+        let base = name_after_task(snapshot, id)?;
+        // As many as there were attempts are taken.
+        for number in 1_u64.. {
+            let name = if number == 1 { base.clone() } else { format!("{base}-{number}") };
+            let name: SessionName = name.parse().expect("letters, digits and dashes, few enough");
+            if snapshot.session(&name).map_err(hints::view)?.is_none() {
+                return Ok(Some((task, name)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Returns unfinished sessions of dead owners that work on tasks and do not wait for a person.
+pub fn find_left_sessions(opened: &Opened, sessions: Vec<Session>, grounds: Grounds) -> Vec<Session> {
+    let owners = opened.project.owners();
+    let left = sessions.into_iter().filter(|session| is_for_workers(session, grounds));
+    left.filter(|session| !stays_alive(&owners, session.owner.as_str())).collect()
+}
+
+/// Workers do not work in a person's own tree unasked, and a session stays where it is.
+fn is_for_workers(session: &Session, grounds: Grounds) -> bool {
+    if session.grounds.is_in_place() && !grounds.is_in_place() {
+        return false;
+    }
+    let of_graph = session.work == Work::Graph || (session.goal.is_none() && session.task.is_some());
+    of_graph && session.ended().is_none() && session.wanted() != Wanted::Answer
+}
+
+/// Returns sessions that hold a task and whose owner has died meanwhile.
+pub fn find_orphaned_sessions(opened: &Opened, grounds: Grounds) -> Result<Vec<Session>, Failure> {
+    let snapshot = opened.store.snapshot().map_err(hints::store)?;
+    let tasks = tasks_in(&opened.store, &[State::Active, State::Submitted])?;
+    let leases = tasks.into_iter().filter_map(|task| task.lease).filter(|lease| !is_ours(lease.owner.as_str()));
+    let mut sessions = Vec::new();
+    for name in leases.filter_map(|lease| lease.session) {
+        sessions
+            .extend(snapshot.session(&name).map_err(hints::view)?.filter(|session| is_for_workers(session, grounds)));
+    }
+    sessions.retain(|session| !is_alive(&opened.project.owners(), session.owner.as_str()));
+    Ok(sessions)
+}

@@ -1,0 +1,45 @@
+//! A thread that wakes waiting workers when another process has appended events: an agent or a person may add tasks.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use windlass_store::{Sqlite, Store};
+
+use super::scheduler::SessionScheduler;
+use crate::project::Project;
+use crate::{Code, Failure};
+
+/// The longest wait for the log before the thread looks whether the run is over.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+
+/// Starts the thread, if there is none yet. It ends by itself, or with the process.
+pub fn watch_log(scheduler: &Arc<SessionScheduler>, project: &Project) -> Result<(), Failure> {
+    if !scheduler.begin_to_watch() {
+        return Ok(());
+    }
+    let (scheduler, file) = (scheduler.clone(), project.store_file());
+    let watch = move || {
+        // Without it workers still hear of each other.
+        let Ok(store) = Sqlite::open_foreign(&file) else { return };
+        let Ok(mut seen) = store.head() else { return };
+        // Workers look again for what came before.
+        scheduler.wake();
+        while !scheduler.is_over() {
+            let head = store.wait(seen, MAX_WAIT).and_then(|()| store.head());
+            match head {
+                Ok(head) if head > seen => {
+                    seen = head;
+                    scheduler.wake();
+                }
+                Ok(_) => {}
+                Err(_) => return,
+            }
+        }
+    };
+    thread::Builder::new()
+        .name("watch".to_owned())
+        .spawn(watch)
+        .map_err(|error| Failure::new(Code::System, "cannot start a thread").caused_by(error))?;
+    Ok(())
+}

@@ -1,0 +1,369 @@
+//! The scheduler of a worker pool: which worker has which task or session, what is left alone, and when the run is over.
+//!
+//! ```text
+//!   worker ─ take ─► a job, or waits ◄─ wake: a worker is done, the log has grown, a signal came
+//!          ─ finish ─► wakes the others
+//! ```
+//!
+//! Invariants:
+//! - No two workers have the same task or session.
+//! - A worker that waits is woken; no worker polls.
+//! - The run is over when no worker works and none can take anything, or when the scheduler is closed and no worker works.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use windlass_engine::{OwnerName, Session, SessionName, TaskId, Usage};
+use windlass_process::Control;
+
+/// After so many agents in a row that cannot be started, the run takes nothing more.
+const MAX_FAILED_STARTS: u32 = 2;
+
+/// The state that all workers of a run share.
+#[derive(Default)]
+pub struct SessionScheduler {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    wakes: u64,
+    /// How many workers have something to do.
+    working: usize,
+    /// Tasks that a worker has, or is about to have.
+    busy: BTreeSet<TaskId>,
+    /// Tasks that this run does not take again.
+    left_alone: BTreeSet<TaskId>,
+    /// Sessions of dead owners.
+    resumable: VecDeque<Session>,
+    /// Those that were found so far, by name and dead owner.
+    offered: BTreeSet<(SessionName, OwnerName)>,
+    running: BTreeMap<SessionName, Control>,
+    failed_starts: u32,
+    failed: BTreeMap<TaskId, u32>,
+    /// A thread watches the log.
+    watched: bool,
+    /// Nothing more is taken.
+    closed: bool,
+    over: bool,
+    totals: RunTotals,
+}
+
+impl State {
+    fn free(&mut self, task: Option<TaskId>) {
+        if let Some(task) = task {
+            self.busy.remove(&task);
+        }
+    }
+}
+
+/// The totals of a run with several workers.
+#[derive(Debug, Default, Clone)]
+pub struct RunTotals {
+    pub done: Vec<TaskId>,
+    /// RemainingTasks for a later run.
+    pub left: BTreeSet<TaskId>,
+    /// Taken from this run while a worker had them, and how.
+    pub lost: BTreeMap<TaskId, String>,
+    /// RemainingTasks to a person.
+    pub people: BTreeSet<TaskId>,
+    /// Completed although a hook asks for a person, and why it does.
+    pub objections: BTreeMap<TaskId, String>,
+    /// How many sessions there were.
+    pub sessions: usize,
+    /// How many tasks were completed whose work nothing checked.
+    pub unchecked: u32,
+    /// A check that was skipped, where nothing checked the work.
+    pub skipped_check: Option<String>,
+    pub turns: u32,
+    pub used: Usage,
+    /// Why nothing more was taken, if agents could not be started or stop hooks could not judge.
+    pub paused: Option<String>,
+    /// Everything was ended at once.
+    pub killed: bool,
+}
+
+/// What came of one session of a worker.
+pub struct SessionResult {
+    /// The one that it was begun with.
+    pub task: Option<TaskId>,
+    pub done: Vec<TaskId>,
+    pub left: Vec<TaskId>,
+    pub people: Vec<TaskId>,
+    /// Why a hook asks for a person although the task is completed.
+    pub objection: Option<(TaskId, String)>,
+    pub lost: Vec<(TaskId, String)>,
+    /// How many tasks it has completed whose work nothing checked.
+    pub unchecked: u32,
+    /// A check that was skipped, where nothing checked the work.
+    pub skipped_check: Option<String>,
+    pub turns: u32,
+    pub used: Usage,
+    /// The agent, or a gatekeeper, could not be started, or is not let in; or a stop hook is broken.
+    pub not_started: Option<String>,
+    pub killed: bool,
+}
+
+/// What a worker is to do next.
+pub enum NextJob<T> {
+    Do(T),
+    /// Nothing can be taken now. With this number a worker can wait for what comes.
+    Nothing(u64),
+    Over,
+}
+
+impl SessionScheduler {
+    pub fn new(left: Vec<Session>) -> Self {
+        let scheduler = Self::default();
+        scheduler.offer(left);
+        scheduler
+    }
+
+    /// Returns a session that was left, or what `find` finds besides the tasks that are not to be taken.
+    pub fn take<T, E>(
+        &self,
+        resume: impl FnOnce(Session) -> T,
+        find: impl FnOnce(&BTreeSet<TaskId>, &BTreeSet<TaskId>) -> Result<Option<(TaskId, T)>, E>,
+    ) -> Result<NextJob<T>, E> {
+        let mut state = self.state();
+        if state.over || state.closed {
+            return Ok(NextJob::Over);
+        }
+        if let Some(session) = state.resumable.pop_front() {
+            state.working += 1;
+            state.busy.extend(session.task);
+            return Ok(NextJob::Do(resume(session)));
+        }
+        match find(&state.busy, &state.left_alone)? {
+            Some((task, found)) => {
+                state.working += 1;
+                state.busy.insert(task);
+                Ok(NextJob::Do(found))
+            }
+            None => Ok(NextJob::Nothing(state.wakes)),
+        }
+    }
+
+    /// Offers sessions to the workers. Returns whether any of them is new: a session is offered once per dead owner.
+    pub fn offer(&self, sessions: Vec<Session>) -> bool {
+        let mut state = self.state();
+        let before = state.resumable.len();
+        for session in sessions {
+            if state.offered.insert((session.name.clone(), session.owner.clone())) {
+                state.resumable.push_back(session);
+            }
+        }
+        state.resumable.len() > before
+    }
+
+    /// Waits until the number of wake-ups has changed. Returns whether there may be something to do then.
+    pub fn wait(&self, wakes: u64) -> bool {
+        let mut state = self.state();
+        if state.wakes == wakes && state.working == 0 {
+            state.over = true;
+            self.changed.notify_all();
+        }
+        let quiet = |state: &mut State| state.wakes == wakes && !state.over && !state.closed;
+        let state = self.changed.wait_while(state, quiet).unwrap_or_else(PoisonError::into_inner);
+        !state.over && !state.closed
+    }
+
+    /// Returns the tasks that a worker has, and those that this run does not take again.
+    pub fn unavailable_tasks(&self) -> BTreeSet<TaskId> {
+        let state = self.state();
+        state.busy.union(&state.left_alone).copied().collect()
+    }
+
+    /// Wakes the workers that wait: there may be something new.
+    pub fn wake(&self) {
+        self.state().wakes += 1;
+        self.changed.notify_all();
+    }
+
+    /// Returns whether the log is not yet watched, and marks it as watched.
+    pub fn begin_to_watch(&self) -> bool {
+        !std::mem::replace(&mut self.state().watched, true)
+    }
+
+    /// Has workers take nothing more.
+    pub fn close(&self) {
+        self.state().closed = true;
+        self.changed.notify_all();
+    }
+
+    pub fn is_over(&self) -> bool {
+        let state = self.state();
+        state.over || (state.closed && state.working == 0)
+    }
+
+    /// Notes that a session begins, and its control.
+    pub fn begin(&self, name: &SessionName, control: &Control) {
+        self.state().running.insert(name.clone(), control.clone());
+    }
+
+    pub fn running(&self) -> Vec<(SessionName, Control)> {
+        self.state().running.iter().map(|(name, control)| (name.clone(), control.clone())).collect()
+    }
+
+    /// Gives a task back that another process was quicker with.
+    pub fn release(&self, task: Option<TaskId>) {
+        let mut state = self.state();
+        state.working -= 1;
+        state.free(task);
+        state.wakes += 1;
+        self.changed.notify_all();
+    }
+
+    /// Records what came of a session.
+    pub fn finish(&self, name: &SessionName, result: SessionResult) {
+        let mut state = self.state();
+        state.running.remove(name);
+        state.working -= 1;
+        state.free(result.task);
+        state.left_alone.extend(result.left.iter().chain(&result.people));
+        match (&result.not_started, result.task) {
+            (Some(why), task) => {
+                state.failed_starts += 1;
+                let times = task.map(|task| {
+                    let times = state.failed.entry(task).or_default();
+                    *times += 1;
+                    (task, *times)
+                });
+                // Others go on; what fails again and again is for the next run.
+                state.left_alone.extend(times.filter(|(_, times)| *times >= MAX_FAILED_STARTS).map(|(task, _)| task));
+                if state.failed_starts >= MAX_FAILED_STARTS {
+                    state.closed = true;
+                    state.totals.paused.get_or_insert_with(|| why.clone());
+                }
+            }
+            (None, _) if result.turns > 0 || !result.done.is_empty() => state.failed_starts = 0,
+            (None, _) => {}
+        }
+        let totals = &mut state.totals;
+        totals.sessions += 1;
+        totals.done.extend(&result.done);
+        totals.left.extend(&result.left);
+        totals.people.extend(&result.people);
+        totals.objections.extend(result.objection);
+        totals.lost.extend(result.lost);
+        (totals.turns, totals.used) = (totals.turns + result.turns, totals.used.plus(result.used));
+        totals.unchecked += result.unchecked;
+        totals.skipped_check = result.skipped_check.or(totals.skipped_check.take());
+        totals.killed |= result.killed;
+        state.wakes += 1;
+        self.changed.notify_all();
+    }
+
+    pub fn totals(&self) -> RunTotals {
+        self.state().totals.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    fn result(task: u64, not_started: Option<&str>) -> SessionResult {
+        SessionResult {
+            task: Some(TaskId(task)),
+            done: vec![],
+            left: vec![],
+            people: vec![],
+            objection: None,
+            lost: vec![],
+            unchecked: 0,
+            skipped_check: None,
+            turns: u32::from(not_started.is_none()),
+            used: Usage::default(),
+            not_started: not_started.map(str::to_owned),
+            killed: false,
+        }
+    }
+
+    /// Takes the first of these tasks that is free.
+    fn take(scheduler: &SessionScheduler, tasks: &[u64]) -> Option<u64> {
+        let find = |busy: &BTreeSet<TaskId>, left: &BTreeSet<TaskId>| {
+            let free = |id: &&u64| !busy.contains(&TaskId(**id)) && !left.contains(&TaskId(**id));
+            Ok::<_, Infallible>(tasks.iter().find(free).map(|id| (TaskId(*id), *id)))
+        };
+        match scheduler.take(|_| 0, find).unwrap() {
+            NextJob::Do(id) => Some(id),
+            NextJob::Nothing(_) | NextJob::Over => None,
+        }
+    }
+
+    fn name() -> SessionName {
+        "a".parse().unwrap()
+    }
+
+    #[test]
+    fn no_two_have_the_same_task() {
+        let scheduler = SessionScheduler::default();
+        assert_eq!(
+            (take(&scheduler, &[1, 2]), take(&scheduler, &[1, 2]), take(&scheduler, &[1, 2])),
+            (Some(1), Some(2), None)
+        );
+        scheduler.release(Some(TaskId(1)));
+        assert_eq!(take(&scheduler, &[1, 2]), Some(1));
+        scheduler.finish(&name(), SessionResult { left: vec![TaskId(1)], ..result(1, None) });
+        assert_eq!(take(&scheduler, &[1, 2]), None, "it is left for the next run");
+    }
+
+    /// A session that lost its task before a turn has not shown that agents can be started.
+    #[test]
+    fn a_session_without_a_turn_is_no_start() {
+        let scheduler = SessionScheduler::default();
+        take(&scheduler, &[1, 2, 3]);
+        take(&scheduler, &[1, 2, 3]);
+        scheduler.finish(&name(), result(1, Some("no such program")));
+        scheduler.finish(&name(), SessionResult { turns: 0, ..result(2, None) });
+        take(&scheduler, &[1, 2, 3]);
+        scheduler.finish(&name(), result(1, Some("no such program")));
+        assert_eq!(take(&scheduler, &[1, 2, 3]), None);
+    }
+
+    #[test]
+    fn agents_that_cannot_be_started_twice_in_a_row_are_enough() {
+        let scheduler = SessionScheduler::default();
+        take(&scheduler, &[1, 2, 3]);
+        scheduler.finish(&name(), result(1, Some("no such program")));
+        assert_eq!(take(&scheduler, &[1, 2, 3]), Some(1), "it is nobody's fault yet");
+        take(&scheduler, &[1, 2, 3]);
+        scheduler.finish(&name(), result(2, None));
+        scheduler.finish(&name(), result(1, Some("no such program")));
+        assert_eq!(
+            take(&scheduler, &[1, 2, 3]),
+            Some(2),
+            "another one has worked meanwhile, and this one is left alone"
+        );
+        scheduler.finish(&name(), result(2, Some("not let in")));
+        assert_eq!(take(&scheduler, &[1, 2, 3]), None);
+        assert_eq!(scheduler.totals().paused.as_deref(), Some("not let in"));
+    }
+
+    #[test]
+    fn it_is_over_when_nobody_works_and_nothing_can_be_taken() {
+        let scheduler = SessionScheduler::default();
+        take(&scheduler, &[1]);
+        let Ok(NextJob::Nothing(wakes)) = scheduler.take(|_| (), |_, _| Ok::<_, Infallible>(None)) else {
+            panic!("nothing")
+        };
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| scheduler.wait(wakes));
+            scheduler.finish(&name(), result(1, None));
+            assert!(waits.join().unwrap(), "it looks again when somebody is done");
+        });
+        let Ok(NextJob::Nothing(wakes)) = scheduler.take(|_| (), |_, _| Ok::<_, Infallible>(None)) else {
+            panic!("nothing")
+        };
+        assert!(!scheduler.wait(wakes));
+        assert!(scheduler.is_over());
+    }
+}

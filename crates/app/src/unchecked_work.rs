@@ -1,0 +1,68 @@
+//! The note about tasks that were completed while nothing checked their work.
+
+use std::collections::BTreeSet;
+
+use windlass_engine::{DebtId, Event, EventType, HookOutcome, Session};
+use windlass_store::{Filter, Sqlite, Store as _};
+use windlass_text as text;
+
+use crate::{Failure, hints};
+
+/// How much of the reason for a skip is shown.
+const MAX_REASON: usize = 200;
+
+/// Returns that nothing checked the work on so many of the completed tasks, and what would. `skipped` is a check that was
+/// skipped.
+pub fn describe_unchecked_work(tasks: u32, completed: usize, skipped: Option<&str>) -> Option<String> {
+    let how = skipped.unwrap_or("a stop hook does, such as `hooks: {stop: [run_tests]}` in .windlass/config.yaml");
+    match tasks {
+        0 => None,
+        some if completed > some as usize => {
+            Some(format!("nothing checked the work on {some} of {completed} tasks: {how}"))
+        }
+        1 => Some(format!("nothing checked this work: {how}")),
+        many => Some(format!("nothing checked this work ({many} tasks): {how}")),
+    }
+}
+
+/// Returns how many tasks a session has taken up and completed, if nothing checked the work on some of them.
+pub fn count_completed_tasks(store: &Sqlite, session: &Session) -> Result<usize, Failure> {
+    if session.unchecked == 0 {
+        return Ok(0);
+    }
+    let types = vec![EventType::TaskClaimed, EventType::TaskCompleted];
+    let filter = Filter { session: Some(session.name.clone()), types, ..Filter::default() };
+    let (mut claimed, mut completed) = (BTreeSet::new(), BTreeSet::new());
+    for record in store.read(&filter, Default::default(), usize::MAX).map_err(hints::store)? {
+        match record.envelope.event {
+            Event::TaskClaimed(_) => claimed.extend(record.envelope.node.task()),
+            _ => completed.extend(record.envelope.node.task().filter(|task| claimed.contains(task))),
+        }
+    }
+    Ok(completed.len())
+}
+
+/// Returns the last check that was skipped in a session with unchecked work, and why it was.
+pub fn find_skipped_check(store: &Sqlite, session: &Session) -> Result<Option<String>, Failure> {
+    if session.unchecked == 0 {
+        return Ok(None);
+    }
+    let filter = Filter { session: Some(session.name.clone()), ..Filter::default() };
+    let mut checks: BTreeSet<DebtId> = BTreeSet::new();
+    let mut skipped = None;
+    for record in store.read(&filter, Default::default(), usize::MAX).map_err(hints::store)? {
+        let owed = record.envelope.metadata.owes.iter().flat_map(|owed| &owed.hooks);
+        let owed = (0..).zip(owed).filter(|(_, hook)| hook.is_check());
+        checks.extend(owed.map(|(index, _)| DebtId { seq: record.seq, index }));
+        match &record.envelope.event {
+            Event::HookFinished(finished)
+                if finished.outcome == HookOutcome::Skip && checks.contains(&finished.debt) =>
+            {
+                let why = finished.message.as_ref().map(|why| format!(": {}", text::fit(why, MAX_REASON)));
+                skipped = Some(format!("`{}` was skipped{}", text::line(&finished.hook), why.unwrap_or_default()));
+            }
+            _ => {}
+        }
+    }
+    Ok(skipped)
+}

@@ -1,0 +1,55 @@
+//! The lines of a worker, on their way to the thread that writes standard output.
+
+use std::sync::mpsc::SyncSender;
+
+use windlass_engine::Record;
+use windlass_text as text;
+
+use super::sink::ProgressSink;
+use crate::output::{Done, Palette};
+
+/// Lines that belong together.
+pub type LineBatch = Vec<String>;
+
+/// Gathers the lines of one event and sends them on together.
+pub struct WorkerOutput {
+    pub json: bool,
+    pub palette: Palette,
+    pub columns: Option<usize>,
+    pub to: SyncSender<LineBatch>,
+    pub batch: LineBatch,
+}
+
+impl ProgressSink for WorkerOutput {
+    fn is_json(&self) -> bool {
+        self.json
+    }
+
+    fn palette(&self) -> Palette {
+        self.palette
+    }
+
+    fn columns(&self) -> Option<usize> {
+        self.columns
+    }
+
+    fn line(&mut self, line: String) -> Done {
+        self.batch.push(line);
+        Ok(())
+    }
+
+    fn record(&mut self, record: &Record) -> Done {
+        let text = serde_json::to_string(record).expect("what we print has string keys");
+        self.line(text::json(&text).into_owned())
+    }
+
+    fn flush(&mut self) -> Done {
+        if !self.batch.is_empty() {
+            // The writing thread goes on without a reader.
+            let _ = self.to.send(std::mem::take(&mut self.batch));
+        }
+        Ok(())
+    }
+
+    fn give_up(&mut self) {}
+}

@@ -1,0 +1,138 @@
+//! `windlass run --workers N`: several agents side by side, and what a person sees of them.
+//!
+//! ```text
+//!   WorkerPool, a thread for each worker ─ lines ─► this thread ─► standard output
+//!                                        ─ rows ──► the live view
+//! ```
+
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread;
+use std::time::Instant;
+
+use windlass_app::context::Context;
+use windlass_app::run::SessionObserver;
+use windlass_app::run::workers::{
+    AgentAssignment, PoolPlan, PoolProgress, RunTotals, WorkerObserver, WorkerPool, WorkerSession, WorkerSettings,
+    cancelled_session_watch, open_project_for_workers,
+};
+use windlass_process::Control;
+
+use super::live::{Live, View};
+use super::progress::Progress;
+use super::signals::SignalListener;
+use super::worker_output::{LineBatch, WorkerOutput};
+use super::worker_summary::WorkerSummary;
+use super::{Args, show_nothing_ready, start_live_view};
+use crate::output::{Output, Palette, Stop};
+use crate::show;
+
+/// So many batches of lines may wait for the output before the workers do.
+const MAX_WAITING_BATCHES: usize = 256;
+
+pub fn run(context: &Context, args: &Args, count: u8, out: &mut Output) -> Result<u8, Stop> {
+    let mut opened = open_project_for_workers(context)?;
+    let settings = WorkerSettings::load(&opened, args.max_iterations)?;
+    let assignment = AgentAssignment::new(&settings.config, args.agent.as_deref(), settings.grounds);
+    let control = Control::new();
+    let pool = match WorkerPool::plan(&mut opened, &settings, &assignment, (count.into(), &control))? {
+        PoolPlan::Pool(pool) => pool,
+        PoolPlan::NothingReady(nothing) => {
+            show_nothing_ready(&nothing, out)?;
+            return Ok(nothing.remaining.exit_code());
+        }
+    };
+    show::warn_of_idle_hooks(&settings.config);
+    let live = start_live_view(out, count.into())?;
+    let view = live.as_ref().map(Live::view);
+    let woken = pool.scheduler().clone();
+    let mut signals = SignalListener::start(&control, view, move || woken.wake())?;
+    signals.follow_with(cancelled_session_watch(&opened.project, pool.scheduler()))?;
+    let began = Instant::now();
+    let (to, batches) = mpsc::sync_channel(MAX_WAITING_BATCHES);
+    let observer =
+        WorkerDisplay { view: view.cloned(), json: out.is_json(), palette: out.palette(), columns: out.columns(), to };
+    let (project, front_end) = (&opened.project, &opened.front_end);
+    let pool = &pool;
+    let worked = thread::scope(|scope| {
+        // The channel closes with the observer, when the last worker has ended.
+        let working = scope.spawn(move || pool.run((project, front_end), &observer));
+        write_batches(&batches, out);
+        working.join().expect("a worker that panics has said why")
+    });
+    drop(live);
+    let totals = pool.scheduler().totals();
+    let took = began.elapsed();
+    let summary = WorkerSummary { opened: &opened, totals: &totals, took, args, assignment: &assignment };
+    let shown = if out.is_json() { out.object(&summary.to_json()) } else { summary.show(out) };
+    if shown.and_then(|()| out.flush()).is_err() {
+        out.give_up();
+    }
+    worked?;
+    Ok(exit_code(&totals, signals.first(), control.is_cancelled()))
+}
+
+/// Shows the sessions of all workers: their lines on standard output, their rows in the live view.
+struct WorkerDisplay {
+    view: Option<View>,
+    json: bool,
+    palette: Palette,
+    columns: Option<usize>,
+    to: SyncSender<LineBatch>,
+}
+
+impl WorkerObserver for WorkerDisplay {
+    fn observe_session<'a>(&'a self, worker: usize, session: &WorkerSession<'_>) -> Box<dyn SessionObserver + 'a> {
+        let Self { json, palette, columns, .. } = *self;
+        let view = self.view.as_ref().map(|view| view.at(worker));
+        if let (Some(view), Some(resumed)) = (&view, session.resumed) {
+            view.change(|area| {
+                area.taken_up(resumed.watch.lasted);
+                session.task.iter().for_each(|task| area.take_up(task));
+                area.iteration = resumed.iteration;
+                area.begin(Instant::now(), "session", "is taken up");
+            });
+        }
+        let output = WorkerOutput { json, palette, columns, to: self.to.clone(), batch: LineBatch::new() };
+        let mut progress = Progress::new(output, view, session.work);
+        progress.about = Some(session.task.map(|task| task.id.to_string()).unwrap_or_default());
+        Box::new(progress)
+    }
+
+    fn clear_session(&self, worker: usize) {
+        self.view.iter().for_each(|view| view.at(worker).clear_seat());
+    }
+
+    fn shows_progress(&self) -> bool {
+        self.view.is_some()
+    }
+
+    fn show_progress(&self, progress: PoolProgress) {
+        self.view.iter().for_each(|view| view.count(progress));
+    }
+}
+
+/// Writes the lines of the workers until the last of them has ended. The work goes on where the output is closed.
+fn write_batches(batches: &Receiver<LineBatch>, out: &mut Output) {
+    let mut closed = false;
+    for batch in batches {
+        if closed {
+            continue;
+        }
+        let written = batch.iter().try_for_each(|line| out.line(line)).and_then(|()| out.flush());
+        if written.is_err() {
+            closed = true;
+            out.give_up();
+        }
+    }
+}
+
+/// Returns the exit code of a run with several workers.
+fn exit_code(totals: &RunTotals, signal: Option<i32>, cancelled: bool) -> u8 {
+    match signal {
+        Some(signal) if cancelled => 128 + u8::try_from(signal).unwrap_or(2),
+        _ if totals.paused.is_some() => 1,
+        _ if !totals.people.is_empty() || !totals.objections.is_empty() => 4,
+        _ if !totals.left.is_empty() || !totals.lost.is_empty() => 3,
+        _ => 0,
+    }
+}
