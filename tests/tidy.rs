@@ -31,7 +31,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// The same for the examples.
-const EXAMPLES: &[(&str, &[&str])] = &[("closures", &["engine", "store", "tools"])];
+const EXAMPLES: &[(&str, &[&str])] =
+    &[("closures", &["engine", "store", "tools"]), ("configured-hooks", &["app", "engine", "store"])];
 
 /// Files that are longer than they should be. The list only shrinks.
 const LONG: &[&str] = &[];

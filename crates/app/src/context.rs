@@ -22,6 +22,11 @@ pub struct Context {
 }
 
 impl Context {
+    /// Returns the context of a program that works in this directory.
+    pub fn new(directory: PathBuf, front_end: Arc<dyn FrontEnd>) -> Self {
+        Self { project: None, directory, trust: false, front_end }
+    }
+
     pub fn project(&self) -> Result<Project, Failure> {
         project::find(self.project.as_deref(), environment::project(), &self.directory)
     }
@@ -46,6 +51,13 @@ impl Context {
     pub fn open_for(&self, lifetime: Lifetime) -> Result<Opened, Failure> {
         let project = self.project()?;
         let store = store_records::open(&project, lifetime, self.trust)?;
+        Ok(self.opened(project, store))
+    }
+
+    /// Opens the project's store, or makes it where there is none.
+    pub fn create(&self, lifetime: Lifetime) -> Result<Opened, Failure> {
+        let project = self.project()?;
+        let store = store_records::create(&project, lifetime, self.trust)?;
         Ok(self.opened(project, store))
     }
 

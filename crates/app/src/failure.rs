@@ -155,6 +155,8 @@ impl From<RegistryError> for Failure {
     }
 }
 
+impl Error for Failure {}
+
 impl Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

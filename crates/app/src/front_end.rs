@@ -1,6 +1,6 @@
 //! What a person should hear while a command goes on, and the front end that shows it.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug, Display};
 
 use crate::Failure;
 
@@ -13,6 +13,17 @@ pub enum Notice<'a> {
     Warning(&'a str),
     /// Something failed after the command itself had succeeded.
     Failure(&'a Failure),
+}
+
+impl Display for Notice<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Note(text) => write!(f, "note: {text}"),
+            Self::NoteOnce(text) => write!(f, "note: {text}"),
+            Self::Warning(text) => write!(f, "warning: {text}"),
+            Self::Failure(failure) => write!(f, "error: {failure}"),
+        }
+    }
 }
 
 /// A program that people use Windlass by: a command line, a web page, a library.

@@ -177,6 +177,7 @@ fn plain(code: &str) -> String {
 #[test]
 fn the_code_of_the_guide_is_the_code_of_this_program() {
     let sources = [
+        include_str!("../../configured-hooks/src/main.rs"),
         include_str!("hooks.rs"),
         include_str!("main.rs"),
         include_str!("project.rs"),

@@ -115,9 +115,7 @@ impl WorkerSettings {
 
 /// Opens the project of a run with several workers.
 pub fn open_project_for_workers(context: &Context) -> Result<Opened, Failure> {
-    let project = context.project()?;
-    let store = store_records::create(&project, Lifetime::Service, context.trust)?;
-    let opened = context.opened(project, store);
+    let opened = context.create(Lifetime::Service)?;
     if context.trust {
         require_person(&opened.project)?;
     }
