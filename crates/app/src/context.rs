@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use windlass_engine::{Authority, Command, Record, Session, SessionName, State, Task, TaskId, View};
+use windlass_engine::{Session, SessionName, State, Task, TaskId, View};
 use windlass_store::{Lifetime, Sqlite, TaskFilter};
 
 use crate::project::{self, Project};
-use crate::{Code, Failure, FrontEnd, Notice, environment, execution, hints, store_records};
+use crate::{Code, Failure, FrontEnd, Notice, environment, hints, store_records};
 
 /// Where and for which project a command is run.
 #[derive(Debug, Clone)]
@@ -76,9 +76,9 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Has the engine decide a command, and returns when its events are durable and their hooks have run.
-    pub fn execute(&mut self, command: &Command, authority: Authority) -> Result<Vec<Record>, Failure> {
-        execution::execute(self, command, authority)
+    /// Returns whether a living process runs a session.
+    pub fn is_running(&self, session: &Session) -> bool {
+        windlass_process::is_alive(&self.project.owners(), session.owner.as_str())
     }
 
     pub fn task(&self, id: TaskId) -> Result<Task, Failure> {

@@ -34,6 +34,13 @@ const RECORDS: &str = "commands";
 /// What a person hears while another task is merged first.
 pub const QUEUEING: &str = "waiting for another task to be merged";
 
+impl Opened {
+    /// Has the engine decide a command, and returns when its events are durable and their hooks have run.
+    pub fn execute(&mut self, command: &Command, authority: Authority) -> Result<Vec<Record>, Failure> {
+        execute(self, command, authority)
+    }
+}
+
 /// Has the engine decide a command, and runs what it owes.
 pub fn execute(opened: &mut Opened, command: &Command, authority: Authority) -> Result<Vec<Record>, Failure> {
     // An override is a person's.

@@ -41,6 +41,7 @@ pub mod store_records;
 pub mod times;
 pub mod tool_host;
 pub mod trust;
+pub mod typed_step;
 pub mod unchecked_work;
 pub mod workflows;
 

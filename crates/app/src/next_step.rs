@@ -9,7 +9,7 @@
 //! - No command is offered that is refused in this state. Where a command needs trust that is missing, its line says so.
 //! - A command has no placeholder: it can be typed as it is printed. An agent that is not known is the one exception.
 
-use windlass_config::{Config, ConfigSource, plan};
+use windlass_config::Config;
 use windlass_engine::{EventType, Lease, SessionName, State, Task, TaskId, View, Wanted};
 use windlass_runner::stacking::work_without_change;
 use windlass_vcs::git::{Branch, UncleanTree, quoted as quoted_path};
@@ -17,9 +17,9 @@ use windlass_vcs::git::{Branch, UncleanTree, quoted as quoted_path};
 use crate::changes::{has_open_change, waits_for_merge, with_optional_git};
 use crate::context::Opened;
 use crate::resume_command::{ResumeCommand, quoted};
-use crate::run::waits_for;
-use crate::session_view::is_alive;
-use crate::trust::{self, Trust};
+use crate::run::find_open_dependencies;
+use crate::trust;
+use crate::typed_step::NextStep;
 use crate::{Failure, environment, hints, runner_settings};
 
 /// How many tasks are followed to the one that has to move first.
@@ -33,41 +33,6 @@ const ANSWER_EVENTS: &[EventType] = &[
     EventType::GateAnswered,
     EventType::FeedbackQueued,
 ];
-
-/// A command to type.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NextStep {
-    pub command: String,
-    pub purpose: String,
-    /// What a person should know before.
-    note: Option<String>,
-}
-
-impl NextStep {
-    pub fn new(command: impl Into<String>, purpose: impl Into<String>) -> Self {
-        Self { command: command.into(), purpose: purpose.into(), note: None }
-    }
-
-    pub fn with_note(self, note: impl Into<Option<String>>) -> Self {
-        Self { note: note.into(), ..self }
-    }
-
-    /// Returns the command with what a person should know, as a comment of the shell.
-    pub fn line(&self) -> String {
-        match &self.note {
-            Some(note) => format!("{}  # {note}", self.command),
-            None => self.command.clone(),
-        }
-    }
-
-    /// Returns the line with another comment, where there is nothing that a person should know first.
-    pub fn line_with(&self, comment: &str) -> String {
-        match &self.note {
-            Some(_) => self.line(),
-            None => format!("{}  # {comment}", self.command),
-        }
-    }
-}
 
 /// Returns the command that leads on with a task, unless another task has to move first.
 pub fn own_step(opened: &Opened, task: &Task) -> Result<Option<NextStep>, Failure> {
@@ -132,7 +97,7 @@ fn find_way(opened: &Opened, task: &Task) -> Result<Way, Failure> {
         }
         (State::Created, _) if task.open_dependencies > 0 => {
             let snapshot = opened.store.snapshot().map_err(hints::store)?;
-            Ok(waits_for(&snapshot, task)?.first().map_or(Way::Wait, |first| Way::After(*first)))
+            Ok(find_open_dependencies(&snapshot, task)?.first().map_or(Way::Wait, |first| Way::After(*first)))
         }
         (State::Active | State::Submitted, _) if task.lease.is_none() => {
             step(format!("windlass task release {id}"), "give it back")
@@ -180,7 +145,7 @@ pub fn take_up_again(opened: &Opened, task: &Task, why: &str) -> NextStep {
 fn find_way_past(opened: &Opened, lease: &Lease) -> Result<Way, Failure> {
     let Some(name) = &lease.session else { return Ok(Way::Wait) };
     let session = opened.session(name)?;
-    let alive = is_alive(opened, &session);
+    let alive = opened.is_running(&session);
     Ok(Way::Type(match (session.wanted(), alive) {
         (Wanted::Answer, _) => answer_gate(opened, name),
         (_, true) => NextStep::new(format!("windlass session logs {name} --follow"), "watch it"),
@@ -234,23 +199,6 @@ pub fn find_unclean_tree(opened: &Opened, task: &Task) -> Option<UncleanTree> {
 pub fn merge_step(opened: &Opened, id: TaskId) -> NextStep {
     let step = NextStep::new(format!("windlass change merge {id}"), "merge it");
     step.with_note(format!("look first: windlass change show {id}")).with_trust(opened, &[])
-}
-
-impl NextStep {
-    /// Returns the step with the trust that it needs, where hooks run for one of these events, or for any if none is named.
-    /// `--trust` is offered only to a person who has said it.
-    fn with_trust(self, opened: &Opened, events: &[EventType]) -> Self {
-        // A configuration that cannot be read is told by the command itself.
-        let config = ConfigSource::load(&opened.project.root).ok().and_then(|written| Config::parse(written).ok());
-        let Some(config) = config else { return self };
-        let runs_hooks = plan::planned_hooks(&config).keys().any(|event| events.is_empty() || events.contains(event));
-        let trusted = || trust::state(&opened.project, &config).is_ok_and(|state| state == Trust::Trusted);
-        match (runs_hooks && !trusted(), opened.trust) {
-            (false, _) => self,
-            (true, true) => Self { command: format!("{} --trust", self.command), ..self },
-            (true, false) => self.with_note(hints::UNTRUSTED.to_owned()),
-        }
-    }
 }
 
 fn has_expired(lease: &Lease) -> bool {

@@ -13,8 +13,8 @@ use windlass_store::Filter;
 use windlass_text as text;
 
 use crate::context::Opened;
-use crate::next_step::NextStep;
-use crate::run::{RunTarget, check_trust, find_recorded_config, find_task_agent};
+use crate::run::{check_trust, find_recorded_config, find_task_agent};
+use crate::typed_step::NextStep;
 use crate::{Failure, execution, hints};
 
 /// The longest word that a person would type, in bytes.
@@ -55,8 +55,7 @@ impl ResumeCommand {
         let last = find_last_session(opened, id)?;
         // A configuration that is wrong names no agent; the run itself tells what is wrong.
         let config = Config::load(&opened.project.root).ok();
-        let listed =
-            config.as_ref().map(|config| find_task_agent(&opened.store, RunTarget::Task(id), config)).transpose()?;
+        let listed = config.as_ref().map(|config| find_task_agent(&opened.store, id, config)).transpose()?;
         let usual = config.as_ref().and_then(|config| config.settings.agent.as_ref()).map(|agent| agent.value.clone());
         let usual = listed.flatten().or(usual);
         // The list of implementers may have changed since.

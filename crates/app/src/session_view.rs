@@ -4,17 +4,13 @@ use windlass_engine::{Effect, Ending, Purpose, Session, State, TaskId, View, Wan
 use windlass_store::Snapshot;
 
 use crate::context::Opened;
-use crate::next_step::{NextStep, answer_gate, next_step};
+use crate::next_step::{answer_gate, next_step};
 use crate::resume_command::ResumeCommand;
+use crate::typed_step::NextStep;
 use crate::{Failure, hints, times};
 
 /// So many tasks are named.
 const NAMED: usize = 8;
-
-/// Returns whether a living process runs a session.
-pub fn is_alive(opened: &Opened, session: &Session) -> bool {
-    windlass_process::is_alive(&opened.project.owners(), session.owner.as_str())
-}
 
 /// A session, and whether a living process runs it.
 pub struct SessionView {
@@ -24,7 +20,7 @@ pub struct SessionView {
 
 impl SessionView {
     pub fn of(opened: &Opened, session: Session) -> Self {
-        let alive = is_alive(opened, &session);
+        let alive = opened.is_running(&session);
         Self { session, alive }
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use windlass_agents::{Agent, Driver};
-use windlass_config::{Config, plan};
+use windlass_config::Config;
 use windlass_engine::{Grounds, Refusal, TaskId, Types, View};
 use windlass_hooks::RanCommand;
 use windlass_process::missing;
@@ -40,16 +40,6 @@ pub fn choose_agent(
         (None, SessionChoice::New(_)) => configured.ok_or_else(no_agent_named)?,
     };
     agents::resolve(name, &config.settings)
-}
-
-/// Returns the agent for a task by its type: the usual agent where it may work on it, else the first one that may.
-pub fn find_task_agent(store: &Sqlite, target: RunTarget<'_>, config: &Config) -> Result<Option<String>, Failure> {
-    let RunTarget::Task(id) = target else { return Ok(None) };
-    let task = store.snapshot().map_err(hints::store)?.task(id).map_err(hints::view)?;
-    let types = plan::types(config);
-    let Some(names) = task.as_ref().and_then(|task| types.implementers(task.kind.as_ref())) else { return Ok(None) };
-    let usual = config.settings.agent.as_ref().filter(|agent| names.contains(agent.as_str()));
-    Ok(usual.map(|agent| agent.value.clone()).or_else(|| names.first().cloned()))
 }
 
 pub fn no_agent_named() -> Failure {

@@ -9,9 +9,7 @@ use windlass_engine::{Grounds, SessionName, TypeName, Types, Work};
 use windlass_runner::Gatekeepers;
 use windlass_store::{Lifetime, Sqlite};
 
-use super::agent_choice::{
-    check_agent, check_judges, choose_agent, explain_nothing_for, find_task_agent, no_agent_named,
-};
+use super::agent_choice::{check_agent, check_judges, choose_agent, explain_nothing_for, no_agent_named};
 use super::cleanup::clean_up_without_work;
 use super::remaining::{AgentRestrictions, RemainingTasks};
 use super::session_choice::{SessionChoice, choose_session, is_anything_ready, tally_session};
@@ -19,6 +17,7 @@ use super::session_config::{find_effective_config, find_session_config};
 use super::session_tally::SessionTally;
 use super::stale_leases::expire_stale_leases_before_run;
 use super::target::{RunRequest, RunTarget};
+use super::task_agent::find_task_agent;
 use super::work_place::{WorkPlace, warn_of_shared_directory};
 use crate::caller::Inside;
 use crate::context::{Context, Opened};
@@ -125,7 +124,10 @@ pub fn plan_run<'a>(opened: &mut Opened, request: &'a RunRequest) -> Result<RunP
     let config = Arc::new(find_session_config(opened, &inside, &choice)?);
     workflows::check_hooks(&opened.project, &config)?;
     let workflows = WorkflowSnapshot::load(&opened.project, &config, opened.trust);
-    let listed = find_task_agent(&opened.store, target, &config)?;
+    let listed = match target {
+        RunTarget::Task(id) => find_task_agent(&opened.store, id, &config)?,
+        RunTarget::Goal(_) | RunTarget::Graph => None,
+    };
     let agent = choose_agent(request.agent.as_deref(), &choice, (&config, listed.as_deref()), opened.trust)?;
     let place = WorkPlace::find(target, choice.resumed(), opened, &config)?;
     check_agent(&agent, &opened.project.root, place.grounds)?;

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use windlass_engine::{Grounds, State, Task, TaskId, TypeName, Types};
 use windlass_store::TaskFilter;
 
-use super::task_check::{held_in_words, is_left, list_ids, waits_for};
+use super::dependencies::{find_open_dependencies, list_ids};
+use super::task_check::{held_in_words, is_left};
 use super::work_place::{explain_left_in_place, is_left_in_place};
 use crate::context::{Opened, tasks_in};
 use crate::{Failure, hints};
@@ -55,7 +56,7 @@ impl RemainingTasks {
         let mut tasks = Vec::new();
         for task in found {
             let why = match task.state {
-                State::Created => format!("waits for {}", list_ids(&waits_for(&snapshot, &task)?)),
+                State::Created => format!("waits for {}", list_ids(&find_open_dependencies(&snapshot, &task)?)),
                 _ => why(opened, &task)?,
             };
             tasks.push((task, why));

@@ -244,16 +244,6 @@ pub fn tally_session(store: &Sqlite, session: &Session) -> Result<SessionTally, 
     Ok(tally)
 }
 
-/// The configuration that a session was started with.
-pub fn find_recorded_config(store: &Sqlite, session: &Session) -> Result<String, Failure> {
-    let snapshot = store.snapshot().map_err(hints::store)?;
-    let text = snapshot.config(session.config).map_err(hints::view)?;
-    text.ok_or_else(|| {
-        Failure::new(Code::Store, format!("the configuration of session `{}` is not in the store", session.name))
-            .hint("`windlass doctor` looks the whole store over")
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

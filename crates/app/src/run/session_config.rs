@@ -1,14 +1,14 @@
 //! The configuration that a session works with, and whether a person trusts it.
 
 use windlass_config::Config;
-use windlass_engine::Session;
 
-use super::session_choice::{SessionChoice, find_recorded_config};
+use super::recorded_config::{check_trust, find_recorded_config};
+use super::session_choice::SessionChoice;
 use crate::caller::Inside;
 use crate::context::Opened;
 use crate::project::Project;
-use crate::trust::{self, Trust};
-use crate::{Code, Failure, FrontEnd, Notice, environment, execution};
+use crate::trust;
+use crate::{Failure, FrontEnd, Notice, environment, execution};
 
 /// Returns the configuration of a session: the configuration that it was started with, else what counts of the present one.
 pub fn find_session_config(opened: &Opened, inside: &Inside, choice: &SessionChoice) -> Result<Config, Failure> {
@@ -54,35 +54,6 @@ pub fn find_effective_config(
         trust::note_defaults(front_end);
     }
     Ok(config.without_say())
-}
-
-/// A configuration that holds agents to anything needs a person's trust, and so does the end of one. That a session was started
-/// with one is in a store which this machine wrote, so its words count; but programs and files that it names may have changed.
-pub fn check_trust(project: &Project, config: &Config, resumed: Option<&Session>, given: bool) -> Result<(), Failure> {
-    if given {
-        return Ok(());
-    }
-    let state = trust::state(project, config)?;
-    let is_needed = match resumed {
-        Some(_) => config.names_agents_or_hooks() || config.settings.prompt_file.is_some(),
-        None => state == Trust::Changed || config.guards_work(),
-    };
-    if state == Trust::Trusted || !is_needed {
-        return Ok(());
-    }
-    let older = Config::load(&project.root).is_ok_and(|present| present.text() != config.text());
-    Err(match resumed {
-        Some(session) if older => Failure::new(Code::Trust, "this project may not run what its configuration says")
-            .caused_by(format!("session `{}` works with an older configuration than the trusted one", session.name))
-            .hint(match session.goal {
-                Some(_) => {
-                    "--trust goes on with that one, for this command alone; --fresh starts anew with the present one"
-                }
-                // Another session cannot have the task that this one holds.
-                None => "--trust goes on with that one, for this command alone",
-            }),
-        _ => trust::refuse(config, state),
-    })
 }
 
 /// Returns whether agents may have programs run for their rules and stop hooks.

@@ -1,8 +1,9 @@
 //! Why a task cannot be worked on, and what leads on instead.
 
-use windlass_engine::{Lease, State, Task, TaskId, View, Wanted, awaited};
+use windlass_engine::{Lease, State, Task, TaskId, Wanted};
 use windlass_process::is_alive;
 
+use super::dependencies::{find_open_dependencies, list_ids};
 use crate::changes::has_open_change;
 use crate::context::Opened;
 use crate::next_step::{next_step, own_step, take_up_again};
@@ -20,7 +21,7 @@ pub fn check_task(opened: &Opened, id: TaskId) -> Result<(), Failure> {
         return Ok(());
     }
     let open = match task.state {
-        State::Created => waits_for(&opened.store.snapshot().map_err(hints::store)?, &task)?,
+        State::Created => find_open_dependencies(&opened.store.snapshot().map_err(hints::store)?, &task)?,
         _ => Vec::new(),
     };
     let why = match (&task.blocked, &task.lease, &task.reason) {
@@ -61,28 +62,4 @@ pub fn held_in_words(opened: &Opened, task: &Task, lease: &Lease) -> Result<Stri
     let step = if is_left(opened, task)? { own_step(opened, task)? } else { None };
     let leads_on = step.map(|step| format!("; `{}` leads on", step.command)).unwrap_or_default();
     Ok(format!("held by {}{leads_on}", lease.holder()))
-}
-
-/// Returns the tasks that a task waits for and that are not completed.
-pub fn waits_for(view: &dyn View, task: &Task) -> Result<Vec<TaskId>, Failure> {
-    let mut open = Vec::new();
-    for other in awaited(view, task.id).map_err(hints::view)? {
-        let other = view.task(other).map_err(hints::view)?;
-        open.extend(other.filter(|other| other.state != State::Completed).map(|other| other.id));
-    }
-    Ok(open)
-}
-
-/// Returns a few tasks by name.
-pub fn list_ids(ids: &[TaskId]) -> String {
-    const NAMED: usize = 5;
-    let mut words: Vec<String> = ids.iter().take(NAMED).map(ToString::to_string).collect();
-    if ids.len() > NAMED {
-        words.push(format!("{} more", ids.len() - NAMED));
-    }
-    match words.split_last() {
-        Some((last, [])) => last.clone(),
-        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
-        None => "nothing".to_owned(),
-    }
 }

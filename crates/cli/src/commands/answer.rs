@@ -7,7 +7,6 @@ use windlass_app::caller::Inside;
 use windlass_app::context::{Context, Opened};
 use windlass_app::person::ConcernedSessions;
 use windlass_app::resume_command::ResumeCommand;
-use windlass_app::session_view::is_alive;
 use windlass_app::{Code, Failure, execution, hints, next_step};
 use windlass_engine::{
     Authority, ChangeRef, Command, GateAnswer, Phase, Resolution, Session, SessionName, State, TaskId, View, Wanted,
@@ -197,7 +196,7 @@ fn answer_gate(
         return out.object(&serde_json::json!({"session": name, "answer": answer.name()}));
     }
     out.line(format_args!("session {name} goes on so"))?;
-    match is_alive(opened, session) {
+    match opened.is_running(session) {
         true => Ok(()),
         false => {
             let again = ResumeCommand::for_session(opened, session).in_sentence("runs it");

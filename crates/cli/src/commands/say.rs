@@ -6,7 +6,6 @@ use serde_json::json;
 use windlass_app::caller::Inside;
 use windlass_app::context::{Context, Opened};
 use windlass_app::person::ConcernedSessions;
-use windlass_app::session_view::is_alive;
 use windlass_app::{Code, Failure, execution, hints};
 use windlass_engine::{Authority, Command, Event, Session, SessionName, Voice};
 use windlass_text as text;
@@ -40,7 +39,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         Some(name) => opened.session(name)?,
         None => only(&opened)?,
     };
-    let alive = is_alive(&opened, &session);
+    let alive = opened.is_running(&session);
     let command = Command::Say { session: session.name.clone(), text };
     let inside = Inside::look_for_person(&opened, ConcernedSessions::Of(&session.name))?;
     let records = execution::execute_inside(&mut opened, inside, &command, Authority::Person)?;
@@ -66,7 +65,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
 fn only(opened: &Opened) -> Result<Session, Failure> {
     let sessions = opened.store.snapshot().map_err(hints::store)?.sessions().map_err(hints::store)?;
     let open = sessions.into_iter().filter(|session| session.ended().is_none());
-    let (running, left): (Vec<Session>, Vec<Session>) = open.partition(|session| is_alive(opened, session));
+    let (running, left): (Vec<Session>, Vec<Session>) = open.partition(|session| opened.is_running(session));
     let mut found = if running.is_empty() { left } else { running };
     match found.len() {
         1 => Ok(found.remove(0)),

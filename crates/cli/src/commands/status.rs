@@ -3,10 +3,11 @@
 use serde_json::json;
 use windlass_app::changes::list_open_changes;
 use windlass_app::context::{Context, Opened};
-use windlass_app::next_step::{NextStep, own_step};
+use windlass_app::next_step::own_step;
 use windlass_app::run::{explain_left_in_place, find_grounds, is_left_in_place};
 use windlass_app::session_view::SessionView;
 use windlass_app::trust::{self, Trust};
+use windlass_app::typed_step::NextStep;
 use windlass_app::unchecked_work::{count_completed_tasks, describe_unchecked_work, find_skipped_check};
 use windlass_app::{Failure, environment, hints, obstacles, store_records};
 use windlass_config::Config;

@@ -12,8 +12,8 @@ use windlass_process::{Control, Roster, Supervisor};
 use windlass_runner::{Dispatch, Outside, RunError, Runner};
 use windlass_store::ExecuteError;
 
-use super::super::session_choice::{find_recorded_config, tally_session};
-use super::super::session_config::check_trust;
+use super::super::recorded_config::{check_trust, find_recorded_config};
+use super::super::session_choice::tally_session;
 use super::super::session_run::{count, session_origin, session_settings};
 use super::super::session_tally::SessionTally;
 use super::super::stale_leases::expire_stale_leases;

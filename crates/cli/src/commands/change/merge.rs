@@ -10,7 +10,6 @@ use windlass_app::execution::{self, HookExecution};
 use windlass_app::next_step::{next_step, take_up_again};
 use windlass_app::person::ConcernedSessions;
 use windlass_app::resume_command::ResumeCommand;
-use windlass_app::session_view::is_alive;
 use windlass_app::{Code, Failure, environment, hints, trust};
 use windlass_config::{Config, ConfigSource, plan};
 use windlass_engine::{
@@ -94,7 +93,7 @@ fn check(opened: &Opened, task: &Task) -> Result<(), Failure> {
     };
     if let Some(lease) = task.lease.as_ref().filter(|_| matches!(task.state, State::Active | State::Submitted)) {
         let hint = match &lease.session {
-            Some(session) if opened.session(session).is_ok_and(|session| is_alive(opened, &session)) => {
+            Some(session) if opened.session(session).is_ok_and(|session| opened.is_running(&session)) => {
                 format!("wait for it, or end it with `windlass session cancel {session}`")
             }
             Some(session) => {

@@ -9,7 +9,6 @@ use serde_json::json;
 use windlass_app::context::Context;
 use windlass_app::next_step::answer_gate;
 use windlass_app::resume_command::ResumeCommand;
-use windlass_app::session_view::is_alive;
 use windlass_app::{hints, runner_settings};
 use windlass_config::Config;
 use windlass_engine::{Event, Record, Seq, SessionName, Voice, Wanted, Work};
@@ -83,7 +82,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
             return Ok(());
         }
         out.flush()?;
-        let deserted = !is_alive(&opened, &session);
+        let deserted = !opened.is_running(&session);
         if deserted && opened.session(&args.name)?.version != session.version {
             // Whoever ran it has brought it to its end since the look, and is gone.
             continue;

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use windlass_app::context::{Context, Opened};
-use windlass_app::next_step::NextStep;
 use windlass_app::session_view::SessionView;
+use windlass_app::typed_step::NextStep;
 use windlass_app::{Failure, hints};
 use windlass_engine::{Completion, Event, EventType, Record, Session, SessionName, payload};
 use windlass_store::Filter;

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use windlass_app::context::Opened;
-use windlass_app::next_step::{NextStep, next_step};
+use windlass_app::next_step::next_step;
 use windlass_app::session_view::SessionView;
+use windlass_app::typed_step::NextStep;
 use windlass_app::{Failure, conversations, environment, hints};
 use windlass_bridge::Agent;
 use windlass_engine::{
