@@ -32,7 +32,8 @@ pub fn resolve(config: &Config, agent: &Agent, home: &Path) -> Result<(Gatekeepe
         // A change does not bring its own judge along.
         of_types.insert(kind_name, agents.into_iter().map(|agent| agent.of(home)).collect());
     }
-    let briefs = config.hooks.iter().flat_map(plan::briefs).map(|name| (name.to_owned(), config.brief(name))).collect();
+    let briefs =
+        config.hooks.iter().flat_map(HookSpec::briefs).map(|name| (name.to_owned(), config.brief(name))).collect();
     let usual = Some(agents::gatekeeper(&agent.name, &config.settings)?.of(home));
     let silence = turn_allowance(config, agent).silence.or(Some(SILENCE));
     Ok((Gatekeepers { of_types, usual, briefs, silence }, unjudged))
@@ -48,7 +49,7 @@ pub fn unjudged(config: &Config, kind: &str, roles: &RoleSettings, agents: &[&st
 fn is_judged(config: &Config, kind: &str, agent: &str) -> bool {
     let own = config.overrides().any(|(name, point)| name == kind && point.name() == "before_merge");
     let meant = |hook: &&HookSpec| plan::whose(hook).includes(Some(kind), Some(agent), own);
-    config.hooks.iter().filter(|hook| hook.enabled()).filter(meant).any(|hook| plan::briefs(hook).next().is_some())
+    config.hooks.iter().filter(|hook| hook.enabled()).filter(meant).any(|hook| hook.briefs().next().is_some())
 }
 
 fn named(config: &Config, kind: &str, roles: &RoleSettings) -> Result<Vec<Agent>, Failure> {

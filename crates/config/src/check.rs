@@ -1,7 +1,5 @@
 //! What must hold between values, beyond each one's type.
 
-use std::path::{Component, Path};
-
 use globset::GlobBuilder;
 use windlass_agents::acp::Permissions;
 use windlass_agents::{KNOWN, Known};
@@ -9,8 +7,8 @@ use windlass_vcs::git::Branch;
 
 use super::error::{ConfigProblem, quoted};
 use super::file::{Driver, Settings};
-use super::hooks::{not_empty, placed};
 use super::reader::Located;
+use super::value_checks::{MAX_REVIEW_NAME, check_name, is_inside, not_empty, placed};
 
 pub fn check(settings: &Settings) -> Result<(), ConfigProblem> {
     settings.version.as_ref().map_or(Ok(()), version)?;
@@ -27,12 +25,6 @@ pub fn check(settings: &Settings) -> Result<(), ConfigProblem> {
     settings.test_command.as_ref().map_or(Ok(()), test_command)?;
     settings.prompt_file.as_ref().map_or(Ok(()), |file| prompt_file(file, settings))?;
     scripts(settings)
-}
-
-/// Whether a path leads from a directory to itself or to somewhere below it, as it is written.
-pub fn is_inside(path: &str) -> bool {
-    let plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
-    !path.contains('\0') && !path.trim().is_empty() && Path::new(path).components().all(plain)
 }
 
 /// Scripts that agents play, wherever one is named.
@@ -78,21 +70,10 @@ pub fn agent_names(settings: &Settings) -> Vec<&str> {
     settings.agents.keys().map(String::as_str).chain(KNOWN.iter().map(|(name, _)| *name)).collect()
 }
 
-/// Bytes in the name of a review at most: it travels in events, and agents are told it.
-pub const REVIEW_NAME: usize = 64;
-
-/// Refuses a name that cannot be shown on a line.
-pub fn check_name(whose: &str, name: &str, longest: usize) -> Result<(), ConfigProblem> {
-    match name.trim().is_empty() || name.len() > longest || name.contains(char::is_control) {
-        true => Err(ConfigProblem::new(format!("the name of {whose} is one line of 1 to {longest} bytes"))),
-        false => Ok(()),
-    }
-}
-
 fn brief(name: &str, text: &Located<String>) -> Result<(), ConfigProblem> {
     let said = match text.trim().is_empty() {
         true => Err(ConfigProblem::new(format!("the brief {} is empty", quoted(name)))),
-        false => check_name("a review", name, REVIEW_NAME),
+        false => check_name("a review", name, MAX_REVIEW_NAME),
     };
     said.map_err(|problem| problem.at(text.at.clone()))
 }

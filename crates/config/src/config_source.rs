@@ -5,7 +5,15 @@ use std::path::{Path, PathBuf};
 use windlass_engine::{ConfigText, Digest};
 
 use super::error::ConfigError;
-use super::{config_file, source};
+use super::source;
+
+/// The directory of a project that Windlass keeps its files in.
+pub const PROJECT_DIRECTORY: &str = ".windlass";
+
+/// Returns the configuration file of a project.
+pub fn config_file(root: &Path) -> PathBuf {
+    root.join(PROJECT_DIRECTORY).join("config.yaml")
+}
 
 /// The text of a configuration, and where it comes from.
 #[derive(Debug, Clone)]

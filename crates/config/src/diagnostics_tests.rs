@@ -4,7 +4,8 @@ use std::path::Path;
 
 use annotate_snippets::Renderer;
 
-use super::{ConfigError, parse};
+use super::ConfigError;
+use super::config::parse;
 
 /// What a person sees.
 fn picture(text: &str) -> String {

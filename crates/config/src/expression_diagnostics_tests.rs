@@ -232,7 +232,7 @@ fn a_time_that_cannot_be_meant() {
 #[test]
 fn times_that_can_be_meant() {
     for timeout in ["1", "0.5", "999", "999.9", "1000s", "30000ms", "168h", "86400.0s"] {
-        assert!(super::parse(&hook(&format!("timeout: {timeout}"))).is_ok(), "{timeout}");
+        assert!(super::config::parse(&hook(&format!("timeout: {timeout}"))).is_ok(), "{timeout}");
     }
 }
 

@@ -17,7 +17,6 @@ use windlass_engine::{Condition, HookPoint, Matcher, Names, REGISTERED, Registry
 use windlass_hooks::Script;
 
 use super::builtin::Builtin;
-use super::check::{REVIEW_NAME, check_name};
 use super::entry::{Brief, Entry, KINDS, Points, Request};
 use super::error::{ConfigProblem, quoted};
 use super::expressions::{Expressions, data_fields};
@@ -25,11 +24,16 @@ use super::file::Settings;
 use super::hook_limits;
 use super::reader::Located;
 use super::request::request;
+use super::value_checks::{MAX_REVIEW_NAME, check_name, not_empty, placed};
 use super::workflow_context::given;
 use crate::{hook_point_names, parse_hook_point};
 
 /// Names travel in variables, events and messages.
 const NAME: usize = 128;
+/// The priority of a hook that names none.
+pub const DEFAULT_PRIORITY: i64 = 100;
+/// The brief of a gatekeeper that names none.
+pub const DEFAULT_REVIEW: &str = "review";
 
 /// Whose hook it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,6 +82,24 @@ pub struct HookSpec {
 }
 
 impl HookSpec {
+    /// Returns when the hook runs among those of an event: lower first. Notices come last.
+    pub fn priority(&self) -> i64 {
+        if self.point == HookPoint::Notify {
+            return i64::MAX;
+        }
+        self.entry.priority.unwrap_or(DEFAULT_PRIORITY)
+    }
+
+    /// Returns the briefs by which the hook has a change judged.
+    pub fn briefs(&self) -> impl Iterator<Item = &str> {
+        let (names, alone) = match &self.kind {
+            HookKind::Gatekeeper(names) => (names.as_slice(), None),
+            HookKind::Builtin(Builtin::Gatekeeper) => (&[][..], Some(DEFAULT_REVIEW)),
+            _ => (&[][..], None),
+        };
+        names.iter().map(String::as_str).chain(alone)
+    }
+
     /// Every point at which it runs, in the order of definition.
     pub fn points(&self) -> impl Iterator<Item = &HookPoint> {
         iter::once(&self.point).chain(&self.events)
@@ -429,17 +451,10 @@ pub fn prompt_of(
     expressions.template("prompt", written, names)
 }
 
-pub fn not_empty(key: &str, text: String) -> Result<String, ConfigProblem> {
-    match text.trim().is_empty() {
-        true => Err(ConfigProblem::new(format!("`{key}` is empty"))),
-        false => Ok(text),
-    }
-}
-
 /// The names of reviews, each of which is asked for once.
 fn reviews(names: Vec<String>) -> Result<Vec<String>, ConfigProblem> {
     let names = not_none("gatekeeper", names)?;
-    names.iter().try_for_each(|name| check_name("a review", name, REVIEW_NAME))?;
+    names.iter().try_for_each(|name| check_name("a review", name, MAX_REVIEW_NAME))?;
     let twice = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name));
     match twice {
         Some((_, name)) => Err(ConfigProblem::new(format!("`gatekeeper` names {} twice", quoted(name)))),
@@ -462,9 +477,4 @@ fn builtin(name: &str) -> Result<Builtin, ConfigProblem> {
             false => problem,
         }
     })
-}
-
-/// Where a problem of a located thing is, unless it is known better.
-pub fn placed<T>(result: Result<T, ConfigProblem>, at: &Range<usize>) -> Result<T, ConfigProblem> {
-    result.map_err(|problem| problem.at(at.clone()))
 }

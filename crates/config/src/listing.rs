@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use windlass_engine::{EventType, HookPoint, Registry, RegistryError, VALIDATION};
 
-use crate::{Builtin, Config, HookKind, HookScope, HookSpec, PipeSetting, hook_points, plan};
+use crate::{Builtin, Config, DEFAULT_PRIORITY, HookKind, HookScope, HookSpec, PipeSetting, hook_points, plan};
 
 /// The work that hooks would run for.
 #[derive(Debug, Clone, Default)]
@@ -55,10 +55,10 @@ impl<'c> ListedHook<'c> {
     /// `None` for what comes before every priority.
     pub fn priority(&self) -> Option<i64> {
         match self {
-            Self::Written(hook) => Some(hook.entry.priority.or_else(|| registered(hook)).unwrap_or(plan::PRIORITY)),
+            Self::Written(hook) => Some(hook.entry.priority.or_else(|| registered(hook)).unwrap_or(DEFAULT_PRIORITY)),
             Self::BuiltIn { priority, .. } => Some(*priority),
             Self::Validation { .. } => None,
-            Self::Default { .. } => Some(plan::PRIORITY),
+            Self::Default { .. } => Some(DEFAULT_PRIORITY),
         }
     }
 

@@ -8,10 +8,11 @@ use windlass_engine::{Condition, EventType, HookPoint, Names};
 use super::entry::{Entry, Retry};
 use super::error::ConfigProblem;
 use super::file::{Notice, Occasion, Settings};
-use super::hooks::{HookKind, HookScope, HookSpec, placed, script};
+use super::hooks::{HookKind, HookScope, HookSpec, script};
 use super::reader::Located;
 use super::request::request;
 use super::span::DurationSetting;
+use super::value_checks::placed;
 
 /// How long telling somebody may take, tries included.
 const TIMEOUT: Duration = Duration::from_secs(10);

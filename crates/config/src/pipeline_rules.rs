@@ -16,7 +16,7 @@ use super::entry::Points;
 use super::error::{ConfigProblem, position, quoted, suggestion};
 use super::file::{Completion, Settings, TaskType};
 use super::hooks::{HookKind, HookScope, HookSpec};
-use crate::{parse_hook_point, plan};
+use crate::parse_hook_point;
 
 /// Something that can be used as it is, and is probably not meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl<'a> TaskTypeHooks<'a> {
                 }
         };
         let mut hooks: Vec<&HookSpec> = self.hooks.iter().filter(is_here).collect();
-        hooks.sort_by_key(|hook| plan::priority(hook));
+        hooks.sort_by_key(|hook| hook.priority());
         hooks
     }
 
@@ -181,7 +181,7 @@ fn unknown_agents(settings: &Settings) -> impl Iterator<Item = ConfigProblem> {
 
 /// Returns the briefs that no gatekeeper is given.
 fn unread_briefs(settings: &Settings, hooks: &[HookSpec]) -> impl Iterator<Item = ConfigProblem> {
-    let asked: BTreeSet<&str> = hooks.iter().flat_map(plan::briefs).collect();
+    let asked: BTreeSet<&str> = hooks.iter().flat_map(HookSpec::briefs).collect();
     settings.briefs.iter().filter(move |(name, _)| !asked.contains(name.as_str())).map(|(name, text)| {
         ConfigProblem::new(format!("no `gatekeeper` asks for the brief {}", quoted(name))).at(text.at.clone())
     })

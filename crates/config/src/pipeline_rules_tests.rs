@@ -147,7 +147,7 @@ fn a_pipeline_that_can_never_pass_is_refused() {
     hint: let it run before `merge_pr`
     ");
     let apart = "agents:\n  a: {command: a, hooks: {before_merge: [merge_pr]}}\n  b: {command: b, hooks: {before_merge: [gatekeeper: [qa]]}}\n";
-    super::parse(apart).expect("the hooks of two agents never meet");
+    super::config::parse(apart).expect("the hooks of two agents never meet");
 }
 
 #[test]

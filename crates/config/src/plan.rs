@@ -13,6 +13,7 @@ use windlass_engine::{
 };
 use windlass_hooks as hooks;
 
+use crate::hooks::DEFAULT_REVIEW;
 use crate::{Builtin, Config, HookKind, HookScope, HookSpec, RoleSettings};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -22,9 +23,6 @@ const REVIEW_TIMEOUT: Duration = Duration::from_mins(30);
 /// How long all steps of a workflow may take together. Each has its own time too.
 const WORKFLOW_TIMEOUT: Duration = Duration::from_hours(1);
 const MAX_OUTPUT: usize = 16 * 1024;
-pub const PRIORITY: i64 = 100;
-/// The brief of a gatekeeper that is only named.
-const REVIEW: &str = "review";
 /// How long to wait before the first retry.
 const BACKOFF: Duration = Duration::from_secs(1);
 
@@ -71,7 +69,7 @@ fn step(builtin: Builtin) -> Option<hooks::Step> {
         Builtin::CreatePr => Some(hooks::Step::CreatePr),
         Builtin::MergePr => Some(hooks::Step::MergePr),
         // The word alone: by one brief of that name.
-        Builtin::Gatekeeper => Some(hooks::Step::Review(vec![REVIEW.to_owned()])),
+        Builtin::Gatekeeper => Some(hooks::Step::Review(vec![DEFAULT_REVIEW.to_owned()])),
         Builtin::AutoLabelByKeyword
         | Builtin::AutoCreateReviewTask
         | Builtin::CheckDependencySatisfaction
@@ -152,16 +150,6 @@ pub fn find_runnable(config: &Config, name: &str) -> Option<hooks::Hook> {
     }
 }
 
-/// Returns the briefs by which a hook has a change judged.
-pub fn briefs(hook: &HookSpec) -> impl Iterator<Item = &str> {
-    let (names, alone) = match &hook.kind {
-        HookKind::Gatekeeper(names) => (names.as_slice(), None),
-        HookKind::Builtin(Builtin::Gatekeeper) => (&[][..], Some(REVIEW)),
-        _ => (&[][..], None),
-    };
-    names.iter().map(String::as_str).chain(alone)
-}
-
 /// The engine's rules without anything that is owed.
 pub fn pure_rules(config: &Config) -> Result<Rules, RegistryError> {
     let mut registry = Registry::with_builtins();
@@ -220,7 +208,7 @@ pub fn session_rules(config: &Config, owner: &OwnerName) -> Result<Rules, Regist
 pub fn planned_hooks(config: &Config) -> BTreeMap<EventType, Vec<Planned>> {
     let mut hooks: Vec<&HookSpec> = config.hooks.iter().filter(|hook| is_owing(hook)).collect();
     // Hooks of one priority stay in the order of definition.
-    hooks.sort_by_key(|hook| priority(hook));
+    hooks.sort_by_key(|hook| hook.priority());
     let mut planned: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for hook in hooks {
         for point in hook.points() {
@@ -236,13 +224,6 @@ pub fn planned_hooks(config: &Config) -> BTreeMap<EventType, Vec<Planned>> {
 fn is_owing(hook: &HookSpec) -> bool {
     let runs = !matches!(hook.kind, HookKind::Builtin(builtin) if step(builtin).is_none());
     hook.enabled() && runs && hook.points().any(HookPoint::is_reachable)
-}
-
-pub fn priority(hook: &HookSpec) -> i64 {
-    if hook.point == HookPoint::Notify {
-        return i64::MAX;
-    }
-    hook.entry.priority.unwrap_or(PRIORITY)
 }
 
 fn name(kind: &str) -> TypeName {

@@ -19,7 +19,6 @@ use serde::forward_to_deserialize_any;
 use serde::ser::{Serialize, Serializer};
 
 use super::error::{ConfigProblem, quoted};
-use super::schema::schema;
 use super::syntax::QUOTES;
 use super::yaml::{ConfigNode, NodeValue};
 
@@ -38,6 +37,24 @@ pub fn text<'a>(node: &'a ConfigNode, source: &'a str) -> Option<&'a str> {
         NodeValue::Null | NodeValue::List(_) | NodeValue::Map(_) => None,
     }
 }
+
+/// The keys of `limits`, which people look for at the top of the file.
+pub(super) const LIMIT_KEYS: &[&str] = &[
+    "cost",
+    "failure_span",
+    "lease",
+    "maxHookRetries",
+    "max_failures",
+    "max_hook_retries",
+    "max_iterations",
+    "max_rejections",
+    "max_remediations",
+    "silence",
+    "thrashing",
+    "tokens",
+    "turn_time",
+    "wall_time",
+];
 
 impl de::Error for ConfigProblem {
     fn custom<T: Display>(message: T) -> Self {
@@ -60,9 +77,10 @@ impl de::Error for ConfigProblem {
 
     fn unknown_field(found: &str, known: &'static [&'static str]) -> Self {
         let problem = Self::unknown("key", found, known);
-        let is_limit = || schema()["$defs"]["Limits"]["properties"].get(found).is_some();
         match problem.suggestion {
-            _ if known.contains(&"limits") && is_limit() => problem.suggest("write it under `limits`".to_owned()),
+            _ if known.contains(&"limits") && LIMIT_KEYS.contains(&found) => {
+                problem.suggest("write it under `limits`".to_owned())
+            }
             Some(_) => problem,
             None => problem.suggest("`windlass config schema` lists every key".to_owned()),
         }

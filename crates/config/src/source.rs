@@ -51,3 +51,8 @@ pub fn decode(file: &Path, bytes: Vec<u8>) -> Result<String, ConfigError> {
         }
     }
 }
+
+/// The text of a file that a person wrote: a regular one, of reasonable size, in UTF-8.
+pub fn text_of(file: &Path) -> Result<String, ConfigError> {
+    decode(file, read(file)?)
+}

@@ -158,7 +158,7 @@ hooks:
 ",
     );
     let [hook] = &config.hooks[..] else { panic!("{:?}", config.hooks) };
-    let points: Vec<_> = hook.points().map(HookPoint::name).collect();
+    let points: Vec<_> = hook.points().map(windlass_engine::HookPoint::name).collect();
     assert_eq!(points, ["pre_tool_use", "task_created", "stop"]);
     assert!(!hook.enabled());
     assert_eq!(hook.entry.priority, Some(-5));
@@ -382,4 +382,10 @@ fn the_schema_knows_what_the_reader_knows() {
         .filter(|(_, property)| property.get("description").is_none())
         .collect();
     assert!(undescribed.is_empty(), "{undescribed:?}");
+}
+
+#[test]
+fn limit_keys_are_those_of_the_schema() {
+    let keys = schema()["$defs"]["Limits"]["properties"].as_object().expect("a map of keys").clone();
+    assert_eq!(keys.keys().map(String::as_str).collect::<Vec<_>>(), reader::LIMIT_KEYS);
 }

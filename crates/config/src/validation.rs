@@ -6,13 +6,12 @@ use std::path::Path;
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
-use windlass_engine::validation::{ConfiguredRules, RuleError, RuleKind, ValidationRule};
+use windlass_engine::validation::{RuleError, RuleKind, ValidationRule};
 
 use super::error::ConfigProblem;
 use super::file::Settings;
 use super::reader::Located;
 use super::validators::Validators;
-use super::{Config, ConfiguredEffect};
 
 /// Rules as they are written: a list of `{type, name, config}`.
 pub type RuleList = Vec<Located<Value>>;
@@ -36,7 +35,7 @@ fn lists(settings: &Settings) -> impl Iterator<Item = &RuleList> {
     settings.validation.iter().chain(types)
 }
 
-fn read(list: &RuleList) -> Result<Vec<ValidationRule>, RuleError> {
+pub fn read(list: &RuleList) -> Result<Vec<ValidationRule>, RuleError> {
     let items = Value::Array(list.iter().map(|rule| rule.value.clone()).collect());
     ValidationRule::read_all(KEY, &items, Path::new(NO_PROJECT))
 }
@@ -78,37 +77,4 @@ pub fn rule_list(_: &mut SchemaGenerator) -> Schema {
             "additionalProperties": false,
         },
     })
-}
-
-impl Config {
-    /// The validation rules, which were checked when the file was read.
-    pub fn validation_rules(&self) -> ConfiguredRules {
-        let rules = |list: &RuleList| read(list).expect("the rules were checked when they were read");
-        let types = self.settings.task_types.iter().filter_map(|(name, task_type)| {
-            let kind = name.as_str().parse().expect("the names of types were checked when they were read");
-            Some((kind, rules(task_type.validation.as_ref()?)))
-        });
-        ConfiguredRules {
-            project: self.settings.validation.as_ref().map(rules).unwrap_or_default(),
-            types: types.collect(),
-        }
-    }
-
-    /// What rules would run.
-    pub(super) fn rule_effects(&self) -> Vec<ConfiguredEffect> {
-        let effect = |rule: &ValidationRule| {
-            let what = match &rule.kind {
-                RuleKind::Command(command) => command.command.clone(),
-                RuleKind::Custom(custom) => format!("the validator {}", custom.validator_id),
-                _ => return None,
-            };
-            Some(ConfiguredEffect { place: KEY.to_owned(), name: rule.name.clone(), what, line: None })
-        };
-        self.validation_rules().all().filter_map(effect).collect()
-    }
-
-    /// Whether a hook or a rule would run a program, send a request or prompt an agent.
-    pub fn runs_something(&self) -> bool {
-        !self.effectful_hooks().is_empty() || !self.rule_effects().is_empty()
-    }
 }

@@ -6,13 +6,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_engine::validation::{CommandRule, ValidationRule};
 
-use super::check::is_inside;
 use super::entry::Brief;
 use super::error::{ConfigProblem, quoted};
 use super::hook_limits::check_timeout;
 use super::reader::Located;
 use super::span::DurationSetting;
-use super::{AgentCommands, Config, ConfiguredEffect};
+use super::value_checks::is_inside;
 
 /// A command that validation rules may name.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -71,7 +70,7 @@ fn full(written: &Brief<Validator>) -> Validator {
     }
 }
 
-fn rule(written: &Brief<Validator>) -> CommandRule {
+pub fn rule(written: &Brief<Validator>) -> CommandRule {
     let validator = full(written);
     CommandRule {
         command: validator.command,
@@ -79,45 +78,5 @@ fn rule(written: &Brief<Validator>) -> CommandRule {
         success_exit_codes: validator.success_exit_codes,
         timeout: validator.timeout.map(|timeout| timeout.duration()),
         working_directory: validator.working_directory.map(|path| path.value),
-    }
-}
-
-impl Config {
-    /// Returns which commands an agent may have run. Without a word about it, those under `validators`, or any if there are none.
-    pub fn agent_commands(&self) -> AgentCommands {
-        let usual = if self.settings.validators.is_empty() { AgentCommands::Allow } else { AgentCommands::Named };
-        self.settings.agent_commands.unwrap_or(usual)
-    }
-
-    /// Returns the commands that validation rules may name.
-    pub fn validators(&self) -> BTreeMap<String, CommandRule> {
-        self.settings.validators.iter().map(|(name, written)| (name.clone(), rule(&written.value))).collect()
-    }
-
-    /// Whether an agent may have validators run.
-    pub fn runs_validators(&self) -> bool {
-        self.settings.agent_commands != Some(AgentCommands::Deny)
-    }
-
-    /// What validators would run, for whoever is asked to trust them. Those of a project that runs none are left out.
-    pub(super) fn validator_effects(&self) -> impl Iterator<Item = ConfiguredEffect> {
-        self.settings.validators.iter().filter(|_| self.runs_validators()).map(|(name, written)| {
-            let rule = rule(&written.value);
-            let place = rule.working_directory.map(|path| format!(" (in {path})")).unwrap_or_default();
-            let line = self.text()[..written.at.start].matches('\n').count() + 1;
-            let (what, line) = (format!("{}{place}", rule.command), Some(line));
-            ConfiguredEffect { place: "validators".to_owned(), name: name.clone(), what, line }
-        })
-    }
-
-    /// Whether an agent may have any command run, which whoever is asked for trust has to know.
-    pub(super) fn command_effect(&self) -> Option<ConfiguredEffect> {
-        let allowed = self.settings.agent_commands == Some(AgentCommands::Allow);
-        allowed.then(|| ConfiguredEffect {
-            place: "agent_commands".to_owned(),
-            name: "allow".to_owned(),
-            what: "any command that an agent supplies".to_owned(),
-            line: None,
-        })
     }
 }

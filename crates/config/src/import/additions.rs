@@ -7,7 +7,9 @@ use windlass_engine::{HookPoint, nearest};
 use super::field::entry;
 use super::{HookImport, ImportRemark, ImportedAction, ImportedHook, ImportedSetting, ImportedTuning, fragment};
 use crate::edit::{self, EditObstacle, HookField};
-use crate::{Builtin, Config, ConfigNode, HookKind, HookScope, HookSpec, NodeValue, OnRetryLimit, plan, quoted};
+use crate::{
+    Builtin, Config, ConfigNode, DEFAULT_PRIORITY, HookKind, HookScope, HookSpec, NodeValue, OnRetryLimit, plan, quoted,
+};
 
 /// What is to be added to a configuration.
 #[derive(Debug, Default)]
@@ -93,7 +95,7 @@ impl Additions {
             self.notes.push(ImportRemark::on(*line, text));
         }
         // A built-in hook of the registry has a place of its own in the order.
-        let default_priority = (!hook.is_registered()).then_some(plan::PRIORITY);
+        let default_priority = (!hook.is_registered()).then_some(DEFAULT_PRIORITY);
         let enabled = enabled.filter(|on| *on != hook.enabled()).map(HookField::Enabled);
         let priority = priority.filter(|wished| hook.entry.priority.or(default_priority) != Some(*wished));
         let fields: Vec<HookField> = enabled.into_iter().chain(priority.map(HookField::Priority)).collect();

@@ -6,8 +6,7 @@ use std::time::Duration;
 use windlass_bridge::{Agent, Moment};
 
 use super::field::{self, entry};
-use crate::parse_hook_point;
-use crate::{ConfigNode, ConfigProblem, NodeValue};
+use crate::{ConfigNode, ConfigProblem, NodeValue, parse_hook_point};
 
 /// The system whose file is imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -32,11 +32,11 @@ use std::time::Duration;
 
 use windlass_engine::HookPoint;
 
+use crate::{Builtin, ConfigProblem};
+
 pub use additions::{Additions, HookChange};
 pub use dialect::Dialect;
 pub use yaml::fragment;
-
-use crate::{Builtin, ConfigProblem};
 
 /// What a file of another system comes to.
 #[derive(Debug)]

@@ -38,7 +38,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
 fn found(config: &Config, name: &str) -> Result<Map<String, Value>, Failure> {
     if let Some(hook) = config.hooks.iter().find(|hook| hook.name == name) {
         let mut fields = described((&hook.point, &ListedHook::Written(hook)), hook.place());
-        let briefs: Map<_, _> = plan::briefs(hook).map(|name| (name.to_owned(), config.brief(name).into())).collect();
+        let briefs: Map<_, _> = hook.briefs().map(|name| (name.to_owned(), config.brief(name).into())).collect();
         if !briefs.is_empty() {
             fields.insert("briefs".to_owned(), briefs.into());
         }

@@ -1,0 +1,36 @@
+//! Checks of single values: names, texts and paths.
+
+use std::ops::Range;
+use std::path::{Component, Path};
+
+use super::error::ConfigProblem;
+
+/// Bytes in the name of a review at most: it travels in events, and agents are told it.
+pub const MAX_REVIEW_NAME: usize = 64;
+
+/// Refuses a name that cannot be shown on a line.
+pub fn check_name(whose: &str, name: &str, longest: usize) -> Result<(), ConfigProblem> {
+    match name.trim().is_empty() || name.len() > longest || name.contains(char::is_control) {
+        true => Err(ConfigProblem::new(format!("the name of {whose} is one line of 1 to {longest} bytes"))),
+        false => Ok(()),
+    }
+}
+
+/// Returns whether a path leads from a directory to itself or to somewhere below it, as it is written.
+pub fn is_inside(path: &str) -> bool {
+    let plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    !path.contains('\0') && !path.trim().is_empty() && Path::new(path).components().all(plain)
+}
+
+/// Refuses a text without letters.
+pub fn not_empty(key: &str, text: String) -> Result<String, ConfigProblem> {
+    match text.trim().is_empty() {
+        true => Err(ConfigProblem::new(format!("`{key}` is empty"))),
+        false => Ok(text),
+    }
+}
+
+/// Gives a problem this place, unless it has one.
+pub fn placed<T>(result: Result<T, ConfigProblem>, at: &Range<usize>) -> Result<T, ConfigProblem> {
+    result.map_err(|problem| problem.at(at.clone()))
+}
