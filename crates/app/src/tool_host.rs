@@ -26,7 +26,7 @@ use windlass_hooks::Mask;
 use windlass_process::Roster;
 use windlass_store::{Sqlite, Store};
 use windlass_tools::validation::Workshop;
-use windlass_tools::{self as tools, CallerHint, Control, Ground, ToolError};
+use windlass_tools::{self as tools, CallerHint, Control, ToolError, ToolHost};
 
 use crate::caller::{Inside, is_for_persons};
 use crate::context::Opened;
@@ -39,7 +39,7 @@ use crate::{Code, Failure, Notice, environment, hints, trust};
 const RECENT: Duration = Duration::from_secs(2);
 
 /// A project that tools can be called for.
-pub struct ProjectGround {
+pub struct ProjectToolHost {
     opened: Opened,
     config_file: PathBuf,
     user: String,
@@ -81,7 +81,7 @@ struct Stamp {
     changed: (i64, i64),
 }
 
-impl ProjectGround {
+impl ProjectToolHost {
     pub fn new(opened: Opened) -> Self {
         let (user, config_file) = (environment::user(), opened.project.config_file());
         Self { opened, config_file, user, kept: None, roster: None, recent: RECENT }
@@ -190,7 +190,7 @@ impl ProjectGround {
     }
 }
 
-impl Ground for ProjectGround {
+impl ToolHost for ProjectToolHost {
     fn store(&self) -> &Sqlite {
         &self.opened.store
     }

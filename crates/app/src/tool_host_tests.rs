@@ -5,7 +5,7 @@ use std::fs;
 use tempfile::TempDir;
 use windlass_engine::{Command, NewTask};
 use windlass_store::Lifetime;
-use windlass_tools::Desk;
+use windlass_tools::ToolRouter;
 
 use super::*;
 use crate::SilentFrontEnd;
@@ -26,10 +26,10 @@ impl Place {
         fs::write(self.0.path().join(".windlass/config.yaml"), config).unwrap();
     }
 
-    fn ground(&self, trust: bool) -> ProjectGround {
+    fn ground(&self, trust: bool) -> ProjectToolHost {
         let project = Project::at(self.0.path()).unwrap().unwrap();
         let store = Sqlite::create(&project.store_file(), Lifetime::Service).unwrap();
-        ProjectGround::new(Opened { project, store, trust, front_end: Arc::new(SilentFrontEnd) })
+        ProjectToolHost::new(Opened { project, store, trust, front_end: Arc::new(SilentFrontEnd) })
     }
 
     fn marks(&self) -> String {
@@ -41,12 +41,12 @@ fn marking(mark: &str) -> String {
     format!("hooks: {{task_created: [{{name: mark, command: 'echo {mark} >> marks'}}]}}\n")
 }
 
-fn add(ground: &mut ProjectGround) -> Result<Vec<Record>, ToolError> {
+fn add(ground: &mut ProjectToolHost) -> Result<Vec<Record>, ToolError> {
     let new = NewTask { goal: "one".to_owned(), ..NewTask::default() };
     ground.execute(&Command::CreateTask(new), &Control::new())
 }
 
-fn config(ground: &ProjectGround) -> Arc<Config> {
+fn config(ground: &ProjectToolHost) -> Arc<Config> {
     ground.kept.as_ref().unwrap().config.clone()
 }
 
@@ -106,7 +106,7 @@ fn only_what_owes_a_hook_needs_trust() {
 #[test]
 fn a_desk_answers_for_a_real_project() {
     let place = Place::new("");
-    let mut desk = Desk::new(place.ground(false));
+    let mut desk = ToolRouter::new(place.ground(false));
     let made = desk.call("task_create", serde_json::json!({"goal": "one"}), &Control::new()).unwrap();
     assert_eq!(made["id"], "T1");
     assert!(desk.ground().roster.is_none(), "nobody who runs no programs is known as somebody who does");

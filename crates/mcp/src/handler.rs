@@ -15,7 +15,7 @@ use windlass_tools::{Effect, ToolError};
 
 use crate::message::shown;
 use crate::pool::Pool;
-use crate::server::{Desk, Driven, Said, Server};
+use crate::server::{Driven, Said, Server, ToolRouter};
 
 /// What a model is told about the tools as a whole, where it drives itself.
 const INSTRUCTIONS: &str = "\
@@ -56,7 +56,7 @@ impl<D> Clone for Handler<D> {
     }
 }
 
-impl<D: Desk> Handler<D> {
+impl<D: ToolRouter> Handler<D> {
     pub fn new(server: &Server<D>) -> Self {
         let (tools, pool, driven) = (server.tools, server.pool.clone(), server.driven);
         Self { tools, listed: Arc::default(), pool, driven, _counted: Arc::default() }
@@ -73,7 +73,7 @@ impl<D: Desk> Handler<D> {
     }
 }
 
-impl<D: Desk> ServerHandler for Handler<D> {
+impl<D: ToolRouter> ServerHandler for Handler<D> {
     fn get_info(&self) -> ServerConfig {
         // Whoever asks for prompts is told that there are none, as most clients want it, so asking is declared to be possible.
         ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_prompts().build())

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
 use windlass_tools::{Code, Control, Effect, Tool, ToolError};
 
 use crate::message::{Heard, read, shown};
-use crate::server::{Desk, Said, Server, Stop, runtime};
+use crate::server::{Said, Server, Stop, ToolRouter, runtime};
 
 /// Lines of one conversation.
 const LINES: usize = 24;
@@ -127,7 +127,7 @@ const TOOLS: &[Tool] = &[tool("echo"), tool("fail"), tool("slow")];
 
 struct Plain;
 
-impl Desk for Plain {
+impl ToolRouter for Plain {
     fn say(&mut self, tool: &str, arguments: Value, _: &Control) -> Said {
         match tool {
             "fail" => Err(ToolError::new(Code::NotFound, "there is no T9")),

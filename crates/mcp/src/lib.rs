@@ -28,4 +28,4 @@ mod stdio;
 mod tests;
 
 pub use http::{AddressError, Listening, Token, TokenError};
-pub use server::{Desk, Driven, Server, Stop};
+pub use server::{Driven, Server, Stop, ToolRouter};

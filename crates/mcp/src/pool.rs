@@ -18,7 +18,7 @@ use tokio::task;
 use tokio_util::sync::CancellationToken;
 use windlass_tools::{CallerHint, Code, Control, Effect, ToolError};
 
-use crate::server::{Desk, Said};
+use crate::server::{Said, ToolRouter};
 
 /// So many calls have threads at a time, each with up to five programs.
 pub(crate) const SLOW: usize = 8;
@@ -43,7 +43,7 @@ impl<D> Clone for Pool<D> {
     }
 }
 
-impl<D: Desk> Pool<D> {
+impl<D: ToolRouter> Pool<D> {
     pub fn new(open: impl Fn() -> Result<D, ToolError> + Send + Sync + 'static, control: Control) -> Self {
         let slow = Arc::new(Semaphore::new(SLOW));
         Self { shared: Arc::new(Shared { open: Box::new(open), free: Mutex::default(), slow }), control }
@@ -83,7 +83,7 @@ impl<D: Desk> Pool<D> {
     }
 }
 
-impl<D: Desk> Shared<D> {
+impl<D: ToolRouter> Shared<D> {
     fn take(&self) -> Result<Box<D>, ToolError> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match free {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
-use windlass_tools::{Control, Ground, Tool, ToolError};
+use windlass_tools::{Control, Tool, ToolError, ToolHost};
 
 use crate::pool::Pool;
 
@@ -14,11 +14,11 @@ use crate::pool::Pool;
 pub type Said = Result<Box<RawValue>, ToolError>;
 
 /// Takes calls, one at a time.
-pub trait Desk: Send + 'static {
+pub trait ToolRouter: Send + 'static {
     fn say(&mut self, tool: &str, arguments: Value, control: &Control) -> Said;
 }
 
-impl<G: Ground + Send + 'static> Desk for windlass_tools::Desk<G> {
+impl<G: ToolHost + Send + 'static> ToolRouter for windlass_tools::ToolRouter<G> {
     fn say(&mut self, tool: &str, arguments: Value, control: &Control) -> Said {
         self.say(tool, arguments, control)
     }
@@ -40,7 +40,7 @@ pub enum Driven {
     ByWindlass,
 }
 
-impl<D: Desk> Server<D> {
+impl<D: ToolRouter> Server<D> {
     /// `open` makes another desk. Programs that calls run listen to the control of `stop`.
     pub fn new(
         tools: &'static [Tool],

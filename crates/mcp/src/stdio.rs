@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::handler::Handler;
 use crate::lines::{Line, Lines};
 use crate::message::{self, Heard};
-use crate::server::{Desk, Server, runtime};
+use crate::server::{Server, ToolRouter, runtime};
 
 /// Enough for every client that asks before it was answered, and little memory all the same.
 const UNDER_WAY: usize = 64;
@@ -40,7 +40,7 @@ const PARTING: Duration = Duration::from_secs(5);
 type Reader = Box<dyn AsyncRead + Send + Unpin>;
 type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
-impl<D: Desk> Server<D> {
+impl<D: ToolRouter> Server<D> {
     /// Serves the client at the standard streams, until it closes its end or the server is stopped.
     pub fn serve_stdio(self) -> io::Result<()> {
         let runtime = runtime()?;

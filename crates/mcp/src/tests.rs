@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_tools::{CallerHint, Code, Control, Effect, Tool, ToolError};
 
 use crate::pool::Pool;
-use crate::server::{Desk, Said, Server, Stop, runtime};
+use crate::server::{Said, Server, Stop, ToolRouter, runtime};
 
 const fn tool(name: &'static str, effect: Effect) -> Tool {
     Tool { name, description: "For a test.", example: "{}", effect, fields: &[] }
@@ -27,7 +27,7 @@ const TOOLS: &[Tool] = &[
 
 struct Plain;
 
-impl Desk for Plain {
+impl ToolRouter for Plain {
     fn say(&mut self, tool: &str, arguments: Value, control: &Control) -> Said {
         match tool {
             "echo" => Ok(to_raw_value(&json!({ "said": arguments })).unwrap()),
@@ -48,7 +48,7 @@ impl Desk for Plain {
 /// A desk that fails as it is told.
 struct FailingDesk;
 
-impl Desk for FailingDesk {
+impl ToolRouter for FailingDesk {
     fn say(&mut self, _: &str, arguments: Value, _: &Control) -> Said {
         Err(ToolError::new(if arguments == json!("store") { Code::Store } else { Code::Refused }, "it failed"))
     }

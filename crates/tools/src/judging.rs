@@ -22,9 +22,9 @@ use windlass_process::Control;
 use windlass_store::{Sqlite, StoreError};
 
 use crate::closure::Closures;
-use crate::desk::{Call, Ground};
 use crate::error::{Code, ToolError};
 use crate::hook::{ask_command, registered};
+use crate::host::{ToolCall, ToolHost};
 use crate::iteration::Live;
 use crate::shape::{Field, Kind};
 use crate::task;
@@ -49,8 +49,8 @@ pub(crate) struct Matter {
 }
 
 /// Finds out what is to be recorded about the present iteration, and what the hooks say.
-pub(crate) fn judge<G: Ground>(
-    call: &mut Call<'_, G>,
+pub(crate) fn judge<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
     live: &Live,
     asked: Asked,
     matter: Matter,

@@ -4,7 +4,7 @@
 //! name + JSON ─► catalogue ─► shape: every field checked ─► typed input ─► what the tool does ─► typed output ─► JSON
 //!                                                                              │ commands, look-ups
 //!                                                                              ▼
-//!                                                                            Ground: a real project, or a test's
+//!                                                                            ToolHost: a real project, or a test's
 //! ```
 //!
 //! Invariants:
@@ -18,28 +18,32 @@
 mod catalogue;
 mod checkpoint;
 mod closure;
-mod desk;
 mod error;
 mod hook;
+mod host;
 mod iteration;
 mod judging;
 mod note;
 mod remedy;
+mod router;
 mod session;
 mod shape;
 mod shown;
 mod task;
 #[cfg(test)]
 mod tests;
+mod tool;
 pub mod validation;
 
-pub use catalogue::{Effect, Tool, catalogue, find};
+pub use catalogue::{catalogue, find};
 pub use closure::{Closure, Closures};
-pub use desk::{Desk, Ground};
 pub use error::{CallerHint, Code, ToolError};
 pub use hook::{StopHookList, registered};
+pub use host::ToolHost;
 pub use judging::{Means, RuleSet, WorkDone, agent_context, ask_hooks, check_rules};
+pub use router::ToolRouter;
 pub use shape::{Field, Id, Kind, Need};
 pub use task::{TaskDetails, notes};
+pub use tool::{Effect, Tool};
 pub use windlass_hooks::Mask;
 pub use windlass_process::Control;

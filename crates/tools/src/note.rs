@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use windlass_engine::{Command, Limits, NoteKind, TaskId, Timestamp};
 
-use crate::catalogue::{Effect, Tool};
-use crate::desk::{Call, Ground};
 use crate::error::{Code, ToolError};
+use crate::host::{ToolCall, ToolHost};
 use crate::shape::{Field, Id, Kind};
+use crate::tool::{Effect, Tool};
 
 pub(crate) const ADD: Tool = Tool {
     name: "note_add",
@@ -38,7 +38,7 @@ pub(crate) struct Added {
     at: Timestamp,
 }
 
-pub(crate) fn add<G: Ground>(call: &mut Call<'_, G>, given: Add) -> Result<Added, ToolError> {
+pub(crate) fn add<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Add) -> Result<Added, ToolError> {
     if given.task_id.is_none() && call.session()?.and_then(|session| session.task).is_none() {
         let message = "taskId: is missing, and this is no turn of a session with a task; give one such as T12";
         return Err(ToolError::new(Code::Invalid, message));

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use windlass_engine::{Command, Limits, SessionName, TaskId};
 
-use crate::catalogue::{Effect, Tool};
-use crate::desk::{Call, Ground};
 use crate::error::{CallerHint, Code, ToolError};
+use crate::host::{ToolCall, ToolHost};
 use crate::shape::{Field, Kind};
+use crate::tool::{Effect, Tool};
 
 pub(crate) const COMPLETE: Tool = Tool {
     name: "session_complete",
@@ -36,7 +36,7 @@ pub(crate) struct Claimed {
     next: &'static str,
 }
 
-pub(crate) fn complete<G: Ground>(call: &mut Call<'_, G>, given: Complete) -> Result<Claimed, ToolError> {
+pub(crate) fn complete<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Complete) -> Result<Claimed, ToolError> {
     let Some(session) = call.session()? else {
         return Err(ToolError::new(Code::Refused, "this is no turn of a session, so there is no session to complete")
             .hint(CallerHint::tool("iteration_complete", "ends the iterations that you have started"))

@@ -9,9 +9,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value, json};
 use windlass_engine::{CheckpointId, HookId, Promise, SeriesId, TaskId, TypeName, nearest};
 
-use crate::catalogue::Tool;
 use crate::error::{Code, ToolError};
 use crate::shown;
+use crate::tool::Tool;
 
 /// So many mistakes are told at once.
 const MISTAKES: usize = 5;

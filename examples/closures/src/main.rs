@@ -28,7 +28,7 @@ fn main() -> Outcome<()> {
         println!("{}", line(&record));
     }
     // The plan of the next release is what an agent works on now.
-    println!("{}", stopping::judged(stopping::desk(project, TaskId(2))?, "T2", &["plan.md"])?);
+    println!("{}", stopping::judged(stopping::tool_router(project, TaskId(2))?, "T2", &["plan.md"])?);
     Ok(())
 }
 

@@ -10,11 +10,11 @@ use windlass_engine::{
 };
 use windlass_store::{Sqlite, Store};
 use windlass_tools::validation::Workshop;
-use windlass_tools::{Code, Control, Desk, Ground, Mask, ToolError};
+use windlass_tools::{Code, Control, Mask, ToolError, ToolHost, ToolRouter};
 
 use crate::project::{Project, nonce, now};
 
-impl Ground for Project {
+impl ToolHost for Project {
     fn store(&self) -> &Sqlite {
         &self.store
     }
@@ -61,16 +61,16 @@ pub fn wants_changes(context: &AgentContext) -> Result<StopRuling, String> {
 }
 
 /// The tools of a project, with a stop hook of ours for one of its tasks.
-pub fn desk(project: Project, task: TaskId) -> Result<Desk<Project>, ToolError> {
-    let mut desk = Desk::new(project);
-    desk.know("wants-changes", wants_changes);
-    desk.register(task, "wants-changes")?;
-    Ok(desk)
+pub fn tool_router(project: Project, task: TaskId) -> Result<ToolRouter<Project>, ToolError> {
+    let mut router = ToolRouter::new(project);
+    router.know("wants-changes", wants_changes);
+    router.register(task, "wants-changes")?;
+    Ok(router)
 }
 
 /// What an agent is told that has changed these files in its first iteration.
-pub fn judged(mut desk: Desk<Project>, task: &str, files: &[&str]) -> Result<String, ToolError> {
-    let mut call = |tool: &str, arguments: Value| desk.call(tool, arguments, &Control::new());
+pub fn judged(mut router: ToolRouter<Project>, task: &str, files: &[&str]) -> Result<String, ToolError> {
+    let mut call = |tool: &str, arguments: Value| router.call(tool, arguments, &Control::new());
     let series = json!({"taskId": task, "maxIterations": 20, "completionPromises": ["COMPLETE"]});
     let id = call("iteration_start", series)?["iterationId"].take();
     let told = call("iteration_validate", json!({"iterationId": id, "filesModified": files}))?;

@@ -11,7 +11,7 @@ use windlass_store::{Filter, Store};
 
 use crate::hooks::{announce_releases, label_urgent, registry};
 use crate::project::Project;
-use crate::stopping::{desk, judged};
+use crate::stopping::{judged, tool_router};
 use crate::{line, tour};
 
 /// A project in a directory of its own.
@@ -83,11 +83,11 @@ fn a_release_is_followed_up() {
 fn a_closure_decides_when_the_work_may_stop() {
     let mut scene = Scene::new(registry().unwrap());
     scene.add("Release 1.0", &[], 1);
-    let tools = desk(scene.project, TaskId(1)).unwrap();
+    let tools = tool_router(scene.project, TaskId(1)).unwrap();
     assert_eq!(judged(tools, "T1", &[]).unwrap(), "\"CONTINUE\" because \"nothing was changed yet\"");
     let mut scene = Scene::new(registry().unwrap());
     scene.add("Release 1.0", &[], 1);
-    let tools = desk(scene.project, TaskId(1)).unwrap();
+    let tools = tool_router(scene.project, TaskId(1)).unwrap();
     assert_eq!(judged(tools, "T1", &["a.rs"]).unwrap(), "\"COMPLETE\" because \"something was changed\"");
 }
 

@@ -2,12 +2,12 @@
 
 use serde_json::json;
 use windlass_app::context::Context;
-use windlass_app::tool_host::{ProjectGround, told};
+use windlass_app::tool_host::{ProjectToolHost, told};
 use windlass_app::{Code, Failure, environment, execution};
 use windlass_mcp::{AddressError, Driven, Listening, Server, Stop as End, Token};
 use windlass_process::{Control, signals};
 use windlass_store::Lifetime;
-use windlass_tools::{Desk, catalogue};
+use windlass_tools::{ToolRouter, catalogue};
 
 use crate::output::{Messages, Output, Stop};
 
@@ -37,7 +37,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         }
     })
     .map_err(|error| Failure::new(Code::System, "cannot listen to signals").caused_by(error))?;
-    let open = move || Ok(Desk::new(ProjectGround::new(context.open_for(Lifetime::Service).map_err(told)?)));
+    let open = move || Ok(ToolRouter::new(ProjectToolHost::new(context.open_for(Lifetime::Service).map_err(told)?)));
     let driven = if environment::run().is_some() { Driven::ByWindlass } else { Driven::ByItself };
     let server = Server::new(catalogue(), open, end).driven(driven);
     let served = match args.http {
@@ -53,7 +53,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
 }
 
 fn over_http(
-    server: Server<Desk<ProjectGround>>,
+    server: Server<ToolRouter<ProjectToolHost>>,
     address: &str,
     out: &mut Output,
 ) -> Result<std::io::Result<()>, Stop> {

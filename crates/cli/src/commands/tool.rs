@@ -5,10 +5,10 @@ use std::path::Path;
 use clap::Subcommand;
 use serde_json::{Value, json};
 use windlass_app::context::Context;
-use windlass_app::tool_host::ProjectGround;
+use windlass_app::tool_host::ProjectToolHost;
 use windlass_app::{Code, Failure, execution};
 use windlass_text as text;
-use windlass_tools::{Desk, Effect, Need, Tool, catalogue, find};
+use windlass_tools::{Effect, Need, Tool, ToolRouter, catalogue, find};
 
 use super::input::read_text;
 use crate::output::{Done, Output, Tone};
@@ -107,7 +107,7 @@ fn call(context: &Context, name: &str, arguments: &str) -> Result<Value, Failure
     })?;
     let opened = if tool.effect == Effect::ReadOnly { context.open_to_read()? } else { context.open()? };
     let (control, received) = execution::listen()?;
-    let answer = Desk::new(ProjectGround::new(opened)).call(name, arguments, &control);
+    let answer = ToolRouter::new(ProjectToolHost::new(opened)).call(name, arguments, &control);
     answer.map_err(|error| {
         let failure = Failure::from(error).by(received.first());
         match failure.hint {

@@ -37,7 +37,7 @@ pub use guard::{Token, TokenError};
 
 use crate::handler::Handler;
 use crate::message::{self, Heard, LONGEST};
-use crate::server::{Desk, Driven, Server, Stop, runtime};
+use crate::server::{Driven, Server, Stop, ToolRouter, runtime};
 
 /// Where clients find us.
 pub const PATH: &str = "/mcp";
@@ -112,7 +112,7 @@ fn address(written: &str) -> Result<SocketAddr, AddressError> {
     Ok(SocketAddr::new(host, port))
 }
 
-impl<D: Desk> Server<D> {
+impl<D: ToolRouter> Server<D> {
     /// Serves all clients that have the token, until the server is stopped.
     pub fn serve_http(self, listening: Listening, token: Token) -> io::Result<()> {
         let runtime = runtime()?;
@@ -154,7 +154,7 @@ impl<D: Desk> Server<D> {
     }
 }
 
-fn service<D: Desk>(server: &Server<D>) -> Service<D> {
+fn service<D: ToolRouter>(server: &Server<D>) -> Service<D> {
     let handler = Handler::new(server);
     let served = Arc::new(());
     let make = move || match Arc::strong_count(&served) <= SERVED {
@@ -191,7 +191,7 @@ struct Site<D> {
     stop: Stop,
 }
 
-impl<D: Desk> Site<D> {
+impl<D: ToolRouter> Site<D> {
     /// Answers the requests of one connection.
     async fn converse(&self, stream: TokioIo<tokio::net::TcpStream>) {
         let answer = service_fn(async |request| Ok::<_, Infallible>(self.answer(request).await));

@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 use windlass_engine::{CheckpointId, Command, Event, Limits, NewCheckpoint, Seq, TaskId, Trigger};
 
 use super::Glance;
-use crate::catalogue::{Effect, Tool};
-use crate::desk::{Call, Ground};
 use crate::error::ToolError;
+use crate::host::{ToolCall, ToolHost};
 use crate::shape::{Field, Kind};
 use crate::task::TASK;
+use crate::tool::{Effect, Tool};
 
 /// A year.
 const LONGEST: u64 = Limits::CHECKPOINT_LIFE.as_secs() / 60;
@@ -54,7 +54,7 @@ pub(crate) struct Answer {
     made: Glance,
 }
 
-pub(crate) fn create<G: Ground>(call: &mut Call<'_, G>, given: Create) -> Result<Answer, ToolError> {
+pub(crate) fn create<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Create) -> Result<Answer, ToolError> {
     let new = NewCheckpoint {
         trigger: given.trigger,
         execution_phase: given.execution_phase,

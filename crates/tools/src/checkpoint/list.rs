@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use windlass_engine::TaskId;
 
 use super::{Glance, held};
-use crate::catalogue::{Effect, Tool};
-use crate::desk::{Call, Ground};
 use crate::error::ToolError;
-use crate::task::{TASK, find};
+use crate::host::{ToolCall, ToolHost};
+use crate::task::TASK;
+use crate::tool::{Effect, Tool};
 
 pub(crate) const LIST: Tool = Tool {
     name: "checkpoint_list",
@@ -31,8 +31,8 @@ pub(crate) struct Answer {
     checkpoints: Vec<Glance>,
 }
 
-pub(crate) fn list<G: Ground>(call: &mut Call<'_, G>, given: List) -> Result<Answer, ToolError> {
-    let task = find(call, given.task_id)?;
+pub(crate) fn list<G: ToolHost>(call: &mut ToolCall<'_, G>, given: List) -> Result<Answer, ToolError> {
+    let task = call.task(given.task_id)?;
     let mut checkpoints = Vec::new();
     for kept in task.drive.checkpoints_at(call.ground.now()).rev() {
         let made = held(call.ground.store(), kept)?;

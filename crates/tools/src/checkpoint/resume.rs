@@ -5,12 +5,12 @@ use serde_json::Value;
 use windlass_engine::{CheckpointId, Series, SeriesId, Signal, State as TaskState, Task, TaskId, Timestamp};
 
 use super::held;
-use crate::catalogue::{Effect, Tool};
-use crate::desk::{Call, Ground};
 use crate::error::{CallerHint, Code, ToolError};
+use crate::host::{ToolCall, ToolHost};
 use crate::iteration::{self, Config};
 use crate::shape::{Field, Id, Kind};
-use crate::task::{TASK, find, first_line};
+use crate::task::{TASK, first_line};
+use crate::tool::{Effect, Tool};
 
 pub(crate) const RESUME: Tool = Tool {
     name: "checkpoint_resume",
@@ -57,8 +57,8 @@ struct State {
     config: Config,
 }
 
-pub(crate) fn resume<G: Ground>(call: &mut Call<'_, G>, given: Resume) -> Result<Answer, ToolError> {
-    let task = find(call, given.task_id)?;
+pub(crate) fn resume<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Resume) -> Result<Answer, ToolError> {
+    let task = call.task(given.task_id)?;
     let now = call.ground.now();
     let mut kept = task.drive.checkpoints_at(now);
     let found = match given.checkpoint_id {

@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 use windlass_engine::{Command, Event, HookId, TaskId};
 
-use crate::catalogue::{Effect, Tool};
-use crate::desk::{Call, Ground};
 use crate::error::ToolError;
+use crate::host::{ToolCall, ToolHost};
 use crate::shape::{Field, Id, Kind};
 use crate::task::TASK;
+use crate::tool::{Effect, Tool};
 
 pub(crate) const CLEAR: Tool = Tool {
     name: "hook_clear",
@@ -31,7 +31,7 @@ pub(crate) struct Answer {
     hooks_cleared: usize,
 }
 
-pub(crate) fn clear<G: Ground>(call: &mut Call<'_, G>, given: Clear) -> Result<Answer, ToolError> {
+pub(crate) fn clear<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Clear) -> Result<Answer, ToolError> {
     let records = call.execute(&Command::ClearHooks { task: given.task_id, hook: given.hook_id })?;
     let hooks_cleared = records.iter().map(|record| match &record.envelope.event {
         Event::HooksCleared(cleared) => cleared.hooks.len(),

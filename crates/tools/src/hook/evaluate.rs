@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use windlass_engine::{Asked, Command, Event, Limits, RuleAction, SeriesId, TaskId};
 
-use crate::catalogue::{Effect, Tool};
-use crate::desk::{Call, Ground};
 use crate::error::ToolError;
+use crate::host::{ToolCall, ToolHost};
 use crate::iteration::{SERIES, find};
 use crate::judging::{FILES, Matter, OUTPUT, judge};
 use crate::shape::{Field, Kind};
+use crate::tool::{Effect, Tool};
 
 pub(crate) const EVALUATE: Tool = Tool {
     name: "hook_evaluate",
@@ -50,7 +50,7 @@ pub(crate) struct Answer {
     metadata: Map<String, Value>,
 }
 
-pub(crate) fn evaluate<G: Ground>(call: &mut Call<'_, G>, given: Evaluate) -> Result<Answer, ToolError> {
+pub(crate) fn evaluate<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Evaluate) -> Result<Answer, ToolError> {
     let live = find(call.ground.store(), given.iteration_id)?;
     let matter = Matter {
         agent_output: given.agent_output,

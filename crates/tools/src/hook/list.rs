@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 use windlass_engine::{HookId, Registered, RulesText, StopHook, TaskId};
 
 use super::{metadata, registered};
-use crate::catalogue::{Effect, Tool};
-use crate::desk::{Call, Ground};
 use crate::error::ToolError;
-use crate::task::{TASK, find};
+use crate::host::{ToolCall, ToolHost};
+use crate::task::TASK;
+use crate::tool::{Effect, Tool};
 
 pub(crate) const LIST: Tool = Tool {
     name: "hook_list",
@@ -68,8 +68,8 @@ fn shown(rules: &RulesText) -> Value {
     }
 }
 
-pub(crate) fn list<G: Ground>(call: &mut Call<'_, G>, given: List) -> Result<StopHookList, ToolError> {
-    let task = find(call, given.task_id)?;
+pub(crate) fn list<G: ToolHost>(call: &mut ToolCall<'_, G>, given: List) -> Result<StopHookList, ToolError> {
+    let task = call.task(given.task_id)?;
     Ok(StopHookList::new(task.id, registered(call.ground.store(), &task)?))
 }
 

@@ -7,12 +7,12 @@ use serde_json::{Map, Value, json};
 use windlass_engine::validation::CommandRule;
 use windlass_engine::{Command, HookId, Limits, NewHook, RulesText, State, StopHook, TaskId};
 
-use crate::catalogue::{Effect, Tool};
-use crate::desk::{Call, Ground};
 use crate::error::{Code, ToolError};
+use crate::host::{ToolCall, ToolHost};
 use crate::iteration::way_out;
 use crate::shape::{Field, Kind};
-use crate::task::{TASK, find};
+use crate::task::TASK;
+use crate::tool::{Effect, Tool};
 
 pub(crate) const REGISTER: Tool = Tool {
     name: "hook_register",
@@ -79,7 +79,7 @@ pub(crate) struct Answer {
     metadata: Map<String, Value>,
 }
 
-pub(crate) fn register<G: Ground>(call: &mut Call<'_, G>, given: Register) -> Result<Answer, ToolError> {
+pub(crate) fn register<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Register) -> Result<Answer, ToolError> {
     let hook = hook(given.hook_type, given.command, given.rules)?;
     if let StopHook::Command { command } = &hook {
         let rule = supplied(command);
@@ -88,7 +88,7 @@ pub(crate) fn register<G: Ground>(call: &mut Call<'_, G>, given: Register) -> Re
             ToolError::new(refused.code, format!("command: {refused}")).hint(refused.remedy.clone())
         })?;
     }
-    let task = find(call, given.task_id)?;
+    let task = call.task(given.task_id)?;
     // One that is blocked is worked on again.
     if let Some(hint) = way_out(&task).filter(|_| task.state != State::Blocked) {
         let message = format!("no hook can be registered for {}: it is {}", task.id, task.state);

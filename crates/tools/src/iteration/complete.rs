@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use windlass_engine::{Command, Event, Promise, SeriesId, TaskId, Timestamp};
 
 use super::{Live, SERIES, find};
-use crate::catalogue::{Effect, Tool};
-use crate::desk::{Call, Ground};
 use crate::error::{CallerHint, Code, ToolError};
+use crate::host::{ToolCall, ToolHost};
 use crate::shape::{Field, Kind};
+use crate::tool::{Effect, Tool};
 
 pub(crate) const COMPLETE: Tool = Tool {
     name: "iteration_complete",
@@ -42,7 +42,7 @@ pub(crate) fn promise(text: &str) -> Result<Promise, ToolError> {
     text.parse().map_err(|error: String| ToolError::new(Code::Invalid, error))
 }
 
-pub(crate) fn complete<G: Ground>(call: &mut Call<'_, G>, given: Complete) -> Result<Answer, ToolError> {
+pub(crate) fn complete<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Complete) -> Result<Answer, ToolError> {
     let promise = promise(&given.completion_promise)?;
     let live = find(call.ground.store(), given.iteration_id)?;
     let (task, series) = (live.task.id, live.series.id);
@@ -65,7 +65,7 @@ pub(crate) fn complete<G: Ground>(call: &mut Call<'_, G>, given: Complete) -> Re
 }
 
 /// What to do instead of ending a series with a promise that it does not take.
-fn unlisted<G: Ground>(call: &Call<'_, G>, live: &Live, promise: Promise) -> Result<ToolError, ToolError> {
+fn unlisted<G: ToolHost>(call: &ToolCall<'_, G>, live: &Live, promise: Promise) -> Result<ToolError, ToolError> {
     let listed: Vec<&str> = live.series.completion_promises.iter().map(|promise| promise.name()).collect();
     let listed = listed.join(", ");
     let message = format!("{} was not started with {}, but with {listed}", live.series.id, promise.name());

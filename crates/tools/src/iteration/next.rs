@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use windlass_engine::{Command, Event, SeriesId};
 
 use super::{Config, SERIES, find};
-use crate::catalogue::{Effect, Tool};
-use crate::desk::{Call, Ground};
 use crate::error::ToolError;
+use crate::host::{ToolCall, ToolHost};
+use crate::tool::{Effect, Tool};
 
 pub(crate) const NEXT: Tool = Tool {
     name: "iteration_next",
@@ -31,7 +31,7 @@ pub(crate) struct Answer {
     config: Config,
 }
 
-pub(crate) fn next<G: Ground>(call: &mut Call<'_, G>, given: Next) -> Result<Answer, ToolError> {
+pub(crate) fn next<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Next) -> Result<Answer, ToolError> {
     let live = find(call.ground.store(), given.iteration_id)?;
     let records = call.execute(&Command::AdvanceSeries { task: live.task.id, series: live.series.id })?;
     let number = records.iter().find_map(|record| match &record.envelope.event {

@@ -6,11 +6,11 @@ use windlass_engine::validation::{RuleKind, ValidationRule};
 use windlass_engine::{Command, Event, Limits, NewSeries, Promise, Seq, SeriesId, TaskId, Timestamp};
 
 use super::{Config, way_out};
-use crate::catalogue::{Effect, Tool};
-use crate::desk::{Call, Ground};
 use crate::error::{Code, ToolError};
+use crate::host::{ToolCall, ToolHost};
 use crate::shape::{Field, Kind};
-use crate::task::{TASK, find};
+use crate::task::TASK;
+use crate::tool::{Effect, Tool};
 
 /// Failed iterations in a row after which a person is asked, unless somebody says otherwise.
 const BREAKER: u32 = 3;
@@ -75,7 +75,7 @@ pub(crate) struct Answer {
     created_at: Timestamp,
 }
 
-pub(crate) fn start<G: Ground>(call: &mut Call<'_, G>, given: Start) -> Result<Answer, ToolError> {
+pub(crate) fn start<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Start) -> Result<Answer, ToolError> {
     let new = NewSeries {
         max_iterations: given.max_iterations,
         promises: given
@@ -87,7 +87,7 @@ pub(crate) fn start<G: Ground>(call: &mut Call<'_, G>, given: Start) -> Result<A
         breaker: given.circuit_breaker_threshold.unwrap_or(BREAKER),
         strict: given.strict.unwrap_or(false),
     };
-    let task = find(call, given.task_id)?;
+    let task = call.task(given.task_id)?;
     if let Some(hint) = way_out(&task) {
         let message = format!("no series can be started on {}: it is {}", task.id, task.state);
         return Err(ToolError::new(Code::Refused, message).hint(hint));
@@ -109,7 +109,7 @@ pub(crate) fn start<G: Ground>(call: &mut Call<'_, G>, given: Start) -> Result<A
 }
 
 /// The rules, if they can be read, and if those that run something may.
-fn rules<G: Ground>(call: &mut Call<'_, G>, given: &Value) -> Result<Vec<ValidationRule>, ToolError> {
+fn rules<G: ToolHost>(call: &mut ToolCall<'_, G>, given: &Value) -> Result<Vec<ValidationRule>, ToolError> {
     let rules = ValidationRule::read_all("validationRules", given, call.ground.directory())
         .map_err(|wrong| ToolError::new(Code::Invalid, format!("{}: {}; {}", wrong.path, wrong.cause, wrong.remedy)))?;
     if !rules.iter().any(ValidationRule::runs_a_program) {

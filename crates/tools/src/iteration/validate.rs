@@ -5,10 +5,10 @@ use windlass_engine::validation::RuleResult;
 use windlass_engine::{Asked, Command, Event, Promise, RuleAction, SeenPromise, SeriesId, Signal, payload};
 
 use super::{SERIES, find};
-use crate::catalogue::{Effect, Tool};
-use crate::desk::{Call, Ground};
 use crate::error::ToolError;
+use crate::host::{ToolCall, ToolHost};
 use crate::judging::{FILES, Matter, OUTPUT, judge, unheard};
+use crate::tool::{Effect, Tool};
 
 pub(crate) const VALIDATE: Tool = Tool {
     name: "iteration_validate",
@@ -54,7 +54,7 @@ struct Decision {
     next_prompt: Option<String>,
 }
 
-pub(crate) fn validate<G: Ground>(call: &mut Call<'_, G>, given: Validate) -> Result<Answer, ToolError> {
+pub(crate) fn validate<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Validate) -> Result<Answer, ToolError> {
     let live = find(call.ground.store(), given.iteration_id)?;
     let unheard = unheard(&live, given.agent_output.as_deref());
     let matter = Matter {

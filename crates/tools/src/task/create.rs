@@ -3,11 +3,11 @@
 use serde::Deserialize;
 use windlass_engine::{Command, Limits, NewTask, Priority, ReportRequest, Task, TaskId, TypeName};
 
-use super::{DELIVERABLES, LABELS, PRIORITY, find};
-use crate::catalogue::{Effect, Tool};
-use crate::desk::{Call, Ground};
+use super::{DELIVERABLES, LABELS, PRIORITY};
 use crate::error::{Code, ToolError};
+use crate::host::{ToolCall, ToolHost};
 use crate::shape::{Field, Id, Kind};
+use crate::tool::{Effect, Tool};
 
 pub(crate) const CREATE: Tool = Tool {
     name: "task_create",
@@ -53,7 +53,7 @@ pub(crate) struct Create {
     reviews: Option<TaskId>,
 }
 
-pub(crate) fn create<G: Ground>(call: &mut Call<'_, G>, given: Create) -> Result<Task, ToolError> {
+pub(crate) fn create<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Create) -> Result<Task, ToolError> {
     let goal = only(("goal", given.goal), ("title", given.title))?.ok_or_else(|| {
         ToolError::new(Code::Invalid, "goal: is missing; give a line that says what is to be reached, as goal or title")
     })?;
@@ -71,7 +71,7 @@ pub(crate) fn create<G: Ground>(call: &mut Call<'_, G>, given: Create) -> Result
     };
     let records = call.execute(&Command::CreateTask(new))?;
     let id = records.first().and_then(|record| record.envelope.node.task());
-    find(call, id.expect("the first event of a new task is its own"))
+    call.task(id.expect("the first event of a new task is its own"))
 }
 
 /// One of two names for the same.

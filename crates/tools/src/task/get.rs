@@ -5,9 +5,9 @@ use windlass_engine::{Edge, Event, NoteKind, Refusal, Task, TaskId, Timestamp, V
 use windlass_store::Sqlite;
 
 use super::TASK;
-use crate::catalogue::{Effect, Tool};
-use crate::desk::{Call, Ground};
 use crate::error::ToolError;
+use crate::host::{ToolCall, ToolHost};
+use crate::tool::{Effect, Tool};
 
 pub(crate) const GET: Tool = Tool {
     name: "task_get",
@@ -42,7 +42,7 @@ pub struct Note {
     at: Timestamp,
 }
 
-pub(crate) fn get<G: Ground>(call: &mut Call<'_, G>, given: Get) -> Result<TaskDetails, ToolError> {
+pub(crate) fn get<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Get) -> Result<TaskDetails, ToolError> {
     TaskDetails::load(call.ground.store(), given.task_id)
 }
 

@@ -5,10 +5,10 @@ use windlass_engine::{State, TaskId};
 use windlass_store::TaskFilter;
 
 use super::Glance;
-use crate::catalogue::{Effect, Tool};
-use crate::desk::{Call, Ground};
 use crate::error::ToolError;
+use crate::host::{ToolCall, ToolHost};
 use crate::shape::{Field, Id, Kind};
+use crate::tool::{Effect, Tool};
 
 /// So many tasks are listed unless somebody says otherwise.
 const USUAL: usize = 50;
@@ -70,7 +70,7 @@ pub(crate) struct Listed {
     next: Option<TaskId>,
 }
 
-pub(crate) fn list<G: Ground>(call: &mut Call<'_, G>, given: List) -> Result<Listed, ToolError> {
+pub(crate) fn list<G: ToolHost>(call: &mut ToolCall<'_, G>, given: List) -> Result<Listed, ToolError> {
     let states = match given.state {
         Some(Wanted::All(All::All)) => Vec::new(),
         Some(Wanted::One(state)) => vec![state],

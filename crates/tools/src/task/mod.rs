@@ -7,10 +7,8 @@ pub(crate) mod next;
 pub(crate) mod update;
 
 use serde::Serialize;
-use windlass_engine::{Limits, Priority, State, Task, TaskId, TypeName, View};
+use windlass_engine::{Limits, Priority, State, Task, TaskId, TypeName};
 
-use crate::desk::{Call, Ground};
-use crate::error::ToolError;
 use crate::shape::{Field, Id, Kind};
 
 pub(crate) use create::{CREATE, create};
@@ -79,10 +77,4 @@ pub(crate) fn first_line(text: &str) -> String {
         end if end < line.len() => format!("{}…", &line[..end]),
         _ => line.to_owned(),
     }
-}
-
-/// A task that has to be there.
-pub(crate) fn find<G: Ground>(call: &Call<'_, G>, id: TaskId) -> Result<Task, ToolError> {
-    let task = call.ground.store().snapshot()?.task(id)?;
-    task.ok_or_else(|| windlass_engine::Refusal::UnknownTask(id).into())
 }

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use windlass_engine::{Grounds, Refusal, Task, View};
 
-use crate::catalogue::{Effect, Tool};
-use crate::desk::{Call, Ground};
 use crate::error::ToolError;
+use crate::host::{ToolCall, ToolHost};
+use crate::tool::{Effect, Tool};
 
 pub(crate) const NEXT: Tool = Tool {
     name: "task_next",
@@ -27,7 +27,7 @@ pub(crate) enum Found {
     Nothing { id: (), hint: String },
 }
 
-pub(crate) fn next<G: Ground>(call: &mut Call<'_, G>, _: Next) -> Result<Found, ToolError> {
+pub(crate) fn next<G: ToolHost>(call: &mut ToolCall<'_, G>, _: Next) -> Result<Found, ToolError> {
     let types = call.ground.types()?;
     let run = call.ground.run()?;
     let snapshot = call.ground.store().snapshot()?;

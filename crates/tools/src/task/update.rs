@@ -6,11 +6,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use windlass_engine::{Command, Limits, Priority, Task, TaskId, TaskPatch, TypeName};
 
-use super::{DELIVERABLES, LABELS, TASK, find};
-use crate::catalogue::{Effect, Tool};
-use crate::desk::{Call, Ground};
+use super::{DELIVERABLES, LABELS, TASK};
 use crate::error::{Code, ToolError};
+use crate::host::{ToolCall, ToolHost};
 use crate::shape::{Field, Id, Kind};
+use crate::tool::{Effect, Tool};
 
 pub(crate) const UPDATE: Tool = Tool {
     name: "task_update",
@@ -59,7 +59,7 @@ enum Aim {
     Ready,
 }
 
-pub(crate) fn update<G: Ground>(call: &mut Call<'_, G>, given: Update) -> Result<Task, ToolError> {
+pub(crate) fn update<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Update) -> Result<Task, ToolError> {
     let id = given.task_id;
     let patch = TaskPatch {
         goal: given.goal,
@@ -91,5 +91,5 @@ pub(crate) fn update<G: Ground>(call: &mut Call<'_, G>, given: Update) -> Result
         Command::BlockTask { .. } => call.block(id, &command)?,
         _ => call.execute(&command)?,
     };
-    find(call, id)
+    call.task(id)
 }

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::catalogue::{Tool, catalogue};
+use crate::catalogue::catalogue;
 use crate::shape::{Field, Id, Kind, Need, read};
+use crate::tool::Tool;
 use crate::{checkpoint, hook, iteration, note, session, task};
 
 /// What all tools together may cost whoever lists them.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Shop, desk};
-use crate::desk::Desk;
+use crate::router::ToolRouter;
 
 const MINUTE: i64 = 60_000;
 
@@ -39,7 +39,7 @@ fn what_was_saved_is_found_again_with_how_to_go_on() {
 }
 
 /// What somebody who comes back is told to do now.
-fn told(desk: &mut Desk<Shop>) -> String {
+fn told(desk: &mut ToolRouter<Shop>) -> String {
     let resumed = desk.ok("checkpoint_resume", json!({"taskId": "T1"}));
     let told = resumed["instructions"].as_str().unwrap().to_owned();
     told.lines().filter(|line| !line.starts_with("Go on with")).collect::<Vec<_>>().join(" ")

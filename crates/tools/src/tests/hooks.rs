@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{Shop, desk};
-use crate::desk::Desk;
+use crate::router::ToolRouter;
 use crate::validation::{AgentCommands, Standing};
 
 /// A desk with a task, these hooks, and a series with these rules.
-fn with(hooks: &[Value], rules: Value) -> (Desk<Shop>, String) {
+fn with(hooks: &[Value], rules: Value) -> (ToolRouter<Shop>, String) {
     let mut desk = desk();
     desk.ok("task_create", json!({"goal": "Fix the login"}));
     for hook in hooks {
@@ -30,7 +30,7 @@ fn found(pattern: &str) -> Value {
 }
 
 #[track_caller]
-fn check(desk: &mut Desk<Shop>, id: &str, said: &str, expected: (&str, &str)) {
+fn check(desk: &mut ToolRouter<Shop>, id: &str, said: &str, expected: (&str, &str)) {
     let answer = desk.ok("hook_evaluate", json!({"iterationId": id, "agentOutput": said}));
     assert_eq!((answer["hookId"].as_str().unwrap(), answer["action"].as_str().unwrap()), expected, "{answer}");
 }

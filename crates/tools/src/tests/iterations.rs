@@ -6,10 +6,10 @@ use windlass_process::Control;
 use windlass_store::{Filter, Store};
 
 use super::{Shop, desk};
-use crate::desk::Desk;
+use crate::router::ToolRouter;
 
 /// A desk with a task and a series on it.
-fn started(more: Value) -> (Desk<Shop>, String) {
+fn started(more: Value) -> (ToolRouter<Shop>, String) {
     let mut desk = desk();
     desk.ok("task_create", json!({"goal": "Fix the login"}));
     let mut given = json!({"taskId": "T1", "maxIterations": 5, "completionPromises": ["COMPLETE", "BLOCKED"]});

@@ -19,8 +19,9 @@ use windlass_hooks::Mask;
 use windlass_process::{Control, Roster};
 use windlass_store::{Lifetime, Sqlite, Store};
 
-use crate::desk::{Desk, Ground};
 use crate::error::ToolError;
+use crate::host::ToolHost;
+use crate::router::ToolRouter;
 use crate::validation::{AgentCommands, Permission, Standing, Workshop};
 
 /// A project in which everything may be run.
@@ -54,7 +55,7 @@ impl Shop {
     }
 }
 
-impl Ground for Shop {
+impl ToolHost for Shop {
     fn store(&self) -> &Sqlite {
         &self.store
     }
@@ -105,11 +106,11 @@ impl Ground for Shop {
     }
 }
 
-pub(crate) fn desk() -> Desk<Shop> {
-    Desk::new(Shop::new())
+pub(crate) fn desk() -> ToolRouter<Shop> {
+    ToolRouter::new(Shop::new())
 }
 
-impl Desk<Shop> {
+impl ToolRouter<Shop> {
     pub(crate) fn ok(&mut self, tool: &str, arguments: Value) -> Value {
         self.call(tool, arguments, &Control::new()).unwrap_or_else(|error| panic!("{tool}: {error}"))
     }

@@ -23,6 +23,7 @@ mod dialect;
 mod error;
 mod github;
 mod gitlab;
+mod kind;
 mod limit;
 mod proxy;
 mod remote;
@@ -33,14 +34,14 @@ mod token;
 use std::fmt;
 use std::time::Duration;
 
+use api::Api;
+use dialect::{Dialect, Looked, MergeAnswer};
 use windlass_process::Environment;
 
 pub use error::{ForgeError, Retry};
-pub use site::{Kind, Settings, Site};
+pub use kind::Kind;
+pub use site::{Settings, Site};
 pub use token::Token;
-
-use api::Api;
-use dialect::{Dialect, Looked, MergeAnswer};
 
 /// A pull request, or a merge request.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,36 +4,8 @@
 
 use super::ForgeError;
 use super::address::Address;
+use super::kind::Kind;
 use super::remote::{self, Remote};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    GitHub,
-    GitLab,
-}
-
-impl Kind {
-    pub fn named(name: &str) -> Option<Self> {
-        [Self::GitHub, Self::GitLab].into_iter().find(|kind| kind.name() == name)
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::GitHub => "github",
-            Self::GitLab => "gitlab",
-        }
-    }
-
-    /// By a host's name, where it says so.
-    fn of(host: &str) -> Option<Self> {
-        match host.split_once('.') {
-            Some(("github", _)) => Some(Self::GitHub),
-            Some(("gitlab", _)) => Some(Self::GitLab),
-            _ if host == "api.github.com" || host.ends_with(".ghe.com") => Some(Self::GitHub),
-            _ => None,
-        }
-    }
-}
 
 /// What a person has configured. Nothing of it is needed where the remote says enough.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

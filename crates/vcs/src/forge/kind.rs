@@ -1,0 +1,31 @@
+//! The kinds of forges.
+
+/// A kind of forge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    GitHub,
+    GitLab,
+}
+
+impl Kind {
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::GitHub, Self::GitLab].into_iter().find(|kind| kind.name() == name)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::GitHub => "github",
+            Self::GitLab => "gitlab",
+        }
+    }
+
+    /// By a host's name, where it says so.
+    pub(super) fn of(host: &str) -> Option<Self> {
+        match host.split_once('.') {
+            Some(("github", _)) => Some(Self::GitHub),
+            Some(("gitlab", _)) => Some(Self::GitLab),
+            _ if host == "api.github.com" || host.ends_with(".ghe.com") => Some(Self::GitHub),
+            _ => None,
+        }
+    }
+}
