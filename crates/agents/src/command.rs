@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use windlass_engine::Fault;
-use windlass_process::{Capture, Environment, Exit, Finished, Invocation, NotStarted, Spec, Spill};
+use windlass_process::{Capture, Environment, Exit, Finished, Invocation, Spec, Spill};
 
-use crate::{Agent, TurnEnd, aider, trouble};
+use crate::{Agent, AgentDriver, PromptRequest, TurnBudget, TurnEnd, TurnHost, TurnOutcome, aider, trouble};
 
 /// How long an agent may take to end once it is asked to.
 const GRACE: Duration = Duration::from_secs(10);
@@ -18,20 +18,44 @@ const TAIL: usize = 40 * 1024;
 /// The most that is kept of a stream in a file.
 const SPILLED: u64 = 256 * 1024 * 1024;
 
+/// Starts a program for each prompt.
+pub(crate) struct CommandDriver {
+    agent: Agent,
+}
+
+impl CommandDriver {
+    pub fn new(agent: Agent) -> Self {
+        Self { agent }
+    }
+}
+
+impl AgentDriver for CommandDriver {
+    fn prompt(&mut self, request: &PromptRequest, budget: &mut TurnBudget, host: &mut dyn TurnHost) -> TurnOutcome {
+        let asked = host.word_prompt(false).and_then(|prompt| {
+            let mut spec = self.agent.spec(&prompt, request);
+            (spec.silence, spec.timeout) = (budget.silence, budget.time_left());
+            host.run_program(&spec, None)
+        });
+        match asked {
+            Ok(finished) => {
+                TurnOutcome { leaky: finished.leaky, ..TurnOutcome::ended(self.agent.answer(&finished)) }
+            }
+            Err(end) => TurnOutcome::ended(end),
+        }
+    }
+}
+
 impl Agent {
     /// A run of its program that answers a prompt.
-    pub fn spec(&self, prompt: &str, directory: &Path, environment: Environment, spill: &Path) -> Spec {
-        let capture = Capture { head: HEAD, tail: TAIL, spill: Some(Spill { path: spill.to_owned(), cap: SPILLED }) };
+    fn spec(&self, prompt: &str, request: &PromptRequest) -> Spec {
+        let spill = Some(Spill { path: request.record.clone(), cap: SPILLED });
+        let capture = Capture { head: HEAD, tail: TAIL, spill };
         let invocation = Invocation::Shell(self.with_arguments(self.words()).into());
-        prompted(invocation, prompt, directory, environment, capture)
+        prompted(invocation, prompt, &request.directory, request.environment.clone(), capture)
     }
 
     /// What the end of such a run means. An exit code of 0 says only that there is an answer.
-    pub fn answer(&self, ran: &Result<Finished, NotStarted>) -> TurnEnd {
-        let finished = match ran {
-            Err(error) => return TurnEnd::Broken(error.to_string()),
-            Ok(finished) => finished,
-        };
+    fn answer(&self, finished: &Finished) -> TurnEnd {
         match finished.exit {
             Exit::Code(0) => {
                 let printed = finished.stdout.text();
@@ -98,8 +122,8 @@ mod tests {
             |text: &str| Captured { head: text.as_bytes().to_vec(), total: text.len() as u64, ..Captured::default() };
         let (stdout, stderr) = (captured(stdout), captured(stderr));
         let agent = Agent::plain("agent", Driver::Command("agent".to_owned()));
-        let ran = Ok(Finished { exit, stdout, stderr, leaky: false, took: Duration::ZERO });
-        assert_eq!(agent.answer(&ran), expected);
+        let finished = Finished { exit, stdout, stderr, leaky: false, took: Duration::ZERO };
+        assert_eq!(agent.answer(&finished), expected);
     }
 
     #[test]

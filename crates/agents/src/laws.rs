@@ -2,10 +2,9 @@
 //!
 //! Each law takes bytes and panics where it is broken.
 
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_process::{Captured, Exit, Finished, Stream};
+use windlass_process::{Exit, Stream};
 
 use crate::acp::{PROMPT, Permission, Permissions, Said, Talk};
 use crate::headless::{Dialect, Ended, Heard, Hearing, Said as Word, is_name, parse};
@@ -94,9 +93,7 @@ fn heard(dialect: Dialect, resumes: bool, bytes: &[u8], size: usize, exit: Exit)
     said.extend(bytes.chunks(size).flat_map(|piece| hearing.hear(Stream::Stdout, piece)));
     // The end of a stream is the end of its last line.
     said.extend(hearing.hear(Stream::Stdout, b"\n"));
-    let none = Captured::default;
-    let ran = Ok(Finished { exit, stdout: none(), stderr: none(), leaky: false, took: Duration::ZERO });
-    (hearing.end(&ran), said)
+    (hearing.end(exit), said)
 }
 
 fn told(words: &[Word]) -> String {

@@ -1,9 +1,11 @@
 //! Drivers: how a prompt becomes a run of an agent, and what its end means.
 //!
 //! ```text
-//!   command    a new process for each prompt                  spec, then what its end means
-//!   headless   a new process for each prompt, in the same conversation: the streams of known agents
-//!   acp        one process, spoken with from turn to turn     open, prompt, prompt, …
+//!   PromptRequest, TurnBudget ─► AgentDriver (driver) ─► TurnOutcome
+//!                                    ├ command    a new process for each prompt
+//!                                    ├ headless   a new process for each prompt, in the same conversation: known agents
+//!                                    └ acp        one process, spoken with from prompt to prompt
+//!
 //!   scripted   the built-in agent: the other side of acp, which plays a script
 //! ```
 //!
@@ -14,14 +16,16 @@ pub mod acp;
 mod agent;
 mod aider;
 mod command;
+mod driver;
 pub mod headless;
 #[cfg(any(test, fuzzing))]
 pub mod laws;
 mod reset;
 pub mod scripted;
 mod trouble;
-mod turn_end;
+mod turn;
 
 pub use agent::{Access, Agent, Driver, KNOWN, Known, ParseAgentError, Setup};
+pub use driver::{AgentDriver, OutputWatch, PromptRequest, TurnHost, TurnOutput};
 pub use reset::Reset;
-pub use turn_end::TurnEnd;
+pub use turn::{TurnBudget, TurnEnd, TurnOutcome};

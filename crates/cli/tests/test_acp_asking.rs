@@ -2,7 +2,6 @@
 //! without ever listening
 
 use windlass_agents::TurnEnd;
-use windlass_agents::acp::Turned;
 use windlass_engine::Fault;
 use windlass_process::Invocation;
 
@@ -27,8 +26,8 @@ read -r line
 fn turned(driven: &Driven, script: &str) -> (TurnEnd, String) {
     driven.world.write("wild.sh", format!("{BEGIN}{script}"));
     let opened = driven.open_with(Invocation::Shell("sh wild.sh".into()), &With::default());
-    let (Turned { end, .. }, told) = driven.prompt(opened.connection);
-    (end, told)
+    let (outcome, _, told) = driven.prompt(opened.connection);
+    (outcome.end, told)
 }
 
 /// Whoever has asked for the end of a program hears of it, whoever has ended it.
@@ -99,7 +98,7 @@ read -r line; words Two.; say '"id":4,"result":{"stopReason":"end_turn"}'; cat >
 "#;
     driven.world.write("wild.sh", format!("{BEGIN}{script}"));
     let opened = driven.open_with(Invocation::Shell("sh wild.sh".into()), &With::default());
-    let mut connection = driven.prompt(opened.connection).0.connection.expect("it is good for another prompt");
+    let mut connection = driven.prompt(opened.connection).1.expect("it is good for another prompt");
     assert!(driven.is_ready(&mut connection));
     assert_eq!(driven.prompt(connection).0.end, TurnEnd::Said("Two.".to_owned()));
     assert!(!driven.world.path("written").exists());

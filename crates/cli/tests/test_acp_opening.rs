@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 use serde_json::{Value, json};
 use windlass_agents::TurnEnd;
-use windlass_agents::acp::{McpServer, Turned};
+use windlass_agents::acp::McpServer;
 use windlass_process::Invocation;
 
 use crate::support::WINDLASS;
@@ -152,9 +152,9 @@ fn played(permissions: &str, steps: &str) -> (String, String) {
     let words = [WINDLASS, "agent", "play.yaml"].map(Into::into);
     let connection =
         driven.open_with(Invocation::Argv(words.into()), &With { permissions, ..With::default() }).connection;
-    let (Turned { end, connection, .. }, told) = driven.prompt(connection);
+    let (outcome, connection, told) = driven.prompt(connection);
     connection.expect("it is good for another prompt").close();
-    let TurnEnd::Said(said) = end else { panic!("{end:?}") };
+    let TurnEnd::Said(said) = outcome.end else { panic!("{outcome:?}") };
     (said, told)
 }
 

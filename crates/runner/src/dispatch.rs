@@ -263,29 +263,30 @@ impl<'a> Dispatch<'a> {
 
     /// Runs a program under the supervisor where there is how to start one, so that nothing of it survives us.
     fn run_supervised(&self, spec: &Spec) -> Result<Finished, NotStarted> {
-        let supervisor = match (self.supervisor.take(), &self.settings.launcher) {
+        let mut supervisor = match (self.supervisor.take(), &self.settings.launcher) {
             (None, Some(launcher)) => Supervisor::start(launcher).ok(),
             (supervisor, _) => supervisor,
         };
-        let observe = &mut |_, _: &[u8]| {};
-        let Some(mut supervisor) = supervisor else { return run(spec, self.roster, &self.control, observe) };
-        let ran = supervisor.run(spec, self.roster, &self.control, observe);
-        self.supervisor.replace(Some(supervisor));
+        let ran = run_under(&mut supervisor, spec, self.roster, &self.control, &mut |_, _: &[u8]| {});
+        self.supervisor.replace(supervisor);
         ran
     }
 
     /// Runs a program to its end. Under the supervisor nothing of it survives us.
     pub(crate) fn start(&mut self, spec: &Spec) -> Result<Result<Finished, NotStarted>, RunError> {
-        let control = self.control.clone();
         // Whoever watches sees no secret either, however the output is cut into pieces.
         let mask = self.settings.mask.clone();
         let (mut out, mut err) = (mask.shown(), mask.shown());
-        let ran = self.start_watched(spec, &control, &mut |dispatch, stream, bytes| {
-            if dispatch.outside.shows_output {
+        let mut supervisor = self.take_supervisor()?;
+        let mut observe = |stream, bytes: &[u8]| {
+            if self.outside.shows_output {
                 let masked = if stream == Stream::Stdout { &mut out } else { &mut err };
-                (dispatch.outside.tell)(Told::Output(stream, &masked.push(bytes)));
+                (self.outside.tell)(Told::Output(stream, &masked.push(bytes)));
             }
-        })?;
+        };
+        let ran = run_under(&mut supervisor, spec, self.roster, &self.control, &mut observe);
+        self.supervisor.replace(supervisor);
+        self.known.forget_changeable();
         for (stream, rest) in [(Stream::Stdout, out.finish()), (Stream::Stderr, err.finish())] {
             if !rest.is_empty() {
                 (self.outside.tell)(Told::Output(stream, &rest));
@@ -294,27 +295,28 @@ impl<'a> Dispatch<'a> {
         Ok(ran)
     }
 
-    /// The same, with somebody who hears what it writes, and may give commands meanwhile.
-    pub(crate) fn start_watched(
-        &mut self,
-        spec: &Spec,
-        control: &Control,
-        watch: &mut dyn FnMut(&mut Self, Stream, &[u8]),
-    ) -> Result<Result<Finished, NotStarted>, RunError> {
+    /// Takes the supervisor for a program that may change what git says; it is to be put back. There is none where nothing
+    /// says how to start one.
+    pub(crate) fn take_supervisor(&mut self) -> Result<Option<Supervisor>, RunError> {
         self.known.forget_changeable();
-        let roster = self.roster;
-        let mut supervisor = match (self.supervisor.take(), &self.settings.launcher) {
-            (None, Some(launcher)) => Some(Supervisor::start(launcher).map_err(RunError::Supervisor)?),
-            (supervisor, _) => supervisor,
-        };
-        let mut observe = |stream, bytes: &[u8]| watch(self, stream, bytes);
-        let ran = match &mut supervisor {
-            None => run(spec, roster, control, &mut observe),
-            Some(supervisor) => supervisor.run(spec, roster, control, &mut observe),
-        };
-        self.supervisor.replace(supervisor);
-        self.known.forget_changeable();
-        Ok(ran)
+        match (self.supervisor.take(), &self.settings.launcher) {
+            (None, Some(launcher)) => Supervisor::start(launcher).map(Some).map_err(RunError::Supervisor),
+            (supervisor, _) => Ok(supervisor),
+        }
+    }
+}
+
+/// Runs a program under a supervisor, or without one as our own child.
+pub(crate) fn run_under(
+    supervisor: &mut Option<Supervisor>,
+    spec: &Spec,
+    roster: &Roster,
+    control: &Control,
+    observe: &mut dyn FnMut(Stream, &[u8]),
+) -> Result<Finished, NotStarted> {
+    match supervisor {
+        None => run(spec, roster, control, observe),
+        Some(supervisor) => supervisor.run(spec, roster, control, observe),
     }
 }
 

@@ -4,8 +4,8 @@
 //!            ┌──────────── engine: decides what is wanted next ◄────────────────────────────────────────────┐
 //!            ▼                                                                                              │ command
 //!   Wanted::Hook ─► hooks + process ─► FinishEffect ────────────────────────────────────────────────────────┤
-//!   Wanted::Turn ─► ready ─► OpenConversation ─► prompt ─► agents + process ─► FinishTurn, FailTurn, ───────┤
-//!                   (agents that stay)                                         PostponeTurn, InterruptTurn  │
+//!   Wanted::Turn ─► prompt_agent ─► AgentDriver, which opens a conversation ─► FinishTurn, FailTurn, ───────┤
+//!                                                                              PostponeTurn, InterruptTurn  │
 //!   Wanted::Moment ─► wait ─► AdvanceSession          Wanted::Decision ─► AdvanceSession ───────────────────┘
 //! ```
 //!
@@ -22,13 +22,12 @@ mod bridge;
 mod change;
 mod closing;
 mod consultation;
-mod conversation;
 mod dispatch;
 mod error;
 mod gate_checkout;
 mod gatekeepers;
-mod headless;
 mod hook;
+mod journal;
 pub mod landing;
 mod outside;
 mod prompt;
@@ -46,7 +45,7 @@ mod workspace;
 
 use std::time::{Duration, Instant};
 
-use windlass_agents::{Agent, acp};
+use windlass_agents::{Agent, AgentDriver};
 use windlass_engine::{
     Command, DebtId, Effect, Ending, EventType, HookOutcome, Origin, Phase, Record, Refusal, Session, SessionName,
     Step, TaskId, Timestamp, View, Wanted,
@@ -77,8 +76,7 @@ const LOOK: Duration = Duration::from_millis(500);
 pub struct Runner<'a> {
     dispatch: Dispatch<'a>,
     agent: Agent,
-    /// An agent that stays, while it does.
-    connection: Option<acp::Connection>,
+    driver: Box<dyn AgentDriver + 'a>,
     allowance: Allowance,
     looker: Looker,
     /// Tasks that the session has completed, whose worktrees may go.
@@ -101,14 +99,20 @@ pub struct Allowance {
 impl<'a> Runner<'a> {
     pub fn new(dispatch: Dispatch<'a>, agent: Agent, allowance: Allowance) -> Self {
         let agent = agent.of(&dispatch.settings.project);
+        let driver = agent.driver(dispatch.settings.launcher.as_ref(), dispatch.roster);
         let (looker, done) = (Looker::default(), Vec::new());
-        Self { dispatch, agent, connection: None, allowance, looker, done, resumes: false, removed_branch: None }
+        Self { dispatch, agent, driver, allowance, looker, done, resumes: false, removed_branch: None }
     }
 
     /// Ends it, and leaves the supervisor of its programs to the next one.
     pub fn retire(mut self) -> Option<Supervisor> {
-        self.part();
+        self.close_agent();
         self.dispatch.supervisor.take()
+    }
+
+    /// Ends what runs of the agent between two turns.
+    pub fn close_agent(&mut self) {
+        self.driver.close();
     }
 
     /// Carries a command out, and tells what came of it.
@@ -164,7 +168,7 @@ impl<'a> Runner<'a> {
                 // The session stays as it is until somebody answers. Here that is soon, and the agent waits too.
                 Wanted::Answer => return Ok(Ending::Escalated),
                 Wanted::Nothing => {
-                    self.part();
+                    self.close_agent();
                     self.leave_behind(&session)?;
                     return session.ended().ok_or(RunError::Stuck(name.clone()));
                 }

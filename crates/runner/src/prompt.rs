@@ -8,7 +8,7 @@ use windlass_engine::{
 };
 use windlass_hooks::cut;
 
-use crate::{RunError, Runner};
+use crate::{Dispatch, RunError};
 
 /// How much of its last answer an agent is reminded of.
 const REMEMBERED: usize = 4 * 1024;
@@ -46,7 +46,7 @@ impl Told {
     }
 }
 
-impl Runner<'_> {
+impl Dispatch<'_> {
     /// The prompt of a turn, or why the user's template does not make one. An agent that remembers is not told what it said.
     pub(crate) fn prompt(
         &self,
@@ -55,11 +55,11 @@ impl Runner<'_> {
         remembers: bool,
     ) -> Result<Result<String, ExpressionFault>, RunError> {
         // All of it at one moment: that is cheaper than one moment for each piece.
-        let moment = self.dispatch.store.snapshot()?;
+        let moment = self.store.snapshot()?;
         let task = session.task.map(|id| moment.task(id)).transpose()?.flatten();
         let pieces: Vec<Told> =
             turn.feedback.iter().map(|piece| self.told(session, piece)).collect::<Result<_, _>>()?;
-        let last_output = if remembers { None } else { self.dispatch.last_output(session)? };
+        let last_output = if remembers { None } else { self.last_output(session)? };
         let last_output = last_output.map(|output| cut(&output, REMEMBERED));
         let mut memories = match &task {
             Some(task) if turn.purpose == Purpose::Work => self.memories(session, task)?,
@@ -93,19 +93,19 @@ impl Runner<'_> {
             feedback: still_open(task.as_ref(), &pieces).into_iter().chain(pieces.iter().map(Told::note)).collect(),
             report,
             asks_for_promise: session.terms.completion == Completion::Promise,
-            template: self.dispatch.settings.prompt.as_ref(),
+            template: self.settings.prompt.as_ref(),
         };
         Ok(prompt.text())
     }
 
     /// What the work in a worktree is compared with, as git knows it there.
     fn shown_base(&self, workspace: &Workspace) -> String {
-        let base = self.dispatch.with_git(|git| self.dispatch.known_base(git).map(|base| base.shown()));
+        let base = self.with_git(|git| self.known_base(git).map(|base| base.shown()));
         base.unwrap_or_else(|_| workspace.base.clone())
     }
 
     fn told(&self, session: &Session, piece: &Piece) -> Result<Told, RunError> {
-        let envelope = self.dispatch.event(piece.at)?.envelope;
+        let envelope = self.event(piece.at)?.envelope;
         let Event::FeedbackQueued(queued) = envelope.event else { return Err(RunError::MissingEvent(piece.at)) };
         let about = envelope.node.task().filter(|task| Some(*task) != session.task);
         Ok(Told { queued, about, possibly_seen: piece.possibly_seen })
@@ -114,7 +114,7 @@ impl Runner<'_> {
     /// How the iteration failed that the agent is to recover from.
     fn error(&self, session: &Session, turn: &Turn) -> Result<Option<String>, RunError> {
         let Some(at) = session.watch.failure.filter(|_| turn.purpose == Purpose::Recovery) else { return Ok(None) };
-        match self.dispatch.event(at)?.envelope.event {
+        match self.event(at)?.envelope.event {
             Event::IterationFailed(failed) => Ok(Some(failed.error)),
             _ => Err(RunError::MissingEvent(at)),
         }
@@ -128,7 +128,7 @@ impl Runner<'_> {
         }
         let mut room = NOTES;
         for at in task.memo.notes.iter().rev() {
-            let Event::NoteAdded(note) = self.dispatch.event(*at)?.envelope.event else {
+            let Event::NoteAdded(note) = self.event(*at)?.envelope.event else {
                 return Err(RunError::MissingEvent(*at));
             };
             let text = cut(&note.text, NOTE);
@@ -141,7 +141,7 @@ impl Runner<'_> {
 
     /// A summary, or the end of what an agent said.
     fn words(&self, at: Seq) -> Result<String, RunError> {
-        match self.dispatch.event(at)?.envelope.event {
+        match self.event(at)?.envelope.event {
             Event::NoteAdded(note) => Ok(cut(&note.text, NOTE)),
             Event::TurnFinished(finished) => Ok(end_of(&finished.output).to_owned()),
             _ => Err(RunError::MissingEvent(at)),

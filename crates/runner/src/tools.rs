@@ -14,13 +14,8 @@ const NAME: &str = "windlass";
 const PASSED_ON: [&str; 3] = ["WINDLASS_STATE_DIR", "WINDLASS_TRUSTED_STORE", "XDG_STATE_HOME"];
 
 impl Runner<'_> {
-    /// All servers that an agent is handed in a turn that begins now.
-    pub(crate) fn servers(&self, turn: &Turn) -> Vec<McpServer> {
-        self.agent.setup.servers.iter().cloned().chain(self.own_server(turn)).collect()
-    }
-
-    /// Windlass's own, unless somebody has said that it is not to be, or has another one of that name. Paths that are no text
-    /// cannot be handed.
+    /// Returns the server for a turn that begins now, unless the configuration leaves it out or has another one of that name.
+    /// Paths that are no text cannot be handed.
     pub(crate) fn own_server(&self, turn: &Turn) -> Option<McpServer> {
         let setup = &self.agent.setup;
         let command = setup.tools.clone().filter(|command| command.to_str().is_some())?;

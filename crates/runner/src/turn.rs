@@ -1,10 +1,12 @@
-//! Giving the agent the word.
+//! A turn of the agent: what it is prompted with, and what its outcome means for the session.
+//!
+//! Not here: prompting (`journal`), drivers (`agents`).
 
 use std::ffi::OsString;
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use windlass_agents::{Driver, TurnEnd};
+use windlass_agents::{PromptRequest, TurnBudget, TurnEnd, TurnOutcome};
 use windlass_engine::{
     Answer, Command, DebtId, Digest, Ending, EventType, Failing, Fault, Limits, Promise, Purpose, Session, Task,
     Timestamp, Turn, Usage, explain_uncounted, find_promise, in_words,
@@ -13,37 +15,11 @@ use windlass_hooks::{Retry, clean, cut};
 use windlass_process::{Environment, Spec, overlay};
 use windlass_tools::validation::Standing;
 
+use crate::journal::PromptSource;
 use crate::{RunError, Runner, Told};
 
 /// The event whose hooks judge a turn.
 const GATED: EventType = EventType::TurnFinished;
-
-/// How long a turn may take, and when its time is up: one deadline for all of it.
-#[derive(Debug)]
-pub(crate) struct Patience {
-    /// How long it may take.
-    pub time: Option<Duration>,
-    /// A pause moves it.
-    pub until: Option<Instant>,
-}
-
-/// What came of asking an agent.
-pub(crate) struct TurnOutcome {
-    pub end: TurnEnd,
-    /// How long it was allowed to take.
-    pub time: Option<Duration>,
-    /// It left processes behind.
-    pub leaky: bool,
-    /// The file that has all of what it wrote.
-    pub record: Option<String>,
-    pub usage: Usage,
-}
-
-impl TurnOutcome {
-    pub fn ended(end: TurnEnd, time: Option<Duration>) -> Self {
-        Self { end, time, leaky: false, record: None, usage: Usage::default() }
-    }
-}
 
 impl Runner<'_> {
     /// Has the agent answer, unless whoever asked it before us died while it did.
@@ -67,8 +43,8 @@ impl Runner<'_> {
             (self.dispatch.outside.tell)(Told::Asking);
         }
         self.tell_messages(turn)?;
-        let mut patience = self.patience(session);
-        if patience.time == Some(Duration::ZERO) {
+        let mut budget = TurnBudget::new(self.time(session), self.allowance.silence, self.dispatch.control.clone());
+        if budget.time == Some(Duration::ZERO) {
             return self.end_with(
                 session,
                 &interrupted(turn, None, Usage::default()),
@@ -76,34 +52,28 @@ impl Runner<'_> {
                 session.out_of_time(),
             );
         }
-        if let Driver::Headless(dialect) = self.agent.driver {
-            return self.speak(dialect, session, turn, &patience);
-        }
-        let remembers = match self.ready(session, turn, &mut patience)? {
-            Ok(remembers) => remembers,
-            Err(end) => return self.report(session, turn, TurnOutcome::ended(end, patience.time)),
-        };
-        let Some(prompt) = self.worded(session, turn, remembers)? else { return Ok(()) };
-        let asked = self.ask(session, turn, &prompt, &mut patience)?;
-        self.report(session, turn, asked)
+        let request = self.prompt_request(session, turn)?;
+        let source = PromptSource::Turn { session, turn };
+        let outcome = self.dispatch.prompt_agent(&mut *self.driver, &request, &mut budget, source)?;
+        self.report(session, turn, budget.time, outcome)
     }
 
-    /// The prompt of a turn; without one the turn has failed.
-    pub(crate) fn worded(
-        &mut self,
-        session: &Session,
-        turn: &Turn,
-        remembers: bool,
-    ) -> Result<Option<String>, RunError> {
-        match self.prompt(session, turn, remembers)? {
-            Ok(prompt) => Ok(Some(prompt)),
-            Err(fault) => {
-                let error = cut(&format!("cannot make the prompt: {fault}"), Limits::REASON);
-                let failing = Failing { fault: Fault::Prompt, ..Failing::of(error) };
-                self.give(&Command::FailTurn { run: turn.run.clone(), failing })?;
-                Ok(None)
-            }
+    /// Returns what the agent is prompted with in a turn, apart from the words.
+    fn prompt_request(&self, session: &Session, turn: &Turn) -> Result<PromptRequest, RunError> {
+        let mut environment = self.variables(session, turn);
+        if self.agent.stays() {
+            // It is the same process in the next iteration.
+            environment.retain(|(name, _)| name != "WINDLASS_ITERATION");
         }
+        Ok(PromptRequest {
+            directory: self.dispatch.directory_of(Some(session)),
+            environment,
+            tools: self.own_server(turn),
+            conversation: session.conversation.clone(),
+            used: session.watch.used_in_conversation,
+            nonce: (self.dispatch.outside.random)().map_err(RunError::Random)?,
+            record: self.dispatch.settings.records.join(turn.debt.to_string()),
+        })
     }
 
     /// Whoever watches hears what people have said to the agent, when it does.
@@ -119,12 +89,18 @@ impl Runner<'_> {
     }
 
     /// Tells the engine how a turn ended.
-    pub(crate) fn report(&mut self, session: &Session, turn: &Turn, asked: TurnOutcome) -> Result<(), RunError> {
+    fn report(
+        &mut self,
+        session: &Session,
+        turn: &Turn,
+        time: Option<Duration>,
+        outcome: TurnOutcome,
+    ) -> Result<(), RunError> {
         let run = turn.run.clone();
         let mask = self.dispatch.settings.mask.clone();
         let fit = |error: &str| cut(&mask.text(&clean(error)), Limits::REASON);
         let tried_before = session.last_turn.is_some() || session.failures > 0;
-        let TurnOutcome { end, time, leaky, record, usage } = asked;
+        let TurnOutcome { end, leaky, record, usage } = outcome;
         let (fault, error) = match end {
             TurnEnd::Said(text) => {
                 // A claim that only a terminal would hide is no claim either.
@@ -212,29 +188,10 @@ impl Runner<'_> {
         self.looker.look(&self.dispatch.directory_of(Some(session)), &self.dispatch.settings.environment, &run)
     }
 
-    fn ask(
-        &mut self,
-        session: &Session,
-        turn: &Turn,
-        prompt: &str,
-        patience: &mut Patience,
-    ) -> Result<TurnOutcome, RunError> {
-        if !matches!(self.agent.driver, Driver::Command(_)) {
-            return Ok(self.converse(turn, prompt, patience));
-        }
-        let records = self.dispatch.settings.records.join(turn.debt.to_string());
-        let directory = self.dispatch.directory_of(Some(session));
-        let mut spec = self.agent.spec(prompt, &directory, self.variables(session, turn), &records);
-        spec.silence = self.allowance.silence;
-        self.dispatch.ask_program(&self.agent, spec, patience, &records)
-    }
-
-    /// The patience with a turn that begins now.
-    fn patience(&self, session: &Session) -> Patience {
+    /// Returns how long a turn may take that begins now.
+    fn time(&self, session: &Session) -> Option<Duration> {
         let left = session.time_left((self.dispatch.outside.now)());
-        let time = left.into_iter().chain(self.allowance.time).min();
-        let until = time.and_then(|time| Instant::now().checked_add(time));
-        Patience { time, until }
+        left.into_iter().chain(self.allowance.time).min()
     }
 
     fn is_out_of_time(&self, session: &Session) -> bool {
@@ -255,7 +212,7 @@ impl Runner<'_> {
         if self.dispatch.settings.permission.standing == Standing::Trusted { "1" } else { "" }
     }
 
-    pub(crate) fn variables(&self, session: &Session, turn: &Turn) -> Environment {
+    fn variables(&self, session: &Session, turn: &Turn) -> Environment {
         let told: Vec<(&str, OsString)> = vec![
             ("WINDLASS_SESSION", session.name.as_str().into()),
             ("WINDLASS_ITERATION", session.iteration.to_string().into()),

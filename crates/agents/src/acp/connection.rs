@@ -15,14 +15,14 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_engine::{Fault as Kind, Usage};
+use windlass_engine::Fault as Kind;
 use windlass_process::{Control, Roster};
 
 use super::breach::Breach;
 use super::line::{Attention, Fault, Interference, Line};
 use super::opening::{Half, words};
 use super::talk::PROMPT;
-use crate::TurnEnd;
+use crate::{TurnEnd, TurnOutcome};
 use crate::command::last_line_of;
 use crate::trouble::without_warnings;
 
@@ -37,16 +37,6 @@ const BEHIND: Duration = Duration::from_millis(500);
 pub struct Connection {
     line: Line,
     conversation: String,
-}
-
-/// What came of a prompt.
-pub struct Turned {
-    pub end: TurnEnd,
-    pub usage: Usage,
-    /// The last message by itself: it may say that the turn came to nothing.
-    pub aside: Option<String>,
-    /// The connection, if it is good for another prompt.
-    pub connection: Option<Connection>,
 }
 
 impl Connection {
@@ -64,10 +54,10 @@ impl Connection {
         self.line.servers.iter_mut().all(|server| server.is_running()) && self.line.catch_up(control, roster, SILENCE)
     }
 
-    /// Has the agent work on a prompt.
-    pub fn prompt(mut self, prompt: &str, mut attention: Attention<'_>) -> Turned {
+    /// Has the agent work on a prompt. Returns what came of it, and the connection if it is good for another prompt.
+    pub fn prompt(mut self, prompt: &str, mut attention: Attention<'_>) -> (TurnOutcome, Option<Self>) {
         let params = json!({"sessionId": self.conversation, "prompt": [{"type": "text", "text": prompt}]});
-        let silence = attention.silence;
+        let silence = attention.budget.silence;
         self.line.desk.begin_turn();
         self.line.talk.ask(PROMPT, params);
         let (answer, interference) = self.line.attend(attention.again(), Some(GRACE));
@@ -93,13 +83,17 @@ impl Connection {
                 let (kind, usage) = (kind(&fault), self.line.talk.meter.turn(&Value::Null));
                 let half = Half::new(self.line);
                 let end = half.fail(PROMPT, fault).map_or_else(|end| end, |why| TurnEnd::failed(kind, why));
-                return Turned { end: interfered(end), usage, aside: None, connection: None };
+                return (TurnOutcome { usage, ..TurnOutcome::ended(interfered(end)) }, None);
             }
         };
         // What is judged between two turns does not change under the judges.
         self.line.live.leave_stopped();
-        let aside = self.line.talk.take_aside();
-        Turned { end: interfered(end), usage, aside, connection: Some(self) }
+        (TurnOutcome { usage, ..TurnOutcome::ended(interfered(end)) }, Some(self))
+    }
+
+    /// Takes the last message by itself: it may say that the turn came to nothing.
+    pub fn take_aside(&mut self) -> Option<String> {
+        self.line.talk.take_aside()
     }
 
     /// Lets the agent go.

@@ -9,15 +9,15 @@
 //! - The server ends with its value.
 
 use std::ffi::OsString;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_process::{Capture, Control, Heard, Invocation, Live, Spec, overlay};
+use windlass_process::{Capture, Heard, Invocation, Live, Spec, overlay};
 
 use super::opening::{PATIENCE, Start};
 use super::servers::McpServer;
 use super::wire::Lines;
-use crate::TurnEnd;
+use crate::{TurnBudget, TurnEnd};
 use crate::agent::quoted;
 
 /// The longest first line that is read.
@@ -40,13 +40,12 @@ impl HttpServer {
     pub fn start(
         server: &McpServer,
         start: &Start<'_>,
-        control: &Control,
-        until: &mut Option<Instant>,
+        budget: &mut TurnBudget,
     ) -> Result<Self, TurnEnd> {
         let spec = spec(server, start.spec);
         let mut live =
             Live::start(start.launcher, &spec, start.roster).map_err(|error| TurnEnd::Broken(error.to_string()))?;
-        let line = match read_line(&mut live, control, until) {
+        let line = match read_line(&mut live, budget) {
             Ok(line) => line,
             Err(TurnEnd::Broken(why)) => {
                 let stderr = live.kill().stderr.text();
@@ -89,15 +88,15 @@ fn spec(server: &McpServer, agent: &Spec) -> Spec {
 }
 
 /// Reads the first line of its output.
-fn read_line(live: &mut Live, control: &Control, until: &mut Option<Instant>) -> Result<Vec<u8>, TurnEnd> {
+fn read_line(live: &mut Live, budget: &mut TurnBudget) -> Result<Vec<u8>, TurnEnd> {
     let failed = |why: &str| TurnEnd::Broken(why.to_owned());
-    let mut attended = live.attend(control).map_err(|error| failed(&error.to_string()))?;
+    let mut attended = live.attend(&budget.control).map_err(|error| failed(&error.to_string()))?;
     let mut lines = Lines::new(MAX_FIRST_LINE);
     loop {
         if let Some(line) = lines.next().map_err(|breach| failed(&breach.to_string()))? {
             return Ok(line);
         }
-        match attended.hear(until) {
+        match attended.hear(&mut budget.until) {
             Heard::Said(bytes) => lines.push(&bytes),
             Heard::Beside => {}
             Heard::Over => return Err(failed("it ended before it listened")),

@@ -16,18 +16,15 @@ use super::http_server::HttpServer;
 use super::talk::{Said, Talk};
 use super::telling::Telling;
 use super::wire::Refused;
+use crate::TurnBudget;
 
 /// The most that is kept for an agent that asks and does not read the answers.
 const UNREAD: usize = 64 * 1024 * 1024;
 
 /// Who may interrupt a turn, and who watches it.
 pub struct Attention<'a> {
-    pub control: &'a Control,
     pub roster: &'a Roster,
-    /// When its time is up. A pause moves it.
-    pub until: &'a mut Option<Instant>,
-    /// How long it may be silent.
-    pub silence: Option<Duration>,
+    pub budget: &'a mut TurnBudget,
     /// Sees what the agent says and does, as it happens.
     pub tell: &'a mut dyn FnMut(&str),
 }
@@ -35,8 +32,8 @@ pub struct Attention<'a> {
 impl Attention<'_> {
     /// The same, for a while.
     pub(super) fn again(&mut self) -> Attention<'_> {
-        let Self { control, roster, until, silence, tell } = self;
-        Attention { control, roster, until, silence: *silence, tell: &mut **tell }
+        let Self { roster, budget, tell } = self;
+        Attention { roster, budget, tell: &mut **tell }
     }
 }
 
@@ -79,7 +76,7 @@ impl Line {
         attention: Attention<'_>,
         grace: Option<Duration>,
     ) -> (Result<Value, Fault>, Option<Interference>) {
-        let Attention { control, roster, until, silence, tell } = attention;
+        let Attention { roster, budget: TurnBudget { until, silence, control, .. }, tell } = attention;
         let (mut interference, mut leave) = (None, None);
         let mut attended = match self.live.attend(control) {
             Ok(attended) => attended,
@@ -96,7 +93,7 @@ impl Line {
                 return (Err(Fault::Breach(breach)), interference);
             }
             let (until, silence) = match interference {
-                None => (&mut *until, silence),
+                None => (&mut *until, *silence),
                 Some(_) => (&mut leave, None),
             };
             let heard = hear(&mut attended, &mut self.desk, until, silence);
@@ -130,8 +127,8 @@ impl Line {
 
     /// Heeds what comes behind an answer, for so long.
     pub fn linger(&mut self, attention: Attention<'_>, most: Duration) {
-        let Attention { control, roster, tell, .. } = attention;
-        let Ok(mut attended) = self.live.attend(control) else { return };
+        let Attention { roster, budget, tell } = attention;
+        let Ok(mut attended) = self.live.attend(&budget.control) else { return };
         let (mut until, mut telling) = (Some(Instant::now() + most), Telling::default());
         while let Heard::Said(bytes) = attended.hear(&mut until) {
             if heed(&bytes, &mut self.talk, &mut self.desk, roster, (&mut telling, &mut *tell)).is_err() {

@@ -6,7 +6,7 @@
 //! ```text
 //!   wire ─► talk ─► said ─► line ─► desk: files, programs beside the agent
 //!                             └──► telling: whoever watches, and the record of the turn
-//!   opening: up to a conversation          connection: from prompt to prompt
+//!   driver ─► opening: up to a conversation          connection: from prompt to prompt
 //! ```
 //!
 //! The messages are written by hand: `ARCHITECTURE.md` says why.
@@ -14,6 +14,7 @@
 mod breach;
 mod connection;
 mod desk;
+mod driver;
 mod files;
 mod http_server;
 mod line;
@@ -35,9 +36,10 @@ use windlass_process::{Capture, Environment, Invocation, Spec};
 
 use crate::command::prompted;
 
-pub use connection::{Connection, Turned};
+pub use connection::Connection;
+pub(crate) use driver::AcpDriver;
 pub use line::Attention;
-pub use opening::{Opened, Start};
+pub use opening::{OpenOutcome, Start};
 pub use permissions::{Permission, Permissions, ToolKind};
 pub use servers::McpServer;
 pub(crate) use speech::Text;

@@ -1,18 +1,18 @@
 //! Opening a conversation: greeting the agent, taking up what was before or beginning anew, choosing the model.
 //!
 //! ```text
-//!   initialize ─► servers of tools ─► session/load, session/resume, or session/new ─► the model ─► Opened
+//!   initialize ─► servers of tools ─► session/load, session/resume, or session/new ─► the model ─► OpenOutcome
 //! ```
 //!
 //! Invariants:
 //! - Nothing is waited for without an end: each question has a time, and all of them the time of the turn.
 //! - An agent that cannot be opened is ended, with everything below it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_engine::Cost;
-use windlass_process::{Control, Exit, Launcher, Left, Live, Roster, Spec};
+use windlass_process::{Exit, Launcher, Left, Live, Roster, Spec};
 
 use super::connection::Connection;
 use super::desk::Desk;
@@ -23,7 +23,7 @@ use super::permissions::Permissions;
 use super::servers::{McpServer, ServerTransport};
 use super::talk::Talk;
 use super::wire::{LOGIN_REQUIRED, Refused};
-use crate::TurnEnd;
+use crate::{TurnBudget, TurnEnd};
 use crate::command::last_line_of;
 
 /// The version of the protocol that is spoken here.
@@ -52,7 +52,7 @@ pub struct Start<'a> {
 }
 
 /// A connection, and whether the conversation is the one before.
-pub struct Opened {
+pub struct OpenOutcome {
     pub connection: Connection,
     /// Why it is not, where there was one.
     pub anew: Option<String>,
@@ -60,55 +60,35 @@ pub struct Opened {
     pub notices: Vec<String>,
 }
 
-/// Who may interrupt the opening, and when the time of the turn is up.
-struct Wait<'a> {
-    control: &'a Control,
-    until: &'a mut Option<Instant>,
-}
-
-impl Wait<'_> {
-    /// Runs a step that has [`PATIENCE`], and no more than the rest of the turn. A pause moves both deadlines.
-    fn bounded<T>(&mut self, step: impl FnOnce(&mut Option<Instant>) -> T) -> T {
-        let patience = Instant::now() + PATIENCE;
-        let before = self.until.map_or(patience, |until| until.min(patience));
-        let mut until = Some(before);
-        let answer = step(&mut until);
-        let paused = until.map_or(Duration::ZERO, |until| until - before);
-        *self.until = self.until.and_then(|until| until.checked_add(paused));
-        answer
-    }
-}
-
 impl Connection {
     /// Starts an agent and opens a conversation: the one before if it can, else a new one.
-    pub fn open(start: &Start<'_>, control: &Control, until: &mut Option<Instant>) -> Result<Opened, TurnEnd> {
-        let mut wait = Wait { control, until };
-        let (mut half, can) = Half::open(start, &mut wait)?;
-        let Some(before) = start.before else { return half.begin(start, &mut wait, None) };
+    pub fn open(start: &Start<'_>, budget: &mut TurnBudget) -> Result<OpenOutcome, TurnEnd> {
+        let (mut half, can) = Half::open(start, budget)?;
+        let Some(before) = start.before else { return half.begin(start, budget, None) };
         let resumes = &can["sessionCapabilities"]["resume"];
         let method = match (can["loadSession"] == true, resumes.is_object() || *resumes == true) {
             (true, _) => "session/load",
             (false, true) => "session/resume",
             (false, false) => {
-                return half.begin(start, &mut wait, Some("the agent cannot take up a conversation".to_owned()));
+                return half.begin(start, budget, Some("the agent cannot take up a conversation".to_owned()));
             }
         };
         let mut params = half.params(start);
         params["sessionId"] = before.into();
-        match half.ask(method, params, start, &mut wait) {
+        match half.ask(method, params, start, budget) {
             Ok(answer) => {
                 half.line.talk.meter.go_on_from(start.cost);
-                half.connect(before, &answer, start, &mut wait)
+                half.connect(before, &answer, start, budget)
             }
             Err(Fault::Refused(refused)) => {
                 let why = format!("the agent would not take the one before up: {}", words(&refused));
-                half.begin(start, &mut wait, Some(why))
+                half.begin(start, budget, Some(why))
             }
             // It may be the conversation that brings the agent down.
             Err(fault) => {
                 let why = half.fail(method, fault)?;
-                let (half, _) = Half::open(start, &mut wait)?;
-                half.begin(start, &mut wait, Some(why))
+                let (half, _) = Half::open(start, budget)?;
+                half.begin(start, budget, Some(why))
             }
         }
     }
@@ -131,7 +111,7 @@ impl Half {
     }
 
     /// Starts an agent and greets it. The answer has what it can do.
-    fn open(start: &Start<'_>, wait: &mut Wait<'_>) -> Result<(Self, Value), TurnEnd> {
+    fn open(start: &Start<'_>, budget: &mut TurnBudget) -> Result<(Self, Value), TurnEnd> {
         let live = Live::start(start.launcher, start.spec, start.roster).map_err(|error| {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
             TurnEnd::Broken(format!("{error}{cause}"))
@@ -144,7 +124,7 @@ impl Half {
             "clientCapabilities": {"fs": {"readTextFile": true, "writeTextFile": true}, "terminal": true},
             "clientInfo": {"name": "windlass", "title": "Windlass", "version": env!("CARGO_PKG_VERSION")},
         });
-        let mut greeted = match half.ask("initialize", params, start, wait) {
+        let mut greeted = match half.ask("initialize", params, start, budget) {
             Ok(greeted) => greeted,
             Err(fault) => return Err(half.broken("initialize", fault)),
         };
@@ -153,7 +133,7 @@ impl Half {
         half.logins = methods.iter().filter_map(|method| method["name"].as_str()).map(str::to_owned).collect();
         match &greeted["protocolVersion"] {
             version if version.as_u64() == Some(VERSION) => {
-                half.prepare_servers(ServerTransport::of_agent(&greeted), start, wait)?;
+                half.prepare_servers(ServerTransport::of_agent(&greeted), start, budget)?;
                 Ok((half, greeted["agentCapabilities"].take()))
             }
             other => {
@@ -171,15 +151,14 @@ impl Half {
         &mut self,
         transport: ServerTransport,
         start: &Start<'_>,
-        wait: &mut Wait<'_>,
+        budget: &mut TurnBudget,
     ) -> Result<(), TurnEnd> {
         for server in start.servers {
             if transport == ServerTransport::Stdio || server.http_args.is_empty() {
                 self.servers.push(server.value());
                 continue;
             }
-            let control = wait.control;
-            let started = wait.bounded(|until| HttpServer::start(server, start, control, until));
+            let started = budget.bounded(PATIENCE, |step| HttpServer::start(server, start, step));
             match started {
                 Ok(listening) => {
                     self.servers.push(listening.entry.clone());
@@ -202,15 +181,15 @@ impl Half {
         json!({"cwd": start.spec.directory, "mcpServers": self.servers})
     }
 
-    fn begin(mut self, start: &Start<'_>, wait: &mut Wait<'_>, anew: Option<String>) -> Result<Opened, TurnEnd> {
+    fn begin(mut self, start: &Start<'_>, budget: &mut TurnBudget, anew: Option<String>) -> Result<OpenOutcome, TurnEnd> {
         let params = self.params(start);
-        let answer = match self.ask("session/new", params, start, wait) {
+        let answer = match self.ask("session/new", params, start, budget) {
             Ok(answer) => answer,
             Err(fault) => return Err(self.broken("session/new", fault)),
         };
         let fits = |name: &&str| !name.trim().is_empty() && name.len() <= NAME && !name.contains(char::is_control);
         match answer["sessionId"].as_str().filter(fits) {
-            Some(name) => self.connect(name, &answer, start, wait).map(|opened| Opened { anew, ..opened }),
+            Some(name) => self.connect(name, &answer, start, budget).map(|opened| OpenOutcome { anew, ..opened }),
             None => {
                 self.line.live.end();
                 Err(TurnEnd::Broken("the agent gave its conversation no name that could be used".to_owned()))
@@ -224,13 +203,13 @@ impl Half {
         conversation: &str,
         answer: &Value,
         start: &Start<'_>,
-        wait: &mut Wait<'_>,
-    ) -> Result<Opened, TurnEnd> {
+        budget: &mut TurnBudget,
+    ) -> Result<OpenOutcome, TurnEnd> {
         let mut notices = std::mem::take(&mut self.notices);
         match start.model.map(|model| (model, choose(model, conversation, answer))) {
             None | Some((_, Choice::Made)) => {}
             Some((_, Choice::Impossible(why))) => notices.push(why),
-            Some((model, Choice::Ask { method, params })) => match self.ask(method, params, start, wait) {
+            Some((model, Choice::Ask { method, params })) => match self.ask(method, params, start, budget) {
                 Ok(_) => {}
                 Err(Fault::Refused(refused)) => {
                     notices.push(format!("the agent would not use the model `{model}`: {}", words(&refused)));
@@ -239,20 +218,19 @@ impl Half {
             },
         }
         self.line.talk.listen_to(conversation);
-        Ok(Opened { connection: Connection::new(self.line, conversation.to_owned()), anew: None, notices })
+        Ok(OpenOutcome { connection: Connection::new(self.line, conversation.to_owned()), anew: None, notices })
     }
 
-    fn ask(&mut self, method: &str, params: Value, start: &Start<'_>, wait: &mut Wait<'_>) -> Result<Value, Fault> {
+    fn ask(&mut self, method: &str, params: Value, start: &Start<'_>, budget: &mut TurnBudget) -> Result<Value, Fault> {
         self.line.talk.ask(method, params);
-        let (control, roster, mut last) = (wait.control, start.roster, None);
-        let answer = wait.bounded(|until| {
-            let answer =
-                self.line.attend(Attention { control, roster, until, silence: None, tell: &mut |_| {} }, None).0;
-            last = *until;
+        let (roster, mut last) = (start.roster, None);
+        let answer = budget.bounded(PATIENCE, |step| {
+            let answer = self.line.attend(Attention { roster, budget: step, tell: &mut |_| {} }, None).0;
+            last = step.until;
             answer
         });
         match answer {
-            Err(Fault::Ended(Interference::TimedOut)) if *wait.until != last => Err(Fault::Late),
+            Err(Fault::Ended(Interference::TimedOut)) if budget.until != last => Err(Fault::Late),
             answer => answer,
         }
     }

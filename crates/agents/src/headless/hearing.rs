@@ -6,7 +6,7 @@
 //! ```
 
 use windlass_engine::{Fault, Usage};
-use windlass_process::{Exit, Finished, NotStarted, Stream};
+use windlass_process::{Exit, Stream};
 
 use super::account::{Account, Close, Span};
 use super::cause::is_gone;
@@ -142,13 +142,10 @@ impl Hearing {
     }
 
     /// What the end of its process means.
-    pub fn end(mut self, ran: &Result<Finished, NotStarted>) -> Heard {
+    pub fn end(mut self, exit: Exit) -> Heard {
         // The last line may have no end.
         self.hear(Stream::Stdout, b"\n");
-        let ended = match ran {
-            Err(error) => Ended::Turn(TurnEnd::Broken(error.to_string())),
-            Ok(finished) => self.ended(finished.exit),
-        };
+        let ended = self.ended(exit);
         Heard { ended, usage: self.account.usage, span: self.account.span }
     }
 

@@ -2,8 +2,8 @@
 //! stream of events.
 //!
 //! ```text
-//!   prompt ─► command line (claude, codex, …) ─► process ─► lines ─► hearing ─► reader of the dialect ─► account
-//!                                                                       └─► how the turn ended, what it used
+//!   driver: prompt ─► command line (claude, codex, …) ─► process ─► lines ─► hearing ─► reader of the dialect ─► account
+//!                                                                               └─► how the turn ended, what it used
 //! ```
 //!
 //! Invariants:
@@ -12,12 +12,13 @@
 //! - Only the agent's last message after its last tool call are its words: no tool's output, and no echo of a prompt.
 //! - Memory is bounded, whatever comes.
 //!
-//! Not here: starting programs (`process`), when a conversation is begun or taken up (`runner`).
+//! Not here: starting programs (`process`), the log of conversations (`runner`).
 
 mod account;
 mod cause;
 mod claude;
 mod codex;
+mod driver;
 mod gemini;
 mod goose;
 mod handing;
@@ -29,8 +30,11 @@ use std::path::Path;
 
 use windlass_process::{Capture, Environment, Invocation, Spec};
 
-pub use account::Span;
-pub use hearing::{Ended, Heard, Hearing, Said};
+#[cfg(test)]
+use account::Span;
+pub(crate) use driver::HeadlessDriver;
+#[cfg(any(test, fuzzing))]
+pub(crate) use hearing::{Ended, Heard, Hearing, Said};
 pub(crate) use line::{bare, parse};
 
 use crate::acp::McpServer;
@@ -53,7 +57,7 @@ pub enum Dialect {
 
 /// Where a prompt is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place<'a> {
+pub(crate) enum Place<'a> {
     /// In a new conversation, by the name that we give it where the agent lets us.
     New(Option<&'a str>),
     /// In the one before.
@@ -156,7 +160,7 @@ impl Dialect {
 }
 
 /// The script that says a prompt, which comes on standard input, in a conversation, with tools that the agent is handed.
-pub fn script(agent: &Agent, dialect: Dialect, place: Place<'_>, tools: Option<&McpServer>) -> String {
+fn script(agent: &Agent, dialect: Dialect, place: Place<'_>, tools: Option<&McpServer>) -> String {
     let Words { mut first, last } = dialect.words(place, &agent.setup);
     // Before other options: one that takes as many values as come is ended by the next.
     let behind = first.iter().position(|word| word.starts_with('-')).unwrap_or(first.len());
@@ -170,14 +174,14 @@ pub fn script(agent: &Agent, dialect: Dialect, place: Place<'_>, tools: Option<&
 }
 
 /// A run that says a prompt.
-pub fn spec(script: String, prompt: &str, directory: &Path, environment: Environment) -> Spec {
+fn spec(script: String, prompt: &str, directory: &Path, environment: Environment) -> Spec {
     // It is heard as it comes.
     let capture = Capture { head: 0, tail: 0, spill: None };
     prompted(Invocation::Shell(script.into()), prompt, directory, environment, capture)
 }
 
 /// Whether a conversation can be named so on a command line: an agent says what it likes.
-pub fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_.:".contains(letter);
     !name.is_empty() && name.len() <= NAME && !name.starts_with('-') && name.chars().all(fits)
 }

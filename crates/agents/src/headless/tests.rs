@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use insta::assert_snapshot;
 use serde::Deserialize;
 use windlass_engine::{Cost, Fault, Usage};
-use windlass_process::{Captured, Exit, Finished, Stream};
+use windlass_process::{Exit, Stream};
 
 use super::*;
 use crate::TurnEnd;
@@ -56,9 +55,7 @@ fn heard(dialect: Dialect, resumes: bool, stdout: &[u8], stderr: &[u8], exit: Ex
     let mut hearing = Hearing::new(dialect, resumes);
     let mut said: Vec<Said> = hearing.hear(Stream::Stderr, stderr);
     said.extend(stdout.chunks(4099).flat_map(|piece| hearing.hear(Stream::Stdout, piece)));
-    let none = Captured::default;
-    let ran = Ok(Finished { exit, stdout: none(), stderr: none(), leaky: false, took: Duration::ZERO });
-    (hearing.end(&ran), said)
+    (hearing.end(exit), said)
 }
 
 fn conversation(said: &[Said]) -> Option<&str> {
@@ -356,8 +353,7 @@ fn a_line_without_an_end_is_no_memory() {
     });
     assert_eq!(lasted.count(), 16);
     hearing.hear(Stream::Stdout, &recording(Dialect::Claude, "ok", "jsonl"));
-    let ran = Ok(Finished { exit: Exit::Cancelled, ..Finished::said(Vec::new()) });
-    assert_eq!(shown(&hearing.end(&ran).ended), "Garbage: it wrote a line of more than 16 MiB");
+    assert_eq!(shown(&hearing.end(Exit::Cancelled).ended), "Garbage: it wrote a line of more than 16 MiB");
 }
 
 #[test]

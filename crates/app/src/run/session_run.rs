@@ -216,7 +216,7 @@ fn run_to_end(
             None => false,
         };
         if !is_answered {
-            runner.part();
+            runner.close_agent();
             return Ok(Some(ending));
         }
     }

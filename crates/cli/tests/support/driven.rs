@@ -1,9 +1,10 @@
 //! Agents that speak the Agent Client Protocol: the scripted one in a project, and any other without a loop around it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
-use windlass_agents::acp::{self, Connection, McpServer, Opened, Permissions, Turned};
+use windlass_agents::acp::{self, Connection, McpServer, OpenOutcome, Permissions};
+use windlass_agents::{TurnBudget, TurnOutcome};
 use windlass_engine::Cost;
 use windlass_process::{Control, Invocation, Launcher, Roster};
 
@@ -62,7 +63,7 @@ impl Driven {
         Self { world, roster, launcher }
     }
 
-    pub fn open_with(&self, invocation: Invocation, with: &With<'_>) -> Opened {
+    pub fn open_with(&self, invocation: Invocation, with: &With<'_>) -> OpenOutcome {
         let around = self.world.program("sh");
         let environment = around.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
         let environment = environment.collect();
@@ -81,25 +82,25 @@ impl Driven {
             before: with.before,
             cost: Cost::default(),
         };
-        let opened = Connection::open(&start, &Control::new(), &mut far());
+        let opened = Connection::open(&start, &mut far());
         opened.unwrap_or_else(|end| panic!("{end:?}"))
     }
 
-    pub fn open(&self, with: &With<'_>) -> Opened {
+    pub fn open(&self, with: &With<'_>) -> OpenOutcome {
         self.open_with(Invocation::Shell("sh agent.sh".into()), with)
     }
 
-    /// Has it work on a prompt. What came of it, and what was told meanwhile.
-    pub fn prompt(&self, connection: Connection) -> (Turned, String) {
+    /// Has it work on a prompt. Returns what came of it, the connection if it can be prompted again, and what was told
+    /// meanwhile.
+    pub fn prompt(&self, connection: Connection) -> (TurnOutcome, Option<Connection>, String) {
         let mut told = String::new();
         let attention = acp::Attention {
-            control: &Control::new(),
             roster: &self.roster,
-            until: &mut far(),
-            silence: None,
+            budget: &mut far(),
             tell: &mut |text| told.push_str(text),
         };
-        (connection.prompt("Go.", attention), told)
+        let (outcome, connection) = connection.prompt("Go.", attention);
+        (outcome, connection, told)
     }
 
     /// Whether it can be prompted again.
@@ -116,6 +117,6 @@ impl Driven {
 }
 
 /// Long enough for anything that does not wait for ever.
-fn far() -> Option<Instant> {
-    Some(Instant::now() + Duration::from_secs(60))
+fn far() -> TurnBudget {
+    TurnBudget::new(Some(Duration::from_secs(60)), None, Control::new())
 }

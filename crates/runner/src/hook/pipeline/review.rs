@@ -18,7 +18,8 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use windlass_agents::TurnEnd;
 use windlass_engine::{
-    Approved, Digest, HookOutcome, HookReport, Judgement, Review, Session, Task, Usage, Workspace, in_words,
+    Approved, Digest, HookOutcome, HookReport, Judgement, Review, Session, Task, Unfit, Usage, Workspace,
+    in_words,
 };
 use windlass_hooks::{clean, cut};
 use windlass_vcs::git::{Branch, CheckoutAccess, Commit, Diff, Git};
@@ -209,14 +210,21 @@ impl Dispatch<'_> {
     fn question(
         &mut self,
         review: &Review<'_>,
-        with: &mut Consultation,
+        with: &mut Consultation<'_>,
         sum: &mut Sum,
     ) -> Result<Result<Judgement, TurnEnd>, RunError> {
-        let mut prompt = review.prompt();
-        let mut asked_so_far = prompt.clone();
-        let mut last = false;
+        let mut asked_so_far = String::new();
+        let mut unfit_answer: Option<(Unfit, String)> = None;
         loop {
-            let asked = self.consult(with, &prompt)?;
+            let mut prompt = String::new();
+            let asked = self.consult(with, &mut |remembers| {
+                prompt = match &unfit_answer {
+                    None => review.prompt(),
+                    Some((unfit, said)) => review.again(unfit, said, remembers),
+                };
+                prompt.clone()
+            })?;
+            asked_so_far.push_str(&prompt);
             sum.used = sum.used.plus(asked.usage);
             sum.record = asked.record.or(sum.record.take());
             let said = match asked.end {
@@ -227,13 +235,12 @@ impl Dispatch<'_> {
                 Ok(judgement) => return Ok(Ok(judgement)),
                 Err(unfit) => unfit,
             };
-            if std::mem::replace(&mut last, true) {
+            if unfit_answer.is_some() {
                 let summary =
                     format!("the gatekeeper gave no answer that fits, twice, so nobody has approved it: {unfit}");
                 return Ok(Ok(Judgement { approved: false, summary, findings: Vec::new() }));
             }
-            prompt = review.again(&unfit, &said, with.remembers());
-            asked_so_far.push_str(&prompt);
+            unfit_answer = Some((unfit, said));
         }
     }
 }

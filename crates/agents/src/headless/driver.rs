@@ -1,0 +1,110 @@
+//! Prompting a known agent: in the conversation before, else in a new one.
+//!
+//! ```text
+//!   conversation before? ── yes ─► prompted in it ── it is gone ─┐
+//!            └── no ─────────────────────────────────────────────┴─► prompted in a new one, with all that was before
+//! ```
+//!
+//! Invariants:
+//! - A conversation is recorded before the agent is prompted in it where its name is ours to give, else when it is first seen.
+//! - What an agent tells of a whole conversation is counted from where it was.
+
+use std::ops::ControlFlow;
+
+use windlass_engine::Usage;
+use windlass_process::Stream;
+
+use super::hearing::{Ended, Hearing, Said};
+use super::{Dialect, Place, is_name, script, spec};
+use crate::{Agent, AgentDriver, PromptRequest, TurnBudget, TurnEnd, TurnHost, TurnOutcome, TurnOutput};
+
+/// Why a conversation is another one although the one before was resumed.
+const RENAMED: &str = "the agent goes on under another name";
+
+/// The driver of known agents. It starts one for each prompt.
+pub(crate) struct HeadlessDriver {
+    agent: Agent,
+    dialect: Dialect,
+}
+
+impl AgentDriver for HeadlessDriver {
+    fn prompt(&mut self, request: &PromptRequest, budget: &mut TurnBudget, host: &mut dyn TurnHost) -> TurnOutcome {
+        let mut restarted_because = None;
+        if let Some(before) = request.conversation.as_deref().filter(|name| is_name(name)) {
+            match self.prompt_in(Place::Before(before), None, (request, budget), host) {
+                Ok(outcome) => return outcome,
+                Err(gone) => restarted_because = Some(gone),
+            }
+        }
+        let name = self.dialect.name(request.nonce);
+        let outcome =
+            self.prompt_in(Place::New(name.as_deref()), restarted_because.as_deref(), (request, budget), host);
+        outcome.unwrap_or_else(|gone| TurnOutcome::ended(TurnEnd::Broken(gone)))
+    }
+}
+
+impl HeadlessDriver {
+    pub fn new(agent: Agent, dialect: Dialect) -> Self {
+        Self { agent, dialect }
+    }
+
+    /// Has the agent work on a prompt in a conversation. The error says why the conversation is gone.
+    fn prompt_in(
+        &self,
+        place: Place<'_>,
+        restarted_because: Option<&str>,
+        (request, budget): (&PromptRequest, &TurnBudget),
+        host: &mut dyn TurnHost,
+    ) -> Result<TurnOutcome, String> {
+        let (resumes, used, mut named, renamed) = match place {
+            Place::Before(name) => (true, request.used, Some(name.to_owned()), Some(RENAMED)),
+            Place::New(name) => (false, Usage::default(), name.map(str::to_owned), restarted_because),
+        };
+        let opened = host.word_prompt(resumes).and_then(|prompt| {
+            if let Place::New(Some(name)) = place {
+                host.open_conversation(name, restarted_because)?;
+            }
+            Ok(prompt)
+        });
+        let prompt = match opened {
+            Ok(prompt) => prompt,
+            Err(end) => return Ok(TurnOutcome::ended(end)),
+        };
+        let tools = request.tools.as_ref();
+        let script = script(&self.agent, self.dialect, place, tools);
+        let environment = self.dialect.with_tools(tools, request.environment.clone());
+        let mut spec = spec(script, &prompt, &request.directory, environment);
+        (spec.silence, spec.timeout) = (budget.silence, budget.time_left());
+        let mut hearing = Hearing::new(self.dialect, resumes);
+        let mut is_refused = false;
+        let mut watch = |host: &mut dyn TurnHost, stream: Stream, bytes: &[u8]| {
+            host.write(match stream {
+                Stream::Stdout => TurnOutput::Stdout(bytes),
+                Stream::Stderr => TurnOutput::Stderr(bytes),
+            });
+            for said in hearing.hear(stream, bytes) {
+                match said {
+                    Said::Text(text) => host.write(TurnOutput::Transcript(&text)),
+                    Said::Conversation(name) if named.as_ref() == Some(&name) => {}
+                    Said::Conversation(name) => {
+                        is_refused |= host.open_conversation(&name, renamed).is_err();
+                        named = Some(name);
+                    }
+                }
+            }
+            if hearing.is_enough() || is_refused { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let finished = match host.run_program(&spec, Some(&mut watch)) {
+            Ok(finished) => finished,
+            Err(end) => return Ok(TurnOutcome::ended(end)),
+        };
+        // One that was called off had no time to end what it had started.
+        let leaky = finished.leaky && !hearing.is_enough();
+        let heard = hearing.end(finished.exit);
+        let usage = heard.used(used);
+        match heard.ended {
+            Ended::Turn(end) => Ok(TurnOutcome { leaky, usage, ..TurnOutcome::ended(end) }),
+            Ended::Gone(why) => Err(why),
+        }
+    }
+}
