@@ -37,9 +37,7 @@ impl AgentDriver for CommandDriver {
             host.run_program(&spec, None)
         });
         match asked {
-            Ok(finished) => {
-                TurnOutcome { leaky: finished.leaky, ..TurnOutcome::ended(self.agent.answer(&finished)) }
-            }
+            Ok(finished) => TurnOutcome { leaky: finished.leaky, ..TurnOutcome::ended(self.agent.answer(&finished)) },
             Err(end) => TurnOutcome::ended(end),
         }
     }

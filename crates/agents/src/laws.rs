@@ -2,7 +2,6 @@
 //!
 //! Each law takes bytes and panics where it is broken.
 
-
 use serde_json::{Value, json};
 use windlass_process::{Exit, Stream};
 

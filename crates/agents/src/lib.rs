@@ -6,7 +6,7 @@
 //!                                    ├ headless   a new process for each prompt, in the same conversation: known agents
 //!                                    └ acp        one process, spoken with from prompt to prompt
 //!
-//!   scripted   the built-in agent: the other side of acp, which plays a script
+//!   scripted   what the built-in agent plays; the server that plays it is the other side of acp
 //! ```
 //!
 //! Not here: what is said in a prompt (`engine`), starting programs (`process`), when an agent is asked (`runner`).

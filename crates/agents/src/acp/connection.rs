@@ -20,11 +20,11 @@ use windlass_process::{Control, Roster};
 
 use super::breach::Breach;
 use super::line::{Attention, Fault, Interference, Line};
+use super::methods::PROMPT;
 use super::opening::{Half, words};
-use super::talk::PROMPT;
-use crate::{TurnEnd, TurnOutcome};
 use crate::command::last_line_of;
 use crate::trouble::without_warnings;
+use crate::{TurnEnd, TurnOutcome};
 
 /// How long it may take to give a turn up.
 const GRACE: Duration = Duration::from_secs(10);

@@ -28,11 +28,8 @@ impl AgentDriver for AcpDriver<'_> {
             Err(end) => return TurnOutcome::ended(end),
         };
         let connection = self.connection.take().expect("it was connected above");
-        let attention = Attention {
-            roster: self.roster,
-            budget,
-            tell: &mut |text| host.write(TurnOutput::Transcript(text)),
-        };
+        let attention =
+            Attention { roster: self.roster, budget, tell: &mut |text| host.write(TurnOutput::Transcript(text)) };
         let (outcome, mut connection) = connection.prompt(&prompt, attention);
         let aside = connection.as_mut().and_then(Connection::take_aside);
         self.connection = connection;

@@ -17,8 +17,8 @@ use windlass_process::{Capture, Heard, Invocation, Live, Spec, overlay};
 use super::opening::{PATIENCE, Start};
 use super::servers::McpServer;
 use super::wire::Lines;
-use crate::{TurnBudget, TurnEnd};
 use crate::agent::quoted;
+use crate::{TurnBudget, TurnEnd};
 
 /// The longest first line that is read.
 const MAX_FIRST_LINE: usize = 4 * 1024;
@@ -37,11 +37,7 @@ pub struct HttpServer {
 
 impl HttpServer {
     /// Starts a server and waits until it says where it listens. One that does not is [`TurnEnd::Broken`].
-    pub fn start(
-        server: &McpServer,
-        start: &Start<'_>,
-        budget: &mut TurnBudget,
-    ) -> Result<Self, TurnEnd> {
+    pub fn start(server: &McpServer, start: &Start<'_>, budget: &mut TurnBudget) -> Result<Self, TurnEnd> {
         let spec = spec(server, start.spec);
         let mut live =
             Live::start(start.launcher, &spec, start.roster).map_err(|error| TurnEnd::Broken(error.to_string()))?;

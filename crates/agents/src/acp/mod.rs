@@ -7,6 +7,7 @@
 //!   wire ─► talk ─► said ─► line ─► desk: files, programs beside the agent
 //!                             └──► telling: whoever watches, and the record of the turn
 //!   driver ─► opening: up to a conversation          connection: from prompt to prompt
+//!   server: the other side, for the scripted agent   methods, wire: what both sides say
 //! ```
 //!
 //! The messages are written by hand: `ARCHITECTURE.md` says why.
@@ -19,9 +20,11 @@ mod files;
 mod http_server;
 mod line;
 mod meter;
+mod methods;
 mod model;
 mod opening;
 mod permissions;
+pub mod server;
 mod servers;
 mod speech;
 mod talk;
@@ -39,13 +42,15 @@ use crate::command::prompted;
 pub use connection::Connection;
 pub(crate) use driver::AcpDriver;
 pub use line::Attention;
+#[cfg(any(test, fuzzing))]
+pub(crate) use methods::PROMPT;
 pub use opening::{OpenOutcome, Start};
 pub use permissions::{Permission, Permissions, ToolKind};
 pub use servers::McpServer;
 pub(crate) use speech::Text;
 #[cfg(any(test, fuzzing))]
-pub(crate) use talk::{PROMPT, Said, Talk};
-pub(crate) use wire::{LINE, Lines, Message, NO_SUCH_METHOD, REFUSED, Refused};
+pub(crate) use talk::{Said, Talk};
+pub(crate) use wire::{LINE, Lines};
 
 /// What is kept of its standard error.
 const HEAD: usize = 4 * 1024;

@@ -18,16 +18,15 @@ use super::connection::Connection;
 use super::desk::Desk;
 use super::http_server::{HttpServer, shell_command};
 use super::line::{Attention, Fault, Interference, Line};
+use super::methods::{INITIALIZE, LOAD_SESSION, NEW_SESSION, RESUME_SESSION, VERSION};
 use super::model::{Choice, choose};
 use super::permissions::Permissions;
 use super::servers::{McpServer, ServerTransport};
 use super::talk::Talk;
 use super::wire::{LOGIN_REQUIRED, Refused};
-use crate::{TurnBudget, TurnEnd};
 use crate::command::last_line_of;
+use crate::{TurnBudget, TurnEnd};
 
-/// The version of the protocol that is spoken here.
-const VERSION: u64 = 1;
 /// How long it may take over each question before the first prompt.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 /// The longest name of a conversation.
@@ -67,8 +66,8 @@ impl Connection {
         let Some(before) = start.before else { return half.begin(start, budget, None) };
         let resumes = &can["sessionCapabilities"]["resume"];
         let method = match (can["loadSession"] == true, resumes.is_object() || *resumes == true) {
-            (true, _) => "session/load",
-            (false, true) => "session/resume",
+            (true, _) => LOAD_SESSION,
+            (false, true) => RESUME_SESSION,
             (false, false) => {
                 return half.begin(start, budget, Some("the agent cannot take up a conversation".to_owned()));
             }
@@ -124,9 +123,9 @@ impl Half {
             "clientCapabilities": {"fs": {"readTextFile": true, "writeTextFile": true}, "terminal": true},
             "clientInfo": {"name": "windlass", "title": "Windlass", "version": env!("CARGO_PKG_VERSION")},
         });
-        let mut greeted = match half.ask("initialize", params, start, budget) {
+        let mut greeted = match half.ask(INITIALIZE, params, start, budget) {
             Ok(greeted) => greeted,
-            Err(fault) => return Err(half.broken("initialize", fault)),
+            Err(fault) => return Err(half.broken(INITIALIZE, fault)),
         };
         half.line.talk.meter.greeted_by(greeted["agentInfo"]["name"].as_str().unwrap_or_default());
         let methods = greeted["authMethods"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -181,11 +180,16 @@ impl Half {
         json!({"cwd": start.spec.directory, "mcpServers": self.servers})
     }
 
-    fn begin(mut self, start: &Start<'_>, budget: &mut TurnBudget, anew: Option<String>) -> Result<OpenOutcome, TurnEnd> {
+    fn begin(
+        mut self,
+        start: &Start<'_>,
+        budget: &mut TurnBudget,
+        anew: Option<String>,
+    ) -> Result<OpenOutcome, TurnEnd> {
         let params = self.params(start);
-        let answer = match self.ask("session/new", params, start, budget) {
+        let answer = match self.ask(NEW_SESSION, params, start, budget) {
             Ok(answer) => answer,
-            Err(fault) => return Err(self.broken("session/new", fault)),
+            Err(fault) => return Err(self.broken(NEW_SESSION, fault)),
         };
         let fits = |name: &&str| !name.trim().is_empty() && name.len() <= NAME && !name.contains(char::is_control);
         match answer["sessionId"].as_str().filter(fits) {

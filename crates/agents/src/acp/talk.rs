@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::breach::{Breach, beginning};
 use super::meter::Meter;
+use super::methods::{CANCEL, PROMPT, REQUEST_PERMISSION, UPDATE};
 use super::permissions::{Permission, Permissions};
 use super::speech::{Aside, Speech};
 use super::tools::{Change, Tool, Tools};
@@ -26,9 +27,6 @@ const NOISE: u32 = 64;
 /// How many steps of a plan are told, and how much of each.
 const STEPS: usize = 50;
 const STEP: usize = 200;
-
-/// The question that begins a turn.
-pub const PROMPT: &str = "session/prompt";
 
 /// What the agent did.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,7 +105,7 @@ impl Talk {
         let Some(conversation) = &self.conversation else { return };
         self.cancelling = true;
         let params = json!({"sessionId": conversation});
-        self.out.extend(Message::Notice { method: "session/cancel".to_owned(), params }.line());
+        self.out.extend(Message::Notice { method: CANCEL.to_owned(), params }.line());
     }
 
     /// How much has to be said to the agent now.
@@ -187,13 +185,13 @@ impl Talk {
             }
             Message::Answer { id, .. } => Err(Breach::UnknownAnswer { id: id.to_string() }),
             Message::Request { id, method, params } => Ok(self.request(id, &method, &params)),
-            Message::Notice { method, params } if method == "session/update" => Ok(self.update(&params)),
+            Message::Notice { method, params } if method == UPDATE => Ok(self.update(&params)),
             Message::Notice { .. } => Ok(None),
         }
     }
 
     fn request(&mut self, id: Value, method: &str, params: &Value) -> Option<Said> {
-        if method == "session/request_permission" {
+        if method == REQUEST_PERMISSION {
             let (answer, asked) = self.permit(params);
             self.answer(id, Ok(answer));
             return Some(asked);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::{fs, io};
 
-use windlass_agents::scripted::{self, Setting};
+use windlass_agents::acp::server::{self, ScriptSetting};
 use windlass_app::context::Context;
 use windlass_app::project::Project;
 use windlass_app::{Code, Failure, agents, environment, execution, runner_settings};
@@ -29,8 +29,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     let nonce = execution::random()?;
     let place = Place::new(nonce)?;
     let launcher = runner_settings::launcher()?;
-    let setting = Setting { roster: &place.roster, environment: environment::whole(), launcher: &launcher };
-    let played = scripted::serve(script, &setting, nonce, io::stdin(), &mut io::stdout().lock());
+    let setting = ScriptSetting { roster: &place.roster, environment: environment::whole(), launcher: &launcher };
+    let played = server::serve(script, &setting, nonce, io::stdin(), &mut io::stdout().lock());
     match played {
         // Nobody listens any more.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),

@@ -94,11 +94,8 @@ impl Driven {
     /// meanwhile.
     pub fn prompt(&self, connection: Connection) -> (TurnOutcome, Option<Connection>, String) {
         let mut told = String::new();
-        let attention = acp::Attention {
-            roster: &self.roster,
-            budget: &mut far(),
-            tell: &mut |text| told.push_str(text),
-        };
+        let attention =
+            acp::Attention { roster: &self.roster, budget: &mut far(), tell: &mut |text| told.push_str(text) };
         let (outcome, connection) = connection.prompt("Go.", attention);
         (outcome, connection, told)
     }

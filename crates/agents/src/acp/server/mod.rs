@@ -1,4 +1,4 @@
-//! The scripted agent: the other side of the protocol, played from a file.
+//! The agent's side of the protocol: the scripted agent, which is played from a file.
 //!
 //! ```text
 //!   standard input ──► a thread ──► messages ──► initialize, session/new, session/load, session/prompt ──► player
@@ -8,9 +8,8 @@
 //! It is what the demo, the tests and the measurements talk to: a real process that speaks the real protocol, and does on
 //! purpose what other agents do by mistake.
 
-mod client;
+mod mcp_client;
 mod player;
-mod script;
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -22,12 +21,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use windlass_process::{Control, file};
 
-use client::Servers;
-pub use player::Setting;
+use mcp_client::Servers;
+pub use player::ScriptSetting;
 use player::{Ended, Player, chunk, update};
-pub use script::{Script, ScriptError};
 
-use crate::acp::{Lines, Message, NO_SUCH_METHOD, REFUSED, Refused};
+use super::methods::{CANCEL, INITIALIZE, LOAD_SESSION, NEW_SESSION, PROMPT, RESUME_SESSION, VERSION};
+use super::wire::{Lines, Message, NO_SUCH_METHOD, REFUSED, Refused};
+use crate::scripted::Script;
 
 /// Whoever asks waits for the answer, so there are never many.
 const MESSAGES: usize = 16;
@@ -36,7 +36,7 @@ const MEMORY: u64 = 64 * 1024 * 1024;
 
 /// What outlives the process.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Memory {
+struct ScriptMemory {
     conversation: String,
     /// How often each turn was played.
     played: Vec<u32>,
@@ -44,10 +44,10 @@ struct Memory {
     said: Vec<String>,
 }
 
-/// Plays a script for whoever is at the other end of the pipes. The answer is the exit code.
+/// Plays a script for the client at the other end of the pipes. Returns the exit code.
 pub fn serve(
     script: Script,
-    setting: &Setting<'_>,
+    setting: &ScriptSetting<'_>,
     nonce: u128,
     input: impl Read + Send + 'static,
     out: &mut dyn Write,
@@ -56,9 +56,9 @@ pub fn serve(
     let (sender, messages) = sync_channel(MESSAGES);
     let heard = turn.clone();
     std::thread::spawn(move || listen(input, &sender, &heard));
-    let memory = Memory { conversation: format!("scripted-{nonce:032x}"), ..Memory::default() };
-    Agent { script, setting, memory, directory: PathBuf::new(), messages, turn, tools: 0, servers: Servers::default() }
-        .serve(out)
+    let memory = ScriptMemory { conversation: format!("scripted-{nonce:032x}"), ..ScriptMemory::default() };
+    let (directory, servers) = (PathBuf::new(), Servers::default());
+    ScriptServer { script, setting, memory, directory, messages, turn, tools: 0, servers }.serve(out)
 }
 
 /// Passes messages on, until there are no more. A cancel reaches the turn that is played at once.
@@ -69,10 +69,10 @@ fn listen(mut input: impl Read, messages: &SyncSender<Message>, turn: &Mutex<Con
         lines.push(&buffer[..length]);
         while let Ok(Some(line)) = lines.next() {
             match Message::parse(&line) {
-                Ok(Message::Notice { method, .. }) if method == "session/cancel" => turn().cancel(),
+                Ok(Message::Notice { method, .. }) if method == CANCEL => turn().cancel(),
                 Ok(message) => {
                     // Here, so that a cancel that follows at once cannot miss it.
-                    if matches!(&message, Message::Request { method, .. } if method == "session/prompt") {
+                    if matches!(&message, Message::Request { method, .. } if method == PROMPT) {
                         *turn() = Control::new();
                     }
                     if messages.send(message).is_err() {
@@ -86,10 +86,10 @@ fn listen(mut input: impl Read, messages: &SyncSender<Message>, turn: &Mutex<Con
     turn().cancel();
 }
 
-struct Agent<'a> {
+struct ScriptServer<'a> {
     script: Script,
-    setting: &'a Setting<'a>,
-    memory: Memory,
+    setting: &'a ScriptSetting<'a>,
+    memory: ScriptMemory,
     directory: PathBuf,
     messages: Receiver<Message>,
     /// What ends the turn that is played.
@@ -98,20 +98,20 @@ struct Agent<'a> {
     servers: Servers,
 }
 
-impl Agent<'_> {
+impl ScriptServer<'_> {
     fn serve(&mut self, out: &mut dyn Write) -> io::Result<u8> {
         while let Ok(message) = self.messages.recv() {
             let Message::Request { id, method, params } = message else { continue };
             let outcome = match method.as_str() {
-                "initialize" => Ok(json!({
-                    "protocolVersion": 1,
+                INITIALIZE => Ok(json!({
+                    "protocolVersion": VERSION,
                     "agentCapabilities": self.capabilities(),
                     "agentInfo": {"name": "windlass-scripted", "version": env!("CARGO_PKG_VERSION")},
                     "authMethods": [],
                 })),
-                "session/new" => self.begin(&params),
-                "session/load" | "session/resume" => self.load(&params, method == "session/load", out)?,
-                "session/prompt" => match self.prompt(&params, out)? {
+                NEW_SESSION => self.begin(&params),
+                LOAD_SESSION | RESUME_SESSION => self.load(&params, method == LOAD_SESSION, out)?,
+                PROMPT => match self.prompt(&params, out)? {
                     Ended::Stopped(reason) => Ok(json!({"stopReason": reason})),
                     Ended::Answered(answer) => Ok(answer),
                     Ended::Failed(why) => Err(Refused::new(REFUSED, why)),
@@ -149,7 +149,7 @@ impl Agent<'_> {
         self.open(params);
         let name = params["sessionId"].as_str().unwrap_or_default();
         let kept = self.memory_file().and_then(|path| file::read(&path, MEMORY).ok());
-        let kept = kept.and_then(|bytes| serde_json::from_slice::<Memory>(&bytes).ok());
+        let kept = kept.and_then(|bytes| serde_json::from_slice::<ScriptMemory>(&bytes).ok());
         let Some(kept) = kept.filter(|kept| kept.conversation == name) else {
             return Ok(Err(Refused::new(REFUSED, format!("there is no conversation `{name}`"))));
         };

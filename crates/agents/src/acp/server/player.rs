@@ -10,9 +10,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use windlass_process::{Capture, Control, Environment, Exit, Invocation, Launcher, Roster, Spec, file, run};
 
-use super::client::Servers;
-use super::script::{Call, Change, Question, Step};
-use crate::acp::{Message, Refused};
+use super::mcp_client::Servers;
+use crate::acp::methods::{REQUEST_PERMISSION, UPDATE};
+use crate::acp::wire::{Message, Refused};
+use crate::scripted::{Call, Change, Question, Step};
 
 /// What a command may print before it is cut.
 const OUTPUT: usize = 16 * 1024;
@@ -22,7 +23,7 @@ const CONTENT: u64 = 64 * 1024 * 1024;
 const PIECE: usize = 8 * 1024;
 
 /// Where and as whom commands are run.
-pub struct Setting<'a> {
+pub struct ScriptSetting<'a> {
     pub roster: &'a Roster,
     pub environment: Environment,
     /// What programs that stay are started with.
@@ -46,7 +47,7 @@ pub type Ask<'a> = &'a mut dyn FnMut(&mut dyn Write, &str, Value) -> io::Result<
 
 /// A turn that is being played.
 pub struct Player<'a> {
-    pub setting: &'a Setting<'a>,
+    pub setting: &'a ScriptSetting<'a>,
     pub out: &'a mut dyn Write,
     pub conversation: &'a str,
     pub directory: &'a Path,
@@ -161,7 +162,7 @@ impl Player<'_> {
         let option = |id: &str| json!({"optionId": format!("{id}-option"), "name": id, "kind": id});
         let answer = (self.ask)(
             self.out,
-            "session/request_permission",
+            REQUEST_PERMISSION,
             json!({
                 "sessionId": self.conversation,
                 "toolCall": {"toolCallId": tool, "title": title},
@@ -229,7 +230,7 @@ pub fn chunk(kind: &str, text: &str) -> Value {
 
 pub fn update(out: &mut dyn Write, conversation: &str, update: Value) -> io::Result<()> {
     let params = json!({"sessionId": conversation, "update": update});
-    out.write_all(&Message::Notice { method: "session/update".to_owned(), params }.line())?;
+    out.write_all(&Message::Notice { method: UPDATE.to_owned(), params }.line())?;
     out.flush()
 }
 

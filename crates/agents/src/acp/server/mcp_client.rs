@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use windlass_process::{Capture, Control, Heard, Invocation, Live, Spec};
 
-use super::player::Setting;
-use crate::acp::{Lines, McpServer, Message, NO_SUCH_METHOD, Refused};
+use super::player::ScriptSetting;
+use crate::acp::servers::McpServer;
+use crate::acp::wire::{Lines, Message, NO_SUCH_METHOD, Refused};
 
 /// The revision of the protocol that is spoken here.
 const REVISION: &str = "2025-11-25";
@@ -43,7 +44,7 @@ impl Servers {
         &mut self,
         server: &str,
         (tool, arguments): (&str, &Value),
-        (setting, directory, control): (&Setting<'_>, &Path, &Control),
+        (setting, directory, control): (&ScriptSetting<'_>, &Path, &Control),
     ) -> Result<(bool, String), String> {
         let mut client = match self.started.remove(server) {
             Some(client) => client,
@@ -71,7 +72,12 @@ struct Client {
 }
 
 impl Client {
-    fn start(server: &McpServer, setting: &Setting<'_>, directory: &Path, control: &Control) -> Result<Self, String> {
+    fn start(
+        server: &McpServer,
+        setting: &ScriptSetting<'_>,
+        directory: &Path,
+        control: &Control,
+    ) -> Result<Self, String> {
         let words = std::iter::once(server.command.clone().into()).chain(server.args.iter().map(Into::into));
         let passed_on = |name: &std::ffi::OsStr| PASSED_ON.iter().any(|passed| name == *passed);
         let around = setting.environment.iter().filter(|(name, _)| passed_on(name)).cloned();
