@@ -23,7 +23,7 @@ use windlass_engine::{HookOutcome, HookReport, Phase, Session, Workspace};
 use windlass_vcs::git::{Branch, CheckoutAccess, Commit, DetachedCheckout, Error, Worktree};
 
 use crate::hook::pipeline::report;
-use crate::submitting::name_some;
+use crate::submission::name_some;
 use crate::{Dispatch, Told};
 
 /// What gates find in their checkout although git does not keep it: links to what the worktree has.

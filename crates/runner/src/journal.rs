@@ -20,7 +20,7 @@ use windlass_engine::{Command, Fault, Limits, Session, Turn};
 use windlass_hooks::{Mask, clean, cut};
 use windlass_process::{Finished, NotStarted, Spec, Stream};
 
-use crate::dispatch::run_under;
+use crate::effect_runner::run_under;
 use crate::record::{TurnRecord, named};
 use crate::{Dispatch, RunError, Told};
 
@@ -86,7 +86,11 @@ impl<'j, 's, 'd> TurnJournal<'j, 's, 'd> {
     }
 
     /// Runs a program, of whose output the driver says what it means.
-    fn run_watched(&mut self, spec: &Spec, watch: &mut OutputWatch<'_>) -> Result<Result<Finished, NotStarted>, RunError> {
+    fn run_watched(
+        &mut self,
+        spec: &Spec,
+        watch: &mut OutputWatch<'_>,
+    ) -> Result<Result<Finished, NotStarted>, RunError> {
         let (control, roster) = (self.dispatch.control.apart(), self.dispatch.roster);
         let mut supervisor = self.dispatch.take_supervisor()?;
         let mut observe = |stream, bytes: &[u8]| {

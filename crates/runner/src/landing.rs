@@ -107,7 +107,7 @@ impl Dispatch<'_> {
         in_use: &[String],
     ) -> Result<Vec<(Task, Option<String>)>, RunError> {
         let (mut accepted, snapshot) = (Vec::new(), self.store.snapshot()?);
-        for id in branches.iter().filter_map(|(branch, _)| crate::sweep::task_of(branch.as_str())) {
+        for id in branches.iter().filter_map(|(branch, _)| crate::worktree_gc::task_of(branch.as_str())) {
             let Some(task) = snapshot.task(id)? else { continue };
             let is_open = task.change.as_ref().is_some_and(|change| change.merged.is_none());
             let is_left = task.workspace.as_ref().is_some_and(|place| !in_use.contains(&place.name));

@@ -20,28 +20,28 @@
 
 mod bridge;
 mod change;
-mod closing;
 mod consultation;
-mod dispatch;
+mod effect_runner;
 mod error;
 mod gate_checkout;
 mod gatekeepers;
 mod hook;
 mod journal;
 pub mod landing;
-mod outside;
 mod prompt;
 mod protected;
+mod protected_check;
 mod record;
 mod refresh;
+mod runner_env;
 pub mod shown;
+mod shutdown;
 pub mod stacking;
-mod submitting;
-mod sweep;
-mod tampering;
+mod submission;
 mod tools;
 mod turn;
 mod workspace;
+mod worktree_gc;
 
 use std::time::{Duration, Instant};
 
@@ -54,16 +54,16 @@ use windlass_process::Supervisor;
 use windlass_store::ExecuteError;
 
 pub use bridge::{Called, Replied};
-pub use dispatch::{Dispatch, HookFinder, Settings, WorkflowFinder};
+pub use effect_runner::{Dispatch, HookFinder, Settings, WorkflowFinder};
 pub use error::RunError;
 pub use gate_checkout::CachePatterns;
 pub use gatekeepers::Gatekeepers;
 pub use hook::pipeline::{ByHand, Checks, Seal};
-pub use outside::{Outside, Told};
 pub use protected::{Protected, ProtectedError};
 pub use refresh::BaseFit;
-pub use sweep::{Swept, left_in, task_of};
+pub use runner_env::{Outside, Told};
 pub use workspace::{Delivery, Said};
+pub use worktree_gc::{Swept, left_in, task_of};
 
 use change::Looker;
 

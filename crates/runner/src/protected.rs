@@ -1,7 +1,7 @@
 //! Files that may not change under a session: a gate's script, a test suite.
 //!
 //! When a session starts, what they hold is recorded. Before a gate runs it is looked at again: a gate whose script or
-//! tests have changed says nothing about the work. In a worktree this is for what git does not keep (`tampering`).
+//! tests have changed says nothing about the work. In a worktree this is for what git does not keep (`protected_check`).
 //!
 //! Invariants:
 //! - Whatever cannot be read has changed if it could be read before, and the other way round.

@@ -3,7 +3,7 @@
 //! Invariants:
 //! - A branch without work of its own starts anew: from the present base, and from the present work of the tasks below it.
 //! - A branch with work is rebased where that is clean. Otherwise nothing moves, and the agent is told what conflicts.
-//! - An agent that was told of a conflict submits its work only when the conflict is gone (`submitting.rs`).
+//! - An agent that was told of a conflict submits its work only when the conflict is gone (`submission.rs`).
 //! - Work that waits for a gate alone stays as it was judged, unless the hook of that gate is broken.
 
 use std::path::PathBuf;

@@ -6,7 +6,7 @@
 //! - A task that waits for a person is taken up only where the conflict is what it waits for.
 //!
 //! Not here: what the agent is told of the conflict (`runner/src/refresh.rs`, which finds it when the worktree is opened), and
-//! that it resolves it (`runner/src/submitting.rs`).
+//! that it resolves it (`runner/src/submission.rs`).
 
 use windlass_engine::{Authority, Command, NewSession, Origin, Refusal, Resolution, State, Task, TaskId, Types};
 use windlass_runner::{BaseFit, Runner, Said};

@@ -4,11 +4,11 @@
 //!
 //! Not here: when they run and what follows (`engine`), how git and forges are spoken to (`vcs`).
 
-mod by_hand;
 mod change;
+mod manual_merge;
 mod merge;
 mod review;
-mod tests;
+mod run_tests;
 
 use std::fmt::Display;
 
@@ -16,7 +16,7 @@ use windlass_engine::{HookOutcome, HookReport, Session, Workspace};
 use windlass_hooks::{Step, clean};
 use windlass_vcs::git::{Branch, Error, Git, Rebased};
 
-pub use by_hand::{ByHand, Checks, Seal};
+pub use manual_merge::{ByHand, Checks, Seal};
 
 use super::{Attempt, Running, Scene};
 use crate::refresh::conflict_feedback;

@@ -18,8 +18,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use windlass_agents::TurnEnd;
 use windlass_engine::{
-    Approved, Digest, HookOutcome, HookReport, Judgement, Review, Session, Task, Unfit, Usage, Workspace,
-    in_words,
+    Approved, Digest, HookOutcome, HookReport, Judgement, Review, Session, Task, Unfit, Usage, Workspace, in_words,
 };
 use windlass_hooks::{clean, cut};
 use windlass_vcs::git::{Branch, CheckoutAccess, Commit, Diff, Git};
