@@ -1,8 +1,8 @@
-//! Runs the hooks of a call from an agent's own hook system.
+//! Runs the hooks of a request from an agent's own hook system.
 //!
 //! ```text
 //! inside a run of ours? ─ yes ─► the configuration of the run ───────────┐
-//!        └─ no ─► hooks for this point and tool in the file? ─► trusted? ─┴─► commit ─► hooks ─► what they come to
+//!        └─ no ─► hooks for this point and tool in the file? ─► trusted? ─┴─► commit ─► hooks ─► AgentHookResponse
 //!                      └─ no ─► nothing is opened, nothing recorded
 //! ```
 //!
@@ -10,15 +10,15 @@
 //! - Inside a hook of ours nobody is called: an agent that a hook asks for help would be judged by that hook again.
 //! - What a running session does by itself is left to it.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use windlass_bridge::Moment;
+use windlass_bridge::{AgentHookEvent, AgentHookRequest, AgentHookResponse};
 use windlass_config::{Config, ConfigSource, plan};
-use windlass_engine::{Authority, Command, EventType, Origin, Planned, RunId, View, would_owe};
-use windlass_runner::{Called, Replied, Told};
+use windlass_engine::{Authority, Command, EventType, Origin, Planned, RunId, View, hooks_for_call};
+use windlass_runner::Told;
 use windlass_store::{Lifetime, Store};
 
 use crate::caller::Inside;
@@ -29,84 +29,82 @@ use crate::runner_settings::{launcher, mask};
 use crate::trust::{self, Trust};
 use crate::{Failure, SilentFrontEnd, environment, hints, store_records};
 
-/// What came of a call.
-pub enum Bridged {
-    /// Nothing is configured for it, or it is somebody else's to judge.
-    Nothing,
-    /// Hooks are there, and nobody trusts them.
-    Untrusted,
-    Replied(Replied),
-}
+/// What the person is told where hooks are there, and no person trusts them.
+const UNTRUSTED: &str = "windlass: the hooks of this project are not trusted, so nothing was checked. \
+                         `windlass trust` shows what would run.";
 
-/// A call, and how it is to be taken.
-pub struct Calling {
-    pub called: Called,
-    /// Where the agent works.
-    pub directory: PathBuf,
-    pub moment: Moment,
-    /// How long the agent waits.
-    pub within: Option<Duration>,
-    /// A person trusts the project for this call.
-    pub trust: bool,
-}
-
-impl Calling {
-    /// Takes over what a configuration says about every call.
-    fn apply(&mut self, config: &Config) {
-        self.called.call.max_retries = config.settings.limits.max_hook_retries;
-        self.called.call.about = mask(config).text(&self.called.call.about).into_owned();
-    }
-}
-
-/// Has the hooks of a call run, if there are any.
-pub fn answer_call(project: Project, mut calling: Calling) -> Result<Bridged, Failure> {
-    let Calling { moment, trust, .. } = calling;
+/// Has the hooks of a request run, if there are any, and returns what they come to. `directory` is where the agent works,
+/// `within` how long it waits.
+pub fn answer_request(
+    project: Project,
+    mut request: AgentHookRequest,
+    directory: &Path,
+    within: Option<Duration>,
+    trust: bool,
+) -> Result<AgentHookResponse, Failure> {
+    let nothing = AgentHookResponse::default;
     if environment::debt().is_some() || environment::is_judging() {
-        return Ok(Bridged::Nothing);
+        return Ok(nothing());
     }
     // What holds inside a run is what the run works with, whatever has become of the file.
     if environment::run().is_some() {
         let mut opened = open(&project, trust)?;
         let inside = Inside::look(&opened)?;
         if inside.config.is_some() {
-            return answer_inside(&mut opened, inside, calling);
+            return answer_inside(&mut opened, inside, request, (directory, within));
         }
     }
     // A run that is over has no say: a person has the agent.
     let config = Config::parse(ConfigSource::load(&project.root)?)?;
     let planned = planned_for_calls(&config);
     if planned.is_empty() {
-        return Ok(Bridged::Nothing);
+        return Ok(nothing());
     }
-    calling.apply(&config);
+    apply(&config, &mut request);
     let is_trusted = || Ok::<_, Failure>(trust || trust::state(&project, &config)? == Trust::Trusted);
-    if !would_owe(&calling.called.call, &planned) {
+    let has_stop_hooks = planned.iter().any(|planned| planned.hook.point.is_stop());
+    let planned = hooks_for_call(&request.call, planned);
+    if planned.is_empty() {
         // Hooks that stand elsewhere are not asked either, and nobody would hear of it.
-        if is_noticed(moment) && !is_trusted()? {
-            return Ok(Bridged::Untrusted);
+        if is_noticed(request.event) && !is_trusted()? {
+            return Ok(AgentHookResponse::message(UNTRUSTED.to_owned()));
         }
-        let counts = calling.called.call.anew && moment == Moment::UserPromptSubmit;
-        let counts = counts && planned.iter().any(|planned| planned.hook.point.is_stop());
-        return if counts { forget(&project, &config, &calling.called, trust) } else { Ok(Bridged::Nothing) };
+        if has_stop_hooks && request.call.anew && request.event == AgentHookEvent::UserPromptSubmit {
+            forget(&project, &config, &request, trust)?;
+        }
+        return Ok(nothing());
     }
     if !is_trusted()? {
-        return Ok(Bridged::Untrusted);
+        return Ok(AgentHookResponse::message(UNTRUSTED.to_owned()));
     }
-    run_hooks(&mut open(&project, trust)?, &Arc::new(config), &person(None), calling)
+    let (mut opened, config) = (open(&project, trust)?, Arc::new(config));
+    run_hooks(&mut opened, (&config, planned), &person(None), request, (directory, within))
 }
 
-/// Has the hooks of a call run that comes from inside a session.
-fn answer_inside(opened: &mut Opened, inside: Inside, mut calling: Calling) -> Result<Bridged, Failure> {
+/// Takes over what a configuration says about every request.
+fn apply(config: &Config, request: &mut AgentHookRequest) {
+    request.call.max_retries = config.settings.limits.max_hook_retries;
+    request.call.about = mask(config).text(&request.call.about).into_owned();
+}
+
+/// Has the hooks of a request run that comes from inside a session.
+fn answer_inside(
+    opened: &mut Opened,
+    inside: Inside,
+    mut request: AgentHookRequest,
+    around: (&Path, Option<Duration>),
+) -> Result<AgentHookResponse, Failure> {
     // The session judges by itself what it knows of.
-    if is_its_own(calling.moment) {
-        return Ok(Bridged::Nothing);
+    if is_its_own(request.event) {
+        return Ok(AgentHookResponse::default());
     }
     let config = Config::parse(inside.written(opened)?)?;
-    calling.apply(&config);
-    if !planned_for_calls(&config).iter().any(|planned| planned.is_for(&calling.called.call)) {
-        return Ok(Bridged::Nothing);
+    apply(&config, &mut request);
+    let planned = planned_for_calls(&config);
+    if !planned.iter().any(|planned| planned.is_for(&request.call)) {
+        return Ok(AgentHookResponse::default());
     }
-    run_hooks(opened, &Arc::new(config), &person(inside.run), calling)
+    run_hooks(opened, (&Arc::new(config), planned), &person(inside.run), request, around)
 }
 
 /// Returns the hooks that agents' own hook systems may call, in the order in which they run.
@@ -121,19 +119,20 @@ fn open(project: &Project, trust: bool) -> Result<Opened, Failure> {
 }
 
 /// A person has spoken, and no hook hears it: what is remembered of the conversation is over all the same.
-fn forget(project: &Project, config: &Config, called: &Called, trust: bool) -> Result<Bridged, Failure> {
+fn forget(project: &Project, config: &Config, request: &AgentHookRequest, trust: bool) -> Result<(), Failure> {
     // Then nothing is remembered.
     if !project.store_file().exists() {
-        return Ok(Bridged::Nothing);
+        return Ok(());
     }
     let mut store = store_records::open(project, Lifetime::Command, trust)?;
-    let row = store.snapshot().map_err(hints::store)?.conversation(&called.call.caller).map_err(hints::view)?;
-    if row.is_some_and(|row| !row.was_told(&called.call.prompt)) {
-        let call = Command::Call(Box::new(called.call.clone()));
+    let call = &request.call;
+    let row = store.snapshot().map_err(hints::store)?.conversation(&call.caller).map_err(hints::view)?;
+    if row.is_some_and(|row| !row.was_told(&call.prompt)) {
+        let call = Command::Call(Box::new(call.clone()));
         let rules = plan::pure_rules(config)?;
         store.execute(&rules, &person(None), &call, random()?).map_err(hints::execute)?;
     }
-    Ok(Bridged::Nothing)
+    Ok(())
 }
 
 fn person(run: Option<RunId>) -> Origin {
@@ -141,17 +140,23 @@ fn person(run: Option<RunId>) -> Origin {
 }
 
 /// Where a person hears that nothing is checked. Once a turn is enough.
-fn is_noticed(moment: Moment) -> bool {
-    matches!(moment, Moment::SessionStart | Moment::UserPromptSubmit | Moment::Stop)
+fn is_noticed(event: AgentHookEvent) -> bool {
+    matches!(event, AgentHookEvent::SessionStart | AgentHookEvent::UserPromptSubmit | AgentHookEvent::Stop)
 }
 
 /// What a running session has hooks for by itself.
-fn is_its_own(moment: Moment) -> bool {
-    matches!(moment, Moment::Stop | Moment::SessionStart | Moment::SessionEnd)
+fn is_its_own(event: AgentHookEvent) -> bool {
+    matches!(event, AgentHookEvent::Stop | AgentHookEvent::SessionStart | AgentHookEvent::SessionEnd)
 }
 
-fn run_hooks(opened: &mut Opened, config: &Arc<Config>, origin: &Origin, calling: Calling) -> Result<Bridged, Failure> {
-    let Calling { called, directory, moment, within, .. } = calling;
+/// Runs the hooks that are planned for a request, and returns what they come to.
+fn run_hooks(
+    opened: &mut Opened,
+    (config, planned): (&Arc<Config>, Vec<Planned>),
+    origin: &Origin,
+    request: AgentHookRequest,
+    (directory, within): (&Path, Option<Duration>),
+) -> Result<AgentHookResponse, Failure> {
     let (control, received) = listen()?;
     if let Some(time) = within {
         let control = control.clone();
@@ -163,15 +168,16 @@ fn run_hooks(opened: &mut Opened, config: &Arc<Config>, origin: &Origin, calling
         });
     }
     // An agent that loses its patience kills us, and a gate may run for long: nothing of it is to survive.
-    let launcher = matches!(moment, Moment::Stop | Moment::SubagentStop).then(launcher).transpose()?;
+    let outlasts = matches!(request.event, AgentHookEvent::Stop | AgentHookEvent::SubagentStop);
+    let launcher = outlasts.then(launcher).transpose()?;
     // The agent has worked in its worktree, so the hooks look there.
-    let directory = project::worktree(&opened.project, &directory);
+    let directory = project::worktree(&opened.project, directory);
     // The agent is told in the answer, and nowhere else.
     let mut unheard = |_: Told<'_>| {};
     let execution = HookExecution::new(opened, config, &control).in_directory(directory).supervised(launcher);
-    let replied = execution
+    let execution = execution.with_planned(EventType::BridgeCalled, planned);
+    execution
         .observed_by(&mut unheard)
-        .run(|dispatch| dispatch.answer_call(origin, called).map_err(hints::run))
-        .map_err(|failure| failure.by(received.first()))?;
-    Ok(replied.map_or(Bridged::Nothing, Bridged::Replied))
+        .run(|dispatch| dispatch.answer_request(origin, request).map_err(hints::run))
+        .map_err(|failure| failure.by(received.first()))
 }

@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 use windlass_config::{Config, ConfigSource, plan};
 use windlass_engine::{
-    Authority, Command, Event, HookOutcome, Origin, OwnerName, Record, Rules, Trusted, Types, View, payload,
+    Authority, Command, Event, EventType, HookOutcome, Origin, OwnerName, Planned, Record, Rules, Trusted, Types, View,
+    payload,
 };
 use windlass_process::{Control, Launcher, Roster, is_alive, signals};
 use windlass_runner::{Dispatch, Outside, Settings, Told};
@@ -140,13 +141,23 @@ pub struct HookExecution<'a> {
     directory: Option<PathBuf>,
     launcher: Option<Launcher>,
     observer: Option<Observer<'a>>,
+    planned: Option<(EventType, Vec<Planned>)>,
 }
 
 impl<'a> HookExecution<'a> {
     /// Starts from a configuration that a person trusts, in a process of its own, with the front end as its observer.
     pub fn new(opened: &'a mut Opened, config: &'a Arc<Config>, control: &Control) -> Self {
-        let (owner, directory, launcher, observer) = (None, None, None, None);
-        Self { opened, config, control: control.clone(), trusted: Trusted::Yes, owner, directory, launcher, observer }
+        Self {
+            opened,
+            config,
+            control: control.clone(),
+            trusted: Trusted::Yes,
+            owner: None,
+            directory: None,
+            launcher: None,
+            observer: None,
+            planned: None,
+        }
     }
 
     pub fn trusted(self, trusted: Trusted) -> Self {
@@ -172,10 +183,15 @@ impl<'a> HookExecution<'a> {
         Self { observer: Some(observer), ..self }
     }
 
+    /// Takes these hooks of an event, instead of those that the configuration plans.
+    pub fn with_planned(self, event: EventType, planned: Vec<Planned>) -> Self {
+        Self { planned: Some((event, planned)), ..self }
+    }
+
     /// Has the runner do some work.
     pub fn run<T>(self, work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
-        let Self { opened, config, control, trusted, owner, directory, launcher, observer } = self;
-        let (own_roster, rules);
+        let Self { opened, config, control, trusted, owner, directory, launcher, observer, planned } = self;
+        let (own_roster, mut rules);
         let roster = match owner {
             Some((roster, given)) => {
                 rules = given;
@@ -187,6 +203,9 @@ impl<'a> HookExecution<'a> {
                 &own_roster
             }
         };
+        if let (Some((event, hooks)), Some(effects)) = (planned, &mut rules.effects) {
+            effects.hooks.insert(event, hooks);
+        }
         let records = opened.project.make_records(RECORDS)?;
         let usual = settings((&opened.project, opened.trust), config, rules, records, launcher);
         let settings = Settings { directory: directory.unwrap_or(usual.directory), ..usual };

@@ -1,7 +1,9 @@
 //! What agents' own hook systems say, and how each of them wants to be answered.
 //!
 //! ```text
-//! standard input ─ Call::read ─► Call, in one set of words ─ judged elsewhere ─► Reply ─ Words::of ─► stdout, stderr, exit
+//! standard input ─ parse ─► AgentHookRequest, in one set of words ─ judged elsewhere ─► AgentHookResponse
+//!                                                                                          │ Contract: what the agent
+//!                           stdout, stderr, exit ◄─ AgentHookOutput ◄──────────────────────┘ can be told at this event
 //! ```
 //!
 //! Invariants:
@@ -14,15 +16,16 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 mod agent;
-mod call;
-mod moment;
+mod contract;
+mod event;
+mod output;
 mod recognise;
-mod reply;
+mod request;
+mod response;
 pub mod settings;
-mod words;
 
 pub use agent::{Agent, UnknownAgent};
-pub use call::{BadCall, Call, Tool};
-pub use moment::Moment;
-pub use reply::{Reply, Ruling};
-pub use words::{Unsaid, Words};
+pub use event::AgentHookEvent;
+pub use output::{AgentHookOutput, Unsupported};
+pub use request::{AgentHookRequest, AgentHookRequestError, AgentTool};
+pub use response::AgentHookResponse;

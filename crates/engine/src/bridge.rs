@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::hook_point::HookPoint;
 use crate::id::{Digest, Seq};
@@ -33,7 +33,7 @@ pub struct Caller {
 
 /// What an agent's hook system says at one point.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct BridgeCall {
     pub caller: Caller,
     pub point: HookPoint,
     /// The tool that is about to be used or was.
@@ -53,11 +53,32 @@ pub struct Call {
     pub max_retries: u32,
 }
 
+impl BridgeCall {
+    /// Returns a call at a point that says nothing.
+    pub fn new(point: HookPoint) -> Self {
+        let nothing = || Value::Object(Map::new());
+        Self {
+            caller: Caller { agent: String::new(), conversation: String::new() },
+            point,
+            tool: None,
+            matched: Vec::new(),
+            tool_input: nothing(),
+            tool_response: nothing(),
+            prompt: String::new(),
+            output: String::new(),
+            about: String::new(),
+            anew: false,
+            max_retries: 0,
+        }
+    }
+}
+
 /// What becomes of what is about to happen. Mildest first, so that `max` is the strictest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallRuling {
     /// What the agent would do without us.
+    #[default]
     Pass,
     Allow,
     /// A person is to be asked.

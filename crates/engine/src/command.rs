@@ -5,7 +5,7 @@ use core::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::action::ActionRequest;
-use crate::bridge::{Call, CallVerdict, Caller};
+use crate::bridge::{BridgeCall, CallVerdict, Caller};
 use crate::debt::HookOutcome;
 use crate::drive::{Judging, NewCheckpoint, NewHook, NewSeries};
 use crate::fault::Fault;
@@ -539,7 +539,7 @@ pub enum Command {
         error: String,
     },
     /// An agent's own hook system calls.
-    Call(Box<Call>),
+    Call(Box<BridgeCall>),
     /// Answers the call at a position.
     AnswerCall {
         at: Seq,

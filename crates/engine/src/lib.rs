@@ -62,12 +62,12 @@ pub mod workflow;
 
 pub use action::{Action, ActionRequest, TaskAction};
 pub use apply::{ApplyError, apply};
-pub use bridge::{Call, CallRuling, CallVerdict, Caller, Conversation, Objector};
+pub use bridge::{BridgeCall, CallRuling, CallVerdict, Caller, Conversation, Objector};
 pub use command::{Answer, Authority, Command, Deletion, Failing, HookReport, NewSession, NewTask, Origin, TaskPatch};
 pub use config_text::ConfigText;
 pub use debt::{Debt, Effect, HookClass, HookOutcome, OnFailure, Owed, OwedHook, Recovery};
 pub use decide::{
-    Decided, Effects, Entry, Planned, PlannedFor, Rules, Trusted, ValidationScope, WORKFLOW, decide, would_owe,
+    Decided, Effects, Entry, Planned, PlannedFor, Rules, Trusted, ValidationScope, WORKFLOW, decide, hooks_for_call,
 };
 pub use draft::Draft;
 pub use drive::{

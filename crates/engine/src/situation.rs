@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::bridge::Call;
+use crate::bridge::BridgeCall;
 use crate::event::{Envelope, Event, payload};
 use crate::hook_point::HookPoint;
 use crate::id::TaskId;
@@ -28,7 +28,7 @@ pub struct Situation<'a> {
     /// What it claims with that.
     pub promise: Option<Promise>,
     /// What an agent's own hook system says.
-    pub call: Option<&'a Call>,
+    pub call: Option<&'a BridgeCall>,
     /// Where the project lies.
     pub project: &'a str,
 }
@@ -42,11 +42,11 @@ impl Situation<'_> {
     }
 
     /// What the hooks of a call are run for, before they have names: what a trial of one begins with.
-    pub fn of_call(call: &Call) -> Value {
+    pub fn of_call(call: &BridgeCall) -> Value {
         Self::bare(Some(&call.point), call.event().into(), Some(call))
     }
 
-    fn bare(point: Option<&HookPoint>, event: Event, call: Option<&Call>) -> Value {
+    fn bare(point: Option<&HookPoint>, event: Event, call: Option<&BridgeCall>) -> Value {
         let envelope = Envelope::bare(event);
         let (session, task, output, promise) = (None, None, None, None);
         Situation { point, hook: "", envelope: &envelope, session, task, output, promise, call, project: "" }.values()

@@ -1,7 +1,8 @@
 //! Agents' own hook systems call: their hooks are run, and what these say is added up to one answer.
 //!
 //! ```text
-//! call ─► bridge_called ─► its hooks, one after another ─► added up ─► bridge_answered: passed on, or let go at the limit
+//! AgentHookRequest ─► bridge_called ─► its hooks, one after another ─► HookAnswers ─┬─► CallVerdict ─► bridge_answered
+//!                                        passed on, or let go at the limit:        └─► AgentHookResponse
 //! ```
 //!
 //! Invariants:
@@ -13,8 +14,9 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use windlass_bridge::{AgentHookRequest, AgentHookResponse};
 use windlass_engine::{
-    Call, CallRuling, CallVerdict, Command, Digest, Effect, Event, HookOutcome, HookPoint, HookReport, Limits,
+    BridgeCall, CallRuling, CallVerdict, Command, Digest, Effect, Event, HookOutcome, HookPoint, HookReport, Limits,
     Objector, OnFailure, Origin, OwedHook, Seq,
 };
 use windlass_hooks::said::{Decision, Permission};
@@ -27,58 +29,38 @@ use crate::{Dispatch, RunError};
 const CHANGED_UNDER_GATE: &str =
     "files have changed while the stop hooks judged the work: what is there now was not judged";
 
-/// What an agent's hook system says, and all of it in its own words.
-#[derive(Debug)]
-pub struct Called {
-    pub call: Call,
-    pub payload: Map<String, Value>,
-}
-
-/// What hooks have come to.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Replied {
-    pub ruling: CallRuling,
-    /// Why, in the words of whoever says it.
-    pub reason: String,
-    /// Who says no.
-    pub objectors: Vec<String>,
-    /// The agent is to end altogether.
-    pub halt: Option<String>,
-    /// For the agent to read.
-    pub context: String,
-    pub updated_input: Option<Map<String, Value>>,
-    /// What the agent is to read instead of what a tool answered.
-    pub updated_output: Option<Value>,
-    /// For people.
-    pub messages: Vec<String>,
-}
-
 impl Dispatch<'_> {
-    /// Runs the hooks of a call and answers what they come to; `None` where there are none.
-    pub fn answer_call(&mut self, origin: &Origin, called: Called) -> Result<Option<Replied>, RunError> {
-        let called = Arc::new(called);
-        let records = self.give_for(origin, &Command::Call(Box::new(called.call.clone())))?;
+    /// Runs the hooks of a request. Returns what they come to: nothing where there are none.
+    pub fn answer_request(
+        &mut self,
+        origin: &Origin,
+        request: AgentHookRequest,
+    ) -> Result<AgentHookResponse, RunError> {
+        let request = Arc::new(request);
+        let call = &request.call;
+        let records = self.give_for(origin, &Command::Call(Box::new(call.clone())))?;
         let at = records.iter().find(|record| matches!(record.envelope.event, Event::BridgeCalled(_)));
         let Some(at) = at.filter(|record| record.envelope.metadata.owes.is_some()).map(|record| record.seq) else {
-            return Ok(None);
+            return Ok(AgentHookResponse::default());
         };
         let mut looker = Looker::default();
-        let judged = (called.call.point.is_stop()).then(|| self.look_in_place(&mut looker)).flatten();
-        self.called = Some(called.clone());
-        let sum = self.run_called(at);
-        self.called = None;
-        let (mut replied, verdict) = sum?.finish(&called.call.point, called.call.max_retries);
+        let judged = (call.point.is_stop()).then(|| self.look_in_place(&mut looker)).flatten();
+        self.request = Some(request.clone());
+        let answers = self.run_called(at);
+        self.request = None;
+        let (mut response, verdict) = answers?.finish(&request);
         let passes = verdict.ruling == CallRuling::Pass;
         if let Some(judged) = judged.filter(|_| passes)
             && self.look_in_place(&mut looker).is_some_and(|now| now != judged)
         {
-            replied.messages.push(CHANGED_UNDER_GATE.to_owned());
+            tell_person(&mut response, CHANGED_UNDER_GATE);
         }
-        if let Some(why) = self.record_answer(origin, at, &called.call, verdict)? {
-            replied.let_go(&why);
+        let objectors: Vec<String> = verdict.objectors.iter().map(|objector| format!("`{}`", objector.hook)).collect();
+        if let Some(why) = self.record_answer(origin, at, call, verdict)? {
+            let_go(&mut response, &why, &objectors);
         }
         self.settle()?;
-        Ok(Some(replied))
+        Ok(response)
     }
 
     /// Returns what the files are now that an agent works on in place, as far as git knows of them.
@@ -86,8 +68,8 @@ impl Dispatch<'_> {
         looker.look(&self.settings.directory, &self.settings.environment, &|spec| self.look_with(spec))
     }
 
-    fn run_called(&mut self, at: Seq) -> Result<Sum, RunError> {
-        let mut sum = Sum::default();
+    fn run_called(&mut self, at: Seq) -> Result<HookAnswers, RunError> {
+        let mut answers = HookAnswers::default();
         while let Some(debt) = self.next(|_, debt| debt.id.seq == at)? {
             self.give(&Command::BeginEffect { debt: debt.id, owner: self.owner.clone() })?;
             let (report, said) = self.hear_hook(&debt)?;
@@ -98,14 +80,14 @@ impl Dispatch<'_> {
                 report: report.clone().into(),
             })?;
             if let Effect::Hook(owed) = &debt.effect {
-                sum.add(owed, report, said.map(|said| *said).unwrap_or_default());
+                answers.add(owed, report, said.map(|said| *said).unwrap_or_default());
             }
             if cancelled {
                 self.give_up(at)?;
                 return Err(RunError::Killed);
             }
         }
-        Ok(sum)
+        Ok(answers)
     }
 
     /// What has not begun never will: nobody waits for the answer any more.
@@ -122,7 +104,7 @@ impl Dispatch<'_> {
         &mut self,
         origin: &Origin,
         at: Seq,
-        call: &Call,
+        call: &BridgeCall,
         verdict: CallVerdict,
     ) -> Result<Option<String>, RunError> {
         let silent = verdict.ruling == CallRuling::Pass && verdict.told.is_none();
@@ -141,7 +123,7 @@ impl Dispatch<'_> {
 
 /// What the hooks of a call have said so far.
 #[derive(Default)]
-struct Sum {
+struct HookAnswers {
     reasons: Vec<(CallRuling, String)>,
     objectors: Vec<Objector>,
     halt: Option<String>,
@@ -151,7 +133,7 @@ struct Sum {
     messages: Vec<String>,
 }
 
-impl Sum {
+impl HookAnswers {
     fn add(&mut self, owed: &OwedHook, report: HookReport, said: Said) {
         let HookReport { outcome, message, feedback, unstarted, .. } = report;
         let name = &owed.hook;
@@ -214,8 +196,9 @@ impl Sum {
     }
 
     /// Returns what is answered, and what of it the log keeps.
-    fn finish(self, point: &HookPoint, max_retries: u32) -> (Replied, CallVerdict) {
-        let strictest = self.reasons.iter().map(|(ruling, _)| *ruling).max().unwrap_or(CallRuling::Pass);
+    fn finish(self, request: &AgentHookRequest) -> (AgentHookResponse, CallVerdict) {
+        let (point, max_retries) = (&request.call.point, request.call.max_retries);
+        let strictest = self.reasons.iter().map(|(ruling, _)| *ruling).max().unwrap_or_default();
         // Allowing is for tools alone.
         let ruling = if strictest == CallRuling::Allow && *point != HookPoint::PreToolUse {
             CallRuling::Pass
@@ -223,44 +206,52 @@ impl Sum {
             strictest
         };
         let reasons = self.reasons.into_iter().filter(|(own, text)| *own == ruling && !text.trim().is_empty());
-        let replied = Replied {
+        let mut response = AgentHookResponse {
             ruling,
             reason: reasons.map(|(_, text)| text).collect::<Vec<_>>().join("\n\n"),
-            objectors: self.objectors.iter().map(|objector| objector.hook.clone()).collect(),
             halt: self.halt,
-            context: self.context.join("\n\n"),
+            context: Some(self.context.join("\n\n")).filter(|context| !context.is_empty()),
             updated_input: self.updated_input.filter(|_| ruling != CallRuling::Block),
             updated_output: self.updated_output.filter(|_| *point == HookPoint::PostToolUse),
-            messages: self.messages,
+            message: None,
         };
         let verdict = CallVerdict {
             ruling,
-            reason: kept(&replied.reason),
+            reason: kept(&response.reason),
             objectors: self.objectors,
             max_retries,
-            told: kept(&replied.told()),
+            told: kept(&told(&response)),
         };
-        (replied, verdict)
+        // The agent gets it under its own names.
+        response.updated_input = response.updated_input.and_then(|input| match &request.tool {
+            Some(tool) => tool.instead(input),
+            None => Some(input),
+        });
+        self.messages.iter().for_each(|message| tell_person(&mut response, message));
+        (response, verdict)
     }
 }
 
-impl Replied {
-    /// What was blocked is let go, and people are told.
-    fn let_go(&mut self, why: &str) {
-        let hooks: Vec<String> = self.objectors.iter().map(|hook| format!("`{hook}`")).collect();
-        let says = if hooks.len() == 1 { "says" } else { "say" };
-        let hooks = hooks.join(", ");
-        self.ruling = CallRuling::Pass;
-        self.messages.push(format!("{why}; it is let go, but {hooks} still {says} no: {}", self.reason));
-    }
+/// Adds a line to what the person is told.
+fn tell_person(response: &mut AgentHookResponse, line: &str) {
+    let before = response.message.take().map(|message| message + "\n").unwrap_or_default();
+    response.message = Some(format!("{before}windlass: {line}"));
+}
 
-    /// What the agent is told besides a ruling.
-    fn told(&self) -> String {
-        let updated = self.updated_input.as_ref().map(|input| Value::Object(input.clone()).to_string());
-        let output = self.updated_output.as_ref().map(ToString::to_string);
-        let told = [Some(&self.context), updated.as_ref(), output.as_ref()];
-        told.into_iter().flatten().map(String::as_str).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
-    }
+/// What was blocked is let go, and people are told.
+fn let_go(response: &mut AgentHookResponse, why: &str, objectors: &[String]) {
+    let says = if objectors.len() == 1 { "says" } else { "say" };
+    let (hooks, reason) = (objectors.join(", "), std::mem::take(&mut response.reason));
+    response.ruling = CallRuling::Pass;
+    tell_person(response, &format!("{why}; it is let go, but {hooks} still {says} no: {reason}"));
+}
+
+/// Returns what the agent is told besides a ruling.
+fn told(response: &AgentHookResponse) -> String {
+    let context = response.context.clone();
+    let input = response.updated_input.clone().map(|input| Value::Object(input).to_string());
+    let output = response.updated_output.as_ref().map(ToString::to_string);
+    [context, input, output].into_iter().flatten().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 /// A text as the log takes it.

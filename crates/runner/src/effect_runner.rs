@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use windlass_bridge::AgentHookRequest;
 use windlass_engine::validation::ConfiguredRules;
 use windlass_engine::workflow::Workflow;
 use windlass_engine::{
@@ -26,7 +27,6 @@ use windlass_store::{Sqlite, Store};
 use windlass_tools::validation::Permission;
 use windlass_vcs::git::{KnownFacts, puts_work_away};
 
-use crate::bridge::Called;
 use crate::gate_checkout::GateCheckout;
 use crate::hook::ChangedFiles;
 use crate::protected::Protected;
@@ -82,7 +82,7 @@ pub struct Dispatch<'a> {
     pub(crate) control: Control,
     pub(crate) outside: Outside<'a>,
     /// What an agent's own hook system says, while its hooks run.
-    pub(crate) called: Option<Arc<Called>>,
+    pub(crate) request: Option<Arc<AgentHookRequest>>,
     /// Held from the look at the newest base to the merge.
     pub(crate) merging: Option<File>,
     /// What hooks judge while work is on its way, once one of them has needed it.
@@ -113,7 +113,7 @@ impl<'a> Dispatch<'a> {
             roster,
             control,
             outside,
-            called: None,
+            request: None,
             merging: None,
             gate_checkout: None,
             changed: None,

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use windlass_bridge::AgentHookRequest;
 use windlass_engine::{
     Command, Conversation, Debt, DebtId, Effect, Event, EventType, Gate, HookClass, HookOutcome, HookPoint, HookReport,
     OwedHook, Phase, Promise, REGISTERED, Record, Session, SessionName, Situation, Task, Template, VALIDATION, View,
@@ -25,7 +26,6 @@ use windlass_process::{Captured, Exit, Finished, NotStarted};
 use windlass_store::Filter;
 
 pub(crate) use self::context::ChangedFiles;
-use crate::bridge::Called;
 use crate::gate_checkout::commit_under_way;
 use crate::{Dispatch, RunError};
 
@@ -43,7 +43,7 @@ struct Scene {
     output: Option<String>,
     promise: Option<Promise>,
     /// What an agent's own hook system says.
-    call: Option<Arc<Called>>,
+    call: Option<Arc<AgentHookRequest>>,
     /// The conversation in which it says so.
     conversation: Option<Conversation>,
 }
@@ -68,7 +68,7 @@ impl Scene {
             task: self.task.as_ref(),
             output: self.output.as_deref(),
             promise: self.promise,
-            call: self.call.as_deref().map(|called| &called.call),
+            call: self.call.as_deref().map(|request| &request.call),
             project: &project.to_string_lossy(),
         };
         let mut values = situation.values();
@@ -312,7 +312,7 @@ impl Dispatch<'_> {
         Call {
             values: &running.values,
             event: &running.event,
-            said: running.scene.call.as_deref().map(|called| &called.payload),
+            said: running.scene.call.as_deref().map(|request| &request.payload),
             debt: Some(running.debt),
             project: &self.settings.project,
             directory: &running.directory,
@@ -338,9 +338,9 @@ impl Dispatch<'_> {
             _ => is_rejudged.then_some(Promise::Complete),
         };
         let bridged = matches!(&debt.effect, Effect::Hook(hook) if hook.class == HookClass::Bridge);
-        let call = self.called.clone().filter(|_| bridged);
+        let call = self.request.clone().filter(|_| bridged);
         let conversation = match &call {
-            Some(called) => snapshot.conversation(&called.call.caller)?,
+            Some(request) => snapshot.conversation(&request.call.caller)?,
             None => None,
         };
         Ok(Scene { event, session, task, output, promise, call, conversation })

@@ -53,7 +53,6 @@ use windlass_engine::{
 use windlass_process::Supervisor;
 use windlass_store::ExecuteError;
 
-pub use bridge::{Called, Replied};
 pub use effect_runner::{Dispatch, HookFinder, Settings, WorkflowFinder};
 pub use error::RunError;
 pub use gate_checkout::CachePatterns;

@@ -6,7 +6,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
-use windlass_engine::{Call, CallRuling, CallVerdict, Caller, Event, HookPoint, Objector, Record};
+use windlass_engine::{BridgeCall, CallRuling, CallVerdict, Caller, Event, HookPoint, Objector, Record};
 
 /// One of two conversations.
 pub fn caller() -> impl Strategy<Value = Caller> {
@@ -18,8 +18,8 @@ pub fn point() -> impl Strategy<Value = HookPoint> {
     prop_oneof![4 => Just(HookPoint::Stop), 1 => Just(HookPoint::PreToolUse)]
 }
 
-pub fn call() -> impl Strategy<Value = Call> {
-    (caller(), point(), prop::bool::weighted(0.2)).prop_map(|(caller, point, anew)| Call {
+pub fn call() -> impl Strategy<Value = BridgeCall> {
+    (caller(), point(), prop::bool::weighted(0.2)).prop_map(|(caller, point, anew)| BridgeCall {
         caller,
         tool: (!point.is_stop()).then(|| "Bash".to_owned()),
         matched: if point.is_stop() { vec![] } else { vec!["Bash".to_owned()] },

@@ -1,6 +1,6 @@
 //! The command that is written into an agent's settings, and how it is known there again.
 
-use crate::{Agent, Moment};
+use crate::{Agent, AgentHookEvent};
 
 /// For agents that take any failure for a no: only 2 is one, and everything else lets go and says so.
 const GUARD: &str = " || { [ $? = 2 ] && exit 2; echo 'windlass did not answer; going on without its hooks' >&2; }";
@@ -15,7 +15,7 @@ pub struct Program {
 }
 
 /// Returns the command for an agent that waits so many seconds: we let go a little earlier.
-pub fn line(program: &Program, agent: Agent, moment: Moment, seconds: u64) -> String {
+pub fn line(program: &Program, agent: Agent, moment: AgentHookEvent, seconds: u64) -> String {
     let guard = if takes_failure_for_no(agent) { GUARD } else { "" };
     let rest = match seconds {
         0..60 => 1,
@@ -54,7 +54,7 @@ mod tests {
         for word in ["windlass", "/usr/local/bin/windlass", "'/my programs/windlass'", "'/it'\\''s/here'"] {
             let program = Program { path: String::new(), word: word.to_owned() };
             for agent in Agent::ALL {
-                for moment in Moment::ALL {
+                for moment in AgentHookEvent::ALL {
                     let written = line(&program, *agent, *moment, 600);
                     assert!(is_ours(&written, *agent), "{written}");
                     assert!(Agent::ALL.iter().all(|other| other == agent || !is_ours(&written, *other)), "{written}");

@@ -3,7 +3,7 @@
 //! Versions that this was seen with are in `docs/install.md`.
 
 use super::command::{self, Program};
-use crate::{Agent, Moment};
+use crate::{Agent, AgentHookEvent};
 
 /// Whose settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,9 +117,9 @@ pub fn sharers(file: &SettingsFile, scope: Scope) -> Vec<Agent> {
 }
 
 /// What an agent calls a moment at which it is to call us, if it has it.
-pub fn event(agent: Agent, moment: Moment) -> Option<&'static str> {
+pub fn event(agent: Agent, moment: AgentHookEvent) -> Option<&'static str> {
     // Gemini CLI's `PreCompress` comes before every request, whether anything is compressed or not.
-    agent.event(moment).filter(|_| (agent, moment) != (Agent::Gemini, Moment::PreCompact))
+    agent.event_name(moment).filter(|_| (agent, moment) != (Agent::Gemini, AgentHookEvent::PreCompact))
 }
 
 /// A hook as an agent's settings hold it.
@@ -132,7 +132,7 @@ pub struct HookEntry {
 }
 
 pub fn hook_entries(agent: Agent, program: &Program) -> Vec<HookEntry> {
-    let entry = |moment: &Moment| {
+    let entry = |moment: &AgentHookEvent| {
         let seconds = time_limit(agent, *moment);
         Some(HookEntry {
             event: event(agent, *moment)?,
@@ -141,22 +141,22 @@ pub fn hook_entries(agent: Agent, program: &Program) -> Vec<HookEntry> {
             timeout: if matches!(agent, Agent::Gemini | Agent::Qwen) { seconds * 1000 } else { seconds },
         })
     };
-    Moment::ALL.iter().filter_map(entry).collect()
+    AgentHookEvent::ALL.iter().filter_map(entry).collect()
 }
 
 /// Returns how many seconds a hook may take: long enough for a test suite where the agent wants to stop.
-fn time_limit(agent: Agent, moment: Moment) -> u64 {
+fn time_limit(agent: Agent, moment: AgentHookEvent) -> u64 {
     let seconds = match moment {
-        Moment::Stop | Moment::SubagentStop => 3600,
+        AgentHookEvent::Stop | AgentHookEvent::SubagentStop => 3600,
         // The agent does not wait for them.
-        Moment::Notification | Moment::SessionEnd => 60,
+        AgentHookEvent::Notification | AgentHookEvent::SessionEnd => 60,
         _ => 600,
     };
     match (agent, moment) {
         // It refuses its whole list of hooks for a longer time.
         (Agent::Kimi, _) => seconds.min(600),
         // It takes no more, and says so at every start.
-        (Agent::Codex, Moment::SessionEnd) => 3,
+        (Agent::Codex, AgentHookEvent::SessionEnd) => 3,
         _ => seconds,
     }
 }

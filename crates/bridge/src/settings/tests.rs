@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::{Agent, Moment};
+use crate::{Agent, AgentHookEvent};
 
 fn program(path: &str) -> Program {
     Program { path: path.to_owned(), word: path.to_owned() }
@@ -100,7 +100,7 @@ fn new_file_has_every_event_of_the_agent() {
         let text = file.add_entries(None, &program("windlass"), false).unwrap();
         let value: Value = serde_json::from_str(&text).unwrap();
         let events = value["hooks"].as_object().unwrap();
-        let expected: Vec<_> = Moment::ALL.iter().filter_map(|moment| event(file.agent, *moment)).collect();
+        let expected: Vec<_> = AgentHookEvent::ALL.iter().filter_map(|moment| event(file.agent, *moment)).collect();
         assert!(expected.len() >= 6 && events.len() == expected.len(), "{text}");
         assert!(expected.iter().all(|event| events[*event].as_array().unwrap().len() == 1), "{text}");
         assert!(!text.contains("matcher"));

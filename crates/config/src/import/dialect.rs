@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use windlass_bridge::{Agent, Moment};
+use windlass_bridge::{Agent, AgentHookEvent};
 
 use super::field::{self, entry};
 use crate::{ConfigNode, ConfigProblem, NodeValue, parse_hook_point};
@@ -38,12 +38,12 @@ const PLACES: &[(&str, Dialect)] = &[
 ];
 
 /// What Gemini CLI calls its moments, where that is not what Claude Code calls them.
-const GEMINI: &[(&str, Moment)] = &[
-    ("BeforeTool", Moment::PreToolUse),
-    ("AfterTool", Moment::PostToolUse),
-    ("BeforeAgent", Moment::UserPromptSubmit),
-    ("AfterAgent", Moment::Stop),
-    ("PreCompress", Moment::PreCompact),
+const GEMINI: &[(&str, AgentHookEvent)] = &[
+    ("BeforeTool", AgentHookEvent::PreToolUse),
+    ("AfterTool", AgentHookEvent::PostToolUse),
+    ("BeforeAgent", AgentHookEvent::UserPromptSubmit),
+    ("AfterAgent", AgentHookEvent::Stop),
+    ("PreCompress", AgentHookEvent::PreCompact),
 ];
 
 impl Dialect {
@@ -109,8 +109,8 @@ impl Dialect {
     }
 
     /// The moment that its event is.
-    pub fn moment(self, event: &str) -> Option<Moment> {
-        let usual = || Moment::ALL.iter().copied().find(|moment| moment.claude_name() == event);
+    pub fn moment(self, event: &str) -> Option<AgentHookEvent> {
+        let usual = || AgentHookEvent::ALL.iter().copied().find(|moment| moment.claude_name() == event);
         if self != Self::Gemini {
             return usual();
         }
@@ -119,16 +119,17 @@ impl Dialect {
     }
 
     /// Whether what a hook prints is read by the model at this moment.
-    pub fn tells_the_model(self, moment: Moment) -> bool {
-        let speaks = matches!(moment, Moment::SessionStart | Moment::UserPromptSubmit);
+    pub fn tells_the_model(self, moment: AgentHookEvent) -> bool {
+        let speaks = matches!(moment, AgentHookEvent::SessionStart | AgentHookEvent::UserPromptSubmit);
         speaks && matches!(self, Self::Claude | Self::Codex | Self::Codemie)
     }
 
     /// Whether it looks at a matcher at this moment.
-    pub fn heeds_matcher(self, moment: Moment) -> bool {
+    pub fn heeds_matcher(self, moment: AgentHookEvent) -> bool {
         match (self, moment) {
-            (_, Moment::PreToolUse | Moment::PostToolUse) | (Self::Codemie, _) => true,
-            (_, Moment::Stop | Moment::UserPromptSubmit) | (Self::Codex, Moment::PreCompact) => false,
+            (_, AgentHookEvent::PreToolUse | AgentHookEvent::PostToolUse) | (Self::Codemie, _) => true,
+            (_, AgentHookEvent::Stop | AgentHookEvent::UserPromptSubmit)
+            | (Self::Codex, AgentHookEvent::PreCompact) => false,
             _ => true,
         }
     }

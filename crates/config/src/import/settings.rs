@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use windlass_bridge::Moment;
+use windlass_bridge::AgentHookEvent;
 use windlass_engine::HookPoint;
 
 use super::field::{self, entry, flag, key, list, map, number, text, texts};
@@ -78,7 +78,7 @@ struct Reading<'a> {
 #[derive(Clone, Copy)]
 struct Place<'a> {
     event: &'a str,
-    moment: Moment,
+    moment: AgentHookEvent,
     matcher: Option<&'a str>,
 }
 
@@ -234,7 +234,7 @@ impl<'a> Reading<'a> {
     fn usual_timeout(&self, place: Place<'_>) -> Option<Duration> {
         let usual = self.import.from.default_timeout();
         // At the end of a session agents wait for nobody, whatever they say elsewhere.
-        let same = usual == plan::usual_timeout(&point(place.moment)) || place.moment == Moment::SessionEnd;
+        let same = usual == plan::usual_timeout(&point(place.moment)) || place.moment == AgentHookEvent::SessionEnd;
         (!same).then_some(usual)
     }
 
@@ -258,7 +258,7 @@ impl<'a> Reading<'a> {
         let Some(text) = place.matcher.filter(|text| from.heeds_matcher(moment) && !matcher::is_all(from, text)) else {
             return Ok(None);
         };
-        let is_tool = matches!(moment, Moment::PreToolUse | Moment::PostToolUse);
+        let is_tool = matches!(moment, AgentHookEvent::PreToolUse | AgentHookEvent::PostToolUse);
         // codemie matches tools everywhere.
         if !is_tool && (moment.matched_field().is_none() || from == Dialect::Codemie) {
             return Err(format!(
@@ -312,7 +312,7 @@ impl<'a> Reading<'a> {
             };
             self.import.settings.push(ImportedSetting::MaxHookRetries(retries));
         }
-        if self.import.hooks.iter().any(|hook| hook.point.name() == Moment::Stop.point()) {
+        if self.import.hooks.iter().any(|hook| hook.point.name() == AgentHookEvent::Stop.point()) {
             self.import.settings.extend([ImportedSetting::NotStrict, ImportedSetting::CompleteAtLimit]);
         }
         Ok(())
@@ -321,9 +321,9 @@ impl<'a> Reading<'a> {
     /// What is worth knowing once.
     fn general(&mut self, tree: &ConfigNode) {
         let from = self.import.from;
-        let at = |moment: Moment| self.import.hooks.iter().any(|hook| hook.point.name() == moment.point());
+        let at = |moment: AgentHookEvent| self.import.hooks.iter().any(|hook| hook.point.name() == moment.point());
         let mut notes = Vec::new();
-        if at(Moment::Stop) && from != Dialect::Codemie {
+        if at(AgentHookEvent::Stop) && from != Dialect::Codemie {
             notes.push("a stop hook that exits with neither 0 nor 2 lets the agent end there; under `windlass run` it is another iteration, unless the configuration says `strict: false`".to_owned());
         }
         if from == Dialect::Gemini && !self.import.hooks.is_empty() {
@@ -338,7 +338,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-fn point(moment: Moment) -> HookPoint {
+fn point(moment: AgentHookEvent) -> HookPoint {
     parse_hook_point(moment.point()).expect("every moment is a point")
 }
 

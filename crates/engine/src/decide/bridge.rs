@@ -1,7 +1,7 @@
 //! Commands of the bridge: an agent's own hook system calls, and is answered.
 
 use super::{Causing, Deciding};
-use crate::bridge::{Call, CallRuling, CallVerdict, Caller, Conversation};
+use crate::bridge::{BridgeCall, CallRuling, CallVerdict, Caller, Conversation};
 use crate::event::{Node, payload};
 use crate::hook_point::HookPoint;
 use crate::id::Seq;
@@ -9,7 +9,7 @@ use crate::limits::{Limits, check_bytes, check_text, gist};
 use crate::refusal::Refusal;
 use crate::view::View;
 
-impl Call {
+impl BridgeCall {
     /// As the log tells it.
     pub(crate) fn event(&self) -> payload::BridgeCalled {
         let Caller { agent, conversation } = self.caller.clone();
@@ -28,7 +28,7 @@ impl Caller {
 
 impl<'r> Deciding<'_, 'r> {
     /// What the hooks of its point are owed by.
-    pub(super) fn call(&mut self, call: &'r Call) -> Result<(), Refusal> {
+    pub(super) fn call(&mut self, call: &'r BridgeCall) -> Result<(), Refusal> {
         call.caller.check()?;
         self.call = Some(call);
         let row = self.draft.conversation(&call.caller)?;

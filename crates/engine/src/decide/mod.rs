@@ -25,7 +25,7 @@ mod workflow;
 
 use std::collections::BTreeMap;
 
-use crate::bridge::Call;
+use crate::bridge::BridgeCall;
 use crate::command::{Authority, Command, Origin};
 use crate::debt::{Debt, Effect};
 use crate::draft::Draft;
@@ -40,7 +40,7 @@ use crate::types::Types;
 use crate::view::{Change, Looked, Scope, View};
 use bridge::Asked;
 use lineage::{COMMAND, Line};
-pub use owing::{Effects, Planned, PlannedFor, Trusted, ValidationScope, WORKFLOW, would_owe};
+pub use owing::{Effects, Planned, PlannedFor, Trusted, ValidationScope, WORKFLOW, hooks_for_call};
 
 /// What a project's configuration means to the engine.
 #[derive(Debug, Clone, Default)]
@@ -134,7 +134,7 @@ struct Deciding<'v, 'r> {
     /// The turn that the command comes from, if its session is known.
     turn: Option<RunId>,
     /// What an agent's hook system says, while the event is made that owes its hooks.
-    call: Option<&'r Call>,
+    call: Option<&'r BridgeCall>,
     /// What the agent claims with the turn whose end is told.
     claims: Option<Promise>,
     /// The configuration that owed hooks come from, once it is known to be recorded.

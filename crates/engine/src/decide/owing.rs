@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Deciding;
 use crate::apply::apply;
-use crate::bridge::Call;
+use crate::bridge::BridgeCall;
 use crate::config_text::ConfigText;
 use crate::debt::{HookClass, OnFailure, Owed, OwedHook};
 use crate::drive::{REGISTERED, VALIDATION};
@@ -106,27 +106,30 @@ pub(super) struct Complaint {
 
 impl Planned {
     /// Whether it stands where an agent's hook system calls, and is for what it calls about.
-    pub fn is_for(&self, call: &Call) -> bool {
+    pub fn is_for(&self, call: &BridgeCall) -> bool {
         let here = self.hook.point == call.point || self.hook.point == HookPoint::Event(EventType::BridgeCalled);
         here && (call.matched.is_empty() || call.matched.iter().any(|name| self.matcher.matches(name)))
     }
 }
 
-/// Whether a call that comes from no session may make any of these hooks owed. What depends on the conversation may hold, and
-/// what depends on where the project lies.
-pub fn would_owe<'p>(call: &Call, planned: impl IntoIterator<Item = &'p Planned>) -> bool {
-    let event: Event = call.event().into();
-    let envelope = Envelope::bare(event);
+/// Returns the hooks that a call may make owed which comes from no session, without the conditions that hold. A condition that
+/// asks about the conversation or where the project lies stays, and so does one that cannot be answered.
+pub fn hooks_for_call(call: &BridgeCall, planned: Vec<Planned>) -> Vec<Planned> {
+    let envelope = Envelope::bare(call.event().into());
     let (session, task, promise) = (None, None, None);
     let around = Around { envelope: &envelope, session, task, promise, call: Some(call), project: "" };
     let agent = Some(call.caller.agent.as_str());
-    let is_meant = |planned: &&Planned| planned.whose.includes(None, agent, false) && planned.is_for(call);
-    let may_hold = |planned: &Planned| {
-        let asks = |when: &Condition| ["retries", "event", "project_dir"].iter().any(|name| when.uses(name));
-        let unknown = planned.when.as_ref().is_some_and(asks);
-        unknown || !around.holding(std::iter::once(planned)).0.is_empty()
+    let is_meant = |planned: &Planned| planned.whose.includes(None, agent, false) && planned.is_for(call);
+    let asks = |when: &Condition| ["retries", "event", "project_dir"].iter().any(|name| when.uses(name));
+    let answered = |planned: Planned| {
+        if planned.when.as_ref().is_none_or(asks) {
+            return Some(planned);
+        }
+        let (hooks, complaints) = around.holding(std::iter::once(&planned));
+        let when = planned.when.clone().filter(|_| !complaints.is_empty());
+        (!hooks.is_empty()).then_some(Planned { when, ..planned })
     };
-    planned.into_iter().filter(is_meant).any(may_hold)
+    planned.into_iter().filter(is_meant).filter_map(answered).collect()
 }
 
 impl From<OwedHook> for Planned {
@@ -188,7 +191,7 @@ struct Around<'a> {
     session: Option<&'a Session>,
     task: Option<Task>,
     promise: Option<Promise>,
-    call: Option<&'a Call>,
+    call: Option<&'a BridgeCall>,
     project: &'a str,
 }
 

@@ -59,7 +59,7 @@ impl Dispatch<'_> {
     pub(super) fn context_of(&self, scene: &Scene, files_modified: Vec<String>) -> Result<AgentContext, RunError> {
         let series = scene.task.as_ref().and_then(|task| task.drive.series.as_ref()).map(|series| series.iteration);
         let session = scene.session.as_ref().map(Session::iteration_on_task);
-        let called = scene.call.as_ref().map(|called| called.call.output.clone());
+        let called = scene.call.as_ref().map(|request| request.call.output.clone());
         let work = WorkDone {
             task: scene.task.as_ref(),
             iteration: series.or(session).unwrap_or(1),

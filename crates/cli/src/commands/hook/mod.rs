@@ -12,14 +12,13 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use windlass_app::bridge_calls::{Bridged, Calling, answer_call};
+use windlass_app::bridge_calls::answer_request;
 use windlass_app::context::Context;
 use windlass_app::project::{self, Project};
 use windlass_app::{Code, Failure, environment};
-use windlass_bridge::{Agent, Call, Moment, Reply, Ruling, Tool, Words};
+use windlass_bridge::{Agent, AgentHookEvent, AgentHookOutput, AgentHookRequest, AgentHookResponse};
 use windlass_config::parse_hook_point;
-use windlass_engine::{self as engine, CallRuling, Caller};
-use windlass_runner::{Called, Replied};
+use windlass_engine::{self as engine, CallRuling};
 use windlass_text as text;
 
 use self::clock::Clock;
@@ -51,7 +50,7 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> {
-    let moment = moment(&args.point)?;
+    let event = event(&args.point)?;
     if out.is_json() {
         let failure = Failure::new(Code::Usage, "agents have contracts of their own; the bridge has no --json");
         return Err(failure.hint("`windlass hooks history --json` tells what hooks did").into());
@@ -64,38 +63,40 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
             .into());
     }
     let agent = args.agent.unwrap_or(Agent::Claude);
-    let clock = Clock::start(args.within, move |late| drop(speak(&Words::of(agent, moment, &told(late)))));
-    let call = read().and_then(|bytes| {
-        let call = match args.agent {
-            Some(agent) => Call::read(agent, moment, &bytes),
-            None => Call::read_from_whoever(moment, &bytes, environment::is_set),
-        };
-        call.map_err(|error| Failure::from_error(Code::Usage, &error))
+    let clock = Clock::start(args.within, move |late| {
+        drop(speak(&AgentHookOutput::new(agent, event, &AgentHookResponse::message(late))));
     });
-    let agent = call.as_ref().map_or(agent, |call| call.agent);
-    let reply = match call {
-        Ok(call) => judged(context, call, &clock),
-        Err(failure) => told(clock.went_wrong(&failure)),
+    let request = read().and_then(|bytes| {
+        let request = match args.agent {
+            Some(agent) => AgentHookRequest::parse(agent, event, &bytes),
+            None => AgentHookRequest::parse_unnamed(event, &bytes, environment::is_set),
+        };
+        request.map_err(|error| Failure::from_error(Code::Usage, &error))
+    });
+    let agent = request.as_ref().map_or(agent, |request| request.agent);
+    let response = match request {
+        Ok(request) => answer_each_file(context, request, &clock),
+        Err(failure) => AgentHookResponse::message(clock.went_wrong(&failure)),
     };
     clock.stop();
-    speak(&worded(agent, moment, reply))
+    speak(&word_response(agent, event, response))
 }
 
-/// An answer in the agent's words. What it cannot be told, the person is.
-fn worded(agent: Agent, moment: Moment, reply: Reply) -> Words {
-    let words = Words::of(agent, moment, &reply);
-    let left_out = words.left_out(agent, moment);
+/// Words a response for the agent. What the agent cannot be told, the person is.
+fn word_response(agent: Agent, event: AgentHookEvent, response: AgentHookResponse) -> AgentHookOutput {
+    let output = AgentHookOutput::new(agent, event, &response);
+    let left_out = output.left_out(agent, event);
     if left_out.is_empty() {
-        return words;
+        return output;
     }
     let message = left_out.iter().map(|line| format!("windlass: {line}")).collect::<Vec<_>>().join("\n");
-    Words::of(agent, moment, &reply.and(told(message)))
+    AgentHookOutput::new(agent, event, &response.and(AgentHookResponse::message(message)))
 }
 
-fn moment(name: &str) -> Result<Moment, Failure> {
+fn event(name: &str) -> Result<AgentHookEvent, Failure> {
     let point = parse_hook_point(name);
-    point.and_then(|point| Moment::of_point(point.name())).ok_or_else(|| {
-        let points: Vec<&str> = Moment::ALL.iter().map(|moment| moment.point()).collect();
+    point.and_then(|point| AgentHookEvent::of_point(point.name())).ok_or_else(|| {
+        let points: Vec<&str> = AgentHookEvent::ALL.iter().map(|event| event.point()).collect();
         let near = engine::nearest(name, &points).map(|near| format!("did you mean `{near}`? "));
         Failure::new(Code::Usage, format!("no agent calls at `{}`", text::line(name))).hint(format!(
             "{}the points are {}",
@@ -118,48 +119,43 @@ fn read() -> Result<Vec<u8>, Failure> {
     Err(Failure::new(Code::Usage, format!("the agent says more than {} MiB at once", LONGEST / 1024 / 1024)))
 }
 
-/// What comes of a call, for every file that it is about: none is passed by, wherever in a patch it stands.
-fn judged(context: &Context, call: Call, clock: &Clock) -> Reply {
-    let moment = call.moment;
-    let mut reply = Reply::default();
-    for call in call.for_each_file() {
-        reply =
-            reply.and(answered(context, call, clock.left()).unwrap_or_else(|failure| told(clock.went_wrong(&failure))));
+/// Answers a request for every file that it is about: none is passed by, wherever in a patch it stands.
+fn answer_each_file(context: &Context, request: AgentHookRequest, clock: &Clock) -> AgentHookResponse {
+    let event = request.event;
+    let mut response = AgentHookResponse::default();
+    for request in request.for_each_file() {
+        let answered = answer(context, request, clock.left());
+        response =
+            response.and(answered.unwrap_or_else(|failure| AgentHookResponse::message(clock.went_wrong(&failure))));
         // It does not happen: the others need not be looked at.
-        if moment == Moment::PreToolUse && matches!(reply.ruling, Ruling::Block(_)) {
+        if event == AgentHookEvent::PreToolUse && response.ruling == CallRuling::Block {
             break;
         }
     }
-    reply
+    response
 }
 
-fn answered(context: &Context, call: Call, within: Option<Duration>) -> Result<Reply, Failure> {
-    let directory = directory_of(context, &call);
-    let Some(project) = project_of(context, &directory)? else { return Ok(Reply::default()) };
-    let moment = call.moment;
-    if call.is_own_prompt() || is_called_twice(&call, &project) {
-        return Ok(Reply::default());
+fn answer(
+    context: &Context,
+    request: AgentHookRequest,
+    within: Option<Duration>,
+) -> Result<AgentHookResponse, Failure> {
+    let directory = directory_of(context, &request);
+    let Some(project) = project_of(context, &directory)? else { return Ok(AgentHookResponse::default()) };
+    if request.is_own_prompt() || is_called_twice(&request, &project) {
+        return Ok(AgentHookResponse::default());
     }
-    if call.conversation.is_none() && matches!(moment, Moment::Stop | Moment::SubagentStop) {
+    let is_stop = matches!(request.event, AgentHookEvent::Stop | AgentHookEvent::SubagentStop);
+    if request.conversation.is_none() && is_stop {
         // Nobody could say how often it was sent back already.
         return Err(Failure::new(Code::Usage, "the agent does not say which conversation this is"));
     }
-    let tool = call.tool.clone();
-    let calling = Calling { called: called(call), directory, moment, within, trust: context.trust };
-    let bridged = answer_call(project, calling).map_err(Failure::without_trust_option)?;
-    Ok(match bridged {
-        Bridged::Nothing => Reply::default(),
-        Bridged::Untrusted => Reply { message: Some(UNTRUSTED.to_owned()), ..Reply::default() },
-        Bridged::Replied(replied) => reply(replied, tool.as_ref()),
-    })
+    answer_request(project, request, &directory, within, context.trust).map_err(Failure::without_trust_option)
 }
 
-const UNTRUSTED: &str = "windlass: the hooks of this project are not trusted, so nothing was checked. \
-                         `windlass trust` shows what would run.";
-
 /// Where the agent works. An agent may stray from its project, and tells some hooks where that is.
-fn directory_of(context: &Context, call: &Call) -> PathBuf {
-    let variables: &[&str] = match call.agent {
+fn directory_of(context: &Context, request: &AgentHookRequest) -> PathBuf {
+    let variables: &[&str] = match request.agent {
         Agent::Claude => &["CLAUDE_PROJECT_DIR"],
         Agent::Gemini => &["GEMINI_PROJECT_DIR"],
         Agent::Qwen => &["QWEN_PROJECT_DIR"],
@@ -168,7 +164,7 @@ fn directory_of(context: &Context, call: &Call) -> PathBuf {
         // They set none: one that is there is somebody else's.
         Agent::Codex | Agent::Goose | Agent::Kimi => &[],
     };
-    let said = call.directory.as_deref().map(PathBuf::from).filter(|directory| directory.is_absolute());
+    let said = request.directory.as_deref().map(PathBuf::from).filter(|directory| directory.is_absolute());
     environment::directory_in(variables).or(said).unwrap_or_else(|| context.directory.clone())
 }
 
@@ -185,78 +181,16 @@ fn project_of(context: &Context, directory: &Path) -> Result<Option<Project>, Fa
 }
 
 /// Copilot calls what is written for Claude Code too. Where it has entries of its own, those are enough.
-fn is_called_twice(call: &Call, project: &Project) -> bool {
-    let is_copilot = || Agent::recognise(&call.payload, environment::is_set) == Agent::Copilot;
-    call.agent == Agent::Claude && is_copilot() && status::copilot_calls(project)
+fn is_called_twice(request: &AgentHookRequest, project: &Project) -> bool {
+    let is_copilot = || Agent::recognise(&request.payload, environment::is_set) == Agent::Copilot;
+    request.agent == Agent::Claude && is_copilot() && status::copilot_calls(project)
 }
 
-/// A call in the engine's words.
-pub fn called(call: Call) -> Called {
-    let (anew, matched) = (call.begins_anew(), call.matched());
-    let Call { agent, moment, conversation, last_message, prompt, tool, payload, .. } = call;
-    let conversation = conversation.unwrap_or_else(|| "unknown".to_owned());
-    let subagent = payload.get("agent_id").and_then(|id| id.as_str()).filter(|_| moment == Moment::SubagentStop);
-    let conversation = match subagent {
-        Some(subagent) => format!("{conversation}/{subagent}"),
-        None => conversation,
-    };
-    let (prompt, output) = (prompt.unwrap_or_default(), last_message.unwrap_or_default());
-    let about = match (&tool, moment) {
-        (Some(tool), _) => serde_json::Value::Object(tool.input.clone()).to_string(),
-        (None, Moment::UserPromptSubmit) => prompt.clone(),
-        (None, _) => output.clone(),
-    };
-    let (tool, tool_input) = match tool {
-        Some(tool) => (Some(tool.name), tool.input.into()),
-        None => (None, serde_json::json!({})),
-    };
-    let call = engine::Call {
-        caller: Caller { agent: agent.name().to_owned(), conversation },
-        point: moment.point().parse().expect("the moments of agents are points"),
-        tool,
-        matched,
-        tool_input,
-        tool_response: payload.get("tool_response").cloned().unwrap_or_else(|| serde_json::json!({})),
-        prompt,
-        output,
-        about,
-        anew,
-        max_retries: 0,
-    };
-    Called { call, payload }
-}
-
-fn reply(replied: Replied, tool: Option<&Tool>) -> Reply {
-    let Replied { ruling, reason, halt, context, updated_input, updated_output, messages, .. } = replied;
-    let messages: Vec<String> = messages.iter().map(|message| format!("windlass: {message}")).collect();
-    Reply {
-        ruling: match ruling {
-            CallRuling::Pass => Ruling::Pass,
-            CallRuling::Allow => Ruling::Allow(reason),
-            CallRuling::Ask => Ruling::Ask(reason),
-            CallRuling::Block => Ruling::Block(reason),
-        },
-        halt,
-        context: Some(context).filter(|context| !context.is_empty()),
-        updated_input: updated_input.and_then(|input| match tool {
-            Some(tool) => tool.instead(input),
-            None => Some(input),
-        }),
-        updated_output,
-        message: Some(messages.join("\n")).filter(|message| !message.is_empty()),
-    }
-}
-
-/// Nothing but a word to the person.
-fn told(message: String) -> Reply {
-    Reply { message: Some(message), ..Reply::default() }
-}
-
-fn speak(words: &Words) -> Result<u8, Stop> {
+fn speak(output: &AgentHookOutput) -> Result<u8, Stop> {
     // An agent that does not listen is still to be answered.
-    let _ = put(rustix::stdio::stderr(), &words.stderr);
-    put(rustix::stdio::stdout(), &words.stdout)?;
-    Ok(words.exit)
+    let _ = put(rustix::stdio::stderr(), &output.stderr);
+    put(rustix::stdio::stdout(), &output.stdout)?;
+    Ok(output.exit)
 }
 
 /// Writes a line past what others may hold: whoever runs out of time cannot wait for them.

@@ -7,11 +7,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use windlass_app::{Code, Failure};
-use windlass_bridge::{Agent, Call, Moment};
+use windlass_bridge::{Agent, AgentHookEvent, AgentHookRequest};
 use windlass_engine::{EventType, HookPoint, ParseIdError, SessionName, Situation, TaskId};
-use windlass_runner::Called;
 
-use crate::commands::hook;
 use crate::commands::input::read_bytes;
 
 /// The longest payload that is read.
@@ -22,18 +20,18 @@ pub struct Given {
     /// What they are told.
     pub values: Value,
     /// What an agent says, where the trial is one of its calls.
-    pub called: Option<Called>,
+    pub request: Option<AgentHookRequest>,
 }
 
 /// Fields with which agents' own hook systems tell whose conversation it is. Our own names are others.
 const SAID_BY_AGENTS: [&str; 4] = ["session_id", "conversation_id", "sessionId", "hook_event_name"];
 
 /// What a payload stands for: a call of an agent where only those come, where somebody says so, or where it looks like one;
-/// else a moment of the loop.
+/// else a event of the loop.
 pub fn given(payload: Option<&Path>, point: &HookPoint, agent: Option<Agent>) -> Result<Given, Failure> {
-    let moment = Moment::of_point(point.name());
-    if let (Some(agent), None) = (agent, moment) {
-        let points: Vec<&str> = Moment::ALL.iter().map(|moment| moment.point()).collect();
+    let event = AgentHookEvent::of_point(point.name());
+    if let (Some(agent), None) = (agent, event) {
+        let points: Vec<&str> = AgentHookEvent::ALL.iter().map(|event| event.point()).collect();
         let failure = Failure::new(Code::Usage, format!("{} never calls at {point}", agent.title()));
         return Err(failure.hint(format!("agents call at {}", points.join(", "))));
     }
@@ -41,17 +39,17 @@ pub fn given(payload: Option<&Path>, point: &HookPoint, agent: Option<Agent>) ->
     let says = |given: &Value| SAID_BY_AGENTS.iter().any(|field| given.get(field).is_some());
     let only_calls = point.events().first() == Some(&EventType::BridgeCalled);
     let is_call = only_calls || agent.is_some() || given.as_ref().is_some_and(|(_, given)| says(given));
-    match moment.filter(|_| is_call) {
-        Some(moment) => {
+    match event.filter(|_| is_call) {
+        Some(event) => {
             let said = given.as_ref().map_or_else(|| "{}".to_owned(), |(_, given)| given.to_string());
-            let call = match agent {
-                Some(agent) => Call::read(agent, moment, said.as_bytes()),
-                None => Call::read_from_whoever(moment, said.as_bytes(), |_| false),
+            let request = match agent {
+                Some(agent) => AgentHookRequest::parse(agent, event, said.as_bytes()),
+                None => AgentHookRequest::parse_unnamed(event, said.as_bytes(), |_| false),
             };
-            let called = hook::called(call.map_err(|error| Failure::from_error(Code::Usage, &error))?);
-            Ok(Given { values: Situation::of_call(&called.call), called: Some(called) })
+            let request = request.map_err(|error| Failure::from_error(Code::Usage, &error))?;
+            Ok(Given { values: Situation::of_call(&request.call), request: Some(request) })
         }
-        None => Ok(Given { values: values(given, point)?, called: None }),
+        None => Ok(Given { values: values(given, point)?, request: None }),
     }
 }
 

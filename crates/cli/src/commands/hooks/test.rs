@@ -8,7 +8,7 @@ use windlass_app::context::Context;
 use windlass_app::project::Project;
 use windlass_app::trust::{self, Trust};
 use windlass_app::{Code, Failure, environment, execution, hints, runner_settings};
-use windlass_bridge::Agent;
+use windlass_bridge::{Agent, AgentHookRequest};
 use windlass_config::listing::{ListedHook, WorkSubject, list_hooks_at};
 use windlass_config::{Config, HookSpec, plan};
 use windlass_engine::{HookOutcome, HookPoint, HookReport};
@@ -16,7 +16,6 @@ use windlass_hooks::{
     self as hooks, Call, Kind, Mask, Papers, PipeOutput, RanCommand, Role, answer_of_command, http, ruling, sifted,
 };
 use windlass_process::{Control, run as start};
-use windlass_runner::Called;
 use windlass_text as text;
 
 use super::list;
@@ -100,7 +99,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
             .offer_trust()
             .into());
     }
-    let Given { mut values, called } = given(args.payload.as_deref(), &args.point, args.agent)?;
+    let Given { mut values, request } = given(args.payload.as_deref(), &args.point, args.agent)?;
     if values["project_dir"] == "" {
         values["project_dir"] = json!(project.root.to_string_lossy());
     }
@@ -134,7 +133,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     let mask = runner_settings::mask(&config);
     let listening = if args.run { Some(execution::listen()?) } else { None };
     let control = listening.as_ref().map_or_else(Control::new, |(control, _)| control.clone());
-    let trier = Trier { project: &project, point: args.point, values, called, records, mask, control };
+    let trier = Trier { project: &project, point: args.point, values, request, records, mask, control };
     for hook in written {
         let trial = trier.try_out(hook, args.run)?;
         show(&trial, &trier, out)?;
@@ -157,7 +156,7 @@ struct Trier<'a> {
     point: HookPoint,
     values: Value,
     /// What an agent says whose own hook system calls.
-    called: Option<Called>,
+    request: Option<AgentHookRequest>,
     records: PathBuf,
     mask: Mask,
     control: Control,
@@ -173,14 +172,14 @@ impl Trier<'_> {
             values = ruling::with_context(&values, &ruling::context_of_values(&values));
         }
         let tool = values["tool_name"].as_str().unwrap_or_default();
-        let names = self.called.as_ref().map_or_else(|| vec![tool], Self::matched);
+        let names = self.request.as_ref().map_or_else(|| vec![tool], Self::matched);
         let matches = names.iter().all(|name| name.is_empty()) || names.iter().any(|name| hook.matcher.matches(name));
         let holds = match &hook.when {
             Some(when) => when.holds(&values).map_err(|fault| fault.to_string()),
             None => Ok(true),
         };
         let mut runnable = plan::runnable(hook).expect("only those are tried");
-        if self.called.is_some() {
+        if self.request.is_some() {
             runnable.pipes.get_or_insert(PipeOutput::when(self.point.output_is_context()));
         }
         let environment = environment::inherited();
@@ -192,7 +191,7 @@ impl Trier<'_> {
             project: &self.project.root,
             directory: &self.project.root,
             environment: &environment,
-            said: self.called.as_ref().map(|called| &called.payload),
+            said: self.request.as_ref().map(|request| &request.payload),
         };
         let papers = Papers::at(&self.records.join(format!("trial-{}", std::process::id())), &call);
         let command = match &runnable.kind {
@@ -212,8 +211,8 @@ impl Trier<'_> {
     }
 
     /// What matchers look at.
-    fn matched(called: &Called) -> Vec<&str> {
-        called.call.matched.iter().map(String::as_str).collect()
+    fn matched(request: &AgentHookRequest) -> Vec<&str> {
+        request.call.matched.iter().map(String::as_str).collect()
     }
 
     /// As the engine has it: where a condition cannot be answered a gate runs, for otherwise it would stand open, and nothing
@@ -224,8 +223,8 @@ impl Trier<'_> {
 
     fn role(&self) -> Role {
         match self.point {
-            _ if self.called.is_some() && self.point.hears_refusal() => Role::Stop,
-            _ if self.called.is_some() => Role::Observer,
+            _ if self.request.is_some() && self.point.hears_refusal() => Role::Stop,
+            _ if self.request.is_some() => Role::Observer,
             HookPoint::Stop => Role::Stop,
             HookPoint::BeforeSubmit | HookPoint::BeforeMerge => Role::Pipeline,
             _ => Role::Observer,

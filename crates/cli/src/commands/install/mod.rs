@@ -26,7 +26,7 @@ use windlass_app::context::Context;
 use windlass_app::project::Project;
 use windlass_app::{Code, Failure};
 use windlass_bridge::settings::{self, Scope, SettingsFile};
-use windlass_bridge::{Agent, Moment};
+use windlass_bridge::{Agent, AgentHookEvent};
 use windlass_text as text;
 
 use crate::commands::confirm;
@@ -152,7 +152,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         let server = changes.iter().any(|change| change.new.as_deref().is_some_and(|text| has_server(&target, text)));
         advice::next(&target, &named.program, done == Outcome::Written, server)
     };
-    let moments = Moment::ALL.iter().filter(|moment| settings::event(args.agent, **moment).is_some());
+    let moments = AgentHookEvent::ALL.iter().filter(|moment| settings::event(args.agent, **moment).is_some());
     let moments: Vec<_> = moments.map(|moment| moment.point()).collect();
     if out.is_json() {
         let more = json!({"program": named.program.word, "why": named.why, "moments": moments, "next": next});

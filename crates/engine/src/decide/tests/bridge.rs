@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::script::{Script, default_rules};
-use crate::bridge::{Call, CallRuling, CallVerdict, Caller, Objector};
+use crate::bridge::{BridgeCall, CallRuling, CallVerdict, Caller, Objector};
 use crate::command::{Authority, Command, Origin};
 use crate::debt::{HookClass, OnFailure, OwedHook, Recovery};
-use crate::decide::{Effects, Planned, PlannedFor, Rules, Trusted, decide, would_owe};
+use crate::decide::{Effects, Planned, PlannedFor, Rules, Trusted, decide, hooks_for_call};
 use crate::event::{Event, EventType, payload};
 use crate::expression::{Condition, Names};
 use crate::id::Seq;
@@ -48,8 +48,8 @@ fn caller(conversation: &str) -> Caller {
     Caller { agent: "claude".to_owned(), conversation: conversation.to_owned() }
 }
 
-fn call(point: &str, tool: &[&str], command: &str, anew: bool) -> Call {
-    Call {
+fn call(point: &str, tool: &[&str], command: &str, anew: bool) -> BridgeCall {
+    BridgeCall {
         caller: caller("one"),
         point: point.parse().expect("a hook point"),
         tool: tool.first().map(|tool| (*tool).to_owned()),
@@ -77,7 +77,7 @@ fn give(project: &mut Script, command: &Command) -> Result<Vec<Event>, Refusal> 
 }
 
 /// The hooks that a call makes owed.
-fn owed(call: Call) -> Vec<String> {
+fn owed(call: BridgeCall) -> Vec<String> {
     let mut project = Script::new(rules(Trusted::Yes));
     give(&mut project, &Command::Call(Box::new(call))).unwrap();
     let owes = project.log.iter().find_map(|record| record.envelope.metadata.owes.clone());
@@ -92,7 +92,7 @@ fn the_hooks_of_its_point_and_tool_are_owed() {
     assert_eq!(owed(call("pre_tool_use", &["replace", "Edit"], "ls", true)), ["edits"]);
     assert_eq!(owed(call("post_tool_use", &["Bash"], "ls", true)), [""; 0]);
     // It is called with something else, so nobody means it who asks for a command.
-    let read = Call { tool_input: json!({"file_path": "rm "}), ..call("pre_tool_use", &["Read"], "", true) };
+    let read = BridgeCall { tool_input: json!({"file_path": "rm "}), ..call("pre_tool_use", &["Read"], "", true) };
     assert_eq!(owed(read), [""; 0]);
 }
 
@@ -100,7 +100,7 @@ fn the_hooks_of_its_point_and_tool_are_owed() {
 fn a_matcher_looks_at_why_an_agent_calls() {
     let begun = |source: &[&str]| {
         let matched = source.iter().map(|source| (*source).to_owned()).collect();
-        owed(Call { matched, ..call("session_start", &[], "", true) })
+        owed(BridgeCall { matched, ..call("session_start", &[], "", true) })
     };
     assert_eq!(begun(&["clear"]), ["greeting"]);
     assert_eq!(begun(&["resume"]), [""; 0]);
@@ -187,7 +187,7 @@ fn a_person_who_speaks_begins_anew() {
 fn what_it_was_sent_back_with_is_no_new_beginning() {
     let mut project = project();
     block(&mut project, "one", "a", None);
-    let prompt = |text: &str| Call { prompt: text.to_owned(), ..call("user_prompt_submit", &[], "", true) };
+    let prompt = |text: &str| BridgeCall { prompt: text.to_owned(), ..call("user_prompt_submit", &[], "", true) };
     give(&mut project, &Command::Call(Box::new(prompt("a\n")))).unwrap();
     assert_eq!(block(&mut project, "one", "b", None).retries, 2);
     give(&mut project, &Command::Call(Box::new(prompt("go on")))).unwrap();
@@ -256,7 +256,7 @@ fn hooks_of_another_agent_are_not_owed() {
     let stop = call("stop", &[], "", true);
     let from = |agent: &str| {
         let caller = Caller { agent: agent.to_owned(), ..stop.caller.clone() };
-        would_owe(&Call { caller, ..stop.clone() }, [&codex, &typed])
+        !hooks_for_call(&BridgeCall { caller, ..stop.clone() }, vec![codex.clone(), typed.clone()]).is_empty()
     };
     assert!(from("codex") && !from("claude"));
     let own = Planned { whose: PlannedFor::Agent("claude".to_owned()), ..planned("tests", "stop", "", None) };
@@ -320,11 +320,15 @@ fn a_stop_hook_whose_condition_cannot_be_answered_runs() {
 }
 
 #[test]
-fn what_depends_on_the_conversation_may_be_owed() {
-    let again = planned("again", "stop", "", Some("retries > 0"));
-    let never = planned("never", "stop", "", Some("tool_name == 'Bash'"));
-    let stop = call("stop", &[], "", true);
-    assert!(would_owe(&stop, [&again]) && !would_owe(&stop, [&never]));
+fn conditions_of_a_call_are_answered_once_where_they_can_be() {
+    let check = |condition: &str, expected: Option<bool>| {
+        let hooks = hooks_for_call(&call("stop", &[], "", true), vec![planned("tests", "stop", "", Some(condition))]);
+        assert_eq!(hooks.first().map(|hook| hook.when.is_some()), expected, "{condition}");
+    };
+    check("retries > 0", Some(true));
+    check("tool_name == 'Bash'", None);
+    check("tool_name == ''", Some(false));
+    check("tool_input.missing.deeper == 1", Some(true));
 }
 
 /// As conditions see it.

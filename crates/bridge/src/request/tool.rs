@@ -10,7 +10,7 @@ use super::patch::Patch;
 
 /// The tool that is about to be used, or was.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Tool {
+pub struct AgentTool {
     /// Claude Code's name for it, if there is one.
     pub name: String,
     /// The agent's own name.
@@ -60,7 +60,7 @@ const KEYS: &[(&str, &[Names])] = &[
 ];
 const PATHS: &[&str] = &["path", "target_file"];
 
-impl Tool {
+impl AgentTool {
     /// One of Claude Code.
     pub(super) fn known(name: &str, input: Map<String, Value>) -> Self {
         let name = name.to_owned();

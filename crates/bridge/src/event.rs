@@ -1,10 +1,10 @@
-//! The moments at which agents call, the points of the bridge, and what each agent calls them.
+//! The events at which agents call, the points of the bridge, and what each agent calls them.
 
 use crate::Agent;
 
-/// A moment in an agent's conversation at which its hook system calls.
+/// An event of an agent's conversation at which its hook system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Moment {
+pub enum AgentHookEvent {
     SessionStart,
     UserPromptSubmit,
     PreToolUse,
@@ -16,7 +16,7 @@ pub enum Moment {
     SessionEnd,
 }
 
-/// What each moment is called, in the order of [`Moment`]: as a point, by Claude Code, by Gemini CLI, and by Cursor.
+/// What each event is called, in the order of [`AgentHookEvent`]: as a point, by Claude Code, by Gemini CLI, and by Cursor.
 const NAMES: [(&str, &str, Option<&str>, Option<&str>); 9] = [
     ("session_start", "SessionStart", Some("SessionStart"), Some("sessionStart")),
     ("user_prompt_submit", "UserPromptSubmit", Some("BeforeAgent"), Some("beforeSubmitPrompt")),
@@ -29,7 +29,7 @@ const NAMES: [(&str, &str, Option<&str>, Option<&str>); 9] = [
     ("session_end", "SessionEnd", Some("SessionEnd"), Some("sessionEnd")),
 ];
 
-impl Moment {
+impl AgentHookEvent {
     pub const ALL: &[Self] = &[
         Self::SessionStart,
         Self::UserPromptSubmit,
@@ -52,9 +52,9 @@ impl Moment {
         NAMES[self as usize].1
     }
 
-    /// The moment of a point, if it is one of the bridge.
+    /// The event of a point, if it is one of the bridge.
     pub fn of_point(point: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|moment| moment.point() == point)
+        Self::ALL.iter().copied().find(|event| event.point() == point)
     }
 
     /// Where matchers look at something else than a tool: the field of Claude Code's payload that has it.
@@ -71,14 +71,16 @@ impl Moment {
 }
 
 impl Agent {
-    /// Returns what the agent calls a moment; none where it has no such event.
-    pub const fn event(self, moment: Moment) -> Option<&'static str> {
-        let (_, claude, gemini, cursor) = NAMES[moment as usize];
-        match (self, moment) {
+    /// Returns what the agent calls an event; none where it has no such event.
+    pub const fn event_name(self, event: AgentHookEvent) -> Option<&'static str> {
+        let (_, claude, gemini, cursor) = NAMES[event as usize];
+        match (self, event) {
             (Self::Gemini, _) => gemini,
             (Self::Cursor, _) => cursor,
-            (Self::Codex, Moment::Notification)
-            | (Self::Goose, Moment::Notification | Moment::SubagentStop | Moment::PreCompact) => None,
+            (Self::Codex, AgentHookEvent::Notification)
+            | (Self::Goose, AgentHookEvent::Notification | AgentHookEvent::SubagentStop | AgentHookEvent::PreCompact) => {
+                None
+            }
             _ => Some(claude),
         }
     }

@@ -2,27 +2,28 @@
 
 use serde_json::{Map, Value, json};
 
-use super::contract::{No, Place};
-use super::settle::Settled;
-use super::{Unsaid, Words, put};
-use crate::{Agent, Moment, Reply, Ruling};
+use windlass_engine::CallRuling;
 
-pub fn words(agent: Agent, moment: Moment, settled: Settled) -> Words {
-    let Settled { contract, reply, mut unsaid } = settled;
-    let Reply { ruling, halt, context, updated_input, updated_output, message } = reply;
+use super::{BlockEncoding, ContextField, Contract};
+use crate::output::put;
+use crate::{Agent, AgentHookOutput, AgentHookResponse, Unsupported};
+
+pub fn output(contract: &Contract, response: AgentHookResponse, mut unsupported: Vec<Unsupported>) -> AgentHookOutput {
+    let AgentHookResponse { ruling, reason: why, halt, context, updated_input, updated_output, message } = response;
+    let Contract { agent, event, .. } = *contract;
     let (mut answer, mut specific) = (Map::new(), Map::new());
     let mut aloud = None;
     match ruling {
-        Ruling::Pass => {}
-        Ruling::Allow(why) => permission(&mut specific, "allow", &why),
-        Ruling::Ask(why) => permission(&mut specific, "ask", &why),
-        Ruling::Block(why) => {
+        CallRuling::Pass => {}
+        CallRuling::Allow => permission(&mut specific, "allow", &why),
+        CallRuling::Ask => permission(&mut specific, "ask", &why),
+        CallRuling::Block => {
             put(&mut answer, "decision", Some("block"));
             put(&mut answer, "reason", Some(why.as_str()));
-            match contract.no {
-                No::Twice => permission(&mut specific, "deny", &why),
-                No::Aloud => aloud = Some(why),
-                No::Quietly | No::AsContext | No::Never => {}
+            match contract.block {
+                BlockEncoding::ToolJson => permission(&mut specific, "deny", &why),
+                BlockEncoding::ExitCodeAndJson => aloud = Some(why),
+                BlockEncoding::JsonOnly | BlockEncoding::Context | BlockEncoding::Unsupported => {}
             }
         }
     }
@@ -35,9 +36,9 @@ pub fn words(agent: Agent, moment: Moment, settled: Settled) -> Words {
     }
     put(&mut specific, "updatedToolOutput", updated_output);
     match contract.context {
-        Some(Place::Specific) => put(&mut specific, "additionalContext", context),
-        Some(Place::Top) => put(&mut answer, "additionalContext", context),
-        Some(Place::Message) => put(&mut answer, "message", context),
+        Some(ContextField::Specific) => put(&mut specific, "additionalContext", context),
+        Some(ContextField::Top) => put(&mut answer, "additionalContext", context),
+        Some(ContextField::Message) => put(&mut answer, "message", context),
         None => {}
     }
     if halt.is_some() {
@@ -51,20 +52,20 @@ pub fn words(agent: Agent, moment: Moment, settled: Settled) -> Words {
         message
     };
     if !specific.is_empty() {
-        let event = agent.event(moment).unwrap_or_else(|| moment.claude_name());
+        let event = agent.event_name(event).unwrap_or_else(|| event.claude_name());
         put(&mut specific, "hookEventName", Some(event));
         answer.insert("hookSpecificOutput".to_owned(), Value::Object(specific));
     }
     // With exit code 2 standard error is for the agent.
     if aloud.is_some() && told.is_some() {
-        unsaid.push(Unsaid::Message);
+        unsupported.push(Unsupported::Message);
     }
-    let mut words = Words::answer(answer, unsaid);
+    let mut output = AgentHookOutput::answer(answer, unsupported);
     match (aloud, told) {
-        (Some(why), _) => (words.stderr, words.exit) = (why, 2),
-        (None, told) => words.stderr = told.unwrap_or_default(),
+        (Some(why), _) => (output.stderr, output.exit) = (why, 2),
+        (None, told) => output.stderr = told.unwrap_or_default(),
     }
-    words
+    output
 }
 
 fn permission(specific: &mut Map<String, Value>, decision: &str, why: &str) {

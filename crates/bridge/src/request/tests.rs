@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::*;
 
 /// Whatever agents have said, with who said it and where.
-fn recordings() -> Vec<(Agent, Moment, String, Vec<u8>)> {
+fn recordings() -> Vec<(Agent, AgentHookEvent, String, Vec<u8>)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings");
     let mut files: Vec<PathBuf> = Agent::ALL
         .iter()
@@ -21,20 +21,20 @@ fn recordings() -> Vec<(Agent, Moment, String, Vec<u8>)> {
     let recording = |file: PathBuf| {
         let agent = file.parent().unwrap().file_name().unwrap().to_str().unwrap().parse().unwrap();
         let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
-        let moment = Moment::of_point(name.split('.').next().unwrap()).unwrap();
-        (agent, moment, name, fs::read(file).unwrap())
+        let event = AgentHookEvent::of_point(name.split('.').next().unwrap()).unwrap();
+        (agent, event, name, fs::read(file).unwrap())
     };
     files.into_iter().map(recording).collect()
 }
 
 #[test]
 fn every_recording_has_claude_codes_words() {
-    for (agent, moment, name, bytes) in recordings() {
-        let call = Call::read(agent, moment, &bytes).unwrap();
+    for (agent, event, name, bytes) in recordings() {
+        let call = AgentHookRequest::parse(agent, event, &bytes).unwrap();
         assert!(call.conversation.is_some(), "{agent} {name}");
-        assert_eq!(call.payload["hook_event_name"], moment.claude_name(), "{agent} {name}");
+        assert_eq!(call.payload["hook_event_name"], event.claude_name(), "{agent} {name}");
         assert_eq!(call.payload["session_id"], json!(call.conversation), "{agent} {name}");
-        if moment == Moment::Stop {
+        if event == AgentHookEvent::Stop {
             assert_eq!(call.is_sent_back == Some(true), name == "stop.sent_back" && agent != Agent::Goose);
         }
         if call.tool.as_ref().is_some_and(|tool| ["Write", "Edit", "Read"].contains(&tool.name.as_str())) {
@@ -47,8 +47,8 @@ fn every_recording_has_claude_codes_words() {
 #[expect(clippy::too_many_lines, reason = "a line for every recording")]
 fn every_recording_is_understood() {
     let mut seen = String::new();
-    for (agent, moment, name, bytes) in recordings() {
-        let call = Call::read(agent, moment, &bytes).unwrap();
+    for (agent, event, name, bytes) in recordings() {
+        let call = AgentHookRequest::parse(agent, event, &bytes).unwrap();
         seen += &(summary(&name, call) + "\n");
     }
     insta::assert_snapshot!(seen, @r#"
@@ -147,20 +147,22 @@ fn every_recording_is_understood() {
 }
 
 /// What was understood, in a line.
-fn summary(name: &str, call: Call) -> String {
+fn summary(name: &str, call: AgentHookRequest) -> String {
     let mut line = format!("{} {name}:", call.agent);
     if call.directory.is_none() {
         line += " nowhere";
     }
-    if let Some(prompt) = call.prompt.filter(|_| call.moment == Moment::UserPromptSubmit) {
+    if call.event == AgentHookEvent::UserPromptSubmit {
+        let prompt = &call.call.prompt;
         write!(line, " {prompt:?}").unwrap();
     }
     if let Some(tool) = call.tool {
         let keys: Vec<&str> = tool.input.keys().map(String::as_str).collect();
         write!(line, " {} ({}) {}", tool.name, tool.own_name, keys.join(",")).unwrap();
     }
-    if call.moment == Moment::Stop {
-        write!(line, " {:?} {:?}", call.is_sent_back, call.last_message).unwrap();
+    if call.event == AgentHookEvent::Stop {
+        write!(line, " {:?} {:?}", call.is_sent_back, Some(&call.call.output).filter(|output| !output.is_empty()))
+            .unwrap();
     }
     if let Some(response) = call.payload.get("tool_response") {
         write!(line, " -> {}", kind(response)).unwrap();
@@ -178,8 +180,8 @@ fn kind(value: &Value) -> &'static str {
 
 #[test]
 fn every_recording_tells_who_speaks() {
-    for (agent, moment, name, bytes) in recordings() {
-        let call = Call::read_from_whoever(moment, &bytes, |_| false).unwrap();
+    for (agent, event, name, bytes) in recordings() {
+        let call = AgentHookRequest::parse_unnamed(event, &bytes, |_| false).unwrap();
         assert_eq!(call.agent, agent, "{name}");
     }
 }
@@ -187,7 +189,7 @@ fn every_recording_tells_who_speaks() {
 #[test]
 fn the_environment_tells_what_a_payload_does_not() {
     let check = |set: &[&str], agent| {
-        let call = Call::read_from_whoever(Moment::Stop, b"{}", |name| set.contains(&name)).unwrap();
+        let call = AgentHookRequest::parse_unnamed(AgentHookEvent::Stop, b"{}", |name| set.contains(&name)).unwrap();
         assert_eq!(call.agent, agent, "{set:?}");
     };
     check(&[], Agent::Claude);
@@ -201,13 +203,13 @@ fn the_environment_tells_what_a_payload_does_not() {
 #[test]
 fn only_what_is_no_object_is_refused() {
     let check = |bytes: &[u8], expected: &str| {
-        let error = Call::read(Agent::Claude, Moment::Stop, bytes).unwrap_err();
+        let error = AgentHookRequest::parse(Agent::Claude, AgentHookEvent::Stop, bytes).unwrap_err();
         assert_eq!(error.to_string(), expected);
     };
     check(b" \n", "standard input is empty; an agent's hook system writes a JSON object there");
     check(b"[1]", "standard input is no JSON object: invalid type: sequence, expected a map at line 1 column 0");
     check(b"{", "standard input is no JSON object: EOF while parsing an object at line 1 column 1");
-    let read = |bytes: &[u8]| Call::read(Agent::Codex, Moment::PreToolUse, bytes).unwrap();
+    let read = |bytes: &[u8]| AgentHookRequest::parse(Agent::Codex, AgentHookEvent::PreToolUse, bytes).unwrap();
     assert_eq!(read(b"\xef\xbb\xbf{\"session_id\": 7}").conversation.as_deref(), Some("7"));
     assert_eq!(read(b"{\"session_id\": \"a\xffb\"}").conversation.as_deref(), Some("a\u{fffd}b"));
     let odd = read(
@@ -219,7 +221,7 @@ fn only_what_is_no_object_is_refused() {
 #[test]
 fn claude_codes_words_are_left_alone() {
     let said = json!({"session_id": "s", "cwd": "/p", "tool_name": "Task", "tool_input": {"path": "a"}, "prompt": "x"});
-    let call = Call::read(Agent::Claude, Moment::PreToolUse, said.to_string().as_bytes()).unwrap();
+    let call = AgentHookRequest::parse(Agent::Claude, AgentHookEvent::PreToolUse, said.to_string().as_bytes()).unwrap();
     let mut expected = said.clone();
     expected["agent_tool_name"] = json!("Task");
     assert_eq!(Value::Object(call.payload), expected);
@@ -229,7 +231,7 @@ fn claude_codes_words_are_left_alone() {
 fn another_input_goes_back_in_the_agents_own_keys() {
     let check = |agent, said: Value, wanted: Value, expected: Value| {
         let said = json!({"cwd": "/p", "tool_name": said["name"], "tool_input": said["input"]});
-        let call = Call::read(agent, Moment::PreToolUse, said.to_string().as_bytes()).unwrap();
+        let call = AgentHookRequest::parse(agent, AgentHookEvent::PreToolUse, said.to_string().as_bytes()).unwrap();
         let wanted = wanted.as_object().unwrap().clone();
         assert_eq!(Value::Object(call.tool.unwrap().instead(wanted).unwrap()), expected);
     };
@@ -271,7 +273,10 @@ fn another_input_goes_back_in_the_agents_own_keys() {
 #[test]
 fn an_input_that_is_the_same_is_no_other_one() {
     let said = json!({"cwd": "/p", "tool_name": "edit", "tool_input": {"path": "a", "before": "x", "after": "y"}});
-    let tool = Call::read(Agent::Goose, Moment::PreToolUse, said.to_string().as_bytes()).unwrap().tool.unwrap();
+    let tool = AgentHookRequest::parse(Agent::Goose, AgentHookEvent::PreToolUse, said.to_string().as_bytes())
+        .unwrap()
+        .tool
+        .unwrap();
     assert_eq!(tool.instead(tool.input.clone()), None);
     assert!(tool.instead(Map::from_iter([("new_string".to_owned(), json!("z"))])).is_some());
 }
@@ -285,7 +290,7 @@ fn depth_hides_nothing() {
         let text = Value::String(tool.clone()).to_string();
         for (agent, input) in [(Agent::Claude, &tool), (Agent::Codex, &tool), (Agent::Cursor, &text)] {
             let said = format!("{{\"session_id\": \"s\", \"tool_name\": \"Bash\", \"tool_input\": {input}}}");
-            let call = Call::read(agent, Moment::PreToolUse, said.as_bytes()).unwrap();
+            let call = AgentHookRequest::parse(agent, AgentHookEvent::PreToolUse, said.as_bytes()).unwrap();
             assert_eq!(call.tool.unwrap().input["command"], "rm -rf /", "{agent} {depth}");
             let is_cut = depth > 60 && agent != Agent::Cursor;
             assert_eq!(call.payload.contains_key("agent_payload_cut"), is_cut, "{agent} {depth}");
@@ -299,7 +304,7 @@ fn a_subagent_is_not_its_conversation() {
     let check = |agent, more: Value, expected: Value| {
         let mut said = json!({"conversation_id": "c", "loop_count": 0});
         said.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let call = Call::read(agent, Moment::SubagentStop, said.to_string().as_bytes()).unwrap();
+        let call = AgentHookRequest::parse(agent, AgentHookEvent::SubagentStop, said.to_string().as_bytes()).unwrap();
         assert_eq!(call.payload.get("agent_id").cloned().unwrap_or_default(), expected);
     };
     check(Agent::Cursor, json!({"subagent_type": "explore"}), json!("explore"));
@@ -307,19 +312,25 @@ fn a_subagent_is_not_its_conversation() {
     check(Agent::Cursor, json!({"subagent_id": "7", "agent_transcript_path": "/t/1"}), json!("7"));
     check(Agent::Cursor, json!({}), json!("subagent"));
     check(Agent::Qwen, json!({"agent_id": "a", "agent_type": "b"}), json!("a"));
-    let stop = Call::read(Agent::Cursor, Moment::Stop, br#"{"conversation_id": "c", "subagent_type": "x"}"#).unwrap();
+    let stop = AgentHookRequest::parse(
+        Agent::Cursor,
+        AgentHookEvent::Stop,
+        br#"{"conversation_id": "c", "subagent_type": "x"}"#,
+    )
+    .unwrap();
     assert!(!stop.payload.contains_key("agent_id"));
 }
 
 #[test]
 fn a_patch_is_about_all_its_files() {
     let check = |said: Value, names: &[&str], files: &[&str]| {
-        let call = Call::read(Agent::Codex, Moment::PreToolUse, said.to_string().as_bytes()).unwrap();
+        let call =
+            AgentHookRequest::parse(Agent::Codex, AgentHookEvent::PreToolUse, said.to_string().as_bytes()).unwrap();
         let tool = call.tool.clone().unwrap();
         let seen: Vec<&str> = std::iter::once(&tool.name).chain(&tool.also).map(String::as_str).collect();
         assert_eq!(seen, names, "{said}");
-        let judged: Vec<Call> = call.for_each_file();
-        let file = |call: &Call| call.payload["tool_input"].get("file_path").cloned().unwrap_or_default();
+        let judged: Vec<AgentHookRequest> = call.for_each_file();
+        let file = |call: &AgentHookRequest| call.payload["tool_input"].get("file_path").cloned().unwrap_or_default();
         assert_eq!(judged.iter().map(file).collect::<Vec<_>>(), files, "{said}");
         for call in judged.iter().filter(|_| files.len() > 1) {
             assert_eq!(call.payload["tool_input"]["file_paths"], json!(files));
@@ -337,7 +348,7 @@ fn a_patch_is_about_all_its_files() {
     // What a model says beside it counts for nothing.
     let other = json!({"patch": patch, "file_path": "harmless", "path": "harmless", "file_paths": ["harmless"]});
     let call = tool("apply_patch", other).to_string();
-    let call = Call::read(Agent::Copilot, Moment::PreToolUse, call.as_bytes()).unwrap();
+    let call = AgentHookRequest::parse(Agent::Copilot, AgentHookEvent::PreToolUse, call.as_bytes()).unwrap();
     assert_eq!(call.for_each_file().len(), 3);
 
     let shell = format!("apply_patch <<'EOF'\n{patch}\nEOF\n");
@@ -353,7 +364,7 @@ fn a_patch_is_about_all_its_files() {
     check(tool("Bash", json!({"command": one})), &["Bash", "Edit"], &["/p/a"]);
     for command in ["ls", "grep apply_patch .", "cat <<'EOF'\n*** Update File: a\nEOF"] {
         let call = tool("Bash", json!({"command": command})).to_string();
-        let call = Call::read(Agent::Codex, Moment::PreToolUse, call.as_bytes()).unwrap();
+        let call = AgentHookRequest::parse(Agent::Codex, AgentHookEvent::PreToolUse, call.as_bytes()).unwrap();
         assert_eq!((call.tool.clone().unwrap().also.len(), call.for_each_file().len()), (0, 1), "{command}");
     }
 }
@@ -361,7 +372,7 @@ fn a_patch_is_about_all_its_files() {
 #[test]
 fn tools_have_one_name() {
     let check = |agent, said: Value, name: &str, file: Option<&str>| {
-        let call = Call::read(agent, Moment::PreToolUse, said.to_string().as_bytes()).unwrap();
+        let call = AgentHookRequest::parse(agent, AgentHookEvent::PreToolUse, said.to_string().as_bytes()).unwrap();
         let tool = call.tool.unwrap();
         assert_eq!(tool.name, name);
         assert_eq!(tool.input.get("file_path").and_then(Value::as_str), file);
@@ -380,13 +391,13 @@ fn tools_have_one_name() {
 
 #[test]
 fn feedback_of_a_stop_hook_is_no_new_beginning() {
-    for (agent, moment, name, bytes) in recordings() {
-        let call = Call::read(agent, moment, &bytes).unwrap();
+    for (agent, event, name, bytes) in recordings() {
+        let call = AgentHookRequest::parse(agent, event, &bytes).unwrap();
         let sent_back = name.contains("sent_back");
         let tells = !matches!(agent, Agent::Goose | Agent::Gemini);
-        match moment {
-            Moment::Stop if tells => assert_eq!(call.begins_anew(), !sent_back, "{agent} {name}"),
-            Moment::UserPromptSubmit if agent == Agent::Gemini => {}
+        match event {
+            AgentHookEvent::Stop if tells => assert_eq!(call.begins_anew(), !sent_back, "{agent} {name}"),
+            AgentHookEvent::UserPromptSubmit if agent == Agent::Gemini => {}
             _ if sent_back => assert!(!call.begins_anew(), "{agent} {name}"),
             _ => {}
         }
@@ -397,34 +408,34 @@ fn feedback_of_a_stop_hook_is_no_new_beginning() {
 
 #[test]
 fn a_matcher_looks_at_the_tool_or_at_why_it_is_called() {
-    let check = |agent: Agent, moment: Moment, said: Value, expected: &[&str]| {
-        let call = Call::read(agent, moment, said.to_string().as_bytes()).unwrap();
+    let check = |agent: Agent, event: AgentHookEvent, said: Value, expected: &[&str]| {
+        let call = AgentHookRequest::parse(agent, event, said.to_string().as_bytes()).unwrap();
         assert_eq!(call.matched(), expected, "{said}");
     };
     let bash = json!({"tool_name": "run_shell_command", "source": "startup"});
-    check(Agent::Gemini, Moment::PreToolUse, bash, &["Bash", "run_shell_command"]);
-    check(Agent::Claude, Moment::PreToolUse, json!({"tool_name": "Bash"}), &["Bash"]);
-    check(Agent::Claude, Moment::SessionStart, json!({"source": "compact", "reason": "x"}), &["compact"]);
-    check(Agent::Claude, Moment::SessionEnd, json!({"reason": "logout"}), &["logout"]);
-    check(Agent::Claude, Moment::PreCompact, json!({"trigger": "manual"}), &["manual"]);
-    check(Agent::Claude, Moment::Notification, json!({"notification_type": "idle_prompt"}), &["idle_prompt"]);
-    check(Agent::Claude, Moment::SubagentStop, json!({"agent_type": "Explore"}), &["Explore"]);
-    check(Agent::Claude, Moment::SessionStart, json!({"source": 7}), &[]);
-    check(Agent::Claude, Moment::Stop, json!({"reason": "end_turn", "agent_type": "Explore"}), &[]);
+    check(Agent::Gemini, AgentHookEvent::PreToolUse, bash, &["Bash", "run_shell_command"]);
+    check(Agent::Claude, AgentHookEvent::PreToolUse, json!({"tool_name": "Bash"}), &["Bash"]);
+    check(Agent::Claude, AgentHookEvent::SessionStart, json!({"source": "compact", "reason": "x"}), &["compact"]);
+    check(Agent::Claude, AgentHookEvent::SessionEnd, json!({"reason": "logout"}), &["logout"]);
+    check(Agent::Claude, AgentHookEvent::PreCompact, json!({"trigger": "manual"}), &["manual"]);
+    check(Agent::Claude, AgentHookEvent::Notification, json!({"notification_type": "idle_prompt"}), &["idle_prompt"]);
+    check(Agent::Claude, AgentHookEvent::SubagentStop, json!({"agent_type": "Explore"}), &["Explore"]);
+    check(Agent::Claude, AgentHookEvent::SessionStart, json!({"source": 7}), &[]);
+    check(Agent::Claude, AgentHookEvent::Stop, json!({"reason": "end_turn", "agent_type": "Explore"}), &[]);
 }
 
 proptest! {
     /// Nothing that arrives makes it panic, and every object is understood.
     #[test]
-    fn nothing_breaks_it(bytes in proptest::collection::vec(any::<u8>(), 0..200), agent in 0..Agent::ALL.len(), moment in 0..Moment::ALL.len()) {
-        let _ = Call::read(Agent::ALL[agent], Moment::ALL[moment], &bytes);
+    fn nothing_breaks_it(bytes in proptest::collection::vec(any::<u8>(), 0..200), agent in 0..Agent::ALL.len(), event in 0..AgentHookEvent::ALL.len()) {
+        let _ = AgentHookRequest::parse(Agent::ALL[agent], AgentHookEvent::ALL[event], &bytes);
     }
 
     #[test]
-    fn odd_fields_do_not_break_it(field in "session_id|cwd|tool_name|tool_input|prompt|message|workspace_roots|loop_count|mcp_context|working_dir", value in odd(), agent in 0..Agent::ALL.len(), moment in 0..Moment::ALL.len()) {
+    fn odd_fields_do_not_break_it(field in "session_id|cwd|tool_name|tool_input|prompt|message|workspace_roots|loop_count|mcp_context|working_dir", value in odd(), agent in 0..Agent::ALL.len(), event in 0..AgentHookEvent::ALL.len()) {
         let mut payload = json!({"session_id": "s", "cwd": "/p", "tool_name": "shell", "tool_input": {"command": "ls"}});
         payload[field] = value;
-        let call = Call::read(Agent::ALL[agent], Moment::ALL[moment], payload.to_string().as_bytes());
+        let call = AgentHookRequest::parse(Agent::ALL[agent], AgentHookEvent::ALL[event], payload.to_string().as_bytes());
         prop_assert!(call.is_ok());
     }
 }

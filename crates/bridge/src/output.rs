@@ -1,41 +1,34 @@
-//! A reply in an agent's own contract.
+//! A response as it is written for an agent.
 //!
 //! ```text
-//! Reply ─ settle: what this agent can be told at this moment ─► Settled ─ claude or cursor: how it is worded ─► Words
+//! AgentHookResponse ─ Contract::adapt: what this agent can be told at this event ─► claude or cursor: how it is worded
+//!                                                                                       └─► AgentHookOutput
 //! ```
 //!
 //! Invariants:
 //! - Words that block, and exit code 2, come from a ruling that blocks, or from a question or another input that this
 //!   agent knows no milder word for.
 //! - Standard output is empty or one JSON object, standard error is not blank with exit code 2.
-//! - What cannot be said is told to whoever asks for the words.
-
-mod claude;
-mod contract;
-mod cursor;
-mod settle;
-
-#[cfg(test)]
-mod tests;
+//! - What cannot be said is told to the caller.
 
 use serde_json::{Map, Value};
 
-use crate::{Agent, Moment, Reply};
-use settle::Settled;
+use crate::contract::{Contract, claude, cursor};
+use crate::{Agent, AgentHookEvent, AgentHookResponse};
 
-/// What is written, and with what we exit.
+/// What is written for the agent, and with what we exit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Words {
+pub struct AgentHookOutput {
     pub stdout: String,
     pub stderr: String,
     pub exit: u8,
-    /// What the agent has no words for at this moment.
-    pub unsaid: Vec<Unsaid>,
+    /// What the agent has no words for at this event.
+    pub unsupported: Vec<Unsupported>,
 }
 
-/// A part of a reply that an agent cannot be told.
+/// A part of a response that an agent cannot be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Unsaid {
+pub enum Unsupported {
     /// It happens all the same. The person is told why it should not.
     Block,
     /// It goes on. Where something is about to happen, that is blocked instead.
@@ -54,35 +47,37 @@ pub enum Unsaid {
     Message,
 }
 
-impl Words {
-    pub fn of(agent: Agent, moment: Moment, reply: &Reply) -> Self {
-        let settled = Settled::of(agent, moment, reply);
+impl AgentHookOutput {
+    /// Words a response for an agent.
+    pub fn new(agent: Agent, event: AgentHookEvent, response: &AgentHookResponse) -> Self {
+        let contract = Contract::new(agent, event);
+        let (response, unsupported) = contract.adapt(response);
         match agent {
-            Agent::Cursor => cursor::words(moment, settled),
-            _ => claude::words(agent, moment, settled),
+            Agent::Cursor => cursor::output(event, response, unsupported),
+            _ => claude::output(&contract, response, unsupported),
         }
     }
 
-    /// What people should know of what the agent could not be told, a line for each.
-    pub fn left_out(&self, agent: Agent, moment: Moment) -> Vec<String> {
+    /// Returns what people should know of what the agent could not be told, a line for each.
+    pub fn left_out(&self, agent: Agent, event: AgentHookEvent) -> Vec<String> {
         let title = agent.title();
-        self.unsaid.iter().filter_map(|unsaid| Some(format!("{title} {}", unsaid.told(moment)?))).collect()
+        self.unsupported.iter().filter_map(|part| Some(format!("{title} {}", part.told(event)?))).collect()
     }
 
     /// An answer that may have nothing in it.
-    fn answer(answer: Map<String, Value>, unsaid: Vec<Unsaid>) -> Self {
+    pub(crate) fn answer(answer: Map<String, Value>, unsupported: Vec<Unsupported>) -> Self {
         let stdout = if answer.is_empty() { String::new() } else { Value::Object(answer).to_string() };
-        Self { stdout, stderr: String::new(), exit: 0, unsaid }
+        Self { stdout, stderr: String::new(), exit: 0, unsupported }
     }
 }
 
-impl Unsaid {
+impl Unsupported {
     /// What it means for people; nothing where it makes no difference to them.
-    const fn told(self, moment: Moment) -> Option<&'static str> {
+    const fn told(self, event: AgentHookEvent) -> Option<&'static str> {
         match self {
             Self::Block => Some("cannot be held back at this point: it goes on all the same"),
             // It ends anyway.
-            Self::Halt if matches!(moment, Moment::Stop | Moment::SubagentStop) => None,
+            Self::Halt if matches!(event, AgentHookEvent::Stop | AgentHookEvent::SubagentStop) => None,
             Self::Halt => Some("cannot be made to end at this point"),
             Self::Allow => Some("takes no permission from hooks: it decides by its own rules"),
             Self::Ask => Some("cannot be made to ask: the tool is not used"),
@@ -100,7 +95,7 @@ impl Unsaid {
 }
 
 /// Puts something into an object, if there is something.
-fn put(object: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
+pub(crate) fn put(object: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         object.insert(key.to_owned(), value.into());
     }

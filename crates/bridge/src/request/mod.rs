@@ -1,4 +1,4 @@
-//! What an agent says when it calls, in one set of words: Claude Code's, whoever calls.
+//! What an agent says when its hook system calls, in one set of words: Claude Code's, whoever calls.
 //!
 //! Invariants:
 //! - Only what is no JSON object is refused. A field that is missing, or is not what it should be, is as if it were not there.
@@ -14,84 +14,125 @@ mod tests;
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use windlass_engine::{BridgeCall, Caller};
 
-pub use tool::Tool;
+pub use tool::AgentTool;
 
-use crate::{Agent, Moment};
+use crate::{Agent, AgentHookEvent};
 
-/// An agent's hook system at one moment of a conversation.
+/// A call of an agent's hook system, at one event of a conversation.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Call {
+pub struct AgentHookRequest {
     pub agent: Agent,
-    pub moment: Moment,
+    pub event: AgentHookEvent,
     /// Which conversation it is, as the agent names it.
     pub conversation: Option<String>,
     /// Where the agent works.
     pub directory: Option<String>,
     /// Whether the agent is going on because a stop hook has sent it back, where it says so.
     pub is_sent_back: Option<bool>,
-    /// What the agent said last, where it says so.
-    pub last_message: Option<String>,
-    /// What a person has asked for.
-    pub prompt: Option<String>,
-    pub tool: Option<Tool>,
+    pub tool: Option<AgentTool>,
+    /// What the engine decides about.
+    pub call: BridgeCall,
     /// Everything that it said, with Claude Code's names for what has one.
     pub payload: Map<String, Value>,
 }
 
-/// What cannot be understood of a call.
+/// A payload that is no request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadCall {
+pub enum AgentHookRequestError {
     #[error("standard input is empty; an agent's hook system writes a JSON object there")]
     Nothing,
     #[error("standard input is no JSON object: {0}")]
     NoObject(String),
 }
 
-impl Call {
-    pub fn read(agent: Agent, moment: Moment, bytes: &[u8]) -> Result<Self, BadCall> {
-        Ok(Self::understand(agent, moment, object(bytes)?))
+impl AgentHookRequest {
+    /// Parses the payload of an agent.
+    pub fn parse(agent: Agent, event: AgentHookEvent, bytes: &[u8]) -> Result<Self, AgentHookRequestError> {
+        Ok(Self::understand(agent, event, object(bytes)?))
     }
 
-    /// The same where nobody says who calls. `is_set` tells which environment variables there are.
-    pub fn read_from_whoever(moment: Moment, bytes: &[u8], is_set: impl Fn(&str) -> bool) -> Result<Self, BadCall> {
+    /// Parses the payload of an agent that is recognised by it. `is_set` tells which environment variables there are.
+    pub fn parse_unnamed(
+        event: AgentHookEvent,
+        bytes: &[u8],
+        is_set: impl Fn(&str) -> bool,
+    ) -> Result<Self, AgentHookRequestError> {
         let payload = object(bytes)?;
-        Ok(Self::understand(Agent::recognise(&payload, is_set), moment, payload))
+        Ok(Self::understand(Agent::recognise(&payload, is_set), event, payload))
     }
 
-    fn understand(agent: Agent, moment: Moment, payload: Map<String, Value>) -> Self {
+    fn understand(agent: Agent, event: AgentHookEvent, payload: Map<String, Value>) -> Self {
         let said = Said(&payload);
         let directory = said.text(&["cwd", "working_dir"]).or_else(|| said.first_root());
         let conversation = said.name(&["session_id", "conversation_id", "sessionId"]);
         // Gemini CLI forgets it as soon as it uses a tool, so a no of it means nothing.
         let is_sent_back = said.is_sent_back().filter(|is_sent_back| *is_sent_back || agent != Agent::Gemini);
         let last_message = said.text(&["last_assistant_message", "prompt_response"]);
-        let prompt = said.prompt(moment);
+        let prompt = said.prompt(event);
         let tool = said.tool(agent, directory.as_deref());
-        let subagent = (moment == Moment::SubagentStop).then(|| said.subagent());
+        let subagent = (event == AgentHookEvent::SubagentStop).then(|| said.subagent());
         let response = said.response();
-        let mut call =
-            Self { agent, moment, conversation, directory, is_sent_back, last_message, prompt, tool, payload };
+        let call = BridgeCall::new(event.point().parse().expect("the events of agents are points"));
+        let mut request = Self { agent, event, conversation, directory, is_sent_back, tool, call, payload };
         // Claude Code's own words need no translation.
         if agent != Agent::Claude {
-            call.translate(response, subagent);
+            request.translate(response, subagent, (&last_message, &prompt));
         }
-        if let Some(tool) = &call.tool {
-            call.payload.insert("agent_tool_name".to_owned(), Value::String(tool.own_name.clone()));
+        if let Some(tool) = &request.tool {
+            request.payload.insert("agent_tool_name".to_owned(), Value::String(tool.own_name.clone()));
         }
-        call
+        request.fill_call(prompt.unwrap_or_default(), last_message.unwrap_or_default());
+        request
     }
 
-    fn translate(&mut self, response: Option<Value>, subagent: Option<String>) {
-        let event = Some(Value::from(self.moment.claude_name()));
+    /// Says to the engine what it decides about.
+    fn fill_call(&mut self, prompt: String, output: String) {
+        let conversation = self.conversation.clone().unwrap_or_else(|| "unknown".to_owned());
+        let subagent = self.payload.get("agent_id").and_then(Value::as_str);
+        let conversation = match subagent.filter(|_| self.event == AgentHookEvent::SubagentStop) {
+            Some(subagent) => format!("{conversation}/{subagent}"),
+            None => conversation,
+        };
+        let about = if self.event == AgentHookEvent::UserPromptSubmit { prompt.clone() } else { output.clone() };
+        self.call = BridgeCall {
+            caller: Caller { agent: self.agent.name().to_owned(), conversation },
+            tool: self.tool.as_ref().map(|tool| tool.name.clone()),
+            matched: self.matched(),
+            tool_response: self.payload.get("tool_response").cloned().unwrap_or_else(|| json!({})),
+            prompt,
+            output,
+            about,
+            anew: self.begins_anew(),
+            ..BridgeCall::new(self.call.point.clone())
+        };
+        self.fill_tool_input();
+    }
+
+    /// Says to the engine what the tool is called with.
+    fn fill_tool_input(&mut self) {
+        if let Some(tool) = &self.tool {
+            self.call.tool_input = Value::Object(tool.input.clone());
+            self.call.about = self.call.tool_input.to_string();
+        }
+    }
+
+    fn translate(
+        &mut self,
+        response: Option<Value>,
+        subagent: Option<String>,
+        (last_message, prompt): (&Option<String>, &Option<String>),
+    ) {
+        let event = Some(Value::from(self.event.claude_name()));
         let text = |text: &Option<String>| text.clone().map(Value::String);
         self.say("hook_event_name", event, Some("agent_event_name"));
         self.say("session_id", text(&self.conversation), None);
         self.say("cwd", text(&self.directory), None);
         self.say("stop_hook_active", self.is_sent_back.map(Value::Bool), None);
-        self.say("last_assistant_message", text(&self.last_message), None);
-        self.say("prompt", text(&self.prompt), Some("agent_prompt"));
+        self.say("last_assistant_message", text(last_message), None);
+        self.say("prompt", text(prompt), Some("agent_prompt"));
         self.say("tool_response", response, None);
         self.say("agent_id", subagent.map(Value::String), None);
         if let Some(tool) = &self.tool {
@@ -110,22 +151,23 @@ impl Call {
         }
     }
 
-    /// The same call for every file that a patch is about, so that whoever looks at `file_path` sees each of them; one call
+    /// The same request for every file that a patch is about, so that whoever looks at `file_path` sees each of them; one request
     /// where there are not several.
     pub fn for_each_file(self) -> Vec<Self> {
-        let files = self.tool.as_ref().map(Tool::files).unwrap_or_default();
+        let files = self.tool.as_ref().map(AgentTool::files).unwrap_or_default();
         if files.len() < 2 {
             return vec![self];
         }
         let about = |file: Value| {
-            let mut call = self.clone();
-            if let Some(Value::Object(input)) = call.payload.get_mut("tool_input") {
+            let mut request = self.clone();
+            if let Some(Value::Object(input)) = request.payload.get_mut("tool_input") {
                 input.insert("file_path".to_owned(), file.clone());
             }
-            if let Some(tool) = &mut call.tool {
+            if let Some(tool) = &mut request.tool {
                 tool.input.insert("file_path".to_owned(), file);
             }
-            call
+            request.fill_tool_input();
+            request
         };
         files.into_iter().map(about).collect()
     }
@@ -133,41 +175,41 @@ impl Call {
     /// Whether the agent comes here anew, as far as it is known, and not because a stop hook has sent it back. Most say so at
     /// their end. What they show to the hooks for prompts tells nothing: feedback of a stop hook, and the end of a task in
     /// the background, are prompts to some.
-    pub fn begins_anew(&self) -> bool {
-        match self.moment {
-            Moment::Stop | Moment::SubagentStop => self.is_sent_back == Some(false),
+    fn begins_anew(&self) -> bool {
+        match self.event {
+            AgentHookEvent::Stop | AgentHookEvent::SubagentStop => self.is_sent_back == Some(false),
             // Gemini CLI shows the feedback of stop hooks there too; whoever remembers it tells the two apart.
-            Moment::UserPromptSubmit => matches!(self.agent, Agent::Goose | Agent::Gemini),
+            AgentHookEvent::UserPromptSubmit => matches!(self.agent, Agent::Goose | Agent::Gemini),
             _ => false,
         }
     }
 
     /// What matchers look at: the tool by all of its names, or the word that Claude Code's matchers look at where there is
     /// none. Empty where there is nothing to choose by.
-    pub fn matched(&self) -> Vec<String> {
+    fn matched(&self) -> Vec<String> {
         if let Some(tool) = &self.tool {
             let own = (tool.own_name != tool.name).then(|| tool.own_name.clone());
             return std::iter::once(tool.name.clone()).chain(tool.also.iter().cloned()).chain(own).collect();
         }
-        let field = self.moment.matched_field();
+        let field = self.event.matched_field();
         field.and_then(|field| Said(&self.payload).text(&[field])).into_iter().collect()
     }
 
     /// Whether it is the agent that goes on, where it says that somebody has asked for something: Qwen Code calls for that
     /// after every tool, and after a stop hook.
     pub fn is_own_prompt(&self) -> bool {
-        let is_prompt = self.moment == Moment::UserPromptSubmit;
+        let is_prompt = self.event == AgentHookEvent::UserPromptSubmit;
         is_prompt && self.agent == Agent::Qwen && !self.payload.contains_key("submitted_prompt")
     }
 }
 
-fn object(bytes: &[u8]) -> Result<Map<String, Value>, BadCall> {
+fn object(bytes: &[u8]) -> Result<Map<String, Value>, AgentHookRequestError> {
     if bytes.trim_ascii().is_empty() {
-        return Err(BadCall::Nothing);
+        return Err(AgentHookRequestError::Nothing);
     }
     // Some shells put a byte order mark before what they pass on.
     let bytes = depth::cut(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes));
-    let refused = |error: serde_json::Error| BadCall::NoObject(error.to_string());
+    let refused = |error: serde_json::Error| AgentHookRequestError::NoObject(error.to_string());
     let mut object: Map<String, Value> = match serde_json::from_slice(&bytes) {
         // Tools may answer with bytes that are no text.
         Err(_) if std::str::from_utf8(&bytes).is_err() => {
@@ -209,19 +251,19 @@ impl Said<'_> {
     }
 
     /// A text, or a list of parts; goose has it elsewhere.
-    fn prompt(&self, moment: Moment) -> Option<String> {
+    fn prompt(&self, event: AgentHookEvent) -> Option<String> {
         match self.0.get("prompt") {
             Some(Value::String(text)) => Some(text.clone()),
             Some(Value::Array(parts)) => {
                 let texts: Vec<&str> = parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();
                 Some(texts.join("\n"))
             }
-            _ if moment == Moment::UserPromptSubmit => self.text(&["message"]),
+            _ if event == AgentHookEvent::UserPromptSubmit => self.text(&["message"]),
             _ => None,
         }
     }
 
-    fn tool(&self, agent: Agent, directory: Option<&str>) -> Option<Tool> {
+    fn tool(&self, agent: Agent, directory: Option<&str>) -> Option<AgentTool> {
         let name = self.text(&["tool_name"])?;
         let input = match self.0.get("tool_input") {
             Some(Value::Object(input)) => input.clone(),
@@ -231,11 +273,11 @@ impl Said<'_> {
             _ => Map::new(),
         };
         if agent == Agent::Claude {
-            return Some(Tool::known(&name, input));
+            return Some(AgentTool::known(&name, input));
         }
         let context = self.0.get("mcp_context");
         let part = |name: &str| context?.get(name)?.as_str().filter(|part| !part.is_empty());
-        Some(Tool::new(&name, input, part("server_name").zip(part("tool_name")), directory))
+        Some(AgentTool::new(&name, input, part("server_name").zip(part("tool_name")), directory))
     }
 
     /// Which subagent it is. Cursor has no names for those that stop: the files that they write differ, and their kinds.

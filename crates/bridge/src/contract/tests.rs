@@ -6,38 +6,44 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::Ruling;
+use windlass_engine::CallRuling;
 
-fn reply(ruling: Ruling) -> Reply {
-    Reply { ruling, ..Reply::default() }
+use crate::{AgentHookOutput, AgentHookResponse, Unsupported};
+
+fn reply(ruling: CallRuling, reason: &str) -> AgentHookResponse {
+    AgentHookResponse { ruling, reason: reason.to_owned(), ..AgentHookResponse::default() }
 }
 
-fn no() -> Reply {
-    reply(Ruling::Block("Not yet.".to_owned()))
+fn no() -> AgentHookResponse {
+    reply(CallRuling::Block, "Not yet.")
 }
 
-fn halt() -> Reply {
-    Reply { halt: Some("Enough.".to_owned()), ..Reply::default() }
+fn halt() -> AgentHookResponse {
+    AgentHookResponse { halt: Some("Enough.".to_owned()), ..AgentHookResponse::default() }
 }
 
-fn told() -> Reply {
-    Reply { context: Some("Read me.".to_owned()), message: Some("Look.".to_owned()), ..Reply::default() }
+fn told() -> AgentHookResponse {
+    AgentHookResponse {
+        context: Some("Read me.".to_owned()),
+        message: Some("Look.".to_owned()),
+        ..AgentHookResponse::default()
+    }
 }
 
-fn updated() -> Reply {
+fn updated() -> AgentHookResponse {
     let input = Map::from_iter([("command".to_owned(), json!("ls"))]);
-    Reply { updated_input: Some(input), ..Reply::default() }
+    AgentHookResponse { updated_input: Some(input), ..AgentHookResponse::default() }
 }
 
 /// The words of every agent; those that speak alike stand together.
-fn table(moment: Moment, reply: &Reply) -> String {
+fn table(event: AgentHookEvent, reply: &AgentHookResponse) -> String {
     let mut said: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for agent in Agent::ALL {
-        let Words { stdout, stderr, exit, unsaid } = Words::of(*agent, moment, reply);
+        let AgentHookOutput { stdout, stderr, exit, unsupported } = AgentHookOutput::new(*agent, event, reply);
         let mut words: Vec<String> = Some(stdout).filter(|text| !text.is_empty()).into_iter().collect();
         words.extend(Some(stderr).filter(|text| !text.is_empty()).map(|text| format!("stderr {text:?}")));
         words.extend((exit != 0).then(|| format!("exit {exit}")));
-        words.extend((!unsaid.is_empty()).then(|| format!("unsaid {unsaid:?}")));
+        words.extend((!unsupported.is_empty()).then(|| format!("unsaid {unsupported:?}")));
         said.entry(words.join(" | ")).or_default().push(agent.name());
     }
     let mut lines: Vec<String> = said.iter().map(|(words, agents)| format!("{}: {words}", agents.join(" "))).collect();
@@ -47,25 +53,25 @@ fn table(moment: Moment, reply: &Reply) -> String {
 
 #[test]
 fn at_the_end() {
-    insta::assert_snapshot!(table(Moment::Stop, &no()), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::Stop, &no()), @r#"
     claude codex gemini qwen copilot goose kimi: {"decision":"block","reason":"Not yet."} | stderr "Not yet." | exit 2
     cursor: {"followup_message":"Not yet."}
     "#);
-    insta::assert_snapshot!(table(Moment::Stop, &halt()), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::Stop, &halt()), @r#"
     claude codex gemini: {"continue":false,"stopReason":"Enough."}
     copilot goose kimi cursor: stderr "Enough." | unsaid [Halt]
     qwen: {"systemMessage":"Enough."} | unsaid [Halt]
     "#);
-    insta::assert_snapshot!(table(Moment::Stop, &told()), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::Stop, &told()), @r#"
     claude codex gemini qwen: {"systemMessage":"Look."} | unsaid [Context]
     copilot goose kimi cursor: stderr "Look." | unsaid [Context]
     "#);
-    insta::assert_snapshot!(table(Moment::Stop, &Reply { ruling: no().ruling, ..told() }), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::Stop, &AgentHookResponse { context: told().context, message: told().message, ..no() }), @r#"
     claude codex gemini qwen: {"decision":"block","reason":"Not yet.\n\nRead me.","systemMessage":"Look."} | stderr "Not yet.\n\nRead me." | exit 2
     copilot goose kimi: {"decision":"block","reason":"Not yet.\n\nRead me."} | stderr "Not yet.\n\nRead me." | exit 2 | unsaid [Message]
     cursor: {"followup_message":"Not yet.\n\nRead me."} | stderr "Look."
     "#);
-    insta::assert_snapshot!(table(Moment::SubagentStop, &no()), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::SubagentStop, &no()), @r#"
     claude codex gemini qwen copilot goose: {"decision":"block","reason":"Not yet."} | stderr "Not yet." | exit 2
     cursor: {"followup_message":"Not yet."}
     kimi: stderr "Not yet." | unsaid [Block]
@@ -74,18 +80,18 @@ fn at_the_end() {
 
 #[test]
 fn before_a_tool() {
-    insta::assert_snapshot!(table(Moment::PreToolUse, &no()), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::PreToolUse, &no()), @r#"
     claude codex qwen copilot goose kimi: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Not yet."},"reason":"Not yet."}
     cursor: {"agent_message":"Not yet.","permission":"deny","user_message":"Not yet."}
     gemini: {"decision":"block","hookSpecificOutput":{"hookEventName":"BeforeTool","permissionDecision":"deny","permissionDecisionReason":"Not yet."},"reason":"Not yet."}
     "#);
-    insta::assert_snapshot!(table(Moment::PreToolUse, &halt()), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::PreToolUse, &halt()), @r#"
     claude: {"continue":false,"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Enough."},"reason":"Enough.","stopReason":"Enough."}
     codex qwen copilot goose kimi: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Enough."},"reason":"Enough."} | unsaid [Halt]
     cursor: {"agent_message":"Enough.","permission":"deny","user_message":"Enough."} | unsaid [Halt]
     gemini: {"continue":false,"decision":"block","hookSpecificOutput":{"hookEventName":"BeforeTool","permissionDecision":"deny","permissionDecisionReason":"Enough."},"reason":"Enough.","stopReason":"Enough."}
     "#);
-    insta::assert_snapshot!(table(Moment::PreToolUse, &reply(Ruling::Ask("Sure?".to_owned()))), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::PreToolUse, &reply(CallRuling::Ask, "Sure?")), @r#"
     claude qwen copilot: {"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"Sure?"}}
     codex: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Sure?\n\nA person has to agree, and Codex cannot be made to ask: it is not done."},"reason":"Sure?\n\nA person has to agree, and Codex cannot be made to ask: it is not done."} | unsaid [Ask]
     cursor: {"agent_message":"Sure?\n\nA person has to agree, and Cursor cannot be made to ask: it is not done.","permission":"deny","user_message":"Sure?\n\nA person has to agree, and Cursor cannot be made to ask: it is not done."} | unsaid [Ask]
@@ -93,12 +99,12 @@ fn before_a_tool() {
     goose: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Sure?\n\nA person has to agree, and goose cannot be made to ask: it is not done."},"reason":"Sure?\n\nA person has to agree, and goose cannot be made to ask: it is not done."} | unsaid [Ask]
     kimi: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Sure?\n\nA person has to agree, and Kimi Code cannot be made to ask: it is not done."},"reason":"Sure?\n\nA person has to agree, and Kimi Code cannot be made to ask: it is not done."} | unsaid [Ask]
     "#);
-    insta::assert_snapshot!(table(Moment::PreToolUse, &reply(Ruling::Allow("Fine.".to_owned()))), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::PreToolUse, &reply(CallRuling::Allow, "Fine.")), @r#"
     claude qwen copilot: {"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"Fine."}}
     codex gemini goose kimi: unsaid [Allow]
     cursor: {"permission":"allow"}
     "#);
-    insta::assert_snapshot!(table(Moment::PreToolUse, &updated()), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::PreToolUse, &updated()), @r#"
     claude copilot: {"hookSpecificOutput":{"hookEventName":"PreToolUse","updatedInput":{"command":"ls"}}}
     codex: {"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","updatedInput":{"command":"ls"}}}
     cursor: {"permission":"allow","updated_input":{"command":"ls"}}
@@ -107,7 +113,7 @@ fn before_a_tool() {
     kimi: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"A hook wants another input for this tool, and Kimi Code takes none from hooks: it is not done. Use the tool again, with this input: {\"command\":\"ls\"}"},"reason":"A hook wants another input for this tool, and Kimi Code takes none from hooks: it is not done. Use the tool again, with this input: {\"command\":\"ls\"}"} | unsaid [UpdatedInput]
     qwen: {"decision":"block","hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"A hook wants another input for this tool, and Qwen Code takes none from hooks: it is not done. Use the tool again, with this input: {\"command\":\"ls\"}"},"reason":"A hook wants another input for this tool, and Qwen Code takes none from hooks: it is not done. Use the tool again, with this input: {\"command\":\"ls\"}"} | unsaid [UpdatedInput]
     "#);
-    insta::assert_snapshot!(table(Moment::PreToolUse, &told()), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::PreToolUse, &told()), @r#"
     claude codex: {"hookSpecificOutput":{"additionalContext":"Read me.","hookEventName":"PreToolUse"},"systemMessage":"Look."}
     copilot: {"additionalContext":"Read me."} | stderr "Look."
     gemini qwen: {"systemMessage":"Look."} | unsaid [Context]
@@ -117,20 +123,20 @@ fn before_a_tool() {
 
 #[test]
 fn after_a_tool() {
-    insta::assert_snapshot!(table(Moment::PostToolUse, &no()), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::PostToolUse, &no()), @r#"
     claude codex gemini copilot: {"decision":"block","reason":"Not yet."}
     cursor: {"additional_context":"Not yet."}
     goose kimi: stderr "Not yet." | unsaid [Block]
     qwen: {"hookSpecificOutput":{"additionalContext":"Not yet.","hookEventName":"PostToolUse"}}
     "#);
-    insta::assert_snapshot!(table(Moment::PostToolUse, &halt()), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::PostToolUse, &halt()), @r#"
     claude gemini: {"continue":false,"stopReason":"Enough."}
     codex copilot: {"decision":"block","reason":"Enough."} | unsaid [Halt]
     cursor: {"additional_context":"Enough."} | unsaid [Halt]
     goose kimi: stderr "Enough." | unsaid [Halt, Block]
     qwen: {"hookSpecificOutput":{"additionalContext":"Enough.","hookEventName":"PostToolUse"}} | unsaid [Halt]
     "#);
-    insta::assert_snapshot!(table(Moment::PostToolUse, &told()), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::PostToolUse, &told()), @r#"
     claude codex qwen: {"hookSpecificOutput":{"additionalContext":"Read me.","hookEventName":"PostToolUse"},"systemMessage":"Look."}
     copilot: {"additionalContext":"Read me."} | stderr "Look."
     cursor: {"additional_context":"Read me."} | stderr "Look."
@@ -141,18 +147,18 @@ fn after_a_tool() {
 
 #[test]
 fn before_a_prompt() {
-    insta::assert_snapshot!(table(Moment::UserPromptSubmit, &no()), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::UserPromptSubmit, &no()), @r#"
     claude codex gemini qwen copilot kimi: {"decision":"block","reason":"Not yet."} | stderr "Not yet." | exit 2
     cursor: {"continue":false,"user_message":"Not yet."}
     goose: stderr "Not yet." | unsaid [Block]
     "#);
-    insta::assert_snapshot!(table(Moment::UserPromptSubmit, &halt()), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::UserPromptSubmit, &halt()), @r#"
     claude codex gemini qwen: {"continue":false,"stopReason":"Enough."}
     copilot kimi: {"decision":"block","reason":"Enough."} | stderr "Enough." | exit 2 | unsaid [Halt]
     cursor: {"continue":false,"user_message":"Enough."}
     goose: stderr "Enough." | unsaid [Halt, Block]
     "#);
-    insta::assert_snapshot!(table(Moment::UserPromptSubmit, &told()), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::UserPromptSubmit, &told()), @r#"
     claude codex qwen: {"hookSpecificOutput":{"additionalContext":"Read me.","hookEventName":"UserPromptSubmit"},"systemMessage":"Look."}
     copilot: {"additionalContext":"Read me."} | stderr "Look."
     gemini: {"hookSpecificOutput":{"additionalContext":"Read me.","hookEventName":"BeforeAgent"},"systemMessage":"Look."}
@@ -163,108 +169,114 @@ fn before_a_prompt() {
 
 #[test]
 fn where_nothing_can_be_kept_from_happening() {
-    insta::assert_snapshot!(table(Moment::SessionStart, &told()), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::SessionStart, &told()), @r#"
     claude codex gemini qwen: {"hookSpecificOutput":{"additionalContext":"Read me.","hookEventName":"SessionStart"},"systemMessage":"Look."}
     copilot: {"additionalContext":"Read me."} | stderr "Look."
     cursor: {"additional_context":"Read me."} | stderr "Look."
     goose kimi: stderr "Look." | unsaid [Context]
     "#);
-    insta::assert_snapshot!(table(Moment::SessionStart, &halt()), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::SessionStart, &halt()), @r#"
     claude gemini qwen: {"systemMessage":"Enough."} | unsaid [Halt]
     codex: {"continue":false,"stopReason":"Enough."}
     copilot goose kimi cursor: stderr "Enough." | unsaid [Halt]
     "#);
-    insta::assert_snapshot!(table(Moment::SessionStart, &no()), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::SessionStart, &no()), @r#"
     claude codex gemini qwen: {"systemMessage":"Not yet."} | unsaid [Block]
     copilot goose kimi cursor: stderr "Not yet." | unsaid [Block]
     "#);
-    insta::assert_snapshot!(table(Moment::SessionEnd, &told()), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::SessionEnd, &told()), @r#"
     claude gemini qwen: {"systemMessage":"Look."} | unsaid [Context]
     codex copilot goose kimi cursor: stderr "Look." | unsaid [Context]
     "#);
-    insta::assert_snapshot!(table(Moment::PreCompact, &told()), @r#"
+    insta::assert_snapshot!(table(AgentHookEvent::PreCompact, &told()), @r#"
     claude codex gemini qwen: {"systemMessage":"Look."} | unsaid [Context]
     copilot goose kimi: stderr "Look." | unsaid [Context]
     cursor: {"user_message":"Look."} | unsaid [Context]
     "#);
-    assert_eq!(table(Moment::Notification, &Reply::default()), table(Moment::Stop, &Reply::default()));
+    assert_eq!(
+        table(AgentHookEvent::Notification, &AgentHookResponse::default()),
+        table(AgentHookEvent::Stop, &AgentHookResponse::default())
+    );
 }
 
 #[test]
 fn people_are_told_what_was_left_out() {
-    let check = |agent, moment, reply: &Reply, expected: &[&str]| {
-        assert_eq!(Words::of(agent, moment, reply).left_out(agent, moment), expected);
+    let check = |agent, event, reply: &AgentHookResponse, expected: &[&str]| {
+        assert_eq!(AgentHookOutput::new(agent, event, reply).left_out(agent, event), expected);
     };
     let input = "goose cannot be given another input for a tool: it is not used, and the reason says what is wanted";
-    check(Agent::Goose, Moment::PreToolUse, &updated(), &[input]);
-    check(Agent::Claude, Moment::PreToolUse, &updated(), &[]);
-    check(Agent::Kimi, Moment::SessionStart, &told(), &["Kimi Code cannot be told anything at this point"]);
-    check(Agent::Copilot, Moment::Stop, &halt(), &[]);
-    check(Agent::Codex, Moment::PreToolUse, &halt(), &["Codex cannot be made to end at this point"]);
+    check(Agent::Goose, AgentHookEvent::PreToolUse, &updated(), &[input]);
+    check(Agent::Claude, AgentHookEvent::PreToolUse, &updated(), &[]);
+    check(Agent::Kimi, AgentHookEvent::SessionStart, &told(), &["Kimi Code cannot be told anything at this point"]);
+    check(Agent::Copilot, AgentHookEvent::Stop, &halt(), &[]);
+    check(Agent::Codex, AgentHookEvent::PreToolUse, &halt(), &["Codex cannot be made to end at this point"]);
     let held = "goose cannot be held back at this point: it goes on all the same";
-    check(Agent::Goose, Moment::UserPromptSubmit, &no(), &[held]);
+    check(Agent::Goose, AgentHookEvent::UserPromptSubmit, &no(), &[held]);
 }
 
 /// What a hook has changed for good reason is not used as it was.
 #[test]
 fn an_input_that_cannot_be_changed_is_not_used() {
-    for ruling in [Ruling::Pass, Ruling::Allow("Fine.".to_owned()), Ruling::Ask("Sure?".to_owned())] {
-        let words = Words::of(Agent::Qwen, Moment::PreToolUse, &Reply { ruling, ..updated() });
+    for ruling in [CallRuling::Pass, CallRuling::Allow, CallRuling::Ask] {
+        let words =
+            AgentHookOutput::new(Agent::Qwen, AgentHookEvent::PreToolUse, &AgentHookResponse { ruling, ..updated() });
         assert!(blocks(&words) && words.stdout.contains(r#"{\"command\":\"ls\"}"#), "{words:?}");
     }
 }
 
 #[test]
 fn who_says_nothing_is_not_heard() {
-    for (agent, moment) in everywhere() {
-        assert_eq!(Words::of(agent, moment, &Reply::default()), Words::default(), "{agent} {moment:?}");
+    for (agent, event) in everywhere() {
+        assert_eq!(
+            AgentHookOutput::new(agent, event, &AgentHookResponse::default()),
+            AgentHookOutput::default(),
+            "{agent} {event:?}"
+        );
     }
 }
 
 /// A refusal without a reason is none to some.
 #[test]
 fn there_is_always_a_reason() {
-    for (agent, moment) in everywhere() {
-        let words = Words::of(agent, moment, &reply(Ruling::Block(" \n".to_owned())));
+    for (agent, event) in everywhere() {
+        let words = AgentHookOutput::new(agent, event, &reply(CallRuling::Block, " \n"));
         assert!(!words.stdout.contains("\" \\n\""));
         assert_eq!(words.stderr.trim().is_empty(), words.stderr.is_empty());
     }
 }
 
-fn everywhere() -> impl Iterator<Item = (Agent, Moment)> {
-    Agent::ALL.iter().flat_map(|agent| Moment::ALL.iter().map(|moment| (*agent, *moment)))
+fn everywhere() -> impl Iterator<Item = (Agent, AgentHookEvent)> {
+    Agent::ALL.iter().flat_map(|agent| AgentHookEvent::ALL.iter().map(|event| (*agent, *event)))
 }
 
 #[test]
 fn another_output_of_a_tool_is_for_claude_code() {
-    let reply = Reply { updated_output: Some(json!({"stdout": "masked"})), ..Reply::default() };
-    let words = Words::of(Agent::Claude, Moment::PostToolUse, &reply);
+    let reply = AgentHookResponse { updated_output: Some(json!({"stdout": "masked"})), ..AgentHookResponse::default() };
+    let words = AgentHookOutput::new(Agent::Claude, AgentHookEvent::PostToolUse, &reply);
     assert_eq!(
         words.stdout,
         r#"{"hookSpecificOutput":{"hookEventName":"PostToolUse","updatedToolOutput":{"stdout":"masked"}}}"#
     );
-    let other = Words::of(Agent::Gemini, Moment::PostToolUse, &reply);
-    assert_eq!((other.stdout.as_str(), other.unsaid), ("", vec![Unsaid::UpdatedOutput]));
-    assert_eq!(Words::of(Agent::Claude, Moment::PreToolUse, &reply), Words::default());
+    let other = AgentHookOutput::new(Agent::Gemini, AgentHookEvent::PostToolUse, &reply);
+    assert_eq!((other.stdout.as_str(), other.unsupported), ("", vec![Unsupported::UpdatedOutput]));
+    assert_eq!(AgentHookOutput::new(Agent::Claude, AgentHookEvent::PreToolUse, &reply), AgentHookOutput::default());
 }
 
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![Just(String::new()), Just(" \n".to_owned()), Just("{\"decision\": \"block\"}".to_owned()), "\\PC{1,12}"]
 }
 
-fn some_reply() -> impl Strategy<Value = Reply> {
+fn some_reply() -> impl Strategy<Value = AgentHookResponse> {
     let some = || proptest::option::of(text());
-    let ruling = (0..4, text()).prop_map(|(which, why)| match which {
-        0 => Ruling::Pass,
-        1 => Ruling::Allow(why),
-        2 => Ruling::Ask(why),
-        _ => Ruling::Block(why),
-    });
+    let ruling =
+        proptest::sample::select(vec![CallRuling::Pass, CallRuling::Allow, CallRuling::Ask, CallRuling::Block]);
+    let ruling = (ruling, text());
     let input = proptest::option::of(text().prop_map(|text| Map::from_iter([("command".to_owned(), json!(text))])));
     let output = proptest::option::of(text().prop_map(Value::from));
     (ruling, some(), some(), input, output, some()).prop_map(
-        |(ruling, halt, context, updated_input, updated_output, message)| Reply {
+        |((ruling, reason), halt, context, updated_input, updated_output, message)| AgentHookResponse {
             ruling,
+            reason,
             halt,
             context,
             updated_input,
@@ -275,7 +287,7 @@ fn some_reply() -> impl Strategy<Value = Reply> {
 }
 
 /// Whether these words keep something from happening.
-fn blocks(words: &Words) -> bool {
+fn blocks(words: &AgentHookOutput) -> bool {
     let answer: Value = serde_json::from_str(&words.stdout).unwrap_or_default();
     let specific = &answer["hookSpecificOutput"];
     words.exit == 2
@@ -286,45 +298,47 @@ fn blocks(words: &Words) -> bool {
 }
 
 /// The fields that Codex knows in its answers. It rejects those with any other.
-fn known_to_codex(moment: Moment) -> (&'static [&'static str], &'static [&'static str]) {
+fn known_to_codex(event: AgentHookEvent) -> (&'static [&'static str], &'static [&'static str]) {
     const COMMON: &[&str] = &["continue", "stopReason", "suppressOutput", "systemMessage"];
     const DECIDING: &[&str] = &["continue", "stopReason", "suppressOutput", "systemMessage", "decision", "reason"];
     const BOTH: &[&str] =
         &["continue", "stopReason", "suppressOutput", "systemMessage", "decision", "reason", "hookSpecificOutput"];
     const STARTING: &[&str] = &["continue", "stopReason", "suppressOutput", "systemMessage", "hookSpecificOutput"];
-    match moment {
-        Moment::SessionStart => (STARTING, &["hookEventName", "additionalContext"]),
-        Moment::UserPromptSubmit | Moment::PostToolUse => (BOTH, &["hookEventName", "additionalContext"]),
-        Moment::PreToolUse => (
+    match event {
+        AgentHookEvent::SessionStart => (STARTING, &["hookEventName", "additionalContext"]),
+        AgentHookEvent::UserPromptSubmit | AgentHookEvent::PostToolUse => {
+            (BOTH, &["hookEventName", "additionalContext"])
+        }
+        AgentHookEvent::PreToolUse => (
             &["systemMessage", "decision", "reason", "hookSpecificOutput"],
             &["hookEventName", "additionalContext", "permissionDecision", "permissionDecisionReason", "updatedInput"],
         ),
-        Moment::Stop | Moment::SubagentStop => (DECIDING, &[]),
-        Moment::PreCompact => (COMMON, &[]),
-        Moment::SessionEnd => (&[], &[]),
+        AgentHookEvent::Stop | AgentHookEvent::SubagentStop => (DECIDING, &[]),
+        AgentHookEvent::PreCompact => (COMMON, &[]),
+        AgentHookEvent::SessionEnd => (&[], &[]),
         // It has no such event.
-        Moment::Notification => (COMMON, &[]),
+        AgentHookEvent::Notification => (COMMON, &[]),
     }
 }
 
 proptest! {
     #[test]
     fn nothing_but_a_no_blocks(reply in some_reply()) {
-        for (agent, moment) in everywhere() {
-            let words = Words::of(agent, moment, &reply);
-            let deliberate = match &reply.ruling {
-                Ruling::Block(_) => true,
+        for (agent, event) in everywhere() {
+            let words = AgentHookOutput::new(agent, event, &reply);
+            let deliberate = match reply.ruling {
+                CallRuling::Block => true,
                 // Nobody can be asked.
-                Ruling::Ask(_) => moment == Moment::PreToolUse && words.unsaid.contains(&Unsaid::Ask),
-                Ruling::Pass | Ruling::Allow(_) => false,
+                CallRuling::Ask => event == AgentHookEvent::PreToolUse && words.unsupported.contains(&Unsupported::Ask),
+                CallRuling::Pass | CallRuling::Allow => false,
             };
             // It has no other way to keep the old input from being used.
-            let deliberate = deliberate || words.unsaid.contains(&Unsaid::UpdatedInput);
-            prop_assert!(!blocks(&words) || deliberate || reply.halt.is_some(), "{agent} {moment:?} {words:?}");
+            let deliberate = deliberate || words.unsupported.contains(&Unsupported::UpdatedInput);
+            prop_assert!(!blocks(&words) || deliberate || reply.halt.is_some(), "{agent} {event:?} {words:?}");
             let answer: Value = serde_json::from_str(&words.stdout).unwrap_or_default();
             prop_assert!(answer["continue"] != false || reply.halt.is_some() || agent == Agent::Cursor && blocks_prompt(&reply));
-            if moment == Moment::Stop {
-                let sends_back = matches!(reply.ruling, Ruling::Block(_)) && reply.halt.is_none();
+            if event == AgentHookEvent::Stop {
+                let sends_back = (reply.ruling == CallRuling::Block) && reply.halt.is_none();
                 prop_assert_eq!(blocks(&words), sends_back);
             }
         }
@@ -332,30 +346,30 @@ proptest! {
 
     #[test]
     fn a_no_is_not_lost(why in "[a-z]{3,9}", context in proptest::option::of("[a-z]{3,9}")) {
-        let reply = Reply { ruling: Ruling::Block(why.clone()), context, ..Reply::default() };
-        for (agent, moment) in everywhere() {
-            let words = Words::of(agent, moment, &reply);
-            prop_assert!(words.stdout.contains(&why) || words.stderr.contains(&why), "{agent} {moment:?}");
-            let can_block = !matches!(moment, Moment::PostToolUse);
-            if can_block && !words.unsaid.contains(&Unsaid::Block) {
+        let reply = AgentHookResponse { context, ..reply(CallRuling::Block, &why) };
+        for (agent, event) in everywhere() {
+            let words = AgentHookOutput::new(agent, event, &reply);
+            prop_assert!(words.stdout.contains(&why) || words.stderr.contains(&why), "{agent} {event:?}");
+            let can_block = !matches!(event, AgentHookEvent::PostToolUse);
+            if can_block && !words.unsupported.contains(&Unsupported::Block) {
                 let refuses = words.stdout.contains("\"continue\":false");
-                prop_assert!(blocks(&words) || refuses, "{agent} {moment:?}");
+                prop_assert!(blocks(&words) || refuses, "{agent} {event:?}");
             }
         }
     }
 
     #[test]
     fn words_have_their_form(reply in some_reply()) {
-        for (agent, moment) in everywhere() {
-            let Words { stdout, stderr, exit, .. } = Words::of(agent, moment, &reply);
+        for (agent, event) in everywhere() {
+            let AgentHookOutput { stdout, stderr, exit, .. } = AgentHookOutput::new(agent, event, &reply);
             let answer: Value = if stdout.is_empty() { json!({}) } else { serde_json::from_str(&stdout).unwrap() };
             prop_assert!(answer.is_object() && !stdout.contains('\n'));
             prop_assert!(exit == 0 || exit == 2 && !stderr.trim().is_empty());
             if agent == Agent::Codex {
-                let (top, inner) = known_to_codex(moment);
+                let (top, inner) = known_to_codex(event);
                 let specific = answer["hookSpecificOutput"].as_object().cloned().unwrap_or_default();
-                prop_assert!(answer.as_object().unwrap().keys().all(|key| top.contains(&key.as_str())), "{moment:?} {stdout}");
-                prop_assert!(specific.keys().all(|key| inner.contains(&key.as_str())), "{moment:?} {stdout}");
+                prop_assert!(answer.as_object().unwrap().keys().all(|key| top.contains(&key.as_str())), "{event:?} {stdout}");
+                prop_assert!(specific.keys().all(|key| inner.contains(&key.as_str())), "{event:?} {stdout}");
                 // Allowing without another input is a mistake to it, and so is asking.
                 let decision = &specific.get("permissionDecision").cloned().unwrap_or_default();
                 prop_assert!(decision != "ask" && (decision != "allow" || specific.contains_key("updatedInput")));
@@ -364,6 +378,6 @@ proptest! {
     }
 }
 
-fn blocks_prompt(reply: &Reply) -> bool {
-    matches!(reply.ruling, Ruling::Block(_))
+fn blocks_prompt(reply: &AgentHookResponse) -> bool {
+    reply.ruling == CallRuling::Block
 }
