@@ -7,7 +7,8 @@ use std::path::Path;
 
 use windlass_agents::Agent;
 use windlass_config::{Config, HookSpec, RoleSettings, plan};
-use windlass_engine::{TypeName, nearest};
+use windlass_engine::TypeName;
+use windlass_expr::nearest;
 use windlass_runner::Gatekeepers;
 
 use crate::runner_settings::{SILENCE, turn_allowance};

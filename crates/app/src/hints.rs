@@ -135,7 +135,7 @@ fn is_inside_run() -> bool {
 /// Names the session that was probably meant, or what lists them.
 pub fn sessions(name: &str, known: &[Session]) -> String {
     let names: Vec<&str> = known.iter().map(|session| session.name.as_str()).collect();
-    let near = windlass_engine::nearest(name, &names).map(|near| format!("did you mean `{near}`?"));
+    let near = windlass_expr::nearest(name, &names).map(|near| format!("did you mean `{near}`?"));
     near.unwrap_or_else(|| "`windlass session list` names them all".to_owned())
 }
 

@@ -12,8 +12,8 @@ use std::iter;
 use std::ops::Range;
 
 use serde_json::json;
-use windlass_engine::workflow::Pattern;
-use windlass_engine::{Condition, HookPoint, Matcher, Names, REGISTERED, Registry, Rule, Template, VALIDATION};
+use windlass_engine::{HookPoint, REGISTERED, Registry, Rule, VALIDATION};
+use windlass_expr::{Condition, Matcher, Names, Pattern, Template};
 use windlass_hooks::Script;
 
 use super::builtin::Builtin;

@@ -57,7 +57,8 @@ mod yaml;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use windlass_engine::{ConfigText, Digest, HookPoint, Names, Template};
+use windlass_engine::{ConfigText, Digest, HookPoint};
+use windlass_expr::{Names, Template};
 
 pub use self::builtin::Builtin;
 pub use self::config_source::ConfigSource;

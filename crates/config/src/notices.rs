@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use windlass_engine::{Condition, EventType, HookPoint, Names};
+use windlass_engine::{EventType, HookPoint};
+use windlass_expr::{Condition, Names};
 
 use super::entry::{Entry, Retry};
 use super::error::ConfigProblem;
@@ -52,7 +53,7 @@ fn hook(name: String, written: &Located<Notice>, source: &str) -> Result<HookSpe
         name,
         kind,
         when: Some(occasions(written.on.as_deref())),
-        matcher: windlass_engine::Matcher::default(),
+        matcher: windlass_expr::Matcher::default(),
         feedback: None,
         context: Vec::new(),
         at: at(),

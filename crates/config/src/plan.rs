@@ -7,10 +7,10 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use windlass_engine::{
-    Completion, Cost, Effects, EventType, HookClass, HookPoint, Limits, Matcher, OnFailure, OnRetryLimit, OwedHook,
-    OwnerName, Planned, PlannedFor, Registry, RegistryError, Rules, Terms, Trusted, TypeName, Types, ValidationScope,
-    WORKFLOW,
+    Completion, Cost, Effects, EventType, HookClass, HookPoint, Limits, OnFailure, OnRetryLimit, OwedHook, OwnerName,
+    Planned, PlannedFor, Registry, RegistryError, Rules, Terms, Trusted, TypeName, Types, ValidationScope, WORKFLOW,
 };
+use windlass_expr::Matcher;
 use windlass_hooks as hooks;
 
 use crate::{Builtin, Config, HookKind, HookScope, HookSpec, RoleSettings};

@@ -10,7 +10,7 @@ use crate::action::ActionRequest;
 use crate::hook_point::HookPoint;
 use crate::id::{ConfigDigest, DebtId, OwnerName, RunId, Seq, SessionName, TaskId};
 use crate::limits::Limits;
-use crate::naming::value_names;
+use crate::value_names::value_names;
 use crate::view::{Looked, View};
 use crate::workflow::Progress;
 

@@ -25,20 +25,16 @@ mod draft;
 mod drive;
 mod encoding;
 mod event;
-mod expression;
 mod fault;
 mod graph;
 mod guards;
 mod hook_point;
 mod id;
-mod json;
 #[cfg(any(test, fuzzing))]
 pub mod laws;
 mod limits;
-mod matcher;
 mod memory;
 mod moves;
-mod naming;
 mod note;
 mod pipeline;
 mod promise;
@@ -55,6 +51,7 @@ mod time;
 mod types;
 mod usage;
 pub mod validation;
+mod value_names;
 mod view;
 mod voice;
 mod watch;
@@ -77,7 +74,6 @@ pub use drive::{
 };
 pub use encoding::{DecodeError, FORMAT, Upcast, decode, decode_with, encode, encode_into};
 pub use event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
-pub use expression::{Allowance, Condition, ExpressionError, ExpressionFault, Formula, Names, Template};
 pub use fault::Fault;
 pub use graph::{awaited, waiters};
 pub use hook_point::{HookPoint, UnknownHookPoint};
@@ -85,12 +81,9 @@ pub use id::{
     CheckpointId, CommitId, ConfigDigest, DebtId, Digest, EdgeId, Epoch, FactType, HookId, OwnerName, ParseIdError,
     RunId, Seq, SeriesId, SessionName, TaskId, TypeName,
 };
-pub use json::{FieldError, find_list, read_json};
 pub use limits::Limits;
-pub use matcher::{Matcher, MatcherError};
 pub use memory::Memory;
 pub use moves::{Field, MOVES, Move};
-pub use naming::{nearest, snake_case, suggest_name};
 pub use note::{Memo, NoteKind, Said};
 pub use pipeline::{
     Approved, Broken, ChangeFact, ChangeRef, Finding, Gate, Grounds, HookContext, HookEnd, Pipeline, Readied, Remedy,

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Seq, SessionName};
-use crate::naming::value_names;
+use crate::value_names::value_names;
 
 /// How many notes of a task its row names.
 const NOTES: usize = 16;

@@ -11,8 +11,8 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use windlass_expr::{ExpressionFault, Template};
 
-use crate::expression::{ExpressionFault, Template};
 use crate::id::TaskId;
 use crate::note::NoteKind;
 use crate::promise::without_claims;

@@ -1,7 +1,8 @@
 //! The prompt, read back: what is quoted stays quoted, what is told is told once.
 
+use windlass_expr::Names;
+
 use super::*;
-use crate::expression::Names;
 use crate::promise::{Promise, explain_uncounted, find_promise};
 
 const REASON: &str = "2 failed\n<promise>COMPLETE</promise>";

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::naming::value_names;
 use crate::task::State;
+use crate::value_names::value_names;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

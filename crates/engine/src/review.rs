@@ -12,8 +12,8 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use windlass_expr::{FieldError, find_list, read_json};
 
-use crate::json::{FieldError, find_list, read_json};
 use crate::prompt::{fenced, joined, one_line, titled};
 use crate::task::Task;
 

@@ -4,8 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::expression::{Condition, ExpressionFault, Template};
+use windlass_expr::{Condition, ExpressionFault, Template};
 
 /// One rule: where its conditions hold, its action is taken. A rule without conditions always holds.
 #[derive(Debug, Clone)]
@@ -108,9 +107,9 @@ impl Rule {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use windlass_expr::Names;
 
     use super::*;
-    use crate::expression::Names;
 
     fn conditions(texts: &[&str]) -> Vec<Condition> {
         texts.iter().map(|text| Condition::parse(text, &Names::rules()).unwrap()).collect()

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::drive::Drive;
 use crate::id::{EdgeId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId, TypeName};
-use crate::naming::value_names;
 use crate::note::Memo;
 use crate::pipeline::{Approved, Finding, Stalled, TaskChange, Workspace};
 use crate::resolution::Answered;
 use crate::session::Piece;
 use crate::time::Timestamp;
 use crate::usage::Usage;
+use crate::value_names::value_names;
 
 /// Where a task stands. The legal moves between states are in [`crate::MOVES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

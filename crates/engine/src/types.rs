@@ -9,8 +9,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use windlass_expr::nearest;
+
 use crate::id::{TaskId, TypeName};
-use crate::naming::nearest;
 use crate::pipeline::Grounds;
 use crate::refusal::Refusal;
 use crate::task::Task;

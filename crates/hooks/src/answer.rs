@@ -30,9 +30,8 @@
 //! - What leaves here is clean and within the engine's bounds.
 
 use serde_json::{Value, json};
-use windlass_engine::{
-    ChangeFact, ChangeRef, HookOutcome, HookPoint, HookReport, Limits, OwnWords, Template, Usage, in_words,
-};
+use windlass_engine::{ChangeFact, ChangeRef, HookOutcome, HookPoint, HookReport, Limits, OwnWords, Usage, in_words};
+use windlass_expr::Template;
 use windlass_process::{Captured, Exit, Finished, NotStarted};
 
 use crate::broken::RanCommand;

@@ -325,7 +325,7 @@ fn what_was_never_started_or_left_something_is_told() {
 
 #[test]
 fn a_template_words_what_the_agent_is_told() {
-    let template = |text: &str| Some(Template::parse(text, &windlass_engine::Names::feedback()).unwrap());
+    let template = |text: &str| Some(Template::parse(text, &windlass_expr::Names::feedback()).unwrap());
     let told = |text: &str, exit, stdout: &str| {
         let hook = Hook { feedback: template(text), ..hook(false) };
         answer(&hook, Stop, &ran(exit, stdout, "two tests fail"))
@@ -341,7 +341,7 @@ fn a_template_words_what_the_agent_is_told() {
 /// However it is worded, and whatever of it is cut out, what is compared is what the hook said.
 #[test]
 fn its_own_words_are_those_before_they_are_worded_and_cut() {
-    let template = |text: &str| Some(Template::parse(text, &windlass_engine::Names::feedback()).unwrap());
+    let template = |text: &str| Some(Template::parse(text, &windlass_expr::Names::feedback()).unwrap());
     let own = |text: Option<&str>, stdout: &str| {
         let hook = Hook { feedback: text.and_then(template), ..hook(false) };
         answer(&hook, Stop, &ran(Exit::Code(2), stdout, "Tests failed")).own

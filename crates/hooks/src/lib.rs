@@ -36,8 +36,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use windlass_engine::workflow::{Pattern, check_given};
-use windlass_engine::{Allowance, HookOutcome, Rule, Template};
+use windlass_engine::workflow::check_given;
+use windlass_engine::{HookOutcome, Rule};
+use windlass_expr::{Allowance, Pattern, Template};
 
 pub use answer::{LEFT_BEHIND, Parts, answer, answer_of_command, fitting, gist, silent_no};
 pub use broken::RanCommand;

@@ -23,7 +23,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use thiserror::Error;
-use windlass_engine::{ActionRequest, FieldError, Limits, find_list, read_json};
+use windlass_engine::{ActionRequest, Limits};
+use windlass_expr::{FieldError, find_list, read_json};
 
 /// The most that an answer may ask for.
 pub const ACTIONS: usize = 64;

@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 use windlass_engine::validation::ConfiguredRules;
 use windlass_engine::workflow::Workflow;
 use windlass_engine::{
-    Authority, Command, Debt, DebtId, Effect, Event, HookOutcome, Origin, OwnerName, Record, Rules, Seq, Task,
-    Template, View,
+    Authority, Command, Debt, DebtId, Effect, Event, HookOutcome, Origin, OwnerName, Record, Rules, Seq, Task, View,
 };
+use windlass_expr::Template;
 use windlass_hooks::{Hook, Mask, sifted};
 use windlass_process::{Control, Environment, Finished, Launcher, NotStarted, Roster, Spec, Stream, Supervisor, run};
 use windlass_store::{Sqlite, Store};

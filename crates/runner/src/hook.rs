@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use windlass_engine::{
     Command, Conversation, Debt, DebtId, Effect, Event, EventType, Gate, HookClass, HookOutcome, HookPoint, HookReport,
-    OwedHook, Phase, Promise, REGISTERED, Record, Session, SessionName, Situation, Task, Template, VALIDATION, View,
-    hook_data,
+    OwedHook, Phase, Promise, REGISTERED, Record, Session, SessionName, Situation, Task, VALIDATION, View, hook_data,
 };
+use windlass_expr::Template;
 use windlass_hooks::{
     Call, Hook, Kind, Papers, PipeOutput, RanCommand, Role, Said, Script, answer_of_command, fitting, gist, said,
 };

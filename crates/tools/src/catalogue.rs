@@ -1,7 +1,7 @@
 //! The tools that there are.
 
 use serde_json::Value;
-use windlass_engine::nearest;
+use windlass_expr::nearest;
 
 use crate::error::{Code, ToolError};
 use crate::shape::{self, Field};

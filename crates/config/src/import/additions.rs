@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use windlass_engine::{HookPoint, nearest};
+use windlass_engine::HookPoint;
+use windlass_expr::nearest;
 
 use super::field::entry;
 use super::{HookImport, ImportRemark, ImportedAction, ImportedHook, ImportedSetting, ImportedTuning, fragment};

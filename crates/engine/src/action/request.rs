@@ -7,14 +7,13 @@
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use windlass_expr::{read_json, snake_case};
 
 use super::{Action, TaskAction, is_stateless};
 use crate::command::NewTask;
 use crate::event::{Event, EventType, Node, payload};
 use crate::id::{FactType, TaskId, TypeName};
-use crate::json::read_json;
 use crate::limits::check_value;
-use crate::naming::snake_case;
 use crate::refusal::Refusal;
 use crate::task::{Priority, ReportRequest};
 

@@ -9,6 +9,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use windlass_expr::{Condition, ExpressionFault, Matcher};
+
 use super::Deciding;
 use crate::apply::apply;
 use crate::bridge::Call;
@@ -16,11 +18,9 @@ use crate::config_text::ConfigText;
 use crate::debt::{HookClass, OnFailure, Owed, OwedHook};
 use crate::drive::{REGISTERED, VALIDATION};
 use crate::event::{Envelope, Event, EventType, Node, payload};
-use crate::expression::{Condition, ExpressionFault};
 use crate::hook_point::HookPoint;
 use crate::id::{Digest, OwnerName, TypeName};
 use crate::limits::Limits;
-use crate::matcher::Matcher;
 use crate::promise::Promise;
 use crate::refusal::Refusal;
 use crate::session::Session;

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::id::{CheckpointId, SeriesId};
 use crate::limits::{Limits, check_bytes, check_text, check_value};
-use crate::naming::value_names;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
+use crate::value_names::value_names;
 
 const A_DAY: Duration = Duration::from_hours(24);
 const A_WEEK: Duration = Duration::from_hours(7 * 24);

@@ -4,11 +4,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use windlass_expr::{Condition, ExpressionError, FieldError, Names, Template, find_list, read_json};
 
 use super::checkpoint::NewCheckpoint;
 use super::templates::Template as Named;
-use crate::expression::{Condition, ExpressionError, Names, Template};
-use crate::json::{FieldError, find_list, read_json};
 use crate::limits::{Limits, check_value};
 use crate::refusal::Refusal;
 use crate::ruling::{Rule, RuleAction};

@@ -8,9 +8,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use windlass_expr::read_json;
 
 use super::rules::RuleText;
-use crate::json::read_json;
 use crate::limits::Limits;
 use crate::refusal::Refusal;
 use crate::ruling::RuleAction;

@@ -6,9 +6,9 @@ use std::path::{Component, Path};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use windlass_expr::read_json;
 
 use super::{CommandRule, FilesRule, PatternRule, RuleKind, ValidationRule};
-use crate::json::read_json;
 
 /// Bytes of a path.
 const PATH: usize = 4 * 1024;

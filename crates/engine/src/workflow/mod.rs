@@ -14,16 +14,16 @@
 
 mod check;
 mod names;
-mod pattern;
 mod progress;
 
 use core::time::Duration;
 
-use crate::expression::Formula;
+use windlass_expr::{Formula, Pattern};
+
 use crate::id::Digest;
 
 pub use check::{FlowError, Place};
-pub use pattern::{Pattern, PatternError, predicate};
+
 pub use progress::{Branch, Did, Known, Progress, Several, StepEnd, StepResult, Wanted, check_given};
 
 /// A workflow, as it was written.

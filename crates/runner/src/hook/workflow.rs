@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use windlass_engine::workflow::{Did, Known, Program, Progress, Step, StepEnd, StepResult, What, Workflow};
 use windlass_engine::{
-    ActionRequest, Allowance, Cause, Command, Envelope, Event, ExpressionFault, HookReport, Limits, Record, Refusal,
-    View, in_words,
+    ActionRequest, Cause, Command, Envelope, Event, HookReport, Limits, Record, Refusal, View, in_words,
 };
+use windlass_expr::{Allowance, ExpressionFault};
 use windlass_hooks::Flow as Asked;
 use windlass_store::ExecuteError;
 

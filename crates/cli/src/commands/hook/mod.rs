@@ -96,7 +96,7 @@ fn moment(name: &str) -> Result<Moment, Failure> {
     let point = parse_hook_point(name);
     point.and_then(|point| Moment::of_point(point.name())).ok_or_else(|| {
         let points: Vec<&str> = Moment::ALL.iter().map(|moment| moment.point()).collect();
-        let near = engine::nearest(name, &points).map(|near| format!("did you mean `{near}`? "));
+        let near = windlass_expr::nearest(name, &points).map(|near| format!("did you mean `{near}`? "));
         Failure::new(Code::Usage, format!("no agent calls at `{}`", text::line(name))).hint(format!(
             "{}the points are {}",
             near.unwrap_or_default(),

@@ -5,7 +5,8 @@ use windlass_app::context::Context;
 use windlass_app::{Code, Failure};
 use windlass_config::listing::{HookListing, WorkSubject, list_planned_hooks};
 use windlass_config::{Config, HookScope};
-use windlass_engine::{EventType, HookPoint, TaskId, nearest};
+use windlass_engine::{EventType, HookPoint, TaskId};
+use windlass_expr::nearest;
 use windlass_text as text;
 
 use crate::output::{Done, Output, Tone};

@@ -14,7 +14,8 @@ use windlass_app::trust::{self, Trust};
 use windlass_app::{Code, Failure, environment, hints};
 use windlass_config::edit::{EditObstacle, HookField};
 use windlass_config::{Builtin, Config, HookKind, HookSpec, edit as config_edit, plan};
-use windlass_engine::{HookId, HookPoint, Refusal, Registry, nearest};
+use windlass_engine::{HookId, HookPoint, Refusal, Registry};
+use windlass_expr::nearest;
 use windlass_text as text;
 
 use super::registered;

@@ -1,6 +1,7 @@
 //! Agents' own hook systems call: which hooks are owed, how often an agent is sent back, and what a crash leaves.
 
 use serde_json::json;
+use windlass_expr::{Condition, Matcher, Names};
 
 use super::script::{Script, default_rules};
 use crate::bridge::{Call, CallRuling, CallVerdict, Caller, Objector};
@@ -8,9 +9,7 @@ use crate::command::{Authority, Command, Origin};
 use crate::debt::{HookClass, OnFailure, OwedHook, Recovery};
 use crate::decide::{Effects, Planned, PlannedFor, Rules, Trusted, decide, would_owe};
 use crate::event::{Event, EventType, payload};
-use crate::expression::{Condition, Names};
 use crate::id::Seq;
-use crate::matcher::Matcher;
 use crate::refusal::Refusal;
 use crate::view::View;
 

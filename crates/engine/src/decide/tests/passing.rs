@@ -1,10 +1,11 @@
 //! What comes in between while work is on its way from done to accepted. The hooks are those of `pipeline.rs`.
 
+use windlass_expr::{Condition, Names};
+
 use super::pipeline::{BEGUN, hooks};
 use super::script::{Script, check_with};
 use crate::decide::Planned;
 use crate::event::EventType;
-use crate::expression::{Condition, Names};
 use crate::session::Wanted;
 use crate::task::State;
 

@@ -15,9 +15,10 @@
 use std::time::{Duration, Instant};
 
 use windlass_engine::{
-    Broken, ChangeFact, Condition, ConfigDigest, Debt, DebtId, Effect, EventType, HookClass, HookEnd, HookOutcome,
-    HookReport, Planned, State as TaskState, Task, View as _, Why, Workspace,
+    Broken, ChangeFact, ConfigDigest, Debt, DebtId, Effect, EventType, HookClass, HookEnd, HookOutcome, HookReport,
+    Planned, State as TaskState, Task, View as _, Why, Workspace,
 };
+use windlass_expr::Condition;
 use windlass_hooks::{Kind, Step};
 use windlass_vcs::forge::{Change, ForgeError, Site, State};
 use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Rebased};

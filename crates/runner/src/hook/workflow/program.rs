@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
-use windlass_engine::workflow::{Pattern, Program, Step, StepResult};
-use windlass_engine::{Allowance, in_words};
+use windlass_engine::in_words;
+use windlass_engine::workflow::{Program, Step, StepResult};
+use windlass_expr::{Allowance, Pattern};
 use windlass_hooks::{FilledWord, Papers, UnsafeArgument, WordOrigin, check_argv, check_filled, clean, cut, gist};
 use windlass_process::{Captured, Control, Exit, Finished, Invocation, NotStarted, Spec, running_program};
 

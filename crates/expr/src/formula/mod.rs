@@ -1,51 +1,20 @@
-//! The one expression language: conditions of hooks, rules, templates of prompts and feedback, values in workflows.
-//!
-//! ```text
-//! text ─ javascript, bounds ─► tokens ─ minijinja ─► syntax tree ─ check, marks ─► compiled, with the names that it uses
-//!                                                                              │
-//!                                     context (JSON) ─ only those names ──────►│──► true or false, or a text
-//! ```
-//!
-//! Invariants:
-//! - A name, filter, test or function that is not known is an error when the text is read, with its place.
-//! - Nothing is read twice: what was parsed is shared by its clones.
-//! - Whatever the text and the context, reading and evaluating end within a tenth of a second and some ten megabytes: what
-//!   is done with values is counted, inside filters and operators, too (`work`, `marks`).
-//! - Nothing is escaped, included, loaded or called back.
-//!
-//! Not here: what a context holds for which point (`hooks`); where a text stands in a file (`cli`).
-
-mod bounds;
-mod check;
-mod context;
-mod error;
-pub(crate) mod javascript;
-mod language;
-mod marks;
-mod names;
-#[cfg(test)]
-mod tests;
-mod work;
+//! Expressions: read once, evaluated as often as needed.
 
 use std::fmt;
-use std::io;
 use std::sync::{Arc, OnceLock};
 
-use minijinja::machinery::{parse, parse_expr};
-use minijinja::{Environment, Expression};
+use minijinja::Expression;
+use minijinja::machinery::parse_expr;
 use serde_json::Value;
 
-use self::bounds::Form;
-pub(crate) use self::bounds::OUTPUT;
-use self::check::Check;
-use self::context::Used;
-pub use self::error::{ExpressionError, ExpressionFault};
-use self::language::ENVIRONMENT;
-pub use self::names::Names;
-use self::work::WORK;
-
-/// The name of the only template of its environment.
-const TEMPLATE: &str = "template";
+use crate::bounds::{self, Form, OUTPUT};
+use crate::check::Check;
+use crate::context::{self, Used};
+use crate::cost::{self, WORK};
+use crate::error::{ExpressionError, ExpressionFault};
+use crate::language::ENVIRONMENT;
+use crate::names::Names;
+use crate::{javascript, metering};
 
 /// An expression: `task.labels`, `'agent' in task.labels and iteration > 2`.
 #[derive(Debug, Clone)]
@@ -75,16 +44,6 @@ struct Compiled {
     marked: String,
     /// Compiled when it is first evaluated: most conditions of a configuration are not asked by a command.
     expression: OnceLock<Expression<'static, 'static>>,
-}
-
-/// A text with expressions in it: `{{ task.goal }} failed: {{ reason }}`.
-#[derive(Debug, Clone)]
-pub struct Template(Arc<CompiledTemplate>);
-
-struct CompiledTemplate {
-    text: String,
-    used: Used,
-    environment: Environment<'static>,
 }
 
 impl Formula {
@@ -168,7 +127,7 @@ impl Compiled {
         let mut check = Check::new(names);
         check.expression(&tree)?;
         let used = check.used;
-        let marked = marks::expression(text, &tree);
+        let marked = metering::expression(text, &tree);
         Ok(Arc::new(Self { text: written.to_owned(), used, marked, expression: OnceLock::new() }))
     }
 
@@ -182,76 +141,9 @@ impl Compiled {
 
     fn value(&self, context: &Value, left: &mut u64) -> Result<minijinja::Value, ExpressionFault> {
         let Self { text, used, .. } = self;
-        let value = work::within(left, || self.expression()?.eval(used.of(context)?));
+        let value = cost::within(left, || self.expression()?.eval(used.of(context)?));
         let value = value.map_err(|error| ExpressionFault::of(text, &error))?;
         if value.is_undefined() { Err(ExpressionFault::undefined(text)) } else { Ok(value) }
-    }
-}
-
-impl Template {
-    pub fn parse(text: &str, names: &Names) -> Result<Self, ExpressionError> {
-        bounds::check(text, Form::Template)?;
-        let tree = parse(text, TEMPLATE, Default::default()).map_err(|error| ExpressionError::syntax(&error, text))?;
-        let mut check = Check::new(names);
-        check.statement(&tree)?;
-        let used = check.used;
-        let mut environment = ENVIRONMENT.clone();
-        let added = environment.add_template_owned(TEMPLATE, marks::template(text, &tree));
-        added.map_err(|error| ExpressionError::syntax(&error, ""))?;
-        Ok(Self(Arc::new(CompiledTemplate { text: text.to_owned(), used, environment })))
-    }
-
-    /// Whether it uses a name.
-    pub fn uses(&self, name: &str) -> bool {
-        self.0.used.names(name)
-    }
-
-    /// The names that it uses below a path.
-    pub fn below(&self, path: &[&str]) -> Vec<&str> {
-        self.0.used.below(path)
-    }
-
-    /// The text with every expression replaced by its value. Nothing is escaped.
-    pub fn render(&self, context: &Value) -> Result<String, ExpressionFault> {
-        let CompiledTemplate { text, used, environment } = &*self.0;
-        let template = environment.get_template(TEMPLATE).map_err(|error| ExpressionFault::of(text, &error))?;
-        let mut page = Page::default();
-        let render = || template.render_captured_to(used.of(context)?, &mut page).map(drop);
-        match work::within(&mut { WORK }, render) {
-            Ok(()) => {}
-            Err(_) if page.is_full => {
-                return Err(ExpressionFault::new(text, format!("its result is longer than {OUTPUT} bytes")));
-            }
-            Err(error) => return Err(ExpressionFault::of(text, &error)),
-        }
-        String::from_utf8(page.bytes).map_err(|_| ExpressionFault::new(text, "its result is not text"))
-    }
-
-    /// As it was written.
-    pub fn text(&self) -> &str {
-        &self.0.text
-    }
-}
-
-/// What a template has become so far, up to a bound.
-#[derive(Default)]
-struct Page {
-    bytes: Vec<u8>,
-    is_full: bool,
-}
-
-impl io::Write for Page {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + bytes.len() > OUTPUT {
-            self.is_full = true;
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        self.bytes.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 
@@ -261,8 +153,5 @@ impl fmt::Debug for Compiled {
     }
 }
 
-impl fmt::Debug for CompiledTemplate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.text.fmt(f)
-    }
-}
+#[cfg(test)]
+mod tests;

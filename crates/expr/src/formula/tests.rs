@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use super::super::language::ENVIRONMENT;
-use super::super::work::{self, TOO_MUCH, WORK};
-use super::super::*;
-use super::expression;
+use crate::cost::{self, TOO_MUCH, WORK};
+use crate::language::ENVIRONMENT;
+use crate::tests::{context, expression};
+use crate::*;
 
 fn large() -> Value {
     let words: Vec<String> = (0..5_000).map(|number| format!("word {number}")).collect();
@@ -146,7 +146,7 @@ fn a_word_may_stand_right_behind_what_is_marked() {
 
 fn value_of(text: &str, context: &Value) -> Result<String, String> {
     let used = condition(text);
-    work::within(&mut { WORK }, || {
+    cost::within(&mut { WORK }, || {
         let plain = ENVIRONMENT.compile_expression(text).map_err(|error| error.to_string())?;
         let context = used.0.used.of(context).map_err(|error| error.to_string())?;
         plain.eval(context).map(|value| value.to_string()).map_err(|error| error.to_string())
@@ -185,7 +185,7 @@ fn close() -> impl Strategy<Value = String> {
 
 fn check_same(text: &str) -> Result<(), TestCaseError> {
     let Ok(marked) = Condition::parse(text, &Names::hook()) else { return Ok(()) };
-    let context = super::context();
+    let context = context();
     match (marked.0.value(&context, &mut { WORK }), value_of(text, &context)) {
         (Ok(marked), Ok(plain)) => prop_assert_eq!(marked.to_string(), plain),
         (Err(fault), Ok(_)) => {
@@ -210,7 +210,7 @@ proptest! {
         check_same(&text)?;
         let template = format!("{{% for x in {text} %}}{{{{ x }}}}{{% if {text} %}}!{{% endif %}}{{% endfor %}}");
         if let Ok(template) = Template::parse(&template, &Names::hook()) {
-            let _ = template.render(&super::context());
+            let _ = template.render(&context());
         }
     }
 }

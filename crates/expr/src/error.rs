@@ -38,7 +38,7 @@ impl ExpressionError {
     }
 
     /// Returns what the parser says.
-    pub(super) fn syntax(error: &minijinja::Error, text: &str) -> Self {
+    pub(crate) fn syntax(error: &minijinja::Error, text: &str) -> Self {
         let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
         let problem = Self::new(cut(&detail, REASON)).suggest(LANGUAGE);
         // A place at the very end has nothing to mark.
@@ -65,15 +65,15 @@ impl ExpressionFault {
         self.undefined
     }
 
-    pub(super) fn undefined(text: &str) -> Self {
+    pub(crate) fn undefined(text: &str) -> Self {
         Self { undefined: true, ..Self::new(text, "its value is undefined") }
     }
 
-    pub(super) fn new(text: &str, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(text: &str, reason: impl Into<String>) -> Self {
         Self { text: cut(text, SHOWN), reason: reason.into(), undefined: false }
     }
 
-    pub(super) fn of(text: &str, error: &minijinja::Error) -> Self {
+    pub(crate) fn of(text: &str, error: &minijinja::Error) -> Self {
         let reason = match (error.kind(), error.detail()) {
             (ErrorKind::OutOfFuel, _) => "it takes too many steps".to_owned(),
             (_, Some(detail)) => cut(detail, REASON),
@@ -84,13 +84,13 @@ impl ExpressionFault {
 }
 
 /// The bytes that a part of the syntax tree was written in.
-pub(super) fn range(span: Span) -> Range<usize> {
+pub(crate) fn range(span: Span) -> Range<usize> {
     let offset = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
     offset(span.start_offset)..offset(span.end_offset)
 }
 
 /// Text as one line of a message.
-pub(super) fn cut(text: &str, most: usize) -> String {
+pub(crate) fn cut(text: &str, most: usize) -> String {
     let mut line: String = text.chars().take(most).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(most).is_some() {
         line.push('…');

@@ -1,6 +1,6 @@
 //! The names that an expression may use: a closed set, so that a wrong one is found when the expression is read.
 
-use crate::naming::{nearest, suggest_name};
+use crate::spelling::{nearest, suggest_name};
 
 /// Names that are known in one kind of place.
 #[derive(Debug, Clone, Copy)]

@@ -10,12 +10,12 @@ use std::ops::Range;
 
 use minijinja::machinery::ast::{BinOp, BinOpKind, Call, CallArg, Expr, Filter, ForLoop, Spanned, Stmt, Test, Var};
 
-use super::bounds::FACTOR;
-use super::context::Used;
-use super::error::{ExpressionError, cut, range};
-use super::language::{FILTERS, FUNCTIONS, LOOP, MAPPED, TESTS};
-use super::names::Names;
-use crate::naming::suggest_name;
+use crate::bounds::FACTOR;
+use crate::context::Used;
+use crate::error::{ExpressionError, cut, range};
+use crate::language::{FILTERS, FUNCTIONS, LOOP, MAPPED, TESTS};
+use crate::names::Names;
+use crate::spelling::suggest_name;
 
 type Checked = Result<(), ExpressionError>;
 

@@ -2,10 +2,10 @@
 //! may copy megabytes.
 //!
 //! Everything that is done with values is counted before it is done, by what it goes over: filters and tests as they say
-//! themselves (`Cost`), operators by marks that are put into the text when it is read (`marks`). What is only worked out when
+//! themselves (`Cost`), operators by marks that are put into the text when it is read (`metering`). What is only worked out when
 //! it is looked at is worked out there and then, so that nothing is gone over unseen.
 //!
-//! Not here: how often an operand is gone over (`marks`), how large a text or a result may be (`bounds`).
+//! Not here: how often an operand is gone over (`metering`), how large a text or a result may be (`bounds`).
 
 use std::cell::Cell;
 

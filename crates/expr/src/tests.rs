@@ -1,15 +1,15 @@
 //! The language, by example: what it says, what it refuses, and what it survives.
 
+use std::fmt;
+
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use super::bounds::{OUTPUT, STATEMENTS, TEXT, TOKENS};
-use super::*;
+use crate::bounds::{OUTPUT, STATEMENTS, TEXT, TOKENS};
+use crate::*;
 
-mod work;
-
-fn context() -> Value {
+pub(crate) fn context() -> Value {
     json!({
         "point": "stop",
         "session": "main",
@@ -387,7 +387,7 @@ fn survives(text: &str) {
 }
 
 /// A value of the language, out of parts that go together badly.
-fn expression() -> impl Strategy<Value = String> {
+pub(crate) fn expression() -> impl Strategy<Value = String> {
     let atoms = ["0", "-1", "1.5", "1e308", "9223372036854775807", "''", "'é\\n'", "none", "true", "[]", "{}"];
     let names =
         ["goal", "iteration", "task", "task.labels", "event.data", "event.data.missing", "tool_input['command']"];

@@ -1,4 +1,4 @@
-//! Marks in an expression that has been looked over: filters that count what its operators go over (`work`). The operators
+//! Marks in an expression that has been looked over: filters that count what its operators go over (`cost`). The operators
 //! are minijinja's own and count nothing.
 //!
 //! ```text
@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use minijinja::machinery::ast::{BinOp, BinOpKind, CallArg, CompareOpKind, Expr, Filter, Spanned, Stmt, Test};
 
-use super::error::range;
+use crate::error::range;
 
 /// The marked text of an expression.
 pub fn expression(text: &str, tree: &Expr<'_>) -> String {

@@ -7,7 +7,7 @@ use minijinja::value::ValueKind;
 use minijinja::{Error, Value};
 use serde_json::Value as Json;
 
-use super::work::charge_copy;
+use crate::cost::charge_copy;
 
 /// Which names are used, and how much of each.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! What the language has: filters, tests, one function. A chosen part of minijinja's, so that no expression, whoever
 //! wrote it, makes much out of little: filters whose result can be longer than what they were given are bounded here,
-//! and those that nobody needs are absent. What each goes over is said beside it, and counted (`work`).
+//! and those that nobody needs are absent. What each goes over is said beside it, and counted (`cost`).
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, Value, filters, tests};
 
-use super::bounds::{OUTPUT, RANGE, STEPS};
-use super::work::{self, Cost, paid};
+use crate::bounds::{OUTPUT, RANGE, STEPS};
+use crate::cost::{self, Cost, paid};
 
 /// Loops within each other.
 const NESTING: usize = 32;
@@ -120,11 +120,11 @@ pub static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     add_tests(&mut environment);
     add_functions(&mut environment);
     // Nobody can write these: they are no part of the lists.
-    environment.add_filter("_weighed", work::weighed);
-    environment.add_filter("_counted", work::counted);
-    environment.add_filter("_no_text", work::no_text);
-    environment.add_filter("_no_number", work::no_number);
-    environment.add_filter("_field", work::field);
+    environment.add_filter("_weighed", cost::weighed);
+    environment.add_filter("_counted", cost::counted);
+    environment.add_filter("_no_text", cost::no_text);
+    environment.add_filter("_no_number", cost::no_number);
+    environment.add_filter("_field", cost::field);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_fuel(Some(STEPS));
     environment.set_recursion_limit(NESTING);
@@ -213,7 +213,7 @@ fn range(first: i64, second: Option<i64>) -> Result<Value, Error> {
     match end.checked_sub(start).map(usize::try_from) {
         Some(Ok(length)) if length <= RANGE => {
             let list: Value = (start..end).collect();
-            work::made_up(&list)?;
+            cost::made_up(&list)?;
             Ok(list)
         }
         Some(Err(_)) => Ok(Value::from_iter::<[i64; 0]>([])),

@@ -3,7 +3,7 @@
 
 use minijinja::machinery::{Token, tokenize};
 
-use super::error::{ExpressionError, range};
+use crate::error::{ExpressionError, range};
 
 /// Bytes of an expression or a template.
 pub const TEXT: usize = 64 * 1024;
