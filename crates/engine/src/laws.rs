@@ -2,7 +2,7 @@
 //!
 //! Each law takes bytes and panics where it is broken.
 
-use crate::promise::without_claims;
+use crate::session::promise::without_claims;
 use crate::{Digest, Promise, decode, encode, explain_uncounted, find_promise, find_promises};
 
 /// The bytes of an event have one meaning, and that meaning has one form.

@@ -1,10 +1,10 @@
 //! What is owed: made by the event that names it, gone with the event that finishes it.
 
 use super::{ApplyError, Changes, Fold};
-use crate::debt::{Debt, Effect, HookClass, HookOutcome, Owed, payer, sibling};
-use crate::event::{EventType, payload};
-use crate::id::{ConfigDigest, DebtId, OwnerName, SessionName};
-use crate::limits::gist;
+use crate::command::limits::gist;
+use crate::effects::outbox::{Debt, Effect, HookClass, HookOutcome, Owed, payer, sibling};
+use crate::log::event::{EventType, payload};
+use crate::log::id::{ConfigDigest, DebtId, OwnerName, SessionName};
 use crate::session::{Blocker, Phase, Session, Verdict};
 use crate::view::Change;
 

@@ -1,10 +1,10 @@
 //! Work on its way through the gates: each event moves it on, or does not fit.
 
 use super::{ApplyError, Changes, Fold, put};
-use crate::debt::{Debt, Effect, HookOutcome};
-use crate::event::payload;
-use crate::id::RunId;
-use crate::pipeline::{Broken, ChangeRef, Finding, Gate, HookEnd, Pipeline, Remedy, Stage, TaskChange, Why, WorkDone};
+use crate::delivery::{Broken, ChangeRef, Finding, Gate, HookEnd, Pipeline, Remedy, Stage, TaskChange, Why, WorkDone};
+use crate::effects::outbox::{Debt, Effect, HookOutcome};
+use crate::log::event::payload;
+use crate::log::id::RunId;
 use crate::session::{Closing, Ending, Next, Phase, Session};
 use crate::task::{State, Task};
 use crate::view::Change;

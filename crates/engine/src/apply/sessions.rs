@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 
 use super::{ApplyError, Changes, Fold, put};
-use crate::debt::Effect;
-use crate::event::{Event, payload};
-use crate::fault::Fault;
-use crate::id::{DebtId, RunId, SessionName, TaskId};
-use crate::promise::{Promise, last_words};
+use crate::effects::outbox::Effect;
+use crate::log::event::{Event, payload};
+use crate::log::id::{DebtId, RunId, SessionName, TaskId};
+use crate::session::fault::Fault;
+use crate::session::promise::{Promise, last_words};
+use crate::session::usage::Usage;
+use crate::session::voice::Voice;
+use crate::session::watch::Watch;
 use crate::session::{
     Closing, Completion, Decision, Ending, GateAnswer, Hold, Next, Opening, Phase, Piece, Purpose, Session, Turn,
     Verdict,
 };
 use crate::task::{Claim, State, Task};
-use crate::usage::Usage;
 use crate::view::Change;
-use crate::voice::Voice;
-use crate::watch::Watch;
 
 /// How much of an error the row of its session keeps.
 const MAX_CAUSE_BYTES: usize = 200;

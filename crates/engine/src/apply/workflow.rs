@@ -1,9 +1,9 @@
 //! How far a run of a workflow has come: a part of its debt.
 
 use super::{ApplyError, Changes, Fold};
-use crate::debt::Debt;
-use crate::event::payload;
-use crate::id::DebtId;
+use crate::effects::outbox::Debt;
+use crate::log::event::payload;
+use crate::log::id::DebtId;
 use crate::view::Change;
 use crate::workflow::Progress;
 

@@ -5,18 +5,18 @@ use serde_json::Value;
 use super::lineage::Line;
 use super::{Causing, Deciding};
 use crate::command::HookReport;
-use crate::debt::{Debt, Effect, HookClass, HookOutcome, Recovery, sibling};
-use crate::drive::NewCheckpoint;
-use crate::event::{Event, Node, payload};
-use crate::hook_point::HookPoint;
-use crate::id::{DebtId, OwnerName, SessionName};
-use crate::limits::{Limits, check_bytes, check_text, check_value, gist};
-use crate::pipeline::Gate;
-use crate::refusal::Refusal;
+use crate::command::limits::{Limits, check_bytes, check_text, check_value, gist};
+use crate::command::refusal::Refusal;
+use crate::delivery::Gate;
+use crate::effects::hook_point::HookPoint;
+use crate::effects::outbox::{Debt, Effect, HookClass, HookOutcome, Recovery, sibling};
+use crate::evaluation::NewCheckpoint;
+use crate::log::event::{Event, Node, payload};
+use crate::log::id::{DebtId, OwnerName, SessionName};
+use crate::session::usage::Usage;
+use crate::session::voice::Voice;
 use crate::session::{Ending, Session, Verdict};
-use crate::usage::Usage;
 use crate::view::View;
-use crate::voice::Voice;
 
 impl Deciding<'_, '_> {
     pub(super) fn begin_effect(&mut self, id: DebtId, owner: &OwnerName) -> Result<(), Refusal> {

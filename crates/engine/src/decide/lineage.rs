@@ -11,11 +11,11 @@
 //!   how many calls lie around it stays with it: a hook may start a session, but not one within another without end.
 
 use super::Deciding;
-use crate::debt::{Debt, payer};
-use crate::event::Event;
-use crate::id::DebtId;
-use crate::limits::Limits;
-use crate::refusal::Refusal;
+use crate::command::limits::Limits;
+use crate::command::refusal::Refusal;
+use crate::effects::outbox::{Debt, payer};
+use crate::log::event::Event;
+use crate::log::id::DebtId;
 use crate::session::Session;
 
 /// The place of the line that a command's own events belong to.

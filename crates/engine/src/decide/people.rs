@@ -6,17 +6,17 @@
 //! - Nobody inside a run answers for a person, and no agent ends a session: neither its own nor another's.
 
 use super::{Causing, Deciding};
-use crate::debt::Effect;
-use crate::event::{Node, payload};
-use crate::id::{SessionName, TaskId};
-use crate::limits::{Limits, check_bytes, check_list, check_text};
-use crate::pipeline::ChangeRef;
-use crate::refusal::Refusal;
-use crate::resolution::Resolution;
+use crate::command::limits::{Limits, check_bytes, check_list, check_text};
+use crate::command::refusal::Refusal;
+use crate::delivery::ChangeRef;
+use crate::effects::outbox::Effect;
+use crate::log::event::{Node, payload};
+use crate::log::id::{SessionName, TaskId};
+use crate::session::voice::Voice;
 use crate::session::{Ending, GateAnswer, Hold, Phase, Session};
+use crate::task::resolution::Resolution;
 use crate::task::{State, Task};
 use crate::view::View;
-use crate::voice::Voice;
 
 impl Deciding<'_, '_> {
     pub(super) fn cancel_session(&mut self, name: &SessionName, reason: Option<&str>) -> Result<(), Refusal> {

@@ -3,18 +3,18 @@
 use super::Deciding;
 use super::lineage::Line;
 use crate::command::HookReport;
-use crate::debt::Debt;
-use crate::event::{EventType, Node, payload};
-use crate::id::{Epoch, SessionName, TaskId};
-use crate::limits::{Limits, check_bytes, check_list, check_text, gist};
-use crate::pipeline::{
+use crate::command::limits::{Limits, check_bytes, check_list, check_text, gist};
+use crate::command::refusal::Refusal;
+use crate::delivery::{
     Broken, ChangeFact, Finding, Gate, Grounds, Pipeline, Readied, Remedy, Why, WorkDone, Workspace,
 };
-use crate::refusal::Refusal;
+use crate::effects::outbox::Debt;
+use crate::log::event::{EventType, Node, payload};
+use crate::log::id::{Epoch, SessionName, TaskId};
+use crate::session::voice::Voice;
 use crate::session::{Closing, Ending, Leave, Next, Phase, Session, Wanted, Work};
 use crate::task::Lease;
 use crate::view::View;
-use crate::voice::Voice;
 
 impl Deciding<'_, '_> {
     pub(super) fn open_workspace(

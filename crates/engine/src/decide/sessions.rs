@@ -3,13 +3,13 @@
 use super::lineage::Line;
 use super::{Causing, Deciding};
 use crate::command::NewSession;
-use crate::event::{Event, EventType, Node, Record, payload};
-use crate::id::{OwnerName, RunId, SessionName};
-use crate::limits::{Limits, check_bytes};
-use crate::refusal::Refusal;
+use crate::command::limits::{Limits, check_bytes};
+use crate::command::refusal::Refusal;
+use crate::log::event::{Event, EventType, Node, Record, payload};
+use crate::log::id::{OwnerName, RunId, SessionName};
+use crate::session::usage::Usage;
 use crate::session::{Closing, Decision, Ending, Purpose, Session, Step, Terms, Wanted};
 use crate::task::State;
-use crate::usage::Usage;
 use crate::view::View;
 
 impl Deciding<'_, '_> {

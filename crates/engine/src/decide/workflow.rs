@@ -4,12 +4,12 @@ use serde_json::{Map, Value, json};
 
 use super::Deciding;
 use super::lineage::Line;
-use crate::action::{Action, ActionRequest};
-use crate::debt::{Debt, Effect};
-use crate::event::{Event, Node, payload};
-use crate::id::{DebtId, Digest, OwnerName, TaskId};
-use crate::limits::{Limits, check_bytes, check_text, check_value};
-use crate::refusal::Refusal;
+use crate::command::limits::{Limits, check_bytes, check_text, check_value};
+use crate::command::refusal::Refusal;
+use crate::effects::action::{Action, ActionRequest};
+use crate::effects::outbox::{Debt, Effect};
+use crate::log::event::{Event, Node, payload};
+use crate::log::id::{DebtId, Digest, OwnerName, TaskId};
 use crate::view::View;
 use crate::workflow::{Branch, Did, Progress, Several, StepEnd, StepResult, Wanted, check_given};
 

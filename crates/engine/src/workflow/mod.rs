@@ -20,7 +20,7 @@ use core::time::Duration;
 
 use windlass_expr::{Formula, Pattern};
 
-use crate::id::Digest;
+use crate::log::id::Digest;
 
 pub use check::{FlowError, Place};
 

@@ -2,10 +2,10 @@
 
 use super::pipeline::{BEGUN, hooks};
 use super::script::Script;
-use crate::debt::{HookClass, OnFailure, OwedHook};
-use crate::event::EventType;
-use crate::hook_point::HookPoint;
-use crate::id::TaskId;
+use crate::effects::hook_point::HookPoint;
+use crate::effects::outbox::{HookClass, OnFailure, OwedHook};
+use crate::log::event::EventType;
+use crate::log::id::TaskId;
 use crate::session::Ending;
 use crate::task::State;
 

@@ -5,11 +5,11 @@
 use serde_json::{Value, json};
 
 use super::script::{Script, default_rules};
-use crate::debt::{HookClass, OnFailure, OwedHook};
 use crate::decide::{Effects, Rules, ValidationScope};
-use crate::event::EventType;
-use crate::hook_point::HookPoint;
-use crate::id::TaskId;
+use crate::effects::hook_point::HookPoint;
+use crate::effects::outbox::{HookClass, OnFailure, OwedHook};
+use crate::log::event::EventType;
+use crate::log::id::TaskId;
 use crate::task::State;
 use crate::view::View;
 

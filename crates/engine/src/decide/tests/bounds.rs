@@ -1,11 +1,11 @@
 //! However hooks lead to hooks, it comes to an end, and says where.
 
 use super::script::{Script, default_rules};
-use crate::debt::{Debt, Effect, HookClass, OnFailure, OwedHook};
+use crate::command::limits::Limits;
 use crate::decide::{Effects, Rules};
-use crate::event::{EventType, Record};
-use crate::hook_point::HookPoint;
-use crate::limits::Limits;
+use crate::effects::hook_point::HookPoint;
+use crate::effects::outbox::{Debt, Effect, HookClass, OnFailure, OwedHook};
+use crate::log::event::{EventType, Record};
 use crate::session::Wanted;
 
 fn owed(hook: &str, class: HookClass) -> OwedHook {

@@ -5,12 +5,12 @@ use windlass_expr::{Condition, Matcher, Names};
 
 use super::script::{Script, default_rules};
 use crate::bridge::{Call, CallRuling, CallVerdict, Caller, Objector};
+use crate::command::refusal::Refusal;
 use crate::command::{Authority, Command, Origin};
-use crate::debt::{HookClass, OnFailure, OwedHook, Recovery};
 use crate::decide::{Effects, Planned, PlannedFor, Rules, Trusted, decide, would_owe};
-use crate::event::{Event, EventType, payload};
-use crate::id::Seq;
-use crate::refusal::Refusal;
+use crate::effects::outbox::{HookClass, OnFailure, OwedHook, Recovery};
+use crate::log::event::{Event, EventType, payload};
+use crate::log::id::Seq;
 use crate::view::View;
 
 const OWNER: &str = "w1";

@@ -1,10 +1,10 @@
 //! Work that is owed, and the table of what happens where it was interrupted.
 
 use super::script::{Script, check_with, default_rules};
-use crate::debt::{Effect, HookClass, OnFailure, OwedHook, Recovery};
+use crate::command::limits::Limits;
 use crate::decide::{Effects, Rules};
-use crate::event::EventType;
-use crate::limits::Limits;
+use crate::effects::outbox::{Effect, HookClass, OnFailure, OwedHook, Recovery};
+use crate::log::event::EventType;
 use crate::view::View;
 
 /// Starting a task, or a turn, makes one hook owed by `w1`.

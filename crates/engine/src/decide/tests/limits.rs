@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use super::script::{Script, default_rules};
+use crate::command::limits::Limits;
+use crate::command::refusal::Refusal;
 use crate::command::{Answer, Command, Failing, HookReport, NewSession, NewTask, TaskPatch};
-use crate::debt::{HookClass, HookOutcome, OnFailure, OwedHook};
 use crate::decide::{Effects, Rules};
-use crate::encoding::{decode, encode};
-use crate::event::{EventType, Record};
-use crate::id::TaskId;
-use crate::limits::Limits;
-use crate::refusal::Refusal;
-use crate::registry::{Hook, HookFault};
+use crate::effects::outbox::{HookClass, HookOutcome, OnFailure, OwedHook};
+use crate::effects::registry::{Hook, HookFault};
+use crate::log::encoding::{decode, encode};
+use crate::log::event::{EventType, Record};
+use crate::log::id::TaskId;
 use crate::session::{Ending, Terms};
 use crate::view::View;
 
@@ -157,7 +157,7 @@ fn what_a_session_is_started_with() {
                 task: None,
                 goal: None,
                 work: crate::session::Work::Given,
-                grounds: crate::pipeline::Grounds::InPlace,
+                grounds: crate::delivery::Grounds::InPlace,
                 config: String::new(),
                 protected: None,
                 agent: "command:true".to_owned(),

@@ -3,9 +3,9 @@
 use super::looping::hooks;
 use super::script::{Script, check, check_with, default_rules};
 use crate::command::{Command, TaskPatch};
-use crate::debt::{Effect, HookClass, OnFailure, OwedHook};
 use crate::decide::{Effects, Rules};
-use crate::event::{EventType, Record};
+use crate::effects::outbox::{Effect, HookClass, OnFailure, OwedHook};
+use crate::log::event::{EventType, Record};
 use crate::session::Purpose;
 
 /// A session of `w1` whose every turn is judged by `check`, and which prepares with `ready`.

@@ -2,10 +2,10 @@
 //! after it was submitted and `after` when it is merged.
 
 use super::script::{CONFIG, Script, check_with, default_rules};
-use crate::debt::{HookClass, OnFailure, OwedHook};
 use crate::decide::{Effects, PlannedFor, Rules};
-use crate::event::EventType;
-use crate::id::Digest;
+use crate::effects::outbox::{HookClass, OnFailure, OwedHook};
+use crate::log::event::EventType;
+use crate::log::id::Digest;
 use crate::session::Wanted;
 use crate::task::State;
 

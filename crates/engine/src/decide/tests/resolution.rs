@@ -1,9 +1,9 @@
 //! Whose hooks run: the project's, those of a type of tasks instead, those of the agent besides; none that nobody trusts.
 
 use super::script::{CONFIG, Script, check_with, default_rules};
-use crate::debt::{HookClass, OnFailure, OwedHook};
 use crate::decide::{Effects, Planned, PlannedFor, Rules, Trusted};
-use crate::event::EventType;
+use crate::effects::outbox::{HookClass, OnFailure, OwedHook};
+use crate::log::event::EventType;
 
 /// A hook called `name` at a point, for those whom it is for.
 fn planned(name: &str, point: &str, whose: PlannedFor) -> Planned {

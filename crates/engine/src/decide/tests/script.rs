@@ -22,23 +22,23 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::action::ActionRequest;
+use crate::command::refusal::Refusal;
 use crate::command::{
     Answer, Authority, Command, Deletion, Failing, HookReport, NewSession, NewTask, Origin, TaskPatch,
 };
-use crate::debt::{Debt, Effect, HookOutcome};
 use crate::decide::{Rules, decide};
-use crate::encoding::{decode, encode};
-use crate::event::{Event, EventType, Record};
-use crate::id::{DebtId, Digest, Epoch, OwnerName, RunId, Seq, SessionName, TaskId};
-use crate::memory::Memory;
-use crate::refusal::Refusal;
-use crate::registry::Registry;
+use crate::effects::action::ActionRequest;
+use crate::effects::outbox::{Debt, Effect, HookOutcome};
+use crate::effects::registry::Registry;
+use crate::log::encoding::{decode, encode};
+use crate::log::event::{Event, EventType, Record};
+use crate::log::id::{DebtId, Digest, Epoch, OwnerName, RunId, Seq, SessionName, TaskId};
+use crate::log::time::Timestamp;
+use crate::session::usage::{Cost, Usage};
 use crate::session::{Decision, Ending, GateAnswer, Next, Purpose, Session, Terms};
 use crate::task::{ReportRequest, Task};
-use crate::time::Timestamp;
-use crate::usage::{Cost, Usage};
 use crate::view::View;
+use crate::view::memory::Memory;
 
 /// The configuration of every session that a script starts.
 pub const CONFIG: &str = "hooks: {}";

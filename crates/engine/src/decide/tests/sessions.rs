@@ -1,9 +1,9 @@
 //! Sessions and their turns.
 
 use super::script::{Script, check, check_with, default_rules};
-use crate::debt::{HookClass, OnFailure, OwedHook};
 use crate::decide::{Effects, Rules};
-use crate::event::EventType;
+use crate::effects::outbox::{HookClass, OnFailure, OwedHook};
+use crate::log::event::EventType;
 
 #[test]
 fn one_turn_runs_at_a_time_and_the_next_follows_by_itself() {

@@ -2,12 +2,12 @@
 
 use super::script::{Script, check, check_with, default_rules, run_id};
 use crate::command::{Authority, Command, TaskPatch};
-use crate::debt::{HookClass, OnFailure, OwedHook};
 use crate::decide::{Effects, Planned, PlannedFor, Rules};
-use crate::drive::NewSeries;
-use crate::event::EventType;
-use crate::promise::Promise;
-use crate::types::Types;
+use crate::effects::outbox::{HookClass, OnFailure, OwedHook};
+use crate::evaluation::NewSeries;
+use crate::log::event::EventType;
+use crate::session::promise::Promise;
+use crate::task::types::Types;
 
 /// `product` is for ann and bob, `infra` for ann, `closed` for nobody, `open` for all.
 fn typed() -> Rules {

@@ -1,10 +1,10 @@
 //! What sessions work on: goals that become tasks, tasks that are named, and whatever the graph has ready.
 
 use super::script::{Script, check, check_with, default_rules};
-use crate::debt::{HookClass, OnFailure, OwedHook};
 use crate::decide::{Effects, Rules};
-use crate::event::EventType;
-use crate::hook_point::HookPoint;
+use crate::effects::hook_point::HookPoint;
+use crate::effects::outbox::{HookClass, OnFailure, OwedHook};
+use crate::log::event::EventType;
 use crate::session::Hold;
 use crate::task::State;
 

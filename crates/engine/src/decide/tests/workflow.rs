@@ -5,15 +5,15 @@ use core::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::script::{Script, default_rules};
-use crate::action::ActionRequest;
 use crate::command::Command;
-use crate::debt::{Debt, HookClass, OnFailure, OwedHook, Recovery};
+use crate::command::limits::Limits;
+use crate::command::refusal::Refusal;
 use crate::decide::{Effects, Rules, Trusted};
-use crate::event::EventType;
-use crate::hook_point::HookPoint;
-use crate::id::{Digest, OwnerName};
-use crate::limits::Limits;
-use crate::refusal::Refusal;
+use crate::effects::action::ActionRequest;
+use crate::effects::hook_point::HookPoint;
+use crate::effects::outbox::{Debt, HookClass, OnFailure, OwedHook, Recovery};
+use crate::log::event::EventType;
+use crate::log::id::{Digest, OwnerName};
 use crate::workflow::{Branch, Did, Several, StepEnd, StepResult, Wanted};
 
 fn owner() -> OwnerName {
