@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use windlass_bridge::Moment;
 use windlass_config::{Config, ConfigSource, plan};
-use windlass_engine::{Authority, Command, EventType, Origin, Planned, RunId, View, would_owe};
+use windlass_engine::{Authority, Command, EventType, Origin, PlannedHook, RunId, View, would_enqueue};
 use windlass_runner::{Called, Replied, Told};
 use windlass_store::{Lifetime, Store};
 
@@ -61,7 +61,7 @@ impl Calling {
 /// Has the hooks of a call run, if there are any.
 pub fn answer_call(project: Project, mut calling: Calling) -> Result<Bridged, Failure> {
     let Calling { moment, trust, .. } = calling;
-    if environment::debt().is_some() || environment::is_judging() {
+    if environment::effect().is_some() || environment::is_judging() {
         return Ok(Bridged::Nothing);
     }
     // What holds inside a run is what the run works with, whatever has become of the file.
@@ -80,7 +80,7 @@ pub fn answer_call(project: Project, mut calling: Calling) -> Result<Bridged, Fa
     }
     calling.apply(&config);
     let is_trusted = || Ok::<_, Failure>(trust || trust::state(&project, &config)? == Trust::Trusted);
-    if !would_owe(&calling.called.call, &planned) {
+    if !would_enqueue(&calling.called.call, &planned) {
         // Hooks that stand elsewhere are not asked either, and nobody would hear of it.
         if is_noticed(moment) && !is_trusted()? {
             return Ok(Bridged::Untrusted);
@@ -110,7 +110,7 @@ fn answer_inside(opened: &mut Opened, inside: Inside, mut calling: Calling) -> R
 }
 
 /// Returns the hooks that agents' own hook systems may call, in the order in which they run.
-fn planned_for_calls(config: &Config) -> Vec<Planned> {
+fn planned_for_calls(config: &Config) -> Vec<PlannedHook> {
     plan::planned_hooks(config).remove(&EventType::BridgeCalled).unwrap_or_default()
 }
 

@@ -273,7 +273,7 @@ pub fn show_failed_hook(front_end: &dyn FrontEnd, told: &Told<'_>) {
     let said = match &record.envelope.event {
         Event::HookFinished(finished) => went_wrong(finished),
         // The end of its run has said so already.
-        Event::HookError(failed) if failed.debt.is_some() => None,
+        Event::HookError(failed) if failed.effect.is_some() => None,
         Event::HookError(failed) => Some(format!("hook `{}` failed: {}", failed.hook_name, failed.error)),
         Event::ActionError(failed) => Some(format!("cannot carry out `{}`: {}", failed.action_type, failed.error)),
         _ => None,

@@ -48,7 +48,7 @@ pub fn unjudged(config: &Config, kind: &str, roles: &RoleSettings, agents: &[&st
 /// Whether tasks of a type are judged by anybody.
 fn is_judged(config: &Config, kind: &str, agent: &str) -> bool {
     let own = config.overrides().any(|(name, point)| name == kind && point.name() == "before_merge");
-    let meant = |hook: &&HookSpec| plan::whose(hook).includes(Some(kind), Some(agent), own);
+    let meant = |hook: &&HookSpec| hook.scope.includes(Some(kind), Some(agent), own);
     config.hooks.iter().filter(|hook| hook.enabled()).filter(meant).any(|hook| plan::briefs(hook).next().is_some())
 }
 

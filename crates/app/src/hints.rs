@@ -129,7 +129,7 @@ pub fn refusal(refusal: &Refusal) -> Failure {
 
 /// Whether an agent or a hook asks. They can take variables away, but not their parents.
 fn is_inside_run() -> bool {
-    environment::run().is_some() || environment::debt().is_some() || supervisors_above(SUPERVISE) > 0
+    environment::run().is_some() || environment::effect().is_some() || supervisors_above(SUPERVISE) > 0
 }
 
 /// Names the session that was probably meant, or what lists them.

@@ -12,7 +12,7 @@ use std::iter;
 use std::ops::Range;
 
 use serde_json::json;
-use windlass_engine::{HookPoint, REGISTERED, Registry, Rule, VALIDATION};
+use windlass_engine::{HookPoint, HookScope, REGISTERED, Registry, Rule, VALIDATION};
 use windlass_expr::{Condition, Matcher, Names, Pattern, Template};
 use windlass_hooks::Script;
 
@@ -30,14 +30,6 @@ use crate::{hook_point_names, parse_hook_point};
 
 /// Names travel in variables, events and messages.
 const NAME: usize = 128;
-
-/// Whose hook it is.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum HookScope {
-    Project,
-    TaskType(String),
-    Agent(String),
-}
 
 /// What a hook runs.
 #[derive(Debug, Clone)]
@@ -88,7 +80,7 @@ impl HookSpec {
         let points: Vec<_> = self.points().map(HookPoint::name).collect();
         let points = points.join(", ");
         match &self.scope {
-            HookScope::Project => points,
+            HookScope::Project | HookScope::Worktrees => points,
             HookScope::TaskType(name) => format!("{points} (task type {name})"),
             HookScope::Agent(name) => format!("{points} (agent {name})"),
         }
@@ -144,7 +136,7 @@ pub fn resolve(settings: &Settings, source: &str) -> Result<Vec<HookSpec>, Confi
     let mut hooks = Collected { source, newlines, hooks: Vec::new(), names: BTreeMap::new() };
     hooks.take(&HookScope::Project, &settings.hooks)?;
     for (name, task_type) in &settings.task_types {
-        hooks.take(&HookScope::TaskType(name.as_str().to_owned()), &task_type.hooks)?;
+        hooks.take(&HookScope::TaskType(name.type_name()), &task_type.hooks)?;
     }
     for (name, agent) in &settings.agents {
         hooks.take(&HookScope::Agent(name.clone()), &agent.hooks)?;
@@ -349,8 +341,9 @@ fn default_name(scope: &HookScope, point: &HookPoint, index: usize, kind: &HookK
         _ => format!("{point}[{index}]"),
     };
     match scope {
-        HookScope::Project => name,
-        HookScope::TaskType(whose) | HookScope::Agent(whose) => format!("{whose}.{name}"),
+        HookScope::Project | HookScope::Worktrees => name,
+        HookScope::TaskType(kind) => format!("{kind}.{name}"),
+        HookScope::Agent(agent) => format!("{agent}.{name}"),
     }
 }
 

@@ -71,7 +71,7 @@ pub use self::file::{
     RoleSettings, Settings, TaskResult,
 };
 pub use self::hook_limits::check_timeout;
-pub use self::hooks::{HookKind, HookScope, HookSpec};
+pub use self::hooks::{HookKind, HookSpec};
 pub use self::pipeline_rules::ConfigWarning;
 pub use self::point::{hook_point_names, hook_point_spellings, hook_points, parse_hook_point};
 pub use self::reader::{Located, read};

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use windlass_engine::{EventType, HookPoint};
+use windlass_engine::{EventType, HookPoint, HookScope};
 use windlass_expr::{Condition, Names};
 
 use super::entry::{Entry, Retry};
 use super::error::ConfigProblem;
 use super::file::{Notice, Occasion, Settings};
-use super::hooks::{HookKind, HookScope, HookSpec, placed, script};
+use super::hooks::{HookKind, HookSpec, placed, script};
 use super::reader::Located;
 use super::request::request;
 use super::span::DurationSetting;

@@ -7,13 +7,13 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use windlass_engine::{
-    Completion, Cost, Effects, EventType, HookClass, HookPoint, Limits, OnFailure, OnRetryLimit, OwedHook, OwnerName,
-    Planned, PlannedFor, Registry, RegistryError, Rules, Terms, Trusted, TypeName, Types, ValidationScope, WORKFLOW,
+    Completion, Cost, Effects, EventType, HookClass, HookEffect, HookPoint, HookScope, Limits, OnFailure, OnRetryLimit,
+    OwnerName, PlannedHook, Registry, RegistryError, Rules, Terms, Trusted, TypeName, Types, ValidationScope, WORKFLOW,
 };
 use windlass_expr::Matcher;
 use windlass_hooks as hooks;
 
-use crate::{Builtin, Config, HookKind, HookScope, HookSpec, RoleSettings};
+use crate::{Builtin, Config, HookKind, HookSpec, RoleSettings};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const GATE_TIMEOUT: Duration = Duration::from_mins(10);
@@ -109,15 +109,15 @@ fn asked_for(name: &str) -> hooks::Hook {
 }
 
 /// The same where it stands: nowhere, if the project has a list of its own.
-fn usually(config: &Config) -> Option<Planned> {
-    let hook = OwedHook {
+fn usually(config: &Config) -> Option<PlannedHook> {
+    let hook = HookEffect {
         hook: USUAL.to_owned(),
         point: HookPoint::BeforeSubmit,
         class: HookClass::Vcs,
         on_failure: OnFailure::Block,
         send_backs: None,
     };
-    let planned = Planned { hook, whose: PlannedFor::Worktrees, matcher: Matcher::default(), when: None };
+    let planned = PlannedHook { hook, scope: HookScope::Worktrees, matcher: Matcher::default(), when: None };
     (!config.has_own_list(&HookPoint::BeforeSubmit)).then_some(planned)
 }
 
@@ -217,7 +217,7 @@ pub fn session_rules(config: &Config, owner: &OwnerName) -> Result<Rules, Regist
 }
 
 /// Returns the hooks that each event makes owed, in the order in which they run.
-pub fn planned_hooks(config: &Config) -> BTreeMap<EventType, Vec<Planned>> {
+pub fn planned_hooks(config: &Config) -> BTreeMap<EventType, Vec<PlannedHook>> {
     let mut hooks: Vec<&HookSpec> = config.hooks.iter().filter(|hook| is_owing(hook)).collect();
     // Hooks of one priority stay in the order of definition.
     hooks.sort_by_key(|hook| priority(hook));
@@ -249,21 +249,12 @@ fn name(kind: &str) -> TypeName {
     kind.parse().expect("the names of types were checked when they were read")
 }
 
-fn planned(hook: &HookSpec, point: &HookPoint, event: EventType) -> Planned {
+fn planned(hook: &HookSpec, point: &HookPoint, event: EventType) -> PlannedHook {
     let (matcher, when) = (hook.matcher.clone(), hook.when.clone());
-    Planned { hook: owed_hook(hook, point, event), whose: whose(hook), matcher, when }
+    PlannedHook { hook: hook_effect(hook, point, event), scope: hook.scope.clone(), matcher, when }
 }
 
-/// For whose work a hook is.
-pub fn whose(hook: &HookSpec) -> PlannedFor {
-    match &hook.scope {
-        HookScope::Project => PlannedFor::Everybody,
-        HookScope::TaskType(kind) => PlannedFor::TasksOf(name(kind)),
-        HookScope::Agent(name) => PlannedFor::Agent(name.clone()),
-    }
-}
-
-fn owed_hook(hook: &HookSpec, point: &HookPoint, event: EventType) -> OwedHook {
+fn hook_effect(hook: &HookSpec, point: &HookPoint, event: EventType) -> HookEffect {
     let gate = point.is_gate();
     let class = match (&hook.kind, hook.entry.idempotent) {
         _ if event == EventType::BridgeCalled => HookClass::Bridge,
@@ -274,7 +265,7 @@ fn owed_hook(hook: &HookSpec, point: &HookPoint, event: EventType) -> OwedHook {
         (HookKind::Rules(_) | HookKind::Desktop | HookKind::Prompt(_), _) | (_, Some(true)) => HookClass::Idempotent,
         _ => HookClass::Other,
     };
-    OwedHook {
+    HookEffect {
         hook: hook.name.clone(),
         point: point.clone(),
         class,

@@ -34,7 +34,7 @@ pub use command::limits::Limits;
 pub use command::refusal::Refusal;
 pub use command::{Answer, Authority, Command, Deletion, Failing, HookReport, NewSession, NewTask, Origin, TaskPatch};
 pub use decide::{
-    Decided, Effects, Entry, Planned, PlannedFor, Rules, Trusted, ValidationScope, WORKFLOW, decide, would_owe,
+    Decided, Effects, Entry, HookScope, PlannedHook, Rules, Trusted, ValidationScope, WORKFLOW, decide, would_enqueue,
 };
 pub use delivery::{
     Approved, Broken, ChangeFact, ChangeRef, Finding, Gate, Grounds, HookContext, HookEnd, Pipeline, Readied, Remedy,
@@ -42,7 +42,9 @@ pub use delivery::{
 };
 pub use effects::action::{Action, ActionRequest, TaskAction};
 pub use effects::hook_point::{HookPoint, UnknownHookPoint};
-pub use effects::outbox::{Debt, Effect, HookClass, HookOutcome, OnFailure, Owed, OwedHook, Recovery};
+pub use effects::outbox::{
+    EffectKind, HookBatch, HookClass, HookEffect, HookOutcome, OnFailure, PendingEffect, Recovery,
+};
 pub use effects::registry::{Handler, Hook, HookFault, Registry, RegistryError};
 pub use effects::situation::{Situation, hook_data};
 pub use evaluation::ruling::{Rule, RuleAction, Ruling, Undefined, judge};
@@ -56,7 +58,7 @@ pub use log::config_text::ConfigText;
 pub use log::encoding::{DecodeError, FORMAT, Upcast, decode, decode_with, encode, encode_into};
 pub use log::event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
 pub use log::id::{
-    CheckpointId, CommitId, ConfigDigest, DebtId, Digest, EdgeId, Epoch, FactType, HookId, OwnerName, ParseIdError,
+    CheckpointId, CommitId, ConfigDigest, Digest, EdgeId, EffectId, Epoch, FactType, HookId, OwnerName, ParseIdError,
     RunId, Seq, SeriesId, SessionName, TaskId, TypeName,
 };
 pub use log::time::{Timestamp, in_words};

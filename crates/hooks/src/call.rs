@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use windlass_engine::{DebtId, HookPoint};
+use windlass_engine::{EffectId, HookPoint};
 use windlass_process::{Capture, Invocation, Spec, Spill, overlay};
 
 use crate::notice;
@@ -31,7 +31,7 @@ pub struct Call<'a> {
     /// What an agent's own hook system said, where it called.
     pub said: Option<&'a Map<String, Value>>,
     /// What it is owed under; a trial is owed by nobody.
-    pub debt: Option<DebtId>,
+    pub effect: Option<EffectId>,
     pub project: &'a Path,
     /// Where it works: the project, or a worktree of it.
     pub directory: &'a Path,
@@ -90,7 +90,7 @@ impl<'a> Call<'a> {
             ("WINDLASS_HOOK", self.text("/hook").into()),
             // A hook is no turn: what it does through `windlass` is not what the agent claims.
             ("WINDLASS_RUN", OsString::new()),
-            ("WINDLASS_DEBT", self.debt.map(|debt| debt.to_string()).unwrap_or_default().into()),
+            ("WINDLASS_DEBT", self.effect.map(|effect| effect.to_string()).unwrap_or_default().into()),
             ("WINDLASS_PAYLOAD_FILE", papers.payload().into()),
             ("WINDLASS_PROJECT_DIR", self.project.into()),
         ];

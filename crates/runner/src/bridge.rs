@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use windlass_engine::{
-    Call, CallRuling, CallVerdict, Command, Digest, Effect, Event, HookOutcome, HookPoint, HookReport, Limits,
-    Objector, OnFailure, Origin, OwedHook, Seq,
+    Call, CallRuling, CallVerdict, Command, Digest, EffectKind, Event, HookEffect, HookOutcome, HookPoint, HookReport,
+    Limits, Objector, OnFailure, Origin, Seq,
 };
 use windlass_hooks::said::{Decision, Permission};
 use windlass_hooks::{Said, clean, cut, silent_no};
@@ -88,16 +88,16 @@ impl Dispatch<'_> {
 
     fn run_called(&mut self, at: Seq) -> Result<Sum, RunError> {
         let mut sum = Sum::default();
-        while let Some(debt) = self.next(|_, debt| debt.id.seq == at)? {
-            self.give(&Command::BeginEffect { debt: debt.id, owner: self.owner.clone() })?;
-            let (report, said) = self.hear_hook(&debt)?;
+        while let Some(effect) = self.next(|_, effect| effect.id.seq == at)? {
+            self.give(&Command::BeginEffect { effect: effect.id, owner: self.owner.clone() })?;
+            let (report, said) = self.hear_hook(&effect)?;
             let cancelled = report.outcome == HookOutcome::Cancelled;
             self.give(&Command::FinishEffect {
-                debt: debt.id,
+                effect: effect.id,
                 owner: self.owner.clone(),
                 report: report.clone().into(),
             })?;
-            if let Effect::Hook(owed) = &debt.effect {
+            if let EffectKind::Hook(owed) = &effect.kind {
                 sum.add(owed, report, said.map(|said| *said).unwrap_or_default());
             }
             if cancelled {
@@ -110,9 +110,9 @@ impl Dispatch<'_> {
 
     /// What has not begun never will: nobody waits for the answer any more.
     fn give_up(&mut self, at: Seq) -> Result<(), RunError> {
-        while let Some(debt) = self.next(|_, debt| debt.id.seq == at)? {
+        while let Some(effect) = self.next(|_, effect| effect.id.seq == at)? {
             let (dead, owner) = (self.owner.clone(), self.owner.clone());
-            self.give(&Command::RecoverEffect { debt: debt.id, dead, owner })?;
+            self.give(&Command::RecoverEffect { effect: effect.id, dead, owner })?;
         }
         Ok(())
     }
@@ -152,7 +152,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, owed: &OwedHook, report: HookReport, said: Said) {
+    fn add(&mut self, owed: &HookEffect, report: HookReport, said: Said) {
         let HookReport { outcome, message, feedback, unstarted, .. } = report;
         let name = &owed.hook;
         let why = message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
@@ -181,7 +181,7 @@ impl Sum {
         }
     }
 
-    fn agreed(&mut self, owed: &OwedHook, feedback: Option<String>, said: Said) {
+    fn agreed(&mut self, owed: &HookEffect, feedback: Option<String>, said: Said) {
         let specific = said.specific;
         // Whoever adds something for the agent to read at its end wants it to be read, as in Claude Code.
         if owed.point.sends_back() && specific.additional_context.is_some() {
@@ -199,14 +199,14 @@ impl Sum {
         self.updated_output = specific.updated_output.or(self.updated_output.take());
     }
 
-    fn object(&mut self, owed: &OwedHook, feedback: Option<String>) {
+    fn object(&mut self, owed: &HookEffect, feedback: Option<String>) {
         let usual = || silent_no(&owed.hook, Some(&owed.point));
         self.reasons.push((CallRuling::Block, feedback.unwrap_or_else(usual)));
         self.objectors.push(Objector { hook: owed.hook.clone(), most: owed.send_backs });
     }
 
     /// Before a tool a person can be asked; elsewhere they can only be told.
-    fn ask(&mut self, owed: &OwedHook, feedback: Option<String>, told: String) {
+    fn ask(&mut self, owed: &HookEffect, feedback: Option<String>, told: String) {
         match owed.point {
             HookPoint::PreToolUse => self.reasons.push((CallRuling::Ask, feedback.unwrap_or(told))),
             _ => self.messages.push(told),

@@ -78,7 +78,7 @@ impl Runner<'_> {
     /// Has an agent that is ready answer a prompt.
     pub(crate) fn converse(&mut self, turn: &Turn, prompt: &str, patience: &mut Patience) -> TurnOutcome {
         let connection = self.connection.take().expect("it is ready");
-        let (silence, file) = (self.allowance.silence, self.dispatch.settings.records.join(turn.debt.to_string()));
+        let (silence, file) = (self.allowance.silence, self.dispatch.settings.records.join(turn.effect.to_string()));
         let (turned, record) = self.dispatch.converse(connection, (prompt, silence), &file, patience);
         let acp::Turned { end, usage, aside, connection } = turned;
         self.connection = connection;

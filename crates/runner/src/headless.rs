@@ -93,7 +93,7 @@ impl Runner<'_> {
             Place::Before(_) => session.watch.used_in_conversation,
             Place::New(_) => Usage::default(),
         };
-        let file = self.dispatch.settings.records.join(turn.debt.to_string());
+        let file = self.dispatch.settings.records.join(turn.effect.to_string());
         let listened = self.dispatch.listen((*dialect, *place), &spec, &file, &mut |dispatch, name| {
             let (run, conversation, anew) = (turn.run.clone(), name.to_owned(), saying.anew.clone());
             dispatch.give(&Command::OpenConversation { run, conversation, anew }).map(drop)

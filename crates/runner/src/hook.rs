@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use windlass_engine::{
-    Command, Conversation, Debt, DebtId, Effect, Event, EventType, Gate, HookClass, HookOutcome, HookPoint, HookReport,
-    OwedHook, Phase, Promise, REGISTERED, Record, Session, SessionName, Situation, Task, VALIDATION, View, hook_data,
+    Command, Conversation, EffectId, EffectKind, Event, EventType, Gate, HookClass, HookEffect, HookOutcome, HookPoint,
+    HookReport, PendingEffect, Phase, Promise, REGISTERED, Record, Session, SessionName, Situation, Task, VALIDATION,
+    View, hook_data,
 };
 use windlass_expr::Template;
 use windlass_hooks::{
@@ -59,7 +60,7 @@ impl Scene {
         event
     }
 
-    fn values(&self, owed: &OwedHook, project: &Path) -> Value {
+    fn values(&self, owed: &HookEffect, project: &Path) -> Value {
         let situation = Situation {
             point: Some(&owed.point),
             hook: &owed.hook,
@@ -100,8 +101,8 @@ pub(crate) type Heard = (HookReport, Option<Box<Said>>);
 
 /// One hook, about to be run.
 struct Running<'a> {
-    debt: DebtId,
-    owed: &'a OwedHook,
+    effect: EffectId,
+    owed: &'a HookEffect,
     hook: &'a Hook,
     scene: &'a Scene,
     /// The scene in words.
@@ -168,14 +169,14 @@ fn prompt(template: &Template, values: &Value) -> HookReport {
 
 impl Dispatch<'_> {
     /// Runs a hook that has begun. One that fails is tried again as often as it says.
-    pub(crate) fn run_hook(&mut self, debt: &Debt) -> Result<HookReport, RunError> {
-        self.hear_hook(debt).map(|(report, _)| report)
+    pub(crate) fn run_hook(&mut self, effect: &PendingEffect) -> Result<HookReport, RunError> {
+        self.hear_hook(effect).map(|(report, _)| report)
     }
 
     /// The same, with what it said.
-    pub(crate) fn hear_hook(&mut self, debt: &Debt) -> Result<Heard, RunError> {
-        let Effect::Hook(owed) = &debt.effect else { return Err(RunError::NoHook(debt.id)) };
-        let scene = self.scene(debt)?;
+    pub(crate) fn hear_hook(&mut self, effect: &PendingEffect) -> Result<Heard, RunError> {
+        let EffectKind::Hook(owed) = &effect.kind else { return Err(RunError::NoHook(effect.id)) };
+        let scene = self.scene(effect)?;
         if owed.hook == REGISTERED || owed.hook == VALIDATION {
             return Ok((self.ask_registered(owed, &scene)?, None));
         }
@@ -191,7 +192,8 @@ impl Dispatch<'_> {
         let (values, event) = (scene.values(owed, &self.settings.project), scene.told());
         let began = Instant::now();
         let directory = self.directory_of(scene.session.as_ref());
-        let mut running = Running { debt: debt.id, owed, hook: &hook, scene: &scene, values, event, directory, began };
+        let mut running =
+            Running { effect: effect.id, owed, hook: &hook, scene: &scene, values, event, directory, began };
         if running.role().is_gate()
             && let Some(report) = self.tampered(scene.session.as_ref())?
         {
@@ -202,7 +204,7 @@ impl Dispatch<'_> {
             running.values = self.told_at_gate(&running)?;
         }
         // What was tried before a crash was tried.
-        let mut failures = debt.attempts.saturating_sub(1);
+        let mut failures = effect.attempts.saturating_sub(1);
         loop {
             let checkout = match self.place_to_judge(owed, &scene, hook.kind.runs_programs()) {
                 Ok(checkout) => checkout,
@@ -219,16 +221,16 @@ impl Dispatch<'_> {
             failures += 1;
             let Some(wait) = self.wait_before(&running, failures, again)? else { return Ok((report, said)) };
             let after = report.message.unwrap_or_default();
-            let is_recorded = debt.id.index != TRIAL_INDEX;
+            let is_recorded = effect.id.index != TRIAL_INDEX;
             if is_recorded && !wait.is_zero() {
                 let (owner, error) = (self.owner.clone(), after.clone());
-                self.give(&Command::RestEffect { debt: debt.id, owner, error })?;
+                self.give(&Command::RestEffect { effect: effect.id, owner, error })?;
             }
             if !self.wait(wait) {
                 return Ok((HookOutcome::Cancelled.into(), None));
             }
             if is_recorded {
-                self.give(&Command::RetryEffect { debt: debt.id, owner: self.owner.clone(), after })?;
+                self.give(&Command::RetryEffect { effect: effect.id, owner: self.owner.clone(), after })?;
             }
         }
     }
@@ -237,7 +239,7 @@ impl Dispatch<'_> {
     /// program needs no directory.
     fn place_to_judge(
         &mut self,
-        owed: &OwedHook,
+        owed: &HookEffect,
         scene: &Scene,
         needs_directory: bool,
     ) -> Result<Option<PathBuf>, Box<HookReport>> {
@@ -285,7 +287,7 @@ impl Dispatch<'_> {
     }
 
     fn command(&mut self, running: &Running<'_>, script: &Script) -> Result<Attempt, RunError> {
-        let place = self.settings.records.join(running.debt.to_string());
+        let place = self.settings.records.join(running.effect.to_string());
         let call = self.call(running);
         let papers = Papers::at(&place, &call);
         let spec = call.spec(script, running.timeout(), &papers);
@@ -313,21 +315,21 @@ impl Dispatch<'_> {
             values: &running.values,
             event: &running.event,
             said: running.scene.call.as_deref().map(|called| &called.payload),
-            debt: Some(running.debt),
+            effect: Some(running.effect),
             project: &self.settings.project,
             directory: &running.directory,
             environment: &self.settings.environment,
         }
     }
 
-    fn scene(&self, debt: &Debt) -> Result<Scene, RunError> {
+    fn scene(&self, effect: &PendingEffect) -> Result<Scene, RunError> {
         // All of it at one moment: that is cheaper than one moment for each piece.
         let snapshot = self.store.snapshot()?;
-        let event = self.event(debt.id.seq)?;
-        let session = debt.session.as_ref().map(|name| snapshot.session(name)).transpose()?.flatten();
-        let task = debt.task.or(session.as_ref().and_then(|session| session.task));
+        let event = self.event(effect.id.seq)?;
+        let session = effect.session.as_ref().map(|name| snapshot.session(name)).transpose()?.flatten();
+        let task = effect.task.or(session.as_ref().and_then(|session| session.task));
         let task = task.map(|id| snapshot.task(id)).transpose()?.flatten();
-        let is_trial = debt.id.index == TRIAL_INDEX;
+        let is_trial = effect.id.index == TRIAL_INDEX;
         let is_rejudged = is_trial || session.as_ref().is_some_and(|session| session.rejudged_at().is_some());
         let mut output = session.as_ref().map(|session| self.last_output(session)).transpose()?.flatten();
         if let (None, Some(task), true) = (&output, &task, is_rejudged) {
@@ -337,7 +339,7 @@ impl Dispatch<'_> {
             Some(Phase::Judging(_, claim)) => *claim,
             _ => is_rejudged.then_some(Promise::Complete),
         };
-        let bridged = matches!(&debt.effect, Effect::Hook(hook) if hook.class == HookClass::Bridge);
+        let bridged = matches!(&effect.kind, EffectKind::Hook(hook) if hook.class == HookClass::Bridge);
         let call = self.called.clone().filter(|_| bridged);
         let conversation = match &call {
             Some(called) => snapshot.conversation(&called.call.caller)?,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use windlass_agents::{Driver, TurnEnd};
 use windlass_engine::{
-    Answer, Command, DebtId, Digest, Ending, EventType, Failing, Fault, Limits, Promise, Purpose, Session, Task,
+    Answer, Command, Digest, EffectId, Ending, EventType, Failing, Fault, Limits, Promise, Purpose, Session, Task,
     Timestamp, Turn, Usage, explain_uncounted, find_promise, in_words,
 };
 use windlass_hooks::{Retry, clean, cut};
@@ -47,8 +47,8 @@ impl TurnOutcome {
 
 impl Runner<'_> {
     /// Has the agent answer, unless whoever asked it before us died while it did.
-    pub(crate) fn turn(&mut self, session: &Session, debt: DebtId) -> Result<(), RunError> {
-        if !self.is_ours(session, debt)? {
+    pub(crate) fn turn(&mut self, session: &Session, effect: EffectId) -> Result<(), RunError> {
+        if !self.is_ours(session, effect)? {
             return Ok(());
         }
         let Some(turn) = session.turn() else { return Err(RunError::Stuck(session.name.clone())) };
@@ -222,7 +222,7 @@ impl Runner<'_> {
         if !matches!(self.agent.driver, Driver::Command(_)) {
             return Ok(self.converse(turn, prompt, patience));
         }
-        let records = self.dispatch.settings.records.join(turn.debt.to_string());
+        let records = self.dispatch.settings.records.join(turn.effect.to_string());
         let directory = self.dispatch.directory_of(Some(session));
         let mut spec = self.agent.spec(prompt, &directory, self.variables(session, turn), &records);
         spec.silence = self.allowance.silence;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use windlass_engine::HookPoint;
+use windlass_engine::{HookPoint, HookScope};
 use windlass_expr::nearest;
 
 use super::field::entry;
 use super::{HookImport, ImportRemark, ImportedAction, ImportedHook, ImportedSetting, ImportedTuning, fragment};
 use crate::edit::{self, EditObstacle, HookField};
-use crate::{Builtin, Config, ConfigNode, HookKind, HookScope, HookSpec, NodeValue, OnRetryLimit, plan, quoted};
+use crate::{Builtin, Config, ConfigNode, HookKind, HookSpec, NodeValue, OnRetryLimit, plan, quoted};
 
 /// What is to be added to a configuration.
 #[derive(Debug, Default)]

@@ -59,7 +59,7 @@ impl Fold<'_> {
             changes.push(put(self.own_task()?));
         }
         if let Some(owed) = &self.envelope.metadata.owes {
-            self.owe(owed, &mut changes)?;
+            self.enqueue(owed, &mut changes)?;
         }
         if let Some(via) = self.envelope.metadata.via {
             self.spend(via, &mut changes)?;
@@ -143,8 +143,8 @@ impl Fold<'_> {
             Event::WorkflowStarted(started) => self.workflow_started(started),
             Event::WorkflowStepStarted(started) => self.workflow_step_started(started),
             Event::WorkflowStepFinished(finished) => self.workflow_step_finished(finished),
-            Event::WorkflowCompleted(completed) => self.workflow_ended(completed.debt, None),
-            Event::WorkflowFailed(failed) => self.workflow_ended(failed.debt, Some(&failed.error)),
+            Event::WorkflowCompleted(completed) => self.workflow_ended(completed.effect, None),
+            Event::WorkflowFailed(failed) => self.workflow_ended(failed.effect, Some(&failed.error)),
             Event::HookStarted(started) => self.hook_started(started),
             Event::HookRetrying(retrying) => self.hook_retrying(retrying),
             Event::HookFinished(finished) => self.hook_finished(finished),

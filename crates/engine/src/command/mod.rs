@@ -14,7 +14,7 @@ use crate::effects::hook_point::HookPoint;
 use crate::effects::outbox::HookOutcome;
 use crate::evaluation::validation::RuleResult;
 use crate::evaluation::{Judging, NewCheckpoint, NewHook, NewSeries};
-use crate::log::id::{DebtId, Digest, Epoch, HookId, OwnerName, RunId, Seq, SeriesId, SessionName, TaskId, TypeName};
+use crate::log::id::{Digest, EffectId, Epoch, HookId, OwnerName, RunId, Seq, SeriesId, SessionName, TaskId, TypeName};
 use crate::log::time::Timestamp;
 use crate::session::fault::Fault;
 use crate::session::promise::Promise;
@@ -46,7 +46,7 @@ pub struct Origin {
     /// The agent turn from inside which the command comes.
     pub run: Option<RunId>,
     /// The hook from inside which it comes.
-    pub via: Option<DebtId>,
+    pub via: Option<EffectId>,
 }
 
 /// A task to be made.
@@ -485,25 +485,25 @@ pub enum Command {
     },
     /// Says that an owed hook is about to run.
     BeginEffect {
-        debt: DebtId,
+        effect: EffectId,
         owner: OwnerName,
     },
     /// Says that a hook has failed and is tried again after a while.
     RestEffect {
-        debt: DebtId,
+        effect: EffectId,
         owner: OwnerName,
         /// How it failed.
         error: String,
     },
     /// Says that a hook that has failed is about to be tried again.
     RetryEffect {
-        debt: DebtId,
+        effect: EffectId,
         owner: OwnerName,
         /// How it failed.
         after: String,
     },
     FinishEffect {
-        debt: DebtId,
+        effect: EffectId,
         owner: OwnerName,
         report: Box<HookReport>,
     },
@@ -515,7 +515,7 @@ pub enum Command {
     },
     /// Says that an owed workflow begins, with which definition and which step.
     StartWorkflow {
-        debt: DebtId,
+        effect: EffectId,
         owner: OwnerName,
         workflow: String,
         digest: Digest,
@@ -525,19 +525,19 @@ pub enum Command {
     },
     /// Says that a step is about to run programs.
     BeginStep {
-        debt: DebtId,
+        effect: EffectId,
         owner: OwnerName,
         step: String,
     },
     /// Ends a step, and does what it wants of the graph.
     EndStep {
-        debt: DebtId,
+        effect: EffectId,
         owner: OwnerName,
         end: Box<StepEnd>,
     },
     /// Ends a workflow that cannot go on.
     AbandonWorkflow {
-        debt: DebtId,
+        effect: EffectId,
         owner: OwnerName,
         error: String,
     },
@@ -550,9 +550,9 @@ pub enum Command {
         point: HookPoint,
         verdict: Box<CallVerdict>,
     },
-    /// Takes over a debt whose owner is dead. It names that owner: if another was quicker, the debt is in living hands.
+    /// Takes over an effect whose owner is dead. It names that owner: if another was quicker, the effect is in living hands.
     RecoverEffect {
-        debt: DebtId,
+        effect: EffectId,
         dead: OwnerName,
         owner: OwnerName,
     },

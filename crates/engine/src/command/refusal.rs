@@ -2,7 +2,7 @@
 
 use crate::apply::ApplyError;
 use crate::log::event::EventType;
-use crate::log::id::{DebtId, Epoch, RunId, SeriesId, SessionName, TaskId, TypeName};
+use crate::log::id::{EffectId, Epoch, RunId, SeriesId, SessionName, TaskId, TypeName};
 use crate::task::resolution::Resolution;
 use crate::task::{EdgeKind, Lease, State};
 use crate::view::ViewError;
@@ -67,12 +67,12 @@ pub enum Refusal {
     #[error("{task} has {} stop hooks; at most {} are taken", .most, .most)]
     TooManyHooks { task: TaskId, most: usize },
     #[error("nothing is owed under {0}")]
-    UnknownDebt(DebtId),
-    #[error("{debt} {why}")]
-    IllegalEffect { debt: DebtId, why: &'static str },
+    UnknownEffect(EffectId),
+    #[error("{effect} {why}")]
+    IllegalEffect { effect: EffectId, why: &'static str },
     /// Others are left that may.
-    #[error("none of what {debt} could do at once succeeds")]
-    NoneSucceeds { debt: DebtId },
+    #[error("none of what {effect} could do at once succeeds")]
+    NoneSucceeds { effect: EffectId },
     #[error("this project's hooks are not trusted as they are now, and this would run {}", list(hooks, "and"))]
     Untrusted { hooks: Vec<String> },
     #[error("a cascade of hooks may make {limit}; the rest is refused")]

@@ -58,7 +58,8 @@ impl Deciding<'_, '_> {
                 Err(HookFault::Failed(mut error)) => {
                     error.truncate(error.floor_char_boundary(Limits::REASON));
                     let (node, original_event) = (record.envelope.node, record.original());
-                    let failed = payload::HookError { hook_name: hook.name.clone(), error, original_event, debt: None };
+                    let failed =
+                        payload::HookError { hook_name: hook.name.clone(), error, original_event, effect: None };
                     self.caused_by(index);
                     self.emit(node, failed)?;
                     self.line().add(1);

@@ -9,7 +9,7 @@ use super::{Causing, Deciding};
 use crate::command::limits::{Limits, check_bytes, check_list, check_text};
 use crate::command::refusal::Refusal;
 use crate::delivery::ChangeRef;
-use crate::effects::outbox::Effect;
+use crate::effects::outbox::EffectKind;
 use crate::log::event::{Node, payload};
 use crate::log::id::{SessionName, TaskId};
 use crate::session::voice::Voice;
@@ -201,10 +201,10 @@ impl Deciding<'_, '_> {
     /// Who gives the command. Whoever is inside a run is no person, whatever it calls itself.
     fn speaker(&self) -> Result<(Voice, String), Refusal> {
         if let Some(via) = self.via {
-            let debt = self.draft.debt(via)?.ok_or(Refusal::UnknownDebt(via))?;
-            return match debt.effect {
-                Effect::Hook(hook) => Ok((Voice::Hook, hook.hook)),
-                Effect::Turn { .. } => Err(Refusal::IllegalEffect { debt: via, why: "is a turn, not a hook" }),
+            let effect = self.draft.effect(via)?.ok_or(Refusal::UnknownEffect(via))?;
+            return match effect.kind {
+                EffectKind::Hook(hook) => Ok((Voice::Hook, hook.hook)),
+                EffectKind::Turn { .. } => Err(Refusal::IllegalEffect { effect: via, why: "is a turn, not a hook" }),
             };
         }
         Ok(match &self.origin.run {

@@ -115,10 +115,10 @@ impl Deciding<'_, '_> {
             self.place = Some((name.clone(), Some(session.iteration).filter(|iteration| *iteration > 0)));
             match session.step_at(Some(self.origin.at)) {
                 Step::Wait(_) => return Ok(()),
-                Step::SkipHook(debt) => match self.draft.debt(debt)?.is_some_and(|debt| debt.attempts == 0) {
+                Step::SkipHook(effect) => match self.draft.effect(effect)?.is_some_and(|effect| effect.attempts == 0) {
                     true => {
                         let here = (self.cause, self.depth);
-                        self.skip_effect(debt)?;
+                        self.skip_effect(effect)?;
                         (self.cause, self.depth) = here;
                     }
                     // Whoever runs it has yet to say how it ended.

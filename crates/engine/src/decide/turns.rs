@@ -163,7 +163,7 @@ impl Deciding<'_, '_> {
     /// A turn whose end is told. It is what led to everything that follows.
     fn reported(&mut self, run: &RunId) -> Result<(Session, Turn), Refusal> {
         let (session, turn) = self.turn(run)?;
-        self.cause = Some(Causing::At(turn.debt.seq));
+        self.cause = Some(Causing::At(turn.effect.seq));
         Ok((session, turn))
     }
 

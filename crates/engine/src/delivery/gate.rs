@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::limits::gist;
 use crate::effects::hook_point::HookPoint;
-use crate::effects::outbox::{HookClass, HookOutcome, OnFailure, OwedHook};
+use crate::effects::outbox::{HookClass, HookEffect, HookOutcome, OnFailure};
 use crate::log::id::ConfigDigest;
 use crate::session::{Session, Verdict};
 use crate::task::{Claim, Task};
@@ -83,12 +83,12 @@ impl Gate {
     }
 
     /// The gate that a hook stands at.
-    pub fn of(hook: &OwedHook) -> Option<Self> {
+    pub fn of(hook: &HookEffect) -> Option<Self> {
         [Self::BeforeSubmit, Self::BeforeMerge].into_iter().find(|gate| gate.point() == hook.point)
     }
 }
 
-impl OwedHook {
+impl HookEffect {
     /// Whether it judges the work: it stands at a gate, and is no step of git.
     pub fn is_check(&self) -> bool {
         self.class == HookClass::Gate && (self.point.is_gate())
@@ -142,7 +142,7 @@ pub enum Why {
 impl Broken {
     /// What the end of a hook breaks, if it does. A hook that was not started or was cancelled has judged nothing, and at
     /// `before_merge` neither has one that ran out of time: before submission the work of the agent may be what hangs.
-    pub fn by(hook: &OwedHook, end: &HookEnd<'_>) -> Option<Self> {
+    pub fn by(hook: &HookEffect, end: &HookEnd<'_>) -> Option<Self> {
         let HookEnd { outcome, message, feedback, unstarted } = *end;
         let late = outcome == HookOutcome::TimedOut && Gate::of(hook) == Some(Gate::BeforeMerge);
         let unstarted = unstarted && outcome != HookOutcome::Block;

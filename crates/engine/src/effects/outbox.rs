@@ -1,7 +1,7 @@
 //! Work that is owed: what a crash may interrupt, and what is to be done about it then.
 //!
-//! A debt is made by an event, in the commit of that event. `hook_started` and `hook_finished` (for a turn:
-//! `turn_started` and whatever ended it) stand before and after the effect. A debt that was started by an
+//! An effect is made by an event, in the commit of that event. `hook_started` and `hook_finished` (for a turn:
+//! `turn_started` and whatever ended it) stand before and after the effect. An effect that was started by an
 //! owner who is dead was interrupted; [`Effect::recovery`] is the whole table of what happens then.
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::command::limits::Limits;
 use crate::effects::action::ActionRequest;
 use crate::effects::hook_point::HookPoint;
-use crate::log::id::{ConfigDigest, DebtId, OwnerName, RunId, Seq, SessionName, TaskId};
+use crate::log::id::{ConfigDigest, EffectId, OwnerName, RunId, Seq, SessionName, TaskId};
 use crate::log::value_names::value_names;
 use crate::view::{Looked, View};
 use crate::workflow::Progress;
@@ -82,7 +82,7 @@ value_names!(
 /// An effectful hook that an event made owed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct OwedHook {
+pub struct HookEffect {
     pub hook: String,
     /// Where it runs: two points may come with the same event.
     pub point: HookPoint,
@@ -96,10 +96,10 @@ pub struct OwedHook {
 /// Everything that one event made owed, by whom, and under which configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Owed {
+pub struct HookBatch {
     pub config: ConfigDigest,
     pub owner: OwnerName,
-    pub hooks: Vec<OwedHook>,
+    pub hooks: Vec<HookEffect>,
     /// How many events each of them may lead to.
     #[serde(default = "everything")]
     pub share: u32,
@@ -120,8 +120,8 @@ pub(crate) fn is_zero(number: &u8) -> bool {
 /// The work itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Effect {
-    Hook(OwedHook),
+pub enum EffectKind {
+    Hook(HookEffect),
     /// One agent turn.
     Turn {
         session: SessionName,
@@ -146,7 +146,7 @@ pub enum Recovery {
     EndIteration,
 }
 
-impl Effect {
+impl EffectKind {
     /// The table of interrupted effects.
     pub fn recovery(&self) -> Recovery {
         match self {
@@ -163,12 +163,13 @@ impl Effect {
     }
 }
 
-/// A row of the table of debts.
+/// A row of the table of effects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Debt {
-    pub id: DebtId,
-    pub effect: Effect,
+pub struct PendingEffect {
+    pub id: EffectId,
+    #[serde(rename = "effect")]
+    pub kind: EffectKind,
     pub config: ConfigDigest,
     /// Whoever owes it; free for others only when that owner is dead.
     pub owner: OwnerName,
@@ -198,28 +199,28 @@ pub struct Debt {
     pub version: Seq,
 }
 
-impl Debt {
+impl PendingEffect {
     /// What whoever takes it over has to do.
     pub fn recovery(&self) -> Recovery {
-        let awaited = !matches!(&self.effect, Effect::Hook(hook) if hook.class == HookClass::Bridge);
+        let awaited = !matches!(&self.kind, EffectKind::Hook(hook) if hook.class == HookClass::Bridge);
         let idle = self.attempts == 0 || self.resting.is_some();
-        if idle && awaited { Recovery::Run } else { self.effect.recovery() }
+        if idle && awaited { Recovery::Run } else { self.kind.recovery() }
     }
 }
 
 /// Whose share it is that a hook uses: its own, or that of the one which has taken it over.
-pub(crate) fn payer(view: &dyn View, debt: DebtId) -> Looked<Option<Debt>> {
-    match view.debt(debt)? {
-        Some(debt) => Ok(Some(debt)),
-        None => sibling(view, debt),
+pub(crate) fn payer(view: &dyn View, effect: EffectId) -> Looked<Option<PendingEffect>> {
+    match view.effect(effect)? {
+        Some(effect) => Ok(Some(effect)),
+        None => sibling(view, effect),
     }
 }
 
 /// Another hook of the same event that has yet to end: the first one.
-pub(crate) fn sibling(view: &dyn View, debt: DebtId) -> Looked<Option<Debt>> {
-    let mut after = Some(DebtId { seq: Seq(debt.seq.0.saturating_sub(1)), index: u32::MAX });
-    while let Some(other) = view.owed(after)?.filter(|other| other.id.seq == debt.seq) {
-        if other.id != debt && matches!(other.effect, Effect::Hook(_)) {
+pub(crate) fn sibling(view: &dyn View, effect: EffectId) -> Looked<Option<PendingEffect>> {
+    let mut after = Some(EffectId { seq: Seq(effect.seq.0.saturating_sub(1)), index: u32::MAX });
+    while let Some(other) = view.next_effect(after)?.filter(|other| other.id.seq == effect.seq) {
+        if other.id != effect && matches!(other.kind, EffectKind::Hook(_)) {
             return Ok(Some(other));
         }
         after = Some(other.id);

@@ -46,10 +46,18 @@ impl Situation<'_> {
         Self::bare(Some(&call.point), call.event().into(), Some(call))
     }
 
+    /// Returns an event alone, with what the agent says in it and nothing around it.
+    pub fn of(envelope: &Envelope) -> Situation<'_> {
+        let output = match &envelope.event {
+            Event::TurnFinished(finished) => Some(finished.output.as_str()),
+            _ => None,
+        };
+        let (session, task, promise, call) = (None, None, None, None);
+        Situation { point: None, hook: "", envelope, session, task, output, promise, call, project: "" }
+    }
+
     fn bare(point: Option<&HookPoint>, event: Event, call: Option<&Call>) -> Value {
-        let envelope = Envelope::bare(event);
-        let (session, task, output, promise) = (None, None, None, None);
-        Situation { point, hook: "", envelope: &envelope, session, task, output, promise, call, project: "" }.values()
+        Situation { point, call, ..Situation::of(&Envelope::bare(event)) }.values()
     }
 
     pub fn values(&self) -> Value {

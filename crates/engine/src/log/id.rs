@@ -144,20 +144,20 @@ pub struct CommitId {
     pub nonce: u128,
 }
 
-/// A piece of work that is owed: the event that made it owed, and its place among that event's debts.
+/// A piece of work that is owed: the event that made it owed, and its place among that event's effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DebtId {
+pub struct EffectId {
     pub seq: Seq,
     pub index: u32,
 }
 
-impl Display for DebtId {
+impl Display for EffectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.seq, self.index)
     }
 }
 
-impl FromStr for DebtId {
+impl FromStr for EffectId {
     type Err = ParseIdError;
 
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
@@ -207,7 +207,7 @@ name!(
     SessionName, "a session name (letters, digits, _ and -, at most 64)"
 );
 name!(
-    /// Whoever holds a lease or owes a debt: a worker, a process.
+    /// Whoever holds a lease or owes an effect: a worker, a process.
     OwnerName, "an owner's name (letters, digits, _ and -, at most 64)"
 );
 
@@ -322,10 +322,10 @@ impl FromStr for Digest {
     }
 }
 
-/// The digest of a configuration: what a session, a debt and a trust decision name.
+/// The digest of a configuration: what a session, an effect and a trust decision name.
 pub type ConfigDigest = Digest;
 
-as_text!(DebtId, RunId, Digest);
+as_text!(EffectId, RunId, Digest);
 
 #[cfg(test)]
 mod tests {
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!("t12".parse(), Ok(TaskId(12)));
         assert_eq!("main.3.00000000000000ff".parse::<RunId>().unwrap().to_string(), "main.3.00000000000000ff");
         assert_eq!(Digest::of(b"x").to_string().parse(), Ok(Digest::of(b"x")));
-        assert_eq!("7.2".parse(), Ok(DebtId { seq: Seq(7), index: 2 }));
+        assert_eq!("7.2".parse(), Ok(EffectId { seq: Seq(7), index: 2 }));
         assert_eq!(("HOOK-7".parse(), "it-7".parse()), (Ok(HookId(7)), Ok(SeriesId(7))));
         assert_eq!(CheckpointId(7).to_string(), "CP-7");
     }

@@ -35,7 +35,7 @@ use self::promise::Promise;
 use self::watch::Watch;
 use crate::delivery::{Grounds, Pipeline, Workspace};
 use crate::effects::outbox::{HookOutcome, OnFailure, is_zero};
-use crate::log::id::{ConfigDigest, DebtId, OwnerName, RunId, Seq, SessionName, TaskId};
+use crate::log::id::{ConfigDigest, EffectId, OwnerName, RunId, Seq, SessionName, TaskId};
 use crate::log::time::Timestamp;
 pub use terms::{Completion, OnRetryLimit, Terms};
 pub(crate) use work::is_left_to_others;
@@ -151,7 +151,8 @@ pub enum Opening {
 #[serde(rename_all = "camelCase")]
 pub struct Turn {
     pub run: RunId,
-    pub debt: DebtId,
+    #[serde(rename = "debt")]
+    pub effect: EffectId,
     pub purpose: Purpose,
     pub feedback: Vec<Piece>,
     /// The agent has said by a command, while it runs, that the session's task is done.
@@ -331,7 +332,7 @@ pub struct Session {
     pub phase: Phase,
     /// Hooks that the loop waits for, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub owed: Vec<DebtId>,
+    pub owed: Vec<EffectId>,
     /// The number of the last iteration that was started.
     pub iteration: u32,
     /// The number of the last one on the tasks before the present one.
@@ -412,7 +413,7 @@ fn is_none_of_them(count: &u32) -> bool {
 pub enum Step {
     /// Nothing, before this is done.
     Wait(Wanted),
-    SkipHook(DebtId),
+    SkipHook(EffectId),
     /// The next task of the graph, or the one that it had.
     TakeTask,
     LeaveTask(Leave),
@@ -438,8 +439,8 @@ pub enum Step {
 /// Work outside the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
-    Hook(DebtId),
-    Turn(DebtId),
+    Hook(EffectId),
+    Turn(EffectId),
     /// A worktree for its task.
     Workspace,
     /// What there is to be submitted.
@@ -484,7 +485,7 @@ impl Session {
         match self.step() {
             Step::Wait(wanted) => wanted,
             // It has begun, or it would have been skipped.
-            Step::SkipHook(debt) => Wanted::Hook(debt),
+            Step::SkipHook(effect) => Wanted::Hook(effect),
             // Mostly what can be decided is, in the commit that made it possible. A person's word only makes it so.
             _ => Wanted::Decision,
         }
@@ -503,7 +504,7 @@ impl Session {
             return if skipped { Step::SkipHook(*hook) } else { Step::Wait(Wanted::Hook(*hook)) };
         }
         match (&self.phase, &self.stopping) {
-            (Phase::Turn(turn), _) => Step::Wait(Wanted::Turn(turn.debt)),
+            (Phase::Turn(turn), _) => Step::Wait(Wanted::Turn(turn.effect)),
             (Phase::Ended(_), _) => Step::Wait(Wanted::Nothing),
             (Phase::Closing(closing), _) => Step::End(closing.clone()),
             (

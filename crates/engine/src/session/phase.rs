@@ -109,13 +109,13 @@ impl Session {
     }
 
     /// Whether a hook that has not begun need not run: its gate is decided, or nobody's any more.
-    pub(crate) fn needs_no(&self, hook: crate::log::id::DebtId) -> bool {
+    pub(crate) fn needs_no(&self, hook: crate::log::id::EffectId) -> bool {
         let Phase::Pipeline(pipeline) = &self.phase else { return false };
         pipeline.is_decided(hook.seq) || (pipeline.at == hook.seq && self.hold == Hold::Left)
     }
 
     /// Whether a hook of a gate is not begun any more: a person is to be heard first. One that has begun comes to its end.
-    pub(crate) fn need_not_begin(&self, hook: crate::log::id::DebtId) -> bool {
+    pub(crate) fn need_not_begin(&self, hook: crate::log::id::EffectId) -> bool {
         let Phase::Pipeline(pipeline) = &self.phase else { return false };
         pipeline.at == hook.seq && !pipeline.merged && self.is_held_back()
     }

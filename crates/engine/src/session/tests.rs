@@ -72,8 +72,8 @@ fn run() -> RunId {
     RunId { session: "a".parse().unwrap(), iteration: 1, nonce: 7 }
 }
 
-fn debt() -> DebtId {
-    DebtId { seq: Seq(5), index: 0 }
+fn effect() -> EffectId {
+    EffectId { seq: Seq(5), index: 0 }
 }
 
 fn piece() -> Piece {
@@ -85,7 +85,7 @@ fn closing(ending: Ending) -> Closing {
 }
 
 fn turn(purpose: Purpose) -> Phase {
-    Phase::Turn(Turn { run: run(), debt: debt(), purpose, feedback: vec![], claimed: false })
+    Phase::Turn(Turn { run: run(), effect: effect(), purpose, feedback: vec![], claimed: false })
 }
 
 /// Every phase that a session can be in.
@@ -129,11 +129,11 @@ fn each_phase_leads_to_the_next() {
     let expected = [
         Step::StartIteration,
         Step::StartTurn(run(), Purpose::Work),
-        Step::Wait(Wanted::Turn(debt())),
-        Step::Wait(Wanted::Turn(debt())),
-        Step::Wait(Wanted::Turn(debt())),
-        Step::Wait(Wanted::Turn(debt())),
-        Step::Wait(Wanted::Turn(debt())),
+        Step::Wait(Wanted::Turn(effect())),
+        Step::Wait(Wanted::Turn(effect())),
+        Step::Wait(Wanted::Turn(effect())),
+        Step::Wait(Wanted::Turn(effect())),
+        Step::Wait(Wanted::Turn(effect())),
         Step::DecideGate(run(), Decision::Next(Next::Continue)),
         Step::DecideGate(run(), complete()),
         Step::StartTurn(run(), Purpose::SendBack),
@@ -155,11 +155,11 @@ fn each_phase_leads_to_the_next() {
 
 #[test]
 fn in_every_phase_the_first_hook_is_waited_for() {
-    let second = DebtId { index: 1, ..debt() };
+    let second = EffectId { index: 1, ..effect() };
     for phase in phases() {
-        let waiting = Session { owed: vec![debt(), second], ..session(phase) };
-        assert_eq!(waiting.step(), Step::Wait(Wanted::Hook(debt())), "{:?}", waiting.phase);
-        assert_eq!(waiting.wanted(), Wanted::Hook(debt()));
+        let waiting = Session { owed: vec![effect(), second], ..session(phase) };
+        assert_eq!(waiting.step(), Step::Wait(Wanted::Hook(effect())), "{:?}", waiting.phase);
+        assert_eq!(waiting.wanted(), Wanted::Hook(effect()));
         assert!(!waiting.is_over(), "{:?}", waiting.phase);
     }
     assert!(session(Phase::Ended(Ending::Completed)).is_over());
@@ -173,11 +173,11 @@ fn stopping_leads_to_the_end_from_every_phase() {
     let expected = [
         Step::End(asked()),
         Step::InterruptIteration(run()),
-        Step::Wait(Wanted::Turn(debt())),
-        Step::Wait(Wanted::Turn(debt())),
-        Step::Wait(Wanted::Turn(debt())),
-        Step::Wait(Wanted::Turn(debt())),
-        Step::Wait(Wanted::Turn(debt())),
+        Step::Wait(Wanted::Turn(effect())),
+        Step::Wait(Wanted::Turn(effect())),
+        Step::Wait(Wanted::Turn(effect())),
+        Step::Wait(Wanted::Turn(effect())),
+        Step::Wait(Wanted::Turn(effect())),
         Step::InterruptIteration(run()),
         Step::InterruptIteration(run()),
         Step::InterruptIteration(run()),
@@ -203,10 +203,10 @@ fn stopping_skips_hooks_but_for_those_of_the_end() {
     for phase in phases() {
         let over = matches!(phase, Phase::Ended(_));
         let stopping = Some(closing(Ending::Cancelled));
-        let waiting = Session { owed: vec![debt()], stopping, ..session(phase) };
-        let expected = if over { Step::Wait(Wanted::Hook(debt())) } else { Step::SkipHook(debt()) };
+        let waiting = Session { owed: vec![effect()], stopping, ..session(phase) };
+        let expected = if over { Step::Wait(Wanted::Hook(effect())) } else { Step::SkipHook(effect()) };
         assert_eq!(waiting.step(), expected, "{:?}", waiting.phase);
-        assert_eq!(waiting.wanted(), Wanted::Hook(debt()));
+        assert_eq!(waiting.wanted(), Wanted::Hook(effect()));
     }
 }
 

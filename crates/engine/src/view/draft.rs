@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::apply::{ApplyError, apply};
 use crate::bridge::{Caller, Conversation};
-use crate::effects::outbox::Debt;
+use crate::effects::outbox::PendingEffect;
 use crate::log::event::{Envelope, Node};
-use crate::log::id::{ConfigDigest, DebtId, EdgeId, Seq, SessionName, TaskId, TypeName};
+use crate::log::id::{ConfigDigest, EdgeId, EffectId, Seq, SessionName, TaskId, TypeName};
 use crate::log::time::Timestamp;
 use crate::session::Session;
 use crate::task::{Edge, Priority, Task};
@@ -25,7 +25,7 @@ pub struct Draft<'v> {
     /// The rows that are new or changed.
     over: Memory,
     dropped_edges: BTreeSet<EdgeId>,
-    dropped_debts: BTreeSet<DebtId>,
+    dropped_effects: BTreeSet<EffectId>,
     dropped_conversations: BTreeSet<Caller>,
     /// Rows of the base that were looked up before.
     seen_tasks: RefCell<BTreeMap<TaskId, Option<Task>>>,
@@ -40,7 +40,7 @@ impl<'v> Draft<'v> {
             head: base.head()?,
             over: Memory::default(),
             dropped_edges: BTreeSet::new(),
-            dropped_debts: BTreeSet::new(),
+            dropped_effects: BTreeSet::new(),
             dropped_conversations: BTreeSet::new(),
             seen_tasks: RefCell::default(),
             seen_sessions: RefCell::default(),
@@ -54,8 +54,8 @@ impl<'v> Draft<'v> {
         for change in apply(self, seq, envelope)? {
             match &change {
                 Change::DropEdge(id) if !self.over.has_edge(*id) => drop(self.dropped_edges.insert(*id)),
-                Change::DropDebt(id) => drop(self.dropped_debts.insert(*id)),
-                Change::PutDebt(debt) => drop(self.dropped_debts.remove(&debt.id)),
+                Change::DropEffect(id) => drop(self.dropped_effects.insert(*id)),
+                Change::PutEffect(effect) => drop(self.dropped_effects.remove(&effect.id)),
                 Change::DropConversation(caller) => drop(self.dropped_conversations.insert(caller.clone())),
                 Change::PutConversation(row) => drop(self.dropped_conversations.remove(&row.caller)),
                 _ => {}
@@ -67,7 +67,7 @@ impl<'v> Draft<'v> {
     }
 
     /// Changes the share of a hook that was put on top.
-    pub(crate) fn change_share(&mut self, id: DebtId, change: impl FnOnce(u32) -> u32) {
+    pub(crate) fn change_share(&mut self, id: EffectId, change: impl FnOnce(u32) -> u32) {
         self.over.change_share(id, change);
     }
 
@@ -90,9 +90,9 @@ impl<'v> Draft<'v> {
     /// The changes that lead from the base to this draft, each row once.
     pub fn into_changes(self) -> Vec<Change> {
         let edges = self.dropped_edges.into_iter().map(Change::DropEdge);
-        let debts = self.dropped_debts.into_iter().map(Change::DropDebt);
+        let effects = self.dropped_effects.into_iter().map(Change::DropEffect);
         let conversations = self.dropped_conversations.into_iter().map(Change::DropConversation);
-        edges.chain(debts).chain(conversations).chain(self.over.into_rows()).collect()
+        edges.chain(effects).chain(conversations).chain(self.over.into_rows()).collect()
     }
 
     fn looked_at(&self, scope: Scope) {
@@ -193,13 +193,13 @@ impl View for Draft<'_> {
         }
     }
 
-    fn debt(&self, id: DebtId) -> Looked<Option<Debt>> {
-        match self.over.debt(id)? {
-            Some(debt) => Ok(Some(debt)),
-            None if self.dropped_debts.contains(&id) => Ok(None),
+    fn effect(&self, id: EffectId) -> Looked<Option<PendingEffect>> {
+        match self.over.effect(id)? {
+            Some(effect) => Ok(Some(effect)),
+            None if self.dropped_effects.contains(&id) => Ok(None),
             None => {
-                self.looked_at(Scope::Debt(id));
-                self.base.debt(id)
+                self.looked_at(Scope::PendingEffect(id));
+                self.base.effect(id)
             }
         }
     }
@@ -215,11 +215,12 @@ impl View for Draft<'_> {
         }
     }
 
-    fn owed(&self, after: Option<DebtId>) -> Looked<Option<Debt>> {
-        let id = |debt: Option<Debt>| debt.map(|debt| debt.id);
-        let hidden = |id| self.dropped_debts.contains(&id);
-        let found = self.merged(after, |a| self.base.owed(a).map(id), |a| self.over.owed(a).map(id), hidden)?;
-        found.map_or(Ok(None), |id| self.debt(id))
+    fn next_effect(&self, after: Option<EffectId>) -> Looked<Option<PendingEffect>> {
+        let id = |effect: Option<PendingEffect>| effect.map(|effect| effect.id);
+        let hidden = |id| self.dropped_effects.contains(&id);
+        let found =
+            self.merged(after, |a| self.base.next_effect(a).map(id), |a| self.over.next_effect(a).map(id), hidden)?;
+        found.map_or(Ok(None), |id| self.effect(id))
     }
 
     fn config(&self, digest: ConfigDigest) -> Looked<Option<String>> {

@@ -5,9 +5,9 @@ use std::ops::Bound::{Excluded, Unbounded};
 
 use crate::apply::{ApplyError, apply};
 use crate::bridge::{Caller, Conversation};
-use crate::effects::outbox::{Debt, Effect};
+use crate::effects::outbox::{EffectKind, PendingEffect};
 use crate::log::event::Record;
-use crate::log::id::{ConfigDigest, DebtId, EdgeId, Seq, SessionName, TaskId, TypeName};
+use crate::log::id::{ConfigDigest, EdgeId, EffectId, Seq, SessionName, TaskId, TypeName};
 use crate::log::time::Timestamp;
 use crate::session::Session;
 use crate::task::{Edge, Priority, Task};
@@ -25,7 +25,7 @@ pub struct Memory {
     from: BTreeSet<(TaskId, EdgeId)>,
     to: BTreeSet<(TaskId, EdgeId)>,
     sessions: BTreeMap<SessionName, Session>,
-    debts: BTreeMap<DebtId, Debt>,
+    effects: BTreeMap<EffectId, PendingEffect>,
     conversations: BTreeMap<Caller, Conversation>,
     configs: BTreeMap<ConfigDigest, String>,
 }
@@ -45,10 +45,10 @@ impl Memory {
         let tasks = self.tasks.into_values().map(|task| Change::PutTask(Box::new(task)));
         let edges = self.edges.into_values().map(Change::PutEdge);
         let sessions = self.sessions.into_values().map(|session| Change::PutSession(Box::new(session)));
-        let debts = self.debts.into_values().map(|debt| Change::PutDebt(Box::new(debt)));
+        let effects = self.effects.into_values().map(|effect| Change::PutEffect(Box::new(effect)));
         let conversations = self.conversations.into_values().map(|row| Change::PutConversation(Box::new(row)));
         let configs = self.configs.into_iter().map(|(digest, text)| Change::PutConfig { digest, text });
-        tasks.chain(edges).chain(sessions).chain(debts).chain(conversations).chain(configs)
+        tasks.chain(edges).chain(sessions).chain(effects).chain(conversations).chain(configs)
     }
 
     /// Carries out the changes of a commit that ends at this position, as every view does.
@@ -66,9 +66,9 @@ impl Memory {
         self.tasks.get(&id)
     }
 
-    pub(crate) fn change_share(&mut self, id: DebtId, change: impl FnOnce(u32) -> u32) {
-        if let Some(debt) = self.debts.get_mut(&id).filter(|debt| matches!(debt.effect, Effect::Hook(_))) {
-            debt.share = change(debt.share);
+    pub(crate) fn change_share(&mut self, id: EffectId, change: impl FnOnce(u32) -> u32) {
+        if let Some(effect) = self.effects.get_mut(&id).filter(|effect| matches!(effect.kind, EffectKind::Hook(_))) {
+            effect.share = change(effect.share);
         }
     }
 
@@ -91,8 +91,8 @@ impl Memory {
                 }
             }
             Change::PutSession(session) => drop(self.sessions.insert(session.name.clone(), *session)),
-            Change::PutDebt(debt) => drop(self.debts.insert(debt.id, *debt)),
-            Change::DropDebt(id) => drop(self.debts.remove(&id)),
+            Change::PutEffect(effect) => drop(self.effects.insert(effect.id, *effect)),
+            Change::DropEffect(id) => drop(self.effects.remove(&id)),
             Change::PutConversation(row) => drop(self.conversations.insert(row.caller.clone(), *row)),
             Change::DropConversation(caller) => drop(self.conversations.remove(&caller)),
             Change::PutConfig { digest, text } => drop(self.configs.insert(digest, text)),
@@ -174,16 +174,16 @@ impl View for Memory {
         Ok(self.sessions.get(name).cloned())
     }
 
-    fn debt(&self, id: DebtId) -> Looked<Option<Debt>> {
-        Ok(self.debts.get(&id).cloned())
+    fn effect(&self, id: EffectId) -> Looked<Option<PendingEffect>> {
+        Ok(self.effects.get(&id).cloned())
     }
 
     fn conversation(&self, caller: &Caller) -> Looked<Option<Conversation>> {
         Ok(self.conversations.get(caller).cloned())
     }
 
-    fn owed(&self, after: Option<DebtId>) -> Looked<Option<Debt>> {
-        Ok(self.debts.range((after.map_or(Unbounded, Excluded), Unbounded)).next().map(|(_, debt)| debt.clone()))
+    fn next_effect(&self, after: Option<EffectId>) -> Looked<Option<PendingEffect>> {
+        Ok(self.effects.range((after.map_or(Unbounded, Excluded), Unbounded)).next().map(|(_, effect)| effect.clone()))
     }
 
     fn config(&self, digest: ConfigDigest) -> Looked<Option<String>> {

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use std::error::Error;
 
 use crate::bridge::{Caller, Conversation};
-use crate::effects::outbox::Debt;
-use crate::log::id::{ConfigDigest, DebtId, EdgeId, Seq, SessionName, TaskId, TypeName};
+use crate::effects::outbox::PendingEffect;
+use crate::log::id::{ConfigDigest, EdgeId, EffectId, Seq, SessionName, TaskId, TypeName};
 use crate::log::time::Timestamp;
 use crate::session::Session;
 use crate::task::{Edge, Priority, Task};
@@ -37,7 +37,7 @@ pub enum Direction {
 pub enum Scope {
     Task(TaskId),
     Session(SessionName),
-    Debt(DebtId),
+    PendingEffect(EffectId),
     Conversation(Caller),
     /// The shape of the graph: moves with every edge that is added and stays. Taking edges away closes no circle.
     Edges,
@@ -66,11 +66,11 @@ pub trait View {
     /// The first task whose lease ran out before a moment, in order of that, after the one given.
     fn expired(&self, before: Timestamp, after: Option<(Timestamp, TaskId)>) -> Looked<Option<(Timestamp, TaskId)>>;
     fn session(&self, name: &SessionName) -> Looked<Option<Session>>;
-    fn debt(&self, id: DebtId) -> Looked<Option<Debt>>;
+    fn effect(&self, id: EffectId) -> Looked<Option<PendingEffect>>;
     /// What is remembered of a conversation that calls by itself.
     fn conversation(&self, caller: &Caller) -> Looked<Option<Conversation>>;
-    /// The first debt after the one given.
-    fn owed(&self, after: Option<DebtId>) -> Looked<Option<Debt>>;
+    /// The first effect after the one given.
+    fn next_effect(&self, after: Option<EffectId>) -> Looked<Option<PendingEffect>>;
     /// The text of a configuration that was recorded.
     fn config(&self, digest: ConfigDigest) -> Looked<Option<String>>;
 
@@ -89,7 +89,7 @@ pub trait View {
         Ok(match scope {
             Scope::Task(id) => self.task(*id)?.map_or(0, |task| task.version.0),
             Scope::Session(name) => self.session(name)?.map_or(0, |session| session.version.0),
-            Scope::Debt(id) => self.debt(*id)?.map_or(0, |debt| debt.version.0),
+            Scope::PendingEffect(id) => self.effect(*id)?.map_or(0, |effect| effect.version.0),
             Scope::Conversation(caller) => self.conversation(caller)?.map_or(0, |row| row.version.0),
             Scope::Edges => self.last_edge()?.map_or(0, |edge| edge.0),
             Scope::Ids => self.last_task()?.map_or(0, |task| task.0),
@@ -104,8 +104,8 @@ pub enum Change {
     PutEdge(Edge),
     DropEdge(EdgeId),
     PutSession(Box<Session>),
-    PutDebt(Box<Debt>),
-    DropDebt(DebtId),
+    PutEffect(Box<PendingEffect>),
+    DropEffect(EffectId),
     PutConversation(Box<Conversation>),
     DropConversation(Caller),
     PutConfig { digest: ConfigDigest, text: String },

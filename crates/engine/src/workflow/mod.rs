@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //! - Every step that is named is there, every step can be reached, and from each the end can be.
-//! - How far a run has come is in its debt: the step that comes next, the one that is under way, and which events say what
+//! - How far a run has come is in its effect: the step that comes next, the one that is under way, and which events say what
 //!   the others came to. So a crash costs at most the step that was under way.
 //!
 //! Not here: files and where something stands in them (`cli`), how a program is run (`runner`).

@@ -95,7 +95,7 @@ impl Dispatch<'_> {
         let filter = Filter { types: vec![EventType::HookFinished], ..Filter::default() };
         let finished = self.store.read(&filter, turn, MOST_HOOKS)?;
         let of_turn = |seq: Seq, event: Event| match event {
-            Event::HookFinished(finished) if seq > turn && finished.debt.seq == turn => Some(finished.results),
+            Event::HookFinished(finished) if seq > turn && finished.effect.seq == turn => Some(finished.results),
             _ => None,
         };
         let mut results = finished.into_iter().filter_map(|record| of_turn(record.seq, record.envelope.event));

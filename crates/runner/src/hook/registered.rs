@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use windlass_engine::validation::ValidationRule;
 use windlass_engine::{
-    AgentContext, Asked, Command, Evaluated, Event, HookDecision, HookOutcome, HookReport, Judging, Limits, OwedHook,
+    AgentContext, Asked, Command, Evaluated, Event, HookDecision, HookEffect, HookOutcome, HookReport, Judging, Limits,
     Promise, Registered, RuleAction, Seq, StopHook, Task,
 };
 use windlass_process::overlay;
@@ -24,7 +24,7 @@ use crate::{Dispatch, RunError};
 
 impl Dispatch<'_> {
     /// Asks them all. They are asked about the work, so a file that may not have changed keeps them from it.
-    pub(super) fn ask_registered(&mut self, owed: &OwedHook, scene: &Scene) -> Result<HookReport, RunError> {
+    pub(super) fn ask_registered(&mut self, owed: &HookEffect, scene: &Scene) -> Result<HookReport, RunError> {
         if let Some(report) = self.tampered(scene.session.as_ref())? {
             return Ok(report);
         }

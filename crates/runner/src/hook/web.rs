@@ -38,7 +38,7 @@ impl Dispatch<'_> {
 /// The same for every attempt, and for no other event of any project.
 fn key(running: &Running<'_>) -> String {
     let event = Digest::of(&encode(&running.scene.event.envelope)).to_string();
-    format!("{}-{}", &event[..32], running.debt)
+    format!("{}-{}", &event[..32], running.effect)
 }
 
 /// What cannot be sent now cannot be sent later either.

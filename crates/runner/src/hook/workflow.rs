@@ -119,18 +119,18 @@ impl Dispatch<'_> {
             Ok(given) => given,
             Err(why) => return self.cannot_go_on(running, why),
         };
-        let (owner, debt) = (self.owner.clone(), running.debt);
+        let (owner, effect) = (self.owner.clone(), running.effect);
         match self.progress(running)? {
             None => {
                 let Some(first) = workflow.steps.first() else { return Ok(failed(format!("`{id}` has no steps"))) };
                 let (step, digest) = (first.id.clone(), workflow.digest);
                 let steps = u32::try_from(workflow.steps.len()).unwrap_or(u32::MAX);
                 let workflow = workflow.id.clone();
-                self.give(&Command::StartWorkflow { debt, owner, workflow, digest, step, steps })?;
+                self.give(&Command::StartWorkflow { effect, owner, workflow, digest, step, steps })?;
             }
             Some(progress) if progress.next.is_some() && progress.digest != workflow.digest => {
                 let error = format!("`{id}` has been changed since it was begun; begin it again");
-                self.give(&Command::AbandonWorkflow { debt, owner, error })?;
+                self.give(&Command::AbandonWorkflow { effect, owner, error })?;
             }
             Some(_) => {}
         }
@@ -142,7 +142,7 @@ impl Dispatch<'_> {
 
     /// Takes one step after another.
     fn go_through(&mut self, flow: &Flow<'_>, mut memory: Memory) -> Result<Attempt, RunError> {
-        let (running, debt, owner) = (flow.running, flow.running.debt, self.owner.clone());
+        let (running, effect, owner) = (flow.running, flow.running.effect, self.owner.clone());
         let mut ending = Ending::OfItself;
         loop {
             let Some(progress) = self.progress(running)? else { return Ok(failed("it has not begun".to_owned())) };
@@ -166,22 +166,22 @@ impl Dispatch<'_> {
                     continue;
                 }
             };
-            self.give(&Command::AbandonWorkflow { debt, owner: owner.clone(), error })?;
+            self.give(&Command::AbandonWorkflow { effect, owner: owner.clone(), error })?;
         }
     }
 
     /// The end of a workflow that cannot be read any more. One that has begun has failed, and the log says so.
     fn cannot_go_on(&mut self, running: &Running<'_>, why: String) -> Result<Attempt, RunError> {
         if self.progress(running)?.is_some_and(|progress| progress.next.is_some()) {
-            let (debt, owner) = (running.debt, self.owner.clone());
+            let (effect, owner) = (running.effect, self.owner.clone());
             let error = why[..why.floor_char_boundary(Limits::REASON)].to_owned();
-            self.give(&Command::AbandonWorkflow { debt, owner, error })?;
+            self.give(&Command::AbandonWorkflow { effect, owner, error })?;
         }
         Ok(failed(why))
     }
 
     fn progress(&self, running: &Running<'_>) -> Result<Option<Progress>, RunError> {
-        Ok(self.store.snapshot()?.debt(running.debt)?.and_then(|debt| debt.progress))
+        Ok(self.store.snapshot()?.effect(running.effect)?.and_then(|effect| effect.progress))
     }
 
     /// Reads what steps came to that have ended since.
@@ -197,14 +197,14 @@ impl Dispatch<'_> {
 
     fn take_step(&mut self, doing: &Doing<'_>) -> Result<(), RunError> {
         let Doing { flow, step, .. } = doing;
-        let (debt, owner, began) = (flow.running.debt, self.owner.clone(), Instant::now());
+        let (effect, owner, began) = (flow.running.effect, self.owner.clone(), Instant::now());
         if let Some(at_once) = self.at_once(doing)
             && self.end_step(doing, at_once, began)?
         {
             return Ok(());
         }
         if doing.runs_a_program(step) {
-            self.give(&Command::BeginStep { debt, owner, step: step.id.clone() })?;
+            self.give(&Command::BeginStep { effect, owner, step: step.id.clone() })?;
         }
         let done = self.do_step(doing)?;
         self.end_step(doing, done, began).map(drop)
@@ -213,7 +213,7 @@ impl Dispatch<'_> {
     /// Records what a step came to. Answers whether it has ended with that.
     fn end_step(&mut self, doing: &Doing<'_>, done: Done, began: Instant) -> Result<bool, RunError> {
         let Doing { flow, step, .. } = doing;
-        let (debt, owner) = (flow.running.debt, self.owner.clone());
+        let (effect, owner) = (flow.running.effect, self.owner.clone());
         // What was called off leads nowhere: nobody has said what follows that.
         let is_cancelled = self.control.is_cancelled();
         let end = StepEnd {
@@ -224,13 +224,13 @@ impl Dispatch<'_> {
             on_success: done.on_success,
             on_failure: step.on_failure.clone().filter(|_| !is_cancelled),
         };
-        match self.give(&Command::EndStep { debt, owner: owner.clone(), end: Box::new(end.clone()) }) {
+        match self.give(&Command::EndStep { effect, owner: owner.clone(), end: Box::new(end.clone()) }) {
             Err(RunError::Execute(ExecuteError::Refused(Refusal::NoneSucceeds { .. }))) => Ok(false),
             // What cannot be kept is the step's fault, not that of whoever runs it.
             Err(RunError::Execute(ExecuteError::Refused(Refusal::Invalid { what, why }))) => {
                 let did = Did::Ended(StepResult::failed(&step.id, format!("{what} {why}"), end.took));
                 let end = StepEnd { did, stored: Map::new(), ..end };
-                self.give(&Command::EndStep { debt, owner, end: Box::new(end) }).map(|_| true)
+                self.give(&Command::EndStep { effect, owner, end: Box::new(end) }).map(|_| true)
             }
             ended => ended.map(|_| true),
         }
@@ -256,7 +256,7 @@ impl Dispatch<'_> {
         };
         let cause = self.event(seq)?;
         match &cause.envelope.event {
-            Event::HookFinished(finished) => self.event(finished.debt.seq).map(Some),
+            Event::HookFinished(finished) => self.event(finished.effect.seq).map(Some),
             _ => Ok(Some(cause)),
         }
     }

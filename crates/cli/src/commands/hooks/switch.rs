@@ -72,7 +72,7 @@ pub fn run(context: &Context, which: &Args, on: bool, out: &mut Output) -> Done 
 
 /// An agent can take variables away, but not its parents.
 fn refuse_inside(context: &Context, project: &Project) -> Result<(), Failure> {
-    let named = environment::run().is_some() || environment::debt().is_some() || environment::is_judging();
+    let named = environment::run().is_some() || environment::effect().is_some() || environment::is_judging();
     // Nothing runs where there is no store.
     let inside = named
         || project.store_file().exists() && {

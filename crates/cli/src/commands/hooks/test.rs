@@ -188,7 +188,7 @@ impl Trier<'_> {
         let call = Call {
             values: &values,
             event: &event,
-            debt: None,
+            effect: None,
             project: &self.project.root,
             directory: &self.project.root,
             environment: &environment,

@@ -3,7 +3,7 @@
 use super::pipeline::{BEGUN, hooks};
 use super::script::Script;
 use crate::effects::hook_point::HookPoint;
-use crate::effects::outbox::{HookClass, OnFailure, OwedHook};
+use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
 use crate::log::event::EventType;
 use crate::log::id::TaskId;
 use crate::session::Ending;
@@ -14,7 +14,7 @@ use crate::task::State;
 fn hook_that_escalates_after_the_gate_leaves_the_task_to_a_person() {
     let mut rules = hooks(&["pr"]);
     let (point, class, on_failure) = (HookPoint::PostIteration, HookClass::Other, OnFailure::Ignore);
-    let note = OwedHook { hook: "note".to_owned(), point, class, on_failure, send_backs: None };
+    let note = HookEffect { hook: "note".to_owned(), point, class, on_failure, send_backs: None };
     rules.effects.as_mut().unwrap().hooks.entry(EventType::IterationCompleted).or_default().push(note.into());
     for begun in [
         "session a goal=mend",

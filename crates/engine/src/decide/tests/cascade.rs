@@ -103,7 +103,7 @@ fn a_hook_cannot_log_what_bears_state() {
     fn lies(record: &Record, _: &dyn View) -> Answer {
         let done = payload::TaskCompleted { result: None, artifacts: vec![] };
         let fake =
-            payload::HookError { hook_name: "x".into(), error: "x".into(), original_event: Value::Null, debt: None };
+            payload::HookError { hook_name: "x".into(), error: "x".into(), original_event: Value::Null, effect: None };
         let events: [Event; 2] = [done.into(), fake.into()];
         Ok(events.into_iter().map(|event| Action::Log { node: record.envelope.node, event }).collect())
     }

@@ -8,7 +8,7 @@ use super::looping::hooks;
 use super::script::{Script, default_rules, run_id};
 use crate::command::refusal::Refusal;
 use crate::command::{Authority, Command};
-use crate::effects::outbox::Effect;
+use crate::effects::outbox::EffectKind;
 use crate::evaluation::ruling::RuleAction;
 use crate::evaluation::validation::RuleResult;
 use crate::evaluation::{
@@ -395,11 +395,11 @@ fn whoever_is_registered_is_asked_first_when_a_turn_ends() {
     let owed = |project: &mut Script| -> Vec<String> {
         project.run("turn-done a.1 says=COMPLETE");
         project
-            .debts()
+            .effects()
             .into_iter()
-            .filter_map(|debt| match debt.effect {
-                Effect::Hook(owed) => Some(owed.hook),
-                Effect::Turn { .. } => None,
+            .filter_map(|effect| match effect.kind {
+                EffectKind::Hook(owed) => Some(owed.hook),
+                EffectKind::Turn { .. } => None,
             })
             .collect()
     };
@@ -460,7 +460,7 @@ fn hook_of_session_takes_no_stop_hook_away_that_others_registered() {
     let mut project = Script::after(hooks(&["check"]), "add one\nsession a task=T1");
     let others = project.register(hook(StopHook::Validation)).unwrap();
     project.run("turn-done a.1\nhook registered\nbegin check");
-    let via = project.debts().into_iter().find(|debt| debt.attempts > 0).map(|debt| debt.id);
+    let via = project.effects().into_iter().find(|effect| effect.attempts > 0).map(|effect| effect.id);
     let clear = Command::ClearHooks { task: TASK, hook: None };
     assert!(project.give_via(via, Authority::Person, None, &clear).unwrap().is_empty());
     let refusal = project

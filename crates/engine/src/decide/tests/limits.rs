@@ -7,7 +7,7 @@ use crate::command::limits::Limits;
 use crate::command::refusal::Refusal;
 use crate::command::{Answer, Command, Failing, HookReport, NewSession, NewTask, TaskPatch};
 use crate::decide::{Effects, Rules};
-use crate::effects::outbox::{HookClass, HookOutcome, OnFailure, OwedHook};
+use crate::effects::outbox::{HookClass, HookEffect, HookOutcome, OnFailure};
 use crate::effects::registry::{Hook, HookFault};
 use crate::log::encoding::{decode, encode};
 use crate::log::event::{EventType, Record};
@@ -112,7 +112,7 @@ fn reasons() {
 #[track_caller]
 fn check_in_session(bound: usize, script: &str, command: impl Fn(&Script, usize) -> Command) {
     for (size, taken) in [(bound, true), (bound + 1, false)] {
-        let hook = OwedHook {
+        let hook = HookEffect {
             hook: "tell".to_owned(),
             point: "pre_iteration".parse().expect("a hook point"),
             class: HookClass::Other,
@@ -138,7 +138,7 @@ fn what_agents_and_hooks_say() {
     };
     check_in_session(Limits::OUTPUT, "session a\nhook tell", answers);
     let finish = |project: &Script, message: Option<String>, feedback: Option<String>| Command::FinishEffect {
-        debt: project.debts()[0].id,
+        effect: project.effects()[0].id,
         owner: "w1".parse().unwrap(),
         report: Box::new(HookReport { message, feedback, ..HookOutcome::Success.into() }),
     };

@@ -2,7 +2,7 @@
 
 use super::script::{Script, check, check_with, default_rules};
 use crate::decide::{Effects, Rules};
-use crate::effects::outbox::{HookClass, OnFailure, OwedHook};
+use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
 use crate::log::event::EventType;
 
 #[test]
@@ -180,7 +180,7 @@ fn what_a_session_does_by_itself_has_a_cause() {
 }
 
 fn owing(config: &str, event: EventType) -> Rules {
-    let hook = OwedHook {
+    let hook = HookEffect {
         hook: "tell".to_owned(),
         point: event.name().parse().expect("a hook point"),
         class: HookClass::Other,

@@ -3,7 +3,7 @@
 use super::script::{Script, check, check_with, default_rules};
 use crate::decide::{Effects, Rules};
 use crate::effects::hook_point::HookPoint;
-use crate::effects::outbox::{HookClass, OnFailure, OwedHook};
+use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
 use crate::log::event::EventType;
 use crate::session::Hold;
 use crate::task::State;
@@ -11,7 +11,7 @@ use crate::task::State;
 /// A hook called `told` at an event.
 fn owing(event: EventType) -> Rules {
     let (point, class, on_failure) = (HookPoint::Event(event), HookClass::Other, OnFailure::Ignore);
-    let hook = OwedHook { hook: "told".to_owned(), point, class, on_failure, send_backs: None };
+    let hook = HookEffect { hook: "told".to_owned(), point, class, on_failure, send_backs: None };
     let effects = Effects::of(super::script::CONFIG, "w1".parse().unwrap(), [(event, vec![hook])]);
     Rules { effects: Some(effects), ..default_rules() }
 }

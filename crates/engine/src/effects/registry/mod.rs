@@ -6,7 +6,7 @@
 //! - Registering, finding and moving a hook costs the logarithm of how many there are; so does an event that few of them
 //!   hear.
 //!
-//! Not here: hooks that run programs (`decide/owing.rs`), and what becomes of the answers (`decide/cascade.rs`).
+//! Not here: hooks that run programs (`decide/outbox.rs`), and what becomes of the answers (`decide/cascade.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};

@@ -10,8 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::effects::outbox::Owed;
-use crate::log::id::{DebtId, ParseIdError, Seq, SessionName, TaskId, as_text};
+use crate::effects::outbox::HookBatch;
+use crate::log::id::{EffectId, ParseIdError, Seq, SessionName, TaskId, as_text};
 use crate::log::time::Timestamp;
 use crate::session::usage::Usage;
 
@@ -262,13 +262,13 @@ pub struct Metadata {
     pub depth: u8,
     /// The hook from inside which the command came that led to this event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub via: Option<DebtId>,
+    pub via: Option<EffectId>,
     /// An audited override of the rules.
     #[serde(default, skip_serializing_if = "is_false")]
     pub forced: bool,
     /// The effectful hooks that this event made owed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub owes: Option<Owed>,
+    pub owes: Option<HookBatch>,
 }
 
 fn is_false(flag: &bool) -> bool {

@@ -1,7 +1,7 @@
 //! The positions that an event names, beside its own: all of them are listed here.
 
 use super::{Cause, Envelope, Event};
-use crate::log::id::{DebtId, EdgeId, HookId, Seq, SeriesId};
+use crate::log::id::{EdgeId, EffectId, HookId, Seq, SeriesId};
 
 /// Something that is named after the event which made it.
 trait Named: Copy {
@@ -25,7 +25,7 @@ macro_rules! named {
 
 named!(Seq, EdgeId, HookId, SeriesId);
 
-impl Named for DebtId {
+impl Named for EffectId {
     fn at(self) -> Seq {
         self.seq
     }
@@ -83,15 +83,15 @@ impl Envelope {
             Event::SeriesAdvanced(advanced) => to.one(&mut advanced.series)?,
             Event::SeriesEnded(ended) => to.one(&mut ended.series)?,
             Event::CheckpointCreated(created) => to.perhaps(&mut created.series),
-            Event::WorkflowStarted(started) => to.one(&mut started.debt)?,
-            Event::WorkflowStepStarted(started) => to.one(&mut started.debt)?,
-            Event::WorkflowStepFinished(finished) => to.one(&mut finished.debt)?,
-            Event::WorkflowCompleted(completed) => to.one(&mut completed.debt)?,
-            Event::WorkflowFailed(failed) => to.one(&mut failed.debt)?,
-            Event::HookStarted(started) => to.one(&mut started.debt)?,
-            Event::HookRetrying(retrying) => to.one(&mut retrying.debt)?,
-            Event::HookFinished(finished) => to.one(&mut finished.debt)?,
-            Event::HookError(error) => to.perhaps(&mut error.debt),
+            Event::WorkflowStarted(started) => to.one(&mut started.effect)?,
+            Event::WorkflowStepStarted(started) => to.one(&mut started.effect)?,
+            Event::WorkflowStepFinished(finished) => to.one(&mut finished.effect)?,
+            Event::WorkflowCompleted(completed) => to.one(&mut completed.effect)?,
+            Event::WorkflowFailed(failed) => to.one(&mut failed.effect)?,
+            Event::HookStarted(started) => to.one(&mut started.effect)?,
+            Event::HookRetrying(retrying) => to.one(&mut retrying.effect)?,
+            Event::HookFinished(finished) => to.one(&mut finished.effect)?,
+            Event::HookError(error) => to.perhaps(&mut error.effect),
             _ => {}
         }
         Ok(())

@@ -12,7 +12,7 @@
 use core::time::Duration;
 
 use crate::command::limits::Limits;
-use crate::effects::outbox::{HookClass, HookOutcome, OwedHook};
+use crate::effects::outbox::{HookClass, HookEffect, HookOutcome};
 use crate::log::time::{Timestamp, in_words};
 use crate::session::promise::Promise;
 use crate::session::usage::Grouped;
@@ -187,7 +187,7 @@ impl Session {
 
     /// Whether a person wants a stop hook that ends so not to be counted this time. That it asks for a person, or for more
     /// work, still counts: nobody was asked about that.
-    pub(crate) fn overlooks(&self, hook: &OwedHook, outcome: HookOutcome) -> bool {
+    pub(crate) fn overlooks(&self, hook: &HookEffect, outcome: HookOutcome) -> bool {
         let keeps = matches!(Verdict::of(outcome, hook.on_failure), Verdict::Block | Verdict::Fail);
         keeps && hook.class == HookClass::Gate && self.ignores.contains(&hook.hook)
     }

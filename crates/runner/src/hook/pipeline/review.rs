@@ -171,7 +171,7 @@ impl Dispatch<'_> {
             more: asking.case.diff.cut,
             report: asking.case.report.as_deref(),
         };
-        let file = self.settings.records.join(format!("{}.review-{}", asking.running.debt, asking.index + 1));
+        let file = self.settings.records.join(format!("{}.review-{}", asking.running.effect, asking.index + 1));
         let (time, task) = (asking.running.hook.timeout, asking.task().map(|task| task.id));
         let mut with = self.consultation(&agent, (&checkout.path, file), (time, silence), task);
         let answered = self.question(&review, &mut with, sum);

@@ -41,7 +41,7 @@ impl Dispatch<'_> {
         let failed = |why: String| StepResult::failed(&step.id, why, Duration::ZERO);
         let words = words(program, doing.context, left).map_err(failed)?;
         let number = workflow.all_steps().position(|other| other.id == step.id).unwrap_or_default();
-        let place = self.settings.records.join(format!("{}-{number}", running.debt));
+        let place = self.settings.records.join(format!("{}-{number}", running.effect));
         let call = self.call(running);
         let papers = Papers::at(&place, &call);
         let time = program.timeout.min(until.saturating_duration_since(Instant::now())).max(LEAST);

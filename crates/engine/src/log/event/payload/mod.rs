@@ -12,7 +12,7 @@ use crate::evaluation::ruling::RuleAction;
 use crate::evaluation::validation::{RuleResult, ValidationRule};
 use crate::evaluation::{Guard, Signal, StopHook, Trigger};
 use crate::log::id::{
-    ConfigDigest, DebtId, Digest, EdgeId, Epoch, FactType, HookId, OwnerName, RunId, Seq, SeriesId, SessionName,
+    ConfigDigest, Digest, EdgeId, EffectId, Epoch, FactType, HookId, OwnerName, RunId, Seq, SeriesId, SessionName,
     TaskId, TypeName,
 };
 use crate::log::time::Timestamp;
@@ -444,7 +444,8 @@ payloads! {
         told: Option<String>,
     }
     HookStarted {
-        debt: DebtId,
+        #[serde(rename = "debt")]
+        effect: EffectId,
         hook: String,
         owner: OwnerName,
         /// Above 1 where an interrupted run is made good, or a failed one is tried again.
@@ -455,14 +456,16 @@ payloads! {
     }
     /// An attempt has failed, and the next one begins after a while. Nothing of the hook runs until then.
     HookRetrying {
-        debt: DebtId,
+        #[serde(rename = "debt")]
+        effect: EffectId,
         hook: String,
         /// The attempt that failed.
         attempt: u32,
         error: String,
     }
     HookFinished {
-        debt: DebtId,
+        #[serde(rename = "debt")]
+        effect: EffectId,
         hook: String,
         outcome: HookOutcome,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -504,8 +507,8 @@ payloads! {
         /// The event whose hook it was, but for its position.
         original_event: Value,
         /// What it ran for, if it has run.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        debt: Option<DebtId>,
+        #[serde(rename = "debt", default, skip_serializing_if = "Option::is_none")]
+        effect: Option<EffectId>,
     }
     ActionError {
         action_type: String,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::log::id::{DebtId, Digest};
+use crate::log::id::{Digest, EffectId};
 use crate::workflow::StepResult;
 
 payloads! {
@@ -15,7 +15,8 @@ payloads! {
         context: Map<String, Value>,
     }
     WorkflowStarted {
-        debt: DebtId,
+        #[serde(rename = "debt")]
+        effect: EffectId,
         workflow_id: String,
         /// Of its definition.
         digest: Digest,
@@ -27,14 +28,16 @@ payloads! {
     }
     /// A step that runs programs.
     WorkflowStepStarted {
-        debt: DebtId,
+        #[serde(rename = "debt")]
+        effect: EffectId,
         step: String,
         /// Above 1 where a run that was interrupted is made good.
         #[serde(default = "first", skip_serializing_if = "is_first")]
         attempt: u32,
     }
     WorkflowStepFinished {
-        debt: DebtId,
+        #[serde(rename = "debt")]
+        effect: EffectId,
         result: StepResult,
         /// What the steps within it came to.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -47,13 +50,15 @@ payloads! {
         next: Option<String>,
     }
     WorkflowCompleted {
-        debt: DebtId,
+        #[serde(rename = "debt")]
+        effect: EffectId,
         workflow_id: String,
         /// How many steps were done.
         steps: u32,
     }
     WorkflowFailed {
-        debt: DebtId,
+        #[serde(rename = "debt")]
+        effect: EffectId,
         workflow_id: String,
         steps: u32,
         error: String,

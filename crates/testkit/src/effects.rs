@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use windlass_engine::{DebtId, Event, EventType, OwnerName, Record, RunId, SessionName};
+use windlass_engine::{EffectId, Event, EventType, OwnerName, Record, RunId, SessionName};
 
-/// A debt as the log tells it.
+/// An effect as the log tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
     pub owner: OwnerName,
@@ -18,23 +18,23 @@ pub struct Due {
 }
 
 /// Everything that was made owed or begun, and not finished.
-pub fn due(log: &[Record]) -> BTreeMap<DebtId, Due> {
+pub fn due(log: &[Record]) -> BTreeMap<EffectId, Due> {
     let mut due = BTreeMap::new();
     for record in log {
         let envelope = &record.envelope;
         let (session, iteration) = (envelope.session.clone(), envelope.iteration);
         match &envelope.event {
             Event::TurnStarted(started) => {
-                let id = DebtId { seq: record.seq, index: 0 };
+                let id = EffectId { seq: record.seq, index: 0 };
                 let (owner, turn) = (started.owner.clone(), Some(started.run.clone()));
                 due.insert(id, Due { owner, begun: 1, rests: false, turn, session: session.clone(), iteration });
             }
             Event::HookStarted(started) => {
-                let due = due.get_mut(&started.debt).expect("what begins is owed");
+                let due = due.get_mut(&started.effect).expect("what begins is owed");
                 (due.begun, due.owner, due.rests) = (due.begun + 1, started.owner.clone(), false);
             }
-            Event::HookRetrying(retrying) => due.get_mut(&retrying.debt).expect("what rests is owed").rests = true,
-            Event::HookFinished(finished) => drop(due.remove(&finished.debt).expect("what finishes is owed")),
+            Event::HookRetrying(retrying) => due.get_mut(&retrying.effect).expect("what rests is owed").rests = true,
+            Event::HookFinished(finished) => drop(due.remove(&finished.effect).expect("what finishes is owed")),
             event if ends_a_turn(event.kind()) => {
                 due.retain(|_, due: &mut Due| due.turn.is_none() || due.session != session);
             }
@@ -48,12 +48,12 @@ pub fn due(log: &[Record]) -> BTreeMap<DebtId, Due> {
     due
 }
 
-/// The hooks that an event made owed. The turn itself comes first among the debts of the event that begins it.
-pub fn owed_by(record: &Record) -> impl Iterator<Item = DebtId> {
+/// The hooks that an event made owed. The turn itself comes first among the effects of the event that begins it.
+pub fn owed_by(record: &Record) -> impl Iterator<Item = EffectId> {
     let hooks = record.envelope.metadata.owes.as_ref().map_or(0, |owed| owed.hooks.len());
     let first = u32::from(record.kind() == EventType::TurnStarted);
     let seq = record.seq;
-    (first..).take(hooks).map(move |index| DebtId { seq, index })
+    (first..).take(hooks).map(move |index| EffectId { seq, index })
 }
 
 /// Whether the turn that runs, if one does, is over with such an event.

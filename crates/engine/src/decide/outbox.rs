@@ -1,4 +1,4 @@
-//! Which effectful hooks an event makes owed.
+//! Which effectful hooks an event puts into the outbox.
 //!
 //! For each point: what the task's type says about it, else what the project says; then what the agent brings along. All
 //! points of an event together run in order of priority, equal ones in order of definition.
@@ -17,7 +17,7 @@ use crate::bridge::Call;
 use crate::command::limits::Limits;
 use crate::command::refusal::Refusal;
 use crate::effects::hook_point::HookPoint;
-use crate::effects::outbox::{HookClass, OnFailure, Owed, OwedHook};
+use crate::effects::outbox::{HookBatch, HookClass, HookEffect, OnFailure};
 use crate::effects::situation::Situation;
 use crate::evaluation::{REGISTERED, VALIDATION};
 use crate::log::config_text::ConfigText;
@@ -38,7 +38,7 @@ pub struct Effects {
     /// Where the project lies, for conditions that ask.
     pub project: String,
     pub trust: Trusted,
-    pub hooks: BTreeMap<EventType, Vec<Planned>>,
+    pub hooks: BTreeMap<EventType, Vec<PlannedHook>>,
     /// Where a type of tasks has its own list, perhaps an empty one, instead of the project's.
     pub overrides: BTreeSet<(TypeName, HookPoint)>,
     pub validation: ValidationScope,
@@ -66,79 +66,85 @@ pub enum Trusted {
     No,
 }
 
-/// Whose hook it is.
+/// The work that a hook is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PlannedFor {
-    Everybody,
-    TasksOf(TypeName),
+pub enum HookScope {
+    Project,
+    TaskType(TypeName),
     Agent(String),
-    /// Everybody whose work lies in a worktree of its own.
+    /// All work in a worktree of its own. No configuration says so: it is the scope of the default step.
     Worktrees,
 }
 
-impl PlannedFor {
+impl HookScope {
     /// Whether such work is meant: a type's own list takes the place of the project's, an agent's comes in addition.
     pub fn includes(&self, kind: Option<&str>, agent: Option<&str>, has_own_list: bool) -> bool {
         match self {
-            Self::Everybody | Self::Worktrees => !has_own_list,
-            Self::TasksOf(wanted) => kind == Some(wanted.as_str()),
+            Self::Project | Self::Worktrees => !has_own_list,
+            Self::TaskType(wanted) => kind == Some(wanted.as_str()),
             Self::Agent(name) => agent == Some(name),
         }
     }
 }
 
-/// An effectful hook where it stands.
+/// A configured hook at one of its points, with what decides whether an event enqueues it.
 #[derive(Debug, Clone)]
-pub struct Planned {
-    pub hook: OwedHook,
-    pub whose: PlannedFor,
+pub struct PlannedHook {
+    pub hook: HookEffect,
+    pub scope: HookScope,
     /// For which tools, or for which reasons to call.
     pub matcher: Matcher,
     /// Under which condition it is owed.
     pub when: Option<Condition>,
 }
 
-/// Hooks that are not owed, or for a bad reason.
-pub(super) struct Complaint {
+/// Hooks that were not enqueued, or for a bad reason.
+pub(super) struct HookProblem {
     hooks: String,
     why: String,
 }
 
-impl Planned {
+impl PlannedHook {
     /// Whether it stands where an agent's hook system calls, and is for what it calls about.
     pub fn is_for(&self, call: &Call) -> bool {
         let here = self.hook.point == call.point || self.hook.point == HookPoint::Event(EventType::BridgeCalled);
         here && (call.matched.is_empty() || call.matched.iter().any(|name| self.matcher.matches(name)))
     }
+
+    /// Whether its condition holds where it is run for this.
+    fn holds(&self, situation: Situation<'_>) -> Result<bool, ExpressionFault> {
+        let Some(when) = &self.when else { return Ok(true) };
+        let HookEffect { hook, point, .. } = &self.hook;
+        when.holds(&Situation { point: Some(point), hook, ..situation }.values())
+    }
 }
 
 /// Whether a call that comes from no session may make any of these hooks owed. What depends on the conversation may hold, and
 /// what depends on where the project lies.
-pub fn would_owe<'p>(call: &Call, planned: impl IntoIterator<Item = &'p Planned>) -> bool {
+pub fn would_enqueue<'p>(call: &Call, planned: impl IntoIterator<Item = &'p PlannedHook>) -> bool {
     let event: Event = call.event().into();
     let envelope = Envelope::bare(event);
-    let (session, task, promise) = (None, None, None);
-    let around = Around { envelope: &envelope, session, task, promise, call: Some(call), project: "" };
+    let situation = Situation { call: Some(call), ..Situation::of(&envelope) };
     let agent = Some(call.caller.agent.as_str());
-    let is_meant = |planned: &&Planned| planned.whose.includes(None, agent, false) && planned.is_for(call);
-    let may_hold = |planned: &Planned| {
+    let is_meant = |planned: &&PlannedHook| planned.scope.includes(None, agent, false) && planned.is_for(call);
+    let may_hold = |planned: &PlannedHook| {
         let asks = |when: &Condition| ["retries", "event", "project_dir"].iter().any(|name| when.uses(name));
         let unknown = planned.when.as_ref().is_some_and(asks);
-        unknown || !around.holding(std::iter::once(planned)).0.is_empty()
+        unknown || !select_hooks(situation, std::iter::once(planned)).0.is_empty()
     };
     planned.into_iter().filter(is_meant).any(may_hold)
 }
 
-impl From<OwedHook> for Planned {
-    fn from(hook: OwedHook) -> Self {
-        Self { hook, whose: PlannedFor::Everybody, matcher: Matcher::default(), when: None }
+impl From<HookEffect> for PlannedHook {
+    fn from(hook: HookEffect) -> Self {
+        Self { hook, scope: HookScope::Project, matcher: Matcher::default(), when: None }
     }
 }
 
 impl Effects {
     /// These hooks, whatever the task and the agent.
-    pub fn of(config: &str, owner: OwnerName, hooks: impl IntoIterator<Item = (EventType, Vec<OwedHook>)>) -> Self {
-        let planned = |hooks: Vec<OwedHook>| hooks.into_iter().map(Planned::from).collect();
+    pub fn of(config: &str, owner: OwnerName, hooks: impl IntoIterator<Item = (EventType, Vec<HookEffect>)>) -> Self {
+        let planned = |hooks: Vec<HookEffect>| hooks.into_iter().map(PlannedHook::from).collect();
         let hooks = hooks.into_iter().map(|(event, hooks)| (event, planned(hooks))).collect();
         let (project, trust, overrides) = (String::new(), Trusted::Yes, BTreeSet::new());
         let validation = ValidationScope::default();
@@ -152,8 +158,8 @@ impl Effects {
             (EventType::SubmissionStarted, HookPoint::BeforeSubmit),
             (EventType::MergeStarted, HookPoint::BeforeMerge),
         ];
-        let is_own = |planned: &Planned, point: &HookPoint| {
-            planned.hook.point == *point && matches!(&planned.whose, PlannedFor::TasksOf(own) if own == kind)
+        let is_own = |planned: &PlannedHook, point: &HookPoint| {
+            planned.hook.point == *point && matches!(&planned.scope, HookScope::TaskType(own) if own == kind)
         };
         let has_own = |event: &EventType, point: &HookPoint| {
             self.hooks.get(event).is_some_and(|hooks| hooks.iter().any(|planned| is_own(planned, point)))
@@ -173,77 +179,44 @@ impl Effects {
     }
 
     /// Whether a hook is for such a task and such an agent.
-    pub fn is_for(&self, planned: &Planned, task: Option<&Task>, agent: Option<&str>) -> bool {
+    pub fn is_for(&self, planned: &PlannedHook, task: Option<&Task>, agent: Option<&str>) -> bool {
         let kind = task.and_then(|task| task.kind.as_ref());
         let own = kind.is_some_and(|kind| self.overrides.contains(&(kind.clone(), planned.hook.point.clone())));
         let in_place = task.is_none_or(|task| task.workspace.is_none());
-        let meant = !(in_place && planned.whose == PlannedFor::Worktrees);
-        meant && planned.whose.includes(kind.map(TypeName::as_str), agent, own)
+        let meant = !(in_place && planned.scope == HookScope::Worktrees);
+        meant && planned.scope.includes(kind.map(TypeName::as_str), agent, own)
     }
 }
 
-/// What conditions look at.
-struct Around<'a> {
-    envelope: &'a Envelope,
-    session: Option<&'a Session>,
-    task: Option<Task>,
-    promise: Option<Promise>,
-    call: Option<&'a Call>,
-    project: &'a str,
-}
-
-impl Around<'_> {
-    /// The hooks whose conditions hold. One that cannot be answered is complained about: a gate runs then, for otherwise it
-    /// would stand open, and nothing else does.
-    fn holding<'p>(&self, meant: impl Iterator<Item = &'p Planned>) -> (Vec<OwedHook>, Vec<Complaint>) {
-        let (mut hooks, mut complaints) = (Vec::new(), Vec::new());
-        for planned in meant {
-            let holds = self.holds(planned).unwrap_or_else(|fault| {
-                // Tools differ in what they are called with: who asks for what this one does not have does not mean it.
-                if self.call.is_some() && fault.is_undefined() && !planned.hook.point.sends_back() {
-                    return false;
-                }
-                let why = format!("its condition cannot be answered: {fault}");
-                complaints.push(Complaint { hooks: planned.hook.hook.clone(), why });
-                planned.hook.class == HookClass::Gate || planned.hook.point.sends_back()
-            });
-            if holds {
-                hooks.push(planned.hook.clone());
+/// Returns the hooks whose conditions hold. A condition that cannot be answered is a problem: a gate runs then, for otherwise
+/// it would stand open, and nothing else does.
+fn select_hooks<'p>(
+    situation: Situation<'_>,
+    meant: impl Iterator<Item = &'p PlannedHook>,
+) -> (Vec<HookEffect>, Vec<HookProblem>) {
+    let (mut hooks, mut problems) = (Vec::new(), Vec::new());
+    for planned in meant {
+        let holds = planned.holds(situation).unwrap_or_else(|fault| {
+            // Tools differ in what they are called with: who asks for what this one does not have does not mean it.
+            if situation.call.is_some() && fault.is_undefined() && !planned.hook.point.sends_back() {
+                return false;
             }
-        }
-        (hooks, complaints)
-    }
-
-    fn holds(&self, planned: &Planned) -> Result<bool, ExpressionFault> {
-        let Some(when) = &planned.when else { return Ok(true) };
-        let situation = Situation {
-            point: Some(&planned.hook.point),
-            hook: &planned.hook.hook,
-            envelope: self.envelope,
-            session: self.session,
-            task: self.task.as_ref(),
-            output: self.output(),
-            promise: self.promise,
-            call: self.call,
-            project: self.project,
-        };
-        when.holds(&situation.values())
-    }
-
-    /// What the agent has just said.
-    fn output(&self) -> Option<&str> {
-        match &self.envelope.event {
-            Event::TurnFinished(finished) => Some(&finished.output),
-            _ => None,
+            let why = format!("its condition cannot be answered: {fault}");
+            problems.push(HookProblem { hooks: planned.hook.hook.clone(), why });
+            planned.hook.class == HookClass::Gate || planned.hook.point.sends_back()
+        });
+        if holds {
+            hooks.push(planned.hook.clone());
         }
     }
+    (hooks, problems)
 }
 
 impl Deciding<'_, '_> {
-    /// Makes the hooks of an event owed. Answers what there is to complain about.
+    /// Puts the hooks of an event into the outbox. Returns the problems that their conditions had.
     ///
     /// The configuration that they come from is recorded before it is named, and so that record itself can owe none.
-    pub(super) fn owe(&mut self, envelope: &mut Envelope) -> Result<Vec<Complaint>, Refusal> {
+    pub(super) fn enqueue_hooks(&mut self, envelope: &mut Envelope) -> Result<Vec<HookProblem>, Refusal> {
         let event = envelope.event.kind();
         let rules = self.rules;
         let Some(effects) = &rules.effects else { return Ok(vec![]) };
@@ -279,7 +252,7 @@ impl Deciding<'_, '_> {
             _ => session.map(|session| session.agent.clone()).or(self.call.map(|call| call.caller.agent.clone())),
         };
         let call = self.call.filter(|_| event == EventType::BridgeCalled);
-        let is_meant = |planned: &&Planned| {
+        let is_meant = |planned: &&PlannedHook| {
             effects.is_for(planned, task.as_ref(), agent.as_deref())
                 && call.is_none_or(|call| planned.is_for(call))
                 && matched(event).is_none_or(|why| planned.matcher.matches(why))
@@ -289,14 +262,14 @@ impl Deciding<'_, '_> {
             stop_hooks.into_iter().flat_map(|planned| planned.iter()).filter(|it| it.hook.point == HookPoint::Stop);
         let meant = stop_hooks.chain(planned.into_iter().flat_map(|planned| planned.iter())).filter(is_meant);
         let task = self.meant_task(task.clone(), session)?;
-        let project = &effects.project;
         // Work that is judged again was claimed to be done.
         let promise = self.claims.or(is_rejudged.then_some(Promise::Complete));
-        let around = Around { envelope, session, task, promise, call, project };
-        let (mut hooks, mut complaints) = around.holding(meant);
+        let (task, project) = (task.as_ref(), &effects.project);
+        let situation = Situation { session, task, promise, call, project, ..Situation::of(envelope) };
+        let (mut hooks, mut problems) = select_hooks(situation, meant);
         if event == EventType::HookError {
             // One about a condition of a hook for errors would lead to the next.
-            complaints.clear();
+            problems.clear();
         }
         hooks.extend(workflow);
         if effects.trust == Trusted::No && !hooks.is_empty() {
@@ -311,27 +284,27 @@ impl Deciding<'_, '_> {
                 .for_each(|hook| stand_before_submission(hook, strict));
         }
         if hooks.is_empty() {
-            return Ok(complaints);
+            return Ok(problems);
         }
         if let Some(why) = self.too_far(&hooks) {
             let names: Vec<&str> = hooks.iter().map(|hook| hook.hook.as_str()).collect();
             if !matches!(event, EventType::HookError | EventType::ActionError) {
-                complaints.push(Complaint { hooks: names.join(", "), why: why.to_string() });
+                problems.push(HookProblem { hooks: names.join(", "), why: why.to_string() });
             }
-            return Ok(complaints);
+            return Ok(problems);
         }
         if self.depth > 0 {
             self.line().add(hooks.len());
         }
-        let config = self.owed_config(&effects.config)?;
+        let config = self.recorded_config(&effects.config)?;
         let (owner, nesting) = (effects.owner.clone(), self.line().nesting().max(nested));
-        envelope.metadata.owes = Some(Owed { config, owner, hooks, share: 0, nesting });
-        Ok(complaints)
+        envelope.metadata.owes = Some(HookBatch { config, owner, hooks, share: 0, nesting });
+        Ok(problems)
     }
 
     /// Returns what judges a turn before the configured hooks do, so that they see what validation rules came to: the rules
     /// of the configuration and of the task's series, and the stop hooks that are registered for the task.
-    fn first_judge(&self, session: Option<&Session>, effects: &Effects) -> Result<Option<OwedHook>, Refusal> {
+    fn first_judge(&self, session: Option<&Session>, effects: &Effects) -> Result<Option<HookEffect>, Refusal> {
         let Some(session) = session else { return Ok(None) };
         let task = session.task.map(|id| self.draft.task(id)).transpose()?.flatten();
         Ok(effects.first_judge(task.as_ref()).map(judge_of_turn))
@@ -341,7 +314,7 @@ impl Deciding<'_, '_> {
     pub(super) fn has_stop_hooks(&self, session: &Session) -> Result<bool, Refusal> {
         let Some(effects) = &self.rules.effects else { return Ok(false) };
         let task = session.task.map(|id| self.draft.task(id)).transpose()?.flatten();
-        let is_meant = |planned: &Planned| {
+        let is_meant = |planned: &PlannedHook| {
             planned.hook.point == HookPoint::Stop && effects.is_for(planned, task.as_ref(), Some(&session.agent))
         };
         let planned = effects.hooks.get(&EventType::TurnFinished).into_iter().flat_map(|planned| planned.iter());
@@ -357,7 +330,7 @@ impl Deciding<'_, '_> {
     }
 
     /// Why hooks may not be owed here: only what hooks themselves have led to is bounded.
-    fn too_far(&mut self, hooks: &[OwedHook]) -> Option<Refusal> {
+    fn too_far(&mut self, hooks: &[HookEffect]) -> Option<Refusal> {
         let left = usize::try_from(self.line().left()).unwrap_or(usize::MAX);
         let limit = match self.depth {
             0 => return None,
@@ -369,14 +342,14 @@ impl Deciding<'_, '_> {
     }
 
     /// Says what is wrong with the hooks of the last event.
-    pub(super) fn complain(&mut self, complaints: Vec<Complaint>) -> Result<(), Refusal> {
+    pub(super) fn report_problems(&mut self, problems: Vec<HookProblem>) -> Result<(), Refusal> {
         let last = self.entries.len() - 1;
         let before = (self.cause, self.depth, self.line);
         let node = self.entries[last].record.envelope.node;
-        for Complaint { hooks, why } in complaints {
+        for HookProblem { hooks, why } in problems {
             let original_event = self.entries[last].record.original();
             self.caused_by(last);
-            self.emit(node, payload::HookError { hook_name: hooks, error: why, original_event, debt: None })?;
+            self.emit(node, payload::HookError { hook_name: hooks, error: why, original_event, effect: None })?;
         }
         (self.cause, self.depth, self.line) = before;
         Ok(())
@@ -394,12 +367,12 @@ impl Deciding<'_, '_> {
     }
 
     /// The configuration of owed hooks, recorded.
-    fn owed_config(&mut self, config: &ConfigText) -> Result<Digest, Refusal> {
-        let config = match self.owed_under {
+    fn recorded_config(&mut self, config: &ConfigText) -> Result<Digest, Refusal> {
+        let config = match self.recorded {
             Some(config) => config,
             None => self.record(config.digest(), config)?,
         };
-        self.owed_under = Some(config);
+        self.recorded = Some(config);
         Ok(config)
     }
 
@@ -416,8 +389,8 @@ impl Deciding<'_, '_> {
 }
 
 /// Validation rules and stop hooks that stand nowhere as hooks of a point. What they may run is for the runner to say.
-fn judge_of_turn(name: &str) -> OwedHook {
-    OwedHook {
+fn judge_of_turn(name: &str) -> HookEffect {
+    HookEffect {
         hook: name.to_owned(),
         point: HookPoint::Stop,
         class: HookClass::Gate,
@@ -428,7 +401,7 @@ fn judge_of_turn(name: &str) -> OwedHook {
 
 /// Has a stop hook judge work at the gate before its submission. As at `stop`, what is not known to have passed has not passed,
 /// unless the session is lenient.
-fn stand_before_submission(hook: &mut OwedHook, strict: bool) {
+fn stand_before_submission(hook: &mut HookEffect, strict: bool) {
     hook.point = HookPoint::BeforeSubmit;
     if hook.on_failure == OnFailure::Ignore && strict {
         hook.on_failure = OnFailure::Block;
@@ -466,9 +439,9 @@ fn would_be_skipped(event: EventType, session: Option<&Session>, owner: &OwnerNa
 pub const WORKFLOW: &str = "workflow: ";
 
 /// The workflow that an event asks for.
-fn workflow(event: &Event) -> Option<OwedHook> {
+fn workflow(event: &Event) -> Option<HookEffect> {
     let Event::WorkflowTriggered(triggered) = event else { return None };
-    Some(OwedHook {
+    Some(HookEffect {
         hook: format!("{WORKFLOW}{}", triggered.workflow_id),
         point: HookPoint::Event(EventType::WorkflowTriggered),
         class: HookClass::Workflow,
