@@ -29,16 +29,16 @@ const REVIEW: &str = "review";
 const BACKOFF: Duration = Duration::from_secs(1);
 
 /// How a hook is run, if this version can.
-pub fn runnable(hook: &HookSpec) -> Option<hooks::Hook> {
+pub fn runnable(hook: &HookSpec) -> Option<hooks::RunnableHook> {
     let kind = match &hook.kind {
-        HookKind::Command(script) => hooks::Kind::Command(script.clone()),
-        HookKind::Http(request) => hooks::Kind::Http(request.address()),
-        HookKind::Rules(rules) => hooks::Kind::Rules(rules.clone()),
-        HookKind::Desktop => hooks::Kind::Desktop,
-        HookKind::Builtin(builtin) => hooks::Kind::Step(step(*builtin)?),
-        HookKind::Gatekeeper(briefs) => hooks::Kind::Step(hooks::Step::Review(briefs.clone())),
-        HookKind::Prompt(template) => hooks::Kind::Prompt(template.clone()),
-        HookKind::Workflow(id) => hooks::Kind::Workflow(hooks::Flow {
+        HookKind::Command(script) => hooks::RunnableKind::Command(script.clone()),
+        HookKind::Http(request) => hooks::RunnableKind::Http(request.address()),
+        HookKind::Rules(rules) => hooks::RunnableKind::Rules(rules.clone()),
+        HookKind::Desktop => hooks::RunnableKind::Desktop,
+        HookKind::Builtin(builtin) => hooks::RunnableKind::Step(step(*builtin)?),
+        HookKind::Gatekeeper(briefs) => hooks::RunnableKind::Step(hooks::DeliveryStep::Review(briefs.clone())),
+        HookKind::Prompt(template) => hooks::RunnableKind::Prompt(template.clone()),
+        HookKind::Workflow(id) => hooks::RunnableKind::Workflow(hooks::WorkflowRequest {
             id: id.clone(),
             context: hook.context.clone(),
             idempotent: hook.entry.idempotent.unwrap_or(false),
@@ -52,7 +52,7 @@ pub fn runnable(hook: &HookSpec) -> Option<hooks::Hook> {
         backoff: retry.backoff.as_ref().map_or(usual, |backoff| backoff.value.duration()),
         jitter: retry.jitter.unwrap_or(true),
     });
-    Some(hooks::Hook {
+    Some(hooks::RunnableHook {
         name: hook.name.clone(),
         kind,
         timeout: timeout(hook),
@@ -64,14 +64,14 @@ pub fn runnable(hook: &HookSpec) -> Option<hooks::Hook> {
 }
 
 /// What a built-in does between done and accepted, if that is where it belongs.
-fn step(builtin: Builtin) -> Option<hooks::Step> {
+fn step(builtin: Builtin) -> Option<hooks::DeliveryStep> {
     match builtin {
-        Builtin::RebaseOnMain => Some(hooks::Step::RebaseOnMain),
-        Builtin::RunTests => Some(hooks::Step::RunTests),
-        Builtin::CreatePr => Some(hooks::Step::CreatePr),
-        Builtin::MergePr => Some(hooks::Step::MergePr),
+        Builtin::RebaseOnMain => Some(hooks::DeliveryStep::RebaseOnMain),
+        Builtin::RunTests => Some(hooks::DeliveryStep::RunTests),
+        Builtin::CreatePr => Some(hooks::DeliveryStep::CreatePr),
+        Builtin::MergePr => Some(hooks::DeliveryStep::MergePr),
         // The word alone: by one brief of that name.
-        Builtin::Gatekeeper => Some(hooks::Step::Review(vec![REVIEW.to_owned()])),
+        Builtin::Gatekeeper => Some(hooks::DeliveryStep::Review(vec![REVIEW.to_owned()])),
         Builtin::AutoLabelByKeyword
         | Builtin::AutoCreateReviewTask
         | Builtin::CheckDependencySatisfaction
@@ -82,10 +82,10 @@ fn step(builtin: Builtin) -> Option<hooks::Step> {
 /// The hook of work in a worktree where nothing else is written: it is shown to others.
 pub const USUAL: &str = "create_pr (default)";
 
-fn usual() -> hooks::Hook {
-    hooks::Hook {
+fn usual() -> hooks::RunnableHook {
+    hooks::RunnableHook {
         name: USUAL.to_owned(),
-        kind: hooks::Kind::Step(hooks::Step::CreatePr),
+        kind: hooks::RunnableKind::Step(hooks::DeliveryStep::CreatePr),
         timeout: GATE_TIMEOUT,
         pipes: None,
         max_output: MAX_OUTPUT,
@@ -95,11 +95,11 @@ fn usual() -> hooks::Hook {
 }
 
 /// The hook that runs a workflow which somebody has asked for.
-fn asked_for(name: &str) -> hooks::Hook {
+fn asked_for(name: &str) -> hooks::RunnableHook {
     let id = name.trim_start_matches(WORKFLOW).to_owned();
-    hooks::Hook {
+    hooks::RunnableHook {
         name: name.to_owned(),
-        kind: hooks::Kind::Workflow(hooks::Flow { id, context: Vec::new(), idempotent: false }),
+        kind: hooks::RunnableKind::Workflow(hooks::WorkflowRequest { id, context: Vec::new(), idempotent: false }),
         timeout: WORKFLOW_TIMEOUT,
         pipes: None,
         max_output: MAX_OUTPUT,
@@ -144,7 +144,7 @@ pub fn max_output(hook: &HookSpec) -> usize {
 }
 
 /// Returns the hook of that name as it runs, if this version can run it.
-pub fn find_runnable(config: &Config, name: &str) -> Option<hooks::Hook> {
+pub fn find_runnable(config: &Config, name: &str) -> Option<hooks::RunnableHook> {
     match name {
         USUAL => Some(usual()),
         asked if asked.starts_with(WORKFLOW) => Some(asked_for(asked)),

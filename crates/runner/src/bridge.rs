@@ -17,10 +17,11 @@ use windlass_engine::{
     Call, CallRuling, CallVerdict, Command, Digest, EffectKind, Event, HookEffect, HookOutcome, HookPoint, HookReport,
     Limits, Objector, OnFailure, Origin, Seq,
 };
-use windlass_hooks::said::{Decision, Permission};
-use windlass_hooks::{Said, clean, cut, silent_no};
+use windlass_hooks::response::{Decision, Permission};
+use windlass_hooks::{HookResponse, clean, cut, silent_no};
 
 use crate::change::Looker;
+use crate::hook::HookAttempt;
 use crate::{Dispatch, RunError};
 
 /// What people are told where a stop hook let pass what it has not seen.
@@ -90,7 +91,7 @@ impl Dispatch<'_> {
         let mut sum = Sum::default();
         while let Some(effect) = self.next(|_, effect| effect.id.seq == at)? {
             self.give(&Command::BeginEffect { effect: effect.id, owner: self.owner.clone() })?;
-            let (report, said) = self.hear_hook(&effect)?;
+            let HookAttempt { report, response, .. } = self.run_hook(&effect)?;
             let cancelled = report.outcome == HookOutcome::Cancelled;
             self.give(&Command::FinishEffect {
                 effect: effect.id,
@@ -98,7 +99,7 @@ impl Dispatch<'_> {
                 report: report.clone().into(),
             })?;
             if let EffectKind::Hook(owed) = &effect.kind {
-                sum.add(owed, report, said.map(|said| *said).unwrap_or_default());
+                sum.add(owed, report, response.map(|response| *response).unwrap_or_default());
             }
             if cancelled {
                 self.give_up(at)?;
@@ -152,7 +153,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, owed: &HookEffect, report: HookReport, said: Said) {
+    fn add(&mut self, owed: &HookEffect, report: HookReport, said: HookResponse) {
         let HookReport { outcome, message, feedback, unstarted, .. } = report;
         let name = &owed.hook;
         let why = message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
@@ -181,7 +182,7 @@ impl Sum {
         }
     }
 
-    fn agreed(&mut self, owed: &HookEffect, feedback: Option<String>, said: Said) {
+    fn agreed(&mut self, owed: &HookEffect, feedback: Option<String>, said: HookResponse) {
         let specific = said.specific;
         // Whoever adds something for the agent to read at its end wants it to be read, as in Claude Code.
         if owed.point.sends_back() && specific.additional_context.is_some() {

@@ -58,7 +58,7 @@ impl Dispatch<'_> {
         self.give(&begin)?;
         // One that may not run again was recorded as interrupted.
         let Some(owed) = self.store.snapshot()?.effect(effect)? else { return Ok(()) };
-        let report = self.run_hook(&owed)?;
+        let report = self.run_hook(&owed)?.report;
         self.give(&Command::FinishEffect { effect, owner, report: report.into() }).map(drop)
     }
 

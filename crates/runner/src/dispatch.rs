@@ -21,7 +21,7 @@ use windlass_engine::{
     Task, View,
 };
 use windlass_expr::Template;
-use windlass_hooks::{Hook, Mask, sifted};
+use windlass_hooks::{Mask, RunnableHook, sifted};
 use windlass_process::{Control, Environment, Finished, Launcher, NotStarted, Roster, Spec, Stream, Supervisor, run};
 use windlass_store::{Sqlite, Store};
 use windlass_tools::validation::Permission;
@@ -39,7 +39,7 @@ const MIN_TIME_FOR_WORK: Duration = Duration::from_secs(60);
 const MIN_TIME_FOR_LOOKS: Duration = Duration::from_secs(5);
 
 /// Finds a hook by its name. Of many only those are built that are asked for.
-pub type HookFinder = Box<dyn Fn(&str) -> Option<Hook>>;
+pub type HookFinder = Box<dyn Fn(&str) -> Option<RunnableHook>>;
 
 /// Finds a workflow by its id: the workflow, or why it cannot be used; nothing where there is none of that id.
 pub type WorkflowFinder = Box<dyn Fn(&str) -> Result<Option<Arc<Workflow>>, String>>;
@@ -223,7 +223,7 @@ impl<'a> Dispatch<'a> {
     }
 
     fn run_and_report(&mut self, effect: &PendingEffect) -> Result<(), RunError> {
-        let report = self.run_hook(effect)?;
+        let report = self.run_hook(effect)?.report;
         let killed = report.outcome == HookOutcome::Cancelled;
         self.give(&Command::FinishEffect { effect: effect.id, owner: self.owner.clone(), report: report.into() })?;
         if killed { Err(RunError::Killed) } else { Ok(()) }

@@ -204,7 +204,7 @@ impl<'a> Runner<'a> {
         }
         let report = self.dispatch.run_hook(&owed);
         self.dispatch.control = control;
-        let report = report?;
+        let report = report?.report;
         if report.outcome == HookOutcome::Cancelled && is_resolute {
             return Err(RunError::Killed);
         }

@@ -19,12 +19,12 @@ use windlass_engine::{
     PendingEffect, PlannedHook, State as TaskState, Task, View as _, Why, Workspace,
 };
 use windlass_expr::Condition;
-use windlass_hooks::{Kind, Step};
+use windlass_hooks::{DeliveryStep, RunnableKind};
 use windlass_vcs::forge::{Change, ForgeError, Site, State};
 use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Rebased};
 
 use super::merge::Ready;
-use super::{Scene, listed};
+use super::{HookSubject, listed};
 use crate::hook::TRIAL_INDEX;
 use crate::landing::{Landed, landed, scattered};
 use crate::stacking::{beginning, first_unmerged, own_base};
@@ -352,7 +352,7 @@ impl Dispatch<'_> {
                 unasked.extend(Some(name).filter(|_| asks_about_turn(&planned)));
                 continue;
             }
-            let report = self.run_hook(&effect)?;
+            let report = self.run_hook(&effect)?.report;
             let (message, feedback, unstarted) = (Some(""), report.feedback.as_deref(), report.unstarted);
             match Broken::by(&planned.hook, &HookEnd { outcome: report.outcome, message, feedback, unstarted }) {
                 _ if report.outcome == HookOutcome::Cancelled => return Err(ByHand::Cancelled.into()),
@@ -387,7 +387,7 @@ impl Dispatch<'_> {
         };
         let is_check = |planned: &PlannedHook| {
             let hook = (self.settings.hooks)(&planned.hook.hook);
-            let reviews = hook.is_some_and(|hook| matches!(hook.kind, Kind::Step(Step::Review(_))));
+            let reviews = hook.is_some_and(|hook| matches!(hook.kind, RunnableKind::Step(DeliveryStep::Review(_))));
             planned.hook.class != HookClass::Vcs && !reviews
         };
         let stop_hooks = planned_at(EventType::TurnFinished).filter(|planned| planned.hook.point.is_stop());
@@ -400,7 +400,9 @@ impl Dispatch<'_> {
     /// Whether a stop hook can be asked without a turn: it is a command, or the tests.
     fn needs_no_turn(&self, planned: &PlannedHook) -> bool {
         let hook = (self.settings.hooks)(&planned.hook.hook);
-        hook.is_some_and(|hook| matches!(hook.kind, Kind::Command(_) | Kind::Step(Step::RunTests)))
+        hook.is_some_and(|hook| {
+            matches!(hook.kind, RunnableKind::Command(_) | RunnableKind::Step(DeliveryStep::RunTests))
+        })
     }
 
     /// A hook that a person has run: it belongs to no session, and what it says is told and not recorded.
@@ -428,8 +430,8 @@ impl Dispatch<'_> {
     /// Whether its condition holds. A check whose condition cannot be answered is made.
     fn is_wanted(&self, effect: &PendingEffect, planned: &PlannedHook) -> Result<bool, RunError> {
         let Some(when) = &planned.when else { return Ok(true) };
-        let scene: Scene = self.scene(effect)?;
-        Ok(when.holds(&scene.values(&planned.hook, &self.settings.project)).unwrap_or(true))
+        let subject: HookSubject = self.subject(effect)?;
+        Ok(when.holds(&subject.values(&planned.hook, &self.settings.project)).unwrap_or(true))
     }
 
     /// Returns what the forge has merged already. Refuses what it has closed, or merged without the last commits.

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-fn said(stdout: &str) -> Said {
+fn said(stdout: &str) -> HookResponse {
     parse(stdout).expect("a good answer").expect("a JSON object")
 }
 
@@ -19,10 +19,10 @@ fn what_is_no_object_is_text() {
 fn an_object_that_was_not_kept_whole_is_no_text() {
     let cut = |object: &str| format!("{}\n[9 bytes left out]\n{}", &object[..ANSWER / 2], &object[ANSWER / 2 + 9..]);
     let long = format!("{{\"decision\": \"block\", \"reason\": \"{}\"}}", "x".repeat(ANSWER));
-    assert_eq!(parse(&cut(&long)), Err(BadAnswer::Cut));
-    assert_eq!(parse(&cut(&format!("  \n{long}\n"))), Err(BadAnswer::Cut));
+    assert_eq!(parse(&cut(&long)), Err(HookResponseError::Cut));
+    assert_eq!(parse(&cut(&format!("  \n{long}\n"))), Err(HookResponseError::Cut));
     let deep = "{\"a\":[".repeat(ANSWER / 4) + &"]}".repeat(ANSWER / 4);
-    assert_eq!(parse(&cut(&deep)), Err(BadAnswer::Cut));
+    assert_eq!(parse(&cut(&deep)), Err(HookResponseError::Cut));
     // Lines of JSON, and text that only looks like it.
     assert_eq!(parse(&cut(&"{\"decision\": \"block\"}\n".repeat(ANSWER / 10))), Ok(None));
     assert_eq!(parse(&cut(&"{ make: x }\n".repeat(ANSWER / 10))), Ok(None));
@@ -57,10 +57,10 @@ fn what_was_meant_as_json_is_noticed() {
 
 #[test]
 fn an_empty_object_says_nothing() {
-    assert_eq!(said("{}"), Said::default());
+    assert_eq!(said("{}"), HookResponse::default());
     let nulls = r#"{"status":null,"message":null,"context":null,"nextPrompt":null,"continue":null,"actions":null,
         "hookSpecificOutput":null,"suppress_output":null}"#;
-    assert_eq!(said(nulls), Said::default());
+    assert_eq!(said(nulls), HookResponse::default());
 }
 
 #[test]
@@ -76,12 +76,12 @@ fn every_field_is_read_in_both_spellings() {
         },
         "actions": [{"type": "log", "payload": {"message": "hi"}}, {"type": "create_task"}],
     });
-    let expected = Said {
+    let expected = HookResponse {
         status: Some(Status::Failure),
         message: Some("red".to_owned()),
         context: object(json!({"pr_url": "u"})),
         remediation_prompt: Some("mend it".to_owned()),
-        action: Some(Step::Continue),
+        action: Some(ResponseAction::Continue),
         reason: Some("why".to_owned()),
         next_prompt: Some("go on".to_owned()),
         checkpoint_data: object(json!({"step": 5})),

@@ -20,7 +20,8 @@ use windlass_engine::{
 };
 use windlass_expr::Template;
 use windlass_hooks::{
-    Call, Hook, Kind, Papers, PipeOutput, RanCommand, Role, Said, Script, answer_of_command, fitting, gist, said,
+    HookInput, HookResponse, HookRole, Papers, PipeOutput, RunnableHook, RunnableKind, Script, ShellCommand,
+    answer_of_command, fitting, gist, response,
 };
 use windlass_process::{Captured, Exit, Finished, NotStarted};
 use windlass_store::Filter;
@@ -36,8 +37,8 @@ const LEAST: Duration = Duration::from_millis(100);
 /// The place of a hook among those of its event when a person has it run outside the log: none is owed there.
 const TRIAL_INDEX: u32 = u32::MAX;
 
-/// Everything that a hook is run for.
-struct Scene {
+/// The event that a hook is run for, with the rows around it.
+struct HookSubject {
     event: Record,
     session: Option<Session>,
     task: Option<Task>,
@@ -49,7 +50,7 @@ struct Scene {
     conversation: Option<Conversation>,
 }
 
-impl Scene {
+impl HookSubject {
     /// The event as hooks get it: what it made owed is nobody's concern but ours.
     fn told(&self) -> Value {
         let mut event = json!(self.event);
@@ -80,31 +81,28 @@ impl Scene {
     }
 }
 
-/// What came of one attempt.
-struct Attempt {
-    report: HookReport,
-    /// Whether another one could end otherwise, and how long to wait for it at least.
-    again: Option<Duration>,
-    /// What it said, where an agent's hook system waits for it.
-    said: Option<Box<Said>>,
+/// The end of one attempt to run a hook.
+pub(crate) struct HookAttempt {
+    pub report: HookReport,
+    /// The least time to wait before another attempt, where one could end otherwise.
+    retry_after: Option<Duration>,
+    /// The hook's answer, where an agent's hook system waits for it.
+    pub response: Option<Box<HookResponse>>,
 }
 
-impl From<HookReport> for Attempt {
+impl From<HookReport> for HookAttempt {
     fn from(report: HookReport) -> Self {
         let failed = matches!(report.outcome, HookOutcome::Failure | HookOutcome::TimedOut);
-        Self { report, again: failed.then_some(Duration::ZERO), said: None }
+        Self { report, retry_after: failed.then_some(Duration::ZERO), response: None }
     }
 }
 
-/// How a hook ended, with what it said where somebody waits to hear it.
-pub(crate) type Heard = (HookReport, Option<Box<Said>>);
-
-/// One hook, about to be run.
-struct Running<'a> {
+/// One run of a hook that is being carried out.
+struct HookRun<'a> {
     effect: EffectId,
     owed: &'a HookEffect,
-    hook: &'a Hook,
-    scene: &'a Scene,
+    hook: &'a RunnableHook,
+    subject: &'a HookSubject,
     /// The scene in words.
     values: Value,
     event: Value,
@@ -113,7 +111,7 @@ struct Running<'a> {
     began: Instant,
 }
 
-impl Running<'_> {
+impl HookRun<'_> {
     fn is_notice(&self) -> bool {
         self.owed.point == HookPoint::Notify
     }
@@ -134,18 +132,18 @@ impl Running<'_> {
         self.role().is_gate() && (self.owed.class != HookClass::Bridge || self.owed.point.is_stop())
     }
 
-    fn role(&self) -> Role {
+    fn role(&self) -> HookRole {
         match self.owed.class {
-            _ if Gate::of(self.owed).is_some() => Role::Pipeline,
-            HookClass::Gate => Role::Stop,
-            HookClass::Bridge if self.owed.point.hears_refusal() => Role::Stop,
-            _ => Role::Observer,
+            _ if Gate::of(self.owed).is_some() => HookRole::Pipeline,
+            HookClass::Gate => HookRole::Stop,
+            HookClass::Bridge if self.owed.point.hears_refusal() => HookRole::Stop,
+            _ => HookRole::Observer,
         }
     }
 }
 
 /// What people are told of a run, with a word of why where a hook says no or fails.
-fn told_briefly(report: &HookReport, ran: &Result<Finished, NotStarted>) -> Option<String> {
+fn summary_line(report: &HookReport, ran: &Result<Finished, NotStarted>) -> Option<String> {
     let no = matches!(report.outcome, HookOutcome::Block | HookOutcome::Failure | HookOutcome::TimedOut);
     let Some(gist) = ran.as_ref().ok().filter(|_| no).and_then(gist) else { return report.message.clone() };
     Some(match &report.message {
@@ -168,58 +166,55 @@ fn prompt(template: &Template, values: &Value) -> HookReport {
 }
 
 impl Dispatch<'_> {
-    /// Runs a hook that has begun. One that fails is tried again as often as it says.
-    pub(crate) fn run_hook(&mut self, effect: &PendingEffect) -> Result<HookReport, RunError> {
-        self.hear_hook(effect).map(|(report, _)| report)
-    }
-
-    /// The same, with what it said.
-    pub(crate) fn hear_hook(&mut self, effect: &PendingEffect) -> Result<Heard, RunError> {
+    /// Runs a hook that has begun. One that fails is tried again as often as it says. Returns the last attempt.
+    pub(crate) fn run_hook(&mut self, effect: &PendingEffect) -> Result<HookAttempt, RunError> {
         let EffectKind::Hook(owed) = &effect.kind else { return Err(RunError::NoHook(effect.id)) };
-        let scene = self.scene(effect)?;
+        let subject = self.subject(effect)?;
         if owed.hook == REGISTERED || owed.hook == VALIDATION {
-            return Ok((self.ask_registered(owed, &scene)?, None));
+            return Ok(self.ask_registered(owed, &subject)?.into());
         }
         let Some(mut hook) = (self.settings.hooks)(&owed.hook) else {
-            let (message, event) = ("the configuration that it comes from has no such hook", scene.event.original());
+            let (message, event) = ("the configuration that it comes from has no such hook", subject.event.original());
             let report =
                 HookReport { message: Some(message.to_owned()), event: Some(event), ..HookOutcome::Failure.into() };
-            return Ok((report, None));
+            return Ok(report.into());
         };
         if owed.class == HookClass::Bridge {
             hook.pipes.get_or_insert(PipeOutput::when(owed.point.output_is_context()));
         }
-        let (values, event) = (scene.values(owed, &self.settings.project), scene.told());
+        let (values, event) = (subject.values(owed, &self.settings.project), subject.told());
         let began = Instant::now();
-        let directory = self.directory_of(scene.session.as_ref());
-        let mut running =
-            Running { effect: effect.id, owed, hook: &hook, scene: &scene, values, event, directory, began };
-        if running.role().is_gate()
-            && let Some(report) = self.tampered(scene.session.as_ref())?
+        let directory = self.directory_of(subject.session.as_ref());
+        let mut run =
+            HookRun { effect: effect.id, owed, hook: &hook, subject: &subject, values, event, directory, began };
+        if run.role().is_gate()
+            && let Some(report) = self.tampered(subject.session.as_ref())?
         {
-            return Ok((report, None));
+            return Ok(report.into());
         }
-        let is_told = matches!(hook.kind, Kind::Command(_) | Kind::Http(_));
-        if is_told && running.judges_work() {
-            running.values = self.told_at_gate(&running)?;
+        let is_told = matches!(hook.kind, RunnableKind::Command(_) | RunnableKind::Http(_));
+        if is_told && run.judges_work() {
+            run.values = self.told_at_gate(&run)?;
         }
         // What was tried before a crash was tried.
         let mut failures = effect.attempts.saturating_sub(1);
         loop {
-            let checkout = match self.place_to_judge(owed, &scene, hook.kind.runs_programs()) {
+            let checkout = match self.place_to_judge(owed, &subject, hook.kind.runs_programs()) {
                 Ok(checkout) => checkout,
-                Err(report) => return Ok((*report, None)),
+                Err(report) => return Ok((*report).into()),
             };
             let is_in_checkout = checkout.is_some();
-            running.directory = checkout.unwrap_or(running.directory);
-            let Attempt { report, again, said } = self.attempt(&running)?;
+            run.directory = checkout.unwrap_or(run.directory);
+            let HookAttempt { report, retry_after, response } = self.attempt(&run)?;
             let mut report = fitting(self.settings.mask.report(report), &hook);
             if let Some(feedback) = report.feedback.as_mut().filter(|_| is_in_checkout) {
                 feedback.push_str(IN_CHECKOUT);
             }
-            let report = HookReport { event: Some(scene.event.original()), ..report };
+            let report = HookReport { event: Some(subject.event.original()), ..report };
             failures += 1;
-            let Some(wait) = self.wait_before(&running, failures, again)? else { return Ok((report, said)) };
+            let Some(wait) = self.wait_before(&run, failures, retry_after)? else {
+                return Ok(HookAttempt { report, retry_after: None, response });
+            };
             let after = report.message.unwrap_or_default();
             let is_recorded = effect.id.index != TRIAL_INDEX;
             if is_recorded && !wait.is_zero() {
@@ -227,7 +222,7 @@ impl Dispatch<'_> {
                 self.give(&Command::RestEffect { effect: effect.id, owner, error })?;
             }
             if !self.wait(wait) {
-                return Ok((HookOutcome::Cancelled.into(), None));
+                return Ok(HookReport::from(HookOutcome::Cancelled).into());
             }
             if is_recorded {
                 self.give(&Command::RetryEffect { effect: effect.id, owner: self.owner.clone(), after })?;
@@ -240,10 +235,10 @@ impl Dispatch<'_> {
     fn place_to_judge(
         &mut self,
         owed: &HookEffect,
-        scene: &Scene,
+        subject: &HookSubject,
         needs_directory: bool,
     ) -> Result<Option<PathBuf>, Box<HookReport>> {
-        let session = scene.session.as_ref().filter(|_| Gate::of(owed).is_some());
+        let session = subject.session.as_ref().filter(|_| Gate::of(owed).is_some());
         let place = match session.filter(|session| commit_under_way(session).is_some()) {
             Some(session) => match self.moved_under_way(session) {
                 Ok(Some(moved)) => return Err(Box::new(moved)),
@@ -252,7 +247,7 @@ impl Dispatch<'_> {
                 Err(error) => Err(error),
             },
             // What a person merges is judged without a session.
-            None if scene.session.is_none() && needs_directory => self.restore_gate(),
+            None if subject.session.is_none() && needs_directory => self.restore_gate(),
             None => Ok(None),
         };
         place.map_err(|error| Box::new(self.troubled(&error)))
@@ -261,36 +256,36 @@ impl Dispatch<'_> {
     /// How long to wait before the next attempt, if there is to be one. At the stop gate a retry is another turn.
     fn wait_before(
         &self,
-        running: &Running<'_>,
+        run: &HookRun<'_>,
         failures: u32,
-        again: Option<Duration>,
+        retry_after: Option<Duration>,
     ) -> Result<Option<Duration>, RunError> {
-        let retry = running.hook.retry.as_ref().filter(|_| running.role() != Role::Stop);
-        let (Some(retry), Some(least)) = (retry, again) else { return Ok(None) };
+        let retry = run.hook.retry.as_ref().filter(|_| run.role() != HookRole::Stop);
+        let (Some(retry), Some(least)) = (retry, retry_after) else { return Ok(None) };
         let random = (self.outside.random)().map_err(RunError::Random)?;
         let random = u64::try_from(random & u128::from(u64::MAX)).expect("it was cut to size");
         let wait = retry.wait(failures, random).map(|wait| wait.max(least));
-        let has_time = |wait: &Duration| !running.is_notice() || running.began.elapsed() + *wait < running.hook.timeout;
+        let has_time = |wait: &Duration| !run.is_notice() || run.began.elapsed() + *wait < run.hook.timeout;
         Ok(wait.filter(has_time))
     }
 
-    fn attempt(&mut self, running: &Running<'_>) -> Result<Attempt, RunError> {
-        match &running.hook.kind {
-            Kind::Command(script) => self.command(running, script),
-            Kind::Http(address) => self.send(running, address),
-            Kind::Rules(rules) => self.judge(running, rules).map(Attempt::from),
-            Kind::Prompt(template) => Ok(prompt(template, &running.values).into()),
-            Kind::Desktop => self.show_on_desktop(running).map(Attempt::from),
-            Kind::Step(step) => self.step(running, step),
-            Kind::Workflow(asked) => self.workflow(running, asked),
+    fn attempt(&mut self, run: &HookRun<'_>) -> Result<HookAttempt, RunError> {
+        match &run.hook.kind {
+            RunnableKind::Command(script) => self.command(run, script),
+            RunnableKind::Http(address) => self.send(run, address),
+            RunnableKind::Rules(rules) => self.judge(run, rules).map(HookAttempt::from),
+            RunnableKind::Prompt(template) => Ok(prompt(template, &run.values).into()),
+            RunnableKind::Desktop => self.show_on_desktop(run).map(HookAttempt::from),
+            RunnableKind::Step(step) => self.step(run, step),
+            RunnableKind::Workflow(asked) => self.workflow(run, asked),
         }
     }
 
-    fn command(&mut self, running: &Running<'_>, script: &Script) -> Result<Attempt, RunError> {
-        let place = self.settings.records.join(running.effect.to_string());
-        let call = self.call(running);
-        let papers = Papers::at(&place, &call);
-        let spec = call.spec(script, running.timeout(), &papers);
+    fn command(&mut self, run: &HookRun<'_>, script: &Script) -> Result<HookAttempt, RunError> {
+        let place = self.settings.records.join(run.effect.to_string());
+        let input = self.input(run);
+        let papers = Papers::at(&place, &input);
+        let spec = input.spec(script, run.timeout(), &papers);
         if let Err(error) = papers.write(&spec.stdin) {
             // A full disk, or a hook that took our directory away: no reason to leave the other hooks undone.
             let message = format!("cannot write its payload beside {}: {error}", place.display());
@@ -298,31 +293,31 @@ impl Dispatch<'_> {
         }
         let ran = self.start(&spec)?;
         let record = ran.as_ref().ok().and_then(|ran| self.record(ran));
-        let ran = ran.map(|ran| self.read(ran)).map(|ran| running.heard(ran));
-        let command = RanCommand { text: script.text(), directory: &running.directory, environment: &spec.environment };
-        let report = answer_of_command(running.hook, running.role(), &ran, &running.values, command);
-        let waits = running.scene.call.is_some();
-        let said = ran.as_ref().ok().filter(|ran| waits && ran.exit == Exit::Code(0)).and_then(|ran| {
+        let ran = ran.map(|ran| self.read(ran)).map(|ran| run.heard(ran));
+        let command = ShellCommand { text: script.text(), directory: &run.directory, environment: &spec.environment };
+        let report = answer_of_command(run.hook, run.role(), &ran, &run.values, command);
+        let waits = run.subject.call.is_some();
+        let response = ran.as_ref().ok().filter(|ran| waits && ran.exit == Exit::Code(0)).and_then(|ran| {
             // One that is no answer was taken for a failure.
-            said::parse(&ran.stdout.text()).ok().flatten().map(Box::new)
+            response::parse(&ran.stdout.text()).ok().flatten().map(Box::new)
         });
-        let report = HookReport { record, message: told_briefly(&report, &ran), ..report };
-        Ok(Attempt { said, ..report.into() })
+        let report = HookReport { record, message: summary_line(&report, &ran), ..report };
+        Ok(HookAttempt { response, ..report.into() })
     }
 
-    fn call<'a>(&'a self, running: &'a Running<'_>) -> Call<'a> {
-        Call {
-            values: &running.values,
-            event: &running.event,
-            said: running.scene.call.as_deref().map(|called| &called.payload),
-            effect: Some(running.effect),
+    fn input<'a>(&'a self, run: &'a HookRun<'_>) -> HookInput<'a> {
+        HookInput {
+            values: &run.values,
+            event: &run.event,
+            agent_payload: run.subject.call.as_deref().map(|called| &called.payload),
+            effect: Some(run.effect),
             project: &self.settings.project,
-            directory: &running.directory,
+            directory: &run.directory,
             environment: &self.settings.environment,
         }
     }
 
-    fn scene(&self, effect: &PendingEffect) -> Result<Scene, RunError> {
+    fn subject(&self, effect: &PendingEffect) -> Result<HookSubject, RunError> {
         // All of it at one moment: that is cheaper than one moment for each piece.
         let snapshot = self.store.snapshot()?;
         let event = self.event(effect.id.seq)?;
@@ -345,7 +340,7 @@ impl Dispatch<'_> {
             Some(called) => snapshot.conversation(&called.call.caller)?,
             None => None,
         };
-        Ok(Scene { event, session, task, output, promise, call, conversation })
+        Ok(HookSubject { event, session, task, output, promise, call, conversation })
     }
 
     /// Returns the session of the last finished turn on a task, and what the agent said at its end.

@@ -18,13 +18,13 @@ const INTERPRETERS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "python", "n
 
 /// A command as it was run.
 #[derive(Debug, Clone, Copy)]
-pub struct RanCommand<'a> {
+pub struct ShellCommand<'a> {
     pub text: &'a str,
     pub directory: &'a Path,
     pub environment: &'a [(OsString, OsString)],
 }
 
-impl RanCommand<'_> {
+impl ShellCommand<'_> {
     /// Why the command could not do what it is for, and what to do about it.
     pub fn broken_by(&self, exit: Exit) -> Option<String> {
         let Exit::Code(code @ 1..) = exit else { return None };
@@ -85,7 +85,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join("there.sh"), "exit 2").unwrap();
         let environment = [("PATH".into(), "/usr/bin:/bin".into())];
-        let command = RanCommand { text, directory: place.path(), environment: &environment };
+        let command = ShellCommand { text, directory: place.path(), environment: &environment };
         let broken = command.broken_by(Exit::Code(code));
         assert_eq!(broken.is_some(), expected.is_some(), "{text}: {broken:?}");
         assert!(broken.unwrap_or_default().contains(expected.unwrap_or_default()), "{text}");

@@ -34,14 +34,14 @@ pub const ANSWER: usize = 256 * 1024;
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Said {
+pub struct HookResponse {
     pub status: Option<Status>,
     pub message: Option<String>,
     #[serde(deserialize_with = "null_is_absent")]
     pub context: Map<String, Value>,
     #[serde(alias = "remediation_prompt")]
     pub remediation_prompt: Option<String>,
-    pub action: Option<Step>,
+    pub action: Option<ResponseAction>,
     pub reason: Option<String>,
     #[serde(alias = "next_prompt")]
     pub next_prompt: Option<String>,
@@ -100,7 +100,7 @@ pub enum Status {
 /// What is to come after the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum ResponseAction {
     Complete,
     Continue,
     Escalate,
@@ -125,7 +125,7 @@ pub enum Permission {
     Defer,
 }
 
-impl Said {
+impl HookResponse {
     /// The paths of fields that mean nothing here.
     pub fn unknown_fields(&self) -> Vec<String> {
         let inner = self.specific.unknown.keys().map(|field| format!("hookSpecificOutput.{field}"));
@@ -139,7 +139,7 @@ fn null_is_absent<'de, T: Default + Deserialize<'de>, D: Deserializer<'de>>(from
 
 /// Why a JSON object is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum BadAnswer {
+pub enum HookResponseError {
     #[error("{0}")]
     Unreadable(FieldError),
     #[error("{yes} and {no} contradict each other; say one of them")]
@@ -155,27 +155,28 @@ pub enum BadAnswer {
 }
 
 /// Reads standard output. `None` where it is no JSON object.
-pub fn parse(stdout: &str) -> Result<Option<Said>, BadAnswer> {
+pub fn parse(stdout: &str) -> Result<Option<HookResponse>, HookResponseError> {
     let text = bare(stdout);
     if !text.starts_with('{') {
         return Ok(None);
     }
     // Checked without recursion first: what is too deep has to be told from what is no JSON.
     if serde_json::from_str::<&RawValue>(text).is_err() {
-        return if stdout.len() > ANSWER && is_unfinished(text) { Err(BadAnswer::Cut) } else { Ok(None) };
+        return if stdout.len() > ANSWER && is_unfinished(text) { Err(HookResponseError::Cut) } else { Ok(None) };
     }
     if text.len() > ANSWER {
-        return Err(BadAnswer::TooLong { found: text.len() });
+        return Err(HookResponseError::TooLong { found: text.len() });
     }
     let found = depth(text);
     if found > Limits::NESTING {
-        return Err(BadAnswer::TooDeep { found });
+        return Err(HookResponseError::TooDeep { found });
     }
     let mut from = serde_json::Deserializer::from_str(text);
-    let mut said: Said = read_json(&mut from).map_err(|error| {
+    let mut said: HookResponse = read_json(&mut from).map_err(|error| {
         // A value has better words for what does not fit. It does not know what is there twice.
-        let of_value = serde_json::from_str::<Value>(text).ok().and_then(|value| read_json::<Said>(value).err());
-        BadAnswer::Unreadable(of_value.unwrap_or(error))
+        let of_value =
+            serde_json::from_str::<Value>(text).ok().and_then(|value| read_json::<HookResponse>(value).err());
+        HookResponseError::Unreadable(of_value.unwrap_or(error))
     })?;
     if !said.actions.is_empty() || said.specific != Specific::default() {
         let value: Value = serde_json::from_str(text).unwrap_or_default();
@@ -186,15 +187,15 @@ pub fn parse(stdout: &str) -> Result<Option<Said>, BadAnswer> {
         };
         if let Some(path) = path {
             let cause = "expected an object, found a list".to_owned();
-            return Err(BadAnswer::Unreadable(FieldError { path, cause }));
+            return Err(HookResponseError::Unreadable(FieldError { path, cause }));
         }
     }
     if said.actions.len() > ACTIONS {
-        return Err(BadAnswer::TooManyActions(said.actions.len()));
+        return Err(HookResponseError::TooManyActions(said.actions.len()));
     }
     for (at, action) in said.actions.iter_mut().enumerate() {
         let wrong = |field: &str, cause: String| {
-            Err(BadAnswer::Unreadable(FieldError { path: format!("actions[{at}].{field}"), cause }))
+            Err(HookResponseError::Unreadable(FieldError { path: format!("actions[{at}].{field}"), cause }))
         };
         if action.kind.trim().is_empty() || action.kind.len() > Limits::LABEL {
             return wrong("type", format!("expected a name of at most {} bytes", Limits::LABEL));
@@ -249,7 +250,7 @@ fn is_unfinished(text: &str) -> bool {
 }
 
 /// Whether the dialects that were used say the same: all yes, or all no.
-fn agree(said: &Said) -> Result<(), BadAnswer> {
+fn agree(said: &HookResponse) -> Result<(), HookResponseError> {
     let (mut yes, mut no) = (None, None);
     let mut hear = |field: &str, word: Option<(&str, bool)>| {
         let Some((word, agrees)) = word else { return };
@@ -262,9 +263,9 @@ fn agree(said: &Said) -> Result<(), BadAnswer> {
         Status::Failure => ("failure", false),
     };
     let step = |step| match step {
-        Step::Complete => ("complete", true),
-        Step::Continue => ("continue", false),
-        Step::Escalate => ("escalate", false),
+        ResponseAction::Complete => ("complete", true),
+        ResponseAction::Continue => ("continue", false),
+        ResponseAction::Escalate => ("escalate", false),
     };
     let decision = |decision| match decision {
         Decision::Allow => ("allow", true),
@@ -281,7 +282,7 @@ fn agree(said: &Said) -> Result<(), BadAnswer> {
     hear("decision", said.decision.map(decision));
     hear("permissionDecision", said.specific.permission.and_then(permission));
     match (yes, no) {
-        (Some(yes), Some(no)) => Err(BadAnswer::Contradiction { yes, no }),
+        (Some(yes), Some(no)) => Err(HookResponseError::Contradiction { yes, no }),
         _ => Ok(()),
     }
 }
@@ -306,5 +307,5 @@ fn depth(json: &str) -> usize {
 }
 
 #[cfg(test)]
-#[path = "said_tests.rs"]
+#[path = "response_tests.rs"]
 mod tests;

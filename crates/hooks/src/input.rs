@@ -21,15 +21,15 @@ const SPILLED: u64 = 64 * 1024 * 1024;
 
 const CLAUDE_PROJECT_DIR: &str = "CLAUDE_PROJECT_DIR";
 
-/// One run of a hook.
+/// What one run of a hook is given.
 #[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
+pub struct HookInput<'a> {
     /// What it is run for, as [`Situation::values`](windlass_engine::Situation::values) names it.
     pub values: &'a Value,
     /// The event that made it owed.
     pub event: &'a Value,
     /// What an agent's own hook system said, where it called.
-    pub said: Option<&'a Map<String, Value>>,
+    pub agent_payload: Option<&'a Map<String, Value>>,
     /// What it is owed under; a trial is owed by nobody.
     pub effect: Option<EffectId>,
     pub project: &'a Path,
@@ -39,14 +39,14 @@ pub struct Call<'a> {
     pub environment: &'a [(OsString, OsString)],
 }
 
-impl<'a> Call<'a> {
-    /// A command that is ready to be run.
+impl<'a> HookInput<'a> {
+    /// Returns a command that is ready to be run.
     pub fn spec(&self, script: &Script, timeout: Duration, papers: &Papers) -> Spec {
-        self.running(Invocation::Shell(self.filled(script, papers).into()), timeout, papers)
+        self.spec_of(Invocation::Shell(self.filled(script, papers).into()), timeout, papers)
     }
 
-    /// The same of whatever is run.
-    pub fn running(&self, invocation: Invocation, timeout: Duration, papers: &Papers) -> Spec {
+    /// Returns the same for any program.
+    pub fn spec_of(&self, invocation: Invocation, timeout: Duration, papers: &Papers) -> Spec {
         Spec {
             invocation,
             directory: self.directory.to_owned(),
@@ -137,7 +137,7 @@ impl<'a> Call<'a> {
                 fields.remove("tool_input");
                 fields.remove("tool_response");
             }
-            fields.extend(self.said.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
+            fields.extend(self.agent_payload.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
         }
         payload
     }
