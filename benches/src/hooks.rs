@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use windlass_engine::{
-    Command, Effects, EventType, Hook, HookClass, HookPoint, OnFailure, OwedHook, Registry, Rules, TaskId,
+    Command, Effects, EventType, Hook, HookClass, HookEffect, HookPoint, OnFailure, Registry, Rules, TaskId,
 };
 use windlass_store::{Lifetime, Sqlite, Store};
 
@@ -40,7 +40,7 @@ fn closures(count: usize) -> Outcome<Rules> {
 fn planned(count: usize) -> Rules {
     let mut effects = Effects::of("", "bench".parse().expect("an owner's name"), []);
     for (number, event) in (0..count).zip(others()) {
-        let hook = OwedHook {
+        let hook = HookEffect {
             hook: format!("planned {number}"),
             point: HookPoint::Event(event),
             class: HookClass::Other,

@@ -1,4 +1,4 @@
 //! Conditions and formulas.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_engine::laws::expression(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| windlass_expr::laws::expression(bytes));

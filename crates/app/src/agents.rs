@@ -104,7 +104,7 @@ fn parse(name: &str, settings: &Settings) -> Result<Agent, Failure> {
     name.parse().map_err(|error| {
         let names: Vec<&str> =
             settings.agents.keys().map(String::as_str).chain(KNOWN.iter().map(|(name, _)| *name)).collect();
-        let hint = match windlass_engine::nearest(name, &names) {
+        let hint = match windlass_expr::nearest(name, &names) {
             Some(near) => format!("did you mean `{near}`?"),
             None => how_to_name(),
         };

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use windlass_bridge::{AgentHookEvent, AgentHookRequest, AgentHookResponse};
 use windlass_config::{Config, ConfigSource, plan};
-use windlass_engine::{Authority, Command, EventType, Origin, Planned, RunId, View, hooks_for_call};
+use windlass_engine::{Authority, Command, EventType, Origin, PlannedHook, RunId, View, hooks_for_call};
 use windlass_runner::Told;
 use windlass_store::{Lifetime, Store};
 
@@ -43,7 +43,7 @@ pub fn answer_request(
     trust: bool,
 ) -> Result<AgentHookResponse, Failure> {
     let nothing = AgentHookResponse::default;
-    if environment::debt().is_some() || environment::is_judging() {
+    if environment::effect().is_some() || environment::is_judging() {
         return Ok(nothing());
     }
     // What holds inside a run is what the run works with, whatever has become of the file.
@@ -108,7 +108,7 @@ fn answer_inside(
 }
 
 /// Returns the hooks that agents' own hook systems may call, in the order in which they run.
-fn planned_for_calls(config: &Config) -> Vec<Planned> {
+fn planned_for_calls(config: &Config) -> Vec<PlannedHook> {
     plan::planned_hooks(config).remove(&EventType::BridgeCalled).unwrap_or_default()
 }
 
@@ -152,7 +152,7 @@ fn is_its_own(event: AgentHookEvent) -> bool {
 /// Runs the hooks that are planned for a request, and returns what they come to.
 fn run_hooks(
     opened: &mut Opened,
-    (config, planned): (&Arc<Config>, Vec<Planned>),
+    (config, planned): (&Arc<Config>, Vec<PlannedHook>),
     origin: &Origin,
     request: AgentHookRequest,
     (directory, within): (&Path, Option<Duration>),

@@ -1,7 +1,7 @@
 //! Whether a command comes from inside a run, and what that means for it.
 
 use windlass_config::ConfigSource;
-use windlass_engine::{Command, ConfigDigest, Debt, DebtId, OwnerName, RunId, Session, View};
+use windlass_engine::{Command, ConfigDigest, EffectId, OwnerName, PendingEffect, RunId, Session, View};
 use windlass_process::{is_alive, is_below, supervisors_above};
 
 use crate::context::Opened;
@@ -13,7 +13,7 @@ use crate::{Code, Failure, SUPERVISE, environment, hints};
 #[derive(Clone)]
 pub struct Inside {
     pub run: Option<RunId>,
-    pub via: Option<DebtId>,
+    pub via: Option<EffectId>,
     /// What whoever runs it works with, while that lives.
     pub config: Option<ConfigDigest>,
 }
@@ -27,15 +27,15 @@ impl Inside {
         let run = environment::run().map(|run| run.parse::<RunId>()).transpose().map_err(|error| {
             Failure::from_error(Code::Usage, &error).hint("WINDLASS_RUN is set by Windlass for the programs it starts")
         })?;
-        let debt = environment::debt().and_then(|debt| debt.parse::<DebtId>().ok());
-        if run.is_none() && debt.is_none() {
+        let effect = environment::effect().and_then(|effect| effect.parse::<EffectId>().ok());
+        if run.is_none() && effect.is_none() {
             return Ok(Self { run, via: None, config: None });
         }
         let alive = |owner: &OwnerName| is_alive(&opened.project.owners(), owner.as_str());
         let snapshot = opened.store.snapshot().map_err(hints::store)?;
         // A hook that is over has no say any more: what it left running is anybody's.
-        let debt = debt.map(|id| snapshot.debt(id)).transpose().map_err(hints::view)?.flatten();
-        let debt = debt.filter(|debt| debt.attempts > 0 && alive(&debt.owner) && is_of(debt));
+        let effect = effect.map(|id| snapshot.effect(id)).transpose().map_err(hints::view)?.flatten();
+        let effect = effect.filter(|effect| effect.attempts > 0 && alive(&effect.owner) && is_of(effect));
         let session = run.as_ref().map(|run| snapshot.session(&run.session)).transpose().map_err(hints::view)?;
         let session = session.flatten().filter(|session| alive(&session.owner));
         // An agent that stays has the run of the turn in which it was started.
@@ -44,8 +44,8 @@ impl Inside {
             session.turn().filter(|_| stays).map(|turn| turn.run.clone())
         });
         let run = current.or(run);
-        let config = debt.as_ref().map(|debt| debt.config).or(session.map(|session| session.config));
-        Ok(Self { run, via: debt.map(|debt| debt.id), config })
+        let config = effect.as_ref().map(|effect| effect.config).or(session.map(|session| session.config));
+        Ok(Self { run, via: effect.map(|effect| effect.id), config })
     }
 
     /// The same for commands that only a person may give: whoever runs a session is looked for above this process too. An
@@ -105,8 +105,8 @@ impl Inside {
 }
 
 /// Whether this process is of a hook, and has not only its name: whoever runs the hook is above it, where that can be seen.
-fn is_of(debt: &Debt) -> bool {
-    cfg!(not(target_os = "linux")) || is_below(debt.owner.as_str())
+fn is_of(effect: &PendingEffect) -> bool {
+    cfg!(not(target_os = "linux")) || is_below(effect.owner.as_str())
 }
 
 /// Whether an agent is refused what a person may do with this, of its own task at least.

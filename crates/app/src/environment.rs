@@ -76,7 +76,7 @@ pub fn run() -> Option<String> {
 }
 
 /// `WINDLASS_DEBT`: the hook that this process is part of.
-pub fn debt() -> Option<String> {
+pub fn effect() -> Option<String> {
     text("WINDLASS_DEBT")
 }
 

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use windlass_config::{Config, ConfigSource, plan};
 use windlass_engine::{
-    Authority, Command, Event, EventType, HookOutcome, Origin, OwnerName, Planned, Record, Rules, Trusted, Types, View,
-    payload,
+    Authority, Command, Event, EventType, HookOutcome, Origin, OwnerName, PlannedHook, Record, Rules, Trusted, Types,
+    View, payload,
 };
 use windlass_process::{Control, Launcher, Roster, is_alive, signals};
 use windlass_runner::{Dispatch, Outside, Settings, Told};
@@ -141,7 +141,7 @@ pub struct HookExecution<'a> {
     directory: Option<PathBuf>,
     launcher: Option<Launcher>,
     observer: Option<Observer<'a>>,
-    planned: Option<(EventType, Vec<Planned>)>,
+    planned: Option<(EventType, Vec<PlannedHook>)>,
 }
 
 impl<'a> HookExecution<'a> {
@@ -184,7 +184,7 @@ impl<'a> HookExecution<'a> {
     }
 
     /// Takes these hooks of an event, instead of those that the configuration plans.
-    pub fn with_planned(self, event: EventType, planned: Vec<Planned>) -> Self {
+    pub fn with_planned(self, event: EventType, planned: Vec<PlannedHook>) -> Self {
         Self { planned: Some((event, planned)), ..self }
     }
 
@@ -292,7 +292,7 @@ pub fn show_failed_hook(front_end: &dyn FrontEnd, told: &Told<'_>) {
     let said = match &record.envelope.event {
         Event::HookFinished(finished) => went_wrong(finished),
         // The end of its run has said so already.
-        Event::HookError(failed) if failed.debt.is_some() => None,
+        Event::HookError(failed) if failed.effect.is_some() => None,
         Event::HookError(failed) => Some(format!("hook `{}` failed: {}", failed.hook_name, failed.error)),
         Event::ActionError(failed) => Some(format!("cannot carry out `{}`: {}", failed.action_type, failed.error)),
         _ => None,

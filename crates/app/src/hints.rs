@@ -129,13 +129,13 @@ pub fn refusal(refusal: &Refusal) -> Failure {
 
 /// Whether an agent or a hook asks. They can take variables away, but not their parents.
 fn is_inside_run() -> bool {
-    environment::run().is_some() || environment::debt().is_some() || supervisors_above(SUPERVISE) > 0
+    environment::run().is_some() || environment::effect().is_some() || supervisors_above(SUPERVISE) > 0
 }
 
 /// Names the session that was probably meant, or what lists them.
 pub fn sessions(name: &str, known: &[Session]) -> String {
     let names: Vec<&str> = known.iter().map(|session| session.name.as_str()).collect();
-    let near = windlass_engine::nearest(name, &names).map(|near| format!("did you mean `{near}`?"));
+    let near = windlass_expr::nearest(name, &names).map(|near| format!("did you mean `{near}`?"));
     near.unwrap_or_else(|| "`windlass session list` names them all".to_owned())
 }
 

@@ -86,7 +86,7 @@ pub fn require_person(project: &Project) -> Result<(), Failure> {
     };
     let asks = || refused("an agent or a hook asks");
     let is_elsewhere = environment::project_of_run().is_some_and(|of_run| of_run != project.root);
-    let is_told = environment::run().is_some() || environment::debt().is_some();
+    let is_told = environment::run().is_some() || environment::effect().is_some();
     if is_told && !is_elsewhere || is_below_supervisor(SUPERVISE, &project.root) {
         return Err(asks());
     }

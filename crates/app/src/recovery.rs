@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use windlass_config::Config;
-use windlass_engine::{ConfigDigest, Debt, DebtId, Effect, OwnerName, Session, SessionName, View, Wanted};
+use windlass_engine::{
+    ConfigDigest, EffectId, EffectKind, OwnerName, PendingEffect, Session, SessionName, View, Wanted,
+};
 use windlass_process::{Control, is_alive, sweep};
 
 use crate::context::Opened;
@@ -44,21 +46,23 @@ pub fn settle_dead(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> 
     let mut done = close_cancelled(opened, control, reach)?;
     let mut left = left_by_the_dead(opened)?;
     if let Reach::BeforeSession(session) = reach {
-        left.retain(|debt| debt.session.as_ref() != Some(session));
+        left.retain(|effect| effect.session.as_ref() != Some(session));
     }
-    let mut configs: Vec<ConfigDigest> = left.iter().map(|debt| debt.config).collect();
+    let mut configs: Vec<ConfigDigest> = left.iter().map(|effect| effect.config).collect();
     configs.sort_unstable();
     configs.dedup();
     for digest in configs {
-        let config = owed_under(opened, digest)?;
+        let config = config_of_effect(opened, digest)?;
         if !may_run(opened, &config, reach)? {
-            done.untrusted += left.iter().filter(|debt| debt.config == digest).count();
+            done.untrusted += left.iter().filter(|effect| effect.config == digest).count();
             continue;
         }
-        let among: Vec<DebtId> = left.iter().map(|debt| debt.id).collect();
+        let among: Vec<EffectId> = left.iter().map(|effect| effect.id).collect();
         let is_dead = |owner: &OwnerName| !is_alive(&project.owners(), owner.as_str());
         done.hooks += HookExecution::new(opened, &config, control).run(|dispatch| {
-            let meant = |debt: &Debt| debt.config == digest && is_dead(&debt.owner) && among.contains(&debt.id);
+            let meant = |effect: &PendingEffect| {
+                effect.config == digest && is_dead(&effect.owner) && among.contains(&effect.id)
+            };
             dispatch.take_over(meant).map_err(hints::run)
         })?;
     }
@@ -86,7 +90,7 @@ pub fn settle_and_report(opened: &mut Opened, control: &Control, reach: Reach<'_
 }
 
 /// What nobody can read any more has no hooks that could run: they are recorded as failed.
-fn owed_under(opened: &Opened, digest: ConfigDigest) -> Result<Arc<Config>, Failure> {
+fn config_of_effect(opened: &Opened, digest: ConfigDigest) -> Result<Arc<Config>, Failure> {
     let text = opened.store.snapshot().map_err(hints::store)?.config(digest).map_err(hints::view)?;
     let config = Config::parse(recorded(&opened.project, text.as_deref().unwrap_or_default()));
     Ok(Arc::new(config.unwrap_or_else(|_| Config::absent(&opened.project.root))))
@@ -123,7 +127,7 @@ fn close_cancelled(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> 
         if reach == Reach::BeforeSession(&session.name) {
             continue;
         }
-        let config = owed_under(opened, session.config)?;
+        let config = config_of_effect(opened, session.config)?;
         if !config.effectful_hooks().is_empty() && !may_run(opened, &config, reach)? {
             done.untrusted += 1;
             continue;
@@ -137,16 +141,18 @@ fn close_cancelled(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> 
 
 /// Hooks whose owner is dead, and that no session waits for which could be gone on with. One that has ended waits for none
 /// but those of its end.
-pub fn left_by_the_dead(opened: &Opened) -> Result<Vec<Debt>, Failure> {
+pub fn left_by_the_dead(opened: &Opened) -> Result<Vec<PendingEffect>, Failure> {
     let snapshot = opened.store.snapshot().map_err(hints::store)?;
-    let mut debts = snapshot.debts().map_err(hints::store)?;
+    let mut effects = snapshot.effects().map_err(hints::store)?;
     let open = snapshot.sessions().map_err(hints::store)?.into_iter().filter(|session| session.ended().is_none());
-    let waited: Vec<DebtId> = open.flat_map(|session| session.owed).collect();
+    let waited: Vec<EffectId> = open.flat_map(|session| session.owed).collect();
     let owners = opened.project.owners();
-    debts.retain(|debt| {
-        matches!(debt.effect, Effect::Hook(_)) && !waited.contains(&debt.id) && !is_alive(&owners, debt.owner.as_str())
+    effects.retain(|effect| {
+        matches!(effect.kind, EffectKind::Hook(_))
+            && !waited.contains(&effect.id)
+            && !is_alive(&owners, effect.owner.as_str())
     });
-    Ok(debts)
+    Ok(effects)
 }
 
 /// Whether a configuration may run. `run` knows only the present one: a store can come with a repository, and nobody has

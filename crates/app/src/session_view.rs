@@ -1,6 +1,6 @@
 //! A session with what it waits for and what a person could type next.
 
-use windlass_engine::{Effect, Ending, Purpose, Session, State, TaskId, View, Wanted};
+use windlass_engine::{EffectKind, Ending, Purpose, Session, State, TaskId, View, Wanted};
 use windlass_store::Snapshot;
 
 use crate::context::Opened;
@@ -51,10 +51,10 @@ impl SessionView {
             }
             Wanted::Turn(_) if self.alive => Some("the agent, which has the word".to_owned()),
             Wanted::Turn(_) => Some("the agent, whose turn was cut off".to_owned()),
-            Wanted::Hook(debt) => {
-                let owed = snapshot.debt(debt).map_err(hints::view)?;
-                Some(match owed.map(|owed| owed.effect) {
-                    Some(Effect::Hook(hook)) => format!("the hook {} at {}", hook.hook, hook.point),
+            Wanted::Hook(effect) => {
+                let owed = snapshot.effect(effect).map_err(hints::view)?;
+                Some(match owed.map(|owed| owed.kind) {
+                    Some(EffectKind::Hook(hook)) => format!("the hook {} at {}", hook.hook, hook.point),
                     _ => "a hook".to_owned(),
                 })
             }

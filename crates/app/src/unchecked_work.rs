@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use windlass_engine::{DebtId, Event, EventType, HookOutcome, Session};
+use windlass_engine::{EffectId, Event, EventType, HookOutcome, Session};
 use windlass_store::{Filter, Sqlite, Store as _};
 use windlass_text as text;
 
@@ -48,15 +48,15 @@ pub fn find_skipped_check(store: &Sqlite, session: &Session) -> Result<Option<St
         return Ok(None);
     }
     let filter = Filter { session: Some(session.name.clone()), ..Filter::default() };
-    let mut checks: BTreeSet<DebtId> = BTreeSet::new();
+    let mut checks: BTreeSet<EffectId> = BTreeSet::new();
     let mut skipped = None;
     for record in store.read(&filter, Default::default(), usize::MAX).map_err(hints::store)? {
         let owed = record.envelope.metadata.owes.iter().flat_map(|owed| &owed.hooks);
         let owed = (0..).zip(owed).filter(|(_, hook)| hook.is_check());
-        checks.extend(owed.map(|(index, _)| DebtId { seq: record.seq, index }));
+        checks.extend(owed.map(|(index, _)| EffectId { seq: record.seq, index }));
         match &record.envelope.event {
             Event::HookFinished(finished)
-                if finished.outcome == HookOutcome::Skip && checks.contains(&finished.debt) =>
+                if finished.outcome == HookOutcome::Skip && checks.contains(&finished.effect) =>
             {
                 let why = finished.message.as_ref().map(|why| format!(": {}", text::fit(why, MAX_REASON)));
                 skipped = Some(format!("`{}` was skipped{}", text::line(&finished.hook), why.unwrap_or_default()));

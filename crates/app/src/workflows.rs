@@ -13,8 +13,8 @@ use windlass_config::workflow::{
     UnusableReason, UnusableWorkflow, WorkflowDefinition, WorkflowLibrary, workflow_directory,
 };
 use windlass_config::{Config, ConfigError, ConfigProblem, HookSpec, quoted};
-use windlass_engine::nearest;
 use windlass_engine::workflow::Workflow;
+use windlass_expr::nearest;
 use windlass_runner::WorkflowFinder;
 use windlass_text as text;
 

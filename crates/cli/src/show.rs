@@ -93,7 +93,7 @@ fn tell(subject: Option<Node>, records: &[Record], out: &mut Output) -> Done {
     for record in records {
         let node = record.envelope.node;
         match &record.envelope.event {
-            Event::HookError(error) if error.debt.is_some() => {}
+            Event::HookError(error) if error.effect.is_some() => {}
             Event::HookError(error) => {
                 messages.warning(&format!("hook `{}` failed: {}", error.hook_name, error.error));
             }

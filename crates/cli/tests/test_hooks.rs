@@ -8,8 +8,8 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use windlass_engine::{
-    ActionRequest, Authority, Cause, Command, CommitId, DebtId, Effects, Envelope, EventType, HookClass, HookOutcome,
-    HookPoint, HookReport, Metadata, NewTask, Node, OnFailure, Origin, OwedHook, Record, Registry, Rules, Seq,
+    ActionRequest, Authority, Cause, Command, CommitId, EffectId, Effects, Envelope, EventType, HookClass, HookEffect,
+    HookOutcome, HookPoint, HookReport, Metadata, NewTask, Node, OnFailure, Origin, Record, Registry, Rules, Seq,
     Timestamp, payload,
 };
 use windlass_store::{Commit, Lifetime, Sqlite, Store};
@@ -41,9 +41,9 @@ pub struct Runner {
 impl Runner {
     pub fn new(world: &World, hooks: &[(EventType, &str)]) -> Self {
         let store = Sqlite::open(&world.path(".windlass/windlass.db"), Lifetime::Command).unwrap();
-        let mut owed: BTreeMap<EventType, Vec<OwedHook>> = BTreeMap::new();
+        let mut owed: BTreeMap<EventType, Vec<HookEffect>> = BTreeMap::new();
         for (event, name) in hooks {
-            owed.entry(*event).or_default().push(OwedHook {
+            owed.entry(*event).or_default().push(HookEffect {
                 hook: (*name).to_owned(),
                 point: HookPoint::Event(*event),
                 class: HookClass::Idempotent,
@@ -67,32 +67,32 @@ impl Runner {
         self.store.execute(&self.rules, &origin, command, self.given.into()).unwrap()
     }
 
-    /// Adds a task, and answers the first debt of its creation.
-    pub fn add(&mut self, goal: &str) -> DebtId {
+    /// Adds a task, and answers the first effect of its creation.
+    pub fn add(&mut self, goal: &str) -> EffectId {
         let records = self.give(&Command::CreateTask(NewTask { goal: goal.to_owned(), ..NewTask::default() }));
         let created = records.iter().find(|record| record.kind() == EventType::TaskCreated).unwrap();
-        DebtId { seq: created.seq, index: 0 }
+        EffectId { seq: created.seq, index: 0 }
     }
 
-    pub fn begin(&mut self, debt: DebtId) {
-        self.give(&Command::BeginEffect { debt, owner: "1-2-3".parse().unwrap() });
+    pub fn begin(&mut self, effect: EffectId) {
+        self.give(&Command::BeginEffect { effect, owner: "1-2-3".parse().unwrap() });
     }
 
-    pub fn finish(&mut self, debt: DebtId, report: HookReport) {
-        self.give(&Command::FinishEffect { debt, owner: "1-2-3".parse().unwrap(), report: report.into() });
+    pub fn finish(&mut self, effect: EffectId, report: HookReport) {
+        self.give(&Command::FinishEffect { effect, owner: "1-2-3".parse().unwrap(), report: report.into() });
     }
 
     pub fn run(&mut self, goal: &str, report: HookReport) {
-        let debt = self.add(goal);
-        self.begin(debt);
-        self.finish(debt, report);
+        let effect = self.add(goal);
+        self.begin(effect);
+        self.finish(effect, report);
     }
 
     /// Puts errors into the log, as a hook inside a commit and an action that was refused leave them.
     fn fail(&mut self, hook: &str, action: &str) {
         let (error, nothing) = ("it panicked".to_owned(), Value::Null);
         let hook =
-            payload::HookError { hook_name: hook.to_owned(), error, original_event: nothing.clone(), debt: None };
+            payload::HookError { hook_name: hook.to_owned(), error, original_event: nothing.clone(), effect: None };
         let error = "there is no task T9".to_owned();
         let action = payload::ActionError { action_type: action.to_owned(), error, payload: nothing };
         let metadata = Metadata {

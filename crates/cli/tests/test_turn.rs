@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use insta::assert_snapshot;
 use serde_json::json;
 use windlass_engine::{
-    Answer, Authority, Command, Effects, Event, EventType, HookClass, HookOutcome, HookPoint, HookReport, NewSession,
-    OnFailure, Origin, OwedHook, Promise, Registry, Rules, RunId, TaskId, Terms, Timestamp,
+    Answer, Authority, Command, Effects, Event, EventType, HookClass, HookEffect, HookOutcome, HookPoint, HookReport,
+    NewSession, OnFailure, Origin, Promise, Registry, Rules, RunId, TaskId, Terms, Timestamp,
 };
 use windlass_store::{Lifetime, Sqlite, Store};
 
@@ -91,7 +91,7 @@ fn an_agent_only_claims_to_be_done() {
 fn what_a_session_did() {
     let world = World::with_tasks(&["One"]);
     let mut runner = Runner::new(&world);
-    let hook = OwedHook {
+    let hook = HookEffect {
         hook: "tests".to_owned(),
         point: HookPoint::Stop,
         class: HookClass::Gate,
@@ -109,10 +109,10 @@ fn what_a_session_did() {
             run: run.clone(),
             answer: Answer { output, promise: Some(Promise::Complete), ..Answer::default() },
         });
-        let debt = runner.store.snapshot().unwrap().debts().unwrap()[0].id;
-        runner.give(&Command::BeginEffect { debt, owner: owner() });
+        let effect = runner.store.snapshot().unwrap().effects().unwrap()[0].id;
+        runner.give(&Command::BeginEffect { effect, owner: owner() });
         let report = HookReport { feedback: feedback.map(str::to_owned), ..outcome.into() };
-        runner.give(&Command::FinishEffect { debt, owner: owner(), report: report.into() });
+        runner.give(&Command::FinishEffect { effect, owner: owner(), report: report.into() });
     }
     assert_snapshot!(world.run(&["events", "--from", "3"]), @r"
      3  <time>         config_recorded

@@ -229,7 +229,7 @@ fn hooks_are_evidence() {
     let records =
         runner.give(&Command::CompleteTask { id: windlass_engine::TaskId(1), result: None, artifacts: vec![] });
     let completed = records.iter().find(|record| record.kind() == EventType::TaskCompleted).unwrap().seq;
-    let debt = windlass_engine::DebtId { seq: completed, index: 0 };
+    let debt = windlass_engine::EffectId { seq: completed, index: 0 };
     runner.begin(debt);
     let action = windlass_engine::ActionRequest { kind: "create_task".to_owned(), payload: json!({"goal": "Mend"}) };
     let message = Some("two\nlines \u{202e}".to_owned());

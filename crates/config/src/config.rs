@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use windlass_engine::validation::{CommandRule, ConfiguredRules};
-use windlass_engine::{ConfigText, Digest, HookPoint, Names, Template};
+use windlass_engine::{ConfigText, Digest, HookPoint};
+use windlass_expr::{Names, Template};
 
 use super::config_source::{ConfigSource, config_file};
 use super::error::{ConfigError, ConfigProblem, quoted};

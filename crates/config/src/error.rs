@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
-use windlass_engine::nearest;
+use windlass_expr::nearest;
 use windlass_text as text;
 
 /// Columns that a picture is wide at most; of the offending text, and of what follows it, a part is enough.

@@ -3,10 +3,8 @@
 use std::ops::Range;
 
 use serde_json::Value;
-use windlass_engine::{
-    Condition, EventType, ExpressionError, HookPoint, Matcher, Names, Rule, RuleAction, RulesText, Template,
-    suggest_name,
-};
+use windlass_engine::{EventType, HookPoint, Rule, RuleAction, RulesText};
+use windlass_expr::{Condition, ExpressionError, Matcher, Names, Template, suggest_name};
 
 use super::entry::{self, Action, Brief};
 use super::error::ConfigProblem;

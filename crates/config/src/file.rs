@@ -81,18 +81,22 @@ pub struct Settings {
 
 /// The name of a type of task, as tasks name it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TypeKey(String);
+pub struct TypeKey(TypeName);
 
 impl TypeKey {
     pub fn as_str(&self) -> &str {
-        &self.0
+        self.0.as_str()
+    }
+
+    pub fn type_name(&self) -> TypeName {
+        self.0.clone()
     }
 }
 
 impl<'de> Deserialize<'de> for TypeKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        name.parse::<TypeName>().map(|name| Self(name.to_string())).map_err(D::Error::custom)
+        name.parse().map(Self).map_err(D::Error::custom)
     }
 }
 

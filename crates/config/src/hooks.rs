@@ -12,8 +12,8 @@ use std::iter;
 use std::ops::Range;
 
 use serde_json::json;
-use windlass_engine::workflow::Pattern;
-use windlass_engine::{Condition, HookPoint, Matcher, Names, REGISTERED, Registry, Rule, Template, VALIDATION};
+use windlass_engine::{HookPoint, HookScope, REGISTERED, Registry, Rule, VALIDATION};
+use windlass_expr::{Condition, Matcher, Names, Pattern, Template};
 use windlass_hooks::Script;
 
 use super::builtin::Builtin;
@@ -34,14 +34,6 @@ const NAME: usize = 128;
 pub const DEFAULT_PRIORITY: i64 = 100;
 /// The brief of a gatekeeper that names none.
 pub const DEFAULT_REVIEW: &str = "review";
-
-/// Whose hook it is.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum HookScope {
-    Project,
-    TaskType(String),
-    Agent(String),
-}
 
 /// What a hook runs.
 #[derive(Debug, Clone)]
@@ -110,7 +102,7 @@ impl HookSpec {
         let points: Vec<_> = self.points().map(HookPoint::name).collect();
         let points = points.join(", ");
         match &self.scope {
-            HookScope::Project => points,
+            HookScope::Project | HookScope::Worktrees => points,
             HookScope::TaskType(name) => format!("{points} (task type {name})"),
             HookScope::Agent(name) => format!("{points} (agent {name})"),
         }
@@ -166,7 +158,7 @@ pub fn resolve(settings: &Settings, source: &str) -> Result<Vec<HookSpec>, Confi
     let mut hooks = Collected { source, newlines, hooks: Vec::new(), names: BTreeMap::new() };
     hooks.take(&HookScope::Project, &settings.hooks)?;
     for (name, task_type) in &settings.task_types {
-        hooks.take(&HookScope::TaskType(name.as_str().to_owned()), &task_type.hooks)?;
+        hooks.take(&HookScope::TaskType(name.type_name()), &task_type.hooks)?;
     }
     for (name, agent) in &settings.agents {
         hooks.take(&HookScope::Agent(name.clone()), &agent.hooks)?;
@@ -371,8 +363,9 @@ fn default_name(scope: &HookScope, point: &HookPoint, index: usize, kind: &HookK
         _ => format!("{point}[{index}]"),
     };
     match scope {
-        HookScope::Project => name,
-        HookScope::TaskType(whose) | HookScope::Agent(whose) => format!("{whose}.{name}"),
+        HookScope::Project | HookScope::Worktrees => name,
+        HookScope::TaskType(kind) => format!("{kind}.{name}"),
+        HookScope::Agent(agent) => format!("{agent}.{name}"),
     }
 }
 

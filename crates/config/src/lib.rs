@@ -69,7 +69,7 @@ pub use self::file::{
     RoleSettings, Settings, TaskResult,
 };
 pub use self::hook_limits::check_timeout;
-pub use self::hooks::{DEFAULT_PRIORITY, HookKind, HookScope, HookSpec};
+pub use self::hooks::{DEFAULT_PRIORITY, HookKind, HookSpec};
 pub use self::pipeline_rules::ConfigWarning;
 pub use self::point::{hook_point_names, hook_point_spellings, hook_points, parse_hook_point};
 pub use self::reader::{Located, read};

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use windlass_engine::{EventType, HookPoint, Registry, RegistryError, VALIDATION};
+use windlass_engine::{EventType, HookPoint, HookScope, Registry, RegistryError, VALIDATION};
 
-use crate::{Builtin, Config, DEFAULT_PRIORITY, HookKind, HookScope, HookSpec, PipeSetting, hook_points, plan};
+use crate::{Builtin, Config, DEFAULT_PRIORITY, HookKind, HookSpec, PipeSetting, hook_points, plan};
 
 /// The work that hooks would run for.
 #[derive(Debug, Clone, Default)]
@@ -99,7 +99,7 @@ impl<'c> ListedHook<'c> {
     pub fn place(&self) -> String {
         match self {
             Self::Written(hook) => match &hook.scope {
-                HookScope::Project => format!("line {}", hook.line),
+                HookScope::Project | HookScope::Worktrees => format!("line {}", hook.line),
                 HookScope::TaskType(name) => format!("line {}, task type {name}", hook.line),
                 HookScope::Agent(name) => format!("line {}, agent {name}", hook.line),
             },
@@ -196,7 +196,7 @@ pub fn list_hooks_at<'c>(
         _ => false,
     };
     let is_at = |hook: &HookSpec| hook.points().any(|other| other == point) || of_registry(hook);
-    let meant = |hook: &&HookSpec| is_at(hook) && plan::whose(hook).includes(kind, agent, own);
+    let meant = |hook: &&HookSpec| is_at(hook) && hook.scope.includes(kind, agent, own);
     let mut rows: Vec<ListedHook<'c>> = config.hooks.iter().filter(meant).map(ListedHook::Written).collect();
     let configured = |name: &str| {
         let same = |hook: &HookSpec| matches!(hook.kind, HookKind::Builtin(builtin) if builtin.name() == name);

@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
-use windlass_engine::{Condition, EventType, HookPoint, Names};
+use windlass_engine::{EventType, HookPoint, HookScope};
+use windlass_expr::{Condition, Names};
 
 use super::entry::{Entry, Retry};
 use super::error::ConfigProblem;
 use super::file::{Notice, Occasion, Settings};
-use super::hooks::{HookKind, HookScope, HookSpec, script};
+use super::hooks::{HookKind, HookSpec, script};
 use super::reader::Located;
 use super::request::request;
 use super::span::DurationSetting;
@@ -53,7 +54,7 @@ fn hook(name: String, written: &Located<Notice>, source: &str) -> Result<HookSpe
         name,
         kind,
         when: Some(occasions(written.on.as_deref())),
-        matcher: windlass_engine::Matcher::default(),
+        matcher: windlass_expr::Matcher::default(),
         feedback: None,
         context: Vec::new(),
         at: at(),

@@ -8,14 +8,14 @@
 use std::collections::BTreeSet;
 use std::iter;
 
-use windlass_engine::HookPoint;
+use windlass_engine::{HookPoint, HookScope};
 
 use super::builtin::Builtin;
 use super::check::{agent_names, is_agent};
 use super::entry::Points;
 use super::error::{ConfigProblem, position, quoted, suggestion};
 use super::file::{Completion, Settings, TaskType};
-use super::hooks::{HookKind, HookScope, HookSpec};
+use super::hooks::{HookKind, HookSpec};
 use crate::parse_hook_point;
 
 /// Something that can be used as it is, and is probably not meant.
@@ -47,8 +47,8 @@ impl<'a> TaskTypeHooks<'a> {
             hook.enabled()
                 && hook.points().any(|other| other == point)
                 && match &hook.scope {
-                    HookScope::Project => !self.has_own(point),
-                    HookScope::TaskType(name) => self.kind.is_some_and(|(kind, _)| kind == name),
+                    HookScope::Project | HookScope::Worktrees => !self.has_own(point),
+                    HookScope::TaskType(name) => self.kind.is_some_and(|(kind, _)| kind == name.as_str()),
                     HookScope::Agent(name) => is_meant(name),
                 }
         };

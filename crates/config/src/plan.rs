@@ -7,14 +7,14 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use windlass_engine::{
-    Completion, Cost, Effects, EventType, HookClass, HookPoint, Limits, Matcher, OnFailure, OnRetryLimit, OwedHook,
-    OwnerName, Planned, PlannedFor, Registry, RegistryError, Rules, Terms, Trusted, TypeName, Types, ValidationScope,
-    WORKFLOW,
+    Completion, Cost, Effects, EventType, HookClass, HookEffect, HookPoint, HookScope, Limits, OnFailure, OnRetryLimit,
+    OwnerName, PlannedHook, Registry, RegistryError, Rules, Terms, Trusted, TypeName, Types, ValidationScope, WORKFLOW,
 };
+use windlass_expr::Matcher;
 use windlass_hooks as hooks;
 
 use crate::hooks::DEFAULT_REVIEW;
-use crate::{Builtin, Config, HookKind, HookScope, HookSpec, RoleSettings};
+use crate::{Builtin, Config, HookKind, HookSpec, RoleSettings};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const GATE_TIMEOUT: Duration = Duration::from_mins(10);
@@ -27,16 +27,16 @@ const MAX_OUTPUT: usize = 16 * 1024;
 const BACKOFF: Duration = Duration::from_secs(1);
 
 /// How a hook is run, if this version can.
-pub fn runnable(hook: &HookSpec) -> Option<hooks::Hook> {
+pub fn runnable(hook: &HookSpec) -> Option<hooks::RunnableHook> {
     let kind = match &hook.kind {
-        HookKind::Command(script) => hooks::Kind::Command(script.clone()),
-        HookKind::Http(request) => hooks::Kind::Http(request.address()),
-        HookKind::Rules(rules) => hooks::Kind::Rules(rules.clone()),
-        HookKind::Desktop => hooks::Kind::Desktop,
-        HookKind::Builtin(builtin) => hooks::Kind::Step(step(*builtin)?),
-        HookKind::Gatekeeper(briefs) => hooks::Kind::Step(hooks::Step::Review(briefs.clone())),
-        HookKind::Prompt(template) => hooks::Kind::Prompt(template.clone()),
-        HookKind::Workflow(id) => hooks::Kind::Workflow(hooks::Flow {
+        HookKind::Command(script) => hooks::RunnableKind::Command(script.clone()),
+        HookKind::Http(request) => hooks::RunnableKind::Http(request.address()),
+        HookKind::Rules(rules) => hooks::RunnableKind::Rules(rules.clone()),
+        HookKind::Desktop => hooks::RunnableKind::Desktop,
+        HookKind::Builtin(builtin) => hooks::RunnableKind::Step(step(*builtin)?),
+        HookKind::Gatekeeper(briefs) => hooks::RunnableKind::Step(hooks::DeliveryStep::Review(briefs.clone())),
+        HookKind::Prompt(template) => hooks::RunnableKind::Prompt(template.clone()),
+        HookKind::Workflow(id) => hooks::RunnableKind::Workflow(hooks::WorkflowRequest {
             id: id.clone(),
             context: hook.context.clone(),
             idempotent: hook.entry.idempotent.unwrap_or(false),
@@ -50,7 +50,7 @@ pub fn runnable(hook: &HookSpec) -> Option<hooks::Hook> {
         backoff: retry.backoff.as_ref().map_or(usual, |backoff| backoff.value.duration()),
         jitter: retry.jitter.unwrap_or(true),
     });
-    Some(hooks::Hook {
+    Some(hooks::RunnableHook {
         name: hook.name.clone(),
         kind,
         timeout: timeout(hook),
@@ -62,14 +62,14 @@ pub fn runnable(hook: &HookSpec) -> Option<hooks::Hook> {
 }
 
 /// What a built-in does between done and accepted, if that is where it belongs.
-fn step(builtin: Builtin) -> Option<hooks::Step> {
+fn step(builtin: Builtin) -> Option<hooks::DeliveryStep> {
     match builtin {
-        Builtin::RebaseOnMain => Some(hooks::Step::RebaseOnMain),
-        Builtin::RunTests => Some(hooks::Step::RunTests),
-        Builtin::CreatePr => Some(hooks::Step::CreatePr),
-        Builtin::MergePr => Some(hooks::Step::MergePr),
+        Builtin::RebaseOnMain => Some(hooks::DeliveryStep::RebaseOnMain),
+        Builtin::RunTests => Some(hooks::DeliveryStep::RunTests),
+        Builtin::CreatePr => Some(hooks::DeliveryStep::CreatePr),
+        Builtin::MergePr => Some(hooks::DeliveryStep::MergePr),
         // The word alone: by one brief of that name.
-        Builtin::Gatekeeper => Some(hooks::Step::Review(vec![DEFAULT_REVIEW.to_owned()])),
+        Builtin::Gatekeeper => Some(hooks::DeliveryStep::Review(vec![DEFAULT_REVIEW.to_owned()])),
         Builtin::AutoLabelByKeyword
         | Builtin::AutoCreateReviewTask
         | Builtin::CheckDependencySatisfaction
@@ -80,10 +80,10 @@ fn step(builtin: Builtin) -> Option<hooks::Step> {
 /// The hook of work in a worktree where nothing else is written: it is shown to others.
 pub const USUAL: &str = "create_pr (default)";
 
-fn usual() -> hooks::Hook {
-    hooks::Hook {
+fn usual() -> hooks::RunnableHook {
+    hooks::RunnableHook {
         name: USUAL.to_owned(),
-        kind: hooks::Kind::Step(hooks::Step::CreatePr),
+        kind: hooks::RunnableKind::Step(hooks::DeliveryStep::CreatePr),
         timeout: GATE_TIMEOUT,
         pipes: None,
         max_output: MAX_OUTPUT,
@@ -93,11 +93,11 @@ fn usual() -> hooks::Hook {
 }
 
 /// The hook that runs a workflow which somebody has asked for.
-fn asked_for(name: &str) -> hooks::Hook {
+fn asked_for(name: &str) -> hooks::RunnableHook {
     let id = name.trim_start_matches(WORKFLOW).to_owned();
-    hooks::Hook {
+    hooks::RunnableHook {
         name: name.to_owned(),
-        kind: hooks::Kind::Workflow(hooks::Flow { id, context: Vec::new(), idempotent: false }),
+        kind: hooks::RunnableKind::Workflow(hooks::WorkflowRequest { id, context: Vec::new(), idempotent: false }),
         timeout: WORKFLOW_TIMEOUT,
         pipes: None,
         max_output: MAX_OUTPUT,
@@ -107,15 +107,15 @@ fn asked_for(name: &str) -> hooks::Hook {
 }
 
 /// The same where it stands: nowhere, if the project has a list of its own.
-fn usually(config: &Config) -> Option<Planned> {
-    let hook = OwedHook {
+fn usually(config: &Config) -> Option<PlannedHook> {
+    let hook = HookEffect {
         hook: USUAL.to_owned(),
         point: HookPoint::BeforeSubmit,
         class: HookClass::Vcs,
         on_failure: OnFailure::Block,
         send_backs: None,
     };
-    let planned = Planned { hook, whose: PlannedFor::Worktrees, matcher: Matcher::default(), when: None };
+    let planned = PlannedHook { hook, scope: HookScope::Worktrees, matcher: Matcher::default(), when: None };
     (!config.has_own_list(&HookPoint::BeforeSubmit)).then_some(planned)
 }
 
@@ -142,7 +142,7 @@ pub fn max_output(hook: &HookSpec) -> usize {
 }
 
 /// Returns the hook of that name as it runs, if this version can run it.
-pub fn find_runnable(config: &Config, name: &str) -> Option<hooks::Hook> {
+pub fn find_runnable(config: &Config, name: &str) -> Option<hooks::RunnableHook> {
     match name {
         USUAL => Some(usual()),
         asked if asked.starts_with(WORKFLOW) => Some(asked_for(asked)),
@@ -205,7 +205,7 @@ pub fn session_rules(config: &Config, owner: &OwnerName) -> Result<Rules, Regist
 }
 
 /// Returns the hooks that each event makes owed, in the order in which they run.
-pub fn planned_hooks(config: &Config) -> BTreeMap<EventType, Vec<Planned>> {
+pub fn planned_hooks(config: &Config) -> BTreeMap<EventType, Vec<PlannedHook>> {
     let mut hooks: Vec<&HookSpec> = config.hooks.iter().filter(|hook| is_owing(hook)).collect();
     // Hooks of one priority stay in the order of definition.
     hooks.sort_by_key(|hook| hook.priority());
@@ -230,21 +230,12 @@ fn name(kind: &str) -> TypeName {
     kind.parse().expect("the names of types were checked when they were read")
 }
 
-fn planned(hook: &HookSpec, point: &HookPoint, event: EventType) -> Planned {
+fn planned(hook: &HookSpec, point: &HookPoint, event: EventType) -> PlannedHook {
     let (matcher, when) = (hook.matcher.clone(), hook.when.clone());
-    Planned { hook: owed_hook(hook, point, event), whose: whose(hook), matcher, when }
+    PlannedHook { hook: hook_effect(hook, point, event), scope: hook.scope.clone(), matcher, when }
 }
 
-/// For whose work a hook is.
-pub fn whose(hook: &HookSpec) -> PlannedFor {
-    match &hook.scope {
-        HookScope::Project => PlannedFor::Everybody,
-        HookScope::TaskType(kind) => PlannedFor::TasksOf(name(kind)),
-        HookScope::Agent(name) => PlannedFor::Agent(name.clone()),
-    }
-}
-
-fn owed_hook(hook: &HookSpec, point: &HookPoint, event: EventType) -> OwedHook {
+fn hook_effect(hook: &HookSpec, point: &HookPoint, event: EventType) -> HookEffect {
     let gate = point.is_gate();
     let class = match (&hook.kind, hook.entry.idempotent) {
         _ if event == EventType::BridgeCalled => HookClass::Bridge,
@@ -255,7 +246,7 @@ fn owed_hook(hook: &HookSpec, point: &HookPoint, event: EventType) -> OwedHook {
         (HookKind::Rules(_) | HookKind::Desktop | HookKind::Prompt(_), _) | (_, Some(true)) => HookClass::Idempotent,
         _ => HookClass::Other,
     };
-    OwedHook {
+    HookEffect {
         hook: hook.name.clone(),
         point: point.clone(),
         class,

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use windlass_engine::{EventType, HookPoint, snake_case};
+use windlass_engine::{EventType, HookPoint};
+use windlass_expr::snake_case;
 
 /// Names that are not just another way to write a point's own.
 const ALIASES: &[(&str, HookPoint)] = &[

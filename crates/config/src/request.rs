@@ -1,6 +1,6 @@
 //! Requests that can be sent: an address of the web, a known method, headers that are one line each.
 
-use windlass_hooks::Address;
+use windlass_hooks::WebhookAddress;
 use windlass_hooks::http::Method;
 
 use super::entry::{Brief, Headers, Request};
@@ -56,10 +56,10 @@ fn header(name: &Located<String>, value: &Located<String>) -> Result<(), ConfigP
 
 impl Request {
     /// Where it goes, for whoever sends it.
-    pub fn address(&self) -> Address {
+    pub fn address(&self) -> WebhookAddress {
         let method = self.method.as_ref().and_then(|method| Method::named(method));
         let headers = self.headers.0.iter().map(|(name, value)| (name.value.clone(), value.value.clone()));
-        Address { url: self.url.value.clone(), method: method.unwrap_or_default(), headers: headers.collect() }
+        WebhookAddress { url: self.url.value.clone(), method: method.unwrap_or_default(), headers: headers.collect() }
     }
 
     pub fn describe(&self) -> String {

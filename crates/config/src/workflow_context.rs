@@ -1,8 +1,9 @@
 //! What a hook gives the workflow that it begins.
 
 use serde_json::Value;
-use windlass_engine::workflow::{Pattern, check_given};
-use windlass_engine::{HookPoint, Names};
+use windlass_engine::HookPoint;
+use windlass_engine::workflow::check_given;
+use windlass_expr::{Names, Pattern};
 
 use super::entry::{Entry, PipeSetting};
 use super::error::ConfigProblem;

@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::hook_point::HookPoint;
-use crate::id::{Digest, Seq};
-use crate::limits::Limits;
+use crate::command::limits::Limits;
+use crate::effects::hook_point::HookPoint;
+use crate::log::id::{Digest, Seq};
 
 /// One conversation of one agent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

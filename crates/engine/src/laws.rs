@@ -1,20 +1,9 @@
 //! What holds of everything here that reads what others wrote, whatever it is. For tests and fuzzing alone.
 //!
-//! Each law takes bytes and panics where it is broken. Where one needs two texts, a byte that is in no text divides them.
+//! Each law takes bytes and panics where it is broken.
 
-use serde_json::{Value, json};
-
-use crate::promise::without_claims;
-use crate::workflow::{Pattern, predicate};
-use crate::{
-    Condition, Digest, ExpressionError, Formula, Names, Promise, Template, decode, encode, explain_uncounted,
-    find_promise, find_promises,
-};
-
-/// Divides the texts of an input.
-const BETWEEN: u8 = 0xff;
-/// The most bytes that anything comes to.
-const OUTPUT: usize = 256 * 1024;
+use crate::session::promise::without_claims;
+use crate::{Digest, Promise, decode, encode, explain_uncounted, find_promise, find_promises};
 
 /// The bytes of an event have one meaning, and that meaning has one form.
 pub fn event(bytes: &[u8]) {
@@ -53,128 +42,6 @@ pub fn promise(bytes: &[u8]) {
     assert_eq!(ended, if stuck.is_empty() { vec![Promise::Complete] } else { stuck }, "the last line counts");
 }
 
-/// An expression is refused with its place, or means the same each time it is asked, within its bounds.
-pub fn expression(bytes: &[u8]) {
-    let (text, value) = two(bytes);
-    let context = context(&value);
-    for names in [Names::hook(), Names::rules(), Names::workflow()] {
-        match Condition::parse(&text, &names) {
-            Err(error) => check_place(&error, &text),
-            Ok(condition) => {
-                assert_eq!(condition.text(), text);
-                let formula = Formula::parse(&text, &names).expect("a condition is an expression");
-                let (holds, came) = (condition.holds(&context), formula.value(&context));
-                assert_eq!(holds, condition.holds(&context), "asked twice, it means the same");
-                assert_eq!(came, formula.value(&context), "asked twice, it comes to the same");
-                match (holds, came) {
-                    (Ok(holds), Ok(Value::Bool(came))) => assert_eq!(holds, came),
-                    (Ok(holds), Ok(Value::String(came))) => assert_eq!(holds, !came.is_empty()),
-                    (Err(fault), Err(other)) => assert_eq!(fault, other),
-                    (Err(fault), Ok(came)) => panic!("{fault}, and yet it comes to {came}"),
-                    (Ok(_), _) => {}
-                }
-            }
-        }
-    }
-}
-
-/// A template is refused with its place, or becomes a text within its bounds. Values arrive as they are, and nothing in
-/// them is an expression.
-pub fn template(bytes: &[u8]) {
-    let (text, value) = two(bytes);
-    let context = context(&value);
-    for names in [Names::feedback(), Names::prompt()] {
-        match Template::parse(&text, &names) {
-            Err(error) => check_place(&error, &text),
-            Ok(template) => {
-                assert_eq!(template.text(), text);
-                let rendered = template.render(&context);
-                assert_eq!(rendered, template.render(&context), "asked twice, it says the same");
-                if let Ok(rendered) = rendered {
-                    assert!(rendered.len() <= OUTPUT, "{} bytes", rendered.len());
-                    // But for the end of the last line.
-                    let rest = text.strip_prefix(&rendered).unwrap_or("lost");
-                    assert!(text.contains('{') || matches!(rest, "" | "\n" | "\r" | "\r\n"), "{text:?}: {rendered:?}");
-                }
-            }
-        }
-    }
-    let plain = Template::parse("<{{ error }}>", &Names::feedback()).expect("a template");
-    assert_eq!(plain.render(&context).as_deref(), Ok(format!("<{value}>").as_str()), "a value arrives as it is");
-}
-
-/// A value of a workflow with expressions in it is refused with its place, or can be filled within its bounds.
-pub fn pattern(bytes: &[u8]) {
-    let (text, value) = two(bytes);
-    let context = context(&value);
-    let pattern = serde_json::from_str(&text).unwrap_or_else(|_| Value::from(text.as_str()));
-    match Pattern::parse(&pattern) {
-        Err(refused) => check_place(&refused.error, &refused.text),
-        Ok(filled) => {
-            let came = filled.fill(&context);
-            assert_eq!(came, filled.fill(&context), "asked twice, it comes to the same");
-            if let Ok(came) = came {
-                assert!(size(&came) <= size(&pattern) + 2 * OUTPUT, "{} bytes", size(&came));
-                if !text.contains("${") && !text.contains("romContext") && !text.contains("rom_context") {
-                    assert!(came == pattern, "what names nothing stays as it is");
-                }
-            }
-        }
-    }
-    if let Err(error) = predicate(&text) {
-        check_place(&error, &text);
-    }
-}
-
-/// What is marked of a text can be shown.
-fn check_place(error: &ExpressionError, text: &str) {
-    assert!(!error.message.is_empty());
-    if let Some(at) = &error.at {
-        assert!(text.get(at.clone()).is_some(), "{at:?} is no place in {text:?}: {}", error.message);
-    }
-}
-
-fn two(bytes: &[u8]) -> (String, String) {
-    let mut parts = bytes.splitn(2, |byte| *byte == BETWEEN);
-    let mut next = || String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
-    (next(), next())
-}
-
-/// How much a value holds.
-fn size(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => items.iter().map(|item| size(item) + 1).sum(),
-        Value::Object(fields) => fields.iter().map(|(name, field)| name.len() + size(field) + 1).sum(),
-        Value::String(text) => text.len(),
-        _ => 1,
-    }
-}
-
-/// What is known when something is evaluated: a text of somebody's, and things that are large.
-fn context(text: &str) -> Value {
-    json!({
-        "point": "stop",
-        "session": "main",
-        "iteration": 3,
-        "retries": u64::MAX,
-        "goal": text,
-        "error": text,
-        "output": "line of many\n".repeat(1000),
-        "promise": null,
-        "task": {"id": "T1", "goal": text, "labels": ["agent", text], "priority": 0, "deliverables": []},
-        "event": {"type": "turn_finished", "data": {"exit": -1, "list": (0..300).collect::<Vec<_>>(), "text": text}},
-        "tool_input": {"command": text, "depth": {"a": {"b": [1.5, null, true]}}},
-        "filesModified": ["a.rs", text],
-        "agentOutput": text,
-        "steps": {"a": {"data": {"taskId": "T7"}, "success": true}},
-        "data": {"out": text},
-        "context": {"task": {"id": "T1"}, "out": text, "list": [1, [2, [3]]]},
-        "reason": text,
-        "stdout": text,
-        "exit": "exit 1",
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use windlass_testkit::hostile::check;
@@ -187,20 +54,5 @@ mod tests {
     #[test]
     fn promises_are_found_by_their_place() {
         check("promise", super::promise);
-    }
-
-    #[test]
-    fn expressions_are_bounded() {
-        check("expression", super::expression);
-    }
-
-    #[test]
-    fn templates_are_bounded_and_evaluate_no_values() {
-        check("template", super::template);
-    }
-
-    #[test]
-    fn patterns_are_bounded() {
-        check("pattern", super::pattern);
     }
 }

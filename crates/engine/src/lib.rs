@@ -13,105 +13,72 @@
 //!
 //! Not here: where events are kept (`store`), how work is done (`runner`), how anything is shown (`cli`).
 
-mod action;
 mod apply;
 mod bridge;
-mod builtins;
 mod command;
-mod config_text;
-mod debt;
 mod decide;
-mod draft;
-mod drive;
-mod encoding;
-mod event;
-mod expression;
-mod fault;
-mod graph;
-mod guards;
-mod hook_point;
-mod id;
-mod json;
+mod delivery;
+mod effects;
+mod evaluation;
 #[cfg(any(test, fuzzing))]
 pub mod laws;
-mod limits;
-mod matcher;
-mod memory;
-mod moves;
-mod naming;
-mod note;
-mod pipeline;
-mod promise;
-mod prompt;
-mod refusal;
-mod registry;
-mod resolution;
-mod review;
-mod ruling;
+mod log;
 mod session;
-mod situation;
 mod task;
-mod time;
-mod types;
-mod usage;
-pub mod validation;
 mod view;
-mod voice;
-mod watch;
 pub mod workflow;
 
-pub use action::{Action, ActionRequest, TaskAction};
 pub use apply::{ApplyError, apply};
 pub use bridge::{BridgeCall, CallRuling, CallVerdict, Caller, Conversation, Objector};
+pub use command::limits::Limits;
+pub use command::refusal::Refusal;
 pub use command::{Answer, Authority, Command, Deletion, Failing, HookReport, NewSession, NewTask, Origin, TaskPatch};
-pub use config_text::ConfigText;
-pub use debt::{Debt, Effect, HookClass, HookOutcome, OnFailure, Owed, OwedHook, Recovery};
 pub use decide::{
-    Decided, Effects, Entry, Planned, PlannedFor, Rules, Trusted, ValidationScope, WORKFLOW, decide, hooks_for_call,
+    Decided, Effects, Entry, HookScope, PlannedHook, Rules, Trusted, ValidationScope, WORKFLOW, decide, hooks_for_call,
 };
-pub use draft::Draft;
-pub use drive::{
+pub use delivery::{
+    Approved, Broken, ChangeFact, ChangeRef, Finding, Gate, Grounds, HookContext, HookEnd, Pipeline, Readied, Remedy,
+    Stage, Stalled, TaskChange, Why, WorkDone, Workspace,
+};
+pub use effects::action::{Action, ActionRequest, TaskAction};
+pub use effects::hook_point::{HookPoint, UnknownHookPoint};
+pub use effects::outbox::{
+    EffectKind, HookBatch, HookClass, HookEffect, HookOutcome, OnFailure, PendingEffect, Recovery,
+};
+pub use effects::registry::{Handler, Hook, HookFault, Registry, RegistryError};
+pub use effects::situation::{Situation, hook_data};
+pub use evaluation::ruling::{Rule, RuleAction, Ruling, Undefined, judge};
+pub use evaluation::validation;
+pub use evaluation::{
     AgentContext, Asked, CheckpointRef, Drive, Evaluated, Guard, HookDecision, HookRef, Judged, Judging, NewCheckpoint,
     NewHook, NewSeries, REGISTERED, Registered, RuleText, RulesText, SeenPromise, Series, Signal, StopHook, StopRuling,
     Trigger, VALIDATION, evaluate,
 };
-pub use encoding::{DecodeError, FORMAT, Upcast, decode, decode_with, encode, encode_into};
-pub use event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
-pub use expression::{Allowance, Condition, ExpressionError, ExpressionFault, Formula, Names, Template};
-pub use fault::Fault;
-pub use graph::{awaited, waiters};
-pub use hook_point::{HookPoint, UnknownHookPoint};
-pub use id::{
-    CheckpointId, CommitId, ConfigDigest, DebtId, Digest, EdgeId, Epoch, FactType, HookId, OwnerName, ParseIdError,
+pub use log::config_text::ConfigText;
+pub use log::encoding::{DecodeError, FORMAT, Upcast, decode, decode_with, encode, encode_into};
+pub use log::event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
+pub use log::id::{
+    CheckpointId, CommitId, ConfigDigest, Digest, EdgeId, EffectId, Epoch, FactType, HookId, OwnerName, ParseIdError,
     RunId, Seq, SeriesId, SessionName, TaskId, TypeName,
 };
-pub use json::{FieldError, find_list, read_json};
-pub use limits::Limits;
-pub use matcher::{Matcher, MatcherError};
-pub use memory::Memory;
-pub use moves::{Field, MOVES, Move};
-pub use naming::{nearest, snake_case, suggest_name};
-pub use note::{Memo, NoteKind, Said};
-pub use pipeline::{
-    Approved, Broken, ChangeFact, ChangeRef, Finding, Gate, Grounds, HookContext, HookEnd, Pipeline, Readied, Remedy,
-    Stage, Stalled, TaskChange, Why, WorkDone, Workspace,
-};
-pub use promise::{Promise, explain_uncounted, find_promise, find_promises, last_line};
-pub use prompt::{Earlier, Note, Prompt, Remark, ReportBrief};
-pub use refusal::Refusal;
-pub use registry::{Handler, Hook, HookFault, Registry, RegistryError};
-pub use resolution::{Answered, Resolution};
-pub use review::{Judgement, Objection, Review, Unfit};
-pub use ruling::{Rule, RuleAction, Ruling, Undefined, judge};
+pub use log::time::{Timestamp, in_words};
+pub use session::fault::Fault;
+pub use session::promise::{Promise, explain_uncounted, find_promise, find_promises, last_line};
+pub use session::prompt::{Earlier, Note, Prompt, Remark, ReportBrief};
+pub use session::usage::{Cost, Usage};
+pub use session::voice::Voice;
+pub use session::watch::{OwnWords, Watch};
 pub use session::{
     Blocker, Closing, Completion, Decision, Ending, GateAnswer, Hold, Leave, Lost, Next, OnRetryLimit, Opening, Phase,
     Piece, Purpose, Session, Step, Terms, Turn, Verdict, Wanted, Work,
 };
-pub use situation::{Situation, hook_data};
+pub use task::graph::{awaited, waiters};
+pub use task::note::{Memo, NoteKind, Said};
+pub use task::resolution::{Answered, Resolution};
+pub use task::review::{Judgement, Objection, Review, Unfit};
+pub use task::transitions::{Field, MOVES, Move};
+pub use task::types::Types;
 pub use task::{Blocked, Claim, Edge, EdgeKind, Lease, Priority, ReportRequest, State, Taken, Task, TaskConversation};
-pub use time::{Timestamp, in_words};
-pub use types::Types;
-pub use usage::{Cost, Usage};
+pub use view::draft::Draft;
+pub use view::memory::Memory;
 pub use view::{Change, Direction, Looked, Scope, View, ViewError};
-pub use voice::Voice;
-pub use watch::{OwnWords, Watch};

@@ -9,8 +9,8 @@ use windlass_engine::validation::RuleResult;
 use windlass_engine::workflow::StepResult;
 use windlass_engine::{
     ActionRequest, Approved, CallRuling, Cause, Closing, Cost, Decision, Digest, EdgeKind, Ending, Envelope, Epoch,
-    Event, EventType, Fault, Gate, GateAnswer, Grounds, Guard, HookClass, HookContext, HookId, HookOutcome, HookPoint,
-    Metadata, Next, Node, NoteKind, OnFailure, Opening, Owed, OwedHook, OwnWords, OwnerName, Priority, Promise,
+    Event, EventType, Fault, Gate, GateAnswer, Grounds, Guard, HookBatch, HookClass, HookContext, HookEffect, HookId,
+    HookOutcome, HookPoint, Metadata, Next, Node, NoteKind, OnFailure, Opening, OwnWords, OwnerName, Priority, Promise,
     Purpose, Remedy, ReportRequest, Resolution, RuleAction, RulesText, RunId, Seq, SeriesId, Signal, State, StopHook,
     TaskId, Terms, Timestamp, Trigger, Usage, Verdict, Voice, Why, Work, WorkDone, Workspace, decode, encode, payload,
 };
@@ -62,7 +62,7 @@ fn a_claim_from_inside_a_turn() {
 fn an_event_that_owes_hooks_and_has_a_cause() {
     let mut owing =
         envelope(Node::Task(TaskId(7)), payload::TaskStarted { context: json!({"b": 1, "a": [1.5, null]}) });
-    let hook = OwedHook {
+    let hook = HookEffect {
         hook: "push".to_owned(),
         point: "task_started".parse().expect("a hook point"),
         class: HookClass::Vcs,
@@ -70,7 +70,7 @@ fn an_event_that_owes_hooks_and_has_a_cause() {
         send_backs: None,
     };
     let config = Digest::of(b"hooks: {}");
-    let owes = Owed { config, owner: "w1".parse().expect("a name"), hooks: vec![hook], share: 256, nesting: 0 };
+    let owes = HookBatch { config, owner: "w1".parse().expect("a name"), hooks: vec![hook], share: 256, nesting: 0 };
     owing.metadata =
         Metadata { cause: Some(Cause::Back(2)), depth: 1, forced: true, owes: Some(owes), ..owing.metadata };
     let bytes = r#"{"v":1,"type":"task_started","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T7","data":{"context":{"a":[1.5,null],"b":1}},"metadata":{"triggeredBy":"ada","cause":-2,"depth":1,"forced":true,"owes":{"config":"CONFIG","owner":"w1","hooks":[{"hook":"push","point":"task_started","class":"vcs","onFailure":"block"}],"share":256}}}"#;
@@ -79,9 +79,9 @@ fn an_event_that_owes_hooks_and_has_a_cause() {
 
 #[test]
 fn an_interrupted_hook_of_no_task() {
-    let debt = "12.1".parse().expect("a debt");
+    let effect = "12.1".parse().expect("a debt");
     let finished = payload::HookFinished {
-        debt,
+        effect,
         hook: "tell".to_owned(),
         outcome: HookOutcome::Interrupted,
         message: None,
@@ -619,23 +619,23 @@ fn feedback_events() -> Vec<Event> {
 }
 
 fn workflow_events() -> Vec<Event> {
-    let (debt, config) = ("7.0".parse().expect("a debt"), Digest::of(b"w"));
+    let (effect, config) = ("7.0".parse().expect("a debt"), Digest::of(b"w"));
     let value = || json!({"deep": [{"er": null}], "n": 0.1});
     vec![
         payload::WorkflowTriggered { workflow_id: word(), context: Map::from_iter([("days".to_owned(), value())]) }
             .into(),
-        payload::WorkflowStarted { debt, workflow_id: word(), digest: config, step: word(), steps: 3 }.into(),
-        payload::WorkflowStepStarted { debt, step: word(), attempt: 2 }.into(),
+        payload::WorkflowStarted { effect, workflow_id: word(), digest: config, step: word(), steps: 3 }.into(),
+        payload::WorkflowStepStarted { effect, step: word(), attempt: 2 }.into(),
         payload::WorkflowStepFinished {
-            debt,
+            effect,
             result: StepResult::failed("a", word(), Duration::from_millis(7)),
             within: vec![StepResult::succeeded("b", Some(value()), Duration::ZERO)],
             stored: Map::from_iter([("seen".to_owned(), value())]),
             next: Some(word()),
         }
         .into(),
-        payload::WorkflowCompleted { debt, workflow_id: word(), steps: 2 }.into(),
-        payload::WorkflowFailed { debt, workflow_id: word(), steps: 2, error: word() }.into(),
+        payload::WorkflowCompleted { effect, workflow_id: word(), steps: 2 }.into(),
+        payload::WorkflowFailed { effect, workflow_id: word(), steps: 2, error: word() }.into(),
     ]
 }
 
@@ -702,7 +702,7 @@ fn other_events() -> Vec<Event> {
 
 fn hook_events() -> Vec<Event> {
     let list = || vec!["one".to_owned(), "two".to_owned()];
-    let debt = "12.1".parse().expect("a debt");
+    let effect = "12.1".parse().expect("a debt");
     let config = Digest::of(b"x");
     let value = || json!({"deep": [{"er": null}], "n": 0.1});
     vec![
@@ -712,10 +712,10 @@ fn hook_events() -> Vec<Event> {
         }
         .into(),
         payload::ConfigRecorded { digest: config, text: word() }.into(),
-        payload::HookStarted { debt, hook: word(), owner: owner(), attempt: 2, after: Some(word()) }.into(),
-        payload::HookRetrying { debt, hook: word(), attempt: 1, error: word() }.into(),
+        payload::HookStarted { effect, hook: word(), owner: owner(), attempt: 2, after: Some(word()) }.into(),
+        payload::HookRetrying { effect, hook: word(), attempt: 1, error: word() }.into(),
         payload::HookFinished {
-            debt,
+            effect,
             hook: word(),
             outcome: HookOutcome::TimedOut,
             message: Some(word()),
@@ -731,7 +731,7 @@ fn hook_events() -> Vec<Event> {
             results: vec![RuleResult { rule_name: word(), passed: true, message: word(), broken: false }],
         }
         .into(),
-        payload::HookError { hook_name: word(), error: word(), original_event: value(), debt: Some(debt) }.into(),
+        payload::HookError { hook_name: word(), error: word(), original_event: value(), effect: Some(effect) }.into(),
         payload::ActionError { action_type: word(), error: word(), payload: value() }.into(),
     ]
 }

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use windlass_engine::{
-    Answer, Authority, CallRuling, Cause, Command, Draft, Effect, Entry, Event, EventType, GateAnswer, HookOutcome,
+    Answer, Authority, CallRuling, Cause, Command, Draft, EffectKind, Entry, Event, EventType, GateAnswer, HookOutcome,
     Memory, Node, Opening, Origin, Readied, Record, Refusal, Remedy, Rules, Seq, SessionName, Step as Decision, Task,
     TaskId, View, Wanted, Why, WorkDone, decide, decode, encode,
 };
-use windlass_testkit::debts::due;
 use windlass_testkit::delivering::workspace;
+use windlass_testkit::effects::due;
 use windlass_testkit::invariants::Rows;
 use windlass_testkit::model::Row;
 use windlass_testkit::{
@@ -198,7 +198,7 @@ proptest! {
 
     /// Whoever does what is owed comes to an end, wherever the history was left.
     #[test]
-    fn every_debt_ends(history in histories_of_sessions(STEPS)) {
+    fn every_effect_ends(history in histories_of_sessions(STEPS)) {
         ends(rules(), &history)?;
     }
 
@@ -315,7 +315,7 @@ fn is_completed_by_its_session(record: &Record) -> bool {
 
 /// What is owed, or what a session wants of somebody who owes it nothing.
 fn next_work(memory: &Memory) -> Option<Command> {
-    let Some(debt) = memory.owed(None).expect("in memory") else {
+    let Some(effect) = memory.next_effect(None).expect("in memory") else {
         return Rows::of(memory).sessions.into_iter().find_map(|session| match session.wanted() {
             Wanted::Answer => {
                 Some(Command::AnswerGate { session: session.name, answer: GateAnswer::Abort, text: None })
@@ -332,16 +332,18 @@ fn next_work(memory: &Memory) -> Option<Command> {
             Wanted::Hook(_) | Wanted::Turn(_) | Wanted::Nothing => None,
         });
     };
-    let (id, owner) = (debt.id, debt.owner);
-    let session = debt.session.and_then(|name| memory.session(&name).expect("in memory"));
+    let (id, owner) = (effect.id, effect.owner);
+    let session = effect.session.and_then(|name| memory.session(&name).expect("in memory"));
     let skipped = session.filter(|session| matches!(session.step(), Decision::SkipHook(skipped) if skipped == id));
-    if let Some(session) = skipped.filter(|_| debt.attempts == 0) {
+    if let Some(session) = skipped.filter(|_| effect.attempts == 0) {
         return Some(Command::AdvanceSession { name: session.name });
     }
-    Some(match debt.effect {
-        Effect::Turn { run, .. } => Command::FinishTurn { run, answer: Answer::default() },
-        Effect::Hook(_) if debt.attempts == 0 => Command::BeginEffect { debt: id, owner },
-        Effect::Hook(_) => Command::FinishEffect { debt: id, owner, report: Box::new(HookOutcome::Success.into()) },
+    Some(match effect.kind {
+        EffectKind::Turn { run, .. } => Command::FinishTurn { run, answer: Answer::default() },
+        EffectKind::Hook(_) if effect.attempts == 0 => Command::BeginEffect { effect: id, owner },
+        EffectKind::Hook(_) => {
+            Command::FinishEffect { effect: id, owner, report: Box::new(HookOutcome::Success.into()) }
+        }
     })
 }
 
@@ -490,8 +492,9 @@ impl Reached {
         count("commands of hooks", metadata.via.is_some() && record.kind() == EventType::TaskCreated);
         count("hooks of hooks", metadata.depth > 0 && metadata.owes.is_some());
         count("hooks within calls", metadata.owes.as_ref().is_some_and(|owes| owes.nesting > 0));
-        let own =
-            |owes: &windlass_engine::Owed| owes.hooks.iter().any(|hook| hook.hook == "triage" || hook.hook == "greet");
+        let own = |owes: &windlass_engine::HookBatch| {
+            owes.hooks.iter().any(|hook| hook.hook == "triage" || hook.hook == "greet")
+        };
         count("hooks of types and agents", metadata.owes.as_ref().is_some_and(own));
         match &record.envelope.event {
             Event::HookStarted(started) => count("retries", started.after.is_some()),
@@ -544,7 +547,7 @@ impl Found {
                 }
             }
         }
-        assert_eq!(due(project.log()).len(), Rows::of(project.memory()).debts.len());
+        assert_eq!(due(project.log()).len(), Rows::of(project.memory()).effects.len());
     }
 
     /// What no history has led to, or seldom.
@@ -581,7 +584,7 @@ const REFUSALS: &[&str] = &[
     "Rejudged",
     "RunEnded",
     "SelfDependency",
-    "UnknownDebt",
+    "UnknownEffect",
     "UnknownEdge",
     "UnknownSession",
     "UnknownTask",

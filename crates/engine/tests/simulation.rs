@@ -9,9 +9,9 @@
 use std::collections::BTreeMap;
 
 use windlass_engine::{
-    Answer, Authority, Command, Effect, Effects, Epoch, Event, EventType, Grounds, HookClass, HookOutcome, Memory,
-    NewSession, NewTask, Node, OnFailure, Origin, OwedHook, OwnerName, Promise, Record, Refusal, Registry, Rules,
-    SessionName, State, TaskId, Terms, Timestamp, View as _, Wanted, Work, decide,
+    Answer, Authority, Command, EffectKind, Effects, Epoch, Event, EventType, Grounds, HookClass, HookEffect,
+    HookOutcome, Memory, NewSession, NewTask, Node, OnFailure, Origin, OwnerName, Promise, Record, Refusal, Registry,
+    Rules, SessionName, State, TaskId, Terms, Timestamp, View as _, Wanted, Work, decide,
 };
 use windlass_testkit::invariants::{self, Rows};
 
@@ -289,8 +289,10 @@ impl World {
             };
             self.give(who, Authority::Person, &resume)
                 .unwrap_or_else(|refusal| panic!("seed {}: {refusal}", self.seed));
-            for debt in rows.debts.iter().filter(|debt| debt.session.as_ref() == Some(&name) && debt.owner == dead) {
-                let recover = Command::RecoverEffect { debt: debt.id, dead: dead.clone(), owner: owner.clone() };
+            for effect in
+                rows.effects.iter().filter(|effect| effect.session.as_ref() == Some(&name) && effect.owner == dead)
+            {
+                let recover = Command::RecoverEffect { effect: effect.id, dead: dead.clone(), owner: owner.clone() };
                 // What the session itself has settled needs nobody.
                 let _ = self.give(who, Authority::Person, &recover);
             }
@@ -337,19 +339,19 @@ impl World {
     fn go_on_with(&mut self, who: usize, name: &SessionName) {
         let owner = self.workers[who].owner.clone();
         let session = self.memory.session(name).expect("in memory").expect("it was started");
-        let debts = Rows::of(&self.memory).debts;
-        let debt = debts.into_iter().find(|debt| debt.owner == owner && debt.session.as_ref() == Some(name));
-        let command = match (debt, session.wanted()) {
+        let effects = Rows::of(&self.memory).effects;
+        let effect = effects.into_iter().find(|effect| effect.owner == owner && effect.session.as_ref() == Some(name));
+        let command = match (effect, session.wanted()) {
             _ if session.is_over() => None,
-            (Some(debt), _) => Some(match debt.effect {
-                Effect::Turn { run, .. } => {
+            (Some(effect), _) => Some(match effect.kind {
+                EffectKind::Turn { run, .. } => {
                     let promise = (self.chance.below(3) > 0).then_some(Promise::Complete);
                     Command::FinishTurn { run, answer: Answer { promise, ..Answer::default() } }
                 }
-                Effect::Hook(_) if debt.attempts == 0 => Command::BeginEffect { debt: debt.id, owner },
-                Effect::Hook(_) => {
+                EffectKind::Hook(_) if effect.attempts == 0 => Command::BeginEffect { effect: effect.id, owner },
+                EffectKind::Hook(_) => {
                     let outcome = if self.chance.below(4) == 0 { HookOutcome::Block } else { HookOutcome::Success };
-                    Command::FinishEffect { debt: debt.id, owner, report: Box::new(outcome.into()) }
+                    Command::FinishEffect { effect: effect.id, owner, report: Box::new(outcome.into()) }
                 }
             }),
             (None, Wanted::Decision | Wanted::Moment(_)) => Some(Command::AdvanceSession { name: name.clone() }),
@@ -388,7 +390,7 @@ impl World {
     fn give(&mut self, who: usize, authority: Authority, command: &Command) -> Result<Vec<Record>, Refusal> {
         let by = self.workers[who].owner.to_string();
         let origin = Origin { by, at: self.at(who), authority, run: None, via: None };
-        let check = OwedHook {
+        let check = HookEffect {
             hook: "check".to_owned(),
             point: "stop".parse().expect("a hook point"),
             class: HookClass::Gate,

@@ -6,7 +6,7 @@
 //! | exit 0, an answer | as `meaning` says | as `meaning` says | as `meaning` says |
 //! | exit 0, a bad answer | failure | failure | failure |
 //! | exit 2 | block | block | failure |
-//! | exit 126 or 127, or a script that is not there (`broken`) | failure | failure | failure |
+//! | exit 126 or 127, or a script that is not there (`shell_command`) | failure | failure | failure |
 //! | any other exit, a signal, not started, lost | failure | failure | failure |
 //! | out of time | timed out | timed out | timed out |
 //! | cancelled | cancelled | cancelled | cancelled |
@@ -30,17 +30,16 @@
 //! - What leaves here is clean and within the engine's bounds.
 
 use serde_json::{Value, json};
-use windlass_engine::{
-    ChangeFact, ChangeRef, HookOutcome, HookPoint, HookReport, Limits, OwnWords, Template, Usage, in_words,
-};
+use windlass_engine::{ChangeFact, ChangeRef, HookOutcome, HookPoint, HookReport, Limits, OwnWords, Usage, in_words};
+use windlass_expr::Template;
 use windlass_process::{Captured, Exit, Finished, NotStarted};
 
-use crate::broken::RanCommand;
-use crate::meaning::{self, Stance};
-use crate::said::{self, BadAnswer, Said};
+use crate::meaning::{self, ResponseVerdict};
+use crate::response::{self, HookResponse, HookResponseError};
+use crate::shell_command::ShellCommand;
 use crate::telling::one_line;
 use crate::text::{clean, cut, join};
-use crate::{Hook, Role};
+use crate::{HookRole, RunnableHook};
 
 /// What is said of a program that was done and not alone. Another user's, and one who only holds its output, cannot be ended.
 pub const LEFT_BEHIND: &str = "it left processes behind; those that could be were ended";
@@ -53,7 +52,7 @@ const FIELD: usize = 60;
 
 /// What a run left to tell, part by part. Clean, not yet cut.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Parts {
+pub struct OutputParts {
     /// Why, in the words of an answer.
     pub reason: String,
     /// What the answer adds for the agent.
@@ -69,10 +68,10 @@ pub struct Parts {
 }
 
 /// What was understood of a run.
-struct Read {
+struct HookReading {
     outcome: HookOutcome,
-    parts: Parts,
-    said: Option<Said>,
+    parts: OutputParts,
+    said: Option<HookResponse>,
     /// For people, beside the outcome.
     notes: Vec<String>,
     /// Whether the exit left the word to an answer.
@@ -80,17 +79,17 @@ struct Read {
 }
 
 /// Reads the end of a run. `values` are what the hook was run for: its feedback template may name them.
-pub fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>, values: &Value) -> HookReport {
+pub fn answer(hook: &RunnableHook, role: HookRole, ran: &Result<Finished, NotStarted>, values: &Value) -> HookReport {
     understand(hook, role, ran, values, None)
 }
 
 /// The same of a shell command, which is broken where its program or script is not there.
 pub fn answer_of_command(
-    hook: &Hook,
-    role: Role,
+    hook: &RunnableHook,
+    role: HookRole,
     ran: &Result<Finished, NotStarted>,
     values: &Value,
-    command: RanCommand<'_>,
+    command: ShellCommand<'_>,
 ) -> HookReport {
     let broken = ran.as_ref().ok().and_then(|finished| command.broken_by(finished.exit));
     let broken = broken.map(|cause| format!("the hook is broken: {cause}"));
@@ -98,8 +97,8 @@ pub fn answer_of_command(
 }
 
 fn understand(
-    hook: &Hook,
-    role: Role,
+    hook: &RunnableHook,
+    role: HookRole,
     ran: &Result<Finished, NotStarted>,
     values: &Value,
     broken: Option<String>,
@@ -109,8 +108,8 @@ fn understand(
         Ok(finished) => read(hook, role, finished, broken),
         Err(error) => {
             let exit = clean(&error.to_string());
-            let parts = Parts { failure: Some(exit.clone()), exit, ..Parts::default() };
-            Read { parts, ..Read::of(HookOutcome::Failure) }
+            let parts = OutputParts { failure: Some(exit.clone()), exit, ..OutputParts::default() };
+            HookReading { parts, ..HookReading::of(HookOutcome::Failure) }
         }
     };
     let point = values["point"].as_str().and_then(|name| name.parse().ok());
@@ -130,7 +129,7 @@ fn understand(
         took: ran.as_ref().ok().map(|finished| finished.took),
         record: None,
         context: read.said.as_ref().map(|said| said.context.clone()).unwrap_or_default(),
-        change: read.said.as_ref().filter(|_| role == Role::Pipeline).and_then(opened),
+        change: read.said.as_ref().filter(|_| role == HookRole::Pipeline).and_then(opened),
         checkpoint: read
             .said
             .as_ref()
@@ -148,23 +147,23 @@ fn understand(
 }
 
 /// All that a hook has said by itself.
-fn own_words(read: &Read) -> OwnWords {
-    let Parts { reason, context, stdout, stderr, exit, .. } = &read.parts;
+fn own_words(read: &HookReading) -> OwnWords {
+    let OutputParts { reason, context, stdout, stderr, exit, .. } = &read.parts;
     OwnWords::of(&[reason, context, stdout, stderr, exit].map(String::as_str).join("\0"))
 }
 
 /// A hook that has opened a change says where.
-fn opened(said: &Said) -> Option<ChangeFact> {
+fn opened(said: &HookResponse) -> Option<ChangeFact> {
     let url = ["pr_url", "prUrl"].iter().find_map(|name| said.context.get(*name)?.as_str())?;
     let url = clean(url).trim().to_owned();
     let change = ChangeRef { branch: None, base: None, url: Some(url.clone()), number: None };
     (!url.is_empty()).then_some(ChangeFact::Opened(change))
 }
 
-fn read(hook: &Hook, role: Role, finished: &Finished, broken: Option<String>) -> Read {
+fn read(hook: &RunnableHook, role: HookRole, finished: &Finished, broken: Option<String>) -> HookReading {
     let stdout = finished.stdout.text();
     let mut read = match (finished.exit, broken) {
-        (_, Some(broken)) => Read::failed(broken),
+        (_, Some(broken)) => HookReading::failed(broken),
         (Exit::Code(0), None) => answered(&stdout, role),
         (Exit::Code(2), None) if role.is_gate() => blocked(&stdout),
         (exit, None) => ended(hook, exit),
@@ -185,49 +184,49 @@ fn read(hook: &Hook, role: Role, finished: &Finished, broken: Option<String>) ->
 }
 
 /// Exit 0.
-fn answered(stdout: &str, role: Role) -> Read {
-    let said = match said::parse(stdout) {
-        Err(bad) => return Read::failed(bad_answer(&bad)),
+fn answered(stdout: &str, role: HookRole) -> HookReading {
+    let said = match response::parse(stdout) {
+        Err(bad) => return HookReading::failed(bad_answer(&bad)),
         Ok(None) => {
-            let missed = said::near_miss(stdout).map(|why| format!("its output looks like JSON but is not: {why}"));
+            let missed = response::near_miss(stdout).map(|why| format!("its output looks like JSON but is not: {why}"));
             if let (Some(missed), true) = (&missed, role.is_gate()) {
                 // It may have been a no.
-                return Read::failed(missed.clone());
+                return HookReading::failed(missed.clone());
             }
-            return Read { notes: missed.into_iter().collect(), ..Read::of(HookOutcome::Success) };
+            return HookReading { notes: missed.into_iter().collect(), ..HookReading::of(HookOutcome::Success) };
         }
         Ok(Some(said)) => said,
     };
-    let outcome = Stance::of(&said).outcome(role);
-    let parts = Parts {
+    let outcome = ResponseVerdict::of(&said).outcome(role);
+    let parts = OutputParts {
         reason: meaning::reason(&said),
         context: meaning::context(&said),
         output: meaning::output(&said),
-        ..Parts::default()
+        ..OutputParts::default()
     };
     let mut notes: Vec<String> = meaning::for_people(&said, outcome).into_iter().collect();
     notes.extend(asides(&said));
-    Read { outcome, parts, said: Some(said), notes, spoken: true }
+    HookReading { outcome, parts, said: Some(said), notes, spoken: true }
 }
 
 /// Exit 2 at a gate.
-fn blocked(stdout: &str) -> Read {
-    let mut read = Read::of(HookOutcome::Block);
-    match said::parse(stdout) {
+fn blocked(stdout: &str) -> HookReading {
+    let mut read = HookReading::of(HookOutcome::Block);
+    match response::parse(stdout) {
         Err(bad) => read.notes.push(bad_answer(&bad)),
         Ok(None) => {}
         Ok(Some(said)) => {
-            let stance = Stance::of(&said);
+            let stance = ResponseVerdict::of(&said);
             read.notes.extend(meaning::for_people(&said, HookOutcome::Block));
             read.notes.extend(asides(&said));
-            if matches!(stance, Stance::Pass | Stance::Skip | Stance::Escalate) {
+            if matches!(stance, ResponseVerdict::Pass | ResponseVerdict::Skip | ResponseVerdict::Escalate) {
                 read.notes.push(format!("exit 2 blocks, although its answer says {}", stance.name()));
             }
             read.parts.reason = meaning::reason(&said);
             if let Some(words) = meaning::instead(&said) {
                 read.parts.output = words;
                 // Without its actions: those are for exit 0.
-                read.said = Some(Said { actions: Vec::new(), ..said });
+                read.said = Some(HookResponse { actions: Vec::new(), ..said });
             }
         }
     }
@@ -235,25 +234,27 @@ fn blocked(stdout: &str) -> Read {
 }
 
 /// Every end that nothing was said with.
-fn ended(hook: &Hook, exit: Exit) -> Read {
+fn ended(hook: &RunnableHook, exit: Exit) -> HookReading {
     match exit {
-        Exit::Cancelled => Read::of(HookOutcome::Cancelled),
-        Exit::TimedOut | Exit::Silent => Read { outcome: HookOutcome::TimedOut, ..Read::failed(name(hook, exit)) },
-        Exit::Code(_) | Exit::Signal(_) | Exit::Lost => Read::failed(name(hook, exit)),
+        Exit::Cancelled => HookReading::of(HookOutcome::Cancelled),
+        Exit::TimedOut | Exit::Silent => {
+            HookReading { outcome: HookOutcome::TimedOut, ..HookReading::failed(name(hook, exit)) }
+        }
+        Exit::Code(_) | Exit::Signal(_) | Exit::Lost => HookReading::failed(name(hook, exit)),
     }
 }
 
-impl Read {
+impl HookReading {
     fn of(outcome: HookOutcome) -> Self {
-        Self { outcome, parts: Parts::default(), said: None, notes: Vec::new(), spoken: false }
+        Self { outcome, parts: OutputParts::default(), said: None, notes: Vec::new(), spoken: false }
     }
 
     fn failed(why: String) -> Self {
-        Self { parts: Parts { failure: Some(why), ..Parts::default() }, ..Self::of(HookOutcome::Failure) }
+        Self { parts: OutputParts { failure: Some(why), ..OutputParts::default() }, ..Self::of(HookOutcome::Failure) }
     }
 }
 
-fn name(hook: &Hook, exit: Exit) -> String {
+fn name(hook: &RunnableHook, exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("exit {code}"),
         Exit::Signal(signal) => format!("ended by signal {signal}"),
@@ -263,12 +264,12 @@ fn name(hook: &Hook, exit: Exit) -> String {
     }
 }
 
-fn bad_answer(bad: &BadAnswer) -> String {
+fn bad_answer(bad: &HookResponseError) -> String {
     clean(&format!("bad answer: {bad}"))
 }
 
 /// What people are told beside the verdict.
-fn asides(said: &Said) -> impl Iterator<Item = String> {
+fn asides(said: &HookResponse) -> impl Iterator<Item = String> {
     let system = said.system_message.as_deref().map(meaning::tidy).filter(|text| !text.is_empty());
     let fields = said.unknown_fields();
     let named: Vec<String> =
@@ -279,7 +280,7 @@ fn asides(said: &Said) -> impl Iterator<Item = String> {
 }
 
 /// What people are told.
-fn message(hook: &Hook, read: &Read) -> String {
+fn message(hook: &RunnableHook, read: &HookReading) -> String {
     let mut parts: Vec<&str> = read.parts.failure.iter().map(String::as_str).collect();
     let silent = format!("`{}` asks for a person, and does not say why", hook.name);
     if read.outcome == HookOutcome::Escalate && read.parts.reason.is_empty() {
@@ -294,7 +295,7 @@ fn message(hook: &Hook, read: &Read) -> String {
 }
 
 /// What the agent is told where nothing else is configured.
-fn feedback(hook: &Hook, role: Role, read: &Read, point: Option<&HookPoint>) -> String {
+fn feedback(hook: &RunnableHook, role: HookRole, read: &HookReading, point: Option<&HookPoint>) -> String {
     let (outcome, parts) = (read.outcome, &read.parts);
     let piped = || {
         let failure = parts.failure.as_ref().map(|failure| format!("[{failure}]")).unwrap_or_default();
@@ -330,7 +331,7 @@ pub fn silent_no(hook: &str, point: Option<&HookPoint>) -> String {
 }
 
 /// A report that the engine takes, whatever kind of hook it comes from: clean, not blank, and within bounds.
-pub fn fitting(mut report: HookReport, hook: &Hook) -> HookReport {
+pub fn fitting(mut report: HookReport, hook: &RunnableHook) -> HookReport {
     let fit = |text: String, most: usize| Some(cut(&clean(&text), most)).filter(|text| !text.trim().is_empty());
     let most = hook.max_output.min(Limits::FEEDBACK);
     let is_cut = report.feedback.as_ref().filter(|told| told.len() > most);
@@ -350,8 +351,8 @@ pub fn gist(ran: &Finished) -> Option<String> {
 }
 
 /// What the agent is told in the words of the hook's own template, if they can be found.
-fn worded(hook: &Hook, template: &Template, values: &Value, read: &mut Read) -> Option<String> {
-    let Parts { reason, output, stdout, stderr, exit, .. } = &read.parts;
+fn worded(hook: &RunnableHook, template: &Template, values: &Value, read: &mut HookReading) -> Option<String> {
+    let OutputParts { reason, output, stdout, stderr, exit, .. } = &read.parts;
     let retries = values["hook_retries"].as_u64().unwrap_or_default();
     let most = hook.retry.as_ref().map_or_else(|| values["max_retries"].clone(), |retry| json!(retry.max));
     let more = json!({

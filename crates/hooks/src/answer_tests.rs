@@ -6,19 +6,19 @@ use windlass_engine::ActionRequest;
 use windlass_process::Captured;
 
 use super::*;
-use crate::{Kind, PipeOutput, Script};
+use crate::{PipeOutput, RunnableKind, Script};
 
 use HookOutcome::{Block, Cancelled, Continue, Escalate, Failure, Skip, Success, TimedOut};
-use Role::{Observer, Pipeline, Stop};
+use HookRole::{Observer, Pipeline, Stop};
 
 const SILENT: &str = "`tests` says that the work is not done, and not why.";
 const WANTED: &str = "`tests` asks for a person, and does not say why.";
-const ROLES: [Role; 3] = [Stop, Pipeline, Observer];
+const ROLES: [HookRole; 3] = [Stop, Pipeline, Observer];
 
-fn hook(pipes: bool) -> Hook {
+fn hook(pipes: bool) -> RunnableHook {
     let timeout = Duration::from_secs(30);
-    let kind = Kind::Command(Script::parse("make test").expect("it names nothing"));
-    Hook {
+    let kind = RunnableKind::Command(Script::parse("make test").expect("it names nothing"));
+    RunnableHook {
         name: "tests".to_owned(),
         kind,
         timeout,
@@ -37,7 +37,7 @@ fn ran(exit: Exit, stdout: &str, stderr: &str) -> Result<Finished, NotStarted> {
 }
 
 /// What a run means whose hook is run for nothing in particular.
-fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>) -> HookReport {
+fn answer(hook: &RunnableHook, role: HookRole, ran: &Result<Finished, NotStarted>) -> HookReport {
     super::answer(hook, role, ran, &windlass_engine::Situation::nothing())
 }
 
@@ -45,7 +45,7 @@ fn answer(hook: &Hook, role: Role, ran: &Result<Finished, NotStarted>) -> HookRe
 type Told<'t> = (HookOutcome, &'t str, &'t str);
 
 #[track_caller]
-fn check(role: Role, pipes: bool, run: (Exit, &str, &str), expected: Told<'_>) {
+fn check(role: HookRole, pipes: bool, run: (Exit, &str, &str), expected: Told<'_>) {
     let report = answer(&hook(pipes), role, &ran(run.0, run.1, run.2));
     let (message, feedback) = (report.message.unwrap_or_default(), report.feedback.unwrap_or_default());
     assert_eq!((report.outcome, message.as_str(), feedback.as_str()), expected, "{role:?} {pipes} {run:?}");
@@ -289,7 +289,7 @@ fn what_is_told_is_clean_and_within_bounds() {
     check(Stop, false, (Exit::Code(0), dirty, ""), (Block, "ab", "red"));
     let long = "x\n".repeat(60_000);
     let stdout = serde_json::json!({"action": "escalate", "reason": long, "systemMessage": long}).to_string();
-    let wide = Hook { max_output: usize::MAX, ..hook(false) };
+    let wide = RunnableHook { max_output: usize::MAX, ..hook(false) };
     let report = answer(&wide, Stop, &ran(Exit::Code(0), &stdout, ""));
     assert!(report.message.is_some_and(|message| message.len() <= Limits::REASON));
     assert!(report.feedback.is_some_and(|feedback| feedback.len() > Limits::REASON));
@@ -325,9 +325,9 @@ fn what_was_never_started_or_left_something_is_told() {
 
 #[test]
 fn a_template_words_what_the_agent_is_told() {
-    let template = |text: &str| Some(Template::parse(text, &windlass_engine::Names::feedback()).unwrap());
+    let template = |text: &str| Some(Template::parse(text, &windlass_expr::Names::feedback()).unwrap());
     let told = |text: &str, exit, stdout: &str| {
-        let hook = Hook { feedback: template(text), ..hook(false) };
+        let hook = RunnableHook { feedback: template(text), ..hook(false) };
         answer(&hook, Stop, &ran(exit, stdout, "two tests fail"))
     };
     let block = told("{{ hook }}{{ exit }}: {{ stderr }} ({{ retry }})", Exit::Code(2), "");
@@ -341,9 +341,9 @@ fn a_template_words_what_the_agent_is_told() {
 /// However it is worded, and whatever of it is cut out, what is compared is what the hook said.
 #[test]
 fn its_own_words_are_those_before_they_are_worded_and_cut() {
-    let template = |text: &str| Some(Template::parse(text, &windlass_engine::Names::feedback()).unwrap());
+    let template = |text: &str| Some(Template::parse(text, &windlass_expr::Names::feedback()).unwrap());
     let own = |text: Option<&str>, stdout: &str| {
-        let hook = Hook { feedback: text.and_then(template), ..hook(false) };
+        let hook = RunnableHook { feedback: text.and_then(template), ..hook(false) };
         answer(&hook, Stop, &ran(Exit::Code(2), stdout, "Tests failed")).own
     };
     assert_eq!(own(None, "4 failing"), None, "the agent is told all of it");
@@ -363,7 +363,7 @@ fn its_own_words_are_those_before_they_are_worded_and_cut() {
 
 #[test]
 fn output_piped_on_failure_is_told_only_then() {
-    let linter = Hook { pipes: Some(PipeOutput::OnFailure), ..hook(false) };
+    let linter = RunnableHook { pipes: Some(PipeOutput::OnFailure), ..hook(false) };
     let told = |role, exit, stdout| answer(&linter, role, &ran(exit, stdout, "")).feedback;
     for role in ROLES {
         assert_eq!(told(role, Exit::Code(0), "all good\n"), None, "{role:?}");

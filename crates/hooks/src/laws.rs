@@ -13,7 +13,10 @@ use windlass_process::{Captured, Exit, Finished};
 
 use crate::forms::forms;
 use crate::mask::{SHORTEST, Stream as MaskStream};
-use crate::{Carrier, Hook, Kind, Mask, PipeOutput, Role, Script, Shown, Values, answer, clean, cut, said};
+use crate::{
+    Carrier, HookRole, Mask, PipeOutput, RunnableHook, RunnableKind, Script, Shown, Values, answer, clean, cut,
+    response,
+};
 
 pub use shell::shell;
 
@@ -150,8 +153,8 @@ fn finished(exit: Exit, stdout: Captured) -> Finished {
 /// What cannot be understood is never a success, no dialect's no is passed over, and what is told is clean and bounded.
 pub fn answer_object(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    let parsed = said::parse(&text);
-    let _ = said::near_miss(&text);
+    let parsed = response::parse(&text);
+    let _ = response::near_miss(&text);
     let object = serde_json::from_str::<Value>(text.trim()).ok().filter(Value::is_object);
     match (&parsed, &object) {
         (Ok(None), Some(object)) => panic!("an object was taken for text: {object}"),
@@ -159,7 +162,7 @@ pub fn answer_object(bytes: &[u8]) {
         _ => {}
     }
     for exit in [Exit::Code(0), Exit::Code(2), Exit::Code(1)] {
-        for role in [Role::Stop, Role::Pipeline, Role::Observer] {
+        for role in [HookRole::Stop, HookRole::Pipeline, HookRole::Observer] {
             let report = ended(&text, exit, role);
             let passed = matches!(report.outcome, HookOutcome::Success | HookOutcome::Skip);
             assert!(!passed || exit == Exit::Code(0), "{exit:?} is a no");
@@ -199,10 +202,10 @@ fn heeded(object: &Value) {
     assert!(object["continue"].is_null() || object["continue"].is_boolean());
 }
 
-fn ended(stdout: &str, exit: Exit, role: Role) -> HookReport {
-    let kind = Kind::Command(Script::parse("make test").expect("it names nothing"));
+fn ended(stdout: &str, exit: Exit, role: HookRole) -> HookReport {
+    let kind = RunnableKind::Command(Script::parse("make test").expect("it names nothing"));
     let timeout = Duration::from_secs(30);
-    let hook = Hook {
+    let hook = RunnableHook {
         name: "tests".to_owned(),
         kind,
         timeout,

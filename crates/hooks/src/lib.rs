@@ -1,7 +1,7 @@
 //! Hooks: what a command is given, how it is run, and what its end means; webhooks, and what their answers mean.
 //!
 //! ```text
-//! Hook + Call ─ call ─► process::Spec ─ run elsewhere ─► Finished ─ answer ─► HookReport: outcome, message, feedback
+//! RunnableHook + HookInput ─ input ─► process::Spec ─ run elsewhere ─► Finished ─ answer ─► HookReport: outcome, message, feedback
 //! http::Request ─ send ─► Response or Unsent ─ meaning ─► Ended: fine, worth another try, or not
 //! ```
 //!
@@ -13,20 +13,20 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 mod answer;
-mod broken;
-mod call;
 mod forms;
 pub mod http;
+mod input;
 #[cfg(any(test, fuzzing))]
 pub mod laws;
 pub mod mask;
 mod meaning;
 pub mod notice;
 mod papers;
+pub mod response;
 mod retry;
 pub mod ruling;
-pub mod said;
 mod script;
+mod shell_command;
 mod sift;
 mod signs;
 mod telling;
@@ -36,27 +36,28 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use windlass_engine::workflow::{Pattern, check_given};
-use windlass_engine::{Allowance, HookOutcome, Rule, Template};
+use windlass_engine::workflow::check_given;
+use windlass_engine::{HookOutcome, Rule};
+use windlass_expr::{Allowance, Pattern, Template};
 
-pub use answer::{LEFT_BEHIND, Parts, answer, answer_of_command, fitting, gist, silent_no};
-pub use broken::RanCommand;
-pub use call::Call;
+pub use answer::{LEFT_BEHIND, OutputParts, answer, answer_of_command, fitting, gist, silent_no};
+pub use input::HookInput;
 pub use mask::{Mask, Shown};
 pub use papers::{Carried, Papers};
+pub use response::{HookResponse, HookResponseError};
 pub use retry::Retry;
-pub use said::{BadAnswer, Said};
 pub use script::{
     Carrier, FilledWord, Script, UnsafeArgument, UnsafeTemplate, Values, WordOrigin, check_argv, check_filled,
 };
+pub use shell_command::ShellCommand;
 pub use sift::sifted;
 pub use text::{clean, cut};
 
 /// Something that runs at a point.
 #[derive(Debug, Clone)]
-pub struct Hook {
+pub struct RunnableHook {
     pub name: String,
-    pub kind: Kind,
+    pub kind: RunnableKind,
     pub timeout: Duration,
     /// When its output reaches the agent, if it says so.
     pub pipes: Option<PipeOutput>,
@@ -84,7 +85,7 @@ impl PipeOutput {
     }
 }
 
-impl Hook {
+impl RunnableHook {
     /// Whether the output of a run that ended so reaches the agent. Without a setting it does not.
     pub fn pipes_after(&self, outcome: HookOutcome) -> bool {
         match self.pipes.unwrap_or_default() {
@@ -97,29 +98,29 @@ impl Hook {
 
 /// What runs.
 #[derive(Debug, Clone)]
-pub enum Kind {
+pub enum RunnableKind {
     Command(Script),
-    Http(Address),
+    Http(WebhookAddress),
     Rules(Vec<Rule>),
     /// What the agent is told.
     Prompt(Template),
     /// A notice on the desktop.
     Desktop,
     /// One of ours, on the way from done to accepted.
-    Step(Step),
-    Workflow(Flow),
+    Step(DeliveryStep),
+    Workflow(WorkflowRequest),
 }
 
-impl Kind {
+impl RunnableKind {
     /// Whether it runs programs of the project's.
     pub fn runs_programs(&self) -> bool {
-        matches!(self, Self::Command(_) | Self::Workflow(_) | Self::Step(Step::RunTests))
+        matches!(self, Self::Command(_) | Self::Workflow(_) | Self::Step(DeliveryStep::RunTests))
     }
 }
 
 /// A workflow, as a hook has it run.
 #[derive(Debug, Clone)]
-pub struct Flow {
+pub struct WorkflowRequest {
     pub id: String,
     /// What it is given, by name.
     pub context: Vec<(String, Pattern)>,
@@ -127,7 +128,7 @@ pub struct Flow {
     pub idempotent: bool,
 }
 
-impl Flow {
+impl WorkflowRequest {
     /// What it is given where the hook knows this, or why it cannot be. All of it together is worth one evaluation.
     pub fn given(&self, values: &Value) -> Result<Map<String, Value>, String> {
         let mut left = Allowance::default();
@@ -143,7 +144,7 @@ impl Flow {
 
 /// What work goes through on its way from done to accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum DeliveryStep {
     RebaseOnMain,
     RunTests,
     CreatePr,
@@ -154,22 +155,27 @@ pub enum Step {
 
 /// Where a webhook goes, as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
+pub struct WebhookAddress {
     pub url: String,
     pub method: http::Method,
     pub headers: BTreeMap<String, String>,
 }
 
-impl Address {
-    /// The request that a call makes. The environment's values are filled in only now.
-    pub fn request(&self, call: &Call<'_>, timeout: Duration, key: String) -> Result<http::Request, http::ExpandError> {
+impl WebhookAddress {
+    /// Returns the request for a run. The environment's values are filled in only now.
+    pub fn request(
+        &self,
+        input: &HookInput<'_>,
+        timeout: Duration,
+        key: String,
+    ) -> Result<http::Request, http::ExpandError> {
         let headers =
-            self.headers.iter().map(|(name, value)| Ok((name.clone(), http::expand(value, call.environment)?)));
+            self.headers.iter().map(|(name, value)| Ok((name.clone(), http::expand(value, input.environment)?)));
         Ok(http::Request {
-            url: http::expand(&self.url, call.environment)?,
+            url: http::expand(&self.url, input.environment)?,
             method: self.method,
             headers: headers.collect::<Result<_, _>>()?,
-            body: call.payload().to_string().into_bytes(),
+            body: input.payload().to_string().into_bytes(),
             timeout,
             key,
         })
@@ -178,7 +184,7 @@ impl Address {
 
 /// What a place makes of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum HookRole {
     /// The stop gate: the agent can be sent back.
     Stop,
     /// `before_submit` and `before_merge`: only success and skip pass.
@@ -187,7 +193,7 @@ pub enum Role {
     Observer,
 }
 
-impl Role {
+impl HookRole {
     /// Whether what happens next depends on the verdict.
     pub fn is_gate(self) -> bool {
         self != Self::Observer
@@ -205,7 +211,7 @@ mod tests {
         let given = |context: Value, values: Value| {
             let parse = |(name, value): (&String, &Value)| (name.clone(), Pattern::parse(value).expect("a pattern"));
             let context = context.as_object().expect("names").iter().map(parse).collect();
-            Flow { id: "w".to_owned(), context, idempotent: false }.given(&values).map(Value::Object)
+            WorkflowRequest { id: "w".to_owned(), context, idempotent: false }.given(&values).map(Value::Object)
         };
         assert_eq!(
             given(json!({"who": "${goal}!", "data": {"n": 1}}), json!({"goal": "x"})),

@@ -252,7 +252,7 @@ fn what_people_and_agents_say_by_commands_is_masked() {
             Command::LeaveToPerson { name: session.clone(), reason: text.clone(), commits: Vec::new() },
             Command::StopSession { name: session.clone(), ending: Ending::Cancelled, reason: some.clone() },
             Command::AbandonWorkflow {
-                debt: "1.0".parse().unwrap(),
+                effect: "1.0".parse().unwrap(),
                 owner: "w1".parse().unwrap(),
                 error: text.clone(),
             },

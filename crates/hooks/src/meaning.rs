@@ -15,13 +15,13 @@
 
 use windlass_engine::HookOutcome;
 
-use crate::Role;
-use crate::said::{Decision, Permission, Said, Status, Step};
+use crate::HookRole;
+use crate::response::{Decision, HookResponse, Permission, ResponseAction, Status};
 use crate::text::{clean, join};
 
 /// What an answer says about the work. Mildest first, so that `max` is the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Stance {
+pub(crate) enum ResponseVerdict {
     Silent,
     Pass,
     Skip,
@@ -30,17 +30,17 @@ pub(crate) enum Stance {
     Escalate,
 }
 
-impl Stance {
-    pub(crate) fn of(said: &Said) -> Self {
+impl ResponseVerdict {
+    pub(crate) fn of(said: &HookResponse) -> Self {
         let status = said.status.map(|status| match status {
             Status::Success => Self::Pass,
             Status::Skip => Self::Skip,
             Status::Failure => Self::Block,
         });
         let action = said.action.map(|action| match action {
-            Step::Complete => Self::Pass,
-            Step::Continue => Self::Continue,
-            Step::Escalate => Self::Escalate,
+            ResponseAction::Complete => Self::Pass,
+            ResponseAction::Continue => Self::Continue,
+            ResponseAction::Escalate => Self::Escalate,
         });
         let decision = said.decision.map(|decision| match decision {
             Decision::Allow => Self::Pass,
@@ -58,13 +58,15 @@ impl Stance {
         [status, action, decision, permission, stopped].into_iter().flatten().max().unwrap_or(Self::Silent)
     }
 
-    pub(crate) fn outcome(self, role: Role) -> HookOutcome {
+    pub(crate) fn outcome(self, role: HookRole) -> HookOutcome {
         match (self, role) {
-            (Self::Silent | Self::Pass, _) | (Self::Continue, Role::Observer) => HookOutcome::Success,
+            (Self::Silent | Self::Pass, _) | (Self::Continue, HookRole::Observer) => HookOutcome::Success,
             (Self::Skip, _) => HookOutcome::Skip,
-            (Self::Continue, Role::Stop) => HookOutcome::Continue,
-            (Self::Continue, Role::Pipeline) | (Self::Block, Role::Stop | Role::Pipeline) => HookOutcome::Block,
-            (Self::Block, Role::Observer) => HookOutcome::Failure,
+            (Self::Continue, HookRole::Stop) => HookOutcome::Continue,
+            (Self::Continue, HookRole::Pipeline) | (Self::Block, HookRole::Stop | HookRole::Pipeline) => {
+                HookOutcome::Block
+            }
+            (Self::Block, HookRole::Observer) => HookOutcome::Failure,
             (Self::Escalate, _) => HookOutcome::Escalate,
         }
     }
@@ -83,17 +85,19 @@ impl Stance {
 }
 
 /// Why it says what it says: the words that belong to its stance, or else whichever there are.
-pub(crate) fn reason(said: &Said) -> String {
+pub(crate) fn reason(said: &HookResponse) -> String {
     let permission = &said.specific.permission_reason;
-    let own: [Option<&String>; 3] = match Stance::of(said) {
-        Stance::Silent | Stance::Pass | Stance::Skip => [said.message.as_ref().or(said.reason.as_ref()), None, None],
-        Stance::Continue => [said.next_prompt.as_ref().or(said.reason.as_ref()), None, None],
-        Stance::Block => {
+    let own: [Option<&String>; 3] = match ResponseVerdict::of(said) {
+        ResponseVerdict::Silent | ResponseVerdict::Pass | ResponseVerdict::Skip => {
+            [said.message.as_ref().or(said.reason.as_ref()), None, None]
+        }
+        ResponseVerdict::Continue => [said.next_prompt.as_ref().or(said.reason.as_ref()), None, None],
+        ResponseVerdict::Block => {
             let failed = said.status == Some(Status::Failure);
             let remedy = said.remediation_prompt.as_ref().or(said.message.as_ref());
             [remedy.filter(|_| failed), said.reason.as_ref(), permission.as_ref()]
         }
-        Stance::Escalate => {
+        ResponseVerdict::Escalate => {
             let stopped = said.stop_reason.as_ref().filter(|_| said.goes_on == Some(false));
             [stopped, said.reason.as_ref(), permission.as_ref()]
         }
@@ -103,7 +107,7 @@ pub(crate) fn reason(said: &Said) -> String {
 }
 
 /// Everything that it says in words, but for what is addressed to people or to the agent alone.
-pub(crate) fn texts(said: &Said) -> Vec<String> {
+pub(crate) fn texts(said: &HookResponse) -> Vec<String> {
     let all = [
         &said.message,
         &said.reason,
@@ -116,12 +120,12 @@ pub(crate) fn texts(said: &Said) -> Vec<String> {
 }
 
 /// What it adds for the agent.
-pub(crate) fn context(said: &Said) -> String {
+pub(crate) fn context(said: &HookResponse) -> String {
     said.specific.additional_context.as_deref().map(tidy).unwrap_or_default()
 }
 
 /// What piped output is where there is an answer: its words, not its JSON.
-pub(crate) fn output(said: &Said) -> String {
+pub(crate) fn output(said: &HookResponse) -> String {
     let (words, context) = (texts(said).join("\n\n"), context(said));
     // What is hidden is what it wrote. What it wrote for the agent alone was never output.
     let words = if said.suppress_output { "" } else { &words };
@@ -129,14 +133,14 @@ pub(crate) fn output(said: &Said) -> String {
 }
 
 /// What stands for standard output beside an exit of 2. `None` where the words leave out something.
-pub(crate) fn instead(said: &Said) -> Option<String> {
+pub(crate) fn instead(said: &HookResponse) -> Option<String> {
     let told = join(&[&texts(said).join("\n\n"), &context(said)], "\n\n");
     let data = [&said.context, &said.metadata, &said.checkpoint_data].into_iter().any(|data| !data.is_empty());
     (said.unknown_fields().is_empty() && !(told.is_empty() && data)).then_some(told)
 }
 
 /// What people are told about it.
-pub(crate) fn for_people(said: &Said, outcome: HookOutcome) -> Option<String> {
+pub(crate) fn for_people(said: &HookResponse, outcome: HookOutcome) -> Option<String> {
     let text = match outcome {
         HookOutcome::Escalate | HookOutcome::Failure => reason(said),
         HookOutcome::Success | HookOutcome::Skip => {

@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::call::Call;
+use crate::input::HookInput;
 use crate::script::Carrier;
 
 /// What a variable may hold; the kernel refuses one that is twice as long.
@@ -56,7 +56,7 @@ pub(crate) fn fits(text: &str) -> bool {
 
 impl Papers {
     /// The names of the files that a run gets whose output goes to this place; nothing is written yet.
-    pub fn at(place: &Path, call: &Call<'_>) -> Self {
+    pub fn at(place: &Path, input: &HookInput<'_>) -> Self {
         let beside = |suffix: &str| {
             let mut name = place.as_os_str().to_owned();
             name.push(suffix);
@@ -65,8 +65,8 @@ impl Papers {
         Self {
             place: place.to_owned(),
             payload: beside(".payload.json"),
-            task_content: Carried::new(call.text("/task_content").to_owned(), beside(".task_content")),
-            error: Carried::new(call.text("/error").to_owned(), beside(".error")),
+            task_content: Carried::new(input.text("/task_content").to_owned(), beside(".task_content")),
+            error: Carried::new(input.text("/error").to_owned(), beside(".error")),
         }
     }
 

@@ -9,7 +9,7 @@ use windlass_engine::{
     AgentContext, HookOutcome, HookReport, Promise, Rule, RuleAction, Ruling, SeenPromise, Timestamp, Undefined, judge,
 };
 
-use crate::{Hook, Role};
+use crate::{HookRole, RunnableHook};
 
 /// Returns what a hook at a gate sees: what every hook sees, and the agent's context. A name that the values have already
 /// keeps its value, but `iteration` counts those on the task.
@@ -42,7 +42,7 @@ pub fn context_of_values(values: &Value) -> AgentContext {
 }
 
 /// What the rules of a hook come to.
-pub fn report(hook: &Hook, role: Role, rules: &[Rule], context: &Value) -> HookReport {
+pub fn report(hook: &RunnableHook, role: HookRole, rules: &[Rule], context: &Value) -> HookReport {
     // Where a tool is used, rules may be about others, which are called with other things.
     let tool = context["tool_name"].as_str().is_some_and(|name| !name.is_empty());
     match judge(rules, context, if tool { Undefined::Passes } else { Undefined::Fails }) {
@@ -52,11 +52,11 @@ pub fn report(hook: &Hook, role: Role, rules: &[Rule], context: &Value) -> HookR
     }
 }
 
-fn ruled(hook: &Hook, role: Role, ruling: Ruling) -> HookReport {
+fn ruled(hook: &RunnableHook, role: HookRole, ruling: Ruling) -> HookReport {
     let outcome = match (ruling.action, role) {
-        (RuleAction::Complete, _) | (RuleAction::Continue, Role::Observer) => HookOutcome::Success,
-        (RuleAction::Continue, Role::Stop) => HookOutcome::Continue,
-        (RuleAction::Continue, Role::Pipeline) => HookOutcome::Block,
+        (RuleAction::Complete, _) | (RuleAction::Continue, HookRole::Observer) => HookOutcome::Success,
+        (RuleAction::Continue, HookRole::Stop) => HookOutcome::Continue,
+        (RuleAction::Continue, HookRole::Pipeline) => HookOutcome::Block,
         (RuleAction::Escalate, _) => HookOutcome::Escalate,
     };
     let told = ruling.next_prompt.or_else(|| ruling.reason.clone());

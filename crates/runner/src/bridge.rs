@@ -16,13 +16,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use windlass_bridge::{AgentHookRequest, AgentHookResponse};
 use windlass_engine::{
-    BridgeCall, CallRuling, CallVerdict, Command, Digest, Effect, Event, HookOutcome, HookPoint, HookReport, Limits,
-    Objector, OnFailure, Origin, OwedHook, Seq,
+    BridgeCall, CallRuling, CallVerdict, Command, Digest, EffectKind, Event, HookEffect, HookOutcome, HookPoint,
+    HookReport, Limits, Objector, OnFailure, Origin, Seq,
 };
-use windlass_hooks::said::{Decision, Permission};
-use windlass_hooks::{Said, clean, cut, silent_no};
+use windlass_hooks::response::{Decision, Permission};
+use windlass_hooks::{HookResponse, clean, cut, silent_no};
 
 use crate::change::Looker;
+use crate::hook::HookAttempt;
 use crate::{Dispatch, RunError};
 
 /// What people are told where a stop hook let pass what it has not seen.
@@ -70,17 +71,17 @@ impl Dispatch<'_> {
 
     fn run_called(&mut self, at: Seq) -> Result<HookAnswers, RunError> {
         let mut answers = HookAnswers::default();
-        while let Some(debt) = self.next(|_, debt| debt.id.seq == at)? {
-            self.give(&Command::BeginEffect { debt: debt.id, owner: self.owner.clone() })?;
-            let (report, said) = self.hear_hook(&debt)?;
+        while let Some(effect) = self.next(|_, effect| effect.id.seq == at)? {
+            self.give(&Command::BeginEffect { effect: effect.id, owner: self.owner.clone() })?;
+            let HookAttempt { report, response, .. } = self.run_hook(&effect)?;
             let cancelled = report.outcome == HookOutcome::Cancelled;
             self.give(&Command::FinishEffect {
-                debt: debt.id,
+                effect: effect.id,
                 owner: self.owner.clone(),
                 report: report.clone().into(),
             })?;
-            if let Effect::Hook(owed) = &debt.effect {
-                answers.add(owed, report, said.map(|said| *said).unwrap_or_default());
+            if let EffectKind::Hook(owed) = &effect.kind {
+                answers.add(owed, report, response.map(|response| *response).unwrap_or_default());
             }
             if cancelled {
                 self.give_up(at)?;
@@ -92,9 +93,9 @@ impl Dispatch<'_> {
 
     /// What has not begun never will: nobody waits for the answer any more.
     fn give_up(&mut self, at: Seq) -> Result<(), RunError> {
-        while let Some(debt) = self.next(|_, debt| debt.id.seq == at)? {
+        while let Some(effect) = self.next(|_, effect| effect.id.seq == at)? {
             let (dead, owner) = (self.owner.clone(), self.owner.clone());
-            self.give(&Command::RecoverEffect { debt: debt.id, dead, owner })?;
+            self.give(&Command::RecoverEffect { effect: effect.id, dead, owner })?;
         }
         Ok(())
     }
@@ -134,7 +135,7 @@ struct HookAnswers {
 }
 
 impl HookAnswers {
-    fn add(&mut self, owed: &OwedHook, report: HookReport, said: Said) {
+    fn add(&mut self, owed: &HookEffect, report: HookReport, said: HookResponse) {
         let HookReport { outcome, message, feedback, unstarted, .. } = report;
         let name = &owed.hook;
         let why = message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
@@ -163,7 +164,7 @@ impl HookAnswers {
         }
     }
 
-    fn agreed(&mut self, owed: &OwedHook, feedback: Option<String>, said: Said) {
+    fn agreed(&mut self, owed: &HookEffect, feedback: Option<String>, said: HookResponse) {
         let specific = said.specific;
         // Whoever adds something for the agent to read at its end wants it to be read, as in Claude Code.
         if owed.point.sends_back() && specific.additional_context.is_some() {
@@ -181,14 +182,14 @@ impl HookAnswers {
         self.updated_output = specific.updated_output.or(self.updated_output.take());
     }
 
-    fn object(&mut self, owed: &OwedHook, feedback: Option<String>) {
+    fn object(&mut self, owed: &HookEffect, feedback: Option<String>) {
         let usual = || silent_no(&owed.hook, Some(&owed.point));
         self.reasons.push((CallRuling::Block, feedback.unwrap_or_else(usual)));
         self.objectors.push(Objector { hook: owed.hook.clone(), most: owed.send_backs });
     }
 
     /// Before a tool a person can be asked; elsewhere they can only be told.
-    fn ask(&mut self, owed: &OwedHook, feedback: Option<String>, told: String) {
+    fn ask(&mut self, owed: &HookEffect, feedback: Option<String>, told: String) {
         match owed.point {
             HookPoint::PreToolUse => self.reasons.push((CallRuling::Ask, feedback.unwrap_or(told))),
             _ => self.messages.push(told),

@@ -1,7 +1,7 @@
 //! Doing what is owed: the hooks of events, whoever appended them.
 //!
 //! ```text
-//! command ─► commit ─► debts of ours ─► begin ─► run, again if it fails and may ─► finish ─► further debts of ours …
+//! command ─► commit ─► effects of ours ─► begin ─► run, again if it fails and may ─► finish ─► further effects of ours …
 //! ```
 //!
 //! Invariants:
@@ -18,10 +18,11 @@ use windlass_bridge::AgentHookRequest;
 use windlass_engine::validation::ConfiguredRules;
 use windlass_engine::workflow::Workflow;
 use windlass_engine::{
-    Authority, Command, Debt, DebtId, Effect, Event, HookOutcome, Origin, OwnerName, Record, Rules, Seq, Task,
-    Template, View,
+    Authority, Command, EffectId, EffectKind, Event, HookOutcome, Origin, OwnerName, PendingEffect, Record, Rules, Seq,
+    Task, View,
 };
-use windlass_hooks::{Hook, Mask, sifted};
+use windlass_expr::Template;
+use windlass_hooks::{Mask, RunnableHook, sifted};
 use windlass_process::{Control, Environment, Finished, Launcher, NotStarted, Roster, Spec, Stream, Supervisor, run};
 use windlass_store::{Sqlite, Store};
 use windlass_tools::validation::Permission;
@@ -38,7 +39,7 @@ const MIN_TIME_FOR_WORK: Duration = Duration::from_secs(60);
 const MIN_TIME_FOR_LOOKS: Duration = Duration::from_secs(5);
 
 /// Finds a hook by its name. Of many only those are built that are asked for.
-pub type HookFinder = Box<dyn Fn(&str) -> Option<Hook>>;
+pub type HookFinder = Box<dyn Fn(&str) -> Option<RunnableHook>>;
 
 /// Finds a workflow by its id: the workflow, or why it cannot be used; nothing where there is none of that id.
 pub type WorkflowFinder = Box<dyn Fn(&str) -> Result<Option<Arc<Workflow>>, String>>;
@@ -173,25 +174,25 @@ impl<'a> Dispatch<'a> {
     /// Runs every hook that is ours, and what they lead to. Somebody who asks for the end gets it: what has not begun is
     /// left for whoever settles it later.
     pub fn settle(&mut self) -> Result<(), RunError> {
-        while let Some(debt) = self.next(|dispatch, debt| debt.owner == dispatch.owner)? {
+        while let Some(effect) = self.next(|dispatch, effect| effect.owner == dispatch.owner)? {
             if self.control.is_cancelled() {
                 return Err(RunError::Killed);
             }
-            self.settle_one(&debt)?;
+            self.settle_one(&effect)?;
         }
         Ok(())
     }
 
     /// Takes over hooks that dead owners have left. Answers how many there were.
-    pub fn take_over(&mut self, left: impl Fn(&Debt) -> bool) -> Result<usize, RunError> {
+    pub fn take_over(&mut self, left: impl Fn(&PendingEffect) -> bool) -> Result<usize, RunError> {
         let mut taken = 0;
-        while let Some(debt) = self.next(|_, debt| left(debt))? {
-            let (dead, owner) = (debt.owner.clone(), self.owner.clone());
-            self.give(&Command::RecoverEffect { debt: debt.id, dead, owner })?;
+        while let Some(effect) = self.next(|_, effect| left(effect))? {
+            let (dead, owner) = (effect.owner.clone(), self.owner.clone());
+            self.give(&Command::RecoverEffect { effect: effect.id, dead, owner })?;
             taken += 1;
-            let begun = self.store.snapshot()?.debt(debt.id)?;
-            if let Some(debt) = begun {
-                self.run_and_report(&debt)?;
+            let begun = self.store.snapshot()?.effect(effect.id)?;
+            if let Some(effect) = begun {
+                self.run_and_report(&effect)?;
             }
             self.settle()?;
         }
@@ -199,29 +200,32 @@ impl<'a> Dispatch<'a> {
     }
 
     /// The first hook that is owed and meant.
-    pub(crate) fn next(&self, meant: impl Fn(&Self, &Debt) -> bool) -> Result<Option<Debt>, RunError> {
+    pub(crate) fn next(
+        &self,
+        meant: impl Fn(&Self, &PendingEffect) -> bool,
+    ) -> Result<Option<PendingEffect>, RunError> {
         let snapshot = self.store.snapshot()?;
-        let mut after: Option<DebtId> = None;
-        while let Some(debt) = snapshot.owed(after)? {
-            after = Some(debt.id);
-            if matches!(debt.effect, Effect::Hook(_)) && meant(self, &debt) {
-                return Ok(Some(debt));
+        let mut after: Option<EffectId> = None;
+        while let Some(effect) = snapshot.next_effect(after)? {
+            after = Some(effect.id);
+            if matches!(effect.kind, EffectKind::Hook(_)) && meant(self, &effect) {
+                return Ok(Some(effect));
             }
         }
         Ok(None)
     }
 
-    fn settle_one(&mut self, debt: &Debt) -> Result<(), RunError> {
-        if debt.attempts == 0 {
-            self.give(&Command::BeginEffect { debt: debt.id, owner: self.owner.clone() })?;
+    fn settle_one(&mut self, effect: &PendingEffect) -> Result<(), RunError> {
+        if effect.attempts == 0 {
+            self.give(&Command::BeginEffect { effect: effect.id, owner: self.owner.clone() })?;
         }
-        self.run_and_report(debt)
+        self.run_and_report(effect)
     }
 
-    fn run_and_report(&mut self, debt: &Debt) -> Result<(), RunError> {
-        let report = self.run_hook(debt)?;
+    fn run_and_report(&mut self, effect: &PendingEffect) -> Result<(), RunError> {
+        let report = self.run_hook(effect)?.report;
         let killed = report.outcome == HookOutcome::Cancelled;
-        self.give(&Command::FinishEffect { debt: debt.id, owner: self.owner.clone(), report: report.into() })?;
+        self.give(&Command::FinishEffect { effect: effect.id, owner: self.owner.clone(), report: report.into() })?;
         if killed { Err(RunError::Killed) } else { Ok(()) }
     }
 

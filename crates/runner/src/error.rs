@@ -2,7 +2,7 @@
 
 use std::io;
 
-use windlass_engine::{DebtId, ParseIdError, Seq, SessionName, ViewError};
+use windlass_engine::{EffectId, ParseIdError, Seq, SessionName, ViewError};
 use windlass_store::{ExecuteError, StoreError};
 
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +20,7 @@ pub enum RunError {
     #[error("cannot start the supervisor")]
     Supervisor(#[source] io::Error),
     #[error("{0} is a turn, not a hook")]
-    NoHook(DebtId),
+    NoHook(EffectId),
     #[error("event {0} is not in the log")]
     MissingEvent(Seq),
     #[error("session `{0}` is in a state that nothing leads out of")]

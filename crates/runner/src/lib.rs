@@ -47,8 +47,8 @@ use std::time::{Duration, Instant};
 
 use windlass_agents::{Agent, AgentDriver};
 use windlass_engine::{
-    Command, DebtId, Effect, Ending, EventType, HookOutcome, Origin, Phase, Record, Refusal, Session, SessionName,
-    Step, TaskId, Timestamp, View, Wanted,
+    Command, EffectId, EffectKind, Ending, EventType, HookOutcome, Origin, Phase, Record, Refusal, Session,
+    SessionName, Step, TaskId, Timestamp, View, Wanted,
 };
 use windlass_process::Supervisor;
 use windlass_store::ExecuteError;
@@ -155,8 +155,8 @@ impl<'a> Runner<'a> {
                 continue;
             }
             match session.wanted() {
-                Wanted::Hook(debt) => self.hook(&session, debt)?,
-                Wanted::Turn(debt) => match self.turn(&session, debt) {
+                Wanted::Hook(effect) => self.hook(&session, effect)?,
+                Wanted::Turn(effect) => match self.turn(&session, effect) {
                     Err(RunError::Supervisor(error)) => self.cannot_start(&session, &error)?,
                     turned => turned?,
                 },
@@ -177,22 +177,22 @@ impl<'a> Runner<'a> {
 
     /// Runs a hook that the session waits for, unless whoever owed it before us died in the middle of it and it may not run
     /// again.
-    fn hook(&mut self, session: &Session, debt: DebtId) -> Result<(), RunError> {
+    fn hook(&mut self, session: &Session, effect: EffectId) -> Result<(), RunError> {
         let owner = self.dispatch.owner.clone();
-        let ours = self.is_ours(session, debt)?;
-        let Some(owed) = self.dispatch.store.snapshot()?.debt(debt)? else { return Ok(()) };
-        if !matches!(owed.effect, Effect::Hook(_)) {
+        let ours = self.is_ours(session, effect)?;
+        let Some(owed) = self.dispatch.store.snapshot()?.effect(effect)? else { return Ok(()) };
+        if !matches!(owed.kind, EffectKind::Hook(_)) {
             return Err(RunError::Stuck(session.name.clone()));
         }
-        if ours && owed.attempts == 0 && is_skipped(session, debt) {
+        if ours && owed.attempts == 0 && is_skipped(session, effect) {
             // Somebody else has asked for the end, or taken the task away, and left to us what follows.
             return self.give(&Command::AdvanceSession { name: session.name.clone() }).map(drop);
         }
         if ours && owed.attempts == 0 {
-            match self.give(&Command::BeginEffect { debt, owner: owner.clone() }) {
+            match self.give(&Command::BeginEffect { effect, owner: owner.clone() }) {
                 // At this very moment.
                 Err(RunError::Execute(ExecuteError::Refused(Refusal::IllegalEffect { .. })))
-                    if is_skipped(&self.session(&session.name)?, debt) =>
+                    if is_skipped(&self.session(&session.name)?, effect) =>
                 {
                     return Ok(());
                 }
@@ -207,12 +207,12 @@ impl<'a> Runner<'a> {
         }
         let report = self.dispatch.run_hook(&owed);
         self.dispatch.control = control;
-        let report = report?;
+        let report = report?.report;
         if report.outcome == HookOutcome::Cancelled && is_resolute {
             return Err(RunError::Killed);
         }
         self.stop_if_cancelled(self.session(&session.name)?)?;
-        self.give(&Command::FinishEffect { debt, owner, report: report.into() }).map(drop)
+        self.give(&Command::FinishEffect { effect, owner, report: report.into() }).map(drop)
     }
 
     /// Tells the session that somebody has asked for the end, once.
@@ -265,19 +265,19 @@ impl<'a> Runner<'a> {
     }
 
     /// Takes over what a dead owner left. Answers whether it was ours already.
-    fn is_ours(&mut self, session: &Session, debt: DebtId) -> Result<bool, RunError> {
-        let owed = self.dispatch.store.snapshot()?.debt(debt)?;
+    fn is_ours(&mut self, session: &Session, effect: EffectId) -> Result<bool, RunError> {
+        let owed = self.dispatch.store.snapshot()?.effect(effect)?;
         let owed = owed.ok_or_else(|| RunError::Stuck(session.name.clone()))?;
         let owner = self.dispatch.owner.clone();
         if owed.owner == owner {
             return Ok(true);
         }
-        self.give(&Command::RecoverEffect { debt, dead: owed.owner, owner })?;
+        self.give(&Command::RecoverEffect { effect, dead: owed.owner, owner })?;
         Ok(false)
     }
 }
 
 /// Whether a hook is skipped that has not begun.
-fn is_skipped(session: &Session, debt: DebtId) -> bool {
-    matches!(session.step(), Step::SkipHook(skipped) if skipped == debt)
+fn is_skipped(session: &Session, effect: EffectId) -> bool {
+    matches!(session.step(), Step::SkipHook(skipped) if skipped == effect)
 }

@@ -3,9 +3,10 @@
 //! Invariant: what is gathered is bounded, however long the task has been worked on.
 
 use windlass_engine::{
-    Completion, Earlier, Event, ExpressionFault, Note, NoteKind, Piece, Prompt, Purpose, Remark, ReportBrief, Seq,
-    Session, Task, TaskId, Turn, View, Voice, Workspace, payload,
+    Completion, Earlier, Event, Note, NoteKind, Piece, Prompt, Purpose, Remark, ReportBrief, Seq, Session, Task,
+    TaskId, Turn, View, Voice, Workspace, payload,
 };
+use windlass_expr::ExpressionFault;
 use windlass_hooks::cut;
 
 use crate::{Dispatch, RunError};

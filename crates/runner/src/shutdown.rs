@@ -2,7 +2,7 @@
 //!
 //! Invariant: no agent is given the word. What is still pending stays so, and the log says that nobody delivered it.
 
-use windlass_engine::{Command, DebtId, Refusal, Session, SessionName, Task, TaskId, Usage, View, Wanted};
+use windlass_engine::{Command, EffectId, Refusal, Session, SessionName, Task, TaskId, Usage, View, Wanted};
 use windlass_store::ExecuteError;
 
 use crate::{Dispatch, RunError};
@@ -21,8 +21,8 @@ impl Dispatch<'_> {
             let session = self.session(&session.name)?;
             match session.wanted() {
                 Wanted::Nothing => return Ok(true),
-                Wanted::Turn(debt) => self.give_up_turn(&session, debt)?,
-                Wanted::Hook(debt) => self.close_hook(&session, debt)?,
+                Wanted::Turn(effect) => self.give_up_turn(&session, effect)?,
+                Wanted::Hook(effect) => self.close_hook(&session, effect)?,
                 Wanted::Decision => drop(self.give(&Command::AdvanceSession { name: session.name.clone() })?),
                 // One that is to end asks for nothing and waits for no time.
                 Wanted::Answer | Wanted::Moment(_) | Wanted::Workspace | Wanted::Work => {
@@ -32,34 +32,34 @@ impl Dispatch<'_> {
         }
     }
 
-    fn give_up_turn(&mut self, session: &Session, debt: DebtId) -> Result<(), RunError> {
-        let owed = self.store.snapshot()?.debt(debt)?;
+    fn give_up_turn(&mut self, session: &Session, effect: EffectId) -> Result<(), RunError> {
+        let owed = self.store.snapshot()?.effect(effect)?;
         let (Some(owed), Some(turn)) = (owed, session.turn()) else {
             return Err(RunError::Stuck(session.name.clone()));
         };
         let run = turn.run.clone();
         let command = match owed.owner == self.owner {
-            false => Command::RecoverEffect { debt, dead: owed.owner, owner: self.owner.clone() },
+            false => Command::RecoverEffect { effect, dead: owed.owner, owner: self.owner.clone() },
             true => Command::InterruptTurn { run, record: None, usage: Usage::default() },
         };
         self.give(&command).map(drop)
     }
 
-    fn close_hook(&mut self, session: &Session, debt: DebtId) -> Result<(), RunError> {
-        let owed = self.store.snapshot()?.debt(debt)?.ok_or_else(|| RunError::Stuck(session.name.clone()))?;
+    fn close_hook(&mut self, session: &Session, effect: EffectId) -> Result<(), RunError> {
+        let owed = self.store.snapshot()?.effect(effect)?.ok_or_else(|| RunError::Stuck(session.name.clone()))?;
         let owner = self.owner.clone();
         let begin = match (owed.owner == owner, owed.attempts) {
-            (false, _) => Command::RecoverEffect { debt, dead: owed.owner.clone(), owner: owner.clone() },
+            (false, _) => Command::RecoverEffect { effect, dead: owed.owner.clone(), owner: owner.clone() },
             (true, _) if session.ended().is_none() => {
                 return self.give(&Command::AdvanceSession { name: session.name.clone() }).map(drop);
             }
-            (true, _) => Command::BeginEffect { debt, owner: owner.clone() },
+            (true, _) => Command::BeginEffect { effect, owner: owner.clone() },
         };
         self.give(&begin)?;
         // One that may not run again was recorded as interrupted.
-        let Some(owed) = self.store.snapshot()?.debt(debt)? else { return Ok(()) };
-        let report = self.run_hook(&owed)?;
-        self.give(&Command::FinishEffect { debt, owner, report: report.into() }).map(drop)
+        let Some(owed) = self.store.snapshot()?.effect(effect)? else { return Ok(()) };
+        let report = self.run_hook(&owed)?.report;
+        self.give(&Command::FinishEffect { effect, owner, report: report.into() }).map(drop)
     }
 
     /// A task as it is now.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use windlass_agents::{PromptRequest, TurnBudget, TurnEnd, TurnOutcome};
 use windlass_engine::{
-    Answer, Command, DebtId, Digest, Ending, EventType, Failing, Fault, Limits, Promise, Purpose, Session, Task,
+    Answer, Command, Digest, EffectId, Ending, EventType, Failing, Fault, Limits, Promise, Purpose, Session, Task,
     Timestamp, Turn, Usage, explain_uncounted, find_promise, in_words,
 };
 use windlass_hooks::{Retry, clean, cut};
@@ -23,8 +23,8 @@ const GATED: EventType = EventType::TurnFinished;
 
 impl Runner<'_> {
     /// Has the agent answer, unless whoever asked it before us died while it did.
-    pub(crate) fn turn(&mut self, session: &Session, debt: DebtId) -> Result<(), RunError> {
-        if !self.is_ours(session, debt)? {
+    pub(crate) fn turn(&mut self, session: &Session, effect: EffectId) -> Result<(), RunError> {
+        if !self.is_ours(session, effect)? {
             return Ok(());
         }
         let Some(turn) = session.turn() else { return Err(RunError::Stuck(session.name.clone())) };
@@ -72,7 +72,7 @@ impl Runner<'_> {
             conversation: session.conversation.clone(),
             used: session.watch.used_in_conversation,
             nonce: (self.dispatch.outside.random)().map_err(RunError::Random)?,
-            record: self.dispatch.settings.records.join(turn.debt.to_string()),
+            record: self.dispatch.settings.records.join(turn.effect.to_string()),
         })
     }
 

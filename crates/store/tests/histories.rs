@@ -25,11 +25,11 @@ fn rows(snapshot: &Snapshot<'_>) -> Vec<Change> {
     let edges = snapshot.all_edges().expect("edges can be read").into_iter().map(Change::PutEdge);
     let sessions = snapshot.sessions().expect("sessions can be read");
     let sessions = sessions.into_iter().map(|session| Change::PutSession(Box::new(session)));
-    let debts = snapshot.debts().expect("debts can be read");
-    let debts = debts.into_iter().map(|debt| Change::PutDebt(Box::new(debt)));
+    let effects = snapshot.effects().expect("debts can be read");
+    let effects = effects.into_iter().map(|effect| Change::PutEffect(Box::new(effect)));
     let conversations = snapshot.conversations().expect("conversations can be read");
     let conversations = conversations.into_iter().map(|row| Change::PutConversation(Box::new(row)));
-    tasks.chain(edges).chain(sessions).chain(debts).chain(conversations).collect()
+    tasks.chain(edges).chain(sessions).chain(effects).chain(conversations).collect()
 }
 
 /// The answers that are not rows: what the indexes are for.
@@ -52,9 +52,9 @@ fn answers(view: &dyn View, now: Timestamp) -> Vec<String> {
         next = Some(found);
     }
     let mut next = None;
-    while let Some(debt) = view.owed(next).expect("a view can be read") {
-        next = Some(debt.id);
-        answers.push(format!("owed {debt:?} {:?}", view.debt(debt.id)));
+    while let Some(effect) = view.next_effect(next).expect("a view can be read") {
+        next = Some(effect.id);
+        answers.push(format!("owed {effect:?} {:?}", view.effect(effect.id)));
     }
     for id in (1..=view.last_task().expect("a view can be read").map_or(0, |id| id.0)).map(windlass_engine::TaskId) {
         let edges = [Direction::From, Direction::To].map(|direction| view.edges(id, direction));

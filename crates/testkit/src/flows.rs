@@ -5,7 +5,7 @@ use core::time::Duration;
 use proptest::prelude::*;
 use serde_json::Map;
 use windlass_engine::workflow::{Did, StepEnd, StepResult};
-use windlass_engine::{Command, Debt, DebtId, Digest, Effect, Event, HookClass, Record, TaskId};
+use windlass_engine::{Command, Digest, EffectId, EffectKind, Event, HookClass, PendingEffect, Record, TaskId};
 
 /// What is done about a workflow, whichever step it is at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,33 +36,33 @@ pub fn flow_steps() -> impl Strategy<Value = FlowStep> {
     prop_oneof![2 => next, 1 => other]
 }
 
-/// Whether a debt runs a workflow.
-pub fn is_workflow(debt: &Debt) -> bool {
-    matches!(&debt.effect, Effect::Hook(hook) if hook.class == HookClass::Workflow)
+/// Whether an effect runs a workflow.
+pub fn is_workflow(effect: &PendingEffect) -> bool {
+    matches!(&effect.kind, EffectKind::Hook(hook) if hook.class == HookClass::Workflow)
 }
 
 /// The step of a workflow, as whoever runs it would take it.
-pub fn flow_command(debt: &Debt, step: &FlowStep) -> Command {
-    let (id, owner) = (debt.id, debt.owner.clone());
-    let next = debt.progress.as_ref().and_then(|progress| progress.next.clone()).unwrap_or_else(|| "a".to_owned());
+pub fn flow_command(effect: &PendingEffect, step: &FlowStep) -> Command {
+    let (id, owner) = (effect.id, effect.owner.clone());
+    let next = effect.progress.as_ref().and_then(|progress| progress.next.clone()).unwrap_or_else(|| "a".to_owned());
     match step {
         FlowStep::Start => {
             let (workflow, digest) = ("w".to_owned(), Digest::of(b"w"));
-            Command::StartWorkflow { debt: id, owner, workflow, digest, step: next, steps: 2 }
+            Command::StartWorkflow { effect: id, owner, workflow, digest, step: next, steps: 2 }
         }
         FlowStep::Next { success, last } => {
-            let next = match &debt.progress {
-                None if debt.attempts == 0 => return Command::BeginEffect { debt: id, owner },
+            let next = match &effect.progress {
+                None if effect.attempts == 0 => return Command::BeginEffect { effect: id, owner },
                 None => FlowStep::Start,
-                Some(progress) if progress.is_under_way(debt.attempts) => {
+                Some(progress) if progress.is_under_way(effect.attempts) => {
                     FlowStep::End { success: *success, last: *last }
                 }
                 Some(_) => FlowStep::Begin,
             };
-            flow_command(debt, &next)
+            flow_command(effect, &next)
         }
-        FlowStep::Begin => Command::BeginStep { debt: id, owner, step: next },
-        FlowStep::Abandon => Command::AbandonWorkflow { debt: id, owner, error: "no more".to_owned() },
+        FlowStep::Begin => Command::BeginStep { effect: id, owner, step: next },
+        FlowStep::Abandon => Command::AbandonWorkflow { effect: id, owner, error: "no more".to_owned() },
         FlowStep::End { success, last } => {
             let result = match success {
                 true => StepResult::succeeded(&next, None, Duration::ZERO),
@@ -77,7 +77,7 @@ pub fn flow_command(debt: &Debt, step: &FlowStep) -> Command {
                 on_success: way.clone(),
                 on_failure: way,
             };
-            Command::EndStep { debt: id, owner, end: Box::new(end) }
+            Command::EndStep { effect: id, owner, end: Box::new(end) }
         }
     }
 }
@@ -90,22 +90,22 @@ pub struct Come {
     pub is_under_way: bool,
 }
 
-/// How far the workflow of a debt has come.
-pub fn come(log: &[Record], id: DebtId) -> Come {
+/// How far the workflow of an effect has come.
+pub fn come(log: &[Record], id: EffectId) -> Come {
     let mut come = Come::default();
     for record in log {
         match &record.envelope.event {
-            Event::HookStarted(started) if started.debt == id && started.after.is_some() => come = Come::default(),
+            Event::HookStarted(started) if started.effect == id && started.after.is_some() => come = Come::default(),
             // In another attempt a step that was interrupted has not begun.
-            Event::HookStarted(started) if started.debt == id => come.is_under_way = false,
-            Event::WorkflowStarted(started) if started.debt == id => {
+            Event::HookStarted(started) if started.effect == id => come.is_under_way = false,
+            Event::WorkflowStarted(started) if started.effect == id => {
                 come = Come { has_started: true, next: Some(started.step.clone()), is_under_way: false };
             }
-            Event::WorkflowStepStarted(started) if started.debt == id => come.is_under_way = true,
-            Event::WorkflowStepFinished(finished) if finished.debt == id => {
+            Event::WorkflowStepStarted(started) if started.effect == id => come.is_under_way = true,
+            Event::WorkflowStepFinished(finished) if finished.effect == id => {
                 (come.next, come.is_under_way) = (finished.next.clone(), false);
             }
-            Event::WorkflowFailed(failed) if failed.debt == id => (come.next, come.is_under_way) = (None, false),
+            Event::WorkflowFailed(failed) if failed.effect == id => (come.next, come.is_under_way) = (None, false),
             _ => {}
         }
     }

@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{
-    DebtId, Event, Gate, HookClass, HookOutcome, HookPoint, Limits, OnFailure, OwedHook, OwnerName, Record, Remedy,
+    EffectId, Event, Gate, HookClass, HookEffect, HookOutcome, HookPoint, Limits, OnFailure, OwnerName, Record, Remedy,
     Stalled, Terms, Why, WorkDone, Workspace, payload,
 };
 
-use crate::debts::owed_by;
+use crate::effects::owed_by;
 
 /// The way of a session's work, since it took up its task.
 #[derive(Debug, Clone, Default)]
@@ -35,8 +35,8 @@ pub struct Passage {
 #[derive(Debug, Clone)]
 struct Open {
     gate: Gate,
-    hooks: BTreeMap<DebtId, OwedHook>,
-    begun: BTreeSet<DebtId>,
+    hooks: BTreeMap<EffectId, HookEffect>,
+    begun: BTreeSet<EffectId>,
     /// The hook that did not let the work pass, and why.
     broken: Option<(String, Why)>,
     submitted: bool,
@@ -72,9 +72,9 @@ impl Passage {
 
     /// Whether a hook of the gate that has not begun never may: the gate is decided, a person is to be heard first, or the task
     /// is somebody else's.
-    pub fn is_in_vain(&self, debt: DebtId, held: bool, held_back: bool) -> bool {
+    pub fn is_in_vain(&self, effect: EffectId, held: bool, held_back: bool) -> bool {
         let needless = |open: &Open| open.broken.is_some() || !held || (held_back && !open.merged);
-        let owed = |open: &Open| open.hooks.contains_key(&debt) && needless(open);
+        let owed = |open: &Open| open.hooks.contains_key(&effect) && needless(open);
         self.gate.as_ref().is_some_and(owed)
     }
 
@@ -117,11 +117,11 @@ impl Passage {
             Event::PipelineFailed(failed) => may && self.fails(failed, around),
             Event::TaskRejected(_) => around.held && self.remedy == Some(Remedy::Reject),
             Event::HookStarted(started) => {
-                let first = self.gate.as_ref().is_none_or(|open| !open.begun.contains(&started.debt));
-                !(first && self.is_in_vain(started.debt, around.held, around.held_back))
+                let first = self.gate.as_ref().is_none_or(|open| !open.begun.contains(&started.effect));
+                !(first && self.is_in_vain(started.effect, around.held, around.held_back))
             }
             Event::HookFinished(finished) => self.gate.as_ref().is_none_or(|open| {
-                let unbegun = open.hooks.contains_key(&finished.debt) && !open.begun.contains(&finished.debt);
+                let unbegun = open.hooks.contains_key(&finished.effect) && !open.begun.contains(&finished.effect);
                 let needless = open.broken.is_some() || !around.held || around.stopping || around.held_back;
                 !unbegun
                     || finished.outcome == HookOutcome::Interrupted
@@ -209,7 +209,7 @@ impl Passage {
                 self.resumed |= std::mem::take(&mut self.resumes);
             }
             Event::TaskSubmitted(_) if own => self.gate.iter_mut().for_each(|open| open.submitted = true),
-            Event::HookStarted(started) => self.gate.iter_mut().for_each(|open| open.begun.extend([started.debt])),
+            Event::HookStarted(started) => self.gate.iter_mut().for_each(|open| open.begun.extend([started.effect])),
             Event::HookFinished(finished) => self.gate.iter_mut().for_each(|open| open.hear(finished)),
             Event::PipelineFailed(failed) => {
                 self.gate = None;
@@ -264,7 +264,7 @@ impl Open {
     }
 
     fn hear(&mut self, finished: &payload::HookFinished) {
-        let Some(hook) = self.hooks.remove(&finished.debt) else { return };
+        let Some(hook) = self.hooks.remove(&finished.effect) else { return };
         if self.merged {
             self.objected |= against(&hook, finished).is_some();
         } else if self.broken.is_none() {
@@ -272,7 +272,7 @@ impl Open {
             self.unstarted = finished.unstarted && why.is_some();
             if let (Some(head), Some(moved)) = (&mut self.head, &finished.head) {
                 head.clone_from(moved);
-                let is_judged_before = finished.debt.index > 0 || self.gate == Gate::BeforeMerge;
+                let is_judged_before = finished.effect.index > 0 || self.gate == Gate::BeforeMerge;
                 why = why.or(is_judged_before.then_some(Why::Moved));
             }
             self.broken = why.map(|why| (hook.hook, why));
@@ -281,7 +281,7 @@ impl Open {
 }
 
 /// What the end of a hook has against the work. Only success and skipping pass, and what is to be ignored.
-fn against(hook: &OwedHook, finished: &payload::HookFinished) -> Option<Why> {
+fn against(hook: &HookEffect, finished: &payload::HookFinished) -> Option<Why> {
     use HookOutcome as O;
     let vcs = hook.class == HookClass::Vcs;
     match (finished.outcome, hook.on_failure) {

@@ -1,15 +1,16 @@
 //! Random histories: sequences of commands over a small graph.
 //!
-//! A step says what somebody tries, partly in terms of what is there when it is tried ("the second debt", "the turn
+//! A step says what somebody tries, partly in terms of what is there when it is tried ("the second effect", "the turn
 //! that runs now", "whoever holds it"), so that most steps mean something and a shrunk history still does.
 //! [`Step::resolve`] makes the command of it. Any view of the same history resolves it to the same command.
 //!
 //! Invariant: a step is plain data. The same history gives the same commands, in whatever store it is carried out.
 
 use windlass_engine::{
-    ActionRequest, Answer, Authority, CallVerdict, Caller, ChangeFact, Command, Cost, Debt, DebtId, Digest, Direction,
-    EdgeKind, Effect, Ending, Epoch, Failing, Fault, GateAnswer, HookOutcome, HookPoint, HookReport, Looked, Origin,
-    OwnerName, Promise, Readied, RunId, SessionName, Step as Decision, TaskId, Timestamp, Usage, View, Wanted,
+    ActionRequest, Answer, Authority, CallVerdict, Caller, ChangeFact, Command, Cost, Digest, Direction, EdgeKind,
+    EffectId, EffectKind, Ending, Epoch, Failing, Fault, GateAnswer, HookOutcome, HookPoint, HookReport, Looked,
+    Origin, OwnerName, PendingEffect, Promise, Readied, RunId, SessionName, Step as Decision, TaskId, Timestamp, Usage,
+    View, Wanted,
 };
 
 use crate::delivering::workspace;
@@ -87,10 +88,10 @@ pub enum Ask {
         id: TaskId,
         late: bool,
     },
-    /// Does something about one of the debts.
-    Debt {
+    /// Does something about one of the effects.
+    PendingEffect {
         nth: usize,
-        step: DebtStep,
+        step: EffectStep,
     },
 }
 
@@ -115,9 +116,9 @@ pub struct Reply {
     pub unstarted: bool,
 }
 
-/// What is done about a debt.
+/// What is done about an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DebtStep {
+pub enum EffectStep {
     BeginByOwner,
     BeginBy(OwnerName),
     /// Waits before it is tried again.
@@ -220,7 +221,7 @@ impl Step {
                 let epoch = view.task(*id)?.map_or(Epoch(0), |task| task.epoch);
                 Command::ExpireLease { id: *id, epoch: Epoch(epoch.0.saturating_sub(u64::from(*late))) }
             }
-            Ask::Debt { nth, step } => debt_command(view, *nth, step)?,
+            Ask::PendingEffect { nth, step } => effect_command(view, *nth, step)?,
         })
     }
 }
@@ -283,13 +284,13 @@ fn fail_turn(run: RunId) -> Command {
 /// The next thing that a session wants done; of one that wants nothing, that it ends.
 fn go_on(view: &dyn View, name: &SessionName, answer: &Reply) -> Looked<Command> {
     Ok(match view.session(name)?.map(|session| session.wanted()) {
-        Some(Wanted::Hook(debt)) => match view.debt(debt)? {
-            Some(debt) if debt.attempts == 0 && is_skipped(view, name)? => {
+        Some(Wanted::Hook(effect)) => match view.effect(effect)? {
+            Some(effect) if effect.attempts == 0 && is_skipped(view, name)? => {
                 Command::AdvanceSession { name: name.clone() }
             }
-            Some(debt) if debt.attempts == 0 => Command::BeginEffect { debt: debt.id, owner: debt.owner },
-            Some(debt) => finish(debt.id, debt.owner, answer),
-            None => unknown_debt(),
+            Some(effect) if effect.attempts == 0 => Command::BeginEffect { effect: effect.id, owner: effect.owner },
+            Some(effect) => finish(effect.id, effect.owner, answer),
+            None => unknown_effect(),
         },
         Some(Wanted::Turn(_)) => {
             let run = run(view, &Turn::Present(name.clone()))?;
@@ -327,50 +328,51 @@ pub(crate) fn stop(name: SessionName, ending: Ending) -> Command {
     Command::StopSession { name, ending, reason: None }
 }
 
-fn finish(debt: DebtId, owner: OwnerName, answer: &Reply) -> Command {
+fn finish(effect: EffectId, owner: OwnerName, answer: &Reply) -> Command {
     let (feedback, actions, change) = (answer.feedback.clone(), answer.actions.clone(), answer.change.clone());
     let (head, unstarted) = (answer.head.clone(), answer.unstarted);
     let report = HookReport { feedback, actions, change, head, unstarted, ..answer.outcome.into() };
-    Command::FinishEffect { debt, owner, report: report.into() }
+    Command::FinishEffect { effect, owner, report: report.into() }
 }
 
-fn unknown_debt() -> Command {
-    let debt = "1.0".parse().expect("a debt id");
-    Command::RecoverEffect { debt, dead: owner("w1"), owner: owner("w2") }
+fn unknown_effect() -> Command {
+    let effect = "1.0".parse().expect("a debt id");
+    Command::RecoverEffect { effect, dead: owner("w1"), owner: owner("w2") }
 }
 
-fn debts_of(view: &dyn View) -> Looked<Vec<Debt>> {
-    let mut debts = Vec::new();
-    while let Some(debt) = view.owed(debts.last().map(|debt: &Debt| debt.id))? {
-        debts.push(debt);
+fn effects_of(view: &dyn View) -> Looked<Vec<PendingEffect>> {
+    let mut effects = Vec::new();
+    while let Some(effect) = view.next_effect(effects.last().map(|effect: &PendingEffect| effect.id))? {
+        effects.push(effect);
     }
-    Ok(debts)
+    Ok(effects)
 }
 
 /// One of the hooks that have begun.
-fn running_hook(view: &dyn View, nth: usize) -> Looked<Option<DebtId>> {
-    let runs = |debt: &Debt| debt.attempts > 0 && matches!(debt.effect, Effect::Hook(_));
-    let running: Vec<DebtId> = debts_of(view)?.iter().filter(|debt| runs(debt)).map(|debt| debt.id).collect();
+fn running_hook(view: &dyn View, nth: usize) -> Looked<Option<EffectId>> {
+    let runs = |effect: &PendingEffect| effect.attempts > 0 && matches!(effect.kind, EffectKind::Hook(_));
+    let running: Vec<EffectId> =
+        effects_of(view)?.iter().filter(|effect| runs(effect)).map(|effect| effect.id).collect();
     Ok(running.get(nth % running.len().max(1)).copied())
 }
 
-fn debt_command(view: &dyn View, nth: usize, step: &DebtStep) -> Looked<Command> {
-    let mut debts = debts_of(view)?;
-    if let DebtStep::Flow(_) = step
-        && debts.iter().any(is_workflow)
+fn effect_command(view: &dyn View, nth: usize, step: &EffectStep) -> Looked<Command> {
+    let mut effects = effects_of(view)?;
+    if let EffectStep::Flow(_) = step
+        && effects.iter().any(is_workflow)
     {
-        debts.retain(is_workflow);
+        effects.retain(is_workflow);
     }
-    let Some(debt) = debts.get(nth % debts.len().max(1)) else { return Ok(unknown_debt()) };
-    let (id, owner) = (debt.id, debt.owner.clone());
+    let Some(effect) = effects.get(nth % effects.len().max(1)) else { return Ok(unknown_effect()) };
+    let (id, owner) = (effect.id, effect.owner.clone());
     Ok(match step {
-        DebtStep::BeginByOwner => Command::BeginEffect { debt: id, owner },
-        DebtStep::BeginBy(other) => Command::BeginEffect { debt: id, owner: other.clone() },
-        DebtStep::Rest => Command::RestEffect { debt: id, owner, error: "exit 1".to_owned() },
-        DebtStep::Retry => Command::RetryEffect { debt: id, owner, after: "exit 1".to_owned() },
-        DebtStep::Finish(answer) => finish(id, owner, answer),
-        DebtStep::Recover(other) => Command::RecoverEffect { debt: id, dead: owner, owner: other.clone() },
-        DebtStep::Flow(step) => flow_command(debt, step),
+        EffectStep::BeginByOwner => Command::BeginEffect { effect: id, owner },
+        EffectStep::BeginBy(other) => Command::BeginEffect { effect: id, owner: other.clone() },
+        EffectStep::Rest => Command::RestEffect { effect: id, owner, error: "exit 1".to_owned() },
+        EffectStep::Retry => Command::RetryEffect { effect: id, owner, after: "exit 1".to_owned() },
+        EffectStep::Finish(answer) => finish(id, owner, answer),
+        EffectStep::Recover(other) => Command::RecoverEffect { effect: id, dead: owner, owner: other.clone() },
+        EffectStep::Flow(step) => flow_command(effect, step),
     })
 }
 

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{
-    Change, Conversation, Debt, DebtId, Edge, Effect, EventType, Limits, Memory, Priority, Record, Seq, Session, State,
-    Task, TaskId, Timestamp, View,
+    Change, Conversation, Edge, EffectId, EffectKind, EventType, Limits, Memory, PendingEffect, Priority, Record, Seq,
+    Session, State, Task, TaskId, Timestamp, View,
 };
 
 use crate::calling::sent_back;
-use crate::debts::{Due, due};
+use crate::effects::{Due, due};
 use crate::kept::kept;
 use crate::sessions;
 use crate::wishes::asked;
@@ -21,7 +21,7 @@ pub struct Rows {
     pub tasks: Vec<Task>,
     pub edges: Vec<Edge>,
     pub sessions: Vec<Session>,
-    pub debts: Vec<Debt>,
+    pub effects: Vec<PendingEffect>,
     pub conversations: Vec<Conversation>,
 }
 
@@ -33,9 +33,12 @@ impl Rows {
                 Change::PutTask(task) => rows.tasks.push(*task),
                 Change::PutEdge(edge) => rows.edges.push(edge),
                 Change::PutSession(session) => rows.sessions.push(*session),
-                Change::PutDebt(debt) => rows.debts.push(*debt),
+                Change::PutEffect(effect) => rows.effects.push(*effect),
                 Change::PutConversation(row) => rows.conversations.push(*row),
-                Change::PutConfig { .. } | Change::DropConversation(_) | Change::DropEdge(_) | Change::DropDebt(_) => {}
+                Change::PutConfig { .. }
+                | Change::DropConversation(_)
+                | Change::DropEdge(_)
+                | Change::DropEffect(_) => {}
             }
         }
         rows
@@ -183,15 +186,15 @@ fn walk<K: Copy>(next: impl Fn(Option<K>) -> Option<K>) -> Vec<K> {
     found
 }
 
-/// A debt exists exactly from its making to its end.
+/// An effect exists exactly from its making to its end.
 fn owed(rows: &Rows, log: &[Record], wrong: &mut Findings) {
-    let told: BTreeMap<DebtId, Due> = due(log);
-    let kept: BTreeMap<DebtId, Due> = rows.debts.iter().map(|debt| (debt.id, as_due(debt))).collect();
+    let told: BTreeMap<EffectId, Due> = due(log);
+    let kept: BTreeMap<EffectId, Due> = rows.effects.iter().map(|effect| (effect.id, as_due(effect))).collect();
     wrong.unless(told == kept, || format!("the log owes {told:?}, the rows {kept:?}"));
     for session in &rows.sessions {
         let Some(turn) = session.turn() else { continue };
-        wrong.unless(kept.get(&turn.debt).is_some_and(|due| due.turn.as_ref() == Some(&turn.run)), || {
-            format!("the turn {} is not owed under {}", turn.run, turn.debt)
+        wrong.unless(kept.get(&turn.effect).is_some_and(|due| due.turn.as_ref() == Some(&turn.run)), || {
+            format!("the turn {} is not owed under {}", turn.run, turn.effect)
         });
     }
     wrong.0.extend(sessions::broken(rows, log));
@@ -202,11 +205,11 @@ fn owed(rows: &Rows, log: &[Record], wrong: &mut Findings) {
 /// What the hooks of an event have asked for lies with the first of them that has yet to end, and nowhere else.
 fn carried(rows: &Rows, log: &[Record], wrong: &mut Findings) {
     let mut before = None;
-    for debt in rows.debts.iter().filter(|debt| matches!(debt.effect, Effect::Hook(_))) {
-        let expected = if before == Some(debt.id.seq) { vec![] } else { asked(log, debt.id.seq) };
-        let holds = debt.carried == expected;
-        wrong.unless(holds, || format!("{} carries {:?}, not {expected:?}", debt.id, debt.carried));
-        before = Some(debt.id.seq);
+    for effect in rows.effects.iter().filter(|effect| matches!(effect.kind, EffectKind::Hook(_))) {
+        let expected = if before == Some(effect.id.seq) { vec![] } else { asked(log, effect.id.seq) };
+        let holds = effect.carried == expected;
+        wrong.unless(holds, || format!("{} carries {:?}, not {expected:?}", effect.id, effect.carried));
+        before = Some(effect.id.seq);
     }
 }
 
@@ -228,9 +231,9 @@ fn bounded(rows: &Rows, log: &[Record], wrong: &mut Findings) {
         }
         wrong.unless(metadata.depth <= Limits::DEPTH + 1, || format!("{} lies too deep", record.seq));
     }
-    for debt in &rows.debts {
-        *descended.entry(roots[&debt.id.seq]).or_default() += debt.share as usize;
-        wrong.unless(debt.nesting <= Limits::NESTED, || format!("{} lies in too many calls", debt.id));
+    for effect in &rows.effects {
+        *descended.entry(roots[&effect.id.seq]).or_default() += effect.share as usize;
+        wrong.unless(effect.nesting <= Limits::NESTED, || format!("{} lies in too many calls", effect.id));
     }
     let most = Limits::EVENTS as usize + rows.tasks.len();
     for (root, count) in descended.into_iter().filter(|(_, count)| *count > most) {
@@ -276,17 +279,17 @@ fn counts(kind: EventType) -> bool {
     )
 }
 
-fn as_due(debt: &Debt) -> Due {
-    let turn = match &debt.effect {
-        Effect::Hook(_) => None,
-        Effect::Turn { run, .. } => Some(run.clone()),
+fn as_due(effect: &PendingEffect) -> Due {
+    let turn = match &effect.kind {
+        EffectKind::Hook(_) => None,
+        EffectKind::Turn { run, .. } => Some(run.clone()),
     };
     Due {
-        owner: debt.owner.clone(),
-        begun: debt.attempts,
-        rests: debt.resting.is_some(),
+        owner: effect.owner.clone(),
+        begun: effect.attempts,
+        rests: effect.resting.is_some(),
         turn,
-        session: debt.session.clone(),
-        iteration: debt.iteration,
+        session: effect.session.clone(),
+        iteration: effect.iteration,
     }
 }

@@ -7,9 +7,9 @@
 #![allow(clippy::disallowed_methods, reason = "tests read files that they have written")]
 
 pub mod calling;
-pub mod debts;
 pub mod delivering;
 pub mod driving;
+pub mod effects;
 mod flows;
 pub mod forge;
 pub mod gates;

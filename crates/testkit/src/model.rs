@@ -17,11 +17,11 @@ mod work;
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{
-    ActionRequest, Authority, Command, DebtId, Deletion, EdgeKind, Epoch, Event, NewTask, Origin, Priority, Record,
+    ActionRequest, Authority, Command, Deletion, EdgeKind, EffectId, Epoch, Event, NewTask, Origin, Priority, Record,
     Resolution, SessionName, State, TaskId, Timestamp,
 };
 
-use crate::debts::{Due, due};
+use crate::effects::{Due, due};
 use crate::flows::come;
 use crate::sessions::{Told, told};
 use crate::wishes::asked;
@@ -109,7 +109,7 @@ impl Model {
                 }
                 continue;
             };
-            let (seq, log) = (finished.debt.seq, &log[..=place]);
+            let (seq, log) = (finished.effect.seq, &log[..=place]);
             let asked = asked(log, seq);
             if asked.is_empty() || due(log).iter().any(|(id, due)| id.seq == seq && due.turn.is_none()) {
                 continue;
@@ -249,7 +249,7 @@ impl Attempt<'_> {
             | C::AdvanceSeries { .. }
             | C::CompleteSeries { .. }
             | C::CreateCheckpoint { .. } => self.drive(command),
-            other => self.session_or_debt(other),
+            other => self.session_or_effect(other),
         }
     }
 
@@ -422,8 +422,8 @@ impl Attempt<'_> {
         Some(())
     }
 
-    /// What sessions and debts are at the moment is what the log says: only who may do what is said here.
-    fn session_or_debt(&mut self, command: &Command) -> Option<()> {
+    /// What sessions and effects are at the moment is what the log says: only who may do what is said here.
+    fn session_or_effect(&mut self, command: &Command) -> Option<()> {
         use Command as C;
         match command {
             C::Call(_) => Some(()),
@@ -463,33 +463,33 @@ impl Attempt<'_> {
             | C::FailTurn { run, .. }
             | C::PostponeTurn { run, .. }
             | C::InterruptTurn { run, .. } => (self.session(&run.session)?.turn.as_ref() == Some(run)).then_some(()),
-            C::BeginEffect { debt, owner } => {
-                let due = self.due(*debt)?;
+            C::BeginEffect { effect, owner } => {
+                let due = self.due(*effect)?;
                 let session = due.session.and_then(|name| self.session(&name));
-                let in_vain = session.is_some_and(|session| session.needs_no(*debt));
+                let in_vain = session.is_some_and(|session| session.needs_no(*effect));
                 (due.begun == 0 && due.owner == *owner && !in_vain).then_some(())
             }
-            C::FinishEffect { debt, owner, .. }
-            | C::RestEffect { debt, owner, .. }
-            | C::RetryEffect { debt, owner, .. } => {
-                let due = self.due(*debt)?;
+            C::FinishEffect { effect, owner, .. }
+            | C::RestEffect { effect, owner, .. }
+            | C::RetryEffect { effect, owner, .. } => {
+                let due = self.due(*effect)?;
                 let rests_again = due.rests && matches!(command, C::RestEffect { .. });
                 (due.begun > 0 && due.turn.is_none() && due.owner == *owner && !rests_again).then_some(())
             }
-            C::StartWorkflow { debt, owner, .. } => {
-                let due = self.due(*debt)?;
+            C::StartWorkflow { effect, owner, .. } => {
+                let due = self.due(*effect)?;
                 let is_ours = due.begun > 0 && due.turn.is_none() && due.owner == *owner;
-                (is_ours && !come(self.log, *debt).has_started).then_some(())
+                (is_ours && !come(self.log, *effect).has_started).then_some(())
             }
-            C::BeginStep { debt, owner, .. } => {
-                let (due, come) = (self.due(*debt)?, come(self.log, *debt));
+            C::BeginStep { effect, owner, .. } => {
+                let (due, come) = (self.due(*effect)?, come(self.log, *effect));
                 (due.owner == *owner && come.next.is_some() && !come.is_under_way).then_some(())
             }
-            C::EndStep { debt, owner, .. } | C::AbandonWorkflow { debt, owner, .. } => {
-                (self.due(*debt)?.owner == *owner && come(self.log, *debt).next.is_some()).then_some(())
+            C::EndStep { effect, owner, .. } | C::AbandonWorkflow { effect, owner, .. } => {
+                (self.due(*effect)?.owner == *owner && come(self.log, *effect).next.is_some()).then_some(())
             }
-            C::RecoverEffect { debt, dead, owner } => {
-                let due = self.due(*debt)?;
+            C::RecoverEffect { effect, dead, owner } => {
+                let due = self.due(*effect)?;
                 // A turn is taken over with its session.
                 let resumed =
                     due.turn.is_none_or(|run| self.session(&run.session).is_some_and(|it| it.owner == *owner));
@@ -513,8 +513,8 @@ impl Attempt<'_> {
         told(self.log).remove(name)
     }
 
-    fn due(&self, debt: DebtId) -> Option<Due> {
-        due(self.log).remove(&debt)
+    fn due(&self, effect: EffectId) -> Option<Due> {
+        due(self.log).remove(&effect)
     }
 
     fn forced(&self) -> bool {

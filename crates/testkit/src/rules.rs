@@ -1,8 +1,8 @@
 //! The rules under which histories run: hooks that go wrong in every way a hook can, and effects of every class.
 
 use windlass_engine::{
-    Action, Effects, Event, EventType, Hook, HookClass, HookFault, NewTask, Node, OnFailure, OwedHook, Planned,
-    PlannedFor, Registry, Rules, TaskAction, TaskId, TypeName, payload,
+    Action, Effects, Event, EventType, Hook, HookClass, HookEffect, HookFault, HookScope, NewTask, Node, OnFailure,
+    PlannedHook, Registry, Rules, TaskAction, TaskId, TypeName, payload,
 };
 
 /// The type of tasks that has a gate of its own.
@@ -70,8 +70,14 @@ fn no_result() -> payload::TaskCompleted {
     payload::TaskCompleted { result: None, artifacts: vec![] }
 }
 
-fn owed(hook: &str, point: &str, class: HookClass, on_failure: OnFailure) -> OwedHook {
-    OwedHook { hook: hook.to_owned(), point: point.parse().expect("a hook point"), class, on_failure, send_backs: None }
+fn owed(hook: &str, point: &str, class: HookClass, on_failure: OnFailure) -> HookEffect {
+    HookEffect {
+        hook: hook.to_owned(),
+        point: point.parse().expect("a hook point"),
+        class,
+        on_failure,
+        send_backs: None,
+    }
 }
 
 /// Tasks of type `bug` have their own hooks where they are started, and none where they are completed; one of the agents
@@ -91,7 +97,7 @@ fn effects() -> Effects {
         (
             EventType::TurnFinished,
             vec![
-                OwedHook { send_backs: Some(1), ..owed("check", "stop", HookClass::Gate, OnFailure::Ignore) },
+                HookEffect { send_backs: Some(1), ..owed("check", "stop", HookClass::Gate, OnFailure::Ignore) },
                 owed("lint", "stop", HookClass::Gate, OnFailure::Escalate),
             ],
         ),
@@ -111,15 +117,16 @@ fn effects() -> Effects {
         .map(|point| (bug.clone(), point.parse().expect("a hook point")))
         .into_iter()
         .collect();
-    let mut also =
-        |event, hook, whose| effects.hooks.entry(event).or_default().push(Planned { whose, ..Planned::from(hook) });
+    let mut also = |event, hook, scope| {
+        effects.hooks.entry(event).or_default().push(PlannedHook { scope, ..PlannedHook::from(hook) })
+    };
     let triage = owed("triage", "task_started", HookClass::Idempotent, OnFailure::Ignore);
-    also(EventType::TaskStarted, triage, PlannedFor::TasksOf(bug.clone()));
+    also(EventType::TaskStarted, triage, HookScope::TaskType(bug.clone()));
     let change = owed("pr", "before_submit", HookClass::Vcs, OnFailure::Block);
-    also(EventType::SubmissionStarted, change, PlannedFor::Worktrees);
+    also(EventType::SubmissionStarted, change, HookScope::Worktrees);
     let review = owed("review", "before_merge", HookClass::Gate, OnFailure::Block);
-    also(EventType::MergeStarted, review, PlannedFor::TasksOf(bug));
+    also(EventType::MergeStarted, review, HookScope::TaskType(bug));
     let greet = owed("greet", "session_start", HookClass::Other, OnFailure::Escalate);
-    also(EventType::SessionStarted, greet, PlannedFor::Agent("command:false".to_owned()));
+    also(EventType::SessionStarted, greet, HookScope::Agent("command:false".to_owned()));
     effects
 }

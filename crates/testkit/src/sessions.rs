@@ -12,12 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use windlass_engine::{
-    Closing, Completion, DebtId, Decision, Ending, Epoch, Event, EventType, Fault, Field, GateAnswer, Grounds, Hold,
+    Closing, Completion, Decision, EffectId, Ending, Epoch, Event, EventType, Fault, Field, GateAnswer, Grounds, Hold,
     Limits, Move, Next, OnRetryLimit, Opening, OwnerName, Piece, Promise, Purpose, Record, Remedy, RunId, Seq,
     SessionName, State, TaskId, Terms, Timestamp, Usage, Verdict, Voice, Work, payload,
 };
 
-use crate::debts::{ends_a_turn, owed_by};
+use crate::effects::{ends_a_turn, owed_by};
 use crate::gates::{Around, Passage};
 use send_backs::SendBacks;
 use stalls::Stalls;
@@ -49,7 +49,7 @@ pub struct Told {
     pub stopping: Option<Closing>,
     pub ended: Option<Ending>,
     /// The hooks that its loop waits for.
-    pub waits_for: Vec<DebtId>,
+    pub waits_for: Vec<EffectId>,
     started: Timestamp,
     interrupted: u32,
     /// When its iterations failed, in a row.
@@ -110,7 +110,9 @@ fn told_with_tasks(log: &[Record]) -> (BTreeMap<SessionName, Told>, Stalls, Unhe
         (BTreeMap::new(), Stalls::default(), Unheard::default());
     for record in log {
         if let Event::HookFinished(finished) = &record.envelope.event {
-            sessions.values_mut().for_each(|told: &mut Told| told.waits_for.retain(|debt| *debt != finished.debt));
+            sessions
+                .values_mut()
+                .for_each(|told: &mut Told| told.waits_for.retain(|effect| *effect != finished.effect));
         }
         let named = record.envelope.session.as_ref();
         if let (Some(name), Event::SessionStarted(started)) = (named, &record.envelope.event) {
@@ -192,14 +194,14 @@ impl Told {
     }
 
     /// The hook that nobody waits for any more, because the end was asked for.
-    pub fn skips(&self) -> Option<DebtId> {
+    pub fn skips(&self) -> Option<EffectId> {
         let stops = self.stopping.is_some() && self.ended.is_none();
-        self.waits_for.first().copied().filter(|debt| stops || self.needs_no(*debt))
+        self.waits_for.first().copied().filter(|effect| stops || self.needs_no(*effect))
     }
 
     /// Whether a hook that has not begun may not begin any more.
-    pub fn needs_no(&self, debt: DebtId) -> bool {
-        self.passage.is_in_vain(debt, self.hold != Hold::Left, self.is_held_back())
+    pub fn needs_no(&self, effect: EffectId) -> bool {
+        self.passage.is_in_vain(effect, self.hold != Hold::Left, self.is_held_back())
     }
 
     /// Whether it works on a task, or did and has not completed it.

@@ -16,7 +16,7 @@ use crate::calling::{call, caller, point, verdict};
 use crate::delivering::{about_gates, change, moved, readied};
 use crate::driving::driving;
 use crate::flows::{flow_steps, triggering};
-use crate::history::{Ask, DebtStep, NONCE, Reply, Right, Step, TASKS, Turn, owner, stop};
+use crate::history::{Ask, EffectStep, NONCE, Reply, Right, Step, TASKS, Turn, owner, stop};
 use crate::wishes::actions;
 
 /// Histories of up to so many steps.
@@ -36,7 +36,7 @@ pub fn histories_of_sessions(steps: usize) -> impl Strategy<Value = Vec<Step>> {
     let session = prop_oneof![1 => start_session(), 1 => start_session_with(lasting(), Just(Grounds::InPlace))];
     let session = session.prop_map(Step::from);
     let go_on = (self::session(), answer()).prop_map(|(name, answer)| Ask::GoOn(name, answer));
-    let ask = prop_oneof![12 => about_sessions(), 12 => go_on, 2 => debts(), 1 => about_a_task()];
+    let ask = prop_oneof![12 => about_sessions(), 12 => go_on, 2 => effects(), 1 => about_a_task()];
     let asked = (option::weighted(0.2, turn()), option::weighted(0.1, 0..3_usize), ask);
     let step = asked.prop_map(|(inside, via, ask)| Step { inside, via, ..Step::from(ask) });
     (session, vec(step, steps / 2..steps))
@@ -58,7 +58,7 @@ pub fn histories_of_gates(steps: usize) -> impl Strategy<Value = Vec<Step>> {
         1 => session().prop_map(say),
         1 => (task(), any::<bool>()).prop_map(|(id, late)| Ask::Expire { id, late }),
         2 => about_sessions(),
-        2 => debts(),
+        2 => effects(),
         2 => about_a_task(),
     ];
     let asked = (option::weighted(0.05, turn()), option::weighted(0.05, 0..3_usize), right(), ask);
@@ -86,7 +86,7 @@ pub fn histories_of_stalls(steps: usize) -> impl Strategy<Value = Vec<Step>> {
         1 => about_sessions().prop_map(Step::from),
         1 => session().prop_map(|name| Step::from(say(name))),
         1 => about_gates().prop_map(Step::from),
-        1 => debts().prop_map(Step::from),
+        1 => effects().prop_map(Step::from),
         1 => about_a_task().prop_map(Step::from),
     ];
     let between = vec(about_a_task().prop_map(Step::from), 0..2);
@@ -132,8 +132,9 @@ fn among(others: u64, mut new: NewTask) -> NewTask {
 pub fn step() -> impl Strategy<Value = Step> {
     let create = new_task().prop_map(|new| Ask::Plain(Command::CreateTask(new)));
     let trigger = triggering(option::weighted(0.7, task())).prop_map(Ask::Plain);
-    let flow = (0..3_usize, flow_steps()).prop_map(|(nth, step)| Ask::Debt { nth, step: DebtStep::Flow(step) });
-    let ask = prop_oneof![2 => create, 2 => trigger, 5 => flow, 10 => about_a_task(), 4 => about_edges(), 9 => about_sessions(), 3 => debts(), 4 => about_drive(), 3 => about_calls()];
+    let flow =
+        (0..3_usize, flow_steps()).prop_map(|(nth, step)| Ask::PendingEffect { nth, step: EffectStep::Flow(step) });
+    let ask = prop_oneof![2 => create, 2 => trigger, 5 => flow, 10 => about_a_task(), 4 => about_edges(), 9 => about_sessions(), 3 => effects(), 4 => about_drive(), 3 => about_calls()];
     let from = (option::weighted(0.2, turn()), option::weighted(0.1, 0..3_usize));
     (prop_oneof![3 => 0..20_i64, 1 => 20..200_i64], right(), from, ask)
         .prop_map(|(after, right, (inside, via), ask)| Step { after, right, inside, via, ask })
@@ -410,14 +411,14 @@ fn about_sessions() -> impl Strategy<Value = Ask> {
     ]
 }
 
-fn debts() -> impl Strategy<Value = Ask> {
+fn effects() -> impl Strategy<Value = Ask> {
     let step = prop_oneof![
-        3 => Just(DebtStep::BeginByOwner),
-        1 => worker().prop_map(DebtStep::BeginBy),
-        1 => Just(DebtStep::Rest),
-        1 => Just(DebtStep::Retry),
-        3 => answer().prop_map(|answer| DebtStep::Finish(Box::new(answer))),
-        3 => worker().prop_map(DebtStep::Recover),
+        3 => Just(EffectStep::BeginByOwner),
+        1 => worker().prop_map(EffectStep::BeginBy),
+        1 => Just(EffectStep::Rest),
+        1 => Just(EffectStep::Retry),
+        3 => answer().prop_map(|answer| EffectStep::Finish(Box::new(answer))),
+        3 => worker().prop_map(EffectStep::Recover),
     ];
-    (0..6_usize, step).prop_map(|(nth, step)| Ask::Debt { nth, step })
+    (0..6_usize, step).prop_map(|(nth, step)| Ask::PendingEffect { nth, step })
 }

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
-use windlass_engine::{ActionRequest, DebtId, Event, Record, Seq};
+use windlass_engine::{ActionRequest, EffectId, Event, Record, Seq};
 
 /// Up to three actions, most of which can be carried out somewhere.
 pub fn actions() -> impl Strategy<Value = Vec<ActionRequest>> {
@@ -54,9 +54,9 @@ fn impossible() -> impl Strategy<Value = ActionRequest> {
 
 /// What the hooks of one event have asked for so far, in the order in which they ended.
 pub fn asked(log: &[Record], seq: Seq) -> Vec<ActionRequest> {
-    let of = |debt: &DebtId| debt.seq == seq;
+    let of = |effect: &EffectId| effect.seq == seq;
     let finished = log.iter().filter_map(|record| match &record.envelope.event {
-        Event::HookFinished(finished) if of(&finished.debt) => Some(&finished.actions),
+        Event::HookFinished(finished) if of(&finished.effect) => Some(&finished.actions),
         _ => None,
     });
     finished.flatten().cloned().collect()

@@ -1,6 +1,6 @@
 //! The tools that there are.
 
-use windlass_engine::nearest;
+use windlass_expr::nearest;
 
 use crate::error::{Code, ToolError};
 use crate::tool::Tool;

@@ -7,7 +7,8 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value, json};
-use windlass_engine::{CheckpointId, HookId, Promise, SeriesId, TaskId, TypeName, nearest};
+use windlass_engine::{CheckpointId, HookId, Promise, SeriesId, TaskId, TypeName};
+use windlass_expr::nearest;
 
 use crate::error::{Code, ToolError};
 use crate::shown;

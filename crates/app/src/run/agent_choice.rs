@@ -8,7 +8,7 @@ use std::path::Path;
 use windlass_agents::{Agent, Driver};
 use windlass_config::Config;
 use windlass_engine::{Grounds, Refusal, TaskId, Types, View};
-use windlass_hooks::RanCommand;
+use windlass_hooks::ShellCommand;
 use windlass_process::missing;
 use windlass_store::Sqlite;
 
@@ -56,7 +56,7 @@ pub fn check_agent(agent: &Agent, directory: &Path, grounds: Grounds) -> Result<
     };
     let environment = agent.environment(&environment::whole());
     let missing_script = || {
-        let ran = RanCommand { text: command, directory, environment: &environment };
+        let ran = ShellCommand { text: command, directory, environment: &environment };
         let is_one_command = !command.contains(['|', '&', ';', '\n']);
         ran.missing_script().filter(|_| grounds.is_in_place() && is_one_command)
     };

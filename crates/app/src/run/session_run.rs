@@ -169,7 +169,7 @@ pub(super) fn session_settings(
 }
 
 /// Returns the origin of the command that begins a session.
-pub(super) fn session_origin(owner: &OwnerName, via: Option<windlass_engine::DebtId>) -> Origin {
+pub(super) fn session_origin(owner: &OwnerName, via: Option<windlass_engine::EffectId>) -> Origin {
     let (by, at) = (owner.to_string(), environment::steady_now());
     Origin { by, at, authority: Authority::Person, run: None, via }
 }

@@ -16,7 +16,7 @@ use windlass_app::{
 };
 use windlass_config::Config;
 use windlass_config::workflow::WorkflowLibrary;
-use windlass_engine::{Effect, Session, State, Task, TaskId};
+use windlass_engine::{EffectKind, Session, State, Task, TaskId};
 use windlass_process::Control;
 use windlass_runner::{Swept, left_in};
 use windlass_store::{Lifetime, Report};
@@ -280,9 +280,9 @@ fn check_tracked(project: &Project, control: &Control) -> Option<Check> {
 /// Hooks that commands which died have left; nothing to say where there are none.
 fn check_left(opened: &Opened) -> Option<Check> {
     let left = recovery::left_by_the_dead(opened).ok().filter(|left| !left.is_empty())?;
-    let name = |debt: &windlass_engine::Debt| match &debt.effect {
-        Effect::Hook(hook) => format!("{} for event {}", hook.hook, debt.id.seq),
-        Effect::Turn { .. } => String::new(),
+    let name = |effect: &windlass_engine::PendingEffect| match &effect.kind {
+        EffectKind::Hook(hook) => format!("{} for event {}", hook.hook, effect.id.seq),
+        EffectKind::Turn { .. } => String::new(),
     };
     Some(Check {
         what: "hooks",

@@ -51,7 +51,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     };
     let active = attention(AT_WORK)?;
     let stuck = attention(STUCK)?;
-    let debts = snapshot.debts().map_err(hints::store)?;
+    let effects = snapshot.effects().map_err(hints::store)?;
     let sessions = snapshot.sessions().map_err(hints::store)?;
     let unchecked = last_ended(&sessions).filter(|session| session.unchecked > 0).cloned();
     let sessions: Vec<SessionView> = open_sessions(sessions).map(|session| SessionView::of(&opened, session)).collect();
@@ -74,7 +74,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
             "sessions": sessions.iter().map(session_json).collect::<Vec<_>>(),
             "unchecked": unchecked.as_ref().map(|session| json!({"session": session.name, "tasks": session.unchecked})),
             "changes": changes,
-            "owed": debts.len(),
+            "owed": effects.len(),
             "events": events,
         }));
     }
@@ -106,9 +106,9 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     section(("at work", &active), (total(AT_WORK), "task list --state active --state submitted"), out)?;
     section(("needs a person", &stuck), (total(STUCK), "task list --state blocked --state failed"), out)?;
     section(("next", &ready), (total(READY), "task ready"), out)?;
-    if !debts.is_empty() {
-        let owed = if debts.len() == 1 { "piece of work is" } else { "pieces of work are" };
-        out.line(format_args!("\n{} {owed} owed", debts.len()))?;
+    if !effects.is_empty() {
+        let owed = if effects.len() == 1 { "piece of work is" } else { "pieces of work are" };
+        out.line(format_args!("\n{} {owed} owed", effects.len()))?;
     }
     Ok(())
 }

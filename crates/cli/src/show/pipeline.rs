@@ -2,7 +2,7 @@
 
 use windlass_app::changes::{below, size};
 use windlass_config::Builtin;
-use windlass_engine::{ChangeRef, Event, Gate, HookClass, OwedHook, Record, Remedy, State, Task, Workspace, payload};
+use windlass_engine::{ChangeRef, Event, Gate, HookClass, HookEffect, Record, Remedy, State, Task, Workspace, payload};
 
 use crate::output::Tone;
 
@@ -132,7 +132,7 @@ pub fn heard_first(failed: &payload::PipelineFailed) -> String {
 /// Whether the change is to be merged by one of the hooks, and not only judged.
 fn is_to_merge(record: &Record) -> bool {
     let prepares = [Builtin::CreatePr, Builtin::RebaseOnMain];
-    let merges = |owed: &OwedHook| {
+    let merges = |owed: &HookEffect| {
         owed.class == HookClass::Vcs && !prepares.iter().any(|builtin| owed.hook.ends_with(builtin.name()))
     };
     record.envelope.metadata.owes.as_ref().is_some_and(|owed| owed.hooks.iter().any(merges))

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 use windlass_config::workflow::WorkflowDefinition;
 use windlass_engine::workflow::{Step, What};
-use windlass_engine::{Event, payload, snake_case};
+use windlass_engine::{Event, payload};
+use windlass_expr::snake_case;
 use windlass_text as text;
 
 /// What an event of a workflow says.

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use windlass_engine::{HookPoint, nearest};
+use windlass_engine::{HookPoint, HookScope};
+use windlass_expr::nearest;
 
 use super::field::entry;
 use super::{HookImport, ImportRemark, ImportedAction, ImportedHook, ImportedSetting, ImportedTuning, fragment};
 use crate::edit::{self, EditObstacle, HookField};
-use crate::{
-    Builtin, Config, ConfigNode, DEFAULT_PRIORITY, HookKind, HookScope, HookSpec, NodeValue, OnRetryLimit, plan, quoted,
-};
+use crate::{Builtin, Config, ConfigNode, DEFAULT_PRIORITY, HookKind, HookSpec, NodeValue, OnRetryLimit, plan, quoted};
 
 /// What is to be added to a configuration.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@
 //! that is looked for anywhere in a name. A matcher of another system that would be read as the other of the two is
 //! written so that it is not.
 
-use windlass_engine::Matcher;
+use windlass_expr::Matcher;
 
 use super::Dialect;
 use crate::quoted;

@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use serde_json::{Map, Number, Value as Json};
-use windlass_engine::workflow::Pattern;
-use windlass_engine::{ExpressionError, snake_case};
+use windlass_expr::{ExpressionError, Pattern, snake_case};
 
 use crate::{ConfigNode, ConfigProblem, NodeValue, expression_problem};
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use windlass_engine::workflow::{FlowError, Pattern, Place, Program, Step, What, Workflow, predicate};
-use windlass_engine::{Digest, snake_case};
+use windlass_engine::Digest;
+use windlass_engine::workflow::{FlowError, Place, Program, Step, What, Workflow};
+use windlass_expr::{Pattern, predicate, snake_case};
 use windlass_hooks::check_argv;
 
 use super::fields::{Fields, find_expression, pattern, wrong};

@@ -1,7 +1,8 @@
 //! Steps that make and change tasks. What is written out is looked at when the file is read, not when the step is taken.
 
 use windlass_engine::workflow::What;
-use windlass_engine::{TaskId, TypeName, snake_case};
+use windlass_engine::{TaskId, TypeName};
+use windlass_expr::snake_case;
 
 use super::fields::{Fields, Form, form};
 use crate::{ConfigNode, ConfigProblem, NodeValue};

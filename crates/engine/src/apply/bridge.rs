@@ -2,7 +2,7 @@
 
 use super::{Changes, Fold};
 use crate::bridge::{CallRuling, Caller, Conversation};
-use crate::event::payload;
+use crate::log::event::payload;
 use crate::view::Change;
 
 impl Fold<'_> {

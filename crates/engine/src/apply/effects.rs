@@ -1,20 +1,20 @@
 //! What is owed: made by the event that names it, gone with the event that finishes it.
 
 use super::{ApplyError, Changes, Fold};
-use crate::debt::{Debt, Effect, HookClass, HookOutcome, Owed, payer, sibling};
-use crate::event::{EventType, payload};
-use crate::id::{ConfigDigest, DebtId, OwnerName, SessionName};
-use crate::limits::gist;
+use crate::command::limits::gist;
+use crate::effects::outbox::{EffectKind, HookBatch, HookClass, HookOutcome, PendingEffect, payer, sibling};
+use crate::log::event::{EventType, payload};
+use crate::log::id::{ConfigDigest, EffectId, OwnerName, SessionName};
 use crate::session::{Blocker, Phase, Session, Verdict};
 use crate::view::Change;
 
 impl Fold<'_> {
-    /// A debt that this event makes.
-    pub(super) fn made(&self, index: u32, effect: Effect, config: ConfigDigest, owner: &OwnerName) -> Debt {
-        Debt {
-            id: DebtId { seq: self.seq, index },
-            attempts: u32::from(matches!(effect, Effect::Turn { .. })),
-            effect,
+    /// An effect that this event makes.
+    pub(super) fn made(&self, index: u32, kind: EffectKind, config: ConfigDigest, owner: &OwnerName) -> PendingEffect {
+        PendingEffect {
+            id: EffectId { seq: self.seq, index },
+            attempts: u32::from(matches!(kind, EffectKind::Turn { .. })),
+            kind,
             config,
             owner: owner.clone(),
             depth: self.envelope.metadata.depth.saturating_add(1),
@@ -31,30 +31,30 @@ impl Fold<'_> {
     }
 
     /// The hooks of this event. Those that fall to whoever runs the session are waited for by its loop.
-    pub(super) fn owe(&self, owed: &Owed, changes: &mut Vec<Change>) -> Result<(), ApplyError> {
-        // A turn is itself a debt of the event that begins it, and the first.
+    pub(super) fn enqueue(&self, owed: &HookBatch, changes: &mut Vec<Change>) -> Result<(), ApplyError> {
+        // A turn is itself an effect of the event that begins it, and the first.
         let first = u32::from(self.envelope.event.kind() == EventType::TurnStarted);
-        let effects = owed.hooks.iter().map(|hook| Effect::Hook(hook.clone()));
-        let made = |(index, effect)| {
-            let made = self.made(index, effect, owed.config, &owed.owner);
-            Debt { share: owed.share, nesting: owed.nesting, ..made }
+        let kinds = owed.hooks.iter().map(|hook| EffectKind::Hook(hook.clone()));
+        let made = |(index, kind)| {
+            let made = self.made(index, kind, owed.config, &owed.owner);
+            PendingEffect { share: owed.share, nesting: owed.nesting, ..made }
         };
-        let debts: Vec<Debt> = (first..).zip(effects).map(made).collect();
+        let effects: Vec<PendingEffect> = (first..).zip(kinds).map(made).collect();
         if let Some(name) = &self.envelope.session {
             self.with_session(name, changes, |session| {
                 if session.owner == owed.owner {
-                    session.owed.extend(debts.iter().map(|debt| debt.id));
+                    session.owed.extend(effects.iter().map(|effect| effect.id));
                 }
             })?;
         }
-        changes.extend(debts.into_iter().map(|debt| Change::PutDebt(Box::new(debt))));
+        changes.extend(effects.into_iter().map(|effect| Change::PutEffect(Box::new(effect))));
         Ok(())
     }
 
     /// How many calls of `windlass` lie around this event.
     pub(super) fn nesting(&self) -> Result<u8, ApplyError> {
-        let around = self.envelope.metadata.via.map(|via| self.debt(via)).transpose()?;
-        Ok(around.map_or(0, |debt| debt.nesting.saturating_add(1)))
+        let around = self.envelope.metadata.via.map(|via| self.effect(via)).transpose()?;
+        Ok(around.map_or(0, |effect| effect.nesting.saturating_add(1)))
     }
 
     /// What the hooks of this event were given, and they themselves.
@@ -65,17 +65,17 @@ impl Fold<'_> {
     }
 
     /// What a command from inside a hook led to is taken from the hook's share, with what its own hooks were given.
-    pub(super) fn spend(&self, via: DebtId, changes: &mut Vec<Change>) -> Result<(), ApplyError> {
+    pub(super) fn spend(&self, via: EffectId, changes: &mut Vec<Change>) -> Result<(), ApplyError> {
         let given = self.given();
         // What is told of a hook that has ended is paid by whoever comes after it, if anybody does.
         let told = matches!(self.envelope.event.kind(), EventType::ChangeOpened | EventType::ChangeMerged);
-        let debt = match payer(self.view, via)?.filter(|payer| told || payer.id == via) {
-            Some(debt) => debt,
+        let effect = match payer(self.view, via)?.filter(|payer| told || payer.id == via) {
+            Some(effect) => effect,
             None if told => return Ok(()),
             None => return Err(self.unfit(format!("nothing is owed under {via}"))),
         };
-        let share = debt.share.saturating_sub(given.saturating_add(1));
-        changes.push(Change::PutDebt(Box::new(Debt { share, version: self.seq, ..debt })));
+        let share = effect.share.saturating_sub(given.saturating_add(1));
+        changes.push(Change::PutEffect(Box::new(PendingEffect { share, version: self.seq, ..effect })));
         Ok(())
     }
 
@@ -103,56 +103,56 @@ impl Fold<'_> {
     }
 
     pub(super) fn hook_started(&self, started: &payload::HookStarted) -> Changes {
-        let debt = self.debt(started.debt)?;
-        if started.attempt != debt.attempts + 1 {
-            return Err(self.unfit(format!("{} was begun {} times", debt.id, debt.attempts)));
+        let effect = self.effect(started.effect)?;
+        if started.attempt != effect.attempts + 1 {
+            return Err(self.unfit(format!("{} was begun {} times", effect.id, effect.attempts)));
         }
-        Ok(vec![Change::PutDebt(Box::new(Debt {
+        Ok(vec![Change::PutEffect(Box::new(PendingEffect {
             attempts: started.attempt,
             owner: started.owner.clone(),
-            share: debt.share.saturating_sub(self.given()),
+            share: effect.share.saturating_sub(self.given()),
             // What is tried again after a failure begins anew.
-            progress: debt.progress.filter(|_| started.after.is_none()),
+            progress: effect.progress.filter(|_| started.after.is_none()),
             resting: None,
             version: self.seq,
-            ..debt
+            ..effect
         }))])
     }
 
     pub(super) fn hook_retrying(&self, retrying: &payload::HookRetrying) -> Changes {
-        let debt = self.debt(retrying.debt)?;
-        if debt.attempts == 0 || retrying.attempt != debt.attempts || debt.resting.is_some() {
-            return Err(self.unfit(format!("{} was begun {} times", debt.id, debt.attempts)));
+        let effect = self.effect(retrying.effect)?;
+        if effect.attempts == 0 || retrying.attempt != effect.attempts || effect.resting.is_some() {
+            return Err(self.unfit(format!("{} was begun {} times", effect.id, effect.attempts)));
         }
-        let share = debt.share.saturating_sub(self.given());
+        let share = effect.share.saturating_sub(self.given());
         let resting = Some(retrying.error.clone());
-        Ok(vec![Change::PutDebt(Box::new(Debt { resting, share, version: self.seq, ..debt }))])
+        Ok(vec![Change::PutEffect(Box::new(PendingEffect { resting, share, version: self.seq, ..effect }))])
     }
 
     pub(super) fn hook_finished(&self, finished: &payload::HookFinished) -> Changes {
-        let debt = self.debt(finished.debt)?;
-        let mut changes = vec![Change::DropDebt(debt.id)];
-        if let Some(mut next) = sibling(self.view, debt.id)? {
-            next.carried = [&next.carried[..], &debt.carried, &finished.actions].concat();
+        let effect = self.effect(finished.effect)?;
+        let mut changes = vec![Change::DropEffect(effect.id)];
+        if let Some(mut next) = sibling(self.view, effect.id)? {
+            next.carried = [&next.carried[..], &effect.carried, &finished.actions].concat();
             // What it has not used is used with what it has asked for.
             if self.envelope.metadata.owes.is_none() {
-                next.share = next.share.saturating_add(debt.share);
+                next.share = next.share.saturating_add(effect.share);
             }
             next.version = self.seq;
-            changes.push(Change::PutDebt(Box::new(next)));
+            changes.push(Change::PutEffect(Box::new(next)));
         }
-        if let Some(name) = &debt.session {
+        if let Some(name) = &effect.session {
             self.with_session(name, &mut changes, |session| {
-                let waited_for = session.owed.iter().position(|id| *id == debt.id);
+                let waited_for = session.owed.iter().position(|id| *id == effect.id);
                 let Some(place) = waited_for else { return };
                 session.owed.remove(place);
                 session.watch.used = session.watch.used.plus(finished.used);
-                session.checked |= is_check(&debt.effect) && finished.outcome == HookOutcome::Success;
-                Self::passed_gate(session, &debt, finished);
+                session.checked |= is_check(&effect.kind) && finished.outcome == HookOutcome::Success;
+                Self::passed_gate(session, &effect, finished);
                 // Only what the end of the turn itself made owed judges the turn.
-                if let (Phase::Judging(..), Effect::Hook(hook)) = (&session.phase, &debt.effect)
+                if let (Phase::Judging(..), EffectKind::Hook(hook)) = (&session.phase, &effect.kind)
                     && hook.class == HookClass::Gate
-                    && session.last_turn == Some(debt.id.seq)
+                    && session.last_turn == Some(effect.id.seq)
                 {
                     let mut verdict = Verdict::of_stop_hook(finished.outcome, hook.on_failure, finished.unstarted);
                     if session.overlooks(hook, finished.outcome) {
@@ -183,11 +183,11 @@ impl Fold<'_> {
         Ok(changes)
     }
 
-    pub(super) fn debt(&self, id: DebtId) -> Result<Debt, ApplyError> {
-        self.view.debt(id)?.ok_or_else(|| self.unfit(format!("nothing is owed under {id}")))
+    pub(super) fn effect(&self, id: EffectId) -> Result<PendingEffect, ApplyError> {
+        self.view.effect(id)?.ok_or_else(|| self.unfit(format!("nothing is owed under {id}")))
     }
 }
 
-fn is_check(effect: &Effect) -> bool {
-    matches!(effect, Effect::Hook(hook) if hook.is_check())
+fn is_check(kind: &EffectKind) -> bool {
+    matches!(kind, EffectKind::Hook(hook) if hook.is_check())
 }

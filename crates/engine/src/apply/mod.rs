@@ -6,22 +6,22 @@
 //! - Every row that an event concerns gets the event's position as its version: the task that it names, always.
 
 mod bridge;
-mod drive;
 mod effects;
+mod evaluation;
 mod pipeline;
 mod sessions;
 mod workflow;
 
-use crate::drive::Drive;
-use crate::event::{Envelope, Event, EventType, payload};
-use crate::graph::{awaited, waiters};
-use crate::id::{EdgeId, Epoch, Seq, SessionName, TaskId};
-use crate::moves::Move;
-use crate::note::{Memo, NoteKind, Said};
-use crate::resolution::{Answered, Resolution};
+use crate::evaluation::Drive;
+use crate::log::event::{Envelope, Event, EventType, payload};
+use crate::log::id::{EdgeId, Epoch, Seq, SessionName, TaskId};
 use crate::session::is_left_to_others;
+use crate::session::usage::Usage;
+use crate::task::graph::{awaited, waiters};
+use crate::task::note::{Memo, NoteKind, Said};
+use crate::task::resolution::{Answered, Resolution};
+use crate::task::transitions::Move;
 use crate::task::{Edge, Lease, ReportRequest, State, Taken, Task};
-use crate::usage::Usage;
 use crate::view::{Change, Direction, View, ViewError};
 
 /// An event that does not fit the state before it.
@@ -59,7 +59,7 @@ impl Fold<'_> {
             changes.push(put(self.own_task()?));
         }
         if let Some(owed) = &self.envelope.metadata.owes {
-            self.owe(owed, &mut changes)?;
+            self.enqueue(owed, &mut changes)?;
         }
         if let Some(via) = self.envelope.metadata.via {
             self.spend(via, &mut changes)?;
@@ -143,8 +143,8 @@ impl Fold<'_> {
             Event::WorkflowStarted(started) => self.workflow_started(started),
             Event::WorkflowStepStarted(started) => self.workflow_step_started(started),
             Event::WorkflowStepFinished(finished) => self.workflow_step_finished(finished),
-            Event::WorkflowCompleted(completed) => self.workflow_ended(completed.debt, None),
-            Event::WorkflowFailed(failed) => self.workflow_ended(failed.debt, Some(&failed.error)),
+            Event::WorkflowCompleted(completed) => self.workflow_ended(completed.effect, None),
+            Event::WorkflowFailed(failed) => self.workflow_ended(failed.effect, Some(&failed.error)),
             Event::HookStarted(started) => self.hook_started(started),
             Event::HookRetrying(retrying) => self.hook_retrying(retrying),
             Event::HookFinished(finished) => self.hook_finished(finished),

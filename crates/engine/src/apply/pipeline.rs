@@ -1,10 +1,10 @@
 //! Work on its way through the gates: each event moves it on, or does not fit.
 
 use super::{ApplyError, Changes, Fold, put};
-use crate::debt::{Debt, Effect, HookOutcome};
-use crate::event::payload;
-use crate::id::RunId;
-use crate::pipeline::{Broken, ChangeRef, Finding, Gate, HookEnd, Pipeline, Remedy, Stage, TaskChange, Why, WorkDone};
+use crate::delivery::{Broken, ChangeRef, Finding, Gate, HookEnd, Pipeline, Remedy, Stage, TaskChange, Why, WorkDone};
+use crate::effects::outbox::{EffectKind, HookOutcome, PendingEffect};
+use crate::log::event::payload;
+use crate::log::id::RunId;
 use crate::session::{Closing, Ending, Next, Phase, Session};
 use crate::task::{State, Task};
 use crate::view::Change;
@@ -179,9 +179,9 @@ impl Fold<'_> {
     }
 
     /// The end of a hook that stands at a gate.
-    pub(super) fn passed_gate(session: &mut Session, debt: &Debt, finished: &payload::HookFinished) {
-        let (Phase::Pipeline(pipeline), Effect::Hook(hook)) = (&mut session.phase, &debt.effect) else { return };
-        if pipeline.at != debt.id.seq || Gate::of(hook).is_none() {
+    pub(super) fn passed_gate(session: &mut Session, effect: &PendingEffect, finished: &payload::HookFinished) {
+        let (Phase::Pipeline(pipeline), EffectKind::Hook(hook)) = (&mut session.phase, &effect.kind) else { return };
+        if pipeline.at != effect.id.seq || Gate::of(hook).is_none() {
             return;
         }
         let (message, feedback) = (finished.message.as_deref(), finished.feedback.as_deref());
@@ -201,7 +201,7 @@ impl Fold<'_> {
             work.head.clone_from(head);
             session.rejudged = true;
             // Hooks before this one have judged another commit.
-            if debt.id.index > 0 || pipeline.stage == Stage::Merging {
+            if effect.id.index > 0 || pipeline.stage == Stage::Merging {
                 let reason = finished.message.clone().unwrap_or_else(|| "the work is on another base now".to_owned());
                 let (hook, why) = (finished.hook.clone(), Why::Moved);
                 pipeline.broken =

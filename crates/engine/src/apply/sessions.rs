@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 
 use super::{ApplyError, Changes, Fold, put};
-use crate::debt::Effect;
-use crate::event::{Event, payload};
-use crate::fault::Fault;
-use crate::id::{DebtId, RunId, SessionName, TaskId};
-use crate::promise::{Promise, last_words};
+use crate::effects::outbox::EffectKind;
+use crate::log::event::{Event, payload};
+use crate::log::id::{EffectId, RunId, SessionName, TaskId};
+use crate::session::fault::Fault;
+use crate::session::promise::{Promise, last_words};
+use crate::session::usage::Usage;
+use crate::session::voice::Voice;
+use crate::session::watch::Watch;
 use crate::session::{
     Closing, Completion, Decision, Ending, GateAnswer, Hold, Next, Opening, Phase, Piece, Purpose, Session, Turn,
     Verdict,
 };
 use crate::task::{Claim, State, Task};
-use crate::usage::Usage;
 use crate::view::Change;
-use crate::voice::Voice;
-use crate::watch::Watch;
 
 /// How much of an error the row of its session keeps.
 const MAX_CAUSE_BYTES: usize = 200;
@@ -214,7 +214,7 @@ impl Fold<'_> {
 
     pub(super) fn turn_started(&self, started: &payload::TurnStarted) -> Changes {
         let name = self.session_name()?.clone();
-        let effect = Effect::Turn { session: name, run: started.run.clone() };
+        let kind = EffectKind::Turn { session: name, run: started.run.clone() };
         let mut config = None;
         let mut changes = self.session(|session| {
             let fits = match (&session.phase, &started.purpose) {
@@ -232,7 +232,7 @@ impl Fold<'_> {
             config = Some(session.config);
             session.phase = Phase::Turn(Turn {
                 run: started.run.clone(),
-                debt: DebtId { seq: self.seq, index: 0 },
+                effect: EffectId { seq: self.seq, index: 0 },
                 purpose: started.purpose.clone(),
                 feedback: std::mem::take(&mut session.pending),
                 claimed: false,
@@ -240,7 +240,7 @@ impl Fold<'_> {
             (fits && bound).then_some(())
         })?;
         if let Some(config) = config {
-            changes.push(Change::PutDebt(Box::new(self.made(0, effect, config, &started.owner))));
+            changes.push(Change::PutEffect(Box::new(self.made(0, kind, config, &started.owner))));
         }
         Ok(changes)
     }
@@ -408,7 +408,7 @@ impl Fold<'_> {
                     vec![]
                 }
                 Phase::Turn(turn) if turn.run == *run && turn.purpose.is_judged() => {
-                    ended = Some(turn.debt);
+                    ended = Some(turn.effect);
                     turn.feedback
                 }
                 _ => return None,
@@ -420,7 +420,7 @@ impl Fold<'_> {
             give_back(session, feedback);
             Some(())
         })?;
-        changes.extend(ended.map(Change::DropDebt));
+        changes.extend(ended.map(Change::DropEffect));
         changes.extend(self.task_after(interrupted.usage)?);
         Ok(changes)
     }
@@ -494,17 +494,17 @@ impl Fold<'_> {
 
     /// Ends the turn that runs, if it is this one and `change` takes it.
     fn turn_over(&self, run: &RunId, change: impl FnOnce(&mut Session, Turn) -> bool) -> Changes {
-        let mut debt = None;
+        let mut effect = None;
         let used = self.envelope.event.usage();
         let mut changes = self.session(|session| match session.phase.clone() {
             Phase::Turn(turn) if turn.run == *run => {
-                debt = Some(turn.debt);
+                effect = Some(turn.effect);
                 session.watch.spend(used);
                 change(session, turn).then_some(())
             }
             _ => None,
         })?;
-        changes.extend(debt.map(Change::DropDebt));
+        changes.extend(effect.map(Change::DropEffect));
         changes.extend(self.task_after(used)?);
         Ok(changes)
     }

@@ -11,14 +11,14 @@
 //!   task whose type has gates of its own, and changes no type. It may label tasks.
 //!
 //! Not here: what is refused to everybody while somebody holds a task (`may_touch`); what an agent drives itself with
-//! (`drive`).
+//! (`evaluation`).
 
 use super::Deciding;
 use super::tasks::relabelled;
+use crate::command::refusal::Refusal;
 use crate::command::{Authority, Command, TaskPatch};
-use crate::id::{RunId, SessionName};
-use crate::promise::Promise;
-use crate::refusal::Refusal;
+use crate::log::id::{RunId, SessionName};
+use crate::session::promise::Promise;
 use crate::task::{Lease, Task};
 use crate::view::View;
 

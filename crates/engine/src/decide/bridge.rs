@@ -2,11 +2,11 @@
 
 use super::{Causing, Deciding};
 use crate::bridge::{BridgeCall, CallRuling, CallVerdict, Caller, Conversation};
-use crate::event::{Node, payload};
-use crate::hook_point::HookPoint;
-use crate::id::Seq;
-use crate::limits::{Limits, check_bytes, check_text, gist};
-use crate::refusal::Refusal;
+use crate::command::limits::{Limits, check_bytes, check_text, gist};
+use crate::command::refusal::Refusal;
+use crate::effects::hook_point::HookPoint;
+use crate::log::event::{Node, payload};
+use crate::log::id::Seq;
 use crate::view::View;
 
 impl BridgeCall {

@@ -5,13 +5,13 @@
 use serde_json::Value;
 
 use super::{Causing, Deciding};
-use crate::action::{Action, ActionRequest, TaskAction, is_stateless};
 use crate::command::TaskPatch;
-use crate::event::{EventType, Node, payload};
-use crate::id::TaskId;
-use crate::limits::Limits;
-use crate::refusal::Refusal;
-use crate::registry::HookFault;
+use crate::command::limits::Limits;
+use crate::command::refusal::Refusal;
+use crate::effects::action::{Action, ActionRequest, TaskAction, is_stateless};
+use crate::effects::registry::HookFault;
+use crate::log::event::{EventType, Node, payload};
+use crate::log::id::TaskId;
 use crate::view::View;
 
 impl Deciding<'_, '_> {
@@ -58,7 +58,8 @@ impl Deciding<'_, '_> {
                 Err(HookFault::Failed(mut error)) => {
                     error.truncate(error.floor_char_boundary(Limits::REASON));
                     let (node, original_event) = (record.envelope.node, record.original());
-                    let failed = payload::HookError { hook_name: hook.name.clone(), error, original_event, debt: None };
+                    let failed =
+                        payload::HookError { hook_name: hook.name.clone(), error, original_event, effect: None };
                     self.caused_by(index);
                     self.emit(node, failed)?;
                     self.line().add(1);

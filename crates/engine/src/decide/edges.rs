@@ -1,10 +1,10 @@
 //! Commands about the edges between tasks.
 
 use super::Deciding;
-use crate::event::{Node, payload};
-use crate::graph::circle;
-use crate::id::{EdgeId, TaskId};
-use crate::refusal::Refusal;
+use crate::command::refusal::Refusal;
+use crate::log::event::{Node, payload};
+use crate::log::id::{EdgeId, TaskId};
+use crate::task::graph::circle;
 use crate::task::{Edge, EdgeKind, State};
 use crate::view::{Direction, View};
 

@@ -11,11 +11,11 @@
 //!   how many calls lie around it stays with it: a hook may start a session, but not one within another without end.
 
 use super::Deciding;
-use crate::debt::{Debt, payer};
-use crate::event::Event;
-use crate::id::DebtId;
-use crate::limits::Limits;
-use crate::refusal::Refusal;
+use crate::command::limits::Limits;
+use crate::command::refusal::Refusal;
+use crate::effects::outbox::{PendingEffect, payer};
+use crate::log::event::Event;
+use crate::log::id::EffectId;
 use crate::session::Session;
 
 /// The place of the line that a command's own events belong to.
@@ -47,26 +47,26 @@ impl Line {
     }
 
     /// What listens to the beginning of a hook.
-    pub(super) fn beginning(debt: &Debt) -> Self {
-        Self::step(debt, 1)
+    pub(super) fn beginning(effect: &PendingEffect) -> Self {
+        Self::step(effect, 1)
     }
 
     /// What a step of a workflow leads to that has so many of them ahead.
-    pub(super) fn step(debt: &Debt, ahead: u32) -> Self {
-        Self { most: debt.share, added: 0, nesting: debt.nesting, later: ahead.max(1) }
+    pub(super) fn step(effect: &PendingEffect, ahead: u32) -> Self {
+        Self { most: effect.share, added: 0, nesting: effect.nesting, later: ahead.max(1) }
     }
 
     /// What a hook asks for at its end.
-    pub(super) fn ending(debt: &Debt) -> Self {
-        Self { most: debt.share, added: 0, nesting: debt.nesting, later: 0 }
+    pub(super) fn ending(effect: &PendingEffect) -> Self {
+        Self { most: effect.share, added: 0, nesting: effect.nesting, later: 0 }
     }
 
     /// A command that is given from inside a hook.
-    pub(super) fn inside(debt: &Debt) -> Result<Self, Refusal> {
-        if debt.nesting >= Limits::NESTED {
+    pub(super) fn inside(effect: &PendingEffect) -> Result<Self, Refusal> {
+        if effect.nesting >= Limits::NESTED {
             return Err(Refusal::CascadeLimit { limit: format!("{} calls within each other", Limits::NESTED) });
         }
-        Ok(Self { most: debt.share, added: 0, nesting: debt.nesting + 1, later: 1 })
+        Ok(Self { most: effect.share, added: 0, nesting: effect.nesting + 1, later: 1 })
     }
 
     pub(super) fn add(&mut self, events: usize) {
@@ -132,13 +132,13 @@ impl Deciding<'_, '_> {
             let share = self.lines[*line].share(owed[*line]);
             owes.share = share;
             for index in 0..=owes.hooks.len() {
-                let id = DebtId { seq, index: u32::try_from(index).expect("a configuration is small") };
+                let id = EffectId { seq, index: u32::try_from(index).expect("a configuration is small") };
                 self.draft.change_share(id, |_| share);
             }
             let giver = match (&entry.record.envelope.event, entry.record.envelope.metadata.via) {
-                (Event::HookStarted(started), _) => Some(started.debt),
-                (Event::HookRetrying(retrying), _) => Some(retrying.debt),
-                (_, Some(via)) => payer(&self.draft, via)?.map(|debt| debt.id),
+                (Event::HookStarted(started), _) => Some(started.effect),
+                (Event::HookRetrying(retrying), _) => Some(retrying.effect),
+                (_, Some(via)) => payer(&self.draft, via)?.map(|effect| effect.id),
                 (_, None) => None,
             };
             if let Some(giver) = giver {

@@ -10,11 +10,11 @@
 mod agents;
 mod bridge;
 mod cascade;
-mod drive;
 mod edges;
 mod effects;
+mod evaluation;
 mod lineage;
-mod owing;
+mod outbox;
 mod people;
 mod pipeline;
 mod sessions;
@@ -26,21 +26,21 @@ mod workflow;
 use std::collections::BTreeMap;
 
 use crate::bridge::BridgeCall;
+use crate::command::refusal::Refusal;
 use crate::command::{Authority, Command, Origin};
-use crate::debt::{Debt, Effect};
-use crate::draft::Draft;
-use crate::event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
-use crate::id::{DebtId, Digest, RunId, Seq, SessionName, TaskId};
-use crate::moves::Move;
-use crate::promise::Promise;
-use crate::refusal::Refusal;
-use crate::registry::Registry;
+use crate::effects::outbox::{EffectKind, PendingEffect};
+use crate::effects::registry::Registry;
+use crate::log::event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
+use crate::log::id::{Digest, EffectId, RunId, Seq, SessionName, TaskId};
+use crate::session::promise::Promise;
+use crate::task::transitions::Move;
+use crate::task::types::Types;
 use crate::task::{Lease, Task};
-use crate::types::Types;
+use crate::view::draft::Draft;
 use crate::view::{Change, Looked, Scope, View};
 use bridge::Asked;
 use lineage::{COMMAND, Line};
-pub use owing::{Effects, Planned, PlannedFor, Trusted, ValidationScope, WORKFLOW, hooks_for_call};
+pub use outbox::{Effects, HookScope, PlannedHook, Trusted, ValidationScope, WORKFLOW, hooks_for_call};
 
 /// What a project's configuration means to the engine.
 #[derive(Debug, Clone, Default)]
@@ -110,7 +110,7 @@ struct Deciding<'v, 'r> {
     rules: &'r Rules,
     origin: &'r Origin,
     /// The hook that gives the command.
-    via: Option<DebtId>,
+    via: Option<EffectId>,
     entries: Vec<Entry>,
     /// How many of them the pure hooks have heard.
     heard: usize,
@@ -130,7 +130,7 @@ struct Deciding<'v, 'r> {
     /// The session that this commit is going to stop: no hooks are made owed there that would have to be skipped at once.
     stops: Option<SessionName>,
     /// The hook that has just ended, and with it what is being told.
-    ended: Option<DebtId>,
+    ended: Option<EffectId>,
     /// The turn that the command comes from, if its session is known.
     turn: Option<RunId>,
     /// What an agent's hook system says, while the event is made that owes its hooks.
@@ -138,11 +138,11 @@ struct Deciding<'v, 'r> {
     /// What the agent claims with the turn whose end is told.
     claims: Option<Promise>,
     /// The configuration that owed hooks come from, once it is known to be recorded.
-    owed_under: Option<Digest>,
+    recorded: Option<Digest>,
 }
 
 impl<'v, 'r> Deciding<'v, 'r> {
-    fn new(view: &'v dyn View, rules: &'r Rules, origin: &'r Origin, via: Option<DebtId>) -> Result<Self, Refusal> {
+    fn new(view: &'v dyn View, rules: &'r Rules, origin: &'r Origin, via: Option<EffectId>) -> Result<Self, Refusal> {
         let draft = Draft::new(view)?;
         let turn = match &origin.run {
             Some(run) => draft.session(&run.session)?.map(|_| run.clone()),
@@ -151,10 +151,10 @@ impl<'v, 'r> Deciding<'v, 'r> {
         let mut place = turn.clone().map(|run| (run.session, Some(run.iteration)));
         let (mut line, mut cause, mut base) = (Line::begun(), None, 0);
         if let Some(id) = via {
-            let runs = |debt: &Debt| debt.attempts > 0 && matches!(debt.effect, Effect::Hook(_));
-            let debt = draft.debt(id)?.filter(runs).ok_or(Refusal::UnknownDebt(id))?;
-            (line, cause, base) = (Line::inside(&debt)?, Some(Causing::At(id.seq)), debt.depth);
-            place = debt.session.map(|session| (session, debt.iteration));
+            let runs = |effect: &PendingEffect| effect.attempts > 0 && matches!(effect.kind, EffectKind::Hook(_));
+            let effect = draft.effect(id)?.filter(runs).ok_or(Refusal::UnknownEffect(id))?;
+            (line, cause, base) = (Line::inside(&effect)?, Some(Causing::At(id.seq)), effect.depth);
+            place = effect.session.map(|session| (session, effect.iteration));
         }
         Ok(Self {
             draft,
@@ -176,7 +176,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             turn,
             call: None,
             claims: None,
-            owed_under: None,
+            recorded: None,
         })
     }
 
@@ -238,18 +238,18 @@ impl<'v, 'r> Deciding<'v, 'r> {
             C::InterruptTurn { run, record, usage } => self.interrupt_turn(run, record.clone(), *usage),
             C::Call(call) => self.call(call),
             C::AnswerCall { at, caller, point, verdict } => self.answer_call(*at, &Asked { caller, point, verdict }),
-            C::BeginEffect { debt, owner } => self.begin_effect(*debt, owner),
-            C::RestEffect { debt, owner, error } => self.rest_effect(*debt, owner, error),
-            C::RetryEffect { debt, owner, after } => self.retry_effect(*debt, owner, after),
-            C::FinishEffect { debt, owner, report } => self.finish_effect(*debt, owner, report),
+            C::BeginEffect { effect, owner } => self.begin_effect(*effect, owner),
+            C::RestEffect { effect, owner, error } => self.rest_effect(*effect, owner, error),
+            C::RetryEffect { effect, owner, after } => self.retry_effect(*effect, owner, after),
+            C::FinishEffect { effect, owner, report } => self.finish_effect(*effect, owner, report),
             C::TriggerWorkflow { id, context, task } => self.trigger_workflow(id, context, *task),
-            C::StartWorkflow { debt, owner, workflow, digest, step, steps } => {
-                self.start_workflow(*debt, owner, (workflow, *digest), (step, *steps))
+            C::StartWorkflow { effect, owner, workflow, digest, step, steps } => {
+                self.start_workflow(*effect, owner, (workflow, *digest), (step, *steps))
             }
-            C::BeginStep { debt, owner, step } => self.begin_step(*debt, owner, step),
-            C::EndStep { debt, owner, end } => self.end_step(*debt, owner, end),
-            C::AbandonWorkflow { debt, owner, error } => self.abandon_workflow(*debt, owner, error),
-            C::RecoverEffect { debt, dead, owner } => self.recover_effect(*debt, dead, owner),
+            C::BeginStep { effect, owner, step } => self.begin_step(*effect, owner, step),
+            C::EndStep { effect, owner, end } => self.end_step(*effect, owner, end),
+            C::AbandonWorkflow { effect, owner, error } => self.abandon_workflow(*effect, owner, error),
+            C::RecoverEffect { effect, dead, owner } => self.recover_effect(*effect, dead, owner),
         }
     }
 
@@ -283,7 +283,7 @@ impl<'v, 'r> Deciding<'v, 'r> {
             owes: None,
         };
         let mut envelope = Envelope { timestamp: self.origin.at, node, session, iteration, event, metadata };
-        let complaints = self.owe(&mut envelope)?;
+        let problems = self.enqueue_hooks(&mut envelope)?;
         // After the configuration that it may have had to record.
         let seq = self.draft.head()?.next();
         envelope.metadata.cause = self.cause.map(|cause| match cause {
@@ -294,8 +294,8 @@ impl<'v, 'r> Deciding<'v, 'r> {
         let previous = self.draft.apply(record.seq, &record.envelope)?;
         self.entries.push(Entry { record, previous });
         self.descent.push(self.line);
-        if !complaints.is_empty() {
-            self.complain(complaints)?;
+        if !problems.is_empty() {
+            self.report_problems(problems)?;
         }
         Ok(seq)
     }

@@ -6,17 +6,17 @@
 //! - Nobody inside a run answers for a person, and no agent ends a session: neither its own nor another's.
 
 use super::{Causing, Deciding};
-use crate::debt::Effect;
-use crate::event::{Node, payload};
-use crate::id::{SessionName, TaskId};
-use crate::limits::{Limits, check_bytes, check_list, check_text};
-use crate::pipeline::ChangeRef;
-use crate::refusal::Refusal;
-use crate::resolution::Resolution;
+use crate::command::limits::{Limits, check_bytes, check_list, check_text};
+use crate::command::refusal::Refusal;
+use crate::delivery::ChangeRef;
+use crate::effects::outbox::EffectKind;
+use crate::log::event::{Node, payload};
+use crate::log::id::{SessionName, TaskId};
+use crate::session::voice::Voice;
 use crate::session::{Ending, GateAnswer, Hold, Phase, Session};
+use crate::task::resolution::Resolution;
 use crate::task::{State, Task};
 use crate::view::View;
-use crate::voice::Voice;
 
 impl Deciding<'_, '_> {
     pub(super) fn cancel_session(&mut self, name: &SessionName, reason: Option<&str>) -> Result<(), Refusal> {
@@ -201,10 +201,10 @@ impl Deciding<'_, '_> {
     /// Who gives the command. Whoever is inside a run is no person, whatever it calls itself.
     fn speaker(&self) -> Result<(Voice, String), Refusal> {
         if let Some(via) = self.via {
-            let debt = self.draft.debt(via)?.ok_or(Refusal::UnknownDebt(via))?;
-            return match debt.effect {
-                Effect::Hook(hook) => Ok((Voice::Hook, hook.hook)),
-                Effect::Turn { .. } => Err(Refusal::IllegalEffect { debt: via, why: "is a turn, not a hook" }),
+            let effect = self.draft.effect(via)?.ok_or(Refusal::UnknownEffect(via))?;
+            return match effect.kind {
+                EffectKind::Hook(hook) => Ok((Voice::Hook, hook.hook)),
+                EffectKind::Turn { .. } => Err(Refusal::IllegalEffect { effect: via, why: "is a turn, not a hook" }),
             };
         }
         Ok(match &self.origin.run {

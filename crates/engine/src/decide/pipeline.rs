@@ -3,18 +3,18 @@
 use super::Deciding;
 use super::lineage::Line;
 use crate::command::HookReport;
-use crate::debt::Debt;
-use crate::event::{EventType, Node, payload};
-use crate::id::{Epoch, SessionName, TaskId};
-use crate::limits::{Limits, check_bytes, check_list, check_text, gist};
-use crate::pipeline::{
+use crate::command::limits::{Limits, check_bytes, check_list, check_text, gist};
+use crate::command::refusal::Refusal;
+use crate::delivery::{
     Broken, ChangeFact, Finding, Gate, Grounds, Pipeline, Readied, Remedy, Why, WorkDone, Workspace,
 };
-use crate::refusal::Refusal;
+use crate::effects::outbox::PendingEffect;
+use crate::log::event::{EventType, Node, payload};
+use crate::log::id::{Epoch, SessionName, TaskId};
+use crate::session::voice::Voice;
 use crate::session::{Closing, Ending, Leave, Next, Phase, Session, Wanted, Work};
 use crate::task::Lease;
 use crate::view::View;
-use crate::voice::Voice;
 
 impl Deciding<'_, '_> {
     pub(super) fn open_workspace(
@@ -283,8 +283,8 @@ impl Deciding<'_, '_> {
     }
 
     /// What a hook has done about the change of its task. The same change again is nothing new.
-    pub(super) fn record_change(&mut self, debt: &Debt, report: &HookReport) -> Result<(), Refusal> {
-        let (Some(id), Some(fact)) = (debt.task, &report.change) else { return Ok(()) };
+    pub(super) fn record_change(&mut self, effect: &PendingEffect, report: &HookReport) -> Result<(), Refusal> {
+        let (Some(id), Some(fact)) = (effect.task, &report.change) else { return Ok(()) };
         let known = self.task(id)?.change;
         match fact {
             ChangeFact::Opened(change) => {
@@ -292,14 +292,14 @@ impl Deciding<'_, '_> {
                 texts.into_iter().flatten().try_for_each(|text| check_text("a change", text, Limits::DELIVERABLE))?;
                 match known.is_some_and(|known| known.at == *change && known.merged.is_none()) {
                     true => Ok(()),
-                    false => self.emit_of(debt, change.clone()),
+                    false => self.emit_of(effect, change.clone()),
                 }
             }
             ChangeFact::Merged(commit) => {
                 check_text("a commit", commit, Limits::LABEL)?;
                 match known.is_none_or(|known| known.merged.is_some()) {
                     true => Ok(()),
-                    false => self.emit_of(debt, payload::ChangeMerged { commit: commit.clone(), seen: None }),
+                    false => self.emit_of(effect, payload::ChangeMerged { commit: commit.clone(), seen: None }),
                 }
             }
         }

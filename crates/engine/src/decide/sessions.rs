@@ -3,13 +3,13 @@
 use super::lineage::Line;
 use super::{Causing, Deciding};
 use crate::command::NewSession;
-use crate::event::{Event, EventType, Node, Record, payload};
-use crate::id::{OwnerName, RunId, SessionName};
-use crate::limits::{Limits, check_bytes};
-use crate::refusal::Refusal;
+use crate::command::limits::{Limits, check_bytes};
+use crate::command::refusal::Refusal;
+use crate::log::event::{Event, EventType, Node, Record, payload};
+use crate::log::id::{OwnerName, RunId, SessionName};
+use crate::session::usage::Usage;
 use crate::session::{Closing, Decision, Ending, Purpose, Session, Step, Terms, Wanted};
 use crate::task::State;
-use crate::usage::Usage;
 use crate::view::View;
 
 impl Deciding<'_, '_> {
@@ -115,10 +115,10 @@ impl Deciding<'_, '_> {
             self.place = Some((name.clone(), Some(session.iteration).filter(|iteration| *iteration > 0)));
             match session.step_at(Some(self.origin.at)) {
                 Step::Wait(_) => return Ok(()),
-                Step::SkipHook(debt) => match self.draft.debt(debt)?.is_some_and(|debt| debt.attempts == 0) {
+                Step::SkipHook(effect) => match self.draft.effect(effect)?.is_some_and(|effect| effect.attempts == 0) {
                     true => {
                         let here = (self.cause, self.depth);
-                        self.skip_effect(debt)?;
+                        self.skip_effect(effect)?;
                         (self.cause, self.depth) = here;
                     }
                     // Whoever runs it has yet to say how it ended.

@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::Deciding;
+use crate::command::limits::{Limits, check_bytes, check_labels, check_list, check_text, check_value};
+use crate::command::refusal::Refusal;
 use crate::command::{Authority, Deletion, NewTask, TaskPatch};
-use crate::event::{Event, EventType, Node, payload};
-use crate::graph::{awaited, waiters};
-use crate::id::{Epoch, OwnerName, SessionName, TaskId};
-use crate::limits::{Limits, check_bytes, check_labels, check_list, check_text, check_value};
-use crate::moves::Move;
-use crate::note::NoteKind;
-use crate::pipeline::Grounds;
-use crate::refusal::Refusal;
+use crate::delivery::Grounds;
+use crate::log::event::{Event, EventType, Node, payload};
+use crate::log::id::{Epoch, OwnerName, SessionName, TaskId};
+use crate::log::time::Timestamp;
+use crate::task::graph::{awaited, waiters};
+use crate::task::note::NoteKind;
+use crate::task::transitions::Move;
 use crate::task::{Blocked, Claim, EdgeKind, Lease, State, Task};
-use crate::time::Timestamp;
 use crate::view::{Direction, View};
 
 impl Deciding<'_, '_> {

@@ -3,17 +3,17 @@
 use core::time::Duration;
 
 use super::{Causing, Deciding};
+use crate::command::limits::{Limits, check_bytes, check_text};
+use crate::command::refusal::Refusal;
 use crate::command::{Answer, Failing};
-use crate::event::payload;
-use crate::fault::Fault;
-use crate::id::{RunId, SessionName};
-use crate::limits::{Limits, check_bytes, check_text};
-use crate::promise::{Promise, last_words};
-use crate::refusal::Refusal;
+use crate::log::event::payload;
+use crate::log::id::{RunId, SessionName};
+use crate::log::time::Timestamp;
+use crate::session::fault::Fault;
+use crate::session::promise::{Promise, last_words};
+use crate::session::usage::Usage;
+use crate::session::voice::Voice;
 use crate::session::{Completion, Opening, Purpose, Session, Turn, Work};
-use crate::time::Timestamp;
-use crate::usage::Usage;
-use crate::voice::Voice;
 
 /// How long an agent is left alone that was asked too often: at least, and where it does not say how long. Both double with
 /// every time in a row.
@@ -163,7 +163,7 @@ impl Deciding<'_, '_> {
     /// A turn whose end is told. It is what led to everything that follows.
     fn reported(&mut self, run: &RunId) -> Result<(Session, Turn), Refusal> {
         let (session, turn) = self.turn(run)?;
-        self.cause = Some(Causing::At(turn.debt.seq));
+        self.cause = Some(Causing::At(turn.effect.seq));
         Ok((session, turn))
     }
 

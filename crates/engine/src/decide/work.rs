@@ -8,15 +8,15 @@
 use serde_json::Value;
 
 use super::Deciding;
+use crate::command::limits::Limits;
+use crate::command::refusal::Refusal;
 use crate::command::{NewSession, NewTask};
-use crate::event::{Event, Node, payload};
-use crate::id::{Epoch, TaskId};
-use crate::limits::Limits;
-use crate::pipeline::Finding;
-use crate::refusal::Refusal;
+use crate::delivery::Finding;
+use crate::log::event::{Event, Node, payload};
+use crate::log::id::{Epoch, TaskId};
+use crate::session::voice::Voice;
 use crate::session::{Closing, Ending, Leave, Session, Work};
 use crate::task::{Blocked, State, Task};
-use crate::voice::Voice;
 
 impl Deciding<'_, '_> {
     /// Gives a session that has just started what it was started for.

@@ -4,12 +4,12 @@ use serde_json::{Map, Value, json};
 
 use super::Deciding;
 use super::lineage::Line;
-use crate::action::{Action, ActionRequest};
-use crate::debt::{Debt, Effect};
-use crate::event::{Event, Node, payload};
-use crate::id::{DebtId, Digest, OwnerName, TaskId};
-use crate::limits::{Limits, check_bytes, check_text, check_value};
-use crate::refusal::Refusal;
+use crate::command::limits::{Limits, check_bytes, check_text, check_value};
+use crate::command::refusal::Refusal;
+use crate::effects::action::{Action, ActionRequest};
+use crate::effects::outbox::{EffectKind, PendingEffect};
+use crate::log::event::{Event, Node, payload};
+use crate::log::id::{Digest, EffectId, OwnerName, TaskId};
 use crate::view::View;
 use crate::workflow::{Branch, Did, Progress, Several, StepEnd, StepResult, Wanted, check_given};
 
@@ -39,39 +39,39 @@ impl Deciding<'_, '_> {
 
     pub(super) fn start_workflow(
         &mut self,
-        id: DebtId,
+        id: EffectId,
         owner: &OwnerName,
         (workflow, digest): (&str, Digest),
         (step, steps): (&str, u32),
     ) -> Result<(), Refusal> {
-        let debt = self.begun(id, owner)?;
-        if !matches!(debt.effect, Effect::Hook(_)) {
+        let effect = self.begun(id, owner)?;
+        if !matches!(effect.kind, EffectKind::Hook(_)) {
             return Err(illegal(id, "is a turn, not a workflow"));
         }
-        if debt.progress.is_some() {
+        if effect.progress.is_some() {
             return Err(illegal(id, "is a workflow that has begun already"));
         }
         let (workflow_id, step) = (workflow.to_owned(), step.to_owned());
-        self.go_on_with(&debt, steps);
-        self.emit_of(&debt, payload::WorkflowStarted { debt: id, workflow_id, digest, step, steps })
+        self.go_on_with(&effect, steps);
+        self.emit_of(&effect, payload::WorkflowStarted { effect: id, workflow_id, digest, step, steps })
     }
 
     /// Says that a step is about to do something that no log can take back.
-    pub(super) fn begin_step(&mut self, id: DebtId, owner: &OwnerName, step: &str) -> Result<(), Refusal> {
-        let (debt, progress) = self.at_step(id, owner, step)?;
-        if progress.is_under_way(debt.attempts) {
+    pub(super) fn begin_step(&mut self, id: EffectId, owner: &OwnerName, step: &str) -> Result<(), Refusal> {
+        let (effect, progress) = self.at_step(id, owner, step)?;
+        if progress.is_under_way(effect.attempts) {
             return Err(illegal(id, "is at a step that has begun already"));
         }
-        self.go_on_with(&debt, progress.ahead());
-        let attempt = debt.attempts;
-        self.emit_of(&debt, payload::WorkflowStepStarted { debt: id, step: step.to_owned(), attempt })
+        self.go_on_with(&effect, progress.ahead());
+        let attempt = effect.attempts;
+        self.emit_of(&effect, payload::WorkflowStepStarted { effect: id, step: step.to_owned(), attempt })
     }
 
-    pub(super) fn end_step(&mut self, id: DebtId, owner: &OwnerName, end: &StepEnd) -> Result<(), Refusal> {
+    pub(super) fn end_step(&mut self, id: EffectId, owner: &OwnerName, end: &StepEnd) -> Result<(), Refusal> {
         check_value("what is stored", &end.stored.clone().into())?;
-        let (debt, progress) = self.at_step(id, owner, &end.step)?;
-        self.go_on_with(&debt, progress.ahead());
-        let (result, within) = self.do_step(&debt, end)?;
+        let (effect, progress) = self.at_step(id, owner, &end.step)?;
+        self.go_on_with(&effect, progress.ahead());
+        let (result, within) = self.do_step(&effect, end)?;
         let way = if result.success { &end.on_success } else { &end.on_failure };
         let steps = u32::try_from(progress.done.len() + 1).unwrap_or(u32::MAX);
         let too_many = way.is_some() && steps >= Limits::STEPS;
@@ -87,40 +87,46 @@ impl Deciding<'_, '_> {
         // Of steps side by side those that succeed have stored something, whatever became of the others.
         let is_kept = result.success || matches!(end.did, Did::Several(_));
         let stored = if is_kept { end.stored.clone() } else { Map::new() };
-        self.go_on_with(&debt, progress.ahead());
-        self.emit_of(&debt, payload::WorkflowStepFinished { debt: id, result, within, stored, next })?;
+        self.go_on_with(&effect, progress.ahead());
+        self.emit_of(&effect, payload::WorkflowStepFinished { effect: id, result, within, stored, next })?;
         match failed {
-            Some(error) => self.end_badly(&debt, &progress, steps, error),
+            Some(error) => self.end_badly(&effect, &progress, steps, error),
             None if is_last => {
                 let workflow_id = progress.workflow;
-                self.emit_of(&debt, payload::WorkflowCompleted { debt: id, workflow_id, steps })
+                self.emit_of(&effect, payload::WorkflowCompleted { effect: id, workflow_id, steps })
             }
             None => Ok(()),
         }
     }
 
     /// Ends a workflow that cannot go on.
-    pub(super) fn abandon_workflow(&mut self, id: DebtId, owner: &OwnerName, error: &str) -> Result<(), Refusal> {
+    pub(super) fn abandon_workflow(&mut self, id: EffectId, owner: &OwnerName, error: &str) -> Result<(), Refusal> {
         check_bytes("the reason", error, Limits::REASON)?;
-        let debt = self.begun(id, owner)?;
-        let progress = debt.progress.clone().filter(|progress| progress.next.is_some());
+        let effect = self.begun(id, owner)?;
+        let progress = effect.progress.clone().filter(|progress| progress.next.is_some());
         let progress = progress.ok_or_else(|| illegal(id, "is no workflow that goes on"))?;
-        self.go_on_with(&debt, progress.ahead());
+        self.go_on_with(&effect, progress.ahead());
         let steps = u32::try_from(progress.done.len()).unwrap_or(u32::MAX);
-        self.end_badly(&debt, &progress, steps, error.to_owned())
+        self.end_badly(&effect, &progress, steps, error.to_owned())
     }
 
-    fn end_badly(&mut self, debt: &Debt, progress: &Progress, steps: u32, mut error: String) -> Result<(), Refusal> {
+    fn end_badly(
+        &mut self,
+        effect: &PendingEffect,
+        progress: &Progress,
+        steps: u32,
+        mut error: String,
+    ) -> Result<(), Refusal> {
         error.truncate(error.floor_char_boundary(Limits::REASON));
         let workflow_id = progress.workflow.clone();
-        self.emit_of(debt, payload::WorkflowFailed { debt: debt.id, workflow_id, steps, error })
+        self.emit_of(effect, payload::WorkflowFailed { effect: effect.id, workflow_id, steps, error })
     }
 
     /// A run of ours that is about to do this step.
-    fn at_step(&self, id: DebtId, owner: &OwnerName, step: &str) -> Result<(Debt, Progress), Refusal> {
-        let debt = self.begun(id, owner)?;
-        match debt.progress.clone() {
-            Some(progress) if progress.next.as_deref() == Some(step) => Ok((debt, progress)),
+    fn at_step(&self, id: EffectId, owner: &OwnerName, step: &str) -> Result<(PendingEffect, Progress), Refusal> {
+        let effect = self.begun(id, owner)?;
+        match effect.progress.clone() {
+            Some(progress) if progress.next.as_deref() == Some(step) => Ok((effect, progress)),
             Some(_) => Err(illegal(id, "is a workflow at another step")),
             None => Err(illegal(id, "is no workflow that has begun")),
         }
@@ -128,26 +134,26 @@ impl Deciding<'_, '_> {
 
     /// What a running workflow leads to is its own: it lies as deep as it, and is taken from its share, of which the steps
     /// to come keep theirs.
-    fn go_on_with(&mut self, debt: &Debt, ahead: u32) {
-        self.begin_line(Line::step(debt, ahead));
-        self.because_of(debt);
-        self.place = debt.session.clone().map(|session| (session, debt.iteration));
+    fn go_on_with(&mut self, effect: &PendingEffect, ahead: u32) {
+        self.begin_line(Line::step(effect, ahead));
+        self.because_of(effect);
+        self.place = effect.session.clone().map(|session| (session, effect.iteration));
     }
 
-    fn do_step(&mut self, debt: &Debt, end: &StepEnd) -> Result<(StepResult, Vec<StepResult>), Refusal> {
+    fn do_step(&mut self, effect: &PendingEffect, end: &StepEnd) -> Result<(StepResult, Vec<StepResult>), Refusal> {
         match &end.did {
             Did::Ended(result) => {
                 check_value("what a step came to", &json!(result))?;
                 Ok((result.clone(), Vec::new()))
             }
-            Did::Act(request) => Ok((self.act_for(debt, &end.step, request)?, Vec::new())),
-            Did::Several(several) => self.do_several(debt, end, several),
+            Did::Act(request) => Ok((self.act_for(effect, &end.step, request)?, Vec::new())),
+            Did::Several(several) => self.do_several(effect, end, several),
         }
     }
 
     fn do_several(
         &mut self,
-        debt: &Debt,
+        effect: &PendingEffect,
         end: &StepEnd,
         several: &Several,
     ) -> Result<(StepResult, Vec<StepResult>), Refusal> {
@@ -160,7 +166,7 @@ impl Deciding<'_, '_> {
                 Branch::Ended(result) => within.push(result.clone()),
                 Branch::Act { .. } if is_enough => {}
                 Branch::Act { step, request } => {
-                    let result = self.act_for(debt, step, request)?;
+                    let result = self.act_for(effect, step, request)?;
                     is_enough |= *wanted != Wanted::All && result.success;
                     within.push(result);
                 }
@@ -177,7 +183,7 @@ impl Deciding<'_, '_> {
             .collect();
         let success = if *wanted == Wanted::All { failed.is_empty() } else { is_enough || branches.is_empty() };
         if !success && *wanted == Wanted::OneOfMore {
-            return Err(Refusal::NoneSucceeds { debt: debt.id });
+            return Err(Refusal::NoneSucceeds { effect: effect.id });
         }
         let result = match success {
             true => StepResult::succeeded(&end.step, None, end.took),
@@ -187,9 +193,9 @@ impl Deciding<'_, '_> {
     }
 
     /// Carries out what a step asks for. One that is refused has failed, and leaves nothing behind.
-    fn act_for(&mut self, debt: &Debt, step: &str, request: &ActionRequest) -> Result<StepResult, Refusal> {
+    fn act_for(&mut self, effect: &PendingEffect, step: &str, request: &ActionRequest) -> Result<StepResult, Refusal> {
         let before = self.entries.len();
-        self.ended = Some(debt.id);
+        self.ended = Some(effect.id);
         let done = request.parse().and_then(|action| {
             self.respects_leases(&action)?;
             self.within_bounds(&action).map(|()| action)
@@ -222,6 +228,6 @@ impl Deciding<'_, '_> {
     }
 }
 
-fn illegal(debt: DebtId, why: &'static str) -> Refusal {
-    Refusal::IllegalEffect { debt, why }
+fn illegal(effect: EffectId, why: &'static str) -> Refusal {
+    Refusal::IllegalEffect { effect, why }
 }

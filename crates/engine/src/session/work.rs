@@ -10,7 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Closing, Ending, Next, Phase, Piece, Session, Step, Verdict, Wanted};
-use crate::id::{Epoch, TaskId};
+use crate::log::id::{Epoch, TaskId};
 use crate::task::{State, Task, TaskConversation};
 
 /// How many tasks the end of a session names that were let pass.

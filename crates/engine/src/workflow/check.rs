@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use windlass_expr::{Formula, Names, suggest_name};
+
 use super::{Step, What, Workflow, names};
-use crate::expression::{Formula, Names};
-use crate::naming::suggest_name;
 
 /// What is wrong with a workflow, and with which of its steps.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -7,23 +7,23 @@
 //!
 //! Invariants:
 //! - Every step that is named is there, every step can be reached, and from each the end can be.
-//! - How far a run has come is in its debt: the step that comes next, the one that is under way, and which events say what
+//! - How far a run has come is in its effect: the step that comes next, the one that is under way, and which events say what
 //!   the others came to. So a crash costs at most the step that was under way.
 //!
 //! Not here: files and where something stands in them (`cli`), how a program is run (`runner`).
 
 mod check;
 mod names;
-mod pattern;
 mod progress;
 
 use core::time::Duration;
 
-use crate::expression::Formula;
-use crate::id::Digest;
+use windlass_expr::{Formula, Pattern};
+
+use crate::log::id::Digest;
 
 pub use check::{FlowError, Place};
-pub use pattern::{Pattern, PatternError, predicate};
+
 pub use progress::{Branch, Did, Known, Progress, Several, StepEnd, StepResult, Wanted, check_given};
 
 /// A workflow, as it was written.

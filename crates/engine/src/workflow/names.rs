@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use windlass_expr::{Formula, join_path, suggest_name};
+
 use super::check::{FlowError, Place};
 use super::{Step, What, Workflow};
-use crate::expression::Formula;
-use crate::naming::{join_path, suggest_name};
 
 /// Where the results of steps are found.
 const RESULTS: [&[&str]; 2] = [&["steps"], &["context", "steps"]];

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::Workflow;
-use crate::action::ActionRequest;
-use crate::id::{Digest, Seq};
+use crate::effects::action::ActionRequest;
+use crate::log::id::{Digest, Seq};
 
 /// How far a run has come: a part of what is owed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -205,7 +205,7 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::Digest;
+    use crate::log::id::Digest;
 
     #[test]
     fn what_is_given_comes_before_what_a_hook_knows_and_stored_data_before_both() {

@@ -11,7 +11,7 @@ use windlass_engine::{HookOutcome, HookReport};
 use windlass_process::Finished;
 
 use super::{Ended, Request, meaning, send};
-use crate::{Hook, Mask, Role, answer};
+use crate::{HookRole, Mask, RunnableHook, answer};
 
 /// How soon a request is given up once somebody asks for the end.
 const NOTICED: Duration = Duration::from_millis(20);
@@ -31,7 +31,7 @@ pub fn ask(request: Request, mask: &Mask, is_cancelled: impl Fn() -> bool) -> Op
 }
 
 /// What an answer, or the lack of one, comes to.
-pub fn report(hook: &Hook, role: Role, ended: Ended, took: Duration, values: &Value) -> HookReport {
+pub fn report(hook: &RunnableHook, role: HookRole, ended: Ended, took: Duration, values: &Value) -> HookReport {
     let (outcome, why) = match ended {
         Ended::Ok(body) => {
             let ran = Finished { took, ..Finished::said(body.into_bytes()) };

@@ -1,7 +1,7 @@
 //! A program with its arguments, without a shell before it: where values of a run may stand among them.
 
 use thiserror::Error;
-use windlass_engine::workflow::Pattern;
+use windlass_expr::Pattern;
 
 use super::commands::{self, CommandReader};
 use super::evaluators::is_shell;

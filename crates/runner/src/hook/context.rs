@@ -15,7 +15,7 @@ use windlass_hooks::ruling;
 use windlass_store::{Filter, Store as _};
 use windlass_tools::{WorkDone, agent_context};
 
-use super::{Running, Scene};
+use super::{HookRun, HookSubject};
 use crate::{Dispatch, RunError};
 
 /// The files that work has changed, or why that cannot be known.
@@ -26,12 +26,12 @@ const MOST_HOOKS: usize = 4096;
 
 impl Dispatch<'_> {
     /// Returns what a command or a request is told at a gate. Files that cannot be known are `null`.
-    pub(super) fn told_at_gate(&mut self, running: &Running<'_>) -> Result<Value, RunError> {
-        let (files, unknown) = match self.changed_files(running.scene)? {
+    pub(super) fn told_at_gate(&mut self, run: &HookRun<'_>) -> Result<Value, RunError> {
+        let (files, unknown) = match self.changed_files(run.subject)? {
             Ok(files) => (files, false),
             Err(_) => (Vec::new(), true),
         };
-        let mut context = ruling::with_context(&running.values, &self.context_of(running.scene, files)?);
+        let mut context = ruling::with_context(&run.values, &self.context_of(run.subject, files)?);
         if unknown {
             context["filesModified"] = Value::Null;
         }
@@ -41,50 +41,54 @@ impl Dispatch<'_> {
     /// Returns what rules are asked with, or why the files that they want to know of cannot be known.
     pub(super) fn told_to_rules(
         &mut self,
-        running: &Running<'_>,
+        run: &HookRun<'_>,
         rules: &[Rule],
     ) -> Result<Result<Value, String>, RunError> {
         // Git takes longer than everything else here, so it is asked only where a rule wants to know.
         let files = match rules.iter().any(|rule| rule.uses("filesModified")) {
-            true => self.changed_files(running.scene)?,
+            true => self.changed_files(run.subject)?,
             false => Ok(Vec::new()),
         };
         Ok(match files {
-            Ok(files) => Ok(ruling::with_context(&running.values, &self.context_of(running.scene, files)?)),
+            Ok(files) => Ok(ruling::with_context(&run.values, &self.context_of(run.subject, files)?)),
             Err(why) => Err(format!("cannot tell which files have changed: {why}")),
         })
     }
 
     /// Builds the context. The results of rules are those of the last turn, if any were looked at.
-    pub(super) fn context_of(&self, scene: &Scene, files_modified: Vec<String>) -> Result<AgentContext, RunError> {
-        let series = scene.task.as_ref().and_then(|task| task.drive.series.as_ref()).map(|series| series.iteration);
-        let session = scene.session.as_ref().map(Session::iteration_on_task);
-        let called = scene.call.as_ref().map(|request| request.call.output.clone());
+    pub(super) fn context_of(
+        &self,
+        subject: &HookSubject,
+        files_modified: Vec<String>,
+    ) -> Result<AgentContext, RunError> {
+        let series = subject.task.as_ref().and_then(|task| task.drive.series.as_ref()).map(|series| series.iteration);
+        let session = subject.session.as_ref().map(Session::iteration_on_task);
+        let called = subject.call.as_ref().map(|request| request.call.output.clone());
         let work = WorkDone {
-            task: scene.task.as_ref(),
+            task: subject.task.as_ref(),
             iteration: series.or(session).unwrap_or(1),
             files_modified,
-            promises: scene.promise.into_iter().collect(),
-            agent_output: scene.output.clone().or(called),
+            promises: subject.promise.into_iter().collect(),
+            agent_output: subject.output.clone().or(called),
             draft_content: None,
             draft_type: None,
         };
         let mut context = agent_context(self.store, work, (self.outside.now)())?;
-        if let Some(session) = &scene.session {
+        if let Some(session) = &subject.session {
             context.validation_results = self.results_of_turn(session)?;
         }
         Ok(context)
     }
 
     /// Asks git which files work has changed, once for all hooks of an event.
-    pub(super) fn changed_files(&mut self, scene: &Scene) -> Result<ChangedFiles, RunError> {
-        let seq = scene.event.seq;
+    pub(super) fn changed_files(&mut self, subject: &HookSubject) -> Result<ChangedFiles, RunError> {
+        let seq = subject.event.seq;
         if let Some((at, known)) = &self.changed
             && *at == seq
         {
             return Ok(known.clone());
         }
-        let files = self.modified_files(scene)?;
+        let files = self.modified_files(subject)?;
         self.changed = Some((seq, files.clone()));
         Ok(files)
     }
@@ -95,7 +99,7 @@ impl Dispatch<'_> {
         let filter = Filter { types: vec![EventType::HookFinished], ..Filter::default() };
         let finished = self.store.read(&filter, turn, MOST_HOOKS)?;
         let of_turn = |seq: Seq, event: Event| match event {
-            Event::HookFinished(finished) if seq > turn && finished.debt.seq == turn => Some(finished.results),
+            Event::HookFinished(finished) if seq > turn && finished.effect.seq == turn => Some(finished.results),
             _ => None,
         };
         let mut results = finished.into_iter().filter_map(|record| of_turn(record.seq, record.envelope.event));

@@ -9,15 +9,15 @@ use windlass_engine::{HookOutcome, HookReport};
 use windlass_hooks::notice;
 use windlass_process::{Capture, Exit, Invocation, Spec};
 
-use super::Running;
+use super::HookRun;
 use crate::{Dispatch, RunError, Told};
 
 /// A service that is there answers sooner.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Dispatch<'_> {
-    pub(super) fn show_on_desktop(&mut self, running: &Running<'_>) -> Result<HookReport, RunError> {
-        let (title, words) = (notice::title(&running.values), notice::words(&running.values));
+    pub(super) fn show_on_desktop(&mut self, run: &HookRun<'_>) -> Result<HookReport, RunError> {
+        let (title, words) = (notice::title(&run.values), notice::words(&run.values));
         let words = self.settings.mask.text(&words).into_owned();
         let (invocation, settings) = (Invocation::Argv(program(&format!("Windlass: {title}"), &words)), &self.settings);
         let spec = Spec {

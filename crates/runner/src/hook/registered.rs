@@ -12,34 +12,34 @@ use std::time::Instant;
 
 use windlass_engine::validation::ValidationRule;
 use windlass_engine::{
-    AgentContext, Asked, Command, Evaluated, Event, HookDecision, HookOutcome, HookReport, Judging, Limits, OwedHook,
+    AgentContext, Asked, Command, Evaluated, Event, HookDecision, HookEffect, HookOutcome, HookReport, Judging, Limits,
     Promise, Registered, RuleAction, Seq, StopHook, Task,
 };
 use windlass_process::overlay;
 use windlass_tools::validation::{Cancelled, Workshop};
 use windlass_tools::{Closures, Means, RuleSet, ask_hooks, check_rules, notes, registered};
 
-use super::{Scene, pipeline};
+use super::{HookSubject, pipeline};
 use crate::{Dispatch, RunError};
 
 impl Dispatch<'_> {
     /// Asks them all. They are asked about the work, so a file that may not have changed keeps them from it.
-    pub(super) fn ask_registered(&mut self, owed: &OwedHook, scene: &Scene) -> Result<HookReport, RunError> {
-        if let Some(report) = self.tampered(scene.session.as_ref())? {
+    pub(super) fn ask_registered(&mut self, owed: &HookEffect, subject: &HookSubject) -> Result<HookReport, RunError> {
+        if let Some(report) = self.tampered(subject.session.as_ref())? {
             return Ok(report);
         }
-        let directory = match self.place_to_judge(owed, scene, true) {
-            Ok(directory) => directory.unwrap_or_else(|| self.directory_of(scene.session.as_ref())),
+        let directory = match self.place_to_judge(owed, subject, true) {
+            Ok(directory) => directory.unwrap_or_else(|| self.directory_of(subject.session.as_ref())),
             Err(report) => return Ok(*report),
         };
         let failure = |why: String| pipeline::report(HookOutcome::Failure, why);
-        let files = match self.changed_files(scene)? {
+        let files = match self.changed_files(subject)? {
             Ok(files) => files,
             Err(why) => {
                 return Ok(failure(format!("cannot tell which files have changed: {why}")));
             }
         };
-        let task = scene.task.as_ref();
+        let task = subject.task.as_ref();
         let known =
             task.map(|task| registered(self.store, task).and_then(|hooks| Ok((hooks, notes(self.store, task)?))));
         let (hooks, notes) = match known.transpose() {
@@ -49,7 +49,7 @@ impl Dispatch<'_> {
         let series = task.map(|task| self.rules_of_series(task)).transpose()?.unwrap_or_default();
         let configured = self.settings.validation.for_type(task.and_then(|task| task.kind.as_ref())).to_vec();
         let rules = RuleSet { configured: &configured, series: &series };
-        let mut context = self.context_of(scene, files)?;
+        let mut context = self.context_of(subject, files)?;
         let notes: Vec<String> = notes.into_iter().map(|note| note.text).collect();
         let control = self.control.clone();
         // A rule or a hook is no turn: what it does through `windlass` is not what the agent claims.
@@ -77,7 +77,7 @@ impl Dispatch<'_> {
             None => report(&said, &hooks, &context),
         };
         let report = mask.report(report);
-        let (event, results) = (Some(scene.event.original()), context.validation_results);
+        let (event, results) = (Some(subject.event.original()), context.validation_results);
         Ok(HookReport { took: Some(began.elapsed()), event, results, ..report })
     }
 

@@ -10,7 +10,7 @@ use windlass_hooks::ruling;
 use windlass_process::{Finished, Spec};
 use windlass_vcs::git::{self, Branch, FileChange, Git, Repository, has_git};
 
-use super::{ChangedFiles, Running, Scene};
+use super::{ChangedFiles, HookRun, HookSubject};
 use crate::stacking::own_base;
 use crate::{Dispatch, RunError};
 
@@ -20,21 +20,21 @@ const MAX_NAMES: usize = 256 * 1024;
 const MAX_LOOK: Duration = Duration::from_secs(10);
 
 impl Dispatch<'_> {
-    pub(super) fn judge(&mut self, running: &Running<'_>, rules: &[Rule]) -> Result<HookReport, RunError> {
-        Ok(match self.told_to_rules(running, rules)? {
-            Ok(context) => ruling::report(running.hook, running.role(), rules, &context),
+    pub(super) fn judge(&mut self, run: &HookRun<'_>, rules: &[Rule]) -> Result<HookReport, RunError> {
+        Ok(match self.told_to_rules(run, rules)? {
+            Ok(context) => ruling::report(run.hook, run.role(), rules, &context),
             Err(why) => HookReport { message: Some(why), ..HookOutcome::Failure.into() },
         })
     }
 
     /// What git sees as changed, or why that cannot be known; nothing where there is no repository. In a worktree of a task
     /// what its commits change is among it: between done and accepted there is nothing else.
-    pub(super) fn modified_files(&self, scene: &Scene) -> Result<ChangedFiles, RunError> {
-        let session = scene.session.as_ref();
+    pub(super) fn modified_files(&self, subject: &HookSubject) -> Result<ChangedFiles, RunError> {
+        let session = subject.session.as_ref();
         // A merge by hand belongs to no session.
         let workspace = match session {
             Some(session) => session.workspace.as_ref(),
-            None => scene.task.as_ref().and_then(|task| task.workspace.as_ref()),
+            None => subject.task.as_ref().and_then(|task| task.workspace.as_ref()),
         };
         let committed = match workspace {
             Some(workspace) => self.committed_files(workspace)?,

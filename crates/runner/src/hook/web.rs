@@ -3,15 +3,15 @@
 use std::time::{Duration, Instant};
 
 use windlass_engine::{Digest, HookOutcome, HookReport, encode};
-use windlass_hooks::Address;
+use windlass_hooks::WebhookAddress;
 use windlass_hooks::http::{self, Ended};
 
-use super::{Attempt, Running};
+use super::{HookAttempt, HookRun};
 use crate::{Dispatch, RunError};
 
 impl Dispatch<'_> {
-    pub(super) fn send(&mut self, running: &Running<'_>, address: &Address) -> Result<Attempt, RunError> {
-        let request = match address.request(&self.call(running), running.timeout(), key(running)) {
+    pub(super) fn send(&mut self, run: &HookRun<'_>, address: &WebhookAddress) -> Result<HookAttempt, RunError> {
+        let request = match address.request(&self.input(run), run.timeout(), key(run)) {
             Ok(request) => request,
             Err(error) => return Ok(never(error.to_string())),
         };
@@ -21,7 +21,7 @@ impl Dispatch<'_> {
         };
         let ended = match ended {
             // Whoever is told has nothing to decide.
-            Ended::Ok(_) if running.is_notice() => Ended::Ok(String::new()),
+            Ended::Ok(_) if run.is_notice() => Ended::Ok(String::new()),
             ended => ended,
         };
         let least = match &ended {
@@ -29,20 +29,20 @@ impl Dispatch<'_> {
             Ended::Ok(_) | Ended::TimedOut { .. } => Some(Duration::ZERO),
             Ended::Failed { .. } => None,
         };
-        let report = http::report(running.hook, running.role(), ended, began.elapsed(), &running.values);
-        let attempt = Attempt::from(report);
-        Ok(Attempt { again: attempt.again.and(least), ..attempt })
+        let report = http::report(run.hook, run.role(), ended, began.elapsed(), &run.values);
+        let attempt = HookAttempt::from(report);
+        Ok(HookAttempt { retry_after: attempt.retry_after.and(least), ..attempt })
     }
 }
 
 /// The same for every attempt, and for no other event of any project.
-fn key(running: &Running<'_>) -> String {
-    let event = Digest::of(&encode(&running.scene.event.envelope)).to_string();
-    format!("{}-{}", &event[..32], running.debt)
+fn key(run: &HookRun<'_>) -> String {
+    let event = Digest::of(&encode(&run.subject.event.envelope)).to_string();
+    format!("{}-{}", &event[..32], run.effect)
 }
 
 /// What cannot be sent now cannot be sent later either.
-fn never(why: String) -> Attempt {
+fn never(why: String) -> HookAttempt {
     let report = HookReport { message: Some(why), ..HookOutcome::Failure.into() };
-    Attempt { report, again: None, said: None }
+    HookAttempt { report, retry_after: None, response: None }
 }

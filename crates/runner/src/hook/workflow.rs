@@ -16,20 +16,20 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use windlass_engine::workflow::{Did, Known, Program, Progress, Step, StepEnd, StepResult, What, Workflow};
 use windlass_engine::{
-    ActionRequest, Allowance, Cause, Command, Envelope, Event, ExpressionFault, HookReport, Limits, Record, Refusal,
-    View, in_words,
+    ActionRequest, Cause, Command, Envelope, Event, HookReport, Limits, Record, Refusal, View, in_words,
 };
-use windlass_hooks::Flow as Asked;
+use windlass_expr::{Allowance, ExpressionFault};
+use windlass_hooks::WorkflowRequest;
 use windlass_store::ExecuteError;
 
 use self::program::{Prepared, came_to, stored};
 use self::verdict::{Ending, failed};
-use super::{Attempt, Running, Scene};
+use super::{HookAttempt, HookRun, HookSubject};
 use crate::{Dispatch, RunError};
 
 /// A workflow that runs.
 struct Flow<'a> {
-    running: &'a Running<'a>,
+    run: &'a HookRun<'a>,
     workflow: &'a Workflow,
     /// Whether every program of it may run again after a crash.
     idempotent: bool,
@@ -57,7 +57,7 @@ impl Doing<'_> {
     /// Whether nobody knows how far a program came, and it may not run again.
     fn is_lost(&self, program: &Program) -> bool {
         // A gate judges: it may look again.
-        self.interrupted && !program.idempotent && !self.flow.idempotent && !self.flow.running.role().is_gate()
+        self.interrupted && !program.idempotent && !self.flow.idempotent && !self.flow.run.role().is_gate()
     }
 
     /// Whether a program is run for a step.
@@ -99,65 +99,65 @@ impl Done {
 }
 
 impl Dispatch<'_> {
-    pub(super) fn workflow(&mut self, running: &Running<'_>, asked: &Asked) -> Result<Attempt, RunError> {
+    pub(super) fn workflow(&mut self, run: &HookRun<'_>, asked: &WorkflowRequest) -> Result<HookAttempt, RunError> {
         let began = Instant::now();
-        let Attempt { report, again, said } = self.workflow_to_its_end(running, asked)?;
-        Ok(Attempt { report: HookReport { took: Some(began.elapsed()), ..report }, again, said })
+        let HookAttempt { report, retry_after, response } = self.workflow_to_its_end(run, asked)?;
+        Ok(HookAttempt { report: HookReport { took: Some(began.elapsed()), ..report }, retry_after, response })
     }
 
-    fn workflow_to_its_end(&mut self, running: &Running<'_>, asked: &Asked) -> Result<Attempt, RunError> {
+    fn workflow_to_its_end(&mut self, run: &HookRun<'_>, asked: &WorkflowRequest) -> Result<HookAttempt, RunError> {
         let id = &asked.id;
         let workflow = match (self.settings.workflows)(id) {
             Ok(Some(workflow)) => workflow,
             Ok(None) => {
                 let why = format!("there is no workflow `{id}`: `windlass workflow list` names them");
-                return self.cannot_go_on(running, why);
+                return self.cannot_go_on(run, why);
             }
-            Err(why) => return self.cannot_go_on(running, why),
+            Err(why) => return self.cannot_go_on(run, why),
         };
-        let given = match given(running, asked, &workflow) {
+        let given = match given(run, asked, &workflow) {
             Ok(given) => given,
-            Err(why) => return self.cannot_go_on(running, why),
+            Err(why) => return self.cannot_go_on(run, why),
         };
-        let (owner, debt) = (self.owner.clone(), running.debt);
-        match self.progress(running)? {
+        let (owner, effect) = (self.owner.clone(), run.effect);
+        match self.progress(run)? {
             None => {
                 let Some(first) = workflow.steps.first() else { return Ok(failed(format!("`{id}` has no steps"))) };
                 let (step, digest) = (first.id.clone(), workflow.digest);
                 let steps = u32::try_from(workflow.steps.len()).unwrap_or(u32::MAX);
                 let workflow = workflow.id.clone();
-                self.give(&Command::StartWorkflow { debt, owner, workflow, digest, step, steps })?;
+                self.give(&Command::StartWorkflow { effect, owner, workflow, digest, step, steps })?;
             }
             Some(progress) if progress.next.is_some() && progress.digest != workflow.digest => {
                 let error = format!("`{id}` has been changed since it was begun; begin it again");
-                self.give(&Command::AbandonWorkflow { debt, owner, error })?;
+                self.give(&Command::AbandonWorkflow { effect, owner, error })?;
             }
             Some(_) => {}
         }
-        let known = Known::begin(&workflow, self.begun_for(running)?, &given);
-        let until = Instant::now() + running.timeout();
-        let flow = Flow { running, workflow: &workflow, idempotent: asked.idempotent, until };
+        let known = Known::begin(&workflow, self.begun_for(run)?, &given);
+        let until = Instant::now() + run.timeout();
+        let flow = Flow { run, workflow: &workflow, idempotent: asked.idempotent, until };
         self.go_through(&flow, Memory { known, read: 0 })
     }
 
     /// Takes one step after another.
-    fn go_through(&mut self, flow: &Flow<'_>, mut memory: Memory) -> Result<Attempt, RunError> {
-        let (running, debt, owner) = (flow.running, flow.running.debt, self.owner.clone());
+    fn go_through(&mut self, flow: &Flow<'_>, mut memory: Memory) -> Result<HookAttempt, RunError> {
+        let (run, effect, owner) = (flow.run, flow.run.effect, self.owner.clone());
         let mut ending = Ending::OfItself;
         loop {
-            let Some(progress) = self.progress(running)? else { return Ok(failed("it has not begun".to_owned())) };
+            let Some(progress) = self.progress(run)? else { return Ok(failed("it has not begun".to_owned())) };
             let is_cancelled = self.control.is_cancelled();
             let Some(step) = &progress.next else {
                 // A program that was called off with it has failed for no other reason.
                 let ending = if is_cancelled && progress.failed.is_some() { Ending::Cancelled } else { ending };
-                return self.ended(running, &progress, ending);
+                return self.ended(run, &progress, ending);
             };
             let error = match flow.workflow.step(step) {
                 None => format!("there is no step `{step}` any more"),
                 Some(_) if is_cancelled => "somebody asked for the end".to_owned(),
                 Some(_) if Instant::now() > flow.until => {
                     ending = Ending::TimedOut;
-                    format!("it had not ended after {}, which is its `timeout`", in_words(running.hook.timeout))
+                    format!("it had not ended after {}, which is its `timeout`", in_words(run.hook.timeout))
                 }
                 Some(step) => {
                     self.remember(&mut memory, &progress)?;
@@ -166,22 +166,22 @@ impl Dispatch<'_> {
                     continue;
                 }
             };
-            self.give(&Command::AbandonWorkflow { debt, owner: owner.clone(), error })?;
+            self.give(&Command::AbandonWorkflow { effect, owner: owner.clone(), error })?;
         }
     }
 
     /// The end of a workflow that cannot be read any more. One that has begun has failed, and the log says so.
-    fn cannot_go_on(&mut self, running: &Running<'_>, why: String) -> Result<Attempt, RunError> {
-        if self.progress(running)?.is_some_and(|progress| progress.next.is_some()) {
-            let (debt, owner) = (running.debt, self.owner.clone());
+    fn cannot_go_on(&mut self, run: &HookRun<'_>, why: String) -> Result<HookAttempt, RunError> {
+        if self.progress(run)?.is_some_and(|progress| progress.next.is_some()) {
+            let (effect, owner) = (run.effect, self.owner.clone());
             let error = why[..why.floor_char_boundary(Limits::REASON)].to_owned();
-            self.give(&Command::AbandonWorkflow { debt, owner, error })?;
+            self.give(&Command::AbandonWorkflow { effect, owner, error })?;
         }
         Ok(failed(why))
     }
 
-    fn progress(&self, running: &Running<'_>) -> Result<Option<Progress>, RunError> {
-        Ok(self.store.snapshot()?.debt(running.debt)?.and_then(|debt| debt.progress))
+    fn progress(&self, run: &HookRun<'_>) -> Result<Option<Progress>, RunError> {
+        Ok(self.store.snapshot()?.effect(run.effect)?.and_then(|effect| effect.progress))
     }
 
     /// Reads what steps came to that have ended since.
@@ -197,14 +197,14 @@ impl Dispatch<'_> {
 
     fn take_step(&mut self, doing: &Doing<'_>) -> Result<(), RunError> {
         let Doing { flow, step, .. } = doing;
-        let (debt, owner, began) = (flow.running.debt, self.owner.clone(), Instant::now());
+        let (effect, owner, began) = (flow.run.effect, self.owner.clone(), Instant::now());
         if let Some(at_once) = self.at_once(doing)
             && self.end_step(doing, at_once, began)?
         {
             return Ok(());
         }
         if doing.runs_a_program(step) {
-            self.give(&Command::BeginStep { debt, owner, step: step.id.clone() })?;
+            self.give(&Command::BeginStep { effect, owner, step: step.id.clone() })?;
         }
         let done = self.do_step(doing)?;
         self.end_step(doing, done, began).map(drop)
@@ -213,7 +213,7 @@ impl Dispatch<'_> {
     /// Records what a step came to. Answers whether it has ended with that.
     fn end_step(&mut self, doing: &Doing<'_>, done: Done, began: Instant) -> Result<bool, RunError> {
         let Doing { flow, step, .. } = doing;
-        let (debt, owner) = (flow.running.debt, self.owner.clone());
+        let (effect, owner) = (flow.run.effect, self.owner.clone());
         // What was called off leads nowhere: nobody has said what follows that.
         let is_cancelled = self.control.is_cancelled();
         let end = StepEnd {
@@ -224,27 +224,27 @@ impl Dispatch<'_> {
             on_success: done.on_success,
             on_failure: step.on_failure.clone().filter(|_| !is_cancelled),
         };
-        match self.give(&Command::EndStep { debt, owner: owner.clone(), end: Box::new(end.clone()) }) {
+        match self.give(&Command::EndStep { effect, owner: owner.clone(), end: Box::new(end.clone()) }) {
             Err(RunError::Execute(ExecuteError::Refused(Refusal::NoneSucceeds { .. }))) => Ok(false),
             // What cannot be kept is the step's fault, not that of whoever runs it.
             Err(RunError::Execute(ExecuteError::Refused(Refusal::Invalid { what, why }))) => {
                 let did = Did::Ended(StepResult::failed(&step.id, format!("{what} {why}"), end.took));
                 let end = StepEnd { did, stored: Map::new(), ..end };
-                self.give(&Command::EndStep { debt, owner, end: Box::new(end) }).map(|_| true)
+                self.give(&Command::EndStep { effect, owner, end: Box::new(end) }).map(|_| true)
             }
             ended => ended.map(|_| true),
         }
     }
 
     /// The values of what led to the workflow: not of the event that asks for it, but of the one before that.
-    fn begun_for(&self, running: &Running<'_>) -> Result<Value, RunError> {
-        let scene = running.scene;
-        let Some(event) = self.cause_of(&scene.event)? else { return Ok(running.values.clone()) };
-        let Scene { session, task, output, promise, call, conversation, .. } = scene;
+    fn begun_for(&self, run: &HookRun<'_>) -> Result<Value, RunError> {
+        let subject = run.subject;
+        let Some(event) = self.cause_of(&subject.event)? else { return Ok(run.values.clone()) };
+        let HookSubject { session, task, output, promise, call, conversation, .. } = subject;
         let (session, task, output) = (session.clone(), task.clone(), output.clone());
         let (call, conversation) = (call.clone(), conversation.clone());
-        let scene = Scene { event, session, task, output, promise: *promise, call, conversation };
-        Ok(scene.values(running.owed, &self.settings.project))
+        let subject = HookSubject { event, session, task, output, promise: *promise, call, conversation };
+        Ok(subject.values(run.owed, &self.settings.project))
     }
 
     fn cause_of(&self, event: &Record) -> Result<Option<Record>, RunError> {
@@ -256,7 +256,7 @@ impl Dispatch<'_> {
         };
         let cause = self.event(seq)?;
         match &cause.envelope.event {
-            Event::HookFinished(finished) => self.event(finished.debt.seq).map(Some),
+            Event::HookFinished(finished) => self.event(finished.effect.seq).map(Some),
             _ => Ok(Some(cause)),
         }
     }
@@ -294,8 +294,8 @@ impl Dispatch<'_> {
 
 /// What a workflow is given: by the command or the action that asks for it, and by the hook that begins it. Neither an action
 /// nor free text names a program.
-fn given(running: &Running<'_>, asked: &Asked, workflow: &Workflow) -> Result<Map<String, Value>, String> {
-    let Envelope { event, metadata, .. } = &running.scene.event.envelope;
+fn given(run: &HookRun<'_>, asked: &WorkflowRequest, workflow: &Workflow) -> Result<Map<String, Value>, String> {
+    let Envelope { event, metadata, .. } = &run.subject.event.envelope;
     let mut given = match event {
         Event::WorkflowTriggered(triggered) => triggered.context.clone(),
         _ => Map::new(),
@@ -310,6 +310,6 @@ fn given(running: &Running<'_>, asked: &Asked, workflow: &Workflow) -> Result<Ma
              `windlass workflow run {id} --context FILE`"
         ));
     }
-    given.extend(asked.given(&running.values)?);
+    given.extend(asked.given(&run.values)?);
     Ok(given)
 }

@@ -224,13 +224,13 @@ fn line(change: Change) -> (String, String) {
             (format!("edges {}", edge.id.0), format!("{} {} {}", edge.from_id.0, edge.kind, edge.to_id.0))
         }
         Change::PutSession(session) => (format!("sessions {}", session.name), rows::write(&session)),
-        Change::PutDebt(debt) => (format!("debts {}", debt.id), rows::write(&debt)),
+        Change::PutEffect(effect) => (format!("debts {}", effect.id), rows::write(&effect)),
         Change::PutConversation(row) => {
             let Caller { agent, conversation } = &row.caller;
             (format!("conversations {agent} {conversation}"), rows::write(&row))
         }
         Change::PutConfig { digest, text } => (format!("configs {digest}"), text),
-        Change::DropEdge(_) | Change::DropDebt(_) | Change::DropConversation(_) => {
+        Change::DropEdge(_) | Change::DropEffect(_) | Change::DropConversation(_) => {
             unreachable!("rows are put, not dropped")
         }
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 use windlass_engine::{
-    ApplyError, CommitId, Conversation, Debt, Digest, Direction, Edge, EventType, Priority, Record, Seq, Session,
-    State, Task, TaskId, TypeName, View, decode,
+    ApplyError, CommitId, Conversation, Digest, Direction, Edge, EventType, PendingEffect, Priority, Record, Seq,
+    Session, State, Task, TaskId, TypeName, View, decode,
 };
 
 use super::Sqlite;
@@ -322,7 +322,7 @@ impl Snapshot<'_> {
         })
     }
 
-    pub fn debts(&self) -> Result<Vec<Debt>, StoreError> {
+    pub fn effects(&self) -> Result<Vec<PendingEffect>, StoreError> {
         self.store.sql(|connection| {
             connection.prepare("SELECT row FROM debts ORDER BY seq, place")?.query_map([], parsed)?.collect()
         })

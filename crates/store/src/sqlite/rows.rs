@@ -7,8 +7,8 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, para
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windlass_engine::{
-    Caller, Change, ConfigDigest, Conversation, Debt, DebtId, Direction, Edge, EdgeId, Looked, Priority, Seq, Session,
-    SessionName, Task, TaskId, Timestamp, TypeName, View, ViewError,
+    Caller, Change, ConfigDigest, Conversation, Direction, Edge, EdgeId, EffectId, Looked, PendingEffect, Priority,
+    Seq, Session, SessionName, Task, TaskId, Timestamp, TypeName, View, ViewError,
 };
 
 use super::{Sqlite, queries};
@@ -185,7 +185,7 @@ impl View for Snapshot<'_> {
         self.one("SELECT row FROM sessions WHERE name = ?", [name.as_str()], parsed)
     }
 
-    fn debt(&self, id: DebtId) -> Looked<Option<Debt>> {
+    fn effect(&self, id: EffectId) -> Looked<Option<PendingEffect>> {
         self.one("SELECT row FROM debts WHERE seq = ? AND place = ?", params![signed(id.seq.0), id.index], parsed)
     }
 
@@ -194,7 +194,7 @@ impl View for Snapshot<'_> {
         self.one(sql, [&caller.agent, &caller.conversation], parsed)
     }
 
-    fn owed(&self, after: Option<DebtId>) -> Looked<Option<Debt>> {
+    fn next_effect(&self, after: Option<EffectId>) -> Looked<Option<PendingEffect>> {
         let sql = "SELECT row FROM debts WHERE (seq, place) > (?, ?) ORDER BY seq, place LIMIT 1";
         let (seq, place) = after.map_or((-1, 0), |id| (signed(id.seq.0), i64::from(id.index)));
         self.one(sql, params![seq, place], parsed)
@@ -247,11 +247,11 @@ pub(super) fn execute(connection: &Connection, change: &Change) -> rusqlite::Res
         Change::PutSession(session) => {
             run("REPLACE INTO sessions (name, row) VALUES (?, ?)", params![session.name.as_str(), write(session)])
         }
-        Change::PutDebt(debt) => run(
+        Change::PutEffect(effect) => run(
             "REPLACE INTO debts (seq, place, row) VALUES (?, ?, ?)",
-            params![signed(debt.id.seq.0), debt.id.index, write(debt)],
+            params![signed(effect.id.seq.0), effect.id.index, write(effect)],
         ),
-        Change::DropDebt(id) => {
+        Change::DropEffect(id) => {
             run("DELETE FROM debts WHERE seq = ? AND place = ?", params![signed(id.seq.0), id.index])
         }
         Change::PutConversation(row) => run(

@@ -1,7 +1,8 @@
 //! Whether the rows of sessions are what the log tells of them.
 
 use windlass_engine::{
-    DebtId, Effect, Ending, Epoch, Hold, Next, OwnerName, Phase, Purpose, Record, Session, Stalled, Step, Task, TaskId,
+    EffectId, EffectKind, Ending, Epoch, Hold, Next, OwnerName, Phase, Purpose, Record, Session, Stalled, Step, Task,
+    TaskId,
 };
 
 use super::{Told, told_with_tasks};
@@ -32,9 +33,9 @@ pub fn broken(rows: &Rows, log: &[Record]) -> Vec<String> {
         holds(session, rows, &mut wrong);
         rests(session, rows, &mut wrong);
         let turns = rows
-            .debts
+            .effects
             .iter()
-            .filter(|debt| matches!(&debt.effect, Effect::Turn { session: name, .. } if *name == session.name));
+            .filter(|effect| matches!(&effect.kind, EffectKind::Turn { session: name, .. } if *name == session.name));
         if turns.count() != usize::from(session.turn().is_some()) {
             wrong.push(format!("{} has another number of turns than it should", session.name));
         }
@@ -107,7 +108,7 @@ fn is_out_of_time(session: &Session) -> bool {
 
 /// Nothing that can be decided is left undecided: it waits for the outside, or for a hook that has begun.
 fn rests(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
-    let begun = |id: DebtId| rows.debts.iter().any(|debt| debt.id == id && debt.attempts > 0);
+    let begun = |id: EffectId| rows.effects.iter().any(|effect| effect.id == id && effect.attempts > 0);
     let rests = match session.step() {
         Step::Wait(_) => true,
         // What a person says falls to whoever runs the session.
@@ -115,7 +116,7 @@ fn rests(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
         // The runner delivers what others say while the session waits for its work to be gathered.
         Step::StartTurn(_, Purpose::Delivery) => !session.grounds.is_in_place() || session.report,
         // Whoever runs it has yet to decide what follows from what others asked for.
-        Step::SkipHook(debt) => begun(debt) || is_cancelled(session) || session.hold == Hold::Left,
+        Step::SkipHook(effect) => begun(effect) || is_cancelled(session) || session.hold == Hold::Left,
         // What a person says falls to whoever runs the session.
         Step::DecideGate(..) => matches!(session.phase, Phase::Asking(_, _, Some(_))),
         // So does what follows where others have taken its task away.
@@ -129,7 +130,7 @@ fn rests(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
     if !rests {
         wrong.push(format!("{} does not rest: {:?} in {session:?}", session.name, session.step()));
     }
-    if let Some(lost) = session.owed.iter().find(|id| !rows.debts.iter().any(|debt| debt.id == **id)) {
+    if let Some(lost) = session.owed.iter().find(|id| !rows.effects.iter().any(|effect| effect.id == **id)) {
         wrong.push(format!("{} waits for {lost}, which nobody owes", session.name));
     }
 }

@@ -28,7 +28,7 @@ impl SendBacks {
                 (self.turn, self.blockers) = (Some(record.seq), BTreeSet::new());
             }
             Event::HookFinished(finished)
-                if Some(finished.debt.seq) == self.turn && finished.outcome == HookOutcome::Block =>
+                if Some(finished.effect.seq) == self.turn && finished.outcome == HookOutcome::Block =>
             {
                 self.blockers.insert(finished.hook.clone());
             }

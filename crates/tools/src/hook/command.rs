@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use windlass_engine::{AgentContext, HookOutcome, HookReport, RuleAction, StopRuling};
-use windlass_hooks::{Hook, Kind, PipeOutput, Role, Said, answer, clean, gist, said};
+use windlass_hooks::{HookResponse, HookRole, PipeOutput, RunnableHook, RunnableKind, answer, clean, gist, response};
 use windlass_process::{Control, Exit, Finished, NotStarted};
 
 use super::register::supplied;
@@ -48,22 +48,22 @@ pub(crate) fn ask(
 /// What its end means.
 fn meaning(timeout: Duration, ran: &Result<Finished, NotStarted>) -> Result<StopRuling, String> {
     let said = match ran {
-        Ok(ran) if ran.exit == Exit::Code(0) => said::parse(&ran.stdout.text()).ok().flatten(),
+        Ok(ran) if ran.exit == Exit::Code(0) => response::parse(&ran.stdout.text()).ok().flatten(),
         _ => None,
     };
-    let hook = Hook {
+    let hook = RunnableHook {
         name: "command".to_owned(),
-        kind: Kind::Rules(Vec::new()),
+        kind: RunnableKind::Rules(Vec::new()),
         timeout,
         pipes: Some(PipeOutput::Always),
         max_output: TOLD,
         retry: None,
         feedback: None,
     };
-    ruling(answer(&hook, Role::Stop, ran, &Value::Null), said.unwrap_or_default())
+    ruling(answer(&hook, HookRole::Stop, ran, &Value::Null), said.unwrap_or_default())
 }
 
-fn ruling(report: HookReport, said: Said) -> Result<StopRuling, String> {
+fn ruling(report: HookReport, said: HookResponse) -> Result<StopRuling, String> {
     let HookReport { outcome, message, feedback, .. } = report;
     let (action, usual) = match outcome {
         HookOutcome::Success | HookOutcome::Skip => (RuleAction::Complete, "the command has nothing against it"),

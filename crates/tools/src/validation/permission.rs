@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use windlass_engine::nearest;
 use windlass_engine::validation::{CommandRule, RuleKind, ValidationRule};
+use windlass_expr::nearest;
 
 use super::quoted;
 use crate::error::{CallerHint, Code};

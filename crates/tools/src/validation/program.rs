@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use windlass_engine::in_words;
 use windlass_engine::validation::{CommandRule, RuleKind, ValidationRule};
-use windlass_hooks::{RanCommand, clean, cut};
+use windlass_hooks::{ShellCommand, clean, cut};
 use windlass_process::{Capture, Control, Exit, Finished, Invocation, NotStarted, Spec, overlay, run_apart};
 
 use super::{Finding, Matter, Workshop, quoted};
@@ -76,7 +76,7 @@ impl Workshop<'_> {
         let ran = run_apart(self.launcher.as_ref(), &spec, self.roster, control)?;
         let text = &order.command.command;
         let broken =
-            RanCommand { text, directory: &spec.directory, environment: &spec.environment }.broken_by(ran.exit);
+            ShellCommand { text, directory: &spec.directory, environment: &spec.environment }.broken_by(ran.exit);
         if let Some(cause) = broken.filter(|_| !passes(order.command, ran.exit)) {
             return Err(NotRun::Broken(cause));
         }

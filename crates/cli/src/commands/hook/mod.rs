@@ -18,7 +18,7 @@ use windlass_app::project::{self, Project};
 use windlass_app::{Code, Failure, environment};
 use windlass_bridge::{Agent, AgentHookEvent, AgentHookOutput, AgentHookRequest, AgentHookResponse};
 use windlass_config::parse_hook_point;
-use windlass_engine::{self as engine, CallRuling};
+use windlass_engine::CallRuling;
 use windlass_text as text;
 
 use self::clock::Clock;
@@ -97,7 +97,7 @@ fn event(name: &str) -> Result<AgentHookEvent, Failure> {
     let point = parse_hook_point(name);
     point.and_then(|point| AgentHookEvent::of_point(point.name())).ok_or_else(|| {
         let points: Vec<&str> = AgentHookEvent::ALL.iter().map(|event| event.point()).collect();
-        let near = engine::nearest(name, &points).map(|near| format!("did you mean `{near}`? "));
+        let near = windlass_expr::nearest(name, &points).map(|near| format!("did you mean `{near}`? "));
         Failure::new(Code::Usage, format!("no agent calls at `{}`", text::line(name))).hint(format!(
             "{}the points are {}",
             near.unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! Puts runs of hooks together from the events that tell of them.
 //!
 //! ```text
-//! hook_started 12.0 ──────────────► hook_finished 12.0 ─► feedback_queued      a run: the debt ties them together
+//! hook_started 12.0 ──────────────► hook_finished 12.0 ─► feedback_queued      a run: the effect ties them together
 //! hook_started 12.0 ─► hook_finished 12.0 ─► pipeline_failed ─► feedback_queued   the same, where a gate fails
 //! hook_started 12.0 ─► (crash) ─► hook_started 12.0, attempt 2 ─► …            two runs, the first interrupted
 //! hook_started 12.0 ─► (fails) ─► hook_started 12.0, attempt 2, after … ─► …   two runs, the first failed
@@ -14,7 +14,7 @@ use std::path::Path;
 
 use windlass_app::context::Opened;
 use windlass_app::{Failure, hints};
-use windlass_engine::{DebtId, Event, EventType, HookOutcome, Record, Remedy, Seq, SessionName, payload};
+use windlass_engine::{EffectId, Event, EventType, HookOutcome, Record, Remedy, Seq, SessionName, payload};
 use windlass_store::Filter;
 
 use super::runs::{Outcome, Run};
@@ -32,7 +32,7 @@ pub const TYPES: [EventType; 6] = [
 /// Events that are read at a time.
 const PAGE: usize = 512;
 
-/// What the log says about a debt after the place that is looked at.
+/// What the log says about an effect after the place that is looked at.
 enum Later {
     /// It ended; the run that is to learn of its start, if that run is wanted.
     Ended(Option<usize>),
@@ -45,9 +45,9 @@ pub struct Collector<'w> {
     owners: &'w Path,
     wanted: &'w mut dyn FnMut(&Run) -> Result<bool, Failure>,
     runs: Vec<Run>,
-    later: BTreeMap<DebtId, Later>,
-    /// Debts of wanted runs whose start has not been seen.
-    sought: BTreeSet<DebtId>,
+    later: BTreeMap<EffectId, Later>,
+    /// Effects of wanted runs whose start has not been seen.
+    sought: BTreeSet<EffectId>,
     /// What was queued, until the hook is seen that had it queued.
     queued: Option<(Option<Seq>, payload::FeedbackQueued, Seq)>,
     /// What a gate that failed had queued, until its hook is seen.
@@ -91,14 +91,14 @@ impl<'w> Collector<'w> {
                 let queued = self.queued.take().filter(own).map(|(_, queued, seq)| (seq, queued.text));
                 run.feedback = queued.or(run.feedback);
                 let place = self.add(run)?;
-                self.later.insert(finished.debt, Later::Ended(place));
+                self.later.insert(finished.effect, Later::Ended(place));
                 if place.is_some() {
-                    self.sought.insert(finished.debt);
+                    self.sought.insert(finished.effect);
                 }
             }
             Event::HookStarted(started) => self.begin(record, started)?,
             // Its run says as much.
-            Event::HookError(error) if error.debt.is_some() => {}
+            Event::HookError(error) if error.effect.is_some() => {}
             Event::HookError(error) => {
                 let (hook, message) = (Some(error.hook_name.clone()), Some(error.error.clone()));
                 let ended = Some(record.envelope.timestamp);
@@ -115,8 +115,8 @@ impl<'w> Collector<'w> {
     }
 
     fn begin(&mut self, record: &Record, started: &payload::HookStarted) -> Result<(), Failure> {
-        self.sought.remove(&started.debt);
-        match self.later.insert(started.debt, Later::Begun(started.after.clone())) {
+        self.sought.remove(&started.effect);
+        match self.later.insert(started.effect, Later::Begun(started.after.clone())) {
             Some(Later::Ended(place)) => {
                 if let Some(run) = place.and_then(|place| self.runs.get_mut(place)) {
                     run.attempt = started.attempt;
@@ -143,7 +143,7 @@ impl<'w> Collector<'w> {
 
     /// Whether there are so many runs, and nothing before this position can tell more about them.
     fn has_enough(&self, most: usize, at: Seq) -> bool {
-        self.runs.len() >= most && self.sought.first().is_none_or(|debt| debt.seq >= at)
+        self.runs.len() >= most && self.sought.first().is_none_or(|effect| effect.seq >= at)
     }
 
     /// The last runs, oldest first.

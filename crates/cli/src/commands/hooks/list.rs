@@ -3,9 +3,10 @@
 use serde_json::json;
 use windlass_app::context::Context;
 use windlass_app::{Code, Failure};
+use windlass_config::Config;
 use windlass_config::listing::{HookListing, WorkSubject, list_planned_hooks};
-use windlass_config::{Config, HookScope};
-use windlass_engine::{EventType, HookPoint, TaskId, nearest};
+use windlass_engine::{EventType, HookPoint, HookScope, TaskId};
+use windlass_expr::nearest;
 use windlass_text as text;
 
 use crate::output::{Done, Output, Tone};

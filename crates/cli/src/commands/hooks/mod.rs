@@ -15,7 +15,8 @@ mod test;
 use clap::Subcommand;
 use windlass_app::context::Context;
 use windlass_config::{hook_point_names, parse_hook_point};
-use windlass_engine::{HookPoint, nearest};
+use windlass_engine::HookPoint;
+use windlass_expr::nearest;
 
 use crate::output::{Done, Output};
 

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use windlass_app::project::DIRECTORY;
 use windlass_app::{Failure, conversations, hints};
 use windlass_engine::{
-    ActionRequest, Caller, DebtId, Event, EventType, HookOutcome, Node, Owed, OwedHook, Record, Seq, SessionName,
-    Timestamp, payload,
+    ActionRequest, Caller, EffectId, Event, EventType, HookBatch, HookEffect, HookOutcome, Node, Record, Seq,
+    SessionName, Timestamp, payload,
 };
 use windlass_store::Sqlite;
 
@@ -79,7 +79,7 @@ pub struct Run {
     pub hook: Option<String>,
     /// The action that was refused.
     pub action: Option<String>,
-    pub debt: Option<DebtId>,
+    pub effect: Option<EffectId>,
     /// The event that it ran for.
     pub event: Option<Seq>,
     pub node: Node,
@@ -107,7 +107,7 @@ impl Run {
             at: record.seq,
             hook: None,
             action: None,
-            debt: None,
+            effect: None,
             event: record.cause(),
             node: envelope.node,
             session: envelope.session.clone(),
@@ -128,8 +128,8 @@ impl Run {
     pub(super) fn finished(record: &Record, finished: &payload::HookFinished) -> Self {
         Self {
             hook: Some(finished.hook.clone()),
-            debt: Some(finished.debt),
-            event: Some(finished.debt.seq),
+            effect: Some(finished.effect),
+            event: Some(finished.effect.seq),
             ended: Some(record.envelope.timestamp),
             unstarted: finished.unstarted,
             message: finished.message.clone(),
@@ -144,8 +144,8 @@ impl Run {
     pub(super) fn begun(record: &Record, started: &payload::HookStarted, outcome: Outcome) -> Self {
         Self {
             hook: Some(started.hook.clone()),
-            debt: Some(started.debt),
-            event: Some(started.debt.seq),
+            effect: Some(started.effect),
+            event: Some(started.effect.seq),
             attempt: started.attempt,
             started: Some(record.envelope.timestamp),
             ..Self::new(record, outcome)
@@ -215,7 +215,7 @@ pub struct Cause {
     pub name: String,
     /// What an agent's own hook system said, where that called.
     pub call: Option<payload::BridgeCalled>,
-    owes: Option<Owed>,
+    owes: Option<HookBatch>,
 }
 
 impl Cause {
@@ -229,16 +229,16 @@ impl Cause {
     }
 
     /// What the run's hook was owed as.
-    pub fn owed(&self, run: &Run) -> Option<&OwedHook> {
-        // A turn is itself a debt of the event that begins it, and the first.
+    pub fn owed(&self, run: &Run) -> Option<&HookEffect> {
+        // A turn is itself an effect of the event that begins it, and the first.
         let first = u32::from(self.kind == EventType::TurnStarted);
-        let place = usize::try_from(run.debt?.index.checked_sub(first)?).ok()?;
+        let place = usize::try_from(run.effect?.index.checked_sub(first)?).ok()?;
         self.owes.as_ref()?.hooks.get(place)
     }
 
     /// Where the run's hook ran.
     pub fn point(&self, run: &Run) -> Option<String> {
-        match (&run.hook, run.debt) {
+        match (&run.hook, run.effect) {
             (_, Some(_)) => self.owed(run).map(|owed| owed.point.to_string()),
             // The hooks inside a commit are hooks of events.
             (Some(_), None) => Some(self.name.clone()),

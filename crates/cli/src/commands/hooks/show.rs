@@ -5,7 +5,8 @@ use windlass_app::context::Context;
 use windlass_app::{Code, Failure};
 use windlass_config::listing::{ListedHook, WorkSubject, list_planned_hooks};
 use windlass_config::{Builtin, Config, plan};
-use windlass_engine::{HookPoint, nearest};
+use windlass_engine::HookPoint;
+use windlass_expr::nearest;
 use windlass_text as text;
 
 use crate::output::{Done, Output, Tone};

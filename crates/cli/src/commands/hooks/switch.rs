@@ -14,7 +14,8 @@ use windlass_app::trust::{self, Trust};
 use windlass_app::{Code, Failure, environment, hints};
 use windlass_config::edit::{EditObstacle, HookField};
 use windlass_config::{Builtin, Config, HookKind, HookSpec, edit as config_edit, plan};
-use windlass_engine::{HookId, HookPoint, Refusal, Registry, nearest};
+use windlass_engine::{HookId, HookPoint, Refusal, Registry};
+use windlass_expr::nearest;
 use windlass_text as text;
 
 use super::registered;
@@ -71,7 +72,7 @@ pub fn run(context: &Context, which: &Args, on: bool, out: &mut Output) -> Done 
 
 /// An agent can take variables away, but not its parents.
 fn refuse_inside(context: &Context, project: &Project) -> Result<(), Failure> {
-    let named = environment::run().is_some() || environment::debt().is_some() || environment::is_judging();
+    let named = environment::run().is_some() || environment::effect().is_some() || environment::is_judging();
     // Nothing runs where there is no store.
     let inside = named
         || project.store_file().exists() && {

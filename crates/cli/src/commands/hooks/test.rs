@@ -13,7 +13,8 @@ use windlass_config::listing::{ListedHook, WorkSubject, list_hooks_at};
 use windlass_config::{Config, HookSpec, plan};
 use windlass_engine::{HookOutcome, HookPoint, HookReport};
 use windlass_hooks::{
-    self as hooks, Call, Kind, Mask, Papers, PipeOutput, RanCommand, Role, answer_of_command, http, ruling, sifted,
+    self as hooks, HookInput, HookRole, Mask, Papers, PipeOutput, RunnableKind, ShellCommand, answer_of_command, http,
+    ruling, sifted,
 };
 use windlass_process::{Control, run as start};
 use windlass_text as text;
@@ -167,8 +168,9 @@ impl Trier<'_> {
         let mut values = self.values.clone();
         values["hook"] = json!(hook.name);
         let told = plan::runnable(hook).map(|hook| hook.kind);
-        let is_told_at_gate = self.point.is_gate() && matches!(told, Some(Kind::Command(_) | Kind::Http(_)));
-        if is_told_at_gate || matches!(told, Some(Kind::Rules(_))) {
+        let is_told_at_gate =
+            self.point.is_gate() && matches!(told, Some(RunnableKind::Command(_) | RunnableKind::Http(_)));
+        if is_told_at_gate || matches!(told, Some(RunnableKind::Rules(_))) {
             values = ruling::with_context(&values, &ruling::context_of_values(&values));
         }
         let tool = values["tool_name"].as_str().unwrap_or_default();
@@ -184,30 +186,31 @@ impl Trier<'_> {
         }
         let environment = environment::inherited();
         let event = json!({"type": values["event"]["type"], "data": values["event"]["data"]});
-        let call = Call {
+        let input = HookInput {
             values: &values,
             event: &event,
-            debt: None,
+            effect: None,
             project: &self.project.root,
             directory: &self.project.root,
             environment: &environment,
-            said: self.request.as_ref().map(|request| &request.payload),
+            agent_payload: self.request.as_ref().map(|request| &request.payload),
         };
-        let papers = Papers::at(&self.records.join(format!("trial-{}", std::process::id())), &call);
+        let papers = Papers::at(&self.records.join(format!("trial-{}", std::process::id())), &input);
         let command = match &runnable.kind {
-            Kind::Command(script) => Some(call.filled(script, &papers)),
-            Kind::Http(address) => Some(format!("{} {}", address.method.name(), address.url)),
-            Kind::Desktop => Some("a notice on the desktop".to_owned()),
-            Kind::Step(_) | Kind::Workflow(_) => hook.effect(),
-            Kind::Rules(_) | Kind::Prompt(_) => None,
+            RunnableKind::Command(script) => Some(input.filled(script, &papers)),
+            RunnableKind::Http(address) => Some(format!("{} {}", address.method.name(), address.url)),
+            RunnableKind::Desktop => Some("a notice on the desktop".to_owned()),
+            RunnableKind::Step(_) | RunnableKind::Workflow(_) => hook.effect(),
+            RunnableKind::Rules(_) | RunnableKind::Prompt(_) => None,
         };
-        let runs =
-            matches && self.would_run(&holds) && (really || matches!(runnable.kind, Kind::Rules(_) | Kind::Prompt(_)));
-        let told = if matches!(runnable.kind, Kind::Command(_)) { call.told(&papers) } else { Vec::new() };
+        let runs = matches
+            && self.would_run(&holds)
+            && (really || matches!(runnable.kind, RunnableKind::Rules(_) | RunnableKind::Prompt(_)));
+        let told = if matches!(runnable.kind, RunnableKind::Command(_)) { input.told(&papers) } else { Vec::new() };
         let told = told.into_iter().filter(|(name, _)| runs || *name != PAYLOAD_FILE);
         let told = told.map(|(name, value)| (name.to_owned(), json!(value.to_string_lossy()))).collect();
-        let report = if runs { Some(self.mask.report(self.report(&runnable, &call, &papers)?)) } else { None };
-        Ok(Trial { hook, matches, holds, command, environment: told, payload: call.payload(), report })
+        let report = if runs { Some(self.mask.report(self.report(&runnable, &input, &papers)?)) } else { None };
+        Ok(Trial { hook, matches, holds, command, environment: told, payload: input.payload(), report })
     }
 
     /// What matchers look at.
@@ -221,20 +224,25 @@ impl Trier<'_> {
         *holds.as_ref().unwrap_or(&(self.point.is_gate()))
     }
 
-    fn role(&self) -> Role {
+    fn role(&self) -> HookRole {
         match self.point {
-            _ if self.request.is_some() && self.point.hears_refusal() => Role::Stop,
-            _ if self.request.is_some() => Role::Observer,
-            HookPoint::Stop => Role::Stop,
-            HookPoint::BeforeSubmit | HookPoint::BeforeMerge => Role::Pipeline,
-            _ => Role::Observer,
+            _ if self.request.is_some() && self.point.hears_refusal() => HookRole::Stop,
+            _ if self.request.is_some() => HookRole::Observer,
+            HookPoint::Stop => HookRole::Stop,
+            HookPoint::BeforeSubmit | HookPoint::BeforeMerge => HookRole::Pipeline,
+            _ => HookRole::Observer,
         }
     }
 
-    fn report(&self, hook: &hooks::Hook, call: &Call<'_>, papers: &Papers) -> Result<HookReport, Failure> {
+    fn report(
+        &self,
+        hook: &hooks::RunnableHook,
+        input: &HookInput<'_>,
+        papers: &Papers,
+    ) -> Result<HookReport, Failure> {
         match &hook.kind {
-            Kind::Command(script) => {
-                let spec = call.spec(script, hook.timeout, papers);
+            RunnableKind::Command(script) => {
+                let spec = input.spec(script, hook.timeout, papers);
                 let system = |error| Failure::new(Code::System, "cannot write the payload").caused_by(error);
                 papers.write(&spec.stdin).map_err(system)?;
                 let roster = execution::enlist(self.project)?;
@@ -246,27 +254,27 @@ impl Trier<'_> {
                     let _ = std::fs::remove_file(&spilled.path);
                 }
                 let command =
-                    RanCommand { text: script.text(), directory: call.directory, environment: &spec.environment };
-                let report = answer_of_command(hook, self.role(), &ran, call.values, command);
+                    ShellCommand { text: script.text(), directory: input.directory, environment: &spec.environment };
+                let report = answer_of_command(hook, self.role(), &ran, input.values, command);
                 // The agent does not hear of a gate that could not run.
                 let is_told = !report.unstarted || !self.role().is_gate();
                 Ok(HookReport { feedback: report.feedback.filter(|_| is_told), ..report })
             }
-            Kind::Http(address) => Ok(self.sent(hook, address, call)),
-            Kind::Desktop => {
+            RunnableKind::Http(address) => Ok(self.sent(hook, address, input)),
+            RunnableKind::Desktop => {
                 let message = Some("only the loop shows notices on the desktop".to_owned());
                 Ok(HookReport { message, ..HookOutcome::Skip.into() })
             }
-            Kind::Prompt(template) => Ok(match template.render(call.values) {
+            RunnableKind::Prompt(template) => Ok(match template.render(input.values) {
                 Ok(text) => HookReport { feedback: Some(text), ..HookOutcome::Success.into() },
                 Err(fault) => HookReport { message: Some(fault.to_string()), ..HookOutcome::Failure.into() },
             }),
-            Kind::Step(_) => {
+            RunnableKind::Step(_) => {
                 let message = Some("only a session that submits its work runs it".to_owned());
                 Ok(HookReport { message, ..HookOutcome::Skip.into() })
             }
-            Kind::Workflow(flow) => {
-                let message = match flow.given(call.values) {
+            RunnableKind::Workflow(flow) => {
+                let message = match flow.given(input.values) {
                     Ok(given) if given.is_empty() => format!("`windlass workflow run {}` runs it", flow.id),
                     Ok(given) => {
                         let (id, given) = (&flow.id, Value::Object(given));
@@ -277,18 +285,18 @@ impl Trier<'_> {
                 Ok(HookReport { message: Some(message), ..HookOutcome::Skip.into() })
             }
             // Files that have changed are those that the payload names.
-            Kind::Rules(rules) => Ok(ruling::report(hook, self.role(), rules, call.values)),
+            RunnableKind::Rules(rules) => Ok(ruling::report(hook, self.role(), rules, input.values)),
         }
     }
 
-    fn sent(&self, hook: &hooks::Hook, address: &hooks::Address, call: &Call<'_>) -> HookReport {
-        let request = match address.request(call, hook.timeout, "trial".to_owned()) {
+    fn sent(&self, hook: &hooks::RunnableHook, address: &hooks::WebhookAddress, input: &HookInput<'_>) -> HookReport {
+        let request = match address.request(input, hook.timeout, "trial".to_owned()) {
             Ok(request) => request,
             Err(error) => return HookReport { message: Some(error.to_string()), ..HookOutcome::Failure.into() },
         };
         let began = Instant::now();
         match http::ask(request, &self.mask, || self.control.is_cancelled()) {
-            Some(ended) => http::report(hook, self.role(), ended, began.elapsed(), call.values),
+            Some(ended) => http::report(hook, self.role(), ended, began.elapsed(), input.values),
             None => HookOutcome::Cancelled.into(),
         }
     }

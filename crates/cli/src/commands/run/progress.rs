@@ -117,7 +117,7 @@ impl<'o> Progress<'o> {
                 self.detail(Tone::Name, &format!("{} says: {}", queued.source, queued.text.trim()))
             }
             // The end of its run has said so already.
-            Event::HookError(failed) if failed.debt.is_some() => Ok(()),
+            Event::HookError(failed) if failed.effect.is_some() => Ok(()),
             Event::HookError(failed) => {
                 self.detail(Tone::Bad, &format!("{} failed: {}", failed.hook_name, failed.error))
             }

@@ -204,7 +204,7 @@ fn entry(record: &Record, records: &Path) -> Option<Entry> {
             let text = Some(said.join("\n")).filter(|said| !said.is_empty());
             Entry { text, ..entry(&caller, tone, format!("is answered, {what}")) }
         }
-        Event::HookError(error) if error.debt.is_none() => entry(&error.hook_name, Tone::Bad, error.error.clone()),
+        Event::HookError(error) if error.effect.is_none() => entry(&error.hook_name, Tone::Bad, error.error.clone()),
         Event::ActionError(error) => entry(&error.action_type, Tone::Bad, error.error.clone()),
         _ => return None,
     })

@@ -4,7 +4,7 @@ mod prompts;
 mod recorded;
 
 use serde_json::{Value, json};
-use windlass_engine::{Change, Debt, Effect, Event, Seq, Session, StopHook, Task};
+use windlass_engine::{Change, EffectKind, Event, PendingEffect, Seq, Session, StopHook, Task};
 use windlass_store::{StoreError, StoreSurvey};
 use windlass_text as text;
 
@@ -39,7 +39,7 @@ pub fn list(survey: &StoreSurvey) -> Result<Vec<StoreHolding>, StoreError> {
         match row {
             Change::PutTask(task) => of_task(survey, task, &mut holdings)?,
             Change::PutSession(session) => holdings.extend(of_session(session)),
-            Change::PutDebt(debt) => holdings.push(of_effect(debt)),
+            Change::PutEffect(effect) => holdings.push(of_effect(effect)),
             Change::PutConversation(_) => conversations += 1,
             _ => {}
         }
@@ -90,16 +90,16 @@ fn of_session(session: &Session) -> Option<StoreHolding> {
     (!session.is_over()).then(|| StoreHolding { kind: "session to resume", about: session.name.to_string(), what })
 }
 
-fn of_effect(debt: &Debt) -> StoreHolding {
-    let about = format!("of event {}", debt.id.seq);
-    match &debt.effect {
-        Effect::Turn { session, .. } => {
+fn of_effect(effect: &PendingEffect) -> StoreHolding {
+    let about = format!("of event {}", effect.id.seq);
+    match &effect.kind {
+        EffectKind::Turn { session, .. } => {
             StoreHolding { kind: "turn under way", about, what: format!("of the session {session}") }
         }
-        Effect::Hook(hook) => {
-            let kind = if debt.progress.is_some() { "workflow under way" } else { "pending hook" };
-            let asked = serde_json::to_string(&debt.carried).unwrap_or_default();
-            let asked = if debt.carried.is_empty() { String::new() } else { format!("; asked for {asked}") };
+        EffectKind::Hook(hook) => {
+            let kind = if effect.progress.is_some() { "workflow under way" } else { "pending hook" };
+            let asked = serde_json::to_string(&effect.carried).unwrap_or_default();
+            let asked = if effect.carried.is_empty() { String::new() } else { format!("; asked for {asked}") };
             StoreHolding { kind, about, what: format!("{} at {}{asked}", hook.hook, hook.point) }
         }
     }

@@ -303,8 +303,8 @@ fn read_conversation(opened: &Opened, caller: &Caller) -> Result<Vec<Record>, Fa
     let types: Vec<EventType> = collect::TYPES.into_iter().chain([EventType::BridgeAnswered]).collect();
     conversations::read(opened, &types, calls.first().copied().unwrap_or(Seq::START), |record| {
         let call = match &record.envelope.event {
-            Event::HookStarted(started) => Some(started.debt.seq),
-            Event::HookFinished(finished) => Some(finished.debt.seq),
+            Event::HookStarted(started) => Some(started.effect.seq),
+            Event::HookFinished(finished) => Some(finished.effect.seq),
             _ => record.cause(),
         };
         if call.is_some_and(|call| calls.contains(&call)) {

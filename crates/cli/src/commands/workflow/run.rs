@@ -117,7 +117,7 @@ fn trigger(
     let front_end = opened.front_end.clone();
     let mut tell = |told: Told<'_>| match told {
         // What became of this one is told in other words.
-        Told::Event(Record { envelope, .. }) if matches!(&envelope.event, Event::HookFinished(it) if Some(it.debt.seq) == own.get()) =>
+        Told::Event(Record { envelope, .. }) if matches!(&envelope.event, Event::HookFinished(it) if Some(it.effect.seq) == own.get()) =>
             {}
         Told::Event(record) if own.get().is_some() && own.get() == about(record) => {
             watch(record);
@@ -147,10 +147,10 @@ fn called_off(error: RunError) -> Failure {
 /// The event that asked for the workflow which this is about.
 fn about(record: &Record) -> Option<Seq> {
     match &record.envelope.event {
-        Event::WorkflowStepFinished(it) => Some(it.debt.seq),
-        Event::WorkflowCompleted(it) => Some(it.debt.seq),
-        Event::WorkflowFailed(it) => Some(it.debt.seq),
-        Event::HookError(it) => it.debt.map(|debt| debt.seq),
+        Event::WorkflowStepFinished(it) => Some(it.effect.seq),
+        Event::WorkflowCompleted(it) => Some(it.effect.seq),
+        Event::WorkflowFailed(it) => Some(it.effect.seq),
+        Event::HookError(it) => it.effect.map(|effect| effect.seq),
         _ => None,
     }
 }

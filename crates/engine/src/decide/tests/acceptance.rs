@@ -2,10 +2,10 @@
 
 use super::pipeline::{BEGUN, hooks};
 use super::script::Script;
-use crate::debt::{HookClass, OnFailure, OwedHook};
-use crate::event::EventType;
-use crate::hook_point::HookPoint;
-use crate::id::TaskId;
+use crate::effects::hook_point::HookPoint;
+use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
+use crate::log::event::EventType;
+use crate::log::id::TaskId;
 use crate::session::Ending;
 use crate::task::State;
 
@@ -14,7 +14,7 @@ use crate::task::State;
 fn hook_that_escalates_after_the_gate_leaves_the_task_to_a_person() {
     let mut rules = hooks(&["pr"]);
     let (point, class, on_failure) = (HookPoint::PostIteration, HookClass::Other, OnFailure::Ignore);
-    let note = OwedHook { hook: "note".to_owned(), point, class, on_failure, send_backs: None };
+    let note = HookEffect { hook: "note".to_owned(), point, class, on_failure, send_backs: None };
     rules.effects.as_mut().unwrap().hooks.entry(EventType::IterationCompleted).or_default().push(note.into());
     for begun in [
         "session a goal=mend",

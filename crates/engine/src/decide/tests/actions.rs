@@ -5,17 +5,17 @@
 use serde_json::{Value, json};
 
 use super::script::{Script, default_rules};
-use crate::debt::{HookClass, OnFailure, OwedHook};
 use crate::decide::{Effects, Rules, ValidationScope};
-use crate::event::EventType;
-use crate::hook_point::HookPoint;
-use crate::id::TaskId;
+use crate::effects::hook_point::HookPoint;
+use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
+use crate::log::event::EventType;
+use crate::log::id::TaskId;
 use crate::task::State;
 use crate::view::View;
 
-fn owed(hook: &str, class: HookClass) -> OwedHook {
+fn owed(hook: &str, class: HookClass) -> HookEffect {
     let (hook, point) = (hook.to_owned(), HookPoint::Event(EventType::TaskStarted));
-    OwedHook { hook, point, class, on_failure: OnFailure::Ignore, send_backs: None }
+    HookEffect { hook, point, class, on_failure: OnFailure::Ignore, send_backs: None }
 }
 
 fn rules(hooks: &[&str]) -> Rules {
@@ -200,7 +200,7 @@ fn what_only_tells_may_be_logged() {
 
 #[test]
 fn own_fact_logged_keeps_data_and_owes_hooks_of_its_type() {
-    let at = |point: &str| OwedHook { point: point.parse().expect("a hook point"), ..owed(point, HookClass::Other) };
+    let at = |point: &str| HookEffect { point: point.parse().expect("a hook point"), ..owed(point, HookClass::Other) };
     let points = ["review.passed", "review.failed", "fact_logged"].map(at).to_vec();
     let started = vec![owed("one", HookClass::Other)];
     let events = [(EventType::TaskStarted, started), (EventType::FactLogged, points)];
@@ -220,7 +220,7 @@ fn own_fact_logged_keeps_data_and_owes_hooks_of_its_type() {
 
 #[test]
 fn configured_validation_is_owed_before_hooks_of_stop() {
-    let stop = vec![OwedHook { point: "stop".parse().expect("a hook point"), ..owed("check", HookClass::Gate) }];
+    let stop = vec![HookEffect { point: "stop".parse().expect("a hook point"), ..owed("check", HookClass::Gate) }];
     let effects = Effects::of("hooks: {}", "w1".parse().unwrap(), [(EventType::TurnFinished, stop)]);
     let types = [("docs".parse().unwrap(), false)].into();
     let effects = Effects { validation: ValidationScope { project: true, types }, ..effects };
@@ -272,7 +272,7 @@ fn made_by(class: HookClass, script: &[String]) -> Vec<Vec<String>> {
     });
     let each = each.collect();
     project.crash();
-    assert_eq!(project.memory.owed(None).unwrap(), None);
+    assert_eq!(project.memory.next_effect(None).unwrap(), None);
     each
 }
 
@@ -362,7 +362,7 @@ fn they_outlive_the_end_of_a_session() {
     assert_eq!(created.envelope.session.as_ref().map(|name| name.as_str()), Some("a"));
     project.crash();
     assert_eq!(project.run("hook bye asks=create_task:{\"goal\":\"b\"}")[2..], ["T2 task_created", "T2 task_ready"]);
-    assert_eq!(project.debts(), []);
+    assert_eq!(project.effects(), []);
     // Begun: whoever runs it has the last word.
     rules.effects.as_mut().unwrap().hooks.remove(&EventType::SessionEnded);
     let mut project = Script::after(

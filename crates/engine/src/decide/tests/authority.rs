@@ -2,8 +2,8 @@
 
 use super::looping::hooks;
 use super::script::{Script, check, default_rules};
-use crate::event::EventType;
-use crate::id::Epoch;
+use crate::log::event::EventType;
+use crate::log::id::Epoch;
 use crate::task::State;
 
 #[test]

@@ -1,16 +1,16 @@
 //! However hooks lead to hooks, it comes to an end, and says where.
 
 use super::script::{Script, default_rules};
-use crate::debt::{Debt, Effect, HookClass, OnFailure, OwedHook};
+use crate::command::limits::Limits;
 use crate::decide::{Effects, Rules};
-use crate::event::{EventType, Record};
-use crate::hook_point::HookPoint;
-use crate::limits::Limits;
+use crate::effects::hook_point::HookPoint;
+use crate::effects::outbox::{EffectKind, HookClass, HookEffect, OnFailure, PendingEffect};
+use crate::log::event::{EventType, Record};
 use crate::session::Wanted;
 
-fn owed(hook: &str, class: HookClass) -> OwedHook {
+fn owed(hook: &str, class: HookClass) -> HookEffect {
     let (hook, point) = (hook.to_owned(), HookPoint::PreIteration);
-    OwedHook { hook, point, class, on_failure: OnFailure::Ignore, send_backs: None }
+    HookEffect { hook, point, class, on_failure: OnFailure::Ignore, send_backs: None }
 }
 
 /// Hooks of these events, each with a name of its own.
@@ -23,14 +23,14 @@ fn rules(events: &[(EventType, usize)]) -> Rules {
     Rules { effects: Some(effects), ..default_rules() }
 }
 
-fn hooks(project: &Script) -> Vec<Debt> {
-    project.debts().into_iter().filter(|debt| matches!(debt.effect, Effect::Hook(_))).collect()
+fn hooks(project: &Script) -> Vec<PendingEffect> {
+    project.effects().into_iter().filter(|effect| matches!(effect.kind, EffectKind::Hook(_))).collect()
 }
 
 /// Runs every hook until none is owed: first what it does while it runs, then what it asks for at its end.
 fn run_all(project: &mut Script, inside: &str, asks: &str) {
-    while let Some(debt) = hooks(project).first() {
-        let id = debt.id;
+    while let Some(effect) = hooks(project).first() {
+        let id = effect.id;
         project.run(&format!("begin {id}"));
         for line in inside.lines() {
             project.run(&format!("via={id} {line}"));
@@ -108,10 +108,10 @@ fn what_lies_too_deep_is_recorded_once() {
 #[test]
 fn what_is_too_much_is_recorded_once_for_each_event() {
     let mut project = Script::after(rules(&[(EventType::TaskCreated, 200)]), "add one");
-    assert!(hooks(&project).iter().all(|debt| debt.share == 1));
+    assert!(hooks(&project).iter().all(|effect| effect.share == 1));
     let last = hooks(&project).last().unwrap().id;
-    for debt in hooks(&project).iter().filter(|debt| debt.id != last) {
-        project.run(&format!("hook {}", debt.id));
+    for effect in hooks(&project).iter().filter(|effect| effect.id != last) {
+        project.run(&format!("hook {}", effect.id));
     }
     assert_eq!(hooks(&project)[0].share, 200, "what the others did not use");
     let answered = project.run(&format!("hook {last}{TWO}"));
@@ -171,7 +171,7 @@ fn what_a_command_makes_owed_gets_half_of_what_the_command_has_left() {
         Script::after(rules(&[(EventType::TaskStarted, 1), (EventType::TaskReady, 1)]), "add one\nstart T1");
     let outer = hooks(&project).pop().unwrap();
     project.run(&format!("begin {}", outer.id));
-    let before = hooks(&project).iter().find(|debt| debt.id == outer.id).unwrap().share;
+    let before = hooks(&project).iter().find(|effect| effect.id == outer.id).unwrap().share;
     // Two events, and one hook of theirs.
     assert_eq!(project.run(&format!("via={} add more", outer.id)).len(), 2);
     let [.., after, inner] = &hooks(&project)[..] else { panic!("{:?}", hooks(&project)) };
@@ -259,7 +259,7 @@ fn a_session_inside_a_hook_goes_on_whatever_is_left_to_the_hook() {
     let mut project = Script::after(rules(&hooks_of), "add one\nstart T1");
     let outer = hooks(&project)[0].id;
     project.run(&format!("begin {outer}\nvia={outer} session inner max=2"));
-    let share = |project: &Script| hooks(project).iter().find(|debt| debt.id == outer).unwrap().share;
+    let share = |project: &Script| hooks(project).iter().find(|effect| effect.id == outer).unwrap().share;
     assert_eq!(share(&project), 1, "its start is paid for");
     project.run(&format!("via={outer} relabel T1 labels=x"));
     assert_eq!(share(&project), 0);

@@ -1,33 +1,32 @@
 //! Agents' own hook systems call: which hooks are owed, how often an agent is sent back, and what a crash leaves.
 
 use serde_json::json;
+use windlass_expr::{Condition, Matcher, Names};
 
 use super::script::{Script, default_rules};
 use crate::bridge::{BridgeCall, CallRuling, CallVerdict, Caller, Objector};
+use crate::command::refusal::Refusal;
 use crate::command::{Authority, Command, Origin};
-use crate::debt::{HookClass, OnFailure, OwedHook, Recovery};
-use crate::decide::{Effects, Planned, PlannedFor, Rules, Trusted, decide, hooks_for_call};
-use crate::event::{Event, EventType, payload};
-use crate::expression::{Condition, Names};
-use crate::id::Seq;
-use crate::matcher::Matcher;
-use crate::refusal::Refusal;
+use crate::decide::{Effects, HookScope, PlannedHook, Rules, Trusted, decide, hooks_for_call};
+use crate::effects::outbox::{HookClass, HookEffect, OnFailure, Recovery};
+use crate::log::event::{Event, EventType, payload};
+use crate::log::id::Seq;
 use crate::view::View;
 
 const OWNER: &str = "w1";
 
-fn planned(hook: &str, point: &str, matcher: &str, when: Option<&str>) -> Planned {
-    let owed = OwedHook {
+fn planned(hook: &str, point: &str, matcher: &str, when: Option<&str>) -> PlannedHook {
+    let owed = HookEffect {
         hook: hook.to_owned(),
         point: point.parse().expect("a hook point"),
         class: HookClass::Bridge,
         on_failure: OnFailure::Ignore,
         send_backs: None,
     };
-    Planned {
+    PlannedHook {
         matcher: Matcher::parse(matcher).unwrap(),
         when: when.map(|when| Condition::parse(when, &Names::hook()).unwrap()),
-        ..Planned::from(owed)
+        ..PlannedHook::from(owed)
     }
 }
 
@@ -251,20 +250,21 @@ fn how_often_is_said_in_words() {
 
 #[test]
 fn hooks_of_another_agent_are_not_owed() {
-    let codex = Planned { whose: PlannedFor::Agent("codex".to_owned()), ..planned("tests", "stop", "", None) };
-    let typed = Planned { whose: PlannedFor::TasksOf("bug".parse().unwrap()), ..planned("typed", "stop", "", None) };
+    let codex = PlannedHook { scope: HookScope::Agent("codex".to_owned()), ..planned("tests", "stop", "", None) };
+    let typed =
+        PlannedHook { scope: HookScope::TaskType("bug".parse().unwrap()), ..planned("typed", "stop", "", None) };
     let stop = call("stop", &[], "", true);
     let from = |agent: &str| {
         let caller = Caller { agent: agent.to_owned(), ..stop.caller.clone() };
         !hooks_for_call(&BridgeCall { caller, ..stop.clone() }, vec![codex.clone(), typed.clone()]).is_empty()
     };
     assert!(from("codex") && !from("claude"));
-    let own = Planned { whose: PlannedFor::Agent("claude".to_owned()), ..planned("tests", "stop", "", None) };
+    let own = PlannedHook { scope: HookScope::Agent("claude".to_owned()), ..planned("tests", "stop", "", None) };
     let mut rules = rules(Trusted::Yes);
     rules.effects.as_mut().unwrap().hooks = [(EventType::BridgeCalled, vec![codex.clone(), own])].into();
     let mut project = Script::new(rules);
     give(&mut project, &Command::Call(Box::new(stop.clone()))).unwrap();
-    assert_eq!(project.debts().len(), 1);
+    assert_eq!(project.effects().len(), 1);
 }
 
 #[test]
@@ -279,12 +279,12 @@ fn passing_is_forgotten() {
 #[test]
 fn hooks_of_a_dead_caller_are_not_run_again() {
     let mut project = project();
-    let debt = project.memory.owed(None).unwrap().unwrap();
-    assert_eq!(debt.recovery(), Recovery::Record(OnFailure::Ignore));
+    let effect = project.memory.next_effect(None).unwrap().unwrap();
+    assert_eq!(effect.recovery(), Recovery::Record(OnFailure::Ignore));
     let (dead, owner) = (OWNER.parse().unwrap(), "w2".parse().unwrap());
-    let events = give(&mut project, &Command::RecoverEffect { debt: debt.id, dead, owner }).unwrap();
+    let events = give(&mut project, &Command::RecoverEffect { effect: effect.id, dead, owner }).unwrap();
     assert_eq!(events.iter().map(Event::kind).collect::<Vec<_>>(), [EventType::HookFinished]);
-    assert_eq!(project.memory.owed(None).unwrap(), None);
+    assert_eq!(project.memory.next_effect(None).unwrap(), None);
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn a_stop_hook_whose_condition_cannot_be_answered_runs() {
     rules.effects.as_mut().unwrap().hooks = [(EventType::BridgeCalled, hooks)].into();
     let mut project = Script::new(rules);
     give(&mut project, &Command::Call(Box::new(call("stop", &[], "", true)))).unwrap();
-    assert_eq!(project.debts().len(), 1);
+    assert_eq!(project.effects().len(), 1);
 }
 
 #[test]

@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use super::script::{Script, check, check_with, default_rules};
+use crate::command::limits::Limits;
 use crate::command::{Command, NewTask};
 use crate::decide::Rules;
-use crate::event::EventType;
-use crate::graph::waiters;
-use crate::limits::Limits;
+use crate::log::event::EventType;
 use crate::task::EdgeKind;
+use crate::task::graph::waiters;
 use crate::view::{Direction, View};
 
 fn research() -> NewTask {

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::script::{Script, check_with, default_rules};
-use crate::action::{Action, TaskAction};
 use crate::command::NewTask;
+use crate::command::limits::Limits;
 use crate::decide::Rules;
-use crate::event::{Event, EventType, Node, Record, payload};
-use crate::id::TaskId;
-use crate::limits::Limits;
-use crate::registry::{Hook, HookFault};
+use crate::effects::action::{Action, TaskAction};
+use crate::effects::registry::{Hook, HookFault};
+use crate::log::event::{Event, EventType, Node, Record, payload};
+use crate::log::id::TaskId;
 use crate::view::View;
 
 /// The bound as the length of a list.
@@ -103,7 +103,7 @@ fn a_hook_cannot_log_what_bears_state() {
     fn lies(record: &Record, _: &dyn View) -> Answer {
         let done = payload::TaskCompleted { result: None, artifacts: vec![] };
         let fake =
-            payload::HookError { hook_name: "x".into(), error: "x".into(), original_event: Value::Null, debt: None };
+            payload::HookError { hook_name: "x".into(), error: "x".into(), original_event: Value::Null, effect: None };
         let events: [Event; 2] = [done.into(), fake.into()];
         Ok(events.into_iter().map(|event| Action::Log { node: record.envelope.node, event }).collect())
     }

@@ -2,16 +2,16 @@
 
 use super::looping::hooks;
 use super::script::{Script, check, check_with, default_rules};
-use crate::event::{Envelope, Event, Metadata, Node, Record, payload};
-use crate::id::{ConfigDigest, OwnerName, RunId, Seq, SessionName};
-use crate::memory::Memory;
-use crate::pipeline::Grounds;
+use crate::delivery::Grounds;
+use crate::log::event::{Envelope, Event, Metadata, Node, Record, payload};
+use crate::log::id::{ConfigDigest, OwnerName, RunId, Seq, SessionName};
+use crate::log::time::Timestamp;
+use crate::session::usage::Usage;
+use crate::session::voice::Voice;
 use crate::session::{Closing, Decision, Ending, Next, Purpose, Terms, Verdict, Wanted, Work};
 use crate::task::State;
-use crate::time::Timestamp;
-use crate::usage::Usage;
 use crate::view::View;
-use crate::voice::Voice;
+use crate::view::memory::Memory;
 
 /// A task whose work has passed its stop hook.
 const PASSED: &str = "add one\nsession a task=T1\nturn-done a.1 says=complete\nhook check\n";

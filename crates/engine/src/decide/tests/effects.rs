@@ -1,15 +1,15 @@
 //! Work that is owed, and the table of what happens where it was interrupted.
 
 use super::script::{Script, check_with, default_rules};
-use crate::debt::{Effect, HookClass, OnFailure, OwedHook, Recovery};
+use crate::command::limits::Limits;
 use crate::decide::{Effects, Rules};
-use crate::event::EventType;
-use crate::limits::Limits;
+use crate::effects::outbox::{EffectKind, HookClass, HookEffect, OnFailure, Recovery};
+use crate::log::event::EventType;
 use crate::view::View;
 
 /// Starting a task, or a turn, makes one hook owed by `w1`.
 fn owing(class: HookClass, on_failure: OnFailure) -> Rules {
-    let hook = OwedHook {
+    let hook = HookEffect {
         hook: "push".to_owned(),
         point: "pre_iteration".parse().expect("a hook point"),
         class,
@@ -56,8 +56,8 @@ fn an_effect_is_begun_once_by_its_owner_and_finished_once() {
 fn what_was_never_begun_is_run_whatever_it_is() {
     for class in [HookClass::Gate, HookClass::Vcs, HookClass::Webhook, HookClass::Idempotent, HookClass::Other] {
         let mut project = owed(class, OnFailure::Block);
-        let debt = project.memory.owed(None).unwrap().unwrap();
-        assert_eq!(debt.recovery(), Recovery::Run);
+        let effect = project.memory.next_effect(None).unwrap().unwrap();
+        assert_eq!(effect.recovery(), Recovery::Run);
         assert_eq!(project.run("recover 4.0 by=w2"), ["T1 hook_started push 1 by w2"]);
         assert_eq!(project.run("begin 4.0 by=w2"), ["! 4.0 has begun already"]);
     }
@@ -74,18 +74,18 @@ fn what_may_run_again_does_and_belongs_to_whoever_took_it_over() {
     for (class, recovery) in table {
         let mut project = owed(class, OnFailure::Block);
         project.run("begin 4.0 by=w1");
-        let debt = project.memory.owed(None).unwrap().unwrap();
-        assert_eq!(debt.recovery(), recovery, "{class:?}");
+        let effect = project.memory.next_effect(None).unwrap().unwrap();
+        assert_eq!(effect.recovery(), recovery, "{class:?}");
         assert_eq!(project.run("recover 4.0 by=w2"), ["T1 hook_started push 2 by w2"]);
-        let debt = project.memory.owed(None).unwrap().unwrap();
-        assert_eq!((debt.attempts, debt.owner.as_str()), (2, "w2"));
+        let effect = project.memory.next_effect(None).unwrap().unwrap();
+        assert_eq!((effect.attempts, effect.owner.as_str()), (2, "w2"));
         assert_eq!(project.run("finish 4.0 by=w1"), ["! 4.0 is somebody else's"]);
         assert_eq!(project.run("finish 4.0 by=w2"), ["T1 hook_finished push Success"]);
-        assert_eq!(project.memory.owed(None).unwrap(), None);
+        assert_eq!(project.memory.next_effect(None).unwrap(), None);
     }
 }
 
-/// Two who saw the same owner die: the second comes too late, for the debt is the first one's now.
+/// Two who saw the same owner die: the second comes too late, for the effect is the first one's now.
 #[test]
 fn a_debt_is_taken_over_from_whoever_was_seen_to_be_dead() {
     let mut project = owed(HookClass::Gate, OnFailure::Block);
@@ -100,10 +100,10 @@ fn any_other_hook_is_recorded_as_interrupted_and_counts_as_it_says() {
     for on_failure in [OnFailure::Ignore, OnFailure::Block, OnFailure::Escalate] {
         let mut project = owed(HookClass::Other, on_failure);
         project.run("begin 4.0 by=w1");
-        let debt = project.memory.owed(None).unwrap().unwrap();
-        assert_eq!(debt.recovery(), Recovery::Record(on_failure));
+        let effect = project.memory.next_effect(None).unwrap().unwrap();
+        assert_eq!(effect.recovery(), Recovery::Record(on_failure));
         assert_eq!(project.run("recover 4.0 by=w2"), ["T1 hook_finished push Interrupted"]);
-        assert_eq!(project.memory.owed(None).unwrap(), None);
+        assert_eq!(project.memory.next_effect(None).unwrap(), None);
     }
 }
 
@@ -113,11 +113,11 @@ fn hook_whose_owner_dies_between_attempts_keeps_its_attempts() {
     for class in [HookClass::Other, HookClass::Gate, HookClass::Webhook] {
         let mut project = owed(class, OnFailure::Block);
         project.run("begin 4.0 by=w1\nrest 4.0 by=w1 after=busy");
-        let debt = project.memory.owed(None).unwrap().unwrap();
-        assert_eq!((debt.recovery(), debt.attempts), (Recovery::Run, 1), "{class:?}");
+        let effect = project.memory.next_effect(None).unwrap().unwrap();
+        assert_eq!((effect.recovery(), effect.attempts), (Recovery::Run, 1), "{class:?}");
         assert_eq!(project.run("recover 4.0 by=w2"), ["T1 hook_started push 2 by w2 after busy"], "{class:?}");
-        let debt = project.memory.owed(None).unwrap().unwrap();
-        assert_eq!((debt.attempts, debt.resting.as_deref()), (2, None), "{class:?}");
+        let effect = project.memory.next_effect(None).unwrap().unwrap();
+        assert_eq!((effect.attempts, effect.resting.as_deref()), (2, None), "{class:?}");
         assert_eq!(project.run("finish 4.0 by=w2"), ["T1 hook_finished push Success"]);
     }
     let mut project = owed(HookClass::Other, OnFailure::Block);
@@ -156,9 +156,9 @@ fn an_interrupted_turn_ends_and_the_next_takes_the_work_up() {
 fn a_turn_and_the_hooks_of_its_beginning_are_owed_side_by_side() {
     let script = "session a by=w2 max=1";
     let mut project = Script::after(owing(HookClass::Gate, OnFailure::Block), script);
-    let [turn, hook] = &project.debts()[..] else { panic!("{:?}", project.debts()) };
-    assert!(matches!(turn.effect, Effect::Turn { .. }) && turn.id.index == 0, "{turn:?}");
-    assert!(matches!(hook.effect, Effect::Hook(_)) && hook.id.index == 1, "{hook:?}");
+    let [turn, hook] = &project.effects()[..] else { panic!("{:?}", project.effects()) };
+    assert!(matches!(turn.kind, EffectKind::Turn { .. }) && turn.id.index == 0, "{turn:?}");
+    assert!(matches!(hook.kind, EffectKind::Hook(_)) && hook.id.index == 1, "{hook:?}");
     assert_eq!((turn.owner.as_str(), hook.owner.as_str()), ("w2", "w1"));
     assert_eq!(turn.id.seq, hook.id.seq);
     assert_eq!(project.session("a").owed, [], "nobody waits for the hook of somebody else");
@@ -172,26 +172,26 @@ fn a_turn_and_the_hooks_of_its_beginning_are_owed_side_by_side() {
         "system hook_finished push Success",
     ];
     assert_eq!(answered, expected);
-    assert_eq!(project.debts(), []);
+    assert_eq!(project.effects(), []);
 }
 
 #[test]
 fn a_debt_names_the_configuration_and_the_task_that_it_came_from() {
     let project = owed(HookClass::Gate, OnFailure::Block);
-    let debt = project.memory.owed(None).unwrap().unwrap();
-    assert_eq!(project.memory.config(debt.config).unwrap().as_deref(), Some("hooks: {}"));
-    assert_eq!(debt.task, Some("T1".parse().unwrap()));
-    assert_eq!((debt.session, debt.iteration), (None, None));
+    let effect = project.memory.next_effect(None).unwrap().unwrap();
+    assert_eq!(project.memory.config(effect.config).unwrap().as_deref(), Some("hooks: {}"));
+    assert_eq!(effect.task, Some("T1".parse().unwrap()));
+    assert_eq!((effect.session, effect.iteration), (None, None));
     let script = "session a\nhook push\nturn-done a.1";
     let project = Script::after(owing(HookClass::Gate, OnFailure::Block), script);
-    let debt = &project.debts()[1];
-    assert_eq!((debt.session.as_ref().map(|name| name.as_str()), debt.iteration), (Some("a"), Some(2)));
+    let effect = &project.effects()[1];
+    assert_eq!((effect.session.as_ref().map(|name| name.as_str()), effect.iteration), (Some("a"), Some(2)));
 }
 
 /// A hook of `hook_finished` makes itself owed again, but every time lies one step deeper.
 #[test]
 fn hooks_that_owe_themselves_come_to_an_end() {
-    let hook = OwedHook {
+    let hook = HookEffect {
         hook: "echo".to_owned(),
         point: "hook_finished".parse().expect("a hook point"),
         class: HookClass::Other,
@@ -202,8 +202,8 @@ fn hooks_that_owe_themselves_come_to_an_end() {
     let effects = Effects::of("hooks: {}", "w1".parse().unwrap(), hooks);
     let mut project = Script::after(Rules { effects: Some(effects), ..default_rules() }, "add one\nstart T1");
     let mut runs = 0;
-    while let Some(debt) = project.memory.owed(None).unwrap() {
-        project.run(&format!("begin {} by=w1\nfinish {} by=w1", debt.id, debt.id));
+    while let Some(effect) = project.memory.next_effect(None).unwrap() {
+        project.run(&format!("begin {} by=w1\nfinish {} by=w1", effect.id, effect.id));
         runs += 1;
     }
     assert_eq!(runs, usize::from(Limits::DEPTH));

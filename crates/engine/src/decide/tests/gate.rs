@@ -5,10 +5,10 @@ use core::time::Duration;
 
 use super::looping::hooks;
 use super::script::{Script, check, check_with, default_rules};
-use crate::event::EventType;
+use crate::log::event::EventType;
 use crate::session::Wanted;
+use crate::session::usage::Cost;
 use crate::task::State;
-use crate::usage::Cost;
 
 #[test]
 fn a_block_is_told_with_its_reason_and_its_count() {

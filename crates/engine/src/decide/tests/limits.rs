@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use super::script::{Script, default_rules};
+use crate::command::limits::Limits;
+use crate::command::refusal::Refusal;
 use crate::command::{Answer, Command, Failing, HookReport, NewSession, NewTask, TaskPatch};
-use crate::debt::{HookClass, HookOutcome, OnFailure, OwedHook};
 use crate::decide::{Effects, Rules};
-use crate::encoding::{decode, encode};
-use crate::event::{EventType, Record};
-use crate::id::TaskId;
-use crate::limits::Limits;
-use crate::refusal::Refusal;
-use crate::registry::{Hook, HookFault};
+use crate::effects::outbox::{HookClass, HookEffect, HookOutcome, OnFailure};
+use crate::effects::registry::{Hook, HookFault};
+use crate::log::encoding::{decode, encode};
+use crate::log::event::{EventType, Record};
+use crate::log::id::TaskId;
 use crate::session::{Ending, Terms};
 use crate::view::View;
 
@@ -112,7 +112,7 @@ fn reasons() {
 #[track_caller]
 fn check_in_session(bound: usize, script: &str, command: impl Fn(&Script, usize) -> Command) {
     for (size, taken) in [(bound, true), (bound + 1, false)] {
-        let hook = OwedHook {
+        let hook = HookEffect {
             hook: "tell".to_owned(),
             point: "pre_iteration".parse().expect("a hook point"),
             class: HookClass::Other,
@@ -138,7 +138,7 @@ fn what_agents_and_hooks_say() {
     };
     check_in_session(Limits::OUTPUT, "session a\nhook tell", answers);
     let finish = |project: &Script, message: Option<String>, feedback: Option<String>| Command::FinishEffect {
-        debt: project.debts()[0].id,
+        effect: project.effects()[0].id,
         owner: "w1".parse().unwrap(),
         report: Box::new(HookReport { message, feedback, ..HookOutcome::Success.into() }),
     };
@@ -157,7 +157,7 @@ fn what_a_session_is_started_with() {
                 task: None,
                 goal: None,
                 work: crate::session::Work::Given,
-                grounds: crate::pipeline::Grounds::InPlace,
+                grounds: crate::delivery::Grounds::InPlace,
                 config: String::new(),
                 protected: None,
                 agent: "command:true".to_owned(),

@@ -1,10 +1,10 @@
 //! A series of iterations on a task that the loop of a session works on.
 
-use super::drive::{TASK, at_gate, series};
+use super::evaluation::{TASK, at_gate, series};
 use super::looping::hooks;
 use super::script::{Script, default_rules};
 use crate::command::Command;
-use crate::drive::NewSeries;
+use crate::evaluation::NewSeries;
 use crate::task::State;
 
 /// A session that works on a task with a series.

@@ -6,10 +6,10 @@
 
 use super::script::{Script, check, check_with, default_rules, run_id};
 use crate::command::{Command, Failing};
-use crate::debt::{HookClass, OnFailure, OwedHook};
 use crate::decide::{Effects, Rules};
-use crate::event::EventType;
-use crate::fault::Fault;
+use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
+use crate::log::event::EventType;
+use crate::session::fault::Fault;
 use crate::session::{Step, Wanted};
 
 pub(super) fn hooks(hooks: &[&str]) -> Rules {
@@ -28,7 +28,7 @@ pub(super) fn hooks(hooks: &[&str]) -> Rules {
         };
         (
             event,
-            OwedHook {
+            HookEffect {
                 hook: hook.to_owned(),
                 point: point.parse().expect("a hook point"),
                 class,

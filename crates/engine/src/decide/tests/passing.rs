@@ -1,10 +1,11 @@
 //! What comes in between while work is on its way from done to accepted. The hooks are those of `pipeline.rs`.
 
+use windlass_expr::{Condition, Names};
+
 use super::pipeline::{BEGUN, hooks};
 use super::script::{Script, check_with};
-use crate::decide::Planned;
-use crate::event::EventType;
-use crate::expression::{Condition, Names};
+use crate::decide::PlannedHook;
+use crate::log::event::EventType;
 use crate::session::Wanted;
 use crate::task::State;
 
@@ -219,7 +220,7 @@ fn a_gate_knows_the_work_that_it_judges() {
     let planned = rules.effects.as_mut().unwrap().hooks.get_mut(&EventType::MergeStarted).unwrap();
     let when = "branch_name == 'windlass/t1' and base_branch == 'main' and commits_count == 2 and task_title == 'one' and extra.change_url == 'http://x/1' and extra.remediations == 0";
     let when = Condition::parse(when, &Names::hook()).unwrap();
-    *planned = planned.iter().cloned().map(|hook| Planned { when: Some(when.clone()), ..hook }).collect::<Vec<_>>();
+    *planned = planned.iter().cloned().map(|hook| PlannedHook { when: Some(when.clone()), ..hook }).collect::<Vec<_>>();
     for (commits, judged) in [(2, true), (1, false)] {
         let script = format!("{DONE}\nwork a commits={commits}\nhook pr opens=http://x/1");
         let project = Script::after(rules.clone(), &script);

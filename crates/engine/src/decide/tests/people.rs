@@ -3,14 +3,14 @@
 use super::looping::hooks;
 use super::script::{Script, check, check_with, default_rules};
 use crate::command::{Command, TaskPatch};
-use crate::debt::{Effect, HookClass, OnFailure, OwedHook};
 use crate::decide::{Effects, Rules};
-use crate::event::{EventType, Record};
+use crate::effects::outbox::{EffectKind, HookClass, HookEffect, OnFailure};
+use crate::log::event::{EventType, Record};
 use crate::session::Purpose;
 
 /// A session of `w1` whose every turn is judged by `check`, and which prepares with `ready`.
 fn gated() -> Rules {
-    let hook = |hook: &str, point: &str, class| OwedHook {
+    let hook = |hook: &str, point: &str, class| HookEffect {
         hook: hook.to_owned(),
         point: point.parse().expect("a hook point"),
         class,
@@ -238,7 +238,7 @@ fn an_agent_cancels_no_session() {
         assert!(project.run(line)[0].starts_with("! only a person can "), "{line}");
     }
     assert_eq!(project.run("run=a.1 cancel b"), refused);
-    let hook = project.debts().into_iter().find(|debt| matches!(debt.effect, Effect::Hook(_))).unwrap().id;
+    let hook = project.effects().into_iter().find(|effect| matches!(effect.kind, EffectKind::Hook(_))).unwrap().id;
     let cancelled = project.run(&format!("begin {hook}\nvia={hook} run=a.1 cancel a"));
     assert_eq!(cancelled.last().unwrap(), "system session_stopping Cancelled");
 }

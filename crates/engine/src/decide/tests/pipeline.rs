@@ -2,10 +2,10 @@
 //! after it was submitted and `after` when it is merged.
 
 use super::script::{CONFIG, Script, check_with, default_rules};
-use crate::debt::{HookClass, OnFailure, OwedHook};
-use crate::decide::{Effects, PlannedFor, Rules};
-use crate::event::EventType;
-use crate::id::Digest;
+use crate::decide::{Effects, HookScope, Rules};
+use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
+use crate::log::event::EventType;
+use crate::log::id::Digest;
 use crate::session::Wanted;
 use crate::task::State;
 
@@ -25,7 +25,7 @@ pub(super) fn hooks(hooks: &[&str]) -> Rules {
         };
         (
             event,
-            OwedHook {
+            HookEffect {
                 hook: hook.to_owned(),
                 point: point.parse().expect("a hook point"),
                 class,
@@ -470,7 +470,7 @@ fn work_in_place_passes_the_gates_that_somebody_wrote() {
     *planned = planned
         .iter()
         .cloned()
-        .map(|planned| crate::Planned { whose: PlannedFor::Worktrees, ..planned })
+        .map(|planned| crate::PlannedHook { scope: HookScope::Worktrees, ..planned })
         .collect::<Vec<_>>();
     let script = "add one\nsession a task=T1\nturn-done a.1 says=complete";
     assert_eq!(Script::after(usual.clone(), script).task("T1").state, State::Completed);

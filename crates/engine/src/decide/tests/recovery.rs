@@ -4,12 +4,12 @@
 use super::looping::hooks;
 use super::script::{Script, check_with, run_id};
 use crate::command::{Command, Failing};
-use crate::debt::{HookClass, OnFailure};
 use crate::decide::Rules;
-use crate::event::EventType;
-use crate::fault::Fault;
+use crate::effects::outbox::{HookClass, OnFailure};
+use crate::log::event::EventType;
+use crate::log::time::Timestamp;
+use crate::session::fault::Fault;
 use crate::session::{Ending, Wanted};
-use crate::time::Timestamp;
 
 #[test]
 fn what_hooks_say_about_a_failure_is_sent_at_once_and_the_answer_is_not_judged() {

@@ -1,11 +1,11 @@
 //! Closures beside the built-ins: in which order they are heard, and what becomes of their answers.
 
 use super::script::{check_with, default_rules};
-use crate::action::{Action, TaskAction};
 use crate::command::NewTask;
 use crate::decide::Rules;
-use crate::event::{EventType, Record, payload};
-use crate::registry::{Hook, HookFault};
+use crate::effects::action::{Action, TaskAction};
+use crate::effects::registry::{Hook, HookFault};
+use crate::log::event::{EventType, Record, payload};
 use crate::view::View;
 
 /// A hook of started tasks that says who it is: `name:priority`. After the name, `!` means that it fails, `?` that

@@ -1,56 +1,56 @@
 //! Whose hooks run: the project's, those of a type of tasks instead, those of the agent besides; none that nobody trusts.
 
 use super::script::{CONFIG, Script, check_with, default_rules};
-use crate::debt::{HookClass, OnFailure, OwedHook};
-use crate::decide::{Effects, Planned, PlannedFor, Rules, Trusted};
-use crate::event::EventType;
+use crate::decide::{Effects, HookScope, PlannedHook, Rules, Trusted};
+use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
+use crate::log::event::EventType;
 
 /// A hook called `name` at a point, for those whom it is for.
-fn planned(name: &str, point: &str, whose: PlannedFor) -> Planned {
+fn planned(name: &str, point: &str, scope: HookScope) -> PlannedHook {
     let (hook, point, class) = (name.to_owned(), point.parse().expect("a hook point"), HookClass::Other);
-    let owed = OwedHook { hook, point, class, on_failure: OnFailure::Ignore, send_backs: None };
-    Planned { whose, ..Planned::from(owed) }
+    let owed = HookEffect { hook, point, class, on_failure: OnFailure::Ignore, send_backs: None };
+    PlannedHook { scope, ..PlannedHook::from(owed) }
 }
 
-fn bugs() -> PlannedFor {
-    PlannedFor::TasksOf("bug".parse().unwrap())
+fn bugs() -> HookScope {
+    HookScope::TaskType("bug".parse().unwrap())
 }
 
 /// Tasks of type `bug` have their own hooks at `task_created`, none at `task_ready`; `claude` brings hooks along.
 ///
 /// Two points come with the start of a task. The lists are in order of priority, as the configuration gives them.
 fn rules(trust: Trusted) -> Rules {
-    use PlannedFor::{Agent, Everybody};
+    use HookScope::{Agent, Project};
     let claude = || Agent("claude".to_owned());
     let hooks = [
         (
             EventType::TaskCreated,
             vec![
                 planned("theirs-early", "task_created", bugs()),
-                planned("ours", "task_created", Everybody),
+                planned("ours", "task_created", Project),
                 planned("theirs-late", "task_created", bugs()),
             ],
         ),
-        (EventType::TaskReady, vec![planned("ours-ready", "task_ready", Everybody)]),
+        (EventType::TaskReady, vec![planned("ours-ready", "task_ready", Project)]),
         (
             EventType::TaskStarted,
             vec![
-                planned("start", "task_started", Everybody),
+                planned("start", "task_started", Project),
                 planned("theirs-begin", "notification", bugs()),
-                planned("begin", "notification", Everybody),
+                planned("begin", "notification", Project),
             ],
         ),
         (
             EventType::SessionStarted,
-            vec![planned("agent-first", "session_start", claude()), planned("greet", "session_start", Everybody)],
+            vec![planned("agent-first", "session_start", claude()), planned("greet", "session_start", Project)],
         ),
         (
             EventType::IterationStarted,
             vec![
-                planned("first", "pre_iteration", Everybody),
+                planned("first", "pre_iteration", Project),
                 planned("bug-iteration", "pre_iteration", bugs()),
                 planned("agent-iteration", "pre_iteration", claude()),
-                planned("last", "pre_iteration", Everybody),
+                planned("last", "pre_iteration", Project),
             ],
         ),
     ];
@@ -112,7 +112,7 @@ fn they_run_in_the_order_of_the_plan_whoever_they_are_of() {
     let script =
         "add one type=bug\nsession a task=T1 agent=claude\nhook agent-first\nhook greet\nhook start\nhook theirs-begin";
     let project = Script::after(rules(Trusted::Yes), script);
-    let waits: Vec<u32> = project.session("a").owed.iter().map(|debt| debt.index).collect();
+    let waits: Vec<u32> = project.session("a").owed.iter().map(|effect| effect.index).collect();
     assert_eq!(waits, [0, 1, 2, 3]);
 }
 
@@ -133,7 +133,7 @@ fn a_command_that_leads_to_none_works_without_trust() {
     let mut rules = rules(Trusted::No);
     let hooks = &mut rules.effects.as_mut().unwrap().hooks;
     hooks.retain(|event, _| *event == EventType::TaskCompleted || *event == EventType::TaskStarted);
-    hooks.insert(EventType::TaskReady, vec![planned("ready", "task_ready", PlannedFor::Everybody)]);
+    hooks.insert(EventType::TaskReady, vec![planned("ready", "task_ready", HookScope::Project)]);
     check_with(
         rules,
         "add one type=bug
@@ -159,7 +159,7 @@ fn what_pure_hooks_would_lead_to_counts_as_well() {
     let mut rules = rules(Trusted::No);
     let hooks = &mut rules.effects.as_mut().unwrap().hooks;
     hooks.clear();
-    hooks.insert(EventType::DependencySatisfied, vec![planned("tell", "dependency_satisfied", PlannedFor::Everybody)]);
+    hooks.insert(EventType::DependencySatisfied, vec![planned("tell", "dependency_satisfied", HookScope::Project)]);
     let mut project = Script::after(rules, "add one\nadd two after=T1");
     let before = project.memory.clone();
     let refused = "! this project's hooks are not trusted as they are now, and this would run tell";

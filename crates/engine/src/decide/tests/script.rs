@@ -11,7 +11,7 @@
 //! workspace a        work a commits=2                   unfit a conflict     finish pr opens=http://x/1
 //! ```
 //!
-//! A debt is named by its id, by its hook, or, if it is a turn, by the word `turn`; `hook` begins and finishes one.
+//! An effect is named by its id, by its hook, or, if it is a turn, by the word `turn`; `hook` begins and finishes one.
 //! A line that is refused answers `! ` and why. A line `--` forgets what was answered so far. After a `crash` only what
 //! the log holds is left.
 
@@ -22,23 +22,23 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::action::ActionRequest;
+use crate::command::refusal::Refusal;
 use crate::command::{
     Answer, Authority, Command, Deletion, Failing, HookReport, NewSession, NewTask, Origin, TaskPatch,
 };
-use crate::debt::{Debt, Effect, HookOutcome};
 use crate::decide::{Rules, decide};
-use crate::encoding::{decode, encode};
-use crate::event::{Event, EventType, Record};
-use crate::id::{DebtId, Digest, Epoch, OwnerName, RunId, Seq, SessionName, TaskId};
-use crate::memory::Memory;
-use crate::refusal::Refusal;
-use crate::registry::Registry;
+use crate::effects::action::ActionRequest;
+use crate::effects::outbox::{EffectKind, HookOutcome, PendingEffect};
+use crate::effects::registry::Registry;
+use crate::log::encoding::{decode, encode};
+use crate::log::event::{Event, EventType, Record};
+use crate::log::id::{Digest, EffectId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId};
+use crate::log::time::Timestamp;
+use crate::session::usage::{Cost, Usage};
 use crate::session::{Decision, Ending, GateAnswer, Next, Purpose, Session, Terms};
 use crate::task::{ReportRequest, Task};
-use crate::time::Timestamp;
-use crate::usage::{Cost, Usage};
 use crate::view::View;
+use crate::view::memory::Memory;
 
 /// The configuration of every session that a script starts.
 pub const CONFIG: &str = "hooks: {}";
@@ -106,7 +106,7 @@ impl Script {
 
     fn answer(&mut self, line: &Line<'_>, answered: &mut Vec<String>) {
         let command = line.command(self);
-        let via = line.options.get("via").map(|word| self.debt(word));
+        let via = line.options.get("via").map(|word| self.effect(word));
         match self.give_via(via, line.authority(), line.run(), &command) {
             Ok(records) => answered.extend(records.iter().map(|record| self.shown(record))),
             Err(refusal) => answered.push(format!("! {refusal}")),
@@ -125,7 +125,7 @@ impl Script {
     /// A command from inside a hook.
     pub fn give_via(
         &mut self,
-        via: Option<DebtId>,
+        via: Option<EffectId>,
         authority: Authority,
         run: Option<RunId>,
         command: &Command,
@@ -161,22 +161,22 @@ impl Script {
         self.memory.session(&name.parse().unwrap()).unwrap().unwrap()
     }
 
-    pub fn debts(&self) -> Vec<Debt> {
-        let mut debts: Vec<Debt> = Vec::new();
-        while let Some(debt) = self.memory.owed(debts.last().map(|debt| debt.id)).unwrap() {
-            debts.push(debt);
+    pub fn effects(&self) -> Vec<PendingEffect> {
+        let mut effects: Vec<PendingEffect> = Vec::new();
+        while let Some(effect) = self.memory.next_effect(effects.last().map(|effect| effect.id)).unwrap() {
+            effects.push(effect);
         }
-        debts
+        effects
     }
 
-    /// A debt by its id, by its hook's name, or the first turn. Nothing is owed under `1.0`.
-    fn debt(&self, word: &str) -> DebtId {
-        let named = |debt: &Debt| match &debt.effect {
-            Effect::Hook(hook) => hook.hook == word,
-            Effect::Turn { .. } => word == "turn",
+    /// An effect by its id, by its hook's name, or the first turn. Nothing is owed under `1.0`.
+    fn effect(&self, word: &str) -> EffectId {
+        let named = |effect: &PendingEffect| match &effect.kind {
+            EffectKind::Hook(hook) => hook.hook == word,
+            EffectKind::Turn { .. } => word == "turn",
         };
-        let found = || self.debts().into_iter().find(named).map(|debt| debt.id);
-        word.parse().ok().or_else(found).unwrap_or(DebtId { seq: Seq(1), index: 0 })
+        let found = || self.effects().into_iter().find(named).map(|effect| effect.id);
+        word.parse().ok().or_else(found).unwrap_or(EffectId { seq: Seq(1), index: 0 })
     }
 
     /// What the last event of a type says, as it stands in the log.
@@ -286,14 +286,14 @@ impl<'a> Line<'a> {
             "delete" => C::DeleteTask { id: self.id(), deletion: deletion(self.words.get(2).copied()) },
             "link" => C::AddEdge { from: self.id(), kind: self.word(2), to: self.word(3) },
             "unlink" => C::RemoveEdge { from: self.id(), kind: self.word(2), to: self.word(3) },
-            _ => self.session_or_debt(project),
+            _ => self.session_or_effect(project),
         }
     }
 
-    fn session_or_debt(&self, project: &Script) -> Command {
+    fn session_or_effect(&self, project: &Script) -> Command {
         use Command as C;
         let run = || run_id(self.words[1]);
-        let debt = || project.debt(self.words[1]);
+        let effect = || project.effect(self.words[1]);
         match self.words[0] {
             "session" => C::StartSession(self.new_session()),
             "resume" => C::ResumeSession {
@@ -334,9 +334,9 @@ impl<'a> Line<'a> {
             },
             "turn-failed" => C::FailTurn { run: run(), failing: Failing::of(self.reason()) },
             "turn-interrupted" => C::InterruptTurn { run: run(), record: None, usage: self.usage() },
-            "begin" => C::BeginEffect { debt: debt(), owner: self.owner() },
+            "begin" => C::BeginEffect { effect: effect(), owner: self.owner() },
             "finish" => C::FinishEffect {
-                debt: debt(),
+                effect: effect(),
                 owner: self.owner(),
                 report: Box::new(HookReport {
                     feedback: self.options.get("tells").map(|text| (*text).to_owned()),
@@ -351,16 +351,16 @@ impl<'a> Line<'a> {
                 }),
             },
             "rest" => C::RestEffect {
-                debt: debt(),
+                effect: effect(),
                 owner: self.owner(),
                 error: self.options.get("after").copied().unwrap_or_default().to_owned(),
             },
             "retry" => C::RetryEffect {
-                debt: debt(),
+                effect: effect(),
                 owner: self.owner(),
                 after: self.options.get("after").copied().unwrap_or_default().to_owned(),
             },
-            "recover" => C::RecoverEffect { debt: debt(), dead: self.dead(), owner: self.owner() },
+            "recover" => C::RecoverEffect { effect: effect(), dead: self.dead(), owner: self.owner() },
             verb => self.delivering().unwrap_or_else(|| panic!("no command is called `{verb}`")),
         }
     }

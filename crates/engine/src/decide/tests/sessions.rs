@@ -1,9 +1,9 @@
 //! Sessions and their turns.
 
 use super::script::{Script, check, check_with, default_rules};
-use crate::debt::{HookClass, OnFailure, OwedHook};
 use crate::decide::{Effects, Rules};
-use crate::event::EventType;
+use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
+use crate::log::event::EventType;
 
 #[test]
 fn one_turn_runs_at_a_time_and_the_next_follows_by_itself() {
@@ -180,7 +180,7 @@ fn what_a_session_does_by_itself_has_a_cause() {
 }
 
 fn owing(config: &str, event: EventType) -> Rules {
-    let hook = OwedHook {
+    let hook = HookEffect {
         hook: "tell".to_owned(),
         point: event.name().parse().expect("a hook point"),
         class: HookClass::Other,

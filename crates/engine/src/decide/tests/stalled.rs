@@ -2,7 +2,7 @@
 
 use super::pipeline::hooks;
 use super::script::{Script, check_with};
-use crate::pipeline::Gate;
+use crate::delivery::Gate;
 use crate::session::Wanted;
 use crate::task::State;
 

@@ -2,7 +2,7 @@
 
 use super::looping::hooks;
 use super::script::{Script, check_with, default_rules};
-use crate::event::EventType;
+use crate::log::event::EventType;
 use crate::session::{Step, Wanted};
 
 #[test]
@@ -80,7 +80,7 @@ fn an_iteration_that_was_interrupted_is_taken_up_with_its_retry_count() {
 #[test]
 fn a_turn_belongs_to_whoever_has_the_session() {
     let mut project = Script::after(default_rules(), "session a\nresume a by=w2\nrecover turn from=w1 by=w2");
-    assert_eq!(project.debts()[0].owner.as_str(), "w2");
+    assert_eq!(project.effects()[0].owner.as_str(), "w2");
     assert_eq!(project.run("recover turn from=w1 by=w3"), ["! 8.0 is somebody else's"]);
 }
 
@@ -134,7 +134,7 @@ fn what_follows_a_skipped_hook_is_as_near_as_the_stop() {
         depths[3..],
         [("session_stopping", 0), ("hook_finished", 1), ("iteration_interrupted", 0), ("session_ended", 0)],
     );
-    assert_eq!(project.debts()[0].depth, 1);
+    assert_eq!(project.effects()[0].depth, 1);
 }
 
 /// A hook that is owed and skipped in one commit could not be named: positions are not known before the store gives them.
@@ -149,7 +149,7 @@ fn a_session_that_is_about_to_end_owes_no_hooks_but_those_of_its_end() {
         project.run("turn-done a.1"),
         ["system turn_finished", "system iteration_interrupted a.1", "system session_ended Cancelled"],
     );
-    assert_eq!(project.debts().len(), 1);
+    assert_eq!(project.effects().len(), 1);
     assert_eq!(project.run("hook bye"), ["system hook_started bye 1 by w1", "system hook_finished bye Success"]);
 }
 

@@ -2,12 +2,12 @@
 
 use super::script::{Script, check, check_with, default_rules, run_id};
 use crate::command::{Authority, Command, TaskPatch};
-use crate::debt::{HookClass, OnFailure, OwedHook};
-use crate::decide::{Effects, Planned, PlannedFor, Rules};
-use crate::drive::NewSeries;
-use crate::event::EventType;
-use crate::promise::Promise;
-use crate::types::Types;
+use crate::decide::{Effects, HookScope, PlannedHook, Rules};
+use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
+use crate::evaluation::NewSeries;
+use crate::log::event::EventType;
+use crate::session::promise::Promise;
+use crate::task::types::Types;
 
 /// `product` is for ann and bob, `infra` for ann, `closed` for nobody, `open` for all.
 fn typed() -> Rules {
@@ -216,15 +216,15 @@ fn a_hook_cannot_make_a_task_of_an_unknown_type() {
 fn gated(points: &[(EventType, &str)]) -> Rules {
     let mut effects = Effects::of(super::script::CONFIG, "w1".parse().unwrap(), []);
     for (event, point) in points {
-        let hook = OwedHook {
+        let hook = HookEffect {
             hook: format!("{point}[0]"),
             point: (*point).parse().expect("a hook point"),
             class: HookClass::Gate,
             on_failure: OnFailure::Block,
             send_backs: None,
         };
-        let whose = PlannedFor::TasksOf("open".parse().unwrap());
-        effects.hooks.entry(*event).or_default().push(Planned { whose, ..hook.into() });
+        let scope = HookScope::TaskType("open".parse().unwrap());
+        effects.hooks.entry(*event).or_default().push(PlannedHook { scope, ..hook.into() });
     }
     Rules { effects: Some(effects), ..typed() }
 }

@@ -1,17 +1,17 @@
 //! What sessions work on: goals that become tasks, tasks that are named, and whatever the graph has ready.
 
 use super::script::{Script, check, check_with, default_rules};
-use crate::debt::{HookClass, OnFailure, OwedHook};
 use crate::decide::{Effects, Rules};
-use crate::event::EventType;
-use crate::hook_point::HookPoint;
+use crate::effects::hook_point::HookPoint;
+use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
+use crate::log::event::EventType;
 use crate::session::Hold;
 use crate::task::State;
 
 /// A hook called `told` at an event.
 fn owing(event: EventType) -> Rules {
     let (point, class, on_failure) = (HookPoint::Event(event), HookClass::Other, OnFailure::Ignore);
-    let hook = OwedHook { hook: "told".to_owned(), point, class, on_failure, send_backs: None };
+    let hook = HookEffect { hook: "told".to_owned(), point, class, on_failure, send_backs: None };
     let effects = Effects::of(super::script::CONFIG, "w1".parse().unwrap(), [(event, vec![hook])]);
     Rules { effects: Some(effects), ..default_rules() }
 }

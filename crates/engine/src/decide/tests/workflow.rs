@@ -5,15 +5,15 @@ use core::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::script::{Script, default_rules};
-use crate::action::ActionRequest;
 use crate::command::Command;
-use crate::debt::{Debt, HookClass, OnFailure, OwedHook, Recovery};
+use crate::command::limits::Limits;
+use crate::command::refusal::Refusal;
 use crate::decide::{Effects, Rules, Trusted};
-use crate::event::EventType;
-use crate::hook_point::HookPoint;
-use crate::id::{Digest, OwnerName};
-use crate::limits::Limits;
-use crate::refusal::Refusal;
+use crate::effects::action::ActionRequest;
+use crate::effects::hook_point::HookPoint;
+use crate::effects::outbox::{HookClass, HookEffect, OnFailure, PendingEffect, Recovery};
+use crate::log::event::EventType;
+use crate::log::id::{Digest, OwnerName};
 use crate::workflow::{Branch, Did, Several, StepEnd, StepResult, Wanted};
 
 fn owner() -> OwnerName {
@@ -28,11 +28,11 @@ fn rules() -> Rules {
 fn begun() -> Script {
     let mut project = Script::after(rules(), "add mend the pump");
     project.ask(&trigger("w")).unwrap();
-    project.run(&format!("begin {}", debt(&project).id));
+    project.run(&format!("begin {}", effect(&project).id));
     let (workflow, step) = ("w".to_owned(), "a".to_owned());
-    let debt = debt(&project).id;
+    let effect = effect(&project).id;
     project
-        .ask(&Command::StartWorkflow { debt, owner: owner(), workflow, digest: Digest::of(b"w"), step, steps: 2 })
+        .ask(&Command::StartWorkflow { effect, owner: owner(), workflow, digest: Digest::of(b"w"), step, steps: 2 })
         .unwrap();
     project
 }
@@ -42,8 +42,8 @@ fn trigger(id: &str) -> Command {
     Command::TriggerWorkflow { id: id.to_owned(), context, task: Some("T1".parse().unwrap()) }
 }
 
-fn debt(project: &Script) -> Debt {
-    project.debts().remove(0)
+fn effect(project: &Script) -> PendingEffect {
+    project.effects().remove(0)
 }
 
 /// Ends the step `a`, which leads to `b` or, where it fails, to `c`.
@@ -68,8 +68,8 @@ fn end_with(
         on_success: owned(on_success),
         on_failure: owned(on_failure),
     };
-    let debt = debt(project).id;
-    let records = project.ask(&Command::EndStep { debt, owner: owner(), end: Box::new(end) })?;
+    let effect = effect(project).id;
+    let records = project.ask(&Command::EndStep { effect, owner: owner(), end: Box::new(end) })?;
     Ok(records.iter().map(|record| record.kind().to_string()).collect())
 }
 
@@ -86,31 +86,31 @@ fn asks(payload: Value) -> Did {
 }
 
 fn next(project: &Script) -> Option<String> {
-    debt(project).progress.and_then(|progress| progress.next)
+    effect(project).progress.and_then(|progress| progress.next)
 }
 
 #[test]
 fn one_that_is_asked_for_is_owed() {
     let mut project = Script::after(rules(), "add mend the pump");
     project.ask(&trigger("w")).unwrap();
-    let owed = debt(&project);
+    let owed = effect(&project);
     assert_eq!((owed.task.unwrap().to_string().as_str(), owed.attempts), ("T1", 0));
     assert_eq!(project.data(EventType::WorkflowTriggered)["context"], json!({"days": 3}));
     assert_eq!(owed.recovery(), Recovery::Run);
     project.crash();
-    assert_eq!(debt(&project), owed);
+    assert_eq!(effect(&project), owed);
 }
 
 #[test]
 fn a_hook_may_ask_for_one_and_it_is_about_the_hooks_task() {
     let mut rules = rules();
     let (hook, point) = ("one".to_owned(), HookPoint::Event(EventType::TaskStarted));
-    let hook = OwedHook { hook, point, class: HookClass::Other, on_failure: OnFailure::Ignore, send_backs: None };
+    let hook = HookEffect { hook, point, class: HookClass::Other, on_failure: OnFailure::Ignore, send_backs: None };
     rules.effects = Some(Effects::of("hooks: {}", owner(), [(EventType::TaskStarted, vec![hook])]));
     let mut project = Script::after(rules, "add mend the pump\nstart T1");
     let answered = project.run(r#"hook one asks=execute_workflow:{"workflowId":"w","context":{"a":1}}"#);
     assert!(answered.last().unwrap().starts_with("T1 workflow_triggered"), "{answered:?}");
-    assert_eq!(debt(&project).task, Some("T1".parse().unwrap()));
+    assert_eq!(effect(&project).task, Some("T1".parse().unwrap()));
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn where_nothing_follows_it_has_ended() {
         ["workflow_step_finished", "workflow_failed"]
     );
     assert_eq!(project.data(EventType::WorkflowFailed)["error"], "`a`: exit 1");
-    assert_eq!(debt(&project).progress.unwrap().failed.as_deref(), Some("`a`: exit 1"));
+    assert_eq!(effect(&project).progress.unwrap().failed.as_deref(), Some("`a`: exit 1"));
     assert!(end(&mut project, ok("a")).is_err(), "it is over");
 }
 
@@ -170,10 +170,10 @@ fn where_nothing_follows_it_has_ended() {
 fn only_the_step_that_comes_next_is_taken_and_only_by_whoever_owes_it() {
     let mut project = begun();
     assert!(end_with(&mut project, "b", ok("b"), None, None).is_err());
-    let (debt, other) = (debt(&project).id, "w2".parse().unwrap());
-    assert!(project.ask(&Command::BeginStep { debt, owner: other, step: "a".to_owned() }).is_err());
-    project.ask(&Command::BeginStep { debt, owner: owner(), step: "a".to_owned() }).unwrap();
-    let twice = Command::BeginStep { debt, owner: owner(), step: "a".to_owned() };
+    let (effect, other) = (effect(&project).id, "w2".parse().unwrap());
+    assert!(project.ask(&Command::BeginStep { effect, owner: other, step: "a".to_owned() }).is_err());
+    project.ask(&Command::BeginStep { effect, owner: owner(), step: "a".to_owned() }).unwrap();
+    let twice = Command::BeginStep { effect, owner: owner(), step: "a".to_owned() };
     assert!(project.ask(&twice).is_err(), "it has begun already");
 }
 
@@ -181,16 +181,16 @@ fn only_the_step_that_comes_next_is_taken_and_only_by_whoever_owes_it() {
 fn after_a_crash_it_is_known_what_was_under_way() {
     let mut project = begun();
     end(&mut project, ok("a")).unwrap();
-    let id = debt(&project).id;
-    project.ask(&Command::BeginStep { debt: id, owner: owner(), step: "b".to_owned() }).unwrap();
+    let id = effect(&project).id;
+    project.ask(&Command::BeginStep { effect: id, owner: owner(), step: "b".to_owned() }).unwrap();
     project.crash();
-    assert_eq!(debt(&project).recovery(), Recovery::GoOn);
+    assert_eq!(effect(&project).recovery(), Recovery::GoOn);
     project.run(&format!("recover {id} from=w1 by=w2"));
-    let progress = debt(&project).progress.unwrap();
+    let progress = effect(&project).progress.unwrap();
     assert_eq!((progress.next.as_deref(), progress.under_way.as_deref()), (Some("b"), Some("b")));
-    assert_eq!((progress.done.len(), debt(&project).attempts), (1, 2));
+    assert_eq!((progress.done.len(), effect(&project).attempts), (1, 2));
     // What runs again says so.
-    let again = Command::BeginStep { debt: id, owner: "w2".parse().unwrap(), step: "b".to_owned() };
+    let again = Command::BeginStep { effect: id, owner: "w2".parse().unwrap(), step: "b".to_owned() };
     project.ask(&again).unwrap();
     assert_eq!(project.data(EventType::WorkflowStepStarted)["attempt"], 2);
     assert!(project.ask(&again).is_err(), "it has begun already");
@@ -200,9 +200,9 @@ fn after_a_crash_it_is_known_what_was_under_way() {
 fn one_that_is_tried_again_begins_anew() {
     let mut project = begun();
     end_with(&mut project, "a", bad("a"), None, None).unwrap();
-    let id = debt(&project).id;
+    let id = effect(&project).id;
     project.run(&format!("retry {id} after=flaky"));
-    assert_eq!(debt(&project).progress, None);
+    assert_eq!(effect(&project).progress, None);
 }
 
 fn several(branches: Vec<Branch>, wanted: Wanted) -> Did {
@@ -248,10 +248,10 @@ fn several_at_once_succeed_with_all_of_them_or_with_one() {
 #[test]
 fn where_others_are_left_to_turn_to_nothing_has_happened() {
     let mut project = begun();
-    let before = debt(&project);
+    let before = effect(&project);
     let refused = end(&mut project, several(vec![acts("w", json!({"goal": ""}))], Wanted::OneOfMore));
-    assert!(matches!(refused, Err(Refusal::NoneSucceeds { debt }) if debt == before.id));
-    assert_eq!(debt(&project), before);
+    assert!(matches!(refused, Err(Refusal::NoneSucceeds { effect }) if effect == before.id));
+    assert_eq!(effect(&project), before);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use windlass_vcs::git::{Branch, Commit, Error, Git, Pushed, Shared};
 
 use super::{Ended, report};
 use crate::gate_checkout::commit_under_way;
-use crate::hook::Running;
+use crate::hook::HookRun;
 use crate::workspace::with_causes;
 use crate::{Dispatch, RunError, Told};
 
@@ -29,11 +29,11 @@ pub(super) struct Offer {
 impl Dispatch<'_> {
     pub(super) fn create_pr(
         &mut self,
-        running: &Running<'_>,
+        run: &HookRun<'_>,
         session: &Session,
         workspace: &Workspace,
     ) -> Result<Ended, RunError> {
-        let task = running.scene.task.as_ref();
+        let task = run.subject.task.as_ref();
         if !self.still_holds(session)? {
             return Ok(Ok(taken()));
         }

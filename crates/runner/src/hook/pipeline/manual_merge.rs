@@ -15,15 +15,16 @@
 use std::time::{Duration, Instant};
 
 use windlass_engine::{
-    Broken, ChangeFact, Condition, ConfigDigest, Debt, DebtId, Effect, EventType, HookClass, HookEnd, HookOutcome,
-    HookReport, Planned, State as TaskState, Task, View as _, Why, Workspace,
+    Broken, ChangeFact, ConfigDigest, EffectId, EffectKind, EventType, HookClass, HookEnd, HookOutcome, HookReport,
+    PendingEffect, PlannedHook, State as TaskState, Task, View as _, Why, Workspace,
 };
-use windlass_hooks::{Kind, Step};
+use windlass_expr::Condition;
+use windlass_hooks::{DeliveryStep, RunnableKind};
 use windlass_vcs::forge::{Change, ForgeError, Site, State};
 use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Rebased};
 
 use super::merge::Ready;
-use super::{Scene, listed};
+use super::{HookSubject, listed};
 use crate::hook::TRIAL_INDEX;
 use crate::landing::{Landed, landed, scattered};
 use crate::stacking::{beginning, first_unmerged, own_base};
@@ -346,12 +347,12 @@ impl Dispatch<'_> {
         let mut passed = Vec::new();
         for planned in checks {
             let name = planned.hook.hook.clone();
-            let debt = self.trial(task, &planned);
-            if !self.is_wanted(&debt, &planned)? {
+            let effect = self.trial(task, &planned);
+            if !self.is_wanted(&effect, &planned)? {
                 unasked.extend(Some(name).filter(|_| asks_about_turn(&planned)));
                 continue;
             }
-            let report = self.run_hook(&debt)?;
+            let report = self.run_hook(&effect)?.report;
             let (message, feedback, unstarted) = (Some(""), report.feedback.as_deref(), report.unstarted);
             match Broken::by(&planned.hook, &HookEnd { outcome: report.outcome, message, feedback, unstarted }) {
                 _ if report.outcome == HookOutcome::Cancelled => return Err(ByHand::Cancelled.into()),
@@ -374,7 +375,7 @@ impl Dispatch<'_> {
 
     /// Returns the checks of a merge by hand: the stop hooks that can be asked without a turn, and the hooks of
     /// `before_submit`. Names the other stop hooks, and what judges turns before them.
-    fn checks_of(&self, task: &Task) -> Result<(Vec<Planned>, Vec<String>), RunError> {
+    fn checks_of(&self, task: &Task) -> Result<(Vec<PlannedHook>, Vec<String>), RunError> {
         let Some(effects) = &self.settings.rules.effects else { return Ok(Default::default()) };
         let session = self.last_turn_on(task)?.and_then(|(session, _)| session);
         let snapshot = self.store.snapshot()?;
@@ -384,9 +385,9 @@ impl Dispatch<'_> {
             let planned = effects.hooks.get(&event).into_iter().flat_map(|hooks| hooks.iter());
             planned.filter(move |planned| effects.is_for(planned, Some(task), agent)).cloned()
         };
-        let is_check = |planned: &Planned| {
+        let is_check = |planned: &PlannedHook| {
             let hook = (self.settings.hooks)(&planned.hook.hook);
-            let reviews = hook.is_some_and(|hook| matches!(hook.kind, Kind::Step(Step::Review(_))));
+            let reviews = hook.is_some_and(|hook| matches!(hook.kind, RunnableKind::Step(DeliveryStep::Review(_))));
             planned.hook.class != HookClass::Vcs && !reviews
         };
         let stop_hooks = planned_at(EventType::TurnFinished).filter(|planned| planned.hook.point.is_stop());
@@ -397,17 +398,19 @@ impl Dispatch<'_> {
     }
 
     /// Whether a stop hook can be asked without a turn: it is a command, or the tests.
-    fn needs_no_turn(&self, planned: &Planned) -> bool {
+    fn needs_no_turn(&self, planned: &PlannedHook) -> bool {
         let hook = (self.settings.hooks)(&planned.hook.hook);
-        hook.is_some_and(|hook| matches!(hook.kind, Kind::Command(_) | Kind::Step(Step::RunTests)))
+        hook.is_some_and(|hook| {
+            matches!(hook.kind, RunnableKind::Command(_) | RunnableKind::Step(DeliveryStep::RunTests))
+        })
     }
 
     /// A hook that a person has run: it belongs to no session, and what it says is told and not recorded.
-    fn trial(&self, task: &Task, planned: &Planned) -> Debt {
+    fn trial(&self, task: &Task, planned: &PlannedHook) -> PendingEffect {
         let opened = task.change.as_ref().map_or(task.version, |change| change.opened);
-        Debt {
-            id: DebtId { seq: opened, index: TRIAL_INDEX },
-            effect: Effect::Hook(planned.hook.clone()),
+        PendingEffect {
+            id: EffectId { seq: opened, index: TRIAL_INDEX },
+            kind: EffectKind::Hook(planned.hook.clone()),
             config: ConfigDigest::of(self.settings.rules.effects.as_ref().map_or(&[], |rules| rules.config.as_bytes())),
             owner: self.owner.clone(),
             attempts: 1,
@@ -425,10 +428,10 @@ impl Dispatch<'_> {
     }
 
     /// Whether its condition holds. A check whose condition cannot be answered is made.
-    fn is_wanted(&self, debt: &Debt, planned: &Planned) -> Result<bool, RunError> {
+    fn is_wanted(&self, effect: &PendingEffect, planned: &PlannedHook) -> Result<bool, RunError> {
         let Some(when) = &planned.when else { return Ok(true) };
-        let scene: Scene = self.scene(debt)?;
-        Ok(when.holds(&scene.values(&planned.hook, &self.settings.project)).unwrap_or(true))
+        let subject: HookSubject = self.subject(effect)?;
+        Ok(when.holds(&subject.values(&planned.hook, &self.settings.project)).unwrap_or(true))
     }
 
     /// Returns what the forge has merged already. Refuses what it has closed, or merged without the last commits.
@@ -505,7 +508,7 @@ impl Dispatch<'_> {
 }
 
 /// Whether the condition of a stop hook asks about what there is only in a session.
-fn asks_about_turn(planned: &Planned) -> bool {
+fn asks_about_turn(planned: &PlannedHook) -> bool {
     let asks = |when: &Condition| OF_A_SESSION.iter().any(|name| when.uses(name));
     planned.hook.point.is_stop() && planned.when.as_ref().is_some_and(asks)
 }

@@ -18,7 +18,7 @@ use windlass_vcs::git::{Base, Branch, Commit, Error, Git, IfCheckedOut, Merged, 
 
 use super::change::{failed, head_under_way, taken};
 use super::{Ended, Onto, report};
-use crate::hook::Running;
+use crate::hook::HookRun;
 use crate::landing::{in_base, scattered};
 use crate::stacking::{Below, first_unmerged};
 use crate::workspace::commit_message;
@@ -38,11 +38,11 @@ pub(super) struct Ready {
 impl Dispatch<'_> {
     pub(super) fn merge_pr(
         &mut self,
-        running: &Running<'_>,
+        run: &HookRun<'_>,
         session: &Session,
         workspace: &Workspace,
     ) -> Result<Ended, RunError> {
-        match self.take_turn(running.timeout()) {
+        match self.take_turn(run.timeout()) {
             Ok(true) => {}
             Ok(false) => return Ok(Ok(HookOutcome::Cancelled.into())),
             Err(why) => return Ok(Ok(report(HookOutcome::Failure, why))),
@@ -52,10 +52,10 @@ impl Dispatch<'_> {
             return Ok(Ok(taken()));
         }
         let below = self.below(workspace)?;
-        let ended = match self.ready_to_merge(running, workspace, &below) {
+        let ended = match self.ready_to_merge(run, workspace, &below) {
             // Bringing it there may have taken long.
             Ok(Ok(_)) if !self.still_holds(session)? => Ok(taken()),
-            Ok(Ok(base)) => self.offer_and_merge(running, (session, workspace), base),
+            Ok(Ok(base)) => self.offer_and_merge(run, (session, workspace), base),
             Ok(Err(report)) => Ok(*report),
             Err(error) => Err(error),
         };
@@ -107,11 +107,11 @@ impl Dispatch<'_> {
     /// Looks whether the change is merged already: a crash may have kept the log from hearing of it, or a person was quicker.
     fn merged_before(
         &mut self,
-        running: &Running<'_>,
+        run: &HookRun<'_>,
         workspace: &Workspace,
         base: &Base,
     ) -> Result<Option<HookReport>, Error> {
-        let number = running.scene.task.as_ref().and_then(|task| task.change.as_ref()?.at.number);
+        let number = run.subject.task.as_ref().and_then(|task| task.change.as_ref()?.at.number);
         if let Some(number) = number {
             let address = |git: &Git<'_>| base.remote.as_ref().map(|remote| git.address(remote)).transpose();
             let remote = self.with_git(address)?;
@@ -129,7 +129,7 @@ impl Dispatch<'_> {
             return Ok(Some(match self.left_out(workspace, base, &change)? {
                 None => merged(commit.clone(), &format!("#{number} is merged already")),
                 Some(left_out) => {
-                    let id = running.scene.task.as_ref().map(|task| task.id.to_string()).unwrap_or_default();
+                    let id = run.subject.task.as_ref().map(|task| task.id.to_string()).unwrap_or_default();
                     let said = format!("{left_out}; `windlass answer {id} continue` opens another change for them");
                     report(HookOutcome::Escalate, said)
                 }
@@ -161,12 +161,12 @@ impl Dispatch<'_> {
     /// Has the work be on top of the newest base, or says what follows if it was not.
     fn ready_to_merge(
         &mut self,
-        running: &Running<'_>,
+        run: &HookRun<'_>,
         workspace: &Workspace,
         below: &[Below],
     ) -> Result<Result<Base, Box<HookReport>>, Error> {
         let base = self.with_git(|git| self.base(git))?;
-        if let Some(merged) = self.merged_before(running, workspace, &base)? {
+        if let Some(merged) = self.merged_before(run, workspace, &base)? {
             return Ok(Err(Box::new(merged)));
         }
         self.with_git(|git| {
@@ -200,28 +200,26 @@ impl Dispatch<'_> {
     /// Merges exactly the commit that is on its way.
     fn offer_and_merge(
         &mut self,
-        running: &Running<'_>,
+        run: &HookRun<'_>,
         (session, workspace): (&Session, &Workspace),
         base: Base,
     ) -> Ended {
-        let (task, judged) = (running.scene.task.as_ref(), head_under_way(session)?);
+        let (task, judged) = (run.subject.task.as_ref(), head_under_way(session)?);
         let offer = self.with_git(|git| self.offer(git, task, workspace, judged.as_ref()))?;
-        self.merge(running, &Ready { base, head: offer.head, address: offer.address })
+        self.merge(run, &Ready { base, head: offer.head, address: offer.address })
     }
 
-    fn merge(&mut self, running: &Running<'_>, ready: &Ready) -> Ended {
-        let place = running.scene.task.as_ref().map(|task| self.place(task, ready.address.as_deref()));
+    fn merge(&mut self, run: &HookRun<'_>, ready: &Ready) -> Ended {
+        let place = run.subject.task.as_ref().map(|task| self.place(task, ready.address.as_deref()));
         match place.transpose().map(Option::flatten) {
-            Ok(Some((site, number))) => {
-                Ok(self.merge_on_forge(Instant::now() + running.timeout(), site, number, ready))
-            }
-            Ok(None) => self.merge_by_git(running, ready),
+            Ok(Some((site, number))) => Ok(self.merge_on_forge(Instant::now() + run.timeout(), site, number, ready)),
+            Ok(None) => self.merge_by_git(run, ready),
             Err(error) => Ok(failed(&error)),
         }
     }
 
-    fn merge_by_git(&self, running: &Running<'_>, ready: &Ready) -> Ended {
-        match self.land(running.scene.task.as_ref(), ready, IfCheckedOut::Refuse) {
+    fn merge_by_git(&self, run: &HookRun<'_>, ready: &Ready) -> Ended {
+        match self.land(run.subject.task.as_ref(), ready, IfCheckedOut::Refuse) {
             Ok(Merged::Now { commit } | Merged::Already { commit }) => {
                 Ok(merged(commit.to_string(), &format!("merged into {}", ready.base.branch)))
             }
@@ -229,7 +227,7 @@ impl Dispatch<'_> {
                 Ok(report(HookOutcome::Again, format!("{} has moved meanwhile", ready.base.branch)))
             }
             Err(Error::CheckedOut { branch, path }) => {
-                let id = running.scene.task.as_ref().map(|task| task.id.to_string()).unwrap_or_default();
+                let id = run.subject.task.as_ref().map(|task| task.id.to_string()).unwrap_or_default();
                 let (merge, path) = (format!("`windlass change merge {id}`"), path.display());
                 // A tree that git cannot look at is for that command to refuse.
                 let unclean = self.with_git(|git| git.find_unclean_tree(&branch)).ok().flatten();

@@ -13,12 +13,12 @@ mod run_tests;
 use std::fmt::Display;
 
 use windlass_engine::{HookOutcome, HookReport, Session, Workspace};
-use windlass_hooks::{Step, clean};
+use windlass_hooks::{DeliveryStep, clean};
 use windlass_vcs::git::{Branch, Error, Git, Rebased};
 
 pub use manual_merge::{ByHand, Checks, Seal};
 
-use super::{Attempt, Running, Scene};
+use super::{HookAttempt, HookRun, HookSubject};
 use crate::refresh::conflict_feedback;
 use crate::stacking::{Below, beginning, first_unmerged};
 use crate::workspace::explained;
@@ -35,31 +35,31 @@ pub(crate) fn report(outcome: HookOutcome, message: impl Into<String>) -> HookRe
 }
 
 impl Dispatch<'_> {
-    pub(super) fn step(&mut self, running: &Running<'_>, step: &Step) -> Result<Attempt, RunError> {
-        let Some((session, workspace)) = at_work(running) else {
+    pub(super) fn step(&mut self, run: &HookRun<'_>, step: &DeliveryStep) -> Result<HookAttempt, RunError> {
+        let Some((session, workspace)) = at_work(run) else {
             return match step {
-                Step::RunTests => self.run_tests(running),
+                DeliveryStep::RunTests => self.run_tests(run),
                 _ => Ok(report(HookOutcome::Skip, "the work was done in place").into()),
             };
         };
         let ended = match step {
-            Step::RunTests => return self.run_tests(running),
-            Step::Review(briefs) => self.review(running, session, workspace, briefs)?,
+            DeliveryStep::RunTests => return self.run_tests(run),
+            DeliveryStep::Review(briefs) => self.review(run, session, workspace, briefs)?,
             _ if session.report => return Ok(report(HookOutcome::Skip, "a report has no change").into()),
-            Step::RebaseOnMain => self.rebase_on_main(workspace, &self.below(workspace)?),
-            Step::CreatePr => self.create_pr(running, session, workspace)?,
-            Step::MergePr => self.merge_pr(running, session, workspace)?,
+            DeliveryStep::RebaseOnMain => self.rebase_on_main(workspace, &self.below(workspace)?),
+            DeliveryStep::CreatePr => self.create_pr(run, session, workspace)?,
+            DeliveryStep::MergePr => self.merge_pr(run, session, workspace)?,
         };
         let moved = matches!(&ended, Ok(report) if matches!(
             (step, report.outcome),
-            (Step::RebaseOnMain, HookOutcome::Success) | (Step::MergePr, HookOutcome::Again)
+            (DeliveryStep::RebaseOnMain, HookOutcome::Success) | (DeliveryStep::MergePr, HookOutcome::Again)
         ));
         let mut report = ended.unwrap_or_else(|error| self.troubled(&error));
         if moved {
             // The same work, on another base.
             report.head = self.tip_of(workspace);
         }
-        Ok(Attempt { report, again: None, said: None })
+        Ok(HookAttempt { report, retry_after: None, response: None })
     }
 
     /// The last commit of the work. Where that cannot be told, it counts as other work than before.
@@ -136,8 +136,8 @@ enum Onto {
 }
 
 /// The session and the worktree that a step is about.
-fn at_work<'r>(running: &'r Running<'_>) -> Option<(&'r Session, &'r Workspace)> {
-    let session = running.scene.session.as_ref()?;
+fn at_work<'r>(run: &'r HookRun<'_>) -> Option<(&'r Session, &'r Workspace)> {
+    let session = run.subject.session.as_ref()?;
     Some((session, session.workspace.as_ref()?))
 }
 

@@ -25,7 +25,7 @@ use windlass_vcs::git::{Branch, CheckoutAccess, Commit, Diff, Git};
 
 use super::{Ended, report};
 use crate::consultation::Consultation;
-use crate::hook::Running;
+use crate::hook::HookRun;
 use crate::stacking::{Below, own_base};
 use crate::{Dispatch, RunError};
 
@@ -84,7 +84,7 @@ impl Sum {
 
 /// One question: by which brief, and which one of the hook that is.
 struct Asking<'a> {
-    running: &'a Running<'a>,
+    run: &'a HookRun<'a>,
     session: &'a Session,
     case: &'a Case,
     index: usize,
@@ -93,26 +93,26 @@ struct Asking<'a> {
 
 impl Asking<'_> {
     fn task(&self) -> Option<&Task> {
-        self.running.scene.task.as_ref()
+        self.run.subject.task.as_ref()
     }
 }
 
 impl Dispatch<'_> {
     pub(super) fn review(
         &mut self,
-        running: &Running<'_>,
+        run: &HookRun<'_>,
         session: &Session,
         workspace: &Workspace,
         briefs: &[String],
     ) -> Result<Ended, RunError> {
         let below = self.below(workspace)?;
         let case = match self.with_git(|git| self.case(git, workspace, &below)) {
-            Ok(case) if session.report => case.of_report(running.scene.task.as_ref()),
+            Ok(case) if session.report => case.of_report(run.subject.task.as_ref()),
             Ok(case) => case,
             Err(error) => return Ok(Err(error)),
         };
         let patch = case.patch.chain(session.config);
-        let before = running.scene.task.as_ref().and_then(|task| task.approved.clone());
+        let before = run.subject.task.as_ref().and_then(|task| task.approved.clone());
         let before = before.filter(|before| before.patch == patch).map(|before| before.briefs).unwrap_or_default();
         let approved = Approved { patch, briefs: before };
         let (told, reviews) = (Vec::new(), Vec::new());
@@ -122,7 +122,7 @@ impl Dispatch<'_> {
                 sum.told.push(format!("{brief}: approved before, and the same since"));
                 continue;
             }
-            let asking = Asking { running, session, case: &case, index, brief };
+            let asking = Asking { run, session, case: &case, index, brief };
             if let Some(end) = self.judged_by(&asking, &mut sum)? {
                 return Ok(Ok(sum.with(end)));
             }
@@ -171,8 +171,8 @@ impl Dispatch<'_> {
             more: asking.case.diff.cut,
             report: asking.case.report.as_deref(),
         };
-        let file = self.settings.records.join(format!("{}.review-{}", asking.running.debt, asking.index + 1));
-        let (time, task) = (asking.running.hook.timeout, asking.task().map(|task| task.id));
+        let file = self.settings.records.join(format!("{}.review-{}", asking.run.effect, asking.index + 1));
+        let (time, task) = (asking.run.hook.timeout, asking.task().map(|task| task.id));
         let mut with = self.consultation(&agent, (&checkout.path, file), (time, silence), task);
         let answered = self.question(&review, &mut with, sum);
         with.end();
@@ -180,7 +180,7 @@ impl Dispatch<'_> {
         let _ = self.with_git(|git| git.remove_detached(checkout));
         let judgement = match answered? {
             Ok(judgement) => judgement,
-            Err(end) => return Ok(Some(not_answered(&agent.name, brief, end, asking.running))),
+            Err(end) => return Ok(Some(not_answered(&agent.name, brief, end, asking.run))),
         };
         sum.reviews.push(json!({
             "brief": brief,
@@ -245,12 +245,12 @@ impl Dispatch<'_> {
 }
 
 /// The end of a hook whose gatekeeper could not say anything.
-fn not_answered(agent: &str, brief: &str, end: TurnEnd, running: &Running<'_>) -> HookReport {
+fn not_answered(agent: &str, brief: &str, end: TurnEnd, run: &HookRun<'_>) -> HookReport {
     let because = |why: &str| format!("`{agent}` could not judge it ({brief}): {why}");
     match end {
         TurnEnd::Cancelled => HookOutcome::Cancelled.into(),
         TurnEnd::TimedOut => {
-            let time = in_words(running.hook.timeout);
+            let time = in_words(run.hook.timeout);
             report(HookOutcome::TimedOut, because(&format!("it took longer than {time}; `timeout` gives it more")))
         }
         TurnEnd::Locked { said, remedy } => {

@@ -6,14 +6,13 @@ use windlass_engine::{HookOutcome, HookReport};
 use windlass_hooks::Script;
 
 use super::report;
-use crate::hook::{Attempt, Running};
+use crate::hook::{HookAttempt, HookRun};
 use crate::{Dispatch, RunError, shown};
 
 impl Dispatch<'_> {
     /// A failing test is for the agent to mend, whatever its exit code is, unless it is to be tried again first.
-    pub(super) fn run_tests(&mut self, running: &Running<'_>) -> Result<Attempt, RunError> {
-        let command =
-            self.settings.delivery.tests.clone().or_else(|| shown::tests(&running.directory).map(str::to_owned));
+    pub(super) fn run_tests(&mut self, run: &HookRun<'_>) -> Result<HookAttempt, RunError> {
+        let command = self.settings.delivery.tests.clone().or_else(|| shown::tests(&run.directory).map(str::to_owned));
         let Some(command) = command else {
             let why = "the project shows no tests; `test_command` names them";
             return Ok(report(HookOutcome::Skip, why).into());
@@ -22,7 +21,7 @@ impl Dispatch<'_> {
             Ok(script) => script,
             Err(refused) => return Ok(report(HookOutcome::Failure, format!("`test_command`: {refused}")).into()),
         };
-        let Attempt { report, said, .. } = self.command(running, &script)?;
+        let HookAttempt { report, response, .. } = self.command(run, &script)?;
         let failed = matches!(report.outcome, HookOutcome::Failure | HookOutcome::TimedOut | HookOutcome::Block);
         let report = match failed && report.feedback.is_some() && !report.unstarted {
             true => HookReport {
@@ -34,6 +33,6 @@ impl Dispatch<'_> {
             },
             false => report,
         };
-        Ok(Attempt { report, again: failed.then_some(Duration::ZERO), said })
+        Ok(HookAttempt { report, retry_after: failed.then_some(Duration::ZERO), response })
     }
 }

@@ -10,8 +10,9 @@
 use std::time::Duration;
 
 use serde_json::Map;
+use windlass_engine::ActionRequest;
 use windlass_engine::workflow::{Branch, Did, Program, Several, Step, StepResult, Wanted, What};
-use windlass_engine::{ActionRequest, Allowance};
+use windlass_expr::Allowance;
 use windlass_process::run_apart;
 
 use super::program::{Prepared, came_to, side_by_side, stored};

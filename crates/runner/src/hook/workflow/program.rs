@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
-use windlass_engine::workflow::{Pattern, Program, Step, StepResult};
-use windlass_engine::{Allowance, in_words};
+use windlass_engine::in_words;
+use windlass_engine::workflow::{Program, Step, StepResult};
+use windlass_expr::{Allowance, Pattern};
 use windlass_hooks::{FilledWord, Papers, UnsafeArgument, WordOrigin, check_argv, check_filled, clean, cut, gist};
 use windlass_process::{Captured, Control, Exit, Finished, Invocation, NotStarted, Spec, running_program};
 
@@ -36,20 +37,20 @@ impl Dispatch<'_> {
         program: &Program,
         left: &mut Allowance,
     ) -> Result<Prepared, StepResult> {
-        let Flow { running, workflow, until, .. } = doing.flow;
+        let Flow { run, workflow, until, .. } = doing.flow;
         let failed = |why: String| StepResult::failed(&step.id, why, Duration::ZERO);
         let words = words(program, doing.context, left).map_err(failed)?;
         let number = workflow.all_steps().position(|other| other.id == step.id).unwrap_or_default();
-        let place = self.settings.records.join(format!("{}-{number}", running.debt));
-        let call = self.call(running);
-        let papers = Papers::at(&place, &call);
+        let place = self.settings.records.join(format!("{}-{number}", run.effect));
+        let input = self.input(run);
+        let papers = Papers::at(&place, &input);
         let time = program.timeout.min(until.saturating_duration_since(Instant::now())).max(LEAST);
         let limit = match time < program.timeout {
-            true => format!("{}, with all of the workflow", in_words(running.hook.timeout)),
+            true => format!("{}, with all of the workflow", in_words(run.hook.timeout)),
             false => in_words(program.timeout),
         };
         let invocation = Invocation::Argv(words.into_iter().map(Into::into).collect());
-        let spec = call.running(invocation, time, &papers);
+        let spec = input.spec_of(invocation, time, &papers);
         // It is read from the file by those who want it: standard input is for what a terminal or a pipe would give.
         papers.write(&spec.stdin).map_err(|error| failed(format!("cannot write what it is told: {error}")))?;
         Ok(Prepared { spec: Spec { stdin: Vec::new(), ..spec }, papers, limit })

@@ -16,7 +16,7 @@ use serde_json::Value;
 use windlass_engine::workflow::{Progress, StepResult};
 use windlass_engine::{Event, HookOutcome, HookReport, payload};
 
-use super::super::{Attempt, Running};
+use super::super::{HookAttempt, HookRun};
 use crate::{Dispatch, RunError};
 
 /// Why a workflow goes no further.
@@ -31,16 +31,16 @@ pub(super) enum Ending {
 impl Dispatch<'_> {
     pub(super) fn ended(
         &self,
-        running: &Running<'_>,
+        run: &HookRun<'_>,
         progress: &Progress,
         ending: Ending,
-    ) -> Result<Attempt, RunError> {
+    ) -> Result<HookAttempt, RunError> {
         let Some(why) = &progress.failed else {
             let steps = progress.done.len();
             let said = if steps == 1 { "one step".to_owned() } else { format!("{steps} steps") };
             return Ok(HookReport { message: Some(said), ..HookOutcome::Success.into() }.into());
         };
-        let is_gate = running.role().is_gate();
+        let is_gate = run.role().is_gate();
         let last = self.last_step(progress)?;
         let outcome = match ending {
             Ending::Cancelled => return Ok(HookReport::from(HookOutcome::Cancelled).into()),
@@ -50,7 +50,7 @@ impl Dispatch<'_> {
         };
         let feedback = is_gate.then(|| explained(why, last.as_ref()));
         let report = HookReport { message: Some(why.clone()), feedback, ..outcome.into() };
-        Ok(Attempt { again: Some(Duration::ZERO), ..report.into() })
+        Ok(HookAttempt { retry_after: Some(Duration::ZERO), ..report.into() })
     }
 
     fn last_step(&self, progress: &Progress) -> Result<Option<payload::WorkflowStepFinished>, RunError> {
@@ -62,7 +62,7 @@ impl Dispatch<'_> {
     }
 }
 
-pub(super) fn failed(why: String) -> Attempt {
+pub(super) fn failed(why: String) -> HookAttempt {
     HookReport { message: Some(why), ..HookOutcome::Failure.into() }.into()
 }
 

@@ -29,9 +29,9 @@ fn find_users(rows: &[Change]) -> Vec<(ConfigDigest, Vec<String>)> {
     for row in rows {
         let (digest, user) = match row {
             Change::PutSession(session) if !session.is_over() => (session.config, session.name.to_string()),
-            Change::PutDebt(debt) => {
-                let event = || format!("event {}", debt.id.seq);
-                (debt.config, debt.session.as_ref().map_or_else(event, ToString::to_string))
+            Change::PutEffect(effect) => {
+                let event = || format!("event {}", effect.id.seq);
+                (effect.config, effect.session.as_ref().map_or_else(event, ToString::to_string))
             }
             _ => continue,
         };

@@ -2,9 +2,9 @@
 
 use super::Line;
 use crate::command::Command;
-use crate::event::Event;
-use crate::id::{Digest, Epoch};
-use crate::pipeline::{Approved, ChangeFact, ChangeRef, Finding, Readied, WorkDone, Workspace};
+use crate::delivery::{Approved, ChangeFact, ChangeRef, Finding, Readied, WorkDone, Workspace};
+use crate::log::event::Event;
+use crate::log::id::{Digest, Epoch};
 
 impl Line<'_> {
     pub(super) fn delivering(&self) -> Option<Command> {

@@ -1,0 +1,155 @@
+//! Why a command cannot be carried out. Each refusal names both sides: what was asked, and what stands against it.
+
+use crate::apply::ApplyError;
+use crate::log::event::EventType;
+use crate::log::id::{EffectId, Epoch, RunId, SeriesId, SessionName, TaskId, TypeName};
+use crate::task::resolution::Resolution;
+use crate::task::{EdgeKind, Lease, State};
+use crate::view::ViewError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    #[error("there is no task {0}")]
+    UnknownTask(TaskId),
+    #[error("{what} {why}")]
+    Invalid { what: &'static str, why: String },
+    #[error("cannot {} {id}: it is {state}{}", verb(*event), only_from(from))]
+    IllegalMove { id: TaskId, state: State, event: EventType, from: Vec<State>, forceable: bool },
+    #[error("{id} waits for {}", list(open, "and"))]
+    OpenDependencies { id: TaskId, open: Vec<TaskId> },
+    #[error("{id} waits for no answer such as `{answer}`: it is {state}")]
+    NotAsking { id: TaskId, answer: Resolution, state: State },
+    #[error("only a person can {what}")]
+    NoPerson { what: &'static str },
+    #[error("only a person can change or move {id}: it is what session `{session}` is held to")]
+    OwnTask { id: TaskId, session: SessionName },
+    #[error("only a person can change the type or the labels of {id}: they decide how work on it is judged")]
+    Rejudged { id: TaskId },
+    #[error("cannot {verb} {id} from inside a session: tasks of the type `{kind}` have to pass their gates ({})", gates.join(", "))]
+    GatedTask { verb: &'static str, id: TaskId, kind: TypeName, gates: Vec<String> },
+    #[error("{0} cannot be linked to itself")]
+    SelfDependency(TaskId),
+    #[error("that would be a circle: {}", arrows(path))]
+    Cycle { path: Vec<TaskId> },
+    #[error("{to} is deleted, so {from} cannot be linked to it")]
+    LinkToDeleted { from: TaskId, to: TaskId },
+    #[error("there is no edge {from} {kind} {to}")]
+    UnknownEdge { from: TaskId, kind: EdgeKind, to: TaskId },
+    #[error("{id} is what {} waits for", list(dependents, "and"))]
+    HasDependents { id: TaskId, dependents: Vec<TaskId> },
+    #[error("{id} is held by {} (epoch {})", lease.holder(), lease.epoch)]
+    Held { id: TaskId, lease: Box<Lease> },
+    #[error("epoch {epoch} of {id} is over; {}", match current { Some(now) => format!("epoch {now} holds it"), None => "nobody holds it".to_owned() })]
+    LeaseLost { id: TaskId, epoch: Epoch, current: Option<Epoch> },
+    #[error("{id} has no change that could be merged")]
+    NoChange { id: TaskId },
+    #[error("the turn {0} is over; what it claims comes too late")]
+    RunEnded(RunId),
+    #[error("nothing is ready")]
+    NothingReady,
+    #[error("there is no type `{kind}`; {}", match near {
+        Some(near) => format!("did you mean `{near}`? There are {}", list(known, "and")),
+        None => format!("there are {}", list(known, "and")),
+    })]
+    UnknownType { kind: TypeName, near: Option<String>, known: Vec<TypeName> },
+    #[error("{id} is of the type `{kind}`, on which `{agent}` may not work; {}", only(allowed))]
+    NotForAgent { id: TaskId, kind: TypeName, agent: String, allowed: Vec<String> },
+    #[error("nothing is ready {}; {id} is{}, and {}",
+        agent.as_ref().map_or("that is open to all".to_owned(), |agent| format!("for `{agent}`")),
+        kind.as_ref().map(|kind| format!(" of the type `{kind}`")).unwrap_or_default(), only(allowed))]
+    NothingForAgent { agent: Option<String>, id: TaskId, kind: Option<TypeName>, allowed: Vec<String> },
+    #[error("there is no session `{0}`")]
+    UnknownSession(SessionName),
+    #[error("session `{name}` {why}")]
+    IllegalSession { name: SessionName, why: &'static str },
+    #[error("{id} {why}")]
+    IllegalSeries { id: SeriesId, why: String },
+    #[error("{task} has {} stop hooks; at most {} are taken", .most, .most)]
+    TooManyHooks { task: TaskId, most: usize },
+    #[error("nothing is owed under {0}")]
+    UnknownEffect(EffectId),
+    #[error("{effect} {why}")]
+    IllegalEffect { effect: EffectId, why: &'static str },
+    /// Others are left that may.
+    #[error("none of what {effect} could do at once succeeds")]
+    NoneSucceeds { effect: EffectId },
+    #[error("this project's hooks are not trusted as they are now, and this would run {}", list(hooks, "and"))]
+    Untrusted { hooks: Vec<String> },
+    #[error("a cascade of hooks may make {limit}; the rest is refused")]
+    CascadeLimit { limit: String },
+    #[error("cannot look up the present state")]
+    View(#[from] ViewError),
+    #[error("the rules contradict themselves")]
+    Apply(#[source] ApplyError),
+}
+
+impl Refusal {
+    pub(crate) fn invalid(what: &'static str, why: impl Into<String>) -> Self {
+        Self::Invalid { what, why: why.into() }
+    }
+
+    /// Not a matter of one action: the store itself is in trouble, or hooks would be owed that may not run.
+    pub(crate) fn is_fatal(&self) -> bool {
+        matches!(self, Self::View(_) | Self::Apply(_) | Self::Untrusted { .. })
+    }
+}
+
+impl From<ApplyError> for Refusal {
+    fn from(error: ApplyError) -> Self {
+        match error {
+            ApplyError::View(error) => Self::View(error),
+            error => Self::Apply(error),
+        }
+    }
+}
+
+/// What a person wanted to do, by the event that would have said it was done.
+fn verb(event: EventType) -> &'static str {
+    match event {
+        EventType::TaskStarted | EventType::TaskClaimed => "start",
+        EventType::TaskSubmitted => "submit",
+        EventType::TaskCompleted | EventType::CompletionClaimed => "complete",
+        EventType::TaskBlocked => "block",
+        EventType::TaskUnblocked => "unblock",
+        EventType::TaskFailed => "fail",
+        EventType::TaskReopened => "reopen",
+        EventType::TaskReleased => "release",
+        EventType::TaskDeleted => "delete",
+        EventType::TaskUpdated => "update",
+        _ => "move",
+    }
+}
+
+/// From where it would have been possible. That most states would have done tells nothing.
+fn only_from(from: &[State]) -> String {
+    match from.len() {
+        0 | 6.. => String::new(),
+        _ => format!(", and that is possible only from {}", list(from, "or")),
+    }
+}
+
+fn only(allowed: &[String]) -> String {
+    match allowed {
+        [] => "nobody may: its list of implementers is empty".to_owned(),
+        allowed => {
+            format!("only {} may", list(&allowed.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>(), "and"))
+        }
+    }
+}
+
+fn list<T: ToString>(items: &[T], conjunction: &str) -> String {
+    const SHOWN: usize = 5;
+    let mut words: Vec<String> = items.iter().take(SHOWN).map(ToString::to_string).collect();
+    if items.len() > SHOWN {
+        words.push(format!("{} more", items.len() - SHOWN));
+    }
+    match words.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} {conjunction} {last}", rest.join(", ")),
+        Some((last, _)) => last.clone(),
+        None => "nothing".to_owned(),
+    }
+}
+
+fn arrows(path: &[TaskId]) -> String {
+    path.iter().map(ToString::to_string).collect::<Vec<_>>().join(" → ")
+}

@@ -1,0 +1,330 @@
+//! Commands with which an agent drives itself: registered stop hooks, a series of iterations, checkpoints.
+
+use serde_json::Value;
+
+use super::Deciding;
+use crate::command::limits::Limits;
+use crate::command::refusal::Refusal;
+use crate::evaluation::ruling::RuleAction;
+use crate::evaluation::validation::RuleResult;
+use crate::evaluation::{Asked, HookDecision, HookRef, Judging, NewCheckpoint, NewHook, NewSeries, Series, Signal};
+use crate::log::event::{EventType, Node, payload};
+use crate::log::id::{CheckpointId, HookId, Seq, SeriesId, SessionName, TaskId};
+use crate::session::promise::Promise;
+use crate::session::{Closing, Decision, Ending, Next, Session};
+use crate::task::transitions::Move;
+use crate::task::{State, Task};
+use crate::view::View;
+
+/// What the person is told who finds a task blocked.
+const BLOCKED: &str = "the agent says that it is blocked";
+const ESCALATED: &str = "the agent asks for a person";
+
+impl Deciding<'_, '_> {
+    pub(super) fn register_hook(&mut self, id: TaskId, new: &NewHook) -> Result<(), Refusal> {
+        new.check()?;
+        let task = self.unended(id)?;
+        if task.drive.hooks.len() >= Limits::STOP_HOOKS {
+            return Err(Refusal::TooManyHooks { task: id, most: Limits::STOP_HOOKS });
+        }
+        let NewHook { hook, enabled, metadata } = new.clone();
+        self.emit(Node::Task(id), payload::HookRegistered { hook, enabled, metadata }).map(drop)
+    }
+
+    /// Where there is none, nothing happens. An agent, or a hook of its session, takes away only what agents have registered.
+    pub(super) fn clear_hooks(&mut self, id: TaskId, only: Option<HookId>) -> Result<(), Refusal> {
+        if let Some(only) = only {
+            self.own_hook(id, only)?;
+        }
+        let is_meant = |hook: &HookRef| only.is_none_or(|only| hook.id == only);
+        let may = |hook: &&HookRef| is_meant(hook) && (hook.inside || !self.is_inside_session());
+        let hooks: Vec<HookId> = self.task(id)?.drive.hooks.iter().filter(may).map(|hook| hook.id).collect();
+        match hooks.is_empty() {
+            true => Ok(()),
+            false => self.emit(Node::Task(id), payload::HooksCleared { hooks }).map(drop),
+        }
+    }
+
+    /// Where it is so already, nothing happens.
+    pub(super) fn switch_hook(&mut self, id: TaskId, hook: HookId, enabled: bool) -> Result<(), Refusal> {
+        match self.own_hook(id, hook)?.enabled == enabled {
+            true => Ok(()),
+            false => self.emit(Node::Task(id), payload::HookSwitched { hook, enabled }).map(drop),
+        }
+    }
+
+    /// Returns a stop hook of a task that this command may take away or switch: from inside a session only what was registered
+    /// there.
+    fn own_hook(&self, id: TaskId, hook: HookId) -> Result<HookRef, Refusal> {
+        let task = self.task(id)?;
+        let found = task.drive.hooks.iter().copied().find(|known| known.id == hook);
+        let found =
+            found.ok_or_else(|| Refusal::invalid("the stop hook", format!("{hook} is not registered for {id}")))?;
+        match found.inside || !self.is_inside_session() {
+            true => Ok(found),
+            false => Err(Refusal::NoPerson { what: "take away or switch stop hooks that others have registered" }),
+        }
+    }
+
+    pub(super) fn start_series(&mut self, id: TaskId, new: &NewSeries) -> Result<(), Refusal> {
+        new.check()?;
+        let task = self.unended(id)?;
+        // Whoever holds a task works on it already.
+        let inside = self.is_inside_turn_on(&task);
+        if task.state != State::Active {
+            self.start(id, &Value::Null)?;
+        } else if !inside {
+            self.may_touch(&task)?;
+        }
+        if let Some(live) = task.drive.series.filter(|live| self.turn.is_some() && !live.inside) {
+            let why = format!("was started for {id} by another, and its limits and rules hold: go on with it");
+            return Err(Refusal::IllegalSeries { id: live.id, why });
+        }
+        let new = new.clone();
+        self.emit(
+            Node::Task(id),
+            payload::SeriesStarted {
+                max_iterations: new.max_iterations,
+                completion_promises: new.promises,
+                validation_rules: new.rules,
+                circuit_breaker_threshold: new.breaker,
+                strict: new.strict,
+            },
+        )
+        .map(drop)
+    }
+
+    pub(super) fn judge_series(&mut self, id: TaskId, series: SeriesId, judging: &Judging) -> Result<(), Refusal> {
+        judging.check()?;
+        let task = self.task(id)?;
+        let live = live(&task, series)?;
+        if live.iteration != judging.iteration {
+            let why = format!(
+                "has come to iteration {} while iteration {} was judged; ask again",
+                live.iteration, judging.iteration
+            );
+            return Err(Refusal::IllegalSeries { id: series, why });
+        }
+        if !task.drive.hooks.iter().map(|hook| hook.id).eq(judging.hooks.iter().copied()) {
+            let why = "has other stop hooks than those that were asked; ask again".to_owned();
+            return Err(Refusal::IllegalSeries { id: series, why });
+        }
+        if let Some(decision) = &judging.decision {
+            let results: &[_] = if judging.asked == Asked::Hooks { &judging.results } else { &[] };
+            self.hook_evaluated(id, (Some(series), live.iteration), decision, results)?;
+        }
+        if judging.asked == Asked::Validation {
+            self.validation_finished(id, &live, judging)?;
+        }
+        Ok(())
+    }
+
+    /// Records what was found at the gate of the session that works on a task. The series under way is judged with it,
+    /// unless it has moved on meanwhile.
+    pub(super) fn record_ruling(&mut self, id: TaskId, judging: &Judging) -> Result<(), Refusal> {
+        judging.check()?;
+        let task = self.task(id)?;
+        let held = task.lease.and_then(|lease| lease.session);
+        let session = held.map(|name| self.session(&name)).transpose()?;
+        self.place = session.as_ref().map(|session| (session.name.clone(), Some(session.iteration)));
+        let iteration = session.map_or(0, |session| session.iteration);
+        let series = task.drive.series.filter(|series| series.iteration == judging.iteration);
+        if let Some(decision) = &judging.decision {
+            self.hook_evaluated(id, (None, iteration), decision, &judging.results)?;
+        }
+        match series {
+            Some(series) => self.validation_finished(id, &series, judging),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns what a gate decides where a series is under way: another iteration that its guards do not allow is left to
+    /// a person. The agent first hears what a person has said.
+    pub(super) fn guard_series(&self, session: &Session, decision: Decision) -> Result<Decision, Refusal> {
+        if decision != Decision::Next(Next::Continue) || session.is_unheard() {
+            return Ok(decision);
+        }
+        let series = self.series_of(session)?;
+        let tripped = series.and_then(|series| Some((series.tripped_guard()?, series)));
+        Ok(tripped.map_or(decision, |(guard, series)| {
+            let reason = Some(format!("{} ends here, {}", series.id, series.explained(guard)));
+            Decision::Next(Next::Close(Closing { ending: Ending::Escalated, reason }))
+        }))
+    }
+
+    /// Takes the series of a session's task to its next iteration, with the loop: one that was judged is over. An iteration that
+    /// was interrupted is taken up.
+    pub(super) fn advance_series_with_loop(&mut self, session: &Session) -> Result<(), Refusal> {
+        let is_over = |series: &Series| series.judged_by_loop && series.remaining() > 0 && !session.takes_up();
+        let Some(series) = self.series_of(session)?.filter(is_over) else { return Ok(()) };
+        let (series, iteration) = (series.id, series.iteration + 1);
+        self.emit_session(session, payload::SeriesAdvanced { series, iteration })
+    }
+
+    /// Returns the series under way on the task that a session holds.
+    fn series_of(&self, session: &Session) -> Result<Option<Series>, Refusal> {
+        let Some(id) = session.task.filter(|_| session.epoch().is_some()) else { return Ok(None) };
+        Ok(self.draft.task(id)?.and_then(|task| task.drive.series))
+    }
+
+    fn hook_evaluated(
+        &mut self,
+        id: TaskId,
+        (series, iteration): (Option<SeriesId>, u32),
+        decision: &HookDecision,
+        results: &[RuleResult],
+    ) -> Result<(), Refusal> {
+        let HookDecision { hook, ruling } = decision.clone();
+        let evaluated = payload::HookEvaluated {
+            series,
+            iteration,
+            hook,
+            action: ruling.action,
+            reason: ruling.reason,
+            next_prompt: ruling.next_prompt,
+            metadata: ruling.metadata,
+            results: results.to_vec(),
+        };
+        self.emit(Node::Task(id), evaluated)?;
+        match ruling.checkpoint_data.filter(|_| ruling.action == RuleAction::Continue) {
+            Some(data) => {
+                let mut new = NewCheckpoint::of_hook(&data);
+                new.execution_step = new.execution_step.or(Some(u64::from(iteration)));
+                self.create_checkpoint(id, &new).map(drop)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn validation_finished(&mut self, id: TaskId, series: &Series, judging: &Judging) -> Result<(), Refusal> {
+        let verdict = series.verdict(judging);
+        let kept = |output: &String| {
+            let from = output.len().saturating_sub(Limits::OUTPUT_KEPT);
+            output[output.ceil_char_boundary(from)..].to_owned()
+        };
+        let finished = payload::ValidationFinished {
+            series: series.id,
+            iteration: series.iteration,
+            passed: verdict.judged.passed,
+            signal: verdict.signal,
+            results: judging.results.clone(),
+            promises: judging.promises.clone(),
+            hook: judging.decision.as_ref().and_then(|decision| decision.hook),
+            guard: verdict.guard,
+            feedback: verdict.feedback,
+            // At a gate the end of the turn has it.
+            output: (judging.asked != Asked::Gate)
+                .then_some(judging.agent_output.as_ref())
+                .flatten()
+                .map(kept)
+                .filter(|output| !output.is_empty()),
+            files_modified: judging.files_modified.clone(),
+            alike: verdict.judged.alike,
+        };
+        self.emit(Node::Task(id), finished).map(drop)
+    }
+
+    pub(super) fn advance_series(&mut self, id: TaskId, series: SeriesId) -> Result<(), Refusal> {
+        let task = self.unended(id)?;
+        let live = live(&task, series)?;
+        let refuse = |why: String| Err(Refusal::IllegalSeries { id: series, why });
+        if task.state == State::Blocked {
+            return refuse(format!("waits for a person: {id} is blocked"));
+        }
+        if !live.inside && self.is_inside_turn_on(&task) {
+            return refuse(format!("advances with the loop that works on {id}: end your turn, and it is judged"));
+        }
+        if live.remaining() == 0 {
+            let most = live.max_iterations;
+            return refuse(format!(
+                "is at its maximum of {most} iterations: {id} needs a person now, unless it is done"
+            ));
+        }
+        self.emit(Node::Task(id), payload::SeriesAdvanced { series, iteration: live.iteration + 1 }).map(drop)
+    }
+
+    /// Judges nothing: a listed promise is a word that is taken, unless the series is strict.
+    pub(super) fn complete_series(&mut self, id: TaskId, series: SeriesId, promise: Promise) -> Result<(), Refusal> {
+        let live = live(&self.unended(id)?, series)?;
+        let refuse = |why: String| Err(Refusal::IllegalSeries { id: series, why });
+        if !live.completion_promises.contains(&promise) {
+            let listed: Vec<&str> = live.completion_promises.iter().map(|promise| promise.name()).collect();
+            return refuse(format!("was not started with {}, but with {}", promise.name(), listed.join(", ")));
+        }
+        let judged_complete = live.judged.is_some_and(|judged| judged.signal == Signal::Complete);
+        if live.strict && promise == Promise::Complete && !judged_complete {
+            return refuse("is strict: it is completed after iteration_validate has answered COMPLETE".to_owned());
+        }
+        // Whoever else has started it wants its rules to hold until the work is accepted.
+        if live.inside || self.turn.is_none() {
+            self.emit(Node::Task(id), payload::SeriesEnded { series, iteration: live.iteration, promise })?;
+        }
+        match promise {
+            Promise::Complete => self.complete(id, None, &[]),
+            Promise::Blocked => self.block(id, BLOCKED, &[]),
+            Promise::Escalate => self.block(id, ESCALATED, &[]),
+        }
+    }
+
+    pub(super) fn create_checkpoint(&mut self, id: TaskId, new: &NewCheckpoint) -> Result<CheckpointId, Refusal> {
+        new.check()?;
+        let task = self.task(id)?;
+        if task.state == State::Deleted {
+            return Err(Refusal::invalid("a checkpoint", format!("cannot be made of {id}: it is deleted")));
+        }
+        let (draft_content, draft_bytes) = new.draft();
+        let at = self.emit(
+            Node::Task(id),
+            payload::CheckpointCreated {
+                sequence: task.drive.checkpoints_made + 1,
+                trigger: new.trigger,
+                execution_phase: new.execution_phase.clone(),
+                execution_step: new.execution_step,
+                agent_context: new.agent_context.clone(),
+                draft_content,
+                draft_type: new.draft_type.clone(),
+                draft_bytes,
+                expires_at: new.expires_at(self.origin.at),
+                series: task.drive.series.map(|series| series.id),
+            },
+        )?;
+        let Seq(at) = at;
+        Ok(CheckpointId(at))
+    }
+
+    /// A task on which there is still something to do.
+    fn unended(&self, id: TaskId) -> Result<Task, Refusal> {
+        let task = self.task(id)?;
+        let row = Move::on(EventType::TaskBlocked).expect("blocking is a move");
+        match task.state {
+            State::Completed | State::Failed | State::Deleted => {
+                let mut from = row.from.to_vec();
+                from.push(State::Blocked);
+                let event = EventType::TaskStarted;
+                Err(Refusal::IllegalMove { id, state: task.state, event, from, forceable: false })
+            }
+            _ => Ok(task),
+        }
+    }
+
+    /// Whether the command comes from inside a turn of the session that holds the task.
+    fn is_inside_turn_on(&self, task: &Task) -> bool {
+        let own = self.session_around();
+        own.is_some() && task.lease.as_ref().is_some_and(|lease| lease.session == own)
+    }
+
+    fn session_around(&self) -> Option<SessionName> {
+        self.turn.as_ref().map(|run| run.session.clone())
+    }
+}
+
+/// The series of this id, if it is the one under way.
+fn live(task: &Task, id: SeriesId) -> Result<Series, Refusal> {
+    task.drive.series(id).cloned().ok_or_else(|| {
+        let why = match &task.drive.series {
+            Some(other) => format!("is over: {} goes on in {}", task.id, other.id),
+            None => format!("is over: {} is {}", task.id, task.state),
+        };
+        Refusal::IllegalSeries { id, why }
+    })
+}

@@ -1,0 +1,454 @@
+//! Which effectful hooks an event puts into the outbox.
+//!
+//! For each point: what the task's type says about it, else what the project says; then what the agent brings along. All
+//! points of an event together run in order of priority, equal ones in order of definition.
+//!
+//! Invariants:
+//! - What a hook leads to is bounded; hooks beyond the bound are not owed, and the log says so.
+//! - A hook of an untrusted configuration is never owed: the command that would lead to it is refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use windlass_expr::{Condition, ExpressionFault, Matcher};
+
+use super::Deciding;
+use crate::apply::apply;
+use crate::bridge::BridgeCall;
+use crate::command::limits::Limits;
+use crate::command::refusal::Refusal;
+use crate::effects::hook_point::HookPoint;
+use crate::effects::outbox::{HookBatch, HookClass, HookEffect, OnFailure};
+use crate::effects::situation::Situation;
+use crate::evaluation::{REGISTERED, VALIDATION};
+use crate::log::config_text::ConfigText;
+use crate::log::event::{Envelope, Event, EventType, Node, payload};
+use crate::log::id::{Digest, OwnerName, TypeName};
+use crate::session::Session;
+use crate::session::promise::Promise;
+use crate::task::Task;
+use crate::view::{Change, View};
+
+/// Which effectful hooks each event makes owed.
+#[derive(Debug, Clone)]
+pub struct Effects {
+    /// The configuration that they come from, as it was read.
+    pub config: ConfigText,
+    /// Whoever appends the event, and so owes its hooks.
+    pub owner: OwnerName,
+    /// Where the project lies, for conditions that ask.
+    pub project: String,
+    pub trust: Trusted,
+    pub hooks: BTreeMap<EventType, Vec<PlannedHook>>,
+    /// Where a type of tasks has its own list, perhaps an empty one, instead of the project's.
+    pub overrides: BTreeSet<(TypeName, HookPoint)>,
+    pub validation: ValidationScope,
+}
+
+/// The tasks for which the configuration has validation rules.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ValidationScope {
+    pub project: bool,
+    /// Types with a list of their own, perhaps an empty one, instead of the project's.
+    pub types: BTreeMap<TypeName, bool>,
+}
+
+impl ValidationScope {
+    /// Whether tasks of a type have rules.
+    pub fn includes(&self, kind: Option<&TypeName>) -> bool {
+        kind.and_then(|kind| self.types.get(kind)).copied().unwrap_or(self.project)
+    }
+}
+
+/// Whether the configuration may run anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trusted {
+    Yes,
+    No,
+}
+
+/// The work that a hook is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HookScope {
+    Project,
+    TaskType(TypeName),
+    Agent(String),
+    /// All work in a worktree of its own. No configuration says so: it is the scope of the default step.
+    Worktrees,
+}
+
+impl HookScope {
+    /// Whether such work is meant: a type's own list takes the place of the project's, an agent's comes in addition.
+    pub fn includes(&self, kind: Option<&str>, agent: Option<&str>, has_own_list: bool) -> bool {
+        match self {
+            Self::Project | Self::Worktrees => !has_own_list,
+            Self::TaskType(wanted) => kind == Some(wanted.as_str()),
+            Self::Agent(name) => agent == Some(name),
+        }
+    }
+}
+
+/// A configured hook at one of its points, with what decides whether an event enqueues it.
+#[derive(Debug, Clone)]
+pub struct PlannedHook {
+    pub hook: HookEffect,
+    pub scope: HookScope,
+    /// For which tools, or for which reasons to call.
+    pub matcher: Matcher,
+    /// Under which condition it is owed.
+    pub when: Option<Condition>,
+}
+
+/// Hooks that were not enqueued, or for a bad reason.
+pub(super) struct HookProblem {
+    hooks: String,
+    why: String,
+}
+
+impl PlannedHook {
+    /// Whether it stands where an agent's hook system calls, and is for what it calls about.
+    pub fn is_for(&self, call: &BridgeCall) -> bool {
+        let here = self.hook.point == call.point || self.hook.point == HookPoint::Event(EventType::BridgeCalled);
+        here && (call.matched.is_empty() || call.matched.iter().any(|name| self.matcher.matches(name)))
+    }
+
+    /// Whether its condition holds where it is run for this.
+    fn holds(&self, situation: Situation<'_>) -> Result<bool, ExpressionFault> {
+        let Some(when) = &self.when else { return Ok(true) };
+        let HookEffect { hook, point, .. } = &self.hook;
+        when.holds(&Situation { point: Some(point), hook, ..situation }.values())
+    }
+}
+
+/// Returns the hooks that a call may make owed which comes from no session, without the conditions that hold. A condition that
+/// asks about the conversation or where the project lies stays, and so does one that cannot be answered.
+pub fn hooks_for_call(call: &BridgeCall, planned: Vec<PlannedHook>) -> Vec<PlannedHook> {
+    let envelope = Envelope::bare(call.event().into());
+    let situation = Situation { call: Some(call), ..Situation::of(&envelope) };
+    let agent = Some(call.caller.agent.as_str());
+    let is_meant = |planned: &PlannedHook| planned.scope.includes(None, agent, false) && planned.is_for(call);
+    let asks = |when: &Condition| ["retries", "event", "project_dir"].iter().any(|name| when.uses(name));
+    let answered = |planned: PlannedHook| {
+        if planned.when.as_ref().is_none_or(asks) {
+            return Some(planned);
+        }
+        let (hooks, problems) = select_hooks(situation, std::iter::once(&planned));
+        let when = planned.when.clone().filter(|_| !problems.is_empty());
+        (!hooks.is_empty()).then_some(PlannedHook { when, ..planned })
+    };
+    planned.into_iter().filter(is_meant).filter_map(answered).collect()
+}
+
+impl From<HookEffect> for PlannedHook {
+    fn from(hook: HookEffect) -> Self {
+        Self { hook, scope: HookScope::Project, matcher: Matcher::default(), when: None }
+    }
+}
+
+impl Effects {
+    /// These hooks, whatever the task and the agent.
+    pub fn of(config: &str, owner: OwnerName, hooks: impl IntoIterator<Item = (EventType, Vec<HookEffect>)>) -> Self {
+        let planned = |hooks: Vec<HookEffect>| hooks.into_iter().map(PlannedHook::from).collect();
+        let hooks = hooks.into_iter().map(|(event, hooks)| (event, planned(hooks))).collect();
+        let (project, trust, overrides) = (String::new(), Trusted::Yes, BTreeSet::new());
+        let validation = ValidationScope::default();
+        Self { config: config.into(), owner, project, trust, hooks, overrides, validation }
+    }
+
+    /// Returns the gates that tasks of a type have of their own, in the order in which work passes them.
+    pub fn gates_of(&self, kind: &TypeName) -> Vec<String> {
+        let gates = [
+            (EventType::TurnFinished, HookPoint::Stop),
+            (EventType::SubmissionStarted, HookPoint::BeforeSubmit),
+            (EventType::MergeStarted, HookPoint::BeforeMerge),
+        ];
+        let is_own = |planned: &PlannedHook, point: &HookPoint| {
+            planned.hook.point == *point && matches!(&planned.scope, HookScope::TaskType(own) if own == kind)
+        };
+        let has_own = |event: &EventType, point: &HookPoint| {
+            self.hooks.get(event).is_some_and(|hooks| hooks.iter().any(|planned| is_own(planned, point)))
+        };
+        let rules = self.validation.types.get(kind).copied().unwrap_or(false).then(|| "validation".to_owned());
+        let points =
+            gates.into_iter().filter(|(event, point)| has_own(event, point)).map(|(_, point)| point.to_string());
+        rules.into_iter().chain(points).collect()
+    }
+
+    /// Returns the name of what judges turns on such a task before the configured stop hooks do.
+    pub fn first_judge(&self, task: Option<&Task>) -> Option<&'static str> {
+        if task.is_some_and(|task| task.drive.has_a_say()) {
+            return Some(REGISTERED);
+        }
+        self.validation.includes(task.and_then(|task| task.kind.as_ref())).then_some(VALIDATION)
+    }
+
+    /// Whether a hook is for such a task and such an agent.
+    pub fn is_for(&self, planned: &PlannedHook, task: Option<&Task>, agent: Option<&str>) -> bool {
+        let kind = task.and_then(|task| task.kind.as_ref());
+        let own = kind.is_some_and(|kind| self.overrides.contains(&(kind.clone(), planned.hook.point.clone())));
+        let in_place = task.is_none_or(|task| task.workspace.is_none());
+        let meant = !(in_place && planned.scope == HookScope::Worktrees);
+        meant && planned.scope.includes(kind.map(TypeName::as_str), agent, own)
+    }
+}
+
+/// Returns the hooks whose conditions hold. A condition that cannot be answered is a problem: a gate runs then, for otherwise
+/// it would stand open, and nothing else does.
+fn select_hooks<'p>(
+    situation: Situation<'_>,
+    meant: impl Iterator<Item = &'p PlannedHook>,
+) -> (Vec<HookEffect>, Vec<HookProblem>) {
+    let (mut hooks, mut problems) = (Vec::new(), Vec::new());
+    for planned in meant {
+        let holds = planned.holds(situation).unwrap_or_else(|fault| {
+            // Tools differ in what they are called with: who asks for what this one does not have does not mean it.
+            if situation.call.is_some() && fault.is_undefined() && !planned.hook.point.sends_back() {
+                return false;
+            }
+            let why = format!("its condition cannot be answered: {fault}");
+            problems.push(HookProblem { hooks: planned.hook.hook.clone(), why });
+            planned.hook.class == HookClass::Gate || planned.hook.point.sends_back()
+        });
+        if holds {
+            hooks.push(planned.hook.clone());
+        }
+    }
+    (hooks, problems)
+}
+
+impl Deciding<'_, '_> {
+    /// Puts the hooks of an event into the outbox. Returns the problems that their conditions had.
+    ///
+    /// The configuration that they come from is recorded before it is named, and so that record itself can owe none.
+    pub(super) fn enqueue_hooks(&mut self, envelope: &mut Envelope) -> Result<Vec<HookProblem>, Refusal> {
+        let event = envelope.event.kind();
+        let rules = self.rules;
+        let Some(effects) = &rules.effects else { return Ok(vec![]) };
+        let planned = effects.hooks.get(&event);
+        let by_itself =
+            matches!(event, EventType::TurnFinished | EventType::SubmissionStarted | EventType::WorkflowTriggered);
+        if (planned.is_none() && !by_itself) || event == EventType::ConfigRecorded {
+            return Ok(vec![]);
+        }
+        let session = envelope.session.as_ref().map(|name| self.draft.session(name)).transpose()?.flatten();
+        // What stands on another base, or was judged by other hooks, has to pass the stop hooks first.
+        let is_rejudged = matches!(&envelope.event, Event::SubmissionStarted(started)
+            if started.rejudged || session.as_ref().is_some_and(|session| session.rejudged));
+        let first = match event {
+            EventType::TurnFinished => self.first_judge(session.as_ref(), effects)?,
+            _ if is_rejudged => self.first_judge(session.as_ref(), effects)?,
+            _ => None,
+        };
+        let workflow = workflow(&envelope.event);
+        let stop_hooks = effects.hooks.get(&EventType::TurnFinished).filter(|_| is_rejudged);
+        if planned.is_none() && first.is_none() && workflow.is_none() && stop_hooks.is_none() {
+            return Ok(vec![]);
+        }
+        let stops = self.stops.is_some() && self.stops == envelope.session;
+        if would_be_skipped(event, session.as_ref(), &effects.owner, stops) {
+            return Ok(vec![]);
+        }
+        let (task, session) = (self.task_after(envelope)?, session.as_ref());
+        let nested = session.map_or(0, |session| session.nesting);
+        let agent = match &envelope.event {
+            // Its session is not there yet.
+            Event::SessionStarted(started) => Some(started.agent.clone()),
+            _ => session.map(|session| session.agent.clone()).or(self.call.map(|call| call.caller.agent.clone())),
+        };
+        let call = self.call.filter(|_| event == EventType::BridgeCalled);
+        let is_meant = |planned: &&PlannedHook| {
+            effects.is_for(planned, task.as_ref(), agent.as_deref())
+                && call.is_none_or(|call| planned.is_for(call))
+                && matched(event).is_none_or(|why| planned.matcher.matches(why))
+                && is_at(&planned.hook.point, &envelope.event)
+        };
+        let stop_hooks =
+            stop_hooks.into_iter().flat_map(|planned| planned.iter()).filter(|it| it.hook.point == HookPoint::Stop);
+        let meant = stop_hooks.chain(planned.into_iter().flat_map(|planned| planned.iter())).filter(is_meant);
+        let task = self.meant_task(task.clone(), session)?;
+        // Work that is judged again was claimed to be done.
+        let promise = self.claims.or(is_rejudged.then_some(Promise::Complete));
+        let (task, project) = (task.as_ref(), &effects.project);
+        let situation = Situation { session, task, promise, call, project, ..Situation::of(envelope) };
+        let (mut hooks, mut problems) = select_hooks(situation, meant);
+        if event == EventType::HookError {
+            // One about a condition of a hook for errors would lead to the next.
+            problems.clear();
+        }
+        hooks.extend(workflow);
+        if effects.trust == Trusted::No && !hooks.is_empty() {
+            return Err(Refusal::Untrusted { hooks: hooks.into_iter().map(|hook| hook.hook).collect() });
+        }
+        hooks.splice(..0, first);
+        if is_rejudged {
+            let strict = session.is_some_and(|session| session.terms.strict);
+            hooks
+                .iter_mut()
+                .filter(|hook| hook.point == HookPoint::Stop)
+                .for_each(|hook| stand_before_submission(hook, strict));
+        }
+        if hooks.is_empty() {
+            return Ok(problems);
+        }
+        if let Some(why) = self.too_far(&hooks) {
+            let names: Vec<&str> = hooks.iter().map(|hook| hook.hook.as_str()).collect();
+            if !matches!(event, EventType::HookError | EventType::ActionError) {
+                problems.push(HookProblem { hooks: names.join(", "), why: why.to_string() });
+            }
+            return Ok(problems);
+        }
+        if self.depth > 0 {
+            self.line().add(hooks.len());
+        }
+        let config = self.recorded_config(&effects.config)?;
+        let (owner, nesting) = (effects.owner.clone(), self.line().nesting().max(nested));
+        envelope.metadata.owes = Some(HookBatch { config, owner, hooks, share: 0, nesting });
+        Ok(problems)
+    }
+
+    /// Returns what judges a turn before the configured hooks do, so that they see what validation rules came to: the rules
+    /// of the configuration and of the task's series, and the stop hooks that are registered for the task.
+    fn first_judge(&self, session: Option<&Session>, effects: &Effects) -> Result<Option<HookEffect>, Refusal> {
+        let Some(session) = session else { return Ok(None) };
+        let task = session.task.map(|id| self.draft.task(id)).transpose()?.flatten();
+        Ok(effects.first_judge(task.as_ref()).map(judge_of_turn))
+    }
+
+    /// Whether anything judges the turns of a session.
+    pub(super) fn has_stop_hooks(&self, session: &Session) -> Result<bool, Refusal> {
+        let Some(effects) = &self.rules.effects else { return Ok(false) };
+        let task = session.task.map(|id| self.draft.task(id)).transpose()?.flatten();
+        let is_meant = |planned: &PlannedHook| {
+            planned.hook.point == HookPoint::Stop && effects.is_for(planned, task.as_ref(), Some(&session.agent))
+        };
+        let planned = effects.hooks.get(&EventType::TurnFinished).into_iter().flat_map(|planned| planned.iter());
+        Ok(planned.into_iter().any(is_meant) || self.first_judge(Some(session), effects)?.is_some())
+    }
+
+    /// The task of an event, else that of its session.
+    fn meant_task(&self, task: Option<Task>, session: Option<&Session>) -> Result<Option<Task>, Refusal> {
+        match (task, session.and_then(|session| session.task)) {
+            (None, Some(id)) => Ok(self.draft.task(id)?),
+            (task, _) => Ok(task),
+        }
+    }
+
+    /// Why hooks may not be owed here: only what hooks themselves have led to is bounded.
+    fn too_far(&mut self, hooks: &[HookEffect]) -> Option<Refusal> {
+        let left = usize::try_from(self.line().left()).unwrap_or(usize::MAX);
+        let limit = match self.depth {
+            0 => return None,
+            depth if depth >= Limits::DEPTH => format!("{} steps", Limits::DEPTH),
+            _ if left >= hooks.len() => return None,
+            _ => format!("{} events", Limits::EVENTS),
+        };
+        Some(Refusal::CascadeLimit { limit })
+    }
+
+    /// Says what is wrong with the hooks of the last event.
+    pub(super) fn report_problems(&mut self, problems: Vec<HookProblem>) -> Result<(), Refusal> {
+        let last = self.entries.len() - 1;
+        let before = (self.cause, self.depth, self.line);
+        let node = self.entries[last].record.envelope.node;
+        for HookProblem { hooks, why } in problems {
+            let original_event = self.entries[last].record.original();
+            self.caused_by(last);
+            self.emit(node, payload::HookError { hook_name: hooks, error: why, original_event, effect: None })?;
+        }
+        (self.cause, self.depth, self.line) = before;
+        Ok(())
+    }
+
+    /// The task of an event as it will be after it.
+    fn task_after(&self, envelope: &Envelope) -> Result<Option<Task>, Refusal> {
+        let Some(id) = envelope.node.task() else { return Ok(None) };
+        let changes = apply(&self.draft, self.draft.head()?.next(), envelope)?;
+        let changed = changes.into_iter().find_map(|change| match change {
+            Change::PutTask(task) if task.id == id => Some(*task),
+            _ => None,
+        });
+        Ok(changed)
+    }
+
+    /// The configuration of owed hooks, recorded.
+    fn recorded_config(&mut self, config: &ConfigText) -> Result<Digest, Refusal> {
+        let config = match self.recorded {
+            Some(config) => config,
+            None => self.record(config.digest(), config)?,
+        };
+        self.recorded = Some(config);
+        Ok(config)
+    }
+
+    pub(super) fn record_config(&mut self, text: &str) -> Result<Digest, Refusal> {
+        self.record(Digest::of(text.as_bytes()), text)
+    }
+
+    fn record(&mut self, digest: Digest, text: &str) -> Result<Digest, Refusal> {
+        if !self.draft.has_config(digest)? {
+            self.emit_in(Node::System, None, None, payload::ConfigRecorded { digest, text: text.to_owned() }.into())?;
+        }
+        Ok(digest)
+    }
+}
+
+/// Validation rules and stop hooks that stand nowhere as hooks of a point. What they may run is for the runner to say.
+fn judge_of_turn(name: &str) -> HookEffect {
+    HookEffect {
+        hook: name.to_owned(),
+        point: HookPoint::Stop,
+        class: HookClass::Gate,
+        on_failure: OnFailure::Escalate,
+        send_backs: None,
+    }
+}
+
+/// Has a stop hook judge work at the gate before its submission. As at `stop`, what is not known to have passed has not passed,
+/// unless the session is lenient.
+fn stand_before_submission(hook: &mut HookEffect, strict: bool) {
+    hook.point = HookPoint::BeforeSubmit;
+    if hook.on_failure == OnFailure::Ignore && strict {
+        hook.on_failure = OnFailure::Block;
+    }
+}
+
+/// Whether a point is one of an event. Facts of a project share an event, and have a point for each of their types.
+fn is_at(point: &HookPoint, event: &Event) -> bool {
+    match (event, point) {
+        (Event::FactLogged(fact), HookPoint::Fact(kind)) => fact.kind == *kind,
+        (Event::FactLogged(_), point) => *point == HookPoint::Event(EventType::FactLogged),
+        _ => true,
+    }
+}
+
+/// What matchers look at where a session of ours comes to a point that agents call at too, in the words of Claude Code.
+fn matched(event: EventType) -> Option<&'static str> {
+    match event {
+        EventType::SessionStarted => Some("startup"),
+        EventType::SessionEnded => Some("other"),
+        _ => None,
+    }
+}
+
+/// Whether the loop would skip the hooks of this event as soon as they are owed, in this very commit, where they cannot be
+/// named yet. A session that is about to end waits for no more hooks but those of its end.
+fn would_be_skipped(event: EventType, session: Option<&Session>, owner: &OwnerName, stops: bool) -> bool {
+    let Some(session) = session else { return false };
+    let stopping = stops || session.stopping.is_some() || event == EventType::SessionStopping;
+    let ended = session.ended().is_some() || event == EventType::SessionEnded;
+    stopping && !ended && session.owner == *owner
+}
+
+/// How the hook is called that runs a workflow which somebody has asked for.
+pub const WORKFLOW: &str = "workflow: ";
+
+/// The workflow that an event asks for.
+fn workflow(event: &Event) -> Option<HookEffect> {
+    let Event::WorkflowTriggered(triggered) = event else { return None };
+    Some(HookEffect {
+        hook: format!("{WORKFLOW}{}", triggered.workflow_id),
+        point: HookPoint::Event(EventType::WorkflowTriggered),
+        class: HookClass::Workflow,
+        on_failure: OnFailure::Ignore,
+        send_backs: None,
+    })
+}

@@ -1,0 +1,283 @@
+//! The registry of pure hooks: what runs inside the commit of an event, in which order.
+//!
+//! Invariants:
+//! - Every hook has a name of its own and hears at least one event.
+//! - Lower priorities run first, equal ones in order of registration. Switching a hook off and on keeps its place.
+//! - Registering, finding and moving a hook costs the logarithm of how many there are; so does an event that few of them
+//!   hear.
+//!
+//! Not here: hooks that run programs (`decide/outbox.rs`), and what becomes of the answers (`decide/cascade.rs`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Display};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::effects::action::Action;
+use crate::effects::builtins;
+use crate::log::event::{EventType, Record};
+use crate::view::{View, ViewError};
+
+/// Why a hook gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum HookFault {
+    /// The hook's own failure: recorded, and the others run all the same.
+    #[error("{0}")]
+    Failed(String),
+    /// The store's failure: it ends the whole command.
+    #[error(transparent)]
+    View(#[from] ViewError),
+}
+
+impl HookFault {
+    /// The hook's own failure, in its own words.
+    ///
+    /// ```
+    /// # use windlass_engine::HookFault;
+    /// let number: Result<u32, HookFault> = "seven".parse().map_err(HookFault::failed);
+    /// assert_eq!(number.unwrap_err().to_string(), "invalid digit found in string");
+    /// ```
+    pub fn failed(why: impl Display) -> Self {
+        Self::Failed(why.to_string())
+    }
+}
+
+/// Sees an event and the state after its command, and answers what to do. It runs inside a commit: it must be quick
+/// and may touch nothing outside.
+pub type Handler = Arc<dyn Fn(&Record, &dyn View) -> Result<Vec<Action>, HookFault> + Send + Sync>;
+
+/// A pure hook.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Hook {
+    pub name: String,
+    pub events: Vec<EventType>,
+    /// Lower runs first; equal ones in order of registration.
+    pub priority: i64,
+    pub enabled: bool,
+    pub description: String,
+    /// Whatever else its author wants to say; the rules do not look at it.
+    pub metadata: Map<String, Value>,
+    handler: Handler,
+}
+
+impl Hook {
+    /// The priority where none is said.
+    pub const PRIORITY: i64 = 100;
+
+    /// A hook that hears these events: enabled, and of priority [`Hook::PRIORITY`].
+    ///
+    /// ```
+    /// use windlass_engine::{Action, EventType, Hook, Registry, TaskAction};
+    ///
+    /// let hook = Hook::new("label-new", [EventType::TaskCreated], |record, _view| {
+    ///     let Some(task) = record.envelope.node.task() else { return Ok(vec![]) };
+    ///     Ok(vec![Action::UpdateTask { task, action: TaskAction::AddLabels(vec!["new".to_owned()]) }])
+    /// });
+    /// let mut registry = Registry::with_builtins();
+    /// registry.register(hook.priority(30).description("labels every new task"))?;
+    /// # Ok::<(), windlass_engine::RegistryError>(())
+    /// ```
+    pub fn new(
+        name: impl Into<String>,
+        events: impl IntoIterator<Item = EventType>,
+        handler: impl Fn(&Record, &dyn View) -> Result<Vec<Action>, HookFault> + Send + Sync + 'static,
+    ) -> Self {
+        let mut heard = BTreeSet::new();
+        Self {
+            name: name.into(),
+            events: events.into_iter().filter(|event| heard.insert(*event)).collect(),
+            priority: Self::PRIORITY,
+            enabled: true,
+            description: String::new(),
+            metadata: Map::new(),
+            handler: Arc::new(handler),
+        }
+    }
+
+    #[must_use]
+    pub fn priority(self, priority: i64) -> Self {
+        Self { priority, ..self }
+    }
+
+    /// Registered, but silent until it is enabled.
+    #[must_use]
+    pub fn disabled(self) -> Self {
+        Self { enabled: false, ..self }
+    }
+
+    #[must_use]
+    pub fn description(self, description: impl Into<String>) -> Self {
+        Self { description: description.into(), ..self }
+    }
+
+    #[must_use]
+    pub fn author(self, author: impl Into<String>) -> Self {
+        self.metadata([("author".to_owned(), Value::String(author.into()))].into_iter().collect())
+    }
+
+    #[must_use]
+    pub fn version(self, version: impl Into<String>) -> Self {
+        self.metadata([("version".to_owned(), Value::String(version.into()))].into_iter().collect())
+    }
+
+    /// Adds to what is said about it.
+    #[must_use]
+    pub fn metadata(mut self, metadata: Map<String, Value>) -> Self {
+        self.metadata.extend(metadata);
+        self
+    }
+
+    /// Runs the hook. A panic is a failure of the hook, for programs that use this library and unwind: the closure is theirs. The
+    /// release build of `windlass` aborts on a panic.
+    pub(crate) fn ask(&self, record: &Record, view: &dyn View) -> Result<Vec<Action>, HookFault> {
+        catch_unwind(AssertUnwindSafe(|| (self.handler)(record, view))).unwrap_or_else(|panic| {
+            let said = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+            Err(HookFault::Failed(format!("it panicked: {}", said.unwrap_or("without a word"))))
+        })
+    }
+}
+
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, events, priority, enabled, .. } = self;
+        f.debug_struct("Hook")
+            .field("name", name)
+            .field("events", events)
+            .field("priority", priority)
+            .field("enabled", enabled)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A hook that cannot be registered or found.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RegistryError {
+    #[error("a hook needs a name")]
+    NoName,
+    #[error("hook `{0}` listens to no event")]
+    NoEvents(String),
+    #[error("there is already a hook `{0}`")]
+    Duplicate(String),
+    #[error("there is no hook `{0}`")]
+    Unknown(String),
+}
+
+/// Which registration it was, from the first on: that settles ties.
+type Turn = u64;
+
+/// The hooks in order of registration, and by event in the order in which they run.
+#[derive(Debug, Clone, Default)]
+pub struct Registry {
+    hooks: BTreeMap<Turn, Hook>,
+    names: BTreeMap<String, Turn>,
+    /// The enabled ones.
+    by_event: BTreeMap<EventType, BTreeSet<(i64, Turn)>>,
+    next: Turn,
+}
+
+impl Registry {
+    /// The registry with its built-ins, each as it is by default.
+    pub fn with_builtins() -> Self {
+        let mut registry = Self::default();
+        for hook in builtins::all() {
+            registry.register(hook).expect("the built-ins are well formed");
+        }
+        registry
+    }
+
+    /// Adds a hook. One of the same name is never replaced: two parts of a program would silence each other unseen.
+    pub fn register(&mut self, hook: Hook) -> Result<(), RegistryError> {
+        if hook.name.trim().is_empty() {
+            return Err(RegistryError::NoName);
+        }
+        if hook.events.is_empty() {
+            return Err(RegistryError::NoEvents(hook.name));
+        }
+        if self.names.contains_key(&hook.name) {
+            return Err(RegistryError::Duplicate(hook.name));
+        }
+        let turn = self.next;
+        self.next += 1;
+        self.names.insert(hook.name.clone(), turn);
+        self.put(turn, hook);
+        Ok(())
+    }
+
+    /// Takes a hook out, and hands it back.
+    pub fn unregister(&mut self, name: &str) -> Result<Hook, RegistryError> {
+        let turn = self.turn(name)?;
+        self.names.remove(name);
+        Ok(self.take(turn))
+    }
+
+    pub fn enable(&mut self, name: &str) -> Result<(), RegistryError> {
+        self.change(name, |hook| hook.enabled = true)
+    }
+
+    /// Silences a hook; it stays registered.
+    pub fn disable(&mut self, name: &str) -> Result<(), RegistryError> {
+        self.change(name, |hook| hook.enabled = false)
+    }
+
+    pub fn set_priority(&mut self, name: &str, priority: i64) -> Result<(), RegistryError> {
+        self.change(name, |hook| hook.priority = priority)
+    }
+
+    /// Switches a hook on or off, and moves it if a priority is given.
+    pub fn configure(&mut self, name: &str, enabled: bool, priority: Option<i64>) -> Result<(), RegistryError> {
+        self.change(name, |hook| {
+            hook.enabled = enabled;
+            hook.priority = priority.unwrap_or(hook.priority);
+        })
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Hook> {
+        self.names.get(name).map(|turn| &self.hooks[turn])
+    }
+
+    /// All hooks, disabled ones included, in order of registration.
+    pub fn hooks(&self) -> impl ExactSizeIterator<Item = &Hook> + DoubleEndedIterator {
+        self.hooks.values()
+    }
+
+    /// The enabled hooks of an event, in the order in which they run.
+    pub fn for_event(&self, event: EventType) -> impl Iterator<Item = &Hook> {
+        self.by_event.get(&event).into_iter().flatten().map(|(_, turn)| &self.hooks[turn])
+    }
+
+    fn turn(&self, name: &str) -> Result<Turn, RegistryError> {
+        self.names.get(name).copied().ok_or_else(|| RegistryError::Unknown(name.to_owned()))
+    }
+
+    /// Changes anything but the name and the events.
+    fn change(&mut self, name: &str, change: impl FnOnce(&mut Hook)) -> Result<(), RegistryError> {
+        let turn = self.turn(name)?;
+        let mut hook = self.take(turn);
+        change(&mut hook);
+        self.put(turn, hook);
+        Ok(())
+    }
+
+    fn put(&mut self, turn: Turn, hook: Hook) {
+        for event in hook.events.iter().filter(|_| hook.enabled) {
+            self.by_event.entry(*event).or_default().insert((hook.priority, turn));
+        }
+        self.hooks.insert(turn, hook);
+    }
+
+    fn take(&mut self, turn: Turn) -> Hook {
+        let hook = self.hooks.remove(&turn).expect("a turn that was given out");
+        for event in &hook.events {
+            if let Some(heard) = self.by_event.get_mut(event) {
+                heard.remove(&(hook.priority, turn));
+            }
+        }
+        hook
+    }
+}
+
+#[cfg(test)]
+mod tests;

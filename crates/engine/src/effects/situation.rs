@@ -1,0 +1,251 @@
+//! What a hook is run for, as values: conditions look at them, and payloads carry them.
+//!
+//! Invariant: every name is always there, empty where it does not apply, so that a condition never stumbles over what a
+//! point does not have.
+
+use serde_json::{Value, json};
+
+use crate::bridge::BridgeCall;
+use crate::delivery::Workspace;
+use crate::effects::hook_point::HookPoint;
+use crate::log::event::{Envelope, Event, payload};
+use crate::log::id::TaskId;
+use crate::session::promise::Promise;
+use crate::session::{Phase, Session};
+use crate::task::Task;
+
+/// An event with everything around it that its hooks may want to know.
+#[derive(Debug, Clone, Copy)]
+pub struct Situation<'a> {
+    pub point: Option<&'a HookPoint>,
+    pub hook: &'a str,
+    pub envelope: &'a Envelope,
+    pub session: Option<&'a Session>,
+    /// The event's task, else the session's.
+    pub task: Option<&'a Task>,
+    /// What the agent said last.
+    pub output: Option<&'a str>,
+    /// What it claims with that.
+    pub promise: Option<Promise>,
+    /// What an agent's own hook system says.
+    pub call: Option<&'a BridgeCall>,
+    /// Where the project lies.
+    pub project: &'a str,
+}
+
+impl Situation<'_> {
+    /// Every name with its empty value: what a trial begins with.
+    pub fn nothing() -> Value {
+        let mut values = Self::bare(None, payload::TaskReady {}.into(), None);
+        values["event"]["type"] = json!("");
+        values
+    }
+
+    /// What the hooks of a call are run for, before they have names: what a trial of one begins with.
+    pub fn of_call(call: &BridgeCall) -> Value {
+        Self::bare(Some(&call.point), call.event().into(), Some(call))
+    }
+
+    /// Returns an event alone, with what the agent says in it and nothing around it.
+    pub fn of(envelope: &Envelope) -> Situation<'_> {
+        let output = match &envelope.event {
+            Event::TurnFinished(finished) => Some(finished.output.as_str()),
+            _ => None,
+        };
+        let (session, task, promise, call) = (None, None, None, None);
+        Situation { point: None, hook: "", envelope, session, task, output, promise, call, project: "" }
+    }
+
+    fn bare(point: Option<&HookPoint>, event: Event, call: Option<&BridgeCall>) -> Value {
+        Situation { point, call, ..Situation::of(&Envelope::bare(event)) }.values()
+    }
+
+    pub fn values(&self) -> Value {
+        let task_id = self.task.map(|task| task.id.to_string()).unwrap_or_default();
+        json!({
+            "point": self.point.map_or("", HookPoint::name),
+            "hook": self.hook,
+            "session": self.session_name(),
+            "iteration": self.iteration(),
+            "retries": self.retries(),
+            "max_retries": self.max_retries(),
+            "hook_retries": self.hook_retries(),
+            "goal": self.goal(),
+            "agent": self.agent(),
+            "conversation": self.call.map_or("", |call| &call.caller.conversation),
+            "error": self.error().unwrap_or_default(),
+            "output": self.output(),
+            "prompt": self.call.map_or("", |call| &call.prompt),
+            "promise": self.promise.map_or_else(|| json!(""), |promise| json!(promise)),
+            "task_id": task_id,
+            "taskId": task_id,
+            "task_content": self.task_content(),
+            "task": task_values(self.task),
+            "task_title": self.task.map_or("", |task| &task.goal),
+            // No file holds a task.
+            "task_path": "",
+            "task_type": self.task.and_then(|task| task.kind.as_ref()).map_or("", |kind| kind.as_str()),
+            "branch_name": self.workspace().map_or("", |workspace| &workspace.branch),
+            "base_branch": self.workspace().map_or("", |workspace| &workspace.base),
+            "worktree": "",
+            "agent_name": self.agent(),
+            "commits_count": self.commits(),
+            "extra": self.extra(),
+            "event": self.event_values(),
+            "tool_name": self.call.and_then(|call| call.tool.as_deref()).unwrap_or_default(),
+            "tool_input": self.call.map_or_else(|| json!({}), |call| call.tool_input.clone()),
+            "tool_response": self.call.map_or_else(|| json!({}), |call| call.tool_response.clone()),
+            "project_dir": self.project,
+        })
+    }
+
+    /// Where the work of the task lies.
+    fn workspace(&self) -> Option<&Workspace> {
+        self.task.and_then(|task| task.workspace.as_ref())
+    }
+
+    /// How many commits are on their way; 0 where none are.
+    fn commits(&self) -> u32 {
+        let work = match (&self.envelope.event, self.session.map(|session| &session.phase)) {
+            (Event::SubmissionStarted(started), _) => started.work.as_ref(),
+            (_, Some(Phase::Pipeline(pipeline))) => pipeline.work.as_ref(),
+            _ => None,
+        };
+        work.map_or(0, |work| work.commits)
+    }
+
+    /// What else there is to know on the way from done to accepted.
+    fn extra(&self) -> Value {
+        let change = self.task.and_then(|task| task.change.as_ref());
+        let url = change.and_then(|change| change.at.url.as_deref());
+        let stacked_on: &[TaskId] = self.workspace().map_or(&[], |workspace| &workspace.stacked_on);
+        json!({
+            "remediations": self.session.map_or(0, |session| session.remediations),
+            "rejections": self.task.map_or(0, |task| task.rejections),
+            "change_url": url.unwrap_or_default(),
+            "change_number": change.and_then(|change| change.at.number),
+            "stacked_on": stacked_on,
+        })
+    }
+
+    fn retries(&self) -> u32 {
+        match (&self.envelope.event, self.session) {
+            (Event::BridgeCalled(called), _) => called.retries,
+            (_, session) => session.map_or(0, |session| session.retries),
+        }
+    }
+
+    fn max_retries(&self) -> u32 {
+        let called = self.call.map(|call| call.max_retries);
+        called.or(self.session.map(|session| session.terms.max_hook_retries)).unwrap_or(0)
+    }
+
+    /// How often this hook has sent the agent back in this iteration.
+    fn hook_retries(&self) -> u32 {
+        let session = self.session.filter(|_| self.call.is_none());
+        session.and_then(|session| session.sent_back.get(self.hook)).copied().unwrap_or(0)
+    }
+
+    fn agent(&self) -> &str {
+        let called = self.call.map(|call| call.caller.agent.as_str());
+        self.session.map(|session| session.agent.as_str()).or(called).unwrap_or_default()
+    }
+
+    fn output(&self) -> &str {
+        self.output.or(self.call.map(|call| call.output.as_str())).unwrap_or_default()
+    }
+
+    pub fn session_name(&self) -> &str {
+        self.envelope.session.as_ref().map_or("", |name| name.as_str())
+    }
+
+    /// 0 outside every iteration.
+    pub fn iteration(&self) -> u32 {
+        self.envelope.iteration.unwrap_or(0)
+    }
+
+    /// What is worked on, in a few words: the session's goal, else the task's.
+    pub fn goal(&self) -> &str {
+        let session = self.session.and_then(|session| session.goal.as_deref());
+        session.or(self.task.map(|task| task.goal.as_str())).unwrap_or_default()
+    }
+
+    /// The task's content; of a session that works on a goal, the goal.
+    pub fn task_content(&self) -> String {
+        self.task.map_or_else(|| self.goal().to_owned(), Task::content)
+    }
+
+    /// What went wrong, where the event says so.
+    pub fn error(&self) -> Option<&str> {
+        match &self.envelope.event {
+            Event::IterationFailed(failed) => Some(&failed.error),
+            Event::DeliveryFailed(failed) => Some(&failed.error),
+            Event::HookError(failed) => Some(&failed.error),
+            Event::ActionError(failed) => Some(&failed.error),
+            Event::TaskFailed(failed) => Some(&failed.reason),
+            _ => None,
+        }
+    }
+
+    fn event_values(&self) -> Value {
+        let Envelope { timestamp, node, session, iteration, event, metadata } = self.envelope;
+        json!({
+            "type": event.type_name(),
+            "nodeId": node,
+            "node_id": node,
+            "timestamp": timestamp,
+            "session": session.as_ref().map_or("", |name| name.as_str()),
+            "iteration": iteration.unwrap_or(0),
+            "data": hook_data(event),
+            "triggeredBy": metadata.triggered_by,
+            "triggered_by": metadata.triggered_by,
+            "depth": metadata.depth,
+            "metadata": {"triggeredBy": metadata.triggered_by, "depth": metadata.depth},
+        })
+    }
+}
+
+/// The data of an event as hooks get it: the `result` of a completed task is always there.
+pub fn hook_data(event: &Event) -> Value {
+    let mut data = event.data();
+    if matches!(event, Event::TaskCompleted(completed) if completed.result.is_none()) {
+        data["result"] = json!("");
+    }
+    data
+}
+
+/// A task as values; without one, every name with its empty value.
+pub(crate) fn task_values(task: Option<&Task>) -> Value {
+    let Some(task) = task else {
+        return json!({
+            "id": "", "goal": "", "body": "", "content": "", "labels": [], "deliverables": [], "priority": null,
+            "type": "", "state": "",
+        });
+    };
+    json!({
+        "id": task.id,
+        "goal": task.goal,
+        "body": task.body.as_deref().unwrap_or_default(),
+        "content": task.content(),
+        "labels": task.labels,
+        "deliverables": task.deliverables,
+        "priority": task.priority,
+        "type": task.kind.as_ref().map_or("", |kind| kind.as_str()),
+        "state": task.state,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn result_of_a_completed_task_is_always_there() {
+        let data = |result: Option<&str>| {
+            let completed = payload::TaskCompleted { result: result.map(str::to_owned), artifacts: vec![] };
+            Situation::bare(Some(&HookPoint::OnTaskComplete), completed.into(), None)["event"]["data"].clone()
+        };
+        assert_eq!(data(None), json!({"result": "", "artifacts": []}));
+        assert_eq!(data(Some("done")), json!({"result": "done", "artifacts": []}));
+    }
+}

@@ -1,0 +1,135 @@
+//! Checkpoints: a saved place to resume from.
+
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::command::limits::{Limits, check_bytes, check_text, check_value};
+use crate::command::refusal::Refusal;
+use crate::log::id::{CheckpointId, SeriesId};
+use crate::log::time::Timestamp;
+use crate::log::value_names::value_names;
+
+const A_DAY: Duration = Duration::from_hours(24);
+const A_WEEK: Duration = Duration::from_hours(7 * 24);
+
+/// What led to a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trigger {
+    Manual,
+    AutoStatus,
+    AutoSubtask,
+    Error,
+    /// A stop hook asked for it.
+    Hook,
+}
+
+value_names!(
+    Trigger,
+    "trigger",
+    Manual = "manual",
+    AutoStatus = "auto_status",
+    AutoSubtask = "auto_subtask",
+    Error = "error",
+    Hook = "hook",
+);
+
+impl Trigger {
+    /// How long such a checkpoint is kept, if nobody says.
+    fn lasts(self) -> Duration {
+        if self == Self::Manual { A_WEEK } else { A_DAY }
+    }
+}
+
+/// A checkpoint to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewCheckpoint {
+    pub trigger: Trigger,
+    pub execution_phase: Option<String>,
+    pub execution_step: Option<u64>,
+    /// Whatever the agent wants to find again.
+    pub agent_context: Value,
+    pub draft_content: Option<String>,
+    pub draft_type: Option<String>,
+    /// How long it is kept.
+    pub expires_in: Option<Duration>,
+}
+
+impl NewCheckpoint {
+    pub fn of(trigger: Trigger) -> Self {
+        Self {
+            trigger,
+            execution_phase: None,
+            execution_step: None,
+            agent_context: Value::Null,
+            draft_content: None,
+            draft_type: None,
+            expires_in: None,
+        }
+    }
+
+    /// What a stop hook asks to be kept: the fields that a checkpoint has, and anything else as its context.
+    pub fn of_hook(data: &Value) -> Self {
+        let text = |name: &str| data.get(name).and_then(Value::as_str).map(str::to_owned);
+        let known = ["executionPhase", "executionStep", "agentContext", "draftContent", "draftType"];
+        let is_known = data.as_object().is_some_and(|data| data.keys().all(|name| known.contains(&name.as_str())));
+        match is_known {
+            true => Self {
+                execution_phase: text("executionPhase"),
+                execution_step: data.get("executionStep").and_then(Value::as_u64),
+                agent_context: data.get("agentContext").cloned().unwrap_or_default(),
+                draft_content: text("draftContent"),
+                draft_type: text("draftType"),
+                ..Self::of(Trigger::Hook)
+            },
+            false => Self { agent_context: data.clone(), ..Self::of(Trigger::Hook) },
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        if let Some(phase) = &self.execution_phase {
+            check_text("executionPhase", phase, Limits::LABEL)?;
+        }
+        if let Some(kind) = &self.draft_type {
+            check_text("draftType", kind, Limits::LABEL)?;
+        }
+        check_value("agentContext", &self.agent_context)?;
+        check_bytes("draftContent", self.draft_content.as_deref().unwrap_or_default(), Limits::DRAFT_TAKEN)?;
+        match self.expires_in {
+            Some(time) if time.is_zero() => Err(Refusal::invalid("expiresIn", "is 0; give it in minutes, at least 1")),
+            Some(time) if time > Limits::CHECKPOINT_LIFE => {
+                Err(Refusal::invalid("expiresIn", "is more than a year; give it in minutes, at most 525600"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// As much of the draft as is kept, and how long it was, if that is more.
+    pub(crate) fn draft(&self) -> (Option<String>, Option<u64>) {
+        let Some(draft) = &self.draft_content else { return (None, None) };
+        let kept = &draft[..draft.floor_char_boundary(Limits::DRAFT)];
+        let cut = (kept.len() < draft.len()).then(|| u64::try_from(draft.len()).expect("a draft is small"));
+        (Some(kept.to_owned()), cut)
+    }
+
+    pub(crate) fn expires_at(&self, now: Timestamp) -> Timestamp {
+        let lasts = self.expires_in.unwrap_or_else(|| self.trigger.lasts());
+        now.plus_millis(i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+/// A checkpoint, as the row of its task names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckpointRef {
+    pub id: CheckpointId,
+    /// Which one of the task it is, from 1.
+    pub sequence: u32,
+    pub trigger: Trigger,
+    pub expires_at: Timestamp,
+    /// The series that was under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<SeriesId>,
+}

@@ -1,0 +1,196 @@
+//! Rules that decide: whether the work is complete, goes on, or needs a person.
+//!
+//! Not here: how rules are written (`cli`), and what a decision leads to (`session`).
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use windlass_expr::{Condition, ExpressionFault, Template};
+
+/// One rule: where its conditions hold, its action is taken. A rule without conditions always holds.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    pub when: Option<Condition>,
+    /// All of them must hold.
+    pub all_of: Vec<Condition>,
+    /// One of them must hold, if there are any.
+    pub any_of: Vec<Condition>,
+    pub action: RuleAction,
+    /// Why, in words.
+    pub reason: Option<Template>,
+    /// What the agent is told next.
+    pub next_prompt: Option<Template>,
+    /// What a checkpoint keeps.
+    pub checkpoint_data: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleAction {
+    Complete,
+    Continue,
+    Escalate,
+}
+
+impl RuleAction {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Continue => "continue",
+            Self::Escalate => "escalate",
+        }
+    }
+}
+
+/// What the first rule that holds says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ruling {
+    pub action: RuleAction,
+    pub reason: Option<String>,
+    pub next_prompt: Option<String>,
+    pub checkpoint_data: Option<Value>,
+}
+
+/// What becomes of a rule that names what is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undefined {
+    Fails,
+    /// It does not hold: tools differ in what they are called with.
+    Passes,
+}
+
+/// The ruling of the first rule that holds; `None` where none does.
+pub fn judge(rules: &[Rule], context: &Value, undefined: Undefined) -> Result<Option<Ruling>, ExpressionFault> {
+    for rule in rules {
+        match rule.holds(context) {
+            Err(fault) if undefined == Undefined::Passes && fault.is_undefined() => {}
+            Ok(false) => {}
+            Ok(true) => return rule.ruling(context).map(Some),
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(None)
+}
+
+impl Rule {
+    /// Whether a condition or a text of it uses a name.
+    pub fn uses(&self, name: &str) -> bool {
+        let mut conditions = self.when.iter().chain(&self.all_of).chain(&self.any_of);
+        let mut texts = self.reason.iter().chain(&self.next_prompt);
+        conditions.any(|condition| condition.uses(name)) || texts.any(|text| text.uses(name))
+    }
+
+    fn holds(&self, context: &Value) -> Result<bool, ExpressionFault> {
+        for condition in self.when.iter().chain(&self.all_of) {
+            if !condition.holds(context)? {
+                return Ok(false);
+            }
+        }
+        for condition in &self.any_of {
+            if condition.holds(context)? {
+                return Ok(true);
+            }
+        }
+        Ok(self.any_of.is_empty())
+    }
+
+    fn ruling(&self, context: &Value) -> Result<Ruling, ExpressionFault> {
+        let render = |template: &Option<Template>| template.as_ref().map(|it| it.render(context)).transpose();
+        Ok(Ruling {
+            action: self.action,
+            reason: render(&self.reason)?,
+            next_prompt: render(&self.next_prompt)?,
+            checkpoint_data: self.checkpoint_data.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use windlass_expr::Names;
+
+    use super::*;
+
+    fn conditions(texts: &[&str]) -> Vec<Condition> {
+        texts.iter().map(|text| Condition::parse(text, &Names::rules()).unwrap()).collect()
+    }
+
+    fn rule(when: Option<&str>, all_of: &[&str], any_of: &[&str], action: RuleAction) -> Rule {
+        Rule {
+            when: when.map(|text| conditions(&[text]).remove(0)),
+            all_of: conditions(all_of),
+            any_of: conditions(any_of),
+            action,
+            reason: None,
+            next_prompt: None,
+            checkpoint_data: None,
+        }
+    }
+
+    fn context() -> Value {
+        json!({
+            "iteration": 3,
+            "filesModified": ["src/a.rs"],
+            "validationResults": [{"ruleName": "tests_pass", "passed": false}, {"ruleName": "lint", "passed": true}],
+        })
+    }
+
+    #[test]
+    fn conditions_add_up() {
+        let check = |when: Option<&str>, all_of: &[&str], any_of: &[&str], holds: bool| {
+            let rules = [rule(when, all_of, any_of, RuleAction::Continue)];
+            assert_eq!(
+                judge(&rules, &context(), Undefined::Fails).unwrap().is_some(),
+                holds,
+                "{when:?} {all_of:?} {any_of:?}"
+            );
+        };
+        let (yes, no) = ("iteration == 3", "iteration == 4");
+        check(None, &[], &[], true);
+        check(Some(yes), &[], &[], true);
+        check(Some(no), &[], &[], false);
+        check(None, &[yes, yes], &[], true);
+        check(None, &[yes, no], &[], false);
+        check(None, &[], &[no, yes], true);
+        check(None, &[], &[no, no], false);
+        check(Some(yes), &[yes], &[yes], true);
+        check(Some(yes), &[yes], &[no], false);
+        check(Some(yes), &[no], &[yes], false);
+        check(Some(no), &[yes], &[yes], false);
+    }
+
+    #[test]
+    fn the_first_rule_that_holds_decides() {
+        let failed = "validationResults | selectattr('ruleName', 'eq', 'tests_pass') | rejectattr('passed') | list";
+        let rules = [
+            rule(Some("iteration >= 10"), &[], &[], RuleAction::Escalate),
+            Rule {
+                reason: Some(Template::parse("tests fail in iteration {{ iteration }}", &Names::rules()).unwrap()),
+                next_prompt: Some(Template::parse("mend {{ filesModified | join(', ') }}", &Names::rules()).unwrap()),
+                checkpoint_data: Some(json!({"executionPhase": "midpoint"})),
+                ..rule(Some(failed), &[], &[], RuleAction::Continue)
+            },
+            rule(None, &[], &[], RuleAction::Complete),
+        ];
+        let ruling = Ruling {
+            action: RuleAction::Continue,
+            reason: Some("tests fail in iteration 3".to_owned()),
+            next_prompt: Some("mend src/a.rs".to_owned()),
+            checkpoint_data: Some(json!({"executionPhase": "midpoint"})),
+        };
+        assert_eq!(judge(&rules, &context(), Undefined::Fails), Ok(Some(ruling)));
+        assert_eq!(judge(&rules[..1], &context(), Undefined::Fails), Ok(None));
+        assert_eq!(judge(&[], &context(), Undefined::Fails), Ok(None));
+    }
+
+    #[test]
+    fn a_rule_that_cannot_be_evaluated_is_a_fault() {
+        let rules = [rule(Some("draftContent == 'x'"), &[], &["agentOutput | length > 3"], RuleAction::Complete)];
+        assert_eq!(
+            judge(&rules, &json!({"draftContent": "y"}), Undefined::Fails),
+            Ok(None),
+            "the rest is not evaluated"
+        );
+        judge(&rules, &json!({"draftContent": "x"}), Undefined::Fails).unwrap_err();
+    }
+}

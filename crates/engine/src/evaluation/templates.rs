@@ -1,0 +1,155 @@
+//! Rules that have a name, for what many stop hooks are about.
+//!
+//! | template | says |
+//! | --- | --- |
+//! | `tdd` | complete when the rule `tests_pass` passes |
+//! | `security-remediation` | complete when `vulns_fixed` and `sast_clean` pass; a person from iteration 10 on |
+//! | `checkpoint-every` | always continue, with a checkpoint at every fifth iteration |
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use windlass_expr::read_json;
+
+use super::rules::RuleText;
+use crate::command::limits::Limits;
+use crate::command::refusal::Refusal;
+use crate::evaluation::ruling::RuleAction;
+
+/// A named template, with its values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "template", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum Template {
+    Tdd {
+        /// The validation rule that runs the tests.
+        #[serde(default = "tests_pass")]
+        rule: String,
+    },
+    SecurityRemediation {
+        /// The validation rules that have to pass.
+        #[serde(default = "clean")]
+        rules: Vec<String>,
+        #[serde(default = "ten")]
+        max_iterations: u32,
+    },
+    CheckpointEvery {
+        #[serde(default = "five")]
+        every: u32,
+    },
+}
+
+fn tests_pass() -> String {
+    "tests_pass".to_owned()
+}
+
+fn clean() -> Vec<String> {
+    vec!["vulns_fixed".to_owned(), "sast_clean".to_owned()]
+}
+
+fn ten() -> u32 {
+    10
+}
+
+fn five() -> u32 {
+    5
+}
+
+const NAMES: [&str; 3] = ["tdd", "security-remediation", "checkpoint-every"];
+
+impl Template {
+    pub fn names() -> String {
+        NAMES.join(", ")
+    }
+
+    /// Reads a name, or an object that has it as `template` beside its values.
+    pub fn parse(value: &Value) -> Result<Self, Refusal> {
+        let object = match value {
+            Value::String(name) => json!({"template": name}),
+            object => object.clone(),
+        };
+        if object.get("template").is_none() {
+            let forms = format!("need an `action` each, in a list, or a `template`: {}", Self::names());
+            return Err(Refusal::invalid("rules", forms));
+        }
+        let read: Self = read_json(&object)
+            .map_err(|error| Refusal::invalid("rules", format!("name no template that can be used: {error}")))?;
+        read.check().map(|()| read)
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        let names = |names: &[String]| {
+            let is_plain = |name: &String| {
+                !name.is_empty()
+                    && name.len() <= Limits::LABEL
+                    && !name.contains(['\'', '\\'])
+                    && !name.contains(char::is_control)
+            };
+            match (names.len(), names.iter().all(is_plain)) {
+                (1..=20, true) => Ok(()),
+                (1..=20, false) => Err(Refusal::invalid(
+                    "rules",
+                    "name a validation rule by a short name without quotes and backslashes",
+                )),
+                _ => Err(Refusal::invalid("rules", "need 1 to 20 validation rules")),
+            }
+        };
+        match self {
+            Self::Tdd { rule } => names(std::slice::from_ref(rule)),
+            Self::SecurityRemediation { max_iterations: 0, .. } => {
+                Err(Refusal::invalid("rules", "need maxIterations of at least 1"))
+            }
+            Self::SecurityRemediation { rules, .. } => names(rules),
+            Self::CheckpointEvery { every: 0 } => Err(Refusal::invalid("rules", "need `every` of at least 1")),
+            Self::CheckpointEvery { .. } => Ok(()),
+        }
+    }
+
+    /// The rules that it stands for.
+    pub fn rules(&self) -> Vec<RuleText> {
+        match self {
+            Self::Tdd { rule } => vec![
+                RuleText::new(Some(passes(rule)), RuleAction::Complete, "the tests pass"),
+                RuleText {
+                    next_prompt: Some(format!("Give iteration_start a validation rule `{rule}` that runs the tests.")),
+                    ..RuleText::new(Some(is_missing(rule)), RuleAction::Continue, &format!("there is no rule `{rule}`"))
+                },
+                RuleText {
+                    next_prompt: Some("Mend the tests that fail, and run them again.".to_owned()),
+                    ..RuleText::new(None, RuleAction::Continue, "the tests do not pass yet")
+                },
+            ],
+            Self::SecurityRemediation { rules, max_iterations } => vec![
+                RuleText {
+                    all_of: rules.iter().map(|rule| passes(rule)).collect(),
+                    ..RuleText::new(None, RuleAction::Complete, "every finding is dealt with")
+                },
+                RuleText::new(
+                    Some(format!("iteration >= {max_iterations}")),
+                    RuleAction::Escalate,
+                    "findings are left after {{ iteration }} iterations: a person has to look",
+                ),
+                RuleText::new(None, RuleAction::Continue, "findings are left"),
+            ],
+            Self::CheckpointEvery { every } => vec![
+                RuleText {
+                    checkpoint_data: Some(json!({"executionPhase": "iterating"})),
+                    ..RuleText::new(
+                        Some(format!("iteration % {every} == 0")),
+                        RuleAction::Continue,
+                        "a checkpoint at iteration {{ iteration }}",
+                    )
+                },
+                RuleText::new(None, RuleAction::Continue, "the work goes on"),
+            ],
+        }
+    }
+}
+
+/// That no validation rule has this name.
+fn is_missing(rule: &str) -> String {
+    format!("not (validationResults | selectattr('ruleName', 'eq', '{rule}') | list)")
+}
+
+/// That a validation rule has passed.
+fn passes(rule: &str) -> String {
+    format!("validationResults | selectattr('ruleName', 'eq', '{rule}') | selectattr('passed') | list")
+}

@@ -1,0 +1,212 @@
+//! Rules as they are given: every mistake is named with its place, and with what to write instead.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use windlass_expr::read_json;
+
+use super::{CommandRule, FilesRule, PatternRule, RuleKind, ValidationRule};
+
+/// Bytes of a path.
+const PATH: usize = 4 * 1024;
+
+/// A rule that cannot be taken: where, why, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{path}` is wrong: {cause}")]
+pub struct RuleError {
+    /// `validationRules[2].config.timeout`
+    pub path: String,
+    pub cause: String,
+    pub remedy: String,
+}
+
+/// A rule whose `config` has not been read.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GivenRule {
+    #[serde(rename = "type")]
+    kind: String,
+    name: String,
+    config: Option<Value>,
+}
+
+impl ValidationRule {
+    /// The rules of a list that stands at `path`. Paths in them are taken relative to the project, and kept so.
+    pub fn read_all(path: &str, given: &Value, project: &Path) -> Result<Vec<Self>, RuleError> {
+        let list = Place { path: path.to_owned(), project };
+        let items = match given {
+            Value::Null => return Ok(Vec::new()),
+            Value::Array(items) => items,
+            _ => return Err(list.error("", "it is not a list", "give a list of rules, `[{type, name, config}]`")),
+        };
+        if items.len() > Self::MOST {
+            let cause = format!("it has {} rules; at most {} are taken", items.len(), Self::MOST);
+            return Err(list.error("", cause, "join some of them in one `command` rule that runs a script"));
+        }
+        let mut names = BTreeSet::new();
+        let mut rules = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            let place = Place { path: format!("{path}[{index}]"), project };
+            let rule = place.rule(item)?;
+            if !names.insert(rule.name.clone()) {
+                return Err(place.error(
+                    "name",
+                    format!("another rule is called {:?} too", rule.name),
+                    "give each rule a name of its own: results go by it",
+                ));
+            }
+            rules.push(rule);
+        }
+        Ok(rules)
+    }
+}
+
+/// Where something stands.
+struct Place<'a> {
+    path: String,
+    project: &'a Path,
+}
+
+impl Place<'_> {
+    fn error(&self, below: &str, cause: impl Into<String>, remedy: impl Into<String>) -> RuleError {
+        let dot = if below.is_empty() { "" } else { "." };
+        RuleError { path: format!("{}{dot}{below}", self.path), cause: cause.into(), remedy: remedy.into() }
+    }
+
+    fn read<T: DeserializeOwned>(&self, below: &str, given: &Value, remedy: &str) -> Result<T, RuleError> {
+        let given = match given {
+            Value::Object(fields) => fields
+                .iter()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+            Value::Array(_) => return Err(self.error(below, "it is a list, and has to be an object", remedy)),
+            other => other.clone(),
+        };
+        read_json(given).map_err(|error| {
+            let parts: Vec<&str> = [below, &error.path].into_iter().filter(|part| !part.is_empty()).collect();
+            self.error(&parts.join("."), error.cause, remedy)
+        })
+    }
+
+    fn rule(&self, given: &Value) -> Result<ValidationRule, RuleError> {
+        let given: GivenRule = self.read("", given, "give `{type, name, config}`")?;
+        self.text("name", &given.name, ValidationRule::NAME)?;
+        if given.name.contains(char::is_control) {
+            return Err(self.error("name", "it has a control character in it", "give the name in one plain line"));
+        }
+        let mut kind = self.kind(&given.kind, &given.config.unwrap_or_else(|| json!({})))?;
+        self.check(&mut kind)?;
+        Ok(ValidationRule { name: given.name, kind })
+    }
+
+    fn kind(&self, name: &str, config: &Value) -> Result<RuleKind, RuleError> {
+        const AT: &str = "config";
+        Ok(match name {
+            "command" => RuleKind::Command(self.read(
+                AT,
+                config,
+                "give `{command, expectedExitCode, successExitCodes, timeout, workingDirectory}`: codes from 0 to 255, the \
+                 timeout in milliseconds",
+            )?),
+            "content_pattern" => {
+                let remedy = "give `{pattern, target, flags, mustMatch}`, with the target `agent_output` or `task_notes`";
+                RuleKind::ContentPattern(self.read(AT, config, remedy)?)
+            }
+            "coverage" => {
+                let remedy = "give `{minCoverage, format, reportPath}`: a percentage, `lcov`, `json` or `cobertura`, and a file";
+                RuleKind::Coverage(self.read(AT, config, remedy)?)
+            }
+            "file_existence" => RuleKind::FileExistence(self.read(AT, config, "give `{paths, allMustExist}`")?),
+            "custom" => RuleKind::Custom(self.read(
+                AT,
+                config,
+                "give `{validatorId}`: a name under `validators:` in the project's configuration",
+            )?),
+            _ => {
+                let remedy = format!("it is one of {}", RuleKind::NAMES.join(", "));
+                return Err(self.error("type", format!("no rule has the type `{name}`"), remedy));
+            }
+        })
+    }
+
+    /// Checks the bounds of a rule, and writes its paths as they are seen from the project.
+    fn check(&self, kind: &mut RuleKind) -> Result<(), RuleError> {
+        match kind {
+            RuleKind::Command(rule) => {
+                self.text("config.command", &rule.command, CommandRule::TEXT)?;
+                if rule.timeout.is_some_and(|time| time.is_zero() || time > CommandRule::LONGEST) {
+                    let most = CommandRule::LONGEST.as_millis();
+                    let remedy = format!("give milliseconds from 1 to {most}; 60000 is the default");
+                    return Err(self.error("config.timeout", "it is out of bounds", remedy));
+                }
+                self.count("config.successExitCodes", rule.success_exit_codes.len(), 0, CommandRule::CODES)?;
+                if let Some(directory) = &mut rule.working_directory {
+                    *directory = self.inside("config.workingDirectory", directory)?;
+                }
+            }
+            RuleKind::ContentPattern(rule) => {
+                self.text("config.pattern", &rule.pattern, PatternRule::TEXT)?;
+                let flags = rule.flags.as_deref().unwrap_or_default();
+                if flags.len() > 8 || !flags.chars().all(|flag| PatternRule::FLAGS.contains(flag)) {
+                    let remedy = "give some of `i` (any case), `m` (`^` and `$` at every line), `s` (`.` is any character), \
+                                  `x` (spaces and `#` comments do not count); `d`, `g`, `u` and `v` change nothing";
+                    return Err(self.error("config.flags", "it names a flag that is not known, or one twice", remedy));
+                }
+                rule.regex().map_err(|error| {
+                    let remedy = "write it without look-around and back references, with few repetitions, and escape what \
+                                  is meant as it stands, such as `\\(`; in JSON a backslash is written twice";
+                    self.error("config.pattern", format!("this regular expression cannot be used: {error}"), remedy)
+                })?;
+            }
+            RuleKind::Coverage(rule) => rule.report_path = self.inside("config.reportPath", &rule.report_path)?,
+            RuleKind::FileExistence(rule) => {
+                self.count("config.paths", rule.paths.len(), 1, FilesRule::PATHS)?;
+                for (at, path) in rule.paths.iter_mut().enumerate() {
+                    *path = self.inside(&format!("config.paths[{at}]"), path)?;
+                }
+            }
+            RuleKind::Custom(rule) => self.text("config.validatorId", &rule.validator_id, ValidationRule::NAME)?,
+        }
+        Ok(())
+    }
+
+    fn count(&self, below: &str, found: usize, least: usize, most: usize) -> Result<(), RuleError> {
+        match (least..=most).contains(&found) {
+            true => Ok(()),
+            false => Err(self.error(below, format!("it has {found} entries"), format!("give {least} to {most}"))),
+        }
+    }
+
+    /// Text that is not blank, not too long, and can be handed to a program.
+    fn text(&self, below: &str, text: &str, most: usize) -> Result<(), RuleError> {
+        match text {
+            _ if text.trim().is_empty() => Err(self.error(below, "it is empty", "give a text, or leave the rule out")),
+            _ if text.len() > most => {
+                Err(self.error(below, format!("it has {} bytes", text.len()), format!("give at most {most}")))
+            }
+            _ if text.contains('\0') => Err(self.error(below, "it has a NUL byte in it", "write it without")),
+            _ => Ok(()),
+        }
+    }
+
+    /// A path below the project, as it is written from there.
+    fn inside(&self, below: &str, given: &str) -> Result<String, RuleError> {
+        self.text(below, given, PATH)?;
+        let path = Path::new(given);
+        let inside = if path.is_absolute() { path.strip_prefix(self.project).ok() } else { Some(path) };
+        let has_parent = path.components().any(|part| part == Component::ParentDir);
+        match inside.filter(|_| !has_parent).and_then(Path::to_str) {
+            None => Err(self.error(
+                below,
+                "it leads out of the project",
+                "give a path inside the project, relative to its directory and without `..`",
+            )),
+            Some("") => Ok(".".to_owned()),
+            Some(inside) => Ok(inside.to_owned()),
+        }
+    }
+}

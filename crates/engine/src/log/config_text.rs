@@ -1,0 +1,46 @@
+//! A configuration as it was read, with the digest that stands for it.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::log::id::ConfigDigest;
+
+/// The text of a configuration. Its digest is taken once, however often it is asked for: it may be long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigText {
+    text: Arc<String>,
+    digest: ConfigDigest,
+}
+
+impl ConfigText {
+    pub fn digest(&self) -> ConfigDigest {
+        self.digest
+    }
+}
+
+impl From<String> for ConfigText {
+    fn from(text: String) -> Self {
+        let digest = ConfigDigest::of(text.as_bytes());
+        Self { text: text.into(), digest }
+    }
+}
+
+impl From<&str> for ConfigText {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl Default for ConfigText {
+    fn default() -> Self {
+        String::new().into()
+    }
+}
+
+impl Deref for ConfigText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}

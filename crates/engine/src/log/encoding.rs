@@ -1,0 +1,231 @@
+//! How an event is written down.
+//!
+//! Invariants:
+//! - Canonical: one event has one encoding, byte for byte, so that its digest means something.
+//! - Versioned: every encoding names its format. Older ones are lifted step by step when they are read; newer ones are
+//!   refused by name. What was written is never rewritten.
+//!
+//! An encoding is a JSON object on one line: `v`, `type`, `timestamp`, `nodeId`, `session`, `iteration`, `data`,
+//! `metadata`, in this order, without spaces, absent fields left out.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::log::event::{Envelope, Event, EventType, Metadata, Node};
+use crate::log::id::SessionName;
+use crate::log::time::Timestamp;
+
+/// The format that is written.
+pub const FORMAT: u32 = 1;
+
+/// Lifts an encoded event from one format to the next.
+pub type Upcast = fn(&mut Value);
+
+/// How format `n + 1` is made from format `n`, counted from format 1.
+const UPCASTS: &[Upcast] = &[];
+
+/// Bytes that are not an event.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    #[error("not an event")]
+    Malformed(#[from] serde_json::Error),
+    #[error("it is a `{0}`, which this version does not know")]
+    UnknownType(String),
+    #[error("written in format {found}, and this version reads up to {known}")]
+    Newer { found: u32, known: u32 },
+}
+
+/// An encoding, as it is read.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Written<'a> {
+    v: u32,
+    #[serde(rename = "type")]
+    kind: EventType,
+    timestamp: Timestamp,
+    node_id: Node,
+    #[serde(default)]
+    session: Option<SessionName>,
+    #[serde(default)]
+    iteration: Option<u32>,
+    #[serde(borrow)]
+    data: &'a RawValue,
+    metadata: Metadata,
+}
+
+/// The canonical bytes of an event.
+pub fn encode(envelope: &Envelope) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(512);
+    encode_into(&mut bytes, envelope);
+    bytes
+}
+
+/// Writes the canonical bytes of an event in place of what the buffer held.
+pub fn encode_into(bytes: &mut Vec<u8>, envelope: &Envelope) {
+    let Envelope { timestamp, node, session, iteration, event, metadata } = envelope;
+    bytes.clear();
+    // Names, numbers and moments hold nothing that would have to be escaped. Every event is written so, and most of them
+    // consist of little else.
+    bytes.extend_from_slice(br#"{"v":"#);
+    write(bytes, &FORMAT);
+    bytes.extend_from_slice(br#","type":""#);
+    bytes.extend_from_slice(event.kind().name().as_bytes());
+    bytes.extend_from_slice(br#"","timestamp":""#);
+    bytes.extend_from_slice(&timestamp.digits());
+    bytes.extend_from_slice(br#"","nodeId":""#);
+    match node {
+        Node::Task(id) => {
+            bytes.push(b'T');
+            write(bytes, &id.0);
+        }
+        Node::System => bytes.extend_from_slice(b"system"),
+    }
+    bytes.push(b'"');
+    if let Some(session) = session {
+        bytes.extend_from_slice(br#","session":""#);
+        bytes.extend_from_slice(session.as_str().as_bytes());
+        bytes.push(b'"');
+    }
+    if let Some(iteration) = iteration {
+        bytes.extend_from_slice(br#","iteration":"#);
+        write(bytes, iteration);
+    }
+    bytes.extend_from_slice(br#","data":"#);
+    write(bytes, event);
+    bytes.extend_from_slice(br#","metadata":"#);
+    write(bytes, metadata);
+    bytes.push(b'}');
+}
+
+fn write(bytes: &mut Vec<u8>, value: &impl Serialize) {
+    serde_json::to_writer(bytes, value).expect("an event and what is said around it have string keys only");
+}
+
+/// Reads an event of this or any older format.
+pub fn decode(bytes: &[u8]) -> Result<Envelope, DecodeError> {
+    decode_with(bytes, UPCASTS)
+}
+
+/// Reads an event where the present format is the one that `upcasts` lead to.
+pub fn decode_with(bytes: &[u8], upcasts: &[Upcast]) -> Result<Envelope, DecodeError> {
+    let present = u32::try_from(upcasts.len()).expect("few formats") + 1;
+    // The common case first: nothing to lift, nothing to look at twice.
+    if let Ok(written) = serde_json::from_slice::<Written<'_>>(bytes)
+        && written.v == present
+    {
+        return finish(written);
+    }
+    let mut value: Value = serde_json::from_slice(bytes)?;
+    let found = value.get("v").and_then(Value::as_u64).and_then(|v| u32::try_from(v).ok()).unwrap_or(0);
+    if found == 0 {
+        return Err(DecodeError::Malformed(serde::de::Error::custom("it names no format")));
+    }
+    if found > present {
+        return Err(DecodeError::Newer { found, known: present });
+    }
+    for upcast in upcasts.iter().skip(found as usize - 1) {
+        upcast(&mut value);
+    }
+    if let Some(name) = value["type"].as_str().filter(|name| name.parse::<EventType>().is_err()) {
+        return Err(DecodeError::UnknownType(name.to_owned()));
+    }
+    let lifted = serde_json::to_vec(&value)?;
+    finish(serde_json::from_slice(&lifted)?)
+}
+
+fn finish(written: Written<'_>) -> Result<Envelope, DecodeError> {
+    Ok(Envelope {
+        timestamp: written.timestamp,
+        node: written.node_id,
+        session: written.session,
+        iteration: written.iteration,
+        event: Event::decode(written.kind, written.data)?,
+        metadata: written.metadata,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::event::payload;
+    use crate::log::id::TaskId;
+    use crate::task::Priority;
+
+    fn event() -> Envelope {
+        Envelope {
+            timestamp: Timestamp::from_millis(1_768_644_000_000),
+            node: Node::Task(TaskId(1)),
+            session: None,
+            iteration: None,
+            event: Event::TaskCreated(payload::TaskCreated {
+                goal: "say \"hi\"\n".to_owned(),
+                body: None,
+                deliverables: vec![],
+                labels: vec!["agent".to_owned()],
+                priority: Priority::default(),
+                kind: None,
+                report: None,
+            }),
+            metadata: Metadata {
+                triggered_by: "ada".to_owned(),
+                cause: None,
+                depth: 0,
+                via: None,
+                forced: false,
+                owes: None,
+            },
+        }
+    }
+
+    /// These bytes are in people's logs: they may never change for this format.
+    #[test]
+    fn the_encoding_is_fixed() {
+        let bytes = r#"{"v":1,"type":"task_created","timestamp":"2026-01-17T10:00:00.000Z","nodeId":"T1","data":{"goal":"say \"hi\"\n","deliverables":[],"labels":["agent"],"priority":2},"metadata":{"triggeredBy":"ada","depth":0}}"#;
+        assert_eq!(String::from_utf8(encode(&event())).unwrap(), bytes);
+        assert_eq!(decode(bytes.as_bytes()).unwrap(), event());
+    }
+
+    #[test]
+    fn older_formats_are_lifted() {
+        // Suppose format 2 had renamed `title` to `goal`.
+        let lift: Upcast = |value| {
+            let data = value["data"].as_object_mut().expect("data is an object");
+            let title = data.remove("title").expect("format 1 has a title");
+            data.insert("goal".to_owned(), title);
+        };
+        let old = String::from_utf8(encode(&event())).unwrap().replace("\"goal\"", "\"title\"");
+        assert_eq!(decode_with(old.as_bytes(), &[lift]).unwrap(), event());
+    }
+
+    #[test]
+    fn newer_formats_are_refused_by_name() {
+        let newer = String::from_utf8(encode(&event())).unwrap().replace("\"v\":1", "\"v\":7");
+        let error = decode(newer.as_bytes()).unwrap_err();
+        assert_eq!(error.to_string(), "written in format 7, and this version reads up to 1");
+    }
+
+    /// A newer version may have written it: that is not damage.
+    #[test]
+    fn an_unknown_type_is_named() {
+        let other = String::from_utf8(encode(&event())).unwrap().replace("task_created", "task_juggled");
+        let error = decode(other.as_bytes()).unwrap_err();
+        assert_eq!(error.to_string(), "it is a `task_juggled`, which this version does not know");
+    }
+
+    #[test]
+    fn what_names_no_format_is_no_event() {
+        for format in ["\"v\":0", "\"v\":-1", "\"v\":\"1\"", "\"w\":1"] {
+            let bytes = String::from_utf8(encode(&event())).unwrap().replace("\"v\":1", format);
+            assert!(matches!(decode(bytes.as_bytes()), Err(DecodeError::Malformed(_))), "{format}");
+        }
+    }
+
+    #[test]
+    fn damaged_bytes_are_no_event() {
+        let bytes = encode(&event());
+        for cut in 0..bytes.len() {
+            assert!(decode(&bytes[..cut]).is_err(), "cut at {cut}");
+        }
+    }
+}

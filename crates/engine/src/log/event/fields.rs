@@ -1,0 +1,64 @@
+//! The names of a payload's fields, asked of the code that reads the payload, so that there is no second list.
+
+use std::fmt::Display;
+
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::forward_to_deserialize_any;
+
+/// Returns the names of the fields of a struct; `None` for a type that reads itself in another way.
+pub(super) fn names_of<'de, T: Deserialize<'de>>() -> Option<&'static [&'static str]> {
+    match T::deserialize(FieldQuestion) {
+        Err(FieldAnswer(names)) => names,
+        Ok(_) => None,
+    }
+}
+
+/// A deserializer that reads nothing and answers with the fields that it is asked for.
+struct FieldQuestion;
+
+/// The answer travels as the error: nothing is read.
+#[derive(Debug, thiserror::Error)]
+#[error("the fields are {0:?}")]
+struct FieldAnswer(Option<&'static [&'static str]>);
+
+impl Error for FieldAnswer {
+    fn custom<T: Display>(_: T) -> Self {
+        Self(None)
+    }
+}
+
+impl<'de> Deserializer<'de> for FieldQuestion {
+    type Error = FieldAnswer;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, FieldAnswer> {
+        Err(FieldAnswer(None))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, FieldAnswer> {
+        Err(FieldAnswer(Some(fields)))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf option unit unit_struct newtype_struct seq
+        tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::log::event::EventType;
+
+    #[test]
+    fn payload_fields_are_those_of_the_log() {
+        assert_eq!(EventType::TaskCompleted.data_fields(), Some(&["result", "artifacts"][..]));
+        assert_eq!(EventType::TaskReady.data_fields(), Some(&[][..]));
+        assert_eq!(EventType::FactLogged.data_fields(), None);
+        let unknown = EventType::ALL.iter().filter(|kind| kind.data_fields().is_none());
+        assert_eq!(unknown.collect::<Vec<_>>(), [&EventType::FactLogged]);
+    }
+}

@@ -1,0 +1,410 @@
+//! The events: every fact that Windlass knows.
+//!
+//! The set is closed. A new event is one line in [`events!`], its payload in [`payload`], and its meaning in `apply`. Types
+//! of a project's own (`review.passed`) are values of one event, `fact_logged`, and outside they have their own names.
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::effects::outbox::HookBatch;
+use crate::log::id::{EffectId, ParseIdError, Seq, SessionName, TaskId, as_text};
+use crate::log::time::Timestamp;
+use crate::session::usage::Usage;
+
+mod fields;
+pub mod payload;
+mod positions;
+
+/// Declares each event once: its Rust name (also its payload's) and its name in the log.
+macro_rules! events {
+    ($($variant:ident = $name:literal,)+) => {
+        /// What happened. The payload is what the log keeps under `data`.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+        #[serde(untagged)]
+        pub enum Event {
+            $($variant(payload::$variant),)+
+        }
+
+        /// The type of an event, as it is named in the log and in configuration.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum EventType {
+            $($variant,)+
+        }
+
+        impl EventType {
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+
+        impl Event {
+            pub fn kind(&self) -> EventType {
+                match self {
+                    $(Self::$variant(_) => EventType::$variant,)+
+                }
+            }
+
+            /// Reads the payload of an event whose type is known.
+            pub(crate) fn decode(kind: EventType, data: &RawValue) -> Result<Self, serde_json::Error> {
+                Ok(match kind {
+                    $(EventType::$variant => Self::$variant(serde_json::from_str(data.get())?),)+
+                })
+            }
+
+            /// Returns the names of the fields that the payload of a type can have; `None` where only a value can tell.
+            pub(crate) fn payload_fields(kind: EventType) -> Option<&'static [&'static str]> {
+                match kind {
+                    $(EventType::$variant => fields::names_of::<payload::$variant>(),)+
+                }
+            }
+
+            /// Reads a payload that somebody outside has written.
+            pub(crate) fn read(kind: EventType, data: &Value) -> Result<Self, serde_json::Error> {
+                Ok(match kind {
+                    $(EventType::$variant => Self::$variant(Deserialize::deserialize(data)?),)+
+                })
+            }
+        }
+
+        $(impl From<payload::$variant> for Event {
+            fn from(payload: payload::$variant) -> Self {
+                Self::$variant(payload)
+            }
+        })+
+    };
+}
+
+events! {
+    TaskCreated = "task_created",
+    TaskReady = "task_ready",
+    TaskWaiting = "task_waiting",
+    TaskClaimed = "task_claimed",
+    LeaseExpired = "lease_expired",
+    TaskStarted = "task_started",
+    TaskUpdated = "task_updated",
+    CompletionClaimed = "completion_claimed",
+    WorkspaceOpened = "workspace_opened",
+    SubmissionStarted = "submission_started",
+    TaskSubmitted = "task_submitted",
+    MergeStarted = "merge_started",
+    PipelineFailed = "pipeline_failed",
+    TaskRejected = "task_rejected",
+    ChangeOpened = "change_opened",
+    ChangeMerged = "change_merged",
+    TaskCompleted = "task_completed",
+    TaskBlocked = "task_blocked",
+    TaskUnblocked = "task_unblocked",
+    TaskAnswered = "task_answered",
+    TaskNeedsContinuation = "task_needs_continuation",
+    TaskReleased = "task_released",
+    TaskFailed = "task_failed",
+    TaskReopened = "task_reopened",
+    TaskDeleted = "task_deleted",
+    DependencyAdded = "dependency_added",
+    DependencyRemoved = "dependency_removed",
+    DependencySatisfied = "dependency_satisfied",
+    AgentMetrics = "agent_metrics",
+    AutoLabelSuggestion = "auto_label_suggestion",
+    FactLogged = "fact_logged",
+    NoteAdded = "note_added",
+    ConfigRecorded = "config_recorded",
+    SessionStarted = "session_started",
+    SessionResumed = "session_resumed",
+    SessionStopping = "session_stopping",
+    SessionEnded = "session_ended",
+    IterationStarted = "iteration_started",
+    TurnStarted = "turn_started",
+    ConversationOpened = "conversation_opened",
+    TurnFinished = "turn_finished",
+    PromiseDetected = "promise_detected",
+    GateDecided = "gate_decided",
+    GateAnswered = "gate_answered",
+    IterationCompleted = "iteration_completed",
+    IterationFailed = "iteration_failed",
+    IterationInterrupted = "iteration_interrupted",
+    IterationPostponed = "iteration_postponed",
+    DeliveryFinished = "delivery_finished",
+    DeliveryFailed = "delivery_failed",
+    DeliveryInterrupted = "delivery_interrupted",
+    MessageAdded = "message_added",
+    FeedbackQueued = "feedback_queued",
+    FeedbackDelivered = "feedback_delivered",
+    HookRegistered = "hook_registered",
+    HooksCleared = "hooks_cleared",
+    HookSwitched = "hook_switched",
+    HookEvaluated = "hook_evaluated",
+    SeriesStarted = "series_started",
+    ValidationFinished = "validation_finished",
+    SeriesAdvanced = "series_advanced",
+    SeriesEnded = "series_ended",
+    CheckpointCreated = "checkpoint_created",
+    BridgeCalled = "bridge_called",
+    BridgeAnswered = "bridge_answered",
+    WorkflowTriggered = "workflow_triggered",
+    WorkflowStarted = "workflow_started",
+    WorkflowStepStarted = "workflow_step_started",
+    WorkflowStepFinished = "workflow_step_finished",
+    WorkflowCompleted = "workflow_completed",
+    WorkflowFailed = "workflow_failed",
+    HookStarted = "hook_started",
+    HookRetrying = "hook_retrying",
+    HookFinished = "hook_finished",
+    HookError = "hook_error",
+    ActionError = "action_error",
+}
+
+impl Display for EventType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for EventType {
+    type Err = UnknownEventType;
+
+    fn from_str(text: &str) -> Result<Self, UnknownEventType> {
+        Self::ALL.iter().copied().find(|kind| kind.name() == text).ok_or_else(|| UnknownEventType(text.to_owned()))
+    }
+}
+
+impl EventType {
+    /// Returns the names of the fields that `event.data` can have; `None` where any name is possible.
+    pub fn data_fields(self) -> Option<&'static [&'static str]> {
+        if self == Self::FactLogged { None } else { Event::payload_fields(self) }
+    }
+}
+
+/// A type that this version does not know.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no event type is called `{0}`")]
+pub struct UnknownEventType(String);
+
+/// What an event is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Node {
+    Task(TaskId),
+    System,
+}
+
+impl Node {
+    pub fn task(self) -> Option<TaskId> {
+        match self {
+            Self::Task(id) => Some(id),
+            Self::System => None,
+        }
+    }
+}
+
+impl Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Task(id) => id.fmt(f),
+            Self::System => f.write_str("system"),
+        }
+    }
+}
+
+impl FromStr for Node {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        if text == "system" { Ok(Self::System) } else { text.parse().map(Self::Task) }
+    }
+}
+
+as_text!(Node, EventType);
+
+/// The event that led to another one.
+///
+/// Within a commit positions are not known before the store gives them, so a cause there is counted backwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    At(Seq),
+    /// So many events before this one, in the same commit.
+    Back(u32),
+}
+
+impl Serialize for Cause {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::At(seq) => to.serialize_u64(seq.0),
+            Self::Back(steps) => to.serialize_i64(-i64::from(*steps)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Cause {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let number = i64::deserialize(from)?;
+        if number >= 0 {
+            return Ok(Self::At(Seq(number.unsigned_abs())));
+        }
+        u32::try_from(number.unsigned_abs()).map(Self::Back).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Who and what led to an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Metadata {
+    pub triggered_by: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+    /// How many hooks and actions lie between a person's command and this event.
+    pub depth: u8,
+    /// The hook from inside which the command came that led to this event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<EffectId>,
+    /// An audited override of the rules.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub forced: bool,
+    /// The effectful hooks that this event made owed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owes: Option<HookBatch>,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+impl Event {
+    /// Returns the name of the type as hooks and people see it: for a fact, the project's own type.
+    pub fn type_name(&self) -> &str {
+        match self {
+            Self::FactLogged(fact) => fact.kind.as_str(),
+            other => other.kind().name(),
+        }
+    }
+
+    /// Returns the data as hooks and people see it: for a fact, what the hook gave.
+    pub fn data(&self) -> Value {
+        match self {
+            Self::FactLogged(fact) => Value::Object(fact.data.clone()),
+            other => serde_json::to_value(other).expect("a payload has string keys"),
+        }
+    }
+
+    /// What a turn, or an agent that a hook asked, has used that is over with it.
+    pub fn usage(&self) -> Usage {
+        match self {
+            Self::TurnFinished(payload::TurnFinished { usage, .. })
+            | Self::DeliveryFinished(payload::DeliveryFinished { usage, .. })
+            | Self::IterationFailed(payload::IterationFailed { usage, .. })
+            | Self::IterationPostponed(payload::IterationPostponed { usage, .. })
+            | Self::IterationInterrupted(payload::IterationInterrupted { usage, .. })
+            | Self::DeliveryFailed(payload::DeliveryFailed { usage, .. })
+            | Self::HookFinished(payload::HookFinished { used: usage, .. }) => *usage,
+            _ => Usage::default(),
+        }
+    }
+}
+
+/// An event with everything that is said around it, but for its position.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Envelope {
+    pub timestamp: Timestamp,
+    pub node: Node,
+    pub session: Option<SessionName>,
+    pub iteration: Option<u32>,
+    pub event: Event,
+    pub metadata: Metadata,
+}
+
+impl Envelope {
+    /// An event that nobody has made happen yet.
+    pub(crate) fn bare(event: Event) -> Self {
+        let metadata =
+            Metadata { triggered_by: String::new(), cause: None, depth: 0, via: None, forced: false, owes: None };
+        Self {
+            timestamp: Timestamp::from_millis(0),
+            node: Node::System,
+            session: None,
+            iteration: None,
+            event,
+            metadata,
+        }
+    }
+}
+
+/// An event at its place in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    pub seq: Seq,
+    pub envelope: Envelope,
+}
+
+impl Record {
+    pub fn kind(&self) -> EventType {
+        self.envelope.event.kind()
+    }
+
+    /// The event as its hook's failure tells it. Positions are left out: those of a commit are not known before the store
+    /// gives them, and the failure names its cause beside this. So is what was owed: that is nobody's concern but ours.
+    pub fn original(&self) -> Value {
+        let mut shown = serde_json::to_value(self).expect("a record has string keys");
+        shown.as_object_mut().expect("a record is an object").remove("seq");
+        let metadata = shown["metadata"].as_object_mut().expect("metadata is an object");
+        ["cause", "owes", "via"].iter().for_each(|name| drop(metadata.remove(*name)));
+        shown
+    }
+
+    /// The position of the event that led to this one.
+    pub fn cause(&self) -> Option<Seq> {
+        self.envelope.metadata.cause.map(|cause| match cause {
+            Cause::At(seq) => seq,
+            Cause::Back(steps) => Seq(self.seq.0.saturating_sub(u64::from(steps))),
+        })
+    }
+}
+
+/// The shape in which people and programs outside see a record.
+impl Serialize for Record {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Shown<'a> {
+            seq: Seq,
+            timestamp: Timestamp,
+            #[serde(rename = "type")]
+            kind: &'a str,
+            node_id: Node,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            session: &'a Option<SessionName>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            iteration: Option<u32>,
+            data: ShownData<'a>,
+            metadata: Metadata,
+        }
+
+        #[derive(Serialize)]
+        #[serde(untagged)]
+        enum ShownData<'a> {
+            Fact(&'a Map<String, Value>),
+            Event(&'a Event),
+        }
+        let Envelope { timestamp, node, session, iteration, event, metadata } = &self.envelope;
+        let metadata = Metadata { cause: self.cause().map(Cause::At), ..metadata.clone() };
+        Shown {
+            seq: self.seq,
+            timestamp: *timestamp,
+            kind: event.type_name(),
+            node_id: *node,
+            session,
+            iteration: *iteration,
+            data: match event {
+                Event::FactLogged(fact) => ShownData::Fact(&fact.data),
+                other => ShownData::Event(other),
+            },
+            metadata,
+        }
+        .serialize(to)
+    }
+}

@@ -1,0 +1,118 @@
+//! Moments, as the outside tells them, and lengths of time in words. Moments are shown and compared with leases; they never order events.
+
+use core::time::Duration;
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use crate::log::id::as_text;
+
+/// A moment, to the millisecond, in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The last moment of which the calendar can say what day it is in every time zone: 9999-12-30T22:00:00Z.
+    const LAST: i64 = 253_402_207_200_000;
+
+    /// A moment given in milliseconds since 1970, kept within the years 0 to 9999.
+    pub fn from_millis(millis: i64) -> Self {
+        Self(millis.clamp(-62_167_219_200_000, Self::LAST))
+    }
+
+    pub fn millis(self) -> i64 {
+        self.0
+    }
+
+    /// Returns how long the earlier moment lies back, and nothing if it is the later one.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.millis().saturating_sub(earlier.millis())).unwrap_or(0))
+    }
+
+    pub fn plus_millis(self, millis: i64) -> Self {
+        Self::from_millis(self.0.saturating_add(millis))
+    }
+}
+
+impl Timestamp {
+    /// The moment as it is written: `2026-01-17T10:00:00.007Z`.
+    pub fn digits(self) -> [u8; 24] {
+        let moment = jiff::Timestamp::from_millisecond(self.0).expect("a kept moment is within the calendar");
+        let civil = jiff::tz::Offset::UTC.to_datetime(moment);
+        let (year, millis) = (civil.year().unsigned_abs(), civil.subsec_nanosecond().unsigned_abs() / 1_000_000);
+        let parts = [civil.month(), civil.day(), civil.hour(), civil.minute(), civil.second()].map(i8::unsigned_abs);
+        // Every event and every row is written with its moments: digits put in place cost a quarter of formatting them.
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        let mut put = |place: usize, width: usize, mut number: u32| {
+            for digit in text[place..place + width].iter_mut().rev() {
+                *digit = b'0' + (number % 10) as u8;
+                number /= 10;
+            }
+        };
+        put(0, 4, u32::from(year));
+        for (place, part) in [5, 8, 11, 14, 17].into_iter().zip(parts) {
+            put(place, 2, u32::from(part));
+        }
+        put(20, 3, millis);
+        text
+    }
+}
+
+impl Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(str::from_utf8(&self.digits()).expect("digits"))
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = jiff::Error;
+
+    fn from_str(text: &str) -> Result<Self, jiff::Error> {
+        Ok(Self::from_millis(text.parse::<jiff::Timestamp>()?.as_millisecond()))
+    }
+}
+
+as_text!(Timestamp);
+
+/// A length of time as people say it: `45 s`, `1.5 s`, `90 min`, `2 h`.
+pub fn in_words(time: Duration) -> String {
+    let (seconds, rest) = (time.as_secs(), time.subsec_millis());
+    match (seconds, rest) {
+        (0, millis) => format!("{millis} ms"),
+        (_, 1..) => format!("{} s", time.as_millis() as f64 / 1000.0),
+        (seconds, 0) if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
+        (seconds, 0) if seconds % 60 == 0 => format!("{} min", seconds / 60),
+        (seconds, 0) => format!("{seconds} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_written_to_the_millisecond() {
+        let moment = Timestamp::from_millis(1_768_644_000_007);
+        assert_eq!(moment.to_string(), "2026-01-17T10:00:00.007Z");
+        assert_eq!(moment.to_string().parse::<Timestamp>().unwrap(), moment);
+        for edge in [i64::MIN, i64::MAX, 0] {
+            let moment = Timestamp::from_millis(edge);
+            assert_eq!(moment.to_string().parse::<Timestamp>().unwrap(), moment);
+        }
+    }
+
+    #[test]
+    fn times_are_told_as_people_tell_them() {
+        for (millis, expected) in [
+            (1, "1 ms"),
+            (500, "500 ms"),
+            (1500, "1.5 s"),
+            (30_000, "30 s"),
+            (90_000, "90 s"),
+            (60_000, "1 min"),
+            (600_000, "10 min"),
+            (7_200_000, "2 h"),
+        ] {
+            assert_eq!(in_words(Duration::from_millis(millis)), expected);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The guards, by direct call: each in the situation that trips it, and just before.
+
+use super::*;
+use crate::log::id::{Digest, RunId};
+use crate::session::usage::Cost;
+use crate::session::watch::Watch;
+use crate::session::{Phase, Terms};
+
+fn run() -> RunId {
+    RunId { session: "a".parse().unwrap(), iteration: 1, nonce: 7 }
+}
+
+fn session(phase: Phase, change: impl FnOnce(&mut Session)) -> Session {
+    let watch = Watch { at: Some(at(0)), ..Watch::default() };
+    let mut session = Session { terms: Terms::default(), watch, ..crate::session::tests::session(phase) };
+    change(&mut session);
+    session
+}
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_millis(seconds * 1000)
+}
+
+/// How a step or a decision ends it, or that it does not.
+fn told(closing: &Closing) -> String {
+    format!("{:?}: {}", closing.ending, closing.reason.as_deref().unwrap_or_default())
+}
+
+/// What follows an iteration.
+fn settled(change: impl FnOnce(&mut Session)) -> String {
+    match session(Phase::Settled(Next::Continue), change).step() {
+        Step::StartIteration => "another".to_owned(),
+        Step::End(closing) => told(&closing),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What follows a turn.
+fn judged(verdict: Verdict, claim: Option<Promise>, change: impl FnOnce(&mut Session)) -> String {
+    let judged = session(Phase::Judging(run(), claim), |session| {
+        session.verdict = verdict;
+        if verdict == Verdict::Block {
+            session.blocking.push(Blocker { hook: "check".to_owned(), most: None, reason: None });
+        }
+        change(session);
+    });
+    match judged.step() {
+        Step::DecideGate(_, Decision::Next(Next::Close(closing))) => told(&closing),
+        Step::DecideGate(_, decision) => format!("{decision:?}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn time_and_money_run_out() {
+    let time = |lasted: u64| {
+        settled(|session| {
+            session.terms.wall_time = Some(Duration::from_mins(90));
+            session.watch.lasted = Duration::from_mins(lasted);
+        })
+    };
+    assert_eq!(time(89), "another");
+    assert_eq!(time(90), "Limit: the wall time of 90 min is used up");
+    let cost = |spent: f64| {
+        settled(|session| {
+            session.terms.cost = Cost::of_dollars(2.5);
+            session.watch.used.cost = Cost::of_dollars(spent);
+        })
+    };
+    assert_eq!(cost(2.49), "another");
+    assert_eq!(cost(2.6), "Limit: $2.60 were spent, and the limit of cost is $2.50");
+}
+
+/// A budget keeps the agent from being sent back, and not the work from being complete.
+#[test]
+fn budgets_are_looked_at_before_the_agent_gets_the_word_again() {
+    let spent = |session: &mut Session| {
+        session.terms.wall_time = Some(Duration::from_secs(1));
+        session.watch.lasted = Duration::from_secs(2);
+    };
+    assert_eq!(judged(Verdict::Block, None, spent), "Limit: the wall time of 1 s is used up");
+    assert_eq!(judged(Verdict::Pass, None, spent), "Next(Continue)", "what comes after the iteration comes first");
+    assert_eq!(judged(Verdict::Pass, Some(Promise::Complete), spent), "Completed: ");
+}
+
+#[test]
+fn each_other_guard_names_itself() {
+    assert_eq!(
+        settled(|session| (session.failures, session.watch.failing_for) = (3, Duration::from_mins(5))),
+        "Escalated: circuit breaker: 3 iterations failed in a row"
+    );
+    assert_eq!(
+        settled(|session| (session.failures, session.terms.max_failures) = (1, 1)),
+        "Escalated: circuit breaker: an iteration failed, and none may"
+    );
+    assert_eq!(
+        settled(|session| session.watch.postponed = 24),
+        "Escalated: the agent was rate limited 24 times in a row"
+    );
+    assert_eq!(settled(|session| session.watch.postponed = 23), "another");
+    assert_eq!(settled(|session| session.iteration = 25), "Limit: 25 iterations are the limit");
+}
+
+/// The same hooks with the same words, so many times before.
+fn blocked_alike(before: u32) -> impl FnOnce(&mut Session) {
+    move |session| {
+        let block = Some(Digest::of(b"red"));
+        session.blocking = vec![Blocker { hook: "check".to_owned(), most: None, reason: Some("red".to_owned()) }];
+        (session.retries, session.watch.block) = (before, block);
+        session.sent_back.insert("check".to_owned(), before);
+        (session.watch.last_block, session.watch.same_blocks) = (block, before);
+    }
+}
+
+#[test]
+fn the_same_block_three_times_asks_for_a_person_early() {
+    let under = |limit: OnRetryLimit, before: u32| {
+        judged(Verdict::Block, Some(Promise::Complete), |session| {
+            blocked_alike(before)(session);
+            session.terms.on_retry_limit = limit;
+        })
+    };
+    assert_eq!(under(OnRetryLimit::Escalate, 1), "SendBack");
+    let early = "Escalated: `check` blocks 3 times in a row with the same words";
+    assert_eq!(under(OnRetryLimit::Escalate, 2), early);
+    assert_eq!(under(OnRetryLimit::Ask, 2), "Ask");
+    // Whoever lets it pass at the limit is not sent to a person before.
+    assert_eq!(under(OnRetryLimit::Complete, 2), "SendBack");
+    let passes =
+        "Completed: `check` still blocks after sending the agent back 5 times; `on_retry_limit: complete` lets it pass";
+    assert_eq!(under(OnRetryLimit::Complete, 5), passes);
+    let other = |session: &mut Session| session.watch.block = Some(Digest::of(b"still red"));
+    let changed = judged(Verdict::Block, None, |session| {
+        blocked_alike(2)(session);
+        other(session);
+    });
+    assert_eq!(changed, "SendBack");
+}
+
+#[test]
+fn what_blocks_too_often_takes_nobody_else_past_the_gate() {
+    let beside = |besides: Verdict, strict: bool| {
+        judged(Verdict::Block, Some(Promise::Complete), |session| {
+            blocked_alike(5)(session);
+            (session.terms.on_retry_limit, session.terms.strict) = (OnRetryLimit::Complete, strict);
+            session.watch.besides = besides;
+        })
+    };
+    assert_eq!(beside(Verdict::Fail, true), "Next(Continue)");
+    assert_eq!(beside(Verdict::Continue, true), "Next(Continue)");
+    assert_eq!(beside(Verdict::Continue, false), "Next(Continue)");
+    assert!(beside(Verdict::Fail, false).starts_with("Completed: "), "`strict: false` lets it go");
+    assert!(beside(Verdict::Pass, true).starts_with("Completed: "));
+    let overlooked = judged(Verdict::Block, Some(Promise::Complete), |session| {
+        blocked_alike(5)(session);
+        (session.terms.on_retry_limit, session.overlooked) = (OnRetryLimit::Complete, vec!["lint".to_owned()]);
+    });
+    assert!(overlooked.ends_with("; `lint` did not pass, and a person let it pass"), "{overlooked}");
+}
+
+#[test]
+fn a_person_continues_aborts_or_ignores() {
+    let answered = |answer: GateAnswer, claim, besides| {
+        let asking = session(Phase::Asking(run(), claim, Some(answer)), |session| {
+            blocked_alike(2)(session);
+            session.verdict = Verdict::Block;
+            session.watch.besides = besides;
+        });
+        let Step::DecideGate(_, decision) = asking.step() else { panic!("{:?}", asking.step()) };
+        match decision {
+            Decision::Next(Next::Close(closing)) => told(&closing),
+            decision => format!("{decision:?}"),
+        }
+    };
+    let done = Some(Promise::Complete);
+    assert_eq!(answered(GateAnswer::Continue, done, Verdict::Pass), "SendBack");
+    assert_eq!(
+        answered(GateAnswer::Abort, done, Verdict::Pass),
+        "Escalated: `check` still blocks after sending the agent back 2 times, and a person ended it"
+    );
+    assert_eq!(
+        answered(GateAnswer::Ignore, done, Verdict::Pass),
+        "Completed: `check` still blocks after sending the agent back 2 times, and a person let it pass"
+    );
+    assert_eq!(answered(GateAnswer::Ignore, None, Verdict::Pass), "Next(Continue)");
+    assert_eq!(answered(GateAnswer::Ignore, done, Verdict::Fail), "Next(Continue)", "others have failed by themselves");
+}
+
+#[test]
+fn thrashing_is_noticed_where_the_agent_would_get_the_word_again() {
+    let stood = |verdict, claim, before, most| {
+        judged(verdict, claim, |session| {
+            session.terms.thrashing = most;
+            session.watch.begin_judging("said", Some(Digest::of(b"change")));
+            session.watch.end_judging();
+            session.watch.same_stands = before;
+        })
+    };
+    let thrashing =
+        |times| format!("Escalated: thrashing: the same change with the same result {times} times in a row");
+    for verdict in [Verdict::Pass, Verdict::Fail, Verdict::Continue, Verdict::Block] {
+        assert_eq!(stood(verdict, None, 2, 3), thrashing(3), "{verdict:?}");
+        assert!(!stood(verdict, None, 1, 3).contains("thrashing"), "{verdict:?}");
+        assert!(!stood(verdict, None, 9, 0).contains("thrashing"), "{verdict:?}: it is off");
+    }
+    assert_eq!(stood(Verdict::Pass, Some(Promise::Complete), 9, 3), "Completed: ");
+}
+
+#[test]
+fn how_often_the_agent_may_still_be_sent_back_is_told() {
+    let most = |hooks: &[(Option<u32>, u32)], retries, session_most| {
+        session(Phase::Judging(run(), None), |session| {
+            (session.verdict, session.retries, session.terms.max_hook_retries) =
+                (Verdict::Block, retries, session_most);
+            for (index, (most, sent)) in hooks.iter().enumerate() {
+                let hook = index.to_string();
+                session.sent_back.insert(hook.clone(), *sent);
+                session.blocking.push(Blocker { hook, most: *most, reason: Some(format!("why {index}")) });
+            }
+        })
+    };
+    assert_eq!(most(&[(None, 1)], 1, 5).most_send_backs(), Some(5));
+    assert_eq!(most(&[(Some(2), 1)], 1, 5).most_send_backs(), Some(2));
+    assert_eq!(most(&[(Some(2), 1), (None, 3)], 3, 5).most_send_backs(), Some(5), "as the one with most left");
+    assert_eq!(most(&[(Some(2), 2), (None, 5)], 6, 5).most_send_backs(), Some(6), "none is left");
+    assert_eq!(most(&[(Some(9), 0)], 0, 0).most_send_backs(), Some(9));
+    assert_eq!(most(&[(None, 0), (None, 0)], 0, 5).block_reason().as_deref(), Some("why 0; why 1"));
+    let passes = session(Phase::Judging(run(), None), |_| {});
+    assert_eq!((passes.most_send_backs(), passes.block_reason()), (None, None));
+}
+
+#[test]
+fn a_rate_limit_is_waited_out_unless_time_is_up_before() {
+    let waiting = |wall_time: Option<u64>| {
+        session(Phase::Postponed(at(600)), |session| {
+            session.terms.wall_time = wall_time.map(Duration::from_secs);
+            session.watch.postponed = 1;
+        })
+    };
+    assert_eq!(waiting(None).step(), Step::Wait(crate::Wanted::Moment(at(600))));
+    assert_eq!(waiting(None).step_at(Some(at(599))), Step::Wait(crate::Wanted::Moment(at(600))));
+    assert_eq!(waiting(None).step_at(Some(at(600))), Step::StartIteration);
+    assert_eq!(waiting(Some(601)).step(), Step::Wait(crate::Wanted::Moment(at(600))));
+    let Step::End(closing) = waiting(Some(600)).step() else { panic!("it waits") };
+    assert_eq!(told(&closing), "Limit: the wall time of 10 min is used up, before the agent's rate limit ends");
+}
+
+#[test]
+fn reason_at_the_limit_names_each_hook_with_its_own_count() {
+    let reason = |sent: [u32; 2]| {
+        judged(Verdict::Block, None, |session| {
+            session.blocking.clear();
+            for (hook, most, sent) in [("check", Some(2), sent[0]), ("lint", Some(sent[1]), sent[1])] {
+                session.blocking.push(Blocker { hook: hook.to_owned(), most, reason: None });
+                session.sent_back.insert(hook.to_owned(), sent);
+            }
+        })
+    };
+    assert_eq!(reason([2, 2]), "Escalated: `check` and `lint` still block after sending the agent back 2 times");
+    let apart = "Escalated: `check` still blocks after sending the agent back 2 times; \
+                 `lint` still blocks after sending the agent back once";
+    assert_eq!(reason([5, 1]), apart, "what it was sent back for by the other does not count");
+    let never = "Escalated: `check` still blocks after sending the agent back 2 times; \
+                 `lint` blocks, and may not send the agent back";
+    assert_eq!(reason([2, 0]), never);
+}

@@ -1,0 +1,297 @@
+//! What the agent is told: the task, what hooks have to say, and how to say that it is done.
+//!
+//! Invariants:
+//! - What hooks and agents wrote is data: it stands in a fence that it cannot close, and holds nothing that could be
+//!   taken for a claim when it is echoed. So it does in a template of the user's.
+//! - Whatever a template leaves out, pending feedback is told: the log says that it was.
+//! - The same session gives the same prompt.
+//! - In a turn to work, feedback comes first, in the order in which it was queued; then the goal, what was said last, and
+//!   how to end. In every other turn it comes after what the turn is about.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use windlass_expr::{ExpressionFault, Template};
+
+use crate::effects::situation::task_values;
+use crate::log::id::TaskId;
+use crate::session::Purpose;
+use crate::session::promise::without_claims;
+use crate::session::voice::Voice;
+use crate::task::Task;
+use crate::task::note::NoteKind;
+
+/// Everything that a prompt is made of.
+#[derive(Debug, Clone)]
+pub struct Prompt<'a> {
+    /// What is worked on, if it is a task: sessions of older versions have none.
+    pub task: Option<&'a Task>,
+    /// The task's content, else the goal.
+    pub goal: &'a str,
+    pub session: &'a str,
+    pub iteration: u32,
+    pub max_iterations: u32,
+    pub purpose: &'a Purpose,
+    /// What the agent said last, where it cannot remember.
+    pub last_output: Option<&'a str>,
+    /// What earlier iterations said, oldest first.
+    pub history: Vec<Earlier<'a>>,
+    /// Newest first.
+    pub notes: Vec<Remark<'a>>,
+    /// How the last turn failed, where it is about that.
+    pub error: Option<&'a str>,
+    pub feedback: Vec<Note<'a>>,
+    /// The task ends with a report, and without a change.
+    pub report: Option<ReportBrief<'a>>,
+    /// Whether the agent has to say that it is done.
+    pub asks_for_promise: bool,
+    /// How the prompt to work is written, if not as usual.
+    pub template: Option<&'a Template>,
+}
+
+/// What an agent is told of the report that it writes.
+#[derive(Debug, Clone, Default)]
+pub struct ReportBrief<'a> {
+    /// The task whose work the report is about.
+    pub reviewed: Option<&'a Task>,
+    /// What that work is compared with, such as `origin/main`; nothing where there is no checkout of it.
+    pub base: Option<&'a str>,
+}
+
+impl ReportBrief<'_> {
+    fn shown(&self) -> String {
+        let mut parts = vec![REPORT.to_owned()];
+        let Some(task) = self.reviewed else { return joined(&parts) };
+        parts.push(titled(&format!("You review the work on {}. Its goal:", task.id), &fenced(&task.content())));
+        let change = task.change.as_ref();
+        let merged = change.and_then(|change| change.merged.as_deref());
+        let branch = task.workspace.as_ref().filter(|_| change.is_some()).map(|workspace| workspace.branch.as_str());
+        parts.push(match (merged, branch, self.base) {
+            (Some(commit), ..) => {
+                format!("Its change is merged: `git show -m --first-parent {}` shows it.", one_line(commit))
+            }
+            (None, Some(branch), Some(base)) => format!(
+                "Its change is the branch `{}`, which is checked out in this directory: `git diff {}...HEAD` shows it.",
+                one_line(branch),
+                one_line(base)
+            ),
+            (None, Some(branch), None) => format!("Its change is the branch `{}`.", one_line(branch)),
+            (None, None, _) => "It has no change of its own.".to_owned(),
+        });
+        let result = task.result.as_deref().map(fenced).unwrap_or_default();
+        parts.push(titled("Its result:", &result));
+        joined(&parts)
+    }
+}
+
+/// What an iteration said, in short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Earlier<'a> {
+    pub iteration: u32,
+    pub text: &'a str,
+}
+
+/// What somebody has noted about the task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark<'a> {
+    pub kind: NoteKind,
+    pub text: &'a str,
+}
+
+/// One piece of feedback.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note<'a> {
+    pub source: &'a str,
+    /// The task that it is about, if that is another one.
+    pub about: Option<TaskId>,
+    /// Why a hook blocks, in a few words.
+    pub reason: Option<&'a str>,
+    pub text: &'a str,
+    pub voice: Voice,
+    pub possibly_seen: bool,
+}
+
+impl Note<'_> {
+    /// The marker, who says it and why, then everything that it has to say. What hooks and agents say is data; what a person
+    /// says is meant as it stands.
+    fn shown(&self) -> String {
+        let seen = if self.possibly_seen { " (you may have seen this before)" } else { "" };
+        let about = self.about.map(|task| format!(" (about {task})")).unwrap_or_default();
+        let source = one_line(self.source) + &about;
+        let reason = self.reason.map(|reason| format!(": {}", one_line(&without_claims(reason)))).unwrap_or_default();
+        match self.voice {
+            Voice::Hook => format!("[Hook feedback]: {source}{reason}{seen}\n{}", fenced(self.text)),
+            Voice::Agent => format!("[Message, not from a person] {source}{seen}:\n{}", fenced(self.text)),
+            Voice::Person => format!("[Message from {source}]{seen}:\n{}", without_claims(self.text)),
+            Voice::Windlass => format!("[Windlass]{about}{seen}: {}", without_claims(self.text)),
+        }
+    }
+}
+
+const HOW_TO_END: &str = "\
+When the goal is reached and you have checked it, end your final message with this tag, on a line of its own:
+`<promise>COMPLETE</promise>`
+It counts only at the end of the last line.
+If you cannot go on without a person, say why and end with `<promise>BLOCKED</promise>` instead.
+";
+
+const REPORT: &str = "\
+This task asks for a report, and for no change: your final message is its result, so write the report there in full. \
+What you change in files is not kept.";
+
+impl Prompt<'_> {
+    pub fn text(&self) -> Result<String, ExpressionFault> {
+        match (self.purpose, self.template) {
+            (Purpose::Work, Some(template)) => self.written(template),
+            _ => Ok(self.usual()),
+        }
+    }
+
+    /// As the user wants it.
+    fn written(&self, template: &Template) -> Result<String, ExpressionFault> {
+        let mut parts = Vec::new();
+        if !template.uses("feedback") {
+            parts.push(self.told());
+        }
+        parts.push(template.render(&self.values())?);
+        parts.push(self.report());
+        Ok(joined(&parts))
+    }
+
+    fn usual(&self) -> String {
+        let mut parts = Vec::new();
+        // What came in since the last turn comes before the work itself.
+        let first = *self.purpose == Purpose::Work;
+        if first {
+            parts.push(self.told());
+        }
+        match self.purpose {
+            Purpose::Work => parts.push(self.goal.to_owned()),
+            Purpose::SendBack => {
+                parts.push(
+                    "Your work was checked and is not done. Mend what the checks found, then end your turn again."
+                        .into(),
+                );
+                parts.push(format!("The goal:\n{}", self.goal));
+            }
+            Purpose::Recovery => {
+                parts
+                    .push("Your last turn failed. This was found out about it: mend what it shows, if you can.".into());
+                let error = self.error.filter(|error| !error.trim().is_empty());
+                parts.push(titled("It ended with:", &error.map(fenced).unwrap_or_default()));
+                parts.push(format!("The goal:\n{}", self.goal));
+            }
+            Purpose::Delivery | Purpose::UnjudgedDelivery(_) => {
+                parts.push(
+                    "The session is about to end. This came in after your last turn: mend what it shows, if needed. Your \
+                     work is checked again when you end this turn."
+                        .into(),
+                );
+                if self.asks_for_promise {
+                    parts.push("What you claimed in an earlier turn does not count any more: claim it again.".into());
+                }
+                parts.push(format!("The goal:\n{}", self.goal));
+            }
+        }
+        if *self.purpose == Purpose::Work {
+            parts.push(self.report());
+            parts.push(titled("What is to be there at the end:", &self.deliverables()));
+            parts.push(titled("Notes about this task, newest first:", &self.noted()));
+            parts.push(titled("What earlier iterations came to:", &self.earlier()));
+        }
+        if !first && self.report.is_some() {
+            parts.push("Your final message is the result of this task: write the report in it again, in full.".into());
+        }
+        parts.push(titled("What you said at the end of your last turn:", &self.remembered()));
+        if !first {
+            parts.push(self.told());
+        }
+        parts.push(self.signal().to_owned());
+        joined(&parts)
+    }
+
+    /// What a template may use.
+    fn values(&self) -> Value {
+        json!({
+            "task": task_values(self.task),
+            "goal": self.goal,
+            "session": self.session,
+            "iteration": self.iteration,
+            "max_iterations": self.max_iterations,
+            "notes": self.noted(),
+            "history": self.earlier(),
+            "last_output": self.remembered(),
+            "feedback": self.told(),
+            "signal": self.signal(),
+        })
+    }
+
+    fn report(&self) -> String {
+        self.report.as_ref().map(ReportBrief::shown).unwrap_or_default()
+    }
+
+    fn deliverables(&self) -> String {
+        let deliverables = self.task.map(|task| task.deliverables.as_slice()).unwrap_or_default();
+        deliverables.iter().map(|deliverable| format!("- {}\n", one_line(deliverable))).collect()
+    }
+
+    fn noted(&self) -> String {
+        let notes: Vec<String> =
+            self.notes.iter().map(|note| format!("{}: {}", note.kind, note.text.trim_end())).collect();
+        fenced_lines(&notes)
+    }
+
+    fn earlier(&self) -> String {
+        let history: Vec<String> =
+            self.history.iter().map(|said| format!("{}: {}", said.iteration, said.text.trim_end())).collect();
+        fenced_lines(&history)
+    }
+
+    fn remembered(&self) -> String {
+        let output = self.last_output.filter(|output| !output.trim().is_empty());
+        output.map(fenced).unwrap_or_default()
+    }
+
+    fn told(&self) -> String {
+        self.feedback.iter().map(Note::shown).collect::<Vec<_>>().join("\n\n")
+    }
+
+    fn signal(&self) -> &'static str {
+        if self.asks_for_promise && self.purpose.is_judged() { HOW_TO_END } else { "" }
+    }
+}
+
+/// A part with a line above it, or nothing.
+pub(crate) fn titled(title: &str, part: &str) -> String {
+    if part.is_empty() { String::new() } else { format!("{title}\n{part}") }
+}
+
+/// The parts that are there, with an empty line between them.
+pub(crate) fn joined(parts: &[String]) -> String {
+    let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
+    let mut text = parts.join("\n\n");
+    text.push('\n');
+    text
+}
+
+fn fenced_lines(lines: &[String]) -> String {
+    if lines.is_empty() { String::new() } else { fenced(&lines.join("\n")) }
+}
+
+/// A block that what is in it cannot close.
+pub(crate) fn fenced(text: &str) -> String {
+    let text = without_claims(text);
+    let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    let mut block = String::with_capacity(text.len() + 16);
+    let newline = if text.ends_with('\n') { "" } else { "\n" };
+    let _ = write!(block, "{fence}text\n{text}{newline}{fence}");
+    block
+}
+
+pub(crate) fn one_line(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
+#[cfg(test)]
+mod tests;

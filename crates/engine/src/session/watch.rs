@@ -1,0 +1,313 @@
+//! What the guards of a session remember: how long it has run, what it has cost, and whether it comes back to where it was.
+//!
+//! Invariants:
+//! - Time that nobody ran the session does not count: the clock of a session stands still between a crash and its
+//!   resumption.
+//! - What is compared are digests: however much hooks and agents say, the row stays small.
+//!
+//! Not here: what follows when a guard trips (`guards`).
+
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::log::event::Cause;
+use crate::log::id::{Digest, Seq};
+use crate::log::time::Timestamp;
+use crate::session::Verdict;
+use crate::session::usage::Usage;
+
+/// Lengths of time in whole milliseconds, as the log and the rows have them.
+pub(crate) mod millis {
+    use core::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_millis)
+    }
+
+    pub mod option {
+        use super::{Deserialize, Deserializer, Duration, Serializer};
+
+        pub fn serialize<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+            match time {
+                Some(time) => super::serialize(time, serializer),
+                None => serializer.serialize_none(),
+            }
+        }
+
+        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+            Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
+        }
+    }
+}
+
+/// What a hook has said by itself, as the guards compare it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OwnWords {
+    /// To the letter.
+    pub exact: Digest,
+    /// Without its numbers.
+    pub loose: Digest,
+}
+
+impl OwnWords {
+    pub fn of(text: &str) -> Self {
+        Self { exact: Digest::of(text.as_bytes()), loose: Digest::of(loose(text).as_bytes()) }
+    }
+}
+
+/// What the guards remember.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Watch {
+    /// When the session was last heard of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// How long it had been run until then.
+    #[serde(with = "millis")]
+    pub lasted: Duration,
+    /// What its turns have used.
+    #[serde(skip_serializing_if = "Usage::is_nothing")]
+    pub used: Usage,
+    /// What those in the present conversation have: some agents tell only that.
+    #[serde(skip_serializing_if = "Usage::is_nothing")]
+    pub used_in_conversation: Usage,
+    /// And those of the present iteration.
+    #[serde(skip_serializing_if = "Usage::is_nothing")]
+    pub used_in_iteration: Usage,
+    /// How often in a row the agent was asked too often.
+    pub postponed: u32,
+    /// The event that tells how the last iteration failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Seq>,
+    /// The beginning of what it says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_cause: Option<String>,
+    /// When the first of the failures in a row happened, and how long before the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failing_since: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Duration::is_zero", with = "millis")]
+    pub failing_for: Duration,
+    /// When the agent is tried again after that failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<Timestamp>,
+    /// What the stop hooks come to that do not block.
+    pub besides: Verdict,
+    /// Who blocks the present turn, with which words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block: Option<Digest>,
+    /// What stop hooks have found in it, numbers left out: times and addresses differ in what is otherwise the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub findings: Option<Digest>,
+    /// What the agent said, to the letter: whoever counts what is done so far gets on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words: Option<Digest>,
+    /// What has changed in the directory of the work, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tree: Option<Digest>,
+    /// The block that was decided last, and how often in a row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_block: Option<Digest>,
+    pub same_blocks: u32,
+    /// Where the work stood at the last decision, and how often in a row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_stand: Option<Digest>,
+    pub same_stands: u32,
+}
+
+impl Watch {
+    /// Time has passed while the session was run.
+    pub(crate) fn hear(&mut self, at: Timestamp) {
+        let passed = self.at.map_or(Duration::ZERO, |before| at.since(before));
+        self.lasted = self.lasted.saturating_add(passed);
+        self.at = Some(at);
+    }
+
+    /// Nobody has run it since.
+    pub(crate) fn wake(&mut self, at: Timestamp) {
+        self.at = Some(at);
+    }
+
+    /// Whether something comes from a hook at the last failure.
+    pub(crate) fn is_failure(&self, cause: Option<Cause>) -> bool {
+        matches!(cause, Some(Cause::At(seq)) if self.failure == Some(seq))
+    }
+
+    /// A turn is over that has used so much.
+    pub(crate) fn spend(&mut self, used: Usage) {
+        for sum in [&mut self.used, &mut self.used_in_conversation, &mut self.used_in_iteration] {
+            *sum = sum.plus(used);
+        }
+    }
+
+    /// A turn has ended, and is judged from now on.
+    pub(crate) fn begin_judging(&mut self, output: &str, tree: Option<Digest>) {
+        (self.besides, self.block, self.findings) = (Verdict::Pass, None, None);
+        (self.words, self.tree) = (Some(digest_of_words(output)), tree);
+        self.postponed = 0;
+    }
+
+    /// Whether the agent says what it said last, to the letter.
+    pub fn repeats(&self, output: &str) -> bool {
+        self.words == Some(digest_of_words(output))
+    }
+
+    /// A stop hook has ended.
+    pub(crate) fn hook(&mut self, hook: &str, verdict: Verdict) {
+        match verdict {
+            Verdict::Pass => return,
+            Verdict::Block => self.block = Some(chained(self.block, hook)),
+            Verdict::Fail | Verdict::Continue | Verdict::Escalate => self.besides = self.besides.max(verdict),
+        }
+        self.findings = Some(chained(self.findings, hook));
+    }
+
+    /// A stop hook has something to tell the agent: in these words of its own, where the agent is told otherwise.
+    pub(crate) fn told(&mut self, text: &str, own: Option<OwnWords>, blocks: bool) {
+        let chain = |before: Option<Digest>, own: Digest| Some(before.unwrap_or(Digest::ZERO).chain(own));
+        if blocks {
+            self.block = own.map_or_else(|| Some(chained(self.block, text)), |own| chain(self.block, own.exact));
+        }
+        if self.findings.is_some() {
+            self.findings = match own {
+                Some(own) => chain(self.findings, own.loose),
+                None => Some(chained(self.findings, &loose(text))),
+            };
+        }
+    }
+
+    /// How often in a row the present turn is blocked by the same hooks with the same words, this time included.
+    pub fn blocked_alike(&self) -> u32 {
+        match self.block {
+            Some(_) if self.block == self.last_block => self.same_blocks + 1,
+            Some(_) => 1,
+            None => 0,
+        }
+    }
+
+    /// How often in a row the work stands where it stands now, this time included: the same change, the same failures. Where
+    /// no hook found any, the agent's own words tell.
+    pub fn stood_alike(&self) -> u32 {
+        match self.stand() {
+            Some(stand) if Some(stand) == self.last_stand => self.same_stands + 1,
+            Some(_) => 1,
+            None => 0,
+        }
+    }
+
+    fn stand(&self) -> Option<Digest> {
+        let failures = self.findings.or(self.words)?;
+        Some(Digest::of(&[self.tree?.0, failures.0].concat()))
+    }
+
+    /// The turn was judged.
+    pub(crate) fn end_judging(&mut self) {
+        (self.same_blocks, self.last_block) = (self.blocked_alike(), self.block);
+        (self.same_stands, self.last_stand) = (self.stood_alike(), self.stand());
+    }
+
+    /// Somebody has had a say: what was repeated before does not count.
+    pub(crate) fn begin_anew(&mut self) {
+        (self.same_blocks, self.last_block) = (0, None);
+        (self.same_stands, self.last_stand) = (0, None);
+    }
+}
+
+fn digest_of_words(output: &str) -> Digest {
+    Digest::of(output.trim().as_bytes())
+}
+
+fn chained(before: Option<Digest>, text: &str) -> Digest {
+    let before = before.map_or([0; 32], |digest| digest.0);
+    Digest::of(&[&before[..], text.as_bytes()].concat())
+}
+
+/// A text without its numbers.
+fn loose(text: &str) -> String {
+    let mut loose = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter.is_ascii_digit() {
+            true if loose.ends_with('0') => {}
+            true => loose.push('0'),
+            false => loose.push(letter),
+        }
+    }
+    loose
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_stands_still_while_nobody_runs_it() {
+        let at = |seconds: i64| Timestamp::from_millis(seconds * 1000);
+        let mut watch = Watch::default();
+        watch.hear(at(100));
+        watch.hear(at(160));
+        watch.wake(at(10_000));
+        watch.hear(at(10_005));
+        // A clock that was set back takes nothing away.
+        watch.hear(at(5));
+        watch.hear(at(6));
+        assert_eq!(watch.lasted, Duration::from_secs(66));
+    }
+
+    /// One turn: who blocks with which words, and what the work looks like then.
+    fn turn(watch: &mut Watch, blocks: Option<(&str, &str)>, output: &str, tree: Option<&str>) -> (u32, u32) {
+        watch.begin_judging(output, tree.map(|tree| Digest::of(tree.as_bytes())));
+        if let Some((hook, text)) = blocks {
+            watch.hook(hook, Verdict::Block);
+            watch.told(text, None, true);
+        }
+        let counts = (watch.blocked_alike(), watch.stood_alike());
+        watch.end_judging();
+        counts
+    }
+
+    /// A template may say the same of everything, and something else of the same.
+    #[test]
+    fn what_a_hook_says_itself_counts_whatever_the_agent_is_told() {
+        let mut watch = Watch::default();
+        let mut turn = |own: &str, told: &str| {
+            watch.begin_judging("", Some(Digest::of(b"tree")));
+            watch.hook("check", Verdict::Block);
+            watch.told(told, Some(OwnWords::of(own)), true);
+            let counts = (watch.blocked_alike(), watch.stood_alike());
+            watch.end_judging();
+            counts
+        };
+        assert_eq!(turn("pump: 3 failed", "Fix the tests."), (1, 1));
+        assert_eq!(turn("pump: 2 failed", "Fix the tests."), (1, 2), "numbers are no progress without a change");
+        assert_eq!(turn("valve: 2 failed", "Fix the tests."), (1, 1));
+        assert_eq!(turn("valve: 2 failed", "Attempt 4."), (2, 2));
+        assert_eq!(turn("valve: 2 failed", "Attempt 5."), (3, 3));
+    }
+
+    #[test]
+    fn what_repeats_itself_is_counted() {
+        let mut watch = Watch::default();
+        let red = Some(("check", "1 failed in 0.52s"));
+        assert_eq!(turn(&mut watch, red, "tried", Some("a")), (1, 1));
+        assert_eq!(turn(&mut watch, red, "tried again", Some("a")), (2, 2));
+        // Other times are other words, but no progress.
+        assert_eq!(turn(&mut watch, Some(("check", "1 failed in 0.71s")), "", Some("a")), (1, 3));
+        assert_eq!(turn(&mut watch, Some(("lint", "1 failed in 0.71s")), "", Some("a")), (1, 1), "another hook");
+        assert_eq!(turn(&mut watch, Some(("lint", "1 failed in 0.71s")), "", Some("b")), (2, 1), "another change");
+        assert_eq!(turn(&mut watch, None, "thinking", Some("b")), (0, 1));
+        assert_eq!(turn(&mut watch, None, "thinking", Some("b")), (0, 2), "the same words, and no change");
+        assert_eq!(turn(&mut watch, None, "thinking", Some("c")), (0, 1), "the same words about another change");
+        assert_eq!(turn(&mut watch, None, "read 1 of 9", Some("c")), (0, 1));
+        assert_eq!(turn(&mut watch, None, "read 2 of 9", Some("c")), (0, 1), "it gets on");
+        assert_eq!(turn(&mut watch, red, "", None), (1, 0), "nobody knows what has changed");
+        watch.begin_anew();
+        assert_eq!(turn(&mut watch, red, "", None), (1, 0));
+    }
+}

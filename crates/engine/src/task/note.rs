@@ -1,0 +1,116 @@
+//! Notes that people and agents leave with a task, and which of them a task's row names.
+//!
+//! Invariant: a row names a bounded number of events, the newest: what a prompt shows of them costs the same after ten
+//! thousand iterations.
+
+use serde::{Deserialize, Serialize};
+
+use crate::log::id::{Seq, SessionName};
+use crate::log::value_names::value_names;
+
+/// How many notes of a task its row names.
+const NOTES: usize = 16;
+/// How many iterations.
+const ITERATIONS: usize = 5;
+
+/// What a note is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoteKind {
+    Learning,
+    Stuck,
+    Tip,
+    Decision,
+    /// What an iteration came to, in the agent's own words.
+    Summary,
+}
+
+value_names!(
+    NoteKind,
+    "kind of note",
+    Learning = "learning",
+    Stuck = "stuck",
+    Tip = "tip",
+    Decision = "decision",
+    Summary = "summary",
+);
+
+/// What a task's row remembers of what was said about it: the events that hold the words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Memo {
+    /// Oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Seq>,
+    /// The last iterations that said something, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub iterations: Vec<Said>,
+}
+
+/// The last words of an iteration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Said {
+    pub session: SessionName,
+    pub iteration: u32,
+    /// A summary that the agent left, else the end of its last turn.
+    pub at: Seq,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub summary: bool,
+}
+
+impl Memo {
+    pub fn is_empty(&self) -> bool {
+        self.notes.is_empty() && self.iterations.is_empty()
+    }
+
+    pub(crate) fn note(&mut self, at: Seq) {
+        self.notes.push(at);
+        let over = self.notes.len().saturating_sub(NOTES);
+        self.notes.drain(..over);
+    }
+
+    /// What an iteration said last. A summary stands for all of it.
+    pub(crate) fn said(&mut self, said: Said) {
+        match self.iterations.last_mut() {
+            Some(last) if last.session == said.session && last.iteration == said.iteration => {
+                if said.summary || !last.summary {
+                    *last = said;
+                }
+            }
+            _ => self.iterations.push(said),
+        }
+        let over = self.iterations.len().saturating_sub(ITERATIONS);
+        self.iterations.drain(..over);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(iteration: u32, at: u64, summary: bool) -> Said {
+        Said { session: "a".parse().expect("a name"), iteration, at: Seq(at), summary }
+    }
+
+    #[test]
+    fn the_newest_are_kept_and_a_summary_stands_for_its_iteration() {
+        let mut memo = Memo::default();
+        (1..=20).for_each(|at| memo.note(Seq(at)));
+        assert_eq!((memo.notes.len(), memo.notes[0], memo.notes[15]), (16, Seq(5), Seq(20)));
+        for (iteration, at, summary) in [(1, 1, false), (1, 2, true), (1, 3, false), (2, 4, false), (2, 5, false)] {
+            memo.said(said(iteration, at, summary));
+        }
+        assert_eq!(memo.iterations, [said(1, 2, true), said(2, 5, false)]);
+        (3..=9).for_each(|iteration| memo.said(said(iteration, 10 + u64::from(iteration), false)));
+        assert_eq!(memo.iterations.first().map(|said| said.iteration), Some(5));
+    }
+
+    #[test]
+    fn kinds_have_names() {
+        for kind in NoteKind::ALL {
+            assert_eq!(kind.name().parse(), Ok(kind));
+        }
+        assert!("joke".parse::<NoteKind>().is_err());
+    }
+}

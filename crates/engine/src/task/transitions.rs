@@ -1,0 +1,193 @@
+//! The table of legal moves.
+//!
+//! Every state has a way out, every way in is an event of the task's own, and what a move does to the other fields of
+//! the row stands beside it. The last column is what an audited override may do where the rules say no.
+
+use crate::log::event::EventType;
+use crate::log::time::Timestamp;
+use crate::task::{State, Task};
+
+/// The fields that belong to a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    StartedAt,
+    CompletedAt,
+    Result,
+    Blocked,
+    Reason,
+    Claim,
+    Lease,
+    Answer,
+    Series,
+    StopHooks,
+    Findings,
+    Stalled,
+    Unheard,
+}
+
+/// One row: which event takes a task from where to where.
+#[derive(Debug)]
+pub struct Move {
+    pub on: EventType,
+    pub from: &'static [State],
+    pub to: State,
+    pub clears: &'static [Field],
+    /// Further states that an override may leave this way.
+    pub forced_from: &'static [State],
+}
+
+use EventType as On;
+use Field::{
+    Answer, Blocked as BlockedField, Claim, CompletedAt, Findings, Lease, Reason, Result as ResultField, Series,
+    Stalled, StartedAt, StopHooks, Unheard,
+};
+use State::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted};
+
+/// All legal moves. `task_created` makes the row and is not in the table.
+pub const MOVES: &[Move] = &[
+    Move { on: On::TaskReady, from: &[Created], to: Ready, clears: &[], forced_from: &[] },
+    Move {
+        on: On::TaskWaiting,
+        from: &[Ready, NeedsContinuation],
+        to: Created,
+        clears: &[Claim, Stalled],
+        forced_from: &[],
+    },
+    Move {
+        on: On::TaskStarted,
+        from: &[Ready, NeedsContinuation],
+        to: Active,
+        clears: &[Reason, Claim, BlockedField],
+        forced_from: &[Created, Blocked],
+    },
+    Move {
+        on: On::LeaseExpired,
+        from: &[Active, Submitted],
+        to: Created,
+        clears: &[Lease, Claim, Stalled],
+        forced_from: &[],
+    },
+    Move {
+        on: On::TaskReleased,
+        from: &[Active, Submitted, NeedsContinuation],
+        to: Created,
+        clears: &[Lease, Claim],
+        forced_from: &[],
+    },
+    Move { on: On::TaskSubmitted, from: &[Active], to: Submitted, clears: &[], forced_from: &[] },
+    Move { on: On::MergeStarted, from: &[Active, Submitted], to: Submitted, clears: &[], forced_from: &[] },
+    Move { on: On::PipelineFailed, from: &[Active, Submitted], to: Active, clears: &[], forced_from: &[] },
+    Move { on: On::TaskRejected, from: &[Active], to: Created, clears: &[Lease, Claim, Stalled], forced_from: &[] },
+    Move {
+        on: On::TaskNeedsContinuation,
+        from: &[Active, Submitted],
+        to: NeedsContinuation,
+        clears: &[Lease, Claim],
+        forced_from: &[],
+    },
+    Move {
+        on: On::TaskCompleted,
+        from: &[Ready, Active, Submitted, NeedsContinuation],
+        to: Completed,
+        clears: &[Lease, Claim, BlockedField, Reason, Answer, Series, Findings, Stalled],
+        forced_from: &[Created, Blocked, Failed],
+    },
+    Move {
+        on: On::TaskBlocked,
+        from: &[Created, Ready, Active, Submitted, NeedsContinuation],
+        to: Blocked,
+        clears: &[Lease, Claim, Stalled],
+        forced_from: &[],
+    },
+    Move { on: On::TaskUnblocked, from: &[Blocked], to: Created, clears: &[BlockedField], forced_from: &[] },
+    Move {
+        on: On::TaskFailed,
+        from: &[Ready, Active, Submitted, NeedsContinuation, Blocked],
+        to: Failed,
+        clears: &[Lease, Claim, BlockedField, Answer, Series, Stalled],
+        forced_from: &[Created],
+    },
+    Move {
+        on: On::TaskReopened,
+        from: &[Failed],
+        to: Created,
+        clears: &[StartedAt, CompletedAt, ResultField, Reason, StopHooks],
+        forced_from: &[Completed, Deleted],
+    },
+    Move {
+        on: On::TaskDeleted,
+        from: &[Created, Ready, Active, Submitted, Completed, Blocked, NeedsContinuation, Failed],
+        to: Deleted,
+        clears: &[Lease, Claim, BlockedField, Answer, Series, StopHooks, Stalled, Unheard],
+        forced_from: &[],
+    },
+];
+
+impl Move {
+    /// The row of an event, if that event moves a task at all.
+    pub fn on(event: EventType) -> Option<&'static Self> {
+        MOVES.iter().find(|row| row.on == event)
+    }
+
+    /// Whether this move may be made from a state.
+    pub fn allows(&self, state: State, forced: bool) -> bool {
+        self.from.contains(&state) || (forced && self.forced_from.contains(&state))
+    }
+
+    /// Makes the move: the state, and the fields that belong to it.
+    pub(crate) fn make(&self, task: &mut Task, at: Timestamp) {
+        task.state = self.to;
+        for field in self.clears {
+            match field {
+                StartedAt => task.started_at = None,
+                CompletedAt => task.completed_at = None,
+                ResultField => (task.result, task.artifacts) = (None, Vec::new()),
+                BlockedField => task.blocked = None,
+                Reason => task.reason = None,
+                Claim => task.claim = None,
+                Answer => (task.answer, task.unsaid) = (None, Vec::new()),
+                Lease => task.lease = None,
+                Series => task.drive.series = None,
+                StopHooks => task.drive.hooks.clear(),
+                Stalled => task.stalled = None,
+                Unheard => task.unheard.clear(),
+                Findings => {
+                    (task.findings, task.rejections, task.rejected, task.approved) = (Vec::new(), 0, None, None);
+                }
+            }
+        }
+        match self.to {
+            Active => task.started_at = Some(task.started_at.unwrap_or(at)),
+            Completed => task.completed_at = Some(at),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_has_a_way_in_and_a_way_out() {
+        for state in State::ALL {
+            let out = |row: &&Move| row.from.contains(&state) || row.forced_from.contains(&state);
+            assert!(MOVES.iter().find(out).is_some(), "no way out of {state}");
+            assert!(state == Created || MOVES.iter().any(|row| row.to == state), "no way into {state}");
+        }
+    }
+
+    #[test]
+    fn an_event_stands_in_the_table_once() {
+        for row in MOVES {
+            assert_eq!(MOVES.iter().filter(|other| other.on == row.on).count(), 1, "{}", row.on);
+            assert!(row.from.iter().all(|state| !row.forced_from.contains(state)), "{}", row.on);
+        }
+    }
+
+    #[test]
+    fn completed_is_left_only_by_deletion_or_override() {
+        let ways: Vec<_> = MOVES.iter().filter(|row| row.allows(Completed, false)).map(|row| row.on).collect();
+        assert_eq!(ways, [On::TaskDeleted]);
+    }
+}

@@ -1,0 +1,117 @@
+//! Types of tasks: which there are, and who may work on the tasks of each.
+//!
+//! Invariants:
+//! - A project that defines no types takes any name as one, and every task is open to all.
+//! - A type without a list of its own is open to all; one with an empty list is open to nobody.
+//! - A task keeps the type that it has when the configuration no longer knows it, and is open to all then.
+//!
+//! Not here: which hooks run for a type (`decide/outbox.rs`); who keeps the gate, which is for whoever asks it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use windlass_expr::nearest;
+
+use crate::command::refusal::Refusal;
+use crate::delivery::Grounds;
+use crate::log::id::{TaskId, TypeName};
+use crate::task::Task;
+use crate::view::View;
+
+/// The types of tasks that a configuration defines, each with the agents that may work on it; `None` stands for all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Types {
+    known: BTreeMap<TypeName, Option<BTreeSet<String>>>,
+    /// Nobody takes tasks of these for now, whoever may work on them.
+    shut: BTreeSet<TypeName>,
+    /// Tasks of these end with a report.
+    reports: BTreeSet<TypeName>,
+}
+
+impl Types {
+    pub fn new(types: impl IntoIterator<Item = (TypeName, Option<BTreeSet<String>>)>) -> Self {
+        Self { known: types.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Returns the same where the tasks of these types end with a report, and without a change.
+    pub fn with_reports(self, reports: BTreeSet<TypeName>) -> Self {
+        Self { reports, ..self }
+    }
+
+    /// Whether a task ends with a report, and without a change.
+    pub fn asks_for_report(&self, task: &Task) -> bool {
+        task.report.as_ref().is_some_and(|report| !report.by_type)
+            || task.kind.as_ref().is_some_and(|kind| self.reports.contains(kind))
+    }
+
+    /// The same where nobody takes the next task from among these: something is missing that only they need.
+    pub fn without(self, shut: BTreeSet<TypeName>) -> Self {
+        Self { shut, ..self }
+    }
+
+    /// Whether a task may be made one of this type.
+    pub(crate) fn check(&self, kind: &TypeName) -> Result<(), Refusal> {
+        if self.known.is_empty() || self.known.contains_key(kind) {
+            return Ok(());
+        }
+        let known: Vec<&str> = self.known.keys().map(TypeName::as_str).collect();
+        let near = nearest(kind.as_str(), &known).map(str::to_owned);
+        Err(Refusal::UnknownType { kind: kind.clone(), near, known: self.known.keys().cloned().collect() })
+    }
+
+    /// Who alone may work on tasks of this type, if it is not open to all.
+    pub fn implementers(&self, kind: Option<&TypeName>) -> Option<&BTreeSet<String>> {
+        self.known.get(kind?)?.as_ref()
+    }
+
+    /// The types whose tasks this agent may not take; where no agent is meant, those that are not for everybody.
+    pub fn closed_to(&self, agent: Option<&str>) -> BTreeSet<TypeName> {
+        let is_closed = |allowed: &BTreeSet<String>| agent.is_none_or(|agent| !allowed.contains(agent));
+        let closed = self.known.iter().filter(|(_, allowed)| allowed.as_ref().is_some_and(is_closed));
+        closed.map(|(kind, _)| kind.clone()).collect()
+    }
+
+    /// The next task that this agent may work on, besides those that it leaves alone; where nobody says who asks, that
+    /// everybody may. That there are only such as others may work on is a refusal. Whoever works in worktrees takes nothing
+    /// whose work lies elsewhere.
+    pub fn next_for(
+        &self,
+        view: &dyn View,
+        agent: Option<&str>,
+        besides: &[TaskId],
+        grounds: Grounds,
+    ) -> Result<Option<TaskId>, Refusal> {
+        let mut closed = self.closed_to(agent);
+        closed.extend(self.shut.iter().cloned());
+        let mut after = None;
+        while let Some((priority, id)) = view.claimable_except(&closed, after)? {
+            let elsewhere = !grounds.is_in_place() && view.task(id)?.is_some_and(|task| task.in_place);
+            if !besides.contains(&id) && !elsewhere {
+                return Ok(Some(id));
+            }
+            after = Some((priority, id));
+        }
+        if after.is_some() {
+            return Ok(None);
+        }
+        let Some((_, id)) = view.claimable(None)?.filter(|_| !closed.is_empty()) else { return Ok(None) };
+        let kind = view.task(id)?.and_then(|task| task.kind);
+        if kind.as_ref().is_some_and(|kind| self.shut.contains(kind)) {
+            return Ok(None);
+        }
+        let allowed = self.implementers(kind.as_ref()).into_iter().flatten().cloned().collect();
+        Err(Refusal::NothingForAgent { agent: agent.map(str::to_owned), id, kind, allowed })
+    }
+
+    /// Whether this agent may work on a task.
+    pub fn admit(&self, task: &Task, agent: &str) -> Result<(), Refusal> {
+        match (&task.kind, self.implementers(task.kind.as_ref())) {
+            (Some(kind), Some(allowed)) if !allowed.contains(agent) => Err(Refusal::NotForAgent {
+                id: task.id,
+                kind: kind.clone(),
+                agent: agent.to_owned(),
+                allowed: allowed.iter().cloned().collect(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The part of a context that an expression uses. A context may carry megabytes; only what is named is converted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use minijinja::value::ValueKind;
+use minijinja::{Error, Value};
+use serde_json::Value as Json;
+
+use crate::cost::charge_copy;
+
+/// Which names are used, and how much of each.
+#[derive(Debug, Default)]
+pub struct Used {
+    /// Used as a value of its own, whatever else is used below it.
+    whole: bool,
+    fields: BTreeMap<Arc<str>, Used>,
+}
+
+impl Used {
+    pub fn note(&mut self, path: &[&str]) {
+        match path.split_first() {
+            None => self.whole = true,
+            Some((name, below)) => self.fields.entry((*name).into()).or_default().note(below),
+        }
+    }
+
+    pub fn names(&self, name: &str) -> bool {
+        self.whole || self.fields.contains_key(name)
+    }
+
+    /// The names that are used right below a path.
+    pub fn below(&self, path: &[&str]) -> Vec<&str> {
+        match path.split_first() {
+            None => self.fields.keys().map(|name| &**name).collect(),
+            Some((name, rest)) => self.fields.get(*name).map(|used| used.below(rest)).unwrap_or_default(),
+        }
+    }
+
+    /// The paths of all that is used as a value of its own.
+    pub fn paths(&self) -> Vec<Vec<&str>> {
+        let below = self.fields.iter().flat_map(|(name, used)| {
+            used.paths().into_iter().map(|path| std::iter::once(&**name).chain(path).collect())
+        });
+        self.whole.then(Vec::new).into_iter().chain(below).collect()
+    }
+
+    /// What is used of a context, paid for. What is not there stays undefined.
+    pub fn of(&self, context: &Json) -> Result<Value, Error> {
+        let Json::Object(object) = context else { return value(context) };
+        if self.whole {
+            return value(context);
+        }
+        let part = |(name, used): (&Arc<str>, &Self)| {
+            object.get(&**name).map(|field| used.of(field).map(|field| (name.clone(), field)))
+        };
+        Ok(Value::from_object(self.fields.iter().filter_map(part).collect::<Result<BTreeMap<_, _>, _>>()?))
+    }
+}
+
+/// A value as data, if so much is left for it. What has no form of its own there is its text.
+pub fn json(value: &Value, left: &mut usize) -> Option<Json> {
+    let take = |bytes: usize, left: &mut usize| left.checked_sub(bytes + 1).map(|rest| *left = rest);
+    take(0, left)?;
+    Some(match value.kind() {
+        ValueKind::Undefined | ValueKind::None => Json::Null,
+        ValueKind::Bool => Json::Bool(value.is_true()),
+        ValueKind::Number => number(value),
+        ValueKind::Seq | ValueKind::Iterable => {
+            Json::Array(value.try_iter().ok()?.map(|item| json(&item, left)).collect::<Option<_>>()?)
+        }
+        ValueKind::Map => {
+            let mut fields = serde_json::Map::new();
+            for key in value.try_iter().ok()? {
+                let name = key.to_string();
+                take(name.len(), left)?;
+                fields.insert(name, json(&value.get_item(&key).ok()?, left)?);
+            }
+            Json::Object(fields)
+        }
+        _ => {
+            let text = value.to_string();
+            take(text.len(), left)?;
+            Json::String(text)
+        }
+    })
+}
+
+fn number(value: &Value) -> Json {
+    let whole = value.is_integer().then(|| value.as_i64()).flatten();
+    let float = || f64::try_from(value.clone()).ok().and_then(serde_json::Number::from_f64);
+    whole.map(Json::from).or_else(|| float().map(Json::Number)).unwrap_or(Json::Null)
+}
+
+fn value(json: &Json) -> Result<Value, Error> {
+    charge_copy(json.as_str().map_or(0, str::len))?;
+    Ok(match json {
+        Json::Null => Value::from(()),
+        Json::Bool(bool) => Value::from(*bool),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(number), _) => Value::from(number),
+            (None, Some(number)) => Value::from(number),
+            (None, None) => number.as_f64().map_or(Value::UNDEFINED, Value::from),
+        },
+        Json::String(text) => Value::from(text.as_str()),
+        Json::Array(list) => Value::from(list.iter().map(value).collect::<Result<Vec<_>, _>>()?),
+        Json::Object(object) => {
+            let field = |(name, field): (&String, &Json)| {
+                charge_copy(name.len())?;
+                value(field).map(|field| (Arc::from(name.as_str()), field))
+            };
+            Value::from_object(object.iter().map(field).collect::<Result<BTreeMap<Arc<str>, _>, Error>>()?)
+        }
+    })
+}

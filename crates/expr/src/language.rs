@@ -1,0 +1,222 @@
+//! What the language has: filters, tests, one function. A chosen part of minijinja's, so that no expression, whoever
+//! wrote it, makes much out of little: filters whose result can be longer than what they were given are bounded here,
+//! and those that nobody needs are absent. What each goes over is said beside it, and counted (`cost`).
+
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+use minijinja::value::{Kwargs, ValueKind};
+use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, Value, filters, tests};
+
+use crate::bounds::{OUTPUT, RANGE, STEPS};
+use crate::cost::{self, Cost, paid};
+
+/// Loops within each other.
+const NESTING: usize = 32;
+
+const FREE: Cost = Cost::Free;
+const ONCE: Cost = Cost::Once;
+const EACH: Cost = Cost::Each;
+const SORTED: Cost = Cost::Sorted;
+
+/// Names what it adds as well, so that the list cannot disagree with the language.
+macro_rules! known {
+    ($names:ident, $add:ident, $method:ident: $($name:literal $cost:ident => $function:expr),* $(,)?) => {
+        pub const $names: &[&str] = &[$($name),*];
+
+        fn $add(environment: &mut Environment<'_>) {
+            $(environment.$method($name, paid($cost, Value::from_function($function)));)*
+        }
+    };
+}
+
+known! { FILTERS, add_filters, add_filter:
+    "abs" FREE => filters::abs,
+    "bool" FREE => filters::bool,
+    "capitalize" ONCE => filters::capitalize,
+    "count" ONCE => filters::length,
+    "d" FREE => filters::default,
+    "default" FREE => filters::default,
+    "dictsort" SORTED => filters::dictsort,
+    "first" ONCE => filters::first,
+    "float" ONCE => filters::float,
+    "indent" ONCE => indent,
+    "int" ONCE => filters::int,
+    "items" ONCE => filters::items,
+    "join" ONCE => join,
+    "last" ONCE => filters::last,
+    "length" ONCE => filters::length,
+    "lines" ONCE => filters::lines,
+    "list" ONCE => filters::list,
+    "lower" ONCE => filters::lower,
+    "map" EACH => filters::map,
+    "max" ONCE => filters::max,
+    "min" ONCE => filters::min,
+    "reject" EACH => filters::reject,
+    "rejectattr" EACH => filters::rejectattr,
+    "replace" ONCE => replace,
+    "reverse" ONCE => filters::reverse,
+    "round" FREE => filters::round,
+    "select" EACH => filters::select,
+    "selectattr" EACH => filters::selectattr,
+    "sort" SORTED => filters::sort,
+    "split" ONCE => filters::split,
+    "string" ONCE => string,
+    "title" ONCE => filters::title,
+    "tojson" ONCE => tojson,
+    "trim" ONCE => filters::trim,
+    "unique" SORTED => filters::unique,
+    "upper" ONCE => filters::upper,
+}
+
+known! { TESTS, add_tests, add_test:
+    "boolean" FREE => tests::is_boolean,
+    "containing" ONCE => is_containing,
+    "defined" FREE => tests::is_defined,
+    "divisibleby" FREE => is_divisible_by,
+    "endingwith" ONCE => tests::is_endingwith,
+    "eq" ONCE => tests::is_eq,
+    "equalto" ONCE => tests::is_eq,
+    "even" FREE => tests::is_even,
+    "false" FREE => tests::is_false,
+    "float" FREE => tests::is_float,
+    "ge" ONCE => tests::is_ge,
+    "gt" ONCE => tests::is_gt,
+    "in" ONCE => tests::is_in,
+    "integer" FREE => tests::is_integer,
+    "iterable" FREE => tests::is_iterable,
+    "le" ONCE => tests::is_le,
+    "lower" ONCE => tests::is_lower,
+    "lt" ONCE => tests::is_lt,
+    "mapping" FREE => tests::is_mapping,
+    "ne" ONCE => tests::is_ne,
+    "none" FREE => tests::is_none,
+    "number" FREE => tests::is_number,
+    "odd" FREE => tests::is_odd,
+    "sequence" FREE => tests::is_sequence,
+    "startingwith" ONCE => tests::is_startingwith,
+    "string" FREE => tests::is_string,
+    "true" FREE => tests::is_true,
+    "undefined" FREE => tests::is_undefined,
+    "upper" ONCE => tests::is_upper,
+}
+
+known! { FUNCTIONS, add_functions, add_function:
+    "range" FREE => range,
+}
+
+/// Filters that `map` may apply by name: none of them makes its text longer.
+pub const MAPPED: &[&str] =
+    &["abs", "bool", "capitalize", "first", "float", "int", "last", "length", "lower", "title", "trim", "upper"];
+
+/// What a loop knows about itself.
+pub const LOOP: &[&str] = &["index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0"];
+
+/// The one environment of all conditions; templates have copies of it.
+pub static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut environment = Environment::empty();
+    add_filters(&mut environment);
+    add_tests(&mut environment);
+    add_functions(&mut environment);
+    // Nobody can write these: they are no part of the lists.
+    environment.add_filter("_weighed", cost::weighed);
+    environment.add_filter("_counted", cost::counted);
+    environment.add_filter("_no_text", cost::no_text);
+    environment.add_filter("_no_number", cost::no_number);
+    environment.add_filter("_field", cost::field);
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_fuel(Some(STEPS));
+    environment.set_recursion_limit(NESTING);
+    environment.set_debug(false);
+    environment
+});
+
+fn invalid(message: impl Into<Cow<'static, str>>) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message)
+}
+
+fn bounded(length: usize) -> Result<(), Error> {
+    match length > OUTPUT {
+        true => Err(invalid(format!("the result of a filter is longer than {OUTPUT} bytes"))),
+        false => Ok(()),
+    }
+}
+
+fn join(list: &Value, separator: Option<Cow<'_, str>>) -> Result<String, Error> {
+    let separator = separator.unwrap_or_default();
+    let mut joined = String::new();
+    for (index, item) in list.try_iter()?.enumerate() {
+        if item.is_undefined() {
+            return Err(Error::from(ErrorKind::UndefinedError));
+        }
+        if index > 0 {
+            joined.push_str(&separator);
+        }
+        write!(joined, "{item}").map_err(|_| invalid("an element has no text"))?;
+        bounded(joined.len())?;
+    }
+    Ok(joined)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "arguments of filters are taken by value")]
+fn replace(text: Cow<'_, str>, from: Cow<'_, str>, to: Cow<'_, str>) -> Result<String, Error> {
+    let found = text.matches(&*from).count();
+    bounded(text.len().saturating_add(found.saturating_mul(to.len())))?;
+    Ok(text.replace(&*from, &to))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "arguments of filters are taken by value")]
+fn indent(text: Cow<'_, str>, width: Option<usize>) -> Result<String, Error> {
+    let width = width.unwrap_or(4);
+    let lines = text.matches('\n').count();
+    bounded(text.len().saturating_add(lines.saturating_mul(width)))?;
+    let margin = " ".repeat(width.min(OUTPUT));
+    let indented =
+        |line: &str| if line.is_empty() || line == "\r" { line.to_owned() } else { format!("{margin}{line}") };
+    let mut lines = text.split('\n');
+    let first = lines.next().unwrap_or_default();
+    Ok(lines.fold(first.to_owned(), |whole, line| whole + "\n" + &indented(line)))
+}
+
+fn string(value: &Value) -> Result<String, Error> {
+    if value.is_undefined() {
+        return Err(Error::from(ErrorKind::UndefinedError));
+    }
+    let text = value.to_string();
+    bounded(text.len())?;
+    Ok(text)
+}
+
+fn tojson(value: &Value) -> Result<Value, Error> {
+    let none: [(String, Value); 0] = [];
+    let json = filters::tojson(value, None, Kwargs::from_iter(none))?;
+    bounded(json.as_str().map_or(0, str::len))?;
+    Ok(json)
+}
+
+fn is_containing(state: &State<'_, '_>, whole: &Value, part: &Value) -> Result<bool, Error> {
+    match whole.kind() {
+        ValueKind::String | ValueKind::Seq | ValueKind::Map => tests::is_in(state, part, whole),
+        kind => Err(invalid(format!("a {kind} contains nothing: it is no text, list or map"))),
+    }
+}
+
+/// Nothing is divisible by 0; minijinja's own test panics there.
+fn is_divisible_by(number: i64, by: i64) -> bool {
+    number.checked_rem(by) == Some(0)
+}
+
+/// `range(end)` or `range(start, end)`: whole numbers, the end not included.
+fn range(first: i64, second: Option<i64>) -> Result<Value, Error> {
+    let (start, end) = second.map_or((0, first), |end| (first, end));
+    match end.checked_sub(start).map(usize::try_from) {
+        Some(Ok(length)) if length <= RANGE => {
+            let list: Value = (start..end).collect();
+            cost::made_up(&list)?;
+            Ok(list)
+        }
+        Some(Err(_)) => Ok(Value::from_iter::<[i64; 0]>([])),
+        _ => Err(invalid(format!("a range has at most {RANGE} elements"))),
+    }
+}

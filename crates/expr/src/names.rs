@@ -1,0 +1,222 @@
+//! The names that an expression may use: a closed set, so that a wrong one is found when the expression is read.
+
+use crate::spelling::{nearest, suggest_name};
+
+/// Names that are known in one kind of place.
+#[derive(Debug, Clone, Copy)]
+pub struct Names(&'static [&'static [Name]]);
+
+type Name = (&'static str, Shape);
+
+/// What is below a name.
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    /// Nothing that has a name.
+    Plain,
+    /// Anything at all.
+    Open,
+    /// These and no others.
+    Fields(&'static [Name]),
+    /// Every name that is known here once more, and anything else.
+    Again,
+}
+
+use Shape::{Again, Fields, Open, Plain};
+
+const HOOK: &[Name] = &[
+    ("point", Plain),
+    ("hook", Plain),
+    ("session", Plain),
+    ("iteration", Plain),
+    ("retries", Plain),
+    ("goal", Plain),
+    ("error", Plain),
+    ("output", Plain),
+    ("prompt", Plain),
+    ("promise", Plain),
+    ("agent", Plain),
+    ("conversation", Plain),
+    ("task_id", Plain),
+    ("taskId", Plain),
+    ("task_content", Plain),
+    ("task", Fields(TASK)),
+    ("task_title", Plain),
+    ("task_path", Plain),
+    ("task_type", Plain),
+    ("branch_name", Plain),
+    ("base_branch", Plain),
+    ("worktree", Plain),
+    ("agent_name", Plain),
+    ("commits_count", Plain),
+    ("extra", Fields(EXTRA)),
+    ("event", Fields(EVENT)),
+    ("tool_name", Plain),
+    ("tool_input", Open),
+    ("tool_response", Open),
+    ("project_dir", Plain),
+];
+
+const TASK: &[Name] = &[
+    ("id", Plain),
+    ("goal", Plain),
+    ("body", Plain),
+    ("content", Plain),
+    ("labels", Plain),
+    ("priority", Plain),
+    ("type", Plain),
+    ("state", Plain),
+    ("deliverables", Plain),
+];
+
+/// What else there is to know on the way from done to accepted.
+const EXTRA: &[Name] = &[
+    ("remediations", Plain),
+    ("rejections", Plain),
+    ("change_url", Plain),
+    ("change_number", Plain),
+    ("stacked_on", Plain),
+];
+
+const EVENT: &[Name] = &[
+    ("type", Plain),
+    ("node_id", Plain),
+    ("nodeId", Plain),
+    ("timestamp", Plain),
+    ("session", Plain),
+    ("iteration", Plain),
+    ("data", Open),
+    ("triggered_by", Plain),
+    ("triggeredBy", Plain),
+    ("depth", Plain),
+    ("metadata", Fields(METADATA)),
+];
+
+/// The same once more, where the log has it.
+const METADATA: &[Name] = &[("triggeredBy", Plain), ("depth", Plain)];
+
+/// What rules know beyond hooks: the state of the agent's work.
+const RULES: &[Name] = &[
+    ("executionPhase", Plain),
+    ("filesModified", Plain),
+    ("validationResults", Open),
+    ("completionPromises", Open),
+    ("agentOutput", Plain),
+    ("draftContent", Plain),
+    ("draftType", Plain),
+];
+
+/// What rules of a registered stop hook know: the agent's context alone.
+const STOP_HOOK: &[Name] = &[("taskId", Plain), ("iteration", Plain)];
+
+/// What feedback knows beyond hooks: how the hook ended.
+const FEEDBACK: &[Name] = &[
+    ("reason", Plain),
+    ("stdout", Plain),
+    ("stderr", Plain),
+    ("exit", Plain),
+    ("retry", Plain),
+    ("max_retries", Plain),
+];
+
+/// What the prompt knows. What agents and hooks wrote comes fenced.
+const PROMPT: &[Name] = &[
+    ("task", Fields(TASK)),
+    ("goal", Plain),
+    ("session", Plain),
+    ("iteration", Plain),
+    ("max_iterations", Plain),
+    ("notes", Plain),
+    ("history", Plain),
+    ("last_output", Plain),
+    ("feedback", Plain),
+    ("signal", Plain),
+];
+
+/// What a workflow knows beyond hooks: what its steps have come to, and what it was given.
+const WORKFLOW: &[Name] =
+    &[("workflow", Fields(&[("id", Plain), ("name", Plain)])), ("steps", Open), ("data", Open), ("context", Again)];
+
+impl Names {
+    /// What a hook's condition and its prompt may use.
+    pub const fn hook() -> Self {
+        Self(&[HOOK])
+    }
+
+    /// What a rule may use.
+    pub const fn rules() -> Self {
+        Self(&[HOOK, RULES])
+    }
+
+    /// What a rule of a registered stop hook may use.
+    pub const fn stop_hook() -> Self {
+        Self(&[STOP_HOOK, RULES])
+    }
+
+    /// What a template for feedback may use. `output` is the hook's here, not the agent's.
+    pub const fn feedback() -> Self {
+        Self(&[HOOK, FEEDBACK])
+    }
+
+    /// What a workflow may use.
+    pub const fn workflow() -> Self {
+        Self(&[HOOK, WORKFLOW])
+    }
+
+    /// What the prompt of a session may use.
+    pub const fn prompt() -> Self {
+        Self(&[PROMPT])
+    }
+
+    /// Every name, without fields.
+    pub fn all(&self) -> impl Iterator<Item = &'static str> {
+        self.roots().map(|(name, _)| *name)
+    }
+
+    fn roots(&self) -> impl Iterator<Item = &'static Name> {
+        self.0.iter().copied().flatten()
+    }
+
+    /// Checks that all parts of a path are known. The error is how many of them are.
+    pub(super) fn known_part(&self, path: &[&str]) -> Result<(), usize> {
+        self.names_below(path).map(drop)
+    }
+
+    /// Returns the names below a path, and nothing where any name may be.
+    fn names_below(&self, path: &[&str]) -> Result<Option<Vec<&'static Name>>, usize> {
+        let mut fields: Vec<&'static Name> = self.roots().collect();
+        for (depth, part) in path.iter().enumerate() {
+            fields = match fields.iter().find(|(name, _)| name == part).map(|(_, shape)| shape) {
+                None => return Err(depth),
+                Some(Open) => return Ok(None),
+                Some(Again) => {
+                    // Something with fields may have been given in place of a name that has none.
+                    let is_next = |(name, shape): &&Name| Some(name) == path.get(depth + 1) && !matches!(shape, Plain);
+                    if self.roots().find(is_next).is_none() {
+                        return Ok(None);
+                    }
+                    self.roots().collect()
+                }
+                Some(Plain) => Vec::new(),
+                Some(Fields(below)) => below.iter().collect(),
+            };
+        }
+        Ok(Some(fields))
+    }
+
+    /// What to write instead of a path of which only the last part is not known.
+    pub(super) fn suggestion(&self, path: &[&str]) -> String {
+        let Some((last, parents)) = path.split_last() else { return String::new() };
+        let below = self.names_below(parents).ok().flatten().unwrap_or_default();
+        let siblings: Vec<&str> = below.into_iter().map(|(name, _)| *name).collect();
+        match self.owner_of(last).filter(|_| parents.is_empty() && nearest(last, &siblings).is_none()) {
+            Some(owner) => format!("did you mean `{owner}.{last}`?"),
+            None => suggest_name(parents, last, &siblings),
+        }
+    }
+
+    /// The first name that has a field of this name.
+    fn owner_of(&self, field: &str) -> Option<&'static str> {
+        let owns = |shape: &Shape| matches!(shape, Fields(below) if below.iter().any(|(name, _)| *name == field));
+        self.roots().find(|(_, shape)| owns(shape)).map(|(name, _)| *name)
+    }
+}

@@ -1,0 +1,89 @@
+//! Patterns, by example.
+
+use serde_json::json;
+
+use super::*;
+use crate::bounds::OUTPUT;
+
+fn filled(pattern: &Value) -> Value {
+    let context = json!({
+        "task": {"goal": "Mend \"it\"", "labels": ["agent", "pump"], "priority": 0},
+        "steps": {"a": {"data": {"taskId": "T7"}}},
+        "context": {"who": null, "no": false, "deep": {"list": [1, 2]}, "a-b": {"1st": {"length": 3}}},
+    });
+    Pattern::parse(pattern).expect("a pattern").fill(&context).expect("filled")
+}
+
+#[test]
+fn a_whole_text_keeps_its_type_and_a_part_becomes_text() {
+    assert_eq!(filled(&json!("${task.priority}")), json!(0));
+    assert_eq!(filled(&json!("P${task.priority}: ${task.labels}")), json!("P0: [\"agent\",\"pump\"]"));
+    assert_eq!(filled(&json!("Review: ${task.goal}")), json!("Review: Mend \"it\""));
+    assert_eq!(filled(&json!(["review", "${task.labels}", "x"])), json!(["review", "agent", "pump", "x"]));
+    assert_eq!(filled(&json!({"a": [["${task.labels}"]], "b": 2})), json!({"a": [["agent", "pump"]], "b": 2}));
+    assert_eq!(filled(&json!("$${task.goal} ${'}'} {}")), json!("${task.goal} } {}"));
+}
+
+#[test]
+fn many_expressions_come_to_no_more_than_one() {
+    let context = json!({"task": {"goal": "x".repeat(OUTPUT / 8)}});
+    let many = |times| Pattern::parse(&json!({"a": ["${task.goal}".repeat(times)]})).expect("a pattern");
+    assert!(many(7).fill(&context).is_ok());
+    assert!(many(8).fill(&context).expect_err("too much").reason.contains("more than"));
+    // In a text they take the room that they have there.
+    let context = json!({"task": {"labels": ["\u{1}".repeat(OUTPUT / 8)]}});
+    let in_text = Pattern::parse(&json!("Of ${task.labels}${task.labels}")).expect("a pattern");
+    assert!(in_text.fill(&context).expect_err("too much").reason.contains("more than"));
+}
+
+#[test]
+fn a_fault_is_told_in_the_words_of_the_author() {
+    let fault = |pattern: Value| {
+        let pattern = Pattern::parse(&pattern).expect("a pattern");
+        pattern.fill(&json!({"context": {}, "task": {}})).expect_err("a fault").to_string()
+    };
+    let told = fault(json!("Hi ${ context.a === 1 || !context.b.c > 2 }"));
+    assert!(told.starts_with("cannot evaluate `context.a === 1 || !context.b.c > 2`: "), "{told}");
+    assert_eq!(fault(json!({"fromContext": "a-b"})), "cannot evaluate `a-b`: its value is undefined");
+}
+
+#[test]
+fn ids_may_come_from_the_context() {
+    assert_eq!(filled(&json!({"fromContext": "deep.list[1]"})), json!(2));
+    assert_eq!(filled(&json!({"fromContext": "who"})), json!(null));
+    assert_eq!(filled(&json!({"fromContext": "a-b.1st.length"})), json!(3));
+    assert_eq!(filled(&json!({"fromContext": "context.deep.list[1]"})), json!(2));
+    let wrong = Pattern::parse(&json!({"fromContext": "task.idd"})).expect_err("no such field").error;
+    assert_eq!(
+        (wrong.message.as_str(), wrong.suggestion.as_deref()),
+        ("unknown name `context.task.idd`", Some("did you mean `context.task.id`?"))
+    );
+    for wrong in ["", "a..b", "a b", "a['b']", "a[b]", "who || 2"] {
+        assert!(Pattern::parse(&json!({"fromContext": wrong})).is_err(), "{wrong}");
+    }
+    assert_eq!(filled(&json!({"fromContext": "x", "other": 1})), json!({"fromContext": "x", "other": 1}));
+}
+
+#[test]
+fn alternative_is_taken_where_a_name_is_missing_or_empty() {
+    assert_eq!(filled(&json!("${context.who || 'none'} ${context.missing || 2}")), json!("none 2"));
+    assert_eq!(filled(&json!("${task.priority || 2} ${context.no || true}")), json!("2 true"));
+    assert_eq!(filled(&json!("${context.no.such.thing || '' || 'x'}")), json!("x"));
+    assert_eq!(filled(&json!("${'x' if context.no || task.goal else 'y'}")), json!("x"));
+    assert_eq!(filled(&json!("${ {'reason': context.r || 'none'} }")), json!({"reason": "none"}));
+    assert_eq!(filled(&json!("${context.no.such is defined} ${context.no.such | default(1)}")), json!("false 1"));
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_with_its_place() {
+    let refused = |text: &str| Pattern::parse(&json!(text)).expect_err(text).error;
+    assert_eq!(refused("Hi ${!task.goal ||\n task.gaol}").at, Some(20..29));
+    assert_eq!(refused("Hi ${context.who || 'x}").at, Some(3..23));
+    assert_eq!(refused("Hi ${task.gaol}").at, Some(5..14));
+    assert!(refused("${task.goal").message.contains("no `}`"));
+    assert!(refused("${tsak.goal}").suggestion.unwrap().contains("task"));
+    assert!(refused("${context.task.gaol}").suggestion.unwrap().contains("goal"));
+    assert!(refused("${}").message.contains("empty"));
+    let wrong = Pattern::parse(&json!({"fromContext": "list[1]]"})).expect_err("no path");
+    assert_eq!((wrong.error.at, wrong.text.as_str()), (None, "list[1]]"));
+}

@@ -1,0 +1,311 @@
+//! The answer object: what a hook says in JSON on its standard output.
+//!
+//! One schema for every dialect. A field of two words is read in camelCase or in snake_case; `null` is as good as absent, and
+//! a field that is there twice is a bad answer.
+//!
+//! | dialect | fields |
+//! | --- | --- |
+//! | a step of a pipeline | `status`, `message`, `context`, `remediation_prompt` |
+//! | a stop hook | `action`, `reason`, `nextPrompt`, `checkpointData`, `metadata` |
+//! | an agent's own hooks | `decision`, `reason`, `continue`, `stopReason`, `systemMessage`, `suppressOutput`, `hookSpecificOutput` |
+//! | a hook of an event | `actions` |
+//!
+//! Invariants:
+//! - What is no JSON object is text, not a bad answer.
+//! - A known field that says something unknown is never passed over: it could have been a no.
+//! - An answer that says yes and no is a bad answer. `continue: false` is no verdict on the work, so it contradicts
+//!   nothing.
+//!
+//! Not here: what an answer means at a point (`answer`), whether its actions can be carried out (`engine`).
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use thiserror::Error;
+use windlass_engine::{ActionRequest, Limits};
+use windlass_expr::{FieldError, find_list, read_json};
+
+/// The most that an answer may ask for.
+pub const ACTIONS: usize = 64;
+/// The longest answer.
+pub const ANSWER: usize = 256 * 1024;
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HookResponse {
+    pub status: Option<Status>,
+    pub message: Option<String>,
+    #[serde(deserialize_with = "null_is_absent")]
+    pub context: Map<String, Value>,
+    #[serde(alias = "remediation_prompt")]
+    pub remediation_prompt: Option<String>,
+    pub action: Option<ResponseAction>,
+    pub reason: Option<String>,
+    #[serde(alias = "next_prompt")]
+    pub next_prompt: Option<String>,
+    #[serde(alias = "checkpoint_data", deserialize_with = "null_is_absent")]
+    pub checkpoint_data: Map<String, Value>,
+    #[serde(deserialize_with = "null_is_absent")]
+    pub metadata: Map<String, Value>,
+    pub decision: Option<Decision>,
+    /// Whether the agent may go on at all.
+    #[serde(rename = "continue")]
+    pub goes_on: Option<bool>,
+    #[serde(alias = "stop_reason")]
+    pub stop_reason: Option<String>,
+    #[serde(alias = "system_message")]
+    pub system_message: Option<String>,
+    #[serde(alias = "suppress_output", deserialize_with = "null_is_absent")]
+    pub suppress_output: bool,
+    #[serde(rename = "hookSpecificOutput", alias = "hook_specific_output", deserialize_with = "null_is_absent")]
+    pub specific: Specific,
+    #[serde(deserialize_with = "null_is_absent")]
+    pub actions: Vec<ActionRequest>,
+    /// Fields that mean nothing here.
+    #[serde(flatten)]
+    pub unknown: Map<String, Value>,
+}
+
+/// What belongs to one kind of an agent's own hooks.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Specific {
+    #[serde(rename = "hookEventName", alias = "hook_event_name")]
+    pub event: Option<String>,
+    #[serde(rename = "permissionDecision", alias = "permission_decision")]
+    pub permission: Option<Permission>,
+    #[serde(rename = "permissionDecisionReason", alias = "permission_decision_reason")]
+    pub permission_reason: Option<String>,
+    #[serde(alias = "additional_context")]
+    pub additional_context: Option<String>,
+    #[serde(alias = "updated_input")]
+    pub updated_input: Option<Map<String, Value>>,
+    /// Whatever it is.
+    #[serde(rename = "updatedToolOutput", alias = "updated_tool_output")]
+    pub updated_output: Option<Value>,
+    #[serde(flatten)]
+    pub unknown: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    Success,
+    Failure,
+    Skip,
+}
+
+/// What is to come after the turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResponseAction {
+    Complete,
+    Continue,
+    Escalate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    #[serde(alias = "approve")]
+    Allow,
+    #[serde(alias = "deny")]
+    Block,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Permission {
+    Allow,
+    Deny,
+    Ask,
+    /// Nothing is said: as if the hook were not there.
+    Defer,
+}
+
+impl HookResponse {
+    /// The paths of fields that mean nothing here.
+    pub fn unknown_fields(&self) -> Vec<String> {
+        let inner = self.specific.unknown.keys().map(|field| format!("hookSpecificOutput.{field}"));
+        self.unknown.keys().cloned().chain(inner).collect()
+    }
+}
+
+fn null_is_absent<'de, T: Default + Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+    Option::deserialize(from).map(Option::unwrap_or_default)
+}
+
+/// Why a JSON object is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum HookResponseError {
+    #[error("{0}")]
+    Unreadable(FieldError),
+    #[error("{yes} and {no} contradict each other; say one of them")]
+    Contradiction { yes: String, no: String },
+    #[error("it has {0} actions; at most {ACTIONS} are taken")]
+    TooManyActions(usize),
+    #[error("it has {found} bytes; at most {ANSWER} are taken")]
+    TooLong { found: usize },
+    #[error("it is longer than what is kept of it; at most {ANSWER} bytes are taken")]
+    Cut,
+    #[error("it lies {found} lists and objects deep; at most {} are taken", Limits::NESTING)]
+    TooDeep { found: usize },
+}
+
+/// Reads standard output. `None` where it is no JSON object.
+pub fn parse(stdout: &str) -> Result<Option<HookResponse>, HookResponseError> {
+    let text = bare(stdout);
+    if !text.starts_with('{') {
+        return Ok(None);
+    }
+    // Checked without recursion first: what is too deep has to be told from what is no JSON.
+    if serde_json::from_str::<&RawValue>(text).is_err() {
+        return if stdout.len() > ANSWER && is_unfinished(text) { Err(HookResponseError::Cut) } else { Ok(None) };
+    }
+    if text.len() > ANSWER {
+        return Err(HookResponseError::TooLong { found: text.len() });
+    }
+    let found = depth(text);
+    if found > Limits::NESTING {
+        return Err(HookResponseError::TooDeep { found });
+    }
+    let mut from = serde_json::Deserializer::from_str(text);
+    let mut said: HookResponse = read_json(&mut from).map_err(|error| {
+        // A value has better words for what does not fit. It does not know what is there twice.
+        let of_value =
+            serde_json::from_str::<Value>(text).ok().and_then(|value| read_json::<HookResponse>(value).err());
+        HookResponseError::Unreadable(of_value.unwrap_or(error))
+    })?;
+    if !said.actions.is_empty() || said.specific != Specific::default() {
+        let value: Value = serde_json::from_str(text).unwrap_or_default();
+        let specific = ["hookSpecificOutput", "hook_specific_output"].map(|name| &value[name]);
+        let path = match find_list(value["actions"].as_array().into_iter().flatten()) {
+            Some(at) => Some(format!("actions[{at}]")),
+            None => find_list(specific).map(|_| "hookSpecificOutput".to_owned()),
+        };
+        if let Some(path) = path {
+            let cause = "expected an object, found a list".to_owned();
+            return Err(HookResponseError::Unreadable(FieldError { path, cause }));
+        }
+    }
+    if said.actions.len() > ACTIONS {
+        return Err(HookResponseError::TooManyActions(said.actions.len()));
+    }
+    for (at, action) in said.actions.iter_mut().enumerate() {
+        let wrong = |field: &str, cause: String| {
+            Err(HookResponseError::Unreadable(FieldError { path: format!("actions[{at}].{field}"), cause }))
+        };
+        if action.kind.trim().is_empty() || action.kind.len() > Limits::LABEL {
+            return wrong("type", format!("expected a name of at most {} bytes", Limits::LABEL));
+        }
+        match action.payload {
+            Value::Object(_) => {}
+            Value::Null => action.payload = Value::Object(Map::new()),
+            _ => return wrong("payload", "expected an object".to_owned()),
+        }
+    }
+    agree(&said)?;
+    Ok(Some(said))
+}
+
+/// Why text that begins like a JSON object is no answer, though it may have been meant as one. Objects one after another
+/// that say nothing of an answer are what many programs write.
+pub fn near_miss(stdout: &str) -> Option<String> {
+    let text = bare(stdout);
+    let begins = text.strip_prefix('{')?.trim_start().starts_with('"');
+    if !begins && !text.ends_with('}') {
+        return None;
+    }
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    match values.next()? {
+        Err(error) => Some(error.to_string()),
+        Ok(first) if text[values.byte_offset()..].trim().is_empty() || !may_be_an_answer(&first) => None,
+        Ok(_) => Some("something else follows it".to_owned()),
+    }
+}
+
+fn may_be_an_answer(value: &Value) -> bool {
+    let says = |field: &str, words: &[&str]| value[field].as_str().is_some_and(|said| words.contains(&said));
+    says("status", &["success", "failure", "skip"])
+        || says("action", &["complete", "continue", "escalate"])
+        || value["decision"].is_string()
+        || value["continue"].is_boolean()
+        || value["actions"].is_array()
+        || value["hookSpecificOutput"].is_object()
+}
+
+/// Without blanks, and without the mark that some programs put before UTF-8.
+fn bare(stdout: &str) -> &str {
+    stdout.trim().trim_start_matches('\u{feff}').trim_start()
+}
+
+/// Whether a text begins with an object that goes on for longer than whatever keeps output is sure to keep whole. A line
+/// of JSON among many ends before that, and is no answer.
+fn is_unfinished(text: &str) -> bool {
+    let begin = &text.as_bytes()[..text.len().min(ANSWER / 4)];
+    let first = serde_json::Deserializer::from_slice(begin).into_iter::<IgnoredAny>().next();
+    first.is_some_and(|first| first.is_err_and(|error| error.is_eof()))
+}
+
+/// Whether the dialects that were used say the same: all yes, or all no.
+fn agree(said: &HookResponse) -> Result<(), HookResponseError> {
+    let (mut yes, mut no) = (None, None);
+    let mut hear = |field: &str, word: Option<(&str, bool)>| {
+        let Some((word, agrees)) = word else { return };
+        let side = if agrees { &mut yes } else { &mut no };
+        side.get_or_insert_with(|| format!("`{field}` \"{word}\""));
+    };
+    let status = |status| match status {
+        Status::Success => ("success", true),
+        Status::Skip => ("skip", true),
+        Status::Failure => ("failure", false),
+    };
+    let step = |step| match step {
+        ResponseAction::Complete => ("complete", true),
+        ResponseAction::Continue => ("continue", false),
+        ResponseAction::Escalate => ("escalate", false),
+    };
+    let decision = |decision| match decision {
+        Decision::Allow => ("allow", true),
+        Decision::Block => ("block", false),
+    };
+    let permission = |permission| match permission {
+        Permission::Allow => Some(("allow", true)),
+        Permission::Deny => Some(("deny", false)),
+        Permission::Ask => Some(("ask", false)),
+        Permission::Defer => None,
+    };
+    hear("status", said.status.map(status));
+    hear("action", said.action.map(step));
+    hear("decision", said.decision.map(decision));
+    hear("permissionDecision", said.specific.permission.and_then(permission));
+    match (yes, no) {
+        (Some(yes), Some(no)) => Err(HookResponseError::Contradiction { yes, no }),
+        _ => Ok(()),
+    }
+}
+
+/// How many lists and objects lie within each other, in what is known to be JSON.
+fn depth(json: &str) -> usize {
+    let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' | b'[' if !quoted => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+#[cfg(test)]
+#[path = "response_tests.rs"]
+mod tests;

@@ -1,0 +1,367 @@
+//! Running one hook that is owed, whatever kind of thing it is.
+
+mod context;
+mod desktop;
+pub mod pipeline;
+mod registered;
+mod rules;
+mod web;
+mod workflow;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use windlass_bridge::AgentHookRequest;
+use windlass_engine::{
+    Command, Conversation, EffectId, EffectKind, Event, EventType, Gate, HookClass, HookEffect, HookOutcome, HookPoint,
+    HookReport, PendingEffect, Phase, Promise, REGISTERED, Record, Session, SessionName, Situation, Task, VALIDATION,
+    View, hook_data,
+};
+use windlass_expr::Template;
+use windlass_hooks::{
+    HookInput, HookResponse, HookRole, Papers, PipeOutput, RunnableHook, RunnableKind, Script, ShellCommand,
+    answer_of_command, fitting, gist, response,
+};
+use windlass_process::{Captured, Exit, Finished, NotStarted};
+use windlass_store::Filter;
+
+pub(crate) use self::context::ChangedFiles;
+use crate::gate_checkout::commit_under_way;
+use crate::{Dispatch, RunError};
+
+/// No attempt is given less time.
+const LEAST: Duration = Duration::from_millis(100);
+
+/// The place of a hook among those of its event when a person has it run outside the log: none is owed there.
+const TRIAL_INDEX: u32 = u32::MAX;
+
+/// The event that a hook is run for, with the rows around it.
+struct HookSubject {
+    event: Record,
+    session: Option<Session>,
+    task: Option<Task>,
+    output: Option<String>,
+    promise: Option<Promise>,
+    /// What an agent's own hook system says.
+    call: Option<Arc<AgentHookRequest>>,
+    /// The conversation in which it says so.
+    conversation: Option<Conversation>,
+}
+
+impl HookSubject {
+    /// The event as hooks get it: what it made owed is nobody's concern but ours.
+    fn told(&self) -> Value {
+        let mut event = json!(self.event);
+        event["data"] = hook_data(&self.event.envelope.event);
+        if let Some(metadata) = event["metadata"].as_object_mut() {
+            metadata.remove("owes");
+        }
+        event
+    }
+
+    fn values(&self, owed: &HookEffect, project: &Path) -> Value {
+        let situation = Situation {
+            point: Some(&owed.point),
+            hook: &owed.hook,
+            envelope: &self.event.envelope,
+            session: self.session.as_ref(),
+            task: self.task.as_ref(),
+            output: self.output.as_deref(),
+            promise: self.promise,
+            call: self.call.as_deref().map(|request| &request.call),
+            project: &project.to_string_lossy(),
+        };
+        let mut values = situation.values();
+        if let Some(sent) = self.conversation.as_ref().and_then(|known| known.sent_back.get(&owed.hook)) {
+            values["hook_retries"] = json!(sent);
+        }
+        values
+    }
+}
+
+/// The end of one attempt to run a hook.
+pub(crate) struct HookAttempt {
+    pub report: HookReport,
+    /// The least time to wait before another attempt, where one could end otherwise.
+    retry_after: Option<Duration>,
+    /// The hook's answer, where an agent's hook system waits for it.
+    pub response: Option<Box<HookResponse>>,
+}
+
+impl From<HookReport> for HookAttempt {
+    fn from(report: HookReport) -> Self {
+        let failed = matches!(report.outcome, HookOutcome::Failure | HookOutcome::TimedOut);
+        Self { report, retry_after: failed.then_some(Duration::ZERO), response: None }
+    }
+}
+
+/// One run of a hook that is being carried out.
+struct HookRun<'a> {
+    effect: EffectId,
+    owed: &'a HookEffect,
+    hook: &'a RunnableHook,
+    subject: &'a HookSubject,
+    /// The scene in words.
+    values: Value,
+    event: Value,
+    /// Where it runs.
+    directory: PathBuf,
+    began: Instant,
+}
+
+impl HookRun<'_> {
+    fn is_notice(&self) -> bool {
+        self.owed.point == HookPoint::Notify
+    }
+
+    /// What counts of what it wrote. Whoever is told has nothing to decide.
+    fn heard(&self, ran: Finished) -> Finished {
+        if self.is_notice() { Finished { stdout: Captured::default(), ..ran } } else { ran }
+    }
+
+    /// How long this attempt may take. All attempts of a notice share its time.
+    fn timeout(&self) -> Duration {
+        let spent = if self.is_notice() { self.began.elapsed() } else { Duration::ZERO };
+        self.hook.timeout.saturating_sub(spent).max(LEAST)
+    }
+
+    /// Whether it judges work that the agent calls done. Before a tool is used there is none, and git would cost time.
+    fn judges_work(&self) -> bool {
+        self.role().is_gate() && (self.owed.class != HookClass::Bridge || self.owed.point.is_stop())
+    }
+
+    fn role(&self) -> HookRole {
+        match self.owed.class {
+            _ if Gate::of(self.owed).is_some() => HookRole::Pipeline,
+            HookClass::Gate => HookRole::Stop,
+            HookClass::Bridge if self.owed.point.hears_refusal() => HookRole::Stop,
+            _ => HookRole::Observer,
+        }
+    }
+}
+
+/// What people are told of a run, with a word of why where a hook says no or fails.
+fn summary_line(report: &HookReport, ran: &Result<Finished, NotStarted>) -> Option<String> {
+    let no = matches!(report.outcome, HookOutcome::Block | HookOutcome::Failure | HookOutcome::TimedOut);
+    let Some(gist) = ran.as_ref().ok().filter(|_| no).and_then(gist) else { return report.message.clone() };
+    Some(match &report.message {
+        None => gist,
+        Some(message) if message.contains(&gist) => message.clone(),
+        Some(message) => format!("{message}: {gist}"),
+    })
+}
+
+/// What an agent has to know that tries the same in its worktree.
+const IN_CHECKOUT: &str = "\n\n(This was run in a fresh checkout of your commit, without files that git ignores, except those that `caches` names and your \
+     worktree has.)";
+
+/// What a prompt for the agent comes to. It judges nothing.
+fn prompt(template: &Template, values: &Value) -> HookReport {
+    match template.render(values) {
+        Ok(text) => HookReport { feedback: Some(text), ..HookOutcome::Success.into() },
+        Err(fault) => HookReport { message: Some(format!("`prompt`: {fault}")), ..HookOutcome::Failure.into() },
+    }
+}
+
+impl Dispatch<'_> {
+    /// Runs a hook that has begun. One that fails is tried again as often as it says. Returns the last attempt.
+    pub(crate) fn run_hook(&mut self, effect: &PendingEffect) -> Result<HookAttempt, RunError> {
+        let EffectKind::Hook(owed) = &effect.kind else { return Err(RunError::NoHook(effect.id)) };
+        let subject = self.subject(effect)?;
+        if owed.hook == REGISTERED || owed.hook == VALIDATION {
+            return Ok(self.ask_registered(owed, &subject)?.into());
+        }
+        let Some(mut hook) = (self.settings.hooks)(&owed.hook) else {
+            let (message, event) = ("the configuration that it comes from has no such hook", subject.event.original());
+            let report =
+                HookReport { message: Some(message.to_owned()), event: Some(event), ..HookOutcome::Failure.into() };
+            return Ok(report.into());
+        };
+        if owed.class == HookClass::Bridge {
+            hook.pipes.get_or_insert(PipeOutput::when(owed.point.output_is_context()));
+        }
+        let (values, event) = (subject.values(owed, &self.settings.project), subject.told());
+        let began = Instant::now();
+        let directory = self.directory_of(subject.session.as_ref());
+        let mut run =
+            HookRun { effect: effect.id, owed, hook: &hook, subject: &subject, values, event, directory, began };
+        if run.role().is_gate()
+            && let Some(report) = self.tampered(subject.session.as_ref())?
+        {
+            return Ok(report.into());
+        }
+        let is_told = matches!(hook.kind, RunnableKind::Command(_) | RunnableKind::Http(_));
+        if is_told && run.judges_work() {
+            run.values = self.told_at_gate(&run)?;
+        }
+        // What was tried before a crash was tried.
+        let mut failures = effect.attempts.saturating_sub(1);
+        loop {
+            let checkout = match self.place_to_judge(owed, &subject, hook.kind.runs_programs()) {
+                Ok(checkout) => checkout,
+                Err(report) => return Ok((*report).into()),
+            };
+            let is_in_checkout = checkout.is_some();
+            run.directory = checkout.unwrap_or(run.directory);
+            let HookAttempt { report, retry_after, response } = self.attempt(&run)?;
+            let mut report = fitting(self.settings.mask.report(report), &hook);
+            if let Some(feedback) = report.feedback.as_mut().filter(|_| is_in_checkout) {
+                feedback.push_str(IN_CHECKOUT);
+            }
+            let report = HookReport { event: Some(subject.event.original()), ..report };
+            failures += 1;
+            let Some(wait) = self.wait_before(&run, failures, retry_after)? else {
+                return Ok(HookAttempt { report, retry_after: None, response });
+            };
+            let after = report.message.unwrap_or_default();
+            let is_recorded = effect.id.index != TRIAL_INDEX;
+            if is_recorded && !wait.is_zero() {
+                let (owner, error) = (self.owner.clone(), after.clone());
+                self.give(&Command::RestEffect { effect: effect.id, owner, error })?;
+            }
+            if !self.wait(wait) {
+                return Ok(HookReport::from(HookOutcome::Cancelled).into());
+            }
+            if is_recorded {
+                self.give(&Command::RetryEffect { effect: effect.id, owner: self.owner.clone(), after })?;
+            }
+        }
+    }
+
+    /// Returns where a hook of a gate judges the commit that is on its way, or why nothing can be judged there. A hook that runs no
+    /// program needs no directory.
+    fn place_to_judge(
+        &mut self,
+        owed: &HookEffect,
+        subject: &HookSubject,
+        needs_directory: bool,
+    ) -> Result<Option<PathBuf>, Box<HookReport>> {
+        let session = subject.session.as_ref().filter(|_| Gate::of(owed).is_some());
+        let place = match session.filter(|session| commit_under_way(session).is_some()) {
+            Some(session) => match self.moved_under_way(session) {
+                Ok(Some(moved)) => return Err(Box::new(moved)),
+                Ok(None) if needs_directory => self.judged_directory(Some(session)).map(Some),
+                Ok(None) => Ok(None),
+                Err(error) => Err(error),
+            },
+            // What a person merges is judged without a session.
+            None if subject.session.is_none() && needs_directory => self.restore_gate(),
+            None => Ok(None),
+        };
+        place.map_err(|error| Box::new(self.troubled(&error)))
+    }
+
+    /// How long to wait before the next attempt, if there is to be one. At the stop gate a retry is another turn.
+    fn wait_before(
+        &self,
+        run: &HookRun<'_>,
+        failures: u32,
+        retry_after: Option<Duration>,
+    ) -> Result<Option<Duration>, RunError> {
+        let retry = run.hook.retry.as_ref().filter(|_| run.role() != HookRole::Stop);
+        let (Some(retry), Some(least)) = (retry, retry_after) else { return Ok(None) };
+        let random = (self.outside.random)().map_err(RunError::Random)?;
+        let random = u64::try_from(random & u128::from(u64::MAX)).expect("it was cut to size");
+        let wait = retry.wait(failures, random).map(|wait| wait.max(least));
+        let has_time = |wait: &Duration| !run.is_notice() || run.began.elapsed() + *wait < run.hook.timeout;
+        Ok(wait.filter(has_time))
+    }
+
+    fn attempt(&mut self, run: &HookRun<'_>) -> Result<HookAttempt, RunError> {
+        match &run.hook.kind {
+            RunnableKind::Command(script) => self.command(run, script),
+            RunnableKind::Http(address) => self.send(run, address),
+            RunnableKind::Rules(rules) => self.judge(run, rules).map(HookAttempt::from),
+            RunnableKind::Prompt(template) => Ok(prompt(template, &run.values).into()),
+            RunnableKind::Desktop => self.show_on_desktop(run).map(HookAttempt::from),
+            RunnableKind::Step(step) => self.step(run, step),
+            RunnableKind::Workflow(asked) => self.workflow(run, asked),
+        }
+    }
+
+    fn command(&mut self, run: &HookRun<'_>, script: &Script) -> Result<HookAttempt, RunError> {
+        let place = self.settings.records.join(run.effect.to_string());
+        let input = self.input(run);
+        let papers = Papers::at(&place, &input);
+        let spec = input.spec(script, run.timeout(), &papers);
+        if let Err(error) = papers.write(&spec.stdin) {
+            // A full disk, or a hook that took our directory away: no reason to leave the other hooks undone.
+            let message = format!("cannot write its payload beside {}: {error}", place.display());
+            return Ok(HookReport { message: Some(message), ..HookOutcome::Failure.into() }.into());
+        }
+        let ran = self.start(&spec)?;
+        let record = ran.as_ref().ok().and_then(|ran| self.record(ran));
+        let ran = ran.map(|ran| self.read(ran)).map(|ran| run.heard(ran));
+        let command = ShellCommand { text: script.text(), directory: &run.directory, environment: &spec.environment };
+        let report = answer_of_command(run.hook, run.role(), &ran, &run.values, command);
+        let waits = run.subject.call.is_some();
+        let response = ran.as_ref().ok().filter(|ran| waits && ran.exit == Exit::Code(0)).and_then(|ran| {
+            // One that is no answer was taken for a failure.
+            response::parse(&ran.stdout.text()).ok().flatten().map(Box::new)
+        });
+        let report = HookReport { record, message: summary_line(&report, &ran), ..report };
+        Ok(HookAttempt { response, ..report.into() })
+    }
+
+    fn input<'a>(&'a self, run: &'a HookRun<'_>) -> HookInput<'a> {
+        HookInput {
+            values: &run.values,
+            event: &run.event,
+            agent_payload: run.subject.call.as_deref().map(|request| &request.payload),
+            effect: Some(run.effect),
+            project: &self.settings.project,
+            directory: &run.directory,
+            environment: &self.settings.environment,
+        }
+    }
+
+    fn subject(&self, effect: &PendingEffect) -> Result<HookSubject, RunError> {
+        // All of it at one moment: that is cheaper than one moment for each piece.
+        let snapshot = self.store.snapshot()?;
+        let event = self.event(effect.id.seq)?;
+        let session = effect.session.as_ref().map(|name| snapshot.session(name)).transpose()?.flatten();
+        let task = effect.task.or(session.as_ref().and_then(|session| session.task));
+        let task = task.map(|id| snapshot.task(id)).transpose()?.flatten();
+        let is_trial = effect.id.index == TRIAL_INDEX;
+        let is_rejudged = is_trial || session.as_ref().is_some_and(|session| session.rejudged_at().is_some());
+        let mut output = session.as_ref().map(|session| self.last_output(session)).transpose()?.flatten();
+        if let (None, Some(task), true) = (&output, &task, is_rejudged) {
+            output = self.last_turn_on(task)?.map(|(_, output)| output);
+        }
+        let promise = match session.as_ref().map(|session| &session.phase) {
+            Some(Phase::Judging(_, claim)) => *claim,
+            _ => is_rejudged.then_some(Promise::Complete),
+        };
+        let bridged = matches!(&effect.kind, EffectKind::Hook(hook) if hook.class == HookClass::Bridge);
+        let call = self.request.clone().filter(|_| bridged);
+        let conversation = match &call {
+            Some(request) => snapshot.conversation(&request.call.caller)?,
+            None => None,
+        };
+        Ok(HookSubject { event, session, task, output, promise, call, conversation })
+    }
+
+    /// Returns the session of the last finished turn on a task, and what the agent said at its end.
+    fn last_turn_on(&self, task: &Task) -> Result<Option<(Option<SessionName>, String)>, RunError> {
+        let types = vec![EventType::TurnFinished, EventType::DeliveryFinished];
+        let filter = Filter { types, task: Some(task.id), ..Filter::default() };
+        let turn = self.store.read_back(&filter, None, 1)?.pop().map(|record| record.envelope);
+        Ok(turn.and_then(|turn| match turn.event {
+            Event::TurnFinished(finished) => Some((turn.session, finished.output)),
+            Event::DeliveryFinished(finished) => Some((turn.session, finished.output)),
+            _ => None,
+        }))
+    }
+
+    /// What the agent said at the end of its last finished turn.
+    pub(crate) fn last_output(&self, session: &Session) -> Result<Option<String>, RunError> {
+        let Some(at) = session.last_turn else { return Ok(None) };
+        match self.event(at)?.envelope.event {
+            Event::TurnFinished(finished) => Ok(Some(finished.output)),
+            Event::DeliveryFinished(finished) => Ok(Some(finished.output)),
+            _ => Err(RunError::MissingEvent(at)),
+        }
+    }
+}

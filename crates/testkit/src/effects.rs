@@ -1,0 +1,72 @@
+//! What is owed, worked out from the log alone.
+
+use std::collections::BTreeMap;
+
+use windlass_engine::{EffectId, Event, EventType, OwnerName, Record, RunId, SessionName};
+
+/// An effect as the log tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    pub owner: OwnerName,
+    pub begun: u32,
+    /// It has failed, and waits to be tried again.
+    pub rests: bool,
+    /// The turn that it stands for, if it is no hook.
+    pub turn: Option<RunId>,
+    pub session: Option<SessionName>,
+    pub iteration: Option<u32>,
+}
+
+/// Everything that was made owed or begun, and not finished.
+pub fn due(log: &[Record]) -> BTreeMap<EffectId, Due> {
+    let mut due = BTreeMap::new();
+    for record in log {
+        let envelope = &record.envelope;
+        let (session, iteration) = (envelope.session.clone(), envelope.iteration);
+        match &envelope.event {
+            Event::TurnStarted(started) => {
+                let id = EffectId { seq: record.seq, index: 0 };
+                let (owner, turn) = (started.owner.clone(), Some(started.run.clone()));
+                due.insert(id, Due { owner, begun: 1, rests: false, turn, session: session.clone(), iteration });
+            }
+            Event::HookStarted(started) => {
+                let due = due.get_mut(&started.effect).expect("what begins is owed");
+                (due.begun, due.owner, due.rests) = (due.begun + 1, started.owner.clone(), false);
+            }
+            Event::HookRetrying(retrying) => due.get_mut(&retrying.effect).expect("what rests is owed").rests = true,
+            Event::HookFinished(finished) => drop(due.remove(&finished.effect).expect("what finishes is owed")),
+            event if ends_a_turn(event.kind()) => {
+                due.retain(|_, due: &mut Due| due.turn.is_none() || due.session != session);
+            }
+            _ => {}
+        }
+        for id in owed_by(record) {
+            let owner = envelope.metadata.owes.as_ref().expect("it owes").owner.clone();
+            due.insert(id, Due { owner, begun: 0, rests: false, turn: None, session: session.clone(), iteration });
+        }
+    }
+    due
+}
+
+/// The hooks that an event made owed. The turn itself comes first among the effects of the event that begins it.
+pub fn owed_by(record: &Record) -> impl Iterator<Item = EffectId> {
+    let hooks = record.envelope.metadata.owes.as_ref().map_or(0, |owed| owed.hooks.len());
+    let first = u32::from(record.kind() == EventType::TurnStarted);
+    let seq = record.seq;
+    (first..).take(hooks).map(move |index| EffectId { seq, index })
+}
+
+/// Whether the turn that runs, if one does, is over with such an event.
+pub fn ends_a_turn(kind: EventType) -> bool {
+    use EventType as E;
+    matches!(
+        kind,
+        E::TurnFinished
+            | E::IterationFailed
+            | E::IterationInterrupted
+            | E::IterationPostponed
+            | E::DeliveryFinished
+            | E::DeliveryFailed
+            | E::DeliveryInterrupted
+    )
+}
