@@ -21,13 +21,13 @@ pub struct ParseAgentError(pub String);
 pub struct Agent {
     /// As people name it, and as the log has it.
     pub name: String,
-    pub driver: Driver,
+    pub kind: AgentKind,
     pub setup: Setup,
 }
 
-/// The code that speaks to an agent.
+/// The kind of an agent: how it is started, and what it speaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Driver {
+pub enum AgentKind {
     /// A new process for each prompt: a script for the shell.
     Command(String),
     /// One process that speaks the Agent Client Protocol: a script for the shell.
@@ -101,27 +101,27 @@ impl Known {
         KNOWN.iter().find(|(known, _)| *known == name).map(|(_, known)| *known)
     }
 
-    pub fn driver(self) -> Driver {
+    pub fn kind(self) -> AgentKind {
         match self {
-            Self::Headless(dialect) => Driver::Headless(dialect),
-            Self::Acp(command) => Driver::Acp(command.to_owned()),
-            Self::Command(command) => Driver::Command(command.to_owned()),
+            Self::Headless(dialect) => AgentKind::Headless(dialect),
+            Self::Acp(command) => AgentKind::Acp(command.to_owned()),
+            Self::Command(command) => AgentKind::Command(command.to_owned()),
         }
     }
 }
 
 impl Agent {
     /// One that nobody has said more about than its name.
-    pub fn plain(name: &str, driver: Driver) -> Self {
-        Self { name: name.to_owned(), driver, setup: Setup::default() }
+    pub fn plain(name: &str, kind: AgentKind) -> Self {
+        Self { name: name.to_owned(), kind, setup: Setup::default() }
     }
 
     /// The same, wherever it is started: a program or a script that is named by a relative path is the one below `home`.
     pub fn of(mut self, home: &Path) -> Self {
-        match &mut self.driver {
-            Driver::Scripted(file) => *file = home.join(&*file).to_string_lossy().into_owned(),
-            Driver::Command(command) | Driver::Acp(command) => *command = below(home, command),
-            Driver::Headless(_) => {}
+        match &mut self.kind {
+            AgentKind::Scripted(file) => *file = home.join(&*file).to_string_lossy().into_owned(),
+            AgentKind::Command(command) | AgentKind::Acp(command) => *command = below(home, command),
+            AgentKind::Headless(_) => {}
         }
         self.setup.command = self.setup.command.map(|command| below(home, &command));
         self
@@ -129,23 +129,25 @@ impl Agent {
 
     /// Whether it stays from turn to turn, and is spoken with.
     pub fn stays(&self) -> bool {
-        matches!(self.driver, Driver::Acp(_) | Driver::Scripted(_))
+        matches!(self.kind, AgentKind::Acp(_) | AgentKind::Scripted(_))
     }
 
     /// Whether it writes while it works, so that silence tells something.
     pub fn streams(&self) -> bool {
-        !matches!(self.driver, Driver::Command(_))
+        !matches!(self.kind, AgentKind::Command(_))
     }
 
     /// How it is started, for agents that take nothing on their command line. `own` is this very program.
     pub fn invocation(&self, own: &Path) -> Invocation {
-        match &self.driver {
-            Driver::Command(command) | Driver::Acp(command) => Invocation::Shell(self.with_arguments(command).into()),
-            Driver::Scripted(file) => {
+        match &self.kind {
+            AgentKind::Command(command) | AgentKind::Acp(command) => {
+                Invocation::Shell(self.with_arguments(command).into())
+            }
+            AgentKind::Scripted(file) => {
                 let words: [OsString; 3] = [own.into(), "agent".into(), file.into()];
                 Invocation::Argv(words.into())
             }
-            Driver::Headless(dialect) => Invocation::Shell(self.with_arguments(self.program(*dialect)).into()),
+            AgentKind::Headless(dialect) => Invocation::Shell(self.with_arguments(self.program(*dialect)).into()),
         }
     }
 
@@ -167,9 +169,9 @@ impl Agent {
     /// The environment of its program. What a driver needs stands behind what a person has said, here or around; whoever may
     /// only look is not let off by what is around, which was said for all that the agent does.
     pub fn environment(&self, around: &Environment) -> Environment {
-        let needed = match self.driver {
-            Driver::Headless(dialect) => dialect.environment(self.setup.access),
-            Driver::Command(_) | Driver::Acp(_) | Driver::Scripted(_) => &[],
+        let needed = match self.kind {
+            AgentKind::Headless(dialect) => dialect.environment(self.setup.access),
+            AgentKind::Command(_) | AgentKind::Acp(_) | AgentKind::Scripted(_) => &[],
         };
         let missing = |name: &str| around.iter().all(|(set, _)| set != name);
         let holds = |name: &str| self.setup.access == Access::ReadOnly || missing(name);
@@ -181,7 +183,7 @@ impl Agent {
 
     /// What the end of a conversation's turn means, where an agent says in words that it cannot work.
     pub fn understood(&self, end: TurnEnd) -> TurnEnd {
-        if matches!(self.driver, Driver::Scripted(_)) {
+        if matches!(self.kind, AgentKind::Scripted(_)) {
             return end;
         }
         let found = match &end {
@@ -196,10 +198,10 @@ impl Agent {
 
     /// Its command, by which a remedy is found.
     pub(crate) fn words(&self) -> &str {
-        match &self.driver {
-            Driver::Command(command) | Driver::Acp(command) => command,
-            Driver::Scripted(file) => file,
-            Driver::Headless(dialect) => dialect.program(),
+        match &self.kind {
+            AgentKind::Command(command) | AgentKind::Acp(command) => command,
+            AgentKind::Scripted(file) => file,
+            AgentKind::Headless(dialect) => dialect.program(),
         }
     }
 }
@@ -231,10 +233,10 @@ impl FromStr for Agent {
 
     fn from_str(text: &str) -> Result<Self, ParseAgentError> {
         let driver = match text.split_once(':').filter(|(_, what)| !what.trim().is_empty()) {
-            Some(("command", command)) => Driver::Command(command.to_owned()),
-            Some(("acp", command)) => Driver::Acp(command.to_owned()),
-            Some(("scripted", file)) => Driver::Scripted(file.to_owned()),
-            _ => Known::find(text).ok_or_else(|| ParseAgentError(text.to_owned()))?.driver(),
+            Some(("command", command)) => AgentKind::Command(command.to_owned()),
+            Some(("acp", command)) => AgentKind::Acp(command.to_owned()),
+            Some(("scripted", file)) => AgentKind::Scripted(file.to_owned()),
+            _ => Known::find(text).ok_or_else(|| ParseAgentError(text.to_owned()))?.kind(),
         };
         Ok(Self::plain(text, driver))
     }
@@ -255,16 +257,16 @@ mod tests {
     #[test]
     fn a_relative_program_is_the_projects_wherever_it_is_started() {
         let check = |command: &str, home: &str, expected: &str| {
-            let agent = Agent::plain("x", Driver::Command(command.to_owned())).of(Path::new(home));
-            assert_eq!(agent.driver, Driver::Command(expected.to_owned()));
+            let agent = Agent::plain("x", AgentKind::Command(command.to_owned())).of(Path::new(home));
+            assert_eq!(agent.kind, AgentKind::Command(expected.to_owned()));
         };
         check("./agent.sh -p 'x y'", "/p", "/p/agent.sh -p 'x y'");
         check("bin/agent", "/my project", "'/my project/bin/agent'");
         check("/abs/agent ./x", "/p", "/abs/agent ./x");
         check("claude -p ./x", "/p", "claude -p ./x");
         check("$HOME/agent ./x", "/p", "$HOME/agent ./x");
-        let tape = Agent::plain("x", Driver::Scripted("play.yaml".to_owned())).of(Path::new("/p"));
-        assert_eq!(tape.driver, Driver::Scripted("/p/play.yaml".to_owned()));
+        let tape = Agent::plain("x", AgentKind::Scripted("play.yaml".to_owned())).of(Path::new("/p"));
+        assert_eq!(tape.kind, AgentKind::Scripted("/p/play.yaml".to_owned()));
     }
 
     #[test]

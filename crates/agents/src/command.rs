@@ -112,14 +112,14 @@ mod tests {
     use windlass_process::Captured;
 
     use super::*;
-    use crate::Driver;
+    use crate::AgentKind;
 
     #[track_caller]
     fn check(exit: Exit, stdout: &str, stderr: &str, expected: TurnEnd) {
         let captured =
             |text: &str| Captured { head: text.as_bytes().to_vec(), total: text.len() as u64, ..Captured::default() };
         let (stdout, stderr) = (captured(stdout), captured(stderr));
-        let agent = Agent::plain("agent", Driver::Command("agent".to_owned()));
+        let agent = Agent::plain("agent", AgentKind::Command("agent".to_owned()));
         let finished = Finished { exit, stdout, stderr, leaky: false, took: Duration::ZERO };
         assert_eq!(agent.answer(&finished), expected);
     }

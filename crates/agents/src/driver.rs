@@ -31,7 +31,7 @@ use windlass_process::{Environment, Finished, Launcher, Roster, Spec, Stream};
 use crate::acp::{AcpDriver, McpServer};
 use crate::command::CommandDriver;
 use crate::headless::HeadlessDriver;
-use crate::{Agent, Driver, TurnBudget, TurnEnd, TurnOutcome};
+use crate::{Agent, AgentKind, TurnBudget, TurnEnd, TurnOutcome};
 
 /// What an agent is prompted with, apart from the words.
 #[derive(Debug, Clone)]
@@ -95,10 +95,10 @@ impl Agent {
     /// Returns the driver of this agent. Without a launcher an agent that stays cannot be started.
     pub fn driver<'a>(&self, launcher: Option<&Launcher>, roster: &'a Roster) -> Box<dyn AgentDriver + 'a> {
         let agent = self.clone();
-        match self.driver {
-            Driver::Command(_) => Box::new(CommandDriver::new(agent)),
-            Driver::Headless(dialect) => Box::new(HeadlessDriver::new(agent, dialect)),
-            Driver::Acp(_) | Driver::Scripted(_) => Box::new(AcpDriver::new(agent, launcher.cloned(), roster)),
+        match self.kind {
+            AgentKind::Command(_) => Box::new(CommandDriver::new(agent)),
+            AgentKind::Headless(dialect) => Box::new(HeadlessDriver::new(agent, dialect)),
+            AgentKind::Acp(_) | AgentKind::Scripted(_) => Box::new(AcpDriver::new(agent, launcher.cloned(), roster)),
         }
     }
 }

@@ -25,7 +25,7 @@ pub mod scripted;
 mod trouble;
 mod turn;
 
-pub use agent::{Access, Agent, Driver, KNOWN, Known, ParseAgentError, Setup};
+pub use agent::{Access, Agent, AgentKind, KNOWN, Known, ParseAgentError, Setup};
 pub use driver::{AgentDriver, OutputWatch, PromptRequest, TurnHost, TurnOutput};
 pub use reset::Reset;
 pub use turn::{TurnBudget, TurnEnd, TurnOutcome};

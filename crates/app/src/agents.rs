@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use windlass_agents::acp::{McpServer, Permissions};
 use windlass_agents::headless::Dialect;
 use windlass_agents::scripted::Script;
-use windlass_agents::{Access, Agent, Driver, KNOWN, Known, Setup};
+use windlass_agents::{Access, Agent, AgentKind, KNOWN, Known, Setup};
 use windlass_config as config;
 use windlass_config::Settings;
 use windlass_process::file;
@@ -37,7 +37,7 @@ pub fn resolve(name: &str, settings: &Settings) -> Result<Agent, Failure> {
         servers: written.mcp_servers.iter().map(|(name, server)| found(name, server)).collect::<Result<_, _>>()?,
         tools: tools().filter(|_| written.tools != Some(false)),
     };
-    Ok(Agent { name: name.to_owned(), driver: driver(name, written), setup })
+    Ok(Agent { name: name.to_owned(), kind: kind(name, written), setup })
 }
 
 /// The same to judge the work of others: it may look, and no more than that unless the configuration says what else, and is
@@ -80,23 +80,23 @@ pub fn runs(file: &Path) -> bool {
 }
 
 /// How an agent of the configuration is driven. That it can be was checked when it was read.
-fn driver(name: &str, written: &config::AgentSettings) -> Driver {
+fn kind(name: &str, written: &config::AgentSettings) -> AgentKind {
     let command = || written.command.clone().unwrap_or_default();
     match (written.driver, Known::find(name)) {
-        (Some(config::Driver::Command), _) => Driver::Command(command()),
-        (Some(config::Driver::Acp), _) => Driver::Acp(command()),
-        (Some(config::Driver::Scripted), _) => Driver::Scripted(command()),
-        (Some(config::Driver::Claude), _) => Driver::Headless(Dialect::Claude),
-        (Some(config::Driver::Codex), _) => Driver::Headless(Dialect::Codex),
-        (Some(config::Driver::Opencode), _) => Driver::Headless(Dialect::Opencode),
-        (Some(config::Driver::Gemini), _) => Driver::Headless(Dialect::Gemini),
-        (Some(config::Driver::Goose), _) => Driver::Headless(Dialect::Goose),
-        (None, Some(Known::Headless(dialect))) => Driver::Headless(dialect),
-        (None, Some(Known::Acp(usual))) => Driver::Acp(written.command.clone().unwrap_or_else(|| usual.to_owned())),
+        (Some(config::Driver::Command), _) => AgentKind::Command(command()),
+        (Some(config::Driver::Acp), _) => AgentKind::Acp(command()),
+        (Some(config::Driver::Scripted), _) => AgentKind::Scripted(command()),
+        (Some(config::Driver::Claude), _) => AgentKind::Headless(Dialect::Claude),
+        (Some(config::Driver::Codex), _) => AgentKind::Headless(Dialect::Codex),
+        (Some(config::Driver::Opencode), _) => AgentKind::Headless(Dialect::Opencode),
+        (Some(config::Driver::Gemini), _) => AgentKind::Headless(Dialect::Gemini),
+        (Some(config::Driver::Goose), _) => AgentKind::Headless(Dialect::Goose),
+        (None, Some(Known::Headless(dialect))) => AgentKind::Headless(dialect),
+        (None, Some(Known::Acp(usual))) => AgentKind::Acp(written.command.clone().unwrap_or_else(|| usual.to_owned())),
         (None, Some(Known::Command(usual))) => {
-            Driver::Command(written.command.clone().unwrap_or_else(|| usual.to_owned()))
+            AgentKind::Command(written.command.clone().unwrap_or_else(|| usual.to_owned()))
         }
-        (None, None) => Driver::Command(command()),
+        (None, None) => AgentKind::Command(command()),
     }
 }
 
@@ -159,26 +159,26 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(yaml: &str, name: &str, driver: &Driver) {
+    fn check(yaml: &str, name: &str, driver: &AgentKind) {
         let agent = resolve(name, &settings(yaml)).unwrap();
-        assert_eq!((agent.name.as_str(), &agent.driver), (name, driver));
+        assert_eq!((agent.name.as_str(), &agent.kind), (name, driver));
     }
 
     #[test]
     fn a_name_means_what_the_configuration_says_before_what_is_known() {
-        check("", "codex", &Driver::Headless(Dialect::Codex));
-        check("", "kimi", &Driver::Acp("kimi acp".to_owned()));
-        check("", "acp:x", &Driver::Acp("x".to_owned()));
-        check("agents: {claude: {model: big}}", "claude", &Driver::Headless(Dialect::Claude));
+        check("", "codex", &AgentKind::Headless(Dialect::Codex));
+        check("", "kimi", &AgentKind::Acp("kimi acp".to_owned()));
+        check("", "acp:x", &AgentKind::Acp("x".to_owned()));
+        check("agents: {claude: {model: big}}", "claude", &AgentKind::Headless(Dialect::Claude));
         check(
             "agents: {claude: {driver: acp, command: claude-agent-acp}}",
             "claude",
-            &Driver::Acp("claude-agent-acp".into()),
+            &AgentKind::Acp("claude-agent-acp".into()),
         );
-        check("agents: {qwen: {command: npx qwen --acp}}", "qwen", &Driver::Acp("npx qwen --acp".into()));
-        check("agents: {mine: {command: ./a.sh}}", "mine", &Driver::Command("./a.sh".into()));
-        check("agents: {mine: {driver: goose}}", "mine", &Driver::Headless(Dialect::Goose));
-        check("agents: {tape: {driver: scripted, command: a.yaml}}", "tape", &Driver::Scripted("a.yaml".into()));
+        check("agents: {qwen: {command: npx qwen --acp}}", "qwen", &AgentKind::Acp("npx qwen --acp".into()));
+        check("agents: {mine: {command: ./a.sh}}", "mine", &AgentKind::Command("./a.sh".into()));
+        check("agents: {mine: {driver: goose}}", "mine", &AgentKind::Headless(Dialect::Goose));
+        check("agents: {tape: {driver: scripted, command: a.yaml}}", "tape", &AgentKind::Scripted("a.yaml".into()));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::time::Duration;
 use windlass_bridge::{AgentHookEvent, AgentHookRequest, AgentHookResponse};
 use windlass_config::{Config, ConfigSource, plan};
 use windlass_engine::{Authority, Command, EventType, Origin, PlannedHook, RunId, View, hooks_for_call};
-use windlass_runner::Told;
+use windlass_runner::RunnerEvent;
 use windlass_store::{Lifetime, Store};
 
 use crate::caller::Inside;
@@ -173,7 +173,7 @@ fn run_hooks(
     // The agent has worked in its worktree, so the hooks look there.
     let directory = project::worktree(&opened.project, directory);
     // The agent is told in the answer, and nowhere else.
-    let mut unheard = |_: Told<'_>| {};
+    let mut unheard = |_: RunnerEvent<'_>| {};
     let execution = HookExecution::new(opened, config, &control).in_directory(directory).supervised(launcher);
     let execution = execution.with_planned(EventType::BridgeCalled, planned);
     execution

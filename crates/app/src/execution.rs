@@ -19,7 +19,7 @@ use windlass_engine::{
     View, payload,
 };
 use windlass_process::{Control, Launcher, Roster, is_alive, signals};
-use windlass_runner::{Dispatch, Outside, Settings, Told};
+use windlass_runner::{EffectRunner, RunnerEnv, RunnerEvent, RunnerSettings};
 use windlass_store::Store;
 
 use crate::caller::{Inside, is_for_persons};
@@ -83,8 +83,8 @@ pub fn execute_inside(
     let (control, received) = listen()?;
     let config = Arc::new(config);
     let done = HookExecution::new(opened, &config, &control).trusted(trusted).run(|dispatch| {
-        let records = dispatch.give_for(&origin, command).map_err(hints::run)?;
-        dispatch.settle().map_err(hints::run)?;
+        let records = dispatch.commit_as(&origin, command).map_err(hints::run)?;
+        dispatch.run_pending().map_err(hints::run)?;
         Ok(records)
     });
     done.map_err(|failure| failure.by(received.first()))
@@ -129,7 +129,7 @@ pub fn recorded(project: &Project, text: &str) -> ConfigSource {
 }
 
 /// Hears what happens while hooks run.
-pub type Observer<'a> = &'a mut dyn FnMut(Told<'_>);
+pub type Observer<'a> = &'a mut dyn FnMut(RunnerEvent<'_>);
 
 /// The runner of hooks for a command, set up step by step.
 pub struct HookExecution<'a> {
@@ -189,7 +189,7 @@ impl<'a> HookExecution<'a> {
     }
 
     /// Has the runner do some work.
-    pub fn run<T>(self, work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
+    pub fn run<T>(self, work: impl FnOnce(&mut EffectRunner<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
         let Self { opened, config, control, trusted, owner, directory, launcher, observer, planned } = self;
         let (own_roster, mut rules);
         let roster = match owner {
@@ -208,15 +208,15 @@ impl<'a> HookExecution<'a> {
         }
         let records = opened.project.make_records(RECORDS)?;
         let usual = settings((&opened.project, opened.trust), config, rules, records, launcher);
-        let settings = Settings { directory: directory.unwrap_or(usual.directory), ..usual };
+        let settings = RunnerSettings { directory: directory.unwrap_or(usual.directory), ..usual };
         let front_end = opened.front_end.clone();
         let mut observer = observer;
-        let mut tell = |told: Told<'_>| match &mut observer {
+        let mut tell = |told: RunnerEvent<'_>| match &mut observer {
             Some(observer) => observer(told),
             None => show_failed_hook(&*front_end, &told),
         };
-        let outside = Outside { now: &environment::now, random: &random_bytes, tell: &mut tell, shows_output: false };
-        let dispatch = Dispatch::new(&mut opened.store, settings, roster, control, outside);
+        let outside = RunnerEnv { now: &environment::now, random: &random_bytes, tell: &mut tell, shows_output: false };
+        let dispatch = EffectRunner::new(&mut opened.store, settings, roster, control, outside);
         work(&mut dispatch.map_err(hints::run)?)
     }
 }
@@ -224,7 +224,7 @@ impl<'a> HookExecution<'a> {
 /// Has the runner do some work that runs no hooks, and may run git.
 pub fn run_git_work<T>(
     opened: &mut Opened,
-    work: impl FnOnce(&mut Dispatch<'_>) -> Result<T, Failure>,
+    work: impl FnOnce(&mut EffectRunner<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let config = Config::parse(ConfigSource::load(&opened.project.root)?)?;
     let config = Arc::new(trusted_part(opened, config, false)?);
@@ -282,11 +282,11 @@ pub fn worktrees_in_use(opened: &Opened) -> Result<Vec<String>, Failure> {
 }
 
 /// Shows a person the hooks that went wrong, and no others.
-pub fn show_failed_hook(front_end: &dyn FrontEnd, told: &Told<'_>) {
+pub fn show_failed_hook(front_end: &dyn FrontEnd, told: &RunnerEvent<'_>) {
     let record = match told {
-        Told::Event(record) => record,
-        Told::Note(words) => return front_end.show(Notice::Note(words)),
-        Told::Queueing => return front_end.show(Notice::Note(QUEUEING)),
+        RunnerEvent::Event(record) => record,
+        RunnerEvent::Note(words) => return front_end.show(Notice::Note(words)),
+        RunnerEvent::Queueing => return front_end.show(Notice::Note(QUEUEING)),
         _ => return,
     };
     let said = match &record.envelope.event {

@@ -11,7 +11,7 @@
 
 use windlass_config::Config;
 use windlass_engine::{EventType, Lease, SessionName, State, Task, TaskId, View, Wanted};
-use windlass_runner::stacking::work_without_change;
+use windlass_runner::stacked_branches::work_without_change;
 use windlass_vcs::git::{Branch, UncleanTree, quoted as quoted_path};
 
 use crate::changes::{has_open_change, waits_for_merge, with_optional_git};

@@ -63,7 +63,7 @@ pub fn settle_dead(opened: &mut Opened, control: &Control, reach: Reach<'_>) -> 
             let meant = |effect: &PendingEffect| {
                 effect.config == digest && is_dead(&effect.owner) && among.contains(&effect.id)
             };
-            dispatch.take_over(meant).map_err(hints::run)
+            dispatch.adopt_orphans(meant).map_err(hints::run)
         })?;
     }
     Ok(done)

@@ -10,7 +10,7 @@ use windlass_config::{self as config, Config, DurationSetting, plan};
 use windlass_engine::Rules;
 use windlass_hooks::Mask;
 use windlass_process::Launcher;
-use windlass_runner::{Allowance, CachePatterns, Delivery, Gatekeepers, HookFinder, Protected, Settings};
+use windlass_runner::{CachePatterns, Delivery, Gatekeepers, HookFinder, Protected, RunnerSettings, TurnAllowance};
 use windlass_tools::validation::{AgentCommands, Permission, Standing};
 use windlass_vcs::forge;
 
@@ -25,9 +25,9 @@ pub fn settings(
     rules: Rules,
     records: PathBuf,
     launcher: Option<Launcher>,
-) -> Settings {
+) -> RunnerSettings {
     let mask = mask(config);
-    Settings {
+    RunnerSettings {
         // Only a session judges what agents have registered, and it says whether it may.
         permission: permission(config, standing(false)),
         validation: config.validation_rules(),
@@ -137,8 +137,8 @@ fn cache_patterns(config: &Config) -> CachePatterns {
 pub const SILENCE: Duration = Duration::from_mins(30);
 
 /// Returns how long a turn of an agent may take, and how long the agent may be silent in it.
-pub fn turn_allowance(config: &Config, agent: &Agent) -> Allowance {
+pub fn turn_allowance(config: &Config, agent: &Agent) -> TurnAllowance {
     let limits = &config.settings.limits;
     let silence = limits.silence.map(DurationSetting::duration).or(agent.streams().then_some(SILENCE));
-    Allowance { time: limits.turn_time.map(DurationSetting::duration), silence }
+    TurnAllowance { time: limits.turn_time.map(DurationSetting::duration), silence }
 }

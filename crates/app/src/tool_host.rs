@@ -186,7 +186,7 @@ impl ProjectToolHost {
         let (Some(kept), Some(roster)) = (&self.kept, &self.roster) else { return Ok(()) };
         let rules = kept.rules.clone();
         let execution = HookExecution::new(&mut self.opened, &kept.config, control).owned_by(roster, rules);
-        execution.run(|dispatch| dispatch.settle().map_err(hints::run))
+        execution.run(|dispatch| dispatch.run_pending().map_err(hints::run))
     }
 }
 

@@ -24,13 +24,13 @@ use windlass_hooks::{HookResponse, clean, cut, silent_no};
 
 use crate::change::Looker;
 use crate::hook::HookAttempt;
-use crate::{Dispatch, RunError};
+use crate::{EffectRunner, RunError};
 
 /// What people are told where a stop hook let pass what it has not seen.
 const CHANGED_UNDER_GATE: &str =
     "files have changed while the stop hooks judged the work: what is there now was not judged";
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     /// Runs the hooks of a request. Returns what they come to: nothing where there are none.
     pub fn answer_request(
         &mut self,
@@ -39,7 +39,7 @@ impl Dispatch<'_> {
     ) -> Result<AgentHookResponse, RunError> {
         let request = Arc::new(request);
         let call = &request.call;
-        let records = self.give_for(origin, &Command::Call(Box::new(call.clone())))?;
+        let records = self.commit_as(origin, &Command::Call(Box::new(call.clone())))?;
         let at = records.iter().find(|record| matches!(record.envelope.event, Event::BridgeCalled(_)));
         let Some(at) = at.filter(|record| record.envelope.metadata.owes.is_some()).map(|record| record.seq) else {
             return Ok(AgentHookResponse::default());
@@ -60,7 +60,7 @@ impl Dispatch<'_> {
         if let Some(why) = self.record_answer(origin, at, call, verdict)? {
             let_go(&mut response, &why, &objectors);
         }
-        self.settle()?;
+        self.run_pending()?;
         Ok(response)
     }
 
@@ -72,10 +72,10 @@ impl Dispatch<'_> {
     fn run_called(&mut self, at: Seq) -> Result<HookAnswers, RunError> {
         let mut answers = HookAnswers::default();
         while let Some(effect) = self.next(|_, effect| effect.id.seq == at)? {
-            self.give(&Command::BeginEffect { effect: effect.id, owner: self.owner.clone() })?;
+            self.commit(&Command::BeginEffect { effect: effect.id, owner: self.owner.clone() })?;
             let HookAttempt { report, response, .. } = self.run_hook(&effect)?;
             let cancelled = report.outcome == HookOutcome::Cancelled;
-            self.give(&Command::FinishEffect {
+            self.commit(&Command::FinishEffect {
                 effect: effect.id,
                 owner: self.owner.clone(),
                 report: report.clone().into(),
@@ -95,7 +95,7 @@ impl Dispatch<'_> {
     fn give_up(&mut self, at: Seq) -> Result<(), RunError> {
         while let Some(effect) = self.next(|_, effect| effect.id.seq == at)? {
             let (dead, owner) = (self.owner.clone(), self.owner.clone());
-            self.give(&Command::RecoverEffect { effect: effect.id, dead, owner })?;
+            self.commit(&Command::RecoverEffect { effect: effect.id, dead, owner })?;
         }
         Ok(())
     }
@@ -114,7 +114,7 @@ impl Dispatch<'_> {
         }
         let (caller, point) = (call.caller.clone(), call.point.clone());
         let answer = Command::AnswerCall { at, caller, point, verdict: Box::new(verdict) };
-        let records = self.give_for(origin, &answer)?;
+        let records = self.commit_as(origin, &answer)?;
         Ok(records.into_iter().find_map(|record| match record.envelope.event {
             Event::BridgeAnswered(answered) => answered.let_go,
             _ => None,

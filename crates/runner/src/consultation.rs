@@ -17,7 +17,7 @@ use windlass_engine::{TaskId, Usage};
 use windlass_process::overlay;
 
 use crate::journal::PromptSource;
-use crate::{Dispatch, RunError};
+use crate::{EffectRunner, RunError};
 
 /// A conversation with an agent that is asked.
 pub(crate) struct Consultation<'a> {
@@ -33,7 +33,7 @@ impl Consultation<'_> {
     }
 }
 
-impl<'a> Dispatch<'a> {
+impl<'a> EffectRunner<'a> {
     /// Prepares to ask an agent in a directory, with records of a name, for so long. Nothing is started yet.
     pub(crate) fn consultation(
         &self,

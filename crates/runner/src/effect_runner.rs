@@ -32,7 +32,7 @@ use crate::gate_checkout::GateCheckout;
 use crate::hook::ChangedFiles;
 use crate::protected::Protected;
 use crate::workspace::Delivery;
-use crate::{Outside, RunError, Told};
+use crate::{RunError, RunnerEnv, RunnerEvent};
 
 /// What git gets at least where the time of the session is up, to put work away and to look.
 const MIN_TIME_FOR_WORK: Duration = Duration::from_secs(60);
@@ -45,7 +45,7 @@ pub type HookFinder = Box<dyn Fn(&str) -> Option<RunnableHook>>;
 pub type WorkflowFinder = Box<dyn Fn(&str) -> Result<Option<Arc<Workflow>>, String>>;
 
 /// What hooks are run with.
-pub struct Settings {
+pub struct RunnerSettings {
     pub hooks: HookFinder,
     pub workflows: WorkflowFinder,
     /// What each event makes owed, with this process as the owner.
@@ -75,13 +75,13 @@ pub struct Settings {
 }
 
 /// Whoever does what is owed.
-pub struct Dispatch<'a> {
+pub struct EffectRunner<'a> {
     pub(crate) store: &'a mut Sqlite,
-    pub(crate) settings: Settings,
+    pub(crate) settings: RunnerSettings,
     pub(crate) owner: OwnerName,
     pub(crate) roster: &'a Roster,
     pub(crate) control: Control,
-    pub(crate) outside: Outside<'a>,
+    pub(crate) outside: RunnerEnv<'a>,
     /// What an agent's own hook system says, while its hooks run.
     pub(crate) request: Option<Arc<AgentHookRequest>>,
     /// Held from the look at the newest base to the merge.
@@ -98,13 +98,13 @@ pub struct Dispatch<'a> {
     pub(crate) known: KnownFacts,
 }
 
-impl<'a> Dispatch<'a> {
+impl<'a> EffectRunner<'a> {
     pub fn new(
         store: &'a mut Sqlite,
-        settings: Settings,
+        settings: RunnerSettings,
         roster: &'a Roster,
         control: Control,
-        outside: Outside<'a>,
+        outside: RunnerEnv<'a>,
     ) -> Result<Self, RunError> {
         let owner = roster.name().parse().map_err(RunError::Owner)?;
         Ok(Self {
@@ -130,18 +130,19 @@ impl<'a> Dispatch<'a> {
     }
 
     /// Carries out a command of our own, and tells what came of it.
-    pub fn give(&mut self, command: &Command) -> Result<Vec<Record>, RunError> {
+    pub fn commit(&mut self, command: &Command) -> Result<Vec<Record>, RunError> {
         let (by, at) = (self.owner.to_string(), (self.outside.now)());
-        let records = self.give_for(&Origin { by, at, authority: Authority::Person, run: None, via: None }, command)?;
+        let records =
+            self.commit_as(&Origin { by, at, authority: Authority::Person, run: None, via: None }, command)?;
         self.tell(&records);
         Ok(records)
     }
 
     pub(crate) fn tell(&mut self, records: &[Record]) {
         for record in records {
-            (self.outside.tell)(Told::Event(record));
+            (self.outside.tell)(RunnerEvent::Event(record));
             if let Some(task) = self.taken_up(record) {
-                (self.outside.tell)(Told::TakesUp(&task));
+                (self.outside.tell)(RunnerEvent::TakesUp(&task));
             }
         }
     }
@@ -160,20 +161,20 @@ impl<'a> Dispatch<'a> {
     /// Lets some time pass, and tells whoever watches. Answers whether it has passed.
     pub(crate) fn wait(&mut self, time: Duration) -> bool {
         if !time.is_zero() {
-            (self.outside.tell)(Told::Waiting(time));
+            (self.outside.tell)(RunnerEvent::Waiting(time));
         }
         self.control.wait(time)
     }
 
     /// Carries out somebody's command. Whoever gave it learns from the answer what came of it.
-    pub fn give_for(&mut self, origin: &Origin, command: &Command) -> Result<Vec<Record>, RunError> {
+    pub fn commit_as(&mut self, origin: &Origin, command: &Command) -> Result<Vec<Record>, RunError> {
         let nonce = (self.outside.random)().map_err(RunError::Random)?;
         Ok(self.store.execute(&self.settings.rules, origin, &self.settings.mask.command(command), nonce)?)
     }
 
     /// Runs every hook that is ours, and what they lead to. Somebody who asks for the end gets it: what has not begun is
     /// left for whoever settles it later.
-    pub fn settle(&mut self) -> Result<(), RunError> {
+    pub fn run_pending(&mut self) -> Result<(), RunError> {
         while let Some(effect) = self.next(|dispatch, effect| effect.owner == dispatch.owner)? {
             if self.control.is_cancelled() {
                 return Err(RunError::Killed);
@@ -184,17 +185,17 @@ impl<'a> Dispatch<'a> {
     }
 
     /// Takes over hooks that dead owners have left. Answers how many there were.
-    pub fn take_over(&mut self, left: impl Fn(&PendingEffect) -> bool) -> Result<usize, RunError> {
+    pub fn adopt_orphans(&mut self, left: impl Fn(&PendingEffect) -> bool) -> Result<usize, RunError> {
         let mut taken = 0;
         while let Some(effect) = self.next(|_, effect| left(effect))? {
             let (dead, owner) = (effect.owner.clone(), self.owner.clone());
-            self.give(&Command::RecoverEffect { effect: effect.id, dead, owner })?;
+            self.commit(&Command::RecoverEffect { effect: effect.id, dead, owner })?;
             taken += 1;
             let begun = self.store.snapshot()?.effect(effect.id)?;
             if let Some(effect) = begun {
                 self.run_and_report(&effect)?;
             }
-            self.settle()?;
+            self.run_pending()?;
         }
         Ok(taken)
     }
@@ -217,7 +218,7 @@ impl<'a> Dispatch<'a> {
 
     fn settle_one(&mut self, effect: &PendingEffect) -> Result<(), RunError> {
         if effect.attempts == 0 {
-            self.give(&Command::BeginEffect { effect: effect.id, owner: self.owner.clone() })?;
+            self.commit(&Command::BeginEffect { effect: effect.id, owner: self.owner.clone() })?;
         }
         self.run_and_report(effect)
     }
@@ -225,7 +226,7 @@ impl<'a> Dispatch<'a> {
     fn run_and_report(&mut self, effect: &PendingEffect) -> Result<(), RunError> {
         let report = self.run_hook(effect)?.report;
         let killed = report.outcome == HookOutcome::Cancelled;
-        self.give(&Command::FinishEffect { effect: effect.id, owner: self.owner.clone(), report: report.into() })?;
+        self.commit(&Command::FinishEffect { effect: effect.id, owner: self.owner.clone(), report: report.into() })?;
         if killed { Err(RunError::Killed) } else { Ok(()) }
     }
 
@@ -285,7 +286,7 @@ impl<'a> Dispatch<'a> {
         let mut observe = |stream, bytes: &[u8]| {
             if self.outside.shows_output {
                 let masked = if stream == Stream::Stdout { &mut out } else { &mut err };
-                (self.outside.tell)(Told::Output(stream, &masked.push(bytes)));
+                (self.outside.tell)(RunnerEvent::Output(stream, &masked.push(bytes)));
             }
         };
         let ran = run_under(&mut supervisor, spec, self.roster, &self.control, &mut observe);
@@ -293,7 +294,7 @@ impl<'a> Dispatch<'a> {
         self.known.forget_changeable();
         for (stream, rest) in [(Stream::Stdout, out.finish()), (Stream::Stderr, err.finish())] {
             if !rest.is_empty() {
-                (self.outside.tell)(Told::Output(stream, &rest));
+                (self.outside.tell)(RunnerEvent::Output(stream, &rest));
             }
         }
         Ok(ran)

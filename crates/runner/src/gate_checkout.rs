@@ -24,7 +24,7 @@ use windlass_vcs::git::{Branch, CheckoutAccess, Commit, DetachedCheckout, Error,
 
 use crate::hook::pipeline::report;
 use crate::submission::name_some;
-use crate::{Dispatch, Told};
+use crate::{EffectRunner, RunnerEvent};
 
 /// What gates find in their checkout although git does not keep it: links to what the worktree has.
 #[derive(Debug, Clone, Default)]
@@ -82,7 +82,7 @@ pub(crate) fn commit_under_way(session: &Session) -> Option<(&Workspace, &str)> 
     Some((workspace, pipeline.work.as_ref()?.head.as_str()))
 }
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     /// Returns why the work of a session cannot be judged as it is: its branch is at another commit than the one on its way.
     pub(crate) fn moved_under_way(&self, session: &Session) -> Result<Option<HookReport>, Error> {
         let Some((workspace, head)) = commit_under_way(session) else { return Ok(None) };
@@ -178,7 +178,7 @@ impl Dispatch<'_> {
         let path = checkout.path.clone();
         if let Err(error) = self.with_git(|git| git.remove_detached(checkout)) {
             let words = format!("the checkout {} stays: {error}", path.display());
-            (self.outside.tell)(Told::Note(&words));
+            (self.outside.tell)(RunnerEvent::Note(&words));
         }
     }
 

@@ -41,12 +41,12 @@ impl Gatekeepers {
 
 #[cfg(test)]
 mod tests {
-    use windlass_agents::Driver;
+    use windlass_agents::AgentKind;
 
     use super::*;
 
     fn agent(name: &str) -> Agent {
-        Agent::plain(name, Driver::Command(name.to_owned()))
+        Agent::plain(name, AgentKind::Command(name.to_owned()))
     }
 
     #[test]

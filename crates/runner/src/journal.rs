@@ -22,7 +22,7 @@ use windlass_process::{Finished, NotStarted, Spec, Stream};
 
 use crate::effect_runner::run_under;
 use crate::record::{TurnRecord, named};
-use crate::{Dispatch, RunError, Told};
+use crate::{EffectRunner, RunError, RunnerEvent};
 
 /// Where the words of a prompt come from, and where its conversation is noted.
 pub(crate) enum PromptSource<'a> {
@@ -34,7 +34,7 @@ pub(crate) enum PromptSource<'a> {
 
 /// What happens in one turn, while it happens.
 struct TurnJournal<'j, 's, 'd> {
-    dispatch: &'j mut Dispatch<'d>,
+    dispatch: &'j mut EffectRunner<'d>,
     source: PromptSource<'s>,
     /// What the records are called, but for the end of the name.
     file: PathBuf,
@@ -47,7 +47,7 @@ struct TurnJournal<'j, 's, 'd> {
     failure: Option<RunError>,
 }
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     /// Has an agent work on a prompt, to the end of its turn. The outcome has the record of the turn.
     pub(crate) fn prompt_agent(
         &mut self,
@@ -64,7 +64,7 @@ impl Dispatch<'_> {
 }
 
 impl<'j, 's, 'd> TurnJournal<'j, 's, 'd> {
-    fn new(dispatch: &'j mut Dispatch<'d>, source: PromptSource<'s>, file: &Path, mask: &'j Mask) -> Self {
+    fn new(dispatch: &'j mut EffectRunner<'d>, source: PromptSource<'s>, file: &Path, mask: &'j Mask) -> Self {
         let record = |end: &str| TurnRecord::new(mask, named(file, end));
         Self {
             dispatch,
@@ -140,7 +140,7 @@ impl TurnHost for TurnJournal<'_, '_, '_> {
             PromptSource::Question { conversation, .. } => **conversation = Some(name.to_owned()),
             PromptSource::Turn { turn, .. } => {
                 let (run, conversation) = (turn.run.clone(), name.to_owned());
-                let opened = self.dispatch.give(&Command::OpenConversation { run, conversation, anew });
+                let opened = self.dispatch.commit(&Command::OpenConversation { run, conversation, anew });
                 opened.map_err(|error| self.fail(error))?;
             }
         }
@@ -160,7 +160,7 @@ impl TurnHost for TurnJournal<'_, '_, '_> {
             }
             TurnOutput::Notice(text) => {
                 let text = self.dispatch.fit_reason(text);
-                (self.dispatch.outside.tell)(Told::Note(&text));
+                (self.dispatch.outside.tell)(RunnerEvent::Note(&text));
             }
         }
     }
@@ -186,11 +186,11 @@ impl TurnHost for TurnJournal<'_, '_, '_> {
     }
 }
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     /// Shows output that holds no part of a secret.
     fn show(&mut self, stream: Stream, masked: &[u8]) {
         if self.outside.shows_output && !masked.is_empty() {
-            (self.outside.tell)(Told::Output(stream, masked));
+            (self.outside.tell)(RunnerEvent::Output(stream, masked));
         }
     }
 

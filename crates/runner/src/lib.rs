@@ -23,21 +23,21 @@ mod change;
 mod consultation;
 mod effect_runner;
 mod error;
+pub mod external_merges;
 mod gate_checkout;
 mod gatekeepers;
 mod hook;
 mod journal;
-pub mod landing;
 mod prompt;
 mod protected;
 mod protected_check;
 mod record;
 mod refresh;
 mod runner_env;
-pub mod shown;
 mod shutdown;
-pub mod stacking;
+pub mod stacked_branches;
 mod submission;
+pub mod test_command;
 mod tools;
 mod turn;
 mod workspace;
@@ -53,16 +53,16 @@ use windlass_engine::{
 use windlass_process::Supervisor;
 use windlass_store::ExecuteError;
 
-pub use effect_runner::{Dispatch, HookFinder, Settings, WorkflowFinder};
+pub use effect_runner::{EffectRunner, HookFinder, RunnerSettings, WorkflowFinder};
 pub use error::RunError;
 pub use gate_checkout::CachePatterns;
 pub use gatekeepers::Gatekeepers;
-pub use hook::pipeline::{ByHand, Checks, Seal};
+pub use hook::pipeline::{ManualMergeOutcome, MergeChecks, MergeSeal};
 pub use protected::{Protected, ProtectedError};
 pub use refresh::BaseFit;
-pub use runner_env::{Outside, Told};
-pub use workspace::{Delivery, Said};
-pub use worktree_gc::{Swept, left_in, task_of};
+pub use runner_env::{RunnerEnv, RunnerEvent};
+pub use workspace::{Delivery, WorkspaceProblem};
+pub use worktree_gc::{GcResult, left_in, task_of};
 
 use change::Looker;
 
@@ -73,10 +73,10 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// The loop of one session.
 pub struct Runner<'a> {
-    dispatch: Dispatch<'a>,
+    dispatch: EffectRunner<'a>,
     agent: Agent,
     driver: Box<dyn AgentDriver + 'a>,
-    allowance: Allowance,
+    allowance: TurnAllowance,
     looker: Looker,
     /// Tasks that the session has completed, whose worktrees may go.
     done: Vec<TaskId>,
@@ -88,7 +88,7 @@ pub struct Runner<'a> {
 
 /// What an agent is given for a turn.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Allowance {
+pub struct TurnAllowance {
     /// How long it may take.
     pub time: Option<Duration>,
     /// How long it may write nothing.
@@ -96,7 +96,7 @@ pub struct Allowance {
 }
 
 impl<'a> Runner<'a> {
-    pub fn new(dispatch: Dispatch<'a>, agent: Agent, allowance: Allowance) -> Self {
+    pub fn new(dispatch: EffectRunner<'a>, agent: Agent, allowance: TurnAllowance) -> Self {
         let agent = agent.of(&dispatch.settings.project);
         let driver = agent.driver(dispatch.settings.launcher.as_ref(), dispatch.roster);
         let (looker, done) = (Looker::default(), Vec::new());
@@ -104,7 +104,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Ends it, and leaves the supervisor of its programs to the next one.
-    pub fn retire(mut self) -> Option<Supervisor> {
+    pub fn into_supervisor(mut self) -> Option<Supervisor> {
         self.close_agent();
         self.dispatch.supervisor.take()
     }
@@ -115,8 +115,8 @@ impl<'a> Runner<'a> {
     }
 
     /// Carries a command out, and tells what came of it.
-    pub fn give(&mut self, command: &Command) -> Result<Vec<Record>, RunError> {
-        let records = self.dispatch.give(command)?;
+    pub fn commit(&mut self, command: &Command) -> Result<Vec<Record>, RunError> {
+        let records = self.dispatch.commit(command)?;
         self.note_change_under_gate(&records)?;
         let completed = records.iter().filter(|record| record.kind() == EventType::TaskCompleted);
         self.done.extend(completed.filter_map(|record| record.envelope.node.task()));
@@ -125,7 +125,7 @@ impl<'a> Runner<'a> {
 
     /// Carries out somebody's command: the one that begins the session, perhaps from inside another run, or an answer.
     pub fn begin(&mut self, origin: &Origin, command: &Command) -> Result<(), RunError> {
-        let records = self.dispatch.give_for(origin, command)?;
+        let records = self.dispatch.commit_as(origin, command)?;
         self.resumes |= matches!(command, Command::ResumeSession { .. });
         self.dispatch.tell(&records);
         Ok(())
@@ -133,7 +133,7 @@ impl<'a> Runner<'a> {
 
     /// Carries out a command of a person before the session begins. The session tells what follows from it.
     pub fn prepare(&mut self, origin: &Origin, command: &Command) -> Result<(), RunError> {
-        self.dispatch.give_for(origin, command).map(drop)
+        self.dispatch.commit_as(origin, command).map(drop)
     }
 
     /// Turns until the session is over, or a person has to say something.
@@ -145,13 +145,13 @@ impl<'a> Runner<'a> {
             let session = self.stop_if_cancelled(self.session(name)?)?;
             let left = session.time_left((self.dispatch.outside.now)());
             self.dispatch.deadline = left.and_then(|left| Instant::now().checked_add(left));
-            self.put_away(&session)?;
+            self.gc_worktrees(&session)?;
             // Whoever has nothing to merge any more keeps nobody from merging.
             if !matches!(session.phase, Phase::Pipeline(_)) && session.wanted() != Wanted::Work {
                 self.dispatch.merging = None;
                 self.dispatch.close_gate();
             }
-            if !self.stand(&session)? {
+            if !self.ensure_workspace(&session)? {
                 continue;
             }
             match session.wanted() {
@@ -161,14 +161,14 @@ impl<'a> Runner<'a> {
                     turned => turned?,
                 },
                 Wanted::Moment(until) => self.wait(name, until)?,
-                Wanted::Decision => drop(self.give(&Command::AdvanceSession { name: name.clone() })?),
+                Wanted::Decision => drop(self.commit(&Command::AdvanceSession { name: name.clone() })?),
                 Wanted::Workspace => self.open_workspace(&session)?,
                 Wanted::Work => self.ready_work(&session)?,
                 // The session stays as it is until somebody answers. Here that is soon, and the agent waits too.
                 Wanted::Answer => return Ok(Ending::Escalated),
                 Wanted::Nothing => {
                     self.close_agent();
-                    self.leave_behind(&session)?;
+                    self.gc_lost_task(&session)?;
                     return session.ended().ok_or(RunError::Stuck(name.clone()));
                 }
             }
@@ -186,10 +186,10 @@ impl<'a> Runner<'a> {
         }
         if ours && owed.attempts == 0 && is_skipped(session, effect) {
             // Somebody else has asked for the end, or taken the task away, and left to us what follows.
-            return self.give(&Command::AdvanceSession { name: session.name.clone() }).map(drop);
+            return self.commit(&Command::AdvanceSession { name: session.name.clone() }).map(drop);
         }
         if ours && owed.attempts == 0 {
-            match self.give(&Command::BeginEffect { effect, owner: owner.clone() }) {
+            match self.commit(&Command::BeginEffect { effect, owner: owner.clone() }) {
                 // At this very moment.
                 Err(RunError::Execute(ExecuteError::Refused(Refusal::IllegalEffect { .. })))
                     if is_skipped(&self.session(&session.name)?, effect) =>
@@ -212,7 +212,7 @@ impl<'a> Runner<'a> {
             return Err(RunError::Killed);
         }
         self.stop_if_cancelled(self.session(&session.name)?)?;
-        self.give(&Command::FinishEffect { effect, owner, report: report.into() }).map(drop)
+        self.commit(&Command::FinishEffect { effect, owner, report: report.into() }).map(drop)
     }
 
     /// Tells the session that somebody has asked for the end, once.
@@ -227,7 +227,7 @@ impl<'a> Runner<'a> {
 
     /// Asks for the end, unless somebody else has done so at this very moment.
     fn ask_to_end(&mut self, name: &SessionName, ending: Ending, reason: Option<String>) -> Result<(), RunError> {
-        let asked = self.give(&Command::StopSession { name: name.clone(), ending, reason });
+        let asked = self.commit(&Command::StopSession { name: name.clone(), ending, reason });
         match asked {
             Err(RunError::Execute(ExecuteError::Refused(Refusal::IllegalSession { .. })))
                 if self.session(name)?.stopping.is_some() =>
@@ -245,7 +245,7 @@ impl<'a> Runner<'a> {
         match u64::try_from(left) {
             Ok(left @ 1..) => {
                 let left = Duration::from_millis(left);
-                (self.dispatch.outside.tell)(Told::Waiting(left));
+                (self.dispatch.outside.tell)(RunnerEvent::Waiting(left));
                 let until_then = Instant::now() + left.min(A_WHILE);
                 while self.session(name)?.wanted() == Wanted::Moment(until) {
                     let left = until_then.saturating_duration_since(Instant::now());
@@ -255,7 +255,7 @@ impl<'a> Runner<'a> {
                 }
                 Ok(())
             }
-            _ => self.give(&Command::AdvanceSession { name: name.clone() }).map(drop),
+            _ => self.commit(&Command::AdvanceSession { name: name.clone() }).map(drop),
         }
     }
 
@@ -272,7 +272,7 @@ impl<'a> Runner<'a> {
         if owed.owner == owner {
             return Ok(true);
         }
-        self.give(&Command::RecoverEffect { effect, dead: owed.owner, owner })?;
+        self.commit(&Command::RecoverEffect { effect, dead: owed.owner, owner })?;
         Ok(false)
     }
 }

@@ -9,7 +9,7 @@ use windlass_engine::{
 use windlass_expr::ExpressionFault;
 use windlass_hooks::cut;
 
-use crate::{Dispatch, RunError};
+use crate::{EffectRunner, RunError};
 
 /// How much of its last answer an agent is reminded of.
 const REMEMBERED: usize = 4 * 1024;
@@ -27,13 +27,13 @@ struct Memories {
 }
 
 /// A piece of feedback, and what is not said in it.
-struct Told {
+struct FeedbackPiece {
     queued: payload::FeedbackQueued,
     about: Option<TaskId>,
     possibly_seen: bool,
 }
 
-impl Told {
+impl FeedbackPiece {
     fn note(&self) -> Note<'_> {
         let Self { queued, about, possibly_seen } = self;
         Note {
@@ -47,7 +47,7 @@ impl Told {
     }
 }
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     /// The prompt of a turn, or why the user's template does not make one. An agent that remembers is not told what it said.
     pub(crate) fn prompt(
         &self,
@@ -58,7 +58,7 @@ impl Dispatch<'_> {
         // All of it at one moment: that is cheaper than one moment for each piece.
         let moment = self.store.snapshot()?;
         let task = session.task.map(|id| moment.task(id)).transpose()?.flatten();
-        let pieces: Vec<Told> =
+        let pieces: Vec<FeedbackPiece> =
             turn.feedback.iter().map(|piece| self.told(session, piece)).collect::<Result<_, _>>()?;
         let last_output = if remembers { None } else { self.last_output(session)? };
         let last_output = last_output.map(|output| cut(&output, REMEMBERED));
@@ -91,7 +91,10 @@ impl Dispatch<'_> {
                 .map(|(iteration, text)| Earlier { iteration: *iteration, text })
                 .collect(),
             notes: memories.notes.iter().map(|(kind, text)| Remark { kind: *kind, text }).collect(),
-            feedback: still_open(task.as_ref(), &pieces).into_iter().chain(pieces.iter().map(Told::note)).collect(),
+            feedback: still_open(task.as_ref(), &pieces)
+                .into_iter()
+                .chain(pieces.iter().map(FeedbackPiece::note))
+                .collect(),
             report,
             asks_for_promise: session.terms.completion == Completion::Promise,
             template: self.settings.prompt.as_ref(),
@@ -105,11 +108,11 @@ impl Dispatch<'_> {
         base.unwrap_or_else(|_| workspace.base.clone())
     }
 
-    fn told(&self, session: &Session, piece: &Piece) -> Result<Told, RunError> {
+    fn told(&self, session: &Session, piece: &Piece) -> Result<FeedbackPiece, RunError> {
         let envelope = self.event(piece.at)?.envelope;
         let Event::FeedbackQueued(queued) = envelope.event else { return Err(RunError::MissingEvent(piece.at)) };
         let about = envelope.node.task().filter(|task| Some(*task) != session.task);
-        Ok(Told { queued, about, possibly_seen: piece.possibly_seen })
+        Ok(FeedbackPiece { queued, about, possibly_seen: piece.possibly_seen })
     }
 
     /// How the iteration failed that the agent is to recover from.
@@ -151,9 +154,9 @@ impl Dispatch<'_> {
 }
 
 /// What the work was rejected for. Whatever else comes in between, it is not forgotten until the work is judged again.
-fn still_open<'a>(task: Option<&'a Task>, pieces: &[Told]) -> Option<Note<'a>> {
+fn still_open<'a>(task: Option<&'a Task>, pieces: &[FeedbackPiece]) -> Option<Note<'a>> {
     let rejected = task?.rejected.as_ref()?;
-    let is_told = |told: &Told| told.queued.source == rejected.source && told.queued.text == rejected.text;
+    let is_told = |told: &FeedbackPiece| told.queued.source == rejected.source && told.queued.text == rejected.text;
     (!pieces.iter().any(is_told)).then_some(Note {
         source: &rejected.source,
         about: None,

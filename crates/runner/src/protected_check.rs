@@ -22,9 +22,9 @@ use windlass_vcs::git::{Branch, Commit, Error, Git, Kept};
 
 use crate::gate_checkout::commit_under_way;
 use crate::protected::{Protected, difference, differing, held, is_attributes, named, way_in};
-use crate::stacking::{self, Below};
+use crate::stacked_branches::{self, LowerTask};
 use crate::workspace::explained;
-use crate::{Dispatch, RunError};
+use crate::{EffectRunner, RunError};
 
 /// What the work in a worktree comes after.
 struct Standing {
@@ -86,7 +86,7 @@ impl<'a> Recorded<'a> {
     }
 }
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     /// Why a gate cannot be believed: files have changed that may not, under this session, or may have.
     pub(crate) fn tampered(&self, session: Option<&Session>) -> Result<Option<HookReport>, RunError> {
         let Some((session, recorded)) = session.and_then(|session| Some((session, session.protected?))) else {
@@ -124,7 +124,7 @@ impl Dispatch<'_> {
     fn changed_in(
         &self,
         (workspace, head): (&Workspace, Option<&str>),
-        below: &[Below],
+        below: &[LowerTask],
         before: &str,
     ) -> Result<Option<String>, String> {
         let (worktree, place) = (self.settings.delivery.worktrees.join(&workspace.name), self.place_of(workspace));
@@ -155,7 +155,7 @@ impl Dispatch<'_> {
         &self,
         git: &Git<'_>,
         (workspace, head): (&Workspace, Option<&str>),
-        below: &[Below],
+        below: &[LowerTask],
         recorded: &Recorded<'_>,
     ) -> Result<Compared, Error> {
         let worktree = self.worktree(workspace)?;
@@ -207,11 +207,11 @@ impl Dispatch<'_> {
         Ok(look.lines().filter(|line| !is_kept(line)).map(|line| format!("{line}\n")).collect())
     }
 
-    fn standing(&self, git: &Git<'_>, workspace: &Workspace, below: &[Below]) -> Result<Standing, Error> {
+    fn standing(&self, git: &Git<'_>, workspace: &Workspace, below: &[LowerTask]) -> Result<Standing, Error> {
         let unknown = || Error::UnknownCommit { commit: workspace.base.clone() };
         let newest = git.last_seen(&Branch::new(&workspace.base)?)?.ok_or_else(unknown)?;
         let (start, head) = (Commit::new(&workspace.start)?, git.at(&self.worktree(workspace)?)?);
-        let on = git.merge_base(&stacking::own_base(git, workspace, below, &newest)?, &head)?;
+        let on = git.merge_base(&stacked_branches::own_base(git, workspace, below, &newest)?, &head)?;
         if on == start {
             return Ok(Standing { on, start });
         }

@@ -12,9 +12,9 @@ use windlass_engine::{Finding, Limits, Task, Workspace};
 use windlass_hooks::{clean, cut};
 use windlass_vcs::git::{Base, Commit, Error, Git, Rebased, Worktree};
 
-use crate::stacking::{self, Below};
-use crate::workspace::{Said, Stack, commit_message, explained};
-use crate::{Dispatch, RunError, Runner};
+use crate::stacked_branches::{self, LowerTask};
+use crate::workspace::{Stack, WorkspaceProblem, commit_message, explained};
+use crate::{EffectRunner, RunError, Runner};
 
 /// How much of a conflict an agent is shown.
 const MAX_SHOWN: usize = 16 * 1024;
@@ -63,7 +63,7 @@ pub enum BaseFit {
     Clean,
     Conflict,
     /// It stands on the work of another task that is not merged: that one meets the base first.
-    Stacked(Said),
+    Stacked(WorkspaceProblem),
 }
 
 impl Runner<'_> {
@@ -73,9 +73,9 @@ impl Runner<'_> {
         let below = self.dispatch.below(workspace)?;
         Ok(self.dispatch.with_git(|git| {
             let base = self.dispatch.base(git)?;
-            if let Some(below) = stacking::first_unmerged(git, workspace, &below, &base.commit)? {
+            if let Some(below) = stacked_branches::first_unmerged(git, workspace, &below, &base.commit)? {
                 let (cause, hint) = (below.in_words(), Some(below.hint(workspace, &base.shown())));
-                return Ok(BaseFit::Stacked(Said { cause, hint }));
+                return Ok(BaseFit::Stacked(WorkspaceProblem { cause, hint }));
             }
             let found = self.dispatch.find_conflict(git, workspace, &base, &below)?;
             Ok(found.map_or(BaseFit::Clean, |_| BaseFit::Conflict))
@@ -83,7 +83,7 @@ impl Runner<'_> {
     }
 }
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     /// Returns what keeps work from being brought onto a base, if something does. Nothing is changed. Work that stands on the
     /// work of others meets the base after theirs.
     pub(crate) fn find_conflict(
@@ -91,13 +91,13 @@ impl Dispatch<'_> {
         git: &Git<'_>,
         workspace: &Workspace,
         base: &Base,
-        below: &[Below],
+        below: &[LowerTask],
     ) -> Result<Option<BaseConflict>, Error> {
-        if stacking::first_unmerged(git, workspace, below, &base.commit)?.is_some() {
+        if stacked_branches::first_unmerged(git, workspace, below, &base.commit)?.is_some() {
             return Ok(None);
         }
         let worktree = self.worktree(workspace)?;
-        match git.try_rebase_after(&worktree, stacking::beginning(workspace)?.as_ref(), &base.commit)? {
+        match git.try_rebase_after(&worktree, stacked_branches::beginning(workspace)?.as_ref(), &base.commit)? {
             Rebased::Conflict { files, why } => self.describe_conflict(git, &worktree, base, (&files, why)).map(Some),
             Rebased::UpToDate | Rebased::Done { .. } => Ok(None),
         }
@@ -149,11 +149,11 @@ impl Dispatch<'_> {
         let moved: Result<_, Error> = self.with_git(|git| {
             let (base, worktree) = (self.base(git)?, self.worktree(workspace)?);
             let is_other = git.tip(&worktree.branch)?.is_none_or(|tip| tip.as_str() != stalled.head);
-            if is_other || stacking::first_unmerged(git, workspace, &below, &base.commit)?.is_some() {
+            if is_other || stacked_branches::first_unmerged(git, workspace, &below, &base.commit)?.is_some() {
                 return Ok(RefreshOutcome::Unchanged);
             }
             let shown = base.shown();
-            match git.rebase_after(&worktree, stacking::beginning(workspace)?.as_ref(), &base.commit) {
+            match git.rebase_after(&worktree, stacked_branches::beginning(workspace)?.as_ref(), &base.commit) {
                 Ok(Rebased::Done { .. }) => {
                     let said = format!("the worktree is brought onto {shown} ({})", base.commit.short());
                     Ok(RefreshOutcome::Moved(said))
@@ -175,7 +175,7 @@ impl Dispatch<'_> {
         git: &Git<'_>,
         task: &Task,
         workspace: &mut Workspace,
-        ((base, stack), below): ((&Base, &Stack), &[Below]),
+        ((base, stack), below): ((&Base, &Stack), &[LowerTask]),
     ) -> Result<RefreshOutcome, Error> {
         let worktree = &self.worktree(workspace)?;
         let shown = || format!("the worktree is brought onto {} ({})", base.shown(), base.commit.short());
@@ -192,10 +192,10 @@ impl Dispatch<'_> {
                 Err(error) => Err(error),
             };
         }
-        if is_report || stacking::first_unmerged(git, workspace, below, &base.commit)?.is_some() {
+        if is_report || stacked_branches::first_unmerged(git, workspace, below, &base.commit)?.is_some() {
             return Ok(RefreshOutcome::Unchanged);
         }
-        let start = stacking::beginning(workspace)?;
+        let start = stacked_branches::beginning(workspace)?;
         let rebase = || git.rebase_after(worktree, start.as_ref(), &base.commit);
         let rebased = match rebase() {
             // As it would be when the work is submitted.
@@ -222,9 +222,9 @@ fn is_untouched(
     git: &Git<'_>,
     worktree: &Worktree,
     workspace: &Workspace,
-    (base, below): (&Base, &[Below]),
+    (base, below): (&Base, &[LowerTask]),
 ) -> Result<bool, Error> {
-    let own = stacking::own_base(git, workspace, below, &base.commit)?;
+    let own = stacked_branches::own_base(git, workspace, below, &base.commit)?;
     if git.work(&worktree.branch, &own)?.commits > 0 {
         return Ok(false);
     }

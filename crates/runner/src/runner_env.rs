@@ -8,7 +8,7 @@ use windlass_process::Stream;
 
 /// Something that happened, for whoever watches.
 #[derive(Debug, Clone, Copy)]
-pub enum Told<'a> {
+pub enum RunnerEvent<'a> {
     /// It is in the log.
     Event(&'a Record),
     /// The session takes up this task.
@@ -28,10 +28,10 @@ pub enum Told<'a> {
 }
 
 /// The world as the loop sees it.
-pub struct Outside<'a> {
+pub struct RunnerEnv<'a> {
     pub now: &'a dyn Fn() -> Timestamp,
     pub random: &'a dyn Fn() -> io::Result<u128>,
-    pub tell: &'a mut dyn FnMut(Told<'_>),
+    pub tell: &'a mut dyn FnMut(RunnerEvent<'_>),
     /// Whether output is told while it is written. Otherwise nobody looks at it on its way.
     pub shows_output: bool,
 }

@@ -5,15 +5,15 @@
 use windlass_engine::{Command, EffectId, Refusal, Session, SessionName, Task, TaskId, Usage, View, Wanted};
 use windlass_store::ExecuteError;
 
-use crate::{Dispatch, RunError};
+use crate::{EffectRunner, RunError};
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     /// Takes a cancelled session over from a dead owner, and does what is left of it up to its last hook. Answers whether
     /// nobody else was quicker.
     pub fn close(&mut self, session: &Session) -> Result<bool, RunError> {
         let (name, owner) = (session.name.clone(), self.owner.clone());
         let resume = Command::ResumeSession { name, dead: session.owner.clone(), owner, max_iterations: None };
-        match self.give(&resume) {
+        match self.commit(&resume) {
             Err(RunError::Execute(ExecuteError::Refused(Refusal::IllegalSession { .. }))) => return Ok(false),
             resumed => resumed.map(drop)?,
         }
@@ -23,7 +23,7 @@ impl Dispatch<'_> {
                 Wanted::Nothing => return Ok(true),
                 Wanted::Turn(effect) => self.give_up_turn(&session, effect)?,
                 Wanted::Hook(effect) => self.close_hook(&session, effect)?,
-                Wanted::Decision => drop(self.give(&Command::AdvanceSession { name: session.name.clone() })?),
+                Wanted::Decision => drop(self.commit(&Command::AdvanceSession { name: session.name.clone() })?),
                 // One that is to end asks for nothing and waits for no time.
                 Wanted::Answer | Wanted::Moment(_) | Wanted::Workspace | Wanted::Work => {
                     return Err(RunError::Stuck(session.name));
@@ -42,7 +42,7 @@ impl Dispatch<'_> {
             false => Command::RecoverEffect { effect, dead: owed.owner, owner: self.owner.clone() },
             true => Command::InterruptTurn { run, record: None, usage: Usage::default() },
         };
-        self.give(&command).map(drop)
+        self.commit(&command).map(drop)
     }
 
     fn close_hook(&mut self, session: &Session, effect: EffectId) -> Result<(), RunError> {
@@ -51,15 +51,15 @@ impl Dispatch<'_> {
         let begin = match (owed.owner == owner, owed.attempts) {
             (false, _) => Command::RecoverEffect { effect, dead: owed.owner.clone(), owner: owner.clone() },
             (true, _) if session.ended().is_none() => {
-                return self.give(&Command::AdvanceSession { name: session.name.clone() }).map(drop);
+                return self.commit(&Command::AdvanceSession { name: session.name.clone() }).map(drop);
             }
             (true, _) => Command::BeginEffect { effect, owner: owner.clone() },
         };
-        self.give(&begin)?;
+        self.commit(&begin)?;
         // One that may not run again was recorded as interrupted.
         let Some(owed) = self.store.snapshot()?.effect(effect)? else { return Ok(()) };
         let report = self.run_hook(&owed)?.report;
-        self.give(&Command::FinishEffect { effect, owner, report: report.into() }).map(drop)
+        self.commit(&Command::FinishEffect { effect, owner, report: report.into() }).map(drop)
     }
 
     /// A task as it is now.

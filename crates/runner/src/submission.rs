@@ -15,7 +15,7 @@ use windlass_store::{ExecuteError, Filter};
 use windlass_vcs::git::{Base, Commit, Error, Git, Logged, Work, Worktree};
 
 use crate::refresh::{BaseConflict, CONFLICT_SOURCE, RefreshOutcome};
-use crate::stacking;
+use crate::stacked_branches;
 use crate::workspace::{commit_message, explained};
 use crate::{RunError, Runner};
 
@@ -37,7 +37,7 @@ struct Found {
 }
 
 /// What a person has to be told.
-struct Told {
+struct PersonNotice {
     reason: String,
     /// Remembered as data: what others say of commits counts for nothing.
     commits: Vec<String>,
@@ -61,7 +61,7 @@ impl Runner<'_> {
         let is_compared = !session.resumes && !is_let_pass && self.has_judges_of_turns(Some(&task));
         // Before it is committed: afterwards the files are other ones for git.
         let is_changed = is_compared && self.has_changed_since_turn(session)?;
-        moved.told().0.iter().for_each(|words| (self.dispatch.outside.tell)(crate::Told::Note(words)));
+        moved.told().0.iter().for_each(|words| (self.dispatch.outside.tell)(crate::RunnerEvent::Note(words)));
         // What only waits for a gate stays as it was judged.
         let must_fit = !session.resumes && self.was_told_of_conflict(&task)?;
         let compared = is_compared && !is_changed;
@@ -69,10 +69,10 @@ impl Runner<'_> {
             Ok(found) => {
                 let name = session.name.clone();
                 if let Some(note) = note_beside(&task, &found.beside) {
-                    (self.dispatch.outside.tell)(crate::Told::Note(&note));
+                    (self.dispatch.outside.tell)(crate::RunnerEvent::Note(&note));
                 }
-                if let Some(Told { reason, commits }) = self.past_us(&task, &found)? {
-                    return self.give(&Command::LeaveToPerson { name, reason, commits }).map(drop);
+                if let Some(PersonNotice { reason, commits }) = self.past_us(&task, &found)? {
+                    return self.commit(&Command::LeaveToPerson { name, reason, commits }).map(drop);
                 }
                 let is_lost = self.removed_branch.take() == Some(task.id) && found.work.done() == 0;
                 match found.conflict {
@@ -89,7 +89,7 @@ impl Runner<'_> {
                         if let Some(beside) = &found.beside_commit.clone().or(changed) {
                             let note =
                                 format!("{}: stop hooks judge {} in a fresh checkout: {beside}", task.id, head.short());
-                            (self.dispatch.outside.tell)(crate::Told::Note(&note));
+                            (self.dispatch.outside.tell)(crate::RunnerEvent::Note(&note));
                         }
                         let is_judged = !is_moved && !is_changed && found.beside_commit.is_none();
                         if is_judged { Readied::Work(work) } else { Readied::Unjudged(work) }
@@ -131,7 +131,7 @@ impl Runner<'_> {
                     Some(format!("cannot tell what the agent changed beside the report of {id}: {why}"))
                 }
             };
-            note.iter().for_each(|note| (self.dispatch.outside.tell)(crate::Told::Note(note)));
+            note.iter().for_each(|note| (self.dispatch.outside.tell)(crate::RunnerEvent::Note(note)));
         }
         self.submit(session, Readied::Report(cut(without_claim(&said), Limits::RESULT)))
     }
@@ -162,7 +162,7 @@ impl Runner<'_> {
     }
 
     fn submit(&mut self, session: &Session, readied: Readied) -> Result<(), RunError> {
-        match self.give(&Command::SubmitWork { name: session.name.clone(), readied }) {
+        match self.commit(&Command::SubmitWork { name: session.name.clone(), readied }) {
             // Somebody has asked for the end, or taken the task away, at this very moment.
             Err(RunError::Execute(ExecuteError::Refused(Refusal::IllegalSession { .. })))
                 if self.session(&session.name)?.wanted() != Wanted::Work =>
@@ -193,7 +193,7 @@ impl Runner<'_> {
             let worktree = self.dispatch.worktree(workspace)?;
             git.commit_all(&worktree, &commit_message(task))?;
             let base = self.dispatch.base(git)?;
-            let own = stacking::own_base(git, workspace, &below, &base.commit)?;
+            let own = stacked_branches::own_base(git, workspace, &below, &base.commit)?;
             let work = git.work(&worktree.branch, &own)?;
             let past_us = match git.made_in(&worktree, &Commit::new(&workspace.start)?, &base.commit) {
                 Err(error @ Error::Unnoted { .. }) => Err(explained(&error)),
@@ -234,7 +234,7 @@ impl Runner<'_> {
             && self.look_at_tree(&session).is_some_and(|now| now != judged)
         {
             let words = "files have changed while the stop hooks judged the work: what is there now was not judged";
-            (self.dispatch.outside.tell)(crate::Told::Note(words));
+            (self.dispatch.outside.tell)(crate::RunnerEvent::Note(words));
         }
         Ok(())
     }
@@ -246,7 +246,7 @@ impl Runner<'_> {
     }
 
     /// Why a person has to look: the base has work of this task that nobody has judged, or may have.
-    fn past_us(&self, task: &Task, found: &Found) -> Result<Option<Told>, RunError> {
+    fn past_us(&self, task: &Task, found: &Found) -> Result<Option<PersonNotice>, RunError> {
         if found.past_us.as_ref().is_ok_and(Vec::is_empty) {
             return Ok(None);
         }
@@ -261,7 +261,7 @@ impl Runner<'_> {
                      {base} has got up to {}; `windlass answer {id} continue` goes on with it as it is",
                     at.short()
                 );
-                return Ok(Some(Told { reason, commits: vec![at.to_string()] }));
+                return Ok(Some(PersonNotice { reason, commits: vec![at.to_string()] }));
             }
         };
         let news = past_us.iter().take_while(|logged| !told.contains(logged.commit.as_str())).count();
@@ -284,7 +284,7 @@ impl Runner<'_> {
             commits.join(", "),
         );
         let commits = past_us.iter().take(Limits::TOLD).map(|logged| logged.commit.to_string()).collect();
-        Ok(Some(Told { reason, commits }))
+        Ok(Some(PersonNotice { reason, commits }))
     }
 
     /// The commits that a person was told of when the task was left to them before.

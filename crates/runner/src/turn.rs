@@ -16,7 +16,7 @@ use windlass_process::{Environment, Spec, overlay};
 use windlass_tools::validation::Standing;
 
 use crate::journal::PromptSource;
-use crate::{RunError, Runner, Told};
+use crate::{RunError, Runner, RunnerEvent};
 
 /// The event whose hooks judge a turn.
 const GATED: EventType = EventType::TurnFinished;
@@ -29,7 +29,7 @@ impl Runner<'_> {
         }
         let Some(turn) = session.turn() else { return Err(RunError::Stuck(session.name.clone())) };
         if session.stopping.is_some() {
-            return self.give(&interrupted(turn, None, Usage::default())).map(drop);
+            return self.commit(&interrupted(turn, None, Usage::default())).map(drop);
         }
         let pause = match turn.purpose {
             Purpose::SendBack => self.pause_before_sending_back(session),
@@ -40,7 +40,7 @@ impl Runner<'_> {
                 // The end was asked for meanwhile.
                 return Ok(());
             }
-            (self.dispatch.outside.tell)(Told::Asking);
+            (self.dispatch.outside.tell)(RunnerEvent::Asking);
         }
         self.tell_messages(turn)?;
         let mut budget = TurnBudget::new(self.time(session), self.allowance.silence, self.dispatch.control.clone());
@@ -110,7 +110,7 @@ impl Runner<'_> {
                 let output = cut(&text, Limits::OUTPUT);
                 let tree = self.compared_tree(session, turn, (&output, promise));
                 let answer = Answer { output, promise, uncounted, leaky, record, usage, tree };
-                return self.give(&Command::FinishTurn { run, answer }).map(drop);
+                return self.commit(&Command::FinishTurn { run, answer }).map(drop);
             }
             TurnEnd::Broken(error) => {
                 return self.end_with(session, &interrupted(turn, record, usage), Ending::Error, fit(&error));
@@ -129,17 +129,17 @@ impl Runner<'_> {
                 let now = (self.dispatch.outside.now)();
                 let until = reset.map(|reset| Timestamp::from_millis(reset.millis(now.millis())));
                 let failing = Failing { record, usage, ..Failing::of(fit(&said)) };
-                return self.give(&Command::PostponeTurn { run, failing, until }).map(drop);
+                return self.commit(&Command::PostponeTurn { run, failing, until }).map(drop);
             }
             TurnEnd::Cancelled => {
                 self.stop_if_cancelled(self.session(&session.name)?)?;
-                return self.give(&interrupted(turn, record, usage)).map(drop);
+                return self.commit(&interrupted(turn, record, usage)).map(drop);
             }
             TurnEnd::TimedOut => (Fault::TimedOut, format!("timed out after {}", in_words(time.unwrap_or_default()))),
             TurnEnd::Failed { fault, why } => (fault, fit(&why)),
             TurnEnd::Unanswered(error) => (Fault::Failed, fit(&error)),
         };
-        self.give(&Command::FailTurn { run, failing: Failing { error, fault, record, usage, leaky } }).map(drop)
+        self.commit(&Command::FailTurn { run, failing: Failing { error, fault, record, usage, leaky } }).map(drop)
     }
 
     /// Ends the session instead of the turn: no other turn would fare better.
@@ -151,7 +151,7 @@ impl Runner<'_> {
         reason: String,
     ) -> Result<(), RunError> {
         self.ask_to_end(&session.name, ending, Some(reason))?;
-        self.give(interrupted).map(drop)
+        self.commit(interrupted).map(drop)
     }
 
     /// Nothing can be started here, whoever is asked.

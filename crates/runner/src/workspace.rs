@@ -21,8 +21,8 @@ use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, RemoteName, 
 use crate::gate_checkout::CachePatterns;
 use crate::gatekeepers::Gatekeepers;
 use crate::refresh::RefreshOutcome;
-use crate::stacking::{self, Below};
-use crate::{Dispatch, RunError, Runner, Told};
+use crate::stacked_branches::{self, LowerTask};
+use crate::{EffectRunner, RunError, Runner, RunnerEvent};
 
 /// Letters of a goal in the name of a branch.
 const SLUG: usize = 40;
@@ -100,26 +100,26 @@ struct OpenedWorkspace {
 /// Why a worktree cannot be had.
 pub(crate) enum Trouble {
     /// A person has to look at this task.
-    Task(Said),
+    Task(WorkspaceProblem),
     /// Nobody can work here.
-    Outside(Said),
+    Outside(WorkspaceProblem),
 }
 
 /// What is wrong, and what can be done about it.
 #[derive(Debug)]
-pub struct Said {
+pub struct WorkspaceProblem {
     pub cause: String,
     pub hint: Option<String>,
 }
 
-impl Display for Said {
+impl Display for WorkspaceProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.cause)?;
         self.hint.iter().try_for_each(|hint| write!(f, "; {hint}"))
     }
 }
 
-impl Said {
+impl WorkspaceProblem {
     fn plain(cause: String) -> Self {
         Self { cause, hint: None }
     }
@@ -131,7 +131,7 @@ impl Said {
 
 impl From<Error> for Trouble {
     fn from(error: Error) -> Self {
-        let said = Said::of(&error);
+        let said = WorkspaceProblem::of(&error);
         match error {
             Error::Conflict { .. }
             | Error::BranchTaken { .. }
@@ -146,7 +146,7 @@ impl From<Error> for Trouble {
 
 /// An error of git with its causes, and what can be done about it.
 pub(crate) fn explained(error: &Error) -> String {
-    Said::of(error).to_string()
+    WorkspaceProblem::of(error).to_string()
 }
 
 /// An error and what led to it, on one line.
@@ -160,7 +160,7 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     said
 }
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     /// Git in the project's repository, if there is one.
     pub(crate) fn repository(&self) -> Result<Option<Repository>, Error> {
         Repository::find(&self.settings.project)
@@ -237,14 +237,16 @@ impl Dispatch<'_> {
     }
 
     /// Sees to it that the project has its directory in a worktree: git has none for a project of which nothing is committed.
-    fn make_place(&self, worktree: &Path) -> Result<(), Said> {
+    fn make_place(&self, worktree: &Path) -> Result<(), WorkspaceProblem> {
         let Some(place) = self.projects_part(worktree).filter(|place| !place.is_dir()) else { return Ok(()) };
-        let why = |error| Said::plain(format!("cannot make the project's directory {}: {error}", place.display()));
+        let why = |error| {
+            WorkspaceProblem::plain(format!("cannot make the project's directory {}: {error}", place.display()))
+        };
         fs::create_dir_all(&place).map_err(why)
     }
 
     /// Has the worktree of a task be there again, or says why it cannot be.
-    pub(crate) fn reopen(&self, task: &Task) -> Result<(), Said> {
+    pub(crate) fn reopen(&self, task: &Task) -> Result<(), WorkspaceProblem> {
         match self.open(task, Upkeep::Leave) {
             Ok(_) => Ok(()),
             Err(Trouble::Task(why) | Trouble::Outside(why)) => Err(why),
@@ -252,14 +254,14 @@ impl Dispatch<'_> {
     }
 
     /// The tasks that a workspace was begun on, without those that were merged through us.
-    pub(crate) fn below(&self, workspace: &Workspace) -> Result<Vec<Below>, RunError> {
-        Ok(stacking::below(&self.store.snapshot()?, workspace)?)
+    pub(crate) fn below(&self, workspace: &Workspace) -> Result<Vec<LowerTask>, RunError> {
+        Ok(stacked_branches::below(&self.store.snapshot()?, workspace)?)
     }
 
     /// What a task builds on. Nobody builds on a change that the base has, however it came there, but on the base; nor on what
     /// nobody wants.
     fn stacked_on(&self, task: &Task, git: &Git<'_>, base: &Commit) -> Result<Stack, Trouble> {
-        let outside = |error: &dyn std::error::Error| Trouble::Outside(Said::plain(error.to_string()));
+        let outside = |error: &dyn std::error::Error| Trouble::Outside(WorkspaceProblem::plain(error.to_string()));
         let snapshot = self.store.snapshot().map_err(|error| outside(&error))?;
         let reviewed = task.report.as_ref().and_then(|report| report.reviews);
         let mut stack = Stack { is_reviewed: reviewed.is_some(), ..Stack::default() };
@@ -269,14 +271,15 @@ impl Dispatch<'_> {
         };
         for id in below {
             let Some(other) = snapshot.task(id).map_err(|error| outside(&error))? else { continue };
-            let is_unmerged = stacking::is_unmerged(&other);
+            let is_unmerged = stacked_branches::is_unmerged(&other);
             if other.state == State::Deleted || (other.change.is_none() && !is_unmerged) {
                 continue;
             }
             let branch = other.workspace.as_ref().filter(|_| is_unmerged).map(|workspace| &workspace.branch);
             let tip = branch.map(|branch| git.tip(&Branch::new(branch)?)).transpose()?.flatten();
-            let is_at_start =
-                |tip: &Commit| stacking::work_without_change(&other).is_some_and(|work| work.start == tip.as_str());
+            let is_at_start = |tip: &Commit| {
+                stacked_branches::work_without_change(&other).is_some_and(|work| work.start == tip.as_str())
+            };
             match tip {
                 Some(tip) if !git.has_all(base, &tip)? => stack.open.push((id, tip)),
                 // Nothing was committed for it, so the base has nothing of it.
@@ -322,7 +325,7 @@ impl Dispatch<'_> {
         let opened = opened.map_err(|error| match error {
             Error::Conflict { files, .. } => {
                 let base = stacked.needs_base.then(|| base.shown());
-                Error::Conflict { files, between: stacking::named(&stacked.tasks(), base) }
+                Error::Conflict { files, between: stacked_branches::named(&stacked.tasks(), base) }
             }
             error => error,
         })?;
@@ -354,8 +357,9 @@ impl Dispatch<'_> {
         }
         let there = Session { workspace: Some(workspace.clone()), ..session.clone() };
         let look = self.settings.protected.look(&self.directory_of(Some(&there)));
-        let look =
-            look.map_err(|error| Trouble::Outside(Said::plain(format!("cannot watch the protected files: {error}"))))?;
+        let look = look.map_err(|error| {
+            Trouble::Outside(WorkspaceProblem::plain(format!("cannot watch the protected files: {error}")))
+        })?;
         let is_begun = task.workspace.is_some() || !task.former.is_empty();
         if is_begun { Ok(Some(self.leave_out_kept_files(workspace, &look)?)) } else { Ok(Some(look)) }
     }
@@ -375,12 +379,12 @@ impl Runner<'_> {
                 let OpenedWorkspace { workspace, reused, stale, refreshed } = opened;
                 let (said, feedback) = refreshed.told();
                 let feedback = self.unless_pending(session, feedback)?;
-                stale.iter().chain(&said).for_each(|words| (self.dispatch.outside.tell)(Told::Note(words)));
-                self.give(&Command::OpenWorkspace { name, workspace, reused, protected, feedback }).map(drop)
+                stale.iter().chain(&said).for_each(|words| (self.dispatch.outside.tell)(RunnerEvent::Note(words)));
+                self.commit(&Command::OpenWorkspace { name, workspace, reused, protected, feedback }).map(drop)
             }
             Err(_) if self.dispatch.control.is_cancelled() => Ok(()),
             Err(Trouble::Task(said)) => {
-                self.give(&Command::LeaveToPerson { name, reason: said.to_string(), commits: vec![] }).map(drop)
+                self.commit(&Command::LeaveToPerson { name, reason: said.to_string(), commits: vec![] }).map(drop)
             }
             Err(Trouble::Outside(said)) => self.ask_to_end(&name, Ending::Error, Some(said.to_string())),
         }
@@ -421,13 +425,13 @@ impl Runner<'_> {
         let Ok(opened) = self.dispatch.open(&task, Upkeep::Refresh) else { return Ok(()) };
         let has_moved = !matches!(opened.refreshed, RefreshOutcome::Left(_));
         let (Some(said), feedback) = opened.refreshed.told() else { return Ok(()) };
-        (self.dispatch.outside.tell)(Told::Note(&said));
+        (self.dispatch.outside.tell)(RunnerEvent::Note(&said));
         if !has_moved {
             return Ok(());
         }
         let feedback = self.unless_pending(session, feedback)?;
         let (name, workspace) = (session.name.clone(), opened.workspace);
-        self.give(&Command::OpenWorkspace { name, workspace, reused: true, protected: None, feedback }).map(drop)
+        self.commit(&Command::OpenWorkspace { name, workspace, reused: true, protected: None, feedback }).map(drop)
     }
 
     pub(crate) fn task_of(&self, session: &Session) -> Result<Task, RunError> {
@@ -436,7 +440,7 @@ impl Runner<'_> {
     }
 
     /// Sees to it that the worktree is there before anything is done in it: somebody may have cleared it away.
-    pub(crate) fn stand(&mut self, session: &Session) -> Result<bool, RunError> {
+    pub(crate) fn ensure_workspace(&mut self, session: &Session) -> Result<bool, RunError> {
         let Some(workspace) = session.workspace.as_ref().filter(|_| session.epoch().is_some()) else { return Ok(true) };
         let worktree = self.dispatch.settings.delivery.worktrees.join(&workspace.name);
         let standing = match worktree.join(".git").exists() {
@@ -468,7 +472,7 @@ impl Runner<'_> {
                 format!("{id}: its worktree {name} and its branch {branch} were removed, and are made again")
             }
         };
-        (self.dispatch.outside.tell)(Told::Note(&note));
+        (self.dispatch.outside.tell)(RunnerEvent::Note(&note));
         Ok(())
     }
 }

@@ -12,10 +12,10 @@ use windlass_engine::{Session, State, Task, TaskId, View, ViewError, Workspace};
 use windlass_vcs::git::{Branch, BranchAfter, Closed, Commit, Error, Git, Shared, Worktree, half_removed};
 
 use crate::workspace::{commit_message, explained};
-use crate::{Dispatch, RunError, Runner, Told};
+use crate::{EffectRunner, RunError, Runner, RunnerEvent};
 
 /// A task whose worktree was left, and why it still is, if it is.
-pub type Swept = (TaskId, Result<(), String>);
+pub type GcResult = (TaskId, Result<(), String>);
 
 /// The tasks whose worktrees are left in a directory, although they are merged or deleted.
 pub fn left_in<V: View>(worktrees: &Path, view: &V) -> Result<Vec<Task>, ViewError> {
@@ -58,7 +58,7 @@ fn remote_name(task: &Task, worktree: &Worktree) -> Result<Branch, Error> {
     known.map_or_else(|| Ok(worktree.branch.clone()), Branch::new)
 }
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     /// Removes the worktree and the branch of a task that is merged or deleted, as far as nothing is lost with it.
     pub fn clear_away(&mut self, task: &Task) -> Result<(), Error> {
         let (Some(workspace), Some(branch)) = (&task.workspace, is_over(task)) else { return Ok(()) };
@@ -88,7 +88,7 @@ impl Dispatch<'_> {
         })?;
         if let Some(error) = stays {
             let words = format!("the branch {} stays on the remote: {}", worktree.branch, explained(&error));
-            (self.outside.tell)(Told::Note(&words));
+            (self.outside.tell)(RunnerEvent::Note(&words));
         }
         Ok(())
     }
@@ -108,7 +108,7 @@ impl Dispatch<'_> {
 
     /// Puts away what others have left: they died after a merge, the task was deleted, or it was taken from them. Those
     /// worktrees are left alone that somebody may be in. Answers what has gone, and what stays with the reason.
-    pub fn sweep(&mut self, in_use: &[String]) -> Result<Vec<Swept>, RunError> {
+    pub fn sweep(&mut self, in_use: &[String]) -> Result<Vec<GcResult>, RunError> {
         let worktrees = self.settings.delivery.worktrees.clone();
         if !worktrees.is_dir() || !matches!(self.repository(), Ok(Some(_))) {
             return Ok(Vec::new());
@@ -131,9 +131,9 @@ impl Dispatch<'_> {
     }
 }
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     /// Goes on with removals that somebody was killed in. What is done by that needs no word.
-    pub(crate) fn finish_removals(&self, worktrees: &Path) -> Vec<Swept> {
+    pub(crate) fn finish_removals(&self, worktrees: &Path) -> Vec<GcResult> {
         let found = fs::read_dir(worktrees).into_iter().flatten().flatten();
         let names = found.filter_map(|entry| Some(half_removed(entry.file_name().to_str()?)?.to_owned()));
         let finish = |name: String| {
@@ -144,7 +144,7 @@ impl Dispatch<'_> {
     }
 
     /// The worktrees of earlier attempts, which nobody will work in again.
-    fn sweep_former(&mut self, branches: &[(Branch, Commit)], in_use: &[String]) -> Result<Vec<Swept>, RunError> {
+    fn sweep_former(&mut self, branches: &[(Branch, Commit)], in_use: &[String]) -> Result<Vec<GcResult>, RunError> {
         let mut swept = Vec::new();
         for (branch, _) in branches {
             let Some(id) = task_of(branch.as_str()) else { continue };
@@ -152,7 +152,7 @@ impl Dispatch<'_> {
             let is_it = |place: &&Workspace| place.branch == branch.as_str() && !in_use.contains(&place.name);
             let is_there = |place: &&Workspace| self.settings.delivery.worktrees.join(&place.name).is_dir();
             if let Some(former) = task.former.iter().filter(is_it).find(is_there) {
-                swept.push((id, self.leave_behind(&task, former).map_err(|error| explained(&error))));
+                swept.push((id, self.gc_lost_task(&task, former).map_err(|error| explained(&error))));
             }
         }
         Ok(swept)
@@ -160,7 +160,7 @@ impl Dispatch<'_> {
 
     /// Commits what somebody has left in a worktree that nobody will work in again, and removes it. The branch stays if it
     /// has something that the base has not.
-    fn leave_behind(&self, task: &Task, workspace: &Workspace) -> Result<(), Error> {
+    fn gc_lost_task(&self, task: &Task, workspace: &Workspace) -> Result<(), Error> {
         let worktree = self.worktree(workspace)?;
         self.with_git(|git| {
             if fs::symlink_metadata(&worktree.path).is_ok() {
@@ -174,28 +174,28 @@ impl Dispatch<'_> {
 
 impl Runner<'_> {
     /// Puts away what a session has left that its task was taken from.
-    pub(crate) fn leave_behind(&mut self, session: &Session) -> Result<(), RunError> {
+    pub(crate) fn gc_lost_task(&mut self, session: &Session) -> Result<(), RunError> {
         let Some(workspace) = session.workspace.as_ref().filter(|_| session.epoch().is_none()) else { return Ok(()) };
         let task = self.task_of(session)?;
         if task.former.contains(workspace)
-            && let Err(error) = self.dispatch.leave_behind(&task, workspace)
+            && let Err(error) = self.dispatch.gc_lost_task(&task, workspace)
         {
             let said = format!("what was done in {} stays there: {}", workspace.name, explained(&error));
-            (self.dispatch.outside.tell)(Told::Note(&said));
+            (self.dispatch.outside.tell)(RunnerEvent::Note(&said));
         }
         Ok(())
     }
 
     /// Puts the worktrees of tasks away that are merged. What cannot be is left, and told. The one that the agent is in stays
     /// until the session is over.
-    pub(crate) fn put_away(&mut self, session: &Session) -> Result<(), RunError> {
+    pub(crate) fn gc_worktrees(&mut self, session: &Session) -> Result<(), RunError> {
         let in_it = session.task.filter(|_| !session.is_over());
         let (later, now) = std::mem::take(&mut self.done).into_iter().partition(|id| Some(*id) == in_it);
         self.done = later;
         let now: Vec<TaskId> = now;
         for id in now {
             if let Err(why) = self.dispatch.clear_away_now(id)? {
-                (self.dispatch.outside.tell)(Told::Note(&format!("the worktree of {id} stays: {why}")));
+                (self.dispatch.outside.tell)(RunnerEvent::Note(&format!("the worktree of {id} stays: {why}")));
             }
         }
         Ok(())
@@ -208,7 +208,7 @@ impl Runner<'_> {
                 Ok(()) => format!("the worktree of {id} was left, and is put away"),
                 Err(why) => format!("the worktree of {id} stays: {why}"),
             };
-            (self.dispatch.outside.tell)(Told::Note(&words));
+            (self.dispatch.outside.tell)(RunnerEvent::Note(&words));
         }
         Ok(())
     }

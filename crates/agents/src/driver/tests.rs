@@ -42,7 +42,7 @@ impl TurnHost for NotingHost<'_> {
 }
 
 /// Prompts an agent whose program is this script, in the conversation `before`.
-fn prompt(driver: Driver, script: &str) -> (TurnEnd, String) {
+fn prompt(driver: AgentKind, script: &str) -> (TurnEnd, String) {
     let directory = tempfile::tempdir().expect("a directory");
     let mut agent = Agent::plain("x", driver);
     agent.setup.command = Some("sh agent.sh".to_owned());
@@ -65,7 +65,7 @@ fn prompt(driver: Driver, script: &str) -> (TurnEnd, String) {
 
 #[test]
 fn command_agent_remembers_nothing() {
-    let (end, notes) = prompt(Driver::Command("cat; echo; sh agent.sh".to_owned()), "echo Done.");
+    let (end, notes) = prompt(AgentKind::Command("cat; echo; sh agent.sh".to_owned()), "echo Done.");
     assert_eq!((end, &*notes), (TurnEnd::Said("Go.\nDone.\n".to_owned()), "prompt, remembers: false"));
 }
 
@@ -77,7 +77,7 @@ echo '{"type":"thread.started","thread_id":"new"}'
 echo '{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"Done."}}'
 echo '{"type":"turn.completed"}'
 "#;
-    let (end, notes) = prompt(Driver::Headless(Dialect::Codex), script);
+    let (end, notes) = prompt(AgentKind::Headless(Dialect::Codex), script);
     assert_eq!(end, TurnEnd::Said("Done.".to_owned()));
     insta::assert_snapshot!(notes, @r"
     prompt, remembers: true
@@ -90,7 +90,7 @@ echo '{"type":"turn.completed"}'
 #[test]
 fn headless_agent_is_ended_where_the_host_cannot_note_its_conversation() {
     let script = r#"echo '{"type":"thread.started","thread_id":"refused"}'; exec sleep 600"#;
-    let (end, notes) = prompt(Driver::Headless(Dialect::Codex), script);
+    let (end, notes) = prompt(AgentKind::Headless(Dialect::Codex), script);
     assert_eq!(end, TurnEnd::Cancelled);
     insta::assert_snapshot!(notes, @r"
     prompt, remembers: true
@@ -100,6 +100,6 @@ fn headless_agent_is_ended_where_the_host_cannot_note_its_conversation() {
 
 #[test]
 fn agent_that_stays_needs_a_launcher() {
-    let (end, notes) = prompt(Driver::Acp("sh agent.sh".to_owned()), "");
+    let (end, notes) = prompt(AgentKind::Acp("sh agent.sh".to_owned()), "");
     assert_eq!((end, &*notes), (TurnEnd::Broken("only `windlass run` can speak with it".to_owned()), ""));
 }

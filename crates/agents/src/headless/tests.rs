@@ -235,7 +235,7 @@ fn command_lines_are_those_that_were_recorded() {
     };
     for (name, all) in index().agents {
         let mut agent: Agent = name.parse().expect("a known one");
-        let crate::Driver::Headless(dialect) = agent.driver else { panic!("{name}") };
+        let crate::AgentKind::Headless(dialect) = agent.kind else { panic!("{name}") };
         agent.setup.model = (name == "gemini").then(|| "gemini-2.5-pro".to_owned());
         for (scenario, is_new) in [("ok", true), ("resumed", false)] {
             let argv = &all.recordings[scenario].argv;

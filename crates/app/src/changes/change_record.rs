@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windlass_engine::{
     Event, EventType, Record, Seq, State, Task, TaskChange, TaskId, Timestamp, View, WorkDone, Workspace,
 };
-use windlass_runner::landing::Landed;
+use windlass_runner::external_merges::ExternalMerge;
 use windlass_store::{Filter, Store};
 
 use super::{below, has_open_change, size};
@@ -23,7 +23,7 @@ pub struct ChangeRecord {
     /// How it stands on its forge, if somebody asked.
     pub on_forge: Option<Result<ChangeState, String>>,
     /// How its base has it, if somebody looked, although the log knows of no merge.
-    pub landed: Option<Landed>,
+    pub landed: Option<ExternalMerge>,
     /// How it was found in its base, if the log knows of a merge that was nobody's here.
     pub noted: Option<String>,
 }

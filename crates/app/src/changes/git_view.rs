@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use windlass_config::Config;
 use windlass_process::{Control, run as start};
-use windlass_runner::landing;
+use windlass_runner::external_merges;
 use windlass_vcs::git::{Base, Error, Git, RemoteName, Repository};
 
 use super::{ChangeRecord, ChangeState};
@@ -58,11 +58,11 @@ pub fn mark_landed_changes(git: &Git<'_>, changes: &mut [ChangeRecord]) -> Resul
     for change in changes.iter_mut().filter(|change| change.state() == ChangeState::Open) {
         let name = change.base().to_owned();
         if !bases.contains_key(&name) {
-            bases.insert(name.clone(), landing::last_seen(git, &name)?);
+            bases.insert(name.clone(), external_merges::last_seen(git, &name)?);
         }
         let Some(Some(base)) = bases.get(&name) else { continue };
         let submitted = change.work.as_ref().map(|work| work.head.as_str());
-        change.landed = landing::landed(git, base, &change.task, submitted)?;
+        change.landed = external_merges::landed(git, base, &change.task, submitted)?;
     }
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use windlass_engine::{Task, TaskId, Workspace};
 use windlass_process::Control;
-use windlass_runner::landing::last_seen;
-use windlass_runner::stacking::{below, own_base, work_without_change};
+use windlass_runner::external_merges::last_seen;
+use windlass_runner::stacked_branches::{below, own_base, work_without_change};
 use windlass_vcs::git::{Branch, Error, Git, Worktree};
 
 use super::with_git;

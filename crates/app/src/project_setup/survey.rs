@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use windlass_process::file;
-use windlass_runner::shown;
+use windlass_runner::test_command;
 use windlass_vcs::git::has_git;
 
 use crate::agents;
@@ -33,7 +33,7 @@ pub struct FoundRepository {
 
 /// Looks at a project, and for agents in the directories of programs.
 pub fn survey_project(root: &Path, programs: &[PathBuf]) -> ProjectSurvey {
-    ProjectSurvey { tests: shown::tests(root), agents: agents::installed(programs), git: git(root) }
+    ProjectSurvey { tests: test_command::tests(root), agents: agents::installed(programs), git: git(root) }
 }
 
 fn git(root: &Path) -> Option<FoundRepository> {

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use windlass_agents::{Agent, Driver};
+use windlass_agents::{Agent, AgentKind};
 use windlass_config::Config;
 use windlass_engine::{Grounds, Refusal, TaskId, Types, View};
 use windlass_hooks::ShellCommand;
@@ -49,10 +49,10 @@ pub fn no_agent_named() -> Failure {
 /// Says why an agent cannot be started in this directory, as far as that is seen without starting it. What only a shell
 /// understands is left to the shell, and a worktree may have a script that this directory does not have.
 pub fn check_agent(agent: &Agent, directory: &Path, grounds: Grounds) -> Result<(), Failure> {
-    let command = match &agent.driver {
-        Driver::Scripted(file) => return agents::read_script(&directory.join(file)).map(drop),
-        Driver::Command(command) | Driver::Acp(command) => command,
-        Driver::Headless(dialect) => agent.program(*dialect),
+    let command = match &agent.kind {
+        AgentKind::Scripted(file) => return agents::read_script(&directory.join(file)).map(drop),
+        AgentKind::Command(command) | AgentKind::Acp(command) => command,
+        AgentKind::Headless(dialect) => agent.program(*dialect),
     };
     let environment = agent.environment(&environment::whole());
     let missing_script = || {

@@ -22,9 +22,9 @@ pub fn clean_up_tasks(
 ) -> Result<(), Failure> {
     let in_use = execution::worktrees_in_use(opened)?;
     let rules = plan::rules(config, &execution::owner_name(roster), Trusted::Yes)?;
-    let tidied = HookExecution::new(opened, config, control)
-        .owned_by(roster, rules)
-        .run(|dispatch| dispatch.note_landed(&in_use).and_then(|()| dispatch.sweep(&in_use)).map_err(hints::run))?;
+    let tidied = HookExecution::new(opened, config, control).owned_by(roster, rules).run(|dispatch| {
+        dispatch.record_external_merges(&in_use).and_then(|()| dispatch.sweep(&in_use)).map_err(hints::run)
+    })?;
     for (id, why) in tidied.into_iter().filter_map(|(id, swept)| Some((id, swept.err()?))) {
         opened.front_end.show(Notice::Note(&format!("the worktree of {id} stays: {why}")));
     }

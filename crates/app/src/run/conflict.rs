@@ -9,7 +9,7 @@
 //! that it resolves it (`runner/src/submission.rs`).
 
 use windlass_engine::{Authority, Command, NewSession, Origin, Refusal, Resolution, State, Task, TaskId, Types};
-use windlass_runner::{BaseFit, Runner, Said};
+use windlass_runner::{BaseFit, Runner, WorkspaceProblem};
 
 use super::task_check::check_task;
 use crate::caller::Inside;
@@ -76,7 +76,7 @@ pub fn take_up_conflict(
     match runner.compare_with_base(&task).map_err(hints::run)?.map_err(hints::git)? {
         BaseFit::Conflict => {}
         BaseFit::Clean => return Err(without_conflict(&task, offered)),
-        BaseFit::Stacked(Said { cause, hint }) => {
+        BaseFit::Stacked(WorkspaceProblem { cause, hint }) => {
             let failure = refused(id).caused_by(cause);
             return Err(hint.into_iter().fold(failure, Failure::hint));
         }

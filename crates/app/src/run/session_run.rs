@@ -7,7 +7,7 @@ use windlass_engine::{
     Authority, Command, Ending, NewSession, Origin, OwnerName, Rules, Session, SessionName, TaskId, Wanted,
 };
 use windlass_process::{Control, Roster};
-use windlass_runner::{Delivery, Dispatch, Gatekeepers, Outside, RunError, Runner, Settings, Told};
+use windlass_runner::{Delivery, EffectRunner, Gatekeepers, RunError, Runner, RunnerEnv, RunnerEvent, RunnerSettings};
 
 use super::changed_files::record_base;
 use super::conflict::{OfferedCommands, take_up_conflict, tell_taken_up};
@@ -24,7 +24,7 @@ use crate::{Code, Failure, environment, execution, hints, runner_settings};
 
 /// What shows a session to people while it runs.
 pub trait SessionObserver {
-    fn observe(&mut self, told: Told<'_>);
+    fn observe(&mut self, told: RunnerEvent<'_>);
 
     /// Returns whether the observer shows what programs write, line by line.
     fn shows_output(&self) -> bool {
@@ -71,7 +71,7 @@ impl PlannedSession<'_> {
             conflicting.map(|id| OfferedCommands::find(opened, id).map(|offered| (id, offered))).transpose()?;
         let mut tally = self.earlier_tally(opened)?;
         let shows_output = observer.shows_output();
-        let outside = Outside {
+        let outside = RunnerEnv {
             now: &environment::steady_now,
             random: &execution::random_bytes,
             tell: &mut |told| {
@@ -81,11 +81,11 @@ impl PlannedSession<'_> {
             shows_output,
         };
         let mut dispatch =
-            Dispatch::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(hints::run)?;
+            EffectRunner::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(hints::run)?;
         // In place there are no changes.
         let delivers = !self.grounds.is_in_place();
         if delivers {
-            dispatch.note_landed(&in_use).map_err(hints::run)?;
+            dispatch.record_external_merges(&in_use).map_err(hints::run)?;
         }
         let allowance = runner_settings::turn_allowance(config, agent);
         let mut runner = Runner::new(dispatch, agent.clone(), allowance);
@@ -138,12 +138,12 @@ impl PlannedSession<'_> {
         })
     }
 
-    fn settings(&self, opened: &Opened, owner: &OwnerName, trusted: bool) -> Result<Settings, Failure> {
+    fn settings(&self, opened: &Opened, owner: &OwnerName, trusted: bool) -> Result<RunnerSettings, Failure> {
         let gatekeepers = self.gatekeepers.clone();
         let workflows = (&self.config, &self.workflows);
         let settings = session_settings(opened, workflows, owner, (self.name(), gatekeepers, trusted))?;
         let rules = Rules { types: self.types.clone(), ..settings.rules };
-        Ok(Settings { rules, ..settings })
+        Ok(RunnerSettings { rules, ..settings })
     }
 }
 
@@ -153,13 +153,13 @@ pub(super) fn session_settings(
     (config, workflows): (&Arc<Config>, &WorkflowSnapshot),
     owner: &OwnerName,
     (session, gatekeepers, trusted): (&SessionName, Gatekeepers, bool),
-) -> Result<Settings, Failure> {
+) -> Result<RunnerSettings, Failure> {
     let records = opened.project.make_records(session.as_str())?;
     let launcher = runner_settings::launcher()?;
     let rules = plan::session_rules(config, owner)?;
     let project = (&opened.project, opened.trust);
     let settings = runner_settings::settings(project, config, rules, records, Some(launcher));
-    Ok(Settings {
+    Ok(RunnerSettings {
         prompt: config.prompt()?,
         workflows: workflows.finder(),
         permission: runner_settings::permission(config, runner_settings::standing(trusted)),
@@ -175,12 +175,16 @@ pub(super) fn session_origin(owner: &OwnerName, via: Option<windlass_engine::Eff
 }
 
 /// Counts what the runner tells.
-pub(super) fn count(tally: &mut SessionTally, told: &Told<'_>) {
+pub(super) fn count(tally: &mut SessionTally, told: &RunnerEvent<'_>) {
     match told {
-        Told::Event(record) => tally.count(record),
-        Told::Waiting(_) => tally.wait(),
-        Told::Asking => tally.ask(environment::now()),
-        Told::TakesUp(_) | Told::Output(..) | Told::Notice(_) | Told::Note(_) | Told::Queueing => {}
+        RunnerEvent::Event(record) => tally.count(record),
+        RunnerEvent::Waiting(_) => tally.wait(),
+        RunnerEvent::Asking => tally.ask(environment::now()),
+        RunnerEvent::TakesUp(_)
+        | RunnerEvent::Output(..)
+        | RunnerEvent::Notice(_)
+        | RunnerEvent::Note(_)
+        | RunnerEvent::Queueing => {}
     }
 }
 

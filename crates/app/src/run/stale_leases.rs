@@ -82,8 +82,8 @@ pub fn expire_stale_leases(
         let command = Command::ExpireLease { id: task.id, epoch: held.epoch };
         let expired = HookExecution::new(opened, config, control).owned_by(roster, rules).run(|dispatch| {
             // Another process was quicker.
-            let expired = dispatch.give(&command).is_ok();
-            dispatch.settle().map_err(hints::run)?;
+            let expired = dispatch.commit(&command).is_ok();
+            dispatch.run_pending().map_err(hints::run)?;
             Ok(expired)
         })?;
         if expired {

@@ -18,7 +18,7 @@ use windlass_config::Config;
 use windlass_config::workflow::WorkflowLibrary;
 use windlass_engine::{EffectKind, Session, State, Task, TaskId};
 use windlass_process::Control;
-use windlass_runner::{Swept, left_in};
+use windlass_runner::{GcResult, left_in};
 use windlass_store::{Lifetime, Report};
 use windlass_text as text;
 
@@ -160,7 +160,7 @@ fn settle(context: &Context, out: &mut Output) -> Result<u8, Stop> {
     Ok(0)
 }
 
-fn tell_swept(swept: &[Swept], out: &mut Output) -> Done {
+fn tell_swept(swept: &[GcResult], out: &mut Output) -> Done {
     for (id, swept) in swept {
         match swept {
             Ok(()) if out.is_json() => {}

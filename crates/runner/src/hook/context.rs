@@ -16,7 +16,7 @@ use windlass_store::{Filter, Store as _};
 use windlass_tools::{WorkDone, agent_context};
 
 use super::{HookRun, HookSubject};
-use crate::{Dispatch, RunError};
+use crate::{EffectRunner, RunError};
 
 /// The files that work has changed, or why that cannot be known.
 pub(crate) type ChangedFiles = Result<Vec<String>, String>;
@@ -24,7 +24,7 @@ pub(crate) type ChangedFiles = Result<Vec<String>, String>;
 /// How many hooks are looked through for the results of rules: more than an event ever owes.
 const MOST_HOOKS: usize = 4096;
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     /// Returns what a command or a request is told at a gate. Files that cannot be known are `null`.
     pub(super) fn told_at_gate(&mut self, run: &HookRun<'_>) -> Result<Value, RunError> {
         let (files, unknown) = match self.changed_files(run.subject)? {

@@ -10,12 +10,12 @@ use windlass_hooks::notice;
 use windlass_process::{Capture, Exit, Invocation, Spec};
 
 use super::HookRun;
-use crate::{Dispatch, RunError, Told};
+use crate::{EffectRunner, RunError, RunnerEvent};
 
 /// A service that is there answers sooner.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     pub(super) fn show_on_desktop(&mut self, run: &HookRun<'_>) -> Result<HookReport, RunError> {
         let (title, words) = (notice::title(&run.values), notice::words(&run.values));
         let words = self.settings.mask.text(&words).into_owned();
@@ -30,7 +30,7 @@ impl Dispatch<'_> {
             Ok(ran) if ran.exit == Exit::Code(0) => Ok(HookOutcome::Success.into()),
             Ok(ran) if ran.exit == Exit::Cancelled => Ok(HookOutcome::Cancelled.into()),
             _ => {
-                (self.outside.tell)(Told::Notice(&format!("Windlass: {title}: {words}")));
+                (self.outside.tell)(RunnerEvent::Notice(&format!("Windlass: {title}: {words}")));
                 let message = Some("no desktop takes notices here".to_owned());
                 Ok(HookReport { message, ..HookOutcome::Skip.into() })
             }

@@ -29,7 +29,7 @@ use windlass_store::Filter;
 
 pub(crate) use self::context::ChangedFiles;
 use crate::gate_checkout::commit_under_way;
-use crate::{Dispatch, RunError};
+use crate::{EffectRunner, RunError};
 
 /// No attempt is given less time.
 const LEAST: Duration = Duration::from_millis(100);
@@ -165,7 +165,7 @@ fn prompt(template: &Template, values: &Value) -> HookReport {
     }
 }
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     /// Runs a hook that has begun. One that fails is tried again as often as it says. Returns the last attempt.
     pub(crate) fn run_hook(&mut self, effect: &PendingEffect) -> Result<HookAttempt, RunError> {
         let EffectKind::Hook(owed) = &effect.kind else { return Err(RunError::NoHook(effect.id)) };
@@ -219,13 +219,13 @@ impl Dispatch<'_> {
             let is_recorded = effect.id.index != TRIAL_INDEX;
             if is_recorded && !wait.is_zero() {
                 let (owner, error) = (self.owner.clone(), after.clone());
-                self.give(&Command::RestEffect { effect: effect.id, owner, error })?;
+                self.commit(&Command::RestEffect { effect: effect.id, owner, error })?;
             }
             if !self.wait(wait) {
                 return Ok(HookReport::from(HookOutcome::Cancelled).into());
             }
             if is_recorded {
-                self.give(&Command::RetryEffect { effect: effect.id, owner: self.owner.clone(), after })?;
+                self.commit(&Command::RetryEffect { effect: effect.id, owner: self.owner.clone(), after })?;
             }
         }
     }

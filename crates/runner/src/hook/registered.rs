@@ -20,9 +20,9 @@ use windlass_tools::validation::{Cancelled, Workshop};
 use windlass_tools::{Closures, Means, RuleSet, ask_hooks, check_rules, notes, registered};
 
 use super::{HookSubject, pipeline};
-use crate::{Dispatch, RunError};
+use crate::{EffectRunner, RunError};
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     /// Asks them all. They are asked about the work, so a file that may not have changed keeps them from it.
     pub(super) fn ask_registered(&mut self, owed: &HookEffect, subject: &HookSubject) -> Result<HookReport, RunError> {
         if let Some(report) = self.tampered(subject.session.as_ref())? {
@@ -70,7 +70,7 @@ impl Dispatch<'_> {
         let mask = self.settings.mask.clone();
         if let Some(task) = task.filter(|task| said.hook.is_some() || task.drive.series.is_some()) {
             let judging = Box::new(judging(task, &said, &hooks, &context));
-            self.give(&Command::RecordRuling { task: task.id, judging })?;
+            self.commit(&Command::RecordRuling { task: task.id, judging })?;
         }
         let report = match broken_rules(&context, configured.len()) {
             Some(report) => report,

@@ -11,15 +11,15 @@ use windlass_process::{Finished, Spec};
 use windlass_vcs::git::{self, Branch, FileChange, Git, Repository, has_git};
 
 use super::{ChangedFiles, HookRun, HookSubject};
-use crate::stacking::own_base;
-use crate::{Dispatch, RunError};
+use crate::stacked_branches::own_base;
+use crate::{EffectRunner, RunError};
 
 /// The most bytes of names of files that are looked at.
 const MAX_NAMES: usize = 256 * 1024;
 /// How long git may take to list them.
 const MAX_LOOK: Duration = Duration::from_secs(10);
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     pub(super) fn judge(&mut self, run: &HookRun<'_>, rules: &[Rule]) -> Result<HookReport, RunError> {
         Ok(match self.told_to_rules(run, rules)? {
             Ok(context) => ruling::report(run.hook, run.role(), rules, &context),

@@ -7,9 +7,9 @@ use windlass_hooks::WebhookAddress;
 use windlass_hooks::http::{self, Ended};
 
 use super::{HookAttempt, HookRun};
-use crate::{Dispatch, RunError};
+use crate::{EffectRunner, RunError};
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     pub(super) fn send(&mut self, run: &HookRun<'_>, address: &WebhookAddress) -> Result<HookAttempt, RunError> {
         let request = match address.request(&self.input(run), run.timeout(), key(run)) {
             Ok(request) => request,

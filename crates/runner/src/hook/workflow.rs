@@ -25,7 +25,7 @@ use windlass_store::ExecuteError;
 use self::program::{Prepared, came_to, stored};
 use self::verdict::{Ending, failed};
 use super::{HookAttempt, HookRun, HookSubject};
-use crate::{Dispatch, RunError};
+use crate::{EffectRunner, RunError};
 
 /// A workflow that runs.
 struct Flow<'a> {
@@ -98,7 +98,7 @@ impl Done {
     }
 }
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     pub(super) fn workflow(&mut self, run: &HookRun<'_>, asked: &WorkflowRequest) -> Result<HookAttempt, RunError> {
         let began = Instant::now();
         let HookAttempt { report, retry_after, response } = self.workflow_to_its_end(run, asked)?;
@@ -126,11 +126,11 @@ impl Dispatch<'_> {
                 let (step, digest) = (first.id.clone(), workflow.digest);
                 let steps = u32::try_from(workflow.steps.len()).unwrap_or(u32::MAX);
                 let workflow = workflow.id.clone();
-                self.give(&Command::StartWorkflow { effect, owner, workflow, digest, step, steps })?;
+                self.commit(&Command::StartWorkflow { effect, owner, workflow, digest, step, steps })?;
             }
             Some(progress) if progress.next.is_some() && progress.digest != workflow.digest => {
                 let error = format!("`{id}` has been changed since it was begun; begin it again");
-                self.give(&Command::AbandonWorkflow { effect, owner, error })?;
+                self.commit(&Command::AbandonWorkflow { effect, owner, error })?;
             }
             Some(_) => {}
         }
@@ -166,7 +166,7 @@ impl Dispatch<'_> {
                     continue;
                 }
             };
-            self.give(&Command::AbandonWorkflow { effect, owner: owner.clone(), error })?;
+            self.commit(&Command::AbandonWorkflow { effect, owner: owner.clone(), error })?;
         }
     }
 
@@ -175,7 +175,7 @@ impl Dispatch<'_> {
         if self.progress(run)?.is_some_and(|progress| progress.next.is_some()) {
             let (effect, owner) = (run.effect, self.owner.clone());
             let error = why[..why.floor_char_boundary(Limits::REASON)].to_owned();
-            self.give(&Command::AbandonWorkflow { effect, owner, error })?;
+            self.commit(&Command::AbandonWorkflow { effect, owner, error })?;
         }
         Ok(failed(why))
     }
@@ -204,7 +204,7 @@ impl Dispatch<'_> {
             return Ok(());
         }
         if doing.runs_a_program(step) {
-            self.give(&Command::BeginStep { effect, owner, step: step.id.clone() })?;
+            self.commit(&Command::BeginStep { effect, owner, step: step.id.clone() })?;
         }
         let done = self.do_step(doing)?;
         self.end_step(doing, done, began).map(drop)
@@ -224,13 +224,13 @@ impl Dispatch<'_> {
             on_success: done.on_success,
             on_failure: step.on_failure.clone().filter(|_| !is_cancelled),
         };
-        match self.give(&Command::EndStep { effect, owner: owner.clone(), end: Box::new(end.clone()) }) {
+        match self.commit(&Command::EndStep { effect, owner: owner.clone(), end: Box::new(end.clone()) }) {
             Err(RunError::Execute(ExecuteError::Refused(Refusal::NoneSucceeds { .. }))) => Ok(false),
             // What cannot be kept is the step's fault, not that of whoever runs it.
             Err(RunError::Execute(ExecuteError::Refused(Refusal::Invalid { what, why }))) => {
                 let did = Did::Ended(StepResult::failed(&step.id, format!("{what} {why}"), end.took));
                 let end = StepEnd { did, stored: Map::new(), ..end };
-                self.give(&Command::EndStep { effect, owner, end: Box::new(end) }).map(|_| true)
+                self.commit(&Command::EndStep { effect, owner, end: Box::new(end) }).map(|_| true)
             }
             ended => ended.map(|_| true),
         }

@@ -8,7 +8,7 @@ use super::super::*;
 fn whoever_only_looks_is_told_so() {
     let check = |name: &str, args: &[&str], expected: &str| {
         let mut agent: Agent = name.parse().expect("a known one");
-        let crate::Driver::Headless(dialect) = agent.driver else { panic!("{name}") };
+        let crate::AgentKind::Headless(dialect) = agent.kind else { panic!("{name}") };
         agent.setup.args = args.iter().map(|word| (*word).to_owned()).collect();
         agent.setup.access = Access::ReadOnly;
         assert_eq!(script(&agent, dialect, Place::New(None), None), expected);
@@ -91,7 +91,7 @@ fn whoever_only_looks_is_not_let_off_by_what_is_around() {
 fn what_a_person_says_about_a_command_line_holds() {
     let check = |name: &str, args: &[&str], place: Place<'_>, expected: &str| {
         let mut agent: Agent = name.parse().expect("a known one");
-        let crate::Driver::Headless(dialect) = agent.driver else { panic!("{name}") };
+        let crate::AgentKind::Headless(dialect) = agent.kind else { panic!("{name}") };
         agent.setup.args = args.iter().map(|word| (*word).to_owned()).collect();
         agent.setup.model = Some("m 1".to_owned());
         assert_eq!(script(&agent, dialect, place, None), expected);

@@ -9,7 +9,7 @@ use windlass_engine::{
     Work,
 };
 use windlass_process::{Control, Roster, Supervisor};
-use windlass_runner::{Dispatch, Outside, RunError, Runner};
+use windlass_runner::{EffectRunner, RunError, Runner, RunnerEnv};
 use windlass_store::ExecuteError;
 
 use super::super::recorded_config::{check_trust, find_recorded_config};
@@ -215,7 +215,7 @@ impl Worker<'_> {
         let earlier_turns = tally.turns;
         let task = job.task().map(|id| self.opened.task(id)).transpose()?;
         let mut observer = self.observer.observe_session(self.number, &job.describe(task.as_ref()));
-        let outside = Outside {
+        let outside = RunnerEnv {
             now: &environment::steady_now,
             random: &execution::random_bytes,
             tell: &mut |told| {
@@ -227,15 +227,15 @@ impl Worker<'_> {
         };
         let allowance = runner_settings::turn_allowance(&config, &agent);
         let supervisor = self.supervisor.take();
-        let dispatch = Dispatch::new(&mut self.opened.store, settings, self.roster, control.clone(), outside);
+        let dispatch = EffectRunner::new(&mut self.opened.store, settings, self.roster, control.clone(), outside);
         let mut runner = Runner::new(dispatch.map_err(hints::run)?.under(supervisor), agent, allowance);
         if let Err(error) = runner.begin(&session_origin(&owner, self.settings.inside.via), &begin) {
-            self.supervisor = runner.retire();
+            self.supervisor = runner.into_supervisor();
             return if self.is_stale(&job, &error)? { Ok(None) } else { Err(hints::run(error)) };
         }
         self.scheduler.begin(&name, &control);
         let ended = runner.run(&name);
-        self.supervisor = runner.retire();
+        self.supervisor = runner.into_supervisor();
         drop(observer);
         let killed = match ended {
             Err(RunError::Killed) => true,

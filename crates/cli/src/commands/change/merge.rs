@@ -15,7 +15,7 @@ use windlass_config::{Config, ConfigSource, plan};
 use windlass_engine::{
     Authority, Command, HookOutcome, HookReport, Origin, Refusal, Resolution, State, Task, TaskId, Trusted,
 };
-use windlass_runner::{ByHand, Checks, Dispatch, Seal};
+use windlass_runner::{EffectRunner, ManualMergeOutcome, MergeChecks, MergeSeal};
 use windlass_text as text;
 
 use crate::output::{Done, Messages, Output, Tone};
@@ -62,24 +62,24 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     let config = Arc::new(execution::trusted_part(&opened, config, trusted)?);
     let (control, received) = execution::listen()?;
     let trusted = if trusted { Trusted::Yes } else { Trusted::No };
-    let checks = if args.no_check { Checks::Skip } else { Checks::Run };
+    let checks = if args.no_check { MergeChecks::Skip } else { MergeChecks::Run };
     let submitted = known.work.as_ref().map(|work| work.head.clone());
     let merged = HookExecution::new(&mut opened, &config, &control).trusted(trusted).run(|dispatch| {
         let merged = match known.change.merged {
-            Some(_) => ByHand::Already,
+            Some(_) => ManualMergeOutcome::Already,
             None => dispatch.merge_by_hand(&known.task, checks, submitted.clone()).map_err(hints::run)?,
         };
         match &merged {
-            ByHand::Merged(seal) => record(dispatch, &known.task, seal)?,
-            ByHand::Already => conclude(dispatch, known.task.id, known.base())?,
+            ManualMergeOutcome::Merged(seal) => record(dispatch, &known.task, seal)?,
+            ManualMergeOutcome::Already => conclude(dispatch, known.task.id, known.base())?,
             _ => {}
         }
         Ok(merged)
     });
     let by_signal = |failure: Failure| failure.by(received.first());
     let merged = match merged.map_err(by_signal)? {
-        ByHand::Merged(seal) => Some(seal),
-        ByHand::Already => None,
+        ManualMergeOutcome::Merged(seal) => Some(seal),
+        ManualMergeOutcome::Already => None,
         other => return Err(by_signal(refusal(&opened, &known, other)?).into()),
     };
     show(&opened, &known, merged.as_ref(), args, out)
@@ -123,12 +123,12 @@ fn check(opened: &Opened, task: &Task) -> Result<(), Failure> {
     }
 }
 
-fn refusal(opened: &Opened, known: &ChangeRecord, by_hand: ByHand) -> Result<Failure, Failure> {
+fn refusal(opened: &Opened, known: &ChangeRecord, by_hand: ManualMergeOutcome) -> Result<Failure, Failure> {
     let id = known.task.id;
     let failure = |base: &str| Failure::new(Code::Refused, format!("cannot merge the change of {id} into {base}"));
     Ok(match by_hand {
-        ByHand::Refused { cause, hint } => failure(known.base()).caused_by(cause).hint(hint),
-        ByHand::Conflicts { base, files, why } => {
+        ManualMergeOutcome::Refused { cause, hint } => failure(known.base()).caused_by(cause).hint(hint),
+        ManualMergeOutcome::Conflicts { base, files, why } => {
             let place = known.task.workspace.as_ref().map(|workspace| workspace.name.clone()).unwrap_or_default();
             let files = files.lines().map(|file| file.trim_start_matches("- "));
             let failure = files.fold(failure(&base).caused_by(why), |failure, file| failure.caused_by(file));
@@ -141,7 +141,7 @@ fn refusal(opened: &Opened, known: &ChangeRecord, by_hand: ByHand) -> Result<Fai
                 "nothing has changed; {has_agent_resolve}, or do it yourself in .windlass/worktrees/{place}"
             ))
         }
-        ByHand::Unfit { base, hook, report } => {
+        ManualMergeOutcome::Unfit { base, hook, report } => {
             let said = said(&report);
             let take_up = take_up_again(opened, &known.task, &format!("{hook} does not pass on top of {base}")).command;
             let again = ResumeCommand::for_task(opened, id)?.command;
@@ -150,7 +150,7 @@ fn refusal(opened: &Opened, known: &ChangeRecord, by_hand: ByHand) -> Result<Fai
                 .caused_by(said)
                 .hint(format!("`{take_up}` and `{again}` have an agent mend it; --no-check merges it as it is"))
         }
-        ByHand::Unjudged { base, hook, report } => {
+        ManualMergeOutcome::Unjudged { base, hook, report } => {
             let (cause, remedy) = match report.outcome {
                 HookOutcome::TimedOut => (format!("`{hook}` ran out of time"), "give it more `timeout`, and ask again"),
                 _ if report.unstarted => (format!("`{hook}` could not judge the work"), "mend the hook, and ask again"),
@@ -161,8 +161,10 @@ fn refusal(opened: &Opened, known: &ChangeRecord, by_hand: ByHand) -> Result<Fai
                 .caused_by(report.message.as_deref().unwrap_or("it says nothing"))
                 .hint(format!("{remedy}; --no-check merges it as it is"))
         }
-        ByHand::Cancelled => Failure::new(Code::Interrupted(hints::SIGINT), "ended before anything was merged"),
-        ByHand::Merged(_) | ByHand::Already => failure(known.base()),
+        ManualMergeOutcome::Cancelled => {
+            Failure::new(Code::Interrupted(hints::SIGINT), "ended before anything was merged")
+        }
+        ManualMergeOutcome::Merged(_) | ManualMergeOutcome::Already => failure(known.base()),
     })
 }
 
@@ -172,21 +174,21 @@ fn said(report: &HookReport) -> String {
 }
 
 /// Takes note of a merge.
-fn record(dispatch: &mut Dispatch<'_>, task: &Task, seal: &Seal) -> Result<(), Failure> {
+fn record(dispatch: &mut EffectRunner<'_>, task: &Task, seal: &MergeSeal) -> Result<(), Failure> {
     let merged = Command::RecordMerge { id: task.id, commit: seal.commit.clone(), seen: seal.seen.clone() };
-    dispatch.give_for(&origin(Authority::Person), &merged).map_err(hints::run)?;
+    dispatch.commit_as(&origin(Authority::Person), &merged).map_err(hints::run)?;
     conclude(dispatch, task.id, &seal.base)
 }
 
 /// Does what follows a merge. A task that waited for a person has got its answer, whoever has merged it.
-fn conclude(dispatch: &mut Dispatch<'_>, id: TaskId, base: &str) -> Result<(), Failure> {
+fn conclude(dispatch: &mut EffectRunner<'_>, id: TaskId, base: &str) -> Result<(), Failure> {
     let text = Some(format!("merged into {base}"));
     if dispatch.task(id).map_err(hints::run)?.is_some_and(|task| task.state == State::Blocked) {
         let approve = Command::AnswerTask { id, answer: Resolution::Approve, text, ignores: vec![], work: None };
-        dispatch.give_for(&origin(Authority::Forced), &approve).map_err(hints::run)?;
+        dispatch.commit_as(&origin(Authority::Forced), &approve).map_err(hints::run)?;
     }
     dispatch.end_turn();
-    dispatch.settle().map_err(hints::run)?;
+    dispatch.run_pending().map_err(hints::run)?;
     put_away(dispatch, id)
 }
 
@@ -195,14 +197,14 @@ fn origin(authority: Authority) -> Origin {
 }
 
 /// Clears away what is not needed any more. What cannot be stays, and is told.
-fn put_away(dispatch: &mut Dispatch<'_>, id: TaskId) -> Result<(), Failure> {
+fn put_away(dispatch: &mut EffectRunner<'_>, id: TaskId) -> Result<(), Failure> {
     if let Err(why) = dispatch.clear_away_now(id).map_err(hints::run)? {
         Messages::new().note(&format!("the worktree of {id} stays: {why}"));
     }
     Ok(())
 }
 
-fn show(opened: &Opened, known: &ChangeRecord, seal: Option<&Seal>, args: &Args, out: &mut Output) -> Done {
+fn show(opened: &Opened, known: &ChangeRecord, seal: Option<&MergeSeal>, args: &Args, out: &mut Output) -> Done {
     let task = opened.task(known.task.id)?;
     let commit = task.change.as_ref().and_then(|change| change.merged.clone()).unwrap_or_default();
     if out.is_json() {

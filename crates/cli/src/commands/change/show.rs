@@ -8,7 +8,7 @@ use windlass_app::context::{Context, Opened};
 use windlass_app::{Code, Failure, environment, execution, hints};
 use windlass_engine::{TaskId, Timestamp};
 use windlass_process::{Paged, Pager};
-use windlass_runner::stacking::{self, Below};
+use windlass_runner::stacked_branches::{self, LowerTask};
 use windlass_text as text;
 use windlass_vcs::git::{Branch, Commit, Diff, Error, FileChange, Git, Logged};
 
@@ -74,7 +74,7 @@ fn look(
     let below = match &change.task.workspace {
         Some(workspace) => {
             let snapshot = opened.store.snapshot().map_err(hints::store)?;
-            stacking::below(&snapshot, workspace).map_err(hints::view)?
+            stacked_branches::below(&snapshot, workspace).map_err(hints::view)?
         }
         None => Vec::new(),
     };
@@ -87,7 +87,7 @@ fn look(
     })
 }
 
-fn seen(git: &Git<'_>, below: &[Below], change: &ChangeRecord) -> Result<ChangeView, Error> {
+fn seen(git: &Git<'_>, below: &[LowerTask], change: &ChangeRecord) -> Result<ChangeView, Error> {
     let (from, to) = ends(git, below, change)?;
     Ok(ChangeView {
         commits: git.log(&from, &to, COMMITS)?,
@@ -97,7 +97,7 @@ fn seen(git: &Git<'_>, below: &[Below], change: &ChangeRecord) -> Result<ChangeV
 }
 
 /// Where a change begins, and where it ends.
-fn ends(git: &Git<'_>, below: &[Below], change: &ChangeRecord) -> Result<(Commit, Commit), Error> {
+fn ends(git: &Git<'_>, below: &[LowerTask], change: &ChangeRecord) -> Result<(Commit, Commit), Error> {
     let unknown = |commit: &str| Error::UnknownCommit { commit: commit.to_owned() };
     let own = own_end(git, change)?;
     let one = change.landed.as_ref().filter(|landed| landed.is_one).map(|landed| landed.commit.as_str());
@@ -117,7 +117,7 @@ fn ends(git: &Git<'_>, below: &[Below], change: &ChangeRecord) -> Result<(Commit
     }
     let newest = git.last_seen(&Branch::new(change.base())?)?.ok_or_else(|| unknown(change.base()))?;
     let base = match &change.task.workspace {
-        Some(workspace) => stacking::own_base(git, workspace, below, &newest)?,
+        Some(workspace) => stacked_branches::own_base(git, workspace, below, &newest)?,
         None => newest,
     };
     Ok((git.merge_base(&base, &tip)?, tip))

@@ -15,7 +15,7 @@ use windlass_config as config;
 use windlass_config::workflow::WorkflowLibrary;
 use windlass_config::{Config, ConfigWarning, plan};
 use windlass_engine::HookPoint;
-use windlass_runner::shown;
+use windlass_runner::test_command;
 use windlass_text as text;
 
 use crate::output::{Done, Output, Tone};
@@ -83,7 +83,7 @@ fn check_workflows(project: &Project, config: &Config) -> Result<(), Failure> {
 
 /// Returns a warning for each gate whose only checks are `run_tests`, where the project has no tests to run.
 fn find_open_gates(project: &Project, config: &Config) -> Vec<ConfigWarning> {
-    if config.settings.test_command.is_some() || shown::tests(&project.root).is_some() {
+    if config.settings.test_command.is_some() || test_command::tests(&project.root).is_some() {
         return Vec::new();
     }
     let warning = |(point, task_type): (HookPoint, Option<&str>)| {

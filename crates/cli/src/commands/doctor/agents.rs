@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use windlass_agents::Driver;
+use windlass_agents::AgentKind;
 use windlass_app::project::Project;
 use windlass_app::{agents, environment};
 use windlass_config::{Config, Settings};
@@ -33,12 +33,12 @@ pub fn check(project: &Project) -> Option<Check> {
 /// Says why an agent cannot be started, as far as that is seen without starting it.
 fn look(name: &str, settings: &Settings, root: &Path) -> Result<(), String> {
     let agent = agents::resolve(name, settings).map_err(|failure| failure.message)?;
-    let script = match &agent.driver {
-        Driver::Scripted(file) => {
+    let script = match &agent.kind {
+        AgentKind::Scripted(file) => {
             return agents::read_script(&root.join(file)).map(drop).map_err(|failure| failure.message);
         }
-        Driver::Command(command) | Driver::Acp(command) => command.as_str(),
-        Driver::Headless(dialect) => agent.program(*dialect),
+        AgentKind::Command(command) | AgentKind::Acp(command) => command.as_str(),
+        AgentKind::Headless(dialect) => agent.program(*dialect),
     };
     missing(script.as_ref(), root, &agent.environment(&environment::whole()))
         .map_or(Ok(()), |error| Err(error.to_string()))

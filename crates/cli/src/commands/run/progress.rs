@@ -7,7 +7,7 @@ use windlass_engine::{
     Ending, Event, HookOutcome, HookPoint, OnRetryLimit, Promise, Purpose, Record, Work, last_line, payload,
 };
 use windlass_hooks::LEFT_BEHIND;
-use windlass_runner::Told;
+use windlass_runner::RunnerEvent;
 use windlass_text as text;
 
 use super::live::{Area, View};
@@ -37,7 +37,7 @@ pub struct Progress<'o> {
 }
 
 impl SessionObserver for Progress<'_> {
-    fn observe(&mut self, told: Told<'_>) {
+    fn observe(&mut self, told: RunnerEvent<'_>) {
         if let Some(view) = &self.view {
             watched(view, told);
         }
@@ -45,18 +45,18 @@ impl SessionObserver for Progress<'_> {
             return;
         }
         let shown = match told {
-            Told::Event(record) if self.out.is_json() => self.out.record(record),
-            Told::Event(record) => self.show(record),
-            Told::TakesUp(_) if self.out.is_json() => return,
-            Told::TakesUp(task) if self.about.is_some() => {
+            RunnerEvent::Event(record) if self.out.is_json() => self.out.record(record),
+            RunnerEvent::Event(record) => self.show(record),
+            RunnerEvent::TakesUp(_) if self.out.is_json() => return,
+            RunnerEvent::TakesUp(task) if self.about.is_some() => {
                 self.about = Some(task.id.to_string());
                 self.heading("task", &task.goal)
             }
-            Told::TakesUp(task) if self.work == Work::Graph => {
+            RunnerEvent::TakesUp(task) if self.work == Work::Graph => {
                 self.heading("task", &format!("{}  {}", task.id, task.goal))
             }
-            Told::Note(words) if !self.out.is_json() => self.detail(Tone::Warning, &format!("note: {words}")),
-            Told::Queueing if !self.out.is_json() => self.detail(Tone::Plain, show::pipeline::QUEUEING),
+            RunnerEvent::Note(words) if !self.out.is_json() => self.detail(Tone::Warning, &format!("note: {words}")),
+            RunnerEvent::Queueing if !self.out.is_json() => self.detail(Tone::Plain, show::pipeline::QUEUEING),
             _ => return,
         };
         if let Err(Stop::Closed | Stop::Failed(_)) = shown.and_then(|()| self.out.flush()) {
@@ -303,18 +303,18 @@ fn is_idle_notice(finished: &payload::HookFinished) -> bool {
 }
 
 /// What a person sees who watches, beside the lines that stay.
-fn watched(view: &View, told: Told<'_>) {
+fn watched(view: &View, told: RunnerEvent<'_>) {
     let at = Instant::now();
     match told {
-        Told::Output(stream, bytes) => view.change(|area| area.hear(stream, bytes)),
-        Told::Waiting(time) => view.change(|area| area.begin_waiting(at, time)),
-        Told::Notice(words) => view.notify(words),
+        RunnerEvent::Output(stream, bytes) => view.change(|area| area.hear(stream, bytes)),
+        RunnerEvent::Waiting(time) => view.change(|area| area.begin_waiting(at, time)),
+        RunnerEvent::Notice(words) => view.notify(words),
         // Only one is merged at a time.
-        Told::Queueing => view.change(|area| area.begin(at, "merge", show::pipeline::QUEUEING)),
-        Told::Note(_) => {}
-        Told::Asking => view.change(|area| area.begin(at, AGENT, "works")),
-        Told::TakesUp(task) => view.change(|area| area.take_up(task)),
-        Told::Event(record) => view.change(|area| follow(area, at, record)),
+        RunnerEvent::Queueing => view.change(|area| area.begin(at, "merge", show::pipeline::QUEUEING)),
+        RunnerEvent::Note(_) => {}
+        RunnerEvent::Asking => view.change(|area| area.begin(at, AGENT, "works")),
+        RunnerEvent::TakesUp(task) => view.change(|area| area.take_up(task)),
+        RunnerEvent::Event(record) => view.change(|area| follow(area, at, record)),
     }
 }
 

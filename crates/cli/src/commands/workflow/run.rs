@@ -14,7 +14,7 @@ use windlass_app::{Code, Failure, environment, hints, workflows};
 use windlass_config::Config;
 use windlass_config::workflow::WorkflowDefinition;
 use windlass_engine::{Authority, Command, Event, Origin, Record, Seq, TaskId, Trusted};
-use windlass_runner::{RunError, Told};
+use windlass_runner::{RunError, RunnerEvent};
 use windlass_text as text;
 
 use crate::commands::input::read_bytes;
@@ -115,11 +115,11 @@ fn trigger(
     let (control, received) = execution::listen()?;
     let own = Cell::new(None);
     let front_end = opened.front_end.clone();
-    let mut tell = |told: Told<'_>| match told {
+    let mut tell = |told: RunnerEvent<'_>| match told {
         // What became of this one is told in other words.
-        Told::Event(Record { envelope, .. }) if matches!(&envelope.event, Event::HookFinished(it) if Some(it.effect.seq) == own.get()) =>
+        RunnerEvent::Event(Record { envelope, .. }) if matches!(&envelope.event, Event::HookFinished(it) if Some(it.effect.seq) == own.get()) =>
             {}
-        Told::Event(record) if own.get().is_some() && own.get() == about(record) => {
+        RunnerEvent::Event(record) if own.get().is_some() && own.get() == about(record) => {
             watch(record);
             show_failed_hook(&*front_end, &told);
         }
@@ -127,10 +127,10 @@ fn trigger(
     };
     let execution = HookExecution::new(opened, &config, &control).trusted(trusted).observed_by(&mut tell);
     let done = execution.run(|dispatch| {
-        let records = dispatch.give_for(&origin, command).map_err(hints::run)?;
+        let records = dispatch.commit_as(&origin, command).map_err(hints::run)?;
         let asked = |record: &&Record| matches!(record.envelope.event, Event::WorkflowTriggered(_));
         own.set(records.iter().find(asked).map(|record| record.seq));
-        dispatch.settle().map_err(called_off)
+        dispatch.run_pending().map_err(called_off)
     });
     done.map_err(|failure| failure.by(received.first()))
 }

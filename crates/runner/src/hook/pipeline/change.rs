@@ -10,7 +10,7 @@ use super::{Ended, report};
 use crate::gate_checkout::commit_under_way;
 use crate::hook::HookRun;
 use crate::workspace::with_causes;
-use crate::{Dispatch, RunError, Told};
+use crate::{EffectRunner, RunError, RunnerEvent};
 
 /// How often a forge is asked that cannot answer now, and how long is waited for it at most.
 const TRIES: u32 = 4;
@@ -26,7 +26,7 @@ pub(super) struct Offer {
     pub address: Option<String>,
 }
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     pub(super) fn create_pr(
         &mut self,
         run: &HookRun<'_>,
@@ -122,7 +122,7 @@ impl Dispatch<'_> {
             if tried >= TRIES || wait > LONGEST {
                 return Err(error);
             }
-            (self.outside.tell)(Told::Note(&format!("{error}; asking again")));
+            (self.outside.tell)(RunnerEvent::Note(&format!("{error}; asking again")));
             if !self.wait(wait) {
                 return Err(error);
             }

@@ -25,11 +25,11 @@ use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Rebas
 
 use super::merge::Ready;
 use super::{HookSubject, listed};
+use crate::external_merges::{ExternalMerge, landed, scattered};
 use crate::hook::TRIAL_INDEX;
-use crate::landing::{Landed, landed, scattered};
-use crate::stacking::{beginning, first_unmerged, own_base};
-use crate::workspace::{Said, commit_message, with_causes};
-use crate::{Dispatch, RunError};
+use crate::stacked_branches::{beginning, first_unmerged, own_base};
+use crate::workspace::{WorkspaceProblem, commit_message, with_causes};
+use crate::{EffectRunner, RunError};
 
 /// How long is waited for somebody else who merges.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -53,16 +53,16 @@ struct CheckReport {
 
 /// Whether work that had to be brought onto a newer base is checked there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Checks {
+pub enum MergeChecks {
     Run,
     Skip,
 }
 
 /// What a merge that a person has asked for came to.
 #[derive(Debug)]
-pub enum ByHand {
+pub enum ManualMergeOutcome {
     /// Others wait until this is recorded, or until the turn is ended.
-    Merged(Seal),
+    Merged(MergeSeal),
     /// Somebody else has merged it while this waited, and it is recorded.
     Already,
     /// It does not go together with the base, and nothing has changed.
@@ -94,7 +94,7 @@ pub enum ByHand {
 
 /// What is in a base now.
 #[derive(Debug)]
-pub struct Seal {
+pub struct MergeSeal {
     /// The commit that has it in the base. Where no single one has it, its own last one.
     pub commit: String,
     pub base: String,
@@ -114,24 +114,24 @@ pub struct Seal {
 struct Wish<'w> {
     task: &'w Task,
     workspace: &'w Workspace,
-    checks: Checks,
+    checks: MergeChecks,
     /// The last commit that was submitted.
     submitted: Option<&'w str>,
 }
 
-fn refused(cause: impl Into<String>, hint: impl Into<String>) -> ByHand {
-    ByHand::Refused { cause: cause.into(), hint: hint.into() }
+fn refused(cause: impl Into<String>, hint: impl Into<String>) -> ManualMergeOutcome {
+    ManualMergeOutcome::Refused { cause: cause.into(), hint: hint.into() }
 }
 
 /// What ends a merge by hand early.
 enum EarlyEnd {
-    Told(Box<ByHand>),
+    RunnerEvent(Box<ManualMergeOutcome>),
     Failed(RunError),
 }
 
-impl From<ByHand> for EarlyEnd {
-    fn from(told: ByHand) -> Self {
-        Self::Told(Box::new(told))
+impl From<ManualMergeOutcome> for EarlyEnd {
+    fn from(told: ManualMergeOutcome) -> Self {
+        Self::RunnerEvent(Box::new(told))
     }
 }
 
@@ -141,20 +141,20 @@ impl From<RunError> for EarlyEnd {
     }
 }
 
-impl From<Said> for EarlyEnd {
-    fn from(said: Said) -> Self {
+impl From<WorkspaceProblem> for EarlyEnd {
+    fn from(said: WorkspaceProblem) -> Self {
         refused(said.cause, said.hint.unwrap_or_else(|| ASK_AGAIN.to_owned())).into()
     }
 }
 
 impl From<Error> for EarlyEnd {
     fn from(error: Error) -> Self {
-        Said::of(&error).into()
+        WorkspaceProblem::of(&error).into()
     }
 }
 
 /// Somebody has put the branch where the base is.
-fn nothing_left(wish: &Wish<'_>, base: &Base) -> ByHand {
+fn nothing_left(wish: &Wish<'_>, base: &Base) -> ManualMergeOutcome {
     let branch = &wish.workspace.branch;
     let cause = format!("{branch} has nothing that {} has not, and what was submitted is not there", base.shown());
     let submitted = wish.submitted.unwrap_or("COMMIT");
@@ -162,25 +162,25 @@ fn nothing_left(wish: &Wish<'_>, base: &Base) -> ByHand {
     refused(cause, format!("`git -C {place} reset --hard {submitted}` puts the branch back to what was submitted"))
 }
 
-impl Seal {
+impl MergeSeal {
     /// What a base has without a merge of ours.
     fn found(base: String, commit: String, seen: Option<String>) -> Self {
         Self { commit, base, already: true, seen, rebased: false, checks: Vec::new(), unasked: Vec::new() }
     }
 
-    fn landed(base: &Base, landed: Landed) -> Self {
+    fn landed(base: &Base, landed: ExternalMerge) -> Self {
         Self::found(base.shown(), landed.commit.to_string(), Some(landed.how))
     }
 }
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     /// Merges the change of a task. What was not submitted so is checked first. Nothing is recorded yet.
     pub fn merge_by_hand(
         &mut self,
         task: &Task,
-        checks: Checks,
+        checks: MergeChecks,
         submitted: Option<String>,
-    ) -> Result<ByHand, RunError> {
+    ) -> Result<ManualMergeOutcome, RunError> {
         let Some(workspace) = task.workspace.clone() else {
             return Ok(refused(
                 format!("{} was not worked on in a worktree of its own", task.id),
@@ -189,30 +189,32 @@ impl Dispatch<'_> {
         };
         match self.take_turn(PATIENCE) {
             Ok(true) => {}
-            Ok(false) => return Ok(ByHand::Cancelled),
+            Ok(false) => return Ok(ManualMergeOutcome::Cancelled),
             Err(why) => {
                 return Ok(refused(why, "wait until it is merged; if its process was stopped, continue or end it"));
             }
         }
         let now = self.task(task.id)?;
         let done = match now {
-            Some(now) if now.change.as_ref().is_some_and(|change| change.merged.is_some()) => Ok(ByHand::Already),
+            Some(now) if now.change.as_ref().is_some_and(|change| change.merged.is_some()) => {
+                Ok(ManualMergeOutcome::Already)
+            }
             Some(now) if now.state == task.state && now.workspace == task.workspace => {
                 let wish = Wish { task: &now, workspace: &workspace, checks, submitted: submitted.as_deref() };
                 match self.merge_in_turn(&wish) {
-                    Ok(seal) => Ok(ByHand::Merged(seal)),
-                    Err(EarlyEnd::Told(told))
-                        if matches!(*told, ByHand::Refused { .. }) && self.control.is_cancelled() =>
+                    Ok(seal) => Ok(ManualMergeOutcome::Merged(seal)),
+                    Err(EarlyEnd::RunnerEvent(told))
+                        if matches!(*told, ManualMergeOutcome::Refused { .. }) && self.control.is_cancelled() =>
                     {
-                        Ok(ByHand::Cancelled)
+                        Ok(ManualMergeOutcome::Cancelled)
                     }
-                    Err(EarlyEnd::Told(told)) => Ok(*told),
+                    Err(EarlyEnd::RunnerEvent(told)) => Ok(*told),
                     Err(EarlyEnd::Failed(error)) => Err(error),
                 }
             }
             _ => Ok(refused(format!("{} has changed while this waited", task.id), "look at it, and ask again")),
         };
-        if !matches!(done, Ok(ByHand::Merged(_))) {
+        if !matches!(done, Ok(ManualMergeOutcome::Merged(_))) {
             self.end_turn();
         }
         done
@@ -223,13 +225,13 @@ impl Dispatch<'_> {
         self.merging = None;
     }
 
-    fn merge_in_turn(&mut self, wish: &Wish<'_>) -> Result<Seal, EarlyEnd> {
+    fn merge_in_turn(&mut self, wish: &Wish<'_>) -> Result<MergeSeal, EarlyEnd> {
         if let Some(seal) = self.find_merged_on_forge(wish)? {
             return Ok(seal);
         }
         let base = self.with_git(|git| self.base(git))?;
         if let Some(landed) = self.with_git(|git| landed(git, &base, wish.task, wish.submitted))? {
-            return Ok(Seal::landed(&base, landed));
+            return Ok(MergeSeal::landed(&base, landed));
         }
         self.refuse_stacked(wish.workspace, &base)?;
         if let Some(why) = &base.stale {
@@ -246,7 +248,7 @@ impl Dispatch<'_> {
             false => self.check_again(wish, &base, &head)?,
         };
         let (commit, already) = self.merge_ready(wish, &base, &head)?;
-        Ok(Seal { commit, base: base.shown(), already, seen: None, rebased, checks: passed, unasked })
+        Ok(MergeSeal { commit, base: base.shown(), already, seen: None, rebased, checks: passed, unasked })
     }
 
     /// Has the work be on top of a base. Returns its last commit, and whether it was moved.
@@ -261,7 +263,7 @@ impl Dispatch<'_> {
             let moved = match git.rebase_after(&self.worktree(wish.workspace)?, start.as_ref(), &base.commit)? {
                 Rebased::Conflict { files, why } => {
                     let files = listed(files.iter().map(|file| file.display()));
-                    return Err(ByHand::Conflicts { base: base.shown(), files, why }.into());
+                    return Err(ManualMergeOutcome::Conflicts { base: base.shown(), files, why }.into());
                 }
                 Rebased::Done { .. } => true,
                 Rebased::UpToDate => false,
@@ -269,7 +271,7 @@ impl Dispatch<'_> {
             let tip = git.tip(&branch)?.unwrap_or_else(|| own.clone());
             // Nothing of it was left to be brought there.
             if tip == base.commit {
-                return Err(ByHand::Merged(Seal::landed(base, scattered(base, &own))).into());
+                return Err(ManualMergeOutcome::Merged(MergeSeal::landed(base, scattered(base, &own))).into());
             }
             Ok((tip, moved))
         })
@@ -304,7 +306,7 @@ impl Dispatch<'_> {
             }
             return match (report.outcome, report.change) {
                 (_, Some(ChangeFact::Merged(commit))) => Ok((commit, false)),
-                (HookOutcome::Cancelled, _) => Err(ByHand::Cancelled.into()),
+                (HookOutcome::Cancelled, _) => Err(ManualMergeOutcome::Cancelled.into()),
                 (outcome, _) => {
                     let cause = report.message.unwrap_or_else(|| "the forge does not want to".to_owned());
                     let is_behind = outcome == HookOutcome::Again;
@@ -330,7 +332,7 @@ impl Dispatch<'_> {
 
     /// Runs the checks of the work that are no steps of git, in a fresh checkout of the commit that is to be merged.
     fn check_again(&mut self, wish: &Wish<'_>, base: &Base, head: &Commit) -> Result<CheckReport, EarlyEnd> {
-        if wish.checks == Checks::Skip {
+        if wish.checks == MergeChecks::Skip {
             return Ok(CheckReport::default());
         }
         let checkout = self.check_out_for_gate(wish.workspace, head.clone())?;
@@ -355,7 +357,7 @@ impl Dispatch<'_> {
             let report = self.run_hook(&effect)?.report;
             let (message, feedback, unstarted) = (Some(""), report.feedback.as_deref(), report.unstarted);
             match Broken::by(&planned.hook, &HookEnd { outcome: report.outcome, message, feedback, unstarted }) {
-                _ if report.outcome == HookOutcome::Cancelled => return Err(ByHand::Cancelled.into()),
+                _ if report.outcome == HookOutcome::Cancelled => return Err(ManualMergeOutcome::Cancelled.into()),
                 None if report.outcome == HookOutcome::Skip => {}
                 None => passed.push(name),
                 Some(broken) => {
@@ -363,8 +365,8 @@ impl Dispatch<'_> {
                     let is_late = report.outcome == HookOutcome::TimedOut;
                     let is_unjudged = broken.why == Why::Escalated || broken.unstarted || is_late;
                     let told = match is_unjudged {
-                        true => ByHand::Unjudged { base, hook, report },
-                        false => ByHand::Unfit { base, hook, report },
+                        true => ManualMergeOutcome::Unjudged { base, hook, report },
+                        false => ManualMergeOutcome::Unfit { base, hook, report },
                     };
                     return Err(told.into());
                 }
@@ -435,7 +437,7 @@ impl Dispatch<'_> {
     }
 
     /// Returns what the forge has merged already. Refuses what it has closed, or merged without the last commits.
-    fn find_merged_on_forge(&self, wish: &Wish<'_>) -> Result<Option<Seal>, EarlyEnd> {
+    fn find_merged_on_forge(&self, wish: &Wish<'_>) -> Result<Option<MergeSeal>, EarlyEnd> {
         let Wish { task, workspace, .. } = wish;
         let Some(change) = self.on_forge(task).transpose()? else { return Ok(None) };
         let commit = match &change.state {
@@ -448,7 +450,7 @@ impl Dispatch<'_> {
         };
         let base = self.with_git(|git| self.base(git))?;
         let Some(left_out) = self.left_out(workspace, &base, &change)? else {
-            return Ok(Some(Seal::found(workspace.base.clone(), commit, None)));
+            return Ok(Some(MergeSeal::found(workspace.base.clone(), commit, None)));
         };
         let (id, place) = (task.id, format!(".windlass/worktrees/{}", workspace.name));
         let take_up = match task.state {
@@ -463,16 +465,16 @@ impl Dispatch<'_> {
     }
 
     /// How a change stands on its forge, if it is on one.
-    pub fn on_forge(&self, task: &Task) -> Option<Result<Change, Said>> {
+    pub fn on_forge(&self, task: &Task) -> Option<Result<Change, WorkspaceProblem>> {
         let address = self.with_git(|git| {
             let base = self.base(git)?;
             base.remote.as_ref().map(|remote| git.address(remote)).transpose()
         });
         let address = match address {
             Ok(address) => address,
-            Err(error) => return task.change.as_ref()?.at.number.map(|_| Err(Said::of(&error))),
+            Err(error) => return task.change.as_ref()?.at.number.map(|_| Err(WorkspaceProblem::of(&error))),
         };
-        let words = |error: &ForgeError| Said { cause: with_causes(error), hint: Some(error.hint()) };
+        let words = |error: &ForgeError| WorkspaceProblem { cause: with_causes(error), hint: Some(error.hint()) };
         match self.place(task, address.as_deref()) {
             Ok(None) => None,
             Err(error) => Some(Err(words(&error))),
@@ -513,6 +515,6 @@ fn asks_about_turn(planned: &PlannedHook) -> bool {
     planned.hook.point.is_stop() && planned.when.as_ref().is_some_and(asks)
 }
 
-fn by_forge(error: &ForgeError) -> ByHand {
+fn by_forge(error: &ForgeError) -> ManualMergeOutcome {
     refused(error.to_string(), error.hint())
 }

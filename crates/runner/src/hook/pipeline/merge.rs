@@ -18,11 +18,11 @@ use windlass_vcs::git::{Base, Branch, Commit, Error, Git, IfCheckedOut, Merged, 
 
 use super::change::{failed, head_under_way, taken};
 use super::{Ended, Onto, report};
+use crate::external_merges::{in_base, scattered};
 use crate::hook::HookRun;
-use crate::landing::{in_base, scattered};
-use crate::stacking::{Below, first_unmerged};
+use crate::stacked_branches::{LowerTask, first_unmerged};
 use crate::workspace::commit_message;
-use crate::{Dispatch, RunError, Told};
+use crate::{EffectRunner, RunError, RunnerEvent};
 
 /// How often it is looked whether somebody else has finished merging, or whether a forge has finished its checks.
 const LOOK: Duration = Duration::from_millis(20);
@@ -35,7 +35,7 @@ pub(super) struct Ready {
     pub address: Option<String>,
 }
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     pub(super) fn merge_pr(
         &mut self,
         run: &HookRun<'_>,
@@ -86,7 +86,7 @@ impl Dispatch<'_> {
                 Err(fs::TryLockError::Error(_)) => break,
             }
             if !told {
-                (self.outside.tell)(Told::Queueing);
+                (self.outside.tell)(RunnerEvent::Queueing);
                 told = true;
             }
             if Instant::now() > until {
@@ -163,7 +163,7 @@ impl Dispatch<'_> {
         &mut self,
         run: &HookRun<'_>,
         workspace: &Workspace,
-        below: &[Below],
+        below: &[LowerTask],
     ) -> Result<Result<Base, Box<HookReport>>, Error> {
         let base = self.with_git(|git| self.base(git))?;
         if let Some(merged) = self.merged_before(run, workspace, &base)? {
@@ -295,7 +295,7 @@ impl Dispatch<'_> {
                 return report(HookOutcome::Failure, format!("#{number} cannot be merged yet: {why}"));
             }
             if !told {
-                (self.outside.tell)(Told::Note(&format!("#{number} waits on the forge: {why}")));
+                (self.outside.tell)(RunnerEvent::Note(&format!("#{number} waits on the forge: {why}")));
                 told = true;
             }
             if !self.control.wait(CHECKS) {

@@ -16,13 +16,13 @@ use windlass_engine::{HookOutcome, HookReport, Session, Workspace};
 use windlass_hooks::{DeliveryStep, clean};
 use windlass_vcs::git::{Branch, Error, Git, Rebased};
 
-pub use manual_merge::{ByHand, Checks, Seal};
+pub use manual_merge::{ManualMergeOutcome, MergeChecks, MergeSeal};
 
 use super::{HookAttempt, HookRun, HookSubject};
 use crate::refresh::conflict_feedback;
-use crate::stacking::{Below, beginning, first_unmerged};
+use crate::stacked_branches::{LowerTask, beginning, first_unmerged};
 use crate::workspace::explained;
-use crate::{Dispatch, RunError};
+use crate::{EffectRunner, RunError};
 
 /// Names of files that an agent is told at most.
 const FILES: usize = 50;
@@ -34,7 +34,7 @@ pub(crate) fn report(outcome: HookOutcome, message: impl Into<String>) -> HookRe
     HookReport { message: Some(message.into()), ..outcome.into() }
 }
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     pub(super) fn step(&mut self, run: &HookRun<'_>, step: &DeliveryStep) -> Result<HookAttempt, RunError> {
         let Some((session, workspace)) = at_work(run) else {
             return match step {
@@ -98,7 +98,7 @@ impl Dispatch<'_> {
     }
 
     /// Brings the work on top of the newest base.
-    fn rebase_on_main(&self, workspace: &Workspace, below: &[Below]) -> Ended {
+    fn rebase_on_main(&self, workspace: &Workspace, below: &[LowerTask]) -> Ended {
         self.with_git(|git| {
             let base = self.recent_base(git)?;
             if let Some(below) = first_unmerged(git, workspace, below, &base.commit)? {

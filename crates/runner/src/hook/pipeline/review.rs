@@ -26,8 +26,8 @@ use windlass_vcs::git::{Branch, CheckoutAccess, Commit, Diff, Git};
 use super::{Ended, report};
 use crate::consultation::Consultation;
 use crate::hook::HookRun;
-use crate::stacking::{Below, own_base};
-use crate::{Dispatch, RunError};
+use crate::stacked_branches::{LowerTask, own_base};
+use crate::{EffectRunner, RunError};
 
 /// The most of a diff that is looked at.
 const DIFF: usize = 4 * 1024 * 1024;
@@ -97,7 +97,7 @@ impl Asking<'_> {
     }
 }
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     pub(super) fn review(
         &mut self,
         run: &HookRun<'_>,
@@ -132,7 +132,12 @@ impl Dispatch<'_> {
     }
 
     /// What there is to be judged.
-    fn case(&self, git: &Git<'_>, workspace: &Workspace, below: &[Below]) -> Result<Case, windlass_vcs::git::Error> {
+    fn case(
+        &self,
+        git: &Git<'_>,
+        workspace: &Workspace,
+        below: &[LowerTask],
+    ) -> Result<Case, windlass_vcs::git::Error> {
         let base = own_base(git, workspace, below, &self.known_base(git)?.commit)?;
         let branch = Branch::new(&workspace.branch)?;
         let work = git.work(&branch, &base)?;

@@ -7,12 +7,13 @@ use windlass_hooks::Script;
 
 use super::report;
 use crate::hook::{HookAttempt, HookRun};
-use crate::{Dispatch, RunError, shown};
+use crate::{EffectRunner, RunError, test_command};
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     /// A failing test is for the agent to mend, whatever its exit code is, unless it is to be tried again first.
     pub(super) fn run_tests(&mut self, run: &HookRun<'_>) -> Result<HookAttempt, RunError> {
-        let command = self.settings.delivery.tests.clone().or_else(|| shown::tests(&run.directory).map(str::to_owned));
+        let command =
+            self.settings.delivery.tests.clone().or_else(|| test_command::tests(&run.directory).map(str::to_owned));
         let Some(command) = command else {
             let why = "the project shows no tests; `test_command` names them";
             return Ok(report(HookOutcome::Skip, why).into());

@@ -17,9 +17,9 @@ use windlass_process::run_apart;
 
 use super::program::{Prepared, came_to, side_by_side, stored};
 use super::{Doing, Done, interrupted};
-use crate::Dispatch;
+use crate::EffectRunner;
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     /// What a step can come to without any program, where the first thing that succeeds is enough.
     pub(super) fn at_once(&self, doing: &Doing<'_>) -> Option<Done> {
         let What::Parallel { steps, wait_for_all: false } = &doing.step.what else { return None };

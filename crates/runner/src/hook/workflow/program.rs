@@ -13,7 +13,7 @@ use windlass_process::{Captured, Control, Exit, Finished, Invocation, NotStarted
 
 use super::super::LEAST;
 use super::{Doing, Flow};
-use crate::Dispatch;
+use crate::EffectRunner;
 use crate::workspace::with_causes;
 
 /// What is kept of what a program printed.
@@ -28,7 +28,7 @@ pub(super) struct Prepared {
     pub limit: String,
 }
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     /// Makes a program ready, or says why it cannot be run.
     pub(super) fn prepared(
         &self,

@@ -17,7 +17,7 @@ use windlass_engine::workflow::{Progress, StepResult};
 use windlass_engine::{Event, HookOutcome, HookReport, payload};
 
 use super::super::{HookAttempt, HookRun};
-use crate::{Dispatch, RunError};
+use crate::{EffectRunner, RunError};
 
 /// Why a workflow goes no further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) enum Ending {
     Cancelled,
 }
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     pub(super) fn ended(
         &self,
         run: &HookRun<'_>,

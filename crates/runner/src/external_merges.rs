@@ -11,11 +11,11 @@ use windlass_vcs::forge::Method;
 use windlass_vcs::git::{Base, Branch, Commit, Error, Git};
 
 use crate::workspace::explained;
-use crate::{Dispatch, RunError, Told};
+use crate::{EffectRunner, RunError, RunnerEvent};
 
 /// How a base has a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Landed {
+pub struct ExternalMerge {
     /// The commit that has it in the base. Where none can be told, its own last one.
     pub commit: Commit,
     /// That commit alone has all of it, on top of what it was merged into.
@@ -31,7 +31,12 @@ pub fn last_seen(git: &Git<'_>, branch: &str) -> Result<Option<Base>, Error> {
 }
 
 /// How a base has the open change of a task, if it has it. What was submitted has to be there, and what the branch has now.
-pub fn landed(git: &Git<'_>, base: &Base, task: &Task, submitted: Option<&str>) -> Result<Option<Landed>, Error> {
+pub fn landed(
+    git: &Git<'_>,
+    base: &Base,
+    task: &Task,
+    submitted: Option<&str>,
+) -> Result<Option<ExternalMerge>, Error> {
     let is_open = task.change.as_ref().is_some_and(|change| change.merged.is_none());
     let Some(workspace) = task.workspace.as_ref().filter(|_| is_open) else { return Ok(None) };
     let Some(tip) = git.tip(&Branch::new(&workspace.branch)?)? else { return Ok(None) };
@@ -44,11 +49,11 @@ pub fn landed(git: &Git<'_>, base: &Base, task: &Task, submitted: Option<&str>) 
 }
 
 /// How a base has the work of a branch, if it has it.
-pub(crate) fn in_base(git: &Git<'_>, base: &Base, branch: &str, tip: &Commit) -> Result<Option<Landed>, Error> {
+pub(crate) fn in_base(git: &Git<'_>, base: &Base, branch: &str, tip: &Commit) -> Result<Option<ExternalMerge>, Error> {
     let name = &base.branch;
     let found = |commit: Commit, how: String| {
         let is_one = commit != *tip;
-        Ok(Some(Landed { commit, is_one, how }))
+        Ok(Some(ExternalMerge { commit, is_one, how }))
     };
     if let Some(commit) = git.merged_as(base, tip, Method::Merge)? {
         return found(commit, format!("{name} has the branch {branch}"));
@@ -63,14 +68,14 @@ pub(crate) fn in_base(git: &Git<'_>, base: &Base, branch: &str, tip: &Commit) ->
 }
 
 /// No single commit of the base has it.
-pub(crate) fn scattered(base: &Base, tip: &Commit) -> Landed {
+pub(crate) fn scattered(base: &Base, tip: &Commit) -> ExternalMerge {
     let how = format!("{} has all of it in other commits", base.branch);
-    Landed { commit: tip.clone(), is_one: false, how }
+    ExternalMerge { commit: tip.clone(), is_one: false, how }
 }
 
-impl Dispatch<'_> {
+impl EffectRunner<'_> {
     /// Records accepted changes as merged that the newest base has.
-    pub fn note_landed(&mut self, in_use: &[String]) -> Result<(), RunError> {
+    pub fn record_external_merges(&mut self, in_use: &[String]) -> Result<(), RunError> {
         let worktrees = &self.settings.delivery.worktrees;
         if !worktrees.is_dir() || !matches!(self.repository(), Ok(Some(_))) || !self.is_my_turn() {
             return Ok(());
@@ -84,7 +89,7 @@ impl Dispatch<'_> {
         };
         self.end_turn();
         noted?;
-        self.settle()
+        self.run_pending()
     }
 
     /// Whether nobody else merges. Whoever does records it.
@@ -97,7 +102,7 @@ impl Dispatch<'_> {
 
     fn cannot_tell(&mut self, error: &Error) {
         let words = format!("nobody can tell which changes are merged: {}", explained(error));
-        (self.outside.tell)(Told::Note(&words));
+        (self.outside.tell)(RunnerEvent::Note(&words));
     }
 
     /// The tasks that are accepted, whose changes are open, and what was submitted of each.
@@ -129,7 +134,7 @@ impl Dispatch<'_> {
         // One that does not answer is waited for.
         if let Ok(Base { branch, remote: Some(remote), .. }) = self.with_git(|git| self.known_base(git)) {
             let words = format!("fetching {remote}/{branch}, to see which changes are merged");
-            (self.outside.tell)(Told::Note(&words));
+            (self.outside.tell)(RunnerEvent::Note(&words));
         }
         let found = self.with_git(|git| {
             let base = self.base(git)?;
@@ -146,13 +151,13 @@ impl Dispatch<'_> {
             }
         };
         for (id, landed) in found.into_iter().filter_map(|(id, landed)| Some((id, landed?))) {
-            let Landed { commit, how, .. } = landed;
+            let ExternalMerge { commit, how, .. } = landed;
             let words = format!("the change of {id} is merged: {how}");
-            match self.give(&Command::RecordMerge { id, commit: commit.to_string(), seen: Some(how) }) {
+            match self.commit(&Command::RecordMerge { id, commit: commit.to_string(), seen: Some(how) }) {
                 Err(RunError::Execute(ExecuteError::Refused(_))) => {}
                 given => {
                     given?;
-                    (self.outside.tell)(Told::Note(&words));
+                    (self.outside.tell)(RunnerEvent::Note(&words));
                 }
             }
         }

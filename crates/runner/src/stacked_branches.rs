@@ -7,11 +7,11 @@ use windlass_vcs::git::{Branch, Commit, Error, Git};
 
 /// A task whose work another one was begun on, and whose work is not merged as far as the log knows.
 #[derive(Debug, Clone)]
-pub struct Below {
+pub struct LowerTask {
     task: Task,
 }
 
-impl Below {
+impl LowerTask {
     /// What is said of work that stands on this one.
     pub(crate) fn in_words(&self) -> String {
         let why = match (self.task.state, &self.task.change) {
@@ -42,10 +42,10 @@ impl Below {
 }
 
 /// The tasks that a workspace was begun on, without those that were merged through us.
-pub fn below(view: &dyn View, workspace: &Workspace) -> Looked<Vec<Below>> {
+pub fn below(view: &dyn View, workspace: &Workspace) -> Looked<Vec<LowerTask>> {
     let mut found = Vec::new();
     for id in &workspace.stacked_on {
-        found.extend(view.task(*id)?.filter(is_unmerged).map(|task| Below { task }));
+        found.extend(view.task(*id)?.filter(is_unmerged).map(|task| LowerTask { task }));
     }
     Ok(found)
 }
@@ -71,9 +71,9 @@ pub fn beginning(workspace: &Workspace) -> Result<Option<Commit>, Error> {
 pub fn first_unmerged<'b>(
     git: &Git<'_>,
     workspace: &Workspace,
-    below: &'b [Below],
+    below: &'b [LowerTask],
     base: &Commit,
-) -> Result<Option<&'b Below>, Error> {
+) -> Result<Option<&'b LowerTask>, Error> {
     if below.is_empty() {
         return Ok(None);
     }
@@ -98,7 +98,7 @@ pub fn first_unmerged<'b>(
 }
 
 /// What the own work of a task comes after: where it began, while that is not in the base, or else the base as it is now.
-pub fn own_base(git: &Git<'_>, workspace: &Workspace, below: &[Below], newest: &Commit) -> Result<Commit, Error> {
+pub fn own_base(git: &Git<'_>, workspace: &Workspace, below: &[LowerTask], newest: &Commit) -> Result<Commit, Error> {
     let head = git.tip(&Branch::new(&workspace.branch)?)?.filter(|_| !workspace.stacked_on.is_empty());
     let Some(head) = head else { return Ok(newest.clone()) };
     let start = Commit::new(&workspace.start)?;
