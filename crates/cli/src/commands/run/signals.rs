@@ -28,7 +28,7 @@ impl SignalListener {
             hear(signalled, heard.as_ref());
             wake();
         };
-        let received = signals::install(control, heed).map_err(|error| cannot_listen(error))?;
+        let received = signals::install(control, heed).map_err(cannot_listen)?;
         Ok(Self { received, nudges: None })
     }
 
@@ -46,7 +46,7 @@ impl SignalListener {
 
     /// From now on, somebody looks at the log when another process asks for that.
     pub fn follow_with(&mut self, look: impl Fn() + Send + 'static) -> Result<(), Failure> {
-        let nudges = signals::heed_nudges(look).map_err(|error| cannot_listen(error))?;
+        let nudges = signals::heed_nudges(look).map_err(cannot_listen)?;
         self.nudges = Some(nudges);
         Ok(())
     }
@@ -83,7 +83,7 @@ fn heed_nudges(
             note(&format!("ending: somebody has cancelled the session{why}"), view.as_ref());
         }
     };
-    signals::heed_nudges(heed).map_err(|error| cannot_listen(error))
+    signals::heed_nudges(heed).map_err(cannot_listen)
 }
 
 /// What a signal means to whoever sees it.
