@@ -2,16 +2,12 @@
 //!
 //! Each prompt is a new process, so nothing is remembered: the prompt has to say everything.
 
-use std::path::Path;
-use std::time::Duration;
-
 use windlass_engine::Fault;
-use windlass_process::{Capture, Environment, Exit, Finished, Invocation, Spec, Spill};
+use windlass_process::{Capture, Exit, Finished, Invocation, Spec, Spill};
 
+use crate::prompt_run::{last_line_of, prompted};
 use crate::{Agent, AgentDriver, PromptRequest, TurnBudget, TurnEnd, TurnHost, TurnOutcome, aider, trouble};
 
-/// How long an agent may take to end once it is asked to.
-const GRACE: Duration = Duration::from_secs(10);
 /// What is kept of an answer, from its start and from its end: the end is where an agent says how it went.
 const HEAD: usize = 16 * 1024;
 const TAIL: usize = 40 * 1024;
@@ -82,17 +78,6 @@ impl Agent {
     }
 }
 
-/// A run that reads a prompt and may take as long as it likes.
-pub(crate) fn prompted(
-    invocation: Invocation,
-    prompt: &str,
-    directory: &Path,
-    environment: Environment,
-    capture: Capture,
-) -> Spec {
-    Spec { stdin: prompt.into(), grace: GRACE, capture, ..Spec::new(invocation, directory, environment) }
-}
-
 /// How it ended, with the last line that it wrote about it.
 fn last_words(finished: &Finished, end: &str) -> String {
     let (stderr, stdout) = (finished.stderr.text(), finished.stdout.text());
@@ -102,13 +87,10 @@ fn last_words(finished: &Finished, end: &str) -> String {
     }
 }
 
-/// Returns the last line of a text that is not blank.
-pub(crate) fn last_line_of(text: &str) -> Option<&str> {
-    text.lines().map(str::trim).rfind(|line| !line.is_empty())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use windlass_process::Captured;
 
     use super::*;

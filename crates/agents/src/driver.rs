@@ -10,9 +10,9 @@
 //!
 //! | driver | process | conversation |
 //! | --- | --- | --- |
-//! | [`CommandDriver`] | one for each prompt | none: the prompt says everything |
-//! | [`HeadlessDriver`] | one for each prompt | resumed by name; a new one where the agent has lost it |
-//! | [`AcpDriver`] | one that stays until it is closed | kept in the process; loaded by name in a new one |
+//! | `CommandDriver` | one for each prompt | none: the prompt says everything |
+//! | `HeadlessDriver` | one for each prompt | resumed by name; a new one where the agent has lost it |
+//! | `AcpDriver` | one that stays until it is closed | kept in the process; loaded by name in a new one |
 //!
 //! Invariants:
 //! - Whether an agent remembers is known before it is prompted: the host words the prompt for one that does not.
@@ -26,12 +26,10 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use windlass_engine::Usage;
-use windlass_process::{Environment, Finished, Launcher, Roster, Spec, Stream};
+use windlass_process::{Environment, Finished, Spec, Stream};
 
-use crate::acp::{AcpDriver, McpServer};
-use crate::command::CommandDriver;
-use crate::headless::HeadlessDriver;
-use crate::{Agent, AgentKind, TurnBudget, TurnEnd, TurnOutcome};
+use crate::acp::McpServer;
+use crate::{TurnBudget, TurnEnd, TurnOutcome};
 
 /// What an agent is prompted with, apart from the words.
 #[derive(Debug, Clone)]
@@ -89,18 +87,6 @@ pub trait AgentDriver {
 
     /// Ends what runs of the agent between two turns. The next prompt starts it anew.
     fn close(&mut self) {}
-}
-
-impl Agent {
-    /// Returns the driver of this agent. Without a launcher an agent that stays cannot be started.
-    pub fn driver<'a>(&self, launcher: Option<&Launcher>, roster: &'a Roster) -> Box<dyn AgentDriver + 'a> {
-        let agent = self.clone();
-        match self.kind {
-            AgentKind::Command(_) => Box::new(CommandDriver::new(agent)),
-            AgentKind::Headless(dialect) => Box::new(HeadlessDriver::new(agent, dialect)),
-            AgentKind::Acp(_) | AgentKind::Scripted(_) => Box::new(AcpDriver::new(agent, launcher.cloned(), roster)),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -17,9 +17,11 @@ mod agent;
 mod aider;
 mod command;
 mod driver;
+mod driver_choice;
 pub mod headless;
 #[cfg(any(test, fuzzing))]
 pub mod laws;
+mod prompt_run;
 mod reset;
 pub mod scripted;
 mod trouble;

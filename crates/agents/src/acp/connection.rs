@@ -21,8 +21,9 @@ use windlass_process::{Control, Roster};
 use super::breach::Breach;
 use super::line::{Attention, Fault, Interference, Line};
 use super::methods::PROMPT;
-use super::opening::{Half, words};
-use crate::command::last_line_of;
+use super::opening::Half;
+use super::start::words;
+use crate::prompt_run::last_line_of;
 use crate::trouble::without_warnings;
 use crate::{TurnEnd, TurnOutcome};
 

@@ -8,7 +8,8 @@
 use windlass_process::{Launcher, Roster};
 
 use super::line::Attention;
-use super::opening::{OpenOutcome, Start};
+use super::opening::OpenOutcome;
+use super::start::Start;
 use super::{Connection, spec};
 use crate::{Agent, AgentDriver, PromptRequest, TurnBudget, TurnEnd, TurnHost, TurnOutcome, TurnOutput};
 

@@ -14,8 +14,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use windlass_process::{Capture, Heard, Invocation, Live, Spec, overlay};
 
-use super::opening::{PATIENCE, Start};
 use super::servers::McpServer;
+use super::start::{PATIENCE, Start};
 use super::wire::Lines;
 use crate::agent::quoted;
 use crate::{TurnBudget, TurnEnd};

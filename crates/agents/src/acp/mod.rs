@@ -27,6 +27,7 @@ mod permissions;
 pub mod server;
 mod servers;
 mod speech;
+mod start;
 mod talk;
 mod telling;
 mod tools;
@@ -37,17 +38,18 @@ use std::path::Path;
 
 use windlass_process::{Capture, Environment, Invocation, Spec};
 
-use crate::command::prompted;
+use crate::prompt_run::prompted;
 
 pub use connection::Connection;
 pub(crate) use driver::AcpDriver;
 pub use line::Attention;
 #[cfg(any(test, fuzzing))]
 pub(crate) use methods::PROMPT;
-pub use opening::{OpenOutcome, Start};
+pub use opening::OpenOutcome;
 pub use permissions::{Permission, Permissions, ToolKind};
 pub use servers::McpServer;
 pub(crate) use speech::Text;
+pub use start::Start;
 #[cfg(any(test, fuzzing))]
 pub(crate) use talk::{Said, Talk};
 pub(crate) use wire::{LINE, Lines};

@@ -8,11 +8,8 @@
 //! - Nothing is waited for without an end: each question has a time, and all of them the time of the turn.
 //! - An agent that cannot be opened is ended, with everything below it.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use windlass_engine::Cost;
-use windlass_process::{Exit, Launcher, Left, Live, Roster, Spec};
+use windlass_process::{Exit, Left, Live};
 
 use super::connection::Connection;
 use super::desk::Desk;
@@ -20,36 +17,15 @@ use super::http_server::{HttpServer, shell_command};
 use super::line::{Attention, Fault, Interference, Line};
 use super::methods::{INITIALIZE, LOAD_SESSION, NEW_SESSION, RESUME_SESSION, VERSION};
 use super::model::{Choice, choose};
-use super::permissions::Permissions;
-use super::servers::{McpServer, ServerTransport};
+use super::servers::ServerTransport;
+use super::start::{PATIENCE, Start, words};
 use super::talk::Talk;
 use super::wire::{LOGIN_REQUIRED, Refused};
-use crate::command::last_line_of;
+use crate::prompt_run::last_line_of;
 use crate::{TurnBudget, TurnEnd};
 
-/// How long it may take over each question before the first prompt.
-pub const PATIENCE: Duration = Duration::from_secs(120);
 /// The longest name of a conversation.
 const NAME: usize = 1024;
-/// How much of an error's data is told.
-const DATA: usize = 400;
-
-/// What an agent is started with.
-pub struct Start<'a> {
-    pub launcher: &'a Launcher,
-    pub roster: &'a Roster,
-    pub spec: &'a Spec,
-    pub permissions: &'a Permissions,
-    /// Servers of tools that it is handed.
-    pub servers: &'a [McpServer],
-    /// The model that it is to use, if not its own choice.
-    pub model: Option<&'a str>,
-    /// The conversation that is to be taken up again.
-    pub before: Option<&'a str>,
-    /// What that has cost, as far as it was told.
-    pub cost: Cost,
-}
-
 /// A connection, and whether the conversation is the one before.
 pub struct OpenOutcome {
     pub connection: Connection,
@@ -274,18 +250,6 @@ fn login(ways: &[String], refused: &Refused) -> String {
         ways => format!("; it offers: {}", ways.join(", ")),
     };
     format!("the agent wants a login first: start it by hand and log in, or give it a key ({}{ways})", words(refused))
-}
-
-/// What an agent says instead of an answer.
-pub fn words(refused: &Refused) -> String {
-    let Refused { code, message, data } = refused;
-    let data = match data {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => format!(": {text}"),
-        Some(other) => format!(": {other}"),
-    };
-    let data = &data[..data.floor_char_boundary(DATA)];
-    format!("{message}{data} (error {code})")
 }
 
 fn exit(exit: Exit) -> String {

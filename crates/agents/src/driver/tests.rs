@@ -1,9 +1,10 @@
 //! Drivers in front of a host that notes what it hears.
 
-use windlass_process::{Control, run};
+use windlass_process::{Control, Roster, run};
 
 use super::*;
 use crate::headless::Dialect;
+use crate::{Agent, AgentKind};
 
 struct NotingHost<'a> {
     roster: &'a Roster,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use windlass_engine::Usage;
 
-use super::hearing::Said;
-use super::is_name;
+use super::stream_event::Said;
+use super::words::is_name;
 use crate::acp::Text;
 use crate::reset::Reset;
 use crate::trouble::Trouble;

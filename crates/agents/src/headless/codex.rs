@@ -7,7 +7,8 @@ use serde_json::Value;
 use windlass_engine::Usage;
 
 use super::account::{Account, Close, Span};
-use super::{Place, Words, cause, has_option};
+use super::cause;
+use super::words::{Place, Words, has_option};
 use crate::{Access, Setup};
 
 /// What a person may have said about what it may do.

@@ -14,8 +14,11 @@ use std::ops::ControlFlow;
 use windlass_engine::Usage;
 use windlass_process::Stream;
 
-use super::hearing::{Ended, Hearing, Said};
-use super::{Dialect, Place, is_name, script, spec};
+use super::dialect::Dialect;
+use super::hearing::{Ended, Hearing};
+use super::stream_event::Said;
+use super::words::{Place, is_name};
+use super::{script, spec};
 use crate::{Agent, AgentDriver, PromptRequest, TurnBudget, TurnEnd, TurnHost, TurnOutcome, TurnOutput};
 
 /// Why a conversation is another one although the one before was resumed.

@@ -7,7 +7,8 @@ use serde_json::Value;
 use windlass_engine::{Fault, Usage};
 
 use super::account::{Account, Close, Span};
-use super::{Place, Words, cause, has_option, line};
+use super::words::{Place, Words, has_option};
+use super::{cause, line};
 use crate::trouble::Trouble;
 use crate::{Access, Setup};
 

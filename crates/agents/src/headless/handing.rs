@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use serde_json::{Map, Value, json};
 use windlass_process::{Environment, overlay};
 
-use super::Dialect;
+use super::dialect::Dialect;
 use crate::acp::McpServer;
 use crate::agent::quoted;
 

@@ -9,8 +9,10 @@ use windlass_engine::{Fault, Usage};
 use windlass_process::{Exit, Stream};
 
 use super::account::{Account, Close, Span};
-use super::cause::is_gone;
-use super::{Dialect, cause, claude, codex, gemini, goose, line, opencode};
+use super::cause::{self, is_gone};
+use super::dialect::Dialect;
+use super::stream_event::Said;
+use super::{claude, codex, gemini, goose, line, opencode};
 use crate::TurnEnd;
 use crate::acp::{LINE, Lines};
 use crate::trouble::{self, Trouble};
@@ -19,15 +21,6 @@ use crate::trouble::{self, Trouble};
 const COMPLAINTS: usize = 16 * 1024;
 /// What is shown of a line that is no event.
 const SHOWN: usize = 120;
-
-/// What is heard while a turn goes on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
-    /// For whoever watches: what the agent says, and the tools that it calls.
-    Text(String),
-    /// The conversation that it works in.
-    Conversation(String),
-}
 
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,6 +18,7 @@ mod account;
 mod cause;
 mod claude;
 mod codex;
+mod dialect;
 mod driver;
 mod gemini;
 mod goose;
@@ -25,6 +26,8 @@ mod handing;
 mod hearing;
 mod line;
 mod opencode;
+mod stream_event;
+mod words;
 
 use std::path::Path;
 
@@ -32,98 +35,23 @@ use windlass_process::{Capture, Environment, Invocation, Spec};
 
 #[cfg(test)]
 use account::Span;
+pub use dialect::Dialect;
 pub(crate) use driver::HeadlessDriver;
 #[cfg(any(test, fuzzing))]
-pub(crate) use hearing::{Ended, Heard, Hearing, Said};
+pub(crate) use hearing::{Ended, Heard, Hearing};
 pub(crate) use line::{bare, parse};
+#[cfg(any(test, fuzzing))]
+pub(crate) use stream_event::Said;
+#[cfg(any(test, fuzzing))]
+pub(crate) use words::is_name;
 
+use self::words::{Place, Words};
 use crate::acp::McpServer;
 use crate::agent::quoted;
-use crate::command::prompted;
+use crate::prompt_run::prompted;
 use crate::{Access, Agent, Setup};
 
-/// The longest name of a conversation that is taken from an agent.
-const NAME: usize = 200;
-
-/// The agents whose command lines and streams are known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
-    Claude,
-    Codex,
-    Opencode,
-    Gemini,
-    Goose,
-}
-
-/// Where a prompt is said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place<'a> {
-    /// In a new conversation, by the name that we give it where the agent lets us.
-    New(Option<&'a str>),
-    /// In the one before.
-    Before(&'a str),
-}
-
-/// A command line in parts: what a person adds stands between them.
-struct Words {
-    first: Vec<String>,
-    last: Vec<String>,
-}
-
-impl Words {
-    fn new(first: &[&str], last: &[&str]) -> Self {
-        let mut words = Self { first: Vec::new(), last: last.iter().map(|word| (*word).to_owned()).collect() };
-        words.add(first);
-        words
-    }
-
-    /// Adds words before those of the person.
-    fn add(&mut self, more: &[&str]) {
-        self.first.extend(more.iter().map(|word| (*word).to_owned()));
-    }
-
-    /// Adds an option of a conversation's name, by which it is begun or taken up.
-    fn add_conversation(&mut self, place: Place<'_>, begin: &str, resume: &[&str]) {
-        match place {
-            Place::New(Some(name)) => self.add(&[begin, name]),
-            Place::New(None) => {}
-            Place::Before(name) => self.add(&[resume, &[name]].concat()),
-        }
-    }
-
-    fn add_model(&mut self, option: &str, setup: &Setup) {
-        if let Some(model) = &setup.model {
-            self.add(&[option, model]);
-        }
-    }
-}
-
 impl Dialect {
-    /// The program that speaks it.
-    pub fn program(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-            Self::Opencode => "opencode",
-            Self::Gemini => "gemini",
-            Self::Goose => "goose",
-        }
-    }
-
-    /// The name of a new conversation, where we give it: from random bytes.
-    pub fn name(self, random: u128) -> Option<String> {
-        match self {
-            Self::Claude | Self::Gemini => Some(uuid(random)),
-            Self::Goose => Some(format!("windlass-{random:032x}")),
-            Self::Codex | Self::Opencode => None,
-        }
-    }
-
-    /// Whether its process stays for a while when its turn is over, with nothing more to do.
-    pub fn lingers(self) -> bool {
-        self == Self::Codex
-    }
-
     /// Settings without which it would ask somebody, or could do more than it may.
     pub fn environment(self, access: Access) -> &'static [(&'static str, &'static str)] {
         match (self, access) {
@@ -133,11 +61,6 @@ impl Dialect {
             (Self::Gemini, Access::ReadOnly) => gemini::LOOKING,
             (Self::Claude | Self::Codex | Self::Opencode | Self::Gemini, _) => &[],
         }
-    }
-
-    /// Whether there is a way to hand it tools.
-    pub fn takes_tools(self) -> bool {
-        self != Self::Gemini
     }
 
     /// The environment of a turn, with tools that it is handed.
@@ -178,28 +101,6 @@ fn spec(script: String, prompt: &str, directory: &Path, environment: Environment
     // It is heard as it comes.
     let capture = Capture { head: 0, tail: 0, spill: None };
     prompted(Invocation::Shell(script.into()), prompt, directory, environment, capture)
-}
-
-/// Whether a conversation can be named so on a command line: an agent says what it likes.
-pub(crate) fn is_name(name: &str) -> bool {
-    let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_.:".contains(letter);
-    !name.is_empty() && name.len() <= NAME && !name.starts_with('-') && name.chars().all(fits)
-}
-
-/// Whether a person has given one of these options, alone or with a value: after `=`, or behind a single letter.
-fn has_option(setup: &Setup, options: &[&str]) -> bool {
-    let given = |word: &str, option: &str| match option.strip_prefix("--") {
-        Some(_) => word.split('=').next() == Some(option),
-        None => word.starts_with(option),
-    };
-    setup.args.iter().any(|word| options.iter().any(|option| given(word, option)))
-}
-
-/// Version 4, as programs expect it.
-fn uuid(random: u128) -> String {
-    let marked = random & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
-    let hex = format!("{marked:032x}");
-    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
 #[cfg(test)]

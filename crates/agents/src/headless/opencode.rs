@@ -8,7 +8,8 @@ use serde_json::Value;
 use windlass_engine::{Cost, Fault, Usage};
 
 use super::account::{Account, Close};
-use super::{Place, Words, cause, has_option, line};
+use super::words::{Place, Words, has_option};
+use super::{cause, line};
 use crate::trouble::Trouble;
 use crate::{Access, Setup};
 
