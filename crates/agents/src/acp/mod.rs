@@ -10,7 +10,7 @@
 //!   server: the other side, for the scripted agent   methods, wire: what both sides say
 //! ```
 //!
-//! The messages are written by hand: `ARCHITECTURE.md` says why.
+//! The messages are written by hand (ADR 0036).
 
 mod breach;
 mod connection;

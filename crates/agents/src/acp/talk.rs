@@ -18,7 +18,7 @@ use super::speech::{Aside, Speech};
 use super::tools::{Change, Tool, Tools};
 use super::wire::{Lines, Message, NO_SUCH_METHOD, Refused};
 use super::wish::Wish;
-use crate::headless;
+use crate::headless::bare;
 
 /// What an agent may send between our question and its answer.
 const BYTES: u64 = 256 * 1024 * 1024;
@@ -155,7 +155,7 @@ impl Talk {
 
     fn read(&mut self, said: &mut Vec<Said>) -> Result<(), Breach> {
         while let Some(line) = self.lines.next()? {
-            let line = headless::bare(&line);
+            let line = bare(&line);
             match line.first() {
                 None => {}
                 Some(b'{') => said.extend(self.message(Message::parse(line)?)?),

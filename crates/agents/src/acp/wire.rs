@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::breach::Breach;
-use crate::headless;
+use crate::headless::parse;
 
 /// The longest line that is taken. Agents send whole files in one message.
 pub const LINE: usize = 16 * 1024 * 1024;
@@ -93,7 +93,7 @@ impl Refused {
 
 impl Message {
     pub fn parse(line: &[u8]) -> Result<Self, Breach> {
-        let value = headless::parse(line).map_err(|error| Breach::not_json(line, &error))?;
+        let value = parse(line).map_err(|error| Breach::not_json(line, &error))?;
         let strange = || Breach::no_message(line);
         let Value::Object(mut object) = value else { return Err(strange()) };
         let id = object.remove("id");
