@@ -118,7 +118,7 @@ fn resolve(path: &str, from: &Module, modules: &BTreeMap<Module, String>) -> Opt
     Some((module, name))
 }
 
-/// Returns which module uses which, with re-exports followed to the module that defines the item.
+/// Returns which module uses which, apart from its own children. Re-exports are followed to the module that defines the item.
 fn read_edges(modules: &BTreeMap<Module, String>) -> BTreeMap<Module, BTreeSet<Module>> {
     let used: BTreeMap<&Module, Vec<(bool, String)>> =
         modules.iter().map(|(module, code)| (module, used_paths(code))).collect();
@@ -140,7 +140,8 @@ fn read_edges(modules: &BTreeMap<Module, String>) -> BTreeMap<Module, BTreeSet<M
                     None => break,
                 }
             }
-            if target != **module {
+            // A module is made of its children.
+            if !target.starts_with(module) {
                 edges.entry((*module).clone()).or_default().insert(target);
             }
         }
@@ -197,7 +198,7 @@ fn import_circles_have_three_files_at_most() {
 #[test]
 fn circle_of_two_files_is_found() {
     let directory = tempfile::tempdir().expect("a directory");
-    fs::write(directory.path().join("lib.rs"), "mod a;\nmod b;\npub use a::One;\n").expect("a file");
+    fs::write(directory.path().join("lib.rs"), "mod a;\nmod b;\npub use a::{One, Other};\n").expect("a file");
     fs::write(directory.path().join("a.rs"), "use crate::b::Two;\npub struct One(Two);\n").expect("a file");
     fs::write(directory.path().join("b.rs"), "use crate::One;\npub struct Two(Box<One>);\n").expect("a file");
     let circle = find_largest_circle(directory.path());

@@ -26,6 +26,7 @@ mod failure;
 mod front_end;
 pub mod gatekeepers;
 pub mod hints;
+pub mod hook_runs;
 pub mod next_step;
 pub mod obstacles;
 pub mod person;

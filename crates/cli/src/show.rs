@@ -5,6 +5,7 @@ pub mod drive;
 pub mod pipeline;
 pub mod workflow;
 
+use windlass_app::hook_runs::HookRunOutcome;
 use windlass_app::project::Project;
 use windlass_app::session_view::SessionView;
 use windlass_config::{Config, plan};
@@ -129,8 +130,18 @@ pub fn short_moment(at: Timestamp, out: &Output) -> String {
     }
 }
 
+/// Returns how a run ended, in words.
+pub fn run_outcome(run: HookRunOutcome) -> (Tone, &'static str) {
+    match run {
+        HookRunOutcome::Ended(outcome) => outcome_words(outcome),
+        HookRunOutcome::Error => (Tone::Bad, "error"),
+        HookRunOutcome::Running => (Tone::Name, "is running"),
+        HookRunOutcome::Left => (Tone::Warning, "was left"),
+    }
+}
+
 /// How a run of a hook ended, in words.
-pub fn outcome(outcome: HookOutcome) -> (Tone, &'static str) {
+pub fn outcome_words(outcome: HookOutcome) -> (Tone, &'static str) {
     match outcome {
         HookOutcome::Success => (Tone::Good, "ok"),
         HookOutcome::Skip => (Tone::Faint, "skipped"),

@@ -5,12 +5,11 @@ use std::path::Path;
 use clap::builder::TypedValueParser;
 use windlass_app::context::Context;
 use windlass_app::conversations;
+use windlass_app::hook_runs::{HookRunOutcome, HookRunRecord, RunCause, RunCauses, find_newest_runs};
 use windlass_engine::{HookPoint, SessionName, TaskId};
 use windlass_store::Filter;
 use windlass_text as text;
 
-use super::collect;
-use super::runs::{Cause, Causes, Outcome, Run};
 use crate::output::{Done, Output, Tone};
 use crate::{show, usage};
 
@@ -38,14 +37,14 @@ pub struct Args {
     conversation: Option<String>,
     /// Only runs that ended so; may be given several times
     #[arg(long, value_name = "OUTCOME", value_parser = outcome())]
-    outcome: Vec<Outcome>,
+    outcome: Vec<HookRunOutcome>,
     /// At most so many, the last ones; 0 for all
     #[arg(long, value_name = "N", default_value_t = 20, allow_negative_numbers = true, value_parser = usage::number)]
     limit: u64,
 }
 
-fn outcome() -> impl TypedValueParser<Value = Outcome> {
-    usage::one_of(Outcome::names())
+fn outcome() -> impl TypedValueParser<Value = HookRunOutcome> {
+    usage::one_of(HookRunOutcome::names())
 }
 
 /// The longest that a name may make a column.
@@ -66,8 +65,8 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
         opened.session(name)?;
     }
     let caller = args.conversation.as_deref().map(|name| conversations::known(&opened, name)).transpose()?;
-    let mut causes = Causes::new(&opened.store);
-    let mut wanted = |run: &Run| {
+    let mut causes = RunCauses::new(&opened.store);
+    let mut wanted = |run: &HookRunRecord| {
         let named = args.hook.is_none() || args.hook == run.hook;
         if !named || !(args.outcome.is_empty() || args.outcome.contains(&run.outcome)) {
             return Ok(false);
@@ -82,7 +81,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
     };
     let most = usize::try_from(args.limit).ok().filter(|most| *most > 0).unwrap_or(usize::MAX);
     let filter = Filter { types: Vec::new(), task: args.task, session: args.session.clone() };
-    let runs = collect::newest(&opened, filter, most, &mut wanted)?;
+    let runs = find_newest_runs(&opened, filter, most, &mut wanted)?;
     let records = opened.project.records();
     if out.is_json() {
         for run in &runs {
@@ -97,7 +96,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
 }
 
 /// What it ran for: the event, and whom that was about.
-fn event(run: &Run, cause: Option<&Cause>) -> String {
+fn event(run: &HookRunRecord, cause: Option<&RunCause>) -> String {
     let kind = cause.map(|cause| cause.name.as_str());
     let mut parts: Vec<String> =
         run.event.map(|seq| format!("{} {seq}", kind.unwrap_or("event"))).into_iter().collect();
@@ -112,7 +111,7 @@ fn event(run: &Run, cause: Option<&Cause>) -> String {
 }
 
 /// Prints one row for each run; the columns are hook, point, event, outcome, duration and message.
-fn print_table(runs: &[Run], causes: &mut Causes<'_>, records: &Path, out: &mut Output) -> Done {
+fn print_table(runs: &[HookRunRecord], causes: &mut RunCauses<'_>, records: &Path, out: &mut Output) -> Done {
     // A pipe has room for whole names.
     let name = out.columns().map_or(usize::MAX, |_| NAME);
     let mut rows: Vec<[String; 5]> = Vec::new();
@@ -120,7 +119,7 @@ fn print_table(runs: &[Run], causes: &mut Causes<'_>, records: &Path, out: &mut 
         let cause = causes.of(run)?;
         let point = cause.and_then(|cause| cause.point(run)).unwrap_or_default();
         let took = run.took.map(show::millis).unwrap_or_default();
-        let outcome = run.outcome.words().1.to_owned();
+        let outcome = show::run_outcome(run.outcome).1.to_owned();
         rows.push([text::fit(&run.title(), name), text::fit(&point, name), event(run, cause), outcome, took]);
     }
     let width = |column: usize| rows.iter().map(|row| text::width(&row[column])).max().unwrap_or(0);
@@ -143,7 +142,7 @@ fn print_table(runs: &[Run], causes: &mut Causes<'_>, records: &Path, out: &mut 
             out.paint(Tone::Strong, text::pad(hook, hooks)),
             out.paint(Tone::Name, text::pad(point, points)),
             text::pad(&text::fit(event, events), events),
-            out.paint(run.outcome.words().0, text::pad(outcome, outcomes)),
+            out.paint(show::run_outcome(run.outcome).0, text::pad(outcome, outcomes)),
             out.paint(Tone::Faint, format!("{took:>tooks$}")),
             text::fit(message.trim_start(), room),
             out.paint(Tone::Faint, output.unwrap_or_default()),

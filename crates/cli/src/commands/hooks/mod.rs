@@ -1,13 +1,11 @@
 //! `windlass hooks …`: what hooks there are, what they would do, and what became of them. Only `test --run` runs anything, and
 //! only `enable` and `disable` write: to the configuration, or to the log for a stop hook that is registered for a task.
 
-pub mod collect;
 mod history;
 mod list;
 mod metrics;
 mod payload;
 mod registered;
-pub mod runs;
 mod show;
 mod switch;
 mod test;

@@ -209,7 +209,7 @@ impl<'o> Progress<'o> {
     }
 
     fn hook(&mut self, finished: &payload::HookFinished) -> Done {
-        let (tone, word) = show::outcome(finished.outcome);
+        let (tone, word) = show::outcome_words(finished.outcome);
         // Its message says that already, and after how long.
         let word = if finished.outcome == HookOutcome::TimedOut { "" } else { word };
         let why = finished.message.as_deref().unwrap_or_default();

@@ -180,7 +180,7 @@ fn entry(record: &Record, records: &Path) -> Option<Entry> {
             entry(&started.hook, Tone::Faint, format!("runs{again}"))
         }
         Event::HookFinished(finished) => {
-            let (tone, word) = show::outcome(finished.outcome);
+            let (tone, word) = show::outcome_words(finished.outcome);
             let why = finished.message.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
             let text = whole(finished.record.as_deref(), records).or_else(|| finished.feedback.clone());
             Entry { text, record: finished.record.clone(), ..entry(&finished.hook, tone, format!("{word}{why}")) }

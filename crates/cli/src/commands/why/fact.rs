@@ -13,13 +13,12 @@ use std::path::Path;
 use serde_json::{Value, json};
 use windlass_app::Failure;
 use windlass_app::context::Opened;
+use windlass_app::hook_runs::{HookRunOutcome, HookRunRecord, RunCause, RunCauses, collect_runs};
 use windlass_engine::validation::RuleResult;
 use windlass_engine::{
     Decision, Event, EventType, HookClass, Next, Node, Record, Seq, TaskId, Verdict, last_line, payload,
 };
 
-use crate::commands::hooks::collect;
-use crate::commands::hooks::runs::{Cause, Causes, Outcome, Run};
 use crate::output::Tone;
 use crate::show::{self, bridge, drive};
 
@@ -58,16 +57,16 @@ pub struct WhyFact {
     /// What else belongs to it: actions, output files, the delivery of its feedback.
     pub details: Vec<String>,
     /// The run of a hook that this fact is.
-    pub run: Option<Run>,
+    pub run: Option<HookRunRecord>,
     /// What a stop hook says about the turn.
     verdict: Option<Verdict>,
 }
 
 /// Builds the facts of a list of events, oldest first.
 pub fn build_facts(opened: &Opened, records: Vec<Record>) -> Result<Vec<WhyFact>, Failure> {
-    let runs = collect::among(opened, &records)?;
-    let mut runs: BTreeMap<Seq, Run> = runs.into_iter().map(|run| (run.at, run)).collect();
-    let mut causes = Causes::new(&opened.store);
+    let runs = collect_runs(opened, &records)?;
+    let mut runs: BTreeMap<Seq, HookRunRecord> = runs.into_iter().map(|run| (run.at, run)).collect();
+    let mut causes = RunCauses::new(&opened.store);
     let files = opened.project.records();
     let mut facts: Vec<WhyFact> = Vec::new();
     for record in records {
@@ -102,8 +101,8 @@ fn mark_delivered(facts: &mut [WhyFact], pieces: &[Seq], at: Seq) {
 }
 
 impl WhyFact {
-    fn of_run(record: Record, run: Run, cause: Option<&Cause>, files: &Path) -> Self {
-        let (tone, word) = run.outcome.words();
+    fn of_run(record: Record, run: HookRunRecord, cause: Option<&RunCause>, files: &Path) -> Self {
+        let (tone, word) = show::run_outcome(run.outcome);
         let title = run.title();
         // A hook without a name of its own is called after its point.
         let point = cause.and_then(|cause| cause.point(&run)).filter(|point| !title.starts_with(point.as_str()));
@@ -123,8 +122,8 @@ impl WhyFact {
         );
         let gate = cause.and_then(|cause| cause.owed(&run)).filter(|owed| owed.class == HookClass::Gate);
         let verdict = gate.and_then(|owed| match run.outcome {
-            Outcome::Ended(outcome) => Some(Verdict::of_stop_hook(outcome, owed.on_failure, run.unstarted)),
-            Outcome::Error | Outcome::Running | Outcome::Left => None,
+            HookRunOutcome::Ended(outcome) => Some(Verdict::of_stop_hook(outcome, owed.on_failure, run.unstarted)),
+            HookRunOutcome::Error | HookRunOutcome::Running | HookRunOutcome::Left => None,
         });
         Self {
             what: format!("{title}{place} {message}{took}"),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use windlass_app::context::Opened;
+use windlass_app::hook_runs::RUN_EVENTS;
 use windlass_app::next_step::next_step;
 use windlass_app::session_view::SessionView;
 use windlass_app::typed_step::NextStep;
@@ -17,7 +18,6 @@ use windlass_text as text;
 
 use super::fact::{WhyFact, build_facts};
 use super::report::WhyReport;
-use crate::commands::hooks::collect;
 use crate::commands::task::driven;
 use crate::output::Tone;
 use crate::show::{self, bridge, drive};
@@ -300,7 +300,7 @@ fn read_conversation(opened: &Opened, caller: &Caller) -> Result<Vec<Record>, Fa
         }
         _ => {}
     })?;
-    let types: Vec<EventType> = collect::TYPES.into_iter().chain([EventType::BridgeAnswered]).collect();
+    let types: Vec<EventType> = RUN_EVENTS.into_iter().chain([EventType::BridgeAnswered]).collect();
     conversations::read(opened, &types, calls.first().copied().unwrap_or(Seq::START), |record| {
         let call = match &record.envelope.event {
             Event::HookStarted(started) => Some(started.effect.seq),

@@ -8,20 +8,18 @@ use std::path::{Component, Path};
 use std::str::FromStr;
 
 use serde_json::{Value, json};
-use windlass_app::project::DIRECTORY;
-use windlass_app::{Failure, conversations, hints};
 use windlass_engine::{
     ActionRequest, Caller, EffectId, Event, EventType, HookBatch, HookEffect, HookOutcome, Node, Record, Seq,
     SessionName, Timestamp, payload,
 };
 use windlass_store::Sqlite;
 
-use crate::output::Tone;
-use crate::show;
+use crate::project::DIRECTORY;
+use crate::{Failure, conversations, hints};
 
 /// How a run ended, or that it has not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum HookRunOutcome {
     Ended(HookOutcome),
     /// A hook inside a commit failed, or an action was refused: only that is recorded.
     Error,
@@ -30,7 +28,7 @@ pub enum Outcome {
     Left,
 }
 
-impl Outcome {
+impl HookRunOutcome {
     /// The names that programs read.
     pub fn names() -> Vec<&'static str> {
         let others = [Self::Error, Self::Running, Self::Left];
@@ -45,19 +43,9 @@ impl Outcome {
             Self::Left => "left",
         }
     }
-
-    /// As a person reads it.
-    pub fn words(self) -> (Tone, &'static str) {
-        match self {
-            Self::Ended(outcome) => show::outcome(outcome),
-            Self::Error => (Tone::Bad, "error"),
-            Self::Running => (Tone::Name, "is running"),
-            Self::Left => (Tone::Warning, "was left"),
-        }
-    }
 }
 
-impl FromStr for Outcome {
+impl FromStr for HookRunOutcome {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -72,7 +60,7 @@ impl FromStr for Outcome {
 
 /// One run of a hook, or one error in the place of one.
 #[derive(Debug, Clone)]
-pub struct Run {
+pub struct HookRunRecord {
     /// Its last word in the log.
     pub at: Seq,
     /// The hook; nobody's where an action was refused.
@@ -88,7 +76,7 @@ pub struct Run {
     pub attempt: u32,
     pub started: Option<Timestamp>,
     pub ended: Option<Timestamp>,
-    pub outcome: Outcome,
+    pub outcome: HookRunOutcome,
     /// Whether the hook itself could not run.
     pub unstarted: bool,
     pub message: Option<String>,
@@ -100,8 +88,8 @@ pub struct Run {
     pub feedback: Option<(Seq, String)>,
 }
 
-impl Run {
-    pub(super) fn new(record: &Record, outcome: Outcome) -> Self {
+impl HookRunRecord {
+    pub(super) fn new(record: &Record, outcome: HookRunOutcome) -> Self {
         let envelope = &record.envelope;
         Self {
             at: record.seq,
@@ -137,11 +125,11 @@ impl Run {
             record: finished.record.clone(),
             actions: finished.actions.clone(),
             feedback: finished.feedback.clone().map(|text| (record.seq, text)),
-            ..Self::new(record, Outcome::Ended(finished.outcome))
+            ..Self::new(record, HookRunOutcome::Ended(finished.outcome))
         }
     }
 
-    pub(super) fn begun(record: &Record, started: &payload::HookStarted, outcome: Outcome) -> Self {
+    pub(super) fn begun(record: &Record, started: &payload::HookStarted, outcome: HookRunOutcome) -> Self {
         Self {
             hook: Some(started.hook.clone()),
             effect: Some(started.effect),
@@ -181,7 +169,7 @@ impl Run {
     }
 
     /// The run as programs read it.
-    pub fn to_json(&self, cause: Option<&Cause>, records: &Path) -> Value {
+    pub fn to_json(&self, cause: Option<&RunCause>, records: &Path) -> Value {
         let call = cause.and_then(|cause| cause.call.as_ref());
         json!({
             "hook": self.hook,
@@ -209,7 +197,7 @@ impl Run {
 
 /// As much as has to be known of an event that hooks ran for.
 #[derive(Debug, Clone)]
-pub struct Cause {
+pub struct RunCause {
     kind: EventType,
     /// The type as people see it.
     pub name: String,
@@ -218,7 +206,7 @@ pub struct Cause {
     owes: Option<HookBatch>,
 }
 
-impl Cause {
+impl RunCause {
     pub fn of(record: &Record) -> Self {
         let call = match &record.envelope.event {
             Event::BridgeCalled(called) => Some(called.clone()),
@@ -229,7 +217,7 @@ impl Cause {
     }
 
     /// What the run's hook was owed as.
-    pub fn owed(&self, run: &Run) -> Option<&HookEffect> {
+    pub fn owed(&self, run: &HookRunRecord) -> Option<&HookEffect> {
         // A turn is itself an effect of the event that begins it, and the first.
         let first = u32::from(self.kind == EventType::TurnStarted);
         let place = usize::try_from(run.effect?.index.checked_sub(first)?).ok()?;
@@ -237,7 +225,7 @@ impl Cause {
     }
 
     /// Where the run's hook ran.
-    pub fn point(&self, run: &Run) -> Option<String> {
+    pub fn point(&self, run: &HookRunRecord) -> Option<String> {
         match (&run.hook, run.effect) {
             (_, Some(_)) => self.owed(run).map(|owed| owed.point.to_string()),
             // The hooks inside a commit are hooks of events.
@@ -248,26 +236,26 @@ impl Cause {
 }
 
 /// The events that hooks ran for, each read once.
-pub struct Causes<'s> {
+pub struct RunCauses<'s> {
     store: &'s Sqlite,
-    known: BTreeMap<Seq, Option<Cause>>,
+    known: BTreeMap<Seq, Option<RunCause>>,
 }
 
-impl<'s> Causes<'s> {
+impl<'s> RunCauses<'s> {
     pub fn new(store: &'s Sqlite) -> Self {
         Self { store, known: BTreeMap::new() }
     }
 
-    pub fn of(&mut self, run: &Run) -> Result<Option<&Cause>, Failure> {
+    pub fn of(&mut self, run: &HookRunRecord) -> Result<Option<&RunCause>, Failure> {
         let Some(seq) = run.event else { return Ok(None) };
         if !self.known.contains_key(&seq) {
             let event = self.store.event(seq).map_err(hints::store)?;
-            self.known.insert(seq, event.as_ref().map(Cause::of));
+            self.known.insert(seq, event.as_ref().map(RunCause::of));
         }
         Ok(self.known.get(&seq).and_then(Option::as_ref))
     }
     /// Whether it ran because of a call from this conversation.
-    pub fn is_of(&mut self, run: &Run, caller: &Caller) -> Result<bool, Failure> {
+    pub fn is_of(&mut self, run: &HookRunRecord, caller: &Caller) -> Result<bool, Failure> {
         let call = self.of(run)?.and_then(|cause| cause.call.as_ref());
         Ok(call.is_some_and(|call| conversations::is_of(caller, call)))
     }

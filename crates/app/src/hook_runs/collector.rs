@@ -1,4 +1,4 @@
-//! Puts runs of hooks together from the events that tell of them.
+//! Runs of hooks, put together from the events that tell of them.
 //!
 //! ```text
 //! hook_started 12.0 ──────────────► hook_finished 12.0 ─► feedback_queued      a run: the effect ties them together
@@ -12,15 +12,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use windlass_app::context::Opened;
-use windlass_app::{Failure, hints};
 use windlass_engine::{EffectId, Event, EventType, HookOutcome, Record, Remedy, Seq, SessionName, payload};
 use windlass_store::Filter;
 
-use super::runs::{Outcome, Run};
+use super::record::{HookRunOutcome, HookRunRecord};
+use crate::context::Opened;
+use crate::{Failure, hints};
 
 /// The events that tell of runs.
-pub const TYPES: [EventType; 6] = [
+pub const RUN_EVENTS: [EventType; 6] = [
     EventType::HookStarted,
     EventType::HookFinished,
     EventType::HookError,
@@ -30,7 +30,7 @@ pub const TYPES: [EventType; 6] = [
 ];
 
 /// Events that are read at a time.
-const PAGE: usize = 512;
+const PAGE_SIZE: usize = 512;
 
 /// What the log says about an effect after the place that is looked at.
 enum Later {
@@ -41,10 +41,10 @@ enum Later {
 }
 
 /// Puts runs together from events that come newest first.
-pub struct Collector<'w> {
+struct RunCollector<'w> {
     owners: &'w Path,
-    wanted: &'w mut dyn FnMut(&Run) -> Result<bool, Failure>,
-    runs: Vec<Run>,
+    wanted: &'w mut dyn FnMut(&HookRunRecord) -> Result<bool, Failure>,
+    runs: Vec<HookRunRecord>,
     later: BTreeMap<EffectId, Later>,
     /// Effects of wanted runs whose start has not been seen.
     sought: BTreeSet<EffectId>,
@@ -54,13 +54,13 @@ pub struct Collector<'w> {
     remediations: BTreeMap<(Option<SessionName>, String), Seq>,
 }
 
-impl<'w> Collector<'w> {
-    fn new(owners: &'w Path, wanted: &'w mut dyn FnMut(&Run) -> Result<bool, Failure>) -> Self {
+impl<'w> RunCollector<'w> {
+    fn new(owners: &'w Path, wanted: &'w mut dyn FnMut(&HookRunRecord) -> Result<bool, Failure>) -> Self {
         let (runs, later, sought) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
         Self { owners, wanted, runs, later, sought, queued: None, remediations: BTreeMap::new() }
     }
 
-    fn add(&mut self, run: Run) -> Result<Option<usize>, Failure> {
+    fn add(&mut self, run: HookRunRecord) -> Result<Option<usize>, Failure> {
         if !(self.wanted)(&run)? {
             return Ok(None);
         }
@@ -80,7 +80,7 @@ impl<'w> Collector<'w> {
                 }
             }
             Event::HookFinished(finished) => {
-                let mut run = Run::finished(record, finished);
+                let mut run = HookRunRecord::finished(record, finished);
                 let remediation = self.remediations.remove(&(run.session.clone(), finished.hook.clone()));
                 if let (Some(seq), Some((queued, _))) = (remediation, &mut run.feedback) {
                     *queued = seq;
@@ -102,12 +102,17 @@ impl<'w> Collector<'w> {
             Event::HookError(error) => {
                 let (hook, message) = (Some(error.hook_name.clone()), Some(error.error.clone()));
                 let ended = Some(record.envelope.timestamp);
-                self.add(Run { hook, message, ended, ..Run::new(record, Outcome::Error) })?;
+                self.add(HookRunRecord { hook, message, ended, ..HookRunRecord::new(record, HookRunOutcome::Error) })?;
             }
             Event::ActionError(error) => {
                 let (action, message) = (Some(error.action_type.clone()), Some(error.error.clone()));
                 let ended = Some(record.envelope.timestamp);
-                self.add(Run { action, message, ended, ..Run::new(record, Outcome::Error) })?;
+                self.add(HookRunRecord {
+                    action,
+                    message,
+                    ended,
+                    ..HookRunRecord::new(record, HookRunOutcome::Error)
+                })?;
             }
             _ => {}
         }
@@ -124,18 +129,18 @@ impl<'w> Collector<'w> {
                 }
             }
             Some(Later::Begun(Some(message))) => {
-                let outcome = Outcome::Ended(HookOutcome::Failure);
-                self.add(Run { message: Some(message), ..Run::begun(record, started, outcome) })?;
+                let outcome = HookRunOutcome::Ended(HookOutcome::Failure);
+                self.add(HookRunRecord { message: Some(message), ..HookRunRecord::begun(record, started, outcome) })?;
             }
             Some(Later::Begun(None)) => {
-                let outcome = Outcome::Ended(HookOutcome::Interrupted);
+                let outcome = HookRunOutcome::Ended(HookOutcome::Interrupted);
                 let message = Some("it was begun again".to_owned());
-                self.add(Run { message, ..Run::begun(record, started, outcome) })?;
+                self.add(HookRunRecord { message, ..HookRunRecord::begun(record, started, outcome) })?;
             }
             None => {
                 let alive = windlass_process::is_alive(self.owners, started.owner.as_str());
-                let outcome = if alive { Outcome::Running } else { Outcome::Left };
-                self.add(Run::begun(record, started, outcome))?;
+                let outcome = if alive { HookRunOutcome::Running } else { HookRunOutcome::Left };
+                self.add(HookRunRecord::begun(record, started, outcome))?;
             }
         }
         Ok(())
@@ -147,25 +152,25 @@ impl<'w> Collector<'w> {
     }
 
     /// The last runs, oldest first.
-    fn into_runs(mut self, most: usize) -> Vec<Run> {
+    fn into_runs(mut self, most: usize) -> Vec<HookRunRecord> {
         self.runs.truncate(most);
         self.runs.reverse();
         self.runs
     }
 }
 
-/// The last runs that are wanted, oldest first.
-pub fn newest(
+/// Returns the last runs that are wanted, oldest first.
+pub fn find_newest_runs(
     opened: &Opened,
     filter: Filter,
     most: usize,
-    wanted: &mut dyn FnMut(&Run) -> Result<bool, Failure>,
-) -> Result<Vec<Run>, Failure> {
+    wanted: &mut dyn FnMut(&HookRunRecord) -> Result<bool, Failure>,
+) -> Result<Vec<HookRunRecord>, Failure> {
     let owners = opened.project.owners();
-    let mut collector = Collector::new(&owners, wanted);
-    let filter = Filter { types: TYPES.to_vec(), ..filter };
+    let mut collector = RunCollector::new(&owners, wanted);
+    let filter = Filter { types: RUN_EVENTS.to_vec(), ..filter };
     // A task's history is walked whole, however much of it is asked for.
-    let size = if filter.task.is_some() { usize::MAX } else { PAGE };
+    let size = if filter.task.is_some() { usize::MAX } else { PAGE_SIZE };
     let mut before = None;
     loop {
         let page = opened.store.read_back(&filter, before, size).map_err(hints::store)?;
@@ -182,11 +187,11 @@ pub fn newest(
     }
 }
 
-/// All runs that these events tell of, oldest first.
-pub fn among(opened: &Opened, records: &[Record]) -> Result<Vec<Run>, Failure> {
+/// Returns all runs that these events tell of, oldest first.
+pub fn collect_runs(opened: &Opened, records: &[Record]) -> Result<Vec<HookRunRecord>, Failure> {
     let owners = opened.project.owners();
-    let mut all = |_: &Run| Ok(true);
-    let mut collector = Collector::new(&owners, &mut all);
+    let mut all = |_: &HookRunRecord| Ok(true);
+    let mut collector = RunCollector::new(&owners, &mut all);
     records.iter().rev().try_for_each(|record| collector.take(record))?;
     Ok(collector.into_runs(usize::MAX))
 }

@@ -1,0 +1,125 @@
+//! What runs of a hook add up to.
+
+use serde_json::{Value, json};
+use windlass_engine::{HookOutcome, Timestamp};
+
+use super::record::{HookRunOutcome, HookRunRecord};
+
+/// What the runs of a hook add up to.
+#[derive(Debug, Default)]
+pub struct HookMetrics {
+    pub success: usize,
+    pub block: usize,
+    pub failure: usize,
+    pub timed_out: usize,
+    /// The base had moved, and it was run again on top of it.
+    pub again: usize,
+    /// It wanted another iteration or a person, or was cancelled or interrupted.
+    pub other: usize,
+    pub errors: usize,
+    /// In milliseconds, as they come.
+    durations: Vec<u64>,
+    pub last: Option<Timestamp>,
+}
+
+impl HookMetrics {
+    /// Counts a run.
+    pub fn count(&mut self, run: &HookRunRecord) {
+        let outcome = match run.outcome {
+            HookRunOutcome::Error => {
+                self.errors += 1;
+                return;
+            }
+            // A run that goes on has no outcome, and one that was skipped before it began is none.
+            HookRunOutcome::Ended(outcome) if run.has_run() => outcome,
+            HookRunOutcome::Ended(_) | HookRunOutcome::Running | HookRunOutcome::Left => return,
+        };
+        match outcome {
+            HookOutcome::Success | HookOutcome::Skip => self.success += 1,
+            HookOutcome::Block => self.block += 1,
+            HookOutcome::Failure => self.failure += 1,
+            HookOutcome::TimedOut => self.timed_out += 1,
+            HookOutcome::Again => self.again += 1,
+            HookOutcome::Continue | HookOutcome::Escalate | HookOutcome::Cancelled | HookOutcome::Interrupted => {
+                self.other += 1;
+            }
+        }
+        self.durations.extend(run.took);
+        self.last = self.last.max(run.when());
+    }
+
+    /// Returns how many runs have ended.
+    pub fn runs(&self) -> usize {
+        self.success + self.block + self.failure + self.timed_out + self.again + self.other
+    }
+
+    /// Returns the duration that so many percent of the runs do not exceed, in milliseconds.
+    pub fn percentile(&self, percent: usize) -> Option<u64> {
+        let mut durations = self.durations.clone();
+        durations.sort_unstable();
+        percentile(&durations, percent)
+    }
+
+    pub fn to_json(&self) -> Value {
+        let rate = |count: usize| (self.runs() > 0).then(|| share(count, self.runs()));
+        json!({
+            "runs": self.runs(),
+            "success": self.success,
+            "block": self.block,
+            "failure": self.failure,
+            "timedOut": self.timed_out,
+            "again": self.again,
+            "other": self.other,
+            "errors": self.errors,
+            "successRate": rate(self.success),
+            "blockRate": rate(self.block),
+            "failureRate": rate(self.failure),
+            "timeoutRate": rate(self.timed_out),
+            "p50Ms": self.percentile(50),
+            "p95Ms": self.percentile(95),
+            "lastRunAt": self.last,
+        })
+    }
+}
+
+/// The smallest of these sorted numbers that so many percent of them do not exceed.
+fn percentile(sorted: &[u64], percent: usize) -> Option<u64> {
+    let rank = (sorted.len() * percent.min(100)).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied()
+}
+
+/// A part of a whole, to four places.
+#[expect(clippy::cast_precision_loss, reason = "nobody has so many runs that it shows")]
+fn share(part: usize, whole: usize) -> f64 {
+    (part as f64 / whole as f64 * 10_000.0).round() / 10_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_numbers_that_were_there() {
+        let check = |numbers: &[u64], percent, expected| assert_eq!(percentile(numbers, percent), expected);
+        check(&[], 50, None);
+        check(&[7], 50, Some(7));
+        check(&[7], 95, Some(7));
+        check(&[1, 2], 50, Some(1));
+        check(&[1, 2, 3], 50, Some(2));
+        check(&[1, 2, 3, 4], 50, Some(2));
+        check(&[15, 20, 35, 40, 50], 30, Some(20));
+        check(&[15, 20, 35, 40, 50], 40, Some(20));
+        check(&[15, 20, 35, 40, 50], 100, Some(50));
+        check(&[15, 20, 35, 40, 50], 0, Some(15));
+        let hundred: Vec<u64> = (1..=100).collect();
+        check(&hundred, 50, Some(50));
+        check(&hundred, 95, Some(95));
+        check(&(1..=20).collect::<Vec<_>>(), 95, Some(19));
+        check(&(1..=21).collect::<Vec<_>>(), 95, Some(20));
+    }
+
+    #[test]
+    fn share_is_rounded_to_four_places() {
+        assert!((share(1, 3) - 0.3333).abs() < 1e-9);
+    }
+}
