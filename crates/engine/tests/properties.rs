@@ -584,8 +584,8 @@ const REFUSALS: &[&str] = &[
     "Rejudged",
     "RunEnded",
     "SelfDependency",
-    "UnknownEffect",
     "UnknownEdge",
+    "UnknownEffect",
     "UnknownSession",
     "UnknownTask",
 ];
