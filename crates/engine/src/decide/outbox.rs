@@ -119,7 +119,7 @@ impl PlannedHook {
     }
 }
 
-/// Returns the hooks that a call may make owed which comes from no session, without the conditions that hold. A condition that
+/// Returns the hooks that a call may enqueue which comes from no session, without the conditions that hold. A condition that
 /// asks about the conversation or where the project lies stays, and so does one that cannot be answered.
 pub fn hooks_for_call(call: &BridgeCall, planned: Vec<PlannedHook>) -> Vec<PlannedHook> {
     let envelope = Envelope::bare(call.event().into());
