@@ -56,7 +56,8 @@ pub use evaluation::{
 };
 pub use log::config_text::ConfigText;
 pub use log::encoding::{DecodeError, FORMAT, Upcast, decode, decode_with, encode, encode_into};
-pub use log::event::{Cause, Envelope, Event, EventType, Metadata, Node, Record, payload};
+pub use log::event::{Cause, Envelope, Event, Metadata, Node, Record, payload};
+pub use log::event_type::EventType;
 pub use log::id::{
     CheckpointId, CommitId, ConfigDigest, Digest, EdgeId, EffectId, Epoch, FactType, HookId, OwnerName, ParseIdError,
     RunId, Seq, SeriesId, SessionName, TaskId, TypeName,

@@ -3,7 +3,8 @@
 use super::{ApplyError, Changes, Fold};
 use crate::command::limits::gist;
 use crate::effects::outbox::{EffectKind, HookBatch, HookClass, HookOutcome, PendingEffect, payer, sibling};
-use crate::log::event::{EventType, payload};
+use crate::log::event::payload;
+use crate::log::event_type::EventType;
 use crate::log::id::{ConfigDigest, EffectId, OwnerName, SessionName};
 use crate::session::{Blocker, Phase, Session, Verdict};
 use crate::view::Change;

@@ -7,13 +7,14 @@
 
 mod bridge;
 mod effects;
+mod error;
 mod evaluation;
 mod pipeline;
 mod sessions;
 mod workflow;
 
 use crate::evaluation::Drive;
-use crate::log::event::{Envelope, Event, EventType, payload};
+use crate::log::event::{Envelope, Event, payload};
 use crate::log::id::{EdgeId, Epoch, Seq, SessionName, TaskId};
 use crate::session::is_left_to_others;
 use crate::session::usage::Usage;
@@ -22,16 +23,9 @@ use crate::task::note::{Memo, NoteKind, Said};
 use crate::task::resolution::{Answered, Resolution};
 use crate::task::transitions::Move;
 use crate::task::{Edge, Lease, ReportRequest, State, Taken, Task};
-use crate::view::{Change, Direction, View, ViewError};
+use crate::view::{Change, Direction, View};
 
-/// An event that does not fit the state before it.
-#[derive(Debug, thiserror::Error)]
-pub enum ApplyError {
-    #[error("event {seq} ({event}) does not fit: {why}")]
-    Unfit { seq: Seq, event: EventType, why: String },
-    #[error("cannot look up the present state")]
-    View(#[from] ViewError),
-}
+pub use error::ApplyError;
 
 type Changes = Result<Vec<Change>, ApplyError>;
 

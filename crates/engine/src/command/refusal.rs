@@ -1,7 +1,7 @@
 //! Why a command cannot be carried out. Each refusal names both sides: what was asked, and what stands against it.
 
 use crate::apply::ApplyError;
-use crate::log::event::EventType;
+use crate::log::event_type::EventType;
 use crate::log::id::{EffectId, Epoch, RunId, SeriesId, SessionName, TaskId, TypeName};
 use crate::task::resolution::Resolution;
 use crate::task::{EdgeKind, Lease, State};

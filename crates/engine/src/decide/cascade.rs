@@ -10,7 +10,8 @@ use crate::command::limits::Limits;
 use crate::command::refusal::Refusal;
 use crate::effects::action::{Action, ActionRequest, TaskAction, is_stateless};
 use crate::effects::registry::HookFault;
-use crate::log::event::{EventType, Node, payload};
+use crate::log::event::{Node, payload};
+use crate::log::event_type::EventType;
 use crate::log::id::TaskId;
 use crate::view::View;
 

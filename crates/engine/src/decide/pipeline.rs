@@ -9,7 +9,8 @@ use crate::delivery::{
     Broken, ChangeFact, Finding, Gate, Grounds, Pipeline, Readied, Remedy, Why, WorkDone, Workspace,
 };
 use crate::effects::outbox::PendingEffect;
-use crate::log::event::{EventType, Node, payload};
+use crate::log::event::{Node, payload};
+use crate::log::event_type::EventType;
 use crate::log::id::{Epoch, SessionName, TaskId};
 use crate::session::voice::Voice;
 use crate::session::{Closing, Ending, Leave, Next, Phase, Session, Wanted, Work};

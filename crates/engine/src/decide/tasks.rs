@@ -9,7 +9,8 @@ use crate::command::limits::{Limits, check_bytes, check_labels, check_list, chec
 use crate::command::refusal::Refusal;
 use crate::command::{Authority, Deletion, NewTask, TaskPatch};
 use crate::delivery::Grounds;
-use crate::log::event::{Event, EventType, Node, payload};
+use crate::log::event::{Event, Node, payload};
+use crate::log::event_type::EventType;
 use crate::log::id::{Epoch, OwnerName, SessionName, TaskId};
 use crate::log::time::Timestamp;
 use crate::task::graph::{awaited, waiters};

@@ -13,7 +13,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::effects::outbox::OnFailure;
-use crate::log::event::EventType;
+use crate::log::event_type::EventType;
 use crate::log::id::FactType;
 
 /// A point at which hooks run.

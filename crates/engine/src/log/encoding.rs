@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::log::event::{Envelope, Event, EventType, Metadata, Node};
+use crate::log::event::{Envelope, Event, Metadata, Node};
+use crate::log::event_type::EventType;
 use crate::log::id::SessionName;
 use crate::log::time::Timestamp;
 

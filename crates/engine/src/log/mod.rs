@@ -5,6 +5,7 @@
 pub(crate) mod config_text;
 pub(crate) mod encoding;
 pub(crate) mod event;
+pub(crate) mod event_type;
 pub(crate) mod id;
 pub(crate) mod time;
 pub(crate) mod value_names;

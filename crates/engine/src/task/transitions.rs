@@ -3,7 +3,7 @@
 //! Every state has a way out, every way in is an event of the task's own, and what a move does to the other fields of
 //! the row stands beside it. The last column is what an audited override may do where the rules say no.
 
-use crate::log::event::EventType;
+use crate::log::event_type::EventType;
 use crate::log::time::Timestamp;
 use crate::task::{State, Task};
 

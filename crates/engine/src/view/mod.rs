@@ -4,10 +4,10 @@
 //! the same [`Change`]s, so all the rules are on this side and none in SQL.
 
 pub(crate) mod draft;
+mod error;
 pub(crate) mod memory;
 
 use std::collections::BTreeSet;
-use std::error::Error;
 
 use crate::bridge::{Caller, Conversation};
 use crate::effects::outbox::PendingEffect;
@@ -16,12 +16,7 @@ use crate::log::time::Timestamp;
 use crate::session::Session;
 use crate::task::{Edge, Priority, Task};
 
-/// A look-up that failed for reasons outside the rules.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot read the store")]
-pub struct ViewError(#[source] pub Box<dyn Error + Send + Sync>);
-
-pub type Looked<T> = Result<T, ViewError>;
+pub use error::{Looked, ViewError};
 
 /// Which end of an edge a task is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use super::pipeline::{BEGUN, hooks};
 use super::script::Script;
 use crate::effects::hook_point::HookPoint;
 use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
-use crate::log::event::EventType;
+use crate::log::event_type::EventType;
 use crate::log::id::TaskId;
 use crate::session::Ending;
 use crate::task::State;

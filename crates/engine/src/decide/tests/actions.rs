@@ -8,7 +8,7 @@ use super::script::{Script, default_rules};
 use crate::decide::{Effects, Rules, ValidationScope};
 use crate::effects::hook_point::HookPoint;
 use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
-use crate::log::event::EventType;
+use crate::log::event_type::EventType;
 use crate::log::id::TaskId;
 use crate::task::State;
 use crate::view::View;

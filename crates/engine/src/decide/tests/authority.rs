@@ -2,7 +2,7 @@
 
 use super::looping::hooks;
 use super::script::{Script, check, default_rules};
-use crate::log::event::EventType;
+use crate::log::event_type::EventType;
 use crate::log::id::Epoch;
 use crate::task::State;
 

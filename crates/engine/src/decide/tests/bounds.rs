@@ -5,7 +5,8 @@ use crate::command::limits::Limits;
 use crate::decide::{Effects, Rules};
 use crate::effects::hook_point::HookPoint;
 use crate::effects::outbox::{EffectKind, HookClass, HookEffect, OnFailure, PendingEffect};
-use crate::log::event::{EventType, Record};
+use crate::log::event::Record;
+use crate::log::event_type::EventType;
 use crate::session::Wanted;
 
 fn owed(hook: &str, class: HookClass) -> HookEffect {

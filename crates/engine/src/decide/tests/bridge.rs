@@ -9,7 +9,8 @@ use crate::command::refusal::Refusal;
 use crate::command::{Authority, Command, Origin};
 use crate::decide::{Effects, HookScope, PlannedHook, Rules, Trusted, decide, hooks_for_call};
 use crate::effects::outbox::{HookClass, HookEffect, OnFailure, Recovery};
-use crate::log::event::{Event, EventType, payload};
+use crate::log::event::{Event, payload};
+use crate::log::event_type::EventType;
 use crate::log::id::Seq;
 use crate::view::View;
 

@@ -6,7 +6,7 @@ use super::script::{Script, check, check_with, default_rules};
 use crate::command::limits::Limits;
 use crate::command::{Command, NewTask};
 use crate::decide::Rules;
-use crate::log::event::EventType;
+use crate::log::event_type::EventType;
 use crate::task::EdgeKind;
 use crate::task::graph::waiters;
 use crate::view::{Direction, View};

@@ -8,7 +8,8 @@ use crate::command::limits::Limits;
 use crate::decide::Rules;
 use crate::effects::action::{Action, TaskAction};
 use crate::effects::registry::{Hook, HookFault};
-use crate::log::event::{Event, EventType, Node, Record, payload};
+use crate::log::event::{Event, Node, Record, payload};
+use crate::log::event_type::EventType;
 use crate::log::id::TaskId;
 use crate::view::View;
 

@@ -1,7 +1,7 @@
 //! Which conversation an agent works in, and how the log tells it.
 
 use super::script::{Script, check, default_rules};
-use crate::log::event::EventType;
+use crate::log::event_type::EventType;
 
 #[test]
 fn a_conversation_is_new_then_taken_up_or_begun_anew() {

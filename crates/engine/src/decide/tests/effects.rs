@@ -4,7 +4,7 @@ use super::script::{Script, check_with, default_rules};
 use crate::command::limits::Limits;
 use crate::decide::{Effects, Rules};
 use crate::effects::outbox::{EffectKind, HookClass, HookEffect, OnFailure, Recovery};
-use crate::log::event::EventType;
+use crate::log::event_type::EventType;
 use crate::view::View;
 
 /// Starting a task, or a turn, makes one hook owed by `w1`.

@@ -14,7 +14,8 @@ use crate::evaluation::validation::RuleResult;
 use crate::evaluation::{
     Asked, Guard, HookDecision, Judging, NewCheckpoint, NewHook, NewSeries, Signal, StopHook, StopRuling, Trigger,
 };
-use crate::log::event::{Event, EventType, Record, payload};
+use crate::log::event::{Event, Record, payload};
+use crate::log::event_type::EventType;
 use crate::log::id::{Epoch, HookId, SeriesId, TaskId};
 use crate::log::time::Timestamp;
 use crate::session::promise::Promise;

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::looping::hooks;
 use super::script::{Script, check, check_with, default_rules};
-use crate::log::event::EventType;
+use crate::log::event_type::EventType;
 use crate::session::Wanted;
 use crate::session::usage::Cost;
 use crate::task::State;

@@ -5,7 +5,7 @@ use windlass_expr::{Condition, Names};
 use super::pipeline::{BEGUN, hooks};
 use super::script::{Script, check_with};
 use crate::decide::PlannedHook;
-use crate::log::event::EventType;
+use crate::log::event_type::EventType;
 use crate::session::Wanted;
 use crate::task::State;
 

@@ -5,7 +5,8 @@ use super::script::{Script, check, check_with, default_rules};
 use crate::command::{Command, TaskPatch};
 use crate::decide::{Effects, Rules};
 use crate::effects::outbox::{EffectKind, HookClass, HookEffect, OnFailure};
-use crate::log::event::{EventType, Record};
+use crate::log::event::Record;
+use crate::log::event_type::EventType;
 use crate::session::Purpose;
 
 /// A session of `w1` whose every turn is judged by `check`, and which prepares with `ready`.

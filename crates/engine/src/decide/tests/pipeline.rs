@@ -4,7 +4,7 @@
 use super::script::{CONFIG, Script, check_with, default_rules};
 use crate::decide::{Effects, HookScope, Rules};
 use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
-use crate::log::event::EventType;
+use crate::log::event_type::EventType;
 use crate::log::id::Digest;
 use crate::session::Wanted;
 use crate::task::State;

@@ -6,7 +6,7 @@ use super::script::{Script, check_with, run_id};
 use crate::command::{Command, Failing};
 use crate::decide::Rules;
 use crate::effects::outbox::{HookClass, OnFailure};
-use crate::log::event::EventType;
+use crate::log::event_type::EventType;
 use crate::log::time::Timestamp;
 use crate::session::fault::Fault;
 use crate::session::{Ending, Wanted};

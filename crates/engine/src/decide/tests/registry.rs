@@ -5,7 +5,8 @@ use crate::command::NewTask;
 use crate::decide::Rules;
 use crate::effects::action::{Action, TaskAction};
 use crate::effects::registry::{Hook, HookFault};
-use crate::log::event::{EventType, Record, payload};
+use crate::log::event::{Record, payload};
+use crate::log::event_type::EventType;
 use crate::view::View;
 
 /// A hook of started tasks that says who it is: `name:priority`. After the name, `!` means that it fails, `?` that

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::pipeline::hooks;
 use super::script::{Script, check_with};
 use crate::decide::Rules;
-use crate::log::event::EventType;
+use crate::log::event_type::EventType;
 use crate::task::types::Types;
 
 const REPORTING: &str = "add one report=yes\nsession a task=T1 grounds=worktrees\nworkspace a";

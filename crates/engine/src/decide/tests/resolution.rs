@@ -3,7 +3,7 @@
 use super::script::{CONFIG, Script, check_with, default_rules};
 use crate::decide::{Effects, HookScope, PlannedHook, Rules, Trusted};
 use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
-use crate::log::event::EventType;
+use crate::log::event_type::EventType;
 
 /// A hook called `name` at a point, for those whom it is for.
 fn planned(name: &str, point: &str, scope: HookScope) -> PlannedHook {

@@ -3,7 +3,7 @@
 use super::script::{Script, check, check_with, default_rules};
 use crate::decide::{Effects, Rules};
 use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
-use crate::log::event::EventType;
+use crate::log::event_type::EventType;
 
 #[test]
 fn one_turn_runs_at_a_time_and_the_next_follows_by_itself() {

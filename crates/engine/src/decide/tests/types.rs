@@ -5,7 +5,7 @@ use crate::command::{Authority, Command, TaskPatch};
 use crate::decide::{Effects, HookScope, PlannedHook, Rules};
 use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
 use crate::evaluation::NewSeries;
-use crate::log::event::EventType;
+use crate::log::event_type::EventType;
 use crate::session::promise::Promise;
 use crate::task::types::Types;
 

@@ -4,7 +4,7 @@ use super::script::{Script, check, check_with, default_rules};
 use crate::decide::{Effects, Rules};
 use crate::effects::hook_point::HookPoint;
 use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
-use crate::log::event::EventType;
+use crate::log::event_type::EventType;
 use crate::session::Hold;
 use crate::task::State;
 

@@ -12,7 +12,7 @@ use crate::decide::{Effects, Rules, Trusted};
 use crate::effects::action::ActionRequest;
 use crate::effects::hook_point::HookPoint;
 use crate::effects::outbox::{HookClass, HookEffect, OnFailure, PendingEffect, Recovery};
-use crate::log::event::EventType;
+use crate::log::event_type::EventType;
 use crate::log::id::{Digest, OwnerName};
 use crate::workflow::{Branch, Did, Several, StepEnd, StepResult, Wanted};
 

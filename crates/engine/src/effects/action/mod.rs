@@ -5,7 +5,8 @@ mod request;
 use serde_json::{Map, Value, json};
 
 use crate::command::NewTask;
-use crate::log::event::{Event, EventType, Node};
+use crate::log::event::{Event, Node};
+use crate::log::event_type::EventType;
 use crate::log::id::TaskId;
 
 pub use request::ActionRequest;

@@ -13,7 +13,8 @@ use super::{Action, TaskAction, is_stateless};
 use crate::command::NewTask;
 use crate::command::limits::check_value;
 use crate::command::refusal::Refusal;
-use crate::log::event::{Event, EventType, Node, payload};
+use crate::log::event::{Event, Node, payload};
+use crate::log::event_type::EventType;
 use crate::log::id::{FactType, TaskId, TypeName};
 use crate::task::{Priority, ReportRequest};
 

@@ -17,7 +17,8 @@ use serde_json::{Map, Value};
 
 use crate::effects::action::Action;
 use crate::effects::builtins;
-use crate::log::event::{EventType, Record};
+use crate::log::event::Record;
+use crate::log::event_type::EventType;
 use crate::view::{View, ViewError};
 
 /// Why a hook gave no answer.

@@ -51,7 +51,7 @@ impl<'de> Deserializer<'de> for FieldQuestion {
 
 #[cfg(test)]
 mod tests {
-    use crate::log::event::EventType;
+    use crate::log::event_type::EventType;
 
     #[test]
     fn payload_fields_are_those_of_the_log() {

@@ -1,6 +1,6 @@
 //! The events: every fact that Windlass knows.
 //!
-//! The set is closed. A new event is one line in [`events!`], its payload in [`payload`], and its meaning in `apply`. Types
+//! The set is closed. A new event is one line in `event_type.rs`, its payload in [`payload`], and its meaning in `apply`. Types
 //! of a project's own (`review.passed`) are values of one event, `fact_logged`, and outside they have their own names.
 
 use std::fmt::{self, Display};
@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::effects::outbox::HookBatch;
+use crate::log::event_type::{EventType, for_each_event};
 use crate::log::id::{EffectId, ParseIdError, Seq, SessionName, TaskId, as_text};
 use crate::log::time::Timestamp;
 use crate::session::usage::Usage;
@@ -19,7 +20,7 @@ mod fields;
 pub mod payload;
 mod positions;
 
-/// Declares each event once: its Rust name (also its payload's) and its name in the log.
+/// Declares the event of each type, with its payload of the same name.
 macro_rules! events {
     ($($variant:ident = $name:literal,)+) => {
         /// What happened. The payload is what the log keeps under `data`.
@@ -27,22 +28,6 @@ macro_rules! events {
         #[serde(untagged)]
         pub enum Event {
             $($variant(payload::$variant),)+
-        }
-
-        /// The type of an event, as it is named in the log and in configuration.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum EventType {
-            $($variant,)+
-        }
-
-        impl EventType {
-            pub const ALL: &[Self] = &[$(Self::$variant,)+];
-
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)+
-                }
-            }
         }
 
         impl Event {
@@ -82,98 +67,7 @@ macro_rules! events {
     };
 }
 
-events! {
-    TaskCreated = "task_created",
-    TaskReady = "task_ready",
-    TaskWaiting = "task_waiting",
-    TaskClaimed = "task_claimed",
-    LeaseExpired = "lease_expired",
-    TaskStarted = "task_started",
-    TaskUpdated = "task_updated",
-    CompletionClaimed = "completion_claimed",
-    WorkspaceOpened = "workspace_opened",
-    SubmissionStarted = "submission_started",
-    TaskSubmitted = "task_submitted",
-    MergeStarted = "merge_started",
-    PipelineFailed = "pipeline_failed",
-    TaskRejected = "task_rejected",
-    ChangeOpened = "change_opened",
-    ChangeMerged = "change_merged",
-    TaskCompleted = "task_completed",
-    TaskBlocked = "task_blocked",
-    TaskUnblocked = "task_unblocked",
-    TaskAnswered = "task_answered",
-    TaskNeedsContinuation = "task_needs_continuation",
-    TaskReleased = "task_released",
-    TaskFailed = "task_failed",
-    TaskReopened = "task_reopened",
-    TaskDeleted = "task_deleted",
-    DependencyAdded = "dependency_added",
-    DependencyRemoved = "dependency_removed",
-    DependencySatisfied = "dependency_satisfied",
-    AgentMetrics = "agent_metrics",
-    AutoLabelSuggestion = "auto_label_suggestion",
-    FactLogged = "fact_logged",
-    NoteAdded = "note_added",
-    ConfigRecorded = "config_recorded",
-    SessionStarted = "session_started",
-    SessionResumed = "session_resumed",
-    SessionStopping = "session_stopping",
-    SessionEnded = "session_ended",
-    IterationStarted = "iteration_started",
-    TurnStarted = "turn_started",
-    ConversationOpened = "conversation_opened",
-    TurnFinished = "turn_finished",
-    PromiseDetected = "promise_detected",
-    GateDecided = "gate_decided",
-    GateAnswered = "gate_answered",
-    IterationCompleted = "iteration_completed",
-    IterationFailed = "iteration_failed",
-    IterationInterrupted = "iteration_interrupted",
-    IterationPostponed = "iteration_postponed",
-    DeliveryFinished = "delivery_finished",
-    DeliveryFailed = "delivery_failed",
-    DeliveryInterrupted = "delivery_interrupted",
-    MessageAdded = "message_added",
-    FeedbackQueued = "feedback_queued",
-    FeedbackDelivered = "feedback_delivered",
-    HookRegistered = "hook_registered",
-    HooksCleared = "hooks_cleared",
-    HookSwitched = "hook_switched",
-    HookEvaluated = "hook_evaluated",
-    SeriesStarted = "series_started",
-    ValidationFinished = "validation_finished",
-    SeriesAdvanced = "series_advanced",
-    SeriesEnded = "series_ended",
-    CheckpointCreated = "checkpoint_created",
-    BridgeCalled = "bridge_called",
-    BridgeAnswered = "bridge_answered",
-    WorkflowTriggered = "workflow_triggered",
-    WorkflowStarted = "workflow_started",
-    WorkflowStepStarted = "workflow_step_started",
-    WorkflowStepFinished = "workflow_step_finished",
-    WorkflowCompleted = "workflow_completed",
-    WorkflowFailed = "workflow_failed",
-    HookStarted = "hook_started",
-    HookRetrying = "hook_retrying",
-    HookFinished = "hook_finished",
-    HookError = "hook_error",
-    ActionError = "action_error",
-}
-
-impl Display for EventType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for EventType {
-    type Err = UnknownEventType;
-
-    fn from_str(text: &str) -> Result<Self, UnknownEventType> {
-        Self::ALL.iter().copied().find(|kind| kind.name() == text).ok_or_else(|| UnknownEventType(text.to_owned()))
-    }
-}
+for_each_event!(events);
 
 impl EventType {
     /// Returns the names of the fields that `event.data` can have; `None` where any name is possible.
@@ -181,11 +75,6 @@ impl EventType {
         if self == Self::FactLogged { None } else { Event::payload_fields(self) }
     }
 }
-
-/// A type that this version does not know.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no event type is called `{0}`")]
-pub struct UnknownEventType(String);
 
 /// What an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -220,7 +109,7 @@ impl FromStr for Node {
     }
 }
 
-as_text!(Node, EventType);
+as_text!(Node);
 
 /// The event that led to another one.
 ///

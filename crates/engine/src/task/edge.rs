@@ -1,0 +1,53 @@
+//! The edges of the graph: what one task is to another.
+
+use serde::{Deserialize, Serialize};
+
+use crate::log::id::{EdgeId, TaskId};
+use crate::log::value_names::value_names;
+
+/// What one task is to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EdgeKind {
+    /// The first waits until the second is completed.
+    DependsOn,
+    SpawnedBy,
+    /// The second waits until the first is completed.
+    Blocks,
+    References,
+    Produces,
+    RequiresKnowledge,
+}
+
+value_names!(
+    EdgeKind,
+    "edge kind",
+    DependsOn = "depends_on",
+    SpawnedBy = "spawned_by",
+    Blocks = "blocks",
+    References = "references",
+    Produces = "produces",
+    RequiresKnowledge = "requires_knowledge",
+);
+
+/// A directed edge of the graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Edge {
+    pub id: EdgeId,
+    pub from_id: TaskId,
+    pub to_id: TaskId,
+    #[serde(rename = "edgeType")]
+    pub kind: EdgeKind,
+}
+
+impl Edge {
+    /// `(who waits, for whom)`, if the edge makes anybody wait.
+    pub fn wait(&self) -> Option<(TaskId, TaskId)> {
+        match self.kind {
+            EdgeKind::DependsOn => Some((self.from_id, self.to_id)),
+            EdgeKind::Blocks => Some((self.to_id, self.from_id)),
+            _ => None,
+        }
+    }
+}

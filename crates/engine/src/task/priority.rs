@@ -1,0 +1,50 @@
+//! How urgent a task is.
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// 0 is the most urgent, 4 the least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
+pub struct Priority(u8);
+
+impl Priority {
+    pub const LEAST: Self = Self(4);
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Self(2)
+    }
+}
+
+impl TryFrom<u8> for Priority {
+    type Error = String;
+
+    fn try_from(number: u8) -> Result<Self, String> {
+        if number <= 4 { Ok(Self(number)) } else { Err(format!("{number} is no priority: 0 (most urgent) to 4")) }
+    }
+}
+
+impl From<Priority> for u8 {
+    fn from(priority: Priority) -> Self {
+        priority.0
+    }
+}
+
+impl FromStr for Priority {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number: u8 = text.parse().map_err(|_| format!("`{text}` is no priority: 0 (most urgent) to 4"))?;
+        number.try_into()
+    }
+}
+
+impl Display for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,10 @@
+//! Failed look-ups.
+
+use std::error::Error;
+
+/// A look-up that failed for reasons outside the rules.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read the store")]
+pub struct ViewError(#[source] pub Box<dyn Error + Send + Sync>);
+
+pub type Looked<T> = Result<T, ViewError>;
