@@ -41,10 +41,10 @@ pub use delivery::{
     Stage, Stalled, TaskChange, Why, WorkDone, Workspace,
 };
 pub use effects::action::{Action, ActionRequest, TaskAction};
+pub use effects::hook_batch::{HookBatch, HookEffect};
+pub use effects::hook_outcome::{HookClass, HookOutcome, OnFailure};
 pub use effects::hook_point::{HookPoint, UnknownHookPoint};
-pub use effects::outbox::{
-    EffectKind, HookBatch, HookClass, HookEffect, HookOutcome, OnFailure, PendingEffect, Recovery,
-};
+pub use effects::outbox::{EffectKind, PendingEffect, Recovery};
 pub use effects::registry::{Handler, Hook, HookFault, Registry, RegistryError};
 pub use effects::situation::{Situation, hook_data};
 pub use evaluation::ruling::{Rule, RuleAction, Ruling, Undefined, judge};

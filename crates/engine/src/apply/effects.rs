@@ -2,7 +2,10 @@
 
 use super::{ApplyError, Changes, Fold};
 use crate::command::limits::gist;
-use crate::effects::outbox::{EffectKind, HookBatch, HookClass, HookOutcome, PendingEffect, payer, sibling};
+use crate::effects::hook_batch::HookBatch;
+use crate::effects::hook_outcome::{HookClass, HookOutcome};
+use crate::effects::outbox::{EffectKind, PendingEffect};
+use crate::effects::share::{payer, sibling};
 use crate::log::event::payload;
 use crate::log::event_type::EventType;
 use crate::log::id::{ConfigDigest, EffectId, OwnerName, SessionName};

@@ -2,7 +2,8 @@
 
 use super::{ApplyError, Changes, Fold, put};
 use crate::delivery::{Broken, ChangeRef, Finding, Gate, HookEnd, Pipeline, Remedy, Stage, TaskChange, Why, WorkDone};
-use crate::effects::outbox::{EffectKind, HookOutcome, PendingEffect};
+use crate::effects::hook_outcome::HookOutcome;
+use crate::effects::outbox::{EffectKind, PendingEffect};
 use crate::log::event::payload;
 use crate::log::id::RunId;
 use crate::session::{Closing, Ending, Next, Phase, Session};

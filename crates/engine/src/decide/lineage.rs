@@ -13,7 +13,8 @@
 use super::Deciding;
 use crate::command::limits::Limits;
 use crate::command::refusal::Refusal;
-use crate::effects::outbox::{PendingEffect, payer};
+use crate::effects::outbox::PendingEffect;
+use crate::effects::share::payer;
 use crate::log::event::Event;
 use crate::log::id::EffectId;
 use crate::session::Session;

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::command::limits::gist;
+use crate::effects::hook_batch::HookEffect;
+use crate::effects::hook_outcome::{HookClass, HookOutcome, OnFailure};
 use crate::effects::hook_point::HookPoint;
-use crate::effects::outbox::{HookClass, HookEffect, HookOutcome, OnFailure};
 use crate::log::id::ConfigDigest;
 use crate::session::{Session, Verdict};
 use crate::task::{Claim, Task};
@@ -85,13 +86,6 @@ impl Gate {
     /// The gate that a hook stands at.
     pub fn of(hook: &HookEffect) -> Option<Self> {
         [Self::BeforeSubmit, Self::BeforeMerge].into_iter().find(|gate| gate.point() == hook.point)
-    }
-}
-
-impl HookEffect {
-    /// Whether it judges the work: it stands at a gate, and is no step of git.
-    pub fn is_check(&self) -> bool {
-        self.class == HookClass::Gate && (self.point.is_gate())
     }
 }
 

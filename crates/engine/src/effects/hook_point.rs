@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::effects::outbox::OnFailure;
+use crate::effects::hook_outcome::OnFailure;
 use crate::log::event_type::EventType;
 use crate::log::id::FactType;
 

@@ -2,8 +2,9 @@
 
 use super::pipeline::{BEGUN, hooks};
 use super::script::Script;
+use crate::effects::hook_batch::HookEffect;
+use crate::effects::hook_outcome::{HookClass, OnFailure};
 use crate::effects::hook_point::HookPoint;
-use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
 use crate::log::event_type::EventType;
 use crate::log::id::TaskId;
 use crate::session::Ending;

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::script::{Script, default_rules};
 use crate::decide::{Effects, Rules, ValidationScope};
+use crate::effects::hook_batch::HookEffect;
+use crate::effects::hook_outcome::{HookClass, OnFailure};
 use crate::effects::hook_point::HookPoint;
-use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
 use crate::log::event_type::EventType;
 use crate::log::id::TaskId;
 use crate::task::State;

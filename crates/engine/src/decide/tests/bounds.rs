@@ -3,8 +3,10 @@
 use super::script::{Script, default_rules};
 use crate::command::limits::Limits;
 use crate::decide::{Effects, Rules};
+use crate::effects::hook_batch::HookEffect;
+use crate::effects::hook_outcome::{HookClass, OnFailure};
 use crate::effects::hook_point::HookPoint;
-use crate::effects::outbox::{EffectKind, HookClass, HookEffect, OnFailure, PendingEffect};
+use crate::effects::outbox::{EffectKind, PendingEffect};
 use crate::log::event::Record;
 use crate::log::event_type::EventType;
 use crate::session::Wanted;

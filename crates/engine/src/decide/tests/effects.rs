@@ -3,7 +3,9 @@
 use super::script::{Script, check_with, default_rules};
 use crate::command::limits::Limits;
 use crate::decide::{Effects, Rules};
-use crate::effects::outbox::{EffectKind, HookClass, HookEffect, OnFailure, Recovery};
+use crate::effects::hook_batch::HookEffect;
+use crate::effects::hook_outcome::{HookClass, OnFailure};
+use crate::effects::outbox::{EffectKind, Recovery};
 use crate::log::event_type::EventType;
 use crate::view::View;
 

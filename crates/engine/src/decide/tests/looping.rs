@@ -7,7 +7,8 @@
 use super::script::{Script, check, check_with, default_rules, run_id};
 use crate::command::{Command, Failing};
 use crate::decide::{Effects, Rules};
-use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
+use crate::effects::hook_batch::HookEffect;
+use crate::effects::hook_outcome::{HookClass, OnFailure};
 use crate::log::event_type::EventType;
 use crate::session::fault::Fault;
 use crate::session::{Step, Wanted};

@@ -3,7 +3,8 @@
 
 use super::script::{CONFIG, Script, check_with, default_rules};
 use crate::decide::{Effects, HookScope, Rules};
-use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
+use crate::effects::hook_batch::HookEffect;
+use crate::effects::hook_outcome::{HookClass, OnFailure};
 use crate::log::event_type::EventType;
 use crate::log::id::Digest;
 use crate::session::Wanted;

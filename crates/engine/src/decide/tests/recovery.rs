@@ -5,7 +5,7 @@ use super::looping::hooks;
 use super::script::{Script, check_with, run_id};
 use crate::command::{Command, Failing};
 use crate::decide::Rules;
-use crate::effects::outbox::{HookClass, OnFailure};
+use crate::effects::hook_outcome::{HookClass, OnFailure};
 use crate::log::event_type::EventType;
 use crate::log::time::Timestamp;
 use crate::session::fault::Fault;

@@ -2,7 +2,8 @@
 
 use super::script::{CONFIG, Script, check_with, default_rules};
 use crate::decide::{Effects, HookScope, PlannedHook, Rules, Trusted};
-use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
+use crate::effects::hook_batch::HookEffect;
+use crate::effects::hook_outcome::{HookClass, OnFailure};
 use crate::log::event_type::EventType;
 
 /// A hook called `name` at a point, for those whom it is for.

@@ -28,7 +28,8 @@ use crate::command::{
 };
 use crate::decide::{Rules, decide};
 use crate::effects::action::ActionRequest;
-use crate::effects::outbox::{EffectKind, HookOutcome, PendingEffect};
+use crate::effects::hook_outcome::HookOutcome;
+use crate::effects::outbox::{EffectKind, PendingEffect};
 use crate::effects::registry::Registry;
 use crate::log::encoding::{decode, encode};
 use crate::log::event::{Event, Record};

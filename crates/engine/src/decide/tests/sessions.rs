@@ -2,7 +2,8 @@
 
 use super::script::{Script, check, check_with, default_rules};
 use crate::decide::{Effects, Rules};
-use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
+use crate::effects::hook_batch::HookEffect;
+use crate::effects::hook_outcome::{HookClass, OnFailure};
 use crate::log::event_type::EventType;
 
 #[test]

@@ -3,7 +3,8 @@
 use super::script::{Script, check, check_with, default_rules, run_id};
 use crate::command::{Authority, Command, TaskPatch};
 use crate::decide::{Effects, HookScope, PlannedHook, Rules};
-use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
+use crate::effects::hook_batch::HookEffect;
+use crate::effects::hook_outcome::{HookClass, OnFailure};
 use crate::evaluation::NewSeries;
 use crate::log::event_type::EventType;
 use crate::session::promise::Promise;

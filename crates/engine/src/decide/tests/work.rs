@@ -2,8 +2,9 @@
 
 use super::script::{Script, check, check_with, default_rules};
 use crate::decide::{Effects, Rules};
+use crate::effects::hook_batch::HookEffect;
+use crate::effects::hook_outcome::{HookClass, OnFailure};
 use crate::effects::hook_point::HookPoint;
-use crate::effects::outbox::{HookClass, HookEffect, OnFailure};
 use crate::log::event_type::EventType;
 use crate::session::Hold;
 use crate::task::State;

@@ -1,6 +1,7 @@
 //! What a hook asks the engine to do.
 
-mod request;
+mod parser;
+pub(crate) mod request;
 
 use serde_json::{Map, Value, json};
 

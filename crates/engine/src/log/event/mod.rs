@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::effects::outbox::HookBatch;
+use crate::effects::hook_batch::HookBatch;
 use crate::log::event_type::{EventType, for_each_event};
 use crate::log::id::{EffectId, ParseIdError, Seq, SessionName, TaskId, as_text};
 use crate::log::time::Timestamp;

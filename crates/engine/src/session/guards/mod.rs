@@ -12,7 +12,8 @@
 use core::time::Duration;
 
 use crate::command::limits::Limits;
-use crate::effects::outbox::{HookClass, HookEffect, HookOutcome};
+use crate::effects::hook_batch::HookEffect;
+use crate::effects::hook_outcome::{HookClass, HookOutcome};
 use crate::log::time::{Timestamp, in_words};
 use crate::session::promise::Promise;
 use crate::session::usage::Grouped;

@@ -1,0 +1,231 @@
+//! Actions as a hook's answer words them.
+//!
+//! Names are read in camelCase and in snake_case, with `-` as well, and what is null is not there. A field that the action
+//! does not have is refused, and so is a value of the wrong type. Whether the action can be carried out is for `decide` to
+//! say.
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::{Map, Value, json};
+use windlass_expr::{read_json, snake_case};
+
+use super::request::ActionRequest;
+use super::{Action, TaskAction, is_stateless};
+use crate::command::NewTask;
+use crate::command::limits::check_value;
+use crate::command::refusal::Refusal;
+use crate::log::event::{Event, Node, payload};
+use crate::log::event_type::EventType;
+use crate::log::id::{FactType, TaskId, TypeName};
+use crate::task::{Priority, ReportRequest};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewTaskPayload {
+    goal: String,
+    #[serde(alias = "description")]
+    body: Option<String>,
+    #[serde(default, alias = "desired_deliverables")]
+    deliverables: Vec<String>,
+    #[serde(default)]
+    labels: Vec<String>,
+    #[serde(default)]
+    priority: Priority,
+    #[serde(rename = "type", alias = "kind")]
+    kind: Option<TypeName>,
+    /// Whether it ends with a report; so does a task that reviews another one.
+    #[serde(default)]
+    report: bool,
+    reviews: Option<TaskId>,
+    #[serde(default, alias = "depends", alias = "dependencies")]
+    depends_on: Vec<TaskId>,
+    #[serde(alias = "parent_id", alias = "parent_task_id")]
+    parent: Option<TaskId>,
+}
+
+/// What an action needs may stand beside its name, or in a payload of its own.
+#[derive(Deserialize)]
+struct UpdatePayload {
+    task_id: TaskId,
+    action: String,
+    #[serde(default)]
+    payload: Map<String, Value>,
+    #[serde(flatten)]
+    beside: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum TaskChange {
+    #[serde(alias = "transition_to_ready")]
+    Ready {},
+    Start {
+        #[serde(default)]
+        context: Value,
+    },
+    Complete {
+        result: Option<String>,
+        #[serde(default)]
+        artifacts: Vec<String>,
+    },
+    Block {
+        reason: String,
+        #[serde(default, alias = "needs")]
+        required_knowledge: Vec<String>,
+    },
+    Unblock {},
+    Fail {
+        reason: String,
+    },
+    SetLabels {
+        labels: Vec<String>,
+    },
+    AddLabels {
+        labels: Vec<String>,
+    },
+    RemoveLabels {
+        labels: Vec<String>,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WorkflowPayload {
+    workflow_id: String,
+    #[serde(default)]
+    context: Map<String, Value>,
+    task_id: Option<TaskId>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LogPayload {
+    #[serde(rename = "type")]
+    kind: String,
+    node_id: Option<Node>,
+    #[serde(default)]
+    data: Map<String, Value>,
+    /// The log has its own clock: this is read for compatibility and does not count.
+    #[serde(default, rename = "timestamp")]
+    _timestamp: IgnoredAny,
+}
+
+impl ActionRequest {
+    /// What is asked for.
+    pub(crate) fn parse(&self) -> Result<Action, Refusal> {
+        let given = match &self.payload {
+            Value::Object(fields) => Value::Object(in_snake_case(fields)?),
+            other => other.clone(),
+        };
+        match snake_case(&self.kind).as_str() {
+            "create_task" => read(given).map(NewTaskPayload::action),
+            "update_task" => read(given).and_then(UpdatePayload::action),
+            "execute_workflow" => {
+                let WorkflowPayload { workflow_id: id, context, task_id: task } = read(given)?;
+                Ok(Action::ExecuteWorkflow { id, context, task })
+            }
+            "log" => read(given).and_then(LogPayload::action),
+            _ => {
+                let known = "create_task, update_task, execute_workflow or log";
+                Err(Refusal::invalid("the action", format!("`{}` is not known; it is one of {known}", self.kind)))
+            }
+        }
+    }
+}
+
+fn in_snake_case(fields: &Map<String, Value>) -> Result<Map<String, Value>, Refusal> {
+    let mut named = Map::new();
+    for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+        let name = snake_case(name);
+        if named.insert(name.clone(), value.clone()).is_some() {
+            let name: String = name.chars().take(40).collect();
+            return Err(Refusal::invalid("the action", format!("has the field `{name}` twice, in two spellings")));
+        }
+    }
+    Ok(named)
+}
+
+fn read<T: DeserializeOwned>(given: Value) -> Result<T, Refusal> {
+    read_json(given).map_err(|error| Refusal::invalid("the action", format!("cannot be read: {error}")))
+}
+
+impl NewTaskPayload {
+    fn action(self) -> Action {
+        let Self { goal, body, deliverables, labels, priority, kind, report, reviews, depends_on, parent } = self;
+        let report = (report || reviews.is_some()).then_some(ReportRequest { reviews, by_type: false });
+        Action::CreateTask(NewTask { goal, body, deliverables, labels, priority, kind, report, depends_on, parent })
+    }
+}
+
+impl UpdatePayload {
+    fn action(mut self) -> Result<Action, Refusal> {
+        self.beside.extend(in_snake_case(&self.payload)?);
+        let action = match read(json!({(snake_case(&self.action)): self.beside}))? {
+            TaskChange::Ready {} => TaskAction::Ready { after: None },
+            TaskChange::Start { context } => TaskAction::Start { context },
+            TaskChange::Complete { result, artifacts } => TaskAction::Complete { result, artifacts },
+            TaskChange::Block { reason, required_knowledge } => TaskAction::Block { reason, required_knowledge },
+            TaskChange::Unblock {} => TaskAction::Unblock,
+            TaskChange::Fail { reason } => TaskAction::Fail { reason },
+            TaskChange::SetLabels { labels } => TaskAction::SetLabels(labels),
+            TaskChange::AddLabels { labels } => TaskAction::AddLabels(labels),
+            TaskChange::RemoveLabels { labels } => TaskAction::RemoveLabels(labels),
+        };
+        Ok(Action::UpdateTask { task: self.task_id, action })
+    }
+}
+
+impl LogPayload {
+    fn action(self) -> Result<Action, Refusal> {
+        let Self { kind: name, node_id, data, .. } = self;
+        let node = node_id.unwrap_or(Node::System);
+        if name.contains('.') {
+            let why = |error| Refusal::invalid("the action", format!("cannot use `type`: {error}"));
+            let kind: FactType = name.parse().map_err(why)?;
+            check_value("`data`", &Value::Object(data.clone()))?;
+            return Ok(Action::Log { node, event: payload::FactLogged { kind, data }.into() });
+        }
+        let kind = log_type(&name)?;
+        let mut event = usual_data(kind, node);
+        for (name, value) in in_snake_case(&data)? {
+            let mut fields = event.as_object_mut().into_iter().flatten();
+            match fields.find(|(field, _)| snake_case(field) == name) {
+                Some((_, field)) => *field = value,
+                None => {
+                    let name: String = name.chars().take(40).collect();
+                    return Err(Refusal::invalid(
+                        "the action",
+                        format!("has no field `{name}` in the data of `{kind}`"),
+                    ));
+                }
+            }
+        }
+        let event = Event::read(kind, &event).map_err(|error| Refusal::invalid("`data`", format!("{error}")))?;
+        Ok(Action::Log { node, event })
+    }
+}
+
+/// A type of Windlass's own that a hook may log.
+fn log_type(name: &str) -> Result<EventType, Refusal> {
+    let is_loggable = |kind: &EventType| is_stateless(*kind) && *kind != EventType::FactLogged;
+    name.parse::<EventType>().ok().filter(is_loggable).ok_or_else(|| {
+        let name: String = name.chars().take(40).collect();
+        let known = EventType::ALL.iter().filter(|kind| is_loggable(kind)).map(|kind| kind.name());
+        let known = known.collect::<Vec<_>>().join(", ");
+        let why = format!("cannot make a `{name}`: write {known}, or a type with a namespace such as `review.passed`");
+        Refusal::invalid("a log action", why)
+    })
+}
+
+/// What an event says of which only some is given.
+fn usual_data(kind: EventType, node: Node) -> Value {
+    match kind {
+        EventType::DependencySatisfied => json!({"dependentTaskId": node, "completedTaskId": null}),
+        EventType::AutoLabelSuggestion => json!({"labels": [], "keywords": []}),
+        EventType::AgentMetrics => {
+            let priority = Priority::default();
+            json!({"goal": "", "labels": [], "priority": priority, "durationMs": null, "deliverables": []})
+        }
+        _ => json!({}),
+    }
+}
