@@ -64,11 +64,12 @@ pub use log::id::{
 };
 pub use log::time::{Timestamp, in_words};
 pub use session::fault::Fault;
+pub use session::own_words::OwnWords;
 pub use session::promise::{Promise, explain_uncounted, find_promise, find_promises, last_line};
 pub use session::prompt::{Earlier, Note, Prompt, Remark, ReportBrief};
 pub use session::usage::{Cost, Usage};
 pub use session::voice::Voice;
-pub use session::watch::{OwnWords, Watch};
+pub use session::watch::Watch;
 pub use session::{
     Blocker, Closing, Completion, Decision, Ending, GateAnswer, Hold, Leave, Lost, Next, OnRetryLimit, Opening, Phase,
     Piece, Purpose, Session, Step, Terms, Turn, Verdict, Wanted, Work,

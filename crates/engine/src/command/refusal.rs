@@ -3,8 +3,10 @@
 use crate::apply::ApplyError;
 use crate::log::event_type::EventType;
 use crate::log::id::{EffectId, Epoch, RunId, SeriesId, SessionName, TaskId, TypeName};
+use crate::task::edge::EdgeKind;
+use crate::task::lease::Lease;
 use crate::task::resolution::Resolution;
-use crate::task::{EdgeKind, Lease, State};
+use crate::task::state::State;
 use crate::view::ViewError;
 
 #[derive(Debug, thiserror::Error)]

@@ -7,8 +7,8 @@ use crate::effects::hook_batch::HookEffect;
 use crate::effects::hook_outcome::{HookClass, HookOutcome, OnFailure};
 use crate::effects::hook_point::HookPoint;
 use crate::log::id::ConfigDigest;
-use crate::session::{Session, Verdict};
-use crate::task::{Claim, Task};
+use crate::session::Verdict;
+use crate::task::Claim;
 
 /// What whoever works on a task next has to know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,26 +45,6 @@ pub struct Stalled {
     /// Why it was let pass although a stop hook did not pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waived: Option<String>,
-}
-
-impl Stalled {
-    /// The same, with who did the work on a task and what was said about it: a session that has only asked again has not done
-    /// the work.
-    pub(crate) fn after(self, task: &Task) -> Self {
-        match task.stalled.clone() {
-            // The hooks of the agent that did the work may be others, and have not judged it.
-            Some(Self { agent, claim, .. }) if agent != self.agent => {
-                Self { agent, claim, gate: Gate::BeforeSubmit, rejudged: true, ..self }
-            }
-            Some(Self { claim, .. }) => Self { claim, ..self },
-            None => Self { claim: task.claim.clone(), ..self },
-        }
-    }
-
-    /// Whether the hooks of a session are those that have let it pass so far.
-    pub(crate) fn is_judged_for(&self, session: &Session) -> bool {
-        self.config == session.config && self.agent == session.agent
-    }
 }
 
 /// A gate between done and accepted.

@@ -18,11 +18,12 @@
 
 mod change;
 mod gate;
+mod stalled;
 
 use serde::{Deserialize, Serialize};
 
 use crate::log::id::{RunId, Seq};
-use crate::session::Closing;
+use crate::session::closing::Closing;
 
 pub use change::{Approved, ChangeFact, ChangeRef, Grounds, HookContext, Readied, TaskChange, WorkDone, Workspace};
 pub use gate::{Broken, Finding, Gate, HookEnd, Remedy, Stalled, Why};

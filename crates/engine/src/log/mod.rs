@@ -7,5 +7,6 @@ pub(crate) mod encoding;
 pub(crate) mod event;
 pub(crate) mod event_type;
 pub(crate) mod id;
+pub(crate) mod millis;
 pub(crate) mod time;
 pub(crate) mod value_names;

@@ -16,13 +16,19 @@
 //!
 //! Not here: what keeps it from going on for ever (`guards`).
 
+mod agent_turn;
+mod assignment;
+pub(crate) mod closing;
 pub(crate) mod fault;
+pub(crate) mod feedback;
 mod guards;
+pub(crate) mod own_words;
 mod phase;
 pub(crate) mod promise;
 pub(crate) mod prompt;
 mod terms;
 pub(crate) mod usage;
+pub(crate) mod verdict;
 pub(crate) mod voice;
 pub(crate) mod watch;
 mod work;
@@ -35,203 +41,15 @@ use self::promise::Promise;
 use self::watch::Watch;
 use crate::delivery::{Grounds, Pipeline, Workspace};
 use crate::effects::hook_batch::is_zero;
-use crate::effects::hook_outcome::{HookOutcome, OnFailure};
 use crate::log::id::{ConfigDigest, EffectId, OwnerName, RunId, Seq, SessionName, TaskId};
 use crate::log::time::Timestamp;
+pub use agent_turn::{Opening, Purpose, Turn};
+pub(crate) use assignment::is_left_to_others;
+pub use closing::{Closing, Ending};
+pub use feedback::Piece;
 pub use terms::{Completion, OnRetryLimit, Terms};
-pub(crate) use work::is_left_to_others;
+pub use verdict::{Blocker, Decision, GateAnswer, Next, Verdict};
 pub use work::{Hold, Leave, Lost, Work};
-
-/// How a session ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ending {
-    Completed,
-    /// Iterations, time, cost or another budget ran out.
-    Limit,
-    Escalated,
-    Cancelled,
-    Error,
-}
-
-/// How a session is to end, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Closing {
-    pub ending: Ending,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-}
-
-impl Closing {
-    fn because(ending: Ending, reason: impl Into<String>) -> Self {
-        Self { ending, reason: Some(reason.into()) }
-    }
-}
-
-/// What a person can say where stop hooks do not let the agent go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GateAnswer {
-    /// The agent is sent back, and the count starts again.
-    Continue,
-    /// The session ends, and is left to a person.
-    Abort,
-    /// The hooks that block count as passed, this time.
-    Ignore,
-}
-
-/// Feedback that is owed to the agent: the event that queued it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Piece {
-    pub at: Seq,
-    /// It was in a turn that did not finish.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub possibly_seen: bool,
-    /// A person said it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub person: bool,
-    /// It is about the present iteration: the next one has its own.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub passing: bool,
-}
-
-/// Why the agent is given the word.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Purpose {
-    /// To do the work.
-    Work,
-    /// Stop hooks sent it back into the same conversation.
-    SendBack,
-    /// The iteration failed, and hooks have something to say about it.
-    Recovery,
-    /// To hear pending feedback before work that has passed is submitted, or before the iteration limit ends the session.
-    #[serde(rename = "final_delivery")]
-    Delivery,
-    /// Older versions delivered feedback after the work had been accepted. Only their logs hold this purpose.
-    #[serde(rename = "delivery")]
-    UnjudgedDelivery(Closing),
-}
-
-impl Purpose {
-    /// Whether stop hooks judge the turn. A turn that is not judged completes nothing: another iteration follows it.
-    pub fn is_judged(&self) -> bool {
-        matches!(self, Self::Work | Self::SendBack | Self::Delivery)
-    }
-}
-
-/// A stop hook that sends the agent back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Blocker {
-    pub hook: String,
-    /// How often it may do so within an iteration; without it, as often as `max_hook_retries` says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub most: Option<u32>,
-    /// Why, in a few words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-}
-
-/// How the agent came to a conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Opening {
-    /// It is the session's first.
-    New,
-    /// The one before was taken up again: the agent knows what was said in it.
-    Loaded,
-    /// The one before could not be taken up: the agent knows nothing of it.
-    Anew,
-}
-
-/// The agent has the word.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Turn {
-    pub run: RunId,
-    #[serde(rename = "debt")]
-    pub effect: EffectId,
-    pub purpose: Purpose,
-    pub feedback: Vec<Piece>,
-    /// The agent has said by a command, while it runs, that the session's task is done.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub claimed: bool,
-}
-
-/// What the stop hooks of a turn add up to. Mildest first, so that `max` is the strictest.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    #[default]
-    Pass,
-    /// A hook failed by itself: what is not known to have passed has not passed.
-    Fail,
-    /// A hook says that the work is not done.
-    Continue,
-    Block,
-    Escalate,
-}
-
-impl Verdict {
-    /// What the end of a stop hook adds. A hook that could not run has judged nothing, and the agent cannot answer for it: a
-    /// person is needed, whatever `strict` and `on_failure` say.
-    pub fn of_stop_hook(outcome: HookOutcome, on_failure: OnFailure, unstarted: bool) -> Self {
-        if unstarted { Self::Escalate } else { Self::of(outcome, on_failure) }
-    }
-
-    pub fn of(outcome: HookOutcome, on_failure: OnFailure) -> Self {
-        match outcome {
-            HookOutcome::Success | HookOutcome::Skip => Self::Pass,
-            HookOutcome::Continue | HookOutcome::Again => Self::Continue,
-            HookOutcome::Block => Self::Block,
-            HookOutcome::Escalate => Self::Escalate,
-            HookOutcome::Failure | HookOutcome::TimedOut | HookOutcome::Cancelled | HookOutcome::Interrupted => {
-                match on_failure {
-                    OnFailure::Ignore => Self::Fail,
-                    OnFailure::Block => Self::Block,
-                    OnFailure::Escalate => Self::Escalate,
-                }
-            }
-        }
-    }
-}
-
-/// What a gate's verdict leads to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Decision {
-    SendBack,
-    /// A person has to say what follows.
-    Ask,
-    Next(Next),
-}
-
-impl Decision {
-    /// Whether a person says next what is let pass: all that did not pass, with what was let pass before.
-    pub(crate) fn asks_for_person(&self) -> bool {
-        match self {
-            Self::Ask => true,
-            Self::Next(Next::Close(closing)) => closing.ending == Ending::Escalated,
-            Self::Next(_) | Self::SendBack => false,
-        }
-    }
-}
-
-/// What follows an iteration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Next {
-    /// Another iteration.
-    Continue,
-    /// Another iteration, which takes up an interrupted one: how often the agent was sent back still counts.
-    TakeUp,
-    /// Nothing more for this task: the next run takes it up.
-    GiveUp(String),
-    Close(Closing),
-}
 
 /// Where a session stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::log::millis;
 use crate::session::usage::Cost;
-use crate::session::watch::millis;
 
 /// How long an agent is left alone after its first failure. The time doubles with each failure, up to the longest wait.
 const FIRST_WAIT: Duration = Duration::from_secs(5);

@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use super::*;
 use crate::command::limits::Limits;
+use crate::effects::hook_outcome::{HookOutcome, OnFailure};
 
 pub(crate) fn session(phase: Phase) -> Session {
     Session {

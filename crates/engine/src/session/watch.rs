@@ -13,55 +13,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::log::event::Cause;
 use crate::log::id::{Digest, Seq};
+use crate::log::millis;
 use crate::log::time::Timestamp;
-use crate::session::Verdict;
+use crate::session::own_words::{OwnWords, loose};
 use crate::session::usage::Usage;
-
-/// Lengths of time in whole milliseconds, as the log and the rows have them.
-pub(crate) mod millis {
-    use core::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-        u64::deserialize(deserializer).map(Duration::from_millis)
-    }
-
-    pub mod option {
-        use super::{Deserialize, Deserializer, Duration, Serializer};
-
-        pub fn serialize<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
-            match time {
-                Some(time) => super::serialize(time, serializer),
-                None => serializer.serialize_none(),
-            }
-        }
-
-        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-            Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
-        }
-    }
-}
-
-/// What a hook has said by itself, as the guards compare it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct OwnWords {
-    /// To the letter.
-    pub exact: Digest,
-    /// Without its numbers.
-    pub loose: Digest,
-}
-
-impl OwnWords {
-    pub fn of(text: &str) -> Self {
-        Self { exact: Digest::of(text.as_bytes()), loose: Digest::of(loose(text).as_bytes()) }
-    }
-}
+use crate::session::verdict::Verdict;
 
 /// What the guards remember.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -227,19 +183,6 @@ fn digest_of_words(output: &str) -> Digest {
 fn chained(before: Option<Digest>, text: &str) -> Digest {
     let before = before.map_or([0; 32], |digest| digest.0);
     Digest::of(&[&before[..], text.as_bytes()].concat())
-}
-
-/// A text without its numbers.
-fn loose(text: &str) -> String {
-    let mut loose = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter.is_ascii_digit() {
-            true if loose.ends_with('0') => {}
-            true => loose.push('0'),
-            false => loose.push(letter),
-        }
-    }
-    loose
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! Tasks: the row of a task, and below it what its fields hold.
 
-mod edge;
+pub(crate) mod edge;
 mod facts;
 pub(crate) mod graph;
-mod lease;
+pub(crate) mod lease;
 pub(crate) mod note;
 mod priority;
 pub(crate) mod resolution;
 pub(crate) mod review;
-mod state;
+pub(crate) mod state;
 pub(crate) mod transitions;
 pub(crate) mod types;
 

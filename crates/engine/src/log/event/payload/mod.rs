@@ -16,10 +16,10 @@ use crate::log::id::{
     TaskId, TypeName,
 };
 use crate::log::time::Timestamp;
+use crate::session::own_words::OwnWords;
 use crate::session::promise::Promise;
 use crate::session::usage::Usage;
 use crate::session::voice::Voice;
-use crate::session::watch::OwnWords;
 use crate::session::{Ending, Terms, Work};
 use crate::task::note::NoteKind;
 use crate::task::resolution::Resolution;
