@@ -28,10 +28,9 @@ use windlass_store::{Sqlite, Store};
 use windlass_tools::validation::Permission;
 use windlass_vcs::git::{KnownFacts, puts_work_away};
 
-use crate::gate_checkout::GateCheckout;
-use crate::hook::ChangedFiles;
+use crate::caches::GateCheckout;
+use crate::delivery::Delivery;
 use crate::protected::Protected;
-use crate::workspace::Delivery;
 use crate::{RunError, RunnerEnv, RunnerEvent};
 
 /// What git gets at least where the time of the session is up, to put work away and to look.
@@ -73,6 +72,9 @@ pub struct RunnerSettings {
     /// How the supervisor of programs is started; without one they are our own children.
     pub launcher: Option<Launcher>,
 }
+
+/// The files that work has changed, or why that cannot be known.
+pub(crate) type ChangedFiles = Result<Vec<String>, String>;
 
 /// Whoever does what is owed.
 pub struct EffectRunner<'a> {

@@ -10,7 +10,7 @@ use windlass_store::{ExecuteError, Filter};
 use windlass_vcs::forge::Method;
 use windlass_vcs::git::{Base, Branch, Commit, Error, Git};
 
-use crate::workspace::explained;
+use crate::workspace_problem::explained;
 use crate::{EffectRunner, RunError, RunnerEvent};
 
 /// How a base has a change.

@@ -18,62 +18,12 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use windlass_engine::{HookOutcome, HookReport, Phase, Session, Workspace};
-use windlass_vcs::git::{Branch, CheckoutAccess, Commit, DetachedCheckout, Error, Worktree};
+use windlass_vcs::git::{Branch, CheckoutAccess, Commit, Error, Worktree};
 
-use crate::hook::pipeline::report;
-use crate::submission::name_some;
+use crate::caches::GateCheckout;
+use crate::wording::{name_some, report};
 use crate::{EffectRunner, RunnerEvent};
-
-/// What gates find in their checkout although git does not keep it: links to what the worktree has.
-#[derive(Debug, Clone, Default)]
-pub struct CachePatterns {
-    patterns: GlobSet,
-    written: Vec<String>,
-}
-
-impl CachePatterns {
-    /// A pattern names files and directories. One without a slash before its end is meant wherever it stands.
-    pub fn new<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Result<Self, globset::Error> {
-        let (mut set, mut written) = (GlobSetBuilder::new(), Vec::new());
-        for pattern in patterns {
-            written.push(pattern.trim_start_matches("./").to_owned());
-            let pattern = pattern.trim_end_matches('/').trim_start_matches("./");
-            set.add(glob(pattern)?);
-            if !pattern.contains('/') {
-                set.add(glob(&format!("**/{pattern}"))?);
-            }
-        }
-        Ok(Self { patterns: set.build()?, written })
-    }
-
-    /// Whether a path of the repository is meant, where the project lies `below` its root.
-    fn matches(&self, path: &Path, below: &Path) -> bool {
-        let is_match = |path: &Path| path.ancestors().any(|path| self.patterns.is_match(path));
-        is_match(path) || path.strip_prefix(below).is_ok_and(is_match)
-    }
-
-    /// Returns the patterns as an ignore file at the root of the repository has them.
-    fn to_ignore_lines(&self, below: &Path) -> Vec<String> {
-        let is_placed = |pattern: &str| pattern.trim_end_matches('/').contains('/');
-        let line = |pattern: &String| match is_placed(pattern) {
-            true => format!("/{}", below.join(pattern.trim_start_matches('/')).display()),
-            false => pattern.clone(),
-        };
-        self.written.iter().map(line).collect()
-    }
-}
-
-fn glob(pattern: &str) -> Result<Glob, globset::Error> {
-    GlobBuilder::new(pattern).literal_separator(true).build()
-}
-
-/// A checkout of the commit that is on its way, and the worktree that caches come from.
-pub(crate) struct GateCheckout {
-    checkout: DetachedCheckout,
-    worktree: Worktree,
-}
 
 /// Returns the commit of a session's work that is on its way.
 pub(crate) fn commit_under_way(session: &Session) -> Option<(&Workspace, &str)> {
@@ -208,31 +158,4 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
         symlink(from.join(&name), to.join(&name))?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn caches_are_meant_wherever_they_stand_unless_a_slash_says_where() {
-        let caches = CachePatterns::new(["target/", "web/dist"]).unwrap();
-        for path in ["target", "crates/a/target", "target/debug/x", "web/dist", "web/dist/app.js"] {
-            assert!(caches.matches(Path::new(path), Path::new("")), "{path}");
-        }
-        for path in ["targets", "dist", "other/web/dist", ".env"] {
-            assert!(!caches.matches(Path::new(path), Path::new("")), "{path}");
-        }
-        assert_eq!(caches.to_ignore_lines(Path::new("")), ["target/", "/web/dist"]);
-    }
-
-    #[test]
-    fn cache_with_a_slash_is_meant_within_the_project() {
-        let caches = CachePatterns::new(["web/dist/", "target"]).unwrap();
-        let below = Path::new("apps/shop");
-        assert!(caches.matches(Path::new("apps/shop/web/dist/app.js"), below));
-        assert!(!caches.matches(Path::new("apps/other/web/dist"), below));
-        assert!(caches.matches(Path::new("target"), below));
-        assert_eq!(caches.to_ignore_lines(below), ["/apps/shop/web/dist/", "target"]);
-    }
 }

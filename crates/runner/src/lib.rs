@@ -19,8 +19,10 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 mod bridge;
+mod caches;
 mod change;
 mod consultation;
+mod delivery;
 mod effect_runner;
 mod error;
 pub mod external_merges;
@@ -40,7 +42,9 @@ mod submission;
 pub mod test_command;
 mod tools;
 mod turn;
+mod wording;
 mod workspace;
+mod workspace_problem;
 mod worktree_gc;
 
 use std::time::{Duration, Instant};
@@ -53,15 +57,16 @@ use windlass_engine::{
 use windlass_process::Supervisor;
 use windlass_store::ExecuteError;
 
+pub use caches::CachePatterns;
+pub use delivery::Delivery;
 pub use effect_runner::{EffectRunner, HookFinder, RunnerSettings, WorkflowFinder};
 pub use error::RunError;
-pub use gate_checkout::CachePatterns;
 pub use gatekeepers::Gatekeepers;
 pub use hook::pipeline::{ManualMergeOutcome, MergeChecks, MergeSeal};
 pub use protected::{Protected, ProtectedError};
 pub use refresh::BaseFit;
 pub use runner_env::{RunnerEnv, RunnerEvent};
-pub use workspace::{Delivery, WorkspaceProblem};
+pub use workspace_problem::WorkspaceProblem;
 pub use worktree_gc::{GcResult, left_in, task_of};
 
 use change::Looker;

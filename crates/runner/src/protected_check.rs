@@ -23,7 +23,7 @@ use windlass_vcs::git::{Branch, Commit, Error, Git, Kept};
 use crate::gate_checkout::commit_under_way;
 use crate::protected::{Protected, difference, differing, held, is_attributes, named, way_in};
 use crate::stacked_branches::{self, LowerTask};
-use crate::workspace::explained;
+use crate::workspace_problem::explained;
 use crate::{EffectRunner, RunError};
 
 /// What the work in a worktree comes after.

@@ -13,7 +13,9 @@ use windlass_hooks::{clean, cut};
 use windlass_vcs::git::{Base, Commit, Error, Git, Rebased, Worktree};
 
 use crate::stacked_branches::{self, LowerTask};
-use crate::workspace::{Stack, WorkspaceProblem, commit_message, explained};
+use crate::wording::listed;
+use crate::workspace::{Stack, commit_message};
+use crate::workspace_problem::{WorkspaceProblem, explained};
 use crate::{EffectRunner, RunError, Runner};
 
 /// How much of a conflict an agent is shown.
@@ -244,17 +246,17 @@ pub(crate) fn conflict_feedback(
     why: &str,
 ) -> Result<String, Error> {
     let shown = base.shown();
-    let listed = crate::hook::pipeline::listed(files.iter().map(|file| file.display()));
+    let names = listed(files.iter().map(|file| file.display()));
     let head =
         git.tip(&worktree.branch)?.ok_or_else(|| Error::UnknownCommit { commit: worktree.branch.to_string() })?;
     let parted = git.merge_base(&head, &base.commit)?;
     let subjects = git.subjects(&parted, &base.commit, MAX_COMMITS)?;
-    let subjects = crate::hook::pipeline::listed(subjects.iter());
+    let subjects = listed(subjects.iter());
     // Cleaned by itself: a control sequence without an end hides nothing behind it.
     let places = clean(&git.conflict_text((&head, &base.commit), files, &shown, MAX_SHOWN)?);
     let places = if places.is_empty() { places } else { format!("Both sides, as a merge shows them:\n{places}\n") };
     Ok(format!(
-        "The work does not go together with the newest {shown} ({}): {why}\n\nFiles:\n{listed}\n\
+        "The work does not go together with the newest {shown} ({}): {why}\n\nFiles:\n{names}\n\
          The last commits of {shown} that this branch has not:\n{subjects}\n{places}\
          Nothing was changed. Bring the work onto `{shown}` yourself (`git rebase {shown}` or \
          `git merge {shown}` in this directory), resolve the conflicts in these files so that both changes \

@@ -16,11 +16,10 @@ use windlass_vcs::git::{Base, Commit, Error, Git, Logged, Work, Worktree};
 
 use crate::refresh::{BaseConflict, CONFLICT_SOURCE, RefreshOutcome};
 use crate::stacked_branches;
-use crate::workspace::{commit_message, explained};
+use crate::wording::{NAMED, name_some};
+use crate::workspace::commit_message;
+use crate::workspace_problem::explained;
 use crate::{RunError, Runner};
-
-/// How many commits or files are named.
-const NAMED: usize = 5;
 
 /// What is found in a worktree whose agent has ended.
 struct Found {
@@ -341,15 +340,6 @@ fn name_beside(git: &Git<'_>, worktree: &Worktree, start: &Commit, tip: &Commit)
 
 fn name_commit(logged: &Logged) -> String {
     format!("{} ({})", logged.commit.short(), logged.subject.escape_debug())
-}
-
-/// Returns the first names of so many things.
-pub(crate) fn name_some<T>(things: &[T], count: usize, name: impl Fn(&T) -> String) -> String {
-    let mut names: Vec<String> = things.iter().take(NAMED).map(name).collect();
-    if count > NAMED {
-        names.push(format!("{} more", count - NAMED));
-    }
-    names.join(", ")
 }
 
 /// Returns a final message without the tag that ends it.

@@ -6,8 +6,6 @@
 //! - What is wrong with one task's worktree is that task's affair, and a person's; what is wrong with the repository or the
 //!   machine ends the session and is no fault of the task.
 
-use std::borrow::Cow;
-use std::fmt::{self, Display};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,40 +13,15 @@ use windlass_engine::{
     Command, Ending, Event, Finding, Next, Phase, Session, State, Task, TaskId, View, Wanted as SessionWanted,
     Workspace, awaited,
 };
-use windlass_vcs::forge;
 use windlass_vcs::git::{Base, Branch, Commit, Error, Existing, Git, RemoteName, Repository, Wanted, Worktree};
 
-use crate::gate_checkout::CachePatterns;
-use crate::gatekeepers::Gatekeepers;
 use crate::refresh::RefreshOutcome;
 use crate::stacked_branches::{self, LowerTask};
+use crate::workspace_problem::{Trouble, WorkspaceProblem};
 use crate::{EffectRunner, RunError, Runner, RunnerEvent};
 
 /// Letters of a goal in the name of a branch.
 const SLUG: usize = 40;
-
-/// Where work is done, and where it goes.
-#[derive(Debug, Clone, Default)]
-pub struct Delivery {
-    /// The directory of all worktrees.
-    pub worktrees: PathBuf,
-    /// The directory of the checkouts that hooks and gatekeepers judge. It is outside the project: a program that looks for files
-    /// in the directories above would find those of the person's tree.
-    pub checkouts: PathBuf,
-    /// Whoever merges holds this file.
-    pub lock: PathBuf,
-    /// The branch that work starts from and goes to, if it is not for the repository to say.
-    pub base: Option<String>,
-    /// The remote that it goes to, if it is not for the repository to say.
-    pub remote: Option<String>,
-    pub forge: forge::Settings,
-    pub method: forge::Method,
-    /// What gates find in their checkout although git does not keep it.
-    pub caches: CachePatterns,
-    /// How the tests are run, if it is not for the project to show.
-    pub tests: Option<String>,
-    pub gatekeepers: Gatekeepers,
-}
 
 /// What a task builds on.
 #[derive(Default)]
@@ -95,69 +68,6 @@ struct OpenedWorkspace {
     /// Why the newest base is not known.
     stale: Option<String>,
     refreshed: RefreshOutcome,
-}
-
-/// Why a worktree cannot be had.
-pub(crate) enum Trouble {
-    /// A person has to look at this task.
-    Task(WorkspaceProblem),
-    /// Nobody can work here.
-    Outside(WorkspaceProblem),
-}
-
-/// What is wrong, and what can be done about it.
-#[derive(Debug)]
-pub struct WorkspaceProblem {
-    pub cause: String,
-    pub hint: Option<String>,
-}
-
-impl Display for WorkspaceProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.cause)?;
-        self.hint.iter().try_for_each(|hint| write!(f, "; {hint}"))
-    }
-}
-
-impl WorkspaceProblem {
-    fn plain(cause: String) -> Self {
-        Self { cause, hint: None }
-    }
-
-    pub(crate) fn of(error: &Error) -> Self {
-        Self { cause: with_causes(error), hint: error.hint().map(Cow::into_owned) }
-    }
-}
-
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Self {
-        let said = WorkspaceProblem::of(&error);
-        match error {
-            Error::Conflict { .. }
-            | Error::BranchTaken { .. }
-            | Error::CheckedOut { .. }
-            | Error::Occupied { .. }
-            | Error::WorktreeLocked { .. }
-            | Error::BadName { .. } => Self::Task(said),
-            _ => Self::Outside(said),
-        }
-    }
-}
-
-/// An error of git with its causes, and what can be done about it.
-pub(crate) fn explained(error: &Error) -> String {
-    WorkspaceProblem::of(error).to_string()
-}
-
-/// An error and what led to it, on one line.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut said = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        said.push_str(&format!(": {next}"));
-        cause = next.source();
-    }
-    said
 }
 
 impl EffectRunner<'_> {

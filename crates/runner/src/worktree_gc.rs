@@ -11,7 +11,8 @@ use std::path::Path;
 use windlass_engine::{Session, State, Task, TaskId, View, ViewError, Workspace};
 use windlass_vcs::git::{Branch, BranchAfter, Closed, Commit, Error, Git, Shared, Worktree, half_removed};
 
-use crate::workspace::{commit_message, explained};
+use crate::workspace::commit_message;
+use crate::workspace_problem::explained;
 use crate::{EffectRunner, RunError, Runner, RunnerEvent};
 
 /// A task whose worktree was left, and why it still is, if it is.

@@ -16,10 +16,8 @@ use windlass_store::{Filter, Store as _};
 use windlass_tools::{WorkDone, agent_context};
 
 use super::{HookRun, HookSubject};
+use crate::effect_runner::ChangedFiles;
 use crate::{EffectRunner, RunError};
-
-/// The files that work has changed, or why that cannot be known.
-pub(crate) type ChangedFiles = Result<Vec<String>, String>;
 
 /// How many hooks are looked through for the results of rules: more than an event ever owes.
 const MOST_HOOKS: usize = 4096;

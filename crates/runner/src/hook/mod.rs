@@ -27,7 +27,6 @@ use windlass_hooks::{
 use windlass_process::{Captured, Exit, Finished, NotStarted};
 use windlass_store::Filter;
 
-pub(crate) use self::context::ChangedFiles;
 use crate::gate_checkout::commit_under_way;
 use crate::{EffectRunner, RunError};
 

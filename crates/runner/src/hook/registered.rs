@@ -19,7 +19,8 @@ use windlass_process::overlay;
 use windlass_tools::validation::{Cancelled, Workshop};
 use windlass_tools::{Closures, Means, RuleSet, ask_hooks, check_rules, notes, registered};
 
-use super::{HookSubject, pipeline};
+use super::HookSubject;
+use crate::wording;
 use crate::{EffectRunner, RunError};
 
 impl EffectRunner<'_> {
@@ -32,7 +33,7 @@ impl EffectRunner<'_> {
             Ok(directory) => directory.unwrap_or_else(|| self.directory_of(subject.session.as_ref())),
             Err(report) => return Ok(*report),
         };
-        let failure = |why: String| pipeline::report(HookOutcome::Failure, why);
+        let failure = |why: String| wording::report(HookOutcome::Failure, why);
         let files = match self.changed_files(subject)? {
             Ok(files) => files,
             Err(why) => {

@@ -10,7 +10,8 @@ use windlass_hooks::ruling;
 use windlass_process::{Finished, Spec};
 use windlass_vcs::git::{self, Branch, FileChange, Git, Repository, has_git};
 
-use super::{ChangedFiles, HookRun, HookSubject};
+use super::{HookRun, HookSubject};
+use crate::effect_runner::ChangedFiles;
 use crate::stacked_branches::own_base;
 use crate::{EffectRunner, RunError};
 

@@ -6,10 +6,11 @@ use windlass_engine::{ChangeFact, ChangeRef, HookOutcome, HookReport, Session, T
 use windlass_vcs::forge::{Change, Forge, ForgeError, NewChange, Retry, Site, State, Token};
 use windlass_vcs::git::{Branch, Commit, Error, Git, Pushed, Shared};
 
-use super::{Ended, report};
+use super::Ended;
 use crate::gate_checkout::commit_under_way;
 use crate::hook::HookRun;
-use crate::workspace::with_causes;
+use crate::wording::report;
+use crate::workspace_problem::with_causes;
 use crate::{EffectRunner, RunError, RunnerEvent};
 
 /// How often a forge is asked that cannot answer now, and how long is waited for it at most.

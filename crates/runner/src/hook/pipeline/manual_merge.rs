@@ -23,12 +23,14 @@ use windlass_hooks::{DeliveryStep, RunnableKind};
 use windlass_vcs::forge::{Change, ForgeError, Site, State};
 use windlass_vcs::git::{Base, Branch, Commit, Error, IfCheckedOut, Merged, Rebased};
 
+use super::HookSubject;
 use super::merge::Ready;
-use super::{HookSubject, listed};
 use crate::external_merges::{ExternalMerge, landed, scattered};
 use crate::hook::TRIAL_INDEX;
 use crate::stacked_branches::{beginning, first_unmerged, own_base};
-use crate::workspace::{WorkspaceProblem, commit_message, with_causes};
+use crate::wording::listed;
+use crate::workspace::commit_message;
+use crate::workspace_problem::{WorkspaceProblem, with_causes};
 use crate::{EffectRunner, RunError};
 
 /// How long is waited for somebody else who merges.

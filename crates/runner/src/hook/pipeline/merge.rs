@@ -17,10 +17,11 @@ use windlass_vcs::forge::{Change, MergeObstacle, Merging, Method, Site, State};
 use windlass_vcs::git::{Base, Branch, Commit, Error, Git, IfCheckedOut, Merged, Way};
 
 use super::change::{failed, head_under_way, taken};
-use super::{Ended, Onto, report};
+use super::{Ended, Onto};
 use crate::external_merges::{in_base, scattered};
 use crate::hook::HookRun;
 use crate::stacked_branches::{LowerTask, first_unmerged};
+use crate::wording::report;
 use crate::workspace::commit_message;
 use crate::{EffectRunner, RunError, RunnerEvent};
 

@@ -10,8 +10,6 @@ mod merge;
 mod review;
 mod run_tests;
 
-use std::fmt::Display;
-
 use windlass_engine::{HookOutcome, HookReport, Session, Workspace};
 use windlass_hooks::{DeliveryStep, clean};
 use windlass_vcs::git::{Branch, Error, Git, Rebased};
@@ -21,18 +19,12 @@ pub use manual_merge::{ManualMergeOutcome, MergeChecks, MergeSeal};
 use super::{HookAttempt, HookRun, HookSubject};
 use crate::refresh::conflict_feedback;
 use crate::stacked_branches::{LowerTask, beginning, first_unmerged};
-use crate::workspace::explained;
+use crate::wording::report;
+use crate::workspace_problem::explained;
 use crate::{EffectRunner, RunError};
-
-/// Names of files that an agent is told at most.
-const FILES: usize = 50;
 
 /// How a step ended.
 pub(super) type Ended = Result<HookReport, Error>;
-
-pub(crate) fn report(outcome: HookOutcome, message: impl Into<String>) -> HookReport {
-    HookReport { message: Some(message.into()), ..outcome.into() }
-}
 
 impl EffectRunner<'_> {
     pub(super) fn step(&mut self, run: &HookRun<'_>, step: &DeliveryStep) -> Result<HookAttempt, RunError> {
@@ -143,16 +135,4 @@ fn at_work<'r>(run: &'r HookRun<'_>) -> Option<(&'r Session, &'r Workspace)> {
 
 fn count(files: usize) -> String {
     if files == 1 { "one file".to_owned() } else { format!("{files} files") }
-}
-
-/// Names of files, one a line. They are hostile.
-pub(crate) fn listed(files: impl Iterator<Item = impl Display>) -> String {
-    let mut names: Vec<String> =
-        files.map(|file| format!("- {}\n", clean(&file.to_string()).replace('\n', " "))).collect();
-    let more = names.len().saturating_sub(FILES);
-    names.truncate(FILES);
-    if more > 0 {
-        names.push(format!("- and {more} more\n"));
-    }
-    names.concat()
 }

@@ -23,10 +23,11 @@ use windlass_engine::{
 use windlass_hooks::{clean, cut};
 use windlass_vcs::git::{Branch, CheckoutAccess, Commit, Diff, Git};
 
-use super::{Ended, report};
+use super::Ended;
 use crate::consultation::Consultation;
 use crate::hook::HookRun;
 use crate::stacked_branches::{LowerTask, own_base};
+use crate::wording::report;
 use crate::{EffectRunner, RunError};
 
 /// The most of a diff that is looked at.

@@ -14,7 +14,7 @@ use windlass_process::{Captured, Control, Exit, Finished, Invocation, NotStarted
 use super::super::LEAST;
 use super::{Doing, Flow};
 use crate::EffectRunner;
-use crate::workspace::with_causes;
+use crate::workspace_problem::with_causes;
 
 /// What is kept of what a program printed.
 const KEPT: usize = 48 * 1024;

@@ -1,0 +1,69 @@
+//! Why a worktree cannot be had, and errors of git in words.
+
+use std::borrow::Cow;
+use std::fmt::{self, Display};
+
+use windlass_vcs::git::Error;
+
+/// Why a worktree cannot be had.
+pub(crate) enum Trouble {
+    /// A person has to look at this task.
+    Task(WorkspaceProblem),
+    /// Nobody can work here.
+    Outside(WorkspaceProblem),
+}
+
+/// What is wrong, and what can be done about it.
+#[derive(Debug)]
+pub struct WorkspaceProblem {
+    pub cause: String,
+    pub hint: Option<String>,
+}
+
+impl Display for WorkspaceProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.cause)?;
+        self.hint.iter().try_for_each(|hint| write!(f, "; {hint}"))
+    }
+}
+
+impl WorkspaceProblem {
+    pub(crate) fn plain(cause: String) -> Self {
+        Self { cause, hint: None }
+    }
+
+    pub(crate) fn of(error: &Error) -> Self {
+        Self { cause: with_causes(error), hint: error.hint().map(Cow::into_owned) }
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        let said = WorkspaceProblem::of(&error);
+        match error {
+            Error::Conflict { .. }
+            | Error::BranchTaken { .. }
+            | Error::CheckedOut { .. }
+            | Error::Occupied { .. }
+            | Error::WorktreeLocked { .. }
+            | Error::BadName { .. } => Self::Task(said),
+            _ => Self::Outside(said),
+        }
+    }
+}
+
+/// An error of git with its causes, and what can be done about it.
+pub(crate) fn explained(error: &Error) -> String {
+    WorkspaceProblem::of(error).to_string()
+}
+
+/// An error and what led to it, on one line.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut said = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        said.push_str(&format!(": {next}"));
+        cause = next.source();
+    }
+    said
+}
