@@ -150,7 +150,7 @@ fn stores_are_opened_in_one_place() {
     for (path, text) in sources("crates/app/src").into_iter().chain(sources("crates/cli/src")) {
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         let opens = ["Sqlite::open(", "Sqlite::open_known(", "Sqlite::create("].iter().any(|call| code.contains(call));
-        let may = path.ends_with("/store_records.rs") || path.ends_with("_tests.rs");
+        let may = path.ends_with("/store_records.rs") || path.ends_with("/tests.rs");
         assert!(may || !opens, "{path} opens a store past `store_records`");
     }
 }

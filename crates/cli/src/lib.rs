@@ -7,9 +7,9 @@ mod args;
 mod commands;
 mod front_end;
 mod output;
-#[cfg(test)]
-mod reference_tests;
 mod show;
+#[cfg(test)]
+mod tests;
 mod usage;
 
 use std::process::ExitCode;

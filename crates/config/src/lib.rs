@@ -18,14 +18,10 @@ mod builtin;
 mod check;
 mod config;
 mod config_source;
-#[cfg(test)]
-mod diagnostics_tests;
 pub mod edit;
 mod effects;
 mod entry;
 mod error;
-#[cfg(test)]
-mod expression_diagnostics_tests;
 mod expressions;
 mod file;
 mod hook_limits;
@@ -36,8 +32,6 @@ pub mod laws;
 pub mod listing;
 mod notices;
 mod pipeline_rules;
-#[cfg(test)]
-mod pipeline_rules_tests;
 pub mod plan;
 mod point;
 mod reader;

@@ -46,7 +46,7 @@ fn hint(kind: &ErrorKind) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::diagnostics_tests::pictures;
+    use crate::tests::diagnostics::pictures;
 
     #[test]
     fn what_is_not_yaml() {

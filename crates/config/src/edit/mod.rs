@@ -12,8 +12,6 @@
 //! Not here: which hooks to add (`import`); the hook that a name means, and writing the file (`commands`).
 
 #[cfg(test)]
-mod property_tests;
-#[cfg(test)]
 mod tests;
 
 use std::ops::Range;

@@ -16,8 +16,6 @@ mod additions;
 mod automation;
 mod command;
 mod dialect;
-#[cfg(test)]
-mod edit_tests;
 mod field;
 pub mod json;
 mod matcher;

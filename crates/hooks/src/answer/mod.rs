@@ -373,5 +373,4 @@ fn worded(hook: &RunnableHook, template: &Template, values: &Value, read: &mut H
 }
 
 #[cfg(test)]
-#[path = "answer_tests.rs"]
 mod tests;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::{Additions, translate};
 use crate::Config;
+use crate::import::{Additions, translate};
 
 const TWO: &str = r#"{"hooks": {
   "Stop": [{"hooks": [{"type": "command", "command": "./a.sh"}]}],

@@ -417,5 +417,4 @@ fn marker(name: &str, finder: Option<&AhoCorasick>) -> String {
 }
 
 #[cfg(test)]
-#[path = "mask_tests.rs"]
 mod tests;

@@ -1,5 +1,9 @@
 //! The whole way from a file to a configuration.
 
+pub mod diagnostics;
+mod expression_diagnostics;
+mod pipeline_rules;
+
 use std::fs;
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! What a person sees when an expression, a matcher, a number or a request of a hook is wrong.
 
-use super::diagnostics_tests::pictures;
+use crate::tests::diagnostics::pictures;
 
 /// A stop hook with these further lines.
 fn hook(lines: &str) -> String {
@@ -232,7 +232,7 @@ fn a_time_that_cannot_be_meant() {
 #[test]
 fn times_that_can_be_meant() {
     for timeout in ["1", "0.5", "999", "999.9", "1000s", "30000ms", "168h", "86400.0s"] {
-        assert!(super::config::parse(&hook(&format!("timeout: {timeout}"))).is_ok(), "{timeout}");
+        assert!(crate::config::parse(&hook(&format!("timeout: {timeout}"))).is_ok(), "{timeout}");
     }
 }
 

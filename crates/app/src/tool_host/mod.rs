@@ -311,5 +311,4 @@ impl From<ToolError> for Failure {
 }
 
 #[cfg(test)]
-#[path = "tool_host_tests.rs"]
 mod tests;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use annotate_snippets::Renderer;
 
-use super::ConfigError;
-use super::config::parse;
+use crate::ConfigError;
+use crate::config::parse;
 
 /// What a person sees.
 fn picture(text: &str) -> String {

@@ -268,5 +268,4 @@ fn short(value: &Value) -> String {
 }
 
 #[cfg(test)]
-#[path = "talk_tests.rs"]
 mod tests;

@@ -305,5 +305,4 @@ fn remedy(command: &str, paid: bool) -> String {
 }
 
 #[cfg(test)]
-#[path = "trouble_tests.rs"]
 mod tests;

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::Config;
-use super::diagnostics_tests::pictures;
+use crate::Config;
+use crate::tests::diagnostics::pictures;
 
 /// What is warned about, a line each.
 fn warned(text: &str) -> String {
     let config = Config::of(Path::new("config.yaml"), text).expect(text);
-    let line = |warning: super::ConfigWarning| {
+    let line = |warning: crate::ConfigWarning| {
         let hint = warning.suggestion.map(|hint| format!(" ({hint})")).unwrap_or_default();
         let (line, column) = warning.place.expect("it is about a place");
         format!("{line}:{column}: {}{hint}", warning.message)
@@ -147,7 +147,7 @@ fn a_pipeline_that_can_never_pass_is_refused() {
     hint: let it run before `merge_pr`
     ");
     let apart = "agents:\n  a: {command: a, hooks: {before_merge: [merge_pr]}}\n  b: {command: b, hooks: {before_merge: [gatekeeper: [qa]]}}\n";
-    super::config::parse(apart).expect("the hooks of two agents never meet");
+    crate::config::parse(apart).expect("the hooks of two agents never meet");
 }
 
 #[test]

@@ -285,5 +285,4 @@ impl Found {
 }
 
 #[cfg(test)]
-#[path = "sift_tests.rs"]
 mod tests;

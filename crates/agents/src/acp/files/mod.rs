@@ -141,5 +141,4 @@ fn refused(verb: &str, path: &Path, why: &str) -> Refused {
 }
 
 #[cfg(test)]
-#[path = "files_tests.rs"]
 mod tests;

@@ -1,5 +1,7 @@
 //! Fields of hooks that are set in texts as people write them, and texts that are left alone.
 
+mod properties;
+
 use std::path::Path;
 
 use super::{EditObstacle, HookField, set_hook_field};

@@ -234,5 +234,4 @@ fn longest_mark(text: &str) -> usize {
 }
 
 #[cfg(test)]
-#[path = "telling_tests.rs"]
 mod tests;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value as Json, json};
 
-use super::{HookField, append_fragment, set_hook_field};
+use crate::edit::{HookField, append_fragment, set_hook_field};
 use crate::{Config, ConfigNode, NodeValue};
 
 /// A field of a hook: its name, how it is written below others, and how in braces.

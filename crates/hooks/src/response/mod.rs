@@ -307,5 +307,4 @@ fn depth(json: &str) -> usize {
 }
 
 #[cfg(test)]
-#[path = "response_tests.rs"]
 mod tests;

@@ -1,5 +1,7 @@
 //! What files of each system come to.
 
+mod edits;
+
 use std::path::Path;
 
 use super::{Additions, Dialect, HookImport, fragment, translate};
