@@ -27,6 +27,7 @@ mod front_end;
 pub mod gatekeepers;
 pub mod hints;
 pub mod hook_runs;
+pub mod hook_trial;
 pub mod next_step;
 pub mod obstacles;
 pub mod person;
