@@ -25,6 +25,7 @@ pub mod execution;
 mod failure;
 mod front_end;
 pub mod gatekeepers;
+pub mod health;
 pub mod hints;
 pub mod hook_runs;
 pub mod hook_trial;

@@ -1,25 +1,18 @@
 //! `windlass doctor`
 
-mod agents;
-mod git;
 mod salvage;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use serde_json::json;
-use windlass_app::context::{Context, Opened};
+use windlass_app::context::Context;
+use windlass_app::health::{HealthCheck, check_agents, check_project, check_work};
 use windlass_app::project::Project;
 use windlass_app::resume_command::ResumeCommand;
-use windlass_app::{
-    Code, Failure, changes, execution, hints, obstacles, recovery, runner_settings, store_records, trust, workflows,
-};
-use windlass_config::Config;
-use windlass_config::workflow::WorkflowLibrary;
-use windlass_engine::{EffectKind, Session, State, Task, TaskId};
-use windlass_process::Control;
-use windlass_runner::{GcResult, left_in};
-use windlass_store::{Lifetime, Report};
+use windlass_app::{Code, Failure, execution, hints, recovery};
+use windlass_engine::{Session, TaskId};
+use windlass_runner::GcResult;
 use windlass_text as text;
 
 use crate::commands::install;
@@ -49,16 +42,6 @@ pub struct Args {
     settle: bool,
 }
 
-/// One thing that was looked at.
-struct Check {
-    what: &'static str,
-    /// What is wrong; nothing if all is well.
-    problems: Vec<String>,
-    /// What was found.
-    note: String,
-    hint: Option<String>,
-}
-
 pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> {
     let project = context.project()?;
     if let Some(file) = args.export {
@@ -73,20 +56,12 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
     if std::io::stderr().is_terminal() && !out.is_json() {
         Messages::new().note("looking over every event and every row");
     }
-    let mut checks = vec![check_config(&project), check_store(context, &project, args.rebuild)?];
-    checks.extend(check_files(&project));
-    checks.extend(check_workflows(&project));
+    let mut checks = check_project(context, &project, args.rebuild)?;
     // Signals reach the programs that are started from here on.
     let (control, received) = execution::listen()?;
-    checks.extend(agents::check(&project));
+    checks.extend(check_agents(&project));
     checks.extend(check_callers(&project));
-    let opened = context.open().ok();
-    checks.extend(opened.as_ref().and_then(check_left));
-    checks.extend(opened.as_ref().and_then(check_cancelled));
-    checks.extend(opened.as_ref().and_then(check_interrupted));
-    checks.extend(opened.as_ref().and_then(check_worktrees));
-    checks.extend(check_tracked(&project, &control));
-    checks.extend(opened.iter().flat_map(|opened| git::check(opened, &control)));
+    checks.extend(check_work(context, &project, &control));
     if let Some(signal) = received.first() {
         let failure = Failure::new(Code::Interrupted(hints::SIGINT), "ended before everything was checked");
         return Err(failure.by(Some(signal)).into());
@@ -109,10 +84,10 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
 }
 
 /// Which agents call us by their own hooks, where any does.
-fn check_callers(project: &Project) -> Option<Check> {
+fn check_callers(project: &Project) -> Option<HealthCheck> {
     let callers = install::status::callers(project);
     let note = format!("installed for {}", callers.join(", "));
-    (!callers.is_empty()).then(|| Check { what: "bridge", problems: vec![], note, hint: None })
+    (!callers.is_empty()).then(|| HealthCheck { what: "bridge", problems: vec![], note, hint: None })
 }
 
 /// Does what the dead have left undone.
@@ -171,7 +146,7 @@ fn tell_swept(swept: &[GcResult], out: &mut Output) -> Done {
     Ok(())
 }
 
-fn show(check: &Check, out: &mut Output) -> Done {
+fn show(check: &HealthCheck, out: &mut Output) -> Done {
     let mark = if check.problems.is_empty() { out.paint(Tone::Good, "ok   ") } else { out.paint(Tone::Bad, "wrong") };
     let line = format!("{mark}  {}  {}", text::pad(check.what, 13), text::line(&check.note));
     out.line(line.trim_end())?;
@@ -182,179 +157,4 @@ fn show(check: &Check, out: &mut Output) -> Done {
         out.line(format_args!("       {}: {}", out.paint(Tone::Good, "hint"), text::line(hint)))?;
     }
     Ok(())
-}
-
-fn check_config(project: &Project) -> Check {
-    let what = "configuration";
-    let looked = || -> Result<_, Failure> {
-        let config = Config::load(&project.root)?;
-        Ok((trust::state(project, &config)?, config))
-    };
-    match looked() {
-        Ok((state, config)) => {
-            let hooks = match config.effectful_hooks().len() {
-                1 => "1 hook that runs something".to_owned(),
-                hooks => format!("{hooks} hooks that run something"),
-            };
-            let note = format!("{hooks}; trust: {}", state.name());
-            Check { what, problems: vec![], note, hint: None }
-        }
-        Err(failure) => Check {
-            what,
-            problems: vec![failure.message],
-            note: String::new(),
-            hint: Some("`windlass config check` shows the place".to_owned()),
-        },
-    }
-}
-
-/// What stands in the place of files, and what keeps protected files from being watched.
-fn check_files(project: &Project) -> Option<Check> {
-    let mut problems = obstacles::find(project);
-    let protected = Config::load(&project.root)
-        .ok()
-        .map(|config| runner_settings::protected_files(&config).hiding(runner_settings::mask(&config)));
-    problems.extend(protected.and_then(|protected| protected.look(&project.root).err()).map(|error| error.to_string()));
-    let hint = Some("remove it, or put a file in its place".to_owned());
-    (!problems.is_empty()).then(|| Check { what: "files", problems, note: String::new(), hint })
-}
-
-/// The project's workflows, where it has any, and those that its hooks name.
-fn check_workflows(project: &Project) -> Option<Check> {
-    let (what, hint) = ("workflows", Some("`windlass config check` shows the place".to_owned()));
-    let library = match WorkflowLibrary::load(Some(&project.root)) {
-        Ok(library) => library,
-        Err(error) => return Some(Check { what, problems: vec![error.to_string()], note: String::new(), hint }),
-    };
-    let own = library.definitions.iter().filter(|definition| definition.file.is_some()).count();
-    let mut problems: Vec<String> = library.unusable.iter().map(workflows::describe_reason).collect();
-    let named = Config::load(&project.root).ok().and_then(|config| workflows::check_hooks(project, &config).err());
-    problems.extend(named.map(|failure| failure.message).filter(|message| !problems.contains(message)));
-    if own == 0 && problems.is_empty() {
-        return None;
-    }
-    let hint = hint.filter(|_| !problems.is_empty());
-    Some(Check { what, problems, note: format!("{own} of the project can be used"), hint })
-}
-
-fn check_store(context: &Context, project: &Project, rebuild: bool) -> Result<Check, Failure> {
-    let what = "store";
-    let opened = store_records::open_quietly(project, Lifetime::Command, context.trust);
-    let looked = opened.and_then(|(mut store, foreign)| {
-        if rebuild {
-            store.rebuild().map_err(hints::store)?;
-        }
-        Ok((store.inspect().map_err(hints::store)?, foreign))
-    });
-    match looked {
-        Ok((report, None)) => Ok(judge(&report, "windlass doctor --rebuild")),
-        Ok((report, Some(refusal))) => {
-            // Without --trust the store is only read.
-            let check = judge(&report, "windlass doctor --rebuild --trust");
-            let note = format!("{}; only read: hooks, sessions, worktrees and git are not checked", check.note);
-            let hint = check.hint.or(refusal.shown_hint());
-            let problems = [vec![refusal.message], refusal.causes, check.problems].concat();
-            Ok(Check { what, problems, note, hint })
-        }
-        Err(failure) if failure.code == Code::Store => {
-            let problems = [vec![failure.message], failure.causes].concat();
-            let note = project.store_file().display().to_string();
-            Ok(Check { what, problems, note, hint: failure.hint })
-        }
-        Err(failure) => Err(failure),
-    }
-}
-
-/// A store that git tracks: every pull can replace it, and every push shows it.
-fn check_tracked(project: &Project, control: &Control) -> Option<Check> {
-    let tracked = changes::find_tracked_store(project, control);
-    let problems: Vec<String> = tracked.iter().map(|file| format!("git tracks {file}")).collect();
-    (!problems.is_empty()).then(|| Check {
-        what: "store",
-        problems,
-        note: "it comes and goes with the repository".to_owned(),
-        hint: Some("`git rm --cached '.windlass/windlass.db*'` leaves the files and has git forget them".to_owned()),
-    })
-}
-
-/// Hooks that commands which died have left; nothing to say where there are none.
-fn check_left(opened: &Opened) -> Option<Check> {
-    let left = recovery::left_by_the_dead(opened).ok().filter(|left| !left.is_empty())?;
-    let name = |effect: &windlass_engine::PendingEffect| match &effect.kind {
-        EffectKind::Hook(hook) => format!("{} for event {}", hook.hook, effect.id.seq),
-        EffectKind::Turn { .. } => String::new(),
-    };
-    Some(Check {
-        what: "hooks",
-        problems: left.iter().map(name).collect(),
-        note: format!("{} owed by commands that died", left.len()),
-        hint: Some("`windlass doctor --settle` runs them".to_owned()),
-    })
-}
-
-/// Worktrees of tasks that are completed or deleted.
-fn check_worktrees(opened: &Opened) -> Option<Check> {
-    let worktrees = opened.project.worktrees();
-    let left = left_in(&worktrees, &opened.store.snapshot().ok()?).ok().filter(|left| !left.is_empty())?;
-    let name = |task: &Task| {
-        let place = task.workspace.as_ref().map(|place| worktrees.join(&place.name).display().to_string());
-        format!("{} ({}): {}", task.id, task.state, place.unwrap_or_default())
-    };
-    // Nothing has gone wrong where a task was deleted: its worktree goes with the next run.
-    let (deleted, done): (Vec<_>, Vec<_>) = left.iter().partition(|task| task.state == State::Deleted);
-    let deleted: Vec<String> = deleted.into_iter().map(name).collect();
-    let note = match (deleted.is_empty(), done.len()) {
-        (true, done) => format!("{done} of completed tasks"),
-        (false, 0) => format!("to be put away: {}", deleted.join(", ")),
-        (false, done) => format!("{done} of completed tasks; to be put away: {}", deleted.join(", ")),
-    };
-    Some(Check {
-        what: "worktrees",
-        problems: done.into_iter().map(name).collect(),
-        note,
-        hint: Some(
-            "`windlass doctor --settle` puts away those without uncommitted work and unmerged commits, and names the others"
-                .to_owned(),
-        ),
-    })
-}
-
-/// Sessions that somebody has cancelled while nobody ran them.
-fn check_cancelled(opened: &Opened) -> Option<Check> {
-    let left = recovery::orphaned_cancellations(opened).ok().filter(|left| !left.is_empty())?;
-    Some(Check {
-        what: "sessions",
-        problems: left.iter().map(|session| format!("{} is cancelled and has yet to be ended", session.name)).collect(),
-        note: String::new(),
-        hint: Some("`windlass doctor --settle` does what is left".to_owned()),
-    })
-}
-
-/// Sessions whose command has died: nothing is wrong with them, and somebody has to know.
-fn check_interrupted(opened: &Opened) -> Option<Check> {
-    let left = recovery::interrupted(opened).ok()?;
-    let names: Vec<&str> = left.iter().map(|session| session.name.as_str()).collect();
-    let hint = ResumeCommand::for_session(opened, left.first()?).in_sentence("goes on where it stopped");
-    let note = format!("interrupted: {}", names.join(", "));
-    Some(Check { what: "sessions", problems: vec![], note, hint: Some(hint) })
-}
-
-/// So many events, in words.
-fn events(count: u64) -> String {
-    if count == 1 { "1 event".to_owned() } else { format!("{count} events") }
-}
-
-fn judge(report: &Report, rebuild_command: &str) -> Check {
-    let pages = report.pages.iter().map(|problem| format!("pages: {problem}"));
-    let log = report.log.iter().map(|found| format!("event {}: {}", found.seq, found.problem));
-    let rows = report.rows.iter().map(|row| format!("{} {}", row.row, row.problem));
-    let hint = match report {
-        report if !report.pages.is_empty() || !report.log.is_empty() => {
-            let export = "`windlass doctor --export sound.jsonl` saves every sound event";
-            Some(format!("{export}, --restore puts them into a new store"))
-        }
-        report if !report.rows.is_empty() => Some(format!("the log is sound: `{rebuild_command}` folds the rows anew")),
-        _ => None,
-    };
-    Check { what: "store", problems: pages.chain(log).chain(rows).collect(), note: events(report.events), hint }
 }

@@ -9,6 +9,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::Path;
 
 use serde_json::{Value, json};
+use windlass_app::health::count_events;
 use windlass_app::project::Project;
 use windlass_app::{Code, Failure, atomic_file, execution, hints, store_records};
 use windlass_engine::{ApplyError, Cause, CommitId, Envelope, Seq, decode};
@@ -16,7 +17,6 @@ use windlass_process::file;
 use windlass_store::{Appended, Commit, Sqlite, StoreError, Transaction};
 use windlass_text as text;
 
-use super::events;
 use crate::output::{Done, Output, Tone};
 
 /// The longest line that is read: no event that the engine makes is longer.
@@ -54,7 +54,7 @@ pub fn export(project: &Project, file: &Path, out: &mut Output) -> Done {
         let (file, saved, lost) = (file.to_string_lossy(), salvage.saved, salvage.lost);
         return out.object(&json!({"file": file, "saved": saved, "lost": lost, "openEnd": salvage.open_end}));
     }
-    out.line(format_args!("{} saved to {}", events(salvage.saved), text::line(&file.display().to_string())))?;
+    out.line(format_args!("{} saved to {}", count_events(salvage.saved), text::line(&file.display().to_string())))?;
     for (first, last) in salvage.lost {
         let which = if first == last { format!("event {first}") } else { format!("events {first} to {last}") };
         out.line(format_args!("{} {which}", out.paint(Tone::Bad, "lost")))?;
@@ -95,7 +95,7 @@ pub fn restore((project, trust): (&Project, bool), file: &Path, out: &mut Output
     if out.is_json() {
         return out.object(&json!({"file": file.to_string_lossy(), "restored": restored, "trusted": false}));
     }
-    out.line(format_args!("{} restored from {}", events(restored), text::line(&file.display().to_string())))?;
+    out.line(format_args!("{} restored from {}", count_events(restored), text::line(&file.display().to_string())))?;
     out.line("They come from a file: `windlass trust` shows what they hold, and asks, before any of it is used.")
 }
 

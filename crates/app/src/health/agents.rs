@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use windlass_agents::AgentKind;
-use windlass_app::project::Project;
-use windlass_app::{agents, environment};
 use windlass_config::{Config, Settings};
 use windlass_process::missing;
 
-use super::Check;
+use super::HealthCheck;
+use crate::project::Project;
+use crate::{agents, environment};
 
 /// Looks for the default agent, those of the configuration, and what else is installed.
-pub fn check(project: &Project) -> Option<Check> {
+pub fn check_agents(project: &Project) -> Option<HealthCheck> {
     let config = Config::load(&project.root).ok()?;
     let settings = &config.settings;
     let default = settings.agent.as_ref().map(|agent| agent.value.as_str());
@@ -27,7 +27,7 @@ pub fn check(project: &Project) -> Option<Check> {
     }
     let note = if found.is_empty() { "none found".to_owned() } else { found.join(", ") };
     let hint = (!problems.is_empty()).then(|| "install it, or name another one with `agent:` or --agent".to_owned());
-    Some(Check { what: "agents", problems, note, hint })
+    Some(HealthCheck { what: "agents", problems, note, hint })
 }
 
 /// Says why an agent cannot be started, as far as that is seen without starting it.

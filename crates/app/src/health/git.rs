@@ -7,8 +7,6 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use windlass_app::context::Opened;
-use windlass_app::{environment, execution, runner_settings};
 use windlass_config::Config;
 use windlass_engine::{Task, TaskId, View};
 use windlass_process::{Control, Roster, Spec, run};
@@ -17,12 +15,14 @@ use windlass_store::Snapshot;
 use windlass_vcs::forge::{Site, Token};
 use windlass_vcs::git::{Base, Branch, Error, Git, Linked, RemoteName, Repository, half_removed, quoted};
 
-use super::Check;
+use super::HealthCheck;
+use crate::context::Opened;
+use crate::{environment, execution, runner_settings};
 
 /// How our branches begin.
 const OURS: &str = "windlass/";
 
-pub fn check(opened: &Opened, control: &Control) -> Vec<Check> {
+pub fn check_git(opened: &Opened, control: &Control) -> Vec<HealthCheck> {
     let Ok(config) = Config::load(&opened.project.root) else { return Vec::new() };
     let repository = match Repository::find(&opened.project.root) {
         Ok(Some(repository)) => repository,
@@ -44,7 +44,7 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    fn at(&self, repository: Repository, delivers: bool) -> Vec<Check> {
+    fn at(&self, repository: Repository, delivers: bool) -> Vec<HealthCheck> {
         let start = |spec: &Spec| run(spec, self.roster, self.control, &mut |_, _| {});
         let environment = environment::inherited();
         let remote = self.delivery.remote.as_deref().and_then(|name| RemoteName::new(name).ok());
@@ -64,7 +64,7 @@ impl Look<'_> {
     }
 
     /// The base, and whose the branches are that are called like ours.
-    fn account(&self, git: &Git<'_>, base: Option<&Result<Base, Error>>) -> Check {
+    fn account(&self, git: &Git<'_>, base: Option<&Result<Base, Error>>) -> HealthCheck {
         let mut note = Vec::new();
         let (mut problems, mut hints) = (Vec::new(), Vec::new());
         match base {
@@ -100,11 +100,11 @@ impl Look<'_> {
             note.push(format!("of earlier attempts: {}", former.join(", ")));
         }
         let hint = (!hints.is_empty()).then(|| hints.join("; "));
-        Check { what: "git", problems, note: note.join("; "), hint }
+        HealthCheck { what: "git", problems, note: note.join("; "), hint }
     }
 
     /// Whether the forge of the remote lets us in, as far as that is known without asking it.
-    fn forge(&self, git: &Git<'_>, base: &Base) -> Option<Check> {
+    fn forge(&self, git: &Git<'_>, base: &Base) -> Option<HealthCheck> {
         let address = git.address(base.remote.as_ref()?).ok()?;
         let site = match Site::of(&address, &self.delivery.forge) {
             Ok(site) => site?,
@@ -113,13 +113,13 @@ impl Look<'_> {
         let note = format!("{} on {}", site.project, site.host);
         let start = |spec| run(&spec, self.roster, self.control, &mut |_, _| {});
         Some(match Token::find(&site, &environment::inherited(), start) {
-            Ok(_) => Check { what: "forge", problems: vec![], note, hint: None },
+            Ok(_) => HealthCheck { what: "forge", problems: vec![], note, hint: None },
             Err(error) => wrong("forge", note, vec![error.to_string()], Some(&error.hint())),
         })
     }
 
     /// Worktrees that nobody can work in, and those that nobody will.
-    fn worktrees(&self, git: &Git<'_>) -> Vec<Check> {
+    fn worktrees(&self, git: &Git<'_>) -> Vec<HealthCheck> {
         let place = self.delivery.worktrees.canonicalize().unwrap_or_else(|_| self.delivery.worktrees.clone());
         let linked: BTreeMap<String, Linked> = git
             .linked()
@@ -188,6 +188,6 @@ fn directories(place: &Path) -> BTreeSet<String> {
     names.filter(|name| half_removed(name).is_none()).collect()
 }
 
-fn wrong(what: &'static str, note: String, problems: Vec<String>, hint: Option<&str>) -> Check {
-    Check { what, problems, note, hint: hint.map(str::to_owned) }
+fn wrong(what: &'static str, note: String, problems: Vec<String>, hint: Option<&str>) -> HealthCheck {
+    HealthCheck { what, problems, note, hint: hint.map(str::to_owned) }
 }

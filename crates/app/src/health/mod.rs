@@ -1,0 +1,228 @@
+//! The health of a project: its configuration, store, agents, git, and what dead commands have left.
+
+mod agents;
+mod git;
+
+use windlass_config::Config;
+use windlass_config::workflow::WorkflowLibrary;
+use windlass_engine::{EffectKind, State, Task};
+use windlass_process::Control;
+use windlass_runner::left_in;
+use windlass_store::{Lifetime, Report};
+
+use crate::context::{Context, Opened};
+use crate::project::Project;
+use crate::resume_command::ResumeCommand;
+use crate::{Code, Failure, changes, hints, obstacles, recovery, runner_settings, store_records, trust, workflows};
+
+pub use self::agents::check_agents;
+
+/// One thing that was looked at, with what is wrong.
+pub struct HealthCheck {
+    pub what: &'static str,
+    /// What is wrong; nothing if all is well.
+    pub problems: Vec<String>,
+    /// What was found.
+    pub note: String,
+    pub hint: Option<String>,
+}
+
+/// Checks the files of a project and its store. `rebuild` folds the rows of the store anew from its log.
+pub fn check_project(context: &Context, project: &Project, rebuild: bool) -> Result<Vec<HealthCheck>, Failure> {
+    let mut checks = vec![check_config(project), check_store(context, project, rebuild)?];
+    checks.extend(check_files(project));
+    checks.extend(check_workflows(project));
+    Ok(checks)
+}
+
+/// Checks what commands have left, and whether git and the forge let tasks be worked on and merged.
+pub fn check_work(context: &Context, project: &Project, control: &Control) -> Vec<HealthCheck> {
+    let opened = context.open().ok();
+    let left = opened.iter().flat_map(|opened| {
+        [check_left(opened), check_cancelled(opened), check_interrupted(opened), check_worktrees(opened)]
+    });
+    let mut checks: Vec<HealthCheck> = left.flatten().collect();
+    checks.extend(check_tracked(project, control));
+    checks.extend(opened.iter().flat_map(|opened| git::check_git(opened, control)));
+    checks
+}
+
+fn check_config(project: &Project) -> HealthCheck {
+    let what = "configuration";
+    let looked = || -> Result<_, Failure> {
+        let config = Config::load(&project.root)?;
+        Ok((trust::state(project, &config)?, config))
+    };
+    match looked() {
+        Ok((state, config)) => {
+            let hooks = match config.effectful_hooks().len() {
+                1 => "1 hook that runs something".to_owned(),
+                hooks => format!("{hooks} hooks that run something"),
+            };
+            let note = format!("{hooks}; trust: {}", state.name());
+            HealthCheck { what, problems: vec![], note, hint: None }
+        }
+        Err(failure) => HealthCheck {
+            what,
+            problems: vec![failure.message],
+            note: String::new(),
+            hint: Some("`windlass config check` shows the place".to_owned()),
+        },
+    }
+}
+
+/// What stands in the place of files, and what keeps protected files from being watched.
+fn check_files(project: &Project) -> Option<HealthCheck> {
+    let mut problems = obstacles::find(project);
+    let protected = Config::load(&project.root)
+        .ok()
+        .map(|config| runner_settings::protected_files(&config).hiding(runner_settings::mask(&config)));
+    problems.extend(protected.and_then(|protected| protected.look(&project.root).err()).map(|error| error.to_string()));
+    let hint = Some("remove it, or put a file in its place".to_owned());
+    (!problems.is_empty()).then(|| HealthCheck { what: "files", problems, note: String::new(), hint })
+}
+
+/// The project's workflows, where it has any, and those that its hooks name.
+fn check_workflows(project: &Project) -> Option<HealthCheck> {
+    let (what, hint) = ("workflows", Some("`windlass config check` shows the place".to_owned()));
+    let library = match WorkflowLibrary::load(Some(&project.root)) {
+        Ok(library) => library,
+        Err(error) => return Some(HealthCheck { what, problems: vec![error.to_string()], note: String::new(), hint }),
+    };
+    let own = library.definitions.iter().filter(|definition| definition.file.is_some()).count();
+    let mut problems: Vec<String> = library.unusable.iter().map(workflows::describe_reason).collect();
+    let named = Config::load(&project.root).ok().and_then(|config| workflows::check_hooks(project, &config).err());
+    problems.extend(named.map(|failure| failure.message).filter(|message| !problems.contains(message)));
+    if own == 0 && problems.is_empty() {
+        return None;
+    }
+    let hint = hint.filter(|_| !problems.is_empty());
+    Some(HealthCheck { what, problems, note: format!("{own} of the project can be used"), hint })
+}
+
+fn check_store(context: &Context, project: &Project, rebuild: bool) -> Result<HealthCheck, Failure> {
+    let what = "store";
+    let opened = store_records::open_quietly(project, Lifetime::Command, context.trust);
+    let looked = opened.and_then(|(mut store, foreign)| {
+        if rebuild {
+            store.rebuild().map_err(hints::store)?;
+        }
+        Ok((store.inspect().map_err(hints::store)?, foreign))
+    });
+    match looked {
+        Ok((report, None)) => Ok(judge(&report, "windlass doctor --rebuild")),
+        Ok((report, Some(refusal))) => {
+            // Without --trust the store is only read.
+            let check = judge(&report, "windlass doctor --rebuild --trust");
+            let note = format!("{}; only read: hooks, sessions, worktrees and git are not checked", check.note);
+            let hint = check.hint.or(refusal.shown_hint());
+            let problems = [vec![refusal.message], refusal.causes, check.problems].concat();
+            Ok(HealthCheck { what, problems, note, hint })
+        }
+        Err(failure) if failure.code == Code::Store => {
+            let problems = [vec![failure.message], failure.causes].concat();
+            let note = project.store_file().display().to_string();
+            Ok(HealthCheck { what, problems, note, hint: failure.hint })
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// A store that git tracks: every pull can replace it, and every push shows it.
+fn check_tracked(project: &Project, control: &Control) -> Option<HealthCheck> {
+    let tracked = changes::find_tracked_store(project, control);
+    let problems: Vec<String> = tracked.iter().map(|file| format!("git tracks {file}")).collect();
+    (!problems.is_empty()).then(|| HealthCheck {
+        what: "store",
+        problems,
+        note: "it comes and goes with the repository".to_owned(),
+        hint: Some("`git rm --cached '.windlass/windlass.db*'` leaves the files and has git forget them".to_owned()),
+    })
+}
+
+/// Hooks that commands which died have left; nothing to say where there are none.
+fn check_left(opened: &Opened) -> Option<HealthCheck> {
+    let left = recovery::left_by_the_dead(opened).ok().filter(|left| !left.is_empty())?;
+    let name = |effect: &windlass_engine::PendingEffect| match &effect.kind {
+        EffectKind::Hook(hook) => format!("{} for event {}", hook.hook, effect.id.seq),
+        EffectKind::Turn { .. } => String::new(),
+    };
+    Some(HealthCheck {
+        what: "hooks",
+        problems: left.iter().map(name).collect(),
+        note: format!("{} owed by commands that died", left.len()),
+        hint: Some("`windlass doctor --settle` runs them".to_owned()),
+    })
+}
+
+/// Worktrees of tasks that are completed or deleted.
+fn check_worktrees(opened: &Opened) -> Option<HealthCheck> {
+    let worktrees = opened.project.worktrees();
+    let left = left_in(&worktrees, &opened.store.snapshot().ok()?).ok().filter(|left| !left.is_empty())?;
+    let name = |task: &Task| {
+        let place = task.workspace.as_ref().map(|place| worktrees.join(&place.name).display().to_string());
+        format!("{} ({}): {}", task.id, task.state, place.unwrap_or_default())
+    };
+    // Nothing has gone wrong where a task was deleted: its worktree goes with the next run.
+    let (deleted, done): (Vec<_>, Vec<_>) = left.iter().partition(|task| task.state == State::Deleted);
+    let deleted: Vec<String> = deleted.into_iter().map(name).collect();
+    let note = match (deleted.is_empty(), done.len()) {
+        (true, done) => format!("{done} of completed tasks"),
+        (false, 0) => format!("to be put away: {}", deleted.join(", ")),
+        (false, done) => format!("{done} of completed tasks; to be put away: {}", deleted.join(", ")),
+    };
+    Some(HealthCheck {
+        what: "worktrees",
+        problems: done.into_iter().map(name).collect(),
+        note,
+        hint: Some(
+            "`windlass doctor --settle` puts away those without uncommitted work and unmerged commits, and names the others"
+                .to_owned(),
+        ),
+    })
+}
+
+/// Sessions that somebody has cancelled while nobody ran them.
+fn check_cancelled(opened: &Opened) -> Option<HealthCheck> {
+    let left = recovery::orphaned_cancellations(opened).ok().filter(|left| !left.is_empty())?;
+    Some(HealthCheck {
+        what: "sessions",
+        problems: left.iter().map(|session| format!("{} is cancelled and has yet to be ended", session.name)).collect(),
+        note: String::new(),
+        hint: Some("`windlass doctor --settle` does what is left".to_owned()),
+    })
+}
+
+/// Sessions whose command has died: nothing is wrong with them, and somebody has to know.
+fn check_interrupted(opened: &Opened) -> Option<HealthCheck> {
+    let left = recovery::interrupted(opened).ok()?;
+    let names: Vec<&str> = left.iter().map(|session| session.name.as_str()).collect();
+    let hint = ResumeCommand::for_session(opened, left.first()?).in_sentence("goes on where it stopped");
+    let note = format!("interrupted: {}", names.join(", "));
+    Some(HealthCheck { what: "sessions", problems: vec![], note, hint: Some(hint) })
+}
+
+fn judge(report: &Report, rebuild_command: &str) -> HealthCheck {
+    let pages = report.pages.iter().map(|problem| format!("pages: {problem}"));
+    let log = report.log.iter().map(|found| format!("event {}: {}", found.seq, found.problem));
+    let rows = report.rows.iter().map(|row| format!("{} {}", row.row, row.problem));
+    let hint = match report {
+        report if !report.pages.is_empty() || !report.log.is_empty() => {
+            let export = "`windlass doctor --export sound.jsonl` saves every sound event";
+            Some(format!("{export}, --restore puts them into a new store"))
+        }
+        report if !report.rows.is_empty() => Some(format!("the log is sound: `{rebuild_command}` folds the rows anew")),
+        _ => None,
+    };
+    HealthCheck {
+        what: "store",
+        problems: pages.chain(log).chain(rows).collect(),
+        note: count_events(report.events),
+        hint,
+    }
+}
+
+/// Returns so many events, in words.
+pub fn count_events(count: u64) -> String {
+    if count == 1 { "1 event".to_owned() } else { format!("{count} events") }
+}
