@@ -28,6 +28,7 @@ pub mod gatekeepers;
 pub mod health;
 pub mod hints;
 pub mod hook_runs;
+pub mod hook_switch;
 pub mod hook_trial;
 pub mod next_step;
 pub mod obstacles;

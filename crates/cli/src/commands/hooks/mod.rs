@@ -59,14 +59,6 @@ pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
     }
 }
 
-/// Says which command lists the hook that was meant. Registered hooks are listed with their task.
-fn how_to_list(name: &str) -> String {
-    match name.starts_with("HOOK-") {
-        true => "`windlass hooks list --task ID` shows the hooks that are registered for a task".to_owned(),
-        false => "`windlass hooks list` shows them all".to_owned(),
-    }
-}
-
 /// A point, as people may write it.
 fn point(name: &str) -> Result<HookPoint, String> {
     let names = hook_point_names();

@@ -64,7 +64,7 @@ fn found(config: &Config, name: &str) -> Result<Map<String, Value>, Failure> {
             let failure = Failure::new(Code::NotFound, format!("there is no hook `{}`", text::line(name)));
             Err(failure.hint(match nearest(name, &names) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => super::how_to_list(name),
+                None => windlass_app::hook_switch::how_to_list(name),
             }))
         }
     }

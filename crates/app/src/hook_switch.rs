@@ -1,0 +1,177 @@
+//! Hooks that a person switches on and off in the configuration.
+
+use windlass_config::edit::{self as config_edit, EditObstacle, HookField};
+use windlass_config::{Builtin, Config, HookKind, HookSpec, plan};
+use windlass_engine::{HookPoint, Refusal, Registry};
+use windlass_expr::nearest;
+use windlass_text as text;
+
+use crate::caller::Inside;
+use crate::context::Context;
+use crate::person::ConcernedSessions;
+use crate::project::Project;
+use crate::{Code, Failure, environment, hints};
+
+/// Refuses an agent that switches hooks: hooks judge what agents do. An agent can take variables away, but not its parents.
+pub fn refuse_agent(context: &Context, project: &Project) -> Result<(), Failure> {
+    let named = environment::run().is_some() || environment::effect().is_some() || environment::is_judging();
+    // Nothing runs where there is no store.
+    let inside = named
+        || project.store_file().exists() && {
+            let inside = Inside::look_for_person(&context.open_to_read()?, ConcernedSessions::Every(None))?;
+            inside.run.is_some() || inside.via.is_some()
+        };
+    match inside {
+        true => Err(hints::refusal(&Refusal::NoPerson { what: "switch hooks on and off" })),
+        false => Ok(()),
+    }
+}
+
+/// The hook that a name stands for.
+pub enum SwitchableHook {
+    /// One of the configuration, by its number.
+    Written(usize),
+    /// One of the registry that the configuration says nothing about.
+    Registered(Builtin),
+    /// What holds for work in worktrees where nothing is written.
+    Usual,
+}
+
+impl SwitchableHook {
+    /// Finds the hook of this name; `on` says what a person wants of it.
+    pub fn find(config: &Config, name: &str, on: bool) -> Result<Self, Failure> {
+        if let Some(index) = config.hooks.iter().position(|hook| hook.name == name) {
+            return Ok(Self::Written(index));
+        }
+        let is_usual = !config.has_own_list(&HookPoint::BeforeSubmit);
+        if name == plan::USUAL && is_usual {
+            return Ok(Self::Usual);
+        }
+        let Some(builtin) = Builtin::parse(name) else { return Err(unknown(config, name)) };
+        let numbered = config.hooks.iter().enumerate();
+        let using: Vec<usize> = numbered.filter(|(_, hook)| uses(hook, builtin)).map(|(index, _)| index).collect();
+        match (using.as_slice(), is_usual && builtin == Builtin::CreatePr) {
+            ([], true) => Ok(Self::Usual),
+            ([], false) if builtin.is_registered() => Ok(Self::Registered(builtin)),
+            ([], false) => {
+                let unused = Failure::new(Code::NotFound, format!("no hook uses `{builtin}`"));
+                Err(match on {
+                    true => {
+                        unused.hint(format!("write `- {builtin}` under the point of `hooks` at which it is to run"))
+                    }
+                    false => unused.hint("`windlass hooks list` shows what runs"),
+                })
+            }
+            ([index], false) => Ok(Self::Written(*index)),
+            (several, usual) => Err(ambiguous(config, builtin, several, usual)),
+        }
+    }
+
+    /// Returns its name, as `windlass hooks list` shows it.
+    pub fn name(&self, config: &Config) -> String {
+        match self {
+            Self::Written(index) => config.hooks[*index].name.clone(),
+            Self::Registered(builtin) => builtin.to_string(),
+            Self::Usual => plan::USUAL.to_owned(),
+        }
+    }
+
+    /// Returns whether it runs.
+    pub fn is_on(&self, config: &Config) -> bool {
+        match self {
+            Self::Written(index) => config.hooks[*index].enabled(),
+            Self::Registered(builtin) => Registry::with_builtins().get(builtin.name()).is_some_and(|hook| hook.enabled),
+            Self::Usual => true,
+        }
+    }
+
+    /// Returns the configuration with the hook switched on or off.
+    pub fn edited(&self, config: &Config, on: bool) -> Result<Config, EditObstacle> {
+        match self.addition() {
+            Ok((builtin, point)) => {
+                let fragment = format!("hooks:\n  {point}:\n    - use: {builtin}\n      enabled: {on}\n");
+                config_edit::append_fragment(config, &fragment)
+            }
+            Err(index) => config_edit::set_hook_field(config, index, HookField::Enabled(on)),
+        }
+    }
+
+    /// Returns the built-in to add and its point, or the index of the hook that is there.
+    fn addition(&self) -> Result<(Builtin, HookPoint), usize> {
+        match self {
+            Self::Written(index) => Err(*index),
+            Self::Registered(builtin) => {
+                let registry = Registry::with_builtins();
+                let event = registry.get(builtin.name()).and_then(|hook| hook.events.first());
+                Ok((*builtin, HookPoint::Event(*event.expect("a built-in hook has an event"))))
+            }
+            Self::Usual => Ok((Builtin::CreatePr, HookPoint::BeforeSubmit)),
+        }
+    }
+
+    /// Returns the failure of an edit, with what a person can write by hand and where.
+    pub fn refusal(&self, config: &Config, on: bool, obstacle: &EditObstacle) -> Failure {
+        let file = config.file().display();
+        let name = self.name(config);
+        let failure = Failure::new(
+            Code::Config,
+            format!("cannot switch `{}` {} in `{file}`: {obstacle}", text::line(&name), if on { "on" } else { "off" }),
+        );
+        let by_hand = match (self.addition(), obstacle) {
+            (_, EditObstacle::Invalid(_)) => "what it names has to change first".to_owned(),
+            (Err(index), EditObstacle::Layout) => {
+                let hook = &config.hooks[index];
+                let (place, line) = (hook.place(), hook.line);
+                let entry = match hook.kind {
+                    HookKind::Builtin(builtin) => format!("{{use: {builtin}, enabled: {on}}}"),
+                    _ => format!("enabled: {on}"),
+                };
+                format!("write `{entry}` to the hook of {place} at {file}:{line} by hand, without an anchor")
+            }
+            (Ok((builtin, point)), EditObstacle::Layout) => {
+                format!("write `- {{use: {builtin}, enabled: {on}}}` under `{point}` of `hooks` in {file} by hand")
+            }
+        };
+        failure.hint(format!("{by_hand}; nothing was written"))
+    }
+}
+
+fn uses(hook: &HookSpec, builtin: Builtin) -> bool {
+    match hook.kind {
+        HookKind::Builtin(other) => other == builtin,
+        HookKind::Gatekeeper(_) => builtin == Builtin::Gatekeeper,
+        _ => false,
+    }
+}
+
+fn ambiguous(config: &Config, builtin: Builtin, using: &[usize], usual: bool) -> Failure {
+    let file = config.file().display();
+    let written = using.iter().map(|index| &config.hooks[*index]);
+    let written = written.map(|hook| format!("`{}` ({file}:{})", text::line(&hook.name), hook.line));
+    let places: Vec<String> = written.chain(usual.then(|| format!("`{}`", plan::USUAL))).collect();
+    Failure::new(Code::Usage, format!("several hooks use `{builtin}`"))
+        .hint(format!("say which one: {}", places.join(", ")))
+}
+
+fn unknown(config: &Config, name: &str) -> Failure {
+    let registry = Registry::with_builtins();
+    let mut names: Vec<&str> = config.hooks.iter().map(|hook| hook.name.as_str()).collect();
+    names.extend(registry.hooks().map(|hook| hook.name.as_str()));
+    names.extend(Builtin::names());
+    // A built-in's place alone is not its name.
+    let placed = format!("{name}:");
+    let near = names.iter().find(|other| other.starts_with(&placed)).copied().or_else(|| nearest(name, &names));
+    let failure = Failure::new(Code::NotFound, format!("there is no hook `{}`", text::line(name)));
+    failure.hint(match near {
+        Some(near) => format!("did you mean `{}`?", text::line(near)),
+        None => how_to_list(name),
+    })
+}
+
+/// Says which command lists the hook that was meant. Registered hooks are listed with their task.
+pub fn how_to_list(name: &str) -> String {
+    match name.starts_with("HOOK-") {
+        true => "`windlass hooks list --task ID` shows the hooks that are registered for a task".to_owned(),
+        false => "`windlass hooks list` shows them all".to_owned(),
+    }
+}
