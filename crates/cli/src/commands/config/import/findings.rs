@@ -1,114 +1,29 @@
-//! `windlass config import`: hooks of other systems, added to the project's configuration.
-//!
-//! Invariants:
-//! - What is written is shown first, and only where a person said yes, or `--yes` did.
-//! - The file that is imported is only read, and of the configuration only `enabled` and `priority` of
-//!   hooks that it names are changed.
-//! - It is never trusted here: what runs now was never shown to whoever trusts.
+//! What an import finds in a file of another system, as a person sees it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
-use windlass_app::context::Context;
 use windlass_app::{Code, Failure};
-use windlass_config as config;
+use windlass_config::Config;
 use windlass_config::edit::{EditObstacle, HookField};
 use windlass_config::import::{
     self, Additions, Dialect, HookChange, HookImport, ImportRemark, ImportedAction, ImportedHook, ImportedSetting,
     ImportedTuning,
 };
-use windlass_config::{Config, ConfigError};
 use windlass_text as text;
 
-use super::rewrite::write;
 use crate::commands::confirm;
 use crate::output::{Done, Messages, Output, Stop, Tone};
 
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  windlass config import .claude/settings.json             show what would be added, and ask
-  windlass config import .claude/settings.json --dry-run   print the YAML, and change nothing
-  windlass config import ~/.codex/hooks.json --yes         add it without being asked
-  windlass config import hooks.json --from gemini          say whose hooks they are
-
-What would do something else here is left out, and named. The file itself stays as it is. Afterwards
-the configuration has to be trusted again: `windlass trust`.")]
-pub struct Args {
-    /// The file to take hooks from: an agent's settings, codemie's configuration or `automation-hooks.json`
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    /// Whose hooks they are [default: what the file looks like]
-    #[arg(long, value_name = "WHOSE", value_parser = dialect_parser())]
-    from: Option<Dialect>,
-    /// Add them without being asked
-    #[arg(long)]
-    yes: bool,
-    /// Print the YAML that would be added, and change nothing
-    #[arg(long, visible_alias = "print", conflicts_with = "yes")]
-    dry_run: bool,
-}
-
 /// What was found, and what of it is new.
-struct Found<'a> {
-    file: &'a Path,
-    config: &'a Config,
-    import: &'a HookImport,
-    additions: &'a Additions,
+pub struct ImportFindings<'a> {
+    pub file: &'a Path,
+    pub config: &'a Config,
+    pub import: &'a HookImport,
+    pub additions: &'a Additions,
 }
 
-pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
-    let file = context.directory.join(&args.file);
-    let import = read(&file, args.from)?;
-    let project = match context.project() {
-        // What would be written can be seen anywhere.
-        Err(failure) if args.dry_run && failure.code == Code::NoProject => None,
-        found => Some(found?),
-    };
-    let config = match &project {
-        Some(project) => Config::load(&project.root)?,
-        None => Config::absent(&context.directory),
-    };
-    let additions = Additions::of(&import, &config);
-    let found = Found { file: &args.file, config: &config, import: &import, additions: &additions };
-    let (Some(project), false) = (project, args.dry_run) else {
-        return found.print(out);
-    };
-    if additions.is_empty() {
-        return found.finish(false, out);
-    }
-    let edited = additions.apply(&config).map_err(|obstacle| found.refuse(&obstacle, out))?;
-    if !args.yes {
-        found.ask(out)?;
-    } else if !out.is_json() {
-        found.show(out)?;
-    }
-    write(&project, &config, edited.text())?;
-    found.finish(true, out)
-}
-
-/// Returns a parser for the names of systems, with what they stand for.
-fn dialect_parser() -> impl TypedValueParser<Value = Dialect> {
-    let names = Dialect::ALL.map(|dialect| PossibleValue::new(dialect.name()).help(dialect.description()));
-    PossibleValuesParser::new(names).map(|name| {
-        let named = Dialect::ALL.into_iter().find(|dialect| dialect.name() == name);
-        named.expect("the parser takes these names alone")
-    })
-}
-
-fn read(file: &Path, from: Option<Dialect>) -> Result<HookImport, Failure> {
-    if file.extension().is_some_and(|extension| extension == "toml") {
-        return Err(Failure::new(
-            Code::Config,
-            format!("{}: hooks are read from JSON, and this is TOML", file.display()),
-        )
-        .hint("Codex also reads `hooks.json` beside its `config.toml`; write them there, or write the hooks by hand"));
-    }
-    let text = config::text_of(file)?;
-    import::translate(file, &text, from).map_err(|problem| ConfigError::in_text(file, &text, problem).into())
-}
-
-impl Found<'_> {
+impl ImportFindings<'_> {
     /// Whose hooks they are, and in which unit they count.
     fn head(&self) -> String {
         let file = self.file.to_string_lossy();
@@ -130,7 +45,7 @@ impl Found<'_> {
     }
 
     /// The YAML alone; everything else goes to standard error.
-    fn print(&self, out: &mut Output) -> Done {
+    pub fn print(&self, out: &mut Output) -> Done {
         if out.is_json() {
             return out.object(&self.as_json(false));
         }
@@ -158,7 +73,7 @@ impl Found<'_> {
         yaml.lines().try_for_each(|line| out.line(text::lines(line)))
     }
 
-    fn show(&self, out: &mut Output) -> Done {
+    pub fn show(&self, out: &mut Output) -> Done {
         out.line(text::line(&self.head()))?;
         let file = self.config.file().to_string_lossy().into_owned();
         if !self.additions.is_no_more() {
@@ -194,7 +109,7 @@ impl Found<'_> {
     }
 
     /// Goes on only if a person says yes.
-    fn ask(&self, out: &mut Output) -> Done {
+    pub fn ask(&self, out: &mut Output) -> Done {
         if !out.is_json() {
             self.show(out)?;
             out.line("")?;
@@ -211,7 +126,7 @@ impl Found<'_> {
     }
 
     /// What cannot be added is at least shown.
-    fn refuse(&self, obstacle: &EditObstacle, out: &mut Output) -> Stop {
+    pub fn refuse(&self, obstacle: &EditObstacle, out: &mut Output) -> Stop {
         let file = self.config.file().display();
         let failure = Failure::new(Code::Config, format!("cannot add to `{file}`: {obstacle}"));
         if out.is_json() {
@@ -238,7 +153,7 @@ impl Found<'_> {
         }
     }
 
-    fn finish(&self, written: bool, out: &mut Output) -> Done {
+    pub fn finish(&self, written: bool, out: &mut Output) -> Done {
         if out.is_json() {
             return out.object(&self.as_json(written));
         }

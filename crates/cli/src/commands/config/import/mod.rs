@@ -1,0 +1,97 @@
+//! `windlass config import`: hooks of other systems, added to the project's configuration.
+//!
+//! Invariants:
+//! - What is written is shown first, and only where a person said yes, or `--yes` did.
+//! - The file that is imported is only read, and of the configuration only `enabled` and `priority` of
+//!   hooks that it names are changed.
+//! - It is never trusted here: what runs now was never shown to whoever trusts.
+
+mod findings;
+
+use std::path::{Path, PathBuf};
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use windlass_app::context::Context;
+use windlass_app::{Code, Failure};
+use windlass_config as config;
+use windlass_config::import::{self, Additions, Dialect, HookImport};
+use windlass_config::{Config, ConfigError};
+
+use self::findings::ImportFindings;
+use super::rewrite::write;
+use crate::output::{Done, Output};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  windlass config import .claude/settings.json             show what would be added, and ask
+  windlass config import .claude/settings.json --dry-run   print the YAML, and change nothing
+  windlass config import ~/.codex/hooks.json --yes         add it without being asked
+  windlass config import hooks.json --from gemini          say whose hooks they are
+
+What would do something else here is left out, and named. The file itself stays as it is. Afterwards
+the configuration has to be trusted again: `windlass trust`.")]
+pub struct Args {
+    /// The file to take hooks from: an agent's settings, codemie's configuration or `automation-hooks.json`
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Whose hooks they are [default: what the file looks like]
+    #[arg(long, value_name = "WHOSE", value_parser = dialect_parser())]
+    from: Option<Dialect>,
+    /// Add them without being asked
+    #[arg(long)]
+    yes: bool,
+    /// Print the YAML that would be added, and change nothing
+    #[arg(long, visible_alias = "print", conflicts_with = "yes")]
+    dry_run: bool,
+}
+
+pub fn run(context: &Context, args: Args, out: &mut Output) -> Done {
+    let file = context.directory.join(&args.file);
+    let import = read(&file, args.from)?;
+    let project = match context.project() {
+        // What would be written can be seen anywhere.
+        Err(failure) if args.dry_run && failure.code == Code::NoProject => None,
+        found => Some(found?),
+    };
+    let config = match &project {
+        Some(project) => Config::load(&project.root)?,
+        None => Config::absent(&context.directory),
+    };
+    let additions = Additions::of(&import, &config);
+    let found = ImportFindings { file: &args.file, config: &config, import: &import, additions: &additions };
+    let (Some(project), false) = (project, args.dry_run) else {
+        return found.print(out);
+    };
+    if additions.is_empty() {
+        return found.finish(false, out);
+    }
+    let edited = additions.apply(&config).map_err(|obstacle| found.refuse(&obstacle, out))?;
+    if !args.yes {
+        found.ask(out)?;
+    } else if !out.is_json() {
+        found.show(out)?;
+    }
+    write(&project, &config, edited.text())?;
+    found.finish(true, out)
+}
+
+/// Returns a parser for the names of systems, with what they stand for.
+fn dialect_parser() -> impl TypedValueParser<Value = Dialect> {
+    let names = Dialect::ALL.map(|dialect| PossibleValue::new(dialect.name()).help(dialect.description()));
+    PossibleValuesParser::new(names).map(|name| {
+        let named = Dialect::ALL.into_iter().find(|dialect| dialect.name() == name);
+        named.expect("the parser takes these names alone")
+    })
+}
+
+fn read(file: &Path, from: Option<Dialect>) -> Result<HookImport, Failure> {
+    if file.extension().is_some_and(|extension| extension == "toml") {
+        return Err(Failure::new(
+            Code::Config,
+            format!("{}: hooks are read from JSON, and this is TOML", file.display()),
+        )
+        .hint("Codex also reads `hooks.json` beside its `config.toml`; write them there, or write the hooks by hand"));
+    }
+    let text = config::text_of(file)?;
+    import::translate(file, &text, from).map_err(|problem| ConfigError::in_text(file, &text, problem).into())
+}
