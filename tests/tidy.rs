@@ -66,6 +66,9 @@ const IMPURE: &[&str] = &[
     "println!",
 ];
 
+/// What prints. The application layer and the configuration return values.
+const PRINTING: &[&str] = &["println!", "eprintln!", "stdout()", "stderr()", "is_terminal"];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -141,6 +144,28 @@ fn engine_and_expressions_are_pure() {
                 assert!(!line.contains(word), "{path}: line {}: `{word}` in a pure crate", number + 1);
             }
         }
+    }
+}
+
+#[test]
+fn application_layer_prints_nothing() {
+    for (path, text) in sources("crates/app/src").into_iter().chain(sources("crates/config/src")) {
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        for (number, line) in code.enumerate() {
+            for word in PRINTING {
+                assert!(!line.contains(word), "{path}: line {}: `{word}`", number + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn production_files_are_not_named_as_tests() {
+    for (path, text) in sources("crates").into_iter().filter(|(path, _)| path.contains("/src/")) {
+        let is_named = path.ends_with("/test.rs") || path.ends_with("_test.rs") || path.ends_with("_tests.rs");
+        // The step `run_tests` of a gate.
+        let is_step = path.ends_with("/pipeline/run_tests.rs");
+        assert!(!is_named || is_step || text.contains("#[test]"), "{path}");
     }
 }
 

@@ -43,7 +43,7 @@ impl Opened {
 }
 
 /// Has the engine decide a command, and runs what it owes.
-pub fn execute(opened: &mut Opened, command: &Command, authority: Authority) -> Result<Vec<Record>, Failure> {
+fn execute(opened: &mut Opened, command: &Command, authority: Authority) -> Result<Vec<Record>, Failure> {
     // An override is a person's.
     let inside = match authority {
         Authority::Forced => Inside::look_for_person(opened, ConcernedSessions::every(command))?,

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Debug, Display};
 
+use windlass_text as text;
+
 use crate::Failure;
 
 /// A message to the person who waits for a command.
@@ -15,13 +17,14 @@ pub enum Notice<'a> {
     Failure(&'a Failure),
 }
 
+/// One line that a terminal does not obey: a notice may hold text of agents and hooks.
 impl Display for Notice<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Note(text) => write!(f, "note: {text}"),
-            Self::NoteOnce(text) => write!(f, "note: {text}"),
-            Self::Warning(text) => write!(f, "warning: {text}"),
-            Self::Failure(failure) => write!(f, "error: {failure}"),
+            Self::Note(text) => write!(f, "note: {}", text::line(text)),
+            Self::NoteOnce(text) => write!(f, "note: {}", text::line(text)),
+            Self::Warning(text) => write!(f, "warning: {}", text::line(text)),
+            Self::Failure(failure) => write!(f, "error: {}", text::line(&failure.message)),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use windlass_agents::Agent;
 use windlass_config::{Config, HookSpec, RoleSettings};
-use windlass_engine::TypeName;
+use windlass_engine::{HookPoint, TypeName};
 use windlass_expr::nearest;
 use windlass_runner::Gatekeepers;
 
@@ -48,7 +48,7 @@ pub fn unjudged(config: &Config, kind: &str, roles: &RoleSettings, agents: &[&st
 
 /// Whether tasks of a type are judged by anybody.
 fn is_judged(config: &Config, kind: &str, agent: &str) -> bool {
-    let own = config.overrides().any(|(name, point)| name == kind && point.name() == "before_merge");
+    let own = config.overrides().any(|(name, point)| name == kind && point == HookPoint::BeforeMerge);
     let meant = |hook: &&HookSpec| hook.scope.includes(Some(kind), Some(agent), own);
     config.hooks.iter().filter(|hook| hook.enabled()).filter(meant).any(|hook| hook.briefs().next().is_some())
 }

@@ -1,5 +1,5 @@
-//! What every front end of Windlass needs: the project and its trust, who gives a command, commands that run their hooks,
-//! recovery after a crash, and the tools of agents.
+//! What every front end of Windlass needs: the project and its trust, who gives a command, commands that run their hooks, runs of
+//! agents and workers, recovery after a crash, next steps, the health of a project, and the tools of agents.
 //!
 //! ```text
 //! Context ─ project, store ─► Opened ─ caller, configuration, trust ─► decide and commit ─► hooks that the commit made owed

@@ -1,7 +1,7 @@
 //! A program that shows a long text to a person. It is the one program that gets the terminal which this process has: it
 //! reads keys, and leads no group of its own.
 //!
-//! Not here: which program (`cli::environment`).
+//! Not here: which program (`app::environment`).
 
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Write};

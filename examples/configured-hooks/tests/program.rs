@@ -35,10 +35,12 @@ fn configured_hook_runs_before_program_ends() {
 #[test]
 fn failing_hook_is_shown_and_task_stays() {
     let directory = tempfile::tempdir().expect("a directory");
-    let hook = "version: 1\nhooks:\n  task_created:\n    - name: lint\n      command: echo no luck >&2; exit 1\n";
+    let hook =
+        "version: 1\nhooks:\n  task_created:\n    - name: lint\n      command: printf 'no \\033[31mluck' >&2; exit 1\n";
     let ran = run_program(directory.path(), hook);
     assert!(ran.status.success(), "{}", text(&ran.stderr));
     assert!(text(&ran.stderr).contains("warning: hook `lint` failed"), "{}", text(&ran.stderr));
+    assert!(!text(&ran.stderr).contains('\u{1b}'), "a terminal obeys nothing of it");
 }
 
 #[test]

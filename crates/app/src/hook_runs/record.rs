@@ -1,6 +1,6 @@
 //! A run of a hook, as far as the log tells of it, and the event that it ran for.
 //!
-//! Not here: how runs are put together (`collect`), how they are shown (`history`), what they add up to (`metrics`),
+//! Not here: how runs are put together (`collector`), how they are shown (`history`), what they add up to (`metrics`),
 //! what they led to (`why`).
 
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 //! ```text
 //! RunRequest ─► plan_run: configuration, trust, session, agent, place ─► PlannedSession ─► runner ─► SessionReport
 //!                                      └─► NothingReady: the tasks that remain, and why
-//! WorkerPool ─► SessionScheduler ─► one PlannedSession after another, on each of N threads
+//! WorkerPool ─► SessionScheduler ─► one session after another, on each of N threads
 //! ```
 //!
 //! Not here: how a session goes (`runner`), what a person sees of it (a `SessionObserver` of the front end).

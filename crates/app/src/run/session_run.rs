@@ -20,7 +20,7 @@ use crate::context::Opened;
 use crate::project::Project;
 use crate::recovery::{Reach, settle_and_report};
 use crate::workflows::WorkflowSnapshot;
-use crate::{Code, Failure, environment, execution, hints, runner_settings};
+use crate::{Code, Failure, Notice, environment, execution, hints, runner_settings};
 
 /// What shows a session to people while it runs.
 pub trait SessionObserver {
@@ -62,6 +62,7 @@ impl PlannedSession<'_> {
         let owner = execution::owner_name(&roster);
         let left = find_left_task(&opened.store, request, *target)?;
         let begin = self.begin_command(&opened.project, &owner, left)?;
+        warn_of_idle_hooks(opened, config);
         let trusted = serves_agents(opened.trust, &self.inside, &opened.project, config)?;
         let settings = self.settings(opened, &owner, trusted)?;
         let (project, records) = (opened.project.clone(), settings.records.clone());
@@ -185,6 +186,15 @@ pub(super) fn count(tally: &mut SessionTally, told: &RunnerEvent<'_>) {
         | RunnerEvent::Notice(_)
         | RunnerEvent::Note(_)
         | RunnerEvent::Queueing => {}
+    }
+}
+
+/// Warns of configured hooks that never run.
+pub(super) fn warn_of_idle_hooks(opened: &Opened, config: &Config) {
+    let idle: Vec<&str> = plan::silent(config).map(|hook| hook.name.as_str()).collect();
+    if !idle.is_empty() {
+        let warning = format!("these hooks do not run, or only at some of their points: {}", idle.join(", "));
+        opened.front_end.show(Notice::Warning(&warning));
     }
 }
 

@@ -9,7 +9,7 @@
 //! - Nothing of a configuration counts that no person trusts.
 //! - What a person changes in the configuration, or in their trust, holds from the next call on.
 //! - Nothing is written to standard output: a server speaks there. What hooks write is captured, and what went wrong
-//!   with them is told on standard error.
+//!   with them is a notice of the front end.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -267,7 +267,7 @@ impl ToolHost for ProjectToolHost {
     }
 }
 
-/// A failure of the command line, as a tool tells it.
+/// Returns a failure as a tool tells it.
 pub fn told(failure: Failure) -> ToolError {
     let code = match failure.code {
         Code::Usage => tools::Code::Invalid,

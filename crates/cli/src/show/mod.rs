@@ -8,7 +8,6 @@ pub mod workflow;
 use windlass_app::hook_runs::HookRunOutcome;
 use windlass_app::project::Project;
 use windlass_app::session_view::SessionView;
-use windlass_config::{Config, plan};
 use windlass_engine::{
     Decision, Ending, Event, GateAnswer, HookOutcome, Next, Node, Opening, Promise, Purpose, Record, RunId, State,
     Task, TaskId, Timestamp, Wanted,
@@ -384,13 +383,4 @@ pub fn obstacles(project: &Project, out: &mut Output) -> Done {
     windlass_app::obstacles::find(project).iter().try_for_each(|obstacle| {
         out.line(out.paint(Tone::Warning, format!("{obstacle}: remove it, or put a file in its place")))
     })
-}
-
-/// Warns of hooks that somebody wrote and that never run.
-pub fn warn_of_idle_hooks(config: &Config) {
-    let idle: Vec<&str> = plan::silent(config).map(|hook| hook.name.as_str()).collect();
-    if !idle.is_empty() {
-        let idle = idle.join(", ");
-        Messages::new().warning(&format!("these hooks do not run, or only at some of their points: {idle}"));
-    }
 }

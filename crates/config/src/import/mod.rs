@@ -10,7 +10,7 @@
 //! - What is there already is not added again. Only `automation-hooks.json` sets fields of hooks that are there: `enabled` and
 //!   `priority`.
 //!
-//! Not here: editing the configuration's text (`config_edit`); showing it, asking, writing (`commands/config/import`).
+//! Not here: editing the configuration's text (`edit`); showing it, asking, writing (`commands/config/import`).
 
 mod additions;
 mod automation;

@@ -121,23 +121,28 @@ impl PlannedHook {
     }
 }
 
-/// Returns the hooks that a call may enqueue which comes from no session, without the conditions that hold. A condition that
-/// asks about the conversation or where the project lies stays, and so does one that cannot be answered.
+/// Returns the hooks that a call from no session may enqueue, without the conditions that hold; none if none of them would run.
+/// A condition that asks about the conversation or where the project lies stays, and so does one that cannot be answered: the
+/// engine records that as the hook's problem.
 pub fn hooks_for_call(call: &BridgeCall, planned: Vec<PlannedHook>) -> Vec<PlannedHook> {
     let envelope = Envelope::bare(call.event().into());
     let situation = Situation { call: Some(call), ..Situation::of(&envelope) };
     let agent = Some(call.caller.agent.as_str());
     let is_meant = |planned: &PlannedHook| planned.scope.includes(None, agent, false) && planned.is_for(call);
     let asks = |when: &Condition| ["retries", "event", "project_dir"].iter().any(|name| when.uses(name));
+    let mut runs = false;
     let answered = |planned: PlannedHook| {
         if planned.when.as_ref().is_none_or(asks) {
+            runs = true;
             return Some(planned);
         }
         let (hooks, problems) = select_hooks(situation, std::iter::once(&planned));
+        runs |= !hooks.is_empty();
         let when = planned.when.clone().filter(|_| !problems.is_empty());
-        (!hooks.is_empty()).then_some(PlannedHook { when, ..planned })
+        (!hooks.is_empty() || !problems.is_empty()).then_some(PlannedHook { when, ..planned })
     };
-    planned.into_iter().filter(is_meant).filter_map(answered).collect()
+    let hooks = planned.into_iter().filter(is_meant).filter_map(answered).collect();
+    if runs { hooks } else { Vec::new() }
 }
 
 impl From<HookEffect> for PlannedHook {

@@ -1,6 +1,6 @@
 //! Rules that decide: whether the work is complete, goes on, or needs a person.
 //!
-//! Not here: how rules are written (`cli`), and what a decision leads to (`session`).
+//! Not here: how rules are written (`config`), and what a decision leads to (`session`).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -10,7 +10,7 @@
 //! - How far a run has come is in its effect: the step that comes next, the one that is under way, and which events say what
 //!   the others came to. So a crash costs at most the step that was under way.
 //!
-//! Not here: files and where something stands in them (`cli`), how a program is run (`runner`).
+//! Not here: files and where something stands in them (`config`), how a program is run (`runner`).
 
 mod check;
 mod names;

@@ -33,7 +33,7 @@ use super::cleanup::clean_up_tasks;
 use super::plan::NothingReady;
 use super::remaining::RemainingTasks;
 use super::session_config::{find_effective_config, serves_agents};
-use super::session_run::{SessionObserver, read_protected_files};
+use super::session_run::{SessionObserver, read_protected_files, warn_of_idle_hooks};
 use super::stale_leases::{expire_stale_leases, start_heartbeat};
 use super::work_place::find_grounds;
 use crate::caller::Inside;
@@ -169,6 +169,7 @@ impl<'a> WorkerPool<'a> {
             let note = "the workers share one directory: there is no git here, or `worktrees` is off";
             opened.front_end.show(Notice::Note(note));
         }
+        warn_of_idle_hooks(opened, &settings.config);
         let (scheduler, control) = (Arc::new(SessionScheduler::new(left)), control.clone());
         Ok(PoolPlan::Pool(Self { settings, assignment, scheduler, rosters, control, _heart: heart }))
     }

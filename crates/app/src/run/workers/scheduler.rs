@@ -62,11 +62,11 @@ impl State {
 #[derive(Debug, Default, Clone)]
 pub struct RunTotals {
     pub done: Vec<TaskId>,
-    /// RemainingTasks for a later run.
+    /// Tasks left for a later run.
     pub left: BTreeSet<TaskId>,
     /// Taken from this run while a worker had them, and how.
     pub lost: BTreeMap<TaskId, String>,
-    /// RemainingTasks to a person.
+    /// Tasks left to a person.
     pub people: BTreeSet<TaskId>,
     /// Completed although a hook asks for a person, and why it does.
     pub objections: BTreeMap<TaskId, String>,

@@ -8,7 +8,7 @@ mod payload;
 mod registered;
 mod show;
 mod switch;
-mod test;
+mod trial;
 
 use clap::Subcommand;
 use windlass_app::context::Context;
@@ -35,7 +35,7 @@ pub enum Command {
     /// Everything about one hook
     Show(show::Args),
     /// What the hooks of a point would run and be given; with --run, what they say
-    Test(test::Args),
+    Test(trial::Args),
     /// What ran when, for which event, how long, how it ended and where its output is; newest last
     History(history::Args),
     /// How often each hook ran, passed, blocked, failed and timed out, and how long it took
@@ -51,7 +51,7 @@ pub fn run(context: &Context, command: Command, out: &mut Output) -> Done {
         Command::List(list::Args { task: Some(task), .. }) => registered::list(context, task, out),
         Command::List(args) => list::run(context, args, out),
         Command::Show(args) => show::run(context, &args, out),
-        Command::Test(args) => test::run(context, args, out),
+        Command::Test(args) => trial::run(context, args, out),
         Command::History(args) => history::run(context, args, out),
         Command::Metrics(args) => metrics::run(context, &args, out),
         Command::Enable(args) => switch::run(context, &args, true, out),

@@ -32,7 +32,6 @@ use self::progress::Progress;
 use self::signals::SignalListener;
 use self::summary::EndedSession;
 use crate::output::{Done, Output, Stop};
-use crate::show;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -170,7 +169,6 @@ impl Stage {
     ) -> Result<Option<SessionReport>, Stop> {
         let view = self.live.as_ref().map(Live::view);
         self.signals.follow(&opened.project, &self.control, planned.name(), view)?;
-        show::warn_of_idle_hooks(&planned.config);
         if let Some(view) = view {
             view.change(|area| {
                 if let Some(session) = planned.choice.resumed() {

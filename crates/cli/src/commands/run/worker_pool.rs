@@ -24,7 +24,6 @@ use super::worker_output::{LineBatch, WorkerOutput};
 use super::worker_summary::WorkerSummary;
 use super::{Args, show_nothing_ready, start_live_view};
 use crate::output::{Output, Palette, Stop};
-use crate::show;
 
 /// So many batches of lines may wait for the output before the workers do.
 const MAX_WAITING_BATCHES: usize = 256;
@@ -41,7 +40,6 @@ pub fn run(context: &Context, args: &Args, count: u8, out: &mut Output) -> Resul
             return Ok(nothing.remaining.exit_code());
         }
     };
-    show::warn_of_idle_hooks(&settings.config);
     let live = start_live_view(out, count.into())?;
     let view = live.as_ref().map(Live::view);
     let woken = pool.scheduler().clone();

@@ -334,6 +334,17 @@ fn conditions_of_a_call_are_answered_once_where_they_can_be() {
     check("tool_input.missing.deeper == 1", Some(true));
 }
 
+#[test]
+fn hook_whose_condition_cannot_be_answered_stays_beside_one_that_runs() {
+    let call = call("pre_tool_use", &["Bash"], "", false);
+    let hooks = |conditions: &[&str]| {
+        let hooks = conditions.iter().map(|condition| planned("guard", "pre_tool_use", "", Some(condition)));
+        hooks_for_call(&call, hooks.collect()).len()
+    };
+    assert_eq!(hooks(&["iteration > '0'", "iteration >= 0"]), 2, "its problem is recorded");
+    assert_eq!(hooks(&["iteration > '0'"]), 0, "alone it has no call recorded");
+}
+
 /// As conditions see it.
 #[test]
 fn whoever_begins_anew_was_never_sent_back() {

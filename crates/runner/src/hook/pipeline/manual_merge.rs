@@ -127,13 +127,13 @@ fn refused(cause: impl Into<String>, hint: impl Into<String>) -> ManualMergeOutc
 
 /// What ends a merge by hand early.
 enum EarlyEnd {
-    RunnerEvent(Box<ManualMergeOutcome>),
+    Outcome(Box<ManualMergeOutcome>),
     Failed(RunError),
 }
 
 impl From<ManualMergeOutcome> for EarlyEnd {
     fn from(told: ManualMergeOutcome) -> Self {
-        Self::RunnerEvent(Box::new(told))
+        Self::Outcome(Box::new(told))
     }
 }
 
@@ -205,12 +205,12 @@ impl EffectRunner<'_> {
                 let wish = Wish { task: &now, workspace: &workspace, checks, submitted: submitted.as_deref() };
                 match self.merge_in_turn(&wish) {
                     Ok(seal) => Ok(ManualMergeOutcome::Merged(seal)),
-                    Err(EarlyEnd::RunnerEvent(told))
+                    Err(EarlyEnd::Outcome(told))
                         if matches!(*told, ManualMergeOutcome::Refused { .. }) && self.control.is_cancelled() =>
                     {
                         Ok(ManualMergeOutcome::Cancelled)
                     }
-                    Err(EarlyEnd::RunnerEvent(told)) => Ok(*told),
+                    Err(EarlyEnd::Outcome(told)) => Ok(*told),
                     Err(EarlyEnd::Failed(error)) => Err(error),
                 }
             }
