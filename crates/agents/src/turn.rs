@@ -26,7 +26,7 @@ pub enum TurnEnd {
         said: String,
         reset: Option<Reset>,
     },
-    /// Nobody lets it in, and this is what a person has to do about it.
+    /// The agent is not logged in, with what a person has to do about it.
     Locked {
         said: String,
         remedy: String,

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariants:
-//! - Inside a hook of ours nobody is called: an agent that a hook asks for help would be judged by that hook again.
+//! - Inside a hook of ours no hook is called: an agent that a hook asks for help would be judged by that hook again.
 //! - What a running session does by itself is left to it.
 
 use std::path::Path;
@@ -65,7 +65,7 @@ pub fn answer_request(
     let has_stop_hooks = planned.iter().any(|planned| planned.hook.point.is_stop());
     let planned = hooks_for_call(&request.call, planned);
     if planned.is_empty() {
-        // Hooks that stand elsewhere are not asked either, and nobody would hear of it.
+        // Hooks at other points do not run either, and no person would hear of it.
         if is_noticed(request.event) && !is_trusted()? {
             return Ok(AgentHookResponse::message(UNTRUSTED.to_owned()));
         }

@@ -269,7 +269,7 @@ pub fn random_bytes() -> io::Result<u128> {
     environment::random().map_err(io::Error::other)
 }
 
-/// The names of the worktrees that somebody alive works in.
+/// Returns the names of the worktrees that a living session works in.
 pub fn worktrees_in_use(opened: &Opened) -> Result<Vec<String>, Failure> {
     if !opened.project.worktrees().is_dir() {
         return Ok(Vec::new());

@@ -11,7 +11,7 @@ pub struct AgentHookResponse {
     /// What happens to what is about to happen. `Block`: the tool is denied, the prompt is not taken, the agent does not
     /// stop, and after a tool it is told why.
     pub ruling: CallRuling,
-    /// Why, for whoever hears of the ruling.
+    /// Why, in words for the agent or the person who hears the ruling.
     pub reason: String,
     /// The agent is to end altogether, and why (`continue: false`).
     pub halt: Option<String>,

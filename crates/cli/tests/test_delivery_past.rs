@@ -249,7 +249,7 @@ fn what_others_have_merged_is_noted_although_nothing_is_ready() {
     assert_eq!(repo.world.finish(&mut repo.world.program(others.to_str().unwrap())).code, 0);
     let ran = repo.world.run(&["run", "--agent", "command:agent"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "every task is completed\n"), "{ran}");
-    assert!(ran.stderr.contains("nobody looks which changes are merged: this project may not run"), "{ran}");
+    assert!(ran.stderr.contains("merged changes are not looked for: this project may not run"), "{ran}");
     let ran = repo.run();
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "every task is completed\n"), "{ran}");
     let told = "note: fetching origin/main, to see which changes are merged\nnote: the change of T1 is merged: ";

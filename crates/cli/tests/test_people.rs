@@ -611,7 +611,7 @@ fn a_wait_and_a_dead_runner_are_shown() {
     child.kill().unwrap();
     child.wait().unwrap();
     let shown = world.anonymous(&["status"]);
-    assert!(shown.contains("iteration 1, left: whoever ran it is dead; the same command goes on with it\n"), "{shown}");
+    assert!(shown.contains("iteration 1, left: its process has died; the same command goes on with it\n"), "{shown}");
     assert!(world.ok(&["doctor"]).contains(&format!("interrupted: {NAME}")));
     world.ok(&["task", "release", "T1", "--force"]);
     assert!(!world.ok(&["doctor"]).contains("interrupted"), "its task is somebody else's");

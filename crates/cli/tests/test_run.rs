@@ -438,7 +438,7 @@ fn a_goal_finds_its_session_whatever_it_is_called() {
     let named = [RUN, &["--session", "mine"]].concat();
     // The second turn of the script is done at once, whichever session asks.
     assert_eq!(waiting.world.run(&named).code, 0);
-    assert!(waiting.world.ok(&["status"]).contains("left: whoever ran it is dead; the same command goes on with it"));
+    assert!(waiting.world.ok(&["status"]).contains("left: its process has died; the same command goes on with it"));
     let ran = waiting.world.run(RUN);
     assert!(ran.stdout.starts_with("session mend-the-pump-e01275de, taken up again\n"), "{ran}");
     assert!(waiting.world.ok(RUN).starts_with("session mend-the-pump-e01275de-2\n"));

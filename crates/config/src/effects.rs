@@ -88,7 +88,7 @@ impl Config {
         !self.effectful_hooks().is_empty() || !self.rule_effects().is_empty()
     }
 
-    /// What validators would run, for whoever is asked to trust them. Those of a project that runs none are left out.
+    /// Returns what validators would run, for the person who is asked for trust. A project that runs none has none.
     fn validator_effects(&self) -> impl Iterator<Item = ConfiguredEffect> {
         self.settings.validators.iter().filter(|_| self.runs_validators()).map(|(name, written)| {
             let rule = validators::rule(&written.value);
@@ -99,7 +99,7 @@ impl Config {
         })
     }
 
-    /// Whether an agent may have any command run, which whoever is asked for trust has to know.
+    /// Returns that an agent may have any command run, which the person who is asked for trust has to know.
     fn command_effect(&self) -> Option<ConfiguredEffect> {
         let allowed = self.settings.agent_commands == Some(AgentCommands::Allow);
         allowed.then(|| ConfiguredEffect {

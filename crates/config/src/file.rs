@@ -340,7 +340,7 @@ pub enum OnRetryLimit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentCommands {
-    /// Any command, with the rights of whoever runs Windlass.
+    /// Any command, with the rights of the user who runs Windlass.
     Allow,
     /// Only those under `validators`.
     Named,

@@ -1,6 +1,6 @@
 //! What the language has: filters, tests, one function. A chosen part of minijinja's, so that no expression, whoever
 //! wrote it, makes much out of little: filters whose result can be longer than what they were given are bounded here,
-//! and those that nobody needs are absent. What each goes over is said beside it, and counted (`cost`).
+//! and those that no condition needs are absent. What each goes over is said beside it, and counted (`cost`).
 
 use std::borrow::Cow;
 use std::fmt::Write;

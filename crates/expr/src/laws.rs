@@ -108,7 +108,7 @@ fn size(value: &Value) -> usize {
     }
 }
 
-/// What is known when something is evaluated: a text of somebody's, and things that are large.
+/// What is known when something is evaluated: a hostile text, and large values.
 fn context(text: &str) -> Value {
     json!({
         "point": "stop",

@@ -15,7 +15,7 @@ pub struct Delivery {
     /// The directory of the checkouts that hooks and gatekeepers judge. It is outside the project: a program that looks for files
     /// in the directories above would find those of the person's tree.
     pub checkouts: PathBuf,
-    /// Whoever merges holds this file.
+    /// A process that merges holds a lock on this file.
     pub lock: PathBuf,
     /// The branch that work starts from and goes to, if it is not for the repository to say.
     pub base: Option<String>,

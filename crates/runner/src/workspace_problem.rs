@@ -9,7 +9,7 @@ use windlass_vcs::git::Error;
 pub(crate) enum Trouble {
     /// A person has to look at this task.
     Task(WorkspaceProblem),
-    /// Nobody can work here.
+    /// No agent can work here.
     Outside(WorkspaceProblem),
 }
 

@@ -1,6 +1,6 @@
 //! Random histories: sequences of commands over a small graph.
 //!
-//! A step says what somebody tries, partly in terms of what is there when it is tried ("the second effect", "the turn
+//! A step says what a caller tries, partly in terms of what is there when it is tried ("the second effect", "the turn
 //! that runs now", "whoever holds it"), so that most steps mean something and a shrunk history still does.
 //! [`Step::resolve`] makes the command of it. Any view of the same history resolves it to the same command.
 //!

@@ -3,7 +3,7 @@
 /// What is heard while a turn goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said {
-    /// For whoever watches: what the agent says, and the tools that it calls.
+    /// What the agent says and the tools that it calls, to show.
     Text(String),
     /// The conversation that it works in.
     Conversation(String),

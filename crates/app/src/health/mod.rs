@@ -182,7 +182,7 @@ fn check_worktrees(opened: &Opened) -> Option<HealthCheck> {
     })
 }
 
-/// Sessions that somebody has cancelled while nobody ran them.
+/// Checks for sessions that were cancelled while no process ran them.
 fn check_cancelled(opened: &Opened) -> Option<HealthCheck> {
     let left = recovery::orphaned_cancellations(opened).ok().filter(|left| !left.is_empty())?;
     Some(HealthCheck {
@@ -193,7 +193,7 @@ fn check_cancelled(opened: &Opened) -> Option<HealthCheck> {
     })
 }
 
-/// Sessions whose command has died: nothing is wrong with them, and somebody has to know.
+/// Checks for sessions whose command has died: nothing is wrong with them, but a person has to know.
 fn check_interrupted(opened: &Opened) -> Option<HealthCheck> {
     let left = recovery::interrupted(opened).ok()?;
     let names: Vec<&str> = left.iter().map(|session| session.name.as_str()).collect();

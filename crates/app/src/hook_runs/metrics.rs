@@ -89,7 +89,7 @@ fn percentile(sorted: &[u64], percent: usize) -> Option<u64> {
 }
 
 /// A part of a whole, to four places.
-#[expect(clippy::cast_precision_loss, reason = "nobody has so many runs that it shows")]
+#[expect(clippy::cast_precision_loss, reason = "no log has so many runs that it shows")]
 fn share(part: usize, whole: usize) -> f64 {
     (part as f64 / whole as f64 * 10_000.0).round() / 10_000.0
 }

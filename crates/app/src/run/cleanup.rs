@@ -40,7 +40,7 @@ pub fn clean_up_without_work(opened: &mut Opened) -> Result<(), Failure> {
     let config = match find_effective_config(&*opened.front_end, &opened.project, config, told) {
         Ok(config) => config,
         Err(failure) if !in_place && !list_open_changes(opened)?.is_empty() => {
-            let unchecked = format!("nobody looks which changes are merged: {}", failure.message);
+            let unchecked = format!("merged changes are not looked for: {}", failure.message);
             opened.front_end.show(Notice::Note(&unchecked));
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! What an agent says when its hook system calls, in one set of words: Claude Code's, whoever calls.
+//! What an agent says when its hook system calls, in the words of Claude Code, whichever agent calls.
 //!
 //! Invariants:
 //! - Only what is no JSON object is refused. A field that is missing, or is not what it should be, is as if it were not there.
@@ -151,7 +151,7 @@ impl AgentHookRequest {
         }
     }
 
-    /// The same request for every file that a patch is about, so that whoever looks at `file_path` sees each of them; one request
+    /// The same request for every file that a patch is about, so that a hook that looks at `file_path` sees each of them; one request
     /// where there are not several.
     pub fn for_each_file(self) -> Vec<Self> {
         let files = self.tool.as_ref().map(AgentTool::files).unwrap_or_default();

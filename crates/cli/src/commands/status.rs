@@ -176,7 +176,7 @@ fn unfinished(sessions: &[Open], out: &mut Output) -> Done {
             (true, _, None) => (Tone::Name, "running"),
             (true, _, Some(_)) => (Tone::Name, "ending"),
             (false, Some(_), _) if session.is_over() => (Tone::Warning, "ended; a person is needed"),
-            (false, None, None) => (Tone::Warning, "left: whoever ran it is dead; the same command goes on with it"),
+            (false, None, None) => (Tone::Warning, "left: its process has died; the same command goes on with it"),
             _ => (Tone::Warning, "left before its end; `windlass doctor --settle` ends it"),
         };
         let name = out.paint(Tone::Strong, &session.name);

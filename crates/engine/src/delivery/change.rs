@@ -36,7 +36,7 @@ pub struct Workspace {
     /// The tasks on whose work it stands, because theirs is not merged yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stacked_on: Vec<TaskId>,
-    /// What the protected files held there before anybody worked.
+    /// What the protected files held there before the work began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protected: Option<ConfigDigest>,
 }

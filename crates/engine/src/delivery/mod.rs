@@ -14,7 +14,7 @@
 //!   is not what it was an agent works first.
 //! - Nothing is accepted over the head of a person: what was said since the work was called done is heard first, as long as no
 //!   merge has begun.
-//! - What a gate has to say reaches whoever works on the task next, in this attempt or in another one.
+//! - What a gate has to say reaches the agent that works on the task next, in this attempt or in another one.
 
 mod change;
 mod gate;

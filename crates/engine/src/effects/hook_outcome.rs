@@ -18,7 +18,7 @@ pub enum HookClass {
     Workflow,
     /// Says of itself that it may run again.
     Idempotent,
-    /// An agent's hook system waits for it, and nobody else ever will.
+    /// Only an agent's hook system waits for it.
     Bridge,
     Other,
 }
@@ -43,12 +43,12 @@ pub enum HookOutcome {
     Block,
     /// The work is not done: another iteration.
     Continue,
-    /// The base has moved: what was judged is to be judged once more, on top of it. Nobody has failed.
+    /// The base has moved: what was judged is to be judged once more, on top of it. That is no failure.
     Again,
     /// A person is needed.
     Escalate,
     TimedOut,
-    /// Somebody has asked for the end while it ran.
+    /// A person or a signal asked for the end while it ran.
     Cancelled,
     /// Its owner died while it ran, and it may not run again.
     Interrupted,

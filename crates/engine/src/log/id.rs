@@ -207,7 +207,7 @@ name!(
     SessionName, "a session name (letters, digits, _ and -, at most 64)"
 );
 name!(
-    /// Whoever holds a lease or owes an effect: a worker, a process.
+    /// A process that holds a lease or runs an effect.
     OwnerName, "an owner's name (letters, digits, _ and -, at most 64)"
 );
 

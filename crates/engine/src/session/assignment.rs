@@ -27,7 +27,7 @@ impl Session {
     pub(crate) fn iterate(&self) -> Step {
         match (self.hold, self.work) {
             (Hold::Held(_), _) if self.lacks_workspace() => Step::Wait(Wanted::Workspace),
-            // Unless a person has something to say to whoever works on it.
+            // Unless a person has something to say to the agent that works on it.
             (Hold::Held(_), _) if self.resumes && !self.is_unheard() => Step::Wait(Wanted::Work),
             (Hold::Held(_), _) | (Hold::Never, Work::Given) => Step::StartIteration,
             (Hold::Never, Work::Graph) | (Hold::Left, _) => Step::TakeTask,
@@ -89,7 +89,7 @@ impl Session {
             .any(|other| other == id)
     }
 
-    /// Whether it was taken away, to be worked on by somebody else.
+    /// Returns whether the task was taken away, so that another session can work on it.
     pub(crate) fn has_lost_its_task(&self) -> bool {
         self.hold == Hold::Left && self.lost.iter().any(|lost| Some(lost.task) == self.task)
     }
@@ -105,7 +105,7 @@ impl Session {
                 None => reason("a person is needed"),
             }),
             Ending::Cancelled => Leave::Unfinished(reason("the session was cancelled")),
-            // What whoever runs the session has run into is no fault of the task.
+            // A problem of the process that runs the session is no fault of the task.
             Ending::Error if self.stopping.as_ref() == Some(closing) => {
                 Leave::Released(reason("the agent could not work"))
             }
@@ -234,7 +234,7 @@ impl Session {
     }
 }
 
-/// Whether a task that is taken from a session and is so afterwards is there for somebody else to work on.
+/// Returns whether another session can work on a task that is in this state after it was taken from a session.
 pub(crate) fn is_left_to_others(state: State) -> bool {
     matches!(state, State::Created | State::NeedsContinuation)
 }

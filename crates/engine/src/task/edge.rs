@@ -42,7 +42,7 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// `(who waits, for whom)`, if the edge makes anybody wait.
+    /// Returns the task that waits and the one that it waits for, if the edge makes a task wait.
     pub fn wait(&self) -> Option<(TaskId, TaskId)> {
         match self.kind {
             EdgeKind::DependsOn => Some((self.from_id, self.to_id)),

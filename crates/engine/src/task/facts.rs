@@ -18,7 +18,7 @@ pub struct Blocked {
     /// The stop hooks that did not let its session go.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<String>,
-    /// The commits that a person is told of with it, by their whole ids: none that anybody but the loop has named.
+    /// The commits that a person is told of with it, by their whole ids: only those that the loop has named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commits: Vec<String>,
 }

@@ -20,7 +20,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Whoever holds it, as people know them.
+    /// Returns the holder, as people know it.
     pub fn holder(&self) -> String {
         match &self.session {
             Some(session) => format!("session `{session}`"),
@@ -36,13 +36,13 @@ pub struct Taken {
     pub from: SessionName,
     /// The one that it was held under.
     pub epoch: Epoch,
-    /// Whoever held it last afterwards, as people know them.
+    /// Returns the last holder, as people know it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
 
 impl Taken {
-    /// The same once somebody has claimed the task: nothing is taken from whoever gets it back.
+    /// Returns the same once another session has claimed the task: nothing is taken from a session that gets it back.
     pub(crate) fn by(self, lease: &Lease) -> Option<Self> {
         let by = Some(lease.holder());
         (lease.session.as_ref() != Some(&self.from)).then_some(Self { by, ..self })

@@ -37,7 +37,7 @@ value_names!(
 );
 
 impl State {
-    /// Somebody may take it up now.
+    /// A worker may take it up now.
     pub fn is_claimable(self) -> bool {
         matches!(self, Self::Ready | Self::NeedsContinuation)
     }

@@ -5,7 +5,7 @@
 //! - A type without a list of its own is open to all; one with an empty list is open to nobody.
 //! - A task keeps the type that it has when the configuration no longer knows it, and is open to all then.
 //!
-//! Not here: which hooks run for a type (`decide/outbox.rs`); who keeps the gate, which is for whoever asks it.
+//! Not here: which hooks run for a type (`decide/outbox.rs`); who keeps the gate (`config`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -334,7 +334,7 @@ mod tests {
         let scheduler = SessionScheduler::default();
         take(&scheduler, &[1, 2, 3]);
         scheduler.finish(&name(), result(1, Some("no such program")));
-        assert_eq!(take(&scheduler, &[1, 2, 3]), Some(1), "it is nobody's fault yet");
+        assert_eq!(take(&scheduler, &[1, 2, 3]), Some(1), "one failed start is not enough");
         take(&scheduler, &[1, 2, 3]);
         scheduler.finish(&name(), result(2, None));
         scheduler.finish(&name(), result(1, Some("no such program")));

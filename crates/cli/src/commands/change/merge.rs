@@ -98,7 +98,7 @@ fn check(opened: &Opened, task: &Task) -> Result<(), Failure> {
             }
             Some(session) => {
                 let again = ResumeCommand::for_session(opened, &opened.session(session)?);
-                format!("whoever ran it is dead: {}", again.in_sentence("goes on with it"))
+                format!("its process has died: {}", again.in_sentence("goes on with it"))
             }
             None => format!("wait for its holder; `windlass task release {id} --force` takes it away, and is recorded"),
         };

@@ -4,7 +4,7 @@
 //! - What is written is shown first, and only where a person said yes, or `--yes` did.
 //! - The file that is imported is only read, and of the configuration only `enabled` and `priority` of
 //!   hooks that it names are changed.
-//! - It is never trusted here: what runs now was never shown to whoever trusts.
+//! - It is never trusted here: what runs now was never shown to the person who trusts.
 
 mod findings;
 
