@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use windlass_config::{Config, ConfigSource, plan};
 use windlass_engine::{
-    Authority, Command, Event, EventType, HookOutcome, Origin, OwnerName, PlannedHook, Record, Rules, Trusted, Types,
-    View, payload,
+    Authority, Command, Event, EventType, HookOutcome, Origin, OwnerName, PlannedHook, Record, Rules, Timestamp,
+    Trusted, Types, View, payload,
 };
 use windlass_process::{Control, Launcher, Roster, is_alive, signals};
 use windlass_runner::{EffectRunner, RunnerEnv, RunnerEvent, RunnerSettings};
@@ -50,6 +50,11 @@ fn execute(opened: &mut Opened, command: &Command, authority: Authority) -> Resu
         Authority::Person | Authority::Holder(_) => Inside::look_for(opened, command)?,
     };
     execute_inside(opened, inside, command, authority)
+}
+
+/// Returns the origin of a command that a person gives to this process.
+pub(crate) fn person_origin(authority: Authority, at: Timestamp) -> Origin {
+    Origin { by: environment::user(), at, authority, run: None, via: None }
 }
 
 /// The same, where it is known from inside which run it is given.

@@ -14,6 +14,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 pub mod agents;
+pub mod answers;
 pub mod atomic_file;
 pub mod bridge_calls;
 pub mod caller;

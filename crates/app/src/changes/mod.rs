@@ -2,6 +2,7 @@
 
 mod change_record;
 mod git_view;
+mod merge;
 mod unopened;
 
 use windlass_config::Builtin;
@@ -9,6 +10,7 @@ use windlass_engine::{Finding, Task, WorkDone, Workspace};
 
 pub use change_record::{ChangeRecord, ChangeState, list_changes, list_open_changes};
 pub use git_view::{find_tracked_store, mark_landed_changes, tracked_store, with_git, with_optional_git};
+pub use merge::{MergeReport, merge_change};
 pub use unopened::{find_branch_without_change, note_work_without_change};
 
 /// Returns whether a task has a change that is not merged.

@@ -32,7 +32,7 @@ pub use dependencies::find_open_dependencies;
 pub use plan::{NothingReady, PlannedSession, RunPlan, open_project_to_run, plan_run};
 pub use recorded_config::{check_trust, find_recorded_config};
 pub use remaining::{AgentRestrictions, RemainingTasks};
-pub use session_run::{AskAtGate, SessionObserver, SessionReport};
+pub use session_run::{SessionObserver, SessionReport};
 pub use session_tally::SessionTally;
 pub use target::{RunRequest, RunTarget};
 pub use task_agent::find_task_agent;

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use windlass_config::{Config, plan};
-use windlass_engine::{
-    Authority, Command, Ending, NewSession, Origin, OwnerName, Rules, Session, SessionName, TaskId, Wanted,
-};
+use windlass_engine::{Authority, Command, Ending, NewSession, Origin, OwnerName, Rules, SessionName, TaskId, Wanted};
 use windlass_process::{Control, Roster};
 use windlass_runner::{Delivery, EffectRunner, Gatekeepers, RunError, Runner, RunnerEnv, RunnerEvent, RunnerSettings};
 
@@ -16,6 +14,7 @@ use super::session_choice::{SessionChoice, find_left_task};
 use super::session_config::serves_agents;
 use super::session_tally::SessionTally;
 use super::stale_leases::start_heartbeat;
+use crate::answers::{GatePrompt, ask_person};
 use crate::context::Opened;
 use crate::project::Project;
 use crate::recovery::{Reach, settle_and_report};
@@ -31,9 +30,6 @@ pub trait SessionObserver {
         false
     }
 }
-
-/// Has a person answer a session that asks at its gate. Returns whether an answer is in the log.
-pub type AskAtGate<'a> = dyn Fn(&mut Runner<'_>, &Session) -> Result<bool, Failure> + 'a;
 
 /// What came of running a session.
 pub struct SessionReport {
@@ -52,7 +48,7 @@ impl PlannedSession<'_> {
         opened: &mut Opened,
         control: &Control,
         observer: &mut dyn SessionObserver,
-        ask: Option<&AskAtGate<'_>>,
+        prompt: Option<&dyn GatePrompt>,
     ) -> Result<Option<SessionReport>, Failure> {
         let Self { request, target, choice, config, agent, .. } = self;
         // After the choice, because an owner that was just killed has to be seen to be dead.
@@ -108,7 +104,7 @@ impl PlannedSession<'_> {
         if let SessionChoice::New(_) = choice {
             record_base(&project, &records);
         }
-        let ending = run_to_end(&mut runner, choice.name(), ask)?;
+        let ending = run_to_end(&mut runner, choice.name(), control, prompt)?;
         drop(runner);
         Ok(Some(SessionReport { ending, tally, roster }))
     }
@@ -217,7 +213,8 @@ pub(super) fn read_protected_files(project: &Project, config: &Config) -> Result
 fn run_to_end(
     runner: &mut Runner<'_>,
     name: &SessionName,
-    ask: Option<&AskAtGate<'_>>,
+    control: &Control,
+    prompt: Option<&dyn GatePrompt>,
 ) -> Result<Option<Ending>, Failure> {
     loop {
         let ending = match runner.run(name) {
@@ -225,8 +222,8 @@ fn run_to_end(
             ending => ending.map_err(hints::run)?,
         };
         let session = runner.session(name).map_err(hints::run)?;
-        let is_answered = match ask.filter(|_| session.wanted() == Wanted::Answer) {
-            Some(ask) => ask(runner, &session)?,
+        let is_answered = match prompt.filter(|_| session.wanted() == Wanted::Answer) {
+            Some(prompt) => ask_person(runner, &session, control, prompt)?,
             None => false,
         };
         if !is_answered {

@@ -16,17 +16,17 @@ mod worker_pool;
 mod worker_summary;
 
 use serde_json::json;
+use windlass_app::answers::GatePrompt;
 use windlass_app::context::{Context, Opened};
 use windlass_app::run::{
     NothingReady, PlannedSession, RunPlan, RunRequest, SessionReport, open_project_to_run, plan_run,
 };
 use windlass_app::{Code, Failure, SUPERVISE};
-use windlass_engine::{Ending, Session, SessionName, TaskId};
+use windlass_engine::{Ending, SessionName, TaskId};
 use windlass_process::Control;
-use windlass_runner::Runner;
 use windlass_text as text;
 
-use self::gate_question::ask_person;
+use self::gate_question::TerminalPrompt;
 use self::live::Live;
 use self::progress::Progress;
 use self::signals::SignalListener;
@@ -179,10 +179,15 @@ impl Stage {
             });
         }
         let is_person_there = gate_question::has_terminal() && !out.is_json();
-        let ask = |runner: &mut Runner<'_>, session: &Session| ask_person(runner, session, &self.control, view);
+        let prompt = is_person_there.then_some(TerminalPrompt { view });
         let mut progress = Progress::new(out, view.cloned(), planned.work());
         progress.directory = shown_directory(context, opened);
-        Ok(planned.run(opened, &self.control, &mut progress, is_person_there.then_some(&ask))?)
+        Ok(planned.run(
+            opened,
+            &self.control,
+            &mut progress,
+            prompt.as_ref().map(|prompt| prompt as &dyn GatePrompt),
+        )?)
     }
 
     /// Shows what the session came to.

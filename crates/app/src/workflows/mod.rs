@@ -6,6 +6,8 @@
 //!
 //! Not here: reading the files (`config::workflow`), running a workflow (`runner`).
 
+mod execution;
+
 use std::cell::OnceCell;
 use std::sync::Arc;
 
@@ -22,6 +24,8 @@ use crate::hints::HOW_TO_TRUST;
 use crate::project::Project;
 use crate::trust::{self, Trust};
 use crate::{Code, Failure};
+
+pub use self::execution::{WorkflowRequest, run_workflow};
 
 impl From<UnusableWorkflow> for Failure {
     fn from(unusable: UnusableWorkflow) -> Self {
