@@ -9,6 +9,7 @@
 //! Not here: how a session goes (`runner`), what a person sees of it (a `SessionObserver` of the front end).
 
 mod agent_choice;
+mod cancellation;
 mod changed_files;
 mod cleanup;
 mod conflict;
@@ -27,6 +28,7 @@ mod task_check;
 mod work_place;
 pub mod workers;
 
+pub use cancellation::read_cancellation;
 pub use changed_files::{BASE_FILE, ChangedFiles, ChangedFilesQuery};
 pub use dependencies::find_open_dependencies;
 pub use plan::{NothingReady, PlannedSession, RunPlan, open_project_to_run, plan_run};

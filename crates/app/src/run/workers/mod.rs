@@ -23,12 +23,13 @@ use std::sync::Arc;
 use std::thread;
 
 use windlass_config::Config;
-use windlass_engine::{Ending, Grounds, Session, SessionName, Task, View as _, Work};
+use windlass_engine::{Grounds, Session, Task, Work};
 use windlass_process::{Control, Heart, Roster};
-use windlass_store::{Lifetime, Sqlite};
+use windlass_store::Lifetime;
 
 use self::worker::Worker;
 use super::agent_choice::{check_agent, explain_nothing_for, no_agent_named};
+use super::cancellation::read_cancellation;
 use super::cleanup::clean_up_tasks;
 use super::plan::NothingReady;
 use super::remaining::RemainingTasks;
@@ -230,13 +231,8 @@ impl<'a> WorkerPool<'a> {
 /// Returns a function that calls off the running sessions which the log says are cancelled, and no others.
 pub fn cancelled_session_watch(project: &Project, scheduler: &Arc<SessionScheduler>) -> impl Fn() + Send + 'static {
     let (file, scheduler) = (project.store_file(), scheduler.clone());
-    let is_cancelled = move |name: &SessionName| -> Option<bool> {
-        let store = Sqlite::open_foreign(&file).ok()?;
-        let session = store.snapshot().ok()?.session(name).ok()??;
-        Some(session.stopping.is_some_and(|closing| closing.ending == Ending::Cancelled))
-    };
     move || {
-        let cancelled = scheduler.running().into_iter().filter(|(name, _)| is_cancelled(name) == Some(true));
+        let cancelled = scheduler.running().into_iter().filter(|(name, _)| read_cancellation(&file, name).is_some());
         cancelled.for_each(|(_, control)| control.call_off());
     }
 }

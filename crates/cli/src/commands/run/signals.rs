@@ -4,11 +4,11 @@ use std::io;
 use std::time::Instant;
 
 use windlass_app::project::Project;
+use windlass_app::run::read_cancellation;
 use windlass_app::{Code, Failure};
-use windlass_engine::{Closing, Ending, SessionName, View as _};
+use windlass_engine::SessionName;
 use windlass_process::Control;
 use windlass_process::signals::{self, Nudges, Received, Signalled};
-use windlass_store::Sqlite;
 use windlass_text as text;
 
 use super::live::View;
@@ -65,14 +65,8 @@ fn heed_nudges(
     view: Option<View>,
 ) -> Result<Nudges, Failure> {
     let (file, control, name) = (project.store_file(), control.clone(), name.clone());
-    // A store that cannot be read now is read again before the next step.
-    let cancelled = move || -> Option<Closing> {
-        let store = Sqlite::open_foreign(&file).ok()?;
-        let session = store.snapshot().ok()?.session(&name).ok()??;
-        session.stopping.filter(|closing| closing.ending == Ending::Cancelled)
-    };
     let heed = move || {
-        if let Some(closing) = cancelled()
+        if let Some(closing) = read_cancellation(&file, &name)
             && !control.is_cancelled()
         {
             control.cancel();
