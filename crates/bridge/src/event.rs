@@ -1,5 +1,7 @@
 //! The events at which agents call, the points of the bridge, and what each agent calls them.
 
+use windlass_engine::HookPoint;
+
 use crate::Agent;
 
 /// An event of an agent's conversation at which its hook system calls.
@@ -16,17 +18,17 @@ pub enum AgentHookEvent {
     SessionEnd,
 }
 
-/// What each event is called, in the order of [`AgentHookEvent`]: as a point, by Claude Code, by Gemini CLI, and by Cursor.
-const NAMES: [(&str, &str, Option<&str>, Option<&str>); 9] = [
-    ("session_start", "SessionStart", Some("SessionStart"), Some("sessionStart")),
-    ("user_prompt_submit", "UserPromptSubmit", Some("BeforeAgent"), Some("beforeSubmitPrompt")),
-    ("pre_tool_use", "PreToolUse", Some("BeforeTool"), Some("preToolUse")),
-    ("post_tool_use", "PostToolUse", Some("AfterTool"), Some("postToolUse")),
-    ("stop", "Stop", Some("AfterAgent"), Some("stop")),
-    ("subagent_stop", "SubagentStop", None, Some("subagentStop")),
-    ("notification", "Notification", Some("Notification"), None),
-    ("pre_compact", "PreCompact", Some("PreCompress"), Some("preCompact")),
-    ("session_end", "SessionEnd", Some("SessionEnd"), Some("sessionEnd")),
+/// The point of each event and its name, in the order of [`AgentHookEvent`]: for Claude Code, Gemini CLI, and Cursor.
+static NAMES: [(HookPoint, &str, Option<&str>, Option<&str>); 9] = [
+    (HookPoint::SessionStart, "SessionStart", Some("SessionStart"), Some("sessionStart")),
+    (HookPoint::UserPromptSubmit, "UserPromptSubmit", Some("BeforeAgent"), Some("beforeSubmitPrompt")),
+    (HookPoint::PreToolUse, "PreToolUse", Some("BeforeTool"), Some("preToolUse")),
+    (HookPoint::PostToolUse, "PostToolUse", Some("AfterTool"), Some("postToolUse")),
+    (HookPoint::Stop, "Stop", Some("AfterAgent"), Some("stop")),
+    (HookPoint::SubagentStop, "SubagentStop", None, Some("subagentStop")),
+    (HookPoint::Notification, "Notification", Some("Notification"), None),
+    (HookPoint::PreCompact, "PreCompact", Some("PreCompress"), Some("preCompact")),
+    (HookPoint::SessionEnd, "SessionEnd", Some("SessionEnd"), Some("sessionEnd")),
 ];
 
 impl AgentHookEvent {
@@ -42,18 +44,18 @@ impl AgentHookEvent {
         Self::SessionEnd,
     ];
 
-    /// The point of the configuration that it is.
-    pub const fn point(self) -> &'static str {
-        NAMES[self as usize].0
+    /// Returns the point at which the hooks for this event are configured.
+    pub fn point(self) -> &'static HookPoint {
+        &NAMES[self as usize].0
     }
 
-    /// The same in Claude Code's words.
+    /// Returns Claude Code's name of the event.
     pub const fn claude_name(self) -> &'static str {
         NAMES[self as usize].1
     }
 
-    /// The event of a point, if it is one of the bridge.
-    pub fn of_point(point: &str) -> Option<Self> {
+    /// Returns the event of a point, where an agent calls at that point.
+    pub fn of_point(point: &HookPoint) -> Option<Self> {
         Self::ALL.iter().copied().find(|event| event.point() == point)
     }
 

@@ -75,7 +75,7 @@ impl AgentHookRequest {
         let tool = said.tool(agent, directory.as_deref());
         let subagent = (event == AgentHookEvent::SubagentStop).then(|| said.subagent());
         let response = said.response();
-        let call = BridgeCall::new(event.point().parse().expect("the events of agents are points"));
+        let call = BridgeCall::new(event.point().clone());
         let mut request = Self { agent, event, conversation, directory, is_sent_back, tool, call, payload };
         // Claude Code's own words need no translation.
         if agent != Agent::Claude {

@@ -21,7 +21,7 @@ fn recordings() -> Vec<(Agent, AgentHookEvent, String, Vec<u8>)> {
     let recording = |file: PathBuf| {
         let agent = file.parent().unwrap().file_name().unwrap().to_str().unwrap().parse().unwrap();
         let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
-        let event = AgentHookEvent::of_point(name.split('.').next().unwrap()).unwrap();
+        let event = AgentHookEvent::of_point(&name.split('.').next().unwrap().parse().unwrap()).unwrap();
         (agent, event, name, fs::read(file).unwrap())
     };
     files.into_iter().map(recording).collect()

@@ -8,7 +8,7 @@ use windlass_engine::HookPoint;
 
 use super::field::{self, entry, flag, key, list, map, number, text, texts};
 use super::{Dialect, HookImport, ImportRemark, ImportedAction, ImportedHook, ImportedSetting, command, matcher};
-use crate::{ConfigNode, ConfigProblem, NodeValue, parse_hook_point, plan, quoted};
+use crate::{ConfigNode, ConfigProblem, NodeValue, plan, quoted};
 
 /// Keys that stand beside events in some agents' `hooks`.
 const BESIDE_EVENTS: &[&str] = &["enabled", "disabled", "notifications"];
@@ -207,7 +207,7 @@ impl<'a> Reading<'a> {
 
     fn wanted(&self, place: Place<'_>, hook: &ConfigNode, command: &str) -> Result<ImportedHook, ConfigProblem> {
         let from = self.import.from;
-        let point = point(place.moment);
+        let point = place.moment.point().clone();
         let given = text(hook, "name")?.filter(|name| is_name(name));
         let nickname = || command::nickname(command).unwrap_or_else(|| point.to_string());
         let name = given.map_or_else(|| format!("{}-{}", from.name(), nickname()), str::to_owned);
@@ -234,7 +234,7 @@ impl<'a> Reading<'a> {
     fn usual_timeout(&self, place: Place<'_>) -> Option<Duration> {
         let usual = self.import.from.default_timeout();
         // At the end of a session agents wait for nobody, whatever they say elsewhere.
-        let same = usual == plan::usual_timeout(&point(place.moment)) || place.moment == AgentHookEvent::SessionEnd;
+        let same = usual == plan::usual_timeout(place.moment.point()) || place.moment == AgentHookEvent::SessionEnd;
         (!same).then_some(usual)
     }
 
@@ -312,7 +312,7 @@ impl<'a> Reading<'a> {
             };
             self.import.settings.push(ImportedSetting::MaxHookRetries(retries));
         }
-        if self.import.hooks.iter().any(|hook| hook.point.name() == AgentHookEvent::Stop.point()) {
+        if self.import.hooks.iter().any(|hook| hook.point == HookPoint::Stop) {
             self.import.settings.extend([ImportedSetting::NotStrict, ImportedSetting::CompleteAtLimit]);
         }
         Ok(())
@@ -321,7 +321,7 @@ impl<'a> Reading<'a> {
     /// What is worth knowing once.
     fn general(&mut self, tree: &ConfigNode) {
         let from = self.import.from;
-        let at = |moment: AgentHookEvent| self.import.hooks.iter().any(|hook| hook.point.name() == moment.point());
+        let at = |moment: AgentHookEvent| self.import.hooks.iter().any(|hook| hook.point == *moment.point());
         let mut notes = Vec::new();
         if at(AgentHookEvent::Stop) && from != Dialect::Codemie {
             notes.push("a stop hook that exits with neither 0 nor 2 lets the agent end there; under `windlass run` it is another iteration, unless the configuration says `strict: false`".to_owned());
@@ -336,10 +336,6 @@ impl<'a> Reading<'a> {
         }
         self.import.notes.extend(notes.into_iter().map(ImportRemark::general));
     }
-}
-
-fn point(moment: AgentHookEvent) -> HookPoint {
-    parse_hook_point(moment.point()).expect("every moment is a point")
 }
 
 fn stranger(name: &str) -> String {

@@ -95,8 +95,8 @@ fn word_response(agent: Agent, event: AgentHookEvent, response: AgentHookRespons
 
 fn event(name: &str) -> Result<AgentHookEvent, Failure> {
     let point = parse_hook_point(name);
-    point.and_then(|point| AgentHookEvent::of_point(point.name())).ok_or_else(|| {
-        let points: Vec<&str> = AgentHookEvent::ALL.iter().map(|event| event.point()).collect();
+    point.and_then(|point| AgentHookEvent::of_point(&point)).ok_or_else(|| {
+        let points: Vec<_> = AgentHookEvent::ALL.iter().map(|event| event.point().name()).collect();
         let near = windlass_expr::nearest(name, &points).map(|near| format!("did you mean `{near}`? "));
         Failure::new(Code::Usage, format!("no agent calls at `{}`", text::line(name))).hint(format!(
             "{}the points are {}",

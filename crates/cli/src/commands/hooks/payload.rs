@@ -29,9 +29,9 @@ const SAID_BY_AGENTS: [&str; 4] = ["session_id", "conversation_id", "sessionId",
 /// What a payload stands for: a call of an agent where only those come, where somebody says so, or where it looks like one;
 /// else a event of the loop.
 pub fn given(payload: Option<&Path>, point: &HookPoint, agent: Option<Agent>) -> Result<Given, Failure> {
-    let event = AgentHookEvent::of_point(point.name());
+    let event = AgentHookEvent::of_point(point);
     if let (Some(agent), None) = (agent, event) {
-        let points: Vec<&str> = AgentHookEvent::ALL.iter().map(|event| event.point()).collect();
+        let points: Vec<_> = AgentHookEvent::ALL.iter().map(|event| event.point().name()).collect();
         let failure = Failure::new(Code::Usage, format!("{} never calls at {point}", agent.title()));
         return Err(failure.hint(format!("agents call at {}", points.join(", "))));
     }

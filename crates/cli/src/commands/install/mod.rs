@@ -153,7 +153,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         advice::next(&target, &named.program, done == Outcome::Written, server)
     };
     let moments = AgentHookEvent::ALL.iter().filter(|moment| settings::event(args.agent, **moment).is_some());
-    let moments: Vec<_> = moments.map(|moment| moment.point()).collect();
+    let moments: Vec<_> = moments.map(|moment| moment.point().name()).collect();
     if out.is_json() {
         let more = json!({"program": named.program.word, "why": named.why, "moments": moments, "next": next});
         return out.object(&report(&target, &changes, done, &more));
