@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(turn(&mut watch, None, "thinking", Some("c")), (0, 1), "the same words about another change");
         assert_eq!(turn(&mut watch, None, "read 1 of 9", Some("c")), (0, 1));
         assert_eq!(turn(&mut watch, None, "read 2 of 9", Some("c")), (0, 1), "it gets on");
-        assert_eq!(turn(&mut watch, red, "", None), (1, 0), "nobody knows what has changed");
+        assert_eq!(turn(&mut watch, red, "", None), (1, 0), "the change is unknown");
         watch.begin_anew();
         assert_eq!(turn(&mut watch, red, "", None), (1, 0));
     }
