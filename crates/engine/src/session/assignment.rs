@@ -5,7 +5,7 @@
 //! - A session completes a task only after the gate has passed it. In all other cases the task stays open, or waits for a
 //!   person.
 //!
-//! Not here: the choice of the next task (`decide/work.rs`, which reads the graph).
+//! Not here: the choice of the next task (`decide/session_tasks.rs`, which reads the graph).
 
 use super::{Closing, Ending, Hold, Leave, Lost, Next, Phase, Piece, Session, Step, Verdict, Wanted, Work};
 use crate::log::id::{Epoch, TaskId};

@@ -5,7 +5,7 @@
 //! - A type without a list of agents is open to all; a type with an empty list is open to none.
 //! - A task keeps its type when the configuration no longer defines it, and is then open to all.
 //!
-//! Not here: the hooks of a type (`decide/outbox.rs`); its gatekeepers (`config`).
+//! Not here: the hooks of a type (`decide/hook_selection.rs`); its gatekeepers (`config`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
