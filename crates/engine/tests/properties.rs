@@ -457,7 +457,8 @@ fn versions_tell_of_changes(before: &Memory, after: &Memory) -> TestCaseResult {
     Ok(())
 }
 
-/// The test hooks of these histories fail at every block, and request three refused actions at every update.
+/// Checks the errors of refused actions. The test hooks of these histories fail at every block, and request three
+/// refused actions at every update.
 fn refused_actions_leave_their_errors(entries: &[Entry]) -> TestCaseResult {
     for (place, entry) in entries.iter().enumerate() {
         let led_to: Vec<EventType> = entries[place..]

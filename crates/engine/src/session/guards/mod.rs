@@ -97,7 +97,8 @@ impl Session {
         }
     }
 
-    /// An undelivered message of a person may change what the agent does, so it is not thrashing yet.
+    /// Returns whether the work stays in the same state for too many turns. An undelivered message of a person may still
+    /// change that.
     fn thrashes(&self) -> bool {
         !self.is_unheard() && self.terms.thrashing > 0 && self.watch.stood_alike() >= self.terms.thrashing
     }
