@@ -1,4 +1,4 @@
-//! Whatever a program leaves behind is ended with it, wherever it tried to hide.
+//! All processes that a program leaves behind are ended with it, wherever they tried to hide.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use windlass_process::Exit;
 
 use crate::common::{Scene, Way, check, is_gone, tagged};
 
-/// A process that notes its number and then only is.
+/// A process that writes its number and then sleeps.
 const BE: &str = "sh -c 'echo $$ >hidden; exec sleep 1000' </dev/null >/dev/null 2>&1";
 const UNTIL_HIDDEN: &str = "while ! [ -s hidden ]; do sleep 0.01; done";
 
-/// Ways to hide, each of which leaves a process behind.
+/// Returns scripts that each leave a hidden process behind.
 fn hideouts() -> [String; 5] {
     [
         format!("{BE} & {UNTIL_HIDDEN}"),

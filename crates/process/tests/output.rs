@@ -1,4 +1,4 @@
-//! Bytes out of a program, and into it.
+//! Output and input of a program.
 
 use std::io::Write;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use windlass_process::{Capture, Exit, Spill, Stream};
 
 use crate::common::check;
 
-/// The peak of this process's memory, in KiB.
+/// Returns the peak of this process's memory, in KiB.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("proc");
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("a peak");
