@@ -84,7 +84,7 @@ impl Roster {
                 Ok(()) if file.metadata()?.nlink() == 0 => {}
                 Err(Errno::WOULDBLOCK) if Instant::now() < give_up => std::thread::sleep(Duration::from_millis(1)),
                 Ok(()) | Err(Errno::WOULDBLOCK) => {
-                    let text = format!("cannot become {name}: somebody else is already");
+                    let text = format!("cannot become {name}: another process is already");
                     return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
                 }
                 Err(error) => return Err(error.into()),

@@ -135,7 +135,7 @@ pub fn outlive_file_limits() -> io::Result<()> {
 
 /// Handler that calls `heed` in a thread of its own whenever `wake_owner` signals this process, until it is dropped.
 #[derive(Debug)]
-#[must_use = "nobody is heard after it is dropped"]
+#[must_use = "wake signals are ignored after it is dropped"]
 pub struct Nudges(Handle);
 
 impl Drop for Nudges {

@@ -108,7 +108,7 @@ fn a_pause_stops_the_whole_tree_and_the_deadline() {
             assert!(pids.iter().all(|pid| stands_still(*pid)));
             scene.control.resume();
             until("it runs again", || pids.iter().all(|pid| state(*pid) == Some('S')));
-            std::fs::write(&fifo, "on\n").expect("somebody reads");
+            std::fs::write(&fifo, "on\n").expect("the other end reads");
         });
         assert_eq!(finished.exit, Exit::Code(6));
         assert!(is_gone(scene.number_in("hidden")));
@@ -134,7 +134,7 @@ fn what_has_not_begun_waits_for_the_end_of_a_pause() {
         let (sender, thread) = channel();
         std::thread::scope(|scope| {
             let run = scope.spawn(move || {
-                sender.send(std::fs::read_link("/proc/thread-self").expect("a thread")).expect("somebody listens");
+                sender.send(std::fs::read_link("/proc/thread-self").expect("a thread")).expect("the test listens");
                 scene.run(&scene.shell("[ -e resumed ]"))
             });
             let stat = std::path::Path::new("/proc").join(thread.recv().expect("it began")).join("stat");

@@ -96,7 +96,7 @@ fn what_a_dead_owner_left_is_swept_by_the_next() {
     owner.signal(Signal::KILL);
     owner.process.wait().expect("it is dead");
     let [leader, ..] = pids;
-    assert!(!is_dead(leader), "nobody ends it at once");
+    assert!(!is_dead(leader), "it is not ended at once");
     let swept = sweep(&scene.path("owners")).expect("it can be read");
     assert_eq!(swept.len(), 1, "this test is alive");
     assert_eq!(swept[0].name, owner.name);
@@ -124,7 +124,7 @@ fn a_supervisor_that_was_stopped_is_swept_with_what_it_ran() {
     until("it stands still", || state(supervisor) == Some('T'));
     owner.signal(Signal::KILL);
     owner.process.wait().expect("it is dead");
-    assert!(pids.iter().all(|pid| !is_dead(*pid)), "nobody ends them at once");
+    assert!(pids.iter().all(|pid| !is_dead(*pid)), "they are not ended at once");
     let swept = sweep(&scene.path("owners")).expect("it can be read");
     assert!(swept[0].ended.contains(&supervisor), "{swept:?}");
     assert!(pids.iter().all(|pid| is_dead(*pid)), "{pids:?}");

@@ -119,7 +119,7 @@ fn it_hears_the_control() {
         scope.spawn(move || {
             let mut attended = live.attend(control).expect("a listener");
             for _ in 0..2 {
-                sender.send(attended.hear(&mut far())).expect("somebody listens");
+                sender.send(attended.hear(&mut far())).expect("the test listens");
             }
         });
         until("it stands still", || {

@@ -136,7 +136,7 @@ fn a_stranger_who_floods_one_stream_hides_neither_the_end_nor_the_other_stream()
             scope.spawn(|| {
                 let name = std::fs::read_to_string(&fifo).expect("a name");
                 let mut held = std::fs::File::options().write(true).open(name.trim()).expect("it is open");
-                std::fs::write(&fifo, "go\n").expect("somebody reads");
+                std::fs::write(&fifo, "go\n").expect("the other end reads");
                 while held.write_all(&[b'x'; 65536]).is_ok() {}
             });
             let script = "echo first; echo /proc/$$/fd/1 >fifo; read line <fifo; echo error >&2; echo $$ >written";

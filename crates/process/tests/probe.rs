@@ -88,7 +88,7 @@ fn owner(directory: &Path, way: &str, script: &str) -> ExitCode {
     };
     let received = signals::install(&control, told).expect("handlers");
     let spec = spec(directory, script);
-    let mut show = |_, chunk: &[u8]| std::io::stdout().write_all(chunk).expect("somebody reads");
+    let mut show = |_, chunk: &[u8]| std::io::stdout().write_all(chunk).expect("the other end reads");
     let finished = if way == "supervised" {
         let launcher = Launcher::own("supervise").expect("this program");
         Supervisor::start(&launcher).expect("a supervisor").run(&spec, &roster, &control, &mut show)
@@ -97,10 +97,10 @@ fn owner(directory: &Path, way: &str, script: &str) -> ExitCode {
     };
     let exit = finished.expect("it starts").exit;
     let mut output = std::io::stdout();
-    writeln!(output, "{exit:?} {:?}", received.first()).expect("somebody reads");
+    writeln!(output, "{exit:?} {:?}", received.first()).expect("the other end reads");
     if way == "waiting" {
         drop(received);
-        writeln!(output, "waiting").expect("somebody reads");
+        writeln!(output, "waiting").expect("the other end reads");
         std::thread::sleep(Duration::from_secs(30));
     }
     ExitCode::from(u8::from(exit != Exit::Code(0)))

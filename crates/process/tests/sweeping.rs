@@ -60,11 +60,11 @@ fn an_owner_whose_file_was_removed_is_alive_while_its_process_is() {
     assert!(is_alive(directory.path(), &name));
     assert!(is_alive(&directory.path().join("nowhere"), &name));
     std::fs::write(directory.path().join(&name), "").expect("a file");
-    assert!(!is_alive(directory.path(), &name), "a file that nobody holds");
+    assert!(!is_alive(directory.path(), &name), "a file that is not locked");
     std::fs::remove_file(directory.path().join(&name)).expect("it is there");
     stranger.0.kill().expect("it is there");
     crate::common::until("it is dead", || is_dead(stranger.pid()));
-    assert!(!is_alive(directory.path(), &name), "a status that nobody took is no life");
+    assert!(!is_alive(directory.path(), &name), "a zombie is not alive");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn what_belongs_to_somebody_else_is_left_alone() {
     assert_eq!(swept.into_iter().map(|swept| swept.name).collect::<Vec<_>>(), [dead(2)]);
     assert!(theirs.exists() && !ours.exists());
     std::os::unix::fs::chown(&owners, Some(65_534), None).expect("it was possible before");
-    let error = sweep(&owners).expect_err("a directory of somebody else's");
+    let error = sweep(&owners).expect_err("a directory of another user");
     assert!(error.to_string().contains("belongs to somebody else"), "{error}");
 }
 
