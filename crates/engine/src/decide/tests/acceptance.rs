@@ -10,7 +10,7 @@ use crate::log::id::TaskId;
 use crate::session::Ending;
 use crate::task::State;
 
-/// Whether it works in the user's tree or in a worktree, on a goal, a task or the graph: there it ends with tasks left.
+/// Returns whether it works in the user's tree or in a worktree, on a goal, a task or the graph: there it ends with tasks left.
 #[test]
 fn hook_that_escalates_after_the_gate_leaves_the_task_to_a_person() {
     let mut rules = hooks(&["pr"]);
