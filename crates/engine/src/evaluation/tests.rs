@@ -1,4 +1,4 @@
-//! How stop hooks decide, and what rules may be written for them.
+//! The decisions of stop hooks, and the syntax of their rules.
 
 use serde_json::{Map, Value, json};
 
@@ -40,7 +40,7 @@ fn rules(text: Value) -> StopHook {
     StopHook::Rules { rules: RulesText::parse(&text).unwrap() }
 }
 
-/// What one hook says: its action and its reason.
+/// Returns the decision of one hook: its action and its reason.
 fn said(hook: StopHook, context: &AgentContext) -> (RuleAction, String) {
     let mut nobody = |_: &Registered| panic!("nobody outside is asked");
     let ruling = evaluate(&[registered(1, hook, true)], context, &mut nobody).ruling;
@@ -123,7 +123,7 @@ fn a_hook_that_fails_escalates() {
     assert_eq!((evaluated.hook, evaluated.ruling.action), (Some(HookId(1)), RuleAction::Escalate));
     assert_eq!(evaluated.ruling.reason, "the hook failed: nobody knows it");
     assert_eq!(Value::Object(evaluated.ruling.metadata), json!({"error": "nobody knows it"}));
-    // A rule over something that is not there fails when it is asked.
+    // A rule over a missing field fails when it is evaluated.
     let (action, reason) = said(rules(json!([{"when": "agentOutput | length > 3", "action": "complete"}])), &done);
     assert_eq!(action, RuleAction::Escalate);
     assert!(reason.starts_with("the hook failed: "), "{reason}");
