@@ -48,7 +48,7 @@ fn a_completed_agent_task_gets_a_review() {
     let edges = project.memory.edges("T2".parse().unwrap(), Direction::From).unwrap();
     let edges: Vec<_> = edges.iter().map(|edge| (edge.kind, edge.to_id.to_string())).collect();
     assert_eq!(edges, [(EdgeKind::SpawnedBy, "T1".to_owned())]);
-    assert_eq!(waiters(&project.memory, "T1".parse().unwrap()).unwrap(), [], "a review waits for nobody");
+    assert_eq!(waiters(&project.memory, "T1".parse().unwrap()).unwrap(), [], "a review waits for no task");
 }
 
 #[test]

@@ -163,7 +163,7 @@ fn a_turn_and_the_hooks_of_its_beginning_are_owed_side_by_side() {
     assert!(matches!(hook.kind, EffectKind::Hook(_)) && hook.id.index == 1, "{hook:?}");
     assert_eq!((turn.owner.as_str(), hook.owner.as_str()), ("w2", "w1"));
     assert_eq!(turn.id.seq, hook.id.seq);
-    assert_eq!(project.session("a").owed, [], "nobody waits for the hook of somebody else");
+    assert_eq!(project.session("a").owed, [], "the session waits for no hook of another owner");
     let answered = project.run("begin push\nturn-done a.1\nfinish push");
     let expected = [
         "system hook_started push 1 by w1",

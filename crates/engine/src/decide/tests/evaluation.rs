@@ -99,7 +99,7 @@ fn a_series_from_its_start_to_its_end() {
     let mut project = one_task();
     let registered = project.register(hook(StopHook::Default)).unwrap();
     let id = project.start_series(series(10)).unwrap();
-    assert_eq!(project.task("T1").state, State::Active, "whoever sets out has started");
+    assert_eq!(project.task("T1").state, State::Active, "starting a series starts its task");
     project.crash();
     let ruling = StopRuling::new(RuleAction::Continue, "not yet");
     let decision = Some(HookDecision { hook: Some(registered), ruling });
@@ -180,7 +180,7 @@ fn promises_decide_where_no_hook_does() {
     let id = project.start_series(series(3)).unwrap();
     let disabled = Some(HookDecision { hook: None, ruling: StopRuling::new(RuleAction::Continue, "disabled") });
     let judging = Judging { decision: disabled, ..judging(1, &[Complete], &[]) };
-    assert_eq!(told(&project.judge(id, judging).unwrap()).signal, Signal::Complete, "nobody else has decided");
+    assert_eq!(told(&project.judge(id, judging).unwrap()).signal, Signal::Complete, "no hook has decided");
     assert_eq!(project.task("T1").state, State::Active, "judging moves no task");
 }
 

@@ -112,7 +112,7 @@ fn an_agent_hears_that_a_person_has_changed_its_task() {
     let answered = project.run("turn-done a.1 says=complete");
     assert!(answered.iter().any(|line| line.starts_with("T1 turn_started a.2 to work The task was")), "{answered:?}");
     let mut project = Script::after(default_rules(), "add one");
-    assert_eq!(project.run("reword T1 two"), ["T1 task_updated"], "nobody works on it");
+    assert_eq!(project.run("reword T1 two"), ["T1 task_updated"], "no agent works on it");
 }
 
 #[test]
@@ -377,7 +377,7 @@ fn the_next_session_begins_with_the_answer() {
          T1 session_ended Completed",
     );
     let script = "add one\nblock T1 why\nanswer T1 continue so\nclaim T1 by=w2 for=60s";
-    assert!(Script::after(default_rules(), script).task("T1").answer.is_some(), "whoever works by hand reads it");
+    assert!(Script::after(default_rules(), script).task("T1").answer.is_some(), "a worker by hand reads it");
     let script =
         "add one\nblock T1 why\nanswer T1 continue so\nsession a task=T1 max=1\nturn-done a.1\nsession b task=T1";
     let queued = |record: &&Record| record.kind() == EventType::FeedbackQueued;

@@ -498,7 +498,7 @@ fn approvals_are_of_one_change() {
     assert_eq!((project.task("T1").used.input, project.session("a").watch.used.input), (12, 12));
     assert_eq!(project.session("a").watch.used_in_conversation.input, 0, "it was another conversation");
     project.run("workspace a\nturn-done a.2 says=complete\nwork a\nhook review of=two out=failure");
-    assert_eq!(approved(&project), Some((false, String::new())), "another change, and nobody has approved it");
+    assert_eq!(approved(&project), Some((false, String::new())), "another change, without an approval");
     project.run("session b task=T1 grounds=worktrees\nworkspace b\nwork b");
     project.run("hook review of=two approves=qa\nhook last of=two approves=docs");
     assert_eq!(approved(&project), Some((false, "qa docs".to_owned())));

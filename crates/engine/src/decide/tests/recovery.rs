@@ -405,7 +405,7 @@ fn after_the_end_nobody_is_asked_for() {
     assert_eq!(
         project.run("finish ready out=failure"),
         ["system hook_finished ready Failure", "system iteration_interrupted a.1", "system session_ended Cancelled"],
-        "somebody has asked for the end already",
+        "the end was asked for before",
     );
 }
 
