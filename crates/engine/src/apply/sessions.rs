@@ -18,7 +18,6 @@ use crate::session::{
 use crate::task::{Claim, State, Task};
 use crate::view::Change;
 
-/// How many bytes of an error the row of its session keeps.
 const MAX_CAUSE_BYTES: usize = 200;
 
 impl Fold<'_> {
@@ -83,7 +82,7 @@ impl Fold<'_> {
         }))])
     }
 
-    /// Folds a resumed session. The new owner also holds the session's task.
+    /// Folds a resumed session: its new owner also holds the session's task.
     pub(super) fn session_resumed(&self, resumed: &payload::SessionResumed) -> Changes {
         let mut held = None;
         let mut changes = self.session(|session| {
@@ -156,8 +155,8 @@ impl Fold<'_> {
         })
     }
 
-    /// Folds the end of a session. Feedback that the agent has not received stays with the task. Of a session of an older
-    /// version, only a person's feedback stays, and only if the task is not completed.
+    /// Folds the end of a session. Feedback that the agent has not received stays with the task; of a session of an older version only a
+    /// person's, and only if the task is not completed.
     pub(super) fn session_ended(&self, ending: Ending) -> Changes {
         let (mut worked_on, mut unsaid, mut unheard) = (None, Vec::<Piece>::new(), Vec::new());
         let mut changes = self.session(|session| {
@@ -352,7 +351,7 @@ impl Fold<'_> {
         self.session(|session| match &mut session.phase {
             Phase::Asking(run, _, answer @ None) if *run == answered.run => {
                 *answer = Some(answered.answer);
-                // The time that a person takes to answer does not count as working time.
+                // The time of an answer does not count as working time.
                 session.watch.wake(self.envelope.timestamp);
                 session.watch.begin_anew();
                 if answered.answer == GateAnswer::Continue {
@@ -376,8 +375,7 @@ impl Fold<'_> {
         })
     }
 
-    /// Folds a failed iteration. If the conversation is full, the next turn starts a new one, with the context that it
-    /// needs.
+    /// Folds a failed iteration. After a full conversation the next turn starts a new one.
     pub(super) fn iteration_failed(&self, failed: &payload::IterationFailed) -> Changes {
         self.turn_over(&failed.run, |session, turn| {
             session.count_failure(self.envelope.timestamp);
@@ -426,7 +424,7 @@ impl Fold<'_> {
         Ok(changes)
     }
 
-    /// Folds a postponed iteration. Like an interrupted one it does not count, and the session takes it up again.
+    /// Folds a postponed iteration. It does not count, and the session takes it up again.
     pub(super) fn iteration_postponed(&self, postponed: &payload::IterationPostponed) -> Changes {
         self.turn_over(&postponed.run, |session, turn| {
             session.interrupted += 1;
@@ -437,8 +435,8 @@ impl Fold<'_> {
         })
     }
 
-    /// Folds the end of a delivery. Feedback of an unfinished recovery turn stays pending for the next iteration. An
-    /// interrupted delivery of an older version is repeated, a failed one is not.
+    /// Folds the end of a delivery. Undelivered feedback stays pending. An interrupted delivery of an older version is repeated, a failed
+    /// one is not.
     pub(super) fn delivery_over(&self, run: &RunId) -> Changes {
         let interrupted = matches!(self.envelope.event, Event::DeliveryInterrupted(_));
         self.turn_over(run, |session, turn| {
@@ -460,8 +458,7 @@ impl Fold<'_> {
         })
     }
 
-    /// Folds queued feedback. A person's message restarts the count of send-backs, unless the session is asking a person about
-    /// that count. Feedback for a task that no session holds waits for the next session.
+    /// Folds queued feedback. A person's message restarts the count of send-backs, unless the session asks a person about it.
     pub(super) fn feedback_queued(&self, queued: &payload::FeedbackQueued) -> Changes {
         let person = queued.voice.is_person();
         let piece = Piece { at: self.seq, possibly_seen: false, passing: queued.passing, person };
@@ -578,8 +575,7 @@ impl Fold<'_> {
     }
 }
 
-/// Returns whether no iteration is open and the next one may begin. Work of a task that the session has left is no longer
-/// at a gate.
+/// Returns whether the next iteration may begin. Work of a task that the session has left is no longer at a gate.
 fn is_between(session: &Session) -> bool {
     use Phase as P;
     match session.phase {
