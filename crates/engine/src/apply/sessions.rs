@@ -314,7 +314,6 @@ impl Fold<'_> {
                 session.overlooked.clear();
             }
             let completes = matches!(&decided.decision, Decision::Next(Next::Close(closing)) if closing.ending == Ending::Completed);
-            // A person's request to ignore a hook holds until the work is judged done, its delivery included.
             let done = claim == Some(Promise::Complete) || session.terms.completion == Completion::Gate;
             let let_pass = matches!(session.phase, Phase::Asking(_, _, Some(GateAnswer::Ignore)));
             match completes && !session.delivered {
@@ -513,7 +512,6 @@ impl Fold<'_> {
         Ok(Task { version: self.seq, ..task })
     }
 
-    /// Returns the change that a finished turn makes to its task.
     fn task_after(&self, used: Usage) -> Result<Option<Change>, ApplyError> {
         let said = match &self.envelope.event {
             Event::TurnFinished(_) => self.said(false),
@@ -591,7 +589,6 @@ fn give_back(session: &mut Session, feedback: Vec<Piece>) {
     session.pending.splice(0..0, pieces);
 }
 
-/// Returns the first line of an error, cut to what a reason has room for.
 fn first_words(error: &str) -> Option<String> {
     let line = error.lines().map(str::trim).find(|line| !line.is_empty())?;
     Some(line[..line.floor_char_boundary(MAX_CAUSE_BYTES)].to_owned())
