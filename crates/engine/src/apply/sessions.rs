@@ -82,7 +82,6 @@ impl Fold<'_> {
         }))])
     }
 
-    /// Folds a resumed session: its new owner also holds the session's task.
     pub(super) fn session_resumed(&self, resumed: &payload::SessionResumed) -> Changes {
         let mut held = None;
         let mut changes = self.session(|session| {
@@ -130,7 +129,6 @@ impl Fold<'_> {
         })
     }
 
-    /// Folds the agent's claim, made during its turn, that the task of its session is done.
     pub(super) fn claimed_done(&self, claim: &Claim) -> Changes {
         let mut changes = self.touched(|task| task.claim = Some(claim.clone()))?;
         let id = self.node()?;
@@ -391,7 +389,6 @@ impl Fold<'_> {
         })
     }
 
-    /// Folds an interruption, which may come before, during or after the turn of an iteration.
     pub(super) fn iteration_interrupted(&self, interrupted: &payload::IterationInterrupted) -> Changes {
         let run = &interrupted.run;
         let mut ended = None;
@@ -489,7 +486,6 @@ impl Fold<'_> {
         })
     }
 
-    /// Ends the turn in progress if it is this one and `change` accepts it.
     fn turn_over(&self, run: &RunId, change: impl FnOnce(&mut Session, Turn) -> bool) -> Changes {
         let mut effect = None;
         let used = self.envelope.event.usage();
@@ -506,7 +502,6 @@ impl Fold<'_> {
         Ok(changes)
     }
 
-    /// Returns the task of a session, ready to be changed, whether the event names it or not.
     fn its_task(&self, id: TaskId) -> Result<Task, ApplyError> {
         let task = if self.envelope.node.task() == Some(id) { self.own_task()? } else { self.task(id)? };
         Ok(Task { version: self.seq, ..task })
@@ -543,7 +538,6 @@ impl Fold<'_> {
             && holder == self.envelope.session.as_ref()
     }
 
-    /// Changes the session of this event if the event fits the session's phase.
     pub(super) fn session(&self, change: impl FnOnce(&mut Session) -> Option<()>) -> Changes {
         let name = self.session_name()?;
         let Some(mut session) = self.view.session(name)? else {
