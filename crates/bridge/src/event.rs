@@ -1,4 +1,4 @@
-//! The events at which agents call, the points of the bridge, and what each agent calls them.
+//! The events at which agents call, which are the points of the bridge, and their names in each agent.
 
 use crate::Agent;
 
@@ -16,7 +16,7 @@ pub enum AgentHookEvent {
     SessionEnd,
 }
 
-/// What each event is called, in the order of [`AgentHookEvent`]: as a point, by Claude Code, by Gemini CLI, and by Cursor.
+/// The names of each event, in the order of [`AgentHookEvent`]: as a point, in Claude Code, in Gemini CLI, and in Cursor.
 const NAMES: [(&str, &str, Option<&str>, Option<&str>); 9] = [
     ("session_start", "SessionStart", Some("SessionStart"), Some("sessionStart")),
     ("user_prompt_submit", "UserPromptSubmit", Some("BeforeAgent"), Some("beforeSubmitPrompt")),
@@ -42,22 +42,22 @@ impl AgentHookEvent {
         Self::SessionEnd,
     ];
 
-    /// The point of the configuration that it is.
+    /// Returns the name of the event's point in the configuration.
     pub const fn point(self) -> &'static str {
         NAMES[self as usize].0
     }
 
-    /// The same in Claude Code's words.
+    /// Returns Claude Code's name of the event.
     pub const fn claude_name(self) -> &'static str {
         NAMES[self as usize].1
     }
 
-    /// The event of a point, if it is one of the bridge.
+    /// Returns the event of a point, if it is a point of the bridge.
     pub fn of_point(point: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|event| event.point() == point)
     }
 
-    /// Where matchers look at something else than a tool: the field of Claude Code's payload that has it.
+    /// Returns the field of Claude Code's payload that matchers use at events without a tool.
     pub const fn matched_field(self) -> Option<&'static str> {
         match self {
             Self::SessionStart => Some("source"),
@@ -71,7 +71,7 @@ impl AgentHookEvent {
 }
 
 impl Agent {
-    /// Returns what the agent calls an event; none where it has no such event.
+    /// Returns the agent's name of an event, or `None` if it has no such event.
     pub const fn event_name(self, event: AgentHookEvent) -> Option<&'static str> {
         let (_, claude, gemini, cursor) = NAMES[event as usize];
         match (self, event) {
