@@ -3,7 +3,7 @@
 //! Invariants:
 //! - The requests of the agent are served while Windlass waits for its answer; no request waits for another.
 //! - An agent whose turn has to end is asked to cancel first, and its programs are ended.
-//! - A suspended machine does not count against deadlines.
+//! - Paused time does not count against deadlines.
 
 use std::time::{Duration, Instant};
 

@@ -140,7 +140,7 @@ fn tell_person(adapted: &mut AgentHookResponse, text: &str) {
     adapted.message = joined(adapted.message.take(), Some(text.to_owned()));
 }
 
-/// Returns the reason, or a default: some agents treat a block without a reason differently.
+/// Returns the reason, or a default: some agents ignore a block without a reason.
 fn reason(why: &str) -> String {
     if why.trim().is_empty() { "A hook says so, and not why.".to_owned() } else { why.to_owned() }
 }

@@ -285,7 +285,7 @@ fn toml_keeps_values_and_comments() {
     assert_eq!(kimi.remove_entries(&edited, true).unwrap(), format!("{hook}\n# later\n[other]\na = 1\n"));
 }
 
-/// Blanks and all kinds of comments.
+/// Generates blanks and all kinds of comments.
 fn blank() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => Just(String::new()),
@@ -298,7 +298,7 @@ fn blank() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Items between brackets, with or without a trailing comma.
+/// Joins items between brackets, with or without a trailing comma.
 fn bracketed(open: char, close: char, items: Vec<(String, String, String)>, inner: String, comma: bool) -> String {
     let last = items.len();
     let mut text = format!("{open}");
@@ -330,7 +330,7 @@ fn scalar() -> impl Strategy<Value = String> {
         .prop_map(str::to_owned)
 }
 
-/// Settings as users and programs leave them.
+/// Generates settings as users and programs leave them.
 fn settings() -> impl Strategy<Value = String> {
     let hook = r#"{"type": "command", "command": "make", "bash": "make"}"#;
     let rule = prop_oneof![Just(hook.to_owned()), Just(format!("{{\"matcher\": \"Bash\", \"hooks\": [{hook}]}}"))];

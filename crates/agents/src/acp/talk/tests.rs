@@ -84,7 +84,7 @@ fn what_comes_behind_an_answer_is_heard_until_the_speech_is_taken() {
     let mut talk = prompted(Permission::Allow);
     let said = talk.hear(&[chunk("s", "Done."), answer(), answer(), b"{oops\n".to_vec()].concat());
     assert_eq!(said.map(|said| said.len()), Ok(2), "the answer stands, whatever is behind it");
-    talk.hear(&answer()).expect_err("nobody has asked");
+    talk.hear(&answer()).expect_err("no request is open");
 }
 
 #[test]
