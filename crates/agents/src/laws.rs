@@ -25,8 +25,8 @@ const DIALECTS: [(Dialect, &[&str]); 5] = [
     (Dialect::Goose, &["complete"]),
 ];
 
-/// A stream means the same however it is cut into pieces; a turn succeeds only if its stream says so; and a conversation
-/// name is safe on a command line. Reads each stream in one of the dialects.
+/// Checks that a stream means the same however it is cut into pieces; that a turn succeeds only if its stream says so; and
+/// that a conversation name is safe on a command line. Reads each stream in one of the dialects.
 pub fn stream(bytes: &[u8]) {
     stream_as(bytes, any_of(bytes, DIALECTS.len() * SELDOM));
 }
@@ -57,8 +57,8 @@ fn stream_as(bytes: &[u8], way: usize) {
     }
 }
 
-/// A message instead of an answer is classified or left as it is, and a reset is never in the past. Checks each text in one
-/// of several ways.
+/// Checks that a message instead of an answer is classified or left as it is, and that a reset is never in the past. Reads
+/// each text in one of several ways.
 pub fn trouble(bytes: &[u8]) {
     trouble_as(bytes, any_of(bytes, LOOKS));
 }
@@ -103,8 +103,8 @@ fn told(words: &[Word]) -> String {
     words.iter().map(text).collect()
 }
 
-/// Every request of an agent is answered once, or left to the caller; only one answer is accepted; and the meaning does not
-/// depend on how the bytes are cut.
+/// Checks that every request of an agent is answered once, or left to the caller; that only one answer is accepted; and that
+/// the meaning does not depend on how the bytes are cut.
 pub fn acp(bytes: &[u8]) {
     let lines = talked(bytes.split_inclusive(|byte| *byte == b'\n'));
     // Never two lines at once: a protocol error drops the events that came with it, except an answer.
