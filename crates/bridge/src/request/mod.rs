@@ -239,12 +239,12 @@ impl Said<'_> {
         self.text(fields).or_else(|| fields.iter().find_map(number))
     }
 
-    /// Cursor may have several folders open.
+    /// Returns the first workspace folder. Cursor may have several open.
     fn first_root(&self) -> Option<String> {
         self.0.get("workspace_roots")?.as_array()?.first()?.as_str().map(str::to_owned)
     }
 
-    /// Cursor sends a count.
+    /// Returns whether a stop hook has sent the agent back. Cursor sends a count instead of a flag.
     fn is_sent_back(&self) -> Option<bool> {
         let counted = || self.0.get("loop_count")?.as_u64().map(|count| count > 0);
         self.0.get("stop_hook_active").and_then(Value::as_bool).or_else(counted)
