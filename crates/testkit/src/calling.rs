@@ -46,7 +46,7 @@ pub fn verdict() -> impl Strategy<Value = CallVerdict> {
     })
 }
 
-/// How often each conversation was sent back since a fresh start or a pass, from the log alone.
+/// Returns how often each conversation was sent back since a fresh start or a pass, from the log alone.
 pub fn sent_back(log: &[Record]) -> BTreeMap<(String, String), u32> {
     let mut sent_back = BTreeMap::new();
     for record in log {

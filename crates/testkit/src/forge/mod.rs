@@ -286,7 +286,7 @@ fn serve(listener: &TcpListener, room: &Arc<Room>) {
     }
 }
 
-/// The client may close the connection at any time.
+/// Answers one connection, which the client may close at any time.
 fn attend(mut stream: TcpStream, room: &Room) {
     let Ok(request) = Request::read(&stream) else { return };
     let fault = {

@@ -126,7 +126,7 @@ fn serve(listener: &TcpListener, stage: &Arc<Stage>) {
     }
 }
 
-/// The client may close the connection at any time.
+/// Answers one connection, which the client may close at any time.
 fn answer(mut stream: TcpStream, stage: &Stage) {
     let Ok(request) = Request::read(&stream) else { return };
     let response = match dialect_of(&request) {
