@@ -29,7 +29,7 @@ Windlass keeps tasks and says when one is done. To work through a task by yourse
 /// Instructions for a turn of the loop, where Windlass counts iterations and chooses tasks.
 const INSIDE: &str = "\
 Windlass runs you, turn by turn, on the task that you were given, and judges the work whenever your turn ends.
-1. note_add leaves word for whoever works on your task next. task_create is for work that is not part of it.
+1. note_add leaves a note for the next agent or person on your task. task_create is for work that is not part of it.
 2. hook_register, and iteration_start with validationRules, add to how your task is judged.
 3. session_complete claims that your task is done, as <promise>COMPLETE</promise> in your answer does. Then end your turn.
 Do not take other tasks or count iterations (task_next, iteration_next): Windlass does.";

@@ -38,10 +38,10 @@ pub fn message(bytes: &[u8]) {
                 assert!(told.is_some() || id.is_none() || value.get("method").is_none(), "{refused} has lost its id");
             }
         }
-        Heard::Notification(_) => assert!(value.get("id").is_none(), "somebody waits for an answer"),
+        Heard::Notification(_) => assert!(value.get("id").is_none(), "a request gets no answer"),
         Heard::Nothing => {
             let waits = id.is_some() && value["method"].is_string() && value["jsonrpc"] == "2.0";
-            assert!(!waits || !is_plain, "somebody waits for an answer");
+            assert!(!waits || !is_plain, "a request gets no answer");
         }
     }
     let name = shown(&text);
@@ -83,7 +83,7 @@ pub fn conversation(bytes: &[u8]) {
         assert!(answer.get("result").is_some() != answer.get("error").is_some(), "{answer}");
         if let Some(id) = answer.get("id").filter(|id| !id.is_null()) {
             let place = asked.iter().position(|asked| asked == id);
-            asked.remove(place.unwrap_or_else(|| panic!("nobody has asked for {answer}")));
+            asked.remove(place.unwrap_or_else(|| panic!("no request matches {answer}")));
         }
     }
     match is_cancelled {

@@ -101,7 +101,7 @@ impl EffectRunner<'_> {
     }
 
     fn cannot_tell(&mut self, error: &Error) {
-        let words = format!("nobody can tell which changes are merged: {}", explained(error));
+        let words = format!("cannot tell which changes are merged: {}", explained(error));
         (self.outside.tell)(RunnerEvent::Note(&words));
     }
 

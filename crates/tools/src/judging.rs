@@ -231,6 +231,6 @@ fn ask(
     match (&hook.hook, outside) {
         (StopHook::Command { command }, Some((workshop, control))) => ask_command(command, context, workshop, control),
         (StopHook::Closure { name }, _) => closures.ask(name, context),
-        (other, _) => Err(format!("a hook of type `{other}` asks nobody")),
+        (other, _) => Err(format!("a hook of type `{other}` runs no program")),
     }
 }

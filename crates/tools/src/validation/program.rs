@@ -156,7 +156,7 @@ fn finding(name: &str, command: &CommandRule, ran: &Finished) -> Finding {
             )
         }
         Exit::Cancelled => format!("{name} was cancelled"),
-        Exit::Lost => format!("nobody knows how {name} ended: validate again"),
+        Exit::Lost => format!("the end of {name} is unknown: validate again"),
     };
     Finding::failed(match output(ran) {
         said if said.is_empty() => format!("{end}. It wrote nothing"),

@@ -325,7 +325,7 @@ fn patterns_are_looked_for_in_the_output() {
     let pattern = |pattern: &str, must: bool| json!({"pattern": pattern, "target": "agent_output", "mustMatch": must});
     let none = "there is no agent output to look at: give it as `agentOutput`";
     assert_eq!(scene.one("content_pattern", pattern("a", true)), told(false, none));
-    assert_eq!(scene.one("content_pattern", pattern("a", false)), told(false, none), "nobody has looked");
+    assert_eq!(scene.one("content_pattern", pattern("a", false)), told(false, none), "nothing was checked");
     scene.agent_output = Some("one\n  12   tests passed\nthree".to_owned());
     let check = |given: Value, passed: bool, message: &str| {
         assert_eq!(scene.one("content_pattern", given), told(passed, message));

@@ -75,8 +75,7 @@ impl EffectRunner<'_> {
         }
         let lock = self.settings.delivery.lock.clone();
         let file = file::open_lock(&lock);
-        let file =
-            file.map_err(|error| format!("cannot open {}, which whoever merges holds: {error}", lock.display()))?;
+        let file = file.map_err(|error| format!("cannot open the merge lock {}: {error}", lock.display()))?;
         let until = Instant::now() + patience;
         let mut told = false;
         loop {

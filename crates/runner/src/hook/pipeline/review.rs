@@ -159,7 +159,8 @@ impl EffectRunner<'_> {
         let author = asking.task().and_then(|task| task.stalled.as_ref()).map(|stalled| stalled.agent.as_str());
         let author = author.unwrap_or(&asking.session.agent);
         let Some(agent) = gatekeepers.pick(asking.task(), author, asking.index).cloned() else {
-            let said = format!("nobody may judge it ({brief}); name an agent under `agents.gatekeeper` of its type");
+            let said =
+                format!("no gatekeeper may judge it ({brief}); name an agent under `agents.gatekeeper` of its type");
             return Ok(Some(report(HookOutcome::Failure, said)));
         };
         let (text, silence) = (gatekeepers.brief(brief).to_owned(), gatekeepers.silence.filter(|_| agent.streams()));

@@ -70,7 +70,7 @@ impl Doing<'_> {
 
 /// Returns the result of an interrupted program.
 fn interrupted(step: &Step) -> StepResult {
-    let why = "it was interrupted, and nobody knows how far it came (`idempotent: true` lets it run again)";
+    let why = "it was interrupted, and its progress is unknown (`idempotent: true` lets it run again)";
     StepResult::failed(&step.id, why, Duration::ZERO)
 }
 
@@ -153,7 +153,7 @@ impl EffectRunner<'_> {
             };
             let error = match flow.workflow.step(step) {
                 None => format!("there is no step `{step}` any more"),
-                Some(_) if is_cancelled => "somebody asked for the end".to_owned(),
+                Some(_) if is_cancelled => "it was cancelled".to_owned(),
                 Some(_) if Instant::now() > flow.until => {
                     ending = Ending::TimedOut;
                     format!("it had not ended after {}, which is its `timeout`", in_words(run.hook.timeout))
