@@ -1,7 +1,7 @@
 //! Server for clients over streamable HTTP, several at a time.
 //!
 //! ```text
-//! accept ─► path and token (`guard`) ─► body (`body`) ─► rmcp: Host, Origin, session, revision ─► handler
+//! accept ─► path and token (`admission`) ─► body (`request_body`) ─► rmcp: Host, Origin, session, revision ─► handler
 //! ```
 //!
 //! Invariants:

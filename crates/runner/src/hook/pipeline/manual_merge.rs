@@ -102,7 +102,7 @@ pub struct MergeSeal {
     pub base: String,
     /// Whether it was merged before the request.
     pub already: bool,
-    /// How the base has it, if it was found there.
+    /// Explanation of how the base has it, if it was found there.
     pub seen: Option<String>,
     /// Whether it was rebased onto a newer base.
     pub rebased: bool,
