@@ -4,7 +4,7 @@
 //! standard streams ─► lines: bounded ─────────────► message: read, or refused with an error of its own ─┐
 //! HTTP ─► token ─► body: bounded in size and time ─► message ─► rmcp: Host, Origin, sessions ──────────┤
 //!                                                                                                      ▼
-//!                      a router of the pool ◄─ inline, or in a thread if it may change something ◄─ handler (rmcp)
+//!                                a router of the pool ◄─ inline, or in a thread if it may change something ◄─ handler (rmcp)
 //! ```
 //!
 //! Invariants:

@@ -1,7 +1,7 @@
 //! Tools for agents over MCP, and for `windlass tool`.
 //!
 //! ```text
-//! name + JSON ─► catalogue ─► shape: every field checked ─► typed input ─► the tool's function ─► typed output ─► JSON
+//! name + JSON ─► catalogue ─► schema: every field checked ─► typed input ─► the tool's function ─► typed output ─► JSON
 //!                                                                              │ commands, look-ups
 //!                                                                              ▼
 //!                                                                            ToolHost: a real project, or a test's

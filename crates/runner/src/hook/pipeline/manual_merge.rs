@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! lock ─► newest base ─► merged already? ─► on top of the base, as submitted? ── no ──► rebased, and checked there
-//!                             │ yes             │ yes                              │
-//!                             ▼                 ▼                                  ▼
-//!                          recorded ◄── merged, on the forge or with git; a clean tree of the person is updated, too
+//!                          │ yes              │ yes                                       │ passes
+//!                          ▼                  ▼                                           ▼
+//!                       recorded ◄── merged, on the forge or with git; a clean tree of the person is updated, too
 //! ```
 //!
 //! Invariants:
