@@ -143,7 +143,7 @@ pub(super) fn head_under_way(session: &Session) -> Result<Option<Commit>, Error>
 }
 
 pub(super) fn taken() -> HookReport {
-    report(HookOutcome::Failure, "the task belongs to another session now")
+    report(HookOutcome::Failure, "this session no longer holds the task")
 }
 
 pub(super) fn failed(error: &ForgeError) -> HookReport {
