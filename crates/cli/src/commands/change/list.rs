@@ -31,7 +31,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
     changes.retain(|change| args.all || change.state() == ChangeState::Open);
     if changes.iter().any(|change| change.state() == ChangeState::Open) {
         let (control, _received) = execution::listen()?;
-        // What git cannot tell is open as far as anybody knows.
+        // A change stays listed as open when git cannot tell its state.
         match with_git(&opened.project, &control, |git| mark_landed_changes(git, &mut changes)) {
             Ok(_) => {}
             Err(failure) => Messages::new().warning(&format!("nobody can tell which of them are merged: {failure}")),
@@ -80,7 +80,7 @@ fn show(change: &ChangeRecord, (ids, states): (usize, usize), out: &mut Output) 
     Ok(())
 }
 
-/// Who takes note of a merge that the log does not know.
+/// Explains how a merge that the log does not know gets recorded.
 fn noted_by(task: &Task) -> String {
     let id = task.id;
     match task.state {
@@ -95,7 +95,7 @@ fn noted_by(task: &Task) -> String {
     }
 }
 
-/// Asks the forge about each that is open.
+/// Asks the forge for the state of each open change.
 fn refresh(opened: &mut Opened, changes: &mut [ChangeRecord]) -> Result<(), Failure> {
     execution::run_git_work(opened, |dispatch| {
         for change in changes.iter_mut().filter(|change| change.state() == ChangeState::Open) {

@@ -1,4 +1,4 @@
-//! `windlass hooks test`
+//! `windlass hooks test`: shows the input of the hooks at a point, and runs them with `--run`.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use super::payload::{Given, given};
 use crate::output::{Done, Output, Tone};
 use crate::usage;
 
-/// Where the second column begins.
+/// The column in which values begin.
 const INDENT: usize = 15;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
