@@ -1,4 +1,4 @@
-//! `windlass task delete`
+//! `windlass task delete`: deletes a task.
 
 use serde_json::json;
 use windlass_app::context::Context;

@@ -46,7 +46,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Drawing,
-    /// The terminal is somebody else's for a while.
+    /// The terminal belongs to a question or to the shell for a while.
     Held,
     Over,
 }

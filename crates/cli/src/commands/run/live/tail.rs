@@ -18,7 +18,7 @@ pub struct Tail {
     lines: VecDeque<String>,
     /// The unfinished line of each stream.
     open: [Vec<u8>; 2],
-    /// Which of them was written to last.
+    /// The index of the stream that was written to last.
     last: usize,
 }
 
