@@ -93,7 +93,7 @@ impl<T: Display> Display for Painted<T> {
     }
 }
 
-/// Whether text is coloured.
+/// A switch between coloured and plain text.
 #[derive(Debug, Clone, Copy)]
 pub struct Palette {
     color: bool,
@@ -124,7 +124,7 @@ pub struct Output {
     json: bool,
     palette: Palette,
     on_terminal: bool,
-    /// Writes and errors of a closed output are ignored.
+    /// The output has no reader any more, and is not flushed.
     given_up: bool,
     names_command: bool,
     to: BufWriter<StdoutLock<'static>>,

@@ -40,7 +40,7 @@ pub fn run(context: &Context, _: Args, out: &mut Output) -> Done {
     // A fresh clone has the configuration but no store, because the store is not in git.
     let new_store = Sqlite::is_unmade(&report.project.store_file());
     if new_store {
-        // An agent could move the store away to get rid of the record of its session, so only a person makes a new one.
+        // An agent could move away the store that restricts it, so only a person makes a new one.
         if store_records::has_record(&report.project) {
             require_person(&report.project)?;
         }

@@ -70,7 +70,7 @@ pub enum Command {
     /// Work that can be looked at and merged
     #[command(subcommand, visible_alias = "changes")]
     Change(change::Command),
-    /// Words that are left with a task for whoever works on it next
+    /// Add and list task notes
     #[command(subcommand, visible_alias = "notes")]
     Note(note::Command),
     /// Everything that happened, oldest first
@@ -111,7 +111,7 @@ pub enum Command {
     Tool(tool::Command),
     /// The scripted agent: speaks the Agent Client Protocol and plays a file
     ///
-    /// Whoever drives agents can drive it: `windlass run --agent scripted:FILE` does. docs/scripted.md has the steps that a
+    /// Any client of the protocol can drive it: `windlass run --agent scripted:FILE` does. docs/scripted.md has the steps that a
     /// script can take.
     Agent(agent::Args),
     /// Completions for a shell

@@ -1,4 +1,4 @@
-//! Workflows in words.
+//! Workflows and their steps, in words.
 
 use serde_json::{Map, Value, json};
 use windlass_config::workflow::WorkflowDefinition;

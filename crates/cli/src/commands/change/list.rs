@@ -1,4 +1,4 @@
-//! `windlass change list`
+//! `windlass change list`: prints the changes, newest first.
 
 use windlass_app::changes::{ChangeRecord, ChangeState, list_changes, mark_landed_changes, with_git};
 use windlass_app::context::{Context, Opened};
@@ -34,7 +34,7 @@ pub fn run(context: &Context, args: &Args, out: &mut Output) -> Done {
         // A change stays listed as open when git cannot tell its state.
         match with_git(&opened.project, &control, |git| mark_landed_changes(git, &mut changes)) {
             Ok(_) => {}
-            Err(failure) => Messages::new().warning(&format!("nobody can tell which of them are merged: {failure}")),
+            Err(failure) => Messages::new().warning(&format!("cannot tell which of them are merged: {failure}")),
         }
     }
     if args.refresh {
@@ -87,7 +87,9 @@ fn noted_by(task: &Task) -> String {
         State::Completed => format!("`windlass change merge {id}` or the next run takes note of it"),
         State::Blocked => format!("`windlass change merge {id}` takes note of it, and completes the task"),
         State::Failed => format!("{id} has failed: `windlass answer {id} approve` accepts it"),
-        State::Active | State::Submitted => format!("{id} is {}: whoever works on it finds it there", task.state),
+        State::Active | State::Submitted => {
+            format!("{id} is {}: the agent or person at work finds it there", task.state)
+        }
         state => format!(
             "{id} is {state}: the next run works on it; `windlass task complete {id}` accepts it, and \
              `windlass change merge {id}` takes note of it then"

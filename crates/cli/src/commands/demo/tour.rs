@@ -51,7 +51,10 @@ pub const TOUR: &[Stop] = &[
          command goes on, in the same conversation.",
         &[Step::Shell("windlass run")],
     ),
-    ("The tests agree, whatever anybody says.", &[Step::Shell("sh test.sh"), Step::Shell("windlass task list --all")]),
+    (
+        "The tests agree, whatever the agent says.",
+        &[Step::Shell("sh test.sh"), Step::Shell("windlass task list --all")],
+    ),
     (
         "The log tells what happened, and all of it can be verified.",
         &[

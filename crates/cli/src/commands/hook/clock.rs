@@ -1,7 +1,7 @@
 //! The time limit for an answer to an agent's hook call.
 //!
 //! Invariant: the agent gets exactly one answer, and in time, even if a hook, the store or an agent that never closes its
-//! output delays us.
+//! output delays the command.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - Standard output carries the answer in the agent's own contract, and nothing else.
-//! - It exits with 2 only if a hook wants that. After an error of ours the agent goes on, and the person sees a message.
+//! - It exits with 2 only if a hook wants that. After an error in Windlass the agent continues, and the person sees a message.
 
 mod clock;
 
@@ -41,7 +41,7 @@ pub struct Args {
     /// subagent_stop, notification or pre_compact, in any agent's spelling
     #[arg(value_name = "POINT")]
     point: String,
-    /// Whose contract to speak [default: whoever the call looks like]
+    /// Whose contract to speak [default: guessed from the payload]
     #[arg(long = "as", value_name = "AGENT", value_parser = usage::one_of::<Agent>(Agent::ALL.iter().map(|agent| agent.name())))]
     agent: Option<Agent>,
     /// Let go after this time, before the agent loses its patience: 30s, 10m, 1h
@@ -56,8 +56,7 @@ pub fn run(context: &Context, args: Args, out: &mut Output) -> Result<u8, Stop> 
         return Err(failure.hint("`windlass hooks history --json` tells what hooks did").into());
     }
     if io::stdin().is_terminal() {
-        let failure =
-            Failure::new(Code::Usage, "nobody calls: an agent's own hook system writes a payload to standard input");
+        let failure = Failure::new(Code::Usage, "expected a hook payload on standard input");
         return Err(failure
             .hint("`windlass install AGENT` has an agent call; `windlass hooks test POINT` is for people")
             .into());
@@ -147,13 +146,13 @@ fn answer(
     }
     let is_stop = matches!(request.event, AgentHookEvent::Stop | AgentHookEvent::SubagentStop);
     if request.conversation.is_none() && is_stop {
-        // Without a conversation the number of earlier blocks is unknown, and the agent could be sent back forever.
+        // Without a conversation the number of earlier send-backs is unknown.
         return Err(Failure::new(Code::Usage, "the agent does not say which conversation this is"));
     }
     answer_request(project, request, &directory, within, context.trust).map_err(Failure::without_trust_option)
 }
 
-/// Returns the directory that the agent works in. Some agents tell it in a variable; their process may be elsewhere.
+/// Returns the directory that the agent works in. An agent may leave its project; some agents name the project in a variable.
 fn directory_of(context: &Context, request: &AgentHookRequest) -> PathBuf {
     let variables: &[&str] = match request.agent {
         Agent::Claude => &["CLAUDE_PROJECT_DIR"],

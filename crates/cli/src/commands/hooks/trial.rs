@@ -40,7 +40,7 @@ pub struct Args {
     /// A JSON object with what the hooks are run for; `-` reads it from standard input
     #[arg(long, value_name = "FILE")]
     payload: Option<PathBuf>,
-    /// As if this agent's own hook system called [default: whoever the payload looks like, where only those call]
+    /// As if this agent's own hook system called [default: guessed from the payload, where only agents call]
     #[arg(long = "as", value_name = "AGENT", value_parser = usage::one_of::<Agent>(Agent::ALL.iter().map(|agent| agent.name())))]
     agent: Option<Agent>,
     /// Only this hook

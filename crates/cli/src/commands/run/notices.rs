@@ -21,7 +21,7 @@ pub fn of_gate(decided: &payload::GateDecided, at_limit: OnRetryLimit) -> Option
             };
             Some(format!("[Warning: {}. {then}]", limit(decided, reason)))
         }
-        // Another hook wants the agent to continue.
+        // The agent continues for another reason.
         Decision::Next(Next::Continue)
             if decided.verdict == Verdict::Block && decided.max_retries.is_some_and(|most| decided.retries >= most) =>
         {

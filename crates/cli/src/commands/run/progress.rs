@@ -19,7 +19,7 @@ pub struct Progress<'o> {
     out: Box<dyn ProgressSink + 'o>,
     /// The live view, if a person watches.
     view: Option<View>,
-    /// The reader has closed the output. The work goes on.
+    /// The reader has closed the output. The work continues.
     closed: bool,
     /// The directory of the work, if it has to be shown.
     pub directory: Option<String>,
@@ -28,7 +28,7 @@ pub struct Progress<'o> {
     work: Work,
     /// The session is about to end.
     is_stopping: bool,
-    /// What happens when stop hooks have used up their retries.
+    /// The consequence when stop hooks have used up their retries.
     at_limit: OnRetryLimit,
     /// The promise of the agent in its last turn.
     promise: Option<Promise>,

@@ -135,7 +135,7 @@ impl EndedSession<'_> {
         run_command(&what, self.agent, self.opened.trust)
     }
 
-    /// Returns the task that the session has lost to another owner and could not continue.
+    /// Returns the task that was taken away from the session, and that the session could not continue.
     fn taken_away(&self, session: &Session) -> Option<TaskId> {
         if let Some(lost) = session.lost.first() {
             return Some(lost.task);

@@ -119,7 +119,7 @@ impl WorkerSummary<'_> {
         first_lines(held.len(), held.iter().map(one), " that sessions hold; `windlass status` shows them")
     }
 
-    /// Lists the tasks that others have taken from this run.
+    /// Lists the tasks that were taken from this run, with the takers.
     fn lost(&self) -> Vec<String> {
         first_lines(self.totals.lost.len(), self.totals.lost.values().cloned(), "")
     }
@@ -229,7 +229,7 @@ fn why_left(task: &Task) -> String {
 }
 
 fn why_blocked(task: &Task) -> String {
-    task.blocked.as_ref().map_or_else(|| "somebody is asked".to_owned(), |blocked| blocked.reason.clone())
+    task.blocked.as_ref().map_or_else(|| "a person is asked".to_owned(), |blocked| blocked.reason.clone())
 }
 
 /// Prints lines behind a label: a short label each in a pipe, a small table on a terminal.

@@ -16,7 +16,7 @@ use crate::show;
   windlass task claim --agent reviewer         the next one that this agent may work on
   windlass task complete T3 --epoch 1          as its holder, with the epoch that claim told
 
-Whoever holds a task is the only one who moves it, until the lease runs out. Without --agent the next task is one that is
+Only the holder of a task moves it, until the lease runs out. Without --agent the next task is one that is
 open to all; a person may still take any by its ID.")]
 pub struct Args {
     /// The task; the next one if none is named

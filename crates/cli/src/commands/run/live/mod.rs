@@ -231,7 +231,7 @@ impl State {
         let mut lines = std::mem::take(&mut self.lines);
         match std::mem::take(&mut self.lost) {
             0 => {}
-            lost => lines.push(format!("  … {lost} lines that nobody could read; `windlass events` has them all")),
+            lost => lines.push(format!("  … {lost} lines left out; `windlass events` has them all")),
         }
         lines
     }

@@ -25,7 +25,7 @@ use super::area::Row;
 /// Synchronized output: a terminal that knows it shows nothing between these until the frame is complete.
 const BEGIN: &str = "\x1b[?2026h";
 const END: &str = "\x1b[?2026l";
-/// A row that the terminal finds wider than we do is cut, not wrapped, between these.
+/// Between these a row that is wider on this terminal than its computed width is cut, not wrapped.
 const CUT: &str = "\x1b[?7l";
 const WRAP: &str = "\x1b[?7h";
 /// Clears from the cursor to the end of the row.
@@ -33,7 +33,7 @@ const CLEAR_ROW: &str = "\x1b[K";
 /// Clears from the row of the cursor to the end of the screen. It does not start in the first cell of a screen, because some
 /// terminals (tmux) would first move the whole screen into the scrollback.
 const CLEAR_BELOW: &str = "\x1b[K\x1b[C\x1b[J\r";
-/// The size of a terminal that does not tell.
+/// The assumed size of a terminal that does not report one.
 const USUAL: (usize, usize) = (80, 24);
 
 /// The present content of the terminal.
@@ -80,7 +80,7 @@ impl Terminal {
     /// Builds the bytes of a frame.
     fn frame(&self, lines: &[String], rows: &[Row], size: (usize, usize)) -> String {
         let mut frame = format!("{BEGIN}\r");
-        // Otherwise each row overwrites one, and clearing would make them flicker.
+        // Otherwise each row overwrites one, and no row has to be blank in between.
         if !lines.is_empty() || rows.len() != self.rows.len() || size != self.size {
             frame.push_str(CLEAR_BELOW);
         }
