@@ -40,7 +40,7 @@ impl SessionView {
             Wanted::Nothing => None,
             Wanted::Workspace => Some("a worktree for its task".to_owned()),
             Wanted::Work => Some("its work to be committed, so that it can be submitted".to_owned()),
-            Wanted::Decision => Some("whoever runs it, to go on".to_owned()),
+            Wanted::Decision => Some("its process, to go on".to_owned()),
             Wanted::Answer => Some("a person: stop hooks block, and may not send the agent back again".to_owned()),
             Wanted::Moment(until) if !session.is_rate_limited() => {
                 Some(format!("the next try after a failure, at {}", times::moment(until)))

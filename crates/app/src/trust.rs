@@ -320,10 +320,7 @@ mod tests {
         let config = Config::load(&setting.project.root).unwrap();
         let failure = Decisions::under(&file).grant(&setting.project, config.digest().unwrap()).unwrap_err();
         assert!(failure.message.starts_with("cannot record the decision in"), "{failure}");
-        assert!(
-            failure.hint.is_some_and(|hint| hint.contains("WINDLASS_STATE_DIR")),
-            "somebody can do something about it"
-        );
+        assert!(failure.hint.is_some_and(|hint| hint.contains("WINDLASS_STATE_DIR")), "a person can act on the hint");
         assert_eq!(Decisions::under(&file).state(&setting.project, &config).unwrap(), Trust::Never);
     }
 }

@@ -74,7 +74,7 @@ impl RemainingTasks {
                 _ if is_left_in_place(task, restrictions.grounds) => {
                     Some(explain_left_in_place(restrictions.opened, task.id))
                 }
-                Some(names) if names.is_empty() => Some("nobody may".to_owned()),
+                Some(names) if names.is_empty() => Some("no agent may".to_owned()),
                 Some(names) if !names.contains(agent) => {
                     Some(format!("{} may", names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")))
                 }

@@ -109,5 +109,5 @@ fn a_desk_answers_for_a_real_project() {
     let mut desk = ToolRouter::new(place.ground(false));
     let made = desk.call("task_create", serde_json::json!({"goal": "one"}), &Control::new()).unwrap();
     assert_eq!(made["id"], "T1");
-    assert!(desk.ground().roster.is_none(), "nobody who runs no programs is known as somebody who does");
+    assert!(desk.ground().roster.is_none(), "a host that runs no programs acquires no owner lock");
 }

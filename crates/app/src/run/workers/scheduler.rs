@@ -358,7 +358,7 @@ mod tests {
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| scheduler.wait(wakes));
             scheduler.finish(&name(), result(1, None));
-            assert!(waits.join().unwrap(), "it looks again when somebody is done");
+            assert!(waits.join().unwrap(), "it looks again when another worker is done");
         });
         let Ok(NextJob::Nothing(wakes)) = scheduler.take(|_| (), |_, _| Ok::<_, Infallible>(None)) else {
             panic!("nothing")
