@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tempfile::TempDir;
-use windlass_store::{Lifetime, Sqlite};
+use windlass_store::{Lifetime, SqliteStore};
 
 use crate::commands::program;
 use crate::floors::run;
@@ -55,11 +55,11 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
 /// Returns the medians of the bare program and of every call. They take turns.
 fn at_size(effort: Effort, size: u64) -> Outcome<(Duration, Vec<Duration>)> {
     let filled = tempfile::tempdir()?;
-    let mut store = Sqlite::create(&filled.path().join("filled.db"), Lifetime::Service)?;
+    let mut store = SqliteStore::create(&filled.path().join("filled.db"), Lifetime::Service)?;
     fill(&mut store, size)?;
     let bare = program("bare")?;
     let copy = filled.path().join("bare.db");
-    store.backup(&copy)?;
+    store.backup_to(&copy)?;
     let projects: Vec<TempDir> = CALLS.iter().map(|(_, _, hooks, _)| project(&store, hooks)).collect::<Outcome<_>>()?;
     let mut bare_times = Vec::new();
     let mut times = vec![Vec::new(); CALLS.len()];
@@ -80,10 +80,10 @@ fn at_size(effort: Effort, size: u64) -> Outcome<(Duration, Vec<Duration>)> {
 }
 
 /// Creates a trusted project with these tasks and hooks, and an agent's payload.
-fn project(store: &Sqlite, hooks: &[&str]) -> Outcome<TempDir> {
+fn project(store: &SqliteStore, hooks: &[&str]) -> Outcome<TempDir> {
     let directory = tempfile::tempdir()?;
     fs::create_dir(directory.path().join(".windlass"))?;
-    store.backup(&directory.path().join(".windlass/windlass.db"))?;
+    store.backup_to(&directory.path().join(".windlass/windlass.db"))?;
     fs::write(directory.path().join(".windlass/config.yaml"), format!("hooks:\n  {}\n", hooks.join("\n  ")))?;
     run(windlass(directory.path(), &["trust", "--yes"])?)?;
     let payload = json!({

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use windlass_store::{Lifetime, Sqlite};
+use windlass_store::{Lifetime, SqliteStore};
 
 use crate::floors::{Floors, run};
 use crate::report::{Report, Times, at_most, ratio, shown};
@@ -74,10 +74,10 @@ fn at_size(effort: Effort, windlass: &Path, size: u64) -> Outcome<(Duration, Vec
     run(in_project(&["init"]))?;
     let file = directory.path().join(".windlass/windlass.db");
     let size = size.max(2 * effort.commands as u64 + 10);
-    fill(&mut Sqlite::open(&file, Lifetime::Service)?, size)?;
+    fill(&mut SqliteStore::open(&file, Lifetime::Service)?, size)?;
     let bare = program("bare")?;
     let copy = directory.path().join("bare.db");
-    Sqlite::open(&file, Lifetime::Service)?.backup(&copy)?;
+    SqliteStore::open(&file, Lifetime::Service)?.backup_to(&copy)?;
     let mut bare_times = Vec::new();
     let mut times = vec![Vec::new(); COMMANDS.len()];
     for turn in 0..effort.commands {

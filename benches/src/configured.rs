@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use windlass_store::{Lifetime, Sqlite};
+use windlass_store::{Lifetime, SqliteStore};
 
 use crate::commands::program;
 use crate::floors::run;
@@ -105,7 +105,7 @@ impl Project {
         run(project.command(&["init"])?)?;
         fs::write(project.file("config.yaml"), configuration(hooks, conditions))?;
         run(project.command(&["trust", "--yes"])?)?;
-        fill(&mut Sqlite::open(&project.file("windlass.db"), Lifetime::Service)?, project.tasks as u64)?;
+        fill(&mut SqliteStore::open(&project.file("windlass.db"), Lifetime::Service)?, project.tasks as u64)?;
         Ok(project)
     }
 

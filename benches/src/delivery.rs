@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use windlass_store::{Lifetime, Sqlite};
+use windlass_store::{Lifetime, SqliteStore};
 
 use crate::commands::program;
 use crate::floors::run;
@@ -145,7 +145,7 @@ fn claim(directory: &Path, effort: Effort, report: &mut Report) -> Outcome<()> {
     let place = Place::new(directory, "claiming", "")?;
     place.windlass(&["task", "add", "Do it"])?;
     let many = MANY.min(effort.sizes[2]);
-    fill(&mut Sqlite::open(&place.root.join(".windlass/windlass.db"), Lifetime::Service)?, many)?;
+    fill(&mut SqliteStore::open(&place.root.join(".windlass/windlass.db"), Lifetime::Service)?, many)?;
     let times = Times::of(effort.commands, |_| place.windlass(&["task", "claim"]).map(drop))?;
     let measured = format!("{} (p99 {})", shown(times.p50()), shown(times.p99()));
     let what = format!("`task claim` among {many} tasks, as a whole command");

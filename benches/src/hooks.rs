@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use windlass_engine::{
-    Command, Effects, EventType, Hook, HookClass, HookEffect, HookPoint, OnFailure, Registry, Rules, TaskId,
+    Command, HookPlan, EventType, PureHook, HookClass, HookEffect, HookPoint, HookFailurePolicy, HookRegistry, EngineRules, TaskId,
 };
-use windlass_store::{Lifetime, Sqlite, Store};
+use windlass_store::{Lifetime, SqliteStore, Store};
 
 use crate::report::{Report, Times, at_most, ratio, shown};
 use crate::stores::{fill, origin, rules};
@@ -27,29 +27,29 @@ pub fn measure(effort: Effort, report: &mut Report) -> Outcome<()> {
 }
 
 /// Registers closures in addition to the built-ins, one of them for the measured event.
-fn closures(count: usize) -> Outcome<Rules> {
-    let mut registry = Registry::with_builtins();
-    registry.register(Hook::new("heard", [HEARD], |_, _| Ok(vec![])))?;
+fn closures(count: usize) -> Outcome<EngineRules> {
+    let mut registry = HookRegistry::with_builtins();
+    registry.register(PureHook::new("heard", [HEARD], |_, _| Ok(vec![])))?;
     for (number, event) in (1..count).zip(others()) {
-        registry.register(Hook::new(format!("closure {number}"), [event], |_, _| Ok(vec![])))?;
+        registry.register(PureHook::new(format!("closure {number}"), [event], |_, _| Ok(vec![])))?;
     }
-    Ok(Rules { registry, ..Rules::default() })
+    Ok(EngineRules { registry, ..EngineRules::default() })
 }
 
 /// Plans hooks, none of them for the measured event.
-fn planned(count: usize) -> Rules {
-    let mut effects = Effects::of("", "bench".parse().expect("an owner's name"), []);
+fn planned(count: usize) -> EngineRules {
+    let mut effects = HookPlan::for_all_tasks("", "bench".parse().expect("an owner's name"), []);
     for (number, event) in (0..count).zip(others()) {
         let hook = HookEffect {
             hook: format!("planned {number}"),
             point: HookPoint::Event(event),
             class: HookClass::Other,
-            on_failure: OnFailure::Ignore,
+            on_failure: HookFailurePolicy::Ignore,
             send_backs: None,
         };
         effects.hooks.entry(event).or_default().push(hook.into());
     }
-    Rules { effects: Some(effects), ..rules() }
+    EngineRules { effects: Some(effects), ..rules() }
 }
 
 /// Repeats all other events without end.
@@ -59,16 +59,16 @@ fn others() -> impl Iterator<Item = EventType> {
 
 /// Starts tasks with few hooks and with many, by turns: once with a sync for each, and once without the disk, whose time would hide
 /// the difference.
-fn compare(effort: Effort, directory: &Path, what: &str, ways: [Rules; 2], report: &mut Report) -> Outcome<()> {
-    let mut store = Sqlite::create(&directory.join(format!("{what}.db")), Lifetime::Service)?;
+fn compare(effort: Effort, directory: &Path, what: &str, ways: [EngineRules; 2], report: &mut Report) -> Outcome<()> {
+    let mut store = SqliteStore::create(&directory.join(format!("{what}.db")), Lifetime::Service)?;
     let turns = 2 * effort.many;
     fill(&mut store, 2 * turns as u64)?;
     let origin = origin();
     let durable =
-        in_turns(turns, |turn| Ok(store.execute(&ways[turn % 2], &origin, &start(turn), turn as u128).map(drop)?))?;
-    let decided = store.transact(|transaction| {
+        in_turns(turns, |turn| Ok(store.execute_command(&ways[turn % 2], &origin, &start(turn), turn as u128).map(drop)?))?;
+    let decided = store.run_transaction(|transaction| {
         Ok(in_turns(turns, |turn| {
-            let done = transaction.execute(&ways[turn % 2], &origin, &start(turns + turn), (turns + turn) as u128);
+            let done = transaction.execute_command(&ways[turn % 2], &origin, &start(turns + turn), (turns + turn) as u128);
             Ok(done.map(drop)?)
         }))
     })??;

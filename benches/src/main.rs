@@ -78,7 +78,7 @@ pub const SUPERVISE: &str = "--supervise";
 fn main() -> Outcome<ExitCode> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.first().is_some_and(|word| word == SUPERVISE) {
-        return Ok(windlass_process::supervisor::serve());
+        return Ok(windlass_process::supervisor::serve_owner());
     }
     if let Some(place) = words.iter().position(|word| word == "--write-many") {
         return many::write(&words[place + 1..]).map(|()| ExitCode::SUCCESS);

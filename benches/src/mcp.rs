@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use windlass_engine::{Command as Order, NoteKind, TaskId};
-use windlass_store::{Lifetime, Sqlite, Store};
+use windlass_store::{Lifetime, SqliteStore, Store};
 
 use crate::commands::program;
 use crate::floors::run;
@@ -168,7 +168,7 @@ fn in_turns(effort: Effort, directory: &Path, short: &Path, long: &Path) -> Outc
                 match place {
                     0 => drop(echo.ask(READ)?),
                     1 => drop(short_echo.ask(WRITE)?),
-                    2 => drop(store.execute(&rules, &origin, &note, nonce as u128)?),
+                    2 => drop(store.execute_command(&rules, &origin, &note, nonce as u128)?),
                     3 => drop(committing.ask(WRITE)?),
                     4 => drop(short.ask(READ)?),
                     5 => drop(short.ask(WRITE)?),
@@ -186,8 +186,8 @@ fn in_turns(effort: Effort, directory: &Path, short: &Path, long: &Path) -> Outc
     Ok(Figures { echo, short_echo, commit, committing, read, write, long_read, long_write, listed, memory })
 }
 
-fn filled(path: &Path) -> Outcome<Sqlite> {
-    let mut store = Sqlite::create(path, Lifetime::Service)?;
+fn filled(path: &Path) -> Outcome<SqliteStore> {
+    let mut store = SqliteStore::create(path, Lifetime::Service)?;
     fill(&mut store, 5)?;
     Ok(store)
 }
@@ -199,7 +199,7 @@ fn project(directory: &Path, name: &str, tasks: u64) -> Outcome<std::path::PathB
     let mut init = Command::new(program("windlass")?);
     init.arg("init").current_dir(&root).env("WINDLASS_STATE_DIR", root.join("state"));
     run(init)?;
-    fill(&mut Sqlite::open(&root.join(".windlass/windlass.db"), Lifetime::Service)?, tasks)?;
+    fill(&mut SqliteStore::open(&root.join(".windlass/windlass.db"), Lifetime::Service)?, tasks)?;
     Ok(root)
 }
 

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use windlass_process::{Capture, Control, Exit, Finished, Invocation, Launcher, Roster, Spec, Supervisor};
+use windlass_process::{CaptureLimits, RunControl, ProgramExit, ProgramOutcome, ProgramInvocation, SupervisorLauncher, OwnerLock, ProgramSpec, Supervisor};
 
 use crate::memory::{self, MIB};
 use crate::report::{Report, Times, at_most, ratio, shown};
@@ -25,42 +25,42 @@ enum Way {
 
 struct Starter {
     directory: tempfile::TempDir,
-    roster: Roster,
+    roster: OwnerLock,
     supervisor: Supervisor,
 }
 
 impl Starter {
     fn new() -> Outcome<Self> {
         let directory = tempfile::tempdir()?;
-        let roster = Roster::enlist(directory.path(), u64::from(std::process::id()))?;
-        Ok(Self { directory, roster, supervisor: Supervisor::start(&Launcher::own(SUPERVISE)?)? })
+        let roster = OwnerLock::acquire(directory.path(), u64::from(std::process::id()))?;
+        Ok(Self { directory, roster, supervisor: Supervisor::start(&SupervisorLauncher::for_own_program(SUPERVISE)?)? })
     }
 
     /// Returns a script as a hook runs it, with a payload of about 500 bytes.
-    fn hook(&self, script: &str) -> Spec {
-        Spec {
-            invocation: Invocation::Shell(script.into()),
+    fn hook(&self, script: &str) -> ProgramSpec {
+        ProgramSpec {
+            invocation: ProgramInvocation::Shell(script.into()),
             directory: self.directory.path().to_owned(),
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
             stdin: format!("{{\"event\": \"stop\", \"agentOutput\": \"{}\"}}", "x".repeat(460)).into_bytes(),
             timeout: Some(Duration::from_secs(30)),
-            silence: None,
+            idle_timeout: None,
             grace: Duration::from_secs(2),
-            capture: Capture { head: KEPT, tail: KEPT, spill: None },
+            capture: CaptureLimits { head: KEPT, tail: KEPT, spill: None },
         }
     }
 
-    fn run(&mut self, spec: &Spec, way: Way, control: &Control, mut observe: impl FnMut(&[u8])) -> Outcome<Finished> {
+    fn run(&mut self, spec: &ProgramSpec, way: Way, control: &RunControl, mut observe: impl FnMut(&[u8])) -> Outcome<ProgramOutcome> {
         let mut observe = |_, bytes: &[u8]| observe(bytes);
         Ok(match way {
-            Way::Direct => windlass_process::run(spec, &self.roster, control, &mut observe)?,
-            Way::Supervised => self.supervisor.run(spec, &self.roster, control, &mut observe)?,
+            Way::Direct => windlass_process::run_program(spec, &self.roster, control, &mut observe)?,
+            Way::Supervised => self.supervisor.run_program(spec, &self.roster, control, &mut observe)?,
         })
     }
 
-    fn succeed(&mut self, spec: &Spec, way: Way) -> Outcome<Finished> {
-        let finished = self.run(spec, way, &Control::new(), |_| {})?;
-        if finished.exit == Exit::Code(0) { Ok(finished) } else { Err(format!("it ended: {:?}", finished.exit).into()) }
+    fn succeed(&mut self, spec: &ProgramSpec, way: Way) -> Outcome<ProgramOutcome> {
+        let finished = self.run(spec, way, &RunControl::new(), |_| {})?;
+        if finished.exit == ProgramExit::Code(0) { Ok(finished) } else { Err(format!("it ended: {:?}", finished.exit).into()) }
     }
 }
 
@@ -115,17 +115,17 @@ fn starts(effort: Effort, starter: &mut Starter) -> Outcome<[Duration; 3]> {
 fn ending(starter: &mut Starter, way: Way) -> Outcome<Duration> {
     let one = "setsid sh -c 'echo; exec sleep 1000' &";
     let tree = starter.hook(&format!("i=0; while [ $i -lt {TREE} ]; do {one} i=$((i + 1)); done; wait"));
-    let control = Control::new();
+    let control = RunControl::new();
     let (mut there, mut killed) = (0, None);
     let finished = starter.run(&tree, way, &control, |bytes| {
         there += bytes.len();
         if there >= TREE && killed.is_none() {
             killed = Some(Instant::now());
-            control.kill();
+            control.kill_runs();
         }
     })?;
     match killed {
-        Some(killed) if finished.exit == Exit::Cancelled => Ok(killed.elapsed()),
+        Some(killed) if finished.exit == ProgramExit::Cancelled => Ok(killed.elapsed()),
         _ => Err(format!("the tree ended by itself: {:?}", finished.exit).into()),
     }
 }

@@ -6,8 +6,8 @@ use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use windlass_engine::{Event, Node, TaskId, Timestamp, decode};
-use windlass_store::{Lifetime, Sqlite};
+use windlass_engine::{Event, EventSubject, TaskId, Timestamp, decode_event};
+use windlass_store::{Lifetime, SqliteStore};
 
 use crate::commands::program;
 use crate::delivery::Place;
@@ -60,7 +60,7 @@ impl Load {
     fn of(place: &Place, workers: &str, tasks: usize) -> Outcome<Self> {
         let file = place.root.join(".windlass/windlass.db");
         place.windlass(&["task", "add", "Do it"])?;
-        fill(&mut Sqlite::open(&file, Lifetime::Service)?, tasks as u64 - 1)?;
+        fill(&mut SqliteStore::open(&file, Lifetime::Service)?, tasks as u64 - 1)?;
         let before = stores::size(&file)?;
         let began = Instant::now();
         let words = ["run", "--trust", "--workers", workers, "--agent", AGENT];
@@ -107,8 +107,8 @@ fn ended(file: &Path) -> Outcome<(Vec<Duration>, Vec<i64>)> {
     let mut claimed: BTreeMap<TaskId, Timestamp> = BTreeMap::new();
     let (mut times, mut ends) = (Vec::new(), Vec::new());
     while let Some(row) = rows.next()? {
-        let record = decode(row.get_ref(0)?.as_blob()?)?;
-        let (Node::Task(id), at) = (record.node, record.timestamp) else { continue };
+        let record = decode_event(row.get_ref(0)?.as_blob()?)?;
+        let (EventSubject::Task(id), at) = (record.node, record.timestamp) else { continue };
         match record.event {
             Event::TaskClaimed(_) if claimed.insert(id, at).is_some() => return Err(format!("{id} twice").into()),
             Event::TaskCompleted(_) => {

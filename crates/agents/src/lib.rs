@@ -14,20 +14,20 @@
 
 pub mod acp;
 mod agent;
-mod aider;
-mod command;
-mod driver;
+mod aider_output;
+mod command_driver;
+mod agent_driver;
 mod driver_choice;
 pub mod headless;
 #[cfg(any(test, fuzzing))]
 pub mod laws;
-mod prompt_run;
-mod reset;
+mod prompt_spec;
+mod rate_limit_reset;
 pub mod scripted;
-mod trouble;
+mod failure;
 mod turn;
 
-pub use agent::{Access, Agent, AgentKind, KNOWN, Known, ParseAgentError, Setup};
-pub use driver::{AgentDriver, OutputWatch, PromptRequest, TurnHost, TurnOutput};
-pub use reset::Reset;
+pub use agent::{AgentAccess, Agent, AgentKind, KNOWN_AGENTS, KnownAgent, ParseAgentError, AgentSetup};
+pub use agent_driver::{AgentDriver, OutputWatch, PromptRequest, TurnHost, TurnOutput};
+pub use rate_limit_reset::RateLimitReset;
 pub use turn::{TurnBudget, TurnEnd, TurnOutcome};

@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 /// A script.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Script {
+pub struct AgentScript {
     /// A file that keeps the conversation for another process.
     #[serde(default)]
     pub remember: Option<PathBuf>,
@@ -27,12 +27,12 @@ pub struct Script {
     #[serde(default)]
     pub resume: bool,
     /// Each prompt gets the first turn that matches it and has plays left.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<ScriptTurn>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Turn {
+pub struct ScriptTurn {
     /// Text that the prompt has to contain.
     #[serde(default)]
     pub when: Option<String>,
@@ -43,7 +43,7 @@ pub struct Turn {
     #[serde(default = "once")]
     pub times: u32,
     #[serde(rename = "do")]
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScriptStep>,
 }
 
 fn once() -> u32 {
@@ -53,24 +53,24 @@ fn once() -> u32 {
 /// A step of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum ScriptStep {
     /// Sends text.
     Say(String),
     /// Sends a promise: `COMPLETE`, `BLOCKED`, `ESCALATE`.
     Promise(String),
-    Write(Content),
-    Append(Content),
+    Write(ScriptFileContent),
+    Append(ScriptFileContent),
     /// Replaces the first occurrence of a text in a file.
-    Replace(Change),
+    Replace(ScriptTextChange),
     /// Runs a shell script. Its exit code does not matter.
     Run(String),
-    Wait(Span),
+    Wait(ScriptDelay),
     /// Asks for permission. If it is denied, the turn ends.
     Ask(String),
     /// Sends a request of the protocol, and reports the answer as text.
-    Request(Question),
+    Request(ScriptRequest),
     /// Calls a tool of an MCP server, and reports the answer as text.
-    Call(Call),
+    Call(ScriptToolCall),
     /// Sends an update of the protocol.
     Update(Value),
     /// Ends the turn with this stop reason.
@@ -95,14 +95,14 @@ pub enum Step {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Content {
+pub struct ScriptFileContent {
     pub path: PathBuf,
     pub content: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Change {
+pub struct ScriptTextChange {
     pub path: PathBuf,
     pub old: String,
     pub new: String,
@@ -111,7 +111,7 @@ pub struct Change {
 /// A request. The player fills in the conversation and the last created terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Question {
+pub struct ScriptRequest {
     pub method: String,
     #[serde(default)]
     pub params: Map<String, Value>,
@@ -119,7 +119,7 @@ pub struct Question {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Call {
+pub struct ScriptToolCall {
     /// The name of the server. The default is Windlass's own.
     #[serde(default = "own_server")]
     pub server: String,
@@ -134,9 +134,9 @@ fn own_server() -> String {
 
 /// A delay such as `500ms` or `2s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span(pub Duration);
+pub struct ScriptDelay(pub Duration);
 
-impl<'de> Deserialize<'de> for Span {
+impl<'de> Deserialize<'de> for ScriptDelay {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
         let parsed = match text.strip_suffix("ms") {
@@ -152,19 +152,19 @@ impl<'de> Deserialize<'de> for Span {
 #[error("cannot read the script: {0}")]
 pub struct ScriptError(String);
 
-impl Script {
-    pub fn parse(text: &str) -> Result<Self, ScriptError> {
+impl AgentScript {
+    pub fn parse_script(text: &str) -> Result<Self, ScriptError> {
         serde_saphyr::from_str(text).map_err(|error| ScriptError(error.to_string()))
     }
 
     /// Returns the turn for a prompt. `played` counts the plays of each turn.
-    pub fn turn(&self, prompt: &str, played: &[u32]) -> Option<usize> {
-        let fits = |turn: &Turn| {
+    pub fn find_next_turn(&self, prompt: &str, played: &[u32]) -> Option<usize> {
+        let fits = |turn: &ScriptTurn| {
             turn.when.as_ref().is_none_or(|text| prompt.contains(text))
                 && !turn.unless.as_ref().is_some_and(|text| prompt.contains(text))
         };
         let times = |index: usize| played.get(index).copied().unwrap_or(0);
-        let left = |index: usize, turn: &Turn| turn.times == 0 || times(index) < turn.times;
+        let left = |index: usize, turn: &ScriptTurn| turn.times == 0 || times(index) < turn.times;
         self.turns.iter().enumerate().position(|(index, turn)| left(index, turn) && fits(turn))
     }
 }
@@ -204,8 +204,8 @@ turns:
 ";
 
     #[test]
-    fn every_step_can_be_written() {
-        let script = Script::parse(ALL).expect("it is right");
+    fn every_step_kind_parses() {
+        let script = AgentScript::parse_script(ALL).expect("it is right");
         assert_eq!(script.turns[0].steps.len(), 20);
         assert_eq!(script.turns[0].steps[6], Step::Wait(Span(Duration::from_millis(20))));
         assert_eq!(script.turns[0].steps[15], Step::Hang);
@@ -213,8 +213,8 @@ turns:
     }
 
     #[test]
-    fn the_first_turn_that_fits_and_is_left_is_played() {
-        let script = Script::parse(ALL).expect("it is right");
+    fn first_matching_turn_with_plays_left_is_chosen() {
+        let script = AgentScript::parse_script(ALL).expect("it is right");
         let check = |prompt, played: &[u32], expected| assert_eq!(script.turn(prompt, played), expected, "{prompt}");
         check("red", &[], Some(0));
         check("red", &[7, 1], Some(0));
@@ -224,11 +224,11 @@ turns:
     }
 
     #[test]
-    fn a_wrong_script_is_refused_with_the_place() {
+    fn invalid_script_is_refused_with_its_line() {
         for text in
             ["turns: 3", "turns:\n  - do:\n      - sing: x", "turns: []\nextra: 1", "turns: [{do: [{wait: 3}]}]"]
         {
-            let error = Script::parse(text).expect_err(text).to_string();
+            let error = AgentScript::parse_script(text).expect_err(text).to_string();
             assert!(error.starts_with("cannot read the script: ") && error.contains("line"), "{error}");
         }
     }

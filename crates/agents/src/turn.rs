@@ -2,32 +2,32 @@
 
 use std::time::{Duration, Instant};
 
-use windlass_engine::{Fault, Usage};
-use windlass_process::Control;
+use windlass_engine::{TurnFailure, AgentUsage};
+use windlass_process::RunControl;
 
-use crate::reset::Reset;
+use crate::rate_limit_reset::RateLimitReset;
 
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnEnd {
     /// The agent answered with this message.
-    Said(String),
+    Answered(String),
     /// This turn failed. Another one may succeed.
     Failed {
-        fault: Fault,
+        fault: TurnFailure,
         why: String,
     },
     /// The agent cannot be started at all.
     Broken(String),
     /// The agent was started, but no conversation could be opened. A later attempt may succeed.
-    Unanswered(String),
+    NoConversation(String),
     /// The agent is rate limited, with the time of the reset if it is known.
-    Limited {
+    RateLimited {
         said: String,
-        reset: Option<Reset>,
+        reset: Option<RateLimitReset>,
     },
     /// The agent has no access to its model, with a remedy for the user.
-    Locked {
+    AccessDenied {
         said: String,
         remedy: String,
     },
@@ -37,7 +37,7 @@ pub enum TurnEnd {
 }
 
 impl TurnEnd {
-    pub fn failed(fault: Fault, why: impl Into<String>) -> Self {
+    pub fn from_failure(fault: TurnFailure, why: impl Into<String>) -> Self {
         Self::Failed { fault, why: why.into() }
     }
 }
@@ -47,7 +47,7 @@ impl TurnEnd {
 pub struct TurnOutcome {
     pub end: TurnEnd,
     /// The usage of the turn.
-    pub usage: Usage,
+    pub usage: AgentUsage,
     /// Whether the agent left processes behind.
     pub leaky: bool,
     /// The name of the turn's record. The host writes the record and adds its name.
@@ -56,8 +56,8 @@ pub struct TurnOutcome {
 
 impl TurnOutcome {
     /// Returns an outcome without usage and without leftover processes.
-    pub fn ended(end: TurnEnd) -> Self {
-        Self { end, usage: Usage::default(), leaky: false, record: None }
+    pub fn from_turn_end(end: TurnEnd) -> Self {
+        Self { end, usage: AgentUsage::default(), leaky: false, record: None }
     }
 }
 
@@ -70,12 +70,12 @@ pub struct TurnBudget {
     pub until: Option<Instant>,
     /// How long the agent may write nothing.
     pub silence: Option<Duration>,
-    pub control: Control,
+    pub control: RunControl,
 }
 
 impl TurnBudget {
     /// Returns the budget of a turn that begins now.
-    pub fn new(time: Option<Duration>, silence: Option<Duration>, control: Control) -> Self {
+    pub fn new(time: Option<Duration>, silence: Option<Duration>, control: RunControl) -> Self {
         let until = time.and_then(|time| Instant::now().checked_add(time));
         Self { time, until, silence, control }
     }
@@ -87,7 +87,7 @@ impl TurnBudget {
 
     /// Runs a step with a time limit within the rest of the turn. A pause moves both deadlines. The agent may be silent during
     /// the step.
-    pub(crate) fn bounded<T>(&mut self, time: Duration, step: impl FnOnce(&mut Self) -> T) -> T {
+    pub(crate) fn run_bounded_step<T>(&mut self, time: Duration, step: impl FnOnce(&mut Self) -> T) -> T {
         let limit = Instant::now() + time;
         let before = self.until.map_or(limit, |until| until.min(limit));
         let mut budget = Self { until: Some(before), silence: None, ..self.clone() };

@@ -9,7 +9,7 @@ use windlass_engine::RegistryError;
 
 /// The kind of a failure, for scripts. Names and exit codes are stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Code {
+pub enum FailureCode {
     /// The command line is wrong.
     Usage,
     /// The configuration of the project is wrong.
@@ -30,7 +30,7 @@ pub enum Code {
     Interrupted(u8),
 }
 
-impl Code {
+impl FailureCode {
     pub fn name(self) -> &'static str {
         match self {
             Self::Usage => "usage",
@@ -45,7 +45,7 @@ impl Code {
         }
     }
 
-    pub fn exit(self) -> u8 {
+    pub fn exit_code(self) -> u8 {
         match self {
             Self::Usage | Self::Config | Self::Trust | Self::NoProject => 64,
             Self::NotFound | Self::Refused | Self::Store | Self::System => 1,
@@ -57,7 +57,7 @@ impl Code {
 /// The failure of a command.
 #[derive(Debug)]
 pub struct Failure {
-    pub code: Code,
+    pub code: FailureCode,
     pub message: String,
     pub causes: Vec<String>,
     pub hint: Option<String>,
@@ -68,7 +68,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    pub fn new(code: Code, message: impl Display) -> Self {
+    pub fn new(code: FailureCode, message: impl Display) -> Self {
         Self {
             code,
             message: message.to_string(),
@@ -80,7 +80,7 @@ impl Failure {
     }
 
     /// Returns the failure for an error with all its causes.
-    pub fn from_error(code: Code, error: &dyn Error) -> Self {
+    pub fn from_error(code: FailureCode, error: &dyn Error) -> Self {
         let mut failure = Self::new(code, error);
         let mut cause = error.source();
         while let Some(error) = cause {
@@ -94,18 +94,18 @@ impl Failure {
         failure
     }
 
-    pub fn caused_by(mut self, cause: impl Display) -> Self {
+    pub fn with_cause(mut self, cause: impl Display) -> Self {
         self.causes.push(cause.to_string());
         self
     }
 
-    pub fn hint(mut self, hint: impl Display) -> Self {
+    pub fn with_hint(mut self, hint: impl Display) -> Self {
         self.hint = Some(hint.to_string());
         self
     }
 
     /// Offers `--trust` beside the hint.
-    pub fn offer_trust(mut self) -> Self {
+    pub fn with_trust_option(mut self) -> Self {
         self.offers_trust = true;
         self
     }
@@ -117,16 +117,16 @@ impl Failure {
     }
 
     /// Returns the hint with the options that are offered.
-    pub fn shown_hint(&self) -> Option<String> {
+    pub fn hint_with_options(&self) -> Option<String> {
         let option = self.offers_trust.then_some("--trust allows it for this command alone");
         let parts: Vec<&str> = self.hint.as_deref().into_iter().chain(option).collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
     /// Sets the signal of an interruption.
-    pub fn by(mut self, signal: Option<i32>) -> Self {
-        if let (Code::Interrupted(_), Some(Ok(signal))) = (self.code, signal.map(u8::try_from)) {
-            self.code = Code::Interrupted(signal);
+    pub fn with_signal(mut self, signal: Option<i32>) -> Self {
+        if let (FailureCode::Interrupted(_), Some(Ok(signal))) = (self.code, signal.map(u8::try_from)) {
+            self.code = FailureCode::Interrupted(signal);
         }
         self
     }
@@ -136,14 +136,14 @@ impl Failure {
             "code": self.code.name(),
             "message": self.message,
             "causes": self.causes,
-            "hint": self.shown_hint(),
+            "hint": self.hint_with_options(),
         }})
     }
 }
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
-        let failure = Self::from_error(Code::Config, &error);
+        let failure = Self::from_error(FailureCode::Config, &error);
         let hint = error.hint().map(str::to_owned);
         Self { hint, diagnostic: Some(Box::new(error)), ..failure }
     }
@@ -151,7 +151,7 @@ impl From<ConfigError> for Failure {
 
 impl From<RegistryError> for Failure {
     fn from(error: RegistryError) -> Self {
-        Self::from_error(Code::Config, &error)
+        Self::from_error(FailureCode::Config, &error)
     }
 }
 

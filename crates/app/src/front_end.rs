@@ -31,7 +31,7 @@ impl Display for Notice<'_> {
 
 /// A user interface of Windlass: a command line, a web page, a library.
 pub trait FrontEnd: Debug + Send + Sync {
-    fn show(&self, notice: Notice<'_>);
+    fn show_notice(&self, notice: Notice<'_>);
 }
 
 /// A front end that shows nothing.
@@ -39,5 +39,5 @@ pub trait FrontEnd: Debug + Send + Sync {
 pub struct SilentFrontEnd;
 
 impl FrontEnd for SilentFrontEnd {
-    fn show(&self, _: Notice<'_>) {}
+    fn show_notice(&self, _: Notice<'_>) {}
 }

@@ -32,7 +32,7 @@ pub mod hook_runs;
 pub mod hook_switch;
 pub mod hook_trial;
 pub mod next_step;
-pub mod obstacles;
+pub mod unreadable_files;
 pub mod person;
 pub mod project;
 pub mod project_setup;
@@ -43,15 +43,15 @@ pub mod run;
 pub mod runner_settings;
 pub mod session_view;
 pub mod store_records;
-pub mod times;
+pub mod time_format;
 pub mod tool_host;
 pub mod trust;
 pub mod typed_step;
 pub mod unchecked_work;
 pub mod workflows;
 
-pub use failure::{Code, Failure};
+pub use failure::{FailureCode, Failure};
 pub use front_end::{FrontEnd, Notice, SilentFrontEnd};
 
 /// The first argument of the supervisor process, which starts agents and gates.
-pub const SUPERVISE: &str = "__supervise";
+pub const SUPERVISE_ARGUMENT: &str = "__supervise";

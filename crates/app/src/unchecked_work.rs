@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use windlass_engine::{EffectId, Event, EventType, HookOutcome, Session};
-use windlass_store::{Filter, Sqlite, Store as _};
+use windlass_store::{EventFilter, SqliteStore, Store as _};
 use windlass_text as text;
 
 use crate::{Failure, hints};
@@ -25,31 +25,31 @@ pub fn describe_unchecked_work(tasks: u32, completed: usize, skipped: Option<&st
 }
 
 /// Returns how many tasks a session has claimed and completed, or 0 if all its work was checked.
-pub fn count_completed_tasks(store: &Sqlite, session: &Session) -> Result<usize, Failure> {
+pub fn count_completed_tasks(store: &SqliteStore, session: &Session) -> Result<usize, Failure> {
     if session.unchecked == 0 {
         return Ok(0);
     }
     let types = vec![EventType::TaskClaimed, EventType::TaskCompleted];
-    let filter = Filter { session: Some(session.name.clone()), types, ..Filter::default() };
+    let filter = EventFilter { session: Some(session.name.clone()), types, ..EventFilter::default() };
     let (mut claimed, mut completed) = (BTreeSet::new(), BTreeSet::new());
-    for record in store.read(&filter, Default::default(), usize::MAX).map_err(hints::store)? {
+    for record in store.read_events(&filter, Default::default(), usize::MAX).map_err(hints::store_failure)? {
         match record.envelope.event {
-            Event::TaskClaimed(_) => claimed.extend(record.envelope.node.task()),
-            _ => completed.extend(record.envelope.node.task().filter(|task| claimed.contains(task))),
+            Event::TaskClaimed(_) => claimed.extend(record.envelope.node.task_id()),
+            _ => completed.extend(record.envelope.node.task_id().filter(|task| claimed.contains(task))),
         }
     }
     Ok(completed.len())
 }
 
 /// Returns the last check that was skipped in a session with unchecked work, and the reason.
-pub fn find_skipped_check(store: &Sqlite, session: &Session) -> Result<Option<String>, Failure> {
+pub fn find_skipped_check(store: &SqliteStore, session: &Session) -> Result<Option<String>, Failure> {
     if session.unchecked == 0 {
         return Ok(None);
     }
-    let filter = Filter { session: Some(session.name.clone()), ..Filter::default() };
+    let filter = EventFilter { session: Some(session.name.clone()), ..EventFilter::default() };
     let mut checks: BTreeSet<EffectId> = BTreeSet::new();
     let mut skipped = None;
-    for record in store.read(&filter, Default::default(), usize::MAX).map_err(hints::store)? {
+    for record in store.read_events(&filter, Default::default(), usize::MAX).map_err(hints::store_failure)? {
         let owed = record.envelope.metadata.owes.iter().flat_map(|owed| &owed.hooks);
         let owed = (0..).zip(owed).filter(|(_, hook)| hook.is_check());
         checks.extend(owed.map(|(index, _)| EffectId { seq: record.seq, index }));

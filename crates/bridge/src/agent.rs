@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// An agent with a hook system of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Agent {
+pub enum BridgeAgent {
     Claude,
     Codex,
     Gemini,
@@ -16,8 +16,8 @@ pub enum Agent {
     Cursor,
 }
 
-/// The name of each agent on the command line and its title, in the order of [`Agent`].
-const NAMES: [(&str, &str); 8] = [
+/// The name of each agent on the command line and its title, in the order of [`BridgeAgent`].
+const AGENT_NAMES: [(&str, &str); 8] = [
     ("claude", "Claude Code"),
     ("codex", "Codex"),
     ("gemini", "Gemini CLI"),
@@ -31,33 +31,33 @@ const NAMES: [(&str, &str); 8] = [
 /// An error for a name that no agent has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no agent with hooks is called `{0}`")]
-pub struct UnknownAgent(String);
+pub struct UnknownAgentError(String);
 
-impl Agent {
+impl BridgeAgent {
     pub const ALL: &[Self] =
         &[Self::Claude, Self::Codex, Self::Gemini, Self::Qwen, Self::Copilot, Self::Goose, Self::Kimi, Self::Cursor];
 
     /// Returns the name on the command line and in the log.
     pub const fn name(self) -> &'static str {
-        NAMES[self as usize].0
+        AGENT_NAMES[self as usize].0
     }
 
     /// Returns the product name.
     pub const fn title(self) -> &'static str {
-        NAMES[self as usize].1
+        AGENT_NAMES[self as usize].1
     }
 }
 
-impl Display for Agent {
+impl Display for BridgeAgent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Agent {
-    type Err = UnknownAgent;
+impl FromStr for BridgeAgent {
+    type Err = UnknownAgentError;
 
-    fn from_str(text: &str) -> Result<Self, UnknownAgent> {
-        Self::ALL.iter().copied().find(|agent| agent.name() == text).ok_or_else(|| UnknownAgent(text.to_owned()))
+    fn from_str(text: &str) -> Result<Self, UnknownAgentError> {
+        Self::ALL.iter().copied().find(|agent| agent.name() == text).ok_or_else(|| UnknownAgentError(text.to_owned()))
     }
 }

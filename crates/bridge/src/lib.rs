@@ -19,13 +19,13 @@ mod agent;
 mod contract;
 mod event;
 mod output;
-mod recognise;
+mod identification;
 mod request;
 mod response;
 pub mod settings;
 
-pub use agent::{Agent, UnknownAgent};
+pub use agent::{BridgeAgent, UnknownAgentError};
 pub use event::AgentHookEvent;
-pub use output::{AgentHookOutput, Unsupported};
+pub use output::{AgentHookOutput, UnsupportedPart};
 pub use request::{AgentHookRequest, AgentHookRequestError, AgentTool};
 pub use response::AgentHookResponse;

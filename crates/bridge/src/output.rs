@@ -12,8 +12,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::contract::{Contract, claude, cursor};
-use crate::{Agent, AgentHookEvent, AgentHookResponse};
+use crate::contract::{AgentContract, claude, cursor};
+use crate::{BridgeAgent, AgentHookEvent, AgentHookResponse};
 
 /// The output for an agent, and the exit code.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -22,12 +22,12 @@ pub struct AgentHookOutput {
     pub stderr: String,
     pub exit: u8,
     /// The parts of the response that the agent does not support at this event.
-    pub unsupported: Vec<Unsupported>,
+    pub unsupported: Vec<UnsupportedPart>,
 }
 
 /// A part of a response that an agent does not support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Unsupported {
+pub enum UnsupportedPart {
     /// The action happens anyway. The user sees the reason against it.
     Block,
     /// The agent continues. If an action is about to happen, it is blocked instead.
@@ -48,31 +48,31 @@ pub enum Unsupported {
 
 impl AgentHookOutput {
     /// Encodes a response for an agent.
-    pub fn new(agent: Agent, event: AgentHookEvent, response: &AgentHookResponse) -> Self {
-        let contract = Contract::new(agent, event);
-        let (response, unsupported) = contract.adapt(response);
+    pub fn new(agent: BridgeAgent, event: AgentHookEvent, response: &AgentHookResponse) -> Self {
+        let contract = AgentContract::new(agent, event);
+        let (response, unsupported) = contract.adapt_response(response);
         match agent {
-            Agent::Cursor => cursor::output(event, response, unsupported),
-            _ => claude::output(&contract, response, unsupported),
+            BridgeAgent::Cursor => cursor::encode_output(event, response, unsupported),
+            _ => claude::encode_output(&contract, response, unsupported),
         }
     }
 
     /// Describes for the user what the agent does not support, one line for each part.
-    pub fn left_out(&self, agent: Agent, event: AgentHookEvent) -> Vec<String> {
+    pub fn describe_unsupported(&self, agent: BridgeAgent, event: AgentHookEvent) -> Vec<String> {
         let title = agent.title();
         self.unsupported.iter().filter_map(|part| Some(format!("{title} {}", part.told(event)?))).collect()
     }
 
     /// Returns an output with a JSON answer. An empty object becomes empty output.
-    pub(crate) fn answer(answer: Map<String, Value>, unsupported: Vec<Unsupported>) -> Self {
+    pub(crate) fn from_json_object(answer: Map<String, Value>, unsupported: Vec<UnsupportedPart>) -> Self {
         let stdout = if answer.is_empty() { String::new() } else { Value::Object(answer).to_string() };
         Self { stdout, stderr: String::new(), exit: 0, unsupported }
     }
 }
 
-impl Unsupported {
+impl UnsupportedPart {
     /// Describes the effect for the user. `None` if there is no difference.
-    const fn told(self, event: AgentHookEvent) -> Option<&'static str> {
+    const fn describe_effect(self, event: AgentHookEvent) -> Option<&'static str> {
         match self {
             Self::Block => Some("cannot be held back at this point: it goes on all the same"),
             // The agent ends anyway.
@@ -94,7 +94,7 @@ impl Unsupported {
 }
 
 /// Inserts a value into an object, if there is one.
-pub(crate) fn put(object: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
+pub(crate) fn insert_if_some(object: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         object.insert(key.to_owned(), value.into());
     }

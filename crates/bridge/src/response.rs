@@ -27,35 +27,35 @@ pub struct AgentHookResponse {
 
 impl AgentHookResponse {
     /// Returns a response with only a message for the user.
-    pub fn message(text: String) -> Self {
+    pub fn with_message(text: String) -> Self {
         Self { message: Some(text), ..Self::default() }
     }
 
     /// Merges two responses: the stricter ruling, and every text once. The first updated input and output count.
-    pub fn and(self, other: Self) -> Self {
+    pub fn merge_responses(self, other: Self) -> Self {
         let (ruling, reason) = match self.ruling.cmp(&other.ruling) {
             Ordering::Less => (other.ruling, other.reason),
             Ordering::Greater => (self.ruling, self.reason),
-            Ordering::Equal => (self.ruling, both(Some(self.reason), Some(other.reason)).unwrap_or_default()),
+            Ordering::Equal => (self.ruling, join_distinct_texts(Some(self.reason), Some(other.reason)).unwrap_or_default()),
         };
         Self {
             ruling,
             reason,
-            halt: both(self.halt, other.halt),
-            context: both(self.context, other.context),
+            halt: join_distinct_texts(self.halt, other.halt),
+            context: join_distinct_texts(self.context, other.context),
             updated_input: self.updated_input.or(other.updated_input),
             updated_output: self.updated_output.or(other.updated_output),
-            message: both(self.message, other.message),
+            message: join_distinct_texts(self.message, other.message),
         }
     }
 
     /// Replaces the ruling and its reason.
-    pub(crate) fn rule(&mut self, ruling: CallRuling, reason: String) {
+    pub(crate) fn replace_ruling(&mut self, ruling: CallRuling, reason: String) {
         (self.ruling, self.reason) = (ruling, reason);
     }
 }
 
-fn both(some: Option<String>, more: Option<String>) -> Option<String> {
+fn join_distinct_texts(some: Option<String>, more: Option<String>) -> Option<String> {
     match (some, more) {
         (Some(some), Some(more)) if !some.lines().eq(more.lines()) => Some(format!("{some}\n\n{more}")),
         (some, more) => some.or(more),
@@ -67,11 +67,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stricter_one_holds_and_no_word_comes_twice() {
+    fn merged_response_keeps_stricter_ruling_without_repetition() {
         let reply = |(ruling, reason): (CallRuling, &str), message: &str| AgentHookResponse {
             ruling,
             reason: reason.to_owned(),
-            ..AgentHookResponse::message(message.to_owned())
+            ..AgentHookResponse::with_message(message.to_owned())
         };
         let (no, fine) = (|why| (CallRuling::Block, why), (CallRuling::Allow, "fine"));
         assert_eq!(reply(fine, "a").and(reply(no("b"), "a")), reply(no("b"), "a"));

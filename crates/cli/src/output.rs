@@ -14,37 +14,37 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
-use windlass_app::{Code, Failure, environment};
+use windlass_app::{FailureCode, Failure, environment};
 use windlass_config::ConfigError;
 use windlass_text as text;
 
 /// The reason why a command ended early.
 #[derive(Debug)]
-pub enum Stop {
+pub enum EarlyExit {
     Failed(Box<Failure>),
     /// The reader of the output has closed it.
     Closed,
 }
 
-pub type Done = Result<(), Stop>;
+pub type CommandResult = Result<(), EarlyExit>;
 
-impl From<Failure> for Stop {
+impl From<Failure> for EarlyExit {
     fn from(failure: Failure) -> Self {
         Self::Failed(Box::new(failure))
     }
 }
 
-impl From<ConfigError> for Stop {
+impl From<ConfigError> for EarlyExit {
     fn from(error: ConfigError) -> Self {
         Failure::from(error).into()
     }
 }
 
-impl From<io::Error> for Stop {
+impl From<io::Error> for EarlyExit {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             ErrorKind::BrokenPipe => Self::Closed,
-            _ => Failure::new(Code::System, "cannot write the output").caused_by(error).into(),
+            _ => Failure::new(FailureCode::System, "cannot write the output").with_cause(error).into(),
         }
     }
 }
@@ -62,7 +62,7 @@ pub enum Tone {
 }
 
 impl Tone {
-    fn style(self) -> Style {
+    fn ansi_style(self) -> Style {
         match self {
             Self::Plain => Style::new(),
             Self::Strong => Style::new().bold(),
@@ -76,17 +76,17 @@ impl Tone {
 }
 
 /// Text with a tone, or without one if colours are off.
-pub struct Painted<T> {
+pub struct PaintedText<T> {
     text: T,
     tone: Option<Tone>,
 }
 
-impl<T: Display> Display for Painted<T> {
+impl<T: Display> Display for PaintedText<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.tone {
             None | Some(Tone::Plain) => self.text.fmt(f),
             Some(tone) => {
-                let style = tone.style();
+                let style = tone.ansi_style();
                 write!(f, "{style}{}{style:#}", self.text)
             }
         }
@@ -103,19 +103,19 @@ impl Palette {
     #[cfg(test)]
     pub const NONE: Self = Self { color: false };
 
-    pub fn paint<T: Display>(self, tone: Tone, text: T) -> Painted<T> {
-        Painted { text, tone: self.color.then_some(tone) }
+    pub fn paint<T: Display>(self, tone: Tone, text: T) -> PaintedText<T> {
+        PaintedText { text, tone: self.color.then_some(tone) }
     }
 }
 
 /// Returns the width of a terminal.
-fn columns(terminal: impl AsFd) -> Option<usize> {
+fn terminal_columns(terminal: impl AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(terminal).ok().filter(|size| size.ws_col > 0);
     size.map(|size| usize::from(size.ws_col))
 }
 
 /// Returns whether a text mentions a `windlass` command without `--project`.
-pub fn names_command(text: &str) -> bool {
+pub fn mentions_command(text: &str) -> bool {
     text.contains("windlass ") && !text.contains("--project")
 }
 
@@ -125,7 +125,7 @@ pub struct Output {
     palette: Palette,
     on_terminal: bool,
     /// The output has no reader any more, and is not flushed.
-    given_up: bool,
+    ignores_closed_output: bool,
     names_command: bool,
     to: BufWriter<StdoutLock<'static>>,
 }
@@ -134,14 +134,14 @@ impl Output {
     pub fn new(json: bool) -> Self {
         let stdout = io::stdout();
         let color = AutoStream::choice(&stdout) != ColorChoice::Never;
-        let on_terminal = columns(&stdout).is_some();
+        let on_terminal = terminal_columns(&stdout).is_some();
         let (palette, to) = (Palette { color }, BufWriter::new(stdout.lock()));
-        Self { json, palette, on_terminal, given_up: false, names_command: false, to }
+        Self { json, palette, on_terminal, ignores_closed_output: false, names_command: false, to }
     }
 
     /// Returns the width of the terminal; `None` for a pipe, where nothing is cut.
     pub fn columns(&self) -> Option<usize> {
-        self.on_terminal.then(|| columns(rustix::stdio::stdout())).flatten()
+        self.on_terminal.then(|| terminal_columns(rustix::stdio::stdout())).flatten()
     }
 
     pub fn has_color(&self) -> bool {
@@ -155,39 +155,39 @@ impl Output {
 
     /// Returns whether a person watches, on a terminal that can redraw.
     pub fn is_watched(&self) -> bool {
-        self.on_terminal && !self.json && environment::can_redraw()
+        self.on_terminal && !self.json && environment::can_redraw_terminal()
     }
 
     pub fn palette(&self) -> Palette {
         self.palette
     }
 
-    pub fn paint<T: Display>(&self, tone: Tone, text: T) -> Painted<T> {
+    pub fn paint<T: Display>(&self, tone: Tone, text: T) -> PaintedText<T> {
         self.palette.paint(tone, text)
     }
 
     /// Prints a line for people.
-    pub fn line(&mut self, line: impl Display) -> Done {
+    pub fn print_line(&mut self, line: impl Display) -> CommandResult {
         let line = line.to_string();
-        self.names_command |= names_command(&line);
+        self.names_command |= mentions_command(&line);
         Ok(writeln!(self.to, "{line}")?)
     }
 
     /// Returns whether a printed line has mentioned a command without `--project`.
-    pub fn names_command(&self) -> bool {
+    pub fn has_named_command(&self) -> bool {
         self.names_command
     }
 
     /// Prints an object for programs. Control characters are escaped, so that the line does no harm on a terminal either.
-    pub fn object(&mut self, object: &impl Serialize) -> Done {
+    pub fn print_json(&mut self, object: &impl Serialize) -> CommandResult {
         let text = serde_json::to_string(object).expect("what we print has string keys");
         Ok(writeln!(self.to, "{}", text::json(&text))?)
     }
 
     /// Prints the same object for people, one field per line.
-    pub fn indented(&mut self, object: &impl Serialize) -> Done {
+    pub fn print_indented_json(&mut self, object: &impl Serialize) -> CommandResult {
         let text = serde_json::to_string_pretty(object).expect("what we print has string keys");
-        text.lines().try_for_each(|line| self.line(text::json(line)))
+        text.lines().try_for_each(|line| self.print_line(text::clean_json(line)))
     }
 
     /// Returns whether the reader has closed the output, as far as that can be known without a write.
@@ -200,75 +200,75 @@ impl Output {
     }
 
     /// Passes the output so far on to the reader.
-    pub fn flush(&mut self) -> Done {
-        if self.given_up {
+    pub fn flush(&mut self) -> CommandResult {
+        if self.ignores_closed_output {
             return Ok(());
         }
         Ok(self.to.flush()?)
     }
 
     /// Continues after the output is closed: the work counts, not its display.
-    pub fn give_up(&mut self) {
-        self.given_up = true;
+    pub fn ignore_closed_output(&mut self) {
+        self.ignores_closed_output = true;
     }
 }
 
 /// Standard error: failures, warnings, notes and questions.
-pub struct Messages {
+pub struct MessageWriter {
     color: bool,
     columns: Option<usize>,
     to: StderrLock<'static>,
 }
 
-impl Messages {
+impl MessageWriter {
     pub fn new() -> Self {
         let stderr = io::stderr();
         let color = AutoStream::choice(&stderr) != ColorChoice::Never;
-        Self { color, columns: columns(&stderr), to: stderr.lock() }
+        Self { color, columns: terminal_columns(&stderr), to: stderr.lock() }
     }
 
     /// Prints a question to a person. The possible answers follow in lines of their own.
-    pub fn question(&mut self, message: &str) {
-        let message = Painted { text: text::line(message), tone: self.color.then_some(Tone::Warning) };
+    pub fn print_question(&mut self, message: &str) {
+        let message = PaintedText { text: text::clean_line(message), tone: self.color.then_some(Tone::Warning) };
         let _ = writeln!(self.to, "{message}");
     }
 
-    pub fn plain(&mut self, message: &str) {
+    pub fn print_plain(&mut self, message: &str) {
         let _ = writeln!(self.to, "{}", text::line(message));
     }
 
-    fn say(&mut self, tone: Tone, label: &str, message: &str) {
+    fn print_labelled(&mut self, tone: Tone, label: &str, message: &str) {
         let rows = match self.columns {
-            None => text::line(message).into_owned(),
+            None => text::clean_line(message).into_owned(),
             Some(columns) => {
                 let room = |before: usize| columns.saturating_sub(before).max(20);
-                text::wrap(message, room(label.len() + 2), room(2)).join("\n  ")
+                text::wrap_to_width(message, room(label.len() + 2), room(2)).join("\n  ")
             }
         };
-        let label = Painted { text: label, tone: self.color.then_some(tone) };
+        let label = PaintedText { text: label, tone: self.color.then_some(tone) };
         // A closed standard error leaves no place for a message.
         let _ = writeln!(self.to, "{label}: {rows}");
     }
 
-    pub fn warning(&mut self, message: &str) {
-        self.say(Tone::Warning, "warning", message);
+    pub fn print_warning(&mut self, message: &str) {
+        self.print_labelled(Tone::Warning, "warning", message);
     }
 
-    pub fn note(&mut self, message: &str) {
-        self.say(Tone::Faint, "note", message);
+    pub fn print_note(&mut self, message: &str) {
+        self.print_labelled(Tone::Faint, "note", message);
     }
 
     /// Prints the error, its causes and the hint.
-    pub fn failure(&mut self, failure: &Failure) {
-        match failure.diagnostic.as_ref().and_then(|error| error.render(self.color)) {
+    pub fn print_failure(&mut self, failure: &Failure) {
+        match failure.diagnostic.as_ref().and_then(|error| error.render_picture(self.color)) {
             Some(picture) => drop(writeln!(self.to, "{}", picture.trim_end())),
-            None => self.say(Tone::Bad, "error", &failure.message),
+            None => self.print_labelled(Tone::Bad, "error", &failure.message),
         }
         for cause in &failure.causes {
-            self.say(Tone::Faint, "caused by", cause);
+            self.print_labelled(Tone::Faint, "caused by", cause);
         }
-        if let Some(hint) = failure.shown_hint() {
-            self.say(Tone::Good, "hint", &hint);
+        if let Some(hint) = failure.hint_with_options() {
+            self.print_labelled(Tone::Good, "hint", &hint);
         }
     }
 }

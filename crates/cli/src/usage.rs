@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use windlass_app::{Code, Failure};
+use windlass_app::{FailureCode, Failure};
 use windlass_text as text;
-use windlass_tools::find;
+use windlass_tools::find_tool;
 
 use crate::args;
 
 /// The longest part of clap's message that is repeated: it holds typed text of any length.
-const MAX_MESSAGE: usize = 400;
+const MAX_MESSAGE_COLUMNS: usize = 400;
 
 /// Parses a number of items, from 1 on. A number too large for `usize` counts as the largest.
-pub fn count(text: &str) -> Result<usize, String> {
+pub fn parse_count(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("expected a whole number from 1 on".to_owned()),
         Ok(count) => Ok(count),
@@ -27,13 +27,13 @@ pub fn count(text: &str) -> Result<usize, String> {
 }
 
 /// Parses a number that the log can hold.
-pub fn number(text: &str) -> Result<u64, String> {
+pub fn parse_number(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|number| i64::try_from(*number).is_ok());
     number.ok_or_else(|| format!("expected a whole number from 0 to {}", i64::MAX))
 }
 
 /// Parses a span of time: `90s`, `30m`, `24h`, `7d`, `2w`.
-pub fn span(text: &str) -> Result<Duration, String> {
+pub fn parse_time_span(text: &str) -> Result<Duration, String> {
     let expected = || "expected a length of time such as `30m`, `24h`, `7d`".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(expected)?;
     let (number, unit) = text.split_at(digits);
@@ -50,7 +50,7 @@ pub fn span(text: &str) -> Result<Duration, String> {
 }
 
 /// Returns a parser that accepts these names.
-pub fn one_of<T>(names: impl IntoIterator<Item = &'static str>) -> impl TypedValueParser<Value = T>
+pub fn name_parser<T>(names: impl IntoIterator<Item = &'static str>) -> impl TypedValueParser<Value = T>
 where
     T: FromStr<Err: Debug> + Clone + Send + Sync + 'static,
 {
@@ -58,9 +58,9 @@ where
 }
 
 /// Turns clap's error into a failure with clap's message, its suggestion, and the command that shows the usage.
-pub fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
+pub fn usage_failure(error: &clap::Error, words: &[OsString]) -> Failure {
     let unknown = error.get(ContextKind::InvalidSubcommand);
-    let root = args::command();
+    let root = args::build_clap_command();
     let (parent, command) = find_command(&root, words, unknown);
     let message = match error.kind() {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
@@ -79,7 +79,7 @@ pub fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
         _ => "",
     };
     let replacement = unknown.and_then(|unknown| find_replacement(words, unknown));
-    Failure::new(Code::Usage, text::fit(&message, MAX_MESSAGE)).hint(
+    Failure::new(FailureCode::Usage, text::fit_to_width(&message, MAX_MESSAGE_COLUMNS)).with_hint(
         match (replacement, find_suggestion(error, parent)) {
             (Some(replacement), _) => replacement,
             (None, Some(suggestion)) => {
@@ -135,7 +135,7 @@ fn find_replacement(words: &[OsString], unknown: &ContextValue) -> Option<String
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let names = words.windows(2).map(|pair| format!("{}_{}", pair[0].trim_end_matches('s'), pair[1]));
     let is_replaced = |name: &str| ["iteration_", "checkpoint_", "hook_"].iter().any(|group| name.starts_with(group));
-    let tool = names.filter(|name| is_replaced(name)).find_map(|name| find(&name).ok());
+    let tool = names.filter(|name| is_replaced(name)).find_map(|name| find_tool(&name).ok());
     let ContextValue::String(unknown) = unknown else { return None };
     let is_group = matches!(unknown.trim_end_matches('s'), "iteration" | "checkpoint");
     let of_group = || is_group.then(|| "`windlass tool list` shows the tools that replace it".to_owned());
@@ -181,7 +181,7 @@ mod tests {
             ("windlass run --agent x --turst", None),
         ] {
             let words = line.split(' ').map(OsString::from).collect();
-            let failure = args::parse_from(words).expect_err("it is misspelt").failure();
+            let failure = args::parse_command_line_from(words).expect_err("it is misspelt").to_failure();
             let hint = failure.hint.expect("a hint");
             assert!(hint.contains(" --help` "), "{line}: {hint}");
             assert_eq!(hint.split_inclusive('?').next().filter(|_| hint.contains('?')), suggestion, "{line}");

@@ -11,7 +11,7 @@ use super::source;
 pub const PROJECT_DIRECTORY: &str = ".windlass";
 
 /// Returns the configuration file of a project.
-pub fn config_file(root: &Path) -> PathBuf {
+pub fn config_file_path(root: &Path) -> PathBuf {
     root.join(PROJECT_DIRECTORY).join("config.yaml")
 }
 
@@ -27,32 +27,32 @@ pub struct ConfigSource {
 impl ConfigSource {
     /// Loads the project's file. Without a file, the source is empty.
     pub fn load(root: &Path) -> Result<Self, ConfigError> {
-        let file = config_file(root);
-        match source::read_within(root, &file).and_then(|bytes| Self::of_bytes(&file, bytes)) {
-            Err(error) if error.is_missing() => Ok(Self::missing(file)),
+        let file = config_file_path(root);
+        match source::read_bytes_within(root, &file).and_then(|bytes| Self::from_bytes(&file, bytes)) {
+            Err(error) if error.is_missing_file() => Ok(Self::for_missing_file(file)),
             other => other,
         }
     }
 
     /// Reads a file, which must exist.
-    pub fn read(file: &Path) -> Result<Self, ConfigError> {
-        Self::of_bytes(file, source::read(file)?)
+    pub fn read_file(file: &Path) -> Result<Self, ConfigError> {
+        Self::from_bytes(file, source::read_bytes(file)?)
     }
 
-    fn of_bytes(file: &Path, bytes: Vec<u8>) -> Result<Self, ConfigError> {
+    fn from_bytes(file: &Path, bytes: Vec<u8>) -> Result<Self, ConfigError> {
         // The byte order mark is no part of the text, but people trust the bytes of the file.
-        let marked = bytes.starts_with(source::MARK.as_bytes()).then(|| Digest::of(&bytes));
-        let written = Self::of(file, source::decode(file, bytes)?);
+        let marked = bytes.starts_with(source::BYTE_ORDER_MARK.as_bytes()).then(|| Digest::of_bytes(&bytes));
+        let written = Self::from_text(file, source::decode_text(file, bytes)?);
         Ok(Self { digest: marked.or(written.digest), ..written })
     }
 
     /// Makes a source from text that a file holds or once held.
-    pub fn of(file: &Path, text: impl Into<ConfigText>) -> Self {
+    pub fn from_text(file: &Path, text: impl Into<ConfigText>) -> Self {
         let text = text.into();
         Self { file: file.to_owned(), digest: Some(text.digest()), text }
     }
 
-    pub fn missing(file: PathBuf) -> Self {
+    pub fn for_missing_file(file: PathBuf) -> Self {
         Self { file, digest: None, text: ConfigText::default() }
     }
 

@@ -1,9 +1,9 @@
 //! The effects of a configuration, for a person who decides whether to trust it.
 
-use windlass_engine::validation::{RuleKind, ValidationRule};
+use windlass_engine::validation::{ValidationRuleKind, ValidationRule};
 
 use super::config::Config;
-use super::file::{AgentCommands, Settings};
+use super::settings::{AgentCommandSetting, Settings};
 use super::hooks::HookSpec;
 use super::validators;
 
@@ -20,7 +20,7 @@ pub struct ConfiguredEffect {
 
 impl ConfiguredEffect {
     /// Returns the place and the name, without repetition.
-    pub fn title(&self) -> String {
+    pub fn display_title(&self) -> String {
         match self.name.starts_with(&self.place) {
             true => self.name.clone(),
             false => format!("{} {}", self.place, self.name),
@@ -32,15 +32,15 @@ impl Config {
     /// Returns every enabled hook that runs a program, sends a request or prompts an agent.
     pub fn effectful_hooks(&self) -> Vec<ConfiguredEffect> {
         let effect = |hook: &HookSpec| {
-            let what = hook.effect()?;
-            Some(ConfiguredEffect { place: hook.place(), name: hook.name.clone(), what, line: Some(hook.line) })
+            let what = hook.describe_effect()?;
+            Some(ConfiguredEffect { place: hook.describe_place(), name: hook.name.clone(), what, line: Some(hook.line) })
         };
-        self.hooks.iter().filter(|hook| hook.enabled()).filter_map(effect).collect()
+        self.hooks.iter().filter(|hook| hook.is_enabled()).filter_map(effect).collect()
     }
 
     /// Returns everything that this configuration runs: hooks, notices, agents' programs, validators, tests; and the texts that agents
     /// receive.
-    pub fn effects(&self) -> Vec<ConfiguredEffect> {
+    pub fn list_effects(&self) -> Vec<ConfiguredEffect> {
         let Settings { agent, agents, prompt, prompt_file, test_command, briefs, forge, .. } = &self.settings;
         let other = |place: &str, name: &str, what: String| ConfiguredEffect {
             place: place.to_owned(),
@@ -51,7 +51,7 @@ impl Config {
         let mut effects = self.effectful_hooks();
         let by_name = agent.iter().filter(|agent| !agents.contains_key(&agent.value));
         effects.extend(by_name.map(|agent| other("agent", "default", agent.value.clone())));
-        effects.extend(agents.iter().map(|(name, agent)| other("agents", name, agent.describe(name))));
+        effects.extend(agents.iter().map(|(name, agent)| other("agents", name, agent.describe_program(name))));
         for (name, roles) in self.task_types() {
             for (role, names) in [("implementer", &roles.implementer), ("gatekeeper", &roles.gatekeeper)] {
                 let names =
@@ -59,9 +59,9 @@ impl Config {
                 effects.extend(names.map(|agent| other("task_types", &format!("{name} {role}"), agent.value.clone())));
             }
         }
-        effects.extend(self.rule_effects());
+        effects.extend(self.validation_rule_effects());
         effects.extend(self.validator_effects());
-        effects.extend(self.command_effect());
+        effects.extend(self.agent_command_effect());
         effects.extend(briefs.iter().map(|(name, text)| other("briefs", name, text.value.clone())));
         effects.extend(forge.api.iter().map(|api| other("forge", "api", format!("your token goes to {}", api.value))));
         effects.extend(prompt.iter().map(|prompt| other("prompt", "prompt", prompt.value.clone())));
@@ -71,27 +71,27 @@ impl Config {
     }
 
     /// Returns the programs that validation rules run.
-    fn rule_effects(&self) -> Vec<ConfiguredEffect> {
+    fn validation_rule_effects(&self) -> Vec<ConfiguredEffect> {
         let effect = |rule: &ValidationRule| {
             let what = match &rule.kind {
-                RuleKind::Command(command) => command.command.clone(),
-                RuleKind::Custom(custom) => format!("the validator {}", custom.validator_id),
+                ValidationRuleKind::Command(command) => command.command.clone(),
+                ValidationRuleKind::Custom(custom) => format!("the validator {}", custom.validator_id),
                 _ => return None,
             };
             Some(ConfiguredEffect { place: "validation".to_owned(), name: rule.name.clone(), what, line: None })
         };
-        self.validation_rules().all().filter_map(effect).collect()
+        self.validation_rules().all_rules().filter_map(effect).collect()
     }
 
     /// Returns whether a hook or a rule runs a program, sends a request or prompts an agent.
-    pub fn runs_something(&self) -> bool {
-        !self.effectful_hooks().is_empty() || !self.rule_effects().is_empty()
+    pub fn has_hook_or_rule_effects(&self) -> bool {
+        !self.effectful_hooks().is_empty() || !self.validation_rule_effects().is_empty()
     }
 
     /// Returns the programs of validators. The list is empty if agents may not run validators.
     fn validator_effects(&self) -> impl Iterator<Item = ConfiguredEffect> {
         self.settings.validators.iter().filter(|_| self.runs_validators()).map(|(name, written)| {
-            let rule = validators::rule(&written.value);
+            let rule = validators::command_rule(&written.value);
             let place = rule.working_directory.map(|path| format!(" (in {path})")).unwrap_or_default();
             let line = self.text()[..written.at.start].matches('\n').count() + 1;
             let (what, line) = (format!("{}{place}", rule.command), Some(line));
@@ -100,8 +100,8 @@ impl Config {
     }
 
     /// Returns an effect if an agent may run any command.
-    fn command_effect(&self) -> Option<ConfiguredEffect> {
-        let allowed = self.settings.agent_commands == Some(AgentCommands::Allow);
+    fn agent_command_effect(&self) -> Option<ConfiguredEffect> {
+        let allowed = self.settings.agent_commands == Some(AgentCommandSetting::Allow);
         allowed.then(|| ConfiguredEffect {
             place: "agent_commands".to_owned(),
             name: "allow".to_owned(),

@@ -15,15 +15,15 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 mod builtin;
-mod check;
+mod settings_check;
 mod config;
 mod config_source;
 pub mod edit;
 mod effects;
-mod entry;
+mod hook_settings;
 mod error;
-mod expressions;
-mod file;
+mod expression_compiler;
+mod settings;
 mod hook_limits;
 mod hooks;
 pub mod import;
@@ -38,37 +38,37 @@ mod reader;
 mod request;
 mod schema;
 pub mod source;
-mod span;
-mod syntax;
+mod duration_setting;
+mod yaml_errors;
 #[cfg(test)]
 mod tests;
 mod trust_digest;
 mod untrusted;
-mod validation;
+mod validation_rules;
 mod validators;
 mod value_checks;
 pub mod workflow;
 mod workflow_context;
 mod yaml;
 
-pub use self::builtin::Builtin;
+pub use self::builtin::BuiltinHook;
 pub use self::config::{Config, RegisteredHookSetting};
-pub use self::config_source::{ConfigSource, PROJECT_DIRECTORY, config_file};
+pub use self::config_source::{ConfigSource, PROJECT_DIRECTORY, config_file_path};
 pub use self::effects::ConfiguredEffect;
-pub use self::entry::{OnFailure, PipeSetting};
-pub use self::error::{ConfigError, ConfigProblem, quoted};
-pub use self::expressions::problem as expression_problem;
-pub use self::file::{
-    AgentCommands, AgentSettings, Completion, Driver, ForgeKind, McpServerSettings, MergeMethod, OnRetryLimit,
+pub use self::hook_settings::{FailureSetting, PipeSetting};
+pub use self::error::{ConfigError, ConfigProblem, quote_text};
+pub use self::expression_compiler::locate_expression_problem as expression_problem;
+pub use self::settings::{
+    AgentCommandSetting, AgentSettings, CompletionSetting, DriverKind, ForgeKind, McpServerSettings, MergeMethod, RetryLimitSetting,
     RoleSettings, Settings, TaskResult,
 };
 pub use self::hook_limits::check_timeout;
 pub use self::hooks::{DEFAULT_PRIORITY, HookKind, HookSpec};
 pub use self::pipeline_rules::ConfigWarning;
 pub use self::point::{hook_point_names, hook_point_spellings, hook_points, parse_hook_point};
-pub use self::reader::{Located, read};
-pub use self::schema::schema;
-pub use self::source::{MARK, SIZE, text_of};
-pub use self::span::DurationSetting;
+pub use self::reader::{LocatedValue, deserialize_node};
+pub use self::schema::config_schema;
+pub use self::source::{BYTE_ORDER_MARK, MAX_CONFIG_BYTES, read_text};
+pub use self::duration_setting::DurationSetting;
 pub use self::trust_digest::WorkflowFile;
-pub use self::yaml::{ConfigNode, NodeValue, parse as tree};
+pub use self::yaml::{ConfigNode, NodeValue, parse_yaml as tree};

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use windlass_engine::{EventType, HookPoint};
-use windlass_expr::snake_case;
+use windlass_expr::to_snake_case;
 
 /// Names that are not merely another case of a point's own.
-const ALIASES: &[(&str, HookPoint)] = &[
+const POINT_ALIASES: &[(&str, HookPoint)] = &[
     ("before_tool", HookPoint::PreToolUse),
     ("after_tool", HookPoint::PostToolUse),
     ("before_agent", HookPoint::UserPromptSubmit),
@@ -22,8 +22,8 @@ pub fn parse_hook_point(name: &str) -> Option<HookPoint> {
     if name.contains('.') {
         return name.parse().ok();
     }
-    let name = snake_case(name);
-    let alias = ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, point)| point.clone());
+    let name = to_snake_case(name);
+    let alias = POINT_ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, point)| point.clone());
     alias.or_else(|| name.parse().ok())
 }
 
@@ -40,16 +40,16 @@ pub fn hook_point_names() -> Vec<String> {
 
 /// Returns every spelling of a point: `pre_tool_use`, `PreToolUse`, `preToolUse`, and other agents' names for it.
 pub fn hook_point_spellings() -> BTreeSet<String> {
-    let names = hook_point_names().into_iter().chain(ALIASES.iter().map(|(alias, _)| (*alias).to_owned()));
-    names.flat_map(|name| [pascal_case(&name), camel_case(&name), name]).collect()
+    let names = hook_point_names().into_iter().chain(POINT_ALIASES.iter().map(|(alias, _)| (*alias).to_owned()));
+    names.flat_map(|name| [to_pascal_case(&name), to_camel_case(&name), name]).collect()
 }
 
-fn pascal_case(name: &str) -> String {
+fn to_pascal_case(name: &str) -> String {
     name.split('_').map(|word| word[..1].to_ascii_uppercase() + &word[1..]).collect()
 }
 
-fn camel_case(name: &str) -> String {
-    let pascal = pascal_case(name);
+fn to_camel_case(name: &str) -> String {
+    let pascal = to_pascal_case(name);
     pascal[..1].to_ascii_lowercase() + &pascal[1..]
 }
 

@@ -17,13 +17,13 @@ pub fn check_name(whose: &str, name: &str, longest: usize) -> Result<(), ConfigP
 }
 
 /// Returns whether a relative path, taken literally, stays inside its directory.
-pub fn is_inside(path: &str) -> bool {
+pub fn is_inside_directory(path: &str) -> bool {
     let plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     !path.contains('\0') && !path.trim().is_empty() && Path::new(path).components().all(plain)
 }
 
 /// Refuses a blank text.
-pub fn not_empty(key: &str, text: String) -> Result<String, ConfigProblem> {
+pub fn require_text(key: &str, text: String) -> Result<String, ConfigProblem> {
     match text.trim().is_empty() {
         true => Err(ConfigProblem::new(format!("`{key}` is empty"))),
         false => Ok(text),
@@ -31,6 +31,6 @@ pub fn not_empty(key: &str, text: String) -> Result<String, ConfigProblem> {
 }
 
 /// Adds a place to a problem, unless it has one.
-pub fn placed<T>(result: Result<T, ConfigProblem>, at: &Range<usize>) -> Result<T, ConfigProblem> {
-    result.map_err(|problem| problem.at(at.clone()))
+pub fn with_place<T>(result: Result<T, ConfigProblem>, at: &Range<usize>) -> Result<T, ConfigProblem> {
+    result.map_err(|problem| problem.with_range(at.clone()))
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// Maximum length of a cause, which may quote the input.
-const MAX_CAUSE: usize = 300;
+const MAX_CAUSE_CHARACTERS: usize = 300;
 
 /// The reason why a value cannot be deserialized, and the path of the faulty part.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Display for FieldError {
 
 /// Returns the index of the first list among values that must be objects. serde would read the items of a list as the fields of a
 /// struct, by their order.
-pub fn find_list<'v>(values: impl IntoIterator<Item = &'v Value>) -> Option<usize> {
+pub fn find_list_value<'v>(values: impl IntoIterator<Item = &'v Value>) -> Option<usize> {
     values.into_iter().position(Value::is_array)
 }
 
@@ -37,7 +37,7 @@ pub fn read_json<'de, T: Deserialize<'de>>(
 ) -> Result<T, FieldError> {
     serde_path_to_error::deserialize(from).map_err(|error| {
         let shown = |text: String| -> String {
-            text.chars().take(MAX_CAUSE).map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+            text.chars().take(MAX_CAUSE_CHARACTERS).map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
         };
         let path = Some(error.path().to_string()).filter(|path| path != ".").unwrap_or_default();
         FieldError { path: shown(path), cause: shown(error.into_inner().to_string()) }

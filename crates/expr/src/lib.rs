@@ -17,11 +17,11 @@
 //! Not here: the contexts of hook points (`engine`); the place of a text in a file (`config`).
 
 mod bounds;
-mod check;
+mod checker;
 mod context;
 mod cost;
 mod error;
-mod formula;
+mod expression;
 mod javascript;
 mod json;
 mod language;
@@ -36,11 +36,11 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-pub use error::{ExpressionError, ExpressionFault};
-pub use formula::{Allowance, Condition, Formula};
-pub use json::{FieldError, find_list, read_json};
-pub use matcher::{Matcher, MatcherError};
-pub use names::Names;
-pub use pattern::{Pattern, PatternError, predicate};
-pub use spelling::{join_path, nearest, snake_case, suggest_name};
-pub use template::Template;
+pub use error::{ExpressionError, EvaluationError};
+pub use expression::{EvaluationBudget, Condition, ValueExpression};
+pub use json::{FieldError, find_list_value, read_json};
+pub use matcher::{ToolMatcher, MatcherError};
+pub use names::ExpressionNames;
+pub use pattern::{ValuePattern, PatternError, parse_predicate};
+pub use spelling::{join_path, nearest_name, to_snake_case, suggest_name};
+pub use template::TextTemplate;

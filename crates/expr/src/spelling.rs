@@ -1,13 +1,13 @@
 //! Suggestions for misspelled names, and conversion between cases.
 
 /// The maximum length of a name that is compared: the comparison takes quadratic time.
-const LONGEST: usize = 100;
+const MAX_NAME_BYTES: usize = 100;
 /// The maximum number of names in a suggestion.
 const MAX_LISTED: usize = 40;
 
 /// Returns the nearest known name, if any is near: small mistakes, another case, `-` for `_`.
-pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    if name.len() >= LONGEST {
+pub fn nearest_name<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    if name.len() >= MAX_NAME_BYTES {
         return None;
     }
     let plain = |name: &str| name.to_lowercase().replace(['-', ' '], "_");
@@ -25,7 +25,7 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
 pub fn suggest_name(parents: &[&str], name: &str, known: &[&str]) -> String {
     let full = |name: &str| format!("`{}`", join_path(&[parents, &[name]].concat()));
     let more = if known.len() > MAX_LISTED { ", …" } else { "" };
-    match nearest(name, known) {
+    match nearest_name(name, known) {
         Some(near) => format!("did you mean {}?", full(near)),
         None if known.is_empty() => format!("`{}` has no fields here", join_path(parents)),
         None => {
@@ -48,7 +48,7 @@ pub fn join_path(names: &[&str]) -> String {
 }
 
 /// Converts `OnTaskComplete`, `onTaskComplete` and `on-task-complete` to `on_task_complete`.
-pub fn snake_case(name: &str) -> String {
+pub fn to_snake_case(name: &str) -> String {
     let mut snake = String::with_capacity(name.len() + 4);
     for letter in name.chars() {
         if letter.is_ascii_uppercase() && !snake.is_empty() && !snake.ends_with('_') {

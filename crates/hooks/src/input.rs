@@ -6,25 +6,25 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use windlass_engine::{EffectId, HookPoint};
-use windlass_process::{Capture, Invocation, Spec, Spill, overlay};
+use windlass_process::{CaptureLimits, ProgramInvocation, ProgramSpec, SpillTarget, overlay_environment};
 
 use crate::notice;
-use crate::papers::{Papers, fits};
-use crate::script::{Script, Values};
+use crate::input_files::{HookInputFiles, fits_variable};
+use crate::script::{HookScript, ScriptValues};
 
 /// The time between the request to end and the kill.
-const GRACE: Duration = Duration::from_secs(2);
+const TERMINATION_GRACE: Duration = Duration::from_secs(2);
 /// The bytes of each stream that are kept in memory. The agent gets at most `max_output` of them.
-const KEPT: usize = 256 * 1024;
+const MAX_CAPTURED_BYTES: usize = 256 * 1024;
 /// The bytes of each stream that are kept in a file.
-const SPILLED: u64 = 64 * 1024 * 1024;
+const MAX_SPILLED_BYTES: u64 = 64 * 1024 * 1024;
 
 const CLAUDE_PROJECT_DIR: &str = "CLAUDE_PROJECT_DIR";
 
 /// The input of one run of a hook.
 #[derive(Debug, Clone, Copy)]
 pub struct HookInput<'a> {
-    /// The subject of the run, in the form of [`Situation::values`](windlass_engine::Situation::values).
+    /// The subject of the run, in the form of [`EventContext::values`](windlass_engine::Situation::values).
     pub values: &'a Value,
     /// The event that enqueued the hook.
     pub event: &'a Value,
@@ -41,42 +41,42 @@ pub struct HookInput<'a> {
 
 impl<'a> HookInput<'a> {
     /// Returns a shell command that is ready to run.
-    pub fn spec(&self, script: &Script, timeout: Duration, papers: &Papers) -> Spec {
-        self.spec_of(Invocation::Shell(self.filled(script, papers).into()), timeout, papers)
+    pub fn build_spec(&self, script: &HookScript, timeout: Duration, papers: &HookInputFiles) -> ProgramSpec {
+        self.build_program_spec(ProgramInvocation::Shell(self.fill_script(script, papers).into()), timeout, papers)
     }
 
     /// Returns the same for any program.
-    pub fn spec_of(&self, invocation: Invocation, timeout: Duration, papers: &Papers) -> Spec {
-        Spec {
+    pub fn build_program_spec(&self, invocation: ProgramInvocation, timeout: Duration, papers: &HookInputFiles) -> ProgramSpec {
+        ProgramSpec {
             invocation,
             directory: self.directory.to_owned(),
-            environment: overlay(self.environment, self.told(papers)),
-            stdin: self.payload().to_string().into_bytes(),
+            environment: overlay_environment(self.environment, self.environment_variables(papers)),
+            stdin: self.build_payload().to_string().into_bytes(),
             timeout: Some(timeout),
-            silence: None,
-            grace: GRACE,
-            capture: Capture {
-                head: KEPT / 2,
-                tail: KEPT / 2,
-                spill: Some(Spill { path: papers.place().to_owned(), cap: SPILLED }),
+            idle_timeout: None,
+            grace: TERMINATION_GRACE,
+            capture: CaptureLimits {
+                head: MAX_CAPTURED_BYTES / 2,
+                tail: MAX_CAPTURED_BYTES / 2,
+                spill: Some(SpillTarget { path: papers.place().to_owned(), cap: MAX_SPILLED_BYTES }),
             },
         }
     }
 
     /// Returns the command as the shell gets it.
-    pub fn filled(&self, script: &Script, papers: &Papers) -> String {
-        script.fill(&Values {
-            session: self.text("/session"),
-            iteration: &self.iteration(),
-            task_id: self.text("/task_id"),
-            task_content: papers.task_content().carrier(),
-            error: papers.error().carrier(),
+    pub fn fill_script(&self, script: &HookScript, papers: &HookInputFiles) -> String {
+        script.fill_values(&ScriptValues {
+            session: self.text_at("/session"),
+            iteration: &self.iteration_text(),
+            task_id: self.text_at("/task_id"),
+            task_content: papers.task_content().input_channel(),
+            error: papers.error().input_channel(),
         })
     }
 
     /// Returns the variables that Windlass adds to the inherited environment.
-    pub fn told(&self, papers: &Papers) -> Vec<(&'static str, OsString)> {
-        let short = |path: &str| Some(self.text(path)).filter(|text| fits(text)).unwrap_or_default();
+    pub fn environment_variables(&self, papers: &HookInputFiles) -> Vec<(&'static str, OsString)> {
+        let short = |path: &str| Some(self.text_at(path)).filter(|text| fits_variable(text)).unwrap_or_default();
         let mut told: Vec<(&str, OsString)> = vec![
             ("WINDLASS_SESSION", self.text("/session").into()),
             ("WINDLASS_ITERATION", self.iteration().into()),
@@ -102,33 +102,33 @@ impl<'a> HookInput<'a> {
             ("WINDLASS_TASK_CONTENT", "WINDLASS_TASK_CONTENT_FILE", papers.task_content()),
             ("WINDLASS_ERROR", "WINDLASS_ERROR_FILE", papers.error()),
         ] {
-            told.push((value, carried.value().into()));
-            told.push((file, carried.file().map_or_else(OsString::new, Into::into)));
+            told.push((value, carried.variable_value().into()));
+            told.push((file, carried.file_path().map_or_else(OsString::new, Into::into)));
         }
         told
     }
 
     /// Returns the payload: Windlass's own fields, and Claude Code's names for the same things. Fields of an agent's
     /// payload keep their values. A notice has fewer fields.
-    pub fn payload(&self) -> Value {
-        if self.text("/point") == HookPoint::Notify.name() {
-            return notice::payload(self.values, self.project);
+    pub fn build_payload(&self) -> Value {
+        if self.text_at("/point") == HookPoint::Notify.name() {
+            return notice::notice_payload(self.values, self.project);
         }
         let (project, directory) = (self.project.to_string_lossy(), self.directory.to_string_lossy());
         let mut payload = self.values.clone();
         // Hooks of a gate run in the worktree of the work that they judge.
-        let in_worktree = !self.text("/branch_name").is_empty() && self.directory != self.project;
+        let in_worktree = !self.text_at("/branch_name").is_empty() && self.directory != self.project;
         let more = json!({
             "worktree": if in_worktree { &directory } else { "" },
             "project_dir": project,
             "projectDir": project,
             "event": self.event,
-            "session_id": self.text("/session"),
+            "session_id": self.text_at("/session"),
             "transcript_path": "",
             "cwd": directory,
-            "hook_event_name": pascal_case(self.text("/point")),
+            "hook_event_name": to_pascal_case(self.text_at("/point")),
             "stop_hook_active": self.values["retries"].as_u64().is_some_and(|retries| retries > 0),
-            "last_assistant_message": self.text("/output"),
+            "last_assistant_message": self.text_at("/output"),
         });
         if let (Value::Object(fields), Value::Object(more)) = (&mut payload, more) {
             fields.extend(more);
@@ -143,19 +143,19 @@ impl<'a> HookInput<'a> {
     }
 
     /// Returns the text at a path of the values, or an empty text.
-    pub(crate) fn text(&self, path: &str) -> &'a str {
+    pub(crate) fn text_at(&self, path: &str) -> &'a str {
         self.values.pointer(path).and_then(Value::as_str).unwrap_or_default()
     }
 
     /// Returns an empty text outside of iterations.
-    fn iteration(&self) -> String {
+    fn iteration_text(&self) -> String {
         let number = self.values["iteration"].as_u64().filter(|number| *number > 0);
         number.map(|number| number.to_string()).unwrap_or_default()
     }
 }
 
 /// Converts `session_start` to Claude Code's spelling, `SessionStart`.
-fn pascal_case(name: &str) -> String {
+fn to_pascal_case(name: &str) -> String {
     let capital = |word: &str| {
         let mut letters = word.chars();
         letters.next().map(|first| first.to_ascii_uppercase().to_string() + letters.as_str()).unwrap_or_default()

@@ -12,46 +12,46 @@
 //! Not here: which hooks are pending when (`engine`), starting programs (`process`), the log.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
-mod answer;
-mod forms;
+mod report;
+mod secret_encodings;
 pub mod http;
 mod input;
 #[cfg(any(test, fuzzing))]
 pub mod laws;
 pub mod mask;
-mod meaning;
+mod verdict;
 pub mod notice;
-mod papers;
+mod input_files;
 pub mod response;
 mod retry;
 pub mod ruling;
 mod script;
 mod shell_command;
-mod sift;
-mod signs;
-mod telling;
+mod spill_excerpt;
+mod line_score;
+mod excerpt;
 mod text;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use windlass_engine::workflow::check_given;
-use windlass_engine::{HookOutcome, Rule};
-use windlass_expr::{Allowance, Pattern, Template};
+use windlass_engine::workflow::check_context_entry;
+use windlass_engine::{HookOutcome, DecisionRule};
+use windlass_expr::{EvaluationBudget, ValuePattern, TextTemplate};
 
-pub use answer::{LEFT_BEHIND, OutputParts, answer, answer_of_command, fitting, gist, silent_no};
+pub use report::{LEFTOVER_PROCESSES_NOTE, OutputParts, answer, build_command_report, bound_report, summarize_output, unexplained_block_text};
 pub use input::HookInput;
-pub use mask::{Mask, Shown};
-pub use papers::{Carried, Papers};
+pub use mask::{SecretMask, MaskedDisplayStream};
+pub use input_files::{TextInput, HookInputFiles};
 pub use response::{HookResponse, HookResponseError};
-pub use retry::Retry;
+pub use retry::RetrySchedule;
 pub use script::{
-    Carrier, FilledWord, Script, UnsafeArgument, UnsafeTemplate, Values, WordOrigin, check_argv, check_filled,
+    InputChannel, FilledWord, HookScript, UnsafeArgument, UnsafeTemplate, ScriptValues, WordOrigin, check_argv, check_filled_words,
 };
 pub use shell_command::ShellCommand;
-pub use sift::sifted;
-pub use text::{clean, cut};
+pub use spill_excerpt::excerpt_run;
+pub use text::{clean_output, excerpt_text};
 
 /// A hook that can run at a point.
 #[derive(Debug, Clone)]
@@ -64,9 +64,9 @@ pub struct RunnableHook {
     /// Bytes of output that are kept for the agent.
     pub max_output: usize,
     /// How often a failed run is repeated.
-    pub retry: Option<Retry>,
+    pub retry: Option<RetrySchedule>,
     /// The template of the agent's text.
-    pub feedback: Option<Template>,
+    pub feedback: Option<TextTemplate>,
 }
 
 /// When the output of a hook reaches the agent.
@@ -80,14 +80,14 @@ pub enum PipeOutput {
 }
 
 impl PipeOutput {
-    pub fn when(pipes: bool) -> Self {
+    pub fn from_flag(pipes: bool) -> Self {
         if pipes { Self::Always } else { Self::Never }
     }
 }
 
 impl RunnableHook {
     /// Returns whether the output of a run with this outcome reaches the agent. Without a setting it does not.
-    pub fn pipes_after(&self, outcome: HookOutcome) -> bool {
+    pub fn pipes_output_after(&self, outcome: HookOutcome) -> bool {
         match self.pipes.unwrap_or_default() {
             PipeOutput::Never => false,
             PipeOutput::Always => true,
@@ -99,11 +99,11 @@ impl RunnableHook {
 /// The kind of a hook, with its content.
 #[derive(Debug, Clone)]
 pub enum RunnableKind {
-    Command(Script),
-    Http(WebhookAddress),
-    Rules(Vec<Rule>),
+    Command(HookScript),
+    Http(WebhookTemplate),
+    Rules(Vec<DecisionRule>),
     /// The text for the agent.
-    Prompt(Template),
+    Prompt(TextTemplate),
     /// A notification on the desktop.
     Desktop,
     /// A built-in step of the delivery pipeline.
@@ -123,19 +123,19 @@ impl RunnableKind {
 pub struct WorkflowRequest {
     pub id: String,
     /// The input of the workflow, by name.
-    pub context: Vec<(String, Pattern)>,
+    pub context: Vec<(String, ValuePattern)>,
     /// Whether every program of the workflow may run again after a crash.
     pub idempotent: bool,
 }
 
 impl WorkflowRequest {
     /// Returns the workflow's input with its values filled in, or the error. All values share one evaluation budget.
-    pub fn given(&self, values: &Value) -> Result<Map<String, Value>, String> {
-        let mut left = Allowance::default();
-        let fill = |(name, pattern): &(String, Pattern)| {
-            let value = pattern.fill_within(values, &mut left);
+    pub fn fill_context(&self, values: &Value) -> Result<Map<String, Value>, String> {
+        let mut left = EvaluationBudget::default();
+        let fill = |(name, pattern): &(String, ValuePattern)| {
+            let value = pattern.fill_within_budget(values, &mut left);
             let value = value.map_err(|fault| format!("`context.{name}`: {fault}"))?;
-            check_given(name, &value).map_err(|why| format!("`context` {why}"))?;
+            check_context_entry(name, &value).map_err(|why| format!("`context` {why}"))?;
             Ok((name.clone(), value))
         };
         self.context.iter().map(fill).collect()
@@ -155,27 +155,27 @@ pub enum DeliveryStep {
 
 /// The target of a webhook, as it is configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WebhookAddress {
+pub struct WebhookTemplate {
     pub url: String,
-    pub method: http::Method,
+    pub method: http::WebhookMethod,
     pub headers: BTreeMap<String, String>,
 }
 
-impl WebhookAddress {
+impl WebhookTemplate {
     /// Returns the request for a run. Only this call fills in values from the environment.
     pub fn request(
         &self,
         input: &HookInput<'_>,
         timeout: Duration,
         key: String,
-    ) -> Result<http::Request, http::ExpandError> {
+    ) -> Result<http::WebhookRequest, http::ExpandError> {
         let headers =
-            self.headers.iter().map(|(name, value)| Ok((name.clone(), http::expand(value, input.environment)?)));
-        Ok(http::Request {
-            url: http::expand(&self.url, input.environment)?,
+            self.headers.iter().map(|(name, value)| Ok((name.clone(), http::expand_variables(value, input.environment)?)));
+        Ok(http::WebhookRequest {
+            url: http::expand_variables(&self.url, input.environment)?,
             method: self.method,
             headers: headers.collect::<Result<_, _>>()?,
-            body: input.payload().to_string().into_bytes(),
+            body: input.build_payload().to_string().into_bytes(),
             timeout,
             key,
         })
@@ -207,11 +207,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_workflow_is_given_is_filled_in_and_looked_at() {
+    fn workflow_context_is_filled_in_and_checked() {
         let given = |context: Value, values: Value| {
-            let parse = |(name, value): (&String, &Value)| (name.clone(), Pattern::parse(value).expect("a pattern"));
+            let parse = |(name, value): (&String, &Value)| (name.clone(), ValuePattern::parse(value).expect("a pattern"));
             let context = context.as_object().expect("names").iter().map(parse).collect();
-            WorkflowRequest { id: "w".to_owned(), context, idempotent: false }.given(&values).map(Value::Object)
+            WorkflowRequest { id: "w".to_owned(), context, idempotent: false }.fill_context(&values).map(Value::Object)
         };
         assert_eq!(
             given(json!({"who": "${goal}!", "data": {"n": 1}}), json!({"goal": "x"})),

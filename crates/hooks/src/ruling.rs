@@ -6,15 +6,15 @@
 
 use serde_json::Value;
 use windlass_engine::{
-    AgentContext, HookOutcome, HookReport, Promise, Rule, RuleAction, Ruling, SeenPromise, Timestamp, Undefined, judge,
+    AgentContext, HookOutcome, HookReport, Promise, DecisionRule, RuleAction, RuleDecision, DetectedPromise, Timestamp, UndefinedPolicy, evaluate_rules,
 };
 
 use crate::{HookRole, RunnableHook};
 
 /// Returns the values for a hook at a gate: those of every hook, and the agent's context. Existing names keep their values,
 /// except that `iteration` counts the iterations on the task.
-pub fn with_context(values: &Value, context: &AgentContext) -> Value {
-    let mut all = context.values();
+pub fn merge_agent_context(values: &Value, context: &AgentContext) -> Value {
+    let mut all = context.to_values();
     if let (Value::Object(all), Value::Object(values)) = (&mut all, values) {
         all.extend(values.clone());
         all.insert("iteration".to_owned(), context.iteration.into());
@@ -23,7 +23,7 @@ pub fn with_context(values: &Value, context: &AgentContext) -> Value {
 }
 
 /// Returns the agent's context as far as the values contain it, for a trial.
-pub fn context_of_values(values: &Value) -> AgentContext {
+pub fn agent_context_from_values(values: &Value) -> AgentContext {
     let promise = values["promise"].as_str().and_then(|name| name.parse::<Promise>().ok());
     AgentContext {
         task_id: None,
@@ -32,7 +32,7 @@ pub fn context_of_values(values: &Value) -> AgentContext {
         files_modified: Vec::new(),
         validation_results: Vec::new(),
         completion_promises: promise
-            .map(|promise| SeenPromise::at(promise, Timestamp::from_millis(0)))
+            .map(|promise| DetectedPromise::from_promise(promise, Timestamp::from_millis(0)))
             .into_iter()
             .collect(),
         agent_output: values["output"].as_str().map(str::to_owned),
@@ -42,17 +42,17 @@ pub fn context_of_values(values: &Value) -> AgentContext {
 }
 
 /// Builds the report of a hook's rules.
-pub fn report(hook: &RunnableHook, role: HookRole, rules: &[Rule], context: &Value) -> HookReport {
+pub fn build_rule_report(hook: &RunnableHook, role: HookRole, rules: &[DecisionRule], context: &Value) -> HookReport {
     // At a tool call, a rule may be about another tool with other arguments.
     let tool = context["tool_name"].as_str().is_some_and(|name| !name.is_empty());
-    match judge(rules, context, if tool { Undefined::Passes } else { Undefined::Fails }) {
+    match evaluate_rules(rules, context, if tool { UndefinedPolicy::Passes } else { UndefinedPolicy::Fails }) {
         Err(fault) => HookReport { message: Some(fault.to_string()), ..HookOutcome::Failure.into() },
         Ok(None) => HookOutcome::Success.into(),
-        Ok(Some(ruling)) => ruled(hook, role, ruling),
+        Ok(Some(ruling)) => report_ruling(hook, role, ruling),
     }
 }
 
-fn ruled(hook: &RunnableHook, role: HookRole, ruling: Ruling) -> HookReport {
+fn report_ruling(hook: &RunnableHook, role: HookRole, ruling: RuleDecision) -> HookReport {
     let outcome = match (ruling.action, role) {
         (RuleAction::Complete, _) | (RuleAction::Continue, HookRole::Observer) => HookOutcome::Success,
         (RuleAction::Continue, HookRole::Stop) => HookOutcome::Continue,
@@ -60,6 +60,6 @@ fn ruled(hook: &RunnableHook, role: HookRole, ruling: Ruling) -> HookReport {
         (RuleAction::Escalate, _) => HookOutcome::Escalate,
     };
     let told = ruling.next_prompt.or_else(|| ruling.reason.clone());
-    let told = told.filter(|_| hook.pipes_after(outcome) || (role.is_gate() && outcome != HookOutcome::Success));
+    let told = told.filter(|_| hook.pipes_output_after(outcome) || (role.is_gate() && outcome != HookOutcome::Success));
     HookReport { message: ruling.reason, feedback: told, checkpoint: ruling.checkpoint_data, ..outcome.into() }
 }

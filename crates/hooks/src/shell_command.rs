@@ -9,9 +9,9 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use windlass_process::Exit;
+use windlass_process::ProgramExit;
 
-use crate::clean;
+use crate::clean_output;
 
 /// Programs that take a script as their first argument. `python3.12` counts as `python`.
 const INTERPRETERS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "python", "node", "ruby", "perl"];
@@ -26,13 +26,13 @@ pub struct ShellCommand<'a> {
 
 impl ShellCommand<'_> {
     /// Returns why the command is broken, and what to do about it.
-    pub fn broken_by(&self, exit: Exit) -> Option<String> {
-        let Exit::Code(code @ 1..) = exit else { return None };
+    pub fn broken_command_cause(&self, exit: ProgramExit) -> Option<String> {
+        let ProgramExit::Code(code @ 1..) = exit else { return None };
         if let Some(missing) = self.missing_script() {
             return Some(format!("{missing}; create it, or correct `command`"));
         }
         // `missing` finds nothing in a command that needs a shell: it names several programs.
-        windlass_process::missing(OsStr::new(self.text), self.directory, self.environment)?;
+        windlass_process::find_missing_program(OsStr::new(self.text), self.directory, self.environment)?;
         match code {
             126 => Some("exit 126, a program cannot be executed; check its permissions (`chmod +x`)".to_owned()),
             127 => Some("exit 127, a program was not found; install it, or correct `command`".into()),
@@ -64,11 +64,11 @@ impl ShellCommand<'_> {
         };
         // The rule covers only words that the shell does not change.
         let plain = |letter: char| letter.is_ascii_alphanumeric() || "._/-+@".contains(letter);
-        let exists = || self.directory.join(script).exists() || self.is_in_path(script);
+        let exists = || self.directory.join(script).exists() || self.is_script_in_path(script);
         (script.chars().all(plain) && !exists()).then_some(script)
     }
 
-    fn is_in_path(&self, script: &str) -> bool {
+    fn is_script_in_path(&self, script: &str) -> bool {
         let path = self.environment.iter().rfind(|(name, _)| name == "PATH").filter(|_| !script.contains('/'));
         path.is_some_and(|(_, path)| {
             std::env::split_paths(path).any(|place| self.directory.join(place).join(script).is_file())
@@ -86,7 +86,7 @@ mod tests {
         std::fs::write(place.path().join("there.sh"), "exit 2").unwrap();
         let environment = [("PATH".into(), "/usr/bin:/bin".into())];
         let command = ShellCommand { text, directory: place.path(), environment: &environment };
-        let broken = command.broken_by(Exit::Code(code));
+        let broken = command.broken_command_cause(ProgramExit::Code(code));
         assert_eq!(broken.is_some(), expected.is_some(), "{text}: {broken:?}");
         assert!(broken.unwrap_or_default().contains(expected.unwrap_or_default()), "{text}");
     }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_script_is_told_with_the_directory_it_is_missing_from() {
+    fn missing_script_is_reported_with_directory() {
         check("./check.sh", 127, Some("`./check.sh` does not exist in /"));
         check("/no/check.sh", 127, Some("`/no/check.sh` does not exist; create it"));
     }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn program_that_cannot_be_run_is_told_with_a_remedy() {
+    fn unexecutable_program_is_reported_with_remedy() {
         check("no-such-program --all", 127, Some("a program was not found"));
         check("./there.sh", 126, Some("chmod +x"));
     }

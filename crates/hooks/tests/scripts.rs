@@ -11,18 +11,18 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
-use windlass_hooks::{Carrier, Script, Values};
+use windlass_hooks::{InputChannel, HookScript, ScriptValues};
 
 #[path = "../src/laws/pieces.rs"]
 mod pieces;
 use pieces::{COMMANDS, PAYLOADS, PIECES, runs_a_variable};
 
-const VALUES: Values<'static> = Values {
+const VALUES: ScriptValues<'static> = ScriptValues {
     session: "demo",
     iteration: "3",
     task_id: "T12",
-    task_content: Carrier::Variable,
-    error: Carrier::Variable,
+    task_content: InputChannel::Variable,
+    error: InputChannel::Variable,
 };
 
 /// A command that prints the text, with its output before and after the text.
@@ -92,15 +92,15 @@ impl Place {
 }
 
 /// All shapes as one command, each with an output file of its own.
-fn together(shapes: &[Shape]) -> Script {
+fn together(shapes: &[Shape]) -> HookScript {
     let redirected = shapes.iter().enumerate().map(|(index, (shape, ..))| format!("exec >\"$OUT/{index}\"\n{shape}\n"));
-    Script::parse(&redirected.collect::<String>()).expect("every shape is safe")
+    HookScript::parse(&redirected.collect::<String>()).expect("every shape is safe")
 }
 
 #[track_caller]
-fn check(shapes: &[Shape], values: &Values<'_>, value: &[u8], arrives: &[u8]) {
+fn check(shapes: &[Shape], values: &ScriptValues<'_>, value: &[u8], arrives: &[u8]) {
     let place = Place::new();
-    let script = &together(shapes).fill(values);
+    let script = &together(shapes).fill_values(values);
     for shell in &*SHELLS {
         let output = place.run(shell, script, value);
         let shown = String::from_utf8_lossy(value);
@@ -220,7 +220,7 @@ fn hostile_text_arrives_byte_for_byte() {
 
 #[test]
 fn text_from_a_file_arrives_but_for_newlines_at_its_end() {
-    let values = Values { error: Carrier::File, ..VALUES };
+    let values = ScriptValues { error: InputChannel::File, ..VALUES };
     let long = b"'\"$(touch pwned)`\n".repeat(5_000);
     let short = hostile().into_iter().filter(|value| value.len() > 2).step_by(9);
     for value in short.chain([b"lines\n\n\n".to_vec()]) {
@@ -229,8 +229,8 @@ fn text_from_a_file_arrives_but_for_newlines_at_its_end() {
     }
     // Too long for an argument of a program, but not for the shell itself.
     let place = Place::new();
-    let script = Script::parse("text={{error}}; printf '%s' \"$text\" >\"$OUT/0\"").expect("is safe");
-    place.run(SHELLS[0], &script.fill(&values), &long.repeat(3));
+    let script = HookScript::parse("text={{error}}; printf '%s' \"$text\" >\"$OUT/0\"").expect("is safe");
+    place.run(SHELLS[0], &script.fill_values(&values), &long.repeat(3));
     assert!(place.printed(0) == long.repeat(3)[..long.len() * 3 - 1]);
 }
 
@@ -252,7 +252,7 @@ fn is_pwned(place: &Path) -> bool {
 }
 
 #[test]
-fn what_is_refused_would_be_run() {
+fn refused_commands_would_run_free_text() {
     for text in ["eval \"${WINDLASS_ERROR}\"", "echo \"${WINDLASS_ERROR}\" | sh", "sh -c \"${WINDLASS_ERROR}\""] {
         let place = Place::new();
         place.run(SHELLS[0], text, b"touch pwned");
@@ -282,11 +282,11 @@ proptest! {
         if !text.contains("{{error}}") || runs_a_variable(&text) {
             return Ok(());
         }
-        let Ok(script) = Script::parse(&text) else { return Ok(()) };
+        let Ok(script) = HookScript::parse(&text) else { return Ok(()) };
         let place = Place::new();
         let shell = if in_bash { SHELLS[SHELLS.len() - 1] } else { SHELLS[0] };
-        let carrier = if from_file { Carrier::File } else { Carrier::Variable };
-        let filled = script.fill(&Values { error: carrier, task_id: "", ..VALUES });
+        let carrier = if from_file { InputChannel::File } else { InputChannel::Variable };
+        let filled = script.fill_values(&ScriptValues { error: carrier, task_id: "", ..VALUES });
         place.run(shell, &filled, payload.as_bytes());
         prop_assert!(!is_pwned(place.work.path()), "{} ran {:?}", shell, filled);
     }

@@ -19,13 +19,13 @@ mod handler;
 mod http;
 #[cfg(any(test, fuzzing))]
 pub mod laws;
-mod lines;
+mod bounded_lines;
 mod message;
-mod pool;
+mod router_pool;
 mod server;
 mod stdio;
 #[cfg(test)]
 mod tests;
 
-pub use http::{AddressError, Listening, Token, TokenError};
-pub use server::{Driven, Server, Stop, ToolRouter};
+pub use http::{AddressError, BoundAddress, AccessToken, AccessTokenError};
+pub use server::{AgentDriverKind, ToolServer, StopHandle, ToolCaller};

@@ -19,16 +19,16 @@ impl CachePatterns {
         for pattern in patterns {
             written.push(pattern.trim_start_matches("./").to_owned());
             let pattern = pattern.trim_end_matches('/').trim_start_matches("./");
-            set.add(glob(pattern)?);
+            set.add(parse_glob(pattern)?);
             if !pattern.contains('/') {
-                set.add(glob(&format!("**/{pattern}"))?);
+                set.add(parse_glob(&format!("**/{pattern}"))?);
             }
         }
         Ok(Self { patterns: set.build()?, written })
     }
 
     /// Returns whether a path of the repository matches, for a project at `below` in the repository.
-    pub(crate) fn matches(&self, path: &Path, below: &Path) -> bool {
+    pub(crate) fn matches_path(&self, path: &Path, below: &Path) -> bool {
         let is_match = |path: &Path| path.ancestors().any(|path| self.patterns.is_match(path));
         is_match(path) || path.strip_prefix(below).is_ok_and(is_match)
     }
@@ -44,7 +44,7 @@ impl CachePatterns {
     }
 }
 
-fn glob(pattern: &str) -> Result<Glob, globset::Error> {
+fn parse_glob(pattern: &str) -> Result<Glob, globset::Error> {
     GlobBuilder::new(pattern).literal_separator(true).build()
 }
 
@@ -59,24 +59,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn caches_are_meant_wherever_they_stand_unless_a_slash_says_where() {
+    fn cache_pattern_without_slash_matches_at_any_depth() {
         let caches = CachePatterns::new(["target/", "web/dist"]).unwrap();
         for path in ["target", "crates/a/target", "target/debug/x", "web/dist", "web/dist/app.js"] {
-            assert!(caches.matches(Path::new(path), Path::new("")), "{path}");
+            assert!(caches.matches_path(Path::new(path), Path::new("")), "{path}");
         }
         for path in ["targets", "dist", "other/web/dist", ".env"] {
-            assert!(!caches.matches(Path::new(path), Path::new("")), "{path}");
+            assert!(!caches.matches_path(Path::new(path), Path::new("")), "{path}");
         }
         assert_eq!(caches.to_ignore_lines(Path::new("")), ["target/", "/web/dist"]);
     }
 
     #[test]
-    fn cache_with_a_slash_is_meant_within_the_project() {
+    fn cache_pattern_with_slash_matches_within_project() {
         let caches = CachePatterns::new(["web/dist/", "target"]).unwrap();
         let below = Path::new("apps/shop");
-        assert!(caches.matches(Path::new("apps/shop/web/dist/app.js"), below));
-        assert!(!caches.matches(Path::new("apps/other/web/dist"), below));
-        assert!(caches.matches(Path::new("target"), below));
+        assert!(caches.matches_path(Path::new("apps/shop/web/dist/app.js"), below));
+        assert!(!caches.matches_path(Path::new("apps/other/web/dist"), below));
+        assert!(caches.matches_path(Path::new("target"), below));
         assert_eq!(caches.to_ignore_lines(below), ["/apps/shop/web/dist/", "target"]);
     }
 }

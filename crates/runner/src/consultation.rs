@@ -13,35 +13,35 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use windlass_agents::{Agent, AgentDriver, PromptRequest, TurnBudget, TurnOutcome};
-use windlass_engine::{TaskId, Usage};
-use windlass_process::overlay;
+use windlass_engine::{TaskId, AgentUsage};
+use windlass_process::overlay_environment;
 
 use crate::journal::PromptSource;
 use crate::{EffectRunner, RunError};
 
 /// A conversation with a consulted agent.
-pub(crate) struct Consultation<'a> {
+pub(crate) struct AgentConsultation<'a> {
     driver: Box<dyn AgentDriver + 'a>,
     request: PromptRequest,
     budget: TurnBudget,
 }
 
-impl Consultation<'_> {
+impl AgentConsultation<'_> {
     /// Closes the agent.
-    pub fn end(mut self) {
-        self.driver.close();
+    pub fn close_agent(mut self) {
+        self.driver.close_agent();
     }
 }
 
 impl<'a> EffectRunner<'a> {
     /// Prepares a conversation with an agent in a directory, with a record file and time limits. Starts nothing yet.
-    pub(crate) fn consultation(
+    pub(crate) fn prepare_consultation(
         &self,
         agent: &Agent,
         (directory, file): (&Path, PathBuf),
         (time, silence): (Duration, Option<Duration>),
         task: Option<TaskId>,
-    ) -> Consultation<'a> {
+    ) -> AgentConsultation<'a> {
         let told: Vec<(&str, OsString)> = vec![
             ("WINDLASS_RUN", OsString::new()),
             ("WINDLASS_DEBT", OsString::new()),
@@ -53,18 +53,18 @@ impl<'a> EffectRunner<'a> {
             ("WINDLASS_PROJECT_DIR", self.settings.project.clone().into()),
         ];
         let mut agent = agent.clone();
-        agent.setup.judged = Some(directory.to_owned());
+        agent.setup.judged_directory = Some(directory.to_owned());
         let request = PromptRequest {
             directory: directory.to_owned(),
-            environment: overlay(&agent.environment(&self.settings.environment), told),
+            environment: overlay_environment(&agent.build_environment(&self.settings.environment), told),
             tools: None,
             conversation: None,
-            used: Usage::default(),
+            used: AgentUsage::default(),
             nonce: 0,
             record: file,
         };
-        Consultation {
-            driver: agent.driver(self.settings.launcher.as_ref(), self.roster),
+        AgentConsultation {
+            driver: agent.create_driver(self.settings.launcher.as_ref(), self.roster),
             request,
             budget: TurnBudget::new(Some(time), silence, self.control.clone()),
         }
@@ -72,18 +72,18 @@ impl<'a> EffectRunner<'a> {
 
     /// Prompts the agent, and waits for the end of its answer. `word` writes the question: for an agent that remembers the
     /// conversation so far, or for one that does not.
-    pub(crate) fn consult(
+    pub(crate) fn prompt_consultant(
         &mut self,
-        with: &mut Consultation<'_>,
+        with: &mut AgentConsultation<'_>,
         word: &mut dyn FnMut(bool) -> String,
     ) -> Result<TurnOutcome, RunError> {
-        let Consultation { driver, request, budget } = with;
-        request.nonce = (self.outside.random)().map_err(RunError::Random)?;
+        let AgentConsultation { driver, request, budget } = with;
+        request.nonce = (self.env.random)().map_err(RunError::Random)?;
         let mut conversation = None;
         let source = PromptSource::Question { word, conversation: &mut conversation };
         let outcome = self.prompt_agent(&mut **driver, request, budget, source)?;
         request.conversation = conversation.or(request.conversation.take());
-        request.used = request.used.plus(outcome.usage);
+        request.used = request.used.saturating_add(outcome.usage);
         Ok(outcome)
     }
 }

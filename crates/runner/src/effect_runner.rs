@@ -18,24 +18,24 @@ use windlass_bridge::AgentHookRequest;
 use windlass_engine::validation::ConfiguredRules;
 use windlass_engine::workflow::Workflow;
 use windlass_engine::{
-    Authority, Command, EffectId, EffectKind, Event, HookOutcome, Origin, OwnerName, PendingEffect, Record, Rules, Seq,
-    Task, View,
+    Authority, Command, EffectId, EffectKind, Event, HookOutcome, CommandOrigin, OwnerName, PendingEffect, EventRecord, EngineRules, Seq,
+    Task, StateView,
 };
-use windlass_expr::Template;
-use windlass_hooks::{Mask, RunnableHook, sifted};
-use windlass_process::{Control, Environment, Finished, Launcher, NotStarted, Roster, Spec, Stream, Supervisor, run};
-use windlass_store::{Sqlite, Store};
-use windlass_tools::validation::Permission;
-use windlass_vcs::git::{KnownFacts, puts_work_away};
+use windlass_expr::TextTemplate;
+use windlass_hooks::{SecretMask, RunnableHook, excerpt_run};
+use windlass_process::{RunControl, Environment, ProgramOutcome, SupervisorLauncher, ProgramStartError, OwnerLock, ProgramSpec, OutputStream, Supervisor, run_program};
+use windlass_store::{SqliteStore, Store};
+use windlass_tools::validation::ProgramPermission;
+use windlass_vcs::git::{KnownFacts, modifies_repository};
 
 use crate::caches::GateCheckout;
-use crate::delivery::Delivery;
-use crate::protected::Protected;
+use crate::delivery_settings::DeliverySettings;
+use crate::protected::ProtectedFiles;
 use crate::{RunError, RunnerEnv, RunnerEvent};
 
 /// Minimum time of a git call when the time of the session is up, to put work away and to read.
-const MIN_TIME_FOR_WORK: Duration = Duration::from_secs(60);
-const MIN_TIME_FOR_LOOKS: Duration = Duration::from_secs(5);
+const MIN_GIT_WRITE_TIME: Duration = Duration::from_secs(60);
+const MIN_GIT_READ_TIME: Duration = Duration::from_secs(5);
 
 /// Lookup of a hook by its name. It builds only the hooks that are looked up.
 pub type HookFinder = Box<dyn Fn(&str) -> Option<RunnableHook>>;
@@ -48,7 +48,7 @@ pub struct RunnerSettings {
     pub hooks: HookFinder,
     pub workflows: WorkflowFinder,
     /// Rules that decide the effects of each event, with this process as the owner.
-    pub rules: Rules,
+    pub rules: EngineRules,
     /// Project that the hooks belong to.
     pub project: PathBuf,
     /// Directory that hooks run in.
@@ -58,19 +58,19 @@ pub struct RunnerSettings {
     /// Environment of programs, before Windlass adds its variables.
     pub environment: Environment,
     /// Template of the work prompt, if not the usual one.
-    pub prompt: Option<Template>,
+    pub prompt: Option<TextTemplate>,
     /// Mask of secrets.
-    pub mask: Mask,
+    pub mask: SecretMask,
     /// Permission for the programs of an agent's rules and stop hooks.
-    pub permission: Permission,
+    pub permission: ProgramPermission,
     /// Validation rules that the gate of a session checks.
     pub validation: ConfiguredRules,
     /// Files that may not change during a session.
-    pub protected: Protected,
+    pub protected: ProtectedFiles,
     /// Place of work and its delivery.
-    pub delivery: Delivery,
+    pub delivery: DeliverySettings,
     /// Launcher of the supervisor of programs. Without one, programs are our own children.
-    pub launcher: Option<Launcher>,
+    pub launcher: Option<SupervisorLauncher>,
 }
 
 /// Files that the work has changed, or why they cannot be known.
@@ -78,12 +78,12 @@ pub(crate) type ChangedFiles = Result<Vec<String>, String>;
 
 /// Runner of the effects that this process owns.
 pub struct EffectRunner<'a> {
-    pub(crate) store: &'a mut Sqlite,
+    pub(crate) store: &'a mut SqliteStore,
     pub(crate) settings: RunnerSettings,
     pub(crate) owner: OwnerName,
-    pub(crate) roster: &'a Roster,
-    pub(crate) control: Control,
-    pub(crate) outside: RunnerEnv<'a>,
+    pub(crate) roster: &'a OwnerLock,
+    pub(crate) control: RunControl,
+    pub(crate) env: RunnerEnv<'a>,
     /// Request of an agent's own hook system, while its hooks run.
     pub(crate) request: Option<Arc<AgentHookRequest>>,
     /// Merge lock, held from the read of the newest base to the merge.
@@ -102,10 +102,10 @@ pub struct EffectRunner<'a> {
 
 impl<'a> EffectRunner<'a> {
     pub fn new(
-        store: &'a mut Sqlite,
+        store: &'a mut SqliteStore,
         settings: RunnerSettings,
-        roster: &'a Roster,
-        control: Control,
+        roster: &'a OwnerLock,
+        control: RunControl,
         outside: RunnerEnv<'a>,
     ) -> Result<Self, RunError> {
         let owner = roster.name().parse().map_err(RunError::Owner)?;
@@ -115,7 +115,7 @@ impl<'a> EffectRunner<'a> {
             owner,
             roster,
             control,
-            outside,
+            env: outside,
             request: None,
             merging: None,
             gate_checkout: None,
@@ -127,89 +127,89 @@ impl<'a> EffectRunner<'a> {
     }
 
     /// Returns the runner with a supervisor that was started before.
-    pub fn under(self, supervisor: Option<Supervisor>) -> Self {
+    pub fn with_supervisor(self, supervisor: Option<Supervisor>) -> Self {
         Self { supervisor: RefCell::new(supervisor), ..self }
     }
 
     /// Commits a command of our own, and reports its records to the observer.
-    pub fn commit(&mut self, command: &Command) -> Result<Vec<Record>, RunError> {
-        let (by, at) = (self.owner.to_string(), (self.outside.now)());
+    pub fn commit_command(&mut self, command: &Command) -> Result<Vec<EventRecord>, RunError> {
+        let (by, at) = (self.owner.to_string(), (self.env.now)());
         let records =
-            self.commit_as(&Origin { by, at, authority: Authority::Person, run: None, via: None }, command)?;
-        self.tell(&records);
+            self.commit_command_as(&CommandOrigin { by, at, authority: Authority::Person, run: None, via: None }, command)?;
+        self.report_records(&records);
         Ok(records)
     }
 
-    pub(crate) fn tell(&mut self, records: &[Record]) {
+    pub(crate) fn report_records(&mut self, records: &[EventRecord]) {
         for record in records {
-            (self.outside.tell)(RunnerEvent::Event(record));
-            if let Some(task) = self.taken_up(record) {
-                (self.outside.tell)(RunnerEvent::TakesUp(&task));
+            (self.env.observe)(RunnerEvent::Event(record));
+            if let Some(task) = self.claimed_task(record) {
+                (self.env.observe)(RunnerEvent::TaskClaimed(&task));
             }
         }
     }
 
     /// Returns the task that a session claims with an event. Only the observer needs it, so an unreadable store is no reason to
     /// stop.
-    fn taken_up(&self, record: &Record) -> Option<Task> {
-        match (&record.envelope.event, record.envelope.node.task()) {
+    fn claimed_task(&self, record: &EventRecord) -> Option<Task> {
+        match (&record.envelope.event, record.envelope.node.task_id()) {
             (Event::TaskClaimed(claimed), Some(id)) if claimed.session.is_some() => {
-                self.store.snapshot().ok()?.task(id).ok()?
+                self.store.begin_snapshot().ok()?.find_task(id).ok()?
             }
             _ => None,
         }
     }
 
     /// Waits for some time, and reports that to the observer. Returns whether the time has passed without a cancellation.
-    pub(crate) fn wait(&mut self, time: Duration) -> bool {
+    pub(crate) fn wait_cancellable(&mut self, time: Duration) -> bool {
         if !time.is_zero() {
-            (self.outside.tell)(RunnerEvent::Waiting(time));
+            (self.env.observe)(RunnerEvent::Waiting(time));
         }
-        self.control.wait(time)
+        self.control.wait_unless_cancelled(time)
     }
 
     /// Commits a command of another origin. Its author learns the result from the return value, not from the observer.
-    pub fn commit_as(&mut self, origin: &Origin, command: &Command) -> Result<Vec<Record>, RunError> {
-        let nonce = (self.outside.random)().map_err(RunError::Random)?;
-        Ok(self.store.execute(&self.settings.rules, origin, &self.settings.mask.command(command), nonce)?)
+    pub fn commit_command_as(&mut self, origin: &CommandOrigin, command: &Command) -> Result<Vec<EventRecord>, RunError> {
+        let nonce = (self.env.random)().map_err(RunError::Random)?;
+        Ok(self.store.execute_command(&self.settings.rules, origin, &self.settings.mask.mask_command(command), nonce)?)
     }
 
     /// Runs every hook that this process owns, and the hooks that follow. After a cancellation, effects that have not begun stay
     /// for a later recovery.
-    pub fn run_pending(&mut self) -> Result<(), RunError> {
-        while let Some(effect) = self.next(|dispatch, effect| effect.owner == dispatch.owner)? {
+    pub fn run_pending_effects(&mut self) -> Result<(), RunError> {
+        while let Some(effect) = self.next_pending_hook(|dispatch, effect| effect.owner == dispatch.owner)? {
             if self.control.is_cancelled() {
                 return Err(RunError::Killed);
             }
-            self.settle_one(&effect)?;
+            self.begin_and_run(&effect)?;
         }
         Ok(())
     }
 
     /// Takes over hooks that dead owners have left. Returns their number.
-    pub fn adopt_orphans(&mut self, left: impl Fn(&PendingEffect) -> bool) -> Result<usize, RunError> {
+    pub fn adopt_orphaned_hooks(&mut self, left: impl Fn(&PendingEffect) -> bool) -> Result<usize, RunError> {
         let mut taken = 0;
-        while let Some(effect) = self.next(|_, effect| left(effect))? {
+        while let Some(effect) = self.next_pending_hook(|_, effect| left(effect))? {
             let (dead, owner) = (effect.owner.clone(), self.owner.clone());
-            self.commit(&Command::RecoverEffect { effect: effect.id, dead, owner })?;
+            self.commit_command(&Command::RecoverEffect { effect: effect.id, dead, owner })?;
             taken += 1;
-            let begun = self.store.snapshot()?.effect(effect.id)?;
+            let begun = self.store.begin_snapshot()?.find_effect(effect.id)?;
             if let Some(effect) = begun {
                 self.run_and_report(&effect)?;
             }
-            self.run_pending()?;
+            self.run_pending_effects()?;
         }
         Ok(taken)
     }
 
     /// Returns the first pending hook that a predicate accepts.
-    pub(crate) fn next(
+    pub(crate) fn next_pending_hook(
         &self,
         meant: impl Fn(&Self, &PendingEffect) -> bool,
     ) -> Result<Option<PendingEffect>, RunError> {
-        let snapshot = self.store.snapshot()?;
+        let snapshot = self.store.begin_snapshot()?;
         let mut after: Option<EffectId> = None;
-        while let Some(effect) = snapshot.next_effect(after)? {
+        while let Some(effect) = snapshot.next_pending_effect(after)? {
             after = Some(effect.id);
             if matches!(effect.kind, EffectKind::Hook(_)) && meant(self, &effect) {
                 return Ok(Some(effect));
@@ -218,9 +218,9 @@ impl<'a> EffectRunner<'a> {
         Ok(None)
     }
 
-    fn settle_one(&mut self, effect: &PendingEffect) -> Result<(), RunError> {
+    fn begin_and_run(&mut self, effect: &PendingEffect) -> Result<(), RunError> {
         if effect.attempts == 0 {
-            self.commit(&Command::BeginEffect { effect: effect.id, owner: self.owner.clone() })?;
+            self.commit_command(&Command::BeginEffect { effect: effect.id, owner: self.owner.clone() })?;
         }
         self.run_and_report(effect)
     }
@@ -228,21 +228,21 @@ impl<'a> EffectRunner<'a> {
     fn run_and_report(&mut self, effect: &PendingEffect) -> Result<(), RunError> {
         let report = self.run_hook(effect)?.report;
         let killed = report.outcome == HookOutcome::Cancelled;
-        self.commit(&Command::FinishEffect { effect: effect.id, owner: self.owner.clone(), report: report.into() })?;
+        self.commit_command(&Command::FinishEffect { effect: effect.id, owner: self.owner.clone(), report: report.into() })?;
         if killed { Err(RunError::Killed) } else { Ok(()) }
     }
 
     /// Returns the file with all output of a run, if memory could not hold it. Its path is relative to the records of all sessions.
-    pub(crate) fn record(&self, finished: &Finished) -> Option<String> {
+    pub(crate) fn spilled_record(&self, finished: &ProgramOutcome) -> Option<String> {
         let spilled = finished.stdout.spilled.as_ref().or(finished.stderr.spilled.as_ref())?;
         self.record_name(&spilled.path)
     }
 
     /// Masks the output of a run, also in its spill files, and adds excerpts of these.
-    pub(crate) fn read(&self, ran: Finished) -> Finished {
+    pub(crate) fn mask_output(&self, ran: ProgramOutcome) -> ProgramOutcome {
         // Mask before the output is cut: half a secret is a secret, too.
-        let ran = sifted(ran, &self.settings.mask);
-        self.settings.mask.spilled(&ran);
+        let ran = excerpt_run(ran, &self.settings.mask);
+        self.settings.mask.mask_spill_files(&ran);
         ran
     }
 
@@ -252,24 +252,24 @@ impl<'a> EffectRunner<'a> {
         Some(shown.to_string_lossy().into_owned())
     }
 
-    pub(crate) fn event(&self, at: Seq) -> Result<Record, RunError> {
-        self.store.event(at)?.ok_or(RunError::MissingEvent(at))
+    pub(crate) fn load_event(&self, at: Seq) -> Result<EventRecord, RunError> {
+        self.store.read_event(at)?.ok_or(RunError::MissingEvent(at))
     }
 
     /// Runs a short program of our own for its output. Its timeout is the rest of the session's time.
-    pub(crate) fn look_with(&self, spec: &Spec) -> Result<Finished, NotStarted> {
-        let run = |spec: &Spec| self.run_supervised(spec);
+    pub(crate) fn run_query(&self, spec: &ProgramSpec) -> Result<ProgramOutcome, ProgramStartError> {
+        let run = |spec: &ProgramSpec| self.run_supervised(spec);
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        match left.map(|left| left.max(min_time(spec))) {
+        match left.map(|left| left.max(min_git_time(spec))) {
             Some(left) if spec.timeout.is_none_or(|timeout| timeout > left) => {
-                run(&Spec { timeout: Some(left), ..spec.clone() })
+                run(&ProgramSpec { timeout: Some(left), ..spec.clone() })
             }
             _ => run(spec),
         }
     }
 
     /// Runs a program under the supervisor if there is a launcher, so that nothing of it survives us.
-    fn run_supervised(&self, spec: &Spec) -> Result<Finished, NotStarted> {
+    fn run_supervised(&self, spec: &ProgramSpec) -> Result<ProgramOutcome, ProgramStartError> {
         let mut supervisor = match (self.supervisor.take(), &self.settings.launcher) {
             (None, Some(launcher)) => Supervisor::start(launcher).ok(),
             (supervisor, _) => supervisor,
@@ -280,23 +280,23 @@ impl<'a> EffectRunner<'a> {
     }
 
     /// Runs a program to its end, and streams its output to the observer. Under the supervisor nothing of it survives us.
-    pub(crate) fn start(&mut self, spec: &Spec) -> Result<Result<Finished, NotStarted>, RunError> {
+    pub(crate) fn run_program(&mut self, spec: &ProgramSpec) -> Result<Result<ProgramOutcome, ProgramStartError>, RunError> {
         // The observer sees no secret either, however the output is cut into pieces.
         let mask = self.settings.mask.clone();
-        let (mut out, mut err) = (mask.shown(), mask.shown());
+        let (mut out, mut err) = (mask.open_display_stream(), mask.open_display_stream());
         let mut supervisor = self.take_supervisor()?;
         let mut observe = |stream, bytes: &[u8]| {
-            if self.outside.shows_output {
-                let masked = if stream == Stream::Stdout { &mut out } else { &mut err };
-                (self.outside.tell)(RunnerEvent::Output(stream, &masked.push(bytes)));
+            if self.env.shows_output {
+                let masked = if stream == OutputStream::Stdout { &mut out } else { &mut err };
+                (self.env.observe)(RunnerEvent::Output(stream, &masked.push(bytes)));
             }
         };
         let ran = run_under(&mut supervisor, spec, self.roster, &self.control, &mut observe);
         self.supervisor.replace(supervisor);
-        self.known.forget_changeable();
-        for (stream, rest) in [(Stream::Stdout, out.finish()), (Stream::Stderr, err.finish())] {
+        self.known.forget_changeable_facts();
+        for (stream, rest) in [(OutputStream::Stdout, out.finish()), (OutputStream::Stderr, err.finish())] {
             if !rest.is_empty() {
-                (self.outside.tell)(RunnerEvent::Output(stream, &rest));
+                (self.env.observe)(RunnerEvent::Output(stream, &rest));
             }
         }
         Ok(ran)
@@ -305,7 +305,7 @@ impl<'a> EffectRunner<'a> {
     /// Takes the supervisor for a program that may change the facts of git. The caller puts it back. Without a launcher there is
     /// none.
     pub(crate) fn take_supervisor(&mut self) -> Result<Option<Supervisor>, RunError> {
-        self.known.forget_changeable();
+        self.known.forget_changeable_facts();
         match (self.supervisor.take(), &self.settings.launcher) {
             (None, Some(launcher)) => Supervisor::start(launcher).map(Some).map_err(RunError::Supervisor),
             (supervisor, _) => Ok(supervisor),
@@ -316,18 +316,18 @@ impl<'a> EffectRunner<'a> {
 /// Runs a program under a supervisor, or without one as our own child.
 pub(crate) fn run_under(
     supervisor: &mut Option<Supervisor>,
-    spec: &Spec,
-    roster: &Roster,
-    control: &Control,
-    observe: &mut dyn FnMut(Stream, &[u8]),
-) -> Result<Finished, NotStarted> {
+    spec: &ProgramSpec,
+    roster: &OwnerLock,
+    control: &RunControl,
+    observe: &mut dyn FnMut(OutputStream, &[u8]),
+) -> Result<ProgramOutcome, ProgramStartError> {
     match supervisor {
-        None => run(spec, roster, control, observe),
-        Some(supervisor) => supervisor.run(spec, roster, control, observe),
+        None => run_program(spec, roster, control, observe),
+        Some(supervisor) => supervisor.run_program(spec, roster, control, observe),
     }
 }
 
 /// Returns the minimum time of a git call.
-fn min_time(spec: &Spec) -> Duration {
-    if puts_work_away(spec) { MIN_TIME_FOR_WORK } else { MIN_TIME_FOR_LOOKS }
+fn min_git_time(spec: &ProgramSpec) -> Duration {
+    if modifies_repository(spec) { MIN_GIT_WRITE_TIME } else { MIN_GIT_READ_TIME }
 }

@@ -16,25 +16,25 @@ use std::path::{Path, PathBuf};
 use windlass_agents::{
     AgentDriver, OutputWatch, PromptRequest, TurnBudget, TurnEnd, TurnHost, TurnOutcome, TurnOutput,
 };
-use windlass_engine::{Command, Fault, Limits, Session, Turn};
-use windlass_hooks::{Mask, clean, cut};
-use windlass_process::{Finished, NotStarted, Spec, Stream};
+use windlass_engine::{Command, TurnFailure, EngineLimits, Session, AgentTurn};
+use windlass_hooks::{SecretMask, clean_output, excerpt_text};
+use windlass_process::{ProgramOutcome, ProgramStartError, ProgramSpec, OutputStream};
 
 use crate::effect_runner::run_under;
-use crate::record::{TurnRecord, named};
+use crate::turn_record::{TurnRecord, with_extension};
 use crate::{EffectRunner, RunError, RunnerEvent};
 
 /// Origin of a prompt, and the place that its conversation is noted in.
 pub(crate) enum PromptSource<'a> {
     /// A turn of a session. The log has the conversation.
-    Turn { session: &'a Session, turn: &'a Turn },
+    Turn { session: &'a Session, turn: &'a AgentTurn },
     /// A question outside the turns. `word` writes it for an agent that remembers the conversation, or for one that does not.
     Question { word: &'a mut dyn FnMut(bool) -> String, conversation: &'a mut Option<String> },
 }
 
 /// Host of one turn in progress: records it, and shows it to the observer.
 struct TurnJournal<'j, 's, 'd> {
-    dispatch: &'j mut EffectRunner<'d>,
+    effects: &'j mut EffectRunner<'d>,
     source: PromptSource<'s>,
     /// Path of the records, without the end of their names.
     file: PathBuf,
@@ -42,7 +42,7 @@ struct TurnJournal<'j, 's, 'd> {
     stdout: TurnRecord<'j>,
     stderr: TurnRecord<'j>,
     /// Masked output of a program whose driver does not interpret it.
-    printed: Option<Finished>,
+    printed: Option<ProgramOutcome>,
     /// Error that ends the loop.
     failure: Option<RunError>,
 }
@@ -58,16 +58,16 @@ impl EffectRunner<'_> {
     ) -> Result<TurnOutcome, RunError> {
         let mask = self.settings.mask.clone();
         let mut journal = TurnJournal::new(self, source, &request.record, &mask);
-        let outcome = driver.prompt(request, budget, &mut journal);
-        journal.finish(outcome)
+        let outcome = driver.run_turn(request, budget, &mut journal);
+        journal.finish_turn(outcome)
     }
 }
 
 impl<'j, 's, 'd> TurnJournal<'j, 's, 'd> {
-    fn new(dispatch: &'j mut EffectRunner<'d>, source: PromptSource<'s>, file: &Path, mask: &'j Mask) -> Self {
-        let record = |end: &str| TurnRecord::new(mask, named(file, end));
+    fn new(effects: &'j mut EffectRunner<'d>, source: PromptSource<'s>, file: &Path, mask: &'j SecretMask) -> Self {
+        let record = |end: &str| TurnRecord::new(mask, with_extension(file, end));
         Self {
-            dispatch,
+            effects,
             source,
             file: file.to_owned(),
             transcript: record("turn"),
@@ -79,43 +79,43 @@ impl<'j, 's, 'd> TurnJournal<'j, 's, 'd> {
     }
 
     /// Ends the turn, because the loop cannot go on.
-    fn fail(&mut self, error: RunError) -> TurnEnd {
+    fn fail_turn(&mut self, error: RunError) -> TurnEnd {
         let end = TurnEnd::Broken(error.to_string());
         self.failure.get_or_insert(error);
         end
     }
 
     /// Runs a program whose output the driver interprets.
-    fn run_watched(
+    fn run_watched_program(
         &mut self,
-        spec: &Spec,
+        spec: &ProgramSpec,
         watch: &mut OutputWatch<'_>,
-    ) -> Result<Result<Finished, NotStarted>, RunError> {
-        let (control, roster) = (self.dispatch.control.apart(), self.dispatch.roster);
-        let mut supervisor = self.dispatch.take_supervisor()?;
+    ) -> Result<Result<ProgramOutcome, ProgramStartError>, RunError> {
+        let (control, roster) = (self.effects.control.with_own_cancel(), self.effects.roster);
+        let mut supervisor = self.effects.take_supervisor()?;
         let mut observe = |stream, bytes: &[u8]| {
             if watch(self, stream, bytes).is_break() {
-                control.call_off();
+                control.cancel_own_runs();
             }
         };
         let ran = run_under(&mut supervisor, spec, roster, &control, &mut observe);
-        self.dispatch.supervisor.replace(supervisor);
+        self.effects.supervisor.replace(supervisor);
         Ok(ran)
     }
 
     /// Shows and records the rest of the output, and names the record of the turn.
-    fn finish(self, outcome: TurnOutcome) -> Result<TurnOutcome, RunError> {
-        let Self { dispatch, file, transcript, stdout, stderr, printed, failure, .. } = self;
-        dispatch.known.forget_changeable();
+    fn finish_turn(self, outcome: TurnOutcome) -> Result<TurnOutcome, RunError> {
+        let Self { effects: dispatch, file, transcript, stdout, stderr, printed, failure, .. } = self;
+        dispatch.known.forget_changeable_facts();
         let ((said, transcript), (_, stdout), (complaints, stderr)) =
-            (transcript.finish(), stdout.finish(), stderr.finish());
-        dispatch.show(Stream::Stdout, &said);
-        dispatch.show(Stream::Stderr, &complaints);
+            (transcript.finish_record(), stdout.finish_record(), stderr.finish_record());
+        dispatch.show_output(OutputStream::Stdout, &said);
+        dispatch.show_output(OutputStream::Stderr, &complaints);
         if let Some(error) = failure {
             return Err(error);
         }
         let record = match &printed {
-            Some(printed) => dispatch.record(printed).or_else(|| dispatch.keep_printed(&file, printed, &outcome.end)),
+            Some(printed) => dispatch.spilled_record(printed).or_else(|| dispatch.record_printed_output(&file, printed, &outcome.end)),
             None => transcript.or(stdout).or(stderr).and_then(|path| dispatch.record_name(&path)),
         };
         Ok(TurnOutcome { record, ..outcome })
@@ -126,61 +126,61 @@ impl TurnHost for TurnJournal<'_, '_, '_> {
     fn word_prompt(&mut self, remembers: bool) -> Result<String, TurnEnd> {
         match &mut self.source {
             PromptSource::Question { word, .. } => Ok(word(remembers)),
-            PromptSource::Turn { session, turn } => match self.dispatch.prompt(session, turn, remembers) {
+            PromptSource::Turn { session, turn } => match self.effects.build_prompt(session, turn, remembers) {
                 Ok(Ok(prompt)) => Ok(prompt),
-                Ok(Err(fault)) => Err(TurnEnd::failed(Fault::Prompt, format!("cannot make the prompt: {fault}"))),
-                Err(error) => Err(self.fail(error)),
+                Ok(Err(fault)) => Err(TurnEnd::from_failure(TurnFailure::Prompt, format!("cannot make the prompt: {fault}"))),
+                Err(error) => Err(self.fail_turn(error)),
             },
         }
     }
 
     fn open_conversation(&mut self, name: &str, restarted_because: Option<&str>) -> Result<(), TurnEnd> {
-        let anew = restarted_because.map(|why| self.dispatch.fit_reason(why));
+        let anew = restarted_because.map(|why| self.effects.mask_reason(why));
         match &mut self.source {
             PromptSource::Question { conversation, .. } => **conversation = Some(name.to_owned()),
             PromptSource::Turn { turn, .. } => {
                 let (run, conversation) = (turn.run.clone(), name.to_owned());
-                let opened = self.dispatch.commit(&Command::OpenConversation { run, conversation, anew });
-                opened.map_err(|error| self.fail(error))?;
+                let opened = self.effects.commit_command(&Command::OpenConversation { run, conversation, anew });
+                opened.map_err(|error| self.fail_turn(error))?;
             }
         }
         Ok(())
     }
 
-    fn write(&mut self, output: TurnOutput<'_>) {
+    fn write_output(&mut self, output: TurnOutput<'_>) {
         match output {
             TurnOutput::Transcript(text) => {
-                let masked = self.transcript.push(text.as_bytes());
-                self.dispatch.show(Stream::Stdout, &masked);
+                let masked = self.transcript.push_masked(text.as_bytes());
+                self.effects.show_output(OutputStream::Stdout, &masked);
             }
-            TurnOutput::Stdout(bytes) => drop(self.stdout.push(bytes)),
+            TurnOutput::Stdout(bytes) => drop(self.stdout.push_masked(bytes)),
             TurnOutput::Stderr(bytes) => {
-                let masked = self.stderr.push(bytes);
-                self.dispatch.show(Stream::Stderr, &masked);
+                let masked = self.stderr.push_masked(bytes);
+                self.effects.show_output(OutputStream::Stderr, &masked);
             }
             TurnOutput::Notice(text) => {
-                let text = self.dispatch.fit_reason(text);
-                (self.dispatch.outside.tell)(RunnerEvent::Note(&text));
+                let text = self.effects.mask_reason(text);
+                (self.effects.env.observe)(RunnerEvent::Note(&text));
             }
         }
     }
 
-    fn run_program(&mut self, spec: &Spec, watch: Option<&mut OutputWatch<'_>>) -> Result<Finished, TurnEnd> {
+    fn run_program(&mut self, spec: &ProgramSpec, watch: Option<&mut OutputWatch<'_>>) -> Result<ProgramOutcome, TurnEnd> {
         let (ran, is_watched) = match watch {
-            Some(watch) => (self.run_watched(spec, watch), true),
-            None => (self.dispatch.start(spec), false),
+            Some(watch) => (self.run_watched_program(spec, watch), true),
+            None => (self.effects.run_program(spec), false),
         };
         let finished = match ran {
             Ok(Ok(finished)) => finished,
             Ok(Err(error)) => return Err(TurnEnd::Broken(error.to_string())),
-            Err(error) => return Err(self.fail(error)),
+            Err(error) => return Err(self.fail_turn(error)),
         };
         if is_watched {
             return Ok(finished);
         }
-        let mask = &self.dispatch.settings.mask;
-        mask.spilled(&finished);
-        let finished = mask.run(finished);
+        let mask = &self.effects.settings.mask;
+        mask.mask_spill_files(&finished);
+        let finished = mask.mask_run(finished);
         self.printed = Some(finished.clone());
         Ok(finished)
     }
@@ -188,27 +188,27 @@ impl TurnHost for TurnJournal<'_, '_, '_> {
 
 impl EffectRunner<'_> {
     /// Shows masked output to the observer.
-    fn show(&mut self, stream: Stream, masked: &[u8]) {
-        if self.outside.shows_output && !masked.is_empty() {
-            (self.outside.tell)(RunnerEvent::Output(stream, masked));
+    fn show_output(&mut self, stream: OutputStream, masked: &[u8]) {
+        if self.env.shows_output && !masked.is_empty() {
+            (self.env.observe)(RunnerEvent::Output(stream, masked));
         }
     }
 
     /// Masks a reason, and cuts it to the length that the log takes.
-    fn fit_reason(&self, why: &str) -> String {
-        cut(&self.settings.mask.text(&clean(why)), Limits::REASON)
+    fn mask_reason(&self, why: &str) -> String {
+        excerpt_text(&self.settings.mask.mask_text(&clean_output(why)), EngineLimits::REASON_BYTES)
     }
 
     /// Records the output of a program in a file, unless it is the answer itself.
-    fn keep_printed(&self, file: &Path, printed: &Finished, end: &TurnEnd) -> Option<String> {
-        let (stdout, stderr) = (printed.stdout.text(), printed.stderr.text());
+    fn record_printed_output(&self, file: &Path, printed: &ProgramOutcome, end: &TurnEnd) -> Option<String> {
+        let (stdout, stderr) = (printed.stdout.to_text_lossy(), printed.stderr.to_text_lossy());
         if matches!(end, TurnEnd::Said(said) if *said == stdout) {
             return None;
         }
-        let mut record = TurnRecord::new(&self.settings.mask, named(file, "turn"));
+        let mut record = TurnRecord::new(&self.settings.mask, with_extension(file, "turn"));
         for text in [stdout, stderr] {
-            record.push(text.as_bytes());
+            record.push_masked(text.as_bytes());
         }
-        self.record_name(&record.finish().1?)
+        self.record_name(&record.finish_record().1?)
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Invariant: the log knows the merges that Windlass made, and git knows all others. Either is enough.
 
-use windlass_engine::{Looked, State, Task, TaskId, View, Workspace};
-use windlass_vcs::git::{Branch, Commit, Error, Git};
+use windlass_engine::{ViewResult, TaskState, Task, TaskId, StateView, Workspace};
+use windlass_vcs::git::{BranchName, GitCommitId, Error, GitClient};
 
 /// A task that another one is stacked on, and whose work is not merged as far as the log knows.
 #[derive(Debug, Clone)]
@@ -13,9 +13,9 @@ pub struct LowerTask {
 
 impl LowerTask {
     /// Describes the state of this task for work that is stacked on it.
-    pub(crate) fn in_words(&self) -> String {
+    pub(crate) fn describe_state(&self) -> String {
         let why = match (self.task.state, &self.task.change) {
-            (State::Deleted, _) => "which was deleted and is not merged",
+            (TaskState::Deleted, _) => "which was deleted and is not merged",
             (_, Some(_)) => "whose change is not merged yet",
             (_, None) => "which has no change and is not merged yet",
         };
@@ -23,17 +23,17 @@ impl LowerTask {
     }
 
     /// Returns a hint for a person.
-    pub(crate) fn hint(&self, workspace: &Workspace, base: &str) -> String {
+    pub(crate) fn merge_hint(&self, workspace: &Workspace, base: &str) -> String {
         let start = workspace.start.get(..10).unwrap_or(&workspace.start);
         let id = self.task.id;
         match (self.task.state, work_without_change(&self.task)) {
-            (State::Deleted, _) => format!(
+            (TaskState::Deleted, _) => format!(
                 "to leave that work out: `git rebase --onto {base} {start}` in .windlass/worktrees/{}; to keep it: merge \
                  {start} into {base} yourself; then ask again",
                 workspace.name
             ),
             (_, Some(work)) => format!("merge the branch {} of {id} into {base} yourself first", work.branch),
-            (State::Completed | State::Blocked, None) => format!("`windlass change merge {id}` first"),
+            (TaskState::Completed | TaskState::Blocked, None) => format!("`windlass change merge {id}` first"),
             (state, None) => {
                 format!("{id} is {state}: its work has to be accepted first; `windlass why {id}` shows how it stands")
             }
@@ -42,17 +42,17 @@ impl LowerTask {
 }
 
 /// Returns the tasks that a workspace is stacked on, without those that Windlass has merged.
-pub fn below(view: &dyn View, workspace: &Workspace) -> Looked<Vec<LowerTask>> {
+pub fn unmerged_lower_tasks(view: &dyn StateView, workspace: &Workspace) -> ViewResult<Vec<LowerTask>> {
     let mut found = Vec::new();
     for id in &workspace.stacked_on {
-        found.extend(view.task(*id)?.filter(is_unmerged).map(|task| LowerTask { task }));
+        found.extend(view.find_task(*id)?.filter(is_unmerged).map(|task| LowerTask { task }));
     }
     Ok(found)
 }
 
 /// Returns the workspace of a task that was completed without a change.
 pub fn work_without_change(task: &Task) -> Option<&Workspace> {
-    let is_work = task.state == State::Completed && task.change.is_none() && task.report.is_none();
+    let is_work = task.state == TaskState::Completed && task.change.is_none() && task.report.is_none();
     task.workspace.as_ref().filter(|_| is_work)
 }
 
@@ -63,30 +63,30 @@ pub(crate) fn is_unmerged(task: &Task) -> bool {
 }
 
 /// Returns the start of a task's own work, if it is stacked on the work of others.
-pub fn beginning(workspace: &Workspace) -> Result<Option<Commit>, Error> {
-    (!workspace.stacked_on.is_empty()).then(|| Commit::new(&workspace.start)).transpose()
+pub fn own_work_start(workspace: &Workspace) -> Result<Option<GitCommitId>, Error> {
+    (!workspace.stacked_on.is_empty()).then(|| GitCommitId::new(&workspace.start)).transpose()
 }
 
 /// Returns the first lower task whose work is in the branch and not in the base.
 pub fn first_unmerged<'b>(
-    git: &Git<'_>,
+    git: &GitClient<'_>,
     workspace: &Workspace,
     below: &'b [LowerTask],
-    base: &Commit,
+    base: &GitCommitId,
 ) -> Result<Option<&'b LowerTask>, Error> {
     if below.is_empty() {
         return Ok(None);
     }
-    let Some(head) = git.tip(&Branch::new(&workspace.branch)?)? else { return Ok(below.first()) };
-    let on_start = git.goes_on_from(&head, &Commit::new(&workspace.start)?, base)?;
+    let Some(head) = git.branch_tip(&BranchName::new(&workspace.branch)?)? else { return Ok(below.first()) };
+    let on_start = git.continues_from(&head, &GitCommitId::new(&workspace.start)?, base)?;
     for below in below {
         let place = below.task.workspace.as_ref();
-        let tip = place.map(|place| git.tip(&Branch::new(&place.branch)?)).transpose()?.flatten();
+        let tip = place.map(|place| git.branch_tip(&BranchName::new(&place.branch)?)).transpose()?.flatten();
         let stands = match tip {
             // The commits between the two are gone from here. A person may also have moved the branch.
             Some(tip) => {
                 let shared = git.merge_base(&tip, &head)?;
-                !git.has_all(base, &tip)? && (on_start || git.goes_on_from(&head, &shared, base)?)
+                !git.has_all_changes(base, &tip)? && (on_start || git.continues_from(&head, &shared, base)?)
             }
             None => on_start,
         };
@@ -98,11 +98,11 @@ pub fn first_unmerged<'b>(
 }
 
 /// Returns the commit that a task's own work comes after: its start while that is not in the base, else the newest base.
-pub fn own_base(git: &Git<'_>, workspace: &Workspace, below: &[LowerTask], newest: &Commit) -> Result<Commit, Error> {
-    let head = git.tip(&Branch::new(&workspace.branch)?)?.filter(|_| !workspace.stacked_on.is_empty());
+pub fn own_work_base(git: &GitClient<'_>, workspace: &Workspace, below: &[LowerTask], newest: &GitCommitId) -> Result<GitCommitId, Error> {
+    let head = git.branch_tip(&BranchName::new(&workspace.branch)?)?.filter(|_| !workspace.stacked_on.is_empty());
     let Some(head) = head else { return Ok(newest.clone()) };
-    let start = Commit::new(&workspace.start)?;
-    if !git.goes_on_from(&head, &start, newest)? {
+    let start = GitCommitId::new(&workspace.start)?;
+    if !git.continues_from(&head, &start, newest)? {
         return Ok(newest.clone());
     }
     // Once the base has the lower work, and was merged in, the start has no meaning any more.
@@ -112,7 +112,7 @@ pub fn own_base(git: &Git<'_>, workspace: &Workspace, below: &[LowerTask], newes
 }
 
 /// Lists several tasks in a sentence, with a base that is needed beside them.
-pub fn named(tasks: &[TaskId], base: Option<String>) -> String {
+pub fn list_tasks(tasks: &[TaskId], base: Option<String>) -> String {
     let names: Vec<String> = tasks.iter().map(ToString::to_string).chain(base).collect();
     match names.split_last() {
         Some((last, [])) => last.clone(),

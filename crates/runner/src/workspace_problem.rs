@@ -6,7 +6,7 @@ use std::fmt::{self, Display};
 use windlass_vcs::git::Error;
 
 /// Reason why a worktree cannot be opened.
-pub(crate) enum Trouble {
+pub(crate) enum WorkspaceError {
     /// A problem of this task, for a person.
     Task(WorkspaceProblem),
     /// A problem of the repository or the machine: no agent can work here.
@@ -28,18 +28,18 @@ impl Display for WorkspaceProblem {
 }
 
 impl WorkspaceProblem {
-    pub(crate) fn plain(cause: String) -> Self {
+    pub(crate) fn from_cause(cause: String) -> Self {
         Self { cause, hint: None }
     }
 
-    pub(crate) fn of(error: &Error) -> Self {
-        Self { cause: with_causes(error), hint: error.hint().map(Cow::into_owned) }
+    pub(crate) fn from_git_error(error: &Error) -> Self {
+        Self { cause: describe_causes(error), hint: error.hint().map(Cow::into_owned) }
     }
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for WorkspaceError {
     fn from(error: Error) -> Self {
-        let said = WorkspaceProblem::of(&error);
+        let said = WorkspaceProblem::from_git_error(&error);
         match error {
             Error::Conflict { .. }
             | Error::BranchTaken { .. }
@@ -53,12 +53,12 @@ impl From<Error> for Trouble {
 }
 
 /// Describes an error of git with its causes and its hint.
-pub(crate) fn explained(error: &Error) -> String {
-    WorkspaceProblem::of(error).to_string()
+pub(crate) fn explain_git_error(error: &Error) -> String {
+    WorkspaceProblem::from_git_error(error).to_string()
 }
 
 /// Describes an error with its causes on one line.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+pub(crate) fn describe_causes(error: &dyn std::error::Error) -> String {
     let mut said = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {

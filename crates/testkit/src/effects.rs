@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use windlass_engine::{EffectId, Event, EventType, OwnerName, Record, RunId, SessionName};
+use windlass_engine::{EffectId, Event, EventType, OwnerName, EventRecord, RunId, SessionName};
 
 /// A pending effect, according to the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Due {
+pub struct LoggedEffect {
     pub owner: OwnerName,
     pub begun: u32,
     /// Whether the effect has failed and waits for a retry.
@@ -18,7 +18,7 @@ pub struct Due {
 }
 
 /// Returns all effects that are pending or begun.
-pub fn due(log: &[Record]) -> BTreeMap<EffectId, Due> {
+pub fn read_pending_effects(log: &[EventRecord]) -> BTreeMap<EffectId, LoggedEffect> {
     let mut due = BTreeMap::new();
     for record in log {
         let envelope = &record.envelope;
@@ -27,7 +27,7 @@ pub fn due(log: &[Record]) -> BTreeMap<EffectId, Due> {
             Event::TurnStarted(started) => {
                 let id = EffectId { seq: record.seq, index: 0 };
                 let (owner, turn) = (started.owner.clone(), Some(started.run.clone()));
-                due.insert(id, Due { owner, begun: 1, rests: false, turn, session: session.clone(), iteration });
+                due.insert(id, LoggedEffect { owner, begun: 1, rests: false, turn, session: session.clone(), iteration });
             }
             Event::HookStarted(started) => {
                 let due = due.get_mut(&started.effect).expect("what begins is owed");
@@ -36,20 +36,20 @@ pub fn due(log: &[Record]) -> BTreeMap<EffectId, Due> {
             Event::HookRetrying(retrying) => due.get_mut(&retrying.effect).expect("what rests is owed").rests = true,
             Event::HookFinished(finished) => drop(due.remove(&finished.effect).expect("what finishes is owed")),
             event if ends_a_turn(event.kind()) => {
-                due.retain(|_, due: &mut Due| due.turn.is_none() || due.session != session);
+                due.retain(|_, due: &mut LoggedEffect| due.turn.is_none() || due.session != session);
             }
             _ => {}
         }
         for id in owed_by(record) {
             let owner = envelope.metadata.owes.as_ref().expect("it owes").owner.clone();
-            due.insert(id, Due { owner, begun: 0, rests: false, turn: None, session: session.clone(), iteration });
+            due.insert(id, LoggedEffect { owner, begun: 0, rests: false, turn: None, session: session.clone(), iteration });
         }
     }
     due
 }
 
 /// Returns the hooks that an event enqueued. The event that begins a turn has the turn as its first effect.
-pub fn owed_by(record: &Record) -> impl Iterator<Item = EffectId> {
+pub fn owed_by(record: &EventRecord) -> impl Iterator<Item = EffectId> {
     let hooks = record.envelope.metadata.owes.as_ref().map_or(0, |owed| owed.hooks.len());
     let first = u32::from(record.kind() == EventType::TurnStarted);
     let seq = record.seq;

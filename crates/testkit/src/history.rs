@@ -7,15 +7,15 @@
 //! Invariant: a step is plain data. The same history gives the same commands, in every store.
 
 use windlass_engine::{
-    ActionRequest, Answer, Authority, CallVerdict, Caller, ChangeFact, Command, Cost, Digest, Direction, EdgeKind,
-    EffectId, EffectKind, Ending, Epoch, Failing, Fault, GateAnswer, HookOutcome, HookPoint, HookReport, Looked,
-    Origin, OwnerName, PendingEffect, Promise, Readied, RunId, SessionName, Step as Decision, TaskId, Timestamp, Usage,
-    View, Wanted,
+    ActionRequest, TurnAnswer, Authority, CallVerdict, BridgeCaller, ChangeFact, Command, UsdCost, Digest, EdgeDirection, EdgeKind,
+    EffectId, EffectKind, SessionEndKind, Epoch, TurnFailureReport, TurnFailure, GateAnswer, HookOutcome, HookPoint, HookReport, ViewResult,
+    CommandOrigin, OwnerName, PendingEffect, Promise, SubmissionCheck, RunId, SessionName, SessionStep as Decision, TaskId, Timestamp, AgentUsage,
+    StateView, NextAction,
 };
 
-use crate::delivering::workspace;
-use crate::driving::Driving;
-use crate::flows::{FlowStep, flow_command, is_workflow};
+use crate::delivery::workspace;
+use crate::series_steps::SeriesStep;
+use crate::workflow_steps::{FlowStep, flow_command, is_workflow};
 
 pub use crate::steps::{histories, histories_of_gates, histories_of_sessions, histories_of_stalls, step};
 
@@ -24,7 +24,7 @@ pub const TASKS: u64 = 8;
 
 /// The authority of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Right {
+pub enum StepAuthority {
     Person,
     Forced,
     /// The current holder of the task, or a person if there is none.
@@ -44,7 +44,7 @@ pub enum Turn {
 
 /// The action of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ask {
+pub enum StepAction {
     /// A command that does not depend on the state.
     Plain(Command),
     /// Claims a task for this many milliseconds.
@@ -74,12 +74,12 @@ pub enum Ask {
     /// Declares the task done, from inside the turn of a session.
     SayDone(SessionName),
     /// Gives the command that a session waits for.
-    GoOn(SessionName, Reply),
+    GoOn(SessionName, OutsideReply),
     /// A command of a self-driving agent.
-    Drive(TaskId, Driving),
+    Drive(TaskId, SeriesStep),
     /// Answers the last event as if it were a bridge call.
     Answer {
-        caller: Caller,
+        caller: BridgeCaller,
         point: HookPoint,
         verdict: CallVerdict,
     },
@@ -97,7 +97,7 @@ pub enum Ask {
 
 /// The answers of the outside world.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct OutsideReply {
     pub outcome: HookOutcome,
     pub feedback: Option<String>,
     pub promise: Option<Promise>,
@@ -107,7 +107,7 @@ pub struct Reply {
     /// The answer of a person.
     pub to_the_gate: GateAnswer,
     /// The work that the agent has left.
-    pub readied: Readied,
+    pub readied: SubmissionCheck,
     /// The report of a hook about the change of its task.
     pub change: Option<ChangeFact>,
     /// The new head of work that a hook has moved.
@@ -125,7 +125,7 @@ pub enum EffectStep {
     Rest,
     /// Retries the effect.
     Retry,
-    Finish(Box<Reply>),
+    Finish(Box<OutsideReply>),
     Recover(OwnerName),
     /// A step of a workflow.
     Flow(FlowStep),
@@ -136,92 +136,92 @@ pub enum EffectStep {
 pub struct Step {
     /// Milliseconds since the previous step.
     pub after: i64,
-    pub right: Right,
+    pub right: StepAuthority,
     /// The turn inside which the command is given.
     pub inside: Option<Turn>,
     /// The hook inside which the command is given, by its index among the running ones.
     pub via: Option<usize>,
-    pub ask: Ask,
+    pub ask: StepAction,
 }
 
-impl From<Ask> for Step {
+impl From<StepAction> for Step {
     /// Returns a step of a person without a delay.
-    fn from(ask: Ask) -> Self {
-        Self { after: 1, right: Right::Person, inside: None, via: None, ask }
+    fn from(ask: StepAction) -> Self {
+        Self { after: 1, right: StepAuthority::Person, inside: None, via: None, ask }
     }
 }
 
 impl Step {
     /// Returns the command and its origin in the current state.
-    pub fn resolve(&self, view: &dyn View, at: Timestamp) -> Looked<(Origin, Command)> {
+    pub fn resolve(&self, view: &dyn StateView, at: Timestamp) -> ViewResult<(CommandOrigin, Command)> {
         let command = self.command(view, at)?;
-        let task = subject(&command).map(|id| view.task(id)).transpose()?.flatten();
+        let task = subject(&command).map(|id| view.find_task(id)).transpose()?.flatten();
         let lease = task.as_ref().and_then(|task| task.lease.as_ref());
         let authority = match self.right {
-            Right::Person => Authority::Person,
-            Right::Forced => Authority::Forced,
-            Right::Holder => lease.map_or(Authority::Person, |lease| Authority::Holder(lease.epoch)),
-            Right::FormerHolder => Authority::Holder(Epoch(task.map_or(0, |task| task.epoch.0.saturating_sub(1)))),
+            StepAuthority::Person => Authority::Person,
+            StepAuthority::Forced => Authority::Forced,
+            StepAuthority::Holder => lease.map_or(Authority::Person, |lease| Authority::Holder(lease.epoch)),
+            StepAuthority::FormerHolder => Authority::Holder(Epoch(task.map_or(0, |task| task.epoch.0.saturating_sub(1)))),
         };
         let own = match &self.ask {
-            Ask::SayDone(name) => Some(Turn::Present(name.clone())),
+            StepAction::SayDone(name) => Some(Turn::Present(name.clone())),
             _ => None,
         };
         let run = own.as_ref().or(self.inside.as_ref()).map(|turn| run(view, turn)).transpose()?;
         let via = self.via.map(|nth| running_hook(view, nth)).transpose()?.flatten();
-        Ok((Origin { by: "ada".to_owned(), at, authority, run, via }, command))
+        Ok((CommandOrigin { by: "ada".to_owned(), at, authority, run, via }, command))
     }
 
-    fn command(&self, view: &dyn View, at: Timestamp) -> Looked<Command> {
+    fn command(&self, view: &dyn StateView, at: Timestamp) -> ViewResult<Command> {
         Ok(match &self.ask {
-            Ask::Plain(command) => command.clone(),
-            Ask::Claim { id, owner, lease } => {
-                Command::ClaimTask { id: *id, owner: owner.clone(), until: at.plus_millis(*lease), agent: None }
+            StepAction::Plain(command) => command.clone(),
+            StepAction::Claim { id, owner, lease } => {
+                Command::ClaimTask { id: *id, owner: owner.clone(), until: at.add_millis(*lease), agent: None }
             }
-            Ask::RemoveSomeEdge { from, nth } => {
-                let edges = view.edges(*from, Direction::From)?;
+            StepAction::RemoveSomeEdge { from, nth } => {
+                let edges = view.find_edges(*from, EdgeDirection::From)?;
                 match edges.get(nth % edges.len().max(1)) {
                     Some(edge) => Command::RemoveEdge { from: *from, kind: edge.kind, to: edge.to_id },
                     None => Command::RemoveEdge { from: *from, kind: EdgeKind::DependsOn, to: TaskId(1) },
                 }
             }
-            Ask::OpenConversation(turn, number, anew) => Command::OpenConversation {
+            StepAction::OpenConversation(turn, number, anew) => Command::OpenConversation {
                 run: run(view, turn)?,
                 conversation: format!("c{number}"),
                 anew: anew.then(|| "it is gone".to_owned()),
             },
-            Ask::FinishTurn(turn, promise) => finish_turn(run(view, turn)?, *promise),
-            Ask::FailTurn(turn) => fail_turn(run(view, turn)?),
-            Ask::PostponeTurn(turn, wait) => {
-                let until = wait.map(|wait| at.plus_millis(wait));
-                Command::PostponeTurn { run: run(view, turn)?, failing: Failing::of("429"), until }
+            StepAction::FinishTurn(turn, promise) => finish_turn(run(view, turn)?, *promise),
+            StepAction::FailTurn(turn) => fail_turn(run(view, turn)?),
+            StepAction::PostponeTurn(turn, wait) => {
+                let until = wait.map(|wait| at.add_millis(wait));
+                Command::PostponeTurn { run: run(view, turn)?, failing: TurnFailureReport::from_error("429"), until }
             }
-            Ask::InterruptTurn(turn) => Command::InterruptTurn {
+            StepAction::InterruptTurn(turn) => Command::InterruptTurn {
                 run: run(view, turn)?,
                 record: None,
-                usage: Usage { output: 2, ..Usage::default() },
+                usage: AgentUsage { output: 2, ..AgentUsage::default() },
             },
-            Ask::Resume { name, owner: by, max_iterations } => Command::ResumeSession {
+            StepAction::Resume { name, owner: by, max_iterations } => Command::ResumeSession {
                 name: name.clone(),
-                dead: view.session(name)?.map_or_else(|| owner("w1"), |session| session.owner),
+                dead: view.find_session(name)?.map_or_else(|| owner("w1"), |session| session.owner),
                 owner: by.clone(),
                 max_iterations: *max_iterations,
             },
-            Ask::SayDone(name) => {
-                let id = view.session(name)?.and_then(|session| session.task).unwrap_or(TaskId(1));
+            StepAction::SayDone(name) => {
+                let id = view.find_session(name)?.and_then(|session| session.task).unwrap_or(TaskId(1));
                 Command::CompleteTask { id, result: Some("done".to_owned()), artifacts: vec![] }
             }
-            Ask::GoOn(name, answer) => go_on(view, name, answer)?,
-            Ask::Drive(task, driving) => driving.command(view, *task)?,
-            Ask::Answer { caller, point, verdict } => {
+            StepAction::GoOn(name, answer) => next_session_command(view, name, answer)?,
+            StepAction::Drive(task, driving) => driving.command(view, *task)?,
+            StepAction::Answer { caller, point, verdict } => {
                 let (caller, point, verdict) = (caller.clone(), point.clone(), Box::new(verdict.clone()));
-                Command::AnswerCall { at: view.head()?, caller, point, verdict }
+                Command::AnswerCall { at: view.head_position()?, caller, point, verdict }
             }
-            Ask::Expire { id, late } => {
-                let epoch = view.task(*id)?.map_or(Epoch(0), |task| task.epoch);
+            StepAction::Expire { id, late } => {
+                let epoch = view.find_task(*id)?.map_or(Epoch(0), |task| task.epoch);
                 Command::ExpireLease { id: *id, epoch: Epoch(epoch.0.saturating_sub(u64::from(*late))) }
             }
-            Ask::PendingEffect { nth, step } => effect_command(view, *nth, step)?,
+            StepAction::PendingEffect { nth, step } => effect_command(view, *nth, step)?,
         })
     }
 }
@@ -252,10 +252,10 @@ fn subject(command: &Command) -> Option<TaskId> {
 /// The nonce of every session: the name and the number of a run identify it.
 pub(crate) const NONCE: u64 = 7;
 
-fn run(view: &dyn View, turn: &Turn) -> Looked<RunId> {
+fn run(view: &dyn StateView, turn: &Turn) -> ViewResult<RunId> {
     let (Turn::Present(name) | Turn::Past(name)) = turn;
-    let session = view.session(name)?;
-    let running = session.as_ref().and_then(|session| session.turn()).map(|turn| turn.run.iteration);
+    let session = view.find_session(name)?;
+    let running = session.as_ref().and_then(|session| session.current_turn()).map(|turn| turn.run.iteration);
     let last = running.unwrap_or_else(|| session.map_or(1, |session| session.iteration.max(1)));
     let iteration = if matches!(turn, Turn::Past(_)) { last.saturating_sub(1) } else { last };
     Ok(RunId { session: name.clone(), iteration, nonce: NONCE })
@@ -263,28 +263,28 @@ fn run(view: &dyn View, turn: &Turn) -> Looked<RunId> {
 
 fn finish_turn(run: RunId, promise: Option<Promise>) -> Command {
     // Nothing ever changes, and every turn has the same usage.
-    let (output, tree) = ("said".to_owned(), Some(Digest::of(b"change")));
-    let usage = Usage { input: 7, output: 3, cached: 1, cost: Some(Cost(100)) };
+    let (output, tree) = ("said".to_owned(), Some(Digest::of_bytes(b"change")));
+    let usage = AgentUsage { input: 7, output: 3, cached: 1, cost: Some(UsdCost(100)) };
     // Sometimes the agent puts its tag in the wrong place.
     let uncounted = (promise.is_none() && run.iteration.is_multiple_of(3)).then_some("the tag does not count there");
-    Command::FinishTurn { run, answer: Answer { output, promise, uncounted, usage, tree, ..Answer::default() } }
+    Command::FinishTurn { run, answer: TurnAnswer { output, promise, uncounted, usage, tree, ..TurnAnswer::default() } }
 }
 
 fn fail_turn(run: RunId) -> Command {
     Command::FailTurn {
         run,
-        failing: Failing {
-            usage: Usage { input: 5, ..Usage::default() },
-            fault: Fault::OutOfTokens,
-            ..Failing::of("no room")
+        failing: TurnFailureReport {
+            usage: AgentUsage { input: 5, ..AgentUsage::default() },
+            fault: TurnFailure::OutOfTokens,
+            ..TurnFailureReport::from_error("no room")
         },
     }
 }
 
 /// Returns the next command that a session wants. If it wants none, ends it.
-fn go_on(view: &dyn View, name: &SessionName, answer: &Reply) -> Looked<Command> {
-    Ok(match view.session(name)?.map(|session| session.wanted()) {
-        Some(Wanted::Hook(effect)) => match view.effect(effect)? {
+fn next_session_command(view: &dyn StateView, name: &SessionName, answer: &OutsideReply) -> ViewResult<Command> {
+    Ok(match view.find_session(name)?.map(|session| session.next_action()) {
+        Some(NextAction::Hook(effect)) => match view.find_effect(effect)? {
             Some(effect) if effect.attempts == 0 && is_skipped(view, name)? => {
                 Command::AdvanceSession { name: name.clone() }
             }
@@ -292,43 +292,43 @@ fn go_on(view: &dyn View, name: &SessionName, answer: &Reply) -> Looked<Command>
             Some(effect) => finish(effect.id, effect.owner, answer),
             None => unknown_effect(),
         },
-        Some(Wanted::Turn(_)) => {
+        Some(NextAction::Turn(_)) => {
             let run = run(view, &Turn::Present(name.clone()))?;
             if answer.fails { fail_turn(run) } else { finish_turn(run, answer.promise) }
         }
-        Some(Wanted::Answer) => {
+        Some(NextAction::Answer) => {
             // Hooks with feedback come together with persons who have some.
             let text = answer.feedback.clone();
             Command::AnswerGate { session: name.clone(), answer: answer.to_the_gate, text }
         }
-        Some(Wanted::Workspace) if answer.fails => Command::LeaveToPerson {
+        Some(NextAction::Workspace) if answer.fails => Command::LeaveToPerson {
             name: name.clone(),
             reason: "its dependencies do not go together".to_owned(),
             commits: vec![],
         },
-        Some(Wanted::Workspace) => Command::OpenWorkspace {
+        Some(NextAction::Workspace) => Command::OpenWorkspace {
             name: name.clone(),
             workspace: workspace(),
             reused: false,
             protected: None,
             feedback: None,
         },
-        Some(Wanted::Work) => Command::SubmitWork { name: name.clone(), readied: answer.readied.clone() },
-        Some(Wanted::Decision | Wanted::Moment(_)) => Command::AdvanceSession { name: name.clone() },
-        Some(Wanted::Nothing) | None => stop(name.clone(), Ending::Cancelled),
+        Some(NextAction::Work) => Command::SubmitWork { name: name.clone(), readied: answer.readied.clone() },
+        Some(NextAction::Decision | NextAction::WaitUntil(_)) => Command::AdvanceSession { name: name.clone() },
+        Some(NextAction::Nothing) | None => stop(name.clone(), SessionEndKind::Cancelled),
     })
 }
 
 /// Returns whether the loop would skip its next hook.
-fn is_skipped(view: &dyn View, name: &SessionName) -> Looked<bool> {
-    Ok(view.session(name)?.is_some_and(|session| matches!(session.step(), Decision::SkipHook(_))))
+fn is_skipped(view: &dyn StateView, name: &SessionName) -> ViewResult<bool> {
+    Ok(view.find_session(name)?.is_some_and(|session| matches!(session.step(), Decision::SkipHook(_))))
 }
 
-pub(crate) fn stop(name: SessionName, ending: Ending) -> Command {
+pub(crate) fn stop(name: SessionName, ending: SessionEndKind) -> Command {
     Command::StopSession { name, ending, reason: None }
 }
 
-fn finish(effect: EffectId, owner: OwnerName, answer: &Reply) -> Command {
+fn finish(effect: EffectId, owner: OwnerName, answer: &OutsideReply) -> Command {
     let (feedback, actions, change) = (answer.feedback.clone(), answer.actions.clone(), answer.change.clone());
     let (head, unstarted) = (answer.head.clone(), answer.unstarted);
     let report = HookReport { feedback, actions, change, head, unstarted, ..answer.outcome.into() };
@@ -340,23 +340,23 @@ fn unknown_effect() -> Command {
     Command::RecoverEffect { effect, dead: owner("w1"), owner: owner("w2") }
 }
 
-fn effects_of(view: &dyn View) -> Looked<Vec<PendingEffect>> {
+fn effects_of(view: &dyn StateView) -> ViewResult<Vec<PendingEffect>> {
     let mut effects = Vec::new();
-    while let Some(effect) = view.next_effect(effects.last().map(|effect: &PendingEffect| effect.id))? {
+    while let Some(effect) = view.next_pending_effect(effects.last().map(|effect: &PendingEffect| effect.id))? {
         effects.push(effect);
     }
     Ok(effects)
 }
 
 /// Returns one of the hooks that have begun.
-fn running_hook(view: &dyn View, nth: usize) -> Looked<Option<EffectId>> {
+fn running_hook(view: &dyn StateView, nth: usize) -> ViewResult<Option<EffectId>> {
     let runs = |effect: &PendingEffect| effect.attempts > 0 && matches!(effect.kind, EffectKind::Hook(_));
     let running: Vec<EffectId> =
         effects_of(view)?.iter().filter(|effect| runs(effect)).map(|effect| effect.id).collect();
     Ok(running.get(nth % running.len().max(1)).copied())
 }
 
-fn effect_command(view: &dyn View, nth: usize, step: &EffectStep) -> Looked<Command> {
+fn effect_command(view: &dyn StateView, nth: usize, step: &EffectStep) -> ViewResult<Command> {
     let mut effects = effects_of(view)?;
     if let EffectStep::Flow(_) = step
         && effects.iter().any(is_workflow)

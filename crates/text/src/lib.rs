@@ -12,7 +12,7 @@ use std::fmt::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Returns whether a character changes how other text is shown, or cannot be seen at all.
-pub fn is_treacherous(c: char) -> bool {
+pub fn is_unsafe_character(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
@@ -20,14 +20,14 @@ pub fn is_treacherous(c: char) -> bool {
             | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-fn clean(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if !text.contains(|c| is_treacherous(c) && !keep(c)) {
+fn escape_unsafe(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(|c| is_unsafe_character(c) && !keep(c)) {
         return Cow::Borrowed(text);
     }
     let mut cleaned = String::with_capacity(text.len() + 16);
     for c in text.chars() {
         match c {
-            c if keep(c) || !is_treacherous(c) => cleaned.push(c),
+            c if keep(c) || !is_unsafe_character(c) => cleaned.push(c),
             '\n' => cleaned.push('⏎'),
             '\t' => cleaned.push(' '),
             c => write!(cleaned, "\\u{{{:x}}}", u32::from(c)).expect("a string takes all text"),
@@ -37,23 +37,23 @@ fn clean(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
 }
 
 /// Returns text as one line.
-pub fn line(text: &str) -> Cow<'_, str> {
-    clean(text, |_| false)
+pub fn clean_line(text: &str) -> Cow<'_, str> {
+    escape_unsafe(text, |_| false)
 }
 
 /// Returns text that may have several lines.
-pub fn lines(text: &str) -> Cow<'_, str> {
-    clean(text, |c| c == '\n' || c == '\t')
+pub fn clean_lines(text: &str) -> Cow<'_, str> {
+    escape_unsafe(text, |c| c == '\n' || c == '\t')
 }
 
 /// Escapes every unsafe character in JSON text.
-pub fn json(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_treacherous) {
+pub fn clean_json(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unsafe_character) {
         return Cow::Borrowed(text);
     }
     let mut escaped = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if is_treacherous(c) {
+        if is_unsafe_character(c) {
             for unit in c.encode_utf16(&mut [0; 2]) {
                 write!(escaped, "\\u{unit:04x}").expect("a string takes all text");
             }
@@ -65,8 +65,8 @@ pub fn json(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns text as one line of at most `width` columns. `…` marks a cut.
-pub fn fit(text: &str, width: usize) -> String {
-    let text = line(text);
+pub fn fit_to_width(text: &str, width: usize) -> String {
+    let text = clean_line(text);
     if text.width() <= width {
         return text.into_owned();
     }
@@ -75,21 +75,21 @@ pub fn fit(text: &str, width: usize) -> String {
     }
     let mut used = 1;
     let kept = text.chars().take_while(|c| {
-        used += columns(*c);
+        used += column_width(*c);
         used <= width
     });
     kept.chain(['…']).collect()
 }
 
 /// Returns the maximum number of columns that a character adds to the text before it.
-fn columns(c: char) -> usize {
+fn column_width(c: char) -> usize {
     // A variation selector makes a wide emoji of the character before it.
     if c == '\u{fe0f}' { 1 } else { c.width().unwrap_or(0) }
 }
 
 /// Breaks text into rows: the first at most `first` columns wide, the others `rest`. Words stay whole where they fit.
-pub fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
-    let text = line(text);
+pub fn wrap_to_width(text: &str, first: usize, rest: usize) -> Vec<String> {
+    let text = clean_line(text);
     let mut rows = vec![String::new()];
     let (mut room, rest) = (first.max(2), rest.max(2));
     for word in text.split_inclusive(' ') {
@@ -100,7 +100,7 @@ pub fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
             room = rest;
         }
         for letter in word.chars() {
-            let wide = columns(letter);
+            let wide = column_width(letter);
             if letter == ' ' && room == 0 {
                 continue;
             }
@@ -116,12 +116,12 @@ pub fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
 }
 
 /// Returns how many columns a text takes on a terminal.
-pub fn width(text: &str) -> usize {
+pub fn display_width(text: &str) -> usize {
     text.width()
 }
 
 /// Pads text with blanks to `width` columns.
-pub fn pad(text: &str, width: usize) -> String {
+pub fn pad_to_width(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
 
@@ -140,9 +140,9 @@ mod tests {
     }
 
     #[test]
-    fn json_stays_the_same_json() {
+    fn cleaned_json_parses_to_the_same_value() {
         let text = serde_json::to_string("a\u{9b}b\u{202e}c\u{e0041}").unwrap();
-        let shown = json(&text);
+        let shown = clean_json(&text);
         assert!(shown.is_ascii());
         assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), "a\u{9b}b\u{202e}c\u{e0041}");
     }
@@ -172,11 +172,11 @@ mod tests {
         check("abc", 0, 0, &["ab", "c"]);
         let long = "some words and averyveryverylongone ".repeat(20);
         for width in 2..50 {
-            let rows = wrap(&long, width, width - 1);
+            let rows = wrap_to_width(&long, width, width - 1);
             assert!(
                 rows.iter()
                     .enumerate()
-                    .all(|(at, row)| self::width(row) <= if at == 0 { width } else { (width - 1).max(2) })
+                    .all(|(at, row)| self::display_width(row) <= if at == 0 { width } else { (width - 1).max(2) })
             );
             assert_eq!(rows.concat().replace(' ', ""), long.replace(' ', ""));
         }

@@ -1,17 +1,17 @@
 //! Catalogue of the tools.
 
-use windlass_expr::nearest;
+use windlass_expr::nearest_name;
 
-use crate::error::{Code, ToolError};
-use crate::tool::Tool;
-use crate::{checkpoint, hook, iteration, note, session, shown, task};
+use crate::error::{ToolErrorCode, ToolError};
+use crate::tool::ToolDefinition;
+use crate::{checkpoint, hook, iteration, note, session, text_excerpt, task};
 
 /// Returns every tool, in the order of the list.
-pub fn catalogue() -> &'static [Tool] {
+pub fn tool_catalogue() -> &'static [ToolDefinition] {
     TOOLS
 }
 
-const TOOLS: &[Tool] = &[
+const TOOLS: &[ToolDefinition] = &[
     iteration::START,
     iteration::VALIDATE,
     iteration::NEXT,
@@ -33,13 +33,13 @@ const TOOLS: &[Tool] = &[
 ];
 
 /// Returns the tool of a name.
-pub fn find(name: &str) -> Result<&'static Tool, ToolError> {
+pub fn find_tool(name: &str) -> Result<&'static ToolDefinition, ToolError> {
     TOOLS.iter().find(|tool| tool.name == name).ok_or_else(|| {
         let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
-        let hint = match nearest(name, &names) {
+        let hint = match nearest_name(name, &names) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("there are {}", names.join(", ")),
         };
-        ToolError::new(Code::UnknownTool, format!("there is no tool `{}`", shown::text(name))).hint(hint)
+        ToolError::new(ToolErrorCode::UnknownTool, format!("there is no tool `{}`", shown::text(name))).with_hint(hint)
     })
 }

@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use windlass_engine::{AgentContext, StopRuling};
 
 /// Code of a stop hook. An error asks for a person.
-pub type Closure = Box<dyn Fn(&AgentContext) -> Result<StopRuling, String> + Send>;
+pub type StopHookClosure = Box<dyn Fn(&AgentContext) -> Result<StopRuling, String> + Send>;
 
 /// Code of stop hooks, by name.
 #[derive(Default)]
-pub struct Closures(pub(crate) BTreeMap<String, Closure>);
+pub struct StopHookClosures(pub(crate) BTreeMap<String, StopHookClosure>);
 
-impl Closures {
-    pub(crate) fn ask(&self, name: &str, context: &AgentContext) -> Result<StopRuling, String> {
+impl StopHookClosures {
+    pub(crate) fn call_closure(&self, name: &str, context: &AgentContext) -> Result<StopRuling, String> {
         match self.0.get(name) {
             Some(closure) => closure(context),
             None => Err(format!("`{name}` is code of another program, which has to ask it by itself")),

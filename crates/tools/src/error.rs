@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 
 /// Kind of failure that a caller can tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Code {
+pub enum ToolErrorCode {
     /// No tool has that name.
     UnknownTool,
     /// The arguments are wrong.
@@ -26,7 +26,7 @@ pub enum Code {
     Interrupted,
 }
 
-impl Code {
+impl ToolErrorCode {
     pub fn name(self) -> &'static str {
         match self {
             Self::UnknownTool => "unknown_tool",
@@ -83,24 +83,24 @@ impl Display for CallerHint {
 /// A failed call. It has changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolError {
-    pub code: Code,
+    pub code: ToolErrorCode,
     pub message: String,
     pub causes: Vec<String>,
     pub hints: Vec<CallerHint>,
 }
 
 impl ToolError {
-    pub fn new(code: Code, message: impl Display) -> Self {
+    pub fn new(code: ToolErrorCode, message: impl Display) -> Self {
         Self { code, message: message.to_string(), causes: Vec::new(), hints: Vec::new() }
     }
 
     /// Converts an error with all its causes.
-    pub fn from_error(code: Code, error: &dyn Error) -> Self {
+    pub fn from_error(code: ToolErrorCode, error: &dyn Error) -> Self {
         let causes = std::iter::successors(error.source(), |cause| (*cause).source());
         Self { causes: causes.map(ToString::to_string).collect(), ..Self::new(code, error) }
     }
 
-    pub fn hint(mut self, hint: impl Into<CallerHint>) -> Self {
+    pub fn with_hint(mut self, hint: impl Into<CallerHint>) -> Self {
         self.hints.push(hint.into());
         self
     }

@@ -2,31 +2,31 @@
 
 use serde_json::Value;
 
-use crate::shape::{self, Field};
+use crate::schema::{self, ToolField};
 
 /// Whether a call can change anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum ToolEffect {
     ReadOnly,
     Writes,
 }
 
 /// A tool that agents and people can call by name.
 #[derive(Debug)]
-pub struct Tool {
+pub struct ToolDefinition {
     pub name: &'static str,
     /// Description for a model: the effect, and when to use it.
     pub description: &'static str,
     /// Arguments of a typical call, as JSON.
     pub example: &'static str,
-    pub effect: Effect,
+    pub effect: ToolEffect,
     /// Input fields.
-    pub fields: &'static [Field],
+    pub fields: &'static [ToolField],
 }
 
-impl Tool {
+impl ToolDefinition {
     /// Returns the JSON schema of the input.
-    pub fn schema(&self) -> Value {
-        shape::schema(self.fields)
+    pub fn input_schema(&self) -> Value {
+        schema::schema(self.fields)
     }
 }

@@ -18,7 +18,7 @@ mod tests;
 use std::path::PathBuf;
 
 use project::{Outcome, Project};
-use windlass_engine::{Command, NewTask, Priority, Record, TaskId};
+use windlass_engine::{Command, NewTask, TaskPriority, EventRecord, TaskId};
 
 fn main() -> Outcome<()> {
     let temporary = tempfile::tempdir()?;
@@ -33,11 +33,11 @@ fn main() -> Outcome<()> {
 }
 
 /// Creates an urgent release and a task that waits for it, and completes the release.
-fn tour(project: &mut Project) -> Outcome<Vec<Record>> {
+fn tour(project: &mut Project) -> Outcome<Vec<EventRecord>> {
     let mut events = project.execute(&Command::CreateTask(NewTask {
         goal: "Release 1.0".to_owned(),
         labels: vec!["release".to_owned()],
-        priority: Priority::try_from(0)?,
+        priority: TaskPriority::try_from(0)?,
         ..NewTask::default()
     }))?;
     let release = made(&events)?;
@@ -52,12 +52,12 @@ fn tour(project: &mut Project) -> Outcome<Vec<Record>> {
 }
 
 /// Returns the task that a command created: the subject of its first event.
-fn made(events: &[Record]) -> Outcome<TaskId> {
-    Ok(events.first().and_then(|record| record.envelope.node.task()).ok_or("the command made no task")?)
+fn made(events: &[EventRecord]) -> Outcome<TaskId> {
+    Ok(events.first().and_then(|record| record.envelope.node.task_id()).ok_or("the command made no task")?)
 }
 
 /// Formats an event as one line: its position, its subject, its type, and the event that caused it.
-fn line(record: &Record) -> String {
-    let cause = record.cause().map_or_else(String::new, |cause| format!("  because of {cause}"));
+fn line(record: &EventRecord) -> String {
+    let cause = record.cause_position().map_or_else(String::new, |cause| format!("  because of {cause}"));
     format!("{}  {}  {}{cause}", record.seq, record.envelope.node, record.kind())
 }

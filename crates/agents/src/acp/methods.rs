@@ -1,7 +1,7 @@
 //! The method names of the protocol, for both sides.
 
 /// The version of the protocol.
-pub const VERSION: u64 = 1;
+pub const PROTOCOL_VERSION: u64 = 1;
 
 /// Requests to the agent.
 pub const INITIALIZE: &str = "initialize";
@@ -14,5 +14,5 @@ pub const PROMPT: &str = "session/prompt";
 pub const CANCEL: &str = "session/cancel";
 
 /// Notifications and requests of the agent.
-pub const UPDATE: &str = "session/update";
+pub const SESSION_UPDATE: &str = "session/update";
 pub const REQUEST_PERMISSION: &str = "session/request_permission";

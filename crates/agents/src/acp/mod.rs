@@ -12,53 +12,53 @@
 //!
 //! The messages are written by hand (ADR 0036).
 
-mod breach;
+mod protocol_error;
 mod connection;
-mod desk;
+mod client_services;
 mod driver;
 mod files;
 mod http_server;
-mod line;
-mod meter;
+mod channel;
+mod usage_meter;
 mod methods;
-mod model;
-mod opening;
+mod model_choice;
+mod handshake;
 mod permissions;
 pub mod server;
-mod servers;
-mod speech;
-mod start;
-mod talk;
-mod telling;
-mod tools;
-mod wire;
-mod wish;
+mod mcp_server;
+mod final_message;
+mod start_request;
+mod client;
+mod transcript;
+mod tool_use;
+mod json_rpc;
+mod client_request;
 
 use std::path::Path;
 
-use windlass_process::{Capture, Environment, Invocation, Spec};
+use windlass_process::{CaptureLimits, Environment, ProgramInvocation, ProgramSpec};
 
-use crate::prompt_run::prompted;
+use crate::prompt_spec::build_prompt_spec;
 
-pub use connection::Connection;
+pub use connection::AcpConnection;
 pub(crate) use driver::AcpDriver;
-pub use line::Attention;
+pub use channel::TurnContext;
 #[cfg(any(test, fuzzing))]
 pub(crate) use methods::PROMPT;
-pub use opening::OpenOutcome;
-pub use permissions::{Permission, Permissions, ToolKind};
-pub use servers::McpServer;
-pub(crate) use speech::Text;
-pub use start::Start;
+pub use handshake::HandshakeOutcome;
+pub use permissions::{ToolPermission, AgentPermissions, ToolKind};
+pub use mcp_server::McpServer;
+pub(crate) use final_message::ClippedText;
+pub use start_request::AgentStartRequest;
 #[cfg(any(test, fuzzing))]
-pub(crate) use talk::{Said, Talk};
-pub(crate) use wire::{LINE, Lines};
+pub(crate) use client::{AcpEvent, AcpClient};
+pub(crate) use json_rpc::{MAX_LINE_LENGTH, BoundedLineBuffer};
 
 /// The most standard error that is kept, from its start and its end.
-const HEAD: usize = 4 * 1024;
-const TAIL: usize = 16 * 1024;
+const MAX_CAPTURED_HEAD: usize = 4 * 1024;
+const MAX_CAPTURED_TAIL: usize = 16 * 1024;
 
 /// Returns the spec of an agent process.
-pub fn spec(invocation: Invocation, directory: &Path, environment: Environment) -> Spec {
-    prompted(invocation, "", directory, environment, Capture { head: HEAD, tail: TAIL, spill: None })
+pub fn build_agent_spec(invocation: ProgramInvocation, directory: &Path, environment: Environment) -> ProgramSpec {
+    build_prompt_spec(invocation, "", directory, environment, CaptureLimits { head: MAX_CAPTURED_HEAD, tail: MAX_CAPTURED_TAIL, spill: None })
 }

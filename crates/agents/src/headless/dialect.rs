@@ -2,7 +2,7 @@
 
 /// A command line and event stream that Windlass knows, named after the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
+pub enum HeadlessDialect {
     Claude,
     Codex,
     Opencode,
@@ -10,9 +10,9 @@ pub enum Dialect {
     Goose,
 }
 
-impl Dialect {
+impl HeadlessDialect {
     /// Returns the name of the agent's program.
-    pub fn program(self) -> &'static str {
+    pub fn program_name(self) -> &'static str {
         match self {
             Self::Claude => "claude",
             Self::Codex => "codex",
@@ -23,16 +23,16 @@ impl Dialect {
     }
 
     /// Returns the name of a new conversation from random bytes, if the agent accepts one.
-    pub fn name(self, random: u128) -> Option<String> {
+    pub fn new_conversation_name(self, random: u128) -> Option<String> {
         match self {
-            Self::Claude | Self::Gemini => Some(uuid(random)),
+            Self::Claude | Self::Gemini => Some(format_uuid(random)),
             Self::Goose => Some(format!("windlass-{random:032x}")),
             Self::Codex | Self::Opencode => None,
         }
     }
 
     /// Returns whether the process stays for a while after its turn, with nothing left to do.
-    pub fn lingers(self) -> bool {
+    pub fn lingers_after_turn(self) -> bool {
         self == Self::Codex
     }
 
@@ -43,7 +43,7 @@ impl Dialect {
 }
 
 /// Formats random bytes as a UUID of version 4.
-fn uuid(random: u128) -> String {
+fn format_uuid(random: u128) -> String {
     let marked = random & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
     let hex = format!("{marked:032x}");
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")

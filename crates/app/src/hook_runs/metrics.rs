@@ -24,7 +24,7 @@ pub struct HookMetrics {
 
 impl HookMetrics {
     /// Counts a run.
-    pub fn count(&mut self, run: &HookRunRecord) {
+    pub fn count_run(&mut self, run: &HookRunRecord) {
         let outcome = match run.outcome {
             HookRunOutcome::Error => {
                 self.errors += 1;
@@ -45,25 +45,25 @@ impl HookMetrics {
             }
         }
         self.durations.extend(run.took);
-        self.last = self.last.max(run.when());
+        self.last = self.last.max(run.start_or_end_time());
     }
 
     /// Returns the number of runs that have ended.
-    pub fn runs(&self) -> usize {
+    pub fn count_ended_runs(&self) -> usize {
         self.success + self.block + self.failure + self.timed_out + self.again + self.other
     }
 
     /// Returns the duration that this percentage of the runs do not exceed, in milliseconds.
-    pub fn percentile(&self, percent: usize) -> Option<u64> {
+    pub fn duration_percentile(&self, percent: usize) -> Option<u64> {
         let mut durations = self.durations.clone();
         durations.sort_unstable();
         percentile(&durations, percent)
     }
 
     pub fn to_json(&self) -> Value {
-        let rate = |count: usize| (self.runs() > 0).then(|| share(count, self.runs()));
+        let rate = |count: usize| (self.count_ended_runs() > 0).then(|| rounded_fraction(count, self.count_ended_runs()));
         json!({
-            "runs": self.runs(),
+            "runs": self.count_ended_runs(),
             "success": self.success,
             "block": self.block,
             "failure": self.failure,
@@ -75,8 +75,8 @@ impl HookMetrics {
             "blockRate": rate(self.block),
             "failureRate": rate(self.failure),
             "timeoutRate": rate(self.timed_out),
-            "p50Ms": self.percentile(50),
-            "p95Ms": self.percentile(95),
+            "p50Ms": self.duration_percentile(50),
+            "p95Ms": self.duration_percentile(95),
             "lastRunAt": self.last,
         })
     }
@@ -90,7 +90,7 @@ fn percentile(sorted: &[u64], percent: usize) -> Option<u64> {
 
 /// Returns the ratio of a part to a whole, rounded to four places.
 #[expect(clippy::cast_precision_loss, reason = "no log has so many runs that it shows")]
-fn share(part: usize, whole: usize) -> f64 {
+fn rounded_fraction(part: usize, whole: usize) -> f64 {
     (part as f64 / whole as f64 * 10_000.0).round() / 10_000.0
 }
 
@@ -120,6 +120,6 @@ mod tests {
 
     #[test]
     fn share_is_rounded_to_four_places() {
-        assert!((share(1, 3) - 0.3333).abs() < 1e-9);
+        assert!((rounded_fraction(1, 3) - 0.3333).abs() < 1e-9);
     }
 }

@@ -8,12 +8,12 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 use windlass_engine::{
-    ActionRequest, Caller, EffectId, Event, EventType, HookBatch, HookEffect, HookOutcome, Node, Record, Seq,
+    ActionRequest, BridgeCaller, EffectId, Event, EventType, HookBatch, HookEffect, HookOutcome, EventSubject, EventRecord, Seq,
     SessionName, Timestamp, payload,
 };
-use windlass_store::Sqlite;
+use windlass_store::SqliteStore;
 
-use crate::project::DIRECTORY;
+use crate::project::PROJECT_DIRECTORY;
 use crate::{Failure, conversations, hints};
 
 /// The outcome of a run, or its state if it has none yet.
@@ -29,7 +29,7 @@ pub enum HookRunOutcome {
 
 impl HookRunOutcome {
     /// Returns the names for programs.
-    pub fn names() -> Vec<&'static str> {
+    pub fn list_names() -> Vec<&'static str> {
         let others = [Self::Error, Self::Running, Self::Left];
         HookOutcome::ALL.into_iter().map(Self::Ended).chain(others).map(Self::name).collect()
     }
@@ -69,7 +69,7 @@ pub struct HookRunRecord {
     pub effect: Option<EffectId>,
     /// The event that it ran for.
     pub event: Option<Seq>,
-    pub node: Node,
+    pub node: EventSubject,
     pub session: Option<SessionName>,
     pub iteration: Option<u32>,
     pub attempt: u32,
@@ -88,14 +88,14 @@ pub struct HookRunRecord {
 }
 
 impl HookRunRecord {
-    pub(super) fn new(record: &Record, outcome: HookRunOutcome) -> Self {
+    pub(super) fn new(record: &EventRecord, outcome: HookRunOutcome) -> Self {
         let envelope = &record.envelope;
         Self {
             at: record.seq,
             hook: None,
             action: None,
             effect: None,
-            event: record.cause(),
+            event: record.cause_position(),
             node: envelope.node,
             session: envelope.session.clone(),
             iteration: envelope.iteration,
@@ -112,7 +112,7 @@ impl HookRunRecord {
         }
     }
 
-    pub(super) fn finished(record: &Record, finished: &payload::HookFinished) -> Self {
+    pub(super) fn from_finished_event(record: &EventRecord, finished: &payload::HookFinished) -> Self {
         Self {
             hook: Some(finished.hook.clone()),
             effect: Some(finished.effect),
@@ -128,7 +128,7 @@ impl HookRunRecord {
         }
     }
 
-    pub(super) fn begun(record: &Record, started: &payload::HookStarted, outcome: HookRunOutcome) -> Self {
+    pub(super) fn from_started_event(record: &EventRecord, started: &payload::HookStarted, outcome: HookRunOutcome) -> Self {
         Self {
             hook: Some(started.hook.clone()),
             effect: Some(started.effect),
@@ -144,7 +144,7 @@ impl HookRunRecord {
         self.attempt > 0
     }
 
-    pub fn when(&self) -> Option<Timestamp> {
+    pub fn start_or_end_time(&self) -> Option<Timestamp> {
         self.started.or(self.ended)
     }
 
@@ -159,11 +159,11 @@ impl HookRunRecord {
 
     /// Returns the file with all of its output, relative to the project, and whether the file still exists. Paths in the log that
     /// leave the directory of records are not checked.
-    pub fn output(&self, records: &Path) -> Option<(String, bool)> {
+    pub fn find_output_file(&self, records: &Path) -> Option<(String, bool)> {
         let record = Path::new(self.record.as_deref()?);
         let within = record.components().all(|part| matches!(part, Component::Normal(_)));
         let there = within && records.join(record).symlink_metadata().is_ok_and(|found| found.is_file());
-        let shown = Path::new(DIRECTORY).join("runs").join(record);
+        let shown = Path::new(PROJECT_DIRECTORY).join("runs").join(record);
         Some((shown.to_string_lossy().into_owned(), there))
     }
 
@@ -173,7 +173,7 @@ impl HookRunRecord {
         json!({
             "hook": self.hook,
             "action": self.action,
-            "point": cause.and_then(|cause| cause.point(self)),
+            "point": cause.and_then(|cause| cause.find_hook_point(self)),
             "agent": call.map(|call| &call.agent),
             "conversation": call.map(|call| &call.conversation),
             "tool": call.and_then(|call| call.tool.as_ref()),
@@ -189,7 +189,7 @@ impl HookRunRecord {
             "message": self.message,
             "actions": self.actions,
             "feedback": self.feedback.as_ref().map(|(seq, text)| json!({"seq": seq, "text": text})),
-            "output": self.output(records).map(|(file, there)| json!({"file": file, "exists": there})),
+            "output": self.find_output_file(records).map(|(file, there)| json!({"file": file, "exists": there})),
         })
     }
 }
@@ -206,17 +206,17 @@ pub struct RunCause {
 }
 
 impl RunCause {
-    pub fn of(record: &Record) -> Self {
+    pub fn from_event_record(record: &EventRecord) -> Self {
         let call = match &record.envelope.event {
             Event::BridgeCalled(called) => Some(called.clone()),
             _ => None,
         };
-        let name = record.envelope.event.type_name().to_owned();
+        let name = record.envelope.event.shown_type_name().to_owned();
         Self { kind: record.kind(), name, call, owes: record.envelope.metadata.owes.clone() }
     }
 
     /// Returns the effect of the run's hook.
-    pub fn owed(&self, run: &HookRunRecord) -> Option<&HookEffect> {
+    pub fn find_hook_effect(&self, run: &HookRunRecord) -> Option<&HookEffect> {
         // A turn is itself an effect of the event that starts it, and the first one.
         let first = u32::from(self.kind == EventType::TurnStarted);
         let place = usize::try_from(run.effect?.index.checked_sub(first)?).ok()?;
@@ -224,9 +224,9 @@ impl RunCause {
     }
 
     /// Returns the point at which the run's hook ran.
-    pub fn point(&self, run: &HookRunRecord) -> Option<String> {
+    pub fn find_hook_point(&self, run: &HookRunRecord) -> Option<String> {
         match (&run.hook, run.effect) {
-            (_, Some(_)) => self.owed(run).map(|owed| owed.point.to_string()),
+            (_, Some(_)) => self.find_hook_effect(run).map(|owed| owed.point.to_string()),
             // Hooks inside a commit run at events.
             (Some(_), None) => Some(self.name.clone()),
             (None, None) => None,
@@ -236,26 +236,26 @@ impl RunCause {
 
 /// The events that hooks ran for, each read once.
 pub struct RunCauses<'s> {
-    store: &'s Sqlite,
+    store: &'s SqliteStore,
     known: BTreeMap<Seq, Option<RunCause>>,
 }
 
 impl<'s> RunCauses<'s> {
-    pub fn new(store: &'s Sqlite) -> Self {
+    pub fn new(store: &'s SqliteStore) -> Self {
         Self { store, known: BTreeMap::new() }
     }
 
-    pub fn of(&mut self, run: &HookRunRecord) -> Result<Option<&RunCause>, Failure> {
+    pub fn find_cause(&mut self, run: &HookRunRecord) -> Result<Option<&RunCause>, Failure> {
         let Some(seq) = run.event else { return Ok(None) };
         if !self.known.contains_key(&seq) {
-            let event = self.store.event(seq).map_err(hints::store)?;
-            self.known.insert(seq, event.as_ref().map(RunCause::of));
+            let event = self.store.read_event(seq).map_err(hints::store_failure)?;
+            self.known.insert(seq, event.as_ref().map(RunCause::from_event_record));
         }
         Ok(self.known.get(&seq).and_then(Option::as_ref))
     }
     /// Returns whether a call from this conversation caused the run.
-    pub fn is_of(&mut self, run: &HookRunRecord, caller: &Caller) -> Result<bool, Failure> {
-        let call = self.of(run)?.and_then(|cause| cause.call.as_ref());
-        Ok(call.is_some_and(|call| conversations::is_of(caller, call)))
+    pub fn is_caused_by_caller(&mut self, run: &HookRunRecord, caller: &BridgeCaller) -> Result<bool, Failure> {
+        let call = self.find_cause(run)?.and_then(|cause| cause.call.as_ref());
+        Ok(call.is_some_and(|call| conversations::is_call_of_conversation(caller, call)))
     }
 }

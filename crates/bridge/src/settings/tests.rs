@@ -4,15 +4,15 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::{Agent, AgentHookEvent};
+use crate::{BridgeAgent, AgentHookEvent};
 
-fn program(path: &str) -> Program {
-    Program { path: path.to_owned(), word: path.to_owned() }
+fn program(path: &str) -> ProgramPath {
+    ProgramPath { path: path.to_owned(), word: path.to_owned() }
 }
 
 fn every_file() -> Vec<SettingsFile> {
-    let scopes = [Scope::Project, Scope::User];
-    Agent::ALL.iter().flat_map(|agent| scopes.into_iter().flat_map(|scope| files(*agent, scope))).collect()
+    let scopes = [SettingsScope::Project, SettingsScope::User];
+    BridgeAgent::ALL.iter().flat_map(|agent| scopes.into_iter().flat_map(|scope| settings_files(*agent, scope))).collect()
 }
 
 /// Reads JSON with comments independently of the edits.
@@ -100,7 +100,7 @@ fn new_file_has_every_event_of_the_agent() {
         let text = file.add_entries(None, &program("windlass"), false).unwrap();
         let value: Value = serde_json::from_str(&text).unwrap();
         let events = value["hooks"].as_object().unwrap();
-        let expected: Vec<_> = AgentHookEvent::ALL.iter().filter_map(|moment| event(file.agent, *moment)).collect();
+        let expected: Vec<_> = AgentHookEvent::ALL.iter().filter_map(|moment| settings_event_name(file.agent, *moment)).collect();
         assert!(expected.len() >= 6 && events.len() == expected.len(), "{text}");
         assert!(expected.iter().all(|event| events[*event].as_array().unwrap().len() == 1), "{text}");
         assert!(!text.contains("matcher"));
@@ -111,9 +111,9 @@ fn new_file_has_every_event_of_the_agent() {
 fn new_file_is_empty_again() {
     for file in every_file() {
         let with = check(file, "");
-        assert!(!is_empty(&with), "{with}");
+        assert!(!is_empty_settings(&with), "{with}");
         let without = file.remove_entries(&with, true).unwrap();
-        assert!(is_empty(&without), "{without}");
+        assert!(is_empty_settings(&without), "{without}");
     }
 }
 
@@ -166,13 +166,13 @@ fn byte_order_mark_stays() {
 /// The agent would call twice.
 #[test]
 fn call_by_hand_is_replaced() {
-    let file = files(Agent::Claude, Scope::Project)[0];
+    let file = settings_files(BridgeAgent::Claude, SettingsScope::Project)[0];
     let by_hand =
         r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "/opt/windlass hook Stop --project /x"}]}]}}"#;
     let with = file.add_entries(Some(by_hand), &program("windlass"), false).unwrap();
     assert_eq!(read(&with)["hooks"]["Stop"].as_array().unwrap().len(), 1, "{with}");
     assert!(with.contains("windlass hook stop --as claude --within 3590s") && !with.contains("/opt"), "{with}");
-    let kimi = files(Agent::Kimi, Scope::User)[0];
+    let kimi = settings_files(BridgeAgent::Kimi, SettingsScope::User)[0];
     let by_hand = "[[hooks]]\nevent = \"Stop\"\ncommand = \"windlass hook stop --project /x --as kimi\"\n";
     let with = kimi.add_entries(Some(by_hand), &program("windlass"), false).unwrap();
     assert_eq!(with.matches("event = \"Stop\"").count(), 1, "{with}");
@@ -180,7 +180,7 @@ fn call_by_hand_is_replaced() {
 
 #[test]
 fn later_edits_stay() {
-    let file = files(Agent::Claude, Scope::Project)[0];
+    let file = settings_files(BridgeAgent::Claude, SettingsScope::Project)[0];
     let with = file.add_entries(None, &program("windlass"), false).unwrap();
     let edited = with.replacen("{\n", "{\n  \"model\": \"x\", // so\n", 1);
     assert_eq!(file.remove_entries(&edited, false).unwrap(), "{\n  \"model\": \"x\" // so\n}\n");
@@ -196,7 +196,7 @@ fn later_edits_stay() {
 /// Agents rewrite their settings when they store something there themselves.
 #[test]
 fn file_that_an_agent_wrote_anew_keeps_its_form() {
-    let file = files(Agent::Claude, Scope::Project)[0];
+    let file = settings_files(BridgeAgent::Claude, SettingsScope::Project)[0];
     let pretty = |text: &str| serde_json::to_string_pretty(&read(text)).unwrap();
     for before in [
         r#"{"auth": {"name": "x"}}"#,
@@ -210,9 +210,9 @@ fn file_that_an_agent_wrote_anew_keeps_its_form() {
 
 #[test]
 fn settings_that_cannot_be_edited_are_refused() {
-    let gemini = files(Agent::Gemini, Scope::Project)[0];
-    let kimi = files(Agent::Kimi, Scope::User)[0];
-    let codex = files(Agent::Codex, Scope::User)[1];
+    let gemini = settings_files(BridgeAgent::Gemini, SettingsScope::Project)[0];
+    let kimi = settings_files(BridgeAgent::Kimi, SettingsScope::User)[0];
+    let codex = settings_files(BridgeAgent::Codex, SettingsScope::User)[1];
     for (file, text, expected) in [
         (gemini, "{", "line 1, column 1: Unterminated object"),
         (gemini, "{\n  \"a\": 1,,\n}", "line 2, column 10: Unexpected token in object"),
@@ -239,8 +239,8 @@ fn settings_that_cannot_be_edited_are_refused() {
 /// Additions of a user or an agent to the server's entry survive another installation.
 #[test]
 fn server_keeps_what_was_added_to_it() {
-    let gemini = files(Agent::Gemini, Scope::Project)[0];
-    let codex = files(Agent::Codex, Scope::User)[1];
+    let gemini = settings_files(BridgeAgent::Gemini, SettingsScope::Project)[0];
+    let codex = settings_files(BridgeAgent::Codex, SettingsScope::User)[1];
     for (file, text) in [
         (gemini, "{\"mcpServers\": {\"windlass\": {\"command\": \"old\", \"args\": [\"mcp\"], \"trust\": true}}}\n"),
         (
@@ -255,8 +255,8 @@ fn server_keeps_what_was_added_to_it() {
 
 #[test]
 fn toml_keeps_values_and_comments() {
-    let kimi = files(Agent::Kimi, Scope::User)[0];
-    let codex = files(Agent::Codex, Scope::User)[1];
+    let kimi = settings_files(BridgeAgent::Kimi, SettingsScope::User)[0];
+    let codex = settings_files(BridgeAgent::Codex, SettingsScope::User)[1];
     let hook = "[[hooks]]\nevent = \"Stop\"\ncommand = 'make' # mine\n";
     for text in [
         "model = 'x'\n",

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Command, CommandFactory, Parser};
 use windlass_config as config;
-use windlass_engine::{EventType, MOVES, State};
-use windlass_tools::Need;
+use windlass_engine::{EventType, TASK_TRANSITIONS, TaskState};
+use windlass_tools::FieldPresence;
 
-use crate::args::{self, Invocation};
+use crate::args::{self, CliInvocation};
 
 const BEGIN: &str = "<!-- moves -->\n";
 const END: &str = "<!-- /moves -->\n";
@@ -38,10 +38,10 @@ fn check(document: &str, expected: &str) {
 
 /// Compares the table of moves in the guide to tasks.
 #[test]
-fn moves() {
-    let names = |states: &[State]| states.iter().map(|state| format!("`{state}`")).collect::<Vec<_>>().join(" ");
+fn table_of_moves_matches_engine() {
+    let names = |states: &[TaskState]| states.iter().map(|state| format!("`{state}`")).collect::<Vec<_>>().join(" ");
     let mut table = String::from("| event | from | to | forced, also from |\n| --- | --- | --- | --- |\n");
-    for row in MOVES {
+    for row in TASK_TRANSITIONS {
         let (from, to, forced) = (names(row.from), row.to, names(row.forced_from));
         writeln!(table, "| `{}` | {from} | `{to}` | {forced} |", row.on).unwrap();
     }
@@ -53,12 +53,12 @@ fn moves() {
 
 /// Compares the table of tools in the guide to MCP.
 #[test]
-fn tools() {
+fn table_of_tools_matches_catalogue() {
     let mut table = String::from("| tool | what it does | takes |\n| --- | --- | --- |\n");
-    for tool in windlass_tools::catalogue() {
-        let field = |field: &windlass_tools::Field| match field.need {
-            Need::Required => format!("`{}`", field.name),
-            Need::Optional => format!("[`{}`]", field.name),
+    for tool in windlass_tools::tool_catalogue() {
+        let field = |field: &windlass_tools::ToolField| match field.need {
+            FieldPresence::Required => format!("`{}`", field.name),
+            FieldPresence::Optional => format!("[`{}`]", field.name),
         };
         let fields = tool.fields.iter().map(field).collect::<Vec<_>>().join(" ");
         let about = tool.description;
@@ -86,7 +86,7 @@ fn commands() -> Vec<(String, Command)> {
             walk(&format!("{name} {}", child.get_name()), child, found);
         }
     }
-    let root = args::command();
+    let root = args::build_clap_command();
     let mut found = Vec::new();
     walk("windlass", &root, &mut found);
     found
@@ -103,11 +103,11 @@ fn a_command_is_described_where_it_is_listed() {
             check(child, built.find_subcommand(child.get_name()).unwrap());
         }
     }
-    check(&Invocation::command(), &args::command());
+    check(&CliInvocation::command(), &args::build_clap_command());
 }
 
 #[test]
-fn command_line() {
+fn command_line_reference_matches_program() {
     let mut text = String::from(
         "# The command line\n\nWritten from the program itself. Every command also takes `--project DIR`, `--json` and \
          `--help`.\n",
@@ -123,8 +123,8 @@ fn command_line() {
 }
 
 #[test]
-fn schema_of_the_configuration() {
-    let schema = serde_json::to_string_pretty(&config::schema()).unwrap();
+fn configuration_schema_matches_program() {
+    let schema = serde_json::to_string_pretty(&config::config_schema()).unwrap();
     check("config.schema.json", &format!("{schema}\n"));
 }
 
@@ -160,7 +160,7 @@ fn every_command_has_examples_that_parse() {
         let examples: Vec<_> = examples.into_iter().filter(|line| line.starts_with("windlass ")).collect();
         assert!(!examples.is_empty(), "{name} has no example");
         for example in examples {
-            if let Err(error) = Invocation::try_parse_from(words(example)) {
+            if let Err(error) = CliInvocation::try_parse_from(words(example)) {
                 panic!("{name}: `{example}` does not parse: {error}");
             }
         }

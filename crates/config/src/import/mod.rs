@@ -15,13 +15,13 @@ mod additions;
 mod automation;
 mod command;
 mod dialect;
-mod field;
+mod json_fields;
 pub mod json;
 mod matcher;
-mod settings;
+mod agent_settings;
 #[cfg(test)]
 mod tests;
-mod yaml;
+mod yaml_fragment;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,16 +29,16 @@ use std::time::Duration;
 
 use windlass_engine::HookPoint;
 
-use crate::{Builtin, ConfigProblem};
+use crate::{BuiltinHook, ConfigProblem};
 
-pub use additions::{Additions, HookChange};
-pub use dialect::Dialect;
-pub use yaml::fragment;
+pub use additions::{ConfigAdditions, HookChange};
+pub use dialect::ImportDialect;
+pub use yaml_fragment::write_fragment;
 
 /// The hooks and settings of a file of another system.
 #[derive(Debug)]
 pub struct HookImport {
-    pub from: Dialect,
+    pub from: ImportDialect,
     /// The hooks, in the order of the file.
     pub hooks: Vec<ImportedHook>,
     /// Tunings of hooks that the file only names.
@@ -85,7 +85,7 @@ pub struct ImportedTuning {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ImportedAction {
     Command(String),
-    Use(Builtin),
+    Use(BuiltinHook),
 }
 
 /// A setting beside the hooks.
@@ -106,24 +106,24 @@ pub struct ImportRemark {
 }
 
 impl ImportRemark {
-    fn on(line: usize, text: impl Into<String>) -> Self {
+    fn at_line(line: usize, text: impl Into<String>) -> Self {
         Self { line: Some(line), text: text.into() }
     }
 
-    fn general(text: impl Into<String>) -> Self {
+    fn for_whole_file(text: impl Into<String>) -> Self {
         Self { line: None, text: text.into() }
     }
 }
 
 /// Imports the hooks of the file at `path`, in the given or else the detected dialect.
-pub fn translate(path: &Path, text: &str, said: Option<Dialect>) -> Result<HookImport, ConfigProblem> {
-    let tree = json::parse(text)?;
+pub fn import_hooks(path: &Path, text: &str, said: Option<ImportDialect>) -> Result<HookImport, ConfigProblem> {
+    let tree = json::parse_json(text)?;
     let from = match said {
         Some(dialect) => dialect,
-        None => dialect::recognise(path, &tree)?,
+        None => dialect::detect_dialect(path, &tree)?,
     };
     match from {
-        Dialect::Automation => automation::import(&tree, text),
-        _ => settings::import(from, &tree, text),
+        ImportDialect::Automation => automation::import_automation(&tree, text),
+        _ => agent_settings::import_settings(from, &tree, text),
     }
 }

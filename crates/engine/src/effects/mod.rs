@@ -10,4 +10,4 @@ pub(crate) mod hook_point;
 pub(crate) mod outbox;
 pub(crate) mod registry;
 pub(crate) mod share;
-pub(crate) mod situation;
+pub(crate) mod event_context;

@@ -9,13 +9,13 @@ mod shell;
 use std::time::Duration;
 
 use serde_json::Value;
-use windlass_engine::{HookOutcome, HookReport, Limits, Situation};
-use windlass_process::{Captured, Exit, Finished};
+use windlass_engine::{HookOutcome, HookReport, EngineLimits, EventContext};
+use windlass_process::{CapturedOutput, ProgramExit, ProgramOutcome};
 
-use crate::forms::forms;
-use crate::mask::{SHORTEST, Stream as MaskStream};
+use crate::secret_encodings::encode_secret_value;
+use crate::mask::{MIN_SECRET_BYTES, MaskedStream as MaskStream};
 use crate::{
-    Carrier, HookRole, Mask, PipeOutput, RunnableHook, RunnableKind, Script, Shown, Values, answer, clean, cut,
+    InputChannel, HookRole, SecretMask, PipeOutput, RunnableHook, RunnableKind, HookScript, MaskedDisplayStream, ScriptValues, report, clean_output, excerpt_text,
     response,
 };
 
@@ -27,7 +27,7 @@ const BETWEEN: u8 = 0xff;
 /// Cleaned text contains nothing that a terminal obeys, clean text does not change, and cut text is never longer than asked for.
 pub fn clean_text(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    let cleaned = clean(&text);
+    let cleaned = clean_output(&text);
     let obeyed = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
     assert!(!cleaned.contains(obeyed), "{cleaned:?}");
     assert_eq!(clean(&cleaned), cleaned, "cleaning twice is cleaning once");
@@ -35,7 +35,7 @@ pub fn clean_text(bytes: &[u8]) {
         assert_eq!(cleaned, text, "what is clean stays as it is");
     }
     for most in [0, 1, 20, 40, 100, 1000, text.len(), text.len() + 1] {
-        let kept = cut(&text, most);
+        let kept = excerpt_text(&text, most);
         assert!(kept.len() <= most, "{} bytes, not {most}", kept.len());
         if text.len() <= most {
             assert_eq!(kept, text, "what fits is not touched");
@@ -49,24 +49,24 @@ pub fn mask(bytes: &[u8]) {
     let mut parts = bytes.splitn(3, |byte| *byte == BETWEEN);
     let mut next = || parts.next().unwrap_or_default();
     let (one, two, text) = (next(), next(), next());
-    let mask = Mask::new([("ONE", one), ("TWO", two)]);
+    let mask = SecretMask::new([("ONE", one), ("TWO", two)]);
     let values = Forms::of([("ONE", one), ("TWO", two)]);
     let plain = in_pieces(text, text.len(), (mask.stream(), MaskStream::push, MaskStream::finish));
     values.check(text, &plain);
-    let cleaned = clean(&String::from_utf8_lossy(&plain));
-    let shown_text = in_pieces(text, text.len(), (mask.shown(), Shown::push, Shown::finish));
+    let cleaned = clean_output(&String::from_utf8_lossy(&plain));
+    let shown_text = in_pieces(text, text.len(), (mask.open_display_stream(), MaskedDisplayStream::push, MaskedDisplayStream::finish));
     match values.0.is_empty() {
         true => assert_eq!(shown_text, text, "nothing to look for"),
         false => values.check(cleaned.as_bytes(), &shown_text),
     }
     // Bytes stay as they are, unless they hide a value.
     let hides = values.0.iter().any(|(_, form)| is_in(form, cleaned.as_bytes()));
-    let masked = mask.bytes(text);
+    let masked = mask.mask_bytes(text);
     assert_eq!(shown(&masked), shown(if hides { &shown_text } else { &plain }));
     for size in [1, 3, 7, 64] {
         let streamed = in_pieces(text, size, (mask.stream(), MaskStream::push, MaskStream::finish));
         assert_eq!(shown(&streamed), shown(&plain), "in pieces of {size}");
-        let streamed = in_pieces(text, size, (mask.shown(), Shown::push, Shown::finish));
+        let streamed = in_pieces(text, size, (mask.open_display_stream(), MaskedDisplayStream::push, MaskedDisplayStream::finish));
         assert_eq!(shown(&streamed), shown(&shown_text), "shown in pieces of {size}");
     }
     let named = format!("Mask {{ markers: [{:?}, {:?}], .. }}", values.marker("ONE"), values.marker("TWO"));
@@ -86,12 +86,12 @@ fn in_pieces<S>(
 }
 
 /// At a gap in the output, no part of a value is left at the edges.
-fn gap(mask: &Mask, text: &[u8], values: &Forms) {
+fn gap(mask: &SecretMask, text: &[u8], values: &Forms) {
     let (head, tail) = text.split_at(text.len() / 2);
     let total = text.len() as u64 + 1000;
-    let stdout = Captured { head: head.to_vec(), tail: tail.to_vec(), total, spilled: None };
-    let kept = mask.run(finished(Exit::Code(0), stdout)).stdout;
-    let missing = kept.left_out();
+    let stdout = CapturedOutput { head: head.to_vec(), tail: tail.to_vec(), total, spilled: None };
+    let kept = mask.mask_run(finished(ProgramExit::Code(0), stdout)).stdout;
+    let missing = kept.omitted_byte_count();
     assert!(missing >= 1000 || values.0.is_empty(), "{missing} bytes are missing");
     for (_, form) in values.0.iter().filter(|(_, form)| *form == text) {
         assert!(kept.head.is_empty() && kept.tail.is_empty(), "a part of {} is left", shown(form));
@@ -104,8 +104,8 @@ struct Forms(Vec<(&'static str, Vec<u8>)>);
 impl Forms {
     fn of(values: [(&'static str, &[u8]); 2]) -> Self {
         let long = values.map(|(name, value)| (name, value.trim_ascii())).into_iter();
-        let long = long.filter(|(_, value)| value.len() >= SHORTEST);
-        Self(long.flat_map(|(name, value)| forms(value).into_iter().map(move |form| (name, form))).collect())
+        let long = long.filter(|(_, value)| value.len() >= MIN_SECRET_BYTES);
+        Self(long.flat_map(|(name, value)| encode_secret_value(value).into_iter().map(move |form| (name, form))).collect())
     }
 
     fn marker(&self, name: &str) -> String {
@@ -146,31 +146,31 @@ fn shown(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }
 
-fn finished(exit: Exit, stdout: Captured) -> Finished {
-    Finished { exit, stdout, stderr: Captured::default(), leaky: false, took: Duration::ZERO }
+fn finished(exit: ProgramExit, stdout: CapturedOutput) -> ProgramOutcome {
+    ProgramOutcome { exit, stdout, stderr: CapturedOutput::default(), leaky: false, took: Duration::ZERO }
 }
 
 /// A response that cannot be parsed is never a success, a block in any dialect counts, and all texts are clean and bounded.
 pub fn answer_object(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    let parsed = response::parse(&text);
-    let _ = response::near_miss(&text);
+    let parsed = response::parse_response(&text);
+    let _ = response::explain_near_miss(&text);
     let object = serde_json::from_str::<Value>(text.trim()).ok().filter(Value::is_object);
     match (&parsed, &object) {
         (Ok(None), Some(object)) => panic!("an object was taken for text: {object}"),
         (Ok(Some(_)), Some(object)) => heeded(object),
         _ => {}
     }
-    for exit in [Exit::Code(0), Exit::Code(2), Exit::Code(1)] {
+    for exit in [ProgramExit::Code(0), ProgramExit::Code(2), ProgramExit::Code(1)] {
         for role in [HookRole::Stop, HookRole::Pipeline, HookRole::Observer] {
             let report = ended(&text, exit, role);
             let passed = matches!(report.outcome, HookOutcome::Success | HookOutcome::Skip);
-            assert!(!passed || exit == Exit::Code(0), "{exit:?} is a no");
+            assert!(!passed || exit == ProgramExit::Code(0), "{exit:?} is a no");
             assert!(!passed || parsed.is_ok(), "what cannot be understood is a no");
             if let (true, Some(object)) = (passed && role.is_gate(), &object) {
                 assert_eq!(no(object), None, "{role:?} lets it pass");
             }
-            assert!(exit == Exit::Code(0) || report.actions.is_empty(), "only who says yes may ask for something");
+            assert!(exit == ProgramExit::Code(0) || report.actions.is_empty(), "only who says yes may ask for something");
         }
     }
 }
@@ -202,8 +202,8 @@ fn heeded(object: &Value) {
     assert!(object["continue"].is_null() || object["continue"].is_boolean());
 }
 
-fn ended(stdout: &str, exit: Exit, role: HookRole) -> HookReport {
-    let kind = RunnableKind::Command(Script::parse("make test").expect("it names nothing"));
+fn ended(stdout: &str, exit: ProgramExit, role: HookRole) -> HookReport {
+    let kind = RunnableKind::Command(HookScript::parse("make test").expect("it names nothing"));
     let timeout = Duration::from_secs(30);
     let hook = RunnableHook {
         name: "tests".to_owned(),
@@ -214,11 +214,11 @@ fn ended(stdout: &str, exit: Exit, role: HookRole) -> HookReport {
         retry: None,
         feedback: None,
     };
-    let captured = Captured { head: stdout.as_bytes().to_vec(), total: stdout.len() as u64, ..Captured::default() };
-    let report = answer(&hook, role, &Ok(finished(exit, captured)), &Situation::nothing());
+    let captured = CapturedOutput { head: stdout.as_bytes().to_vec(), total: stdout.len() as u64, ..CapturedOutput::default() };
+    let report = answer(&hook, role, &Ok(finished(exit, captured)), &EventContext::empty_values());
     let (message, feedback) = (report.message.as_deref(), report.feedback.as_deref());
-    assert!(message.is_none_or(|message| message.len() <= Limits::REASON && clean(message) == message), "{message:?}");
-    assert!(feedback.is_none_or(|told| told.len() <= 400 && clean(told) == told), "{feedback:?}");
+    assert!(message.is_none_or(|message| message.len() <= EngineLimits::REASON_BYTES && clean_output(message) == message), "{message:?}");
+    assert!(feedback.is_none_or(|told| told.len() <= 400 && clean_output(told) == told), "{feedback:?}");
     report
 }
 
@@ -226,16 +226,16 @@ fn ended(stdout: &str, exit: Exit, role: HookRole) -> HookReport {
 /// variable, or the script is refused.
 pub fn script(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    match Script::parse(&text) {
+    match HookScript::parse(&text) {
         Err(refused) => {
             assert!(text.contains("error") || text.contains("task_content"), "{refused}: nothing in it is free text");
             assert!(!refused.to_string().is_empty());
         }
         Ok(script) => {
             assert_eq!(script.text(), text);
-            for carrier in [Carrier::Variable, Carrier::File] {
+            for carrier in [InputChannel::Variable, InputChannel::File] {
                 let (task_content, error) = (carrier, carrier);
-                let filled = script.fill(&Values { session: "s1", iteration: "7", task_id: "T9", task_content, error });
+                let filled = script.fill_values(&ScriptValues { session: "s1", iteration: "7", task_id: "T9", task_content, error });
                 check_filled(&text, &filled, carrier);
             }
         }
@@ -243,10 +243,10 @@ pub fn script(bytes: &[u8]) {
 }
 
 /// Walks through both texts at once.
-fn check_filled(mut text: &str, mut filled: &str, carrier: Carrier) {
+fn check_filled(mut text: &str, mut filled: &str, carrier: InputChannel) {
     let reference = |name: &str| match carrier {
-        Carrier::Variable => format!("${{WINDLASS_{name}}}"),
-        Carrier::File => format!("$(cat \"$WINDLASS_{name}_FILE\")"),
+        InputChannel::Variable => format!("${{WINDLASS_{name}}}"),
+        InputChannel::File => format!("$(cat \"$WINDLASS_{name}_FILE\")"),
     };
     let (content, error) = (reference("TASK_CONTENT"), reference("ERROR"));
     let (content_word, error_word) = (format!("\"{content}\""), format!("\"{error}\""));

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use tempfile::TempDir;
 
 use super::pieces::{COMMANDS, PAYLOADS, PIECES, runs_a_variable};
-use crate::{Carrier, Script, Values};
+use crate::{InputChannel, HookScript, ScriptValues};
 
 /// The most pieces in one script.
 const MOST: usize = 40;
@@ -32,12 +32,12 @@ pub fn shell(bytes: &[u8]) {
     if !text.contains("{{error}}") || runs_a_variable(&text) {
         return;
     }
-    let Ok(script) = Script::parse(&text) else { return };
+    let Ok(script) = HookScript::parse(&text) else { return };
     let first = usize::from(*first);
     let (payload, shell) = (PAYLOADS[first % PAYLOADS.len()], SHELLS[first / PAYLOADS.len() % SHELLS.len()]);
-    let carrier = if first >= 224 { Carrier::File } else { Carrier::Variable };
-    let values = Values { session: "s", iteration: "1", task_id: "", task_content: carrier, error: carrier };
-    let filled = script.fill(&values);
+    let carrier = if first >= 224 { InputChannel::File } else { InputChannel::Variable };
+    let values = ScriptValues { session: "s", iteration: "1", task_id: "", task_content: carrier, error: carrier };
+    let filled = script.fill_values(&values);
     let left = run(shell, &filled, payload);
     assert!(!left.iter().any(|name| name.starts_with("pwned")), "{shell} has run {payload:?} in {filled:?}");
 }

@@ -1,12 +1,12 @@
 //! A program with its arguments, without a shell: where values of a run may occur among them.
 
 use thiserror::Error;
-use windlass_expr::Pattern;
+use windlass_expr::ValuePattern;
 
 use super::commands::{self, CommandReader};
 use super::evaluators::is_shell;
-use super::refusal::Stop;
-use super::word::Word;
+use super::refusal::ScanRefusal;
+use super::word::ShellWord;
 
 /// A word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,19 +26,19 @@ pub struct UnsafeArgument {
     pub instead: String,
 }
 
-impl From<&Pattern> for CommandWord {
-    fn from(pattern: &Pattern) -> Self {
-        match pattern.checked() {
+impl From<&ValuePattern> for CommandWord {
+    fn from(pattern: &ValuePattern) -> Self {
+        match pattern.checked_text() {
             Some(text) => Self::Fixed(text),
-            None => Self::Filled(pattern.beginning().to_owned()),
+            None => Self::Filled(pattern.leading_text().to_owned()),
         }
     }
 }
 
 /// Refuses values that the program evaluates, by the rule for commands of hooks.
-pub fn check_argv(program: &str, arguments: &[Pattern]) -> Result<(), UnsafeArgument> {
+pub fn check_argv(program: &str, arguments: &[ValuePattern]) -> Result<(), UnsafeArgument> {
     let program = CommandWord::Fixed(program.to_owned());
-    check_words(&std::iter::once(program).chain(arguments.iter().map(CommandWord::from)).collect::<Vec<_>>())
+    check_command_words(&std::iter::once(program).chain(arguments.iter().map(CommandWord::from)).collect::<Vec<_>>())
 }
 
 /// A word of a command that is about to run.
@@ -58,65 +58,65 @@ pub enum WordOrigin {
 }
 
 impl WordOrigin {
-    pub fn of(pattern: &Pattern) -> Self {
-        match pattern.checked() {
+    pub fn from_pattern(pattern: &ValuePattern) -> Self {
+        match pattern.checked_text() {
             Some(_) => Self::Author,
-            None if pattern.begins_checked() => Self::AuthorThenValue,
+            None if pattern.starts_with_checked_text() => Self::AuthorThenValue,
             None => Self::Value,
         }
     }
 }
 
 /// Refuses values that the program would take for options, or run because of other values. A list may have become several words.
-pub fn check_filled(words: &[FilledWord]) -> Result<(), UnsafeArgument> {
-    let read: Vec<Word> = words
+pub fn check_filled_words(words: &[FilledWord]) -> Result<(), UnsafeArgument> {
+    let read: Vec<ShellWord> = words
         .iter()
         .enumerate()
-        .map(|(index, word)| Word {
+        .map(|(index, word)| ShellWord {
             literal: Some(word.text.clone()),
             bare: word.text.clone(),
             known: word.text.clone(),
             marks: (word.origin != WordOrigin::Author).then_some(index).into_iter().collect(),
-            dash: word.origin == WordOrigin::Value && is_option(&word.text),
-            ..Word::default()
+            dash: word.origin == WordOrigin::Value && resembles_option(&word.text),
+            ..ShellWord::default()
         })
         .collect();
-    let own = commands::with_own_options(&read);
-    commands::options(&read[own.clone()])
-        .and_then(|()| commands::dashes(&read))
-        .and_then(|()| commands::scripts(&read[own.start..]))
-        .map_err(|stop| refusal(stop, &read))
+    let own = commands::own_option_range(&read);
+    commands::check_options(&read[own.clone()])
+        .and_then(|()| commands::check_dashed_values(&read))
+        .and_then(|()| commands::check_inline_script(&read[own.start..]))
+        .map_err(|stop| to_unsafe_argument(stop, &read))
 }
 
 /// Returns whether a program may take a value for an option. A number such as `-1.5` is none.
-fn is_option(value: &str) -> bool {
+fn resembles_option(value: &str) -> bool {
     let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     value.strip_prefix('-').is_some_and(|rest| !is_number(rest))
 }
 
-fn check_words(arguments: &[CommandWord]) -> Result<(), UnsafeArgument> {
+fn check_command_words(arguments: &[CommandWord]) -> Result<(), UnsafeArgument> {
     let word = |(index, argument): (usize, &CommandWord)| match argument {
         CommandWord::Fixed(text) => {
-            Word { literal: Some(text.clone()), bare: text.clone(), known: text.clone(), ..Word::default() }
+            ShellWord { literal: Some(text.clone()), bare: text.clone(), known: text.clone(), ..ShellWord::default() }
         }
         CommandWord::Filled(before) => {
-            Word { bare: before.clone(), known: before.clone(), marks: vec![index], ..Word::default() }
+            ShellWord { bare: before.clone(), known: before.clone(), marks: vec![index], ..ShellWord::default() }
         }
     };
-    let words: Vec<Word> = arguments.iter().enumerate().map(word).collect();
-    commands::arguments(&words, CommandReader::System).map_err(|stop| refusal(stop, &words))
+    let words: Vec<ShellWord> = arguments.iter().enumerate().map(word).collect();
+    commands::check_arguments(&words, CommandReader::System).map_err(|stop| to_unsafe_argument(stop, &words))
 }
 
-fn refusal(stop: Stop, words: &[Word]) -> UnsafeArgument {
+fn to_unsafe_argument(stop: ScanRefusal, words: &[ShellWord]) -> UnsafeArgument {
     let (index, why, instead) = match stop {
-        Stop::At(index, why) => (index, why.reason(), why.remedy_in_argv()),
-        Stop::Lost(what) => (0, format!("in a command with {what}"), None),
+        ScanRefusal::AtMark(index, why) => (index, why.reason_text(), why.remedy_in_argv()),
+        ScanRefusal::Unsupported(what) => (0, format!("in a command with {what}"), None),
     };
     if let Some(instead) = instead {
         return UnsafeArgument { index, why, instead: instead.replace("VALUE", "${…}") };
     }
     // Behind the script of a shell, the script runs the value.
-    let instead = match words[0].program().is_some_and(is_shell) && index < 3 {
+    let instead = match words[0].program_name().is_some_and(is_shell) && index < 3 {
         true => "let the shell take it as \"$1\": `args: [-c, 'echo \"$1\"', sh, '${…}']`",
         false => "give it to a script of yours: `command: ./SCRIPT` and `args: ['${…}']`",
     };
@@ -134,7 +134,7 @@ mod tests {
             None => CommandWord::Fixed(word.to_owned()),
         };
         let words: Vec<CommandWord> = line.split(' ').map(word).collect();
-        check_words(&words).map_err(|refused| format!("{}: {}", refused.index, refused.why))
+        check_command_words(&words).map_err(|refused| format!("{}: {}", refused.index, refused.why))
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
         let script = |script: &str| {
             let fixed = ["bash", "-c", script, "sh"].map(|word| CommandWord::Fixed(word.to_owned()));
             let words: Vec<_> = fixed.into_iter().chain([CommandWord::Filled(String::new())]).collect();
-            check_words(&words).map_err(|refused| format!("{}: {}", refused.index, refused.why))
+            check_command_words(&words).map_err(|refused| format!("{}: {}", refused.index, refused.why))
         };
         for (text, name) in [
             ("trap \"$1\" EXIT", "trap"),
@@ -214,7 +214,7 @@ mod tests {
             };
             FilledWord { text: word.replace('§', ""), origin }
         };
-        check_filled(&line.split(' ').map(word).collect::<Vec<_>>())
+        check_filled_words(&line.split(' ').map(word).collect::<Vec<_>>())
             .map_err(|refused| format!("{}: {}", refused.index, refused.why))
     }
 
@@ -223,7 +223,7 @@ mod tests {
         let author = ["sh", "-c", script, "sh"].map(|text| (text, WordOrigin::Author));
         let words = author.into_iter().chain(values.iter().map(|text| (*text, WordOrigin::Value)));
         let words: Vec<_> = words.map(|(text, origin)| FilledWord { text: text.to_owned(), origin }).collect();
-        check_filled(&words).map_err(|refused| format!("{}: {}; {}", refused.index, refused.why, refused.instead))
+        check_filled_words(&words).map_err(|refused| format!("{}: {}; {}", refused.index, refused.why, refused.instead))
     }
 
     #[test]

@@ -25,34 +25,34 @@ mod word;
 
 use std::ops::Range;
 
-pub use argv::{FilledWord, UnsafeArgument, WordOrigin, check_argv, check_filled};
+pub use argv::{FilledWord, UnsafeArgument, WordOrigin, check_argv, check_filled_words};
 pub use refusal::UnsafeTemplate;
-use template::{Mark, Name};
+use template::{PlaceholderMark, PlaceholderName};
 
 /// A command that is safe to fill.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Script {
+pub struct HookScript {
     text: String,
     /// In the order of the text.
-    slots: Vec<Slot>,
+    slots: Vec<ScriptSlot>,
 }
 
 /// The values of a command's placeholders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Values<'a> {
+pub struct ScriptValues<'a> {
     /// Letters, digits, `_` and `-`.
     pub session: &'a str,
     /// Digits.
     pub iteration: &'a str,
     /// `T12`, or empty.
     pub task_id: &'a str,
-    pub task_content: Carrier,
-    pub error: Carrier,
+    pub task_content: InputChannel,
+    pub error: InputChannel,
 }
 
 /// The channel of free text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Carrier {
+pub enum InputChannel {
     /// In `WINDLASS_TASK_CONTENT` or `WINDLASS_ERROR`.
     Variable,
     /// The file that `WINDLASS_TASK_CONTENT_FILE` or `WINDLASS_ERROR_FILE` names. A shell drops the newlines at the end of
@@ -62,7 +62,7 @@ pub enum Carrier {
 
 /// The context of a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum PlaceholderContext {
     /// A checked value, at any place.
     Anywhere,
     /// Free text as a word, or as a part of one.
@@ -72,20 +72,20 @@ enum Place {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Slot {
-    name: Name,
+struct ScriptSlot {
+    name: PlaceholderName,
     at: Range<usize>,
-    place: Place,
+    place: PlaceholderContext,
 }
 
-impl Script {
+impl HookScript {
     pub fn parse(text: &str) -> Result<Self, UnsafeTemplate> {
-        let marks = template::marks(text);
-        let slots = match marks.iter().find(|mark| mark.name.is_free()) {
-            None => marks.into_iter().map(|Mark { name, at }| Slot { name, at, place: Place::Anywhere }).collect(),
+        let marks = template::find_placeholders(text);
+        let slots = match marks.iter().find(|mark| mark.name.is_free_text()) {
+            None => marks.into_iter().map(|PlaceholderMark { name, at }| ScriptSlot { name, at, place: PlaceholderContext::Anywhere }).collect(),
             Some(first) => {
-                let places = scanner::places(text, &marks).map_err(|stop| stop.of(&marks, first))?;
-                let slot = |(Mark { name, at }, place)| Some(Slot { name, at, place: place? });
+                let places = scanner::locate_marks(text, &marks).map_err(|stop| stop.into_unsafe_template(&marks, first))?;
+                let slot = |(PlaceholderMark { name, at }, place)| Some(ScriptSlot { name, at, place: place? });
                 // A mark without a place is in a comment, and stays as it is.
                 marks.into_iter().zip(places).filter_map(slot).collect()
             }
@@ -98,12 +98,12 @@ impl Script {
         &self.text
     }
 
-    pub fn fill(&self, values: &Values<'_>) -> String {
+    pub fn fill_values(&self, values: &ScriptValues<'_>) -> String {
         let mut filled = String::with_capacity(self.text.len());
         let mut from = 0;
         for slot in &self.slots {
             filled.push_str(&self.text[from..slot.at.start]);
-            filled.push_str(&slot.filling(values));
+            filled.push_str(&slot.filled_text(values));
             from = slot.at.end;
         }
         filled.push_str(&self.text[from..]);
@@ -111,23 +111,23 @@ impl Script {
     }
 }
 
-impl Slot {
-    fn filling(&self, values: &Values<'_>) -> String {
+impl ScriptSlot {
+    fn filled_text(&self, values: &ScriptValues<'_>) -> String {
         let carrier = match self.name {
-            Name::Session => return values.session.to_owned(),
-            Name::Iteration => return values.iteration.to_owned(),
-            Name::TaskId => return values.task_id.to_owned(),
-            Name::TaskContent => values.task_content,
-            Name::Error => values.error,
+            PlaceholderName::Session => return values.session.to_owned(),
+            PlaceholderName::Iteration => return values.iteration.to_owned(),
+            PlaceholderName::TaskId => return values.task_id.to_owned(),
+            PlaceholderName::TaskContent => values.task_content,
+            PlaceholderName::Error => values.error,
         };
-        let variable = self.name.variable();
+        let variable = self.name.variable_name();
         let reference = match carrier {
-            Carrier::Variable => format!("${{{variable}}}"),
-            Carrier::File => format!("$(cat \"${variable}_FILE\")"),
+            InputChannel::Variable => format!("${{{variable}}}"),
+            InputChannel::File => format!("$(cat \"${variable}_FILE\")"),
         };
         match self.place {
-            Place::Quoted => reference,
-            Place::Bare | Place::Anywhere => format!("\"{reference}\""),
+            PlaceholderContext::Quoted => reference,
+            PlaceholderContext::Bare | PlaceholderContext::Anywhere => format!("\"{reference}\""),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use thiserror::Error;
 
-use super::template::{Mark, Name};
+use super::template::{PlaceholderMark, PlaceholderName};
 
 /// Free text that the shell, or a program that it starts, would take for more than text.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -20,15 +20,15 @@ pub struct UnsafeTemplate {
 
 /// Why the scanner refuses a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum ScanRefusal {
     /// Free text at a forbidden place: the index of its mark, and the reason.
-    At(usize, Why),
+    AtMark(usize, UnsafeReason),
     /// Shell syntax that the scanner does not support.
-    Lost(&'static str),
+    Unsupported(&'static str),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum UnsafeReason {
     SingleQuotes,
     Substitution,
     Redirection,
@@ -50,21 +50,21 @@ pub(super) enum Why {
     Dash,
 }
 
-impl Stop {
+impl ScanRefusal {
     /// Turns the refusal into an error. Unsupported syntax is reported at the first free text.
-    pub fn of(self, marks: &[Mark], first: &Mark) -> UnsafeTemplate {
+    pub fn into_unsafe_template(self, marks: &[PlaceholderMark], first: &PlaceholderMark) -> UnsafeTemplate {
         let (mark, why, instead) = match self {
-            Self::At(index, why) => (&marks[index], why.reason(), why.remedy(marks[index].name)),
-            Self::Lost(what) => {
-                (first, format!("in a command with {what}: only plain commands are followed"), script(first.name))
+            Self::AtMark(index, why) => (&marks[index], why.reason_text(), why.remedy_text(marks[index].name)),
+            Self::Unsupported(what) => {
+                (first, format!("in a command with {what}: only plain commands are followed"), own_script_remedy(first.name))
             }
         };
         UnsafeTemplate { name: mark.name.word(), at: mark.at.clone(), why, instead }
     }
 }
 
-impl Why {
-    pub fn reason(&self) -> String {
+impl UnsafeReason {
+    pub fn reason_text(&self) -> String {
         let fixed = match self {
             Self::SingleQuotes => "in single quotes: nothing is filled in there",
             Self::Substitution => "in `$( … )`: what is in it is a command of its own",
@@ -108,8 +108,8 @@ impl Why {
         }
     }
 
-    fn remedy(&self, name: Name) -> String {
-        let variable = name.variable();
+    fn remedy_text(&self, name: PlaceholderName) -> String {
+        let variable = name.variable_name();
         if let Some(remedy) = self.remedy_in_argv() {
             return remedy.replace("VALUE", &name.to_string());
         }
@@ -137,11 +137,11 @@ impl Why {
             | Self::BuiltIn(_)
             | Self::Piped(_)
             | Self::Unquoted
-            | Self::Dash => script(name),
+            | Self::Dash => own_script_remedy(name),
         }
     }
 }
 
-fn script(name: Name) -> String {
+fn own_script_remedy(name: PlaceholderName) -> String {
     format!("put the command in a script of its own, which reads \"${}\"", name.variable())
 }

@@ -4,7 +4,7 @@ use super::evaluators::file_name;
 
 /// A scanned word.
 #[derive(Debug, Default)]
-pub(super) struct Word {
+pub(super) struct ShellWord {
     /// The argument that the program gets, if it is certain.
     pub literal: Option<String>,
     /// The unquoted literal beginning, in which assignments are recognised.
@@ -25,7 +25,7 @@ pub(super) struct Word {
     pub dash: bool,
 }
 
-impl Word {
+impl ShellWord {
     pub fn new() -> Self {
         Self { literal: Some(String::new()), plain: true, ..Self::default() }
     }
@@ -46,19 +46,19 @@ impl Word {
     }
 
     /// Returns the name before the `=` of an assignment.
-    pub fn assigned(&self) -> Option<&str> {
+    pub fn assigned_variable(&self) -> Option<&str> {
         let (name, _) = self.bare.split_once('=')?;
         let name = name.strip_suffix('+').unwrap_or(name);
-        is_name(name).then_some(name)
+        is_variable_name(name).then_some(name)
     }
 
     /// Returns the name of the program, without its directory.
-    pub fn program(&self) -> Option<&str> {
+    pub fn program_name(&self) -> Option<&str> {
         self.literal.as_deref().map(file_name)
     }
 }
 
-fn is_name(text: &str) -> bool {
+fn is_variable_name(text: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.chars().all(word) && text.starts_with(|c: char| !c.is_ascii_digit())
 }

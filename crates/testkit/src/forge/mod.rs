@@ -5,7 +5,7 @@
 //! request ─► fault? ─► authentication ─► github or gitlab (by its paths) ─► Pulls ─► answer
 //! ```
 //!
-//! The [`Ground`] answers questions about git, such as the newest commit of a branch. A test with a real repository passes
+//! The [`GitBackend`] answers questions about git, such as the newest commit of a branch. A test with a real repository passes
 //! its own.
 
 mod github;
@@ -90,7 +90,7 @@ pub enum Fault {
 }
 
 /// The git operations that a forge needs.
-pub struct Ground {
+pub struct GitBackend {
     /// Returns the newest commit of a branch, or `None` if there is no such branch.
     pub head: Head,
     /// Merges a change by a method. Returns the new commit of the base, or the refusal.
@@ -101,7 +101,7 @@ pub type Head = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 pub type Merge = Box<dyn Fn(&Pull, &str) -> Result<String, String> + Send + Sync>;
 
 /// A repository with every branch, each with a commit that its name determines.
-impl Default for Ground {
+impl Default for GitBackend {
     fn default() -> Self {
         Self {
             head: Box::new(|branch| Some(commit(branch))),
@@ -120,21 +120,21 @@ pub fn commit(text: &str) -> String {
 /// A forge that runs until it is dropped.
 pub struct Forge {
     address: SocketAddr,
-    room: Arc<Room>,
+    room: Arc<ForgeServer>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Room {
+struct ForgeServer {
     flavour: Flavour,
     /// `owner/name`
     project: String,
     address: SocketAddr,
-    ground: Ground,
-    desk: Mutex<Desk>,
+    ground: GitBackend,
+    desk: Mutex<ForgeState>,
 }
 
 #[derive(Default)]
-struct Desk {
+struct ForgeState {
     pulls: Vec<Pull>,
     requests: Vec<Request>,
     faults: VecDeque<(&'static str, Fault)>,
@@ -144,11 +144,11 @@ struct Desk {
 }
 
 impl Forge {
-    pub fn start(flavour: Flavour, project: &str, ground: Ground) -> io::Result<Self> {
+    pub fn start(flavour: Flavour, project: &str, ground: GitBackend) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
-        let desk = Mutex::new(Desk::default());
-        let room = Arc::new(Room { flavour, project: project.to_owned(), address, ground, desk });
+        let desk = Mutex::new(ForgeState::default());
+        let room = Arc::new(ForgeServer { flavour, project: project.to_owned(), address, ground, desk });
         let thread = thread::spawn({
             let room = Arc::clone(&room);
             move || serve(&listener, &room)
@@ -216,7 +216,7 @@ impl Drop for Forge {
     }
 }
 
-impl Desk {
+impl ForgeState {
     fn add(&mut self, pull: Pull) -> u64 {
         let number = self.pulls.len() as u64 + 1;
         self.pulls.push(Pull { number, ..pull });
@@ -244,8 +244,8 @@ impl Desk {
     }
 }
 
-impl Room {
-    fn desk(&self) -> MutexGuard<'_, Desk> {
+impl ForgeServer {
+    fn desk(&self) -> MutexGuard<'_, ForgeState> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -274,7 +274,7 @@ fn says(status: u16, message: &str) -> Response {
     Response::json(status, &json!({"message": message}))
 }
 
-fn serve(listener: &TcpListener, room: &Arc<Room>) {
+fn serve(listener: &TcpListener, room: &Arc<ForgeServer>) {
     for stream in listener.incoming() {
         let Ok(stream) = stream else { continue };
         if room.desk().is_over {
@@ -287,7 +287,7 @@ fn serve(listener: &TcpListener, room: &Arc<Room>) {
 }
 
 /// Answers one connection, which the client may close at any time.
-fn attend(mut stream: TcpStream, room: &Room) {
+fn attend(mut stream: TcpStream, room: &ForgeServer) {
     let Ok(request) = Request::read(&stream) else { return };
     let fault = {
         let mut desk = room.desk();

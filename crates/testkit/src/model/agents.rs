@@ -33,7 +33,7 @@ impl Attempt<'_> {
     /// Returns whether the type of a task has a gate of its own, by the rules of random histories.
     pub(super) fn is_gated(&self, id: TaskId) -> bool {
         self.log.iter().any(|record| match &record.envelope.event {
-            Event::TaskCreated(created) if record.envelope.node.task() == Some(id) => {
+            Event::TaskCreated(created) if record.envelope.node.task_id() == Some(id) => {
                 created.kind.as_ref().is_some_and(|kind| kind.as_str() == GATED_TYPE)
             }
             _ => false,

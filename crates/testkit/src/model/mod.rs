@@ -9,24 +9,24 @@
 //! Not here: the built-in limits, which small histories hardly ever reach. A comparison ends there.
 
 mod agents;
-mod delivering;
-mod driving;
-mod waiting;
-mod work;
+mod delivery;
+mod series;
+mod dependencies;
+mod session_tasks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{
-    ActionRequest, Authority, Command, Deletion, EdgeKind, EffectId, Epoch, Event, NewTask, Origin, Priority, Record,
-    Resolution, SessionName, State, TaskId, Timestamp,
+    ActionRequest, Authority, Command, DeletionMode, EdgeKind, EffectId, Epoch, Event, NewTask, CommandOrigin, TaskPriority, EventRecord,
+    TaskResolution, SessionName, TaskState, TaskId, Timestamp,
 };
 
-use crate::effects::{Due, due};
-use crate::flows::come;
-use crate::sessions::{Told, told};
-use crate::wishes::asked;
-use driving::Driven;
-use waiting::wait;
+use crate::effects::{LoggedEffect, read_pending_effects};
+use crate::workflow_steps::read_workflow_progress;
+use crate::sessions::{SessionOracle, read_sessions};
+use crate::hook_actions::requested_actions;
+use series::SeriesRecord;
+use dependencies::wait;
 
 /// The phase of a task. Whether a waiting task is ready follows from the other tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,13 +45,13 @@ enum Phase {
 #[derive(Debug, Clone)]
 struct Node {
     phase: Phase,
-    priority: Priority,
+    priority: TaskPriority,
     labels: BTreeSet<String>,
     lease: Option<Lease>,
     epoch: u64,
     /// Whether the last session with the task worked in the project's own directory.
     in_place: bool,
-    driven: Driven,
+    driven: SeriesRecord,
 }
 
 /// The whole state of the model.
@@ -64,10 +64,10 @@ pub struct Model {
 /// A task as the model knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    pub state: State,
+    pub state: TaskState,
     pub blocked_by: Option<TaskId>,
     pub open: usize,
-    pub priority: Priority,
+    pub priority: TaskPriority,
     pub lease: Option<Lease>,
     /// The number of stop hooks, the iteration of the series, and the number of checkpoints.
     pub driven: (usize, Option<u32>, u32),
@@ -76,13 +76,13 @@ pub struct Row {
 /// The epoch and the end of a lease. The lease of a session has no end.
 pub type Lease = (Epoch, Option<Timestamp>);
 
-const ALIVE: [State; 8] = [Created, Ready, Active, Submitted, Completed, Blocked, NeedsContinuation, Failed];
+const ALIVE: [TaskState; 8] = [Created, Ready, Active, Submitted, Completed, Blocked, NeedsContinuation, Failed];
 
-use State::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted};
+use TaskState::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted};
 
 impl Model {
     /// Applies a command and returns whether the model accepts it. A refused command changes nothing.
-    pub fn give(&mut self, origin: &Origin, command: &Command, log: &[Record]) -> bool {
+    pub fn apply_command(&mut self, origin: &CommandOrigin, command: &Command, log: &[EventRecord]) -> bool {
         let mut after = self.clone();
         let mut attempt = Attempt { model: &mut after, origin, log, hook: false, completed: Vec::new() };
         let accepted = attempt.is_from_a_running_hook(command)
@@ -91,7 +91,7 @@ impl Model {
             && attempt.command(command).is_some();
         if accepted {
             attempt.review();
-            after.let_wait();
+            after.update_waiting_tasks();
             after.stop_driving();
             *self = after;
         }
@@ -100,18 +100,18 @@ impl Model {
 
     /// Applies the actions of hooks that ended after position `from`, each with the last hook of its event. The session oracle
     /// determines which hooks end with a command; the model determines the outcome of their actions.
-    pub fn hear(&mut self, origin: &Origin, command: &Command, log: &[Record], from: usize) {
+    pub fn apply_hook_actions(&mut self, origin: &CommandOrigin, command: &Command, log: &[EventRecord], from: usize) {
         let mut completed = Vec::new();
         for place in from..log.len() {
             let Event::HookFinished(finished) = &log[place].envelope.event else {
-                if work::is_of_a_session(command, &log[from..=place]) {
+                if session_tasks::is_of_a_session(command, &log[from..=place]) {
                     self.follow(origin, &log[..=place], &mut completed);
                 }
                 continue;
             };
             let (seq, log) = (finished.effect.seq, &log[..=place]);
-            let asked = asked(log, seq);
-            if asked.is_empty() || due(log).iter().any(|(id, due)| id.seq == seq && due.turn.is_none()) {
+            let asked = requested_actions(log, seq);
+            if asked.is_empty() || read_pending_effects(log).iter().any(|(id, due)| id.seq == seq && due.turn.is_none()) {
                 continue;
             }
             for action in asked {
@@ -119,7 +119,7 @@ impl Model {
                 let mut attempt = Attempt { model: &mut after, origin, log, hook: true, completed: Vec::new() };
                 if attempt.action(&action).is_some() {
                     completed.append(&mut attempt.completed);
-                    after.let_wait();
+                    after.update_waiting_tasks();
                     after.stop_driving();
                     *self = after;
                 }
@@ -133,7 +133,7 @@ impl Model {
         let row = |(id, node): (&TaskId, &Node)| {
             let blocked_by = if let Phase::Blocked(by) = node.phase { by } else { None };
             let (priority, lease) = (node.priority, node.lease);
-            let Driven { hooks, series, checkpoints } = &node.driven;
+            let SeriesRecord { hooks, series, checkpoints } = &node.driven;
             let driven = (hooks.len(), series.as_ref().map(|turns| turns.iteration), *checkpoints);
             (*id, Row { state: self.state(*id), blocked_by, open: self.open(*id).len(), priority, lease, driven })
         };
@@ -144,7 +144,7 @@ impl Model {
         &self.edges
     }
 
-    fn state(&self, id: TaskId) -> State {
+    fn state(&self, id: TaskId) -> TaskState {
         match self.tasks[&id].phase {
             Phase::Waiting if self.open(id).is_empty() => Ready,
             Phase::Waiting => Created,
@@ -158,7 +158,7 @@ impl Model {
         }
     }
 
-    fn add(&mut self, priority: Priority, labels: BTreeSet<String>) -> TaskId {
+    fn add(&mut self, priority: TaskPriority, labels: BTreeSet<String>) -> TaskId {
         let id = TaskId(self.tasks.len() as u64 + 1);
         self.tasks.insert(
             id,
@@ -169,7 +169,7 @@ impl Model {
                 lease: None,
                 epoch: 0,
                 in_place: false,
-                driven: Driven::default(),
+                driven: SeriesRecord::default(),
             },
         );
         id
@@ -179,8 +179,8 @@ impl Model {
 /// A command in progress. `None` as a result means that it is refused.
 struct Attempt<'a> {
     model: &'a mut Model,
-    origin: &'a Origin,
-    log: &'a [Record],
+    origin: &'a CommandOrigin,
+    log: &'a [EventRecord],
     /// Whether a hook requested the action. A holder of the task prevents it, and it has no force.
     hook: bool,
     /// The completed tasks. Their reviews are created at the end.
@@ -202,30 +202,30 @@ impl Attempt<'_> {
             C::ClaimTask { id, until, .. } => self.claim(*id, *until),
             C::StartTask { id, .. } => {
                 self.may_start(*id).then_some(())?;
-                self.leave(*id, &[Ready, NeedsContinuation], &[Created, Blocked])?.phase = Phase::Active;
+                self.leave_state(*id, &[Ready, NeedsContinuation], &[Created, Blocked])?.phase = Phase::Active;
                 Some(())
             }
             C::SubmitTask { id } => {
-                self.leave(*id, &[Active], &[])?.phase = Phase::Submitted;
+                self.leave_state(*id, &[Active], &[])?.phase = Phase::Submitted;
                 Some(())
             }
             C::CompleteTask { id, .. } => self.complete(*id),
             C::BlockTask { id, .. } => {
                 let from = [Created, Ready, Active, Submitted, NeedsContinuation];
-                self.put_down(*id, &from, &[], Phase::Blocked(None))
+                self.release_task(*id, &from, &[], Phase::Blocked(None))
             }
-            C::UnblockTask { id } => self.put_down(*id, &[Blocked], &[], Phase::Waiting),
+            C::UnblockTask { id } => self.release_task(*id, &[Blocked], &[], Phase::Waiting),
             C::AnswerTask { id, answer, .. } => self.answer(*id, *answer),
-            C::NeedContinuation { id, .. } => self.put_down(*id, &[Active, Submitted], &[], Phase::NeedsContinuation),
+            C::NeedContinuation { id, .. } => self.release_task(*id, &[Active, Submitted], &[], Phase::NeedsContinuation),
             C::ReleaseTask { id, .. } => {
-                self.put_down(*id, &[Active, Submitted, NeedsContinuation], &[], Phase::Waiting)
+                self.release_task(*id, &[Active, Submitted, NeedsContinuation], &[], Phase::Waiting)
             }
             C::FailTask { id, .. } => {
                 let from = [Ready, Active, Submitted, NeedsContinuation, Blocked];
-                self.put_down(*id, &from, &[Created], Phase::Failed)
+                self.release_task(*id, &from, &[Created], Phase::Failed)
             }
             C::ReopenTask { id, .. } => {
-                self.put_down(*id, &[Failed], &[Completed, Deleted], Phase::Waiting)?;
+                self.release_task(*id, &[Failed], &[Completed, Deleted], Phase::Waiting)?;
                 self.node(*id)?.driven.hooks.clear();
                 self.model.free_waiters(*id);
                 Some(())
@@ -254,16 +254,16 @@ impl Attempt<'_> {
     }
 
     /// Applies an answer, which is another transition on behalf of a person.
-    fn answer(&mut self, id: TaskId, answer: Resolution) -> Option<()> {
+    fn answer(&mut self, id: TaskId, answer: TaskResolution) -> Option<()> {
         (self.origin.run.is_none() && self.origin.via.is_none()).then_some(())?;
         let why = String::new;
         match (answer, self.state(id)?) {
-            (Resolution::Approve, Blocked | NeedsContinuation | Failed) => self.complete(id),
-            (Resolution::Reject, Blocked | NeedsContinuation) => self.command(&Command::FailTask { id, reason: why() }),
+            (TaskResolution::Approve, Blocked | NeedsContinuation | Failed) => self.complete(id),
+            (TaskResolution::Reject, Blocked | NeedsContinuation) => self.command(&Command::FailTask { id, reason: why() }),
             (_, Blocked) => self.command(&Command::UnblockTask { id }),
-            (Resolution::Retry, Failed) => self.command(&Command::ReopenTask { id, reason: why() }),
-            (Resolution::Continue | Resolution::Retry, NeedsContinuation) => {
-                self.leave(id, &[NeedsContinuation], &[]).map(drop)
+            (TaskResolution::Retry, Failed) => self.command(&Command::ReopenTask { id, reason: why() }),
+            (TaskResolution::Continue | TaskResolution::Retry, NeedsContinuation) => {
+                self.leave_state(id, &[NeedsContinuation], &[]).map(drop)
             }
             _ => None,
         }
@@ -286,11 +286,11 @@ impl Attempt<'_> {
                 (node.lease, node.phase) = (None, Phase::Waiting);
             }
         }
-        self.model.block_those_who_wait_in_vain();
+        self.model.block_unreachable_waiters();
         let claimable =
             |(id, row): (TaskId, Row)| matches!(row.state, Ready | NeedsContinuation).then_some((row.priority, id));
         let next = self.model.rows().into_iter().filter_map(claimable).min().map(|(_, id)| id);
-        let node = self.leave(id.or(next)?, &[Ready, NeedsContinuation], &[])?;
+        let node = self.leave_state(id.or(next)?, &[Ready, NeedsContinuation], &[])?;
         node.epoch += 1;
         (node.phase, node.lease) = (Phase::Active, Some((Epoch(node.epoch), Some(until))));
         Some(())
@@ -312,7 +312,7 @@ impl Attempt<'_> {
             }
             (!self.is_gated(id)).then_some(())?;
         }
-        self.put_down(id, &from, &[Created, Blocked, Failed], Phase::Completed)?;
+        self.release_task(id, &from, &[Created, Blocked, Failed], Phase::Completed)?;
         self.model.free_waiters(id);
         self.completed.push(id);
         Some(())
@@ -377,20 +377,20 @@ impl Attempt<'_> {
         }
     }
 
-    fn delete(&mut self, id: TaskId, deletion: Deletion) -> Option<()> {
+    fn delete(&mut self, id: TaskId, deletion: DeletionMode) -> Option<()> {
         let state = self.state(id)?;
         let doomed = match deletion {
-            Deletion::Cascade => self.model.open_above(id),
-            Deletion::Alone | Deletion::BlockDependents => BTreeSet::from([id]),
+            DeletionMode::Cascade => self.model.open_above(id),
+            DeletionMode::Alone | DeletionMode::BlockDependents => BTreeSet::from([id]),
         };
         let mut waiting = self.model.waiters(id);
         // A completed task has no waiters.
         waiting.retain(|waiter| state != Completed && self.model.state(*waiter) != Completed);
-        (deletion != Deletion::Alone || waiting.is_empty()).then_some(())?;
+        (deletion != DeletionMode::Alone || waiting.is_empty()).then_some(())?;
         for doomed in &doomed {
-            self.put_down(*doomed, &ALIVE, &[], Phase::Deleted)?;
+            self.release_task(*doomed, &ALIVE, &[], Phase::Deleted)?;
         }
-        for waiter in waiting.into_iter().filter(|_| deletion == Deletion::BlockDependents) {
+        for waiter in waiting.into_iter().filter(|_| deletion == DeletionMode::BlockDependents) {
             let node = self.node(waiter)?;
             if matches!(node.phase, Phase::Waiting | Phase::NeedsContinuation) {
                 node.phase = Phase::Blocked(Some(id));
@@ -447,7 +447,7 @@ impl Attempt<'_> {
             }
             C::AdvanceSession { name } => {
                 let session = self.session(name)?;
-                let skips = session.skips().and_then(|skipped| self.due(skipped)).is_some_and(|due| due.begun == 0);
+                let skips = session.skipped_hook().and_then(|skipped| self.due(skipped)).is_some_and(|due| due.begun == 0);
                 (skips || session.may_advance(self.origin.at)).then_some(())
             }
             C::AnswerGate { session, .. } => {
@@ -466,7 +466,7 @@ impl Attempt<'_> {
             C::BeginEffect { effect, owner } => {
                 let due = self.due(*effect)?;
                 let session = due.session.and_then(|name| self.session(&name));
-                let in_vain = session.is_some_and(|session| session.needs_no(*effect));
+                let in_vain = session.is_some_and(|session| session.is_hook_needless(*effect));
                 (due.begun == 0 && due.owner == *owner && !in_vain).then_some(())
             }
             C::FinishEffect { effect, owner, .. }
@@ -479,14 +479,14 @@ impl Attempt<'_> {
             C::StartWorkflow { effect, owner, .. } => {
                 let due = self.due(*effect)?;
                 let is_ours = due.begun > 0 && due.turn.is_none() && due.owner == *owner;
-                (is_ours && !come(self.log, *effect).has_started).then_some(())
+                (is_ours && !read_workflow_progress(self.log, *effect).has_started).then_some(())
             }
             C::BeginStep { effect, owner, .. } => {
-                let (due, come) = (self.due(*effect)?, come(self.log, *effect));
+                let (due, come) = (self.due(*effect)?, read_workflow_progress(self.log, *effect));
                 (due.owner == *owner && come.next.is_some() && !come.is_under_way).then_some(())
             }
             C::EndStep { effect, owner, .. } | C::AbandonWorkflow { effect, owner, .. } => {
-                (self.due(*effect)?.owner == *owner && come(self.log, *effect).next.is_some()).then_some(())
+                (self.due(*effect)?.owner == *owner && read_workflow_progress(self.log, *effect).next.is_some()).then_some(())
             }
             C::RecoverEffect { effect, dead, owner } => {
                 let due = self.due(*effect)?;
@@ -500,7 +500,7 @@ impl Attempt<'_> {
     }
 
     /// Returns the session inside which the command was given: that of its hook, else that of its turn.
-    fn session_around(&self) -> Option<Told> {
+    fn session_around(&self) -> Option<SessionOracle> {
         let of_hook = |via| self.due(via).and_then(|due| due.session);
         let named = match self.origin.via {
             Some(via) => of_hook(via),
@@ -509,19 +509,19 @@ impl Attempt<'_> {
         self.session(&named?)
     }
 
-    fn session(&self, name: &SessionName) -> Option<Told> {
-        told(self.log).remove(name)
+    fn session(&self, name: &SessionName) -> Option<SessionOracle> {
+        read_sessions(self.log).remove(name)
     }
 
-    fn due(&self, effect: EffectId) -> Option<Due> {
-        due(self.log).remove(&effect)
+    fn due(&self, effect: EffectId) -> Option<LoggedEffect> {
+        read_pending_effects(self.log).remove(&effect)
     }
 
     fn forced(&self) -> bool {
         !self.hook && self.origin.authority == Authority::Forced
     }
 
-    fn state(&self, id: TaskId) -> Option<State> {
+    fn state(&self, id: TaskId) -> Option<TaskState> {
         self.model.tasks.contains_key(&id).then(|| self.model.state(id))
     }
 
@@ -530,7 +530,7 @@ impl Attempt<'_> {
     }
 
     /// Returns the task if the origin of the command may move it out of its state.
-    fn leave(&mut self, id: TaskId, from: &[State], forced_from: &[State]) -> Option<&mut Node> {
+    fn leave_state(&mut self, id: TaskId, from: &[TaskState], forced_from: &[TaskState]) -> Option<&mut Node> {
         let state = self.state(id)?;
         let forced = self.forced();
         let (authority, hook) = (self.origin.authority, self.hook);
@@ -546,8 +546,8 @@ impl Attempt<'_> {
     }
 
     /// Moves a task to a phase without a holder.
-    fn put_down(&mut self, id: TaskId, from: &[State], forced_from: &[State], phase: Phase) -> Option<()> {
-        let node = self.leave(id, from, forced_from)?;
+    fn release_task(&mut self, id: TaskId, from: &[TaskState], forced_from: &[TaskState], phase: Phase) -> Option<()> {
+        let node = self.leave_state(id, from, forced_from)?;
         (node.phase, node.lease) = (phase, None);
         Some(())
     }

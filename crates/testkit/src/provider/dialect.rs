@@ -19,7 +19,7 @@ pub trait Dialect: Sync {
     fn whole(&self, reply: &Reply) -> Value;
     fn stream(&self, reply: &Reply) -> Vec<Event>;
     /// Returns the body of an HTTP error.
-    fn failure(&self, failure: &Trouble) -> Value;
+    fn failure(&self, failure: &ProviderError) -> Value;
 }
 
 /// The conversation so far, from a request.
@@ -65,7 +65,7 @@ pub enum End {
 
 /// The reason for a missing answer.
 #[derive(Debug, Clone, Copy)]
-pub struct Trouble {
+pub struct ProviderError {
     pub status: u16,
     pub retry_after: Option<u32>,
     pub message: &'static str,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::dialect::{CACHED, Dialect, End, FRESH, Question, Reply, Tool, Trouble, WRITTEN, is_answer, list, text_of};
+use super::dialect::{CACHED, Dialect, End, FRESH, Question, Reply, Tool, ProviderError, WRITTEN, is_answer, list, text_of};
 use super::http::Event;
 
 pub struct Gemini;
@@ -47,7 +47,7 @@ impl Dialect for Gemini {
         vec![Event::plain(&last(reply, &[json!({"functionCall": {"name": call.tool, "args": call.input}})]))]
     }
 
-    fn failure(&self, failure: &Trouble) -> Value {
+    fn failure(&self, failure: &ProviderError) -> Value {
         let status = match failure.status {
             401 => "UNAUTHENTICATED",
             429 => "RESOURCE_EXHAUSTED",

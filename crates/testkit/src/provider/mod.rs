@@ -29,23 +29,23 @@ pub use dialect::{CACHED, FRESH, TITLE, WRITTEN};
 pub use http::Request;
 pub use script::{CUT, Failure, Mishap, NOTHING_LEFT, REFUSED, Step, Use};
 
-use dialect::{Call, Dialect, End, Question, Reply, Trouble};
+use dialect::{Call, Dialect, End, Question, Reply, ProviderError};
 use http::Response;
 use script::Play;
 
 /// A server that runs until it is dropped.
 pub struct Provider {
     address: SocketAddr,
-    stage: Arc<Stage>,
+    stage: Arc<ProviderServer>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Stage {
-    scene: Mutex<Scene>,
+struct ProviderServer {
+    scene: Mutex<ProviderState>,
     asked: Condvar,
 }
 
-struct Scene {
+struct ProviderState {
     play: Play,
     requests: Vec<Request>,
     /// Connections of stalled clients.
@@ -57,8 +57,8 @@ impl Provider {
     pub fn start(steps: Vec<Step>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
-        let scene = Scene { play: Play::new(steps), requests: Vec::new(), stalled: Vec::new(), is_over: false };
-        let stage = Arc::new(Stage { scene: Mutex::new(scene), asked: Condvar::new() });
+        let scene = ProviderState { play: Play::new(steps), requests: Vec::new(), stalled: Vec::new(), is_over: false };
+        let stage = Arc::new(ProviderServer { scene: Mutex::new(scene), asked: Condvar::new() });
         let thread = thread::spawn({
             let stage = Arc::clone(&stage);
             move || serve(&listener, &stage)
@@ -78,7 +78,7 @@ impl Provider {
 
     /// Waits for the request with this number and returns it.
     pub fn request(&self, number: usize) -> Request {
-        let is_missing = |scene: &mut Scene| scene.requests.len() <= number;
+        let is_missing = |scene: &mut ProviderState| scene.requests.len() <= number;
         let scene = self.stage.asked.wait_while(self.stage.scene(), is_missing);
         scene.unwrap_or_else(PoisonError::into_inner).requests[number].clone()
     }
@@ -98,8 +98,8 @@ impl Drop for Provider {
     }
 }
 
-impl Stage {
-    fn scene(&self) -> MutexGuard<'_, Scene> {
+impl ProviderServer {
+    fn scene(&self) -> MutexGuard<'_, ProviderState> {
         self.scene.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -114,7 +114,7 @@ impl Stage {
     }
 }
 
-fn serve(listener: &TcpListener, stage: &Arc<Stage>) {
+fn serve(listener: &TcpListener, stage: &Arc<ProviderServer>) {
     for stream in listener.incoming() {
         let Ok(stream) = stream else { continue };
         if stage.scene().is_over {
@@ -127,7 +127,7 @@ fn serve(listener: &TcpListener, stage: &Arc<Stage>) {
 }
 
 /// Answers one connection, which the client may close at any time.
-fn answer(mut stream: TcpStream, stage: &Stage) {
+fn answer(mut stream: TcpStream, stage: &ProviderServer) {
     let Ok(request) = Request::read(&stream) else { return };
     let response = match dialect_of(&request) {
         Some(dialect) => stage.response(dialect, request),
@@ -172,7 +172,7 @@ fn probe(request: &Request) -> Response {
     Response::json(404, &json!({"error": {"message": "there is nothing here"}}))
 }
 
-impl Stage {
+impl ProviderServer {
     /// Returns the response, or `None` if the model does not answer.
     fn response(&self, dialect: &dyn Dialect, request: Request) -> Option<Response> {
         let mut question = dialect.question(&request.body);
@@ -186,7 +186,7 @@ impl Stage {
         let number = scene.requests.len();
         let step = question.aside().map(Step::Say).or_else(|| scene.play.next(question.answers));
         drop(scene);
-        match played(&question, step.unwrap_or_else(|| Step::say(NOTHING_LEFT))) {
+        match play_step(&question, step.unwrap_or_else(|| Step::say(NOTHING_LEFT))) {
             Turn::Says(text, call, end) => {
                 let reply = Reply { model: question.model, number, text, call, end };
                 Some(if streams {
@@ -207,15 +207,15 @@ impl Stage {
 
 enum Turn {
     Says(String, Option<Call>, End),
-    Fails(Trouble),
+    Fails(ProviderError),
     Stalls,
 }
 
 /// Returns the outcome of a step, with the tools that the agent has.
-fn played(question: &Question, step: Step) -> Turn {
+fn play_step(question: &Question, step: Step) -> Turn {
     let calls = |call: Option<Call>| match call {
         Some(call) => Turn::Says(String::new(), Some(call), End::Done),
-        None => Turn::Fails(Trouble { status: 400, retry_after: None, message: "no tool for this step is offered" }),
+        None => Turn::Fails(ProviderError { status: 400, retry_after: None, message: "no tool for this step is offered" }),
     };
     match step {
         Step::Say(text) => Turn::Says(text, None, End::Done),
@@ -227,7 +227,7 @@ fn played(question: &Question, step: Step) -> Turn {
         Step::Empty(_) => Turn::Says(String::new(), None, End::Done),
         Step::Stall(_) => Turn::Stalls,
         Step::Fail(Failure { status, retry_after, .. }) => {
-            Turn::Fails(Trouble { status, retry_after, message: message(status) })
+            Turn::Fails(ProviderError { status, retry_after, message: message(status) })
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::chat::failed;
-use super::dialect::{CACHED, Dialect, End, FRESH, Question, Reply, Tool, Trouble, WRITTEN, is_answer, list, text_of};
+use super::dialect::{CACHED, Dialect, End, FRESH, Question, Reply, Tool, ProviderError, WRITTEN, is_answer, list, text_of};
 use super::http::Event;
 
 pub struct Responses;
@@ -88,7 +88,7 @@ impl Dialect for Responses {
         events
     }
 
-    fn failure(&self, failure: &Trouble) -> Value {
+    fn failure(&self, failure: &ProviderError) -> Value {
         failed(failure)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windlass_engine::{Decision, Event, GateAnswer, HookOutcome, Record, Seq, Voice};
+use windlass_engine::{GateDecision, Event, GateAnswer, HookOutcome, EventRecord, Seq, MessageAuthor};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct SendBacks {
@@ -20,7 +20,7 @@ impl SendBacks {
         self.blockers.iter().any(|hook| self.counts.get(hook).copied().unwrap_or(0) < limit(hook))
     }
 
-    pub fn hear(&mut self, record: &Record, takes_up: bool, is_asking: bool) {
+    pub fn observe(&mut self, record: &EventRecord, takes_up: bool, is_asking: bool) {
         match &record.envelope.event {
             Event::TurnFinished(_) => {
                 let hooks = record.envelope.metadata.owes.iter().flat_map(|owed| &owed.hooks);
@@ -32,13 +32,13 @@ impl SendBacks {
             {
                 self.blockers.insert(finished.hook.clone());
             }
-            Event::GateDecided(decided) if decided.decision == Decision::SendBack => {
+            Event::GateDecided(decided) if decided.decision == GateDecision::SendBack => {
                 for hook in &self.blockers {
                     *self.counts.entry(hook.clone()).or_default() += 1;
                 }
             }
             Event::IterationStarted(_) if !takes_up => self.counts.clear(),
-            Event::FeedbackQueued(queued) if queued.voice == Voice::Person && !is_asking => self.counts.clear(),
+            Event::FeedbackQueued(queued) if queued.voice == MessageAuthor::Person && !is_asking => self.counts.clear(),
             Event::GateAnswered(answered) if answered.answer == GateAnswer::Continue => self.counts.clear(),
             _ => {}
         }

@@ -13,10 +13,10 @@
 //! Not here: the syntax of rules (`engine`), the consequences of a result.
 
 mod coverage;
-mod files;
+mod file_existence;
 mod pattern;
 mod permission;
-mod program;
+mod rule_program;
 #[cfg(test)]
 mod tests;
 
@@ -26,38 +26,38 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use serde_json::Value;
-use windlass_engine::validation::{RuleKind, RuleResult, ValidationRule};
-use windlass_hooks::Mask;
-use windlass_process::{Control, Environment, Launcher, Roster};
+use windlass_engine::validation::{ValidationRuleKind, RuleResult, ValidationRule};
+use windlass_hooks::SecretMask;
+use windlass_process::{RunControl, Environment, SupervisorLauncher, OwnerLock};
 
-pub use permission::{AgentCommands, NotAllowed, Permission, Standing};
-pub use program::{NotRun, Order};
+pub use permission::{AgentCommandPermission, PermissionRefusal, ProgramPermission, ExecutionTrust};
+pub use rule_program::{ProgramNotRun, ProgramRequest};
 
 /// Maximum number of rules that are checked at the same time.
-pub const AT_A_TIME: usize = 5;
+pub const MAX_PARALLEL_RULES: usize = 5;
 
 /// Environment and permission for programs of rules and of agents' hooks.
-pub struct Workshop<'a> {
+pub struct ValidatorEnv<'a> {
     /// Directory of the project, which has every path of a rule.
     pub directory: PathBuf,
     /// Environment of programs, before Windlass adds its variables. It still names the run that this is part of.
     pub environment: Environment,
-    pub mask: Mask,
-    pub permission: Permission,
+    pub mask: SecretMask,
+    pub permission: ProgramPermission,
     /// Launcher of supervisors, if no program may outlive this process.
-    pub launcher: Option<Launcher>,
+    pub launcher: Option<SupervisorLauncher>,
     /// This process, as the owner of the programs.
-    pub roster: &'a Roster,
+    pub roster: &'a OwnerLock,
 }
 
-impl Workshop<'_> {
+impl ValidatorEnv<'_> {
     /// Returns the environment for rules of the configuration, which do not come from an agent.
-    pub fn of_configuration(&self) -> Self {
+    pub fn for_configured_rules(&self) -> Self {
         Self {
             directory: self.directory.clone(),
             environment: self.environment.clone(),
             mask: self.mask.clone(),
-            permission: self.permission.of_configuration(),
+            permission: self.permission.for_configured_rules(),
             launcher: self.launcher.clone(),
             roster: self.roster,
         }
@@ -66,7 +66,7 @@ impl Workshop<'_> {
 
 /// Input of a validation.
 #[derive(Clone, Copy)]
-pub struct Matter<'a> {
+pub struct ValidationInput<'a> {
     /// Final message of the agent, if it was given.
     pub agent_output: Option<&'a str>,
     /// Notes of the task, oldest first.
@@ -78,17 +78,17 @@ pub struct Matter<'a> {
 /// A cancellation before all rules were checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("validation was cancelled")]
-pub struct Cancelled;
+pub struct ValidationCancelled;
 
 /// Result of a check.
-struct Finding {
+struct RuleFinding {
     passed: bool,
     message: String,
     /// Whether the check failed because its program is missing or could not start.
     broken: bool,
 }
 
-impl Finding {
+impl RuleFinding {
     fn passed(message: impl Into<String>) -> Self {
         Self { passed: true, message: message.into(), broken: false }
     }
@@ -103,12 +103,12 @@ impl Finding {
 }
 
 /// Checks every rule. The results are in the order of the rules.
-pub fn validate(
+pub fn validate_rules(
     rules: &[ValidationRule],
-    matter: Matter<'_>,
-    workshop: &Workshop<'_>,
-    control: &Control,
-) -> Result<Vec<RuleResult>, Cancelled> {
+    matter: ValidationInput<'_>,
+    workshop: &ValidatorEnv<'_>,
+    control: &RunControl,
+) -> Result<Vec<RuleResult>, ValidationCancelled> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(vec![None; rules.len()]);
     let work = || {
@@ -116,12 +116,12 @@ pub fn validate(
             let at = next.fetch_add(1, Ordering::Relaxed);
             rules.get(at).map(|rule| (at, rule)).filter(|_| !control.is_cancelled())
         } {
-            let result = look(rule, matter, workshop, control);
+            let result = check_rule(rule, matter, workshop, control);
             results.lock().expect("nothing panics while it holds the results")[at] = Some(result);
         }
     };
     thread::scope(|scope| {
-        for number in 1..rules.len().min(AT_A_TIME) {
+        for number in 1..rules.len().min(MAX_PARALLEL_RULES) {
             // Without a further thread, this one does the work alone.
             let _ = thread::Builder::new().name(format!("rule-{number}")).spawn_scoped(scope, work);
         }
@@ -129,25 +129,25 @@ pub fn validate(
     });
     let results = results.into_inner().expect("nothing panics while it holds the results");
     let all: Option<Vec<RuleResult>> = results.into_iter().collect();
-    all.filter(|_| !control.is_cancelled()).ok_or(Cancelled)
+    all.filter(|_| !control.is_cancelled()).ok_or(ValidationCancelled)
 }
 
-fn look(rule: &ValidationRule, matter: Matter<'_>, workshop: &Workshop<'_>, control: &Control) -> RuleResult {
+fn check_rule(rule: &ValidationRule, matter: ValidationInput<'_>, workshop: &ValidatorEnv<'_>, control: &RunControl) -> RuleResult {
     let finding = match &rule.kind {
-        RuleKind::Command(_) | RuleKind::Custom(_) => program::look(rule, matter, workshop, control),
-        RuleKind::ContentPattern(pattern) => pattern::look(pattern, matter, &workshop.mask),
-        RuleKind::Coverage(coverage) => coverage::look(coverage, &workshop.directory),
-        RuleKind::FileExistence(files) => files::look(files, &workshop.directory),
+        ValidationRuleKind::Command(_) | ValidationRuleKind::Custom(_) => rule_program::check_program(rule, matter, workshop, control),
+        ValidationRuleKind::ContentPattern(pattern) => pattern::check_pattern(pattern, matter, &workshop.mask),
+        ValidationRuleKind::Coverage(coverage) => coverage::check_coverage(coverage, &workshop.directory),
+        ValidationRuleKind::FileExistence(files) => file_existence::check_files_exist(files, &workshop.directory),
     };
-    let message = workshop.mask.text(&finding.message).into_owned();
+    let message = workshop.mask.mask_text(&finding.message).into_owned();
     RuleResult { rule_name: rule.name.clone(), passed: finding.passed, message, broken: finding.broken }
 }
 
 /// Quotes a text of a rule for a message: one short line.
-fn quoted(text: &str) -> String {
-    const MOST: usize = 200;
+fn quote_excerpt(text: &str) -> String {
+    const MAX_EXCERPT_BYTES: usize = 200;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let cut = line.floor_char_boundary(MOST);
+    let cut = line.floor_char_boundary(MAX_EXCERPT_BYTES);
     let more = if cut < line.len() { "…" } else { "" };
     let letter = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
     format!("`{}{more}`", line[..cut].chars().map(letter).collect::<String>())

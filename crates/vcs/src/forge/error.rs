@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use super::Kind;
+use super::ForgeVendor;
 
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -61,7 +61,7 @@ pub enum ForgeError {
 
 /// Whether the same request may succeed later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Retry {
+pub enum RetryAdvice {
     /// Not before a person acts.
     Never,
     /// Not before this time, if the forge gave one. The request may have succeeded all the same: the next attempt checks
@@ -70,13 +70,13 @@ pub enum Retry {
 }
 
 impl ForgeError {
-    pub fn retry(&self) -> Retry {
+    pub fn retry_advice(&self) -> RetryAdvice {
         match self {
-            Self::Limited { after, .. } | Self::Failing { after, .. } => Retry::After(*after),
+            Self::Limited { after, .. } | Self::Failing { after, .. } => RetryAdvice::After(*after),
             Self::Unreached { .. } | Self::TimedOut { .. } | Self::Malformed { .. } | Self::Hidden { .. } => {
-                Retry::After(None)
+                RetryAdvice::After(None)
             }
-            _ => Retry::Never,
+            _ => RetryAdvice::Never,
         }
     }
 
@@ -118,10 +118,10 @@ impl ForgeError {
 }
 
 /// Returns how a person can provide a token.
-pub(super) fn remedy(kind: Kind, host: &str, variables: &[&str], is_named: bool) -> String {
+pub(super) fn token_remedy(kind: ForgeVendor, host: &str, variables: &[&str], is_named: bool) -> String {
     let (program, name) = match kind {
-        Kind::GitHub => ("gh", "GH_HOST"),
-        Kind::GitLab => ("glab", "GITLAB_HOST"),
+        ForgeVendor::GitHub => ("gh", "GH_HOST"),
+        ForgeVendor::GitLab => ("glab", "GITLAB_HOST"),
     };
     let (login, variable) = (format!("{program} auth login --hostname {host}"), variables[0]);
     match is_named {

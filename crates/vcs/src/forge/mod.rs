@@ -19,33 +19,33 @@
 
 mod address;
 mod api;
-mod dialect;
+mod forge_dialect;
 mod error;
 mod github;
 mod gitlab;
 mod kind;
-mod limit;
+mod rate_limit;
 mod proxy;
 mod remote;
-mod site;
+mod forge_project;
 mod text;
 mod token;
 
 use std::fmt;
 use std::time::Duration;
 
-use api::Api;
-use dialect::{Dialect, Looked, MergeAnswer};
+use api::ForgeApi;
+use forge_dialect::{ForgeDialect, ForgeChangeView, MergeResponse};
 use windlass_process::Environment;
 
-pub use error::{ForgeError, Retry};
-pub use kind::Kind;
-pub use site::{Settings, Site};
-pub use token::Token;
+pub use error::{ForgeError, RetryAdvice};
+pub use kind::ForgeVendor;
+pub use forge_project::{ForgeOptions, ForgeProject};
+pub use token::ForgeToken;
 
 /// A pull request, or a merge request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct ForgeChange {
     pub number: u64,
     /// The web page for people.
     pub url: String,
@@ -53,11 +53,11 @@ pub struct Change {
     pub base: String,
     /// The newest commit that the forge knows.
     pub head: String,
-    pub state: State,
+    pub state: ForgeChangeState,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum ForgeChangeState {
     Open,
     /// With the commit that the base got.
     Merged {
@@ -82,15 +82,15 @@ pub struct NewChange {
 /// How the base gets the commits. On GitLab the project's settings choose between a merge commit and a fast-forward; a
 /// caller can only ask for a squash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Method {
+pub enum ForgeMergeMethod {
     #[default]
     Merge,
     Squash,
     Rebase,
 }
 
-impl Method {
-    pub fn named(name: &str) -> Option<Self> {
+impl ForgeMergeMethod {
+    pub fn parse_name(name: &str) -> Option<Self> {
         [Self::Merge, Self::Squash, Self::Rebase].into_iter().find(|method| method.name() == name)
     }
 
@@ -105,7 +105,7 @@ impl Method {
 
 /// The outcome of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Merging {
+pub enum ForgeMergeOutcome {
     /// With the commit that the base got.
     Merged { commit: String },
     /// Merged by another party, before or during the request; `head` is the merged commit.
@@ -128,92 +128,92 @@ pub enum MergeObstacle {
 }
 
 /// A client for one project on a forge, with its token.
-pub struct Forge {
-    site: Site,
-    dialect: Box<dyn Dialect>,
+pub struct ForgeClient {
+    site: ForgeProject,
+    dialect: Box<dyn ForgeDialect>,
 }
 
 /// Shows everything but the token.
-impl fmt::Debug for Forge {
+impl fmt::Debug for ForgeClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Forge").field("site", &self.site).finish_non_exhaustive()
     }
 }
 
-impl Forge {
+impl ForgeClient {
     /// The default timeout of one request.
-    pub const TIMEOUT: Duration = Duration::from_secs(30);
+    pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
     /// Creates a client. The environment may name a proxy. Sends nothing yet.
-    pub fn new(site: Site, token: Token, environment: &Environment, timeout: Duration) -> Self {
-        let proxy = proxy::of(environment, &site.api);
-        let api = |wishes| Api::new(&site, token, proxy, timeout, wishes);
-        let dialect: Box<dyn Dialect> = match site.kind {
-            Kind::GitHub => Box::new(github::GitHub { api: api(github::WISHES), project: site.project.clone() }),
-            Kind::GitLab => Box::new(gitlab::GitLab { api: api(gitlab::WISHES), project: site.project.clone() }),
+    pub fn new(site: ForgeProject, token: ForgeToken, environment: &Environment, timeout: Duration) -> Self {
+        let proxy = proxy::find_proxy(environment, &site.api);
+        let api = |wishes| ForgeApi::new(&site, token, proxy, timeout, wishes);
+        let dialect: Box<dyn ForgeDialect> = match site.kind {
+            ForgeVendor::GitHub => Box::new(github::GitHubDialect { api: api(github::EXTRA_HEADERS), project: site.project.clone() }),
+            ForgeVendor::GitLab => Box::new(gitlab::GitLabDialect { api: api(gitlab::EXTRA_HEADERS), project: site.project.clone() }),
         };
         Self { site, dialect }
     }
 
     /// Returns the change of a branch of this repository: the open one, or else the newest that is merged or closed.
-    pub fn find(&self, branch: &str, base: &str) -> Result<Option<Change>, ForgeError> {
+    pub fn find_change(&self, branch: &str, base: &str) -> Result<Option<ForgeChange>, ForgeError> {
         text::check_branch(branch)?;
         text::check_branch(base)?;
         let found = self.dialect.newest_changes(branch, base)?.into_iter();
         let found = found.filter(|change| change.branch == branch && change.base == base);
-        Ok(found.max_by_key(|change| (change.state == State::Open, change.number)))
+        Ok(found.max_by_key(|change| (change.state == ForgeChangeState::Open, change.number)))
     }
 
     /// Opens a change, unless the branch has an open one, or one of the same commit was merged or closed.
-    pub fn open(&self, new: &NewChange) -> Result<Change, ForgeError> {
+    pub fn open_change(&self, new: &NewChange) -> Result<ForgeChange, ForgeError> {
         text::check_commit(&new.head)?;
-        match self.find(&new.branch, &new.base)? {
-            Some(change) if change.state == State::Open || change.head == new.head => return Ok(change),
+        match self.find_change(&new.branch, &new.base)? {
+            Some(change) if change.state == ForgeChangeState::Open || change.head == new.head => return Ok(change),
             _ => {}
         }
-        if let Some(change) = self.dialect.create(new)? {
+        if let Some(change) = self.dialect.create_change(new)? {
             return Ok(change);
         }
         // Another party was faster, or the list was outdated.
-        match self.find(&new.branch, &new.base)? {
-            Some(change) if change.state == State::Open => Ok(change),
+        match self.find_change(&new.branch, &new.base)? {
+            Some(change) if change.state == ForgeChangeState::Open => Ok(change),
             _ => Err(ForgeError::Hidden { host: self.site.host.clone(), branch: new.branch.clone() }),
         }
     }
 
-    pub fn look(&self, number: u64) -> Result<Change, ForgeError> {
-        Ok(self.dialect.look(number)?.change)
+    pub fn view_change(&self, number: u64) -> Result<ForgeChange, ForgeError> {
+        Ok(self.dialect.view_change(number)?.change)
     }
 
     /// Merges a change if its newest commit is `head`.
-    pub fn merge(&self, number: u64, head: &str, method: Method) -> Result<Merging, ForgeError> {
+    pub fn merge_change(&self, number: u64, head: &str, method: ForgeMergeMethod) -> Result<ForgeMergeOutcome, ForgeError> {
         text::check_commit(head)?;
-        if let Some(settled) = settled(&self.dialect.look(number)?, head) {
+        if let Some(settled) = final_outcome(&self.dialect.view_change(number)?, head) {
             return Ok(settled);
         }
-        match self.dialect.accept(number, head, method)? {
-            MergeAnswer::Merged { commit } => Ok(Merging::Merged { commit }),
-            MergeAnswer::Refused(why) => {
-                let after = self.dialect.look(number)?;
+        match self.dialect.merge_change(number, head, method)? {
+            MergeResponse::Merged { commit } => Ok(ForgeMergeOutcome::Merged { commit }),
+            MergeResponse::Refused(why) => {
+                let after = self.dialect.view_change(number)?;
                 let refused = || {
-                    let (obstacle, why) = self.dialect.obstacle(&after, &why);
-                    Merging::NotMergeable { obstacle, why }
+                    let (obstacle, why) = self.dialect.classify_obstacle(&after, &why);
+                    ForgeMergeOutcome::NotMergeable { obstacle, why }
                 };
-                Ok(settled(&after, head).unwrap_or_else(refused))
+                Ok(final_outcome(&after, head).unwrap_or_else(refused))
             }
         }
     }
 }
 
 /// Returns the outcome that already holds, if no merge is possible any more.
-fn settled(looked: &Looked, head: &str) -> Option<Merging> {
-    let Change { head: found, state, .. } = &looked.change;
+fn final_outcome(looked: &ForgeChangeView, head: &str) -> Option<ForgeMergeOutcome> {
+    let ForgeChange { head: found, state, .. } = &looked.change;
     match state {
-        State::Merged { commit } => Some(Merging::AlreadyMerged { commit: commit.clone(), head: found.clone() }),
-        State::Closed => {
-            Some(Merging::NotMergeable { obstacle: MergeObstacle::Person, why: "the change is closed".to_owned() })
+        ForgeChangeState::Merged { commit } => Some(ForgeMergeOutcome::AlreadyMerged { commit: commit.clone(), head: found.clone() }),
+        ForgeChangeState::Closed => {
+            Some(ForgeMergeOutcome::NotMergeable { obstacle: MergeObstacle::Person, why: "the change is closed".to_owned() })
         }
-        State::Open if found != head => Some(Merging::Stale { head: found.clone() }),
-        State::Open => None,
+        ForgeChangeState::Open if found != head => Some(ForgeMergeOutcome::Stale { head: found.clone() }),
+        ForgeChangeState::Open => None,
     }
 }

@@ -12,11 +12,11 @@ fn a_diff_is_bounded() {
     let scene = Scene::new();
     let base = scene.base().commit;
     let (_, head) = scene.work("t1", "b", &"line\n".repeat(10_000));
-    let diff = scene.with(|git| git.diff(&base, &head, 1 << 20)).unwrap();
+    let diff = scene.with(|git| git.diff_commits(&base, &head, 1 << 20)).unwrap();
     assert!(diff.text.starts_with("diff --git a/b b/b\n") && !diff.cut, "{}", &diff.text[..100]);
-    let cut = scene.with(|git| git.diff(&base, &head, 100)).unwrap();
+    let cut = scene.with(|git| git.diff_commits(&base, &head, 100)).unwrap();
     assert_eq!((cut.text.len(), cut.cut), (100, true));
-    let file = &scene.with(|git| git.files(&base, &head)).unwrap()[0];
+    let file = &scene.with(|git| git.changed_files(&base, &head)).unwrap()[0];
     assert_eq!((file.added, file.removed), (10_000, 0));
 }
 
@@ -156,7 +156,7 @@ fn files_of_a_repository_in_the_worktree_are_beside_the_commit() {
     scene.git(&worktree.path, &["commit", "-qm", "Dep"]);
     let head = scene.head(&worktree.path);
     write(&worktree.path, "deep/.git/lib", "hidden");
-    let beside = scene.with(|git| git.files_beside(&worktree.path, &head)).unwrap();
+    let beside = scene.with(|git| git.files_beside_commit(&worktree.path, &head)).unwrap();
     assert_eq!(beside, ["deep/.git", "dep"].map(std::path::PathBuf::from));
     // Nothing stays in a checkout with such an entry.
     let mut checkout = scene.with(|git| git.check_out(&scene.place("gate-t1"), &head, CheckoutAccess::Write)).unwrap();

@@ -23,27 +23,27 @@ use std::sync::Arc;
 use std::thread;
 
 use windlass_config::Config;
-use windlass_engine::{Grounds, Session, Task, Work};
-use windlass_process::{Control, Heart, Roster};
+use windlass_engine::{WorkspaceMode, Session, Task, WorkSource};
+use windlass_process::{RunControl, HeartbeatThread, OwnerLock};
 use windlass_store::Lifetime;
 
 use self::worker::Worker;
-use super::agent_choice::{check_agent, explain_nothing_for, no_agent_named};
+use super::agent_choice::{check_agent_startable, explain_no_task_for_agent, no_agent_failure};
 use super::cancellation::read_cancellation;
 use super::cleanup::clean_up_tasks;
-use super::plan::NothingReady;
-use super::remaining::RemainingTasks;
-use super::session_config::{find_effective_config, serves_agents};
+use super::run_plan::NothingReady;
+use super::remaining_tasks::RemainingTasks;
+use super::session_config::{find_effective_config, may_run_agent_programs};
 use super::session_run::{SessionObserver, read_protected_files, warn_of_idle_hooks};
 use super::stale_leases::{expire_stale_leases, start_heartbeat};
-use super::work_place::find_grounds;
-use crate::caller::Inside;
-use crate::context::{Context, Opened};
+use super::workspace_choice::find_workspace_mode;
+use crate::caller::CallerContext;
+use crate::context::{CommandContext, OpenedProject};
 use crate::person::require_person;
 use crate::project::Project;
-use crate::recovery::{Reach, settle_and_report};
+use crate::recovery::{RecoveryScope, recover_and_notify};
 use crate::workflows::{self, WorkflowSnapshot};
-use crate::{Code, Failure, FrontEnd, Notice, agents, execution, hints, store_records};
+use crate::{FailureCode, Failure, FrontEnd, Notice, agents, execution, hints, store_records};
 
 pub use self::assignment::AgentAssignment;
 pub use self::scheduler::{RunTotals, SessionScheduler};
@@ -65,7 +65,7 @@ pub trait WorkerObserver: Sync {
 /// The session of a worker.
 pub struct WorkerSession<'a> {
     pub task: Option<&'a Task>,
-    pub work: Work,
+    pub work: WorkSource,
     /// The unfinished session, if it is resumed.
     pub resumed: Option<&'a Session>,
 }
@@ -82,8 +82,8 @@ pub struct PoolProgress {
 pub struct WorkerSettings {
     pub config: Arc<Config>,
     workflows: WorkflowSnapshot,
-    pub grounds: Grounds,
-    inside: Inside,
+    pub grounds: WorkspaceMode,
+    inside: CallerContext,
     /// The content of the protected files.
     protected: Option<String>,
     max_iterations: Option<u32>,
@@ -94,15 +94,15 @@ pub struct WorkerSettings {
 
 impl WorkerSettings {
     /// Reads the configuration, and checks that it may be used.
-    pub fn load(opened: &Opened, max_iterations: Option<u32>) -> Result<Self, Failure> {
-        let inside = Inside::look(opened)?;
-        let config = Config::parse(inside.written(opened)?)?;
+    pub fn load_settings(opened: &OpenedProject, max_iterations: Option<u32>) -> Result<Self, Failure> {
+        let inside = CallerContext::detect_from_variables(opened)?;
+        let config = Config::from_source(inside.load_config_source(opened)?)?;
         let told = opened.trust || inside.config.is_some();
         let config = Arc::new(find_effective_config(&*opened.front_end, &opened.project, config, told)?);
-        workflows::check_hooks(&opened.project, &config)?;
-        let workflows = WorkflowSnapshot::load(&opened.project, &config, opened.trust);
-        let serves_agents = serves_agents(opened.trust, &inside, &opened.project, &config)?;
-        let grounds = find_grounds(&opened.project, &config)?;
+        workflows::check_workflow_hooks(&opened.project, &config)?;
+        let workflows = WorkflowSnapshot::load_snapshot(&opened.project, &config, opened.trust);
+        let serves_agents = may_run_agent_programs(opened.trust, &inside, &opened.project, &config)?;
+        let grounds = find_workspace_mode(&opened.project, &config)?;
         let protected = read_protected_files(&opened.project, &config)?;
         let trust = opened.trust;
         Ok(Self { config, workflows, grounds, inside, protected, max_iterations, serves_agents, trust })
@@ -115,8 +115,8 @@ impl WorkerSettings {
 }
 
 /// Opens the project of a run with several workers.
-pub fn open_project_for_workers(context: &Context) -> Result<Opened, Failure> {
-    let opened = context.create(Lifetime::Service)?;
+pub fn open_project_for_workers(context: &CommandContext) -> Result<OpenedProject, Failure> {
+    let opened = context.open_or_create_project(Lifetime::Service)?;
     if context.trust {
         require_person(&opened.project)?;
     }
@@ -134,41 +134,41 @@ pub struct WorkerPool<'a> {
     settings: &'a WorkerSettings,
     assignment: &'a AgentAssignment<'a>,
     scheduler: Arc<SessionScheduler>,
-    rosters: Vec<Roster>,
-    control: Control,
-    _heart: Heart,
+    rosters: Vec<OwnerLock>,
+    control: RunControl,
+    _heart: HeartbeatThread,
 }
 
 impl<'a> WorkerPool<'a> {
     /// Creates this many workers, unless there is no work to begin with.
-    pub fn plan(
-        opened: &mut Opened,
+    pub fn plan_workers(
+        opened: &mut OpenedProject,
         settings: &'a WorkerSettings,
         assignment: &'a AgentAssignment<'a>,
-        (count, control): (usize, &Control),
+        (count, control): (usize, &RunControl),
     ) -> Result<PoolPlan<'a>, Failure> {
-        check_agents(assignment, &opened.project)?;
-        let rosters: Vec<Roster> = (0..count).map(|_| execution::enlist(&opened.project)).collect::<Result<_, _>>()?;
+        check_usual_agent(assignment, &opened.project)?;
+        let rosters: Vec<OwnerLock> = (0..count).map(|_| execution::acquire_owner_lock(&opened.project)).collect::<Result<_, _>>()?;
         let heart = start_heartbeat(&rosters, &settings.config)?;
-        settle_and_report(opened, control, Reach::BeforeWork)?;
-        let sessions = opened.store.snapshot().map_err(hints::store)?.sessions().map_err(hints::store)?;
+        recover_and_notify(opened, control, RecoveryScope::BeforeWork)?;
+        let sessions = opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
         if !settings.grounds.is_in_place() {
             clean_up_tasks(opened, &settings.config, (&rosters[0], control))?;
         }
         let left = assignment::find_left_sessions(opened, sessions, settings.grounds);
         if left.is_empty() {
             expire_stale_leases(opened, &settings.config, (&rosters[0], control))?;
-            if let Some(nothing) = find_nothing_ready(opened, assignment)? {
+            if let Some(nothing) = explain_nothing_ready(opened, assignment)? {
                 return Ok(PoolPlan::NothingReady(nothing));
             }
         }
-        if let Some(id) = assignment.without_agent(&opened.store)? {
+        if let Some(id) = assignment.find_task_without_agent(&opened.store)? {
             let warning = format!("no agent is named for {id}: it is left alone; `agent:` names one for all tasks");
-            opened.front_end.show(Notice::Warning(&warning));
+            opened.front_end.show_notice(Notice::Warning(&warning));
         }
         if count > 1 && settings.grounds.is_in_place() {
             let note = "the workers share one directory: there is no git here, or `worktrees` is off";
-            opened.front_end.show(Notice::Note(note));
+            opened.front_end.show_notice(Notice::Note(note));
         }
         warn_of_idle_hooks(opened, &settings.config);
         let (scheduler, control) = (Arc::new(SessionScheduler::new(left)), control.clone());
@@ -181,17 +181,17 @@ impl<'a> WorkerPool<'a> {
     }
 
     /// Runs all workers to the end.
-    pub fn run(&self, place: (&Project, &Arc<dyn FrontEnd>), observer: &dyn WorkerObserver) -> Result<(), Failure> {
+    pub fn run_workers(&self, place: (&Project, &Arc<dyn FrontEnd>), observer: &dyn WorkerObserver) -> Result<(), Failure> {
         thread::scope(|scope| {
             let mut workers = Vec::new();
             for (number, roster) in self.rosters.iter().enumerate() {
-                let work = move || self.worker(number, self.open_for_worker(place)?, roster, observer).work();
+                let work = move || self.create_worker(number, self.open_for_worker(place)?, roster, observer).work_until_over();
                 let thread = thread::Builder::new().name(format!("worker {}", number + 1)).spawn_scoped(scope, work);
                 match thread {
                     Ok(thread) => workers.push(thread),
                     Err(error) => {
-                        self.scheduler.close();
-                        return Err(Failure::new(Code::System, "cannot start a thread").caused_by(error));
+                        self.scheduler.close_for_new_jobs();
+                        return Err(Failure::new(FailureCode::System, "cannot start a thread").with_cause(error));
                     }
                 }
             }
@@ -201,17 +201,17 @@ impl<'a> WorkerPool<'a> {
         })
     }
 
-    fn open_for_worker(&self, (project, front_end): (&Project, &Arc<dyn FrontEnd>)) -> Result<Opened, Failure> {
+    fn open_for_worker(&self, (project, front_end): (&Project, &Arc<dyn FrontEnd>)) -> Result<OpenedProject, Failure> {
         let (project, trust, front_end) = (project.clone(), self.settings.trust, front_end.clone());
-        let store = store_records::open(&project, Lifetime::Service, trust).inspect_err(|_| self.scheduler.close())?;
-        Ok(Opened { project, store, trust, front_end })
+        let store = store_records::open_store(&project, Lifetime::Service, trust).inspect_err(|_| self.scheduler.close_for_new_jobs())?;
+        Ok(OpenedProject { project, store, trust, front_end })
     }
 
-    fn worker<'w>(
+    fn create_worker<'w>(
         &'w self,
         number: usize,
-        opened: Opened,
-        roster: &'w Roster,
+        opened: OpenedProject,
+        roster: &'w OwnerLock,
         observer: &'w dyn WorkerObserver,
     ) -> Worker<'w> {
         Worker {
@@ -229,40 +229,40 @@ impl<'a> WorkerPool<'a> {
 }
 
 /// Returns a function that cancels the running sessions which the log says are cancelled, and no others.
-pub fn cancelled_session_watch(project: &Project, scheduler: &Arc<SessionScheduler>) -> impl Fn() + Send + 'static {
+pub fn watch_cancelled_sessions(project: &Project, scheduler: &Arc<SessionScheduler>) -> impl Fn() + Send + 'static {
     let (file, scheduler) = (project.store_file(), scheduler.clone());
     move || {
-        let cancelled = scheduler.running().into_iter().filter(|(name, _)| read_cancellation(&file, name).is_some());
-        cancelled.for_each(|(_, control)| control.call_off());
+        let cancelled = scheduler.running_sessions().into_iter().filter(|(name, _)| read_cancellation(&file, name).is_some());
+        cancelled.for_each(|(_, control)| control.cancel_own_runs());
     }
 }
 
 /// Checks the agent that most tasks get, to catch a typing mistake in its name.
-fn check_agents(assignment: &AgentAssignment<'_>, project: &Project) -> Result<(), Failure> {
+fn check_usual_agent(assignment: &AgentAssignment<'_>, project: &Project) -> Result<(), Failure> {
     let settings = &assignment.config.settings;
     let usual = settings.agent.as_ref().map(|agent| agent.as_str());
     match assignment.named.or(usual) {
-        Some(name) => check_agent(&agents::resolve(name, settings)?, &project.root, assignment.grounds),
+        Some(name) => check_agent_startable(&agents::resolve_agent(name, settings)?, &project.root, assignment.grounds),
         None => Ok(()),
     }
 }
 
 /// Returns why workers have nothing to begin with, if that is so.
-fn find_nothing_ready(opened: &Opened, assignment: &AgentAssignment<'_>) -> Result<Option<NothingReady>, Failure> {
-    if assignment.find(&opened.store, &Default::default(), &Default::default())?.is_some() {
+fn explain_nothing_ready(opened: &OpenedProject, assignment: &AgentAssignment<'_>) -> Result<Option<NothingReady>, Failure> {
+    if assignment.find_next_task(&opened.store, &Default::default(), &Default::default())?.is_some() {
         return Ok(None);
     }
-    if let Some(id) = assignment.without_agent(&opened.store)? {
-        return Err(no_agent_named().caused_by(format!("{id} is ready, and nothing says who works on it")));
+    if let Some(id) = assignment.find_task_without_agent(&opened.store)? {
+        return Err(no_agent_failure().with_cause(format!("{id} is ready, and nothing says who works on it")));
     }
-    if let Some(failure) = assignment.first_lack(&opened.store)? {
+    if let Some(failure) = assignment.find_first_missing_agent(&opened.store)? {
         return Err(failure);
     }
     let others = match assignment.named {
-        Some(agent) => explain_nothing_for(&opened.store, &assignment.types, agent, assignment.grounds)?,
+        Some(agent) => explain_no_task_for_agent(&opened.store, &assignment.types, agent, assignment.grounds)?,
         None => None,
     };
     let reason = others.unwrap_or_else(|| "nothing is ready".to_owned());
-    let remaining = RemainingTasks::find(opened)?.explained_by(|task| assignment.why_not(opened, task));
+    let remaining = RemainingTasks::find_remaining(opened)?.explain_ready_tasks(|task| assignment.explain_untaken_task(opened, task));
     Ok(Some(NothingReady { reason, remaining }))
 }

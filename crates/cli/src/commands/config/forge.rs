@@ -5,18 +5,18 @@ use windlass_app::{Failure, execution, runner_settings};
 use windlass_config::{Config, ConfigWarning};
 
 /// Checks the address of the remote without fetching. The configuration is not at fault when git cannot tell the address.
-pub fn look(project: &Project, config: &Config) -> Result<Option<ConfigWarning>, Failure> {
-    let forge = runner_settings::delivery(project, config).forge;
+pub fn check_forge_remote(project: &Project, config: &Config) -> Result<Option<ConfigWarning>, Failure> {
+    let forge = runner_settings::delivery_settings(project, config).forge;
     if forge.kind.is_none() && forge.api.is_none() {
         return Ok(None);
     }
-    let (control, _received) = execution::listen()?;
-    let Ok(address) = windlass_app::changes::with_git(project, &control, |git| git.usual_address()) else {
+    let (control, _received) = execution::listen_to_signals()?;
+    let Ok(address) = windlass_app::changes::with_git(project, &control, |git| git.default_remote_address()) else {
         return Ok(None);
     };
     let message = match address {
         None => Some("`forge` is configured, and this project is in no git repository".to_owned()),
-        Some(address) => forge.unmet(address.as_deref()),
+        Some(address) => forge.explain_mismatch(address.as_deref()),
     };
     Ok(message.map(|message| ConfigWarning {
         place: None,

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use windlass_text as text;
 
 use super::fact::WhyFact;
-use crate::output::{Done, Output, Tone};
+use crate::output::{CommandResult, Output, Tone};
 use crate::show;
 
 const MAX_SUMMARY_LINES: usize = 40;
 const MAX_HEAD_LINES: usize = 16;
 /// The columns of one text in the summary.
-const MAX_TEXT_WIDTH: usize = 240;
+const MAX_TEXT_COLUMNS: usize = 240;
 /// The columns before the evidence of a fact.
 const EVIDENCE_INDENT: usize = 8;
 
@@ -37,9 +37,9 @@ pub enum ReportLength {
 }
 
 impl WhyReport {
-    pub fn print(&self, length: ReportLength, out: &mut Output) -> Done {
+    pub fn print_report(&self, length: ReportLength, out: &mut Output) -> CommandResult {
         if out.is_json() {
-            return out.object(&self.to_json());
+            return out.print_json(&self.to_json());
         }
         let is_full = length == ReportLength::Full;
         let facts: Vec<&WhyFact> = self.facts.iter().filter(|fact| is_full || fact.is_decision()).collect();
@@ -57,7 +57,7 @@ impl WhyReport {
             }
             first -= 1;
         }
-        head.iter().try_for_each(|row| out.line(row))?;
+        head.iter().try_for_each(|row| out.print_line(row))?;
         let mut body = Vec::new();
         for at in first..facts.len() {
             let heading = if at == first { find_heading(facts[at], None) } else { heading(at) };
@@ -65,17 +65,17 @@ impl WhyReport {
             body.extend(rows[at].iter().cloned());
         }
         if !body.is_empty() {
-            out.line("")?;
+            out.print_line("")?;
         }
         let most = if is_full { usize::MAX } else { room + 1 };
-        body.iter().take(most).try_for_each(|row| out.line(row))?;
+        body.iter().take(most).try_for_each(|row| out.print_line(row))?;
         if !is_full || !next.is_empty() {
-            out.line("")?;
+            out.print_line("")?;
         }
-        next.iter().try_for_each(|row| out.line(row))?;
+        next.iter().try_for_each(|row| out.print_line(row))?;
         if !is_full {
             let more = format!("{} of {} facts; --full shows everything", facts.len() - first, self.facts.len());
-            render_label("shown", &more, is_full, out).iter().try_for_each(|row| out.line(row))?;
+            render_label("shown", &more, is_full, out).iter().try_for_each(|row| out.print_line(row))?;
         }
         Ok(())
     }
@@ -83,7 +83,7 @@ impl WhyReport {
     fn render_head(&self, is_full: bool, out: &Output) -> Vec<String> {
         let title = format!("{} {}", self.kind, text::line(&self.name));
         let (tone, standing) = &self.standing;
-        let mut rows = render_text(standing, text::width(&title) + 2, 2, is_full, out);
+        let mut rows = render_text(standing, text::display_width(&title) + 2, 2, is_full, out);
         rows.iter_mut().for_each(|row| *row = format!("  {}", out.paint(*tone, &*row)));
         rows[0] = format!("{}{}", out.paint(Tone::Strong, &title), rows[0]);
         rows.extend(self.about.iter().flat_map(|(label, what)| render_label(label, what, is_full, out)));
@@ -116,9 +116,9 @@ fn find_heading(fact: &WhyFact, before: Option<&WhyFact>) -> Option<String> {
 }
 
 fn render_fact(fact: &WhyFact, is_full: bool, out: &Output) -> Vec<String> {
-    let sentence = fact.sentence();
-    let sentence = if is_full { sentence } else { text::fit(&sentence, MAX_TEXT_WIDTH) };
-    let mut rows = show::event_rows(&fact.record, fact.tone, &sentence, EVIDENCE_INDENT, out);
+    let sentence = fact.full_sentence();
+    let sentence = if is_full { sentence } else { text::fit_to_width(&sentence, MAX_TEXT_COLUMNS) };
+    let mut rows = show::format_event_rows(&fact.record, fact.tone, &sentence, EVIDENCE_INDENT, out);
     let mut add = |tone: Tone, what: &str| {
         let lines = render_text(what, EVIDENCE_INDENT, EVIDENCE_INDENT + 2, is_full, out);
         for (number, line) in lines.iter().enumerate() {
@@ -126,10 +126,10 @@ fn render_fact(fact: &WhyFact, is_full: bool, out: &Output) -> Vec<String> {
             rows.push(format!("{}{}", " ".repeat(indent), out.paint(tone, line)));
         }
     };
-    let shown = if is_full { &fact.evidence } else { fact.excerpt() };
+    let shown = if is_full { &fact.evidence } else { fact.evidence_excerpt() };
     shown.iter().for_each(|line| add(Tone::Plain, &format!("| {line}")));
     if !shown.is_empty() && shown.len() < fact.evidence.len() {
-        add(Tone::Faint, &show::drive::many(fact.evidence.len() - shown.len(), "more line", "more lines"));
+        add(Tone::Faint, &show::drive::format_count(fact.evidence.len() - shown.len(), "more line", "more lines"));
     }
     fact.details.iter().for_each(|detail| add(Tone::Faint, detail));
     rows
@@ -147,7 +147,7 @@ fn render_label(label: &str, what: &str, is_full: bool, out: &Output) -> Vec<Str
 
 /// Renders a text as rows with `first` and `others` columns before them; in a pipe as one row.
 fn render_text(what: &str, first: usize, others: usize, is_full: bool, out: &Output) -> Vec<String> {
-    let what = text::fit(what, if is_full { usize::MAX } else { MAX_TEXT_WIDTH });
+    let what = text::fit_to_width(what, if is_full { usize::MAX } else { MAX_TEXT_COLUMNS });
     let room = |before: usize| out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(before).max(20));
-    text::wrap(&what, room(first), room(others))
+    text::wrap_to_width(&what, room(first), room(others))
 }

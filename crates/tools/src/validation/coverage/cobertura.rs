@@ -8,12 +8,12 @@
 
 use std::collections::BTreeMap;
 
-use windlass_engine::validation::Percent;
+use windlass_engine::validation::CoveragePercent;
 
-use super::{Fault, stated};
+use super::{ReportError, checked_percent};
 
-pub fn covered(text: &str) -> Result<Percent, Fault> {
-    let format = |why: &str| Fault::Format(why.to_owned());
+pub fn parse_cobertura(text: &str) -> Result<CoveragePercent, ReportError> {
+    let format = |why: &str| ReportError::Format(why.to_owned());
     let element = skip_prolog(text.trim_start_matches('\u{feff}'))
         .and_then(|root| root.strip_prefix("<coverage"))
         .filter(|rest| rest.starts_with([' ', '\t', '\r', '\n', '/', '>']))
@@ -30,8 +30,8 @@ pub fn covered(text: &str) -> Result<Percent, Fault> {
     let is_whole = root.is_empty || root.content.trim_end().ends_with("</coverage>");
     match (0.0..=1.0).contains(&rate) {
         _ if !is_whole => Err(format("it ends in the middle")),
-        true if no_lines => Err(Fault::NoLines),
-        true => stated(rate * 100.0),
+        true if no_lines => Err(ReportError::NoLines),
+        true => checked_percent(rate * 100.0),
         false => Err(format("its `line-rate` is not a number from 0 to 1")),
     }
 }
