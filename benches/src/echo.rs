@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value;
-use windlass_engine::{Authority, Command, NoteKind, CommandOrigin, HookRegistry, EngineRules, TaskId, Timestamp};
+use windlass_engine::{Authority, Command, CommandOrigin, EngineRules, HookRegistry, NoteKind, TaskId, Timestamp};
 use windlass_store::{Lifetime, SqliteStore, Store};
 
 #[derive(Serialize)]

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use windlass_engine::{
-    Command, HookPlan, EventType, PureHook, HookClass, HookEffect, HookPoint, HookFailurePolicy, HookRegistry, EngineRules, TaskId,
+    Command, EngineRules, EventType, HookClass, HookEffect, HookFailurePolicy, HookPlan, HookPoint, HookRegistry,
+    PureHook, TaskId,
 };
 use windlass_store::{Lifetime, SqliteStore, Store};
 
@@ -64,11 +65,13 @@ fn compare(effort: Effort, directory: &Path, what: &str, ways: [EngineRules; 2],
     let turns = 2 * effort.many;
     fill(&mut store, 2 * turns as u64)?;
     let origin = origin();
-    let durable =
-        in_turns(turns, |turn| Ok(store.execute_command(&ways[turn % 2], &origin, &start(turn), turn as u128).map(drop)?))?;
+    let durable = in_turns(turns, |turn| {
+        Ok(store.execute_command(&ways[turn % 2], &origin, &start(turn), turn as u128).map(drop)?)
+    })?;
     let decided = store.run_transaction(|transaction| {
         Ok(in_turns(turns, |turn| {
-            let done = transaction.execute_command(&ways[turn % 2], &origin, &start(turns + turn), (turns + turn) as u128);
+            let done =
+                transaction.execute_command(&ways[turn % 2], &origin, &start(turns + turn), (turns + turn) as u128);
             Ok(done.map(drop)?)
         }))
     })??;

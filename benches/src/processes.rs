@@ -4,7 +4,10 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use windlass_process::{CaptureLimits, RunControl, ProgramExit, ProgramOutcome, ProgramInvocation, SupervisorLauncher, OwnerLock, ProgramSpec, Supervisor};
+use windlass_process::{
+    CaptureLimits, OwnerLock, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, RunControl, Supervisor,
+    SupervisorLauncher,
+};
 
 use crate::memory::{self, MIB};
 use crate::report::{Report, Times, at_most, ratio, shown};
@@ -50,7 +53,13 @@ impl Starter {
         }
     }
 
-    fn run(&mut self, spec: &ProgramSpec, way: Way, control: &RunControl, mut observe: impl FnMut(&[u8])) -> Outcome<ProgramOutcome> {
+    fn run(
+        &mut self,
+        spec: &ProgramSpec,
+        way: Way,
+        control: &RunControl,
+        mut observe: impl FnMut(&[u8]),
+    ) -> Outcome<ProgramOutcome> {
         let mut observe = |_, bytes: &[u8]| observe(bytes);
         Ok(match way {
             Way::Direct => windlass_process::run_program(spec, &self.roster, control, &mut observe)?,
@@ -60,7 +69,11 @@ impl Starter {
 
     fn succeed(&mut self, spec: &ProgramSpec, way: Way) -> Outcome<ProgramOutcome> {
         let finished = self.run(spec, way, &RunControl::new(), |_| {})?;
-        if finished.exit == ProgramExit::Code(0) { Ok(finished) } else { Err(format!("it ended: {:?}", finished.exit).into()) }
+        if finished.exit == ProgramExit::Code(0) {
+            Ok(finished)
+        } else {
+            Err(format!("it ended: {:?}", finished.exit).into())
+        }
     }
 }
 

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use windlass_engine::{
-    Authority, Command, CommitId, EventEnvelope, Event, EventMetadata, NewTask, EventSubject, CommandOrigin, HookRegistry, EngineRules, TaskId, Timestamp,
-    payload,
+    Authority, Command, CommandOrigin, CommitId, EngineRules, Event, EventEnvelope, EventMetadata, EventSubject,
+    HookRegistry, NewTask, TaskId, Timestamp, payload,
 };
-use windlass_store::{StoreCommit, Lifetime, SqliteStore, Store};
+use windlass_store::{Lifetime, SqliteStore, Store, StoreCommit};
 
 use crate::floors::{self, Floors};
 use crate::report::{Report, Times, at_least, at_most, ratio, shown};
@@ -40,7 +40,9 @@ pub fn fill(store: &mut SqliteStore, tasks: u64) -> Outcome<()> {
         store.run_transaction(|transaction| {
             for number in 0..batch {
                 let command = create(&format!("task number {}", made + number));
-                transaction.execute_command(&rules, &origin, &command, u128::from(made + number)).expect("a plain task");
+                transaction
+                    .execute_command(&rules, &origin, &command, u128::from(made + number))
+                    .expect("a plain task");
             }
             Ok(())
         })?;
@@ -192,7 +194,9 @@ fn choosing(effort: Effort, directory: &Path, report: &mut Report) -> Outcome<()
             Command::ClaimTask { id: None, owner: "bench".parse()?, until: origin.at.add_millis(60_000), agent: None };
         // In one transaction, because the disk's time would hide the difference.
         times[1].push(store.run_transaction(|transaction| {
-            Ok(Times::of(effort.many, |turn| transaction.execute_command(&rules, &origin, &claim, turn as u128).map(drop)))
+            Ok(Times::of(effort.many, |turn| {
+                transaction.execute_command(&rules, &origin, &claim, turn as u128).map(drop)
+            }))
         })??);
     }
     for (what, times) in ["what is ready next, looked up", "claiming it, beyond the sync"].into_iter().zip(times) {

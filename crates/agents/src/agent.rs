@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use windlass_process::{Environment, ProgramInvocation, overlay_environment};
 
-use crate::acp::{McpServer, AgentPermissions};
+use crate::acp::{AgentPermissions, McpServer};
 use crate::headless::HeadlessDialect;
 use crate::{TurnEnd, failure};
 
@@ -147,7 +147,9 @@ impl Agent {
                 let words: [OsString; 3] = [own.into(), "agent".into(), file.into()];
                 ProgramInvocation::Argv(words.into())
             }
-            AgentKind::Headless(dialect) => ProgramInvocation::Shell(self.append_arguments(self.program_script(*dialect)).into()),
+            AgentKind::Headless(dialect) => {
+                ProgramInvocation::Shell(self.append_arguments(self.program_script(*dialect)).into())
+            }
         }
     }
 
@@ -257,7 +259,8 @@ mod tests {
     #[test]
     fn relative_program_path_is_resolved_below_home() {
         let check = |command: &str, home: &str, expected: &str| {
-            let agent = Agent::with_default_setup("x", AgentKind::Command(command.to_owned())).resolve_relative_paths(Path::new(home));
+            let agent = Agent::with_default_setup("x", AgentKind::Command(command.to_owned()))
+                .resolve_relative_paths(Path::new(home));
             assert_eq!(agent.kind, AgentKind::Command(expected.to_owned()));
         };
         check("./agent.sh -p 'x y'", "/p", "/p/agent.sh -p 'x y'");
@@ -265,7 +268,8 @@ mod tests {
         check("/abs/agent ./x", "/p", "/abs/agent ./x");
         check("claude -p ./x", "/p", "claude -p ./x");
         check("$HOME/agent ./x", "/p", "$HOME/agent ./x");
-        let tape = Agent::with_default_setup("x", AgentKind::Scripted("play.yaml".to_owned())).resolve_relative_paths(Path::new("/p"));
+        let tape = Agent::with_default_setup("x", AgentKind::Scripted("play.yaml".to_owned()))
+            .resolve_relative_paths(Path::new("/p"));
         assert_eq!(tape.kind, AgentKind::Scripted("/p/play.yaml".to_owned()));
     }
 
@@ -294,8 +298,8 @@ mod tests {
         let failed = |why: &str| agent.classify_turn_end(TurnEnd::from_failure(TurnFailure::Failed, why));
         let limited = failed("the agent failed: 429 Too Many Requests, retry after 90 seconds");
         assert!(matches!(limited, TurnEnd::Limited { reset: Some(_), .. }), "{limited:?}");
-        let locked =
-            agent.classify_turn_end(TurnEnd::Broken("the agent refused `session/new`: Authentication required".to_owned()));
+        let locked = agent
+            .classify_turn_end(TurnEnd::Broken("the agent refused `session/new`: Authentication required".to_owned()));
         assert!(matches!(locked, TurnEnd::Locked { .. }), "{locked:?}");
         let luck = "the agent failed: out of luck";
         assert_eq!(failed(luck), TurnEnd::failed(Fault::Failed, luck));

@@ -3,9 +3,9 @@
 //! Each prompt starts a new process that remembers nothing, so the prompt has to contain everything.
 
 use windlass_engine::TurnFailure;
-use windlass_process::{CaptureLimits, ProgramExit, ProgramOutcome, ProgramInvocation, ProgramSpec, SpillTarget};
+use windlass_process::{CaptureLimits, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, SpillTarget};
 
-use crate::prompt_spec::{find_last_nonblank_line, build_prompt_spec};
+use crate::prompt_spec::{build_prompt_spec, find_last_nonblank_line};
 use crate::{Agent, AgentDriver, PromptRequest, TurnBudget, TurnEnd, TurnHost, TurnOutcome, aider_output, failure};
 
 /// How much of an answer is kept, from its start and its end: at the end an agent says how the work went.
@@ -33,7 +33,10 @@ impl AgentDriver for CommandDriver {
             host.run_program(&spec, None)
         });
         match asked {
-            Ok(finished) => TurnOutcome { leaky: finished.leaky, ..TurnOutcome::from_turn_end(self.agent.classify_finished_run(&finished)) },
+            Ok(finished) => TurnOutcome {
+                leaky: finished.leaky,
+                ..TurnOutcome::from_turn_end(self.agent.classify_finished_run(&finished))
+            },
             Err(end) => TurnOutcome::from_turn_end(end),
         }
     }
@@ -53,7 +56,8 @@ impl Agent {
         match finished.exit {
             ProgramExit::Code(0) => {
                 let printed = finished.stdout.to_text_lossy();
-                let heard = aider_output::read_aider_output(&printed).filter(|_| failure::is_agent_command("aider", self.command_text()));
+                let heard = aider_output::read_aider_output(&printed)
+                    .filter(|_| failure::is_agent_command("aider", self.command_text()));
                 match heard.unwrap_or_else(|| failure::classify_failure_answer(&printed).map_or(Ok(printed), Err)) {
                     Ok(said) => TurnEnd::Answered(said),
                     Err(trouble) => trouble.into_turn_end(self.command_text()),
@@ -64,17 +68,26 @@ impl Agent {
                 TurnEnd::Broken(describe_end_with_last_line(finished, "the program cannot be started"))
             }
             ProgramExit::Code(code) => self.classify_failed_run(finished, TurnFailure::Failed, &format!("exit {code}")),
-            ProgramExit::Signal(signal) => self.classify_failed_run(finished, TurnFailure::Crashed, &format!("ended by signal {signal}")),
+            ProgramExit::Signal(signal) => {
+                self.classify_failed_run(finished, TurnFailure::Crashed, &format!("ended by signal {signal}"))
+            }
             ProgramExit::TimedOut => TurnEnd::TimedOut,
-            ProgramExit::OutputIdle => TurnEnd::from_failure(TurnFailure::Silent, describe_end_with_last_line(finished, "it wrote nothing for too long")),
+            ProgramExit::OutputIdle => TurnEnd::from_failure(
+                TurnFailure::Silent,
+                describe_end_with_last_line(finished, "it wrote nothing for too long"),
+            ),
             ProgramExit::Cancelled => TurnEnd::Cancelled,
             ProgramExit::Lost => TurnEnd::from_failure(TurnFailure::Crashed, "its supervisor died"),
         }
     }
 
     fn classify_failed_run(&self, finished: &ProgramOutcome, fault: TurnFailure, end: &str) -> TurnEnd {
-        let trouble = failure::classify_failed_output(&finished.stdout.to_text_lossy(), &finished.stderr.to_text_lossy());
-        trouble.map_or_else(|| TurnEnd::from_failure(fault, describe_end_with_last_line(finished, end)), |trouble| trouble.into_turn_end(self.command_text()))
+        let trouble =
+            failure::classify_failed_output(&finished.stdout.to_text_lossy(), &finished.stderr.to_text_lossy());
+        trouble.map_or_else(
+            || TurnEnd::from_failure(fault, describe_end_with_last_line(finished, end)),
+            |trouble| trouble.into_turn_end(self.command_text()),
+        )
     }
 }
 
@@ -98,8 +111,11 @@ mod tests {
 
     #[track_caller]
     fn check(exit: ProgramExit, stdout: &str, stderr: &str, expected: TurnEnd) {
-        let captured =
-            |text: &str| CapturedOutput { head: text.as_bytes().to_vec(), total: text.len() as u64, ..CapturedOutput::default() };
+        let captured = |text: &str| CapturedOutput {
+            head: text.as_bytes().to_vec(),
+            total: text.len() as u64,
+            ..CapturedOutput::default()
+        };
         let (stdout, stderr) = (captured(stdout), captured(stderr));
         let agent = Agent::with_default_setup("agent", AgentKind::Command("agent".to_owned()));
         let finished = ProgramOutcome { exit, stdout, stderr, leaky: false, took: Duration::ZERO };
@@ -109,7 +125,12 @@ mod tests {
     #[test]
     fn ends_are_told_apart() {
         check(ProgramExit::Code(0), "done\n", "noise\n", TurnEnd::Answered("done\n".to_owned()));
-        check(ProgramExit::Code(1), "half\n", "no network\n\n", TurnEnd::from_failure(TurnFailure::Failed, "exit 1: no network"));
+        check(
+            ProgramExit::Code(1),
+            "half\n",
+            "no network\n\n",
+            TurnEnd::from_failure(TurnFailure::Failed, "exit 1: no network"),
+        );
         check(ProgramExit::Code(3), "half\n", "", TurnEnd::from_failure(TurnFailure::Failed, "exit 3: half"));
         check(ProgramExit::Code(127), "", "sh: 1: nope: not found\n", {
             TurnEnd::Broken("the program cannot be started: sh: 1: nope: not found".to_owned())
@@ -120,13 +141,23 @@ mod tests {
         check(ProgramExit::Code(126), "", "sh: 1: ./a: Permission denied\n", {
             TurnEnd::Broken("the program cannot be started: sh: 1: ./a: Permission denied".to_owned())
         });
-        check(ProgramExit::OutputIdle, "half\n", "", TurnEnd::from_failure(TurnFailure::Silent, "it wrote nothing for too long: half"));
+        check(
+            ProgramExit::OutputIdle,
+            "half\n",
+            "",
+            TurnEnd::from_failure(TurnFailure::Silent, "it wrote nothing for too long: half"),
+        );
         check(ProgramExit::Lost, "half\n", "", TurnEnd::from_failure(TurnFailure::Crashed, "its supervisor died"));
         check(ProgramExit::Signal(9), "", "", TurnEnd::from_failure(TurnFailure::Crashed, "ended by signal 9"));
         check(ProgramExit::Cancelled, "half", "", TurnEnd::Cancelled);
         check(ProgramExit::TimedOut, "half", "429 Too Many Requests", TurnEnd::TimedOut);
         let said = || "429 Too Many Requests".to_owned();
-        check(ProgramExit::Code(1), "half", "429 Too Many Requests\n", TurnEnd::RateLimited { said: said(), reset: None });
+        check(
+            ProgramExit::Code(1),
+            "half",
+            "429 Too Many Requests\n",
+            TurnEnd::RateLimited { said: said(), reset: None },
+        );
         let remedy = || "log the agent in, or set its API key".to_owned();
         let said = || "Not logged in".to_owned();
         check(ProgramExit::Code(1), "", "Not logged in\n", TurnEnd::AccessDenied { said: said(), remedy: remedy() });

@@ -1,6 +1,6 @@
 //! The driver of each kind of agent.
 
-use windlass_process::{SupervisorLauncher, OwnerLock};
+use windlass_process::{OwnerLock, SupervisorLauncher};
 
 use crate::acp::AcpDriver;
 use crate::command_driver::CommandDriver;
@@ -9,7 +9,11 @@ use crate::{Agent, AgentDriver, AgentKind};
 
 impl Agent {
     /// Returns the driver of this agent. Without a launcher, a persistent agent cannot be started.
-    pub fn create_driver<'a>(&self, launcher: Option<&SupervisorLauncher>, roster: &'a OwnerLock) -> Box<dyn AgentDriver + 'a> {
+    pub fn create_driver<'a>(
+        &self,
+        launcher: Option<&SupervisorLauncher>,
+        roster: &'a OwnerLock,
+    ) -> Box<dyn AgentDriver + 'a> {
         let agent = self.clone();
         match self.kind {
             AgentKind::Command(_) => Box::new(CommandDriver::new(agent)),

@@ -3,10 +3,13 @@
 //! Each law takes bytes and panics if it is broken.
 
 use serde_json::{Value, json};
-use windlass_process::{ProgramExit, OutputStream};
+use windlass_process::{OutputStream, ProgramExit};
 
-use crate::acp::{PROMPT, ToolPermission, AgentPermissions, AcpEvent, AcpClient};
-use crate::headless::{HeadlessDialect, HeadlessTurnEnd, HeadlessTurnReport, StreamReader, StreamEvent as Word, is_conversation_name, parse_json_line};
+use crate::acp::{AcpClient, AcpEvent, AgentPermissions, PROMPT, ToolPermission};
+use crate::headless::{
+    HeadlessDialect, HeadlessTurnEnd, HeadlessTurnReport, StreamEvent as Word, StreamReader, is_conversation_name,
+    parse_json_line,
+};
 use crate::{RateLimitReset, TurnEnd, aider_output, failure};
 
 /// The longest input for patterns, which are slow.
@@ -86,7 +89,13 @@ fn choose_case(bytes: &[u8], many: usize) -> usize {
     bytes.iter().map(|byte| usize::from(*byte)).sum::<usize>() % many
 }
 
-fn read_stream(dialect: HeadlessDialect, resumes: bool, bytes: &[u8], size: usize, exit: ProgramExit) -> (HeadlessTurnReport, Vec<Word>) {
+fn read_stream(
+    dialect: HeadlessDialect,
+    resumes: bool,
+    bytes: &[u8],
+    size: usize,
+    exit: ProgramExit,
+) -> (HeadlessTurnReport, Vec<Word>) {
     let mut hearing = StreamReader::new(dialect, resumes);
     let mut said = hearing.receive_bytes(OutputStream::Stderr, &bytes[..bytes.len().min(80)]);
     said.extend(bytes.chunks(size).flat_map(|piece| hearing.receive_bytes(OutputStream::Stdout, piece)));
@@ -143,10 +152,9 @@ fn list_request_ids(bytes: &[u8]) -> Vec<Value> {
     let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
     // An incomplete line is no message.
     lines.pop();
-    let parsed = lines
-        .into_iter()
-        .map(|line| line.trim_ascii())
-        .filter_map(|line| parse_json_line(line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)).ok().filter(Value::is_object));
+    let parsed = lines.into_iter().map(|line| line.trim_ascii()).filter_map(|line| {
+        parse_json_line(line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)).ok().filter(Value::is_object)
+    });
     parsed.filter(|message| message["method"].is_string()).filter_map(|message| message.get("id").cloned()).collect()
 }
 

@@ -14,20 +14,20 @@
 
 pub mod acp;
 mod agent;
+mod agent_driver;
 mod aider_output;
 mod command_driver;
-mod agent_driver;
 mod driver_choice;
+mod failure;
 pub mod headless;
 #[cfg(any(test, fuzzing))]
 pub mod laws;
 mod prompt_spec;
 mod rate_limit_reset;
 pub mod scripted;
-mod failure;
 mod turn;
 
-pub use agent::{AgentAccess, Agent, AgentKind, KNOWN_AGENTS, KnownAgent, ParseAgentError, AgentSetup};
+pub use agent::{Agent, AgentAccess, AgentKind, AgentSetup, KNOWN_AGENTS, KnownAgent, ParseAgentError};
 pub use agent_driver::{AgentDriver, OutputWatch, PromptRequest, TurnHost, TurnOutput};
 pub use rate_limit_reset::RateLimitReset;
 pub use turn::{TurnBudget, TurnEnd, TurnOutcome};

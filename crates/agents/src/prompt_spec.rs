@@ -15,7 +15,12 @@ pub(crate) fn build_prompt_spec(
     environment: Environment,
     capture: CaptureLimits,
 ) -> ProgramSpec {
-    ProgramSpec { stdin: prompt.into(), grace: TERMINATION_GRACE, capture, ..ProgramSpec::new(invocation, directory, environment) }
+    ProgramSpec {
+        stdin: prompt.into(),
+        grace: TERMINATION_GRACE,
+        capture,
+        ..ProgramSpec::new(invocation, directory, environment)
+    }
 }
 
 /// Returns the last line of a text that is not blank.

@@ -84,7 +84,8 @@ impl RateLimitReset {
 
     /// Returns the moment of the reset, at or after now.
     pub fn resolve_moment(&self, now: Timestamp) -> Timestamp {
-        let last = now.saturating_add(SignedDuration::try_from(MAX_RESET_WAIT).unwrap_or_default()).unwrap_or(Timestamp::MAX);
+        let last =
+            now.saturating_add(SignedDuration::try_from(MAX_RESET_WAIT).unwrap_or_default()).unwrap_or(Timestamp::MAX);
         let said = match self {
             Self::After(wait) => {
                 let wait = SignedDuration::try_from((*wait).min(MAX_RESET_WAIT)).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use windlass_engine::{TurnFailure, AgentUsage};
+use windlass_engine::{AgentUsage, TurnFailure};
 use windlass_process::RunControl;
 
 use crate::rate_limit_reset::RateLimitReset;

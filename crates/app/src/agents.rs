@@ -6,15 +6,15 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use windlass_agents::acp::{McpServer, AgentPermissions};
+use windlass_agents::acp::{AgentPermissions, McpServer};
 use windlass_agents::headless::HeadlessDialect;
 use windlass_agents::scripted::AgentScript;
-use windlass_agents::{AgentAccess, Agent, AgentKind, KNOWN_AGENTS, KnownAgent, AgentSetup};
+use windlass_agents::{Agent, AgentAccess, AgentKind, AgentSetup, KNOWN_AGENTS, KnownAgent};
 use windlass_config as config;
 use windlass_config::Settings;
 use windlass_process::file;
 
-use crate::{FailureCode, Failure, environment};
+use crate::{Failure, FailureCode, environment};
 
 /// The largest script that is read, in bytes.
 const MAX_SCRIPT: u64 = 4 * 1024 * 1024;
@@ -34,7 +34,11 @@ pub fn resolve_agent(name: &str, settings: &Settings) -> Result<Agent, Failure> 
         permissions: written.permissions.clone().unwrap_or_default(),
         access: AgentAccess::Full,
         judged_directory: None,
-        servers: written.mcp_servers.iter().map(|(name, server)| resolve_mcp_server(name, server)).collect::<Result<_, _>>()?,
+        servers: written
+            .mcp_servers
+            .iter()
+            .map(|(name, server)| resolve_mcp_server(name, server))
+            .collect::<Result<_, _>>()?,
         tool_server_program: find_tool_server_program().filter(|_| written.tools != Some(false)),
     };
     Ok(Agent { name: name.to_owned(), kind: resolve_agent_kind(name, written), setup })
@@ -92,7 +96,9 @@ fn resolve_agent_kind(name: &str, written: &config::AgentSettings) -> AgentKind 
         (Some(config::DriverKind::Gemini), _) => AgentKind::Headless(HeadlessDialect::Gemini),
         (Some(config::DriverKind::Goose), _) => AgentKind::Headless(HeadlessDialect::Goose),
         (None, Some(KnownAgent::Headless(dialect))) => AgentKind::Headless(dialect),
-        (None, Some(KnownAgent::Acp(usual))) => AgentKind::Acp(written.command.clone().unwrap_or_else(|| usual.to_owned())),
+        (None, Some(KnownAgent::Acp(usual))) => {
+            AgentKind::Acp(written.command.clone().unwrap_or_else(|| usual.to_owned()))
+        }
         (None, Some(KnownAgent::Command(usual))) => {
             AgentKind::Command(written.command.clone().unwrap_or_else(|| usual.to_owned()))
         }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use windlass_engine::{
-    Authority, ChangeRef, Command, GateAnswer, SessionPhase, EventRecord, TaskResolution, Session, SessionName, TaskId, StateView, NextAction,
+    Authority, ChangeRef, Command, EventRecord, GateAnswer, NextAction, Session, SessionName, SessionPhase, StateView,
+    TaskId, TaskResolution,
 };
 use windlass_process::RunControl;
 use windlass_runner::Runner;
@@ -12,7 +13,7 @@ use windlass_text as text;
 use crate::caller::CallerContext;
 use crate::context::OpenedProject;
 use crate::person::ConcernedSessions;
-use crate::{FailureCode, Failure, Notice, environment, execution, hints};
+use crate::{Failure, FailureCode, Notice, environment, execution, hints};
 
 /// The time between two looks into the log for an answer from elsewhere, while a question is open.
 const ANSWER_POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -70,7 +71,8 @@ fn commit_unseen_work(opened: &mut OpenedProject, id: TaskId) -> Result<Option<C
     let Some(branch) = task.workspace.as_ref().map(|workspace| workspace.branch.clone()).filter(|_| !open) else {
         return Ok(None);
     };
-    let gathered = execution::run_git_work(opened, |dispatch| dispatch.commit_and_measure(&task).map_err(hints::run_failure))?;
+    let gathered =
+        execution::run_git_work(opened, |dispatch| dispatch.commit_and_measure(&task).map_err(hints::run_failure))?;
     Ok(match gathered {
         Ok(found) => found.filter(|(_, commits)| *commits > 0).map(|(base, _)| ChangeRef {
             branch: Some(branch),
@@ -101,9 +103,12 @@ fn find_subject(opened: &OpenedProject, name: &str) -> Result<AnswerSubject, Fai
     let session = match name.parse::<SessionName>() {
         Ok(name) => opened.require_session(&name)?,
         Err(_) => {
-            let failure =
-                Failure::new(FailureCode::NotFound, format!("`{}` is neither a task nor a session", text::fit(name, 60)));
-            return Err(failure.with_hint(hints::suggest_session(name, &snapshot.all_sessions().map_err(hints::store_failure)?)));
+            let failure = Failure::new(
+                FailureCode::NotFound,
+                format!("`{}` is neither a task nor a session", text::fit(name, 60)),
+            );
+            return Err(failure
+                .with_hint(hints::suggest_session(name, &snapshot.all_sessions().map_err(hints::store_failure)?)));
         }
     };
     if matches!(session.phase, Phase::Asking(_, _, None)) {
@@ -126,7 +131,12 @@ fn find_task_subject(opened: &OpenedProject, id: TaskId) -> Result<AnswerSubject
 /// Returns the session that works on a task and asks at its gate.
 fn find_asking_session(opened: &OpenedProject, id: TaskId) -> Result<Option<Session>, Failure> {
     let Some(name) = opened.require_task(id)?.lease.and_then(|lease| lease.session) else { return Ok(None) };
-    let session = opened.store.begin_snapshot().map_err(hints::store_failure)?.find_session(&name).map_err(hints::view_failure)?;
+    let session = opened
+        .store
+        .begin_snapshot()
+        .map_err(hints::store_failure)?
+        .find_session(&name)
+        .map_err(hints::view_failure)?;
     Ok(session.filter(|session| session.next_action() == NextAction::Answer))
 }
 
@@ -139,8 +149,9 @@ fn answer_session(
 ) -> Result<(), Failure> {
     let name = session.name.clone();
     let gate = to_gate_answer(answer).ok_or_else(|| {
-        Failure::new(FailureCode::Refused, format!("session `{name}` has not ended"))
-            .with_hint("`ignore-hook` lets its work pass this time; `reject` ends it, and then `approve` completes the task")
+        Failure::new(FailureCode::Refused, format!("session `{name}` has not ended")).with_hint(
+            "`ignore-hook` lets its work pass this time; `reject` ends it, and then `approve` completes the task",
+        )
     })?;
     let command = Command::AnswerGate { session: name, answer: gate, text };
     let inside = CallerContext::detect_for_person(opened, ConcernedSessions::Named(&session.name))?;
@@ -229,7 +240,9 @@ fn wait_for_answer(
     prompt: &dyn GatePrompt,
 ) -> Result<bool, Failure> {
     let name = &session.name;
-    while !control.is_cancelled() && runner.load_session(name).map_err(hints::run_failure)?.next_action() == NextAction::Answer {
+    while !control.is_cancelled()
+        && runner.load_session(name).map_err(hints::run_failure)?.next_action() == NextAction::Answer
+    {
         match prompt.wait_for_input(ANSWER_POLL_INTERVAL)? {
             PromptInput::Pending => {}
             PromptInput::Closed => return Ok(false),

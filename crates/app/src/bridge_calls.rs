@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use windlass_bridge::{AgentHookEvent, AgentHookRequest, AgentHookResponse};
 use windlass_config::{Config, ConfigSource, plan};
-use windlass_engine::{Authority, Command, EventType, CommandOrigin, PlannedHook, RunId, StateView, hooks_for_call};
+use windlass_engine::{Authority, Command, CommandOrigin, EventType, PlannedHook, RunId, StateView, hooks_for_call};
 use windlass_runner::RunnerEvent;
 use windlass_store::{Lifetime, Store};
 
@@ -25,7 +25,7 @@ use crate::caller::CallerContext;
 use crate::context::OpenedProject;
 use crate::execution::{HookExecution, listen_to_signals, random_u128};
 use crate::project::{self, Project};
-use crate::runner_settings::{supervisor_launcher, build_secret_mask};
+use crate::runner_settings::{build_secret_mask, supervisor_launcher};
 use crate::trust::{self, TrustState};
 use crate::{Failure, SilentFrontEnd, environment, hints, store_records};
 
@@ -119,24 +119,41 @@ fn open_or_create_store(project: &Project, trust: bool) -> Result<OpenedProject,
 }
 
 /// Records a prompt of the person that no hook handles, because it resets the state of the conversation.
-fn record_prompt_without_hooks(project: &Project, config: &Config, request: &AgentHookRequest, trust: bool) -> Result<(), Failure> {
+fn record_prompt_without_hooks(
+    project: &Project,
+    config: &Config,
+    request: &AgentHookRequest,
+    trust: bool,
+) -> Result<(), Failure> {
     // Without a store there is no state to reset.
     if !project.store_file().exists() {
         return Ok(());
     }
     let mut store = store_records::open_store(project, Lifetime::Command, trust)?;
     let call = &request.call;
-    let row = store.begin_snapshot().map_err(hints::store_failure)?.find_conversation(&call.caller).map_err(hints::view_failure)?;
+    let row = store
+        .begin_snapshot()
+        .map_err(hints::store_failure)?
+        .find_conversation(&call.caller)
+        .map_err(hints::view_failure)?;
     if row.is_some_and(|row| !row.is_sent_back_prompt(&call.prompt)) {
         let call = Command::Call(Box::new(call.clone()));
         let rules = plan::pure_rules(config)?;
-        store.execute_command(&rules, &person_origin_in_run(None), &call, random_u128()?).map_err(hints::execute_failure)?;
+        store
+            .execute_command(&rules, &person_origin_in_run(None), &call, random_u128()?)
+            .map_err(hints::execute_failure)?;
     }
     Ok(())
 }
 
 fn person_origin_in_run(run: Option<RunId>) -> CommandOrigin {
-    CommandOrigin { by: environment::user_name(), at: environment::current_timestamp(), authority: Authority::Person, run, via: None }
+    CommandOrigin {
+        by: environment::user_name(),
+        at: environment::current_timestamp(),
+        authority: Authority::Person,
+        run,
+        via: None,
+    }
 }
 
 /// Returns whether the person is warned at this event that no hook runs. Once per turn is enough.

@@ -2,12 +2,12 @@
 
 use windlass_config::ConfigSource;
 use windlass_engine::{Command, ConfigDigest, EffectId, OwnerName, PendingEffect, RunId, Session, StateView};
-use windlass_process::{is_owner_alive, is_below_owner, count_supervisors_above};
+use windlass_process::{count_supervisors_above, is_below_owner, is_owner_alive};
 
 use crate::context::OpenedProject;
 use crate::execution::recorded_config_source;
 use crate::person::{self, ConcernedSessions};
-use crate::{FailureCode, Failure, SUPERVISE_ARGUMENT, environment, hints};
+use crate::{Failure, FailureCode, SUPERVISE_ARGUMENT, environment, hints};
 
 /// The turn or the hook that this command comes from.
 #[derive(Clone)]
@@ -25,7 +25,8 @@ impl CallerContext {
             return Ok(Self { run: None, via: None, config: None });
         }
         let run = environment::run_variable().map(|run| run.parse::<RunId>()).transpose().map_err(|error| {
-            Failure::from_error(FailureCode::Usage, &error).with_hint("WINDLASS_RUN is set by Windlass for the programs it starts")
+            Failure::from_error(FailureCode::Usage, &error)
+                .with_hint("WINDLASS_RUN is set by Windlass for the programs it starts")
         })?;
         let effect = environment::effect_variable().and_then(|effect| effect.parse::<EffectId>().ok());
         if run.is_none() && effect.is_none() {
@@ -35,8 +36,10 @@ impl CallerContext {
         let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
         // A hook that is over does not count: processes that it has left behind have no caller.
         let effect = effect.map(|id| snapshot.find_effect(id)).transpose().map_err(hints::view_failure)?.flatten();
-        let effect = effect.filter(|effect| effect.attempts > 0 && alive(&effect.owner) && is_below_effect_owner(effect));
-        let session = run.as_ref().map(|run| snapshot.find_session(&run.session)).transpose().map_err(hints::view_failure)?;
+        let effect =
+            effect.filter(|effect| effect.attempts > 0 && alive(&effect.owner) && is_below_effect_owner(effect));
+        let session =
+            run.as_ref().map(|run| snapshot.find_session(&run.session)).transpose().map_err(hints::view_failure)?;
         let session = session.flatten().filter(|session| alive(&session.owner));
         // A persistent agent has the run id of the turn in which it was started.
         let current = session.as_ref().zip(run.as_ref()).and_then(|(session, run)| {
@@ -58,7 +61,12 @@ impl CallerContext {
         }
         let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
         let above = |session: &Session| !session.is_over() && is_below_owner(session.owner.as_str());
-        let named = inside.run.as_ref().map(|run| snapshot.find_session(&run.session)).transpose().map_err(hints::view_failure)?;
+        let named = inside
+            .run
+            .as_ref()
+            .map(|run| snapshot.find_session(&run.session))
+            .transpose()
+            .map_err(hints::view_failure)?;
         // The variable may name a run of another session, or an invented one.
         if named.flatten().is_some_and(|session| above(&session)) {
             return Ok(inside);
@@ -84,7 +92,12 @@ impl CallerContext {
     /// Returns whether the process of the run or the hook is an ancestor of this one. A variable alone proves nothing.
     fn is_verified_by_ancestors(&self, opened: &OpenedProject) -> Result<bool, Failure> {
         let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
-        let session = self.run.as_ref().map(|run| snapshot.find_session(&run.session)).transpose().map_err(hints::view_failure)?;
+        let session = self
+            .run
+            .as_ref()
+            .map(|run| snapshot.find_session(&run.session))
+            .transpose()
+            .map_err(hints::view_failure)?;
         Ok(self.via.is_some() || session.flatten().is_some_and(|session| is_below_owner(session.owner.as_str())))
     }
 
@@ -99,7 +112,12 @@ impl CallerContext {
     /// Returns the configuration for the caller: inside a run that of the run, elsewhere the file.
     pub fn load_config_source(&self, opened: &OpenedProject) -> Result<ConfigSource, Failure> {
         let Some(digest) = self.config else { return Ok(ConfigSource::load(&opened.project.root)?) };
-        let text = opened.store.begin_snapshot().map_err(hints::store_failure)?.find_config_text(digest).map_err(hints::view_failure)?;
+        let text = opened
+            .store
+            .begin_snapshot()
+            .map_err(hints::store_failure)?
+            .find_config_text(digest)
+            .map_err(hints::view_failure)?;
         Ok(recorded_config_source(&opened.project, text.as_deref().unwrap_or_default()))
     }
 }

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use windlass_engine::{Session, SessionName, TaskState, Task, TaskId, StateView};
+use windlass_engine::{Session, SessionName, StateView, Task, TaskId, TaskState};
 use windlass_store::{Lifetime, SqliteStore, TaskFilter};
 
 use crate::project::{self, Project};
-use crate::{FailureCode, Failure, FrontEnd, Notice, environment, hints, store_records};
+use crate::{Failure, FailureCode, FrontEnd, Notice, environment, hints, store_records};
 
 /// The directory and the options of a command.
 #[derive(Debug, Clone)]
@@ -93,7 +93,10 @@ impl OpenedProject {
             Some(session) => Ok(session),
             None => {
                 let failure = Failure::new(FailureCode::NotFound, format!("there is no session `{name}`"));
-                Err(failure.with_hint(hints::suggest_session(name.as_str(), &snapshot.all_sessions().map_err(hints::store_failure)?)))
+                Err(failure.with_hint(hints::suggest_session(
+                    name.as_str(),
+                    &snapshot.all_sessions().map_err(hints::store_failure)?,
+                )))
             }
         }
     }
@@ -110,7 +113,11 @@ pub fn list_tasks_in_states(store: &SqliteStore, states: &[TaskState]) -> Result
 }
 
 /// Visits the tasks in these states, oldest first, until `visit` returns false.
-pub fn visit_tasks_in_states(store: &SqliteStore, states: &[TaskState], visit: impl FnMut(Task) -> bool) -> Result<(), Failure> {
+pub fn visit_tasks_in_states(
+    store: &SqliteStore,
+    states: &[TaskState],
+    visit: impl FnMut(Task) -> bool,
+) -> Result<(), Failure> {
     let filter = TaskFilter { states: states.to_vec(), ..TaskFilter::default() };
     store.begin_snapshot().and_then(|snapshot| snapshot.visit_tasks(&filter, visit)).map_err(hints::store_failure)
 }

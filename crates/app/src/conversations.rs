@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use windlass_engine::{BridgeCaller, Event, EventType, HookPoint, EventRecord, Seq, payload};
+use windlass_engine::{BridgeCaller, Event, EventRecord, EventType, HookPoint, Seq, payload};
 use windlass_store::{EventFilter, Store, StoreError};
 use windlass_text as text;
 
 use crate::context::OpenedProject;
-use crate::{FailureCode, Failure, hints};
+use crate::{Failure, FailureCode, hints};
 
 /// The shortest id prefix that is looked up, in characters.
 const MIN_ID_PREFIX: usize = 6;
@@ -44,7 +44,8 @@ pub fn find_conversation(opened: &OpenedProject, name: &str) -> Result<Option<Br
         return Ok(None);
     }
     let begins = |caller: &&BridgeCaller| {
-        list_caller_names(caller).iter().any(|own| own.starts_with(name)) || shorten_conversation_id(&caller.conversation) == name
+        list_caller_names(caller).iter().any(|own| own.starts_with(name))
+            || shorten_conversation_id(&caller.conversation) == name
     };
     let mut meant: Vec<&BridgeCaller> = whole.iter().filter(begins).collect();
     if meant.is_empty() {
@@ -75,7 +76,12 @@ pub fn is_call_of_conversation(caller: &BridgeCaller, called: &payload::BridgeCa
 }
 
 /// Visits all events of these types after a position, oldest first.
-pub fn visit_events(opened: &OpenedProject, types: &[EventType], after: Seq, mut take: impl FnMut(EventRecord)) -> Result<(), Failure> {
+pub fn visit_events(
+    opened: &OpenedProject,
+    types: &[EventType],
+    after: Seq,
+    mut take: impl FnMut(EventRecord),
+) -> Result<(), Failure> {
     let filter = EventFilter { types: types.to_vec(), ..EventFilter::default() };
     let mut after = after;
     loop {
@@ -114,7 +120,10 @@ fn require_single_match(name: &str, meant: &[&BridgeCaller]) -> Result<BridgeCal
     if let [only] = meant {
         return Ok((*only).clone());
     }
-    let named = meant.iter().take(MAX_NAMED_CONVERSATIONS).map(|caller| text::clean_line(&list_caller_names(caller)[3]).into_owned());
+    let named = meant
+        .iter()
+        .take(MAX_NAMED_CONVERSATIONS)
+        .map(|caller| text::clean_line(&list_caller_names(caller)[3]).into_owned());
     let named: Vec<String> = named.collect();
     let more = if meant.len() > MAX_NAMED_CONVERSATIONS { ", …" } else { "" };
     let message = format!("`{}` may be any of {} conversations", text::fit(name, 60), meant.len());

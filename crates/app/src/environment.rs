@@ -115,7 +115,8 @@ pub fn trusted_store_token() -> Option<String> {
 /// and variables that tie git to one repository: a git hook that calls us means another tree than the one with the work. It names
 /// the state directory, because those programs may have another home.
 pub fn inherited_environment() -> Vec<(OsString, OsString)> {
-    const PASSED_ON_VARIABLES: [&str; 4] = ["WINDLASS_PROJECT", "WINDLASS_STATE_DIR", "WINDLASS_TRUSTED_STORE", "WINDLASS_FAILPOINT"];
+    const PASSED_ON_VARIABLES: [&str; 4] =
+        ["WINDLASS_PROJECT", "WINDLASS_STATE_DIR", "WINDLASS_TRUSTED_STORE", "WINDLASS_FAILPOINT"];
     let ours = |name: &str| name.starts_with("WINDLASS_") && !PASSED_ON_VARIABLES.contains(&name);
     let kept = |name: &OsString| !name.to_str().is_some_and(|name| ours(name) || is_repository_variable(name));
     let state = state_directory().filter(|_| !is_variable_set("WINDLASS_STATE_DIR"));
@@ -145,7 +146,8 @@ fn is_repository_variable(name: &str) -> bool {
 
 /// Returns the environment for programs that run for an agent: they belong to the run and the hook of this process.
 pub fn inherited_environment_in_run() -> Vec<(OsString, OsString)> {
-    let inside = ["WINDLASS_RUN", "WINDLASS_DEBT"].into_iter().filter_map(|name| Some((name.into(), nonempty_variable(name)?)));
+    let inside =
+        ["WINDLASS_RUN", "WINDLASS_DEBT"].into_iter().filter_map(|name| Some((name.into(), nonempty_variable(name)?)));
     inherited_environment().into_iter().chain(inside).collect()
 }
 
@@ -161,7 +163,8 @@ pub fn failpoint_variable() -> Option<String> {
 
 /// Returns whether a terminal can redraw its output and a person watches it: `TERM`, `CI`.
 pub fn can_redraw_terminal() -> bool {
-    text_variable("TERM").is_some_and(|name| name != "dumb") && nonempty_variable("CI").is_none_or(|value| value == "false")
+    text_variable("TERM").is_some_and(|name| name != "dumb")
+        && nonempty_variable("CI").is_none_or(|value| value == "false")
 }
 
 /// Returns the pager for long texts: `WINDLASS_PAGER`, else `PAGER`, else `less` if it is installed. An empty value or `cat`
@@ -196,7 +199,9 @@ pub fn home_directory() -> Option<PathBuf> {
 
 /// Returns the directories in which programs are looked up.
 pub fn program_directories() -> Vec<PathBuf> {
-    nonempty_variable("PATH").map(|path| env::split_paths(&path).filter(|d| d.is_absolute()).collect()).unwrap_or_default()
+    nonempty_variable("PATH")
+        .map(|path| env::split_paths(&path).filter(|d| d.is_absolute()).collect())
+        .unwrap_or_default()
 }
 
 /// Returns the present time of the system.

@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use windlass_config::{Config, ConfigSource, plan};
 use windlass_engine::{
-    Authority, Command, Event, EventType, HookOutcome, CommandOrigin, OwnerName, PlannedHook, EventRecord, EngineRules, Timestamp,
-    ConfigTrust, TaskTypes, StateView, payload,
+    Authority, Command, CommandOrigin, ConfigTrust, EngineRules, Event, EventRecord, EventType, HookOutcome, OwnerName,
+    PlannedHook, StateView, TaskTypes, Timestamp, payload,
 };
-use windlass_process::{RunControl, SupervisorLauncher, OwnerLock, is_owner_alive, signals};
+use windlass_process::{OwnerLock, RunControl, SupervisorLauncher, is_owner_alive, signals};
 use windlass_runner::{EffectRunner, RunnerEnv, RunnerEvent, RunnerSettings};
 use windlass_store::Store;
 
@@ -26,9 +26,9 @@ use crate::caller::{CallerContext, requires_person};
 use crate::context::OpenedProject;
 use crate::person::ConcernedSessions;
 use crate::project::Project;
-use crate::runner_settings::{build_secret_mask, build_runner_settings};
+use crate::runner_settings::{build_runner_settings, build_secret_mask};
 use crate::trust::{self, TrustState};
-use crate::{FailureCode, Failure, FrontEnd, Notice, environment, hints};
+use crate::{Failure, FailureCode, FrontEnd, Notice, environment, hints};
 
 /// The directory of records for the hooks of commands.
 const RECORDS_DIRECTORY: &str = "commands";
@@ -112,7 +112,8 @@ pub fn load_task_types(opened: &OpenedProject) -> Result<(TaskTypes, Option<Stri
     }
     let types = if counts { plan::plan_task_types(&config) } else { TaskTypes::default() };
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
-    let session = inside.run.map(|run| snapshot.find_session(&run.session)).transpose().map_err(hints::view_failure)?.flatten();
+    let session =
+        inside.run.map(|run| snapshot.find_session(&run.session)).transpose().map_err(hints::view_failure)?.flatten();
     Ok((types, session.map(|session| session.agent)))
 }
 
@@ -194,7 +195,10 @@ impl<'a> HookExecution<'a> {
     }
 
     /// Runs `work` with an effect runner.
-    pub fn run_with_effects<T>(self, work: impl FnOnce(&mut EffectRunner<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
+    pub fn run_with_effects<T>(
+        self,
+        work: impl FnOnce(&mut EffectRunner<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let Self { opened, config, control, trusted, owner, directory, launcher, observer, planned } = self;
         let (own_roster, mut rules);
         let roster = match owner {
@@ -220,7 +224,12 @@ impl<'a> HookExecution<'a> {
             Some(observer) => observer(told),
             None => show_failed_hook(&*front_end, &told),
         };
-        let outside = RunnerEnv { now: &environment::current_timestamp, random: &random_u128_or_io_error, observe: &mut tell, shows_output: false };
+        let outside = RunnerEnv {
+            now: &environment::current_timestamp,
+            random: &random_u128_or_io_error,
+            observe: &mut tell,
+            shows_output: false,
+        };
         let dispatch = EffectRunner::new(&mut opened.store, settings, roster, control, outside);
         work(&mut dispatch.map_err(hints::run_failure)?)
     }
@@ -267,7 +276,8 @@ pub fn random_nonce() -> Result<u64, Failure> {
 }
 
 pub fn random_u128() -> Result<u128, Failure> {
-    environment::random_u128().map_err(|error| Failure::new(FailureCode::System, "cannot get random bytes").with_cause(error))
+    environment::random_u128()
+        .map_err(|error| Failure::new(FailureCode::System, "cannot get random bytes").with_cause(error))
 }
 
 pub fn random_u128_or_io_error() -> io::Result<u128> {
@@ -279,7 +289,8 @@ pub fn worktrees_in_use(opened: &OpenedProject) -> Result<Vec<String>, Failure> 
     if !opened.project.worktree_directory().is_dir() {
         return Ok(Vec::new());
     }
-    let sessions = opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
+    let sessions =
+        opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
     let owners = opened.project.owner_directory();
     let used = sessions.into_iter().filter(|session| session.workspace.is_some());
     let used = used.filter(|session| is_owner_alive(&owners, session.owner.as_str()));

@@ -12,14 +12,18 @@ use windlass_expr::nearest_name;
 use windlass_runner::GatekeeperSettings;
 
 use crate::runner_settings::{DEFAULT_OUTPUT_IDLE_TIMEOUT, turn_allowance};
-use crate::{FailureCode, Failure, agents};
+use crate::{Failure, FailureCode, agents};
 
 /// Task types that no known agent may judge, each with the reason.
 pub type UnjudgedTypes = BTreeMap<TypeName, Failure>;
 
 /// Returns the gatekeepers for a session with this agent, as the project defines them. A wrong gatekeeper of one task type does
 /// not affect other types: tasks of that type are not judged, and so not merged.
-pub fn resolve_gatekeepers(config: &Config, agent: &Agent, home: &Path) -> Result<(GatekeeperSettings, UnjudgedTypes), Failure> {
+pub fn resolve_gatekeepers(
+    config: &Config,
+    agent: &Agent,
+    home: &Path,
+) -> Result<(GatekeeperSettings, UnjudgedTypes), Failure> {
     let (mut of_types, mut unjudged) = (BTreeMap::new(), UnjudgedTypes::new());
     for (kind, roles) in config.task_types() {
         if roles.gatekeeper.is_none() || !has_gatekeeper_hook(config, kind, &agent.name) {
@@ -33,8 +37,12 @@ pub fn resolve_gatekeepers(config: &Config, agent: &Agent, home: &Path) -> Resul
         // A change must not bring its own gatekeeper along.
         of_types.insert(kind_name, agents.into_iter().map(|agent| agent.resolve_relative_paths(home)).collect());
     }
-    let briefs =
-        config.hooks.iter().flat_map(HookSpec::review_briefs).map(|name| (name.to_owned(), config.review_brief(name))).collect();
+    let briefs = config
+        .hooks
+        .iter()
+        .flat_map(HookSpec::review_briefs)
+        .map(|name| (name.to_owned(), config.review_brief(name)))
+        .collect();
     let usual = Some(agents::resolve_gatekeeper_agent(&agent.name, &config.settings)?.resolve_relative_paths(home));
     let silence = turn_allowance(config, agent).idle_timeout.or(Some(DEFAULT_OUTPUT_IDLE_TIMEOUT));
     Ok((GatekeeperSettings { by_task_type: of_types, default_agent: usual, briefs, idle_timeout: silence }, unjudged))

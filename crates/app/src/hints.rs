@@ -9,7 +9,7 @@ use windlass_runner::RunError;
 use windlass_store::{ExecuteError, StoreError};
 use windlass_vcs::git;
 
-use crate::{FailureCode, Failure, SUPERVISE_ARGUMENT, environment};
+use crate::{Failure, FailureCode, SUPERVISE_ARGUMENT, environment};
 
 /// SIGINT, which a terminal sends on Ctrl-C.
 pub const SIGINT_NUMBER: u8 = 2;
@@ -129,7 +129,9 @@ pub fn refusal_failure(refusal: &Refusal) -> Failure {
 
 /// Returns whether an agent or a hook runs this command. They can unset variables, but cannot change their parent processes.
 fn is_inside_run() -> bool {
-    environment::run_variable().is_some() || environment::effect_variable().is_some() || count_supervisors_above(SUPERVISE_ARGUMENT) > 0
+    environment::run_variable().is_some()
+        || environment::effect_variable().is_some()
+        || count_supervisors_above(SUPERVISE_ARGUMENT) > 0
 }
 
 /// Suggests the session with the nearest name, or the command that lists sessions.

@@ -2,7 +2,7 @@
 
 use windlass_config::edit::{self as config_edit, EditObstacle, HookField};
 use windlass_config::{BuiltinHook, Config, HookKind, HookSpec, plan};
-use windlass_engine::{HookPoint, Refusal, HookRegistry};
+use windlass_engine::{HookPoint, HookRegistry, Refusal};
 use windlass_expr::nearest_name;
 use windlass_text as text;
 
@@ -10,15 +10,18 @@ use crate::caller::CallerContext;
 use crate::context::CommandContext;
 use crate::person::ConcernedSessions;
 use crate::project::Project;
-use crate::{FailureCode, Failure, environment, hints};
+use crate::{Failure, FailureCode, environment, hints};
 
 /// Refuses an agent: hooks judge agents. An agent can unset variables, but cannot change its parent processes.
 pub fn refuse_agent_caller(context: &CommandContext, project: &Project) -> Result<(), Failure> {
-    let named = environment::run_variable().is_some() || environment::effect_variable().is_some() || environment::is_judging_process();
+    let named = environment::run_variable().is_some()
+        || environment::effect_variable().is_some()
+        || environment::is_judging_process();
     // Without a store no session runs.
     let inside = named
         || project.store_file().exists() && {
-            let inside = CallerContext::detect_for_person(&context.open_project_to_read()?, ConcernedSessions::Every(None))?;
+            let inside =
+                CallerContext::detect_for_person(&context.open_project_to_read()?, ConcernedSessions::Every(None))?;
             inside.run.is_some() || inside.via.is_some()
         };
     match inside {
@@ -49,16 +52,16 @@ impl SwitchableHook {
         }
         let Some(builtin) = BuiltinHook::parse(name) else { return Err(unknown_hook_failure(config, name)) };
         let numbered = config.hooks.iter().enumerate();
-        let using: Vec<usize> = numbered.filter(|(_, hook)| uses_builtin(hook, builtin)).map(|(index, _)| index).collect();
+        let using: Vec<usize> =
+            numbered.filter(|(_, hook)| uses_builtin(hook, builtin)).map(|(index, _)| index).collect();
         match (using.as_slice(), is_usual && builtin == BuiltinHook::CreatePr) {
             ([], true) => Ok(Self::DefaultDelivery),
             ([], false) if builtin.is_registered() => Ok(Self::Registered(builtin)),
             ([], false) => {
                 let unused = Failure::new(FailureCode::NotFound, format!("no hook uses `{builtin}`"));
                 Err(match on {
-                    true => {
-                        unused.with_hint(format!("write `- {builtin}` under the point of `hooks` at which it is to run"))
-                    }
+                    true => unused
+                        .with_hint(format!("write `- {builtin}` under the point of `hooks` at which it is to run")),
                     false => unused.with_hint("`windlass hooks list` shows what runs"),
                 })
             }
@@ -80,7 +83,9 @@ impl SwitchableHook {
     pub fn is_enabled(&self, config: &Config) -> bool {
         match self {
             Self::Written(index) => config.hooks[*index].is_enabled(),
-            Self::Registered(builtin) => HookRegistry::with_builtins().get(builtin.name()).is_some_and(|hook| hook.enabled),
+            Self::Registered(builtin) => {
+                HookRegistry::with_builtins().get(builtin.name()).is_some_and(|hook| hook.enabled)
+            }
             Self::DefaultDelivery => true,
         }
     }

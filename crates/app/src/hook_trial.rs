@@ -8,13 +8,13 @@ use windlass_bridge::AgentHookRequest;
 use windlass_config::{Config, HookSpec, plan};
 use windlass_engine::{HookOutcome, HookPoint, HookReport};
 use windlass_hooks::{
-    self as hooks, HookInput, HookRole, SecretMask, HookInputFiles, PipeOutput, RunnableKind, ShellCommand, build_command_report, http,
-    ruling, excerpt_run,
+    self as hooks, HookInput, HookInputFiles, HookRole, PipeOutput, RunnableKind, SecretMask, ShellCommand,
+    build_command_report, excerpt_run, http, ruling,
 };
 use windlass_process::{RunControl, run_program as start};
 
 use crate::project::Project;
-use crate::{FailureCode, Failure, environment, execution, runner_settings};
+use crate::{Failure, FailureCode, environment, execution, runner_settings};
 
 /// The directory of records for trials.
 const RECORDS_DIRECTORY: &str = "trials";
@@ -64,7 +64,8 @@ impl<'a> HookTrialRunner<'a> {
         (values, request): (Value, Option<AgentHookRequest>),
         control: RunControl,
     ) -> Result<Self, Failure> {
-        let (records, mask) = (project.create_record_directory(RECORDS_DIRECTORY)?, runner_settings::build_secret_mask(config));
+        let (records, mask) =
+            (project.create_record_directory(RECORDS_DIRECTORY)?, runner_settings::build_secret_mask(config));
         Ok(Self { project, point, values, request, records, mask, control })
     }
 
@@ -80,7 +81,8 @@ impl<'a> HookTrialRunner<'a> {
         }
         let tool = values["tool_name"].as_str().unwrap_or_default();
         let names = self.request.as_ref().map_or_else(|| vec![tool], Self::list_matched_names);
-        let matches = names.iter().all(|name| name.is_empty()) || names.iter().any(|name| hook.matcher.matches_tool(name));
+        let matches =
+            names.iter().all(|name| name.is_empty()) || names.iter().any(|name| hook.matcher.matches_tool(name));
         let holds = match &hook.when {
             Some(when) => when.is_satisfied(&values).map_err(|fault| fault.to_string()),
             None => Ok(true),
@@ -111,11 +113,23 @@ impl<'a> HookTrialRunner<'a> {
         let runs = matches
             && self.would_run_on_condition(&holds)
             && (really || matches!(runnable.kind, RunnableKind::Rules(_) | RunnableKind::Prompt(_)));
-        let told = if matches!(runnable.kind, RunnableKind::Command(_)) { input.environment_variables(&papers) } else { Vec::new() };
+        let told = if matches!(runnable.kind, RunnableKind::Command(_)) {
+            input.environment_variables(&papers)
+        } else {
+            Vec::new()
+        };
         let told = told.into_iter().filter(|(name, _)| runs || *name != PAYLOAD_FILE_VARIABLE);
         let told = told.map(|(name, value)| (name.to_owned(), json!(value.to_string_lossy()))).collect();
         let report = if runs { Some(self.mask.mask_report(self.run_hook(&runnable, &input, &papers)?)) } else { None };
-        Ok(HookTrial { hook, matches, condition: holds, command, environment: told, payload: input.build_payload(), report })
+        Ok(HookTrial {
+            hook,
+            matches,
+            condition: holds,
+            command,
+            environment: told,
+            payload: input.build_payload(),
+            report,
+        })
     }
 
     /// Returns the names that matchers are applied to.
@@ -193,7 +207,12 @@ impl<'a> HookTrialRunner<'a> {
         }
     }
 
-    fn send_webhook(&self, hook: &hooks::RunnableHook, address: &hooks::WebhookTemplate, input: &HookInput<'_>) -> HookReport {
+    fn send_webhook(
+        &self,
+        hook: &hooks::RunnableHook,
+        address: &hooks::WebhookTemplate,
+        input: &HookInput<'_>,
+    ) -> HookReport {
         let request = match address.request(input, hook.timeout, "trial".to_owned()) {
             Ok(request) => request,
             Err(error) => return HookReport { message: Some(error.to_string()), ..HookOutcome::Failure.into() },

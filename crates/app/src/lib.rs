@@ -32,7 +32,6 @@ pub mod hook_runs;
 pub mod hook_switch;
 pub mod hook_trial;
 pub mod next_step;
-pub mod unreadable_files;
 pub mod person;
 pub mod project;
 pub mod project_setup;
@@ -48,9 +47,10 @@ pub mod tool_host;
 pub mod trust;
 pub mod typed_step;
 pub mod unchecked_work;
+pub mod unreadable_files;
 pub mod workflows;
 
-pub use failure::{FailureCode, Failure};
+pub use failure::{Failure, FailureCode};
 pub use front_end::{FrontEnd, Notice, SilentFrontEnd};
 
 /// The first argument of the supervisor process, which starts agents and gates.

@@ -10,7 +10,7 @@
 //! - A command has no placeholder: a person can type it as printed. An unknown agent is the one exception.
 
 use windlass_config::Config;
-use windlass_engine::{EventType, Lease, SessionName, TaskState, Task, TaskId, StateView, NextAction};
+use windlass_engine::{EventType, Lease, NextAction, SessionName, StateView, Task, TaskId, TaskState};
 use windlass_runner::stacked_branches::work_without_change;
 use windlass_vcs::git::{BranchName, UncleanTree, quote_path as quoted_path};
 
@@ -97,7 +97,9 @@ fn find_task_route(opened: &OpenedProject, task: &Task) -> Result<TaskRoute, Fai
         }
         (TaskState::Created, _) if task.open_dependencies > 0 => {
             let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
-            Ok(find_open_dependencies(&snapshot, task)?.first().map_or(TaskRoute::Wait, |first| TaskRoute::After(*first)))
+            Ok(find_open_dependencies(&snapshot, task)?
+                .first()
+                .map_or(TaskRoute::Wait, |first| TaskRoute::After(*first)))
         }
         (TaskState::Active | TaskState::Submitted, _) if task.lease.is_none() => {
             step(format!("windlass task release {id}"), "give it back")

@@ -10,14 +10,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use windlass_engine::{Command, Event, EventType, RunId, Session, SessionName, TaskId, StateView};
-use windlass_process::{can_see_ancestors, has_controlling_terminal, is_below_owner, is_below_supervisor, is_owner_in_other_namespace, may_be_left_by_owner};
+use windlass_engine::{Command, Event, EventType, RunId, Session, SessionName, StateView, TaskId};
+use windlass_process::{
+    can_see_ancestors, has_controlling_terminal, is_below_owner, is_below_supervisor, is_owner_in_other_namespace,
+    may_be_left_by_owner,
+};
 use windlass_store::{EventFilter, Lifetime};
 
 use crate::caller::CallerContext;
 use crate::context::OpenedProject;
 use crate::project::Project;
-use crate::{FailureCode, Failure, SUPERVISE_ARGUMENT, SilentFrontEnd, environment, hints, store_records};
+use crate::{Failure, FailureCode, SUPERVISE_ARGUMENT, SilentFrontEnd, environment, hints, store_records};
 
 /// The sessions that a command is about.
 #[derive(Clone, Copy)]
@@ -47,7 +50,11 @@ impl ConcernedSessions<'_> {
 
 /// Refuses a command that may come from the agent of a session that it is about. The session that the command names as its own
 /// (`run`) is left out: the engine treats the command as one of that session's agent.
-pub fn refuse_possible_agent(opened: &OpenedProject, concern: ConcernedSessions<'_>, run: Option<&RunId>) -> Result<(), Failure> {
+pub fn refuse_possible_agent(
+    opened: &OpenedProject,
+    concern: ConcernedSessions<'_>,
+    run: Option<&RunId>,
+) -> Result<(), Failure> {
     let (can_see, has_terminal) = (can_see_ancestors(), has_controlling_terminal());
     let is_own = |session: &Session| run.is_some_and(|run| run.session == session.name);
     let mut sessions = list_unfinished_sessions(opened, concern)?;
@@ -122,12 +129,16 @@ fn list_unfinished_sessions(opened: &OpenedProject, concern: ConcernedSessions<'
 
 /// Returns the sessions of a command that have ended and were resumed before. Other ended sessions left no process: a process
 /// that outlives its session has also outlived a runner.
-fn list_ended_resumed_sessions(opened: &OpenedProject, concern: ConcernedSessions<'_>) -> Result<Vec<Session>, Failure> {
+fn list_ended_resumed_sessions(
+    opened: &OpenedProject,
+    concern: ConcernedSessions<'_>,
+) -> Result<Vec<Session>, Failure> {
     let id = match concern {
         ConcernedSessions::Every(Some(id)) | ConcernedSessions::OfTask(id) => id,
         ConcernedSessions::Every(None) | ConcernedSessions::Named(_) => return Ok(Vec::new()),
     };
-    let mut sessions = opened.store.begin_snapshot().and_then(|snapshot| snapshot.all_sessions()).map_err(hints::store_failure)?;
+    let mut sessions =
+        opened.store.begin_snapshot().and_then(|snapshot| snapshot.all_sessions()).map_err(hints::store_failure)?;
     sessions.retain(|session| session.is_over() && session.has_worked_on(id));
     // The log has no index of types, so it is read only if there is a candidate.
     if !sessions.is_empty() {
@@ -141,13 +152,17 @@ fn list_ended_resumed_sessions(opened: &OpenedProject, concern: ConcernedSession
 
 /// Returns whether the session may have started this process, and the process has outlived the session's runner.
 fn may_have_outlived_runner(opened: &OpenedProject, session: &Session) -> Result<bool, Failure> {
-    let filter =
-        EventFilter { types: vec![EventType::SessionStarted], session: Some(session.name.clone()), ..EventFilter::default() };
+    let filter = EventFilter {
+        types: vec![EventType::SessionStarted],
+        session: Some(session.name.clone()),
+        ..EventFilter::default()
+    };
     let found = opened.store.read_events_back(&filter, None, 1).map_err(hints::store_failure)?;
     Ok(found.iter().any(|record| match &record.envelope.event {
-        Event::SessionStarted(started) => {
-            may_be_left_by_owner(started.owner.as_str(), environment::current_timestamp().elapsed_since(record.envelope.timestamp))
-        }
+        Event::SessionStarted(started) => may_be_left_by_owner(
+            started.owner.as_str(),
+            environment::current_timestamp().elapsed_since(record.envelope.timestamp),
+        ),
         _ => false,
     }))
 }

@@ -19,7 +19,7 @@ use windlass_engine::Digest;
 use windlass_process::file;
 use windlass_vcs::git::{GitRepository, has_git_entry};
 
-use crate::{FailureCode, Failure, environment, retention};
+use crate::{Failure, FailureCode, environment, retention};
 
 /// The directory that makes its parent a project.
 pub const PROJECT_DIRECTORY: &str = ".windlass";
@@ -59,7 +59,9 @@ impl Project {
             }
             Ok(metadata) if metadata.is_symlink() => Err(symlink_failure(&directory)),
             Ok(_) => Err(Failure::new(FailureCode::NoProject, format!("`{}` is not a directory", directory.display()))
-                .with_hint("move it away: a project keeps its configuration and its store in a directory of that name")),
+                .with_hint(
+                    "move it away: a project keeps its configuration and its store in a directory of that name",
+                )),
             Err(_) => Ok(None),
         }
     }
@@ -98,7 +100,8 @@ impl Project {
 
     /// Writes a `.gitignore` that excludes the store, unless there is one.
     pub fn write_gitignore(&self) {
-        let file = fs::OpenOptions::new().write(true).create_new(true).open(self.project_directory().join(".gitignore"));
+        let file =
+            fs::OpenOptions::new().write(true).create_new(true).open(self.project_directory().join(".gitignore"));
         // The store works without a `.gitignore`.
         let _ = file.and_then(|mut file| file.write_all(GITIGNORE_TEXT.as_bytes()));
     }
@@ -106,7 +109,11 @@ impl Project {
     /// Returns the directory for the output of a session or a command, and creates it if it is missing. Prunes old records.
     pub fn create_record_directory(&self, name: &str) -> Result<PathBuf, Failure> {
         // Workers call this for every task, so old records are pruned only once per interval.
-        retention::prune_if_due(&self.record_directory(), &self.project_directory().join("prune.lock"), environment::system_time());
+        retention::prune_if_due(
+            &self.record_directory(),
+            &self.project_directory().join("prune.lock"),
+            environment::system_time(),
+        );
         let records = self.record_directory().join(name);
         for directory in [&self.record_directory(), &records] {
             create_real_directory(directory).map_err(|error| {
@@ -156,7 +163,9 @@ pub fn find_project(explicit: Option<&Path>, variable: Option<PathBuf>, cwd: &Pa
     }
     match find_enclosing_project(cwd)? {
         Some(project) => Ok(project),
-        None => Err(no_project_failure(&format!("`{}` and its parents have no `{DIRECTORY}` directory", cwd.display()))),
+        None => {
+            Err(no_project_failure(&format!("`{}` and its parents have no `{DIRECTORY}` directory", cwd.display())))
+        }
     }
 }
 
@@ -224,12 +233,15 @@ pub fn quote_shell_word(text: &str) -> String {
 }
 
 fn no_project_failure(cause: &str) -> Failure {
-    Failure::new(FailureCode::NoProject, "there is no project here").with_cause(cause).with_hint("`windlass init` makes one here")
+    Failure::new(FailureCode::NoProject, "there is no project here")
+        .with_cause(cause)
+        .with_hint("`windlass init` makes one here")
 }
 
 fn canonicalize_path(path: &Path) -> Result<PathBuf, Failure> {
-    path.canonicalize()
-        .map_err(|error| Failure::new(FailureCode::System, format!("cannot resolve `{}`", path.display())).with_cause(error))
+    path.canonicalize().map_err(|error| {
+        Failure::new(FailureCode::System, format!("cannot resolve `{}`", path.display())).with_cause(error)
+    })
 }
 
 /// Maps a directory in a linked git worktree to the same position in the main worktree, whether or not it exists there.

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use windlass_config::Config;
 use windlass_engine::{
-    ConfigDigest, EffectId, EffectKind, OwnerName, PendingEffect, Session, SessionName, StateView, NextAction,
+    ConfigDigest, EffectId, EffectKind, NextAction, OwnerName, PendingEffect, Session, SessionName, StateView,
 };
 use windlass_process::{RunControl, is_owner_alive, sweep_dead_owners};
 
 use crate::context::OpenedProject;
 use crate::execution::{HookExecution, recorded_config_source};
 use crate::trust::{self, TrustState};
-use crate::{FailureCode, Failure, Notice, hints, workflows};
+use crate::{Failure, FailureCode, Notice, hints, workflows};
 
 /// The effects that a recovery covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,11 @@ pub struct RecoveryReport {
 
 /// Ends the sessions that were cancelled since their process died, and adopts orphaned hooks, each under the configuration of its
 /// commit.
-pub fn recover_orphans(opened: &mut OpenedProject, control: &RunControl, reach: RecoveryScope<'_>) -> Result<RecoveryReport, Failure> {
+pub fn recover_orphans(
+    opened: &mut OpenedProject,
+    control: &RunControl,
+    reach: RecoveryScope<'_>,
+) -> Result<RecoveryReport, Failure> {
     let project = opened.project.clone();
     let place = project.owner_directory();
     sweep_dead_owners(&place).map_err(|error| {
@@ -70,7 +74,11 @@ pub fn recover_orphans(opened: &mut OpenedProject, control: &RunControl, reach: 
 }
 
 /// Recovers, and shows the result to the person.
-pub fn recover_and_notify(opened: &mut OpenedProject, control: &RunControl, reach: RecoveryScope<'_>) -> Result<(), Failure> {
+pub fn recover_and_notify(
+    opened: &mut OpenedProject,
+    control: &RunControl,
+    reach: RecoveryScope<'_>,
+) -> Result<(), Failure> {
     let done = recover_orphans(opened, control, reach)?;
     let front_end = &opened.front_end;
     if done.hooks > 0 {
@@ -91,24 +99,33 @@ pub fn recover_and_notify(opened: &mut OpenedProject, control: &RunControl, reac
 
 /// Returns the configuration of an effect. One that cannot be read has no hooks, so the effect is recorded as failed.
 fn load_effect_config(opened: &OpenedProject, digest: ConfigDigest) -> Result<Arc<Config>, Failure> {
-    let text = opened.store.begin_snapshot().map_err(hints::store_failure)?.find_config_text(digest).map_err(hints::view_failure)?;
+    let text = opened
+        .store
+        .begin_snapshot()
+        .map_err(hints::store_failure)?
+        .find_config_text(digest)
+        .map_err(hints::view_failure)?;
     let config = Config::from_source(recorded_config_source(&opened.project, text.as_deref().unwrap_or_default()));
     Ok(Arc::new(config.unwrap_or_else(|_| Config::without_file(&opened.project.root))))
 }
 
 /// Returns the sessions that were cancelled while no process ran them.
 pub fn list_orphaned_cancellations(opened: &OpenedProject) -> Result<Vec<Session>, Failure> {
-    let mut sessions = opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
+    let mut sessions =
+        opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
     let owners = opened.project.owner_directory();
     sessions.retain(|session| {
-        session.stopping.is_some() && session.ending_kind().is_none() && !is_owner_alive(&owners, session.owner.as_str())
+        session.stopping.is_some()
+            && session.ending_kind().is_none()
+            && !is_owner_alive(&owners, session.owner.as_str())
     });
     Ok(sessions)
 }
 
 /// Returns the sessions whose process has died, and that can be resumed.
 pub fn list_interrupted_sessions(opened: &OpenedProject) -> Result<Vec<Session>, Failure> {
-    let mut sessions = opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
+    let mut sessions =
+        opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
     let owners = opened.project.owner_directory();
     sessions.retain(|session| {
         session.stopping.is_none()
@@ -121,7 +138,11 @@ pub fn list_interrupted_sessions(opened: &OpenedProject) -> Result<Vec<Session>,
     Ok(sessions)
 }
 
-fn close_cancelled_sessions(opened: &mut OpenedProject, control: &RunControl, reach: RecoveryScope<'_>) -> Result<RecoveryReport, Failure> {
+fn close_cancelled_sessions(
+    opened: &mut OpenedProject,
+    control: &RunControl,
+    reach: RecoveryScope<'_>,
+) -> Result<RecoveryReport, Failure> {
     let mut done = RecoveryReport::default();
     for session in list_orphaned_cancellations(opened)? {
         if reach == RecoveryScope::BeforeSession(&session.name) {
@@ -144,7 +165,11 @@ fn close_cancelled_sessions(opened: &mut OpenedProject, control: &RunControl, re
 pub fn list_orphaned_effects(opened: &OpenedProject) -> Result<Vec<PendingEffect>, Failure> {
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     let mut effects = snapshot.pending_effects().map_err(hints::store_failure)?;
-    let open = snapshot.all_sessions().map_err(hints::store_failure)?.into_iter().filter(|session| session.ending_kind().is_none());
+    let open = snapshot
+        .all_sessions()
+        .map_err(hints::store_failure)?
+        .into_iter()
+        .filter(|session| session.ending_kind().is_none());
     let waited: Vec<EffectId> = open.flat_map(|session| session.owed).collect();
     let owners = opened.project.owner_directory();
     effects.retain(|effect| {

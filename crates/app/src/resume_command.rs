@@ -8,12 +8,12 @@
 //! Not here: when to offer this command (`next_step`).
 
 use windlass_config::{Config, plan};
-use windlass_engine::{Event, EventType, EventRecord, Session, TaskId, StateView as _};
+use windlass_engine::{Event, EventRecord, EventType, Session, StateView as _, TaskId};
 use windlass_store::EventFilter;
 use windlass_text as text;
 
 use crate::context::OpenedProject;
-use crate::run::{check_config_trust, read_recorded_config, find_task_agent};
+use crate::run::{check_config_trust, find_task_agent, read_recorded_config};
 use crate::typed_step::NextStep;
 use crate::{Failure, execution, hints};
 
@@ -34,7 +34,8 @@ impl ResumeCommand {
     /// Returns the command for an unfinished session, which keeps the configuration that it was started with.
     pub fn for_session(opened: &OpenedProject, session: &Session) -> Self {
         let text = read_recorded_config(&opened.store, session).ok();
-        let config = text.and_then(|text| Config::from_source(execution::recorded_config_source(&opened.project, &text)).ok());
+        let config =
+            text.and_then(|text| Config::from_source(execution::recorded_config_source(&opened.project, &text)).ok());
         let usual = config.as_ref().and_then(|config| config.settings.agent.as_ref()).map(|agent| agent.as_str());
         let agent = Some(session.agent.as_str()).filter(|agent| usual != Some(*agent));
         let untrusted = config.is_some_and(|config| lacks_needed_trust(opened, &config, Some(session)));
@@ -60,8 +61,9 @@ impl ResumeCommand {
         let usual = listed.flatten().or(usual);
         // The list of implementers may have changed since.
         let task = opened.require_task(id)?;
-        let may_work =
-            |agent: &str| config.as_ref().is_none_or(|config| plan::plan_task_types(config).check_agent_allowed(&task, agent).is_ok());
+        let may_work = |agent: &str| {
+            config.as_ref().is_none_or(|config| plan::plan_task_types(config).check_agent_allowed(&task, agent).is_ok())
+        };
         let last = last.filter(|last| may_work(&last.agent));
         let agent = match (&last, &usual) {
             (Some(last), usual) => Some(last.agent.as_str()).filter(|agent| usual.as_deref() != Some(*agent)),

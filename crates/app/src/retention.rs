@@ -28,7 +28,8 @@ pub struct RetentionLimits {
 }
 
 /// The limits for the records of a project.
-pub const RECORD_RETENTION: RetentionLimits = RetentionLimits { max_age: ONE_HOUR.saturating_mul(24 * 30), max_total_size: ONE_GIBIBYTE, min_age: ONE_HOUR };
+pub const RECORD_RETENTION: RetentionLimits =
+    RetentionLimits { max_age: ONE_HOUR.saturating_mul(24 * 30), max_total_size: ONE_GIBIBYTE, min_age: ONE_HOUR };
 
 /// The shortest time between two prunings by any process of a project.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(10 * 60);
@@ -101,7 +102,8 @@ fn list_records(directory: &Path, now: SystemTime) -> (Vec<RecordFile>, Vec<(Dur
 mod tests {
     use super::*;
 
-    const KEEP: RetentionLimits = RetentionLimits { max_age: Duration::from_secs(100), max_total_size: 10, min_age: Duration::from_secs(10) };
+    const KEEP: RetentionLimits =
+        RetentionLimits { max_age: Duration::from_secs(100), max_total_size: 10, min_age: Duration::from_secs(10) };
 
     fn now() -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000)

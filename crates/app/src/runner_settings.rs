@@ -10,13 +10,15 @@ use windlass_config::{self as config, Config, DurationSetting, plan};
 use windlass_engine::EngineRules;
 use windlass_hooks::SecretMask;
 use windlass_process::SupervisorLauncher;
-use windlass_runner::{CachePatterns, DeliverySettings, GatekeeperSettings, HookFinder, ProtectedFiles, RunnerSettings, TurnLimits};
-use windlass_tools::validation::{AgentCommandPermission, ProgramPermission, ExecutionTrust};
+use windlass_runner::{
+    CachePatterns, DeliverySettings, GatekeeperSettings, HookFinder, ProtectedFiles, RunnerSettings, TurnLimits,
+};
+use windlass_tools::validation::{AgentCommandPermission, ExecutionTrust, ProgramPermission};
 use windlass_vcs::forge;
 
 use crate::project::Project;
 use crate::store_records::StoreMarks;
-use crate::{FailureCode, Failure, SUPERVISE_ARGUMENT, environment, workflows};
+use crate::{Failure, FailureCode, SUPERVISE_ARGUMENT, environment, workflows};
 
 /// Returns the settings under which hooks run. `told` is true if a person trusts the store for this command.
 pub fn build_runner_settings(
@@ -139,6 +141,7 @@ pub const DEFAULT_OUTPUT_IDLE_TIMEOUT: Duration = Duration::from_mins(30);
 /// Returns the time limits of a turn: its total time, and the time without output.
 pub fn turn_allowance(config: &Config, agent: &Agent) -> TurnLimits {
     let limits = &config.settings.limits;
-    let silence = limits.silence.map(DurationSetting::duration).or(agent.streams_output().then_some(DEFAULT_OUTPUT_IDLE_TIMEOUT));
+    let silence =
+        limits.silence.map(DurationSetting::duration).or(agent.streams_output().then_some(DEFAULT_OUTPUT_IDLE_TIMEOUT));
     TurnLimits { time: limits.turn_time.map(DurationSetting::duration), idle_timeout: silence }
 }

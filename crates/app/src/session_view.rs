@@ -1,6 +1,6 @@
 //! The view of a session: its state, what it waits for, and the next commands.
 
-use windlass_engine::{EffectKind, SessionEndKind, TurnPurpose, Session, TaskState, TaskId, StateView, NextAction};
+use windlass_engine::{EffectKind, NextAction, Session, SessionEndKind, StateView, TaskId, TaskState, TurnPurpose};
 use windlass_store::StoreSnapshot;
 
 use crate::context::OpenedProject;

@@ -29,7 +29,7 @@ use windlass_store::{Lifetime, SqliteStore, StoreError, log_path};
 
 use crate::atomic_file::{self, FileReaders};
 use crate::project::Project;
-use crate::{FailureCode, Failure, environment, hints};
+use crate::{Failure, FailureCode, environment, hints};
 
 /// The largest record that is read, in bytes. A usual one has a few hundred.
 const MAX_RECORD_FILE: u64 = 64 * 1024;
@@ -108,11 +108,17 @@ pub fn open_store(project: &Project, lifetime: Lifetime, trust: bool) -> Result<
 }
 
 /// Opens the store of a project for a command that only reads. A foreign store comes with the reason why it is read-only.
-pub fn open_store_to_read(project: &Project, lifetime: Lifetime, trust: bool) -> Result<(SqliteStore, Option<Failure>), Failure> {
+pub fn open_store_to_read(
+    project: &Project,
+    lifetime: Lifetime,
+    trust: bool,
+) -> Result<(SqliteStore, Option<Failure>), Failure> {
     match open_store(project, lifetime, trust) {
         Ok(store) => Ok((store, None)),
         Err(failure) if matches!(failure.code, Code::Trust | Code::System) => {
-            SqliteStore::open_foreign(&project.store_file()).map(|store| (store, Some(failure))).map_err(hints::store_failure)
+            SqliteStore::open_foreign(&project.store_file())
+                .map(|store| (store, Some(failure)))
+                .map_err(hints::store_failure)
         }
         Err(failure) => Err(failure),
     }
@@ -122,11 +128,13 @@ pub fn open_store_to_read(project: &Project, lifetime: Lifetime, trust: bool) ->
 pub fn open_or_create_store(project: &Project, lifetime: Lifetime, trust: bool) -> Result<SqliteStore, Failure> {
     project.write_gitignore();
     match open_store(project, lifetime, trust) {
-        Err(failure) if failure.code == FailureCode::Store => match SqliteStore::is_missing_or_blank(&project.store_file()) {
-            true => StoreRecordDirectory::find_directory()?.create_store(project, lifetime),
-            // Another process may have created it since the first attempt.
-            false => open_store(project, lifetime, trust),
-        },
+        Err(failure) if failure.code == FailureCode::Store => {
+            match SqliteStore::is_missing_or_blank(&project.store_file()) {
+                true => StoreRecordDirectory::find_directory()?.create_store(project, lifetime),
+                // Another process may have created it since the first attempt.
+                false => open_store(project, lifetime, trust),
+            }
+        }
         opened => opened,
     }
 }
@@ -268,7 +276,8 @@ impl StoreRecordDirectory {
     /// Returns the record if it matches the files, and adds an empty log to it.
     fn find_matching_record(&self, project: &Project) -> Result<Option<StoreRecord>, Failure> {
         let file = project.store_file();
-        let Some(record) = self.read_record(project).filter(|record| FileMark::read_mark(&file).as_ref() == Some(&record.store))
+        let Some(record) =
+            self.read_record(project).filter(|record| FileMark::read_mark(&file).as_ref() == Some(&record.store))
         else {
             return Ok(None);
         };
@@ -297,7 +306,12 @@ impl StoreRecordDirectory {
         SqliteStore::create_with_record(&project.store_file(), lifetime, record).map_err(hints::store_failure)
     }
 
-    fn open_known_store(&self, project: &Project, lifetime: Lifetime, record: StoreRecord) -> Result<SqliteStore, Failure> {
+    fn open_known_store(
+        &self,
+        project: &Project,
+        lifetime: Lifetime,
+        record: StoreRecord,
+    ) -> Result<SqliteStore, Failure> {
         let knows = |found: Option<&str>| record.identity.is_none() || record.identity.as_deref() == found;
         let store = SqliteStore::open_if_known(&project.store_file(), lifetime, knows).map_err(hints::store_failure)?;
         if record.identity.is_none()

@@ -22,7 +22,7 @@ use windlass_process::file;
 
 use crate::atomic_file::{self, FileReaders};
 use crate::project::Project;
-use crate::{FailureCode, Failure, FrontEnd, Notice, environment, hints};
+use crate::{Failure, FailureCode, FrontEnd, Notice, environment, hints};
 
 /// The largest record that is read, in bytes. A usual one has a few hundred.
 const MAX_RECORD_FILE: u64 = 64 * 1024;
@@ -77,7 +77,9 @@ pub fn trust_failure(config: &Config, state: TrustState) -> Failure {
         TrustState::Changed => {
             failure.with_cause("it has changed since it was trusted").with_hint(hints::HOW_TO_TRUST).with_trust_option()
         }
-        TrustState::Trusted | TrustState::Never => failure.with_cause("it is not trusted").with_hint(hints::HOW_TO_TRUST).with_trust_option(),
+        TrustState::Trusted | TrustState::Never => {
+            failure.with_cause("it is not trusted").with_hint(hints::HOW_TO_TRUST).with_trust_option()
+        }
     }
 }
 
@@ -192,7 +194,9 @@ impl TrustDecisions {
         made.and_then(|()| atomic_file::replace_file(&file, text.as_bytes(), FileReaders::Owner)).map_err(|error| {
             Failure::new(FailureCode::System, format!("cannot record the decision in `{}`", file.display()))
                 .with_cause(error)
-                .with_hint("set `WINDLASS_STATE_DIR` to a directory of your own; --trust allows it for one command alone")
+                .with_hint(
+                    "set `WINDLASS_STATE_DIR` to a directory of your own; --trust allows it for one command alone",
+                )
         })
     }
 
@@ -318,7 +322,9 @@ mod tests {
         let file = setting.project.root.join("file");
         fs::write(&file, "").unwrap();
         let config = Config::load(&setting.project.root).unwrap();
-        let failure = TrustDecisions::in_state_directory(&file).record_trust(&setting.project, config.trust_digest().unwrap()).unwrap_err();
+        let failure = TrustDecisions::in_state_directory(&file)
+            .record_trust(&setting.project, config.trust_digest().unwrap())
+            .unwrap_err();
         assert!(failure.message.starts_with("cannot record the decision in"), "{failure}");
         assert!(failure.hint.is_some_and(|hint| hint.contains("WINDLASS_STATE_DIR")), "a person can act on the hint");
         assert_eq!(Decisions::under(&file).state(&setting.project, &config).unwrap(), Trust::Never);

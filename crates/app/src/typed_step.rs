@@ -47,10 +47,12 @@ impl NextStep {
     /// offered only to a person who has used it.
     pub fn with_needed_trust(self, opened: &OpenedProject, events: &[EventType]) -> Self {
         // The command itself reports a configuration that cannot be read.
-        let config = ConfigSource::load(&opened.project.root).ok().and_then(|written| Config::from_source(written).ok());
+        let config =
+            ConfigSource::load(&opened.project.root).ok().and_then(|written| Config::from_source(written).ok());
         let Some(config) = config else { return self };
         let runs_hooks = plan::plan_hooks(&config).keys().any(|event| events.is_empty() || events.contains(event));
-        let trusted = || trust::find_trust_state(&opened.project, &config).is_ok_and(|state| state == TrustState::Trusted);
+        let trusted =
+            || trust::find_trust_state(&opened.project, &config).is_ok_and(|state| state == TrustState::Trusted);
         match (runs_hooks && !trusted(), opened.trust) {
             (false, _) => self,
             (true, true) => Self { command: format!("{} --trust", self.command), ..self },

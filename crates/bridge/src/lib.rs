@@ -18,8 +18,8 @@
 mod agent;
 mod contract;
 mod event;
-mod output;
 mod identification;
+mod output;
 mod request;
 mod response;
 pub mod settings;

@@ -13,7 +13,7 @@
 use serde_json::{Map, Value};
 
 use crate::contract::{AgentContract, claude, cursor};
-use crate::{BridgeAgent, AgentHookEvent, AgentHookResponse};
+use crate::{AgentHookEvent, AgentHookResponse, BridgeAgent};
 
 /// The output for an agent, and the exit code.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

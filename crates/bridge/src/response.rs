@@ -36,7 +36,9 @@ impl AgentHookResponse {
         let (ruling, reason) = match self.ruling.cmp(&other.ruling) {
             Ordering::Less => (other.ruling, other.reason),
             Ordering::Greater => (self.ruling, self.reason),
-            Ordering::Equal => (self.ruling, join_distinct_texts(Some(self.reason), Some(other.reason)).unwrap_or_default()),
+            Ordering::Equal => {
+                (self.ruling, join_distinct_texts(Some(self.reason), Some(other.reason)).unwrap_or_default())
+            }
         };
         Self {
             ruling,

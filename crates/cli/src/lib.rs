@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use windlass_app::{SUPERVISE_ARGUMENT, environment, project};
 
-use crate::output::{MessageWriter, Output, EarlyExit};
+use crate::output::{EarlyExit, MessageWriter, Output};
 
 /// Runs the program.
 pub fn main() -> ExitCode {

@@ -14,7 +14,7 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
-use windlass_app::{FailureCode, Failure, environment};
+use windlass_app::{Failure, FailureCode, environment};
 use windlass_config::ConfigError;
 use windlass_text as text;
 

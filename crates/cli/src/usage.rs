@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use windlass_app::{FailureCode, Failure};
+use windlass_app::{Failure, FailureCode};
 use windlass_text as text;
 use windlass_tools::find_tool;
 

@@ -1,7 +1,7 @@
 //! `windlass task graph`
 
 use insta::assert_snapshot;
-use windlass_engine::{Authority, Command, NewTask, CommandOrigin, HookRegistry, EngineRules, TaskId, Timestamp};
+use windlass_engine::{Authority, Command, CommandOrigin, EngineRules, HookRegistry, NewTask, TaskId, Timestamp};
 use windlass_store::{Lifetime, SqliteStore};
 
 use crate::support::World;

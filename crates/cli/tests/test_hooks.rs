@@ -8,11 +8,11 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use windlass_engine::{
-    ActionRequest, Authority, EventCause, Command, CommitId, EffectId, HookPlan, EventEnvelope, EventType, HookClass, HookEffect,
-    HookOutcome, HookPoint, HookReport, EventMetadata, NewTask, EventSubject, HookFailurePolicy, CommandOrigin, EventRecord, HookRegistry, EngineRules, Seq,
-    Timestamp, payload,
+    ActionRequest, Authority, Command, CommandOrigin, CommitId, EffectId, EngineRules, EventCause, EventEnvelope,
+    EventMetadata, EventRecord, EventSubject, EventType, HookClass, HookEffect, HookFailurePolicy, HookOutcome,
+    HookPlan, HookPoint, HookRegistry, HookReport, NewTask, Seq, Timestamp, payload,
 };
-use windlass_store::{StoreCommit, Lifetime, SqliteStore, Store};
+use windlass_store::{Lifetime, SqliteStore, Store, StoreCommit};
 
 use crate::support::terminal::watch;
 use crate::support::{WINDLASS, World, timeless};
@@ -52,7 +52,8 @@ impl Runner {
             });
         }
         let effects = HookPlan::for_all_tasks("hooks: {}", "1-2-3".parse().unwrap(), owed);
-        let rules = EngineRules { registry: HookRegistry::with_builtins(), effects: Some(effects), ..EngineRules::default() };
+        let rules =
+            EngineRules { registry: HookRegistry::with_builtins(), effects: Some(effects), ..EngineRules::default() };
         Self { store, rules, given: 0 }
     }
 

@@ -5,8 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 use insta::assert_snapshot;
 use serde_json::json;
 use windlass_engine::{
-    TurnAnswer, Authority, Command, HookPlan, Event, EventType, HookClass, HookEffect, HookOutcome, HookPoint, HookReport,
-    NewSession, HookFailurePolicy, CommandOrigin, Promise, HookRegistry, EngineRules, RunId, TaskId, SessionTerms, Timestamp,
+    Authority, Command, CommandOrigin, EngineRules, Event, EventType, HookClass, HookEffect, HookFailurePolicy,
+    HookOutcome, HookPlan, HookPoint, HookRegistry, HookReport, NewSession, Promise, RunId, SessionTerms, TaskId,
+    Timestamp, TurnAnswer,
 };
 use windlass_store::{Lifetime, SqliteStore, Store};
 
@@ -22,7 +23,11 @@ struct Runner {
 impl Runner {
     fn new(world: &World) -> Self {
         let store = SqliteStore::open(&world.path(".windlass/windlass.db"), Lifetime::Command).unwrap();
-        Self { store, rules: EngineRules { registry: HookRegistry::with_builtins(), ..EngineRules::default() }, nonce: 0 }
+        Self {
+            store,
+            rules: EngineRules { registry: HookRegistry::with_builtins(), ..EngineRules::default() },
+            nonce: 0,
+        }
     }
 
     fn give(&mut self, command: &Command) -> Vec<Event> {

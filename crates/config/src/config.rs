@@ -10,14 +10,14 @@ use windlass_expr::{ExpressionNames, TextTemplate};
 use super::config_source::{ConfigSource, config_file_path};
 use super::error::{ConfigError, ConfigProblem, quote_text};
 use super::expression_compiler::ExpressionCompiler;
-use super::settings::{AgentCommandSetting, RoleSettings, Settings, TaskResult};
 use super::hooks::{self, HookKind, HookSpec};
 use super::pipeline_rules::{self, ConfigWarning};
 use super::point::parse_hook_point;
 use super::reader::{LocatedValue, deserialize_node};
+use super::settings::{AgentCommandSetting, RoleSettings, Settings, TaskResult};
 use super::trust_digest::{self, WorkflowFile};
 use super::validation_rules::{self, RuleList};
-use super::{settings_check, hook_settings, notices, source, validators, yaml};
+use super::{hook_settings, notices, settings_check, source, validators, yaml};
 
 /// A valid configuration.
 #[derive(Debug, Clone)]
@@ -110,7 +110,8 @@ impl Config {
         let bytes = read.map_err(|error| self.missing_prompt_error(error))?;
         let text = source::decode_text(&file, bytes)?;
         let written = LocatedValue { value: text.clone(), at: 0..text.len() };
-        let template = hooks::compile_prompt(&written, ExpressionCompiler::without_event(&text), &ExpressionNames::for_prompt());
+        let template =
+            hooks::compile_prompt(&written, ExpressionCompiler::without_event(&text), &ExpressionNames::for_prompt());
         Ok(Some(template.map_err(|problem| ConfigError::from_problem(&file, &text, problem))?))
     }
 
@@ -129,7 +130,8 @@ impl Config {
 
     /// Returns which commands an agent may run. The default is the commands under `validators`, or any command if there are none.
     pub fn agent_command_policy(&self) -> AgentCommandSetting {
-        let usual = if self.settings.validators.is_empty() { AgentCommandSetting::Allow } else { AgentCommandSetting::Named };
+        let usual =
+            if self.settings.validators.is_empty() { AgentCommandSetting::Allow } else { AgentCommandSetting::Named };
         self.settings.agent_commands.unwrap_or(usual)
     }
 
@@ -149,7 +151,8 @@ impl Config {
 
     /// Returns the validation rules. `settings_check` has already parsed them once.
     pub fn validation_rules(&self) -> ConfiguredRules {
-        let rules = |list: &RuleList| validation_rules::read_rules(list).expect("the rules were checked when they were read");
+        let rules =
+            |list: &RuleList| validation_rules::read_rules(list).expect("the rules were checked when they were read");
         let types = self.settings.task_types.iter().filter_map(|(name, task_type)| {
             let kind = name.as_str().parse().expect("the names of types were checked when they were read");
             Some((kind, rules(task_type.validation.as_ref()?)))
@@ -189,8 +192,9 @@ impl Config {
 
     /// Returns whether the configuration has a list for a point, even an empty one: for tasks of that type, or for all.
     pub fn defines_point(&self, point: &HookPoint, kind: Option<&str>) -> bool {
-        let given =
-            |points: &hook_settings::HookLists| points.0.iter().any(|(name, _)| parse_hook_point(name).as_ref() == Some(point));
+        let given = |points: &hook_settings::HookLists| {
+            points.0.iter().any(|(name, _)| parse_hook_point(name).as_ref() == Some(point))
+        };
         let of_type = self.task_type_overrides().any(|(name, other)| Some(name) == kind && other == *point);
         of_type || given(&self.settings.hooks)
     }
@@ -261,6 +265,8 @@ fn parse_prompt(settings: &Settings, text: &str) -> Result<Option<TextTemplate>,
     settings
         .prompt
         .as_ref()
-        .map(|written| hooks::compile_prompt(written, ExpressionCompiler::without_event(text), &ExpressionNames::for_prompt()))
+        .map(|written| {
+            hooks::compile_prompt(written, ExpressionCompiler::without_event(text), &ExpressionNames::for_prompt())
+        })
         .transpose()
 }

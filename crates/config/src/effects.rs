@@ -1,10 +1,10 @@
 //! The effects of a configuration, for a person who decides whether to trust it.
 
-use windlass_engine::validation::{ValidationRuleKind, ValidationRule};
+use windlass_engine::validation::{ValidationRule, ValidationRuleKind};
 
 use super::config::Config;
-use super::settings::{AgentCommandSetting, Settings};
 use super::hooks::HookSpec;
+use super::settings::{AgentCommandSetting, Settings};
 use super::validators;
 
 /// A setting that runs a program, sends a request or prompts an agent.
@@ -33,7 +33,12 @@ impl Config {
     pub fn effectful_hooks(&self) -> Vec<ConfiguredEffect> {
         let effect = |hook: &HookSpec| {
             let what = hook.describe_effect()?;
-            Some(ConfiguredEffect { place: hook.describe_place(), name: hook.name.clone(), what, line: Some(hook.line) })
+            Some(ConfiguredEffect {
+                place: hook.describe_place(),
+                name: hook.name.clone(),
+                what,
+                line: Some(hook.line),
+            })
         };
         self.hooks.iter().filter(|hook| hook.is_enabled()).filter_map(effect).collect()
     }

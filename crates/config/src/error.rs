@@ -212,8 +212,11 @@ mod tests {
     #[test]
     fn long_lines_are_cut_around_the_offending_text() {
         let source = format!("{}BAD{}\n", "a".repeat(500_000), "b".repeat(500_000));
-        let error =
-            ConfigError::from_problem(Path::new("c.yaml"), &source, ConfigProblem::new("wrong").with_range(500_000..500_003));
+        let error = ConfigError::from_problem(
+            Path::new("c.yaml"),
+            &source,
+            ConfigProblem::new("wrong").with_range(500_000..500_003),
+        );
         insta::assert_snapshot!(error.render_picture_with(&Renderer::plain().term_width(MAX_PICTURE_WIDTH)).unwrap(), @"
         error: wrong
          --> c.yaml:1:500001

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use serde_json::Value;
-use windlass_engine::{EventType, HookPoint, DecisionRule, RuleAction, StopRulesText};
-use windlass_expr::{Condition, ExpressionError, ToolMatcher, ExpressionNames, TextTemplate, suggest_name};
+use windlass_engine::{DecisionRule, EventType, HookPoint, RuleAction, StopRulesText};
+use windlass_expr::{Condition, ExpressionError, ExpressionNames, TextTemplate, ToolMatcher, suggest_name};
 
-use super::hook_settings::{self, RuleActionSetting, WordOrMap};
 use super::error::ConfigProblem;
+use super::hook_settings::{self, RuleActionSetting, WordOrMap};
 use super::reader::LocatedValue;
 
 /// The names of the engine's rule templates.
@@ -35,18 +35,33 @@ impl<'a> ExpressionCompiler<'a> {
         Self { source, data: None }
     }
 
-    pub fn compile_condition(self, key: &str, written: &LocatedValue<String>, names: &ExpressionNames) -> Result<Condition, ConfigProblem> {
+    pub fn compile_condition(
+        self,
+        key: &str,
+        written: &LocatedValue<String>,
+        names: &ExpressionNames,
+    ) -> Result<Condition, ConfigProblem> {
         let condition = Condition::parse(written, names).map_err(|error| self.locate_problem(key, written, error))?;
         self.check_event_fields(key, written, condition.names_below(EVENT_DATA_PATH)).map(|()| condition)
     }
 
-    pub fn compile_template(self, key: &str, written: &LocatedValue<String>, names: &ExpressionNames) -> Result<TextTemplate, ConfigProblem> {
+    pub fn compile_template(
+        self,
+        key: &str,
+        written: &LocatedValue<String>,
+        names: &ExpressionNames,
+    ) -> Result<TextTemplate, ConfigProblem> {
         let template = TextTemplate::parse(written, names).map_err(|error| self.locate_problem(key, written, error))?;
         self.check_event_fields(key, written, template.names_below(EVENT_DATA_PATH)).map(|()| template)
     }
 
     /// Checks that the event has every field of `event.data` that an expression uses.
-    fn check_event_fields(self, key: &str, written: &LocatedValue<String>, used: Vec<&str>) -> Result<(), ConfigProblem> {
+    fn check_event_fields(
+        self,
+        key: &str,
+        written: &LocatedValue<String>,
+        used: Vec<&str>,
+    ) -> Result<(), ConfigProblem> {
         let Some(known) = self.data else { return Ok(()) };
         let Some(name) = used.into_iter().find(|name| !known.contains(name)) else { return Ok(()) };
         let path = format!("event.data.{name}");
@@ -61,9 +76,14 @@ impl<'a> ExpressionCompiler<'a> {
             .map_err(|error| ConfigProblem::new(format!("`matcher`: {error}")).with_range(written.at.clone()))
     }
 
-    pub fn compile_rules(self, rules: &[LocatedValue<WordOrMap<hook_settings::RuleSettings>>]) -> Result<Vec<DecisionRule>, ConfigProblem> {
+    pub fn compile_rules(
+        self,
+        rules: &[LocatedValue<WordOrMap<hook_settings::RuleSettings>>],
+    ) -> Result<Vec<DecisionRule>, ConfigProblem> {
         let rule = |written: &LocatedValue<WordOrMap<hook_settings::RuleSettings>>| match &written.value {
-            WordOrMap::Word(name) => parse_rule_template(name).map_err(|problem| problem.with_range(written.at.clone())),
+            WordOrMap::Word(name) => {
+                parse_rule_template(name).map_err(|problem| problem.with_range(written.at.clone()))
+            }
             WordOrMap::Full(rule) => self.compile_rule(rule).map(|rule| vec![rule]),
         };
         Ok(rules.iter().map(rule).collect::<Result<Vec<_>, _>>()?.concat())
@@ -113,7 +133,10 @@ impl<'a> ExpressionCompiler<'a> {
 /// Locates an error in an expression that is a part of a text.
 pub fn locate_expression_problem(source: &str, at: Range<usize>, text: &str, error: ExpressionError) -> ConfigProblem {
     let written = LocatedValue { value: text.to_owned(), at };
-    let at = error.at.and_then(|at| ExpressionCompiler::without_event(source).find_source_range(&written, &at)).unwrap_or_else(|| written.at.clone());
+    let at = error
+        .at
+        .and_then(|at| ExpressionCompiler::without_event(source).find_source_range(&written, &at))
+        .unwrap_or_else(|| written.at.clone());
     ConfigProblem::new(error.message).with_suggestion(error.suggestion).with_range(at)
 }
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::hook_settings::HookSettings;
-use super::error::ConfigProblem;
-use super::reader::LocatedValue;
 use super::duration_setting::DurationSetting;
+use super::error::ConfigProblem;
+use super::hook_settings::HookSettings;
+use super::reader::LocatedValue;
 
 /// A number of seconds without a unit from which on milliseconds are likely.
 const BARE_SECONDS_LIMIT: f64 = 1000.0;
@@ -20,9 +20,8 @@ pub fn check_hook_limits(entry: &HookSettings, source: &str) -> Result<(), Confi
     entry.max_output.as_ref().map_or(Ok(()), check_max_output)?;
     let Some(retry) = &entry.retry else { return Ok(()) };
     if let Some(max) = retry.max.as_ref().filter(|max| max.value > MAX_RETRIES) {
-        return Err(
-            ConfigProblem::new(format!("`max`: a hook is tried again at most {RETRIES} times")).with_range(max.at.clone())
-        );
+        return Err(ConfigProblem::new(format!("`max`: a hook is tried again at most {RETRIES} times"))
+            .with_range(max.at.clone()));
     }
     match retry.backoff.as_ref().filter(|backoff| backoff.duration() > MAX_BACKOFF) {
         Some(backoff) => Err(ConfigProblem::new("`backoff`: must not be longer than an hour")
@@ -51,6 +50,8 @@ pub fn check_timeout(timeout: &LocatedValue<DurationSetting>, source: &str) -> R
 fn check_max_output(most: &LocatedValue<u64>) -> Result<(), ConfigProblem> {
     match (1..=MAX_OUTPUT_BYTES).contains(&most.value) {
         true => Ok(()),
-        false => Err(ConfigProblem::new(format!("`max_output`: expected 1 to {OUTPUT} bytes")).with_range(most.at.clone())),
+        false => {
+            Err(ConfigProblem::new(format!("`max_output`: expected 1 to {OUTPUT} bytes")).with_range(most.at.clone()))
+        }
     }
 }

@@ -16,8 +16,8 @@ use windlass_engine::FactType;
 use windlass_hooks::PipeOutput;
 
 use super::builtin::BuiltinHook;
-use super::reader::LocatedValue;
 use super::duration_setting::DurationSetting;
+use super::reader::LocatedValue;
 use crate::{hook_point_names, hook_point_spellings};
 
 /// The keys that select what a hook runs. An entry has exactly one of them.

@@ -12,18 +12,18 @@ use std::iter;
 use std::ops::Range;
 
 use serde_json::json;
-use windlass_engine::{HookPoint, HookScope, REGISTERED_HOOKS_NAME, HookRegistry, DecisionRule, VALIDATION_RULES_NAME};
-use windlass_expr::{Condition, ToolMatcher, ExpressionNames, ValuePattern, TextTemplate};
+use windlass_engine::{DecisionRule, HookPoint, HookRegistry, HookScope, REGISTERED_HOOKS_NAME, VALIDATION_RULES_NAME};
+use windlass_expr::{Condition, ExpressionNames, TextTemplate, ToolMatcher, ValuePattern};
 use windlass_hooks::HookScript;
 
 use super::builtin::BuiltinHook;
-use super::hook_settings::{WordOrMap, HookSettings, HOOK_KIND_KEYS, HookLists, RequestSettings};
 use super::error::{ConfigProblem, quote_text};
 use super::expression_compiler::{ExpressionCompiler, event_data_fields};
-use super::settings::Settings;
 use super::hook_limits;
+use super::hook_settings::{HOOK_KIND_KEYS, HookLists, HookSettings, RequestSettings, WordOrMap};
 use super::reader::LocatedValue;
 use super::request::check_request;
+use super::settings::Settings;
 use super::value_checks::{MAX_REVIEW_NAME, check_name, require_text, with_place};
 use super::workflow_context::parse_workflow_context;
 use crate::{hook_point_names, parse_hook_point};
@@ -184,12 +184,16 @@ impl HookCollector<'_> {
                 return Err(ConfigProblem::new(format!(
                     "a task type has no hooks at `{point}`: a session works on tasks of any type"
                 ))
-                .with_suggestion("write it under the `hooks` at the top of the file, or at `pre_iteration` here".to_owned())
+                .with_suggestion(
+                    "write it under the `hooks` at the top of the file, or at `pre_iteration` here".to_owned(),
+                )
                 .with_range(written.at.clone()));
             }
             if let Some(line) = seen.insert(point.clone(), self.line_number(written.at.start)) {
                 let problem = ConfigProblem::new(format!("the point `{point}` is given twice, in two spellings"));
-                return Err(problem.with_suggestion(format!("the first one is on line {line}")).with_range(written.at.clone()));
+                return Err(problem
+                    .with_suggestion(format!("the first one is on line {line}"))
+                    .with_range(written.at.clone()));
             }
             let Some(entries) = entries else {
                 let problem = ConfigProblem::new(format!("`{point}`: expected a list of hooks, found nothing"));
@@ -233,9 +237,13 @@ impl HookCollector<'_> {
         hook_limits::check_hook_limits(&entry, self.source)?;
         let (hook, feedback) = (ExpressionNames::for_hook(), ExpressionNames::for_feedback());
         let when = entry.when.as_ref().map(|text| expressions.compile_condition("when", text, &hook)).transpose()?;
-        let feedback =
-            entry.feedback.as_ref().map(|text| expressions.compile_template("feedback", text, &feedback)).transpose()?;
-        let matcher = entry.matcher.as_ref().map(|text| expressions.compile_matcher(text)).transpose()?.unwrap_or_default();
+        let feedback = entry
+            .feedback
+            .as_ref()
+            .map(|text| expressions.compile_template("feedback", text, &feedback))
+            .transpose()?;
+        let matcher =
+            entry.matcher.as_ref().map(|text| expressions.compile_matcher(text)).transpose()?.unwrap_or_default();
         let context = with_place(parse_workflow_context(&entry, &kind, &points, self.source), &written.at)?;
         let (scope, at) = (scope.clone(), written.at.clone());
         self.hooks.push(HookSpec {
@@ -348,7 +356,9 @@ fn parse_further_points(own: &HookPoint, events: &[LocatedValue<String>]) -> Res
     for written in events {
         let point = parse_point_key(written)?;
         if point == *own || points.contains(&point) {
-            return Err(ConfigProblem::new(format!("this hook runs at `{point}` already")).with_range(written.at.clone()));
+            return Err(
+                ConfigProblem::new(format!("this hook runs at `{point}` already")).with_range(written.at.clone())
+            );
         }
         points.push(point);
     }
@@ -399,13 +409,20 @@ fn take_hook_kind(entry: &mut HookSettings, expressions: ExpressionCompiler<'_>)
     let kinds = [
         entry.command.take().map(|command| parse_script(command, expressions.source).map(HookKind::Command)),
         entry.r#use.take().map(|name| parse_builtin_name(&name).map(HookKind::Builtin)),
-        entry.rules.take().map(|rules| expressions.compile_rules(&require_entries("rules", rules)?).map(HookKind::Rules)),
-        entry.prompt.take().map(|prompt| compile_prompt(&prompt, expressions, &ExpressionNames::for_hook()).map(HookKind::Prompt)),
+        entry
+            .rules
+            .take()
+            .map(|rules| expressions.compile_rules(&require_entries("rules", rules)?).map(HookKind::Rules)),
+        entry
+            .prompt
+            .take()
+            .map(|prompt| compile_prompt(&prompt, expressions, &ExpressionNames::for_hook()).map(HookKind::Prompt)),
         entry.http.take().map(|http| check_request(http).map(HookKind::Http)),
         entry.workflow.clone().map(|id| Ok(HookKind::Workflow(require_text("workflow", id.value)?))),
         entry.gatekeeper.take().map(|names| check_review_names(names).map(HookKind::Gatekeeper)),
     ];
-    let named: Vec<_> = HOOK_KIND_KEYS.iter().zip(&kinds).filter(|(_, kind)| kind.is_some()).map(|(kind, _)| *kind).collect();
+    let named: Vec<_> =
+        HOOK_KIND_KEYS.iter().zip(&kinds).filter(|(_, kind)| kind.is_some()).map(|(kind, _)| *kind).collect();
     match (named.as_slice(), kinds.into_iter().flatten().next()) {
         ([_], Some(kind)) => kind,
         ([first, second, ..], _) => {

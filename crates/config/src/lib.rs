@@ -15,16 +15,15 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
 mod builtin;
-mod settings_check;
 mod config;
 mod config_source;
+mod duration_setting;
 pub mod edit;
 mod effects;
-mod hook_settings;
 mod error;
 mod expression_compiler;
-mod settings;
 mod hook_limits;
+mod hook_settings;
 mod hooks;
 pub mod import;
 #[cfg(any(test, fuzzing))]
@@ -37,9 +36,9 @@ mod point;
 mod reader;
 mod request;
 mod schema;
+mod settings;
+mod settings_check;
 pub mod source;
-mod duration_setting;
-mod yaml_errors;
 #[cfg(test)]
 mod tests;
 mod trust_digest;
@@ -50,25 +49,26 @@ mod value_checks;
 pub mod workflow;
 mod workflow_context;
 mod yaml;
+mod yaml_errors;
 
 pub use self::builtin::BuiltinHook;
 pub use self::config::{Config, RegisteredHookSetting};
 pub use self::config_source::{ConfigSource, PROJECT_DIRECTORY, config_file_path};
+pub use self::duration_setting::DurationSetting;
 pub use self::effects::ConfiguredEffect;
-pub use self::hook_settings::{FailureSetting, PipeSetting};
 pub use self::error::{ConfigError, ConfigProblem, quote_text};
 pub use self::expression_compiler::locate_expression_problem as expression_problem;
-pub use self::settings::{
-    AgentCommandSetting, AgentSettings, CompletionSetting, DriverKind, ForgeKind, McpServerSettings, MergeMethod, RetryLimitSetting,
-    RoleSettings, Settings, TaskResult,
-};
 pub use self::hook_limits::check_timeout;
+pub use self::hook_settings::{FailureSetting, PipeSetting};
 pub use self::hooks::{DEFAULT_PRIORITY, HookKind, HookSpec};
 pub use self::pipeline_rules::ConfigWarning;
 pub use self::point::{hook_point_names, hook_point_spellings, hook_points, parse_hook_point};
 pub use self::reader::{LocatedValue, deserialize_node};
 pub use self::schema::config_schema;
+pub use self::settings::{
+    AgentCommandSetting, AgentSettings, CompletionSetting, DriverKind, ForgeKind, McpServerSettings, MergeMethod,
+    RetryLimitSetting, RoleSettings, Settings, TaskResult,
+};
 pub use self::source::{BYTE_ORDER_MARK, MAX_CONFIG_BYTES, read_text};
-pub use self::duration_setting::DurationSetting;
 pub use self::trust_digest::WorkflowFile;
 pub use self::yaml::{ConfigNode, NodeValue, parse_yaml as tree};

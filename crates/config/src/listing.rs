@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use windlass_engine::{EventType, HookPoint, HookScope, HookRegistry, RegistryError, VALIDATION_RULES_NAME};
+use windlass_engine::{EventType, HookPoint, HookRegistry, HookScope, RegistryError, VALIDATION_RULES_NAME};
 
 use crate::{BuiltinHook, Config, DEFAULT_PRIORITY, HookKind, HookSpec, PipeSetting, hook_points, plan};
 
@@ -55,7 +55,9 @@ impl<'c> ListedHook<'c> {
     /// Returns the priority; `None` for a hook that runs before every priority.
     pub fn priority(&self) -> Option<i64> {
         match self {
-            Self::Configured(hook) => Some(hook.entry.priority.or_else(|| registry_priority(hook)).unwrap_or(DEFAULT_PRIORITY)),
+            Self::Configured(hook) => {
+                Some(hook.entry.priority.or_else(|| registry_priority(hook)).unwrap_or(DEFAULT_PRIORITY))
+            }
             Self::BuiltIn { priority, .. } => Some(*priority),
             Self::Validation { .. } => None,
             Self::Default { .. } => Some(DEFAULT_PRIORITY),

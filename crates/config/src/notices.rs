@@ -6,13 +6,13 @@ use std::time::Duration;
 use windlass_engine::{EventType, HookPoint, HookScope};
 use windlass_expr::{Condition, ExpressionNames};
 
-use super::hook_settings::{HookSettings, RetrySettings};
+use super::duration_setting::DurationSetting;
 use super::error::ConfigProblem;
-use super::settings::{NoticeSettings, NoticeOccasion, Settings};
+use super::hook_settings::{HookSettings, RetrySettings};
 use super::hooks::{HookKind, HookSpec, parse_script};
 use super::reader::LocatedValue;
 use super::request::check_request;
-use super::duration_setting::DurationSetting;
+use super::settings::{NoticeOccasion, NoticeSettings, Settings};
 use super::value_checks::with_place;
 
 /// The timeout of a notice, retries included.
@@ -22,7 +22,11 @@ const MAX_NOTICE_RETRIES: u32 = 2;
 const NOTICE_BACKOFF: Duration = Duration::from_millis(250);
 
 /// Returns the hooks of `notify`. Other hooks must not have their names.
-pub fn build_notice_hooks(settings: &Settings, hooks: &[HookSpec], source: &str) -> Result<Vec<HookSpec>, ConfigProblem> {
+pub fn build_notice_hooks(
+    settings: &Settings,
+    hooks: &[HookSpec],
+    source: &str,
+) -> Result<Vec<HookSpec>, ConfigProblem> {
     let numbered = settings.notify.iter().enumerate();
     let notices = numbered.map(|(index, written)| {
         let name = format!("{}[{index}]", HookPoint::Notify);
@@ -39,7 +43,11 @@ pub fn build_notice_hooks(settings: &Settings, hooks: &[HookSpec], source: &str)
     notices.collect()
 }
 
-fn build_notice_hook(name: String, written: &LocatedValue<NoticeSettings>, source: &str) -> Result<HookSpec, ConfigProblem> {
+fn build_notice_hook(
+    name: String,
+    written: &LocatedValue<NoticeSettings>,
+    source: &str,
+) -> Result<HookSpec, ConfigProblem> {
     let kind = parse_notice_kind(written, source)?;
     let at = || written.at.clone();
     let span = |time| LocatedValue { value: DurationSetting::from_duration(time), at: at() };
@@ -59,7 +67,12 @@ fn build_notice_hook(name: String, written: &LocatedValue<NoticeSettings>, sourc
         context: Vec::new(),
         at: at(),
         line: source[..written.at.start].matches('\n').count() + 1,
-        entry: HookSettings { timeout: Some(span(NOTICE_TIMEOUT)), retry, enabled: written.enabled, ..HookSettings::default() },
+        entry: HookSettings {
+            timeout: Some(span(NOTICE_TIMEOUT)),
+            retry,
+            enabled: written.enabled,
+            ..HookSettings::default()
+        },
     })
 }
 
@@ -70,9 +83,8 @@ fn parse_notice_kind(written: &LocatedValue<NoticeSettings>, source: &str) -> Re
         (Some(command), None, None) => parse_script(command.clone(), source).map(HookKind::Command),
         (None, Some(http), None) => check_request(http.clone()).map(HookKind::Http),
         (None, None, Some(true)) => Ok(HookKind::Desktop),
-        (None, None, Some(false)) => {
-            Err(ConfigProblem::new("`desktop: false` tells nobody").with_suggestion("leave the whole notice out".to_owned()))
-        }
+        (None, None, Some(false)) => Err(ConfigProblem::new("`desktop: false` tells nobody")
+            .with_suggestion("leave the whole notice out".to_owned())),
         (None, None, None) => {
             Err(ConfigProblem::new("this notice does not say what it runs: `command`, `http` or `desktop: true`"))
         }

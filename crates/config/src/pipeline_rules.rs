@@ -11,11 +11,11 @@ use std::iter;
 use windlass_engine::{HookPoint, HookScope};
 
 use super::builtin::BuiltinHook;
-use super::settings_check::{known_agent_names, is_agent_name};
-use super::hook_settings::HookLists;
 use super::error::{ConfigProblem, find_position, quote_text, suggest_known_name};
-use super::settings::{CompletionSetting, Settings, TaskType};
+use super::hook_settings::HookLists;
 use super::hooks::{HookKind, HookSpec};
+use super::settings::{CompletionSetting, Settings, TaskType};
+use super::settings_check::{is_agent_name, known_agent_names};
 use crate::parse_hook_point;
 
 /// A warning about a setting that is valid and probably not intended.
@@ -78,7 +78,8 @@ impl<'a> TaskTypeHooks<'a> {
     fn check_pipeline(&self, agent: Option<&String>) -> Result<(), ConfigProblem> {
         let mut merge = self.hooks_at(&HookPoint::BeforeMerge, |name| agent.is_some_and(|agent| agent == name));
         merge.retain(|hook| hook.when.is_none());
-        if let (Some((name, task_type)), true) = (self.kind, merge.iter().any(|hook| runs_builtin(hook, BuiltinHook::Gatekeeper)))
+        if let (Some((name, task_type)), true) =
+            (self.kind, merge.iter().any(|hook| runs_builtin(hook, BuiltinHook::Gatekeeper)))
             && let Some(names) = task_type.agents.gatekeeper.as_ref().filter(|names| names.is_empty())
         {
             return Err(ConfigProblem::new(format!(
@@ -88,7 +89,9 @@ impl<'a> TaskTypeHooks<'a> {
             .with_range(names.at.clone()));
         }
         let Some(index) = merge.iter().position(|hook| runs_builtin(hook, BuiltinHook::MergePr)) else { return Ok(()) };
-        let needs_change = |hook: &&&HookSpec| runs_builtin(hook, BuiltinHook::CreatePr) || runs_builtin(hook, BuiltinHook::Gatekeeper);
+        let needs_change = |hook: &&&HookSpec| {
+            runs_builtin(hook, BuiltinHook::CreatePr) || runs_builtin(hook, BuiltinHook::Gatekeeper)
+        };
         if let Some(late) = merge[index + 1..].iter().find(needs_change) {
             return Err(ConfigProblem::new(format!(
                 "{} runs after `merge_pr`, when the change is merged",
@@ -98,8 +101,8 @@ impl<'a> TaskTypeHooks<'a> {
             .with_range(late.at.clone()));
         }
         // Without a list, the default hook opens a change.
-        let has_list =
-            self.has_own_list(&HookPoint::BeforeSubmit) || defines_point(&self.settings.hooks, &HookPoint::BeforeSubmit);
+        let has_list = self.has_own_list(&HookPoint::BeforeSubmit)
+            || defines_point(&self.settings.hooks, &HookPoint::BeforeSubmit);
         if has_list && !self.hooks.iter().any(|hook| hook.is_enabled() && runs_builtin(hook, BuiltinHook::CreatePr)) {
             return Err(ConfigProblem::new("`merge_pr` has nothing to merge: no hook is `create_pr`")
                 .with_suggestion("add `create_pr` to `before_submit`".to_owned())
@@ -124,7 +127,9 @@ fn runs_builtin(hook: &HookSpec, builtin: BuiltinHook) -> bool {
 /// Refuses pipelines that can never pass.
 pub fn check_all_pipelines(settings: &Settings, hooks: &[HookSpec]) -> Result<(), ConfigProblem> {
     let mut agents = iter::once(None).chain(settings.agents.keys().map(Some));
-    agents.try_for_each(|agent| TaskTypeHooks::for_all_types(settings, hooks).try_for_each(|flow| flow.check_pipeline(agent)))
+    agents.try_for_each(|agent| {
+        TaskTypeHooks::for_all_types(settings, hooks).try_for_each(|flow| flow.check_pipeline(agent))
+    })
 }
 
 /// Returns warnings in the order of the file, without duplicates.
@@ -148,7 +153,8 @@ pub fn find_warnings(settings: &Settings, hooks: &[HookSpec], source: &str) -> V
 
 /// Returns a problem for each group of tasks that `completion: gate` completes without any check.
 fn find_open_completion(settings: &Settings, hooks: &[HookSpec]) -> Vec<ConfigProblem> {
-    let Some(gate) = settings.completion.as_ref().filter(|completion| completion.value == CompletionSetting::Gate) else {
+    let Some(gate) = settings.completion.as_ref().filter(|completion| completion.value == CompletionSetting::Gate)
+    else {
         return Vec::new();
     };
     let open = TaskTypeHooks::for_all_types(settings, hooks).filter(|flow| {
@@ -173,9 +179,12 @@ fn find_unknown_agents(settings: &Settings) -> impl Iterator<Item = ConfigProble
         roles.flat_map(|roles| [&roles.implementer, &roles.gatekeeper]).flatten().flat_map(|names| names.iter());
     let unknown = names.filter(|name| !is_agent_name(name, settings));
     unknown.map(|name| {
-        let near = suggest_known_name(name, &known_agent_names(settings)).filter(|hint| hint.starts_with("did you mean"));
+        let near =
+            suggest_known_name(name, &known_agent_names(settings)).filter(|hint| hint.starts_with("did you mean"));
         let hint = near.unwrap_or_else(|| "say under `agents` how it is started".to_owned());
-        ConfigProblem::new(format!("{} is no agent that is known here", quoted(name))).with_suggestion(hint).with_range(name.at.clone())
+        ConfigProblem::new(format!("{} is no agent that is known here", quoted(name)))
+            .with_suggestion(hint)
+            .with_range(name.at.clone())
     })
 }
 
@@ -192,7 +201,9 @@ fn find_unused_briefs(settings: &Settings, hooks: &[HookSpec]) -> impl Iterator<
 pub fn find_test_gates<'a>(settings: &'a Settings, hooks: &'a [HookSpec]) -> Vec<(HookPoint, Option<&'a str>)> {
     let is_usual = |name: &str| settings.agent.as_ref().is_some_and(|agent| agent.value == name);
     let is_step = |hook: &HookSpec| {
-        [BuiltinHook::RebaseOnMain, BuiltinHook::CreatePr, BuiltinHook::MergePr].iter().any(|step| runs_builtin(hook, *step))
+        [BuiltinHook::RebaseOnMain, BuiltinHook::CreatePr, BuiltinHook::MergePr]
+            .iter()
+            .any(|step| runs_builtin(hook, *step))
     };
     let mut gates = Vec::new();
     for point in HookPoint::NAMED.into_iter().filter(HookPoint::is_gate) {

@@ -7,8 +7,9 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use windlass_engine::{
-    CompletionMode, UsdCost, HookPlan, EventType, HookClass, HookEffect, HookPoint, HookScope, EngineLimits, HookFailurePolicy, RetryLimitAction,
-    OwnerName, PlannedHook, HookRegistry, RegistryError, EngineRules, SessionTerms, ConfigTrust, TypeName, TaskTypes, ValidationScope, WORKFLOW_HOOK_PREFIX,
+    CompletionMode, ConfigTrust, EngineLimits, EngineRules, EventType, HookClass, HookEffect, HookFailurePolicy,
+    HookPlan, HookPoint, HookRegistry, HookScope, OwnerName, PlannedHook, RegistryError, RetryLimitAction,
+    SessionTerms, TaskTypes, TypeName, UsdCost, ValidationScope, WORKFLOW_HOOK_PREFIX,
 };
 use windlass_expr::ToolMatcher;
 use windlass_hooks as hooks;
@@ -239,7 +240,9 @@ fn hook_effect(hook: &HookSpec, point: &HookPoint, event: EventType) -> HookEffe
     let gate = point.is_gate();
     let class = match (&hook.kind, hook.entry.idempotent) {
         _ if event == EventType::BridgeCalled => HookClass::Bridge,
-        (HookKind::Builtin(BuiltinHook::RebaseOnMain | BuiltinHook::CreatePr | BuiltinHook::MergePr), _) => HookClass::Vcs,
+        (HookKind::Builtin(BuiltinHook::RebaseOnMain | BuiltinHook::CreatePr | BuiltinHook::MergePr), _) => {
+            HookClass::Vcs
+        }
         _ if gate => HookClass::Gate,
         (HookKind::Http(_), _) => HookClass::Webhook,
         (HookKind::Workflow(_), _) => HookClass::Workflow,

@@ -19,8 +19,8 @@ use serde::forward_to_deserialize_any;
 use serde::ser::{Serialize, Serializer};
 
 use super::error::{ConfigProblem, quote_text};
-use super::yaml_errors::QUOTES_HINT;
 use super::yaml::{ConfigNode, NodeValue};
+use super::yaml_errors::QUOTES_HINT;
 
 /// Deserializes a tree that was parsed from `source`.
 pub fn deserialize_node<T: DeserializeOwned>(node: &ConfigNode, source: &str) -> Result<T, ConfigProblem> {
@@ -296,7 +296,9 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'de> {
         visitor: V,
     ) -> Result<V::Value, ConfigProblem> {
         match &self.node.value {
-            NodeValue::List(_) => Err(ConfigProblem::invalid_type(Unexpected::Seq, &visitor).with_range(self.node.at.clone())),
+            NodeValue::List(_) => {
+                Err(ConfigProblem::invalid_type(Unexpected::Seq, &visitor).with_range(self.node.at.clone()))
+            }
             _ => self.deserialize_map(visitor),
         }
     }
@@ -399,11 +401,13 @@ impl<'de> MapAccess<'de> for MapEntryAccess<'de> {
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ConfigProblem> {
         let (key, value) = self.value.take().ok_or_else(|| ConfigProblem::new("a value without a key"))?;
         let value = self.reader.child_node(value);
-        value.locate_problem(seed.deserialize(value)).map_err(|problem| match self.reader.child_node(key).scalar_text() {
-            Some(key) if problem.at.as_ref() == Some(&value.node.at) => {
-                ConfigProblem { message: format!("{}: {}", quoted(key), problem.message), ..problem }
+        value.locate_problem(seed.deserialize(value)).map_err(|problem| {
+            match self.reader.child_node(key).scalar_text() {
+                Some(key) if problem.at.as_ref() == Some(&value.node.at) => {
+                    ConfigProblem { message: format!("{}: {}", quoted(key), problem.message), ..problem }
+                }
+                _ => problem,
             }
-            _ => problem,
         })
     }
 }

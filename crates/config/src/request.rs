@@ -3,8 +3,8 @@
 use windlass_hooks::WebhookTemplate;
 use windlass_hooks::http::WebhookMethod;
 
-use super::hook_settings::{WordOrMap, HeaderList, RequestSettings};
 use super::error::{ConfigProblem, quote_text, suggest_known_name};
+use super::hook_settings::{HeaderList, RequestSettings, WordOrMap};
 use super::reader::LocatedValue;
 
 const KNOWN_METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE"];
@@ -13,7 +13,9 @@ const KNOWN_METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE"];
 pub fn check_request(http: LocatedValue<WordOrMap<RequestSettings>>) -> Result<RequestSettings, ConfigProblem> {
     let LocatedValue { value, at } = http;
     let request = match value {
-        WordOrMap::Word(url) => RequestSettings { url: LocatedValue { value: url, at }, method: None, headers: HeaderList::default() },
+        WordOrMap::Word(url) => {
+            RequestSettings { url: LocatedValue { value: url, at }, method: None, headers: HeaderList::default() }
+        }
         WordOrMap::Full(request) => request,
     };
     if !request.url.starts_with("https://") && !request.url.starts_with("http://") {

@@ -13,9 +13,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use windlass_agents::acp::{AgentPermissions, ToolKind};
 use windlass_engine::TypeName;
 
-use super::hook_settings::{WordOrMap, HookLists, RequestSettings};
-use super::reader::LocatedValue;
 use super::duration_setting::DurationSetting;
+use super::hook_settings::{HookLists, RequestSettings, WordOrMap};
+use super::reader::LocatedValue;
 use super::validation_rules::{RuleList, rule_list};
 use super::validators::ValidatorMap;
 

@@ -6,8 +6,8 @@ use windlass_agents::{KNOWN_AGENTS, KnownAgent};
 use windlass_vcs::git::BranchName;
 
 use super::error::{ConfigProblem, quote_text};
-use super::settings::{DriverKind, Settings};
 use super::reader::LocatedValue;
+use super::settings::{DriverKind, Settings};
 use super::value_checks::{MAX_REVIEW_NAME, check_name, is_inside_directory, require_text, with_place};
 
 pub fn check_settings(settings: &Settings) -> Result<(), ConfigProblem> {
@@ -39,7 +39,9 @@ fn check_scripts(settings: &Settings) -> Result<(), ConfigProblem> {
     match named.chain(set_up).find(|(file, _)| !is_inside_directory(file)) {
         None => Ok(()),
         Some((file, at)) => Err(ConfigProblem::new(format!("the script {} lies outside the project", quoted(file)))
-            .with_suggestion("write a path from the project's directory on; `--agent scripted:FILE` takes any file".to_owned())
+            .with_suggestion(
+                "write a path from the project's directory on; `--agent scripted:FILE` takes any file".to_owned(),
+            )
             .with_range(at.clone())),
     }
 }
@@ -56,7 +58,9 @@ fn check_version(version: &LocatedValue<u64>) -> Result<(), ConfigProblem> {
 fn check_default_agent(agent: &LocatedValue<String>, settings: &Settings) -> Result<(), ConfigProblem> {
     match is_agent_name(agent, settings) {
         true => Ok(()),
-        false => Err(ConfigProblem::unknown_name("agent", agent, &known_agent_names(settings)).with_range(agent.at.clone())),
+        false => {
+            Err(ConfigProblem::unknown_name("agent", agent, &known_agent_names(settings)).with_range(agent.at.clone()))
+        }
     }
 }
 
@@ -83,9 +87,8 @@ fn check_git_name(key: &str, name: &LocatedValue<String>) -> Result<(), ConfigPr
     let odd = |letter: char| letter.is_whitespace() || letter.is_control() || "~^:?*[\\".contains(letter);
     let wrong = name.is_empty() || name.starts_with('-') || name.contains(odd) || name.contains("..");
     match wrong {
-        true => {
-            Err(ConfigProblem::new(format!("`{key}`: {} is no name that git takes", quoted(name))).with_range(name.at.clone()))
-        }
+        true => Err(ConfigProblem::new(format!("`{key}`: {} is no name that git takes", quoted(name)))
+            .with_range(name.at.clone())),
         false => Ok(()),
     }
 }
@@ -124,9 +127,12 @@ fn check_agents(settings: &Settings) -> Result<(), ConfigProblem> {
             Some(driver) => (driver == DriverKind::Acp, driver == DriverKind::Command),
             None => (matches!(known, Some(Known::Acp(_))), matches!(known, None | Some(Known::Command(_)))),
         };
-        let restricted = agent.permissions.as_ref().is_some_and(|permissions| *permissions != AgentPermissions::default());
+        let restricted =
+            agent.permissions.as_ref().is_some_and(|permissions| *permissions != AgentPermissions::default());
         let (wrong, remedy) = match agent.driver {
-            Some(DriverKind::Command | DriverKind::Acp) if !has_command => ("has a driver that needs a `command`", None),
+            Some(DriverKind::Command | DriverKind::Acp) if !has_command => {
+                ("has a driver that needs a `command`", None)
+            }
             Some(DriverKind::Scripted) if !has_command => ("plays a script: its `command` is the script's file", None),
             None if !has_command && known.is_none() => ("has neither `driver` nor `command`", None),
             _ if is_command && agent.model.is_some() => {
@@ -187,7 +193,9 @@ fn check_path_pattern(pattern: &LocatedValue<String>, what: &str) -> Result<(), 
         absolute if absolute.starts_with('/') || absolute.split('/').any(|part| part == "..") => {
             Some(format!("{what} lies within the project"))
         }
-        glob => [glob.to_owned(), format!("**/{glob}"), format!("{glob}/**")].iter().find_map(|glob| find_glob_error(glob)),
+        glob => {
+            [glob.to_owned(), format!("**/{glob}"), format!("{glob}/**")].iter().find_map(|glob| find_glob_error(glob))
+        }
     };
     match wrong {
         None => Ok(()),

@@ -26,9 +26,8 @@ pub fn read_bytes_within(project: &Path, path: &Path) -> Result<Vec<u8>, ConfigE
 /// Explains why a file or a directory cannot be read.
 pub fn unreadable_error(path: &Path, error: io::Error) -> ConfigError {
     match UnreadableFile::from_io_error(&error) {
-        Some(reason @ UnreadableFile::TooLarge(_)) => {
-            ConfigError::for_file(path, reason.describe_cause()).with_suggestion("a configuration is text that a person can read")
-        }
+        Some(reason @ UnreadableFile::TooLarge(_)) => ConfigError::for_file(path, reason.describe_cause())
+            .with_suggestion("a configuration is text that a person can read"),
         Some(reason) => ConfigError::for_file(path, reason.describe_cause()).with_suggestion(reason.remedy_hint()),
         None if error.kind() == io::ErrorKind::NotFound => {
             ConfigError::for_file(path, "there is no such file").with_cause(error)

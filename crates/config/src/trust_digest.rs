@@ -44,9 +44,8 @@ fn walk_directory(
     let failed = |error| ConfigError::for_file(directory, "cannot be read").with_cause(error);
     if depth == 0 {
         let message = format!("is nested too deeply: at most {DEPTH} levels are taken");
-        return Err(
-            ConfigError::for_file(directory, message).with_suggestion("move it further up, or remove the link that leads back")
-        );
+        return Err(ConfigError::for_file(directory, message)
+            .with_suggestion("move it further up, or remove the link that leads back"));
     }
     for entry in fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
@@ -66,7 +65,8 @@ fn walk_directory(
             return Err(ConfigError::for_file(directory, message).with_suggestion("move what is no workflow elsewhere"));
         } else {
             // No file has the zero digest, so a file that becomes readable changes the digest.
-            let digest = source::read_bytes_within(project, &path).map_or(Digest::ZERO, |bytes| Digest::of_bytes(&bytes));
+            let digest =
+                source::read_bytes_within(project, &path).map_or(Digest::ZERO, |bytes| Digest::of_bytes(&bytes));
             found.push(WorkflowFile { digest, path: name });
         }
     }
@@ -112,7 +112,8 @@ mod tests {
         let empty = || Some(Digest::of_bytes(b""));
         assert_ne!(digest(None, None, &[]), digest(empty(), None, &[]));
         assert_ne!(digest(None, empty(), &[]), digest(empty(), None, &[]));
-        let with_prompt = |prompt: Option<&str>| combine_digests(empty(), prompt.map(|text| Digest::of_bytes(text.as_bytes())), &[]);
+        let with_prompt =
+            |prompt: Option<&str>| combine_digests(empty(), prompt.map(|text| Digest::of_bytes(text.as_bytes())), &[]);
         assert_ne!(with_prompt(None), with_prompt(Some("a")));
         assert_ne!(with_prompt(Some("a")), with_prompt(Some("b")));
     }

@@ -47,7 +47,9 @@ impl Config {
 
     /// Returns the top-level keys of the file, in order.
     pub fn top_level_keys(&self) -> Vec<String> {
-        let Ok(ConfigNode { value: NodeValue::Map(entries), .. }) = yaml::parse_yaml(self.text()) else { return Vec::new() };
+        let Ok(ConfigNode { value: NodeValue::Map(entries), .. }) = yaml::parse_yaml(self.text()) else {
+            return Vec::new();
+        };
         entries.iter().filter_map(|(key, _)| reader::node_text(key, self.text()).map(str::to_owned)).collect()
     }
 

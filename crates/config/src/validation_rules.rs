@@ -6,11 +6,11 @@ use std::path::Path;
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
-use windlass_engine::validation::{ValidationRuleError, ValidationRuleKind, ValidationRule};
+use windlass_engine::validation::{ValidationRule, ValidationRuleError, ValidationRuleKind};
 
 use super::error::ConfigProblem;
-use super::settings::Settings;
 use super::reader::LocatedValue;
+use super::settings::Settings;
 use super::validators::ValidatorMap;
 
 /// The rules as YAML: a list of `{type, name, config}`.
@@ -57,7 +57,11 @@ fn check_rule_validator(rule: &ValidationRule, validators: &ValidatorMap) -> Res
         false => {
             let known: Vec<&str> = validators.keys().map(String::as_str).collect();
             let problem = ConfigProblem::unknown_name("validator", &custom.validator_id, &known);
-            Err(if known.is_empty() { problem.with_suggestion("write it under `validators`".to_owned()) } else { problem })
+            Err(if known.is_empty() {
+                problem.with_suggestion("write it under `validators`".to_owned())
+            } else {
+                problem
+            })
         }
     }
 }

@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_engine::validation::{CommandRule, ValidationRule};
 
-use super::hook_settings::WordOrMap;
+use super::duration_setting::DurationSetting;
 use super::error::{ConfigProblem, quote_text};
 use super::hook_limits::check_timeout;
+use super::hook_settings::WordOrMap;
 use super::reader::LocatedValue;
-use super::duration_setting::DurationSetting;
 use super::value_checks::is_inside_directory;
 
 /// A command that validation rules may name.

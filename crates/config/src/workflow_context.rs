@@ -5,9 +5,9 @@ use windlass_engine::HookPoint;
 use windlass_engine::workflow::check_context_entry;
 use windlass_expr::{ExpressionNames, ValuePattern};
 
-use super::hook_settings::{HookSettings, PipeSetting};
 use super::error::ConfigProblem;
 use super::expression_compiler;
+use super::hook_settings::{HookSettings, PipeSetting};
 use super::hooks::HookKind;
 use super::reader::LocatedValue;
 
@@ -28,8 +28,9 @@ pub fn parse_workflow_context(
     }
     let pipes = entry.pipe_output.is_some_and(|setting| setting != PipeSetting::Fixed(false));
     if is_workflow && pipes {
-        return Err(ConfigProblem::new("a workflow has no output that could be piped")
-            .with_suggestion("leave `pipe_output` out; at a gate the agent is told what a failed step printed".to_owned()));
+        return Err(ConfigProblem::new("a workflow has no output that could be piped").with_suggestion(
+            "leave `pipe_output` out; at a gate the agent is told what a failed step printed".to_owned(),
+        ));
     }
     if let Some(feedback) = entry.feedback.as_ref().filter(|_| is_workflow) {
         let problem = ConfigProblem::new("a workflow says by itself what the agent is told");
@@ -44,8 +45,9 @@ pub fn parse_workflow_context(
     }
     let pattern = |(name, value): (&String, &LocatedValue<Value>)| {
         let pattern = ValuePattern::parse_with_names(value, &ExpressionNames::for_hook());
-        let pattern =
-            pattern.map_err(|wrong| expression_compiler::locate_expression_problem(source, value.at.clone(), &wrong.text, wrong.error))?;
+        let pattern = pattern.map_err(|wrong| {
+            expression_compiler::locate_expression_problem(source, value.at.clone(), &wrong.text, wrong.error)
+        })?;
         // The runner checks values of expressions when it evaluates them.
         let known = if matches!(pattern, Pattern::Whole(_)) { &Value::Null } else { &value.value };
         let checked = check_context_entry(name, known);

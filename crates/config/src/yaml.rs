@@ -69,7 +69,9 @@ pub fn parse_yaml(text: &str) -> Result<ConfigNode, ConfigProblem> {
             let before = text[..at.start].trim_end();
             let tag =
                 before.rfind(|letter: char| letter.is_ascii_whitespace()).map_or(0, |blank| blank + 1)..before.len();
-            return Err(ConfigProblem::new("tags are not supported").with_suggestion(QUOTES_HINT.to_owned()).with_range(tag));
+            return Err(ConfigProblem::new("tags are not supported")
+                .with_suggestion(QUOTES_HINT.to_owned())
+                .with_range(tag));
         }
         loader.take_event(event, at.clone()).map_err(|problem| problem.with_range(at))?;
     }
@@ -210,9 +212,9 @@ impl OpenNode {
 
     fn check_unique_key(&mut self, key: ConfigNode) -> Result<ConfigNode, ConfigProblem> {
         match &key.value {
-            NodeValue::List(_) | NodeValue::Map(_) => {
-                Err(ConfigProblem::new("a list or a map cannot be a key").with_suggestion(QUOTES_HINT.to_owned()).with_range(key.at))
-            }
+            NodeValue::List(_) | NodeValue::Map(_) => Err(ConfigProblem::new("a list or a map cannot be a key")
+                .with_suggestion(QUOTES_HINT.to_owned())
+                .with_range(key.at)),
             value if self.keys.insert(format!("{value:?}")) => Ok(key),
             value => {
                 let name = if let NodeValue::Text(name) = value {

@@ -130,7 +130,8 @@ mod tests {
         1 | agent: "a\q"
           |        ^
         "#);
-        let filled = render_problems(&["hooks:\n  stop:\n    - command: {{error}} > x\n", "test_command: [ -f x ] && y\n"]);
+        let filled =
+            render_problems(&["hooks:\n  stop:\n    - command: {{error}} > x\n", "test_command: [ -f x ] && y\n"]);
         assert_eq!(filled.matches(super::QUOTES).count(), 2, "{filled}");
     }
 }

@@ -98,7 +98,8 @@ pub struct ObjectingHook {
 impl ObjectingHook {
     /// Describes that the hook has reached its limit of send-backs.
     fn describe_exhausted_retries(&self, usual: u32) -> String {
-        let (hook, whose) = (&self.hook, if self.max_send_backs.is_some() { "its `retry.max`" } else { "`max_hook_retries`" });
+        let (hook, whose) =
+            (&self.hook, if self.max_send_backs.is_some() { "its `retry.max`" } else { "`max_hook_retries`" });
         match self.max_send_backs.unwrap_or(usual) {
             0 => format!("`{hook}` may not send the agent back ({whose} is 0)"),
             most => format!("`{hook}` has sent the agent back {} ({whose})", often(most)),
@@ -144,7 +145,8 @@ impl BridgeConversation {
         let most = |objector: &ObjectingHook| objector.max_send_backs.unwrap_or(verdict.max_retries);
         let sent = |objector: &ObjectingHook| self.sent_back.get(&objector.hook).copied().unwrap_or(0);
         if verdict.objectors.iter().all(|objector| sent(objector) >= most(objector)) {
-            let spent = verdict.objectors.iter().map(|objector| objector.describe_exhausted_retries(verdict.max_retries));
+            let spent =
+                verdict.objectors.iter().map(|objector| objector.describe_exhausted_retries(verdict.max_retries));
             return Some(spent.collect::<Vec<_>>().join("; "));
         }
         let repeats = self.words == reason_digest(verdict.reason.as_deref().unwrap_or_default());

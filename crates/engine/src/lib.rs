@@ -29,58 +29,70 @@ mod view;
 pub mod workflow;
 
 pub use apply::{ApplyError, apply};
-pub use bridge::{BridgeCall, CallRuling, CallVerdict, BridgeCaller, BridgeConversation, ObjectingHook};
+pub use bridge::{BridgeCall, BridgeCaller, BridgeConversation, CallRuling, CallVerdict, ObjectingHook};
 pub use command::limits::EngineLimits;
 pub use command::refusal::Refusal;
-pub use command::{TurnAnswer, Authority, Command, DeletionMode, TurnFailureReport, HookReport, NewSession, NewTask, CommandOrigin, TaskPatch};
+pub use command::{
+    Authority, Command, CommandOrigin, DeletionMode, HookReport, NewSession, NewTask, TaskPatch, TurnAnswer,
+    TurnFailureReport,
+};
 pub use decide::{
-    UncommittedEvents, HookPlan, CommitEntry, HookScope, PlannedHook, EngineRules, ConfigTrust, ValidationScope, WORKFLOW_HOOK_PREFIX, decide, hooks_for_call,
+    CommitEntry, ConfigTrust, EngineRules, HookPlan, HookScope, PlannedHook, UncommittedEvents, ValidationScope,
+    WORKFLOW_HOOK_PREFIX, decide, hooks_for_call,
 };
 pub use delivery::{
-    ChangeApproval, GateFailure, ChangeFact, ChangeRef, GateFinding, DeliveryGate, WorkspaceMode, HookMetadata, GateHookEnd, DeliveryPipeline, SubmissionCheck, GateRemedy,
-    DeliveryStage, StalledWork, TaskChange, GateFailureKind, SubmittedWork, Workspace,
+    ChangeApproval, ChangeFact, ChangeRef, DeliveryGate, DeliveryPipeline, DeliveryStage, GateFailure, GateFailureKind,
+    GateFinding, GateHookEnd, GateRemedy, HookMetadata, StalledWork, SubmissionCheck, SubmittedWork, TaskChange,
+    Workspace, WorkspaceMode,
 };
-pub use effects::action::{HookAction, ActionRequest, TaskAction};
+pub use effects::action::{ActionRequest, HookAction, TaskAction};
+pub use effects::event_context::{EventContext, hook_event_data};
 pub use effects::hook_batch::{HookBatch, HookEffect};
-pub use effects::hook_outcome::{HookClass, HookOutcome, HookFailurePolicy};
+pub use effects::hook_outcome::{HookClass, HookFailurePolicy, HookOutcome};
 pub use effects::hook_point::{HookPoint, UnknownHookPoint};
 pub use effects::outbox::{EffectKind, PendingEffect, RecoveryAction};
-pub use effects::registry::{PureHookHandler, PureHook, PureHookError, HookRegistry, RegistryError};
-pub use effects::event_context::{EventContext, hook_event_data};
+pub use effects::registry::{HookRegistry, PureHook, PureHookError, PureHookHandler, RegistryError};
 pub use evaluation::ruling::{DecisionRule, RuleAction, RuleDecision, UndefinedPolicy, evaluate_rules};
 pub use evaluation::validation;
 pub use evaluation::{
-    AgentContext, EvaluationPurpose, CheckpointRef, EvaluationState, EvaluationOutcome, SeriesGuard, HookDecision, StopHookRef, IterationJudgement, EvaluationFindings, NewCheckpoint,
-    NewStopHook, NewIterationSeries, REGISTERED_HOOKS_NAME, RegisteredStopHook, StopRuleText, StopRulesText, DetectedPromise, IterationSeries, SeriesSignal, StopHook, StopRuling,
-    CheckpointTrigger, VALIDATION_RULES_NAME, evaluate_stop_hooks,
+    AgentContext, CheckpointRef, CheckpointTrigger, DetectedPromise, EvaluationFindings, EvaluationOutcome,
+    EvaluationPurpose, EvaluationState, HookDecision, IterationJudgement, IterationSeries, NewCheckpoint,
+    NewIterationSeries, NewStopHook, REGISTERED_HOOKS_NAME, RegisteredStopHook, SeriesGuard, SeriesSignal, StopHook,
+    StopHookRef, StopRuleText, StopRulesText, StopRuling, VALIDATION_RULES_NAME, evaluate_stop_hooks,
 };
 pub use log::config_text::ConfigText;
-pub use log::encoding::{DecodeError, CURRENT_FORMAT, FormatUpcast, decode_event, decode_event_with, encode_event, encode_event_into};
-pub use log::event::{EventCause, EventEnvelope, Event, EventMetadata, EventSubject, EventRecord, payload};
+pub use log::encoding::{
+    CURRENT_FORMAT, DecodeError, FormatUpcast, decode_event, decode_event_with, encode_event, encode_event_into,
+};
+pub use log::event::{Event, EventCause, EventEnvelope, EventMetadata, EventRecord, EventSubject, payload};
 pub use log::event_type::EventType;
 pub use log::id::{
     CheckpointId, CommitId, ConfigDigest, Digest, EdgeId, EffectId, Epoch, FactType, HookId, OwnerName, ParseIdError,
     RunId, Seq, SeriesId, SessionName, TaskId, TypeName,
 };
 pub use log::time::{Timestamp, duration_in_words};
-pub use session::turn_failure::TurnFailure;
+pub use session::guard_state::GuardState;
+pub use session::message_author::MessageAuthor;
 pub use session::output_fingerprint::OutputFingerprint;
 pub use session::promise::{Promise, explain_uncounted_claim, find_promise, find_promises, last_line_without_claim};
 pub use session::prompt::{EarlierIteration, FeedbackItem, PromptInputs, PromptNote, ReportBrief};
-pub use session::usage::{UsdCost, AgentUsage};
-pub use session::message_author::MessageAuthor;
-pub use session::guard_state::GuardState;
+pub use session::turn_failure::TurnFailure;
+pub use session::usage::{AgentUsage, UsdCost};
 pub use session::{
-    BlockingHook, SessionEnd, CompletionMode, GateDecision, SessionEndKind, GateAnswer, TaskHold, TaskExit, LostTask, AfterIteration, RetryLimitAction, ConversationStart, SessionPhase,
-    FeedbackRef, TurnPurpose, Session, SessionStep, SessionTerms, AgentTurn, GateVerdict, NextAction, WorkSource,
+    AfterIteration, AgentTurn, BlockingHook, CompletionMode, ConversationStart, FeedbackRef, GateAnswer, GateDecision,
+    GateVerdict, LostTask, NextAction, RetryLimitAction, Session, SessionEnd, SessionEndKind, SessionPhase,
+    SessionStep, SessionTerms, TaskExit, TaskHold, TurnPurpose, WorkSource,
 };
 pub use task::graph::{awaited_tasks, waiting_tasks};
-pub use task::note::{NoteIndex, NoteKind, IterationNoteRef};
+pub use task::note::{IterationNoteRef, NoteIndex, NoteKind};
 pub use task::resolution::{PendingAnswer, TaskResolution};
-pub use task::review::{ReviewJudgement, ReviewFinding, ReviewRequest, ReviewAnswerError};
+pub use task::review::{ReviewAnswerError, ReviewFinding, ReviewJudgement, ReviewRequest};
 pub use task::transitions::{StateField, TASK_TRANSITIONS, TaskTransition};
 pub use task::types::TaskTypes;
-pub use task::{BlockDetails, CompletionClaim, TaskEdge, EdgeKind, Lease, TaskPriority, ReportRequest, TaskState, TaskTakeover, Task, TaskConversation};
+pub use task::{
+    BlockDetails, CompletionClaim, EdgeKind, Lease, ReportRequest, Task, TaskConversation, TaskEdge, TaskPriority,
+    TaskState, TaskTakeover,
+};
 pub use view::draft::Draft;
 pub use view::memory::MemoryView;
-pub use view::{RowChange, EdgeDirection, ViewResult, DecisionScope, StateView, ViewError};
+pub use view::{DecisionScope, EdgeDirection, RowChange, StateView, ViewError, ViewResult};

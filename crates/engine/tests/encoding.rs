@@ -8,11 +8,14 @@ use serde_json::{Map, Value, json};
 use windlass_engine::validation::RuleResult;
 use windlass_engine::workflow::StepResult;
 use windlass_engine::{
-    ActionRequest, ChangeApproval, CallRuling, EventCause, SessionEnd, UsdCost, GateDecision, Digest, EdgeKind, SessionEndKind, EventEnvelope, Epoch,
-    Event, EventType, TurnFailure, DeliveryGate, GateAnswer, WorkspaceMode, SeriesGuard, HookBatch, HookClass, HookMetadata, HookEffect, HookId,
-    HookOutcome, HookPoint, EventMetadata, AfterIteration, EventSubject, NoteKind, HookFailurePolicy, ConversationStart, OutputFingerprint, OwnerName, TaskPriority, Promise,
-    TurnPurpose, GateRemedy, ReportRequest, TaskResolution, RuleAction, StopRulesText, RunId, Seq, SeriesId, SeriesSignal, TaskState, StopHook,
-    TaskId, SessionTerms, Timestamp, CheckpointTrigger, AgentUsage, GateVerdict, MessageAuthor, GateFailureKind, WorkSource, SubmittedWork, Workspace, decode_event, encode_event, payload,
+    ActionRequest, AfterIteration, AgentUsage, CallRuling, ChangeApproval, CheckpointTrigger, ConversationStart,
+    DeliveryGate, Digest, EdgeKind, Epoch, Event, EventCause, EventEnvelope, EventMetadata, EventSubject, EventType,
+    GateAnswer, GateDecision, GateFailureKind, GateRemedy, GateVerdict, HookBatch, HookClass, HookEffect,
+    HookFailurePolicy, HookId, HookMetadata, HookOutcome, HookPoint, MessageAuthor, NoteKind, OutputFingerprint,
+    OwnerName, Promise, ReportRequest, RuleAction, RunId, Seq, SeriesGuard, SeriesId, SeriesSignal, SessionEnd,
+    SessionEndKind, SessionTerms, StopHook, StopRulesText, SubmittedWork, TaskId, TaskPriority, TaskResolution,
+    TaskState, Timestamp, TurnFailure, TurnPurpose, UsdCost, WorkSource, Workspace, WorkspaceMode, decode_event,
+    encode_event, payload,
 };
 use windlass_testkit::{Project, histories, rules};
 
@@ -60,8 +63,10 @@ fn claim_inside_turn_keeps_its_encoding() {
 
 #[test]
 fn event_with_hooks_and_cause_keeps_its_encoding() {
-    let mut owing =
-        wrap_in_envelope(EventSubject::Task(TaskId(7)), payload::TaskStarted { context: json!({"b": 1, "a": [1.5, null]}) });
+    let mut owing = wrap_in_envelope(
+        EventSubject::Task(TaskId(7)),
+        payload::TaskStarted { context: json!({"b": 1, "a": [1.5, null]}) },
+    );
     let hook = HookEffect {
         hook: "push".to_owned(),
         point: "task_started".parse().expect("a hook point"),
@@ -178,7 +183,10 @@ fn turn_events_keep_their_encoding() {
     let named = r#""run":"main.3.00000000000000ff","conversation":"c1""#;
     check_data_encoding(opened(ConversationStart::New, None), &format!(r#"{{{named},"opening":"new"}}"#));
     check_data_encoding(opened(ConversationStart::Loaded, None), &format!(r#"{{{named},"opening":"loaded"}}"#));
-    check_data_encoding(opened(ConversationStart::Anew, Some("gone")), &format!(r#"{{{named},"opening":"anew","reason":"gone"}}"#));
+    check_data_encoding(
+        opened(ConversationStart::Anew, Some("gone")),
+        &format!(r#"{{{named},"opening":"anew","reason":"gone"}}"#),
+    );
     let delivered = payload::FeedbackDelivered { run: run(), feedback: vec![Seq(4), Seq(7)] };
     check_data_encoding(delivered, r#"{"run":"main.3.00000000000000ff","feedback":[4,7]}"#);
     let (source, text) = (|| "check".to_owned(), || "red".to_owned());
@@ -207,7 +215,10 @@ fn turn_events_keep_their_encoding() {
     let output = || "said".to_owned();
     let said = r#"{"run":"main.3.00000000000000ff","output":"said"}"#;
     let (leaky, record, usage, tree, unchanged) = (false, None, AgentUsage::default(), None, false);
-    check_data_encoding(payload::TurnFinished { run: run(), output: output(), leaky, record, usage, tree, unchanged }, said);
+    check_data_encoding(
+        payload::TurnFinished { run: run(), output: output(), leaky, record, usage, tree, unchanged },
+        said,
+    );
     check_data_encoding(payload::DeliveryFinished { run: run(), output: output(), usage, leaky }, said);
     let until = Timestamp::from_millis(1_768_644_000_000);
     let postponed = payload::IterationPostponed { run: run(), error: output(), until, record: None, usage };
@@ -229,7 +240,10 @@ fn turn_events_keep_their_encoding() {
     let named = r#"{"run":"main.3.00000000000000ff"}"#;
     check_data_encoding(payload::IterationStarted { run: run() }, named);
     check_data_encoding(payload::IterationCompleted { run: run(), used: AgentUsage::default() }, named);
-    check_data_encoding(payload::IterationInterrupted { run: run(), record: None, usage: AgentUsage::default() }, named);
+    check_data_encoding(
+        payload::IterationInterrupted { run: run(), record: None, usage: AgentUsage::default() },
+        named,
+    );
     check_data_encoding(payload::DeliveryInterrupted { run: run() }, named);
 }
 
@@ -244,8 +258,16 @@ fn claim_and_gate_events_keep_their_encoding() {
     let closing = SessionEnd { ending: SessionEndKind::Completed, reason: None };
     let decisions = [
         (GateVerdict::Block, GateDecision::SendBack, r#""verdict":"block","decision":"send_back""#),
-        (GateVerdict::Fail, GateDecision::Next(AfterIteration::Continue), r#""verdict":"fail","decision":{"next":"continue"}"#),
-        (GateVerdict::Pass, GateDecision::Next(AfterIteration::TakeUp), r#""verdict":"pass","decision":{"next":"take_up"}"#),
+        (
+            GateVerdict::Fail,
+            GateDecision::Next(AfterIteration::Continue),
+            r#""verdict":"fail","decision":{"next":"continue"}"#,
+        ),
+        (
+            GateVerdict::Pass,
+            GateDecision::Next(AfterIteration::TakeUp),
+            r#""verdict":"pass","decision":{"next":"take_up"}"#,
+        ),
         (
             GateVerdict::Escalate,
             GateDecision::Next(AfterIteration::Close(closing)),
@@ -299,7 +321,12 @@ fn pipeline_events_keep_their_encoding() {
         r#"{"workspace":{"branch":"windlass/t7-x","base":"origin/main","start":"0a1b","name":"T7-x"}}"#,
     );
     check_data_encoding(
-        payload::SubmissionStarted { run: run(), work: Some(sample_submitted_work()), remediations: 2, rejudged: false },
+        payload::SubmissionStarted {
+            run: run(),
+            work: Some(sample_submitted_work()),
+            remediations: 2,
+            rejudged: false,
+        },
         r#"{"run":"main.3.00000000000000ff","work":{"head":"2c3d","commits":2,"files":5},"remediations":2}"#,
     );
     let in_place = payload::SubmissionStarted { run: run(), work: None, remediations: 0, rejudged: false };
@@ -322,11 +349,26 @@ fn pipeline_events_keep_their_encoding() {
         )
     };
     let (submit, merge) = (DeliveryGate::BeforeSubmit, DeliveryGate::BeforeMerge);
-    check_data_encoding(failed(submit, GateFailureKind::Blocked, GateRemedy::Remediate), &data("before_submit", "blocked", "remediate"));
-    check_data_encoding(failed(submit, GateFailureKind::Failed, GateRemedy::GiveUp), &data("before_submit", "failed", "give_up"));
-    check_data_encoding(failed(merge, GateFailureKind::Conflicts, GateRemedy::Reject), &data("before_merge", "conflicts", "reject"));
-    check_data_encoding(failed(merge, GateFailureKind::Escalated, GateRemedy::Escalate), &data("before_merge", "escalated", "escalate"));
-    check_data_encoding(failed(merge, GateFailureKind::Moved, GateRemedy::Again), &data("before_merge", "moved", "again"));
+    check_data_encoding(
+        failed(submit, GateFailureKind::Blocked, GateRemedy::Remediate),
+        &data("before_submit", "blocked", "remediate"),
+    );
+    check_data_encoding(
+        failed(submit, GateFailureKind::Failed, GateRemedy::GiveUp),
+        &data("before_submit", "failed", "give_up"),
+    );
+    check_data_encoding(
+        failed(merge, GateFailureKind::Conflicts, GateRemedy::Reject),
+        &data("before_merge", "conflicts", "reject"),
+    );
+    check_data_encoding(
+        failed(merge, GateFailureKind::Escalated, GateRemedy::Escalate),
+        &data("before_merge", "escalated", "escalate"),
+    );
+    check_data_encoding(
+        failed(merge, GateFailureKind::Moved, GateRemedy::Again),
+        &data("before_merge", "moved", "again"),
+    );
 }
 
 #[test]
@@ -466,7 +508,8 @@ fn drive_events() -> Vec<Event> {
     let (series, metadata) = (SeriesId(7), Map::from_iter([("note".to_owned(), json!(sample_text()))]));
     let result = RuleResult { rule_name: sample_text(), passed: false, message: sample_text(), broken: true };
     let rule = json!([{"type": "file_existence", "name": "docs", "config": {"paths": ["README.md"]}}]);
-    let rules = StopRulesText::parse_rules(&json!([{"when": "iteration > 2", "action": "escalate", "reason": sample_text()}]));
+    let rules =
+        StopRulesText::parse_rules(&json!([{"when": "iteration > 2", "action": "escalate", "reason": sample_text()}]));
     vec![
         payload::HookRegistered {
             hook: StopHook::Rules { rules: rules.expect("rules") },
@@ -531,7 +574,8 @@ fn drive_events() -> Vec<Event> {
 fn session_events() -> Vec<Event> {
     let (config, terms) = (Digest::of_bytes(b"x"), SessionTerms::default);
     let closing = || SessionEnd { ending: SessionEndKind::Escalated, reason: Some(sample_text()) };
-    let (fault, usage) = (TurnFailure::Silent, AgentUsage { input: 12, cached: 4, output: 3, cost: Some(UsdCost(1_250_000)) });
+    let (fault, usage) =
+        (TurnFailure::Silent, AgentUsage { input: 12, cached: 4, output: 3, cost: Some(UsdCost(1_250_000)) });
     vec![
         payload::SessionStarted {
             config,

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use windlass_engine::{
-    TurnAnswer, Authority, CallRuling, EventCause, Command, Draft, EffectKind, CommitEntry, Event, EventType, GateAnswer, HookOutcome,
-    MemoryView, EventSubject, ConversationStart, CommandOrigin, SubmissionCheck, EventRecord, Refusal, GateRemedy, EngineRules, Seq, SessionName, SessionStep as Decision, Task,
-    TaskId, StateView, NextAction, GateFailureKind, SubmittedWork, decide, decode_event, encode_event,
+    Authority, CallRuling, Command, CommandOrigin, CommitEntry, ConversationStart, Draft, EffectKind, EngineRules,
+    Event, EventCause, EventRecord, EventSubject, EventType, GateAnswer, GateFailureKind, GateRemedy, HookOutcome,
+    MemoryView, NextAction, Refusal, Seq, SessionName, SessionStep as Decision, StateView, SubmissionCheck,
+    SubmittedWork, Task, TaskId, TurnAnswer, decide, decode_event, encode_event,
 };
 use windlass_testkit::delivery::workspace;
 use windlass_testkit::effects::read_pending_effects;
@@ -511,7 +512,10 @@ impl HookEventCounts {
                 count("asking for a person", failed.remedy == GateRemedy::Escalate);
                 count("hearing a person first", failed.remedy == GateRemedy::Hear);
                 count("judging again", failed.remedy == GateRemedy::Again);
-                count("rejections at the limit", failed.why == GateFailureKind::Blocked && failed.remedy == GateRemedy::Escalate);
+                count(
+                    "rejections at the limit",
+                    failed.why == GateFailureKind::Blocked && failed.remedy == GateRemedy::Escalate,
+                );
             }
             Event::SubmissionStarted(started) => count("going on without a turn", started.run.iteration == 0),
             Event::MergeStarted(started) => count("going on without a turn", started.work.is_some()),

@@ -10,9 +10,10 @@
 use std::collections::BTreeMap;
 
 use windlass_engine::{
-    TurnAnswer, Authority, Command, EffectKind, HookPlan, Epoch, Event, EventType, WorkspaceMode, HookClass, HookEffect,
-    HookOutcome, MemoryView, NewSession, NewTask, EventSubject, HookFailurePolicy, CommandOrigin, OwnerName, Promise, EventRecord, Refusal, HookRegistry,
-    EngineRules, SessionName, TaskState, TaskId, SessionTerms, Timestamp, StateView as _, NextAction, WorkSource, decide,
+    Authority, Command, CommandOrigin, EffectKind, EngineRules, Epoch, Event, EventRecord, EventSubject, EventType,
+    HookClass, HookEffect, HookFailurePolicy, HookOutcome, HookPlan, HookRegistry, MemoryView, NewSession, NewTask,
+    NextAction, OwnerName, Promise, Refusal, SessionName, SessionTerms, StateView as _, TaskId, TaskState, Timestamp,
+    TurnAnswer, WorkSource, WorkspaceMode, decide,
 };
 use windlass_testkit::invariants::{self, Rows};
 
@@ -161,7 +162,8 @@ impl WorkerSimulation {
         };
         world.workers = (0..WORKER_COUNT).map(|_| world.spawn_worker()).collect();
         for number in 0..TASK_COUNT {
-            let earlier = (number > 0 && world.chance.next_below(3) == 0).then(|| TaskId(1 + world.chance.next_below(number)));
+            let earlier =
+                (number > 0 && world.chance.next_below(3) == 0).then(|| TaskId(1 + world.chance.next_below(number)));
             let new =
                 NewTask { goal: "part".to_owned(), depends_on: earlier.into_iter().collect(), ..NewTask::default() };
             world.commit_command(0, Authority::Person, &Command::CreateTask(new)).expect("a task");
@@ -330,7 +332,9 @@ impl WorkerSimulation {
             }
             // An epoch gives no authority over a task that a session holds.
             Err(
-                Refusal::LeaseLost { .. } | Refusal::Held { .. } | Refusal::IllegalMove { state: TaskState::Completed, .. },
+                Refusal::LeaseLost { .. }
+                | Refusal::Held { .. }
+                | Refusal::IllegalMove { state: TaskState::Completed, .. },
             ) => self.count_occurrence("too late"),
             Err(other) => panic!("seed {}: {other}", self.seed),
         }
@@ -351,11 +355,14 @@ impl WorkerSimulation {
                 }
                 EffectKind::Hook(_) if effect.attempts == 0 => Command::BeginEffect { effect: effect.id, owner },
                 EffectKind::Hook(_) => {
-                    let outcome = if self.chance.next_below(4) == 0 { HookOutcome::Block } else { HookOutcome::Success };
+                    let outcome =
+                        if self.chance.next_below(4) == 0 { HookOutcome::Block } else { HookOutcome::Success };
                     Command::FinishEffect { effect: effect.id, owner, report: Box::new(outcome.into()) }
                 }
             }),
-            (None, NextAction::Decision | NextAction::WaitUntil(_)) => Some(Command::AdvanceSession { name: name.clone() }),
+            (None, NextAction::Decision | NextAction::WaitUntil(_)) => {
+                Some(Command::AdvanceSession { name: name.clone() })
+            }
             (None, _) => None,
         };
         match command {
@@ -364,7 +371,8 @@ impl WorkerSimulation {
                 let held = self.holding.clone();
                 let given = self.commit_command(who, Authority::Person, &command);
                 for record in given.iter().flatten() {
-                    let (EventSubject::Task(id), Event::TaskCompleted(_)) = (record.envelope.node, &record.envelope.event)
+                    let (EventSubject::Task(id), Event::TaskCompleted(_)) =
+                        (record.envelope.node, &record.envelope.event)
                     else {
                         continue;
                     };
@@ -378,7 +386,8 @@ impl WorkerSimulation {
                 }
                 // The session skips a hook when it is about to end, and names the next step.
                 if given.is_err() {
-                    let _ = self.commit_command(who, Authority::Person, &Command::AdvanceSession { name: name.clone() });
+                    let _ =
+                        self.commit_command(who, Authority::Person, &Command::AdvanceSession { name: name.clone() });
                 }
             }
         }
@@ -388,7 +397,12 @@ impl WorkerSimulation {
         Timestamp::from_millis(self.now + self.workers[who].skew)
     }
 
-    fn commit_command(&mut self, who: usize, authority: Authority, command: &Command) -> Result<Vec<EventRecord>, Refusal> {
+    fn commit_command(
+        &mut self,
+        who: usize,
+        authority: Authority,
+        command: &Command,
+    ) -> Result<Vec<EventRecord>, Refusal> {
         let by = self.workers[who].owner.to_string();
         let origin = CommandOrigin { by, at: self.worker_clock(who), authority, run: None, via: None };
         let check = HookEffect {
@@ -398,9 +412,13 @@ impl WorkerSimulation {
             on_failure: HookFailurePolicy::Block,
             send_backs: None,
         };
-        let effects =
-            HookPlan::for_all_tasks("hooks: {}", self.workers[who].owner.clone(), [(EventType::TurnFinished, vec![check])]);
-        let rules = EngineRules { registry: HookRegistry::with_builtins(), effects: Some(effects), ..EngineRules::default() };
+        let effects = HookPlan::for_all_tasks(
+            "hooks: {}",
+            self.workers[who].owner.clone(),
+            [(EventType::TurnFinished, vec![check])],
+        );
+        let rules =
+            EngineRules { registry: HookRegistry::with_builtins(), effects: Some(effects), ..EngineRules::default() };
         let (entries, _) = decide(&self.memory, &rules, &origin, command)?.into_parts();
         let records: Vec<EventRecord> = entries.into_iter().map(|entry| entry.record).collect();
         for record in &records {

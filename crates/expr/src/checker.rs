@@ -12,7 +12,7 @@ use minijinja::machinery::ast::{BinOp, BinOpKind, Call, CallArg, Expr, Filter, F
 
 use crate::bounds::MAX_FACTOR;
 use crate::context::UsedNames;
-use crate::error::{ExpressionError, truncate_line, span_range};
+use crate::error::{ExpressionError, span_range, truncate_line};
 use crate::language::{FILTERS, FUNCTIONS, LOOP_FIELDS, MAPPABLE_FILTERS, TESTS};
 use crate::names::ExpressionNames;
 use crate::spelling::suggest_name;
@@ -154,12 +154,10 @@ impl<'n, 'a> SyntaxChecker<'n, 'a> {
         let start = span_range(root.span()).start;
         if self.variables.contains(&root.id) {
             return match fields.first() {
-                Some((field, end)) if root.id == "loop" && !LOOP_FIELDS.contains(&field.as_str()) => Err(unknown_name_error(
-                    "name",
-                    &format!("loop.{field}"),
-                    start..*end,
-                )
-                .with_suggestion(suggest_name(&["loop"], field, LOOP_FIELDS))),
+                Some((field, end)) if root.id == "loop" && !LOOP_FIELDS.contains(&field.as_str()) => {
+                    Err(unknown_name_error("name", &format!("loop.{field}"), start..*end)
+                        .with_suggestion(suggest_name(&["loop"], field, LOOP_FIELDS)))
+                }
                 _ => Ok(()),
             };
         }
@@ -206,16 +204,17 @@ impl<'n, 'a> SyntaxChecker<'n, 'a> {
 
     fn check_filter_call(&mut self, it: &Spanned<Filter<'a>>) -> CheckResult {
         if !FILTERS.contains(&it.name) {
-            return Err(unknown_name_error("filter", it.name, name_range(it.name, span_range(it.span()))).with_suggestion(suggest_name(
-                &[],
-                it.name,
-                FILTERS,
-            )));
+            return Err(unknown_name_error("filter", it.name, name_range(it.name, span_range(it.span())))
+                .with_suggestion(suggest_name(&[], it.name, FILTERS)));
         }
         let at = span_range(it.span());
         match it.name {
-            "map" => it.args.iter().take(1).try_for_each(|name| check_applied_name("filter", name, MAPPABLE_FILTERS, &at))?,
-            "select" | "reject" => it.args.iter().take(1).try_for_each(|name| check_applied_name("test", name, TESTS, &at))?,
+            "map" => {
+                it.args.iter().take(1).try_for_each(|name| check_applied_name("filter", name, MAPPABLE_FILTERS, &at))?
+            }
+            "select" | "reject" => {
+                it.args.iter().take(1).try_for_each(|name| check_applied_name("test", name, TESTS, &at))?
+            }
             "selectattr" | "rejectattr" => {
                 it.args.iter().skip(1).take(1).try_for_each(|name| check_applied_name("test", name, TESTS, &at))?;
             }
@@ -228,7 +227,11 @@ impl<'n, 'a> SyntaxChecker<'n, 'a> {
     fn check_test_call(&mut self, it: &Spanned<Test<'a>>) -> CheckResult {
         let at = span_range(it.span());
         if !TESTS.contains(&it.name) {
-            return Err(unknown_name_error("test", it.name, name_range(it.name, at)).with_suggestion(suggest_name(&[], it.name, TESTS)));
+            return Err(unknown_name_error("test", it.name, name_range(it.name, at)).with_suggestion(suggest_name(
+                &[],
+                it.name,
+                TESTS,
+            )));
         }
         self.check_expression(&it.expr)?;
         self.check_arguments(&it.args, at)

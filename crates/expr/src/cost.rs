@@ -88,7 +88,10 @@ impl FunctionCost {
 }
 
 /// Wraps a filter or a test so that each call is charged, result included.
-pub fn metered_function(cost: FunctionCost, inner: Value) -> impl Fn(&mut State<'_, '_>, Rest<ValueOrKwargs>) -> Result<Value, Error> {
+pub fn metered_function(
+    cost: FunctionCost,
+    inner: Value,
+) -> impl Fn(&mut State<'_, '_>, Rest<ValueOrKwargs>) -> Result<Value, Error> {
     move |state, values| {
         let values = cost.charge_function_call(values.into_values())?;
         let made = inner.call(state, &values)?;

@@ -126,7 +126,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{ValueExpression, ExpressionNames, laws};
+    use crate::{ExpressionNames, ValueExpression, laws};
 
     #[test]
     fn forms_are_rewritten() {

@@ -37,7 +37,10 @@ pub fn read_json<'de, T: Deserialize<'de>>(
 ) -> Result<T, FieldError> {
     serde_path_to_error::deserialize(from).map_err(|error| {
         let shown = |text: String| -> String {
-            text.chars().take(MAX_CAUSE_CHARACTERS).map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+            text.chars()
+                .take(MAX_CAUSE_CHARACTERS)
+                .map(|letter| if letter.is_control() { ' ' } else { letter })
+                .collect()
         };
         let path = Some(error.path().to_string()).filter(|path| path != ".").unwrap_or_default();
         FieldError { path: shown(path), cause: shown(error.into_inner().to_string()) }

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, Value, filters, tests};
 
-use crate::bounds::{MAX_OUTPUT_BYTES, MAX_RANGE_ELEMENTS, MAX_EVALUATION_STEPS};
+use crate::bounds::{MAX_EVALUATION_STEPS, MAX_OUTPUT_BYTES, MAX_RANGE_ELEMENTS};
 use crate::cost::{self, FunctionCost, metered_function};
 
 /// The maximum nesting of loops.
@@ -111,7 +111,8 @@ pub const MAPPABLE_FILTERS: &[&str] =
     &["abs", "bool", "capitalize", "first", "float", "int", "last", "length", "lower", "title", "trim", "upper"];
 
 /// Fields of the `loop` variable.
-pub const LOOP_FIELDS: &[&str] = &["index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0"];
+pub const LOOP_FIELDS: &[&str] =
+    &["index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0"];
 
 /// The environment of all conditions. Templates use copies of it.
 pub static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {

@@ -4,7 +4,9 @@
 
 use serde_json::{Value, json};
 
-use crate::{Condition, ExpressionError, ValueExpression, ExpressionNames, ValuePattern, TextTemplate, parse_predicate};
+use crate::{
+    Condition, ExpressionError, ExpressionNames, TextTemplate, ValueExpression, ValuePattern, parse_predicate,
+};
 
 /// Separates the texts of an input.
 const TEXT_SEPARATOR: u8 = 0xff;
@@ -72,7 +74,11 @@ pub fn pattern(bytes: &[u8]) {
             let came = filled.fill_values(&context);
             assert_eq!(came, filled.fill(&context), "asked twice, it comes to the same");
             if let Ok(came) = came {
-                assert!(value_size(&came) <= value_size(&pattern) + 2 * MAX_RESULT_BYTES, "{} bytes", value_size(&came));
+                assert!(
+                    value_size(&came) <= value_size(&pattern) + 2 * MAX_RESULT_BYTES,
+                    "{} bytes",
+                    value_size(&came)
+                );
                 if !text.contains("${") && !text.contains("romContext") && !text.contains("rom_context") {
                     assert!(came == pattern, "what names nothing stays as it is");
                 }

@@ -36,11 +36,11 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-pub use error::{ExpressionError, EvaluationError};
-pub use expression::{EvaluationBudget, Condition, ValueExpression};
+pub use error::{EvaluationError, ExpressionError};
+pub use expression::{Condition, EvaluationBudget, ValueExpression};
 pub use json::{FieldError, find_list_value, read_json};
-pub use matcher::{ToolMatcher, MatcherError};
+pub use matcher::{MatcherError, ToolMatcher};
 pub use names::ExpressionNames;
-pub use pattern::{ValuePattern, PatternError, parse_predicate};
-pub use spelling::{join_path, nearest_name, to_snake_case, suggest_name};
+pub use pattern::{PatternError, ValuePattern, parse_predicate};
+pub use spelling::{join_path, nearest_name, suggest_name, to_snake_case};
 pub use template::TextTemplate;

@@ -124,7 +124,11 @@ mod tests {
         check("Edit(", "this is not a regular expression: found open group without closing ')'");
         check("a{1000}{1000}{1000}.", "this is not a regular expression: compiled regex exceeded size limit");
         let nested = "(".repeat(2000) + &")".repeat(2000);
-        assert!(ToolMatcher::parse(&nested).unwrap_err().to_string().contains("nesting"), "{:?}", ToolMatcher::parse(&nested));
+        assert!(
+            ToolMatcher::parse(&nested).unwrap_err().to_string().contains("nesting"),
+            "{:?}",
+            ToolMatcher::parse(&nested)
+        );
         check(&"x".repeat(4097), "a matcher has at most 4096 bytes");
     }
 }

@@ -135,7 +135,9 @@ impl MeteringMarks<'_> {
     /// Marks an operand of an order comparison: compared with a literal number it must not be a text, and with a literal text no
     /// number. A comparison with a number takes constant time.
     fn mark_comparison(&mut self, operand: &Expr<'_>, times: u64, literal: Option<LiteralKind>) {
-        let Some(literal) = literal.filter(|_| accepts_filter(operand)) else { return self.mark_operand(operand, times) };
+        let Some(literal) = literal.filter(|_| accepts_filter(operand)) else {
+            return self.mark_operand(operand, times);
+        };
         let (times, mark) = match literal {
             LiteralKind::Number => (0, "|_no_text()"),
             LiteralKind::Text => (times, "|_no_number()"),

@@ -190,7 +190,8 @@ impl ExpressionNames {
                 Some(Open) => return Ok(None),
                 Some(AllNames) => {
                     // The context may hold a value with fields in place of a name that has none.
-                    let is_next = |(name, shape): &&KnownName| Some(name) == path.get(depth + 1) && !matches!(shape, Plain);
+                    let is_next =
+                        |(name, shape): &&KnownName| Some(name) == path.get(depth + 1) && !matches!(shape, Plain);
                     if self.root_entries().find(is_next).is_none() {
                         return Ok(None);
                     }

@@ -8,11 +8,11 @@ use minijinja::Environment;
 use minijinja::machinery::parse;
 use serde_json::Value;
 
-use crate::bounds::{self, SourceSyntax, MAX_OUTPUT_BYTES};
+use crate::bounds::{self, MAX_OUTPUT_BYTES, SourceSyntax};
 use crate::checker::SyntaxChecker;
 use crate::context::UsedNames;
 use crate::cost::{self, MAX_EVALUATION_WORK};
-use crate::error::{ExpressionError, EvaluationError};
+use crate::error::{EvaluationError, ExpressionError};
 use crate::language::ENVIRONMENT;
 use crate::metering;
 use crate::names::ExpressionNames;
@@ -33,7 +33,8 @@ struct CompiledTemplate {
 impl TextTemplate {
     pub fn parse(text: &str, names: &ExpressionNames) -> Result<Self, ExpressionError> {
         bounds::check_bounds(text, SourceSyntax::Template)?;
-        let tree = parse(text, TEMPLATE_NAME, Default::default()).map_err(|error| ExpressionError::from_parser_error(&error, text))?;
+        let tree = parse(text, TEMPLATE_NAME, Default::default())
+            .map_err(|error| ExpressionError::from_parser_error(&error, text))?;
         let mut check = SyntaxChecker::new(names);
         check.check_statement(&tree)?;
         let used = check.used;
@@ -56,7 +57,9 @@ impl TextTemplate {
     /// Renders the text with every expression replaced by its value. Nothing is escaped.
     pub fn render(&self, context: &Value) -> Result<String, EvaluationError> {
         let CompiledTemplate { text, used, environment } = &*self.0;
-        let template = environment.get_template(TEMPLATE_NAME).map_err(|error| EvaluationError::from_minijinja_error(text, &error))?;
+        let template = environment
+            .get_template(TEMPLATE_NAME)
+            .map_err(|error| EvaluationError::from_minijinja_error(text, &error))?;
         let mut page = BoundedOutput::default();
         let render = || template.render_captured_to(used.select_values(context)?, &mut page).map(drop);
         match cost::evaluate_within(&mut { MAX_EVALUATION_WORK }, render) {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use crate::bounds::{MAX_OUTPUT_BYTES, MAX_TEMPLATE_STATEMENTS, MAX_TEXT_BYTES, MAX_EXPRESSION_TOKENS};
+use crate::bounds::{MAX_EXPRESSION_TOKENS, MAX_OUTPUT_BYTES, MAX_TEMPLATE_STATEMENTS, MAX_TEXT_BYTES};
 use crate::*;
 
 pub(crate) fn sample_context() -> Value {
@@ -28,12 +28,14 @@ pub(crate) fn sample_context() -> Value {
 }
 
 fn check_condition(text: &str, holds: bool) {
-    let condition = Condition::parse(text, &ExpressionNames::for_hook()).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+    let condition =
+        Condition::parse(text, &ExpressionNames::for_hook()).unwrap_or_else(|error| panic!("{text}: {error:?}"));
     assert_eq!(condition.holds(&context()), Ok(holds), "{text}");
 }
 
 fn check_template(text: &str, rendered: &str) {
-    let template = TextTemplate::parse(text, &ExpressionNames::for_feedback()).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+    let template =
+        TextTemplate::parse(text, &ExpressionNames::for_feedback()).unwrap_or_else(|error| panic!("{text}: {error:?}"));
     assert_eq!(template.render(&context()).as_deref(), Ok(rendered), "{text}");
 }
 
@@ -56,12 +58,14 @@ fn check_template_refused(text: &str, expected: &str) {
 
 /// Returns why the evaluation of a valid condition fails.
 fn evaluation_failure(text: &str) -> String {
-    let condition = Condition::parse(text, &ExpressionNames::for_hook()).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+    let condition =
+        Condition::parse(text, &ExpressionNames::for_hook()).unwrap_or_else(|error| panic!("{text}: {error:?}"));
     condition.is_satisfied(&sample_context()).expect_err(text).reason
 }
 
 fn render_failure(text: &str) -> String {
-    let template = TextTemplate::parse(text, &ExpressionNames::for_hook()).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+    let template =
+        TextTemplate::parse(text, &ExpressionNames::for_hook()).unwrap_or_else(|error| panic!("{text}: {error:?}"));
     template.render(&sample_context()).expect_err(text).reason
 }
 
@@ -155,8 +159,13 @@ fn an_unknown_name_is_found_when_it_is_read() {
 
 #[test]
 fn known_names_differ_by_place() {
-    Condition::parse("filesModified and validationResults[0].passed and draftType", &ExpressionNames::for_rules()).unwrap();
-    TextTemplate::parse("{{ stdout }}{{ stderr }}{{ retry }}/{{ max_retries }}{{ reason }}", &ExpressionNames::for_feedback()).unwrap();
+    Condition::parse("filesModified and validationResults[0].passed and draftType", &ExpressionNames::for_rules())
+        .unwrap();
+    TextTemplate::parse(
+        "{{ stdout }}{{ stderr }}{{ retry }}/{{ max_retries }}{{ reason }}",
+        &ExpressionNames::for_feedback(),
+    )
+    .unwrap();
     Condition::parse("stdout", &ExpressionNames::for_hook()).unwrap_err();
     Condition::parse("stdout", &ExpressionNames::for_rules()).unwrap_err();
     assert!(ExpressionNames::for_rules().root_names().any(|name| name == "agentOutput"));
@@ -234,12 +243,22 @@ fn what_is_not_part_of_the_language_is_refused() {
 fn undefined_values_are_faults() {
     let undefined = "undefined value";
     assert!(evaluation_failure("event.data.missing").contains("undefined"));
-    assert!(evaluation_failure("event.data.missing.deeper == 1").starts_with(undefined), "{}", evaluation_failure("event.data.missing.deeper"));
+    assert!(
+        evaluation_failure("event.data.missing.deeper == 1").starts_with(undefined),
+        "{}",
+        evaluation_failure("event.data.missing.deeper")
+    );
     assert!(evaluation_failure("not event.data.missing").starts_with(undefined));
-    assert!(evaluation_failure("task_content == 'x' and agent").contains("undefined"), "known, but not in this context");
+    assert!(
+        evaluation_failure("task_content == 'x' and agent").contains("undefined"),
+        "known, but not in this context"
+    );
     assert!(render_failure("{{ event.data.missing }}").starts_with(undefined));
     assert!(render_failure("{% for x in event.data.missing %}{% endfor %}").starts_with(undefined));
-    let shown = Condition::parse("event.data.missing", &ExpressionNames::for_hook()).unwrap().is_satisfied(&json!(null)).unwrap_err();
+    let shown = Condition::parse("event.data.missing", &ExpressionNames::for_hook())
+        .unwrap()
+        .is_satisfied(&json!(null))
+        .unwrap_err();
     assert!(shown.to_string().starts_with("cannot evaluate `event.data.missing`: "), "{shown}");
 }
 
@@ -277,7 +296,8 @@ fn hostile_text_is_refused_before_evaluation() {
     }
     let bombs = ["{% if 1 %}", "{% if 1 %}{% elif 1 %}", "{% for x in [1] %}"];
     for bomb in bombs.map(many).into_iter().chain([format!("{{% if 1 %}}{}", many("{% elif 1 %}"))]) {
-        let error = TextTemplate::parse(&bomb[..bomb.len().min(MAX_TEXT_BYTES)], &ExpressionNames::for_hook()).expect_err("a bomb");
+        let error = TextTemplate::parse(&bomb[..bomb.len().min(MAX_TEXT_BYTES)], &ExpressionNames::for_hook())
+            .expect_err("a bomb");
         assert_eq!(error.message, format!("too intricate: a template has at most {STATEMENTS} statements"));
     }
 }
@@ -426,12 +446,20 @@ proptest! {
 fn everything_listed_is_part_of_the_language() {
     for filter in language::FILTERS {
         let text = format!("goal | {filter}");
-        let reason = Condition::parse(&text, &ExpressionNames::for_hook()).unwrap().is_satisfied(&sample_context()).err().map(|fault| fault.reason);
+        let reason = Condition::parse(&text, &ExpressionNames::for_hook())
+            .unwrap()
+            .is_satisfied(&sample_context())
+            .err()
+            .map(|fault| fault.reason);
         assert!(!reason.as_deref().unwrap_or_default().contains("unknown"), "{filter}: {reason:?}");
     }
     for test in language::TESTS {
         let text = format!("goal is {test}(1)");
-        let reason = Condition::parse(&text, &ExpressionNames::for_hook()).unwrap().is_satisfied(&sample_context()).err().map(|fault| fault.reason);
+        let reason = Condition::parse(&text, &ExpressionNames::for_hook())
+            .unwrap()
+            .is_satisfied(&sample_context())
+            .err()
+            .map(|fault| fault.reason);
         assert!(!reason.as_deref().unwrap_or_default().contains("unknown"), "{test}: {reason:?}");
     }
 }

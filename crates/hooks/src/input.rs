@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use windlass_engine::{EffectId, HookPoint};
 use windlass_process::{CaptureLimits, ProgramInvocation, ProgramSpec, SpillTarget, overlay_environment};
 
-use crate::notice;
 use crate::input_files::{HookInputFiles, fits_variable};
+use crate::notice;
 use crate::script::{HookScript, ScriptValues};
 
 /// The time between the request to end and the kill.
@@ -46,7 +46,12 @@ impl<'a> HookInput<'a> {
     }
 
     /// Returns the same for any program.
-    pub fn build_program_spec(&self, invocation: ProgramInvocation, timeout: Duration, papers: &HookInputFiles) -> ProgramSpec {
+    pub fn build_program_spec(
+        &self,
+        invocation: ProgramInvocation,
+        timeout: Duration,
+        papers: &HookInputFiles,
+    ) -> ProgramSpec {
         ProgramSpec {
             invocation,
             directory: self.directory.to_owned(),

@@ -12,42 +12,46 @@
 //! Not here: which hooks are pending when (`engine`), starting programs (`process`), the log.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files that they have written"))]
 
-mod report;
-mod secret_encodings;
+mod excerpt;
 pub mod http;
 mod input;
+mod input_files;
 #[cfg(any(test, fuzzing))]
 pub mod laws;
+mod line_score;
 pub mod mask;
-mod verdict;
 pub mod notice;
-mod input_files;
+mod report;
 pub mod response;
 mod retry;
 pub mod ruling;
 mod script;
+mod secret_encodings;
 mod shell_command;
 mod spill_excerpt;
-mod line_score;
-mod excerpt;
 mod text;
+mod verdict;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 use windlass_engine::workflow::check_context_entry;
-use windlass_engine::{HookOutcome, DecisionRule};
-use windlass_expr::{EvaluationBudget, ValuePattern, TextTemplate};
+use windlass_engine::{DecisionRule, HookOutcome};
+use windlass_expr::{EvaluationBudget, TextTemplate, ValuePattern};
 
-pub use report::{LEFTOVER_PROCESSES_NOTE, OutputParts, answer, build_command_report, bound_report, summarize_output, unexplained_block_text};
 pub use input::HookInput;
-pub use mask::{SecretMask, MaskedDisplayStream};
-pub use input_files::{TextInput, HookInputFiles};
+pub use input_files::{HookInputFiles, TextInput};
+pub use mask::{MaskedDisplayStream, SecretMask};
+pub use report::{
+    LEFTOVER_PROCESSES_NOTE, OutputParts, answer, bound_report, build_command_report, summarize_output,
+    unexplained_block_text,
+};
 pub use response::{HookResponse, HookResponseError};
 pub use retry::RetrySchedule;
 pub use script::{
-    InputChannel, FilledWord, HookScript, UnsafeArgument, UnsafeTemplate, ScriptValues, WordOrigin, check_argv, check_filled_words,
+    FilledWord, HookScript, InputChannel, ScriptValues, UnsafeArgument, UnsafeTemplate, WordOrigin, check_argv,
+    check_filled_words,
 };
 pub use shell_command::ShellCommand;
 pub use spill_excerpt::excerpt_run;
@@ -169,8 +173,10 @@ impl WebhookTemplate {
         timeout: Duration,
         key: String,
     ) -> Result<http::WebhookRequest, http::ExpandError> {
-        let headers =
-            self.headers.iter().map(|(name, value)| Ok((name.clone(), http::expand_variables(value, input.environment)?)));
+        let headers = self
+            .headers
+            .iter()
+            .map(|(name, value)| Ok((name.clone(), http::expand_variables(value, input.environment)?)));
         Ok(http::WebhookRequest {
             url: http::expand_variables(&self.url, input.environment)?,
             method: self.method,
@@ -209,7 +215,8 @@ mod tests {
     #[test]
     fn workflow_context_is_filled_in_and_checked() {
         let given = |context: Value, values: Value| {
-            let parse = |(name, value): (&String, &Value)| (name.clone(), ValuePattern::parse(value).expect("a pattern"));
+            let parse =
+                |(name, value): (&String, &Value)| (name.clone(), ValuePattern::parse(value).expect("a pattern"));
             let context = context.as_object().expect("names").iter().map(parse).collect();
             WorkflowRequest { id: "w".to_owned(), context, idempotent: false }.fill_context(&values).map(Value::Object)
         };

@@ -79,8 +79,9 @@ const FAILURE_SIGNS: &[(&str, SignPosition, LineScore)] = &[
 /// The longest file name that is considered.
 const MAX_FILE_NAME_BYTES: usize = 200;
 
-static SIGN_FINDER: LazyLock<AhoCorasick> =
-    LazyLock::new(|| AhoCorasick::new(FAILURE_SIGNS.iter().map(|(sign, ..)| sign)).expect("a few short signs make a finder"));
+static SIGN_FINDER: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    AhoCorasick::new(FAILURE_SIGNS.iter().map(|(sign, ..)| sign)).expect("a few short signs make a finder")
+});
 
 /// A list of failures in the format of mocha: `2 failing`, and then `1) pump` and `2) valve`, with other lines between
 /// them. Other numbered lists do not score.
@@ -169,7 +170,8 @@ fn source_location_score(text: &[u8], anchor: Option<usize>, colon: usize) -> Op
     if text.get(end) == Some(&b':') && digits(end + 1) > 0 {
         end += 1 + digits(end + 1);
     }
-    let starts =
-        anchor.is_some_and(|anchor| dot - anchor.min(dot) <= MAX_FILE_NAME_BYTES && !text[anchor.min(dot)..dot].contains(&b' '));
+    let starts = anchor.is_some_and(|anchor| {
+        dot - anchor.min(dot) <= MAX_FILE_NAME_BYTES && !text[anchor.min(dot)..dot].contains(&b' ')
+    });
     Some(if starts && text.get(end) == Some(&b':') { LineScore::Error } else { LineScore::Hint })
 }

@@ -75,7 +75,8 @@ mod tests {
     #[test]
     fn notice_of_question_is_no_end() {
         let event = json!({"type": "gate_decided", "data": {"decision": "ask", "reason": "2 tests failed"}});
-        let payload = notice_payload(&json!({"session": "pump", "goal": "Mend it", "event": event}), Path::new("/shop"));
+        let payload =
+            notice_payload(&json!({"session": "pump", "goal": "Mend it", "event": event}), Path::new("/shop"));
         assert_eq!(
             (&payload["text"], &payload["ending"]),
             (&json!("A person is asked: Mend it (2 tests failed)"), &json!(""))

@@ -50,7 +50,8 @@ mod tests {
     #[test]
     fn waits_double_up_to_last_attempt() {
         let retry = RetrySchedule { max: 4, backoff: Duration::from_secs(100), jitter: false };
-        let waits: Vec<_> = (0..6).map(|attempt| retry.wait_after_attempts(attempt, 0).map(|wait| wait.as_secs())).collect();
+        let waits: Vec<_> =
+            (0..6).map(|attempt| retry.wait_after_attempts(attempt, 0).map(|wait| wait.as_secs())).collect();
         assert_eq!(waits, [Some(0), Some(100), Some(200), Some(400), Some(600), None]);
     }
 

@@ -6,7 +6,8 @@
 
 use serde_json::Value;
 use windlass_engine::{
-    AgentContext, HookOutcome, HookReport, Promise, DecisionRule, RuleAction, RuleDecision, DetectedPromise, Timestamp, UndefinedPolicy, evaluate_rules,
+    AgentContext, DecisionRule, DetectedPromise, HookOutcome, HookReport, Promise, RuleAction, RuleDecision, Timestamp,
+    UndefinedPolicy, evaluate_rules,
 };
 
 use crate::{HookRole, RunnableHook};

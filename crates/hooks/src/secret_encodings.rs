@@ -37,7 +37,12 @@ pub(crate) fn encode_secret_value(value: &[u8]) -> Vec<Vec<u8>> {
         forms.push(engine.encode(value).into_bytes());
         forms.extend((0..3).filter_map(|before| embedded_base64(engine, value, before)));
         // Base64 lines break between groups of three bytes, at any offset of the value.
-        forms.extend(parts.iter().flat_map(|part| part.windows(BASE64_WINDOW_BYTES)).map(|piece| engine.encode(piece).into_bytes()));
+        forms.extend(
+            parts
+                .iter()
+                .flat_map(|part| part.windows(BASE64_WINDOW_BYTES))
+                .map(|piece| engine.encode(piece).into_bytes()),
+        );
     }
     forms.sort();
     forms.dedup();
@@ -48,13 +53,22 @@ pub(crate) fn encode_secret_value(value: &[u8]) -> Vec<Vec<u8>> {
 fn text_encodings(text: &str) -> [Vec<u8>; 5] {
     let json = escape_json(text);
     let slashes = json.replace('/', "\\/");
-    [text.to_owned(), slashes, escape_non_ascii(&json, LOWER_HEX_DIGITS), escape_non_ascii(&json, UPPER_HEX_DIGITS), json].map(String::into_bytes)
+    [
+        text.to_owned(),
+        slashes,
+        escape_non_ascii(&json, LOWER_HEX_DIGITS),
+        escape_non_ascii(&json, UPPER_HEX_DIGITS),
+        json,
+    ]
+    .map(String::into_bytes)
 }
 
 /// Returns the lines of a multi-line value, without lines of words or fields, which may appear elsewhere.
 fn secret_lines(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines().map(str::trim).filter(|_| text.contains('\n'));
-    lines.filter(|line| line.len() >= MIN_SECRET_LINE_BYTES && !line.contains(' ') && is_significant_line(line.as_bytes()))
+    lines.filter(|line| {
+        line.len() >= MIN_SECRET_LINE_BYTES && !line.contains(' ') && is_significant_line(line.as_bytes())
+    })
 }
 
 /// Returns the value without the lines that reveal nothing about it.

@@ -89,7 +89,7 @@ impl OutputCleaner {
     }
 
     fn take_letter(&mut self, letter: char, cleaned: &mut String) {
-        use CleanerState::{Charset, Escape, Parameters, Return, Text, ControlString, ControlStringEscape};
+        use CleanerState::{Charset, ControlString, ControlStringEscape, Escape, Parameters, Return, Text};
         if self.within == Return {
             cleaned.push('\n');
         }

@@ -16,7 +16,7 @@
 use windlass_engine::HookOutcome;
 
 use crate::HookRole;
-use crate::response::{ResponseDecision, HookResponse, ResponsePermission, ResponseAction, ResponseStatus};
+use crate::response::{HookResponse, ResponseAction, ResponseDecision, ResponsePermission, ResponseStatus};
 use crate::text::{clean_output, join_nonempty};
 
 /// The verdict of a response on the work. Mildest first, so that `max` is the strictest.

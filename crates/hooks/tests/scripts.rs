@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
-use windlass_hooks::{InputChannel, HookScript, ScriptValues};
+use windlass_hooks::{HookScript, InputChannel, ScriptValues};
 
 #[path = "../src/laws/pieces.rs"]
 mod pieces;

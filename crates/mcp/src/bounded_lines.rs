@@ -33,7 +33,12 @@ pub struct LineReader<R> {
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     pub fn new(read: R) -> Self {
-        Self { read: BufReader::with_capacity(LINE_BUFFER_CAPACITY, read), line: Vec::new(), given: false, discarding: false }
+        Self {
+            read: BufReader::with_capacity(LINE_BUFFER_CAPACITY, read),
+            line: Vec::new(),
+            given: false,
+            discarding: false,
+        }
     }
 
     pub fn current_line(&self) -> &[u8] {

@@ -15,7 +15,7 @@ use windlass_tools::{ToolEffect, ToolError};
 
 use crate::message::excerpt_name;
 use crate::router_pool::RouterPool;
-use crate::server::{AgentDriverKind, ToolReply, ToolServer, ToolCaller};
+use crate::server::{AgentDriverKind, ToolCaller, ToolReply, ToolServer};
 
 /// Instructions for a model that drives itself.
 const SELF_DRIVEN_INSTRUCTIONS: &str = "\

@@ -6,10 +6,10 @@ use rmcp::model::{ClientJsonRpcMessage, ClientNotification, JsonRpcMessage};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
-use windlass_tools::{ToolErrorCode, RunControl, ToolEffect, ToolDefinition, ToolError};
+use windlass_tools::{RunControl, ToolDefinition, ToolEffect, ToolError, ToolErrorCode};
 
-use crate::message::{ClientMessage, parse_message, excerpt_name};
-use crate::server::{ToolReply, ToolServer, StopHandle, ToolCaller, build_runtime};
+use crate::message::{ClientMessage, excerpt_name, parse_message};
+use crate::server::{StopHandle, ToolCaller, ToolReply, ToolServer, build_runtime};
 
 /// Maximum number of lines in a conversation.
 const MAX_LINES: usize = 24;

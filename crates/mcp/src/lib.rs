@@ -15,11 +15,11 @@
 //!
 //! Not here: the tools (`tools`), the rules (`engine`), the origin of a token (`cli`).
 
+mod bounded_lines;
 mod handler;
 mod http;
 #[cfg(any(test, fuzzing))]
 pub mod laws;
-mod bounded_lines;
 mod message;
 mod router_pool;
 mod server;
@@ -27,5 +27,5 @@ mod stdio;
 #[cfg(test)]
 mod tests;
 
-pub use http::{AddressError, BoundAddress, AccessToken, AccessTokenError};
-pub use server::{AgentDriverKind, ToolServer, StopHandle, ToolCaller};
+pub use http::{AccessToken, AccessTokenError, AddressError, BoundAddress};
+pub use server::{AgentDriverKind, StopHandle, ToolCaller, ToolServer};

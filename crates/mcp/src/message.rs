@@ -196,7 +196,9 @@ mod tests {
     /// Describes a parsed message: its ID and method, `-`, or code, ID and text of its refusal.
     fn describe_message(bytes: impl AsRef<[u8]>) -> String {
         match parse_message(bytes.as_ref()) {
-            ClientMessage::Request(id, ClientJsonRpcMessage::Request(request)) => format!("{id} {}", request.request.method()),
+            ClientMessage::Request(id, ClientJsonRpcMessage::Request(request)) => {
+                format!("{id} {}", request.request.method())
+            }
             ClientMessage::Notification(ClientJsonRpcMessage::Notification(_)) => "notification".to_owned(),
             ClientMessage::Refused(refused) => {
                 let (error, id) = refused.into_error().unwrap();
@@ -224,7 +226,10 @@ mod tests {
         );
         check_message(r#"{"jsonrpc":"2.0","id":3,"method":"made/up","params":{}}"#, "3 made/up");
         check_message(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, "notification");
-        check_message(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#, "notification");
+        check_message(
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#,
+            "notification",
+        );
     }
 
     #[test]
@@ -271,7 +276,10 @@ mod tests {
             r#","params":{"name":1}"#,
             r#","params":{"name":"x","arguments":[]}"#,
         ] {
-            check_message(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call"{params}}}"#), &format!("-32602 1: {call}"));
+            check_message(
+                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call"{params}}}"#),
+                &format!("-32602 1: {call}"),
+            );
         }
         for method in ["initialize", "tools/list"] {
             check_message(

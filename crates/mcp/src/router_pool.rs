@@ -16,9 +16,9 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task;
 use tokio_util::sync::CancellationToken;
-use windlass_tools::{CallerHint, ToolErrorCode, RunControl, ToolEffect, ToolError};
+use windlass_tools::{CallerHint, RunControl, ToolEffect, ToolError, ToolErrorCode};
 
-use crate::server::{ToolReply, ToolCaller};
+use crate::server::{ToolCaller, ToolReply};
 
 /// Maximum number of calls with threads at a time, each with up to five programs.
 pub(crate) const MAX_THREADED_CALLS: usize = 8;
@@ -50,7 +50,13 @@ impl<D: ToolCaller> RouterPool<D> {
     }
 
     /// Calls a tool. `cancelled` cancels the call.
-    pub async fn call_tool(&self, tool: &str, effect: ToolEffect, arguments: Value, cancelled: &CancellationToken) -> ToolReply {
+    pub async fn call_tool(
+        &self,
+        tool: &str,
+        effect: ToolEffect,
+        arguments: Value,
+        cancelled: &CancellationToken,
+    ) -> ToolReply {
         if effect == ToolEffect::ReadOnly {
             return self.shared.call_idle_router(tool, arguments, &self.control);
         }

@@ -79,5 +79,9 @@ impl StopHandle {
 /// Creates a runtime with one thread for everything that waits, and a few for slow calls.
 pub(crate) fn build_runtime() -> io::Result<Runtime> {
     // A thread each reads and writes standard streams that are files or terminals.
-    Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(crate::router_pool::MAX_THREADED_CALLS + 2).build()
+    Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .max_blocking_threads(crate::router_pool::MAX_THREADED_CALLS + 2)
+        .build()
 }

@@ -26,10 +26,10 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::handler::McpHandler;
 use crate::bounded_lines::{LineRead, LineReader};
+use crate::handler::McpHandler;
 use crate::message::{self, ClientMessage};
-use crate::server::{ToolServer, ToolCaller, build_runtime};
+use crate::server::{ToolCaller, ToolServer, build_runtime};
 
 /// Maximum number of unanswered requests: enough for every client, with little memory.
 const MAX_UNANSWERED_REQUESTS: usize = 64;

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, duplex, split};
 use tokio::io::{ReadHalf, WriteHalf};
 use tokio_util::sync::CancellationToken;
-use windlass_tools::{CallerHint, ToolErrorCode, RunControl, ToolEffect, ToolDefinition, ToolError};
+use windlass_tools::{CallerHint, RunControl, ToolDefinition, ToolEffect, ToolError, ToolErrorCode};
 
 use crate::router_pool::RouterPool;
-use crate::server::{ToolReply, ToolServer, StopHandle, ToolCaller, build_runtime};
+use crate::server::{StopHandle, ToolCaller, ToolReply, ToolServer, build_runtime};
 
 const fn define_test_tool(name: &'static str, effect: ToolEffect) -> ToolDefinition {
     ToolDefinition { name, description: "For a test.", example: "{}", effect, fields: &[] }
@@ -36,10 +36,8 @@ impl ToolCaller for TestRouter {
                 true => Ok(to_raw_value(&json!({})).unwrap()),
                 false => Err(ToolError::new(ToolErrorCode::Interrupted, "the program was ended")),
             },
-            "fail" => {
-                Err(ToolError::new(ToolErrorCode::NotFound, "there is no T9")
-                    .with_hint(CallerHint::tool("task_list", "shows the tasks")))
-            }
+            "fail" => Err(ToolError::new(ToolErrorCode::NotFound, "there is no T9")
+                .with_hint(CallerHint::tool("task_list", "shows the tasks"))),
             _ => panic!("this is a test"),
         }
     }
@@ -50,7 +48,10 @@ struct FailingRouter;
 
 impl ToolCaller for FailingRouter {
     fn call_tool_as_json(&mut self, _: &str, arguments: Value, _: &RunControl) -> ToolReply {
-        Err(ToolError::new(if arguments == json!("store") { ToolErrorCode::Store } else { ToolErrorCode::Refused }, "it failed"))
+        Err(ToolError::new(
+            if arguments == json!("store") { ToolErrorCode::Store } else { ToolErrorCode::Refused },
+            "it failed",
+        ))
     }
 }
 
@@ -191,7 +192,13 @@ fn server_answers_revision_without_handshake() {
         client.send_line(r#"{"jsonrpc":"2.0","method":"notifications/made_up"}"#).await;
         let tools = client.send_and_receive(request_line(2, "tools/list", with_modern_metadata(json!({})))).await;
         assert_eq!(tools["result"]["resultType"], "complete");
-        let called = client.send_and_receive(request_line(3, "tools/call", with_modern_metadata(json!({"name": "echo", "arguments": {"a": 1}})))).await;
+        let called = client
+            .send_and_receive(request_line(
+                3,
+                "tools/call",
+                with_modern_metadata(json!({"name": "echo", "arguments": {"a": 1}})),
+            ))
+            .await;
         assert_eq!(called["result"]["structuredContent"], json!({"said": {"a": 1}}));
         assert_eq!(called["result"]["resultType"], "complete");
         // A client with incomplete metadata is refused for every method.
@@ -200,7 +207,8 @@ fn server_answers_revision_without_handshake() {
         assert_eq!(client.ask(request(3, "tools/call", bare)).await["error"]["code"], -32602);
         let wrong = with_modern_metadata(json!({}));
         let wrong = wrong.to_string().replace("2026-07-28", "2099-01-01");
-        let refused = client.send_and_receive(request_line(4, "tools/list", serde_json::from_str(&wrong).unwrap())).await;
+        let refused =
+            client.send_and_receive(request_line(4, "tools/list", serde_json::from_str(&wrong).unwrap())).await;
         assert_eq!(refused["error"]["code"], -32022, "{refused}");
         // A client that has found the server this way may still use the handshake.
         assert_eq!(client.ask(initialize("2025-11-25")).await["result"]["protocolVersion"], "2025-11-25");

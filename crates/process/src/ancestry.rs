@@ -29,7 +29,8 @@ pub fn is_owner_in_other_namespace(directory: &Path, name: &str) -> bool {
 /// Returns whether an owner that started `ago` may have left this process behind: neither this process, nor an ancestor other
 /// than init, nor the leader of its session is older than the owner. An owner that started before the last boot left nothing.
 pub fn may_be_left_by_owner(name: &str, ago: Duration) -> bool {
-    ago <= os::system_uptime() && owner_directory::parse_owner_name(name).is_some_and(|(pid, start)| !os::has_older_ancestor(pid, start))
+    ago <= os::system_uptime()
+        && owner_directory::parse_owner_name(name).is_some_and(|(pid, start)| !os::has_older_ancestor(pid, start))
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -14,11 +14,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::event::PollFlags;
 
 use crate::capture::OutputCapture;
-use crate::pipe::{PIPE_SIZE, count_waiting_bytes, read_pipe_once};
 use crate::descriptor_poll::PollRequest;
-use crate::supervised_run::{SupervisorLink, SupervisedTree};
 use crate::event_loop::ProcessTree;
-use crate::{CaptureLimits, ProgramExit, SupervisorLauncher, ProgramStartError, OwnerLock, ProgramSpec, OutputStream, file, interactive};
+use crate::pipe::{PIPE_SIZE, count_waiting_bytes, read_pipe_once};
+use crate::supervised_run::{SupervisedTree, SupervisorLink};
+use crate::{
+    CaptureLimits, OutputStream, OwnerLock, ProgramExit, ProgramSpec, ProgramStartError, SupervisorLauncher, file,
+    interactive,
+};
 
 /// A program that runs, or has run, in the background of an interactive process.
 pub struct BackgroundProcess {
@@ -32,12 +35,18 @@ pub struct BackgroundProcess {
 impl BackgroundProcess {
     /// Starts a program and keeps at most the last `most` bytes of its output. The input, timeouts, grace and capture limits of
     /// `spec` are ignored.
-    pub fn start(launcher: &SupervisorLauncher, spec: &ProgramSpec, roster: &OwnerLock, most: usize) -> Result<Self, ProgramStartError> {
+    pub fn start(
+        launcher: &SupervisorLauncher,
+        spec: &ProgramSpec,
+        roster: &OwnerLock,
+        most: usize,
+    ) -> Result<Self, ProgramStartError> {
         let bare = |source| ProgramStartError::from_io_error(&spec.directory, source);
         let stdin = file::open_null_device().map_err(bare)?;
         let (ours, theirs) = io::pipe().map_err(bare)?;
         rustix::io::ioctl_fionbio(&ours, true).map_err(|error| bare(error.into()))?;
-        let tree = interactive::launch_supervised(launcher, spec, roster, [stdin.as_fd(), theirs.as_fd(), theirs.as_fd()])?;
+        let tree =
+            interactive::launch_supervised(launcher, spec, roster, [stdin.as_fd(), theirs.as_fd(), theirs.as_fd()])?;
         let keeper = OutputCapture::new(&CaptureLimits { head: 0, tail: most, spill: None }, OutputStream::Stdout);
         Ok(Self { tree, output: Some(ours.into()), keeper, exit: None })
     }

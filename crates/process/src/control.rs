@@ -171,7 +171,9 @@ impl ControlListener {
 
     /// Waits while the control is paused. Returns whether the run may begin.
     pub fn wait_while_paused(&self) -> bool {
-        let paused = |state: &mut ControlState| state.paused && self.control.effective_order(state.order) == ControlOrder::Continue;
+        let paused = |state: &mut ControlState| {
+            state.paused && self.control.effective_order(state.order) == ControlOrder::Continue
+        };
         let mut state = self.control.lock_state();
         // The count changes under the same guard as the end of the wait, so that a pause never counts a starting run as stopped.
         state.stopped_runs += 1;

@@ -17,11 +17,11 @@ use rustix::io::Errno;
 
 use crate::capture::OutputCapture;
 use crate::control::ControlListener;
-use crate::run_state::{RunStateMachine, RunObservations, RunInterruption, RunAction};
+use crate::descriptor_poll::poll_descriptors;
 use crate::os::{self, ProcessStatus};
 use crate::pipe::{count_waiting_bytes, read_pipe_once};
-use crate::descriptor_poll::poll_descriptors;
-use crate::{ProgramExit, ProgramOutcome, ProgramSpec, OutputStream};
+use crate::run_state::{RunAction, RunInterruption, RunObservations, RunStateMachine};
+use crate::{OutputStream, ProgramExit, ProgramOutcome, ProgramSpec};
 
 /// Size of a first read. Freeing twice as much, the capacity of a pipe, makes the allocator trim its whole heap.
 const FIRST_READ_SIZE: usize = 32 * 1024;
@@ -185,7 +185,12 @@ impl<'a> OutputFlow<'a> {
     }
 
     /// Waits for anything, moves the bytes that can be moved, and returns the other events.
-    fn wait_for_io(&mut self, leader: Option<BorrowedFd<'_>>, word: BorrowedFd<'_>, until: Option<Instant>) -> FlowReport {
+    fn wait_for_io(
+        &mut self,
+        leader: Option<BorrowedFd<'_>>,
+        word: BorrowedFd<'_>,
+        until: Option<Instant>,
+    ) -> FlowReport {
         let [stdout, stderr] = &self.outputs;
         // In the order in which the results are taken below.
         let all = [

@@ -148,7 +148,8 @@ pub fn sync_directory(path: &Path) -> io::Result<()> {
 
 /// Opens a file that a user names on a command line. It can be a pipe, as `<(…)` makes one.
 pub fn open_named_file(path: &Path) -> io::Result<File> {
-    let is_descriptor = path.parent().is_some_and(|above| DESCRIPTOR_DIRECTORIES.iter().any(|known| above == Path::new(known)));
+    let is_descriptor =
+        path.parent().is_some_and(|above| DESCRIPTOR_DIRECTORIES.iter().any(|known| above == Path::new(known)));
     if is_descriptor || path == Path::new(STANDARD_INPUT) { File::open(path) } else { open_regular_file(path) }
 }
 

@@ -125,8 +125,8 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let roster = OwnerLock::acquire(directory.path(), 7).expect("an owner");
         let then = heartbeat_age(directory.path(), roster.name()).expect("it has a pulse from its beginning");
-        let heart =
-            HeartbeatThread::start(vec![roster.pulse().expect("its own file")], Duration::from_millis(1)).expect("a thread");
+        let heart = HeartbeatThread::start(vec![roster.pulse().expect("its own file")], Duration::from_millis(1))
+            .expect("a thread");
         // After a beat, the age is shorter than the first age plus the time that has passed.
         let began = std::time::Instant::now();
         loop {

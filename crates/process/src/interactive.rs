@@ -24,13 +24,16 @@ use rustix::io::Errno;
 
 use crate::capture::OutputCapture;
 use crate::control::{ControlListener, ControlOrder};
+use crate::descriptor_poll::{poll_descriptor_list, poll_descriptors};
+use crate::event_loop::ProcessTree;
 use crate::os;
 use crate::pipe::{PIPE_SIZE, count_waiting_bytes, read_pipe_once};
 use crate::program::ResolvedProgram;
-use crate::descriptor_poll::{poll_descriptors, poll_descriptor_list};
-use crate::supervised_run::{SupervisorLink, StartOutcome, SupervisedTree};
-use crate::event_loop::ProcessTree;
-use crate::{BackgroundProcess, CapturedOutput, RunControl, ProgramExit, SupervisorLauncher, ProgramStartError, OwnerLock, ProgramSpec, OutputStream};
+use crate::supervised_run::{StartOutcome, SupervisedTree, SupervisorLink};
+use crate::{
+    BackgroundProcess, CapturedOutput, OutputStream, OwnerLock, ProgramExit, ProgramSpec, ProgramStartError,
+    RunControl, SupervisorLauncher,
+};
 
 /// How long a program may take to exit after its input is closed.
 const EXIT_GRACE: Duration = Duration::from_secs(2);
@@ -83,7 +86,11 @@ pub struct InteractiveExit {
 impl InteractiveProcess {
     /// Starts a program under a supervisor of its own. Its input stays open: the input and timeouts of `spec` are ignored. Of its
     /// output only standard error is captured.
-    pub fn start(launcher: &SupervisorLauncher, spec: &ProgramSpec, roster: &OwnerLock) -> Result<Self, ProgramStartError> {
+    pub fn start(
+        launcher: &SupervisorLauncher,
+        spec: &ProgramSpec,
+        roster: &OwnerLock,
+    ) -> Result<Self, ProgramStartError> {
         let bare = |source| ProgramStartError::from_io_error(&spec.directory, source);
         let (stdin, ours) = io::pipe().map_err(bare)?;
         let (stdout, child_stdout) = io::pipe().map_err(bare)?;
@@ -127,7 +134,8 @@ impl InteractiveProcess {
     /// Returns whether the program has ended, whatever it has left behind.
     pub fn has_ended(&mut self) -> bool {
         if !self.gone {
-            let [has_news] = poll_descriptors(&[Some((self.tree.leader_descriptor(), PollFlags::IN))], Some(Instant::now()));
+            let [has_news] =
+                poll_descriptors(&[Some((self.tree.leader_descriptor(), PollFlags::IN))], Some(Instant::now()));
             self.gone = has_news && self.tree.has_leader_exited();
         }
         self.gone
@@ -234,14 +242,17 @@ pub(crate) fn launch_supervised(
     let tag = roster.next_run_tag();
     let program = ResolvedProgram::resolve_spec(spec, &tag)?;
     let before = os::clock_ticks_now();
-    let link = SupervisorLink::new(launcher).map_err(|source| ProgramStartError::from_io_error(&launcher.program, source))?;
+    let link =
+        SupervisorLink::new(launcher).map_err(|source| ProgramStartError::from_io_error(&launcher.program, source))?;
     link.register_with_owner(roster);
     match link.start_program(&program, &descriptors, || false) {
         Ok(StartOutcome::Started(pid)) => {
             roster.record_leader(pid, before);
             Ok(SupervisedTree::new(link, Some(pid), tag))
         }
-        Ok(StartOutcome::Refused(error)) => Err(ProgramStartError::from_spawn_error(program.path(), &spec.directory, error)),
+        Ok(StartOutcome::Refused(error)) => {
+            Err(ProgramStartError::from_spawn_error(program.path(), &spec.directory, error))
+        }
         Ok(StartOutcome::Lost(error)) | Err(error) => Err(ProgramStartError::from_io_error(&launcher.program, error)),
     }
 }
@@ -302,7 +313,11 @@ impl IoSession<'_> {
     }
 
     /// Does the same with background processes.
-    pub fn next_event_with_background(&mut self, until: &mut Option<Instant>, beside: &mut [BackgroundProcess]) -> ProcessEvent {
+    pub fn next_event_with_background(
+        &mut self,
+        until: &mut Option<Instant>,
+        beside: &mut [BackgroundProcess],
+    ) -> ProcessEvent {
         loop {
             if let Some(ordered) = self.take_new_order(until, beside) {
                 return ordered;
@@ -324,7 +339,11 @@ impl IoSession<'_> {
     }
 
     /// Returns an order that was not reported yet. Waits as long as the control is paused.
-    fn take_new_order(&mut self, until: &mut Option<Instant>, beside: &mut [BackgroundProcess]) -> Option<ProcessEvent> {
+    fn take_new_order(
+        &mut self,
+        until: &mut Option<Instant>,
+        beside: &mut [BackgroundProcess],
+    ) -> Option<ProcessEvent> {
         loop {
             let (order, paused) = self.listener.current_order();
             if order > self.reported_order {

@@ -172,7 +172,8 @@ pub(crate) fn is_owner_visible(name: &str) -> bool {
 
 /// Returns whether an owner's name is one of this process.
 pub fn is_this_process(name: &str) -> bool {
-    owner_directory::parse_owner_name(name).is_some_and(|(pid, start)| pid == getpid() && start == os::process_start_time(pid).unwrap_or(0))
+    owner_directory::parse_owner_name(name)
+        .is_some_and(|(pid, start)| pid == getpid() && start == os::process_start_time(pid).unwrap_or(0))
 }
 
 /// Ends the processes that dead owners left behind, and removes their files.

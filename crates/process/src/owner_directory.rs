@@ -49,7 +49,9 @@ impl OwnerDirectory {
         let path: PathBuf = path.components().collect();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | SAFE_OPEN_FLAGS;
         let directory = openat(rustix::fs::CWD, &path, flags, Mode::empty()).map_err(|error| match error {
-            Errno::LOOP | Errno::NOTDIR => unusable_directory_error(&path, "it is a link or a file, and not a directory"),
+            Errno::LOOP | Errno::NOTDIR => {
+                unusable_directory_error(&path, "it is a link or a file, and not a directory")
+            }
             error => error.into(),
         })?;
         if fstat(&directory)?.st_uid != geteuid().as_raw() {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-use crate::{ProgramInvocation, ProgramStartError, ProgramSpec, plain_script};
+use crate::{ProgramInvocation, ProgramSpec, ProgramStartError, plain_script};
 
 /// The variable that marks the processes of a run: the owner's name, a full stop, and the number of the run.
 pub(crate) const TAG_VARIABLE: &str = "WINDLASS_TAG";
@@ -78,7 +78,11 @@ pub(crate) fn environment_entry(name: &OsStr, value: &OsStr) -> io::Result<CStri
 }
 
 /// Returns why a script cannot run, if that is known without a shell: it names a program that is missing or not executable.
-pub fn find_missing_program(script: &OsStr, directory: &Path, environment: &[(OsString, OsString)]) -> Option<ProgramStartError> {
+pub fn find_missing_program(
+    script: &OsStr,
+    directory: &Path,
+    environment: &[(OsString, OsString)],
+) -> Option<ProgramStartError> {
     let words = plain_script::split_literal_words(script)?;
     let found = look_up_program(directory, environment, words.first());
     let file = found.map(|path| directory.join(path));
@@ -97,7 +101,8 @@ fn resolve_without_shell(spec: &ProgramSpec, script: &OsStr) -> Option<(PathBuf,
     let words = plain_script::split_literal_words(script)?;
     let path = look_up_program(&spec.directory, &spec.environment, words.first()).ok()?;
     let file = spec.directory.join(&path);
-    let can_start = file.is_file() && access(&file, Access::EXEC_OK).is_ok() && plain_script::is_kernel_executable(&file);
+    let can_start =
+        file.is_file() && access(&file, Access::EXEC_OK).is_ok() && plain_script::is_kernel_executable(&file);
     can_start.then_some((path, words))
 }
 
@@ -118,7 +123,8 @@ fn look_up_program(
         let candidate = directory.join(place).join(name);
         if candidate.is_file() {
             if access(&candidate, Access::EXEC_OK).is_ok() {
-                return std::path::absolute(&candidate).map_err(|source| ProgramStartError::from_io_error(&candidate, source));
+                return std::path::absolute(&candidate)
+                    .map_err(|source| ProgramStartError::from_io_error(&candidate, source));
             }
             unusable.get_or_insert(candidate);
         }

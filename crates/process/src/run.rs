@@ -11,10 +11,12 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 
 use crate::control::{ControlListener, ControlOrder};
+use crate::event_loop::{ChildPipes, OutputObserver, ParentPipes, ProcessTree, create_pipes, watch_run};
 use crate::os::{self, LeaderProcess};
 use crate::program::ResolvedProgram;
-use crate::event_loop::{ChildPipes, OutputObserver, ParentPipes, ProcessTree, create_pipes, watch_run};
-use crate::{CapturedOutput, RunControl, ProgramExit, ProgramOutcome, ProgramStartError, OwnerLock, ProgramSpec, OutputStream};
+use crate::{
+    CapturedOutput, OutputStream, OwnerLock, ProgramExit, ProgramOutcome, ProgramSpec, ProgramStartError, RunControl,
+};
 
 /// Runs a program until it ends, or until its timeout or the control ends it.
 ///
@@ -25,7 +27,9 @@ pub fn run_program(
     control: &RunControl,
     observe: &mut dyn FnMut(OutputStream, &[u8]),
 ) -> Result<ProgramOutcome, ProgramStartError> {
-    let Some(start) = RunStart::new(spec, roster, control)? else { return Ok(ProgramOutcome::cancelled_before_start()) };
+    let Some(start) = RunStart::new(spec, roster, control)? else {
+        return Ok(ProgramOutcome::cancelled_before_start());
+    };
     let descriptors = start.child_descriptors();
     let leader = descriptors.and_then(|descriptors| LeaderProcess::start(&start.tag, &start.program, descriptors));
     let mut leader = leader.map_err(|error| start.start_error(error))?;
@@ -49,7 +53,11 @@ pub(crate) struct RunStart<'a> {
 
 impl<'a> RunStart<'a> {
     /// Prepares a run. `None` if it was cancelled before it began.
-    pub fn new(spec: &'a ProgramSpec, roster: &'a OwnerLock, control: &RunControl) -> Result<Option<Self>, ProgramStartError> {
+    pub fn new(
+        spec: &'a ProgramSpec,
+        roster: &'a OwnerLock,
+        control: &RunControl,
+    ) -> Result<Option<Self>, ProgramStartError> {
         let bare = |source| ProgramStartError::from_io_error(Path::new("a program"), source);
         let listener = control.add_listener().map_err(bare)?;
         if !listener.wait_while_paused() {
@@ -57,7 +65,8 @@ impl<'a> RunStart<'a> {
         }
         let tag = roster.next_run_tag();
         let program = ResolvedProgram::resolve_spec(spec, &tag)?;
-        let (ours, theirs) = create_pipes(spec).map_err(|source| ProgramStartError::from_io_error(program.path(), source))?;
+        let (ours, theirs) =
+            create_pipes(spec).map_err(|source| ProgramStartError::from_io_error(program.path(), source))?;
         Ok(Some(Self {
             tag,
             program,
@@ -87,7 +96,12 @@ impl<'a> RunStart<'a> {
     }
 
     /// Watches the started tree until its end.
-    pub fn watch_to_end(mut self, tree: &mut dyn ProcessTree, leader: Option<Pid>, observe: OutputObserver<'_>) -> ProgramOutcome {
+    pub fn watch_to_end(
+        mut self,
+        tree: &mut dyn ProcessTree,
+        leader: Option<Pid>,
+        observe: OutputObserver<'_>,
+    ) -> ProgramOutcome {
         // Only the children may hold these ends now, or the output would never end.
         drop(self.theirs);
         if let Some(leader) = leader {

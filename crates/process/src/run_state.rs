@@ -100,7 +100,8 @@ impl RunStateMachine {
     pub fn resume_deadlines(&mut self, now: Instant) {
         if let Some(held) = self.paused_since.take() {
             self.until = self.until.and_then(|until| until.checked_add(now - held));
-            self.idle_deadline = self.idle_deadline.and_then(|(until, silence)| Some((until.checked_add(now - held)?, silence)));
+            self.idle_deadline =
+                self.idle_deadline.and_then(|(until, silence)| Some((until.checked_add(now - held)?, silence)));
         }
     }
 
@@ -119,18 +120,24 @@ impl RunStateMachine {
                 self.interruption = Some(RunInterruption::Cancelled);
                 RunAction::Finish
             }
-            RunPhase::Running if facts.order == ControlOrder::Cancel => self.begin_termination(RunInterruption::Cancelled, now),
+            RunPhase::Running if facts.order == ControlOrder::Cancel => {
+                self.begin_termination(RunInterruption::Cancelled, now)
+            }
             RunPhase::Running if over => self.begin_termination(RunInterruption::TimedOut, now),
             RunPhase::Running if self.idle_deadline.is_some_and(|(until, _)| now >= until) => {
                 self.begin_termination(RunInterruption::OutputIdle, now)
             }
-            RunPhase::Grace { .. } if over || facts.order == ControlOrder::Kill || (facts.gone && facts.drained) => RunAction::Finish,
+            RunPhase::Grace { .. } if over || facts.order == ControlOrder::Kill || (facts.gone && facts.drained) => {
+                RunAction::Finish
+            }
             RunPhase::Grace { again: false } if facts.gone => {
                 self.phase = RunPhase::Grace { again: true };
                 RunAction::Terminate
             }
             RunPhase::Lingering if over || facts.order != ControlOrder::Continue || facts.drained => RunAction::Finish,
-            RunPhase::Running => RunAction::Wait(self.until.into_iter().chain(self.idle_deadline.map(|(until, _)| until)).min()),
+            RunPhase::Running => {
+                RunAction::Wait(self.until.into_iter().chain(self.idle_deadline.map(|(until, _)| until)).min())
+            }
             RunPhase::Grace { .. } | RunPhase::Lingering => RunAction::Wait(self.until),
         }
     }
@@ -165,8 +172,8 @@ mod tests {
 
     #[test]
     fn the_list_of_decisions() {
-        use RunInterruption::{Cancelled, TimedOut};
         use RunAction::{Finish, Terminate, Wait};
+        use RunInterruption::{Cancelled, TimedOut};
         let start = Instant::now();
         let at = |seconds: u32| Wait(Some(start + seconds * SECOND));
         let moment = |seconds: u32| Wait(Some(start + seconds * SECOND + DRAIN_GRACE));
@@ -180,7 +187,11 @@ mod tests {
         check(&[(10, RUNNING, Terminate), (11, CANCELLED, at(12)), (11, KILLED, Finish)], Some(TimedOut), start);
         check(&[(5, CANCELLED, Terminate), (6, CANCELLED, at(7)), (7, CANCELLED, Finish)], Some(Cancelled), start);
         check(&[(5, KILLED, Finish)], Some(Cancelled), start);
-        check(&[(10, GONE, moment(10)), (10, RunObservations { order: ControlOrder::Cancel, ..GONE }, Finish)], None, start);
+        check(
+            &[(10, GONE, moment(10)), (10, RunObservations { order: ControlOrder::Cancel, ..GONE }, Finish)],
+            None,
+            start,
+        );
     }
 
     #[test]

@@ -81,7 +81,10 @@ impl Drop for SignalHandlers {
 /// Makes signals to this process drive the control, in addition to the controls of other existing [`SignalHandlers`] values.
 ///
 /// `told` is called in a thread of its own, which handles the next signal after it returns.
-pub fn install_handlers(control: &RunControl, told: impl Fn(SignalEvent) + Send + 'static) -> io::Result<SignalHandlers> {
+pub fn install_handlers(
+    control: &RunControl,
+    told: impl Fn(SignalEvent) + Send + 'static,
+) -> io::Result<SignalHandlers> {
     let heeded =
         [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH].into_iter().filter(|signal| !is_signal_ignored(*signal));
     let heeded: Vec<i32> = heeded.collect();

@@ -85,7 +85,9 @@ impl SpawnActions {
         // SAFETY: it succeeded.
         let mut actions = Self { raw: unsafe { raw.assume_init() }, _held: Vec::new() };
         // SAFETY: the directory is a C string, which the call copies.
-        check_return_code(unsafe { libc::posix_spawn_file_actions_addchdir_np(&mut actions.raw, program.directory.as_ptr()) })?;
+        check_return_code(unsafe {
+            libc::posix_spawn_file_actions_addchdir_np(&mut actions.raw, program.directory.as_ptr())
+        })?;
         for (number, descriptor) in (0..).zip(descriptors) {
             let mut source = descriptor.as_raw_fd();
             if source < 3 {

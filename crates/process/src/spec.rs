@@ -118,6 +118,12 @@ impl ProgramOutcome {
     /// Returns the outcome of a successful program that wrote this.
     pub fn success_with_stdout(stdout: Vec<u8>) -> Self {
         let stdout = CapturedOutput { total: stdout.len() as u64, head: stdout, ..CapturedOutput::default() };
-        Self { exit: ProgramExit::Code(0), stdout, stderr: CapturedOutput::default(), leaky: false, took: Duration::ZERO }
+        Self {
+            exit: ProgramExit::Code(0),
+            stdout,
+            stderr: CapturedOutput::default(),
+            leaky: false,
+            took: Duration::ZERO,
+        }
     }
 }

@@ -25,12 +25,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-use crate::os::{self, SupervisorProcess, LeaderWatch, ProcessStatus};
-use crate::program::{ResolvedProgram, to_c_string, environment_entry};
-use crate::run::RunStart;
 use crate::event_loop::ProcessTree;
+use crate::os::{self, LeaderWatch, ProcessStatus, SupervisorProcess};
+use crate::program::{ResolvedProgram, environment_entry, to_c_string};
+use crate::run::RunStart;
 use crate::wire::{self, SupervisorReport};
-use crate::{RunControl, ProgramOutcome, ProgramStartError, OwnerLock, ProgramSpec, OutputStream, run};
+use crate::{OutputStream, OwnerLock, ProgramOutcome, ProgramSpec, ProgramStartError, RunControl, run};
 
 /// How long a supervisor may take to stop or end its tree. Its own bounds are tighter.
 const SUPERVISOR_TIMEOUT: Duration = Duration::from_secs(10);
@@ -86,7 +86,9 @@ impl Supervisor {
         control: &RunControl,
         observe: &mut dyn FnMut(OutputStream, &[u8]),
     ) -> Result<ProgramOutcome, ProgramStartError> {
-        let Some(start) = RunStart::new(spec, roster, control)? else { return Ok(ProgramOutcome::cancelled_before_start()) };
+        let Some(start) = RunStart::new(spec, roster, control)? else {
+            return Ok(ProgramOutcome::cancelled_before_start());
+        };
         let begun = match self.start_program(&start) {
             // The supervisor may have died since the last run.
             Err(_) => self.start_program(&start),
@@ -201,7 +203,9 @@ impl SupervisorLink {
             Ok(SupervisorReport::Started(pid)) if pid > 0 => {
                 return Ok(StartOutcome::Started(Pid::from_raw(pid).expect("no process has the number 0")));
             }
-            Ok(SupervisorReport::Failed(error)) => return Ok(StartOutcome::Refused(io::Error::from_raw_os_error(error))),
+            Ok(SupervisorReport::Failed(error)) => {
+                return Ok(StartOutcome::Refused(io::Error::from_raw_os_error(error)));
+            }
             Ok(_) => io::ErrorKind::InvalidData.into(),
             Err(error) => error,
         };
@@ -326,7 +330,9 @@ impl<L: Borrow<SupervisorLink>> ProcessTree for SupervisedTree<L> {
             match self.link.borrow().poll_report() {
                 Some(report) => drop(self.handle_report(report)),
                 // The leader is gone, and the supervisor that should report it is stopped or traced.
-                None => self.lost = self.unreported_since.get_or_insert_with(Instant::now).elapsed() > SUPERVISOR_TIMEOUT,
+                None => {
+                    self.lost = self.unreported_since.get_or_insert_with(Instant::now).elapsed() > SUPERVISOR_TIMEOUT
+                }
             }
         }
         self.lost || self.exited.is_some()

@@ -20,9 +20,9 @@ use rustix::event::PollFlags;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, wait};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
+use crate::descriptor_poll::poll_descriptors;
 use crate::os::{self, DescendantTree, ProcessStatus, StoppedProcesses};
 use crate::program::ResolvedProgram;
-use crate::descriptor_poll::poll_descriptors;
 use crate::spawn::spawn_program;
 use crate::wire::{SupervisorOrder, SupervisorReport, receive_order};
 
@@ -90,7 +90,8 @@ impl SupervisorService {
             let (sockets, orphaned) = ([&self.socket, &self.children, &self.terminated], self.orphaned.as_ref());
             let [socket, children, terminated] = sockets.map(|socket| Some((socket.as_fd(), PollFlags::IN)));
             let orphaned = orphaned.map(|parent| (parent.as_fd(), PollFlags::IN));
-            let [ordered, ended, terminated, orphaned] = poll_descriptors(&[socket, children, terminated, orphaned], None);
+            let [ordered, ended, terminated, orphaned] =
+                poll_descriptors(&[socket, children, terminated, orphaned], None);
             if terminated || orphaned {
                 return Ok(());
             }
@@ -136,7 +137,12 @@ impl SupervisorService {
     fn start_run(&mut self, program: &ResolvedProgram, descriptors: [OwnedFd; 3]) -> io::Result<()> {
         match spawn_program(program, descriptors.each_ref().map(AsFd::as_fd)) {
             Ok(leader) => {
-                self.run = Some(ActiveRun { leader, descendants: DescendantTree::below_leader(leader), gone: false, stopped: None });
+                self.run = Some(ActiveRun {
+                    leader,
+                    descendants: DescendantTree::below_leader(leader),
+                    gone: false,
+                    stopped: None,
+                });
                 SupervisorReport::Started(leader.as_raw_nonzero().get()).send_report(&self.socket)
             }
             Err(error) => SupervisorReport::Failed(error.raw_os_error().unwrap_or(libc::EIO)).send_report(&self.socket),

@@ -9,7 +9,7 @@
 
 use std::path::Path;
 
-use crate::{os, owner_directory, owner};
+use crate::{os, owner, owner_directory};
 
 /// Wakes an owner. Returns whether that was possible.
 pub fn wake_owner(directory: &Path, name: &str) -> bool {
@@ -50,7 +50,10 @@ mod tests {
         let parent = rustix::process::getppid().expect("a parent");
         assert!(is_below_owner(&name(parent)));
         assert!(!is_below_owner(&name(getpid())));
-        assert!(!is_below_owner(&owner_directory::format_owner_name(parent, 1, 7)), "another process with the same number");
+        assert!(
+            !is_below_owner(&owner_directory::format_owner_name(parent, 1, 7)),
+            "another process with the same number"
+        );
         assert!(!is_below_owner("nobody"));
     }
 }

@@ -60,7 +60,11 @@ pub(crate) const END_ORDER: u8 = 5;
 /// Limit for a body, longer than any argument list that a kernel takes.
 const MAX_ORDER_BODY: usize = 64 * 1024 * 1024;
 
-pub(crate) fn send_start_order(socket: &UnixStream, program: &ResolvedProgram, descriptors: &[BorrowedFd<'_>; 3]) -> io::Result<()> {
+pub(crate) fn send_start_order(
+    socket: &UnixStream,
+    program: &ResolvedProgram,
+    descriptors: &[BorrowedFd<'_>; 3],
+) -> io::Result<()> {
     send(socket, START_ORDER, &encode_program(program), descriptors)
 }
 
@@ -118,7 +122,10 @@ pub(crate) fn receive_order(mut socket: &UnixStream) -> io::Result<Option<Superv
     let mut body = vec![0; length];
     socket.read_exact(&mut body)?;
     Ok(Some(match kind {
-        START_ORDER => SupervisorOrder::Start(decode_program(&body)?, ensure_close_on_exec(descriptors)?.try_into().map_err(|_| malformed_order_error())?),
+        START_ORDER => SupervisorOrder::Start(
+            decode_program(&body)?,
+            ensure_close_on_exec(descriptors)?.try_into().map_err(|_| malformed_order_error())?,
+        ),
         TERMINATE_ORDER => SupervisorOrder::Terminate,
         STOP_ORDER => SupervisorOrder::Stop,
         RESUME_ORDER => SupervisorOrder::Resume,
@@ -228,7 +235,9 @@ mod tests {
         send_start_order(&ours, &program, &[file.as_fd(), file.as_fd(), file.as_fd()]).expect("sent");
         send_bodyless_order(&ours, TERMINATE_ORDER).expect("sent");
         drop(ours);
-        let Some(SupervisorOrder::Start(arrived, _)) = receive_order(&theirs).expect("whole") else { panic!("another order") };
+        let Some(SupervisorOrder::Start(arrived, _)) = receive_order(&theirs).expect("whole") else {
+            panic!("another order")
+        };
         assert_eq!(arrived, program);
         assert!(matches!(receive_order(&theirs), Ok(Some(Order::Terminate))));
         assert!(matches!(receive_order(&theirs), Ok(None)), "then nothing more");

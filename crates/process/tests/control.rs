@@ -82,7 +82,8 @@ fn a_cancelled_control_starts_nothing_but_resolute_work() {
         assert_eq!(scene.run(&spec).exit, Exit::Cancelled);
         assert!(!scene.path("started").exists());
         let control = scene.control.ignoring_cancel();
-        let finished = windlass_process::run_program(&spec, &scene.roster, &control, &mut |_, _| {}).expect("it starts");
+        let finished =
+            windlass_process::run_program(&spec, &scene.roster, &control, &mut |_, _| {}).expect("it starts");
         assert_eq!(finished.exit, Exit::Code(0));
         control.kill_runs();
         let finished = windlass_process::run_program(&spec, &scene.roster, &control, &mut |_, _| {}).expect("no error");

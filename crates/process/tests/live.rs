@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use windlass_process::{BackgroundProcess, ProgramExit, ProcessEvent, SupervisorLauncher, InteractiveProcess};
+use windlass_process::{BackgroundProcess, InteractiveProcess, ProcessEvent, ProgramExit, SupervisorLauncher};
 
 use crate::common::{Scene, Way, is_gone, probe, stands_still, until};
 
 fn start(scene: &Scene, script: &str) -> InteractiveProcess {
-    let launcher = SupervisorLauncher { program: probe().into(), arguments: vec!["supervise".into()], environment: Vec::new() };
+    let launcher =
+        SupervisorLauncher { program: probe().into(), arguments: vec!["supervise".into()], environment: Vec::new() };
     InteractiveProcess::start(&launcher, &scene.shell(script), &scene.roster).expect("it starts")
 }
 
@@ -163,7 +164,8 @@ fn program_is_left_stopped_where_no_descriptor_is_free() {
 }
 
 fn beside(scene: &Scene, script: &str, most: usize) -> BackgroundProcess {
-    let launcher = SupervisorLauncher { program: probe().into(), arguments: vec!["supervise".into()], environment: Vec::new() };
+    let launcher =
+        SupervisorLauncher { program: probe().into(), arguments: vec!["supervise".into()], environment: Vec::new() };
     BackgroundProcess::start(&launcher, &scene.shell(script), &scene.roster, most).expect("it starts")
 }
 

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use windlass_process::{ProgramExit, ProgramStartError, ProgramSpec};
+use windlass_process::{ProgramExit, ProgramSpec, ProgramStartError};
 
 use crate::common::{Scene, check};
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use windlass_process::{CaptureLimits, ProgramExit, SpillTarget, OutputStream};
+use windlass_process::{CaptureLimits, OutputStream, ProgramExit, SpillTarget};
 
 use crate::common::check;
 
@@ -40,7 +40,8 @@ fn bytes_are_kept_as_they_are() {
 fn what_memory_cannot_hold_goes_to_a_file_up_to_its_cap() {
     check(|scene| {
         let mut spec = scene.shell("i=0; while [ $i -lt 500 ]; do echo line $i; i=$((i+1)); done; echo small >&2");
-        spec.capture = CaptureLimits { head: 10, tail: 10, spill: Some(SpillTarget { path: scene.path("run"), cap: 1000 }) };
+        spec.capture =
+            CaptureLimits { head: 10, tail: 10, spill: Some(SpillTarget { path: scene.path("run"), cap: 1000 }) };
         let finished = scene.run(&spec);
         let spilled = finished.stdout.spilled.as_ref().expect("it was too much");
         assert_eq!(spilled.path, scene.path("run.stdout"));
@@ -58,7 +59,8 @@ fn a_file_that_cannot_be_written_does_not_fail_the_run() {
     check(|scene| {
         let mut spec = scene.shell("echo a lot of output");
         std::fs::write(scene.path("file"), "").expect("it can be written");
-        spec.capture = CaptureLimits { head: 1, tail: 1, spill: Some(SpillTarget { path: scene.path("file/where"), cap: 1000 }) };
+        spec.capture =
+            CaptureLimits { head: 1, tail: 1, spill: Some(SpillTarget { path: scene.path("file/where"), cap: 1000 }) };
         let finished = scene.run(&spec);
         assert_eq!(finished.exit, Exit::Code(0));
         assert!(finished.stdout.spilled.expect("it was tried").error.is_some());

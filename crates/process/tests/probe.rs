@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use windlass_process::signals::SignalEvent;
 use windlass_process::{
-    CaptureLimits, RunControl, ProgramExit, ProcessEvent, ProgramInvocation, SupervisorLauncher, InteractiveProcess, OwnerLock, ProgramSpec, Supervisor, run_program, signals, supervisor,
+    CaptureLimits, InteractiveProcess, OwnerLock, ProcessEvent, ProgramExit, ProgramInvocation, ProgramSpec,
+    RunControl, Supervisor, SupervisorLauncher, run_program, signals, supervisor,
 };
 
 fn main() -> ExitCode {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use windlass_process::{ProgramExit, SupervisorLauncher, Supervisor};
+use windlass_process::{ProgramExit, Supervisor, SupervisorLauncher};
 
 use crate::common::{Scene, Way, is_dead, probe, supervisor, tagged, until};
 
@@ -11,7 +11,8 @@ use crate::common::{Scene, Way, is_dead, probe, supervisor, tagged, until};
 fn fake(scene: &Scene, script: &str) -> Supervisor {
     let script = format!("cd {}; {script}", scene.directory.path().display());
     let environment = vec![("PATH".into(), crate::common::PATH.into())];
-    let launcher = SupervisorLauncher { program: "/bin/sh".into(), arguments: vec!["-c".into(), script.into()], environment };
+    let launcher =
+        SupervisorLauncher { program: "/bin/sh".into(), arguments: vec!["-c".into(), script.into()], environment };
     Supervisor::start(&launcher).expect("a shell")
 }
 

@@ -16,14 +16,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use windlass_bridge::{AgentHookRequest, AgentHookResponse};
 use windlass_engine::{
-    BridgeCall, CallRuling, CallVerdict, Command, Digest, EffectKind, Event, HookEffect, HookOutcome, HookPoint,
-    HookReport, EngineLimits, ObjectingHook, HookFailurePolicy, CommandOrigin, Seq,
+    BridgeCall, CallRuling, CallVerdict, Command, CommandOrigin, Digest, EffectKind, EngineLimits, Event, HookEffect,
+    HookFailurePolicy, HookOutcome, HookPoint, HookReport, ObjectingHook, Seq,
 };
 use windlass_hooks::response::{ResponseDecision, ResponsePermission};
 use windlass_hooks::{HookResponse, clean_output, excerpt_text, unexplained_block_text};
 
-use crate::work_digest::WorkDigester;
 use crate::hook::HookAttempt;
+use crate::work_digest::WorkDigester;
 use crate::{EffectRunner, RunError};
 
 /// Message for the person if files changed while a stop hook judged the work.
@@ -144,7 +144,8 @@ impl HookAnswers {
             HookOutcome::Success | HookOutcome::Skip => self.record_agreement(owed, feedback, said),
             HookOutcome::Block | HookOutcome::Continue | HookOutcome::Again => self.record_objection(owed, feedback),
             HookOutcome::Escalate if said.goes_on == Some(false) => {
-                self.halt.get_or_insert(said.stop_reason.or(feedback).map(|text| clean_output(&text)).unwrap_or_default());
+                self.halt
+                    .get_or_insert(said.stop_reason.or(feedback).map(|text| clean_output(&text)).unwrap_or_default());
             }
             HookOutcome::Escalate => self.request_person(owed, feedback, format!("`{name}` asks for a person{why}")),
             HookOutcome::Failure | HookOutcome::TimedOut => {
@@ -171,7 +172,8 @@ impl HookAnswers {
             return self.record_objection(owed, specific.additional_context.map(|text| clean_output(&text)));
         }
         // Claude Code's older field for the same.
-        let older = said.decision.filter(|decision| *decision == ResponseDecision::Allow).map(|_| ResponsePermission::Allow);
+        let older =
+            said.decision.filter(|decision| *decision == ResponseDecision::Allow).map(|_| ResponsePermission::Allow);
         if specific.permission.or(older) == Some(ResponsePermission::Allow) {
             let why = specific.permission_reason.or(said.reason).unwrap_or_default();
             self.reasons.push((CallRuling::Allow, clean_output(&why)));

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use windlass_agents::{Agent, AgentDriver, PromptRequest, TurnBudget, TurnOutcome};
-use windlass_engine::{TaskId, AgentUsage};
+use windlass_engine::{AgentUsage, TaskId};
 use windlass_process::overlay_environment;
 
 use crate::journal::PromptSource;

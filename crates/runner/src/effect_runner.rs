@@ -18,12 +18,15 @@ use windlass_bridge::AgentHookRequest;
 use windlass_engine::validation::ConfiguredRules;
 use windlass_engine::workflow::Workflow;
 use windlass_engine::{
-    Authority, Command, EffectId, EffectKind, Event, HookOutcome, CommandOrigin, OwnerName, PendingEffect, EventRecord, EngineRules, Seq,
-    Task, StateView,
+    Authority, Command, CommandOrigin, EffectId, EffectKind, EngineRules, Event, EventRecord, HookOutcome, OwnerName,
+    PendingEffect, Seq, StateView, Task,
 };
 use windlass_expr::TextTemplate;
-use windlass_hooks::{SecretMask, RunnableHook, excerpt_run};
-use windlass_process::{RunControl, Environment, ProgramOutcome, SupervisorLauncher, ProgramStartError, OwnerLock, ProgramSpec, OutputStream, Supervisor, run_program};
+use windlass_hooks::{RunnableHook, SecretMask, excerpt_run};
+use windlass_process::{
+    Environment, OutputStream, OwnerLock, ProgramOutcome, ProgramSpec, ProgramStartError, RunControl, Supervisor,
+    SupervisorLauncher, run_program,
+};
 use windlass_store::{SqliteStore, Store};
 use windlass_tools::validation::ProgramPermission;
 use windlass_vcs::git::{KnownFacts, modifies_repository};
@@ -134,8 +137,10 @@ impl<'a> EffectRunner<'a> {
     /// Commits a command of our own, and reports its records to the observer.
     pub fn commit_command(&mut self, command: &Command) -> Result<Vec<EventRecord>, RunError> {
         let (by, at) = (self.owner.to_string(), (self.env.now)());
-        let records =
-            self.commit_command_as(&CommandOrigin { by, at, authority: Authority::Person, run: None, via: None }, command)?;
+        let records = self.commit_command_as(
+            &CommandOrigin { by, at, authority: Authority::Person, run: None, via: None },
+            command,
+        )?;
         self.report_records(&records);
         Ok(records)
     }
@@ -169,9 +174,18 @@ impl<'a> EffectRunner<'a> {
     }
 
     /// Commits a command of another origin. Its author learns the result from the return value, not from the observer.
-    pub fn commit_command_as(&mut self, origin: &CommandOrigin, command: &Command) -> Result<Vec<EventRecord>, RunError> {
+    pub fn commit_command_as(
+        &mut self,
+        origin: &CommandOrigin,
+        command: &Command,
+    ) -> Result<Vec<EventRecord>, RunError> {
         let nonce = (self.env.random)().map_err(RunError::Random)?;
-        Ok(self.store.execute_command(&self.settings.rules, origin, &self.settings.mask.mask_command(command), nonce)?)
+        Ok(self.store.execute_command(
+            &self.settings.rules,
+            origin,
+            &self.settings.mask.mask_command(command),
+            nonce,
+        )?)
     }
 
     /// Runs every hook that this process owns, and the hooks that follow. After a cancellation, effects that have not begun stay
@@ -228,7 +242,11 @@ impl<'a> EffectRunner<'a> {
     fn run_and_report(&mut self, effect: &PendingEffect) -> Result<(), RunError> {
         let report = self.run_hook(effect)?.report;
         let killed = report.outcome == HookOutcome::Cancelled;
-        self.commit_command(&Command::FinishEffect { effect: effect.id, owner: self.owner.clone(), report: report.into() })?;
+        self.commit_command(&Command::FinishEffect {
+            effect: effect.id,
+            owner: self.owner.clone(),
+            report: report.into(),
+        })?;
         if killed { Err(RunError::Killed) } else { Ok(()) }
     }
 
@@ -280,7 +298,10 @@ impl<'a> EffectRunner<'a> {
     }
 
     /// Runs a program to its end, and streams its output to the observer. Under the supervisor nothing of it survives us.
-    pub(crate) fn run_program(&mut self, spec: &ProgramSpec) -> Result<Result<ProgramOutcome, ProgramStartError>, RunError> {
+    pub(crate) fn run_program(
+        &mut self,
+        spec: &ProgramSpec,
+    ) -> Result<Result<ProgramOutcome, ProgramStartError>, RunError> {
         // The observer sees no secret either, however the output is cut into pieces.
         let mask = self.settings.mask.clone();
         let (mut out, mut err) = (mask.open_display_stream(), mask.open_display_stream());

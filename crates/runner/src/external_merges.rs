@@ -4,11 +4,11 @@
 
 use std::fs;
 
-use windlass_engine::{Command, Event, EventType, TaskState, Task, StateView};
+use windlass_engine::{Command, Event, EventType, StateView, Task, TaskState};
 use windlass_process::file;
-use windlass_store::{ExecuteError, EventFilter};
+use windlass_store::{EventFilter, ExecuteError};
 use windlass_vcs::forge::ForgeMergeMethod;
-use windlass_vcs::git::{BaseBranch, BranchName, GitCommitId, Error, GitClient};
+use windlass_vcs::git::{BaseBranch, BranchName, Error, GitClient, GitCommitId};
 
 use crate::workspace_problem::explain_git_error;
 use crate::{EffectRunner, RunError, RunnerEvent};
@@ -43,13 +43,20 @@ pub fn find_external_merge(
     let landed = find_branch_in_base(git, base, &workspace.branch, &tip)?;
     match submitted.filter(|submitted| *submitted != tip.as_str()) {
         // A person may have reset the branch to the base.
-        Some(submitted) if landed.is_some() && !git.has_all_changes(&base.commit, &GitCommitId::new(submitted)?)? => Ok(None),
+        Some(submitted) if landed.is_some() && !git.has_all_changes(&base.commit, &GitCommitId::new(submitted)?)? => {
+            Ok(None)
+        }
         _ => Ok(landed),
     }
 }
 
 /// Returns how a base has the work of a branch, if it has it.
-pub(crate) fn find_branch_in_base(git: &GitClient<'_>, base: &BaseBranch, branch: &str, tip: &GitCommitId) -> Result<Option<ExternalMerge>, Error> {
+pub(crate) fn find_branch_in_base(
+    git: &GitClient<'_>,
+    base: &BaseBranch,
+    branch: &str,
+    tip: &GitCommitId,
+) -> Result<Option<ExternalMerge>, Error> {
     let name = &base.branch;
     let found = |commit: GitCommitId, how: String| {
         let is_one = commit != *tip;
@@ -81,7 +88,9 @@ impl EffectRunner<'_> {
             return Ok(());
         }
         let noted = match self.with_git(|git| git.list_branches()) {
-            Ok(branches) => self.accepted_open_changes(&branches, in_use).and_then(|tasks| self.record_found_merges(&tasks)),
+            Ok(branches) => {
+                self.accepted_open_changes(&branches, in_use).and_then(|tasks| self.record_found_merges(&tasks))
+            }
             Err(error) => {
                 self.report_unknown_merges(&error);
                 Ok(())
@@ -117,7 +126,8 @@ impl EffectRunner<'_> {
             let is_open = task.change.as_ref().is_some_and(|change| change.merged.is_none());
             let is_left = task.workspace.as_ref().is_some_and(|place| !in_use.contains(&place.name));
             if task.state == TaskState::Completed && is_open && is_left {
-                let filter = EventFilter { types: vec![EventType::SubmissionStarted], task: Some(id), ..EventFilter::default() };
+                let filter =
+                    EventFilter { types: vec![EventType::SubmissionStarted], task: Some(id), ..EventFilter::default() };
                 let submitted = self.store.read_events_back(&filter, None, 1)?.into_iter().find_map(|record| {
                     if let Event::SubmissionStarted(started) = record.envelope.event { started.work } else { None }
                 });
@@ -140,7 +150,8 @@ impl EffectRunner<'_> {
             let base = self.load_base(git)?;
             let is_its = |task: &Task| task.workspace.as_ref().is_some_and(|place| place.base == base.branch.as_str());
             let tasks = tasks.iter().filter(|(task, _)| is_its(task));
-            let found = tasks.map(|(task, submitted)| Ok((task.id, find_external_merge(git, &base, task, submitted.as_deref())?)));
+            let found = tasks
+                .map(|(task, submitted)| Ok((task.id, find_external_merge(git, &base, task, submitted.as_deref())?)));
             found.collect::<Result<Vec<_>, Error>>()
         });
         let found = match found {

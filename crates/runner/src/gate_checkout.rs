@@ -18,8 +18,8 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use windlass_engine::{HookOutcome, HookReport, SessionPhase, Session, Workspace};
-use windlass_vcs::git::{BranchName, CheckoutAccess, GitCommitId, Error, Worktree};
+use windlass_engine::{HookOutcome, HookReport, Session, SessionPhase, Workspace};
+use windlass_vcs::git::{BranchName, CheckoutAccess, Error, GitCommitId, Worktree};
 
 use crate::caches::GateCheckout;
 use crate::wording::{list_first_names, report_with_message};
@@ -97,14 +97,22 @@ impl EffectRunner<'_> {
             let (from, to) = (worktree.path.join(path), checkout.join(path));
             let has_place = to.parent().is_some_and(Path::is_dir) && fs::symlink_metadata(&to).is_err();
             if has_place {
-                link_cache_entries(&from, &to).map_err(|source| Error::Io { doing: "link a cache to", path: to, source })?;
+                link_cache_entries(&from, &to).map_err(|source| Error::Io {
+                    doing: "link a cache to",
+                    path: to,
+                    source,
+                })?;
             }
         }
         Ok(())
     }
 
     /// Describes the files that a worktree has besides a commit and caches, or that differ from those of the commit.
-    pub(crate) fn describe_uncommitted_files(&self, workspace: &Workspace, commit: &GitCommitId) -> Result<Option<String>, Error> {
+    pub(crate) fn describe_uncommitted_files(
+        &self,
+        workspace: &Workspace,
+        commit: &GitCommitId,
+    ) -> Result<Option<String>, Error> {
         let worktree = self.task_worktree(workspace)?;
         self.with_git(|git| {
             let mut beside = git.files_beside_commit(&worktree.path, commit)?;

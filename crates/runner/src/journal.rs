@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use windlass_agents::{
     AgentDriver, OutputWatch, PromptRequest, TurnBudget, TurnEnd, TurnHost, TurnOutcome, TurnOutput,
 };
-use windlass_engine::{Command, TurnFailure, EngineLimits, Session, AgentTurn};
+use windlass_engine::{AgentTurn, Command, EngineLimits, Session, TurnFailure};
 use windlass_hooks::{SecretMask, clean_output, excerpt_text};
-use windlass_process::{ProgramOutcome, ProgramStartError, ProgramSpec, OutputStream};
+use windlass_process::{OutputStream, ProgramOutcome, ProgramSpec, ProgramStartError};
 
 use crate::effect_runner::run_under;
 use crate::turn_record::{TurnRecord, with_extension};
@@ -115,7 +115,9 @@ impl<'j, 's, 'd> TurnJournal<'j, 's, 'd> {
             return Err(error);
         }
         let record = match &printed {
-            Some(printed) => dispatch.spilled_record(printed).or_else(|| dispatch.record_printed_output(&file, printed, &outcome.end)),
+            Some(printed) => dispatch
+                .spilled_record(printed)
+                .or_else(|| dispatch.record_printed_output(&file, printed, &outcome.end)),
             None => transcript.or(stdout).or(stderr).and_then(|path| dispatch.record_name(&path)),
         };
         Ok(TurnOutcome { record, ..outcome })
@@ -128,7 +130,9 @@ impl TurnHost for TurnJournal<'_, '_, '_> {
             PromptSource::Question { word, .. } => Ok(word(remembers)),
             PromptSource::Turn { session, turn } => match self.effects.build_prompt(session, turn, remembers) {
                 Ok(Ok(prompt)) => Ok(prompt),
-                Ok(Err(fault)) => Err(TurnEnd::from_failure(TurnFailure::Prompt, format!("cannot make the prompt: {fault}"))),
+                Ok(Err(fault)) => {
+                    Err(TurnEnd::from_failure(TurnFailure::Prompt, format!("cannot make the prompt: {fault}")))
+                }
                 Err(error) => Err(self.fail_turn(error)),
             },
         }
@@ -165,7 +169,11 @@ impl TurnHost for TurnJournal<'_, '_, '_> {
         }
     }
 
-    fn run_program(&mut self, spec: &ProgramSpec, watch: Option<&mut OutputWatch<'_>>) -> Result<ProgramOutcome, TurnEnd> {
+    fn run_program(
+        &mut self,
+        spec: &ProgramSpec,
+        watch: Option<&mut OutputWatch<'_>>,
+    ) -> Result<ProgramOutcome, TurnEnd> {
         let (ran, is_watched) = match watch {
             Some(watch) => (self.run_watched_program(spec, watch), true),
             None => (self.effects.run_program(spec), false),

@@ -20,7 +20,6 @@
 
 mod agent_hooks;
 mod caches;
-mod work_digest;
 mod consultation;
 mod delivery_settings;
 mod effect_runner;
@@ -33,7 +32,6 @@ mod journal;
 mod prompt;
 mod protected;
 mod protected_check;
-mod turn_record;
 mod refresh;
 mod runner_env;
 mod shutdown;
@@ -42,7 +40,9 @@ mod submission;
 pub mod test_command;
 mod tool_server;
 mod turn;
+mod turn_record;
 mod wording;
+mod work_digest;
 mod workspace;
 mod workspace_problem;
 mod worktree_gc;
@@ -51,8 +51,8 @@ use std::time::{Duration, Instant};
 
 use windlass_agents::{Agent, AgentDriver};
 use windlass_engine::{
-    Command, EffectId, EffectKind, SessionEndKind, EventType, HookOutcome, CommandOrigin, SessionPhase, EventRecord, Refusal, Session,
-    SessionName, SessionStep, TaskId, Timestamp, StateView, NextAction,
+    Command, CommandOrigin, EffectId, EffectKind, EventRecord, EventType, HookOutcome, NextAction, Refusal, Session,
+    SessionEndKind, SessionName, SessionPhase, SessionStep, StateView, TaskId, Timestamp,
 };
 use windlass_process::Supervisor;
 use windlass_store::ExecuteError;
@@ -230,7 +230,12 @@ impl<'a> Runner<'a> {
     }
 
     /// Stops the session, unless another process has done so at this very moment.
-    fn stop_session(&mut self, name: &SessionName, ending: SessionEndKind, reason: Option<String>) -> Result<(), RunError> {
+    fn stop_session(
+        &mut self,
+        name: &SessionName,
+        ending: SessionEndKind,
+        reason: Option<String>,
+    ) -> Result<(), RunError> {
         let asked = self.commit_command(&Command::StopSession { name: name.clone(), ending, reason });
         match asked {
             Err(RunError::Execute(ExecuteError::Refused(Refusal::IllegalSession { .. })))

@@ -3,8 +3,8 @@
 //! Invariant: the content is bounded, however long the work on the task has taken.
 
 use windlass_engine::{
-    CompletionMode, EarlierIteration, Event, FeedbackItem, NoteKind, FeedbackRef, PromptInputs, TurnPurpose, PromptNote, ReportBrief, Seq, Session, Task,
-    TaskId, AgentTurn, StateView, MessageAuthor, Workspace, payload,
+    AgentTurn, CompletionMode, EarlierIteration, Event, FeedbackItem, FeedbackRef, MessageAuthor, NoteKind,
+    PromptInputs, PromptNote, ReportBrief, Seq, Session, StateView, Task, TaskId, TurnPurpose, Workspace, payload,
 };
 use windlass_expr::EvaluationError;
 use windlass_hooks::excerpt_text;

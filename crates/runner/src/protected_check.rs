@@ -18,10 +18,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use windlass_engine::{HookOutcome, HookReport, Session, StateView, Workspace};
-use windlass_vcs::git::{BranchName, GitCommitId, Error, GitClient, BaselineFile};
+use windlass_vcs::git::{BaselineFile, BranchName, Error, GitClient, GitCommitId};
 
 use crate::gate_checkout::commit_in_delivery;
-use crate::protected::{ProtectedFiles, describe_difference, changed_names, digest_file, is_attributes_file, list_changed_files, parent_link_name};
+use crate::protected::{
+    ProtectedFiles, changed_names, describe_difference, digest_file, is_attributes_file, list_changed_files,
+    parent_link_name,
+};
 use crate::stacked_branches::{self, LowerTask};
 use crate::workspace_problem::explain_git_error;
 use crate::{EffectRunner, RunError};
@@ -127,7 +130,8 @@ impl EffectRunner<'_> {
         below: &[LowerTask],
         before: &str,
     ) -> Result<Option<String>, String> {
-        let (worktree, place) = (self.settings.delivery.worktrees.join(&workspace.name), self.project_in_worktree(workspace));
+        let (worktree, place) =
+            (self.settings.delivery.worktrees.join(&workspace.name), self.project_in_worktree(workspace));
         let within = place.strip_prefix(worktree).unwrap_or(Path::new("")).to_owned();
         let protected = &self.settings.protected;
         let found = protected.find_files(&place).map_err(|error| error.to_string())?;
@@ -138,8 +142,9 @@ impl EffectRunner<'_> {
         let ways = found.parent_links.difference(&compared.kept).cloned().collect();
         let now = protected.snapshot_files(&place, &others).map_err(|error| error.to_string())?;
         let now = now + &protected.snapshot_parent_links(&place, &ways);
-        let names =
-            |files: &BTreeSet<PathBuf>| -> BTreeSet<String> { files.iter().map(|path| protected.masked_name(path)).collect() };
+        let names = |files: &BTreeSet<PathBuf>| -> BTreeSet<String> {
+            files.iter().map(|path| protected.masked_name(path)).collect()
+        };
         let kept = names(&compared.ever);
         let is_kept = |line: &&str| line.split_once(' ').is_some_and(|(_, path)| kept.contains(path));
         let before: String = before.lines().filter(|line| !is_kept(line)).map(|line| format!("{line}\n")).collect();
@@ -175,7 +180,9 @@ impl EffectRunner<'_> {
         let mut changed = git.changed_since_baseline(&worktree.path, &files)?;
         let is_as_recorded = |path: &PathBuf| {
             let is_kept_as_before = files.iter().any(|file| file.path == *path && began.contains(file));
-            is_kept_as_before && digest_file(&worktree.path.join(path)).is_ok_and(|(now, _)| recorded.recorded_digest(path) == Some(&now))
+            is_kept_as_before
+                && digest_file(&worktree.path.join(path))
+                    .is_ok_and(|(now, _)| recorded.recorded_digest(path) == Some(&now))
         };
         changed.retain(|path| !is_as_recorded(path));
         if let Some(head) = head {
@@ -200,17 +207,24 @@ impl EffectRunner<'_> {
         let (worktree, place) = (self.task_worktree(workspace)?, self.project_in_worktree(workspace));
         let within = place.strip_prefix(&worktree.path).unwrap_or(Path::new("")).to_owned();
         let start = GitCommitId::new(&workspace.start)?;
-        let kept = self.with_git(|git| git.baseline_files(&worktree.path, &start, &|path| path.starts_with(&within)))?;
+        let kept =
+            self.with_git(|git| git.baseline_files(&worktree.path, &start, &|path| path.starts_with(&within)))?;
         let own = kept.iter().filter_map(|file| file.path.strip_prefix(&within).ok());
         let names: BTreeSet<String> = own.map(|path| self.settings.protected.masked_name(path)).collect();
         let is_kept = |line: &&str| line.split_once(' ').is_some_and(|(_, name)| names.contains(name));
         Ok(look.lines().filter(|line| !is_kept(line)).map(|line| format!("{line}\n")).collect())
     }
 
-    fn find_work_origin(&self, git: &GitClient<'_>, workspace: &Workspace, below: &[LowerTask]) -> Result<WorkOrigin, Error> {
+    fn find_work_origin(
+        &self,
+        git: &GitClient<'_>,
+        workspace: &Workspace,
+        below: &[LowerTask],
+    ) -> Result<WorkOrigin, Error> {
         let unknown = || Error::UnknownCommit { commit: workspace.base.clone() };
         let newest = git.last_seen_base(&BranchName::new(&workspace.base)?)?.ok_or_else(unknown)?;
-        let (start, head) = (GitCommitId::new(&workspace.start)?, git.worktree_commit(&self.task_worktree(workspace)?)?);
+        let (start, head) =
+            (GitCommitId::new(&workspace.start)?, git.worktree_commit(&self.task_worktree(workspace)?)?);
         let on = git.merge_base(&stacked_branches::own_work_base(git, workspace, below, &newest)?, &head)?;
         if on == start {
             return Ok(WorkOrigin { base: on, start });

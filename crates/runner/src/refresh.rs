@@ -8,9 +8,9 @@
 
 use std::path::PathBuf;
 
-use windlass_engine::{GateFinding, EngineLimits, Task, Workspace};
+use windlass_engine::{EngineLimits, GateFinding, Task, Workspace};
 use windlass_hooks::{clean_output, excerpt_text};
-use windlass_vcs::git::{BaseBranch, GitCommitId, Error, GitClient, BranchRebaseOutcome, Worktree};
+use windlass_vcs::git::{BaseBranch, BranchRebaseOutcome, Error, GitClient, GitCommitId, Worktree};
 
 use crate::stacked_branches::{self, LowerTask};
 use crate::wording::list_file_names;
@@ -100,7 +100,9 @@ impl EffectRunner<'_> {
         }
         let worktree = self.task_worktree(workspace)?;
         match git.try_rebase_after(&worktree, stacked_branches::own_work_start(workspace)?.as_ref(), &base.commit)? {
-            BranchRebaseOutcome::Conflict { files, why } => self.describe_conflict(git, &worktree, base, (&files, why)).map(Some),
+            BranchRebaseOutcome::Conflict { files, why } => {
+                self.describe_conflict(git, &worktree, base, (&files, why)).map(Some)
+            }
             BranchRebaseOutcome::UpToDate | BranchRebaseOutcome::Done { .. } => Ok(None),
         }
     }
@@ -247,8 +249,9 @@ pub(crate) fn conflict_feedback(
 ) -> Result<String, Error> {
     let shown = base.display_name();
     let names = list_file_names(files.iter().map(|file| file.display()));
-    let head =
-        git.branch_tip(&worktree.branch)?.ok_or_else(|| Error::UnknownCommit { commit: worktree.branch.to_string() })?;
+    let head = git
+        .branch_tip(&worktree.branch)?
+        .ok_or_else(|| Error::UnknownCommit { commit: worktree.branch.to_string() })?;
     let parted = git.merge_base(&head, &base.commit)?;
     let subjects = git.commit_subjects(&parted, &base.commit, MAX_LISTED_COMMITS)?;
     let subjects = list_file_names(subjects.iter());

@@ -2,7 +2,9 @@
 //!
 //! Invariant: no agent is prompted. Pending feedback stays pending, and the log says that it was not delivered.
 
-use windlass_engine::{Command, EffectId, Refusal, Session, SessionName, Task, TaskId, AgentUsage, StateView, NextAction};
+use windlass_engine::{
+    AgentUsage, Command, EffectId, NextAction, Refusal, Session, SessionName, StateView, Task, TaskId,
+};
 use windlass_store::ExecuteError;
 
 use crate::{EffectRunner, RunError};
@@ -23,7 +25,9 @@ impl EffectRunner<'_> {
                 NextAction::Nothing => return Ok(true),
                 NextAction::Turn(effect) => self.interrupt_turn(&session, effect)?,
                 NextAction::Hook(effect) => self.run_closing_hook(&session, effect)?,
-                NextAction::Decision => drop(self.commit_command(&Command::AdvanceSession { name: session.name.clone() })?),
+                NextAction::Decision => {
+                    drop(self.commit_command(&Command::AdvanceSession { name: session.name.clone() })?)
+                }
                 // A session that is to end neither asks nor waits.
                 NextAction::Answer | NextAction::WaitUntil(_) | NextAction::Workspace | NextAction::Work => {
                     return Err(RunError::Stuck(session.name));
@@ -46,7 +50,8 @@ impl EffectRunner<'_> {
     }
 
     fn run_closing_hook(&mut self, session: &Session, effect: EffectId) -> Result<(), RunError> {
-        let owed = self.store.begin_snapshot()?.find_effect(effect)?.ok_or_else(|| RunError::Stuck(session.name.clone()))?;
+        let owed =
+            self.store.begin_snapshot()?.find_effect(effect)?.ok_or_else(|| RunError::Stuck(session.name.clone()))?;
         let owner = self.owner.clone();
         let begin = match (owed.owner == owner, owed.attempts) {
             (false, _) => Command::RecoverEffect { effect, dead: owed.owner.clone(), owner: owner.clone() },

@@ -2,8 +2,8 @@
 //!
 //! Invariant: the log knows the merges that Windlass made, and git knows all others. Either is enough.
 
-use windlass_engine::{ViewResult, TaskState, Task, TaskId, StateView, Workspace};
-use windlass_vcs::git::{BranchName, GitCommitId, Error, GitClient};
+use windlass_engine::{StateView, Task, TaskId, TaskState, ViewResult, Workspace};
+use windlass_vcs::git::{BranchName, Error, GitClient, GitCommitId};
 
 /// A task that another one is stacked on, and whose work is not merged as far as the log knows.
 #[derive(Debug, Clone)]
@@ -98,7 +98,12 @@ pub fn first_unmerged<'b>(
 }
 
 /// Returns the commit that a task's own work comes after: its start while that is not in the base, else the newest base.
-pub fn own_work_base(git: &GitClient<'_>, workspace: &Workspace, below: &[LowerTask], newest: &GitCommitId) -> Result<GitCommitId, Error> {
+pub fn own_work_base(
+    git: &GitClient<'_>,
+    workspace: &Workspace,
+    below: &[LowerTask],
+    newest: &GitCommitId,
+) -> Result<GitCommitId, Error> {
     let head = git.branch_tip(&BranchName::new(&workspace.branch)?)?.filter(|_| !workspace.stacked_on.is_empty());
     let Some(head) = head else { return Ok(newest.clone()) };
     let start = GitCommitId::new(&workspace.start)?;

@@ -8,12 +8,12 @@
 use std::collections::HashSet;
 
 use windlass_engine::{
-    Command, Digest, SessionEndKind, Event, EventType, EngineLimits, AfterIteration, SessionPhase, SubmissionCheck, EventRecord, Refusal, Session, Task, GateVerdict,
-    NextAction, SubmittedWork, Workspace,
+    AfterIteration, Command, Digest, EngineLimits, Event, EventRecord, EventType, GateVerdict, NextAction, Refusal,
+    Session, SessionEndKind, SessionPhase, SubmissionCheck, SubmittedWork, Task, Workspace,
 };
 use windlass_hooks::excerpt_text;
-use windlass_store::{ExecuteError, EventFilter};
-use windlass_vcs::git::{BaseBranch, GitCommitId, Error, GitClient, LoggedCommit, BranchWork, Worktree};
+use windlass_store::{EventFilter, ExecuteError};
+use windlass_vcs::git::{BaseBranch, BranchWork, Error, GitClient, GitCommitId, LoggedCommit, Worktree};
 
 use crate::refresh::{BaseConflict, CONFLICT_FEEDBACK_SOURCE, RefreshOutcome};
 use crate::stacked_branches;
@@ -109,7 +109,9 @@ impl Runner<'_> {
                 let said = explain_git_error(&error);
                 SubmissionCheck::Unfit { hook: "commit".to_owned(), reason: error.to_string(), feedback: said }
             }
-            Err(error) => return self.stop_session(&session.name, SessionEndKind::Error, Some(explain_git_error(&error))),
+            Err(error) => {
+                return self.stop_session(&session.name, SessionEndKind::Error, Some(explain_git_error(&error)));
+            }
         };
         self.commit_submission(session, readied)
     }
@@ -133,7 +135,10 @@ impl Runner<'_> {
             };
             note.iter().for_each(|note| (self.effects.env.observe)(crate::RunnerEvent::Note(note)));
         }
-        self.commit_submission(session, SubmissionCheck::Report(excerpt_text(strip_completion_tag(&said), EngineLimits::RESULT_BYTES)))
+        self.commit_submission(
+            session,
+            SubmissionCheck::Report(excerpt_text(strip_completion_tag(&said), EngineLimits::RESULT_BYTES)),
+        )
     }
 
     /// Describes the changes that an agent has made in the checkout of its report.
@@ -144,7 +149,8 @@ impl Runner<'_> {
             let mut left = Vec::new();
             let files = git.uncommitted_files(&worktree)?;
             if !files.is_empty() {
-                let files = list_first_names(&files, files.len(), |file| file.to_string_lossy().escape_debug().to_string());
+                let files =
+                    list_first_names(&files, files.len(), |file| file.to_string_lossy().escape_debug().to_string());
                 left.push(format!("uncommitted in .windlass/worktrees/{}: {files}", workspace.name));
             }
             let work = git.read_branch_work(&worktree.branch, &start)?;
@@ -175,7 +181,8 @@ impl Runner<'_> {
 
     /// Returns whether an agent was told that the work on a task conflicts with its base.
     fn was_told_of_conflict(&self, task: &Task) -> Result<bool, RunError> {
-        let filter = EventFilter { types: vec![EventType::FeedbackQueued], task: Some(task.id), ..EventFilter::default() };
+        let filter =
+            EventFilter { types: vec![EventType::FeedbackQueued], task: Some(task.id), ..EventFilter::default() };
         let queued = self.effects.store.read_events_back(&filter, None, usize::MAX)?;
         let is_conflict =
             |event: &Event| matches!(event, Event::FeedbackQueued(queued) if queued.source == CONFLICT_SOURCE);
@@ -204,13 +211,21 @@ impl Runner<'_> {
                 false => None,
             };
             let beside = list_stray_commits(git, &worktree, &GitCommitId::new(&workspace.start)?, &work.head);
-            let beside_commit = match is_compared.then(|| self.effects.describe_uncommitted_files(workspace, &work.head)) {
-                Some(Err(_)) if self.effects.control.is_cancelled() => None,
-                Some(Err(error)) => Some(format!("the worktree cannot be compared with it: {}", explained(&error))),
-                Some(Ok(beside)) => beside,
-                None => None,
-            };
-            Ok(WorktreeContent { work, base, unrecorded_merges: past_us, conflict, stray_commits: beside, beside_commit })
+            let beside_commit =
+                match is_compared.then(|| self.effects.describe_uncommitted_files(workspace, &work.head)) {
+                    Some(Err(_)) if self.effects.control.is_cancelled() => None,
+                    Some(Err(error)) => Some(format!("the worktree cannot be compared with it: {}", explained(&error))),
+                    Some(Ok(beside)) => beside,
+                    None => None,
+                };
+            Ok(WorktreeContent {
+                work,
+                base,
+                unrecorded_merges: past_us,
+                conflict,
+                stray_commits: beside,
+                beside_commit,
+            })
         }))
     }
 
@@ -241,12 +256,17 @@ impl Runner<'_> {
 
     /// Returns the digest of the work's files at the end of the last turn, as far as git knew of them.
     fn last_turn_digest(&self, session: &Session) -> Result<Option<Digest>, RunError> {
-        let turn = session.last_turn.map(|at| self.effects.load_event(at)).transpose()?.map(|record| record.envelope.event);
+        let turn =
+            session.last_turn.map(|at| self.effects.load_event(at)).transpose()?.map(|record| record.envelope.event);
         Ok(if let Some(Event::TurnFinished(finished)) = turn { finished.tree } else { None })
     }
 
     /// Returns a notice if the base has unjudged work of this task, or may have.
-    fn notice_of_unjudged_merges(&self, task: &Task, found: &WorktreeContent) -> Result<Option<PersonNotice>, RunError> {
+    fn notice_of_unjudged_merges(
+        &self,
+        task: &Task,
+        found: &WorktreeContent,
+    ) -> Result<Option<PersonNotice>, RunError> {
         if found.unrecorded_merges.as_ref().is_ok_and(Vec::is_empty) {
             return Ok(None);
         }
@@ -283,13 +303,15 @@ impl Runner<'_> {
              continue`",
             commits.join(", "),
         );
-        let commits = past_us.iter().take(EngineLimits::REPORTED_COMMITS).map(|logged| logged.commit.to_string()).collect();
+        let commits =
+            past_us.iter().take(EngineLimits::REPORTED_COMMITS).map(|logged| logged.commit.to_string()).collect();
         Ok(Some(PersonNotice { reason, commits }))
     }
 
     /// Returns the commits that earlier notices for a person have named.
     fn commits_of_earlier_notices(&self, task: &Task) -> Result<HashSet<String>, RunError> {
-        let blocked = EventFilter { types: vec![EventType::TaskBlocked], task: Some(task.id), ..EventFilter::default() };
+        let blocked =
+            EventFilter { types: vec![EventType::TaskBlocked], task: Some(task.id), ..EventFilter::default() };
         // The end of a session with a given task has the notice instead.
         let stopping = EventFilter { types: vec![EventType::SessionStopping], ..EventFilter::default() };
         let mut told = HashSet::new();
@@ -330,7 +352,12 @@ fn describe_stray_commits(task: &Task, beside: &Result<Vec<String>, String>) -> 
 }
 
 /// Describes commits of a worktree that are not on its branch. An error is no reason to hold up the work.
-fn list_stray_commits(git: &GitClient<'_>, worktree: &Worktree, start: &GitCommitId, tip: &GitCommitId) -> Result<Vec<String>, String> {
+fn list_stray_commits(
+    git: &GitClient<'_>,
+    worktree: &Worktree,
+    start: &GitCommitId,
+    tip: &GitCommitId,
+) -> Result<Vec<String>, String> {
     let beside = git.commits_made_beside(worktree, start, tip).map_err(|error| explain_git_error(&error))?;
     let name = |(place, commits): (String, Vec<LoggedCommit>)| {
         let commits = list_first_names(&commits, commits.len(), describe_commit);

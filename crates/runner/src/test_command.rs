@@ -70,9 +70,18 @@ mod tests {
         check_detected_command(&[], None);
         check_detected_command(&[("Cargo.toml", ""), ("Makefile", "test:\n")], Some("cargo test"));
         check_detected_command(&[("package.json", r#"{"scripts": {"test": "vitest"}}"#)], Some("npm test"));
-        check_detected_command(&[("package.json", r#"{"scripts": {"test": "vitest"}}"#), ("pnpm-lock.yaml", "")], Some("pnpm test"));
-        check_detected_command(&[("package.json", r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#)], None);
-        check_detected_command(&[("package.json", r#"{"scripts": {"build": "tsc"}}"#), ("go.mod", "")], Some("go test ./..."));
+        check_detected_command(
+            &[("package.json", r#"{"scripts": {"test": "vitest"}}"#), ("pnpm-lock.yaml", "")],
+            Some("pnpm test"),
+        );
+        check_detected_command(
+            &[("package.json", r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#)],
+            None,
+        );
+        check_detected_command(
+            &[("package.json", r#"{"scripts": {"build": "tsc"}}"#), ("go.mod", "")],
+            Some("go test ./..."),
+        );
         check_detected_command(&[("package.json", "not json")], None);
         check_detected_command(&[("pytest.ini", "")], Some("pytest"));
         check_detected_command(&[("Makefile", "all: build\ntest: all\n\t./t\n")], Some("make test"));

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use windlass_agents::{PromptRequest, TurnBudget, TurnEnd, TurnOutcome};
 use windlass_engine::{
-    TurnAnswer, Command, Digest, EffectId, SessionEndKind, EventType, TurnFailureReport, TurnFailure, EngineLimits, Promise, TurnPurpose, Session, Task,
-    Timestamp, AgentTurn, AgentUsage, explain_uncounted_claim, find_promise, duration_in_words,
+    AgentTurn, AgentUsage, Command, Digest, EffectId, EngineLimits, EventType, Promise, Session, SessionEndKind, Task,
+    Timestamp, TurnAnswer, TurnFailure, TurnFailureReport, TurnPurpose, duration_in_words, explain_uncounted_claim,
+    find_promise,
 };
 use windlass_hooks::{RetrySchedule, clean_output, excerpt_text};
 use windlass_process::{Environment, ProgramSpec, overlay_environment};
@@ -43,7 +44,8 @@ impl Runner<'_> {
             (self.effects.env.observe)(RunnerEvent::Prompting);
         }
         self.show_person_messages(turn)?;
-        let mut budget = TurnBudget::new(self.turn_time_limit(session), self.allowance.idle_timeout, self.effects.control.clone());
+        let mut budget =
+            TurnBudget::new(self.turn_time_limit(session), self.allowance.idle_timeout, self.effects.control.clone());
         if budget.time == Some(Duration::ZERO) {
             return self.end_session_and_turn(
                 session,
@@ -113,17 +115,37 @@ impl Runner<'_> {
                 return self.commit_command(&Command::FinishTurn { run, answer }).map(drop);
             }
             TurnEnd::Broken(error) => {
-                return self.end_session_and_turn(session, &interrupt_command(turn, record, usage), SessionEndKind::Error, fit(&error));
+                return self.end_session_and_turn(
+                    session,
+                    &interrupt_command(turn, record, usage),
+                    SessionEndKind::Error,
+                    fit(&error),
+                );
             }
             TurnEnd::NoConversation(error) if !tried_before && turn.purpose.is_judged_by_hooks() => {
-                return self.end_session_and_turn(session, &interrupt_command(turn, record, usage), SessionEndKind::Error, fit(&error));
+                return self.end_session_and_turn(
+                    session,
+                    &interrupt_command(turn, record, usage),
+                    SessionEndKind::Error,
+                    fit(&error),
+                );
             }
             TurnEnd::AccessDenied { said, remedy } => {
                 let reason = format!("`{}` is not let in: {said}; {remedy}", self.agent);
-                return self.end_session_and_turn(session, &interrupt_command(turn, record, usage), SessionEndKind::Error, fit(&reason));
+                return self.end_session_and_turn(
+                    session,
+                    &interrupt_command(turn, record, usage),
+                    SessionEndKind::Error,
+                    fit(&reason),
+                );
             }
             TurnEnd::TimedOut if self.is_out_of_time(session) => {
-                return self.end_session_and_turn(session, &interrupt_command(turn, record, usage), SessionEndKind::Limit, session.describe_wall_time_end());
+                return self.end_session_and_turn(
+                    session,
+                    &interrupt_command(turn, record, usage),
+                    SessionEndKind::Limit,
+                    session.describe_wall_time_end(),
+                );
             }
             TurnEnd::RateLimited { said, reset } => {
                 let now = (self.effects.env.now)();
@@ -135,11 +157,17 @@ impl Runner<'_> {
                 self.stop_if_cancelled(self.load_session(&session.name)?)?;
                 return self.commit_command(&interrupt_command(turn, record, usage)).map(drop);
             }
-            TurnEnd::TimedOut => (TurnFailure::TimedOut, format!("timed out after {}", in_words(time.unwrap_or_default()))),
+            TurnEnd::TimedOut => {
+                (TurnFailure::TimedOut, format!("timed out after {}", in_words(time.unwrap_or_default())))
+            }
             TurnEnd::Failed { fault, why } => (fault, fit(&why)),
             TurnEnd::NoConversation(error) => (TurnFailure::Failed, fit(&error)),
         };
-        self.commit_command(&Command::FailTurn { run, failing: TurnFailureReport { error, fault, record, usage, leaky } }).map(drop)
+        self.commit_command(&Command::FailTurn {
+            run,
+            failing: TurnFailureReport { error, fault, record, usage, leaky },
+        })
+        .map(drop)
     }
 
     /// Ends the session instead of the turn, because no other turn would succeed.
@@ -158,7 +186,12 @@ impl Runner<'_> {
     pub(crate) fn end_without_supervisor(&mut self, session: &Session, error: &io::Error) -> Result<(), RunError> {
         let Some(turn) = session.current_turn() else { return Err(RunError::Stuck(session.name.clone())) };
         let reason = excerpt_text(&format!("cannot start the supervisor: {error}"), EngineLimits::REASON_BYTES);
-        self.end_session_and_turn(session, &interrupt_command(turn, None, AgentUsage::default()), SessionEndKind::Error, reason)
+        self.end_session_and_turn(
+            session,
+            &interrupt_command(turn, None, AgentUsage::default()),
+            SessionEndKind::Error,
+            reason,
+        )
     }
 
     /// Returns a digest of the work's files if it is needed: for hooks that judge the turn, or for the guard against an agent that
@@ -170,8 +203,9 @@ impl Runner<'_> {
         (output, promise): (&str, Option<Promise>),
     ) -> Option<Digest> {
         let is_judged = self.has_judges_of_turns(self.load_session_task(session).ok().as_ref());
-        let is_guarded =
-            session.terms.thrashing > 0 && promise != Some(Promise::Complete) && session.watch.repeats_last_output(output);
+        let is_guarded = session.terms.thrashing > 0
+            && promise != Some(Promise::Complete)
+            && session.watch.repeats_last_output(output);
         let is_compared = turn.purpose.is_judged_by_hooks() && (is_judged || is_guarded);
         is_compared.then(|| self.digest_work_files(session)).flatten()
     }
@@ -179,13 +213,19 @@ impl Runner<'_> {
     /// Returns whether hooks or rules judge the turns on a task.
     pub(crate) fn has_judges_of_turns(&self, task: Option<&Task>) -> bool {
         let effects = self.effects.settings.rules.effects.as_ref();
-        effects.is_some_and(|effects| effects.hooks.contains_key(&JUDGED_EVENT) || effects.first_judge_name(task).is_some())
+        effects.is_some_and(|effects| {
+            effects.hooks.contains_key(&JUDGED_EVENT) || effects.first_judge_name(task).is_some()
+        })
     }
 
     /// Returns a digest of the work's files, as far as git knows of them.
     pub(crate) fn digest_work_files(&mut self, session: &Session) -> Option<Digest> {
         let run = |spec: &ProgramSpec| self.effects.run_query(spec);
-        self.digester.digest_changes(&self.effects.session_directory(Some(session)), &self.effects.settings.environment, &run)
+        self.digester.digest_changes(
+            &self.effects.session_directory(Some(session)),
+            &self.effects.settings.environment,
+            &run,
+        )
     }
 
     /// Returns the time limit of a turn that begins now.

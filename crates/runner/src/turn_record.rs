@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use windlass_hooks::{SecretMask, MaskedDisplayStream};
+use windlass_hooks::{MaskedDisplayStream, SecretMask};
 use windlass_process::create_record;
 
 /// Maximum size of a record.

@@ -38,14 +38,25 @@ pub(crate) struct WorkDigester {
 
 impl WorkDigester {
     /// Returns a digest of the changes, if there is git and it answers in time.
-    pub fn digest_changes(&mut self, directory: &Path, environment: &Environment, run: RunProgram<'_>) -> Option<Digest> {
+    pub fn digest_changes(
+        &mut self,
+        directory: &Path,
+        environment: &Environment,
+        run: RunProgram<'_>,
+    ) -> Option<Digest> {
         let root = directory.ancestors().find(|above| has_git_entry(above)).filter(|_| !self.gave_up)?;
         let capture = CaptureLimits { head: MAX_STATUS_BYTES, tail: 0, spill: None };
         let quickly = |spec: &ProgramSpec| {
-            run(&ProgramSpec { timeout: Some(GIT_STATUS_TIMEOUT), grace: GIT_STATUS_GRACE, capture: capture.clone(), ..spec.clone() })
+            run(&ProgramSpec {
+                timeout: Some(GIT_STATUS_TIMEOUT),
+                grace: GIT_STATUS_GRACE,
+                capture: capture.clone(),
+                ..spec.clone()
+            })
         };
         let repository = GitRepository::discover(root).ok().flatten();
-        let said = repository.and_then(|repository| GitClient::new(repository, &quickly, environment).list_tree_state(root).ok());
+        let said = repository
+            .and_then(|repository| GitClient::new(repository, &quickly, environment).list_tree_state(root).ok());
         let digest = said.and_then(|said| digest_entries(root, &said));
         self.gave_up = digest.is_none();
         digest
@@ -146,7 +157,9 @@ mod tests {
         fs::write(directory.path().join(".git/HEAD"), "ref: refs/heads/main").unwrap();
         let mut looker = WorkDigester::default();
         let below = directory.path().join("src");
-        let late = |_: &ProgramSpec| Ok(ProgramOutcome { exit: ProgramExit::TimedOut, ..ProgramOutcome::success_with_stdout(Vec::new()) });
+        let late = |_: &ProgramSpec| {
+            Ok(ProgramOutcome { exit: ProgramExit::TimedOut, ..ProgramOutcome::success_with_stdout(Vec::new()) })
+        };
         assert_eq!(looker.look(&below, &Vec::new(), &late), None);
         assert_eq!(looker.look(&below, &Vec::new(), &|_| panic!("it looks again")), None);
         let elsewhere = tempfile::tempdir().unwrap();

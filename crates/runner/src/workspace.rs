@@ -10,10 +10,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use windlass_engine::{
-    Command, SessionEndKind, Event, GateFinding, AfterIteration, SessionPhase, Session, TaskState, Task, TaskId, StateView, NextAction as SessionWanted,
-    Workspace, awaited_tasks,
+    AfterIteration, Command, Event, GateFinding, NextAction as SessionWanted, Session, SessionEndKind, SessionPhase,
+    StateView, Task, TaskId, TaskState, Workspace, awaited_tasks,
 };
-use windlass_vcs::git::{BaseBranch, BranchName, GitCommitId, Error, ExistingBranch, GitClient, RemoteName, GitRepository, WorktreeRequest, Worktree};
+use windlass_vcs::git::{
+    BaseBranch, BranchName, Error, ExistingBranch, GitClient, GitCommitId, GitRepository, RemoteName, Worktree,
+    WorktreeRequest,
+};
 
 use crate::refresh::RefreshOutcome;
 use crate::stacked_branches::{self, LowerTask};
@@ -77,7 +80,10 @@ impl EffectRunner<'_> {
     }
 
     /// Runs a closure with git in the project's repository.
-    pub(crate) fn with_git<T, E: From<Error>>(&self, work: impl FnOnce(&GitClient<'_>) -> Result<T, E>) -> Result<T, E> {
+    pub(crate) fn with_git<T, E: From<Error>>(
+        &self,
+        work: impl FnOnce(&GitClient<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
         let missing = || Error::NotARepository { path: self.settings.project.clone() };
         let repository = self.find_repository()?.ok_or_else(missing)?;
         let run = |spec: &_| self.run_query(spec);
@@ -170,8 +176,14 @@ impl EffectRunner<'_> {
 
     /// Returns the work that a task builds on. A task does not build on a merged change, but on the base; nor on the work of a deleted
     /// task.
-    fn load_work_stack(&self, task: &Task, git: &GitClient<'_>, base: &GitCommitId) -> Result<WorkStack, WorkspaceError> {
-        let outside = |error: &dyn std::error::Error| WorkspaceError::Outside(WorkspaceProblem::from_cause(error.to_string()));
+    fn load_work_stack(
+        &self,
+        task: &Task,
+        git: &GitClient<'_>,
+        base: &GitCommitId,
+    ) -> Result<WorkStack, WorkspaceError> {
+        let outside =
+            |error: &dyn std::error::Error| WorkspaceError::Outside(WorkspaceProblem::from_cause(error.to_string()));
         let snapshot = self.store.begin_snapshot().map_err(|error| outside(&error))?;
         let reviewed = task.report.as_ref().and_then(|report| report.reviews);
         let mut stack = WorkStack { is_reviewed: reviewed.is_some(), ..WorkStack::default() };
@@ -204,7 +216,12 @@ impl EffectRunner<'_> {
         self.with_git(|git| self.open_worktree_with_git(git, task, upkeep))
     }
 
-    fn open_worktree_with_git(&self, git: &GitClient<'_>, task: &Task, upkeep: BaseUpkeep) -> Result<OpenedWorkspace, WorkspaceError> {
+    fn open_worktree_with_git(
+        &self,
+        git: &GitClient<'_>,
+        task: &Task,
+        upkeep: BaseUpkeep,
+    ) -> Result<OpenedWorkspace, WorkspaceError> {
         let base = self.load_base(git)?;
         let known = task.workspace.clone();
         let former = task.former.last();
@@ -226,7 +243,9 @@ impl EffectRunner<'_> {
         };
         let path = self.settings.delivery.worktrees.join(&name);
         let existing = if known.is_some() { ExistingBranch::Take } else { ExistingBranch::IfOurs };
-        let open = |start: &[GitCommitId]| git.open_worktree(WorktreeRequest { branch: &branch, path: &path, start, existing });
+        let open = |start: &[GitCommitId]| {
+            git.open_worktree(WorktreeRequest { branch: &branch, path: &path, start, existing })
+        };
         let opened = match open(&start) {
             // The lower work will have to be rebased onto the base, but this task does not need the base.
             Err(Error::Conflict { .. }) if !stacked.needs_base => open(&stacked.open_tips()),
@@ -261,7 +280,12 @@ impl EffectRunner<'_> {
     }
 
     /// Returns a snapshot of the protected files at the start of the work. For a resumed task, it leaves out files that git keeps.
-    fn snapshot_protected_files(&self, session: &Session, task: &Task, workspace: &Workspace) -> Result<Option<String>, WorkspaceError> {
+    fn snapshot_protected_files(
+        &self,
+        session: &Session,
+        task: &Task,
+        workspace: &Workspace,
+    ) -> Result<Option<String>, WorkspaceError> {
         if session.protected.is_none() || workspace.protected.is_some() {
             return Ok(None);
         }
@@ -293,15 +317,21 @@ impl Runner<'_> {
                 self.commit_command(&Command::OpenWorkspace { name, workspace, reused, protected, feedback }).map(drop)
             }
             Err(_) if self.effects.control.is_cancelled() => Ok(()),
-            Err(WorkspaceError::Task(said)) => {
-                self.commit_command(&Command::LeaveToPerson { name, reason: said.to_string(), commits: vec![] }).map(drop)
+            Err(WorkspaceError::Task(said)) => self
+                .commit_command(&Command::LeaveToPerson { name, reason: said.to_string(), commits: vec![] })
+                .map(drop),
+            Err(WorkspaceError::Outside(said)) => {
+                self.stop_session(&name, SessionEndKind::Error, Some(said.to_string()))
             }
-            Err(WorkspaceError::Outside(said)) => self.stop_session(&name, SessionEndKind::Error, Some(said.to_string())),
         }
     }
 
     /// Returns a finding for the agent, unless its pending feedback has the same text.
-    fn unless_feedback_pending(&self, session: &Session, finding: Option<GateFinding>) -> Result<Option<GateFinding>, RunError> {
+    fn unless_feedback_pending(
+        &self,
+        session: &Session,
+        finding: Option<GateFinding>,
+    ) -> Result<Option<GateFinding>, RunError> {
         let Some(finding) = finding else { return Ok(None) };
         for piece in &session.pending {
             if let Event::FeedbackQueued(queued) = self.effects.load_event(piece.at)?.envelope.event
@@ -323,7 +353,10 @@ impl Runner<'_> {
     pub(crate) fn refresh_workspace(&mut self, session: &Session) -> Result<(), RunError> {
         let is_at_work = session.held_epoch().is_some() && !session.resumes && session.stopping.is_none();
         let is_judged = match session.phase {
-            SessionPhase::Pipeline(_) | SessionPhase::Judging(..) | SessionPhase::Decided(..) | SessionPhase::Asking(..) => true,
+            SessionPhase::Pipeline(_)
+            | SessionPhase::Judging(..)
+            | SessionPhase::Decided(..)
+            | SessionPhase::Asking(..) => true,
             SessionPhase::Settled(AfterIteration::Close(_)) => true,
             _ => session.next_action() == SessionWanted::Work,
         };
@@ -341,7 +374,8 @@ impl Runner<'_> {
         }
         let feedback = self.unless_feedback_pending(session, feedback)?;
         let (name, workspace) = (session.name.clone(), opened.workspace);
-        self.commit_command(&Command::OpenWorkspace { name, workspace, reused: true, protected: None, feedback }).map(drop)
+        self.commit_command(&Command::OpenWorkspace { name, workspace, reused: true, protected: None, feedback })
+            .map(drop)
     }
 
     pub(crate) fn load_session_task(&self, session: &Session) -> Result<Task, RunError> {
@@ -351,7 +385,9 @@ impl Runner<'_> {
 
     /// Makes sure that the worktree exists before the work: a person may have removed it. Returns false if it cannot exist.
     pub(crate) fn ensure_workspace(&mut self, session: &Session) -> Result<bool, RunError> {
-        let Some(workspace) = session.workspace.as_ref().filter(|_| session.held_epoch().is_some()) else { return Ok(true) };
+        let Some(workspace) = session.workspace.as_ref().filter(|_| session.held_epoch().is_some()) else {
+            return Ok(true);
+        };
         let worktree = self.effects.settings.delivery.worktrees.join(&workspace.name);
         let standing = match worktree.join(".git").exists() {
             true => self.effects.create_project_directory(&worktree).map_err(WorkspaceError::Task),
@@ -409,7 +445,7 @@ pub(crate) fn commit_message(task: &Task) -> String {
 
 #[cfg(test)]
 mod tests {
-    use windlass_engine::{MemoryView, NewTask, HookRegistry, EngineRules};
+    use windlass_engine::{EngineRules, HookRegistry, MemoryView, NewTask};
 
     use super::*;
 

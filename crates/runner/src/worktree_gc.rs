@@ -8,8 +8,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use windlass_engine::{Session, TaskState, Task, TaskId, StateView, ViewError, Workspace};
-use windlass_vcs::git::{BranchName, BranchDisposal, WorktreeCloseOutcome, GitCommitId, Error, GitClient, RemoteBranch, Worktree, strip_removal_prefix};
+use windlass_engine::{Session, StateView, Task, TaskId, TaskState, ViewError, Workspace};
+use windlass_vcs::git::{
+    BranchDisposal, BranchName, Error, GitClient, GitCommitId, RemoteBranch, Worktree, WorktreeCloseOutcome,
+    strip_removal_prefix,
+};
 
 use crate::workspace::commit_message;
 use crate::workspace_problem::explain_git_error;
@@ -75,7 +78,11 @@ impl EffectRunner<'_> {
                 return git.close_worktree(&worktree, &branch).map(|_| None);
             }
             if let (BranchDisposal::Delete, Some(merged)) = (&branch, merged) {
-                git.refuse_unmerged_branch(&worktree.branch, &remote_branch_name(task, &worktree)?, &GitCommitId::new(merged)?)?;
+                git.refuse_unmerged_branch(
+                    &worktree.branch,
+                    &remote_branch_name(task, &worktree)?,
+                    &GitCommitId::new(merged)?,
+                )?;
             }
             let closed = git.close_worktree(&worktree, &BranchDisposal::Keep)?;
             if let WorktreeCloseOutcome::Dirty { files } = closed {
@@ -119,7 +126,9 @@ impl EffectRunner<'_> {
         let mut left = find_leftover_tasks(&worktrees, &self.store.begin_snapshot()?)?;
         let known: BTreeSet<TaskId> = left.iter().map(|task| task.id).collect();
         let branches = self.with_git(|git| git.list_branches()).unwrap_or_default();
-        for id in branches.iter().filter_map(|(branch, _)| task_of_name(branch.as_str())).filter(|id| !known.contains(id)) {
+        for id in
+            branches.iter().filter_map(|(branch, _)| task_of_name(branch.as_str())).filter(|id| !known.contains(id))
+        {
             let task = self.store.begin_snapshot()?.find_task(id)?;
             left.extend(task.filter(|task| branch_fate(task) == Some(BranchDisposal::Delete)));
         }
@@ -145,7 +154,11 @@ impl EffectRunner<'_> {
     }
 
     /// Removes the worktrees of earlier attempts.
-    fn sweep_former_worktrees(&mut self, branches: &[(BranchName, GitCommitId)], in_use: &[String]) -> Result<Vec<WorktreeRemoval>, RunError> {
+    fn sweep_former_worktrees(
+        &mut self,
+        branches: &[(BranchName, GitCommitId)],
+        in_use: &[String],
+    ) -> Result<Vec<WorktreeRemoval>, RunError> {
         let mut swept = Vec::new();
         for (branch, _) in branches {
             let Some(id) = task_of_name(branch.as_str()) else { continue };
@@ -176,7 +189,9 @@ impl EffectRunner<'_> {
 impl Runner<'_> {
     /// Removes the worktree of a session that has lost its task.
     pub(crate) fn remove_lost_task_worktree(&mut self, session: &Session) -> Result<(), RunError> {
-        let Some(workspace) = session.workspace.as_ref().filter(|_| session.held_epoch().is_none()) else { return Ok(()) };
+        let Some(workspace) = session.workspace.as_ref().filter(|_| session.held_epoch().is_none()) else {
+            return Ok(());
+        };
         let task = self.load_session_task(session)?;
         if task.former.contains(workspace)
             && let Err(error) = self.effects.remove_lost_worktree(&task, workspace)

@@ -99,7 +99,9 @@ impl StoreError {
             Some(ErrorCode::NotADatabase) => Self::NotAStore(path),
             Some(ErrorCode::DiskFull) => Self::Full { path, source },
             Some(ErrorCode::ReadOnly) => Self::ReadOnly(path),
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path, seconds: WRITE_TIMEOUT_SECONDS },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                Self::Busy { path, seconds: WRITE_TIMEOUT_SECONDS }
+            }
             Some(ErrorCode::CannotOpen) => Self::Open { path, source },
             _ => Self::Sqlite { path, source },
         }

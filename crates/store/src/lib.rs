@@ -26,15 +26,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use windlass_engine::{
-    Command, CommitId, EventEnvelope, EventType, CommandOrigin, EventRecord, Refusal, EngineRules, DecisionScope, Seq, SessionName, TaskId, StateView,
-    decide,
+    Command, CommandOrigin, CommitId, DecisionScope, EngineRules, EventEnvelope, EventRecord, EventType, Refusal, Seq,
+    SessionName, StateView, TaskId, decide,
 };
 
 pub use error::{ExecuteError, StoreError};
 pub use memory::MemoryStore;
 pub use sqlite::{
-    EventProblem, Lifetime, RowMismatch, StoreReport, SalvageReport, StoreSnapshot, SqliteStore, StoreSurvey, TaskFilter, StoreTransaction, log_path,
-    rename_new,
+    EventProblem, Lifetime, RowMismatch, SalvageReport, SqliteStore, StoreReport, StoreSnapshot, StoreSurvey,
+    StoreTransaction, TaskFilter, log_path, rename_new,
 };
 
 /// Events to append together, and the scopes on which their decision depended.
@@ -119,7 +119,9 @@ pub trait Store {
     fn append_until_known(&mut self, commit: &StoreCommit) -> Result<Option<Vec<Seq>>, StoreError> {
         for _ in 0..3 {
             match self.append_commit(commit)? {
-                AppendOutcome::Durable(positions) | AppendOutcome::AlreadyApplied(positions) => return Ok(Some(positions)),
+                AppendOutcome::Durable(positions) | AppendOutcome::AlreadyApplied(positions) => {
+                    return Ok(Some(positions));
+                }
                 AppendOutcome::Conflict(_) => return Ok(None),
                 AppendOutcome::Unknown => {}
             }

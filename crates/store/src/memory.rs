@@ -3,9 +3,9 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use windlass_engine::{MemoryView, EventRecord, DecisionScope, Seq, StateView};
+use windlass_engine::{DecisionScope, EventRecord, MemoryView, Seq, StateView};
 
-use crate::{AppendOutcome, StoreCommit, EventFilter, Store, StoreError};
+use crate::{AppendOutcome, EventFilter, Store, StoreCommit, StoreError};
 
 #[derive(Default)]
 struct MemoryLog {
@@ -41,7 +41,9 @@ impl Store for MemoryStore {
         if !seen.is_empty() {
             return Ok(AppendOutcome::AlreadyApplied(seen));
         }
-        if let Some(moved) = find_moved_scope(&log.rows, commit).map_err(|error| StoreError::from_view_error(path, error))? {
+        if let Some(moved) =
+            find_moved_scope(&log.rows, commit).map_err(|error| StoreError::from_view_error(path, error))?
+        {
             return Ok(AppendOutcome::Conflict(moved));
         }
         let head = log.rows.head_position().map_err(|error| StoreError::from_view_error(path, error))?;
@@ -79,7 +81,10 @@ impl Store for MemoryStore {
 }
 
 /// Returns the first scope whose version differs from the one that the commit's decision saw.
-pub(crate) fn find_moved_scope(view: &dyn StateView, commit: &StoreCommit) -> Result<Option<DecisionScope>, windlass_engine::ViewError> {
+pub(crate) fn find_moved_scope(
+    view: &dyn StateView,
+    commit: &StoreCommit,
+) -> Result<Option<DecisionScope>, windlass_engine::ViewError> {
     for (scope, version) in &commit.reads {
         if view.scope_version(scope)? != *version {
             return Ok(Some(scope.clone()));

@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use windlass_engine::{EventRecord, Seq};
-use windlass_store::{AppendOutcome, StoreCommit, ExecuteError, EventFilter, Lifetime, SqliteStore, Store, failpoint};
+use windlass_store::{AppendOutcome, EventFilter, ExecuteError, Lifetime, SqliteStore, Store, StoreCommit, failpoint};
 
 use scene::{Place, create, create_after, everything, give, nonce, origin, rules};
 

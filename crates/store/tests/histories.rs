@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
-use windlass_engine::{RowChange, EdgeDirection, MemoryView, EngineRules, Timestamp, StateView};
-use windlass_store::{ExecuteError, StoreSnapshot, SqliteStore, Store, TaskFilter};
+use windlass_engine::{EdgeDirection, EngineRules, MemoryView, RowChange, StateView, Timestamp};
+use windlass_store::{ExecuteError, SqliteStore, Store, StoreSnapshot, TaskFilter};
 use windlass_testkit::{Project, Step, histories, histories_of_gates, rules, rules_of_gates};
 
 use scene::{Place, everything};

@@ -6,11 +6,14 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
-use windlass_engine::{BridgeCall, CallRuling, CallVerdict, BridgeCaller, Event, HookPoint, ObjectingHook, EventRecord};
+use windlass_engine::{
+    BridgeCall, BridgeCaller, CallRuling, CallVerdict, Event, EventRecord, HookPoint, ObjectingHook,
+};
 
 /// Generates one of two conversations.
 pub fn caller() -> impl Strategy<Value = BridgeCaller> {
-    select(vec!["one", "two"]).prop_map(|name| BridgeCaller { agent: "claude".to_owned(), conversation: name.to_owned() })
+    select(vec!["one", "two"])
+        .prop_map(|name| BridgeCaller { agent: "claude".to_owned(), conversation: name.to_owned() })
 }
 
 /// Generates mostly the stop event, the only one with a count.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windlass_engine::{EffectId, Event, EventType, OwnerName, EventRecord, RunId, SessionName};
+use windlass_engine::{EffectId, Event, EventRecord, EventType, OwnerName, RunId, SessionName};
 
 /// A pending effect, according to the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,10 @@ pub fn read_pending_effects(log: &[EventRecord]) -> BTreeMap<EffectId, LoggedEff
             Event::TurnStarted(started) => {
                 let id = EffectId { seq: record.seq, index: 0 };
                 let (owner, turn) = (started.owner.clone(), Some(started.run.clone()));
-                due.insert(id, LoggedEffect { owner, begun: 1, rests: false, turn, session: session.clone(), iteration });
+                due.insert(
+                    id,
+                    LoggedEffect { owner, begun: 1, rests: false, turn, session: session.clone(), iteration },
+                );
             }
             Event::HookStarted(started) => {
                 let due = due.get_mut(&started.effect).expect("what begins is owed");
@@ -42,7 +45,10 @@ pub fn read_pending_effects(log: &[EventRecord]) -> BTreeMap<EffectId, LoggedEff
         }
         for id in owed_by(record) {
             let owner = envelope.metadata.owes.as_ref().expect("it owes").owner.clone();
-            due.insert(id, LoggedEffect { owner, begun: 0, rests: false, turn: None, session: session.clone(), iteration });
+            due.insert(
+                id,
+                LoggedEffect { owner, begun: 0, rests: false, turn: None, session: session.clone(), iteration },
+            );
         }
     }
     due

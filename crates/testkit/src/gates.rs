@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{
-    EffectId, Event, DeliveryGate, HookClass, HookEffect, HookOutcome, HookPoint, EngineLimits, HookFailurePolicy, OwnerName, EventRecord, GateRemedy,
-    StalledWork, SessionTerms, GateFailureKind, SubmittedWork, Workspace, payload,
+    DeliveryGate, EffectId, EngineLimits, Event, EventRecord, GateFailureKind, GateRemedy, HookClass, HookEffect,
+    HookFailurePolicy, HookOutcome, HookPoint, OwnerName, SessionTerms, StalledWork, SubmittedWork, Workspace, payload,
 };
 
 use crate::effects::owed_by;
@@ -174,13 +174,20 @@ impl DeliveryProgress {
                     "no_changes" => GateFailureKind::Failed,
                     _ => GateFailureKind::Conflicts,
                 };
-                (around.worktrees || self.report) && self.done && failed.gate == DeliveryGate::BeforeSubmit && failed.why == why
+                (around.worktrees || self.report)
+                    && self.done
+                    && failed.gate == DeliveryGate::BeforeSubmit
+                    && failed.why == why
             }
         };
         let merging = failed.gate == DeliveryGate::BeforeMerge;
         let bounded = match failed.remedy {
-            GateRemedy::Remediate => self.remediations < terms.max_remediations && failed.count == self.remediations + 1,
-            GateRemedy::Reject => merging && failed.why == GateFailureKind::Blocked && failed.count <= terms.max_rejections,
+            GateRemedy::Remediate => {
+                self.remediations < terms.max_remediations && failed.count == self.remediations + 1
+            }
+            GateRemedy::Reject => {
+                merging && failed.why == GateFailureKind::Blocked && failed.count <= terms.max_rejections
+            }
             GateRemedy::Again => failed.why == GateFailureKind::Moved && self.rechecks < EngineLimits::RECHECKS,
             GateRemedy::Escalate => {
                 let rejected = merging && failed.why == GateFailureKind::Blocked && failed.count > terms.max_rejections;
@@ -200,7 +207,8 @@ impl DeliveryProgress {
             Event::WorkspaceOpened(opened) => self.workspace = Some(opened.workspace.clone()),
             Event::SubmissionStarted(started) => {
                 let head = started.work.as_ref().map(|work| work.head.clone());
-                (self.done, self.gate) = (false, Some(OpenGate { head, ..OpenGate::at(DeliveryGate::BeforeSubmit, record, owner) }));
+                (self.done, self.gate) =
+                    (false, Some(OpenGate { head, ..OpenGate::at(DeliveryGate::BeforeSubmit, record, owner) }));
                 self.resumed |= std::mem::take(&mut self.resumes);
             }
             Event::MergeStarted(started) => {
@@ -293,8 +301,12 @@ fn find_objection(hook: &HookEffect, finished: &payload::HookFinished) -> Option
         (_, HookFailurePolicy::Ignore) => None,
         (O::Cancelled, _) => Some(GateFailureKind::Failed),
         (_, HookFailurePolicy::Escalate) => Some(GateFailureKind::Escalated),
-        (O::TimedOut, HookFailurePolicy::Block) if hook.point == HookPoint::BeforeMerge => Some(GateFailureKind::Failed),
+        (O::TimedOut, HookFailurePolicy::Block) if hook.point == HookPoint::BeforeMerge => {
+            Some(GateFailureKind::Failed)
+        }
         (_, HookFailurePolicy::Block) if finished.unstarted => Some(GateFailureKind::Failed),
-        (_, HookFailurePolicy::Block) => Some(if finished.feedback.is_some() { GateFailureKind::Blocked } else { GateFailureKind::Failed }),
+        (_, HookFailurePolicy::Block) => {
+            Some(if finished.feedback.is_some() { GateFailureKind::Blocked } else { GateFailureKind::Failed })
+        }
     }
 }

@@ -7,10 +7,10 @@
 //! Invariant: a step is plain data. The same history gives the same commands, in every store.
 
 use windlass_engine::{
-    ActionRequest, TurnAnswer, Authority, CallVerdict, BridgeCaller, ChangeFact, Command, UsdCost, Digest, EdgeDirection, EdgeKind,
-    EffectId, EffectKind, SessionEndKind, Epoch, TurnFailureReport, TurnFailure, GateAnswer, HookOutcome, HookPoint, HookReport, ViewResult,
-    CommandOrigin, OwnerName, PendingEffect, Promise, SubmissionCheck, RunId, SessionName, SessionStep as Decision, TaskId, Timestamp, AgentUsage,
-    StateView, NextAction,
+    ActionRequest, AgentUsage, Authority, BridgeCaller, CallVerdict, ChangeFact, Command, CommandOrigin, Digest,
+    EdgeDirection, EdgeKind, EffectId, EffectKind, Epoch, GateAnswer, HookOutcome, HookPoint, HookReport, NextAction,
+    OwnerName, PendingEffect, Promise, RunId, SessionEndKind, SessionName, SessionStep as Decision, StateView,
+    SubmissionCheck, TaskId, Timestamp, TurnAnswer, TurnFailure, TurnFailureReport, UsdCost, ViewResult,
 };
 
 use crate::delivery::workspace;
@@ -161,7 +161,9 @@ impl Step {
             StepAuthority::Person => Authority::Person,
             StepAuthority::Forced => Authority::Forced,
             StepAuthority::Holder => lease.map_or(Authority::Person, |lease| Authority::Holder(lease.epoch)),
-            StepAuthority::FormerHolder => Authority::Holder(Epoch(task.map_or(0, |task| task.epoch.0.saturating_sub(1)))),
+            StepAuthority::FormerHolder => {
+                Authority::Holder(Epoch(task.map_or(0, |task| task.epoch.0.saturating_sub(1))))
+            }
         };
         let own = match &self.ask {
             StepAction::SayDone(name) => Some(Turn::Present(name.clone())),

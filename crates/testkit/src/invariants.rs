@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{
-    RowChange, BridgeConversation, TaskEdge, EffectId, EffectKind, EventType, EngineLimits, MemoryView, PendingEffect, TaskPriority, EventRecord, Seq,
-    Session, TaskState, Task, TaskId, Timestamp, StateView,
+    BridgeConversation, EffectId, EffectKind, EngineLimits, EventRecord, EventType, MemoryView, PendingEffect,
+    RowChange, Seq, Session, StateView, Task, TaskEdge, TaskId, TaskPriority, TaskState, Timestamp,
 };
 
 use crate::bridge_calls::sent_back;
 use crate::effects::{LoggedEffect, read_pending_effects};
-use crate::task_histories::read_task_histories;
-use crate::sessions;
 use crate::hook_actions::requested_actions;
+use crate::sessions;
+use crate::task_histories::read_task_histories;
 
 use TaskState::{Active, Blocked, Completed, Created, Deleted, Failed, NeedsContinuation, Ready, Submitted};
 
@@ -168,8 +168,10 @@ fn check_indexes(memory: &MemoryView, wrong: &mut Violations) {
             .filter(|task| task.kind.as_ref().is_none_or(|kind| !closed.contains(kind)))
             .map(|task| (task.priority, task.id))
             .collect();
-        let walked = walk_index(|after| memory.next_claimable_except(&closed, after).expect("memory can always be read"));
-        wrong.require(walked.iter().eq(&claimable), || format!("claimable is {claimable:?}, the index says {walked:?}"));
+        let walked =
+            walk_index(|after| memory.next_claimable_except(&closed, after).expect("memory can always be read"));
+        wrong
+            .require(walked.iter().eq(&claimable), || format!("claimable is {claimable:?}, the index says {walked:?}"));
     }
     let end = Timestamp::from_millis(i64::MAX);
     let leases: BTreeSet<(Timestamp, TaskId)> =
@@ -189,7 +191,8 @@ fn walk_index<K: Copy>(next: impl Fn(Option<K>) -> Option<K>) -> Vec<K> {
 /// Checks that an effect exists exactly from its creation to its end.
 fn check_effects(rows: &Rows, log: &[EventRecord], wrong: &mut Violations) {
     let told: BTreeMap<EffectId, LoggedEffect> = read_pending_effects(log);
-    let kept: BTreeMap<EffectId, LoggedEffect> = rows.effects.iter().map(|effect| (effect.id, logged_effect(effect))).collect();
+    let kept: BTreeMap<EffectId, LoggedEffect> =
+        rows.effects.iter().map(|effect| (effect.id, logged_effect(effect))).collect();
     wrong.require(told == kept, || format!("the log owes {told:?}, the rows {kept:?}"));
     for session in &rows.sessions {
         let Some(turn) = session.current_turn() else { continue };

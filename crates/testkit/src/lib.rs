@@ -7,25 +7,26 @@
 
 pub mod bridge_calls;
 pub mod delivery;
-pub mod series_steps;
 pub mod effects;
-mod workflow_steps;
 pub mod forge;
 pub mod gates;
 pub mod history;
+pub mod hook_actions;
 pub mod hostile;
 pub mod invariants;
-pub mod task_histories;
 pub mod model;
 pub mod project;
 pub mod provider;
 pub mod rules;
+pub mod series_steps;
 pub mod sessions;
 pub mod steps;
-pub mod hook_actions;
+pub mod task_histories;
+mod workflow_steps;
 
 pub use history::{
-    StepAction, OutsideReply, StepAuthority, Step, Turn, histories, histories_of_gates, histories_of_sessions, histories_of_stalls,
+    OutsideReply, Step, StepAction, StepAuthority, Turn, histories, histories_of_gates, histories_of_sessions,
+    histories_of_stalls,
 };
 pub use model::Model;
 pub use project::Project;

@@ -1,6 +1,8 @@
 //! A project in memory: takes commands, returns events, and refusals as values.
 
-use windlass_engine::{Command, CommitEntry, MemoryView, CommandOrigin, EventRecord, Refusal, EngineRules, Timestamp, decide};
+use windlass_engine::{
+    Command, CommandOrigin, CommitEntry, EngineRules, EventRecord, MemoryView, Refusal, Timestamp, decide,
+};
 
 use crate::history::Step;
 

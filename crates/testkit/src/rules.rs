@@ -1,8 +1,8 @@
 //! The rules of random histories: hooks that fail in every possible way, and effects of every class.
 
 use windlass_engine::{
-    HookAction, HookPlan, Event, EventType, PureHook, HookClass, HookEffect, PureHookError, HookScope, NewTask, EventSubject, HookFailurePolicy,
-    PlannedHook, HookRegistry, EngineRules, TaskAction, TaskId, TypeName, payload,
+    EngineRules, Event, EventSubject, EventType, HookAction, HookClass, HookEffect, HookFailurePolicy, HookPlan,
+    HookRegistry, HookScope, NewTask, PlannedHook, PureHook, PureHookError, TaskAction, TaskId, TypeName, payload,
 };
 
 /// The type of tasks with a gate of its own.

@@ -6,8 +6,9 @@ use proptest::sample::{select, subsequence};
 use serde_json::{Map, Value, json};
 use windlass_engine::validation::RuleResult;
 use windlass_engine::{
-    EvaluationPurpose, Command, HookDecision, HookId, EvaluationFindings, ViewResult, NewCheckpoint, NewStopHook, NewIterationSeries, Promise, RuleAction,
-    SeriesId, StopHook, StopRuling, TaskId, CheckpointTrigger, StateView,
+    CheckpointTrigger, Command, EvaluationFindings, EvaluationPurpose, HookDecision, HookId, NewCheckpoint,
+    NewIterationSeries, NewStopHook, Promise, RuleAction, SeriesId, StateView, StopHook, StopRuling, TaskId,
+    ViewResult,
 };
 
 /// A command about a task's series, mostly the current one.

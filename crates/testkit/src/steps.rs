@@ -8,16 +8,17 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
 use windlass_engine::{
-    Command, CompletionMode, UsdCost, DeletionMode, EdgeKind, SessionEndKind, GateAnswer, WorkspaceMode, HookOutcome, NewSession, NewTask,
-    NoteKind, RetryLimitAction, OwnerName, TaskPriority, Promise, TaskResolution, SessionName, TaskId, TaskPatch, SessionTerms, WorkSource,
+    Command, CompletionMode, DeletionMode, EdgeKind, GateAnswer, HookOutcome, NewSession, NewTask, NoteKind, OwnerName,
+    Promise, RetryLimitAction, SessionEndKind, SessionName, SessionTerms, TaskId, TaskPatch, TaskPriority,
+    TaskResolution, UsdCost, WorkSource, WorkspaceMode,
 };
 
 use crate::bridge_calls::{call, caller, point, verdict};
 use crate::delivery::{about_gates, change, moved_head, ready_work};
+use crate::history::{EffectStep, NONCE, OutsideReply, Step, StepAction, StepAuthority, TASKS, Turn, owner, stop};
+use crate::hook_actions::actions;
 use crate::series_steps::driving;
 use crate::workflow_steps::{flow_steps, triggering};
-use crate::history::{StepAction, EffectStep, NONCE, OutsideReply, StepAuthority, Step, TASKS, Turn, owner, stop};
-use crate::hook_actions::actions;
 
 /// Generates histories of at most this many steps.
 pub fn histories(steps: usize) -> impl Strategy<Value = Vec<Step>> {
@@ -69,8 +70,9 @@ pub fn histories_of_gates(steps: usize) -> impl Strategy<Value = Vec<Step>> {
 
 /// Generates histories in which a gate cannot run, and another session resumes the work.
 pub fn histories_of_stalls(steps: usize) -> impl Strategy<Value = Vec<Step>> {
-    let go_on =
-        |name: &'static str, answer: OutsideReply| Step::from(StepAction::GoOn(name.parse().expect("a session name"), answer));
+    let go_on = |name: &'static str, answer: OutsideReply| {
+        Step::from(StepAction::GoOn(name.parse().expect("a session name"), answer))
+    };
     let first = (obliging(), 0..20_usize).prop_map(move |(answer, steps)| {
         let [well, fails] = [HookOutcome::Success, HookOutcome::Failure].map(|outcome| {
             let done = Some(Promise::Complete);
@@ -132,8 +134,8 @@ fn among(others: u64, mut new: NewTask) -> NewTask {
 pub fn step() -> impl Strategy<Value = Step> {
     let create = new_task().prop_map(|new| StepAction::Plain(Command::CreateTask(new)));
     let trigger = triggering(option::weighted(0.7, task())).prop_map(StepAction::Plain);
-    let flow =
-        (0..3_usize, flow_steps()).prop_map(|(nth, step)| StepAction::PendingEffect { nth, step: EffectStep::Flow(step) });
+    let flow = (0..3_usize, flow_steps())
+        .prop_map(|(nth, step)| StepAction::PendingEffect { nth, step: EffectStep::Flow(step) });
     let ask = prop_oneof![2 => create, 2 => trigger, 5 => flow, 10 => about_a_task(), 4 => about_edges(), 9 => about_sessions(), 3 => effects(), 4 => about_drive(), 3 => about_calls()];
     let from = (option::weighted(0.2, turn()), option::weighted(0.1, 0..3_usize));
     (prop_oneof![3 => 0..20_i64, 1 => 20..200_i64], right(), from, ask)
@@ -242,8 +244,7 @@ fn about_edges() -> impl Strategy<Value = StepAction> {
 
 fn terms() -> impl Strategy<Value = SessionTerms> {
     let completion = prop_oneof![3 => Just(CompletionMode::Promise), 1 => Just(CompletionMode::Gate)];
-    let on_retry_limit =
-        prop_oneof![1 => Just(RetryLimitAction::Escalate), 1 => Just(RetryLimitAction::Complete), 4 => Just(RetryLimitAction::Ask)];
+    let on_retry_limit = prop_oneof![1 => Just(RetryLimitAction::Escalate), 1 => Just(RetryLimitAction::Complete), 4 => Just(RetryLimitAction::Ask)];
     let max_hook_retries = prop_oneof![1 => Just(0_u32), 1 => 1..4_u32];
     let max_failures = prop_oneof![1 => 0..2_u32, 2 => 2..5_u32];
     let failure_span = (0..800_u64).prop_map(Duration::from_millis);
@@ -346,17 +347,8 @@ fn answer() -> impl Strategy<Value = OutsideReply> {
     let said = (outcome, option::weighted(0.5, feedback));
     let done = (ready_work(), change(), moved_head(), any::<bool>());
     (said, promise(), prop::bool::weighted(0.35), actions(), gate_answer(), done).prop_map(
-        |((outcome, feedback), promise, fails, actions, to_the_gate, (readied, change, head, unstarted))| OutsideReply {
-            outcome,
-            feedback,
-            promise,
-            fails,
-            actions,
-            to_the_gate,
-            readied,
-            change,
-            head,
-            unstarted,
+        |((outcome, feedback), promise, fails, actions, to_the_gate, (readied, change, head, unstarted))| {
+            OutsideReply { outcome, feedback, promise, fails, actions, to_the_gate, readied, change, head, unstarted }
         },
     )
 }
@@ -365,12 +357,14 @@ fn answer() -> impl Strategy<Value = OutsideReply> {
 fn obliging() -> impl Strategy<Value = OutsideReply> {
     use HookOutcome as O;
     let outcome = prop_oneof![8 => Just(O::Success), 3 => Just(O::Block), 2 => Just(O::Continue)];
-    (answer(), option::weighted(0.9, outcome), prop::bool::weighted(0.05)).prop_map(|(answer, outcome, fails)| OutsideReply {
-        outcome: outcome.unwrap_or(answer.outcome),
-        promise: answer.promise.filter(|promise| *promise == Promise::Complete),
-        fails,
-        actions: if fails { answer.actions } else { vec![] },
-        ..answer
+    (answer(), option::weighted(0.9, outcome), prop::bool::weighted(0.05)).prop_map(|(answer, outcome, fails)| {
+        OutsideReply {
+            outcome: outcome.unwrap_or(answer.outcome),
+            promise: answer.promise.filter(|promise| *promise == Promise::Complete),
+            fails,
+            actions: if fails { answer.actions } else { vec![] },
+            ..answer
+        }
     })
 }
 

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use windlass_engine::{
-    ChangeRef, Event, EventType, StateField, GateFinding, DeliveryGate, HookOutcome, TaskTransition, EventRecord, GateRemedy, Seq, SessionName, Task,
-    TaskId, SessionTerms, MessageAuthor, GateFailureKind, Workspace, payload,
+    ChangeRef, DeliveryGate, Event, EventRecord, EventType, GateFailureKind, GateFinding, GateRemedy, HookOutcome,
+    MessageAuthor, Seq, SessionName, SessionTerms, StateField, Task, TaskId, TaskTransition, Workspace, payload,
 };
 
 /// The kept state of one task.

@@ -5,7 +5,7 @@ use core::time::Duration;
 use proptest::prelude::*;
 use serde_json::Map;
 use windlass_engine::workflow::{StepExecution, StepReport, StepResult};
-use windlass_engine::{Command, Digest, EffectId, EffectKind, Event, HookClass, PendingEffect, EventRecord, TaskId};
+use windlass_engine::{Command, Digest, EffectId, EffectKind, Event, EventRecord, HookClass, PendingEffect, TaskId};
 
 /// A step of a workflow, relative to its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +95,9 @@ pub fn read_workflow_progress(log: &[EventRecord], id: EffectId) -> WorkflowProg
     let mut come = WorkflowProgress::default();
     for record in log {
         match &record.envelope.event {
-            Event::HookStarted(started) if started.effect == id && started.after.is_some() => come = WorkflowProgress::default(),
+            Event::HookStarted(started) if started.effect == id && started.after.is_some() => {
+                come = WorkflowProgress::default()
+            }
             // In another attempt, an interrupted step has not begun.
             Event::HookStarted(started) if started.effect == id => come.is_under_way = false,
             Event::WorkflowStarted(started) if started.effect == id => {

@@ -11,7 +11,10 @@ pub fn shown(bytes: &[u8]) {
     assert!(!line.contains(crate::is_unsafe_character), "{line:?}");
     assert_eq!(crate::line(&line), line, "cleaning twice is cleaning once");
     let lines = crate::clean_lines(&text);
-    assert!(!lines.contains(|letter| crate::is_unsafe_character(letter) && letter != '\n' && letter != '\t'), "{lines:?}");
+    assert!(
+        !lines.contains(|letter| crate::is_unsafe_character(letter) && letter != '\n' && letter != '\t'),
+        "{lines:?}"
+    );
     assert_eq!(lines.matches('\n').count(), text.matches('\n').count(), "lines stay lines");
     let json = serde_json::to_string(&text).expect("text can be written");
     let safe = crate::clean_json(&json);

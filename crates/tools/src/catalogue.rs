@@ -2,9 +2,9 @@
 
 use windlass_expr::nearest_name;
 
-use crate::error::{ToolErrorCode, ToolError};
+use crate::error::{ToolError, ToolErrorCode};
 use crate::tool::ToolDefinition;
-use crate::{checkpoint, hook, iteration, note, session, text_excerpt, task};
+use crate::{checkpoint, hook, iteration, note, session, task, text_excerpt};
 
 /// Returns every tool, in the order of the list.
 pub fn tool_catalogue() -> &'static [ToolDefinition] {

@@ -3,7 +3,7 @@
 use windlass_engine::{Refusal, ViewError};
 use windlass_store::{ExecuteError, StoreError};
 
-use crate::error::{CallerHint, ToolErrorCode, ToolError};
+use crate::error::{CallerHint, ToolError, ToolErrorCode};
 
 impl From<ExecuteError> for ToolError {
     fn from(error: ExecuteError) -> Self {
@@ -16,7 +16,8 @@ impl From<ExecuteError> for ToolError {
 
 impl From<StoreError> for ToolError {
     fn from(error: StoreError) -> Self {
-        Self::from_error(ToolErrorCode::Store, &error).with_hint(CallerHint::command("windlass doctor", "says what is wrong"))
+        Self::from_error(ToolErrorCode::Store, &error)
+            .with_hint(CallerHint::command("windlass doctor", "says what is wrong"))
     }
 }
 
@@ -53,7 +54,9 @@ impl From<Refusal> for ToolError {
                 Some(first) => error.with_hint(format!("{first} has to be completed first")),
                 None => error,
             },
-            Refusal::Held { lease, .. } => error.with_hint(format!("leave it to {}, or take another task", lease.holder())),
+            Refusal::Held { lease, .. } => {
+                error.with_hint(format!("leave it to {}, or take another task", lease.holder()))
+            }
             Refusal::Untrusted { .. } => {
                 error.with_hint(CallerHint::command("windlass trust", "shows what would run and asks"))
             }
@@ -69,11 +72,15 @@ impl From<Refusal> for ToolError {
             Refusal::GatedTask { id, .. } => error
                 .with_hint(CallerHint::command(format!("windlass run --task {id}"), "works on it and judges the work"))
                 .with_hint(CallerHint::tool("note_add", format!("with taskId {id} tells that run what you know"))),
-            Refusal::NotForAgent { .. } => error.with_hint(CallerHint::tool("task_next", "names one that you may work on")),
+            Refusal::NotForAgent { .. } => {
+                error.with_hint(CallerHint::tool("task_next", "names one that you may work on"))
+            }
             Refusal::NothingReady => error
                 .with_hint(CallerHint::tool("task_list", "shows what waits"))
                 .with_hint(CallerHint::tool("task_create", "makes a task")),
-            Refusal::IllegalSeries { .. } => error.with_hint(CallerHint::tool("task_get", "shows how its series stands")),
+            Refusal::IllegalSeries { .. } => {
+                error.with_hint(CallerHint::tool("task_get", "shows how its series stands"))
+            }
             Refusal::TooManyHooks { task, .. } => {
                 error.with_hint(CallerHint::tool("hook_clear", format!("with taskId {task} takes them away")))
             }

@@ -15,27 +15,34 @@ use std::fmt::Display;
 use serde_json::{Map, Value};
 use windlass_engine::validation::ValidationRule;
 use windlass_engine::{
-    AgentContext, EvaluationPurpose, EvaluationOutcome, Event, HookDecision, EvaluationFindings, EngineLimits, Promise, RegisteredStopHook, RuleAction, DetectedPromise,
-    Seq, StopHook, StopRuling, Task, Timestamp, evaluate_stop_hooks, explain_uncounted_claim, find_promises,
+    AgentContext, DetectedPromise, EngineLimits, EvaluationFindings, EvaluationOutcome, EvaluationPurpose, Event,
+    HookDecision, Promise, RegisteredStopHook, RuleAction, Seq, StopHook, StopRuling, Task, Timestamp,
+    evaluate_stop_hooks, explain_uncounted_claim, find_promises,
 };
 use windlass_process::RunControl;
 use windlass_store::{SqliteStore, StoreError};
 
 use crate::closure::StopHookClosures;
-use crate::error::{ToolErrorCode, ToolError};
+use crate::error::{ToolError, ToolErrorCode};
 use crate::hook::{ask_command, registered_hooks};
 use crate::host::{ToolCall, ToolHost};
 use crate::iteration::OpenSeries;
-use crate::schema::{ToolField, FieldKind};
+use crate::schema::{FieldKind, ToolField};
 use crate::task;
 use crate::validation::{self, ValidationCancelled, ValidatorEnv, validate_rules};
 
 /// Final message of the agent.
-pub(crate) const AGENT_OUTPUT_FIELD: ToolField =
-    ToolField::optional("agentOutput", "your message, with its promise tag", FieldKind::Text(EngineLimits::ACCEPTED_OUTPUT_BYTES));
+pub(crate) const AGENT_OUTPUT_FIELD: ToolField = ToolField::optional(
+    "agentOutput",
+    "your message, with its promise tag",
+    FieldKind::Text(EngineLimits::ACCEPTED_OUTPUT_BYTES),
+);
 /// Files that the agent has changed.
-pub(crate) const FILES_FIELD: ToolField =
-    ToolField::optional("filesModified", "", FieldKind::List(&FieldKind::Words(EngineLimits::ARTIFACT_BYTES), 0, EngineLimits::MODIFIED_FILES));
+pub(crate) const FILES_FIELD: ToolField = ToolField::optional(
+    "filesModified",
+    "",
+    FieldKind::List(&FieldKind::Words(EngineLimits::ARTIFACT_BYTES), 0, EngineLimits::MODIFIED_FILES),
+);
 
 /// Keys of checkpoint data from hooks. The engine saves data with other keys as the agent's context.
 const CHECKPOINT_KEYS: [&str; 5] = ["executionPhase", "executionStep", "agentContext", "draftContent", "draftType"];
@@ -80,7 +87,8 @@ pub(crate) fn evaluate_iteration<G: ToolHost>(
         let notes = task::newest_notes(call.host.store(), &live.task)?;
         let notes: Vec<String> = notes.into_iter().map(|note| note.text).collect();
         let workshop = call.host.validator_env()?;
-        let means = EvaluationInputs { notes: &notes, workshop: &workshop, control: call.control, closures: call.closures };
+        let means =
+            EvaluationInputs { notes: &notes, workshop: &workshop, control: call.control, closures: call.closures };
         run_rules(&rules, &mut context, &means).map_err(cancelled_error)?;
         run_stop_hooks(&hooks, &context, &means).map_err(cancelled_error)?
     };
@@ -154,7 +162,11 @@ impl ValidationRuleSet<'_> {
 }
 
 /// Runs the rules. Puts their results into the context, those of the configuration first.
-pub fn run_rules(rules: &ValidationRuleSet<'_>, context: &mut AgentContext, means: &EvaluationInputs<'_>) -> Result<(), ValidationCancelled> {
+pub fn run_rules(
+    rules: &ValidationRuleSet<'_>,
+    context: &mut AgentContext,
+    means: &EvaluationInputs<'_>,
+) -> Result<(), ValidationCancelled> {
     let values = context.to_values();
     let agent_output = context.agent_output.as_deref();
     let matter = validation::ValidationInput { agent_output, task_notes: means.notes, context: &values };
@@ -165,7 +177,11 @@ pub fn run_rules(rules: &ValidationRuleSet<'_>, context: &mut AgentContext, mean
 }
 
 /// Runs hooks with a context.
-pub fn run_stop_hooks(hooks: &[RegisteredStopHook], context: &AgentContext, means: &EvaluationInputs<'_>) -> Result<EvaluationOutcome, ValidationCancelled> {
+pub fn run_stop_hooks(
+    hooks: &[RegisteredStopHook],
+    context: &AgentContext,
+    means: &EvaluationInputs<'_>,
+) -> Result<EvaluationOutcome, ValidationCancelled> {
     let outside = Some((means.workshop, means.control));
     let said = evaluate_stop_hooks(hooks, context, &mut |hook| run_stop_hook(hook, context, means.closures, outside));
     if means.control.is_cancelled() { Err(ValidationCancelled) } else { Ok(said) }

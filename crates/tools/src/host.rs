@@ -3,13 +3,15 @@
 use std::path::Path;
 
 use windlass_engine::validation::ValidationRule;
-use windlass_engine::{Command, EventType, EventRecord, RunId, Session, Task, TaskId, Timestamp, TypeName, TaskTypes, StateView};
+use windlass_engine::{
+    Command, EventRecord, EventType, RunId, Session, StateView, Task, TaskId, TaskTypes, Timestamp, TypeName,
+};
 use windlass_hooks::SecretMask;
 use windlass_process::RunControl;
 use windlass_store::SqliteStore;
 
 use crate::closure::StopHookClosures;
-use crate::error::{CallerHint, ToolErrorCode, ToolError};
+use crate::error::{CallerHint, ToolError, ToolErrorCode};
 use crate::validation::ValidatorEnv;
 
 /// The backend that the tools run against.

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use windlass_engine::{Command, EngineLimits, NoteKind, TaskId, Timestamp};
 
-use crate::error::{ToolErrorCode, ToolError};
+use crate::error::{ToolError, ToolErrorCode};
 use crate::host::{ToolCall, ToolHost};
-use crate::schema::{ToolField, IdKind, FieldKind};
-use crate::tool::{ToolEffect, ToolDefinition};
+use crate::schema::{FieldKind, IdKind, ToolField};
+use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const ADD: ToolDefinition = ToolDefinition {
     name: "note_add",
@@ -38,7 +38,10 @@ pub(crate) struct AddNoteOutput {
     at: Timestamp,
 }
 
-pub(crate) fn add_note<G: ToolHost>(call: &mut ToolCall<'_, G>, given: AddNoteInput) -> Result<AddNoteOutput, ToolError> {
+pub(crate) fn add_note<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: AddNoteInput,
+) -> Result<AddNoteOutput, ToolError> {
     if given.task_id.is_none() && call.calling_session()?.and_then(|session| session.task).is_none() {
         let message = "taskId: is missing, and this is no turn of a session with a task; give one such as T12";
         return Err(ToolError::new(ToolErrorCode::Invalid, message));

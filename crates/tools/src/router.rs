@@ -8,7 +8,7 @@ use windlass_process::RunControl;
 
 use crate::catalogue::find_tool;
 use crate::closure::StopHookClosures;
-use crate::error::{ToolErrorCode, ToolError};
+use crate::error::{ToolError, ToolErrorCode};
 use crate::host::{ToolCall, ToolHost};
 use crate::schema::parse_arguments;
 use crate::tool::ToolEffect;
@@ -37,30 +37,55 @@ impl<G: ToolHost> ToolRouter<G> {
     }
 
     /// Calls a tool, and returns its answer as JSON text.
-    pub fn call_tool_as_json(&mut self, tool: &str, arguments: Value, control: &RunControl) -> Result<Box<RawValue>, ToolError> {
+    pub fn call_tool_as_json(
+        &mut self,
+        tool: &str,
+        arguments: Value,
+        control: &RunControl,
+    ) -> Result<Box<RawValue>, ToolError> {
         let tool = find_tool(tool)?;
         // Mask before the call: records and answers of hooks are made of the arguments.
-        let arguments = if tool.effect == ToolEffect::ReadOnly { arguments } else { self.host.secret_mask()?.mask_value(arguments) };
+        let arguments = if tool.effect == ToolEffect::ReadOnly {
+            arguments
+        } else {
+            self.host.secret_mask()?.mask_value(arguments)
+        };
         let mut call = ToolCall { host: &mut self.host, control, closures: &self.closures };
         match tool.name {
-            "iteration_start" => serialize_output(&iteration::start_series(&mut call, parse_arguments(tool, arguments)?)?),
-            "iteration_validate" => serialize_output(&iteration::validate_iteration(&mut call, parse_arguments(tool, arguments)?)?),
-            "iteration_next" => serialize_output(&iteration::advance_series(&mut call, parse_arguments(tool, arguments)?)?),
-            "iteration_complete" => serialize_output(&iteration::complete_series(&mut call, parse_arguments(tool, arguments)?)?),
+            "iteration_start" => {
+                serialize_output(&iteration::start_series(&mut call, parse_arguments(tool, arguments)?)?)
+            }
+            "iteration_validate" => {
+                serialize_output(&iteration::validate_iteration(&mut call, parse_arguments(tool, arguments)?)?)
+            }
+            "iteration_next" => {
+                serialize_output(&iteration::advance_series(&mut call, parse_arguments(tool, arguments)?)?)
+            }
+            "iteration_complete" => {
+                serialize_output(&iteration::complete_series(&mut call, parse_arguments(tool, arguments)?)?)
+            }
             "hook_register" => serialize_output(&hook::register_hook(&mut call, parse_arguments(tool, arguments)?)?),
             "hook_evaluate" => serialize_output(&hook::evaluate_hooks(&mut call, parse_arguments(tool, arguments)?)?),
             "hook_list" => serialize_output(&hook::list_hooks(&mut call, parse_arguments(tool, arguments)?)?),
             "hook_clear" => serialize_output(&hook::clear_hooks(&mut call, parse_arguments(tool, arguments)?)?),
-            "checkpoint_create" => serialize_output(&checkpoint::create_checkpoint(&mut call, parse_arguments(tool, arguments)?)?),
-            "checkpoint_list" => serialize_output(&checkpoint::list_checkpoints(&mut call, parse_arguments(tool, arguments)?)?),
-            "checkpoint_resume" => serialize_output(&checkpoint::resume_checkpoint(&mut call, parse_arguments(tool, arguments)?)?),
+            "checkpoint_create" => {
+                serialize_output(&checkpoint::create_checkpoint(&mut call, parse_arguments(tool, arguments)?)?)
+            }
+            "checkpoint_list" => {
+                serialize_output(&checkpoint::list_checkpoints(&mut call, parse_arguments(tool, arguments)?)?)
+            }
+            "checkpoint_resume" => {
+                serialize_output(&checkpoint::resume_checkpoint(&mut call, parse_arguments(tool, arguments)?)?)
+            }
             "task_create" => serialize_output(&task::create_task(&mut call, parse_arguments(tool, arguments)?)?),
             "task_get" => serialize_output(&task::get_task(&mut call, parse_arguments(tool, arguments)?)?),
             "task_list" => serialize_output(&task::list_tasks(&mut call, parse_arguments(tool, arguments)?)?),
             "task_update" => serialize_output(&task::update_task(&mut call, parse_arguments(tool, arguments)?)?),
             "task_next" => serialize_output(&task::find_next_task(&mut call, parse_arguments(tool, arguments)?)?),
             "note_add" => serialize_output(&note::add_note(&mut call, parse_arguments(tool, arguments)?)?),
-            "session_complete" => serialize_output(&session::complete_session(&mut call, parse_arguments(tool, arguments)?)?),
+            "session_complete" => {
+                serialize_output(&session::complete_session(&mut call, parse_arguments(tool, arguments)?)?)
+            }
             other => unreachable!("the tool `{other}` is in the catalogue, and does nothing"),
         }
     }

@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value, json};
 use windlass_engine::{CheckpointId, HookId, Promise, SeriesId, TaskId, TypeName};
 use windlass_expr::nearest_name;
 
-use crate::error::{ToolErrorCode, ToolError};
+use crate::error::{ToolError, ToolErrorCode};
 use crate::text_excerpt;
 use crate::tool::ToolDefinition;
 
@@ -113,7 +113,8 @@ impl IdKind {
 /// Returns the schema of an object with these fields. It does not say that other fields are refused: that costs a model tokens
 /// for each tool, and the error for an unknown field names the one that was meant.
 pub fn schema(fields: &[ToolField]) -> Value {
-    let properties: Map<String, Value> = fields.iter().map(|field| (field.name.to_owned(), field.field_schema())).collect();
+    let properties: Map<String, Value> =
+        fields.iter().map(|field| (field.name.to_owned(), field.field_schema())).collect();
     let required: Vec<&str> =
         fields.iter().filter(|field| field.need == FieldPresence::Required).map(|field| field.name).collect();
     let mut object = json!({"type": "object", "properties": properties});
@@ -162,13 +163,16 @@ pub(crate) fn parse_arguments<T: DeserializeOwned>(tool: &ToolDefinition, argume
     let mut mistakes = ArgumentErrors(Vec::new());
     match &mut given {
         Value::Object(object) => mistakes.check_object("", tool.fields, object),
-        other => mistakes.push_error("arguments", format!("{} is no object", shown::value(other)), "give the fields by name"),
+        other => {
+            mistakes.push_error("arguments", format!("{} is no object", shown::value(other)), "give the fields by name")
+        }
     }
     if !mistakes.0.is_empty() {
         return Err(ToolError::new(ToolErrorCode::Invalid, mistakes.0.join("\n")));
     }
     // Checked arguments fit. If they ever do not, the error text is not trusted either.
-    T::deserialize(given).map_err(|error| ToolError::new(ToolErrorCode::Invalid, text_excerpt::excerpt_text(&error.to_string())))
+    T::deserialize(given)
+        .map_err(|error| ToolError::new(ToolErrorCode::Invalid, text_excerpt::excerpt_text(&error.to_string())))
 }
 
 /// Errors in arguments.
@@ -217,7 +221,9 @@ impl ArgumentErrors {
             (FieldKind::OneOf(names), Value::String(text)) if names.contains(&text.as_str()) => {}
             (FieldKind::Whole(from, to), Value::Number(number)) => match to_whole_number(number) {
                 Some(whole) if (*from..=*to).contains(&whole) => *given = Value::from(whole),
-                None if number.as_f64().is_none_or(|number| number.fract() != 0.0) => self.push_type_error(path, kind, given),
+                None if number.as_f64().is_none_or(|number| number.fract() != 0.0) => {
+                    self.push_type_error(path, kind, given)
+                }
                 _ => self.push_error(path, format!("{} is out of bounds", shown::value(given)), kind.remedy()),
             },
             (FieldKind::List(_, least, most), Value::Array(items)) if !(*least..=*most).contains(&items.len()) => {

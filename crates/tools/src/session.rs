@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use windlass_engine::{Command, EngineLimits, SessionName, TaskId};
 
-use crate::error::{CallerHint, ToolErrorCode, ToolError};
+use crate::error::{CallerHint, ToolError, ToolErrorCode};
 use crate::host::{ToolCall, ToolHost};
-use crate::schema::{ToolField, FieldKind};
-use crate::tool::{ToolEffect, ToolDefinition};
+use crate::schema::{FieldKind, ToolField};
+use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const COMPLETE: ToolDefinition = ToolDefinition {
     name: "session_complete",
@@ -15,7 +15,11 @@ pub(crate) const COMPLETE: ToolDefinition = ToolDefinition {
     effect: ToolEffect::Writes,
     fields: &[
         ToolField::optional("result", "", FieldKind::Text(EngineLimits::RESULT_BYTES)),
-        ToolField::optional("artifacts", "", FieldKind::List(&FieldKind::Words(EngineLimits::ARTIFACT_BYTES), 0, EngineLimits::ARTIFACT_COUNT)),
+        ToolField::optional(
+            "artifacts",
+            "",
+            FieldKind::List(&FieldKind::Words(EngineLimits::ARTIFACT_BYTES), 0, EngineLimits::ARTIFACT_COUNT),
+        ),
     ],
 };
 
@@ -36,16 +40,26 @@ pub(crate) struct CompleteSessionOutput {
     next: &'static str,
 }
 
-pub(crate) fn complete_session<G: ToolHost>(call: &mut ToolCall<'_, G>, given: CompleteSessionInput) -> Result<CompleteSessionOutput, ToolError> {
+pub(crate) fn complete_session<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: CompleteSessionInput,
+) -> Result<CompleteSessionOutput, ToolError> {
     let Some(session) = call.calling_session()? else {
-        return Err(ToolError::new(ToolErrorCode::Refused, "this is no turn of a session, so there is no session to complete")
-            .with_hint(CallerHint::tool("iteration_complete", "ends the iterations that you have started"))
-            .with_hint(CallerHint::command("windlass task complete", "completes a task by itself")));
+        return Err(ToolError::new(
+            ToolErrorCode::Refused,
+            "this is no turn of a session, so there is no session to complete",
+        )
+        .with_hint(CallerHint::tool("iteration_complete", "ends the iterations that you have started"))
+        .with_hint(CallerHint::command("windlass task complete", "completes a task by itself")));
     };
     let Some(id) = session.task else {
         return Err(ToolError::new(ToolErrorCode::Refused, format!("session `{}` has no task now", session.name))
             .with_hint("end the turn: the session goes on by itself"));
     };
     call.execute_command(&Command::CompleteTask { id, result: given.result, artifacts: given.artifacts })?;
-    Ok(CompleteSessionOutput { session: session.name, task_id: id, next: "end your turn: the gates judge the claim then" })
+    Ok(CompleteSessionOutput {
+        session: session.name,
+        task_id: id,
+        next: "end your turn: the gates judge the claim then",
+    })
 }

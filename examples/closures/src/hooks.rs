@@ -3,7 +3,7 @@
 //! A closure receives an event and the state after the command that caused it, and returns actions. It changes nothing itself: each
 //! action becomes part of the same commit, or is refused and recorded.
 
-use windlass_engine::{HookAction, Event, EventType, PureHook, NewTask, HookRegistry, RegistryError, TaskAction};
+use windlass_engine::{Event, EventType, HookAction, HookRegistry, NewTask, PureHook, RegistryError, TaskAction};
 
 /// Labels every new task of the most urgent priority.
 pub fn label_urgent() -> PureHook {

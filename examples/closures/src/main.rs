@@ -18,7 +18,7 @@ mod tests;
 use std::path::PathBuf;
 
 use project::{Outcome, Project};
-use windlass_engine::{Command, NewTask, TaskPriority, EventRecord, TaskId};
+use windlass_engine::{Command, EventRecord, NewTask, TaskId, TaskPriority};
 
 fn main() -> Outcome<()> {
     let temporary = tempfile::tempdir()?;

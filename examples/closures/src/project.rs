@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use windlass_engine::{Authority, Command, CommandOrigin, EventRecord, HookRegistry, EngineRules, Timestamp};
+use windlass_engine::{Authority, Command, CommandOrigin, EngineRules, EventRecord, HookRegistry, Timestamp};
 use windlass_store::{Lifetime, SqliteStore, Store};
 use windlass_tools::SecretMask;
 
@@ -29,7 +29,8 @@ impl Project {
     /// Carries out a command, and answers its events and those of the hooks. They are durable by then.
     pub fn execute(&mut self, command: &Command) -> Outcome<Vec<EventRecord>> {
         // The engine reads no clock and draws no numbers: who asks, when, and in which attempt is said here.
-        let origin = CommandOrigin { by: "ada".to_owned(), at: now()?, authority: Authority::Person, run: None, via: None };
+        let origin =
+            CommandOrigin { by: "ada".to_owned(), at: now()?, authority: Authority::Person, run: None, via: None };
         Ok(self.store.execute_command(&self.rules, &origin, command, nonce()?)?)
     }
 }

@@ -10,7 +10,7 @@ use windlass_engine::{
 };
 use windlass_store::{SqliteStore, Store};
 use windlass_tools::validation::ValidatorEnv;
-use windlass_tools::{ToolErrorCode, RunControl, SecretMask, ToolError, ToolHost, ToolRouter};
+use windlass_tools::{RunControl, SecretMask, ToolError, ToolErrorCode, ToolHost, ToolRouter};
 
 use crate::project::{Project, nonce, now};
 

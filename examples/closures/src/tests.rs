@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde_json::{Value, to_value};
 use windlass_engine::{
-    HookAction, Command, Event, EventType, PureHook, PureHookError, EngineLimits, NewTask, EventRecord, HookRegistry, Seq, TaskId,
+    Command, EngineLimits, Event, EventRecord, EventType, HookAction, HookRegistry, NewTask, PureHook, PureHookError,
+    Seq, TaskId,
 };
 use windlass_store::{EventFilter, Store};
 
@@ -94,7 +95,9 @@ fn a_closure_decides_when_the_work_may_stop() {
 /// Fails where a task is completed without a word.
 fn wants_results() -> PureHook {
     PureHook::new("wants-results", [EventType::TaskCompleted], |record, _view| match &record.envelope.event {
-        Event::TaskCompleted(done) if done.result.is_none() => Err(PureHookError::failed("nobody said what came of it")),
+        Event::TaskCompleted(done) if done.result.is_none() => {
+            Err(PureHookError::failed("nobody said what came of it"))
+        }
         _ => Ok(vec![]),
     })
     .priority(0)

@@ -22,7 +22,8 @@ impl FrontEnd for StandardError {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let goal = std::env::args().nth(1).ok_or("expected a goal")?;
     // `trust`: a person has read this configuration, and it may run what it says.
-    let context = CommandContext { trust: true, ..CommandContext::new(std::env::current_dir()?, Arc::new(StandardError)) };
+    let context =
+        CommandContext { trust: true, ..CommandContext::new(std::env::current_dir()?, Arc::new(StandardError)) };
     let mut project = context.open_or_create_project(Lifetime::Command)?;
     let command = Command::CreateTask(NewTask { goal, ..NewTask::default() });
     // When this returns, the events are durable and the configured hooks have run.

@@ -8,14 +8,14 @@
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use windlass_process::{IoSession, RunControl, ProcessEvent, InteractiveProcess, OwnerLock};
+use windlass_process::{InteractiveProcess, IoSession, OwnerLock, ProcessEvent, RunControl};
 
-use super::protocol_error::ProtocolError;
+use super::client::{AcpClient, AcpEvent};
 use super::client_services::ClientServices;
 use super::http_server::McpHttpServer;
-use super::client::{AcpEvent, AcpClient};
-use super::transcript::TranscriptRenderer;
 use super::json_rpc::JsonRpcError;
+use super::protocol_error::ProtocolError;
+use super::transcript::TranscriptRenderer;
 use crate::TurnBudget;
 
 /// The most bytes of answers that are kept for an agent that does not read them.
@@ -99,14 +99,17 @@ impl AcpChannel {
             let heard = wait_for_event(&mut attended, &mut self.services, until, silence);
             let why = match heard {
                 ChannelEvent::Heard(ProcessEvent::Output(bytes)) => {
-                    match handle_agent_bytes(&bytes, &mut self.client, &mut self.services, roster, (&mut telling, tell)) {
+                    match handle_agent_bytes(&bytes, &mut self.client, &mut self.services, roster, (&mut telling, tell))
+                    {
                         Err(breach) => return (Err(RequestFailure::Breach(breach)), interference),
                         Ok(Some(answer)) => return (answer.map_err(RequestFailure::Refused), interference),
                         Ok(None) => continue,
                     }
                 }
                 ChannelEvent::Heard(ProcessEvent::BackgroundEnded) => continue,
-                ChannelEvent::Heard(ProcessEvent::OutputEnded) => return (Err(RequestFailure::AgentExited), interference),
+                ChannelEvent::Heard(ProcessEvent::OutputEnded) => {
+                    return (Err(RequestFailure::AgentExited), interference);
+                }
                 ChannelEvent::Heard(ProcessEvent::Killed) => {
                     return (Err(RequestFailure::Interrupted(TurnInterruption::Cancelled)), interference);
                 }
@@ -131,7 +134,9 @@ impl AcpChannel {
         let Ok(mut attended) = self.live.open_session(&budget.control) else { return };
         let (mut until, mut telling) = (Some(Instant::now() + most), TranscriptRenderer::default());
         while let ProcessEvent::Output(bytes) = attended.next_event(&mut until) {
-            if handle_agent_bytes(&bytes, &mut self.client, &mut self.services, roster, (&mut telling, &mut *tell)).is_err() {
+            if handle_agent_bytes(&bytes, &mut self.client, &mut self.services, roster, (&mut telling, &mut *tell))
+                .is_err()
+            {
                 return;
             }
             attended.send_input(&self.client.take_outgoing());
@@ -166,7 +171,12 @@ enum ChannelEvent {
 }
 
 /// Waits for the next event, or until the agent has been silent for too long.
-fn wait_for_event(attended: &mut IoSession<'_>, desk: &mut ClientServices, until: &mut Option<Instant>, silence: Option<Duration>) -> ChannelEvent {
+fn wait_for_event(
+    attended: &mut IoSession<'_>,
+    desk: &mut ClientServices,
+    until: &mut Option<Instant>,
+    silence: Option<Duration>,
+) -> ChannelEvent {
     loop {
         let quiet = silence.and_then(|silence| attended.last_output_at().checked_add(silence));
         let mut next = until.iter().chain(&quiet).min().copied();

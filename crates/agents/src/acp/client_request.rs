@@ -114,10 +114,21 @@ mod tests {
         let created = json!({"command": "ls", "args": ["-l"], "env": [{"name": "A", "value": "1"}],
             "cwd": "/b", "outputByteLimit": 10});
         check("terminal/create", created, {
-            ClientRequest::Create(CreateTerminalRequest { command, args, env, cwd: Some("/b".into()), output_byte_limit: Some(10) })
+            ClientRequest::Create(CreateTerminalRequest {
+                command,
+                args,
+                env,
+                cwd: Some("/b".into()),
+                output_byte_limit: Some(10),
+            })
         });
-        let bare =
-            CreateTerminalRequest { command: "ls".to_owned(), args: vec![], env: vec![], cwd: None, output_byte_limit: None };
+        let bare = CreateTerminalRequest {
+            command: "ls".to_owned(),
+            args: vec![],
+            env: vec![],
+            cwd: None,
+            output_byte_limit: None,
+        };
         check("terminal/create", json!({"command": "ls", "args": null, "env": null}), ClientRequest::Create(bare));
         let terminal = || json!({"sessionId": "s", "terminalId": "t1"});
         check("terminal/output", terminal(), ClientRequest::Output("t1".to_owned()));
@@ -128,7 +139,8 @@ mod tests {
 
     #[test]
     fn invalid_params_are_refused_and_unknown_methods_ignored() {
-        let refused = ClientRequest::from_request("terminal/create", &json!({"args": 3})).expect("known").expect_err("bad");
+        let refused =
+            ClientRequest::from_request("terminal/create", &json!({"args": 3})).expect("known").expect_err("bad");
         assert_eq!(refused.code, INVALID);
         assert_eq!(Wish::of("fs/made_up", &Value::Null), None);
     }

@@ -16,12 +16,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use windlass_process::{BackgroundProcess, Environment, ProgramExit, ProgramInvocation, SupervisorLauncher, OwnerLock, ProgramSpec, overlay_environment, signal_name};
+use windlass_process::{
+    BackgroundProcess, Environment, OwnerLock, ProgramExit, ProgramInvocation, ProgramSpec, SupervisorLauncher,
+    overlay_environment, signal_name,
+};
 
+use super::client_request::{ClientRequest, CreateTerminalRequest};
 use super::files::WorkspaceFiles;
+use super::json_rpc::{JsonRpcError, REQUEST_REFUSED, RESOURCE_NOT_FOUND};
 use super::permissions::{AgentPermissions, ToolKind};
-use super::json_rpc::{RESOURCE_NOT_FOUND, REQUEST_REFUSED, JsonRpcError};
-use super::client_request::{CreateTerminalRequest, ClientRequest};
 
 /// The most output of one program that is kept. Also the default if a request names no limit.
 const MAX_TERMINAL_OUTPUT: usize = 1024 * 1024;
@@ -86,11 +89,15 @@ impl ClientServices {
         match wish {
             ClientRequest::Read(wanted) => {
                 let told = format!("reads {}", wanted.path.display());
-                self.serve_if_permitted(ToolKind::Read, told, |desk| Ok(json!({"content": desk.files.read_requested_lines(&wanted)?})))
+                self.serve_if_permitted(ToolKind::Read, told, |desk| {
+                    Ok(json!({"content": desk.files.read_requested_lines(&wanted)?}))
+                })
             }
             ClientRequest::Write(wanted) => {
                 let told = format!("writes {}", wanted.path.display());
-                self.serve_if_permitted(ToolKind::Edit, told, |desk| desk.files.write_requested_file(&wanted).map(|()| json!({})))
+                self.serve_if_permitted(ToolKind::Edit, told, |desk| {
+                    desk.files.write_requested_file(&wanted).map(|()| json!({}))
+                })
             }
             ClientRequest::Create(wanted) => {
                 let words: Vec<&str> =
@@ -151,7 +158,10 @@ impl ClientServices {
         told.truncate(told.floor_char_boundary(MAX_REPORTED_LENGTH));
         if !self.permissions.allows_tool_kind(kind) {
             let why = format!("not allowed: `permissions` deny {} here", kind.name());
-            return ServiceResponse { answer: Some(Err(JsonRpcError::new(REQUEST_REFUSED, why))), told: Some(format!("{told}: denied")) };
+            return ServiceResponse {
+                answer: Some(Err(JsonRpcError::new(REQUEST_REFUSED, why))),
+                told: Some(format!("{told}: denied")),
+            };
         }
         let answer = match self.closed && kind != ToolKind::Read {
             true => Err(JsonRpcError::new(REQUEST_REFUSED, "the turn is over")),
@@ -167,7 +177,10 @@ impl ClientServices {
     fn create_terminal(&mut self, wanted: &CreateTerminalRequest, roster: &OwnerLock) -> Result<Value, JsonRpcError> {
         if self.programs.len() >= MAX_TERMINALS {
             let Some(over) = self.programs.iter().position(|program| program.exit().is_some()) else {
-                return Err(JsonRpcError::new(REQUEST_REFUSED, format!("there are {TERMINALS} terminals already: release some")));
+                return Err(JsonRpcError::new(
+                    REQUEST_REFUSED,
+                    format!("there are {TERMINALS} terminals already: release some"),
+                ));
             };
             self.remove_terminal(over);
         }
@@ -179,7 +192,9 @@ impl ClientServices {
         let added = wanted.env.iter().map(|variable| (variable.name.as_str(), OsString::from(&variable.value)));
         let directory = wanted.cwd.as_ref().map_or_else(|| self.directory.clone(), |cwd| self.directory.join(cwd));
         let spec = ProgramSpec::new(invocation, directory, overlay_environment(&self.environment, added.collect()));
-        let most = wanted.output_byte_limit.map_or(MAX_TERMINAL_OUTPUT, |most| usize::try_from(most).unwrap_or(MAX_TERMINAL_OUTPUT).min(MAX_TERMINAL_OUTPUT));
+        let most = wanted.output_byte_limit.map_or(MAX_TERMINAL_OUTPUT, |most| {
+            usize::try_from(most).unwrap_or(MAX_TERMINAL_OUTPUT).min(MAX_TERMINAL_OUTPUT)
+        });
         let started = BackgroundProcess::start(&self.launcher, &spec, roster, most);
         let program = started.map_err(|error| JsonRpcError::new(REQUEST_REFUSED, error.to_string()))?;
         self.made += 1;
@@ -231,6 +246,8 @@ fn format_exit_status(exit: ProgramExit) -> Value {
     match exit {
         ProgramExit::Code(code) => json!({"exitCode": code, "signal": null}),
         ProgramExit::Signal(number) => json!({"exitCode": null, "signal": signal_name(number)}),
-        ProgramExit::TimedOut | ProgramExit::OutputIdle | ProgramExit::Cancelled | ProgramExit::Lost => json!({"exitCode": null, "signal": null}),
+        ProgramExit::TimedOut | ProgramExit::OutputIdle | ProgramExit::Cancelled | ProgramExit::Lost => {
+            json!({"exitCode": null, "signal": null})
+        }
     }
 }

@@ -16,15 +16,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_engine::TurnFailure as Kind;
-use windlass_process::{RunControl, OwnerLock};
+use windlass_process::{OwnerLock, RunControl};
 
-use super::protocol_error::ProtocolError;
-use super::channel::{TurnContext, RequestFailure, TurnInterruption, AcpChannel};
-use super::methods::PROMPT;
+use super::channel::{AcpChannel, RequestFailure, TurnContext, TurnInterruption};
 use super::handshake::PendingConnection;
+use super::methods::PROMPT;
+use super::protocol_error::ProtocolError;
 use super::start_request::describe_rpc_error;
-use crate::prompt_spec::find_last_nonblank_line;
 use crate::failure::strip_leading_warnings;
+use crate::prompt_spec::find_last_nonblank_line;
 use crate::{TurnEnd, TurnOutcome};
 
 /// The time that the agent has to answer after a cancellation.
@@ -52,7 +52,8 @@ impl AcpConnection {
     /// Returns whether the agent and its MCP servers still run and the agent is silent. Output since the last turn belongs to no
     /// turn.
     pub fn is_ready(&mut self, control: &RunControl, roster: &OwnerLock) -> bool {
-        self.channel.servers.iter_mut().all(|server| server.is_running()) && self.channel.drain_pending_output(control, roster, READINESS_TIMEOUT)
+        self.channel.servers.iter_mut().all(|server| server.is_running())
+            && self.channel.drain_pending_output(control, roster, READINESS_TIMEOUT)
     }
 
     /// Sends a prompt and waits for the end of the turn. Returns the outcome, and the connection if it accepts another prompt.
@@ -72,7 +73,9 @@ impl AcpConnection {
             // Windlass itself may have been told to end everything meanwhile.
             Some(_) if end == TurnEnd::Cancelled => end,
             Some(TurnInterruption::TimedOut) => TurnEnd::TimedOut,
-            Some(TurnInterruption::Silent) => TurnEnd::from_failure(Kind::Silent, describe_silence(silence.unwrap_or_default())),
+            Some(TurnInterruption::Silent) => {
+                TurnEnd::from_failure(Kind::Silent, describe_silence(silence.unwrap_or_default()))
+            }
         };
         let (end, usage) = match answer {
             Ok(answer) => (self.read_stop_reason(&answer), self.channel.client.meter.finish_turn(&answer)),
@@ -81,9 +84,11 @@ impl AcpConnection {
                 (TurnEnd::from_failure(Kind::Failed, why), self.channel.client.meter.finish_turn(&Value::Null))
             }
             Err(fault) => {
-                let (kind, usage) = (classify_request_failure(&fault), self.channel.client.meter.finish_turn(&Value::Null));
+                let (kind, usage) =
+                    (classify_request_failure(&fault), self.channel.client.meter.finish_turn(&Value::Null));
                 let half = PendingConnection::new(self.channel);
-                let end = half.end_with_failure(PROMPT, fault).map_or_else(|end| end, |why| TurnEnd::from_failure(kind, why));
+                let end =
+                    half.end_with_failure(PROMPT, fault).map_or_else(|end| end, |why| TurnEnd::from_failure(kind, why));
                 return (TurnOutcome { usage, ..TurnOutcome::from_turn_end(interfered(end)) }, None);
             }
         };
@@ -111,7 +116,9 @@ impl AcpConnection {
             TurnEnd::from_failure(kind, format!("{why}{last}"))
         };
         match answer["stopReason"].as_str() {
-            Some("end_turn") if strip_leading_warnings(&said).is_empty() && self.channel.client.tools.used_count() == 0 => {
+            Some("end_turn")
+                if strip_leading_warnings(&said).is_empty() && self.channel.client.tools.used_count() == 0 =>
+            {
                 failed(Kind::Empty, "the agent ended its turn without a word, and without having used a tool")
             }
             Some("end_turn") => TurnEnd::Answered(said),
@@ -138,6 +145,9 @@ fn classify_request_failure(fault: &RequestFailure) -> Kind {
         RequestFailure::Breach(ProtocolError::NotJson { .. } | ProtocolError::Noise { .. }) => Kind::Garbage,
         RequestFailure::Breach(_) => Kind::Breach,
         RequestFailure::Interrupted(TurnInterruption::Silent) => Kind::Silent,
-        RequestFailure::Refused(_) | RequestFailure::AnswerOverdue | RequestFailure::Interrupted(_) | RequestFailure::Other(_) => Kind::Failed,
+        RequestFailure::Refused(_)
+        | RequestFailure::AnswerOverdue
+        | RequestFailure::Interrupted(_)
+        | RequestFailure::Other(_) => Kind::Failed,
     }
 }

@@ -5,7 +5,7 @@
 //! - If the agent or one of its servers has exited, the driver opens a new connection, and loads the previous conversation
 //!   if the agent can.
 
-use windlass_process::{SupervisorLauncher, OwnerLock};
+use windlass_process::{OwnerLock, SupervisorLauncher};
 
 use super::channel::TurnContext;
 use super::handshake::HandshakeOutcome;
@@ -29,8 +29,11 @@ impl AgentDriver for AcpDriver<'_> {
             Err(end) => return TurnOutcome::from_turn_end(end),
         };
         let connection = self.connection.take().expect("it was connected above");
-        let attention =
-            TurnContext { roster: self.roster, budget, transcript: &mut |text| host.write_output(TurnOutput::Transcript(text)) };
+        let attention = TurnContext {
+            roster: self.roster,
+            budget,
+            transcript: &mut |text| host.write_output(TurnOutput::Transcript(text)),
+        };
         let (outcome, mut connection) = connection.run_turn(&prompt, attention);
         let aside = connection.as_mut().and_then(AcpConnection::take_trailing_message);
         self.connection = connection;
@@ -83,7 +86,8 @@ impl<'a> AcpDriver<'a> {
             cost: request.used.cost.unwrap_or_default(),
         };
         let opened = AcpConnection::open_conversation(&start, budget);
-        let HandshakeOutcome { connection, restarted_because: anew, notices } = opened.map_err(|end| self.agent.classify_turn_end(end))?;
+        let HandshakeOutcome { connection, restarted_because: anew, notices } =
+            opened.map_err(|end| self.agent.classify_turn_end(end))?;
         for notice in &notices {
             host.write_output(TurnOutput::Notice(notice));
         }

@@ -9,18 +9,18 @@
 //! - If the handshake fails, the agent and all its processes are ended.
 
 use serde_json::{Value, json};
-use windlass_process::{ProgramExit, InteractiveExit, InteractiveProcess};
+use windlass_process::{InteractiveExit, InteractiveProcess, ProgramExit};
 
-use super::connection::AcpConnection;
-use super::client_services::ClientServices;
-use super::http_server::{McpHttpServer, format_shell_command};
-use super::channel::{TurnContext, RequestFailure, TurnInterruption, AcpChannel};
-use super::methods::{INITIALIZE, LOAD_SESSION, NEW_SESSION, RESUME_SESSION, PROTOCOL_VERSION};
-use super::model_choice::{ModelChoice, choose_model};
-use super::mcp_server::ServerTransport;
-use super::start_request::{OPENING_ANSWER_TIMEOUT, AgentStartRequest, describe_rpc_error};
+use super::channel::{AcpChannel, RequestFailure, TurnContext, TurnInterruption};
 use super::client::AcpClient;
-use super::json_rpc::{LOGIN_REQUIRED, JsonRpcError};
+use super::client_services::ClientServices;
+use super::connection::AcpConnection;
+use super::http_server::{McpHttpServer, format_shell_command};
+use super::json_rpc::{JsonRpcError, LOGIN_REQUIRED};
+use super::mcp_server::ServerTransport;
+use super::methods::{INITIALIZE, LOAD_SESSION, NEW_SESSION, PROTOCOL_VERSION, RESUME_SESSION};
+use super::model_choice::{ModelChoice, choose_model};
+use super::start_request::{AgentStartRequest, OPENING_ANSWER_TIMEOUT, describe_rpc_error};
 use crate::prompt_spec::find_last_nonblank_line;
 use crate::{TurnBudget, TurnEnd};
 
@@ -37,7 +37,10 @@ pub struct HandshakeOutcome {
 
 impl AcpConnection {
     /// Starts an agent and opens a conversation: the previous one if possible, else a new one.
-    pub fn open_conversation(start: &AgentStartRequest<'_>, budget: &mut TurnBudget) -> Result<HandshakeOutcome, TurnEnd> {
+    pub fn open_conversation(
+        start: &AgentStartRequest<'_>,
+        budget: &mut TurnBudget,
+    ) -> Result<HandshakeOutcome, TurnEnd> {
         let (mut half, can) = PendingConnection::start_agent(start, budget)?;
         let Some(before) = start.before else { return half.begin_conversation(start, budget, None) };
         let resumes = &can["sessionCapabilities"]["resume"];
@@ -45,7 +48,11 @@ impl AcpConnection {
             (true, _) => LOAD_SESSION,
             (false, true) => RESUME_SESSION,
             (false, false) => {
-                return half.begin_conversation(start, budget, Some("the agent cannot take up a conversation".to_owned()));
+                return half.begin_conversation(
+                    start,
+                    budget,
+                    Some("the agent cannot take up a conversation".to_owned()),
+                );
             }
         };
         let mut params = half.build_session_params(start);
@@ -133,7 +140,8 @@ impl PendingConnection {
                 self.servers.push(server.to_protocol_value());
                 continue;
             }
-            let started = budget.run_bounded_step(OPENING_ANSWER_TIMEOUT, |step| McpHttpServer::start_server(server, start, step));
+            let started = budget
+                .run_bounded_step(OPENING_ANSWER_TIMEOUT, |step| McpHttpServer::start_server(server, start, step));
             match started {
                 Ok(listening) => {
                     self.servers.push(listening.entry.clone());
@@ -167,9 +175,13 @@ impl PendingConnection {
             Ok(answer) => answer,
             Err(fault) => return Err(self.into_turn_end(NEW_SESSION, fault)),
         };
-        let fits = |name: &&str| !name.trim().is_empty() && name.len() <= MAX_CONVERSATION_NAME_LENGTH && !name.contains(char::is_control);
+        let fits = |name: &&str| {
+            !name.trim().is_empty() && name.len() <= MAX_CONVERSATION_NAME_LENGTH && !name.contains(char::is_control)
+        };
         match answer["sessionId"].as_str().filter(fits) {
-            Some(name) => self.complete_handshake(name, &answer, start, budget).map(|opened| HandshakeOutcome { restarted_because: anew, ..opened }),
+            Some(name) => self
+                .complete_handshake(name, &answer, start, budget)
+                .map(|opened| HandshakeOutcome { restarted_because: anew, ..opened }),
             None => {
                 self.line.live.end_gracefully();
                 Err(TurnEnd::Broken("the agent gave its conversation no name that could be used".to_owned()))
@@ -198,10 +210,20 @@ impl PendingConnection {
             },
         }
         self.line.client.set_conversation(conversation);
-        Ok(HandshakeOutcome { connection: AcpConnection::new(self.line, conversation.to_owned()), restarted_because: None, notices })
+        Ok(HandshakeOutcome {
+            connection: AcpConnection::new(self.line, conversation.to_owned()),
+            restarted_because: None,
+            notices,
+        })
     }
 
-    fn ask_agent(&mut self, method: &str, params: Value, start: &AgentStartRequest<'_>, budget: &mut TurnBudget) -> Result<Value, RequestFailure> {
+    fn ask_agent(
+        &mut self,
+        method: &str,
+        params: Value,
+        start: &AgentStartRequest<'_>,
+        budget: &mut TurnBudget,
+    ) -> Result<Value, RequestFailure> {
         self.line.client.send_request(method, params);
         let (roster, mut last) = (start.roster, None);
         let answer = budget.run_bounded_step(OPENING_ANSWER_TIMEOUT, |step| {
@@ -210,7 +232,9 @@ impl PendingConnection {
             answer
         });
         match answer {
-            Err(RequestFailure::Interrupted(TurnInterruption::TimedOut)) if budget.until != last => Err(RequestFailure::AnswerOverdue),
+            Err(RequestFailure::Interrupted(TurnInterruption::TimedOut)) if budget.until != last => {
+                Err(RequestFailure::AnswerOverdue)
+            }
             answer => answer,
         }
     }
@@ -234,7 +258,9 @@ impl PendingConnection {
                 format!("the agent did not answer `{method}` within {} s{last}{noise}", PATIENCE.as_secs())
             }
             RequestFailure::Breach(breach) => format!("the agent broke the protocol: {breach}"),
-            RequestFailure::Refused(refused) if refused.code == LOGIN_REQUIRED => describe_login(&self.logins, &refused),
+            RequestFailure::Refused(refused) if refused.code == LOGIN_REQUIRED => {
+                describe_login(&self.logins, &refused)
+            }
             RequestFailure::Refused(refused) => format!("the agent refused `{method}`: {}", words(&refused)),
             RequestFailure::Interrupted(TurnInterruption::Silent) => format!("the agent said nothing any more{last}"),
             RequestFailure::Interrupted(TurnInterruption::TimedOut) => return Err(TurnEnd::TimedOut),

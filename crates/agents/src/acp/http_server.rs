@@ -12,11 +12,13 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_process::{CaptureLimits, ProcessEvent, ProgramInvocation, InteractiveProcess, ProgramSpec, overlay_environment};
+use windlass_process::{
+    CaptureLimits, InteractiveProcess, ProcessEvent, ProgramInvocation, ProgramSpec, overlay_environment,
+};
 
-use super::mcp_server::McpServer;
-use super::start_request::{OPENING_ANSWER_TIMEOUT, AgentStartRequest};
 use super::json_rpc::BoundedLineBuffer;
+use super::mcp_server::McpServer;
+use super::start_request::{AgentStartRequest, OPENING_ANSWER_TIMEOUT};
 use crate::agent::quote_shell_word;
 use crate::{TurnBudget, TurnEnd};
 
@@ -37,10 +39,14 @@ pub struct McpHttpServer {
 
 impl McpHttpServer {
     /// Starts a server and waits until it prints its address. A server that does not is [`TurnEnd::GateFailure`].
-    pub fn start_server(server: &McpServer, start: &AgentStartRequest<'_>, budget: &mut TurnBudget) -> Result<Self, TurnEnd> {
+    pub fn start_server(
+        server: &McpServer,
+        start: &AgentStartRequest<'_>,
+        budget: &mut TurnBudget,
+    ) -> Result<Self, TurnEnd> {
         let spec = build_server_spec(server, start.spec);
-        let mut live =
-            InteractiveProcess::start(start.launcher, &spec, start.roster).map_err(|error| TurnEnd::Broken(error.to_string()))?;
+        let mut live = InteractiveProcess::start(start.launcher, &spec, start.roster)
+            .map_err(|error| TurnEnd::Broken(error.to_string()))?;
         let line = match read_first_line(&mut live, budget) {
             Ok(line) => line,
             Err(TurnEnd::Broken(why)) => {
@@ -79,7 +85,11 @@ fn build_server_spec(server: &McpServer, agent: &ProgramSpec) -> ProgramSpec {
     ProgramSpec {
         grace: Duration::from_secs(1),
         capture: CaptureLimits { head: MAX_CAPTURED_STDERR, tail: 0, spill: None },
-        ..ProgramSpec::new(ProgramInvocation::Argv(words.collect()), &agent.directory, overlay_environment(&agent.environment, told))
+        ..ProgramSpec::new(
+            ProgramInvocation::Argv(words.collect()),
+            &agent.directory,
+            overlay_environment(&agent.environment, told),
+        )
     }
 }
 

@@ -12,27 +12,27 @@
 //!
 //! The messages are written by hand (ADR 0036).
 
-mod protocol_error;
-mod connection;
+mod channel;
+mod client;
+mod client_request;
 mod client_services;
+mod connection;
 mod driver;
 mod files;
+mod final_message;
+mod handshake;
 mod http_server;
-mod channel;
-mod usage_meter;
+mod json_rpc;
+mod mcp_server;
 mod methods;
 mod model_choice;
-mod handshake;
 mod permissions;
+mod protocol_error;
 pub mod server;
-mod mcp_server;
-mod final_message;
 mod start_request;
-mod client;
-mod transcript;
 mod tool_use;
-mod json_rpc;
-mod client_request;
+mod transcript;
+mod usage_meter;
 
 use std::path::Path;
 
@@ -40,19 +40,19 @@ use windlass_process::{CaptureLimits, Environment, ProgramInvocation, ProgramSpe
 
 use crate::prompt_spec::build_prompt_spec;
 
-pub use connection::AcpConnection;
-pub(crate) use driver::AcpDriver;
 pub use channel::TurnContext;
 #[cfg(any(test, fuzzing))]
-pub(crate) use methods::PROMPT;
-pub use handshake::HandshakeOutcome;
-pub use permissions::{ToolPermission, AgentPermissions, ToolKind};
-pub use mcp_server::McpServer;
+pub(crate) use client::{AcpClient, AcpEvent};
+pub use connection::AcpConnection;
+pub(crate) use driver::AcpDriver;
 pub(crate) use final_message::ClippedText;
-pub use start_request::AgentStartRequest;
+pub use handshake::HandshakeOutcome;
+pub(crate) use json_rpc::{BoundedLineBuffer, MAX_LINE_LENGTH};
+pub use mcp_server::McpServer;
 #[cfg(any(test, fuzzing))]
-pub(crate) use client::{AcpEvent, AcpClient};
-pub(crate) use json_rpc::{MAX_LINE_LENGTH, BoundedLineBuffer};
+pub(crate) use methods::PROMPT;
+pub use permissions::{AgentPermissions, ToolKind, ToolPermission};
+pub use start_request::AgentStartRequest;
 
 /// The most standard error that is kept, from its start and its end.
 const MAX_CAPTURED_HEAD: usize = 4 * 1024;
@@ -60,5 +60,11 @@ const MAX_CAPTURED_TAIL: usize = 16 * 1024;
 
 /// Returns the spec of an agent process.
 pub fn build_agent_spec(invocation: ProgramInvocation, directory: &Path, environment: Environment) -> ProgramSpec {
-    build_prompt_spec(invocation, "", directory, environment, CaptureLimits { head: MAX_CAPTURED_HEAD, tail: MAX_CAPTURED_TAIL, spill: None })
+    build_prompt_spec(
+        invocation,
+        "",
+        directory,
+        environment,
+        CaptureLimits { head: MAX_CAPTURED_HEAD, tail: MAX_CAPTURED_TAIL, spill: None },
+    )
 }

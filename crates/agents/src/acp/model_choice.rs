@@ -39,9 +39,10 @@ pub fn choose_model(model: &str, conversation: &str, answer: &Value) -> ModelCho
             method: "session/set_config_option",
             params: json!({"sessionId": conversation, "configId": option["id"], "value": found}),
         },
-        (Some(found), None) => {
-            ModelChoice::Ask { method: "session/set_model", params: json!({"sessionId": conversation, "modelId": found}) }
-        }
+        (Some(found), None) => ModelChoice::Ask {
+            method: "session/set_model",
+            params: json!({"sessionId": conversation, "modelId": found}),
+        },
         (None, None) if models.is_empty() => ModelChoice::Impossible(format!(
             "the model `{model}` cannot be chosen: the agent offers no choice of models here; choose it in the agent's own settings"
         )),

@@ -150,8 +150,8 @@ mod tests {
 
     #[test]
     fn permissions_parse_from_word_or_map() {
-        use ToolPermission::{Allow, Deny};
         use ToolKind::{Edit, Execute, Fetch, Other, Read, Search, Think};
+        use ToolPermission::{Allow, Deny};
         let check = |text: &str, expected: &[(ToolKind, ToolPermission)]| {
             let permissions = read(text).expect(text);
             for (kind, permission) in expected {

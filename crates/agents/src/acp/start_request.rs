@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 use windlass_engine::UsdCost;
-use windlass_process::{SupervisorLauncher, OwnerLock, ProgramSpec};
+use windlass_process::{OwnerLock, ProgramSpec, SupervisorLauncher};
 
-use super::permissions::AgentPermissions;
-use super::mcp_server::McpServer;
 use super::json_rpc::JsonRpcError;
+use super::mcp_server::McpServer;
+use super::permissions::AgentPermissions;
 
 /// The time that an agent has for each answer before the first prompt.
 pub const OPENING_ANSWER_TIMEOUT: Duration = Duration::from_secs(120);

@@ -1,8 +1,8 @@
 //! The transcript of a turn: the agent's events as text, for observers and for the record of the turn.
 
-use super::permissions::{ToolPermission, ToolKind};
 use super::client::AcpEvent;
-use super::tool_use::{ToolUseChange, ToolUseStatus, ToolUse};
+use super::permissions::{ToolKind, ToolPermission};
+use super::tool_use::{ToolUse, ToolUseChange, ToolUseStatus};
 
 /// Renders events, and knows whether the last line is still open.
 #[derive(Debug, Default)]

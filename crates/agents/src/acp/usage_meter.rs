@@ -1,7 +1,7 @@
 //! Usage that an agent reports: tokens with the answer to a prompt, cost as a running total.
 
 use serde_json::Value;
-use windlass_engine::{UsdCost, AgentUsage};
+use windlass_engine::{AgentUsage, UsdCost};
 
 /// Counts the usage of each turn.
 #[derive(Debug, Default)]
@@ -103,7 +103,9 @@ mod tests {
         check(json!({"usage": {"totalTokens": "many"}}), (0, 0, 0));
         let mut meter = UsageMeter::default();
         for _ in 0..2 {
-            meter.add_chunk_tokens(&json!({"_meta": {"usage": {"inputTokens": 5, "outputTokens": 6, "totalTokens": 11}}}));
+            meter.add_chunk_tokens(
+                &json!({"_meta": {"usage": {"inputTokens": 5, "outputTokens": 6, "totalTokens": 11}}}),
+            );
         }
         assert_eq!(meter.turn(&json!({"stopReason": "end_turn"})).tokens(), 22);
         meter.begin_turn();

@@ -26,7 +26,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use windlass_engine::AgentUsage;
-use windlass_process::{Environment, ProgramOutcome, ProgramSpec, OutputStream};
+use windlass_process::{Environment, OutputStream, ProgramOutcome, ProgramSpec};
 
 use crate::acp::McpServer;
 use crate::{TurnBudget, TurnEnd, TurnOutcome};
@@ -77,7 +77,11 @@ pub trait TurnHost {
     fn write_output(&mut self, output: TurnOutput<'_>);
 
     /// Runs a program to its end. The host shows and keeps its output, unless the driver watches and interprets it.
-    fn run_program(&mut self, spec: &ProgramSpec, watch: Option<&mut OutputWatch<'_>>) -> Result<ProgramOutcome, TurnEnd>;
+    fn run_program(
+        &mut self,
+        spec: &ProgramSpec,
+        watch: Option<&mut OutputWatch<'_>>,
+    ) -> Result<ProgramOutcome, TurnEnd>;
 }
 
 /// A way to prompt one kind of agent.

@@ -1,6 +1,6 @@
 //! Drivers with a host that records all calls.
 
-use windlass_process::{RunControl, OwnerLock, run_program};
+use windlass_process::{OwnerLock, RunControl, run_program};
 
 use super::*;
 use crate::headless::HeadlessDialect;
@@ -28,7 +28,11 @@ impl TurnHost for NotingHost<'_> {
         }
     }
 
-    fn run_program(&mut self, spec: &ProgramSpec, watch: Option<&mut OutputWatch<'_>>) -> Result<ProgramOutcome, TurnEnd> {
+    fn run_program(
+        &mut self,
+        spec: &ProgramSpec,
+        watch: Option<&mut OutputWatch<'_>>,
+    ) -> Result<ProgramOutcome, TurnEnd> {
         let (roster, control) = (self.roster, RunControl::new().with_own_cancel());
         let ran = match watch {
             None => run_program(spec, roster, &control, &mut |_, _| {}),

@@ -47,7 +47,9 @@ impl AgentFailure {
     pub fn into_turn_end(self, command: &str) -> TurnEnd {
         match self {
             Self::RateLimited { said, reset } => TurnEnd::RateLimited { said, reset },
-            Self::AccessDenied { said, paid } => TurnEnd::AccessDenied { said, remedy: find_access_remedy(command, paid) },
+            Self::AccessDenied { said, paid } => {
+                TurnEnd::AccessDenied { said, remedy: find_access_remedy(command, paid) }
+            }
             Self::RootRefused { said } => TurnEnd::Broken(format!("{said}; {ROOT_REMEDY}")),
             Self::Failed { said, fault } => TurnEnd::from_failure(fault, said),
         }
@@ -145,7 +147,8 @@ const FAILURE_ANSWER_PATTERN: &str = r"(?i)^\W{0,4}(error:? *)?(ran into this er
 
 /// A message that consists only of these parts reports a rate limit: words before it, the limit itself, and words that may
 /// follow. Any other word makes the message an answer.
-const BEFORE_RATE_LIMIT_PATTERN: &str = r"(api|http|request|server|provider|upstream|stream|model|fatal|error|failed|status|code|429)\b";
+const BEFORE_RATE_LIMIT_PATTERN: &str =
+    r"(api|http|request|server|provider|upstream|stream|model|fatal|error|failed|status|code|429)\b";
 const RATE_LIMIT_PATTERN: &str = r"(rate.?limits?[ _]?(has been |was )?(exceeded|reached|hit)|rate.?limited|rate.?limit.?error|usage limit (reached|exceeded)|quota exceeded|too many requests)\b";
 const AFTER_RATE_LIMIT_PATTERN: &str = r"(retry.?after:? *\d+ ?(s|sec|seconds?)?|(please )?(try again|retry|wait|slow down)( later| shortly)?( (in|after|for))?( ?\d+(\.\d+)? ?(ms|milliseconds?|s|sec|seconds?|m|min|minutes?|h|hours?|days?))*|resets? (at |in )?\d[\d:]* ?(am|pm|s|m|h)?|for (requests|tokens|[\w.-]*\d[\w.-]*)|in organization [\w-]+|on (tokens|requests) per (min|minute|day)( \([TR]P[MD])?|(limit|used|requested):? *[\d,]+|visit https?://\S+( to learn more)?)\b";
 /// Characters between the parts.
@@ -179,12 +182,18 @@ static FAILURE_PATTERNS: LazyLock<FailurePatterns> = LazyLock::new(|| {
         (TurnFailure::Empty, any(&EMPTY_ANSWER_PATTERNS)),
         (TurnFailure::Outage, any(&OUTAGE_PATTERNS)),
     ];
-    FailurePatterns { unpaid: any(&UNPAID_PATTERNS), locked: any(&ACCESS_DENIED_PATTERNS), limited: any(&RATE_LIMIT_PATTERNS), faults }
+    FailurePatterns {
+        unpaid: any(&UNPAID_PATTERNS),
+        locked: any(&ACCESS_DENIED_PATTERNS),
+        limited: any(&RATE_LIMIT_PATTERNS),
+        faults,
+    }
 });
 
 /// Classifies the output of an agent that has failed.
 pub fn classify_failed_output(stdout: &str, stderr: &str) -> Option<AgentFailure> {
-    classify_last_line(&take_last_lines(stderr, MAX_STDERR_LINES)).or_else(|| classify_last_line(&take_last_lines(stdout, MAX_STDOUT_LINES)))
+    classify_last_line(&take_last_lines(stderr, MAX_STDERR_LINES))
+        .or_else(|| classify_last_line(&take_last_lines(stdout, MAX_STDOUT_LINES)))
 }
 
 /// Classifies a failure that an agent reports in place of an answer.
@@ -195,7 +204,8 @@ pub fn classify_failure_answer(stdout: &str) -> Option<AgentFailure> {
         return Some(classify_last_line(&take_last_lines(&error, MAX_STDERR_LINES)).unwrap_or_else(failed));
     }
     let lines = take_last_lines(text, MAX_STDOUT_LINES);
-    let short = text.len() <= MAX_FAILURE_ANSWER_LENGTH && lines.len() == text.lines().filter(|line| !line.trim().is_empty()).count();
+    let short = text.len() <= MAX_FAILURE_ANSWER_LENGTH
+        && lines.len() == text.lines().filter(|line| !line.trim().is_empty()).count();
     if !short || !(FAILURE_ANSWER_REGEX.is_match(text) || RATE_LIMIT_ANSWER_REGEX.is_match(text)) {
         return None;
     }
@@ -237,7 +247,8 @@ pub fn strip_leading_warnings(said: &str) -> &str {
 
 fn take_last_lines(text: &str, most: usize) -> Vec<&str> {
     let lines = text.lines().rev().map(str::trim).filter(|line| !line.is_empty());
-    let mut lines: Vec<&str> = lines.take(most).map(|line| &line[..line.floor_char_boundary(MAX_SEARCHED_LINE_LENGTH)]).collect();
+    let mut lines: Vec<&str> =
+        lines.take(most).map(|line| &line[..line.floor_char_boundary(MAX_SEARCHED_LINE_LENGTH)]).collect();
     lines.reverse();
     lines
 }
@@ -248,7 +259,8 @@ fn classify_last_line(lines: &[&str]) -> Option<AgentFailure> {
     let is_any = |signs: &[Regex], line: &str| signs.iter().any(|sign| sign.is_match(line));
     lines.iter().rev().find_map(|line| {
         let said = truncate_reported_line(line);
-        let reset = || RateLimitReset::parse_reset_time(line).or_else(|| RateLimitReset::parse_reset_time(&lines.join("\n")));
+        let reset =
+            || RateLimitReset::parse_reset_time(line).or_else(|| RateLimitReset::parse_reset_time(&lines.join("\n")));
         if line.contains(ROOT_REFUSED_TEXT) {
             Some(AgentFailure::RootRefused { said })
         } else if is_any(&FAILURE_PATTERNS.unpaid, line) {
@@ -295,7 +307,8 @@ fn split_command_words(command: &str) -> impl Iterator<Item = &str> {
 
 /// Returns how a user gives the agent of a command access.
 fn find_access_remedy(command: &str, paid: bool) -> String {
-    let known = split_command_words(command).find_map(|name| LOGIN_INSTRUCTIONS.iter().find(|(agent, _)| *agent == name));
+    let known =
+        split_command_words(command).find_map(|name| LOGIN_INSTRUCTIONS.iter().find(|(agent, _)| *agent == name));
     match (known, paid) {
         (Some((agent, _)), false) => format!("pay for what `{agent}` uses, or give it another key or model"),
         (None, false) => "pay for what the agent uses, or give it another key or model".to_owned(),

@@ -7,13 +7,13 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use windlass_engine::{UsdCost, TurnFailure, AgentUsage};
+use windlass_engine::{AgentUsage, TurnFailure, UsdCost};
 
-use super::turn_accumulator::{TurnAccumulator, StreamEnd, UsageScope};
-use super::command_line::{PromptTarget, CommandLine, has_option};
+use super::command_line::{CommandLine, PromptTarget, has_option};
+use super::turn_accumulator::{StreamEnd, TurnAccumulator, UsageScope};
 use super::{failure_cause, stream_line};
-use crate::rate_limit_reset::RateLimitReset;
 use crate::failure::AgentFailure;
+use crate::rate_limit_reset::RateLimitReset;
 use crate::{AgentAccess, AgentSetup};
 
 /// Options with which a user sets the permissions.
@@ -79,9 +79,14 @@ fn read_message(account: &mut TurnAccumulator, event: &Value) {
     }
     for part in message["content"].as_array().into_iter().flatten() {
         match part["type"].as_str() {
-            Some("text") => account.add_message_paragraph(message["id"].as_str(), part["text"].as_str().unwrap_or_default()),
+            Some("text") => {
+                account.add_message_paragraph(message["id"].as_str(), part["text"].as_str().unwrap_or_default())
+            }
             Some("tool_use" | "server_tool_use") => {
-                account.record_tool_call(&stream_line::format_tool_title(part["name"].as_str().unwrap_or("a tool"), &part["input"]));
+                account.record_tool_call(&stream_line::format_tool_title(
+                    part["name"].as_str().unwrap_or("a tool"),
+                    &part["input"],
+                ));
             }
             _ => {}
         }
@@ -100,16 +105,26 @@ fn read_result(account: &mut TurnAccumulator, event: &Value) {
         _ if subtype == Some("error_max_turns") || reason == Some("max_turns") => {
             StreamEnd::Failed(failure_cause::failure_from_fault(TurnFailure::OutOfTurns, &words))
         }
-        (_, Some("max_output_tokens")) => StreamEnd::Failed(failure_cause::failure_from_fault(TurnFailure::OutOfTokens, &words)),
+        (_, Some("max_output_tokens")) => {
+            StreamEnd::Failed(failure_cause::failure_from_fault(TurnFailure::OutOfTokens, &words))
+        }
         (Some("max_tokens" | "model_context_window_exceeded"), _) => {
-            StreamEnd::Failed(failure_cause::failure_from_fault(TurnFailure::OutOfTokens, "the model's answer was cut off at its limit of tokens"))
+            StreamEnd::Failed(failure_cause::failure_from_fault(
+                TurnFailure::OutOfTokens,
+                "the model's answer was cut off at its limit of tokens",
+            ))
         }
         (Some("refusal"), _) => StreamEnd::Failed(failure_cause::failure_from_fault(TurnFailure::Refused, &words)),
-        (_, Some("connection_failed")) => StreamEnd::Failed(failure_cause::failure_from_fault(TurnFailure::Outage, &words)),
+        (_, Some("connection_failed")) => {
+            StreamEnd::Failed(failure_cause::failure_from_fault(TurnFailure::Outage, &words))
+        }
         _ if failed => StreamEnd::Failed(classify_failure(account, event, &words)),
         _ if subtype != Some("success") || reason.is_some_and(|reason| reason != "completed") => {
             let why = reason.or(subtype).unwrap_or("it does not say why");
-            StreamEnd::Failed(failure_cause::failure_from_fault(TurnFailure::GaveUp, &format!("the agent ended its turn early: {why}")))
+            StreamEnd::Failed(failure_cause::failure_from_fault(
+                TurnFailure::GaveUp,
+                &format!("the agent ended its turn early: {why}"),
+            ))
         }
         _ => StreamEnd::Done(said.map(str::to_owned)),
     });
@@ -161,6 +176,11 @@ fn sum_model_usage(told: &Value) -> Option<AgentUsage> {
         let cached = number("cacheReadInputTokens");
         let fresh = number("inputTokens").saturating_add(number("cacheCreationInputTokens"));
         let cost = model["costUSD"].as_f64().and_then(UsdCost::from_dollars);
-        sum.saturating_add(AgentUsage { input: fresh.saturating_add(cached), cached, output: number("outputTokens"), cost })
+        sum.saturating_add(AgentUsage {
+            input: fresh.saturating_add(cached),
+            cached,
+            output: number("outputTokens"),
+            cost,
+        })
     }))
 }

@@ -6,9 +6,9 @@
 use serde_json::Value;
 use windlass_engine::AgentUsage;
 
-use super::turn_accumulator::{TurnAccumulator, StreamEnd, UsageScope};
+use super::command_line::{CommandLine, PromptTarget, has_option};
 use super::failure_cause;
-use super::command_line::{PromptTarget, CommandLine, has_option};
+use super::turn_accumulator::{StreamEnd, TurnAccumulator, UsageScope};
 use crate::{AgentAccess, AgentSetup};
 
 /// Options with which a user sets the permissions.

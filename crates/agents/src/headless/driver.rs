@@ -14,10 +14,10 @@ use std::ops::ControlFlow;
 use windlass_engine::AgentUsage;
 use windlass_process::OutputStream;
 
-use super::dialect::HeadlessDialect;
-use super::stream_reader::{HeadlessTurnEnd, StreamReader};
-use super::stream_event::StreamEvent;
 use super::command_line::{PromptTarget, is_conversation_name};
+use super::dialect::HeadlessDialect;
+use super::stream_event::StreamEvent;
+use super::stream_reader::{HeadlessTurnEnd, StreamReader};
 use super::{build_prompt_script, build_stream_spec};
 use crate::{Agent, AgentDriver, PromptRequest, TurnBudget, TurnEnd, TurnHost, TurnOutcome, TurnOutput};
 
@@ -40,8 +40,12 @@ impl AgentDriver for HeadlessDriver {
             }
         }
         let name = self.dialect.new_conversation_name(request.nonce);
-        let outcome =
-            self.run_turn_in_conversation(PromptTarget::NewConversation(name.as_deref()), restarted_because.as_deref(), (request, budget), host);
+        let outcome = self.run_turn_in_conversation(
+            PromptTarget::NewConversation(name.as_deref()),
+            restarted_because.as_deref(),
+            (request, budget),
+            host,
+        );
         outcome.unwrap_or_else(|gone| TurnOutcome::from_turn_end(TurnEnd::Broken(gone)))
     }
 }
@@ -61,7 +65,9 @@ impl HeadlessDriver {
     ) -> Result<TurnOutcome, String> {
         let (resumes, used, mut named, renamed) = match place {
             PromptTarget::Existing(name) => (true, request.used, Some(name.to_owned()), Some(RENAMED_REASON)),
-            PromptTarget::NewConversation(name) => (false, AgentUsage::default(), name.map(str::to_owned), restarted_because),
+            PromptTarget::NewConversation(name) => {
+                (false, AgentUsage::default(), name.map(str::to_owned), restarted_because)
+            }
         };
         let opened = host.word_prompt(resumes).and_then(|prompt| {
             if let PromptTarget::NewConversation(Some(name)) = place {

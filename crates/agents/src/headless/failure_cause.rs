@@ -6,8 +6,8 @@ use std::time::Duration;
 use regex_lite::Regex;
 use windlass_engine::TurnFailure;
 
-use crate::rate_limit_reset::RateLimitReset;
 use crate::failure::{self, AgentFailure};
+use crate::rate_limit_reset::RateLimitReset;
 
 /// How much of an error is reported.
 const MAX_REPORTED_LENGTH: usize = 2000;
@@ -51,7 +51,10 @@ pub(super) fn is_conversation_gone(words: &str) -> bool {
 pub(super) fn failure_from_message(words: &str) -> AgentFailure {
     failure::classify_failed_output("", words).unwrap_or_else(|| {
         let looked = limit_searched_text(words);
-        let fault = FAULT_REGEXES.iter().find(|(_, sign)| sign.is_match(looked)).map_or(TurnFailure::Failed, |(fault, _)| *fault);
+        let fault = FAULT_REGEXES
+            .iter()
+            .find(|(_, sign)| sign.is_match(looked))
+            .map_or(TurnFailure::Failed, |(fault, _)| *fault);
         failure_from_fault(fault, words)
     })
 }

@@ -8,8 +8,8 @@ use regex_lite::Regex;
 use serde_json::Value;
 use windlass_engine::AgentUsage;
 
-use super::turn_accumulator::{TurnAccumulator, StreamEnd};
-use super::command_line::{PromptTarget, CommandLine, has_option};
+use super::command_line::{CommandLine, PromptTarget, has_option};
+use super::turn_accumulator::{StreamEnd, TurnAccumulator};
 use super::{failure_cause, stream_line};
 use crate::failure::AgentFailure;
 use crate::{AgentAccess, AgentSetup};
@@ -45,7 +45,10 @@ pub(super) fn read_event(account: &mut TurnAccumulator, event: &Value) -> bool {
             }
         }
         Some("tool_use") => {
-            account.record_tool_call(&stream_line::format_tool_title(event["tool_name"].as_str().unwrap_or("a tool"), &event["parameters"]));
+            account.record_tool_call(&stream_line::format_tool_title(
+                event["tool_name"].as_str().unwrap_or("a tool"),
+                &event["parameters"],
+            ));
         }
         Some("tool_result") => {}
         Some("error") => {
@@ -72,5 +75,8 @@ pub(super) fn read_event(account: &mut TurnAccumulator, event: &Value) -> bool {
 
 fn classify_failure(words: &str) -> AgentFailure {
     let status = STATUS_REGEX.captures(words).and_then(|found| found[1].parse().ok());
-    status.map_or_else(|| failure_cause::failure_from_message(words), |status| failure_cause::failure_from_status(status, words, None))
+    status.map_or_else(
+        || failure_cause::failure_from_message(words),
+        |status| failure_cause::failure_from_status(status, words, None),
+    )
 }

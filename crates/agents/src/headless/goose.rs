@@ -4,10 +4,10 @@
 //! exits as usual: only its own messages have no `inference`. Usage is that of the whole conversation.
 
 use serde_json::Value;
-use windlass_engine::{TurnFailure, AgentUsage};
+use windlass_engine::{AgentUsage, TurnFailure};
 
-use super::turn_accumulator::{TurnAccumulator, StreamEnd, UsageScope};
-use super::command_line::{PromptTarget, CommandLine, has_option};
+use super::command_line::{CommandLine, PromptTarget, has_option};
+use super::turn_accumulator::{StreamEnd, TurnAccumulator, UsageScope};
 use super::{failure_cause, stream_line};
 use crate::failure::AgentFailure;
 use crate::{AgentAccess, AgentSetup};
@@ -16,7 +16,8 @@ use crate::{AgentAccess, AgentSetup};
 pub(super) const READ_ONLY_ENVIRONMENT: &[(&str, &str)] = &[("GOOSE_MODE", "chat"), ("CONTEXT_FILE_NAMES", "[]")];
 
 /// The prefixes of goose's own messages that replace the model's.
-const FAILURE_PREFIXES: [&str; 3] = ["Ran into this error:", "Ran into this error trying to compact:", "Network error:"];
+const FAILURE_PREFIXES: [&str; 3] =
+    ["Ran into this error:", "Ran into this error trying to compact:", "Network error:"];
 const EMPTY_RESPONSE_PREFIX: &str = "The model returned an empty response";
 
 pub(super) fn build_command_line(place: PromptTarget<'_>, setup: &AgentSetup) -> CommandLine {
@@ -75,7 +76,10 @@ fn read_message(account: &mut TurnAccumulator, message: &Value) {
             Some("toolRequest") => {
                 account.end = None;
                 let call = &part["toolCall"]["value"];
-                account.record_tool_call(&stream_line::format_tool_title(call["name"].as_str().unwrap_or("a tool"), &call["arguments"]));
+                account.record_tool_call(&stream_line::format_tool_title(
+                    call["name"].as_str().unwrap_or("a tool"),
+                    &call["arguments"],
+                ));
             }
             Some("error") => {
                 let words = part["message"].as_str().unwrap_or_default();
@@ -88,6 +92,9 @@ fn read_message(account: &mut TurnAccumulator, message: &Value) {
         }
     }
     if metadata["outputTokenLimitReached"] == true {
-        account.record_failure(failure_cause::failure_from_fault(TurnFailure::OutOfTokens, "the model's answer was cut off at its limit of tokens"));
+        account.record_failure(failure_cause::failure_from_fault(
+            TurnFailure::OutOfTokens,
+            "the model's answer was cut off at its limit of tokens",
+        ));
     }
 }

@@ -69,7 +69,8 @@ fn format_codex_config(server: &McpServer) -> String {
 fn format_goose_extension(server: &McpServer) -> String {
     let variables = server.env.iter().map(|(name, value)| quote_shell_word(&format!("{name}={value}")));
     let program = quote_shell_word(&server.command.to_string_lossy());
-    let words: Vec<String> = variables.chain([program]).chain(server.args.iter().map(|word| quote_shell_word(word))).collect();
+    let words: Vec<String> =
+        variables.chain([program]).chain(server.args.iter().map(|word| quote_shell_word(word))).collect();
     words.join(" ")
 }
 
@@ -121,7 +122,10 @@ mod tests {
         let after = |before: Option<&str>| {
             let around = before.map(|before| vec![(OPENCODE.into(), before.into())]).unwrap_or_default();
             let after = add_mcp_environment(HeadlessDialect::Opencode, &server(), around);
-            after.iter().find(|(name, _)| name == OPENCODE_CONFIG_VARIABLE).map(|(_, value)| value.to_str().unwrap().to_owned())
+            after
+                .iter()
+                .find(|(name, _)| name == OPENCODE_CONFIG_VARIABLE)
+                .map(|(_, value)| value.to_str().unwrap().to_owned())
         };
         let parsed = |before| serde_json::from_str::<Value>(&after(before).unwrap()).unwrap();
         let ours = json!({

@@ -14,42 +14,42 @@
 //!
 //! Not here: starting programs (`process`), the log of conversations (`runner`).
 
-mod turn_accumulator;
-mod failure_cause;
 mod claude;
 mod codex;
+mod command_line;
 mod dialect;
 mod driver;
+mod failure_cause;
 mod gemini;
 mod goose;
 mod mcp_config;
-mod stream_reader;
-mod stream_line;
 mod opencode;
 mod stream_event;
-mod command_line;
+mod stream_line;
+mod stream_reader;
+mod turn_accumulator;
 
 use std::path::Path;
 
 use windlass_process::{CaptureLimits, Environment, ProgramInvocation, ProgramSpec};
 
-#[cfg(test)]
-use turn_accumulator::UsageScope;
+#[cfg(any(test, fuzzing))]
+pub(crate) use command_line::is_conversation_name;
 pub use dialect::HeadlessDialect;
 pub(crate) use driver::HeadlessDriver;
 #[cfg(any(test, fuzzing))]
-pub(crate) use stream_reader::{HeadlessTurnEnd, HeadlessTurnReport, StreamReader};
-pub(crate) use stream_line::{trim_line, parse_json_line};
-#[cfg(any(test, fuzzing))]
 pub(crate) use stream_event::StreamEvent;
+pub(crate) use stream_line::{parse_json_line, trim_line};
 #[cfg(any(test, fuzzing))]
-pub(crate) use command_line::is_conversation_name;
+pub(crate) use stream_reader::{HeadlessTurnEnd, HeadlessTurnReport, StreamReader};
+#[cfg(test)]
+use turn_accumulator::UsageScope;
 
-use self::command_line::{PromptTarget, CommandLine};
+use self::command_line::{CommandLine, PromptTarget};
 use crate::acp::McpServer;
 use crate::agent::quote_shell_word;
 use crate::prompt_spec::build_prompt_spec;
-use crate::{AgentAccess, Agent, AgentSetup};
+use crate::{Agent, AgentAccess, AgentSetup};
 
 impl HeadlessDialect {
     /// Returns variables that prevent questions to the user, or limit the agent to its access.
@@ -83,11 +83,19 @@ impl HeadlessDialect {
 }
 
 /// Returns the script that runs a turn, with the prompt on standard input.
-fn build_prompt_script(agent: &Agent, dialect: HeadlessDialect, place: PromptTarget<'_>, tools: Option<&McpServer>) -> String {
+fn build_prompt_script(
+    agent: &Agent,
+    dialect: HeadlessDialect,
+    place: PromptTarget<'_>,
+    tools: Option<&McpServer>,
+) -> String {
     let CommandLine { mut first, last } = dialect.build_command_line(place, &agent.setup);
     // The server's option comes first: it takes any number of values, and the next option ends them.
     let behind = first.iter().position(|word| word.starts_with('-')).unwrap_or(first.len());
-    first.splice(behind..behind, tools.map(|server| mcp_config::build_mcp_arguments(dialect, server)).unwrap_or_default());
+    first.splice(
+        behind..behind,
+        tools.map(|server| mcp_config::build_mcp_arguments(dialect, server)).unwrap_or_default(),
+    );
     let mut script = agent.program_script(dialect).to_owned();
     for word in first.iter().chain(&agent.setup.args).chain(&last) {
         script.push(' ');

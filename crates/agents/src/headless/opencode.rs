@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use windlass_engine::{UsdCost, TurnFailure, AgentUsage};
+use windlass_engine::{AgentUsage, TurnFailure, UsdCost};
 
-use super::turn_accumulator::{TurnAccumulator, StreamEnd};
-use super::command_line::{PromptTarget, CommandLine, has_option};
+use super::command_line::{CommandLine, PromptTarget, has_option};
+use super::turn_accumulator::{StreamEnd, TurnAccumulator};
 use super::{failure_cause, stream_line};
 use crate::failure::AgentFailure;
 use crate::{AgentAccess, AgentSetup};
@@ -42,9 +42,14 @@ pub(super) fn read_event(account: &mut TurnAccumulator, event: &Value) -> bool {
     let part = &event["part"];
     match event["type"].as_str() {
         Some("step_start") => account.end = None,
-        Some("text") => account.add_message_paragraph(part["messageID"].as_str(), part["text"].as_str().unwrap_or_default()),
+        Some("text") => {
+            account.add_message_paragraph(part["messageID"].as_str(), part["text"].as_str().unwrap_or_default())
+        }
         Some("tool_use") => {
-            account.record_tool_call(&stream_line::format_tool_title(part["tool"].as_str().unwrap_or("a tool"), &part["state"]["input"]));
+            account.record_tool_call(&stream_line::format_tool_title(
+                part["tool"].as_str().unwrap_or("a tool"),
+                &part["state"]["input"],
+            ));
         }
         Some("step_finish") => {
             account.usage = account.usage.saturating_add(read_step_usage(part));
@@ -64,13 +69,18 @@ fn read_finish_reason(reason: &str) -> Option<StreamEnd> {
         "tool-calls" | "" => return None,
         // Some services use other names for a complete answer.
         "stop" | "unknown" | "other" => StreamEnd::Done(None),
-        "length" => {
-            StreamEnd::Failed(failure_cause::failure_from_fault(TurnFailure::OutOfTokens, "the model's answer was cut off at its limit of tokens"))
-        }
-        "content-filter" => {
-            StreamEnd::Failed(failure_cause::failure_from_fault(TurnFailure::Refused, "the model's service refused to let the answer through"))
-        }
-        other => StreamEnd::Failed(failure_cause::failure_from_fault(TurnFailure::Failed, &format!("the model's answer ended with `{other}`"))),
+        "length" => StreamEnd::Failed(failure_cause::failure_from_fault(
+            TurnFailure::OutOfTokens,
+            "the model's answer was cut off at its limit of tokens",
+        )),
+        "content-filter" => StreamEnd::Failed(failure_cause::failure_from_fault(
+            TurnFailure::Refused,
+            "the model's service refused to let the answer through",
+        )),
+        other => StreamEnd::Failed(failure_cause::failure_from_fault(
+            TurnFailure::Failed,
+            &format!("the model's answer ended with `{other}`"),
+        )),
     })
 }
 
@@ -79,7 +89,9 @@ fn classify_failure(error: &Value) -> AgentFailure {
     let words = data["message"].as_str().unwrap_or(name);
     match (name, data["statusCode"].as_u64()) {
         ("ContentFilterError", _) => failure_cause::failure_from_fault(TurnFailure::Refused, words),
-        ("MessageOutputLengthError" | "ContextOverflowError", _) => failure_cause::failure_from_fault(TurnFailure::OutOfTokens, words),
+        ("MessageOutputLengthError" | "ContextOverflowError", _) => {
+            failure_cause::failure_from_fault(TurnFailure::OutOfTokens, words)
+        }
         ("MessageAbortedError", _) => failure_cause::failure_from_fault(TurnFailure::GaveUp, words),
         ("ProviderAuthError", _) => failure_cause::failure_from_status(401, words, None),
         (_, Some(status)) => {

@@ -31,7 +31,8 @@ pub(crate) fn trim_line(line: &[u8]) -> &[u8] {
 
 /// Formats a tool call as a short title.
 pub(super) fn format_tool_title(name: &str, input: &Value) -> String {
-    const TITLE_KEYS: [&str; 8] = ["command", "file_path", "filePath", "path", "pattern", "url", "query", "description"];
+    const TITLE_KEYS: [&str; 8] =
+        ["command", "file_path", "filePath", "path", "pattern", "url", "query", "description"];
     match TITLE_KEYS.iter().find_map(|key| input[*key].as_str()) {
         Some(what) => format!("{name}: {what}"),
         None => name.to_owned(),
@@ -44,7 +45,8 @@ mod tests {
 
     #[test]
     fn unpaired_surrogates_are_replaced() {
-        let text = |line: &str| parse_event_line(line.as_bytes()).and_then(|event| event["a"].as_str().map(str::to_owned));
+        let text =
+            |line: &str| parse_event_line(line.as_bytes()).and_then(|event| event["a"].as_str().map(str::to_owned));
         for (line, expected) in [
             (r#"{"a":"\ud83d\ude00"}"#, "😀"),
             (r#"{"a":"x\ud83d"}"#, "x\u{fffd}"),

@@ -5,16 +5,16 @@
 //!              └─► other lines: noise, which programs print when they start
 //! ```
 
-use windlass_engine::{TurnFailure, AgentUsage};
-use windlass_process::{ProgramExit, OutputStream};
+use windlass_engine::{AgentUsage, TurnFailure};
+use windlass_process::{OutputStream, ProgramExit};
 
-use super::turn_accumulator::{TurnAccumulator, StreamEnd, UsageScope};
-use super::failure_cause::{self, is_conversation_gone};
 use super::dialect::HeadlessDialect;
+use super::failure_cause::{self, is_conversation_gone};
 use super::stream_event::StreamEvent;
-use super::{claude, codex, gemini, goose, stream_line, opencode};
+use super::turn_accumulator::{StreamEnd, TurnAccumulator, UsageScope};
+use super::{claude, codex, gemini, goose, opencode, stream_line};
 use crate::TurnEnd;
-use crate::acp::{MAX_LINE_LENGTH, BoundedLineBuffer};
+use crate::acp::{BoundedLineBuffer, MAX_LINE_LENGTH};
 use crate::failure::{self, AgentFailure};
 
 /// How much of standard error is kept, from its end.
@@ -171,7 +171,9 @@ impl StreamReader {
 
     fn classify_failure(&self, trouble: AgentFailure) -> HeadlessTurnEnd {
         match trouble {
-            AgentFailure::Failed { said, .. } if self.resumes && self.account.is_empty() && is_conversation_gone(&said) => {
+            AgentFailure::Failed { said, .. }
+                if self.resumes && self.account.is_empty() && is_conversation_gone(&said) =>
+            {
                 HeadlessTurnEnd::ConversationLost(said)
             }
             trouble => HeadlessTurnEnd::Turn(trouble.into_turn_end(self.dialect.program_name())),
@@ -184,7 +186,9 @@ impl StreamReader {
         let end = match exit {
             ProgramExit::Cancelled => return HeadlessTurnEnd::Turn(TurnEnd::Cancelled),
             ProgramExit::TimedOut => return HeadlessTurnEnd::Turn(TurnEnd::TimedOut),
-            ProgramExit::OutputIdle => return turn(TurnFailure::Silent, self.append_last_complaint("it wrote nothing for too long")),
+            ProgramExit::OutputIdle => {
+                return turn(TurnFailure::Silent, self.append_last_complaint("it wrote nothing for too long"));
+            }
             ProgramExit::Lost => return turn(TurnFailure::Crashed, "its supervisor died".to_owned()),
             ProgramExit::Code(code) => format!("exit {code}"),
             ProgramExit::Signal(signal) => format!("ended by signal {signal}"),
@@ -206,16 +210,21 @@ impl StreamReader {
             return HeadlessTurnEnd::ConversationLost(self.last_stderr_complaint().unwrap_or(end));
         }
         match (self.has_known_event, &self.first_unknown_line, exit) {
-            (true, _, _) => {
-                turn(TurnFailure::Crashed, self.append_last_complaint(&format!("it ended in the middle of its turn ({end})")))
-            }
+            (true, _, _) => turn(
+                TurnFailure::Crashed,
+                self.append_last_complaint(&format!("it ended in the middle of its turn ({end})")),
+            ),
             (false, Some(noise), _) => turn(
                 TurnFailure::Garbage,
                 format!("it wrote nothing that `{}` writes ({end}), but `{noise}`", self.dialect.program()),
             ),
-            (false, None, ProgramExit::Code(0)) => turn(TurnFailure::Garbage, self.append_last_complaint("it wrote nothing at all (exit 0)")),
+            (false, None, ProgramExit::Code(0)) => {
+                turn(TurnFailure::Garbage, self.append_last_complaint("it wrote nothing at all (exit 0)"))
+            }
             (false, None, ProgramExit::Signal(_)) => turn(TurnFailure::Crashed, self.append_last_complaint(&end)),
-            (false, None, _) => self.classify_failure(failure_cause::failure_from_message(&self.append_last_complaint(&end))),
+            (false, None, _) => {
+                self.classify_failure(failure_cause::failure_from_message(&self.append_last_complaint(&end)))
+            }
         }
     }
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use windlass_engine::AgentUsage;
 
-use super::stream_event::StreamEvent;
 use super::command_line::is_conversation_name;
+use super::stream_event::StreamEvent;
 use crate::acp::ClippedText;
-use crate::rate_limit_reset::RateLimitReset;
 use crate::failure::AgentFailure;
+use crate::rate_limit_reset::RateLimitReset;
 
 /// The longest title of a tool call in the transcript.
 const MAX_TITLE_LENGTH: usize = 120;

@@ -4,15 +4,16 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use windlass_engine::{
-    Event, EventType, EventRecord, Seq, TaskState, Task, TaskChange, TaskId, Timestamp, StateView, SubmittedWork, Workspace,
+    Event, EventRecord, EventType, Seq, StateView, SubmittedWork, Task, TaskChange, TaskId, TaskState, Timestamp,
+    Workspace,
 };
 use windlass_runner::external_merges::ExternalMerge;
 use windlass_store::{EventFilter, Store};
 
-use super::{list_stacked_tasks, has_open_change, describe_work_size};
+use super::{describe_work_size, has_open_change, list_stacked_tasks};
 use crate::context::OpenedProject;
 use crate::resume_command::ResumeCommand;
-use crate::{FailureCode, Failure, hints};
+use crate::{Failure, FailureCode, hints};
 
 /// A change, with the work that was submitted last.
 pub struct ChangeRecord {
@@ -76,7 +77,15 @@ impl ChangeRecord {
             Some(Event::ChangeMerged(merged)) if change.merged.is_some() => merged.seen,
             _ => None,
         };
-        Ok(Self { work, task, change, opened_at, forge_state: None, external_merge: None, recorded_merge_evidence: noted })
+        Ok(Self {
+            work,
+            task,
+            change,
+            opened_at,
+            forge_state: None,
+            external_merge: None,
+            recorded_merge_evidence: noted,
+        })
     }
 
     pub fn change_state(&self) -> ChangeState {
@@ -97,7 +106,9 @@ impl ChangeRecord {
 
     /// Returns how the merge was recognized in the base, if Windlass did not make it.
     pub fn external_merge_evidence(&self) -> Option<&str> {
-        self.recorded_merge_evidence.as_deref().or_else(|| self.external_merge.as_ref().map(|landed| landed.how.as_str()))
+        self.recorded_merge_evidence
+            .as_deref()
+            .or_else(|| self.external_merge.as_ref().map(|landed| landed.how.as_str()))
     }
 
     pub fn branch_name(&self) -> &str {
@@ -171,7 +182,8 @@ pub fn list_open_changes(opened: &OpenedProject) -> Result<Vec<TaskId>, Failure>
 
 fn list_changed_tasks(opened: &OpenedProject) -> Result<Vec<TaskId>, Failure> {
     let filter = EventFilter { types: vec![EventType::ChangeOpened], ..EventFilter::default() };
-    let records: Vec<EventRecord> = opened.store.read_events(&filter, Seq::START, usize::MAX).map_err(hints::store_failure)?;
+    let records: Vec<EventRecord> =
+        opened.store.read_events(&filter, Seq::START, usize::MAX).map_err(hints::store_failure)?;
     let mut seen = BTreeSet::new();
     let tasks = records.iter().rev().filter_map(|record| record.envelope.node.task_id());
     Ok(tasks.filter(|id| seen.insert(*id)).collect())

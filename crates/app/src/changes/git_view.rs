@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use windlass_config::Config;
 use windlass_process::{RunControl, run_program as start};
 use windlass_runner::external_merges;
-use windlass_vcs::git::{BaseBranch, Error, GitClient, RemoteName, GitRepository};
+use windlass_vcs::git::{BaseBranch, Error, GitClient, GitRepository, RemoteName};
 
 use super::{ChangeRecord, ChangeState};
 use crate::project::Project;

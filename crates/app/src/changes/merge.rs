@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use windlass_config::{Config, ConfigSource, plan};
-use windlass_engine::{Authority, Command, HookOutcome, HookReport, Refusal, TaskResolution, TaskState, Task, TaskId, ConfigTrust};
+use windlass_engine::{
+    Authority, Command, ConfigTrust, HookOutcome, HookReport, Refusal, Task, TaskId, TaskResolution, TaskState,
+};
 use windlass_runner::{EffectRunner, ManualMergeOutcome, MergeChecks, MergeSeal};
 
 use super::{ChangeRecord, is_blocked_by_git};
@@ -17,7 +19,7 @@ use crate::execution::{self, HookExecution};
 use crate::next_step::{find_next_step, reopen_task_step};
 use crate::person::ConcernedSessions;
 use crate::resume_command::ResumeCommand;
-use crate::{FailureCode, Failure, FrontEnd, Notice, environment, hints, trust};
+use crate::{Failure, FailureCode, FrontEnd, Notice, environment, hints, trust};
 
 /// The report of a merge.
 pub struct MergeReport {
@@ -77,11 +79,15 @@ pub fn merge_change(opened: &mut OpenedProject, id: TaskId, checks: MergeChecks)
 fn check_task_state(opened: &OpenedProject, task: &Task) -> Result<(), Failure> {
     let id = task.id;
     let refused = |why: String, hint: String| {
-        Err(Failure::new(FailureCode::Refused, format!("cannot merge the change of {id}")).with_cause(why).with_hint(hint))
+        Err(Failure::new(FailureCode::Refused, format!("cannot merge the change of {id}"))
+            .with_cause(why)
+            .with_hint(hint))
     };
     if let Some(lease) = task.lease.as_ref().filter(|_| matches!(task.state, State::Active | State::Submitted)) {
         let hint = match &lease.session {
-            Some(session) if opened.require_session(session).is_ok_and(|session| opened.is_session_running(&session)) => {
+            Some(session)
+                if opened.require_session(session).is_ok_and(|session| opened.is_session_running(&session)) =>
+            {
                 format!("wait for it, or end it with `windlass session cancel {session}`")
             }
             Some(session) => {
@@ -112,9 +118,14 @@ fn check_task_state(opened: &OpenedProject, task: &Task) -> Result<(), Failure> 
 }
 
 /// Returns the failure for an outcome without a merge.
-fn explain_refusal(opened: &OpenedProject, known: &ChangeRecord, by_hand: ManualMergeOutcome) -> Result<Failure, Failure> {
+fn explain_refusal(
+    opened: &OpenedProject,
+    known: &ChangeRecord,
+    by_hand: ManualMergeOutcome,
+) -> Result<Failure, Failure> {
     let id = known.task.id;
-    let failure = |base: &str| Failure::new(FailureCode::Refused, format!("cannot merge the change of {id} into {base}"));
+    let failure =
+        |base: &str| Failure::new(FailureCode::Refused, format!("cannot merge the change of {id} into {base}"));
     Ok(match by_hand {
         ManualMergeOutcome::Refused { cause, hint } => failure(known.base_name()).with_cause(cause).with_hint(hint),
         ManualMergeOutcome::Conflicts { base, files, why } => {
@@ -132,7 +143,8 @@ fn explain_refusal(opened: &OpenedProject, known: &ChangeRecord, by_hand: Manual
         }
         ManualMergeOutcome::Unfit { base, hook, report } => {
             let said = feedback_or_message(&report);
-            let take_up = reopen_task_step(opened, &known.task, &format!("{hook} does not pass on top of {base}")).command;
+            let take_up =
+                reopen_task_step(opened, &known.task, &format!("{hook} does not pass on top of {base}")).command;
             let again = ResumeCommand::for_task(opened, id)?.command;
             failure(&base)
                 .with_cause(format!("`{hook}` does not pass on top of the newest {base}"))

@@ -6,10 +6,12 @@ mod merge;
 mod work_without_change;
 
 use windlass_config::BuiltinHook;
-use windlass_engine::{GateFinding, Task, SubmittedWork, Workspace};
+use windlass_engine::{GateFinding, SubmittedWork, Task, Workspace};
 
 pub use change_record::{ChangeRecord, ChangeState, list_changes, list_open_changes};
-pub use git_view::{list_tracked_store_files_cancellable, mark_landed_changes, list_tracked_store_files, with_git, with_optional_git};
+pub use git_view::{
+    list_tracked_store_files, list_tracked_store_files_cancellable, mark_landed_changes, with_git, with_optional_git,
+};
 pub use merge::{MergeReport, merge_change};
 pub use work_without_change::{find_branch_without_change, note_work_without_change};
 

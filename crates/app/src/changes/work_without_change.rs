@@ -3,7 +3,7 @@
 use windlass_engine::{Task, TaskId, Workspace};
 use windlass_process::RunControl;
 use windlass_runner::external_merges::last_seen_base;
-use windlass_runner::stacked_branches::{unmerged_lower_tasks, own_work_base, work_without_change};
+use windlass_runner::stacked_branches::{own_work_base, unmerged_lower_tasks, work_without_change};
 use windlass_vcs::git::{BranchName, Error, GitClient, Worktree};
 
 use super::with_git;
@@ -27,7 +27,8 @@ pub fn note_work_without_change(opened: &OpenedProject, tasks: impl Iterator<Ite
         let opens = "`create_pr` at `before_submit` opens one";
         Some(format!("no change was opened for {id}: its work is on the branch {branch}; {opens}"))
     };
-    let mut candidates = tasks.filter_map(|id| opened.require_task(id).ok()).filter(|task| work_without_change(task).is_some());
+    let mut candidates =
+        tasks.filter_map(|id| opened.require_task(id).ok()).filter(|task| work_without_change(task).is_some());
     let mut notes: Vec<String> = candidates.by_ref().filter_map(note).take(MAX_NAMED_TASKS).collect();
     // The rest may be many, so git is not asked about it.
     let more = candidates.count();
@@ -39,7 +40,8 @@ pub fn note_work_without_change(opened: &OpenedProject, tasks: impl Iterator<Ite
 
 /// Returns whether a branch has commits of its own, or its worktree has uncommitted files.
 fn has_unmerged_work(opened: &OpenedProject, workspace: &Workspace) -> Result<bool, Failure> {
-    let below = unmerged_lower_tasks(&opened.store.begin_snapshot().map_err(hints::store_failure)?, workspace).map_err(hints::view_failure)?;
+    let below = unmerged_lower_tasks(&opened.store.begin_snapshot().map_err(hints::store_failure)?, workspace)
+        .map_err(hints::view_failure)?;
     let look = |git: &GitClient<'_>| -> Result<bool, Error> {
         let branch = BranchName::new(&workspace.branch)?;
         if let (Some(_), Some(base)) = (git.branch_tip(&branch)?, last_seen_base(git, &workspace.base)?) {

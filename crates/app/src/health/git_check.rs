@@ -9,12 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use windlass_config::Config;
-use windlass_engine::{Task, TaskId, StateView};
-use windlass_process::{RunControl, OwnerLock, ProgramSpec, run_program};
+use windlass_engine::{StateView, Task, TaskId};
+use windlass_process::{OwnerLock, ProgramSpec, RunControl, run_program};
 use windlass_runner::{DeliverySettings, task_of_name};
 use windlass_store::StoreSnapshot;
 use windlass_vcs::forge::{ForgeProject, ForgeToken};
-use windlass_vcs::git::{BaseBranch, BranchName, Error, GitClient, LinkedWorktree, RemoteName, GitRepository, strip_removal_prefix, quote_path};
+use windlass_vcs::git::{
+    BaseBranch, BranchName, Error, GitClient, GitRepository, LinkedWorktree, RemoteName, quote_path,
+    strip_removal_prefix,
+};
 
 use super::HealthCheck;
 use crate::context::OpenedProject;
@@ -109,7 +112,9 @@ impl GitInspection<'_> {
         let address = git.remote_address(base.remote.as_ref()?).ok()?;
         let site = match ForgeProject::from_remote(&address, &self.delivery.forge) {
             Ok(site) => site?,
-            Err(error) => return Some(failed_check("forge", String::new(), vec![error.to_string()], Some(&error.hint()))),
+            Err(error) => {
+                return Some(failed_check("forge", String::new(), vec![error.to_string()], Some(&error.hint())));
+            }
         };
         let note = format!("{} on {}", site.project, site.host);
         let start = |spec| run_program(&spec, self.roster, self.control, &mut |_, _| {});

@@ -5,7 +5,7 @@ mod git_check;
 
 use windlass_config::Config;
 use windlass_config::workflow::WorkflowLibrary;
-use windlass_engine::{EffectKind, TaskState, Task};
+use windlass_engine::{EffectKind, Task, TaskState};
 use windlass_process::RunControl;
 use windlass_runner::find_leftover_tasks;
 use windlass_store::{Lifetime, StoreReport};
@@ -13,7 +13,9 @@ use windlass_store::{Lifetime, StoreReport};
 use crate::context::{CommandContext, OpenedProject};
 use crate::project::Project;
 use crate::resume_command::ResumeCommand;
-use crate::{FailureCode, Failure, changes, hints, unreadable_files, recovery, runner_settings, store_records, trust, workflows};
+use crate::{
+    Failure, FailureCode, changes, hints, recovery, runner_settings, store_records, trust, unreadable_files, workflows,
+};
 
 pub use self::agent_check::check_agents;
 
@@ -39,7 +41,12 @@ pub fn check_project(context: &CommandContext, project: &Project, rebuild: bool)
 pub fn check_work(context: &CommandContext, project: &Project, control: &RunControl) -> Vec<HealthCheck> {
     let opened = context.open_project().ok();
     let left = opened.iter().flat_map(|opened| {
-        [check_orphaned_hooks(opened), check_cancelled_sessions(opened), check_interrupted_sessions(opened), check_worktrees(opened)]
+        [
+            check_orphaned_hooks(opened),
+            check_cancelled_sessions(opened),
+            check_interrupted_sessions(opened),
+            check_worktrees(opened),
+        ]
     });
     let mut checks: Vec<HealthCheck> = left.flatten().collect();
     checks.extend(check_tracked_store(project, control));
@@ -77,7 +84,9 @@ fn check_files(project: &Project) -> Option<HealthCheck> {
     let protected = Config::load(&project.root)
         .ok()
         .map(|config| runner_settings::protected_files(&config).with_mask(runner_settings::build_secret_mask(&config)));
-    problems.extend(protected.and_then(|protected| protected.take_snapshot(&project.root).err()).map(|error| error.to_string()));
+    problems.extend(
+        protected.and_then(|protected| protected.take_snapshot(&project.root).err()).map(|error| error.to_string()),
+    );
     let hint = Some("remove it, or put a file in its place".to_owned());
     (!problems.is_empty()).then(|| HealthCheck { what: "files", problems, note: String::new(), hint })
 }
@@ -91,7 +100,8 @@ fn check_workflows(project: &Project) -> Option<HealthCheck> {
     };
     let own = library.definitions.iter().filter(|definition| definition.file.is_some()).count();
     let mut problems: Vec<String> = library.unusable.iter().map(workflows::describe_reason).collect();
-    let named = Config::load(&project.root).ok().and_then(|config| workflows::check_workflow_hooks(project, &config).err());
+    let named =
+        Config::load(&project.root).ok().and_then(|config| workflows::check_workflow_hooks(project, &config).err());
     problems.extend(named.map(|failure| failure.message).filter(|message| !problems.contains(message)));
     if own == 0 && problems.is_empty() {
         return None;
@@ -158,7 +168,8 @@ fn check_orphaned_hooks(opened: &OpenedProject) -> Option<HealthCheck> {
 /// Checks for worktrees of tasks that are completed or deleted.
 fn check_worktrees(opened: &OpenedProject) -> Option<HealthCheck> {
     let worktrees = opened.project.worktree_directory();
-    let left = find_leftover_tasks(&worktrees, &opened.store.begin_snapshot().ok()?).ok().filter(|left| !left.is_empty())?;
+    let left =
+        find_leftover_tasks(&worktrees, &opened.store.begin_snapshot().ok()?).ok().filter(|left| !left.is_empty())?;
     let name = |task: &Task| {
         let place = task.workspace.as_ref().map(|place| worktrees.join(&place.name).display().to_string());
         format!("{} ({}): {}", task.id, task.state, place.unwrap_or_default())

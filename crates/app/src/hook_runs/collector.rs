@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use windlass_engine::{EffectId, Event, EventType, HookOutcome, EventRecord, GateRemedy, Seq, SessionName, payload};
+use windlass_engine::{EffectId, Event, EventRecord, EventType, GateRemedy, HookOutcome, Seq, SessionName, payload};
 use windlass_store::EventFilter;
 
 use super::record::{HookRunOutcome, HookRunRecord};
@@ -102,7 +102,12 @@ impl<'w> RunCollector<'w> {
             Event::HookError(error) => {
                 let (hook, message) = (Some(error.hook_name.clone()), Some(error.error.clone()));
                 let ended = Some(record.envelope.timestamp);
-                self.add_run(HookRunRecord { hook, message, ended, ..HookRunRecord::new(record, HookRunOutcome::Error) })?;
+                self.add_run(HookRunRecord {
+                    hook,
+                    message,
+                    ended,
+                    ..HookRunRecord::new(record, HookRunOutcome::Error)
+                })?;
             }
             Event::ActionError(error) => {
                 let (action, message) = (Some(error.action_type.clone()), Some(error.error.clone()));
@@ -130,7 +135,10 @@ impl<'w> RunCollector<'w> {
             }
             Some(LaterEvent::Started(Some(message))) => {
                 let outcome = HookRunOutcome::Ended(HookOutcome::Failure);
-                self.add_run(HookRunRecord { message: Some(message), ..HookRunRecord::from_started_event(record, started, outcome) })?;
+                self.add_run(HookRunRecord {
+                    message: Some(message),
+                    ..HookRunRecord::from_started_event(record, started, outcome)
+                })?;
             }
             Some(LaterEvent::Started(None)) => {
                 let outcome = HookRunOutcome::Ended(HookOutcome::Interrupted);

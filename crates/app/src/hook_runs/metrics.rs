@@ -61,7 +61,8 @@ impl HookMetrics {
     }
 
     pub fn to_json(&self) -> Value {
-        let rate = |count: usize| (self.count_ended_runs() > 0).then(|| rounded_fraction(count, self.count_ended_runs()));
+        let rate =
+            |count: usize| (self.count_ended_runs() > 0).then(|| rounded_fraction(count, self.count_ended_runs()));
         json!({
             "runs": self.count_ended_runs(),
             "success": self.success,

@@ -8,8 +8,8 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 use windlass_engine::{
-    ActionRequest, BridgeCaller, EffectId, Event, EventType, HookBatch, HookEffect, HookOutcome, EventSubject, EventRecord, Seq,
-    SessionName, Timestamp, payload,
+    ActionRequest, BridgeCaller, EffectId, Event, EventRecord, EventSubject, EventType, HookBatch, HookEffect,
+    HookOutcome, Seq, SessionName, Timestamp, payload,
 };
 use windlass_store::SqliteStore;
 
@@ -128,7 +128,11 @@ impl HookRunRecord {
         }
     }
 
-    pub(super) fn from_started_event(record: &EventRecord, started: &payload::HookStarted, outcome: HookRunOutcome) -> Self {
+    pub(super) fn from_started_event(
+        record: &EventRecord,
+        started: &payload::HookStarted,
+        outcome: HookRunOutcome,
+    ) -> Self {
         Self {
             hook: Some(started.hook.clone()),
             effect: Some(started.effect),

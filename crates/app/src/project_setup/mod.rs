@@ -17,9 +17,9 @@ use windlass_config::Config;
 
 use crate::atomic_file::{self, FileReaders};
 use crate::person::require_person;
-use crate::project::{self, PROJECT_DIRECTORY, GITIGNORE_TEXT, Project};
+use crate::project::{self, GITIGNORE_TEXT, PROJECT_DIRECTORY, Project};
 use crate::trust::{self, TrustState};
-use crate::{FailureCode, Failure, environment, workflows};
+use crate::{Failure, FailureCode, environment, workflows};
 
 pub use self::survey::{FoundRepository, ProjectSurvey, survey_project};
 
@@ -83,7 +83,11 @@ pub fn add_missing_config(project: &Project, configuration: &str) -> io::Result<
     // The file appears complete or not at all; an existing one is not replaced.
     let added = atomic_file::create_file_if_missing(&project.config_file(), configuration.as_bytes())?;
     if added {
-        atomic_file::replace_file(&project.project_directory().join(".gitignore"), GITIGNORE_TEXT.as_bytes(), FileReaders::AsBefore)?;
+        atomic_file::replace_file(
+            &project.project_directory().join(".gitignore"),
+            GITIGNORE_TEXT.as_bytes(),
+            FileReaders::AsBefore,
+        )?;
     }
     Ok(added)
 }
@@ -110,10 +114,13 @@ fn write_project_directory(project: &Project, configuration: Option<&str>) -> io
     let beside = project.root.join(format!("{DIRECTORY}.{}.new", std::process::id()));
     fs::create_dir(&beside)?;
     let moved = configuration
-        .map_or(Ok(()), |configuration| atomic_file::write_into_new_directory(&beside.join("config.yaml"), configuration.as_bytes()))
+        .map_or(Ok(()), |configuration| {
+            atomic_file::write_into_new_directory(&beside.join("config.yaml"), configuration.as_bytes())
+        })
         .and_then(|()| {
             // Without a configuration, git ignores the whole directory.
-            let ignored = if configuration.is_some() { GITIGNORE_TEXT.to_owned() } else { format!("{IGNORED}.gitignore\n") };
+            let ignored =
+                if configuration.is_some() { GITIGNORE_TEXT.to_owned() } else { format!("{IGNORED}.gitignore\n") };
             atomic_file::write_into_new_directory(&beside.join(".gitignore"), ignored.as_bytes())
         })
         .and_then(|()| atomic_file::sync_directory(&beside))

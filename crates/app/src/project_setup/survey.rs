@@ -33,12 +33,17 @@ pub struct FoundRepository {
 
 /// Surveys a project, and the agents in the directories of programs.
 pub fn survey_project(root: &Path, programs: &[PathBuf]) -> ProjectSurvey {
-    ProjectSurvey { tests: test_command::detect_test_command(root), agents: agents::list_installed_agents(programs), git: survey_git_repository(root) }
+    ProjectSurvey {
+        tests: test_command::detect_test_command(root),
+        agents: agents::list_installed_agents(programs),
+        git: survey_git_repository(root),
+    }
 }
 
 fn survey_git_repository(root: &Path) -> Option<FoundRepository> {
     let git = root.ancestors().find(|directory| has_git_entry(directory))?.join(".git");
-    let named = |file: &str, prefix: &str| Some(read_small_file(&git.join(file))?.trim().strip_prefix(prefix)?.to_owned());
+    let named =
+        |file: &str, prefix: &str| Some(read_small_file(&git.join(file))?.trim().strip_prefix(prefix)?.to_owned());
     let branch =
         named("refs/remotes/origin/HEAD", "ref: refs/remotes/origin/").or_else(|| named("HEAD", "ref: refs/heads/"));
     let ordinary = |name: &String| {

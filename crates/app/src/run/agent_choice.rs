@@ -7,16 +7,16 @@ use std::path::Path;
 
 use windlass_agents::{Agent, AgentKind};
 use windlass_config::Config;
-use windlass_engine::{WorkspaceMode, Refusal, TaskId, TaskTypes, StateView};
+use windlass_engine::{Refusal, StateView, TaskId, TaskTypes, WorkspaceMode};
 use windlass_hooks::ShellCommand;
 use windlass_process::find_missing_program;
 use windlass_store::SqliteStore;
 
-use super::session_choice::SessionChoice;
 use super::run_target::RunTarget;
+use super::session_choice::SessionChoice;
 use crate::context::OpenedProject;
 use crate::gatekeepers::UnjudgedTypes;
-use crate::{FailureCode, Failure, Notice, agents, environment, hints};
+use crate::{Failure, FailureCode, Notice, agents, environment, hints};
 
 /// Returns the named agent, else the one that the session was started with, else the configuration's. An agent that only the
 /// project's store names needs trust: the store can come with a repository.
@@ -60,7 +60,10 @@ pub fn check_agent_startable(agent: &Agent, directory: &Path, grounds: Workspace
         let is_one_command = !command.contains(['|', '&', ';', '\n']);
         ran.missing_script().filter(|_| grounds.is_in_place() && is_one_command)
     };
-    match find_missing_program(command.as_ref(), directory, &environment).map(|error| error.to_string()).or_else(missing_script) {
+    match find_missing_program(command.as_ref(), directory, &environment)
+        .map(|error| error.to_string())
+        .or_else(missing_script)
+    {
         None => Ok(()),
         Some(error) => Err(Failure::new(FailureCode::Usage, format!("the agent `{agent}` cannot be started"))
             .with_cause(error)
@@ -105,7 +108,8 @@ pub fn check_gatekeepers(
         return Ok(());
     }
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
-    let kind_of = |id: TaskId| Ok::<_, Failure>(snapshot.find_task(id).map_err(hints::view_failure)?.and_then(|task| task.kind));
+    let kind_of =
+        |id: TaskId| Ok::<_, Failure>(snapshot.find_task(id).map_err(hints::view_failure)?.and_then(|task| task.kind));
     let first = match target {
         RunTarget::Goal(_) => None,
         RunTarget::Task(id) => Some(id),

@@ -10,7 +10,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use windlass_process::{CaptureLimits, RunControl, ProgramExit, ProgramInvocation, OwnerLock, ProgramSpec, file, overlay_environment, run_program};
+use windlass_process::{
+    CaptureLimits, OwnerLock, ProgramExit, ProgramInvocation, ProgramSpec, RunControl, file, overlay_environment,
+    run_program,
+};
 use windlass_vcs::git::{GitCommitId, GitRepository};
 
 use crate::environment;
@@ -73,7 +76,8 @@ impl ChangedFilesQuery<'_> {
         // The repository's own configuration may name programs.
         let git = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
         let invocation = ProgramInvocation::Argv(git.iter().chain(words).map(Into::into).collect());
-        let environment = overlay_environment(&environment::inherited_environment(), vec![("GIT_OPTIONAL_LOCKS", "0".into())]);
+        let environment =
+            overlay_environment(&environment::inherited_environment(), vec![("GIT_OPTIONAL_LOCKS", "0".into())]);
         let spec = ProgramSpec {
             timeout: Some(GIT_TIMEOUT),
             capture: CaptureLimits { head: MAX_NAME_LIST, tail: 0, spill: None },
@@ -89,7 +93,9 @@ impl ChangedFilesQuery<'_> {
                 entries.pop();
                 Ok((entries, cut))
             }
-            Ok(ran) if ran.exit == ProgramExit::TimedOut => Err(format!("git took longer than {} s", GIT_TIMEOUT.as_secs())),
+            Ok(ran) if ran.exit == ProgramExit::TimedOut => {
+                Err(format!("git took longer than {} s", GIT_TIMEOUT.as_secs()))
+            }
             Ok(ran) if ran.exit == ProgramExit::Cancelled => Err("everything was ended at once".to_owned()),
             Ok(_) => Err("git cannot say".to_owned()),
             Err(error) => Err(error.to_string()),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use windlass_config::{Config, plan};
 use windlass_engine::ConfigTrust;
-use windlass_process::{RunControl, OwnerLock};
+use windlass_process::{OwnerLock, RunControl};
 
 use super::session_config::find_effective_config;
 use super::workspace_choice::find_workspace_mode;
@@ -22,9 +22,13 @@ pub fn clean_up_tasks(
 ) -> Result<(), Failure> {
     let in_use = execution::worktrees_in_use(opened)?;
     let rules = plan::engine_rules(config, &execution::owner_name(roster), ConfigTrust::Yes)?;
-    let tidied = HookExecution::new(opened, config, control).with_owner(roster, rules).run_with_effects(|dispatch| {
-        dispatch.record_external_merges(&in_use).and_then(|()| dispatch.sweep_worktrees(&in_use)).map_err(hints::run_failure)
-    })?;
+    let tidied =
+        HookExecution::new(opened, config, control).with_owner(roster, rules).run_with_effects(|dispatch| {
+            dispatch
+                .record_external_merges(&in_use)
+                .and_then(|()| dispatch.sweep_worktrees(&in_use))
+                .map_err(hints::run_failure)
+        })?;
     for (id, why) in tidied.into_iter().filter_map(|(id, swept)| Some((id, swept.err()?))) {
         opened.front_end.show_notice(Notice::Note(&format!("the worktree of {id} stays: {why}")));
     }

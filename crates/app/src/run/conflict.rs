@@ -8,16 +8,18 @@
 //! Not here: the agent's message about the conflict (`runner/src/refresh.rs`, which finds it when the worktree is opened), and
 //! the check that the agent resolves it (`runner/src/submission.rs`).
 
-use windlass_engine::{Authority, Command, NewSession, CommandOrigin, Refusal, TaskResolution, TaskState, Task, TaskId, TaskTypes};
+use windlass_engine::{
+    Authority, Command, CommandOrigin, NewSession, Refusal, Task, TaskId, TaskResolution, TaskState, TaskTypes,
+};
 use windlass_runner::{BaseComparison, Runner, WorkspaceProblem};
 
 use super::task_check::check_task_workable;
 use crate::caller::CallerContext;
 use crate::changes::{has_open_change, is_blocked_by_git};
 use crate::context::OpenedProject;
-use crate::next_step::{find_unclean_tree, merge_change_step, find_next_step};
+use crate::next_step::{find_next_step, find_unclean_tree, merge_change_step};
 use crate::resume_command::ResumeCommand;
-use crate::{FailureCode, Failure, FrontEnd, Notice, environment, hints};
+use crate::{Failure, FailureCode, FrontEnd, Notice, environment, hints};
 
 /// Fails if the state of a task does not allow its conflicts to be resolved now.
 pub fn check_conflict(opened: &OpenedProject, id: TaskId) -> Result<(), Failure> {
@@ -52,7 +54,8 @@ pub struct OfferedCommands {
 
 impl OfferedCommands {
     pub fn find_for_task(opened: &OpenedProject, id: TaskId) -> Result<Self, Failure> {
-        let resolve = ResumeCommand::for_conflict(opened, id)?.describe_in_sentence("has an agent resolve them that may");
+        let resolve =
+            ResumeCommand::for_conflict(opened, id)?.describe_in_sentence("has an agent resolve them that may");
         let merge = match find_unclean_tree(opened, &opened.require_task(id)?) {
             Some(tree) => format!("in {}, {}, then `windlass change merge {id}`", tree.path.display(), tree.remedy),
             None => format!("`{}`", merge_step(opened, id).command),

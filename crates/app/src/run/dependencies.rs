@@ -1,6 +1,6 @@
 //! The open dependencies of a task.
 
-use windlass_engine::{TaskState, Task, TaskId, StateView, awaited_tasks};
+use windlass_engine::{StateView, Task, TaskId, TaskState, awaited_tasks};
 
 use crate::{Failure, hints};
 

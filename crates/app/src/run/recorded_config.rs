@@ -6,7 +6,7 @@ use windlass_store::SqliteStore;
 
 use crate::project::Project;
 use crate::trust::{self, TrustState};
-use crate::{FailureCode, Failure, hints};
+use crate::{Failure, FailureCode, hints};
 
 /// Returns the configuration that a session was started with.
 pub fn read_recorded_config(store: &SqliteStore, session: &Session) -> Result<String, Failure> {
@@ -20,7 +20,12 @@ pub fn read_recorded_config(store: &SqliteStore, session: &Session) -> Result<St
 
 /// Checks that a person trusts a configuration that constrains agents, or the removal of one. A resumed session's configuration
 /// is in a store that this machine wrote, so its settings count; but programs and files that it names may have changed.
-pub fn check_config_trust(project: &Project, config: &Config, resumed: Option<&Session>, given: bool) -> Result<(), Failure> {
+pub fn check_config_trust(
+    project: &Project,
+    config: &Config,
+    resumed: Option<&Session>,
+    given: bool,
+) -> Result<(), Failure> {
     if given {
         return Ok(());
     }
@@ -34,15 +39,18 @@ pub fn check_config_trust(project: &Project, config: &Config, resumed: Option<&S
     }
     let older = Config::load(&project.root).is_ok_and(|present| present.text() != config.text());
     Err(match resumed {
-        Some(session) if older => Failure::new(FailureCode::Trust, "this project may not run what its configuration says")
-            .with_cause(format!("session `{}` works with an older configuration than the trusted one", session.name))
-            .with_hint(match session.goal {
-                Some(_) => {
-                    "--trust goes on with that one, for this command alone; --fresh starts anew with the present one"
-                }
-                // Another session cannot have the task that this one holds.
-                None => "--trust goes on with that one, for this command alone",
-            }),
+        Some(session) if older => Failure::new(
+            FailureCode::Trust,
+            "this project may not run what its configuration says",
+        )
+        .with_cause(format!("session `{}` works with an older configuration than the trusted one", session.name))
+        .with_hint(match session.goal {
+            Some(_) => {
+                "--trust goes on with that one, for this command alone; --fresh starts anew with the present one"
+            }
+            // Another session cannot have the task that this one holds.
+            None => "--trust goes on with that one, for this command alone",
+        }),
         _ => trust::trust_failure(config, state),
     })
 }

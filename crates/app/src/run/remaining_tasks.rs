@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use windlass_engine::{WorkspaceMode, TaskState, Task, TaskId, TypeName, TaskTypes};
+use windlass_engine::{Task, TaskId, TaskState, TaskTypes, TypeName, WorkspaceMode};
 use windlass_store::TaskFilter;
 
 use super::dependencies::{find_open_dependencies, join_task_ids};

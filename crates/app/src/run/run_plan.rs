@@ -5,18 +5,20 @@ use std::sync::Arc;
 
 use windlass_agents::Agent;
 use windlass_config::{self as config, Config, plan};
-use windlass_engine::{WorkspaceMode, SessionName, TypeName, TaskTypes, WorkSource};
+use windlass_engine::{SessionName, TaskTypes, TypeName, WorkSource, WorkspaceMode};
 use windlass_runner::GatekeeperSettings;
 use windlass_store::{Lifetime, SqliteStore};
 
-use super::agent_choice::{check_agent_startable, check_gatekeepers, choose_agent, explain_no_task_for_agent, no_agent_failure};
+use super::agent_choice::{
+    check_agent_startable, check_gatekeepers, choose_agent, explain_no_task_for_agent, no_agent_failure,
+};
 use super::cleanup::clean_up_without_work;
 use super::remaining_tasks::{AgentRestrictions, RemainingTasks};
+use super::run_target::{RunRequest, RunTarget};
 use super::session_choice::{SessionChoice, choose_session, has_ready_task, tally_session};
 use super::session_config::{find_effective_config, find_session_config};
 use super::session_tally::SessionTally;
 use super::stale_leases::expire_stale_leases_before_run;
-use super::run_target::{RunRequest, RunTarget};
 use super::task_agent::find_task_agent;
 use super::workspace_choice::{WorkspaceChoice, warn_of_shared_directory};
 use crate::caller::CallerContext;
@@ -139,7 +141,9 @@ pub fn plan_run<'a>(opened: &mut OpenedProject, request: &'a RunRequest) -> Resu
         false => gatekeepers::resolve_gatekeepers(&config, &agent, &opened.project.root)?,
     };
     let types = plan::plan_task_types(&config);
-    if is_new_of_graph && let Some(reason) = explain_no_task_for_agent(&opened.store, &types, &agent.name, place.grounds)? {
+    if is_new_of_graph
+        && let Some(reason) = explain_no_task_for_agent(&opened.store, &types, &agent.name, place.grounds)?
+    {
         clean_up_without_work(opened)?;
         let held_back = BTreeMap::new();
         let restrictions = AgentRestrictions { opened, grounds: place.grounds, types: &types, held_back: &held_back };
@@ -175,7 +179,9 @@ fn find_or_make_project(context: &CommandContext, agent: Option<&str>) -> Result
         }
         // A project that a variable names is not created here.
         (None, Some(_)) => return context.find_project(),
-        (None, None) => (project::choose_new_project_root(&context.directory), project::find_enclosing_project(&context.directory)?),
+        (None, None) => {
+            (project::choose_new_project_root(&context.directory), project::find_enclosing_project(&context.directory)?)
+        }
     };
     match found {
         Some(project) => Ok(project),
@@ -194,5 +200,7 @@ fn find_or_make_project(context: &CommandContext, agent: Option<&str>) -> Result
 /// Masks secrets in a goal. If the configuration cannot be read, no session is started either.
 fn mask_goal(opened: &OpenedProject, goal: &str) -> Result<String, Failure> {
     let config = Config::from_source(CallerContext::detect_from_variables(opened)?.load_config_source(opened)?);
-    Ok(config.map(|config| runner_settings::build_secret_mask(&config).mask_text(goal).into_owned()).unwrap_or_else(|_| goal.to_owned()))
+    Ok(config
+        .map(|config| runner_settings::build_secret_mask(&config).mask_text(goal).into_owned())
+        .unwrap_or_else(|_| goal.to_owned()))
 }

@@ -2,7 +2,7 @@
 
 use windlass_engine::{EngineLimits, Session, SessionName, TaskId, WorkSource};
 
-use crate::{FailureCode, Failure};
+use crate::{Failure, FailureCode};
 
 /// A request to run one agent.
 #[derive(Debug, Clone, Default)]

@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use windlass_engine::{Digest, TaskHold, Seq, Session, SessionName, TaskState, Task, TaskId, StateView, WorkSource};
+use windlass_engine::{Digest, Seq, Session, SessionName, StateView, Task, TaskHold, TaskId, TaskState, WorkSource};
 use windlass_store::{EventFilter, SqliteStore, Store};
 
 use super::conflict::check_conflict;
-use super::session_tally::SessionTally;
 use super::run_target::{RunRequest, RunTarget};
+use super::session_tally::SessionTally;
 use super::task_check::check_task_workable;
 use crate::caller::CallerContext;
 use crate::context::OpenedProject;
 use crate::resume_command::ResumeCommand;
-use crate::{FailureCode, Failure, environment, hints};
+use crate::{Failure, FailureCode, environment, hints};
 
 /// The longest part of a session's name that comes from the goal, in characters.
 const MAX_SLUG_LENGTH: usize = 32;
@@ -46,7 +46,11 @@ impl SessionChoice {
 
     /// Returns whether another process has begun or resumed the session since it was chosen.
     pub fn is_stale(&self, store: &SqliteStore) -> Result<bool, Failure> {
-        let session = store.begin_snapshot().map_err(hints::store_failure)?.find_session(self.session_name()).map_err(hints::view_failure)?;
+        let session = store
+            .begin_snapshot()
+            .map_err(hints::store_failure)?
+            .find_session(self.session_name())
+            .map_err(hints::view_failure)?;
         Ok(match (self, session) {
             (Self::New(_), session) => session.is_some(),
             (Self::Resume(chosen), Some(session)) => session.owner != chosen.owner || session.is_over(),
@@ -65,7 +69,11 @@ impl SessionChoice {
 
 /// Returns the session that a request means: the one of that name, else the last unfinished one with the same target. A session
 /// that a living process runs is refused, but the graph may have several.
-pub fn choose_session(opened: &OpenedProject, request: &RunRequest, target: RunTarget<'_>) -> Result<SessionChoice, Failure> {
+pub fn choose_session(
+    opened: &OpenedProject,
+    request: &RunRequest,
+    target: RunTarget<'_>,
+) -> Result<SessionChoice, Failure> {
     let owners = &opened.project.owner_directory();
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     if let Some(name) = &request.session {
@@ -124,7 +132,9 @@ fn choose_new_session(
 
 /// Refuses a goal whose last task waits for a person: a second task would ignore the work of that one.
 fn check_last_task_of_goal(opened: &OpenedProject, request: &RunRequest, target: RunTarget<'_>) -> Result<(), Failure> {
-    let Some(task) = find_last_task_of_goal(&opened.store, request, target)?.filter(|task| task.state == TaskState::Blocked) else {
+    let Some(task) =
+        find_last_task_of_goal(&opened.store, request, target)?.filter(|task| task.state == TaskState::Blocked)
+    else {
         return Ok(());
     };
     check_task_workable(opened, task.id).map_err(|mut failure| {
@@ -135,13 +145,21 @@ fn check_last_task_of_goal(opened: &OpenedProject, request: &RunRequest, target:
 }
 
 /// Returns the task that the last session with this goal has left unfinished, or that a person has answered since.
-pub fn find_left_task(store: &SqliteStore, request: &RunRequest, target: RunTarget<'_>) -> Result<Option<TaskId>, Failure> {
+pub fn find_left_task(
+    store: &SqliteStore,
+    request: &RunRequest,
+    target: RunTarget<'_>,
+) -> Result<Option<TaskId>, Failure> {
     let waits = |task: &Task| matches!(task.state, State::Ready | State::NeedsContinuation) && task.lease.is_none();
     Ok(find_last_task_of_goal(store, request, target)?.filter(waits).map(|task| task.id))
 }
 
 /// Returns the task of the last session with this goal.
-fn find_last_task_of_goal(store: &SqliteStore, request: &RunRequest, target: RunTarget<'_>) -> Result<Option<Task>, Failure> {
+fn find_last_task_of_goal(
+    store: &SqliteStore,
+    request: &RunRequest,
+    target: RunTarget<'_>,
+) -> Result<Option<Task>, Failure> {
     let (RunTarget::Goal(_), false) = (target, request.fresh) else { return Ok(None) };
     let snapshot = store.begin_snapshot().map_err(hints::store_failure)?;
     let sessions = snapshot.all_sessions().map_err(hints::store_failure)?;
@@ -154,7 +172,8 @@ fn find_last_task_of_goal(store: &SqliteStore, request: &RunRequest, target: Run
 pub fn has_ready_task(store: &SqliteStore) -> Result<bool, Failure> {
     let snapshot = store.begin_snapshot().map_err(hints::store_failure)?;
     let claimable = snapshot.next_claimable(None).map_err(hints::view_failure)?.is_some();
-    Ok(claimable || snapshot.next_expired_lease(environment::current_timestamp(), None).map_err(hints::view_failure)?.is_some())
+    Ok(claimable
+        || snapshot.next_expired_lease(environment::current_timestamp(), None).map_err(hints::view_failure)?.is_some())
 }
 
 fn choose_resumed_session(
@@ -240,7 +259,11 @@ fn slugify_goal(goal: &str) -> String {
 pub fn tally_session(store: &SqliteStore, session: &Session) -> Result<SessionTally, Failure> {
     let filter = EventFilter { session: Some(session.name.clone()), ..EventFilter::default() };
     let mut tally = SessionTally::default();
-    store.read_events(&filter, Seq::START, usize::MAX).map_err(hints::store_failure)?.iter().for_each(|record| tally.count_event(record));
+    store
+        .read_events(&filter, Seq::START, usize::MAX)
+        .map_err(hints::store_failure)?
+        .iter()
+        .for_each(|record| tally.count_event(record));
     Ok(tally)
 }
 

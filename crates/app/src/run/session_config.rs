@@ -11,7 +11,11 @@ use crate::trust;
 use crate::{Failure, FrontEnd, Notice, environment, execution};
 
 /// Returns the configuration of a session: the recorded one if it resumes, else the trusted part of the present one.
-pub fn find_session_config(opened: &OpenedProject, inside: &CallerContext, choice: &SessionChoice) -> Result<Config, Failure> {
+pub fn find_session_config(
+    opened: &OpenedProject,
+    inside: &CallerContext,
+    choice: &SessionChoice,
+) -> Result<Config, Failure> {
     let told = opened.trust || inside.config.is_some();
     let SessionChoice::Resume(session) = choice else {
         return find_effective_config(
@@ -57,6 +61,13 @@ pub fn find_effective_config(
 }
 
 /// Returns whether programs may run for the rules and stop hooks that agents register.
-pub fn may_run_agent_programs(told: bool, inside: &CallerContext, project: &Project, config: &Config) -> Result<bool, Failure> {
-    Ok(told || (inside.config.is_some() && environment::is_run_trusted()) || trust::may_run_agent_programs(project, config)?)
+pub fn may_run_agent_programs(
+    told: bool,
+    inside: &CallerContext,
+    project: &Project,
+    config: &Config,
+) -> Result<bool, Failure> {
+    Ok(told
+        || (inside.config.is_some() && environment::is_run_trusted())
+        || trust::may_run_agent_programs(project, config)?)
 }

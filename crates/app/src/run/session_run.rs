@@ -3,12 +3,17 @@
 use std::sync::Arc;
 
 use windlass_config::{Config, plan};
-use windlass_engine::{Authority, Command, SessionEndKind, NewSession, CommandOrigin, OwnerName, EngineRules, SessionName, TaskId, NextAction};
-use windlass_process::{RunControl, OwnerLock};
-use windlass_runner::{DeliverySettings, EffectRunner, GatekeeperSettings, RunError, Runner, RunnerEnv, RunnerEvent, RunnerSettings};
+use windlass_engine::{
+    Authority, Command, CommandOrigin, EngineRules, NewSession, NextAction, OwnerName, SessionEndKind, SessionName,
+    TaskId,
+};
+use windlass_process::{OwnerLock, RunControl};
+use windlass_runner::{
+    DeliverySettings, EffectRunner, GatekeeperSettings, RunError, Runner, RunnerEnv, RunnerEvent, RunnerSettings,
+};
 
 use super::changed_files::record_base_commit;
-use super::conflict::{OfferedCommands, reopen_conflicting_task, notify_task_reopened};
+use super::conflict::{OfferedCommands, notify_task_reopened, reopen_conflicting_task};
 use super::run_plan::PlannedSession;
 use super::session_choice::{SessionChoice, find_left_task};
 use super::session_config::may_run_agent_programs;
@@ -19,7 +24,7 @@ use crate::context::OpenedProject;
 use crate::project::Project;
 use crate::recovery::{RecoveryScope, recover_and_notify};
 use crate::workflows::WorkflowSnapshot;
-use crate::{FailureCode, Failure, Notice, environment, execution, hints, runner_settings};
+use crate::{Failure, FailureCode, Notice, environment, execution, hints, runner_settings};
 
 /// An observer that shows a running session to people.
 pub trait SessionObserver {
@@ -64,8 +69,9 @@ impl PlannedSession<'_> {
         let (project, records) = (opened.project.clone(), settings.records.clone());
         let in_use = execution::worktrees_in_use(opened)?;
         let conflicting = request.conflicting_task().filter(|_| matches!(choice, SessionChoice::New(_)));
-        let offered =
-            conflicting.map(|id| OfferedCommands::find_for_task(opened, id).map(|offered| (id, offered))).transpose()?;
+        let offered = conflicting
+            .map(|id| OfferedCommands::find_for_task(opened, id).map(|offered| (id, offered)))
+            .transpose()?;
         let mut tally = self.tally_before_resume(opened)?;
         let shows_output = observer.shows_output();
         let outside = RunnerEnv {
@@ -77,8 +83,8 @@ impl PlannedSession<'_> {
             },
             shows_output,
         };
-        let mut dispatch =
-            EffectRunner::new(&mut opened.store, settings, &roster, control.clone(), outside).map_err(hints::run_failure)?;
+        let mut dispatch = EffectRunner::new(&mut opened.store, settings, &roster, control.clone(), outside)
+            .map_err(hints::run_failure)?;
         // Work in place has no changes.
         let delivers = !self.grounds.is_in_place();
         if delivers {
@@ -87,7 +93,9 @@ impl PlannedSession<'_> {
         let allowance = runner_settings::turn_allowance(config, agent);
         let mut runner = Runner::new(dispatch, agent.clone(), allowance);
         let taken_up = match offered {
-            Some((id, offered)) => reopen_conflicting_task(&mut runner, id, (&self.types, &begin), &offered)?.then_some(id),
+            Some((id, offered)) => {
+                reopen_conflicting_task(&mut runner, id, (&self.types, &begin), &offered)?.then_some(id)
+            }
             None => None,
         };
         if let Err(error) = runner.begin_session(&session_origin(&owner, self.inside.via), &begin) {
@@ -135,7 +143,12 @@ impl PlannedSession<'_> {
         })
     }
 
-    fn runner_settings(&self, opened: &OpenedProject, owner: &OwnerName, trusted: bool) -> Result<RunnerSettings, Failure> {
+    fn runner_settings(
+        &self,
+        opened: &OpenedProject,
+        owner: &OwnerName,
+        trusted: bool,
+    ) -> Result<RunnerSettings, Failure> {
         let gatekeepers = self.gatekeepers.clone();
         let workflows = (&self.config, &self.workflows);
         let settings = session_runner_settings(opened, workflows, owner, (self.session_name(), gatekeepers, trusted))?;

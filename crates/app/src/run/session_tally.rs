@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use windlass_engine::{Event, HookOutcome, EventRecord, Timestamp};
+use windlass_engine::{Event, EventRecord, HookOutcome, Timestamp};
 
 /// The work of a session so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,7 +56,9 @@ impl SessionTally {
                     *self.blocked.entry(finished.hook.clone()).or_default() += 1;
                 }
             }
-            Event::TaskCompleted(_) => self.completed.extend(record.envelope.node.task_id().map(|task| task.to_string())),
+            Event::TaskCompleted(_) => {
+                self.completed.extend(record.envelope.node.task_id().map(|task| task.to_string()))
+            }
             Event::SessionEnded(ended) => self.ending_reason.clone_from(&ended.reason),
             _ => {}
         }
@@ -80,7 +82,7 @@ fn duration_between(from: Timestamp, to: Timestamp) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use windlass_engine::{EventEnvelope, EventMetadata, EventSubject, TurnPurpose, Seq, payload};
+    use windlass_engine::{EventEnvelope, EventMetadata, EventSubject, Seq, TurnPurpose, payload};
 
     use super::*;
 
@@ -97,7 +99,8 @@ mod tests {
         let triggered_by = "run-1".to_owned();
         let metadata = EventMetadata { triggered_by, cause: None, depth: 0, via: None, forced: false, owes: None };
         let timestamp = Timestamp::from_millis(second * 1000);
-        let envelope = EventEnvelope { timestamp, node: EventSubject::System, session: None, iteration: None, event, metadata };
+        let envelope =
+            EventEnvelope { timestamp, node: EventSubject::System, session: None, iteration: None, event, metadata };
         EventRecord { seq: Seq(1), envelope }
     }
 
@@ -119,8 +122,10 @@ mod tests {
 
     #[test]
     fn turn_of_dead_runner_counts_no_duration() {
-        let resumed =
-            payload::SessionResumed { owner: "run-2".parse().unwrap(), terms: windlass_engine::SessionTerms::default() };
+        let resumed = payload::SessionResumed {
+            owner: "run-2".parse().unwrap(),
+            terms: windlass_engine::SessionTerms::default(),
+        };
         let tally = tally(vec![(0, started()), (5000, resumed.into()), (5000, interrupted())]);
         assert_eq!(tally.agent, Duration::ZERO);
     }

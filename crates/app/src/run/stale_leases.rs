@@ -15,14 +15,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_config::{Config, DurationSetting, plan};
-use windlass_engine::{Command, Lease, TaskState, Task, ConfigTrust};
-use windlass_process::{RunControl, HeartbeatThread, OwnerLock, is_owner_alive, is_this_process, heartbeat_age};
+use windlass_engine::{Command, ConfigTrust, Lease, Task, TaskState};
+use windlass_process::{HeartbeatThread, OwnerLock, RunControl, heartbeat_age, is_owner_alive, is_this_process};
 use windlass_store::SqliteStore;
 
 use crate::context::{OpenedProject, list_tasks_in_states};
 use crate::execution::{self, HookExecution};
 use crate::trust::{self, TrustState};
-use crate::{FailureCode, Failure, Notice, hints, time_format};
+use crate::{Failure, FailureCode, Notice, hints, time_format};
 
 /// The default time without a heartbeat after which a lease is stale.
 const DEFAULT_LEASE_TIME: Duration = Duration::from_secs(300);
@@ -43,7 +43,9 @@ fn heartbeat_interval(lease: Duration) -> Duration {
 pub fn start_heartbeat(rosters: &[OwnerLock], config: &Config) -> Result<HeartbeatThread, Failure> {
     let pulses: io::Result<Vec<_>> = rosters.iter().map(OwnerLock::open_heartbeat).collect();
     let heart = pulses.and_then(|pulses| HeartbeatThread::start(pulses, heartbeat_interval(lease_time(config))));
-    heart.map_err(|error| Failure::new(FailureCode::System, "cannot show others that this process goes on").with_cause(error))
+    heart.map_err(|error| {
+        Failure::new(FailureCode::System, "cannot show others that this process goes on").with_cause(error)
+    })
 }
 
 /// Expires stale leases before a run, under the project's present configuration.
@@ -77,15 +79,19 @@ pub fn expire_stale_leases(
             continue;
         }
         let trusted = opened.trust || trust::find_trust_state(&opened.project, config)? == TrustState::Trusted;
-        let rules =
-            plan::engine_rules(config, &execution::owner_name(roster), if trusted { ConfigTrust::Yes } else { ConfigTrust::No })?;
+        let rules = plan::engine_rules(
+            config,
+            &execution::owner_name(roster),
+            if trusted { ConfigTrust::Yes } else { ConfigTrust::No },
+        )?;
         let command = Command::ExpireLease { id: task.id, epoch: held.epoch };
-        let expired = HookExecution::new(opened, config, control).with_owner(roster, rules).run_with_effects(|dispatch| {
-            // The command fails if another process was faster.
-            let expired = dispatch.commit_command(&command).is_ok();
-            dispatch.run_pending_effects().map_err(hints::run_failure)?;
-            Ok(expired)
-        })?;
+        let expired =
+            HookExecution::new(opened, config, control).with_owner(roster, rules).run_with_effects(|dispatch| {
+                // The command fails if another process was faster.
+                let expired = dispatch.commit_command(&command).is_ok();
+                dispatch.run_pending_effects().map_err(hints::run_failure)?;
+                Ok(expired)
+            })?;
         if expired {
             let silent = time_format::format_millis(u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
             let holder = held.holder_name();
@@ -107,7 +113,9 @@ fn find_stale_leases(store: &SqliteStore, owners: &Path, lease: Duration) -> Res
     let mut held: Vec<(Task, Lease)> = tasks.into_iter().filter_map(with_lease).collect();
     held.retain(|(_, held)| {
         let name = held.owner.as_str();
-        !is_this_process(name) && heartbeat_age(owners, name).is_some_and(|silent| silent > lease) && is_owner_alive(owners, name)
+        !is_this_process(name)
+            && heartbeat_age(owners, name).is_some_and(|silent| silent > lease)
+            && is_owner_alive(owners, name)
     });
     Ok(held)
 }
@@ -117,7 +125,8 @@ mod tests {
     use std::thread;
 
     use windlass_engine::{
-        Authority, WorkspaceMode, NewSession, NewTask, CommandOrigin, HookRegistry, EngineRules, TaskId, SessionTerms, Timestamp, StateView, WorkSource,
+        Authority, CommandOrigin, EngineRules, HookRegistry, NewSession, NewTask, SessionTerms, StateView, TaskId,
+        Timestamp, WorkSource, WorkspaceMode,
     };
     use windlass_store::{Lifetime, Store};
 
@@ -161,7 +170,12 @@ mod tests {
         while heartbeat_age(&owners, roster.name()).expect("it has a pulse").is_zero() {
             thread::yield_now();
         }
-        let task = store.begin_snapshot().expect("a moment").find_task(TaskId(1)).expect("it can be read").expect("it is there");
+        let task = store
+            .begin_snapshot()
+            .expect("a moment")
+            .find_task(TaskId(1))
+            .expect("it can be read")
+            .expect("it is there");
         assert!(task.lease.is_some_and(|lease| lease.session.is_some()) && is_owner_alive(&owners, roster.name()));
         assert_eq!(find_stale_leases(&store, &owners, Duration::ZERO).ok().map(|held| held.len()), Some(0));
     }

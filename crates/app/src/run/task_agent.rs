@@ -1,7 +1,7 @@
 //! The agent that a task's type names.
 
 use windlass_config::{Config, plan};
-use windlass_engine::{TaskId, StateView as _};
+use windlass_engine::{StateView as _, TaskId};
 use windlass_store::SqliteStore;
 
 use crate::{Failure, hints};

@@ -1,6 +1,6 @@
 //! The check whether a task can be worked on, and the command to type otherwise.
 
-use windlass_engine::{Lease, TaskState, Task, TaskId, NextAction};
+use windlass_engine::{Lease, NextAction, Task, TaskId, TaskState};
 use windlass_process::is_owner_alive;
 
 use super::dependencies::{find_open_dependencies, join_task_ids};
@@ -8,7 +8,7 @@ use crate::changes::has_open_change;
 use crate::context::OpenedProject;
 use crate::next_step::{find_next_step, find_own_step, reopen_task_step};
 use crate::time_format::describe_lease_holder;
-use crate::{FailureCode, Failure, environment, hints};
+use crate::{Failure, FailureCode, environment, hints};
 
 /// Refuses a task that cannot be worked on now, with the reason and the next command.
 pub fn check_task_workable(opened: &OpenedProject, id: TaskId) -> Result<(), Failure> {
@@ -21,7 +21,9 @@ pub fn check_task_workable(opened: &OpenedProject, id: TaskId) -> Result<(), Fai
         return Ok(());
     }
     let open = match task.state {
-        TaskState::Created => find_open_dependencies(&opened.store.begin_snapshot().map_err(hints::store_failure)?, &task)?,
+        TaskState::Created => {
+            find_open_dependencies(&opened.store.begin_snapshot().map_err(hints::store_failure)?, &task)?
+        }
         _ => Vec::new(),
     };
     let why = match (&task.blocked, &task.lease, &task.reason) {
@@ -40,8 +42,9 @@ pub fn check_task_workable(opened: &OpenedProject, id: TaskId) -> Result<(), Fai
     Err(match (open.first(), step) {
         (Some(first), step) => {
             let step = step.map(|step| format!(": {step}")).unwrap_or_default();
-            failure
-                .with_hint(format!("{first} comes first{step}; `windlass task undepend {id} {first}` drops the dependency"))
+            failure.with_hint(format!(
+                "{first} comes first{step}; `windlass task undepend {id} {first}` drops the dependency"
+            ))
         }
         (None, Some(step)) => failure.with_hint(step),
         (None, None) => {
@@ -54,7 +57,8 @@ pub fn check_task_workable(opened: &OpenedProject, id: TaskId) -> Result<(), Fai
 pub fn is_held_by_idle_session(opened: &OpenedProject, task: &Task) -> Result<bool, Failure> {
     let Some(name) = task.lease.as_ref().and_then(|lease| lease.session.as_ref()) else { return Ok(false) };
     let session = opened.require_session(name)?;
-    Ok(session.next_action() == NextAction::Answer || !is_owner_alive(&opened.project.owner_directory(), session.owner.as_str()))
+    Ok(session.next_action() == NextAction::Answer
+        || !is_owner_alive(&opened.project.owner_directory(), session.owner.as_str()))
 }
 
 /// Describes the holder of a task, with the next command if the holder does not go on by itself.

@@ -4,7 +4,7 @@
 //! tasks to a run that names them.
 
 use windlass_config::Config;
-use windlass_engine::{WorkspaceMode, Session, SessionName, Task, TaskId, StateView};
+use windlass_engine::{Session, SessionName, StateView, Task, TaskId, WorkspaceMode};
 use windlass_process::is_owner_alive;
 use windlass_store::SqliteStore;
 use windlass_vcs::git::GitRepository;
@@ -14,7 +14,7 @@ use crate::caller::CallerContext;
 use crate::context::OpenedProject;
 use crate::project::Project;
 use crate::resume_command::{ResumeCommand, quote_typed_word};
-use crate::{FailureCode, Failure, Notice, hints};
+use crate::{Failure, FailureCode, Notice, hints};
 
 /// The workspace of a run.
 #[derive(Clone, Copy)]
@@ -57,9 +57,18 @@ impl WorkspaceChoice {
 }
 
 /// Refuses a run in the person's own tree that an agent starts from a worktree.
-fn refuse_inside_worktree(target: RunTarget<'_>, resumed: Option<&Session>, opened: &OpenedProject) -> Result<(), Failure> {
+fn refuse_inside_worktree(
+    target: RunTarget<'_>,
+    resumed: Option<&Session>,
+    opened: &OpenedProject,
+) -> Result<(), Failure> {
     let Some(run) = CallerContext::detect_from_ancestors(opened)?.run else { return Ok(()) };
-    let around = opened.store.begin_snapshot().map_err(hints::store_failure)?.find_session(&run.session).map_err(hints::view_failure)?;
+    let around = opened
+        .store
+        .begin_snapshot()
+        .map_err(hints::store_failure)?
+        .find_session(&run.session)
+        .map_err(hints::view_failure)?;
     if around.is_none_or(|session| session.workspace.is_none()) {
         return Ok(());
     }
@@ -67,7 +76,8 @@ fn refuse_inside_worktree(target: RunTarget<'_>, resumed: Option<&Session>, open
         |again: ResumeCommand| format!("leave it to a person: {}", again.in_sentence("goes on with it there"));
     let hint = match (target, resumed) {
         (RunTarget::Goal(goal), _) => {
-            let goal = quote_typed_word(goal).map(|goal| if goal.starts_with('-') { format!("-- {goal}") } else { goal });
+            let goal =
+                quote_typed_word(goal).map(|goal| if goal.starts_with('-') { format!("-- {goal}") } else { goal });
             let add =
                 goal.map_or_else(|| "`windlass task add`".to_owned(), |goal| format!("`windlass task add {goal}`"));
             format!("{add} leaves the goal for a run that works on it in a worktree")
@@ -98,7 +108,8 @@ pub fn find_workspace_mode(project: &Project, config: &Config) -> Result<Workspa
 
 /// Warns if another session works in the project's own directory now: each changes the files of the other.
 pub fn warn_of_shared_directory(opened: &OpenedProject, own: &SessionName) -> Result<(), Failure> {
-    let sessions = opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
+    let sessions =
+        opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
     let is_at_work = |session: &&Session| {
         let is_there = session.grounds.is_in_place() && session.ending_kind().is_none() && session.name != *own;
         is_there && is_owner_alive(&opened.project.owner_directory(), session.owner.as_str())

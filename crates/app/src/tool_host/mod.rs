@@ -20,7 +20,8 @@ use std::time::Duration;
 use windlass_config::{Config, ConfigSource, plan};
 use windlass_engine::validation::ValidationRule;
 use windlass_engine::{
-    Authority, Command, ConfigDigest, Digest, CommandOrigin, EventRecord, EngineRules, RunId, Timestamp, ConfigTrust, TypeName, TaskTypes,
+    Authority, Command, CommandOrigin, ConfigDigest, ConfigTrust, Digest, EngineRules, EventRecord, RunId, TaskTypes,
+    Timestamp, TypeName,
 };
 use windlass_hooks::SecretMask;
 use windlass_process::OwnerLock;
@@ -32,8 +33,8 @@ use crate::caller::{CallerContext, requires_person};
 use crate::context::OpenedProject;
 use crate::execution::{self, HookExecution, owner_name};
 use crate::person::ConcernedSessions;
-use crate::runner_settings::{supervisor_launcher, build_secret_mask, validator_permission, validator_standing};
-use crate::{FailureCode, Failure, Notice, environment, hints, trust};
+use crate::runner_settings::{build_secret_mask, supervisor_launcher, validator_permission, validator_standing};
+use crate::{Failure, FailureCode, Notice, environment, hints, trust};
 
 /// Longer than a clock tick of any file system.
 const FILE_CLOCK_TICK: Duration = Duration::from_secs(2);
@@ -118,7 +119,8 @@ impl ProjectToolHost {
             Some(digest) => CachedConfigSource::Run(digest),
             None => self.stat_config_file(),
         };
-        let known = self.cached.as_ref().is_some_and(|kept| kept.source == source && source != CachedConfigSource::Changing);
+        let known =
+            self.cached.as_ref().is_some_and(|kept| kept.source == source && source != CachedConfigSource::Changing);
         let kept = match self.cached.take() {
             Some(kept) if known => kept,
             kept => self.parse_unless_cached(inside.load_config_source(&self.opened)?, source, kept)?,
@@ -137,7 +139,12 @@ impl ProjectToolHost {
     }
 
     /// Parses a configuration, unless the cached one has the same text.
-    fn parse_unless_cached(&mut self, written: ConfigSource, source: CachedConfigSource, before: Option<CachedConfig>) -> Result<CachedConfig, Failure> {
+    fn parse_unless_cached(
+        &mut self,
+        written: ConfigSource,
+        source: CachedConfigSource,
+        before: Option<CachedConfig>,
+    ) -> Result<CachedConfig, Failure> {
         let text = written.text().digest();
         if let Some(kept) = before.filter(|kept| kept.text == text) {
             return Ok(CachedConfig { source, ..kept });

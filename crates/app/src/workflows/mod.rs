@@ -23,7 +23,7 @@ use windlass_text as text;
 use crate::hints::HOW_TO_TRUST;
 use crate::project::Project;
 use crate::trust::{self, TrustState};
-use crate::{FailureCode, Failure};
+use crate::{Failure, FailureCode};
 
 pub use self::workflow_run::{WorkflowRunRequest, run_workflow};
 
@@ -31,9 +31,9 @@ impl From<UnusableWorkflow> for Failure {
     fn from(unusable: UnusableWorkflow) -> Self {
         match unusable.reason {
             UnusableReason::Invalid(error) => error.into(),
-            UnusableReason::Untrusted => {
-                Self::new(FailureCode::Trust, untrusted_workflow_message(&unusable.id)).with_hint(HOW_TO_TRUST).with_trust_option()
-            }
+            UnusableReason::Untrusted => Self::new(FailureCode::Trust, untrusted_workflow_message(&unusable.id))
+                .with_hint(HOW_TO_TRUST)
+                .with_trust_option(),
         }
     }
 }
@@ -59,7 +59,8 @@ pub fn find_workflow(project: Option<&Project>, id: &str) -> Result<WorkflowDefi
     match take_unusable(library, id) {
         Ok(unusable) => Err(unusable.into()),
         Err(library) => {
-            let mut failure = Failure::new(FailureCode::NotFound, format!("there is no workflow `{}`", text::fit(id, 60)));
+            let mut failure =
+                Failure::new(FailureCode::NotFound, format!("there is no workflow `{}`", text::fit(id, 60)));
             let files = library.unusable.iter().map(describe_reason);
             failure.causes.extend(files.map(|reason| format!("a file that cannot be used: {reason}")));
             let ids: Vec<&str> = library.definitions.iter().map(|known| known.workflow.id.as_str()).collect();
@@ -104,7 +105,8 @@ pub fn check_workflow_hooks(project: &Project, config: &Config) -> Result<(), Fa
         let near = nearest_name(id, &ids).map(|near| format!("did you mean `{near}`?"));
         let usual = "`windlass workflow list` names them; `enabled: false` keeps the hook off until there is one";
         let message = format!("the hook {} runs the workflow {}, and there is none", quoted(&hook.name), quoted(id));
-        let problem = ConfigProblem::new(message).with_suggestion(near.unwrap_or(usual.to_owned())).with_range(id.at.clone());
+        let problem =
+            ConfigProblem::new(message).with_suggestion(near.unwrap_or(usual.to_owned())).with_range(id.at.clone());
         return Err(ConfigError::from_problem(config.file(), config.text(), problem).into());
     }
     Ok(())
@@ -160,7 +162,9 @@ impl WorkflowSnapshot {
 /// Returns a finder for a single command, which reads the workflows only when an effect needs one.
 pub fn finder(project: &Project, config: &Arc<Config>, told: bool) -> WorkflowFinder {
     let (project, config, snapshot) = (project.clone(), config.clone(), OnceCell::new());
-    Box::new(move |id| snapshot.get_or_init(|| WorkflowSnapshot::load_snapshot(&project, &config, told)).find_runnable_workflow(id))
+    Box::new(move |id| {
+        snapshot.get_or_init(|| WorkflowSnapshot::load_snapshot(&project, &config, told)).find_runnable_workflow(id)
+    })
 }
 
 /// Returns whether trusted content has changed: the trust fits neither this configuration nor the present one.

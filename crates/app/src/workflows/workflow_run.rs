@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use windlass_config::Config;
 use windlass_config::workflow::WorkflowDefinition;
-use windlass_engine::{Authority, Command, Event, CommandOrigin, EventRecord, Seq, TaskId, ConfigTrust};
+use windlass_engine::{Authority, Command, CommandOrigin, ConfigTrust, Event, EventRecord, Seq, TaskId};
 use windlass_runner::{RunError, RunnerEvent};
 use windlass_text as text;
 
@@ -15,7 +15,7 @@ use crate::caller::CallerContext;
 use crate::context::OpenedProject;
 use crate::execution::{self, HookExecution, show_failed_hook};
 use crate::trust::{self, TrustState};
-use crate::{FailureCode, Failure, environment, hints};
+use crate::{Failure, FailureCode, environment, hints};
 
 /// A request to run a workflow now.
 #[derive(Debug)]
@@ -84,7 +84,13 @@ fn trigger_workflow(
     let trusted = opened.trust || is_ours || trust::find_trust_state(&opened.project, &config)? == TrustState::Trusted;
     let trusted = if trusted { ConfigTrust::Yes } else { ConfigTrust::No };
     let CallerContext { run, via, .. } = inside;
-    let origin = CommandOrigin { by: environment::user_name(), at: environment::current_timestamp(), authority: Authority::Person, run, via };
+    let origin = CommandOrigin {
+        by: environment::user_name(),
+        at: environment::current_timestamp(),
+        authority: Authority::Person,
+        run,
+        via,
+    };
     let (control, received) = execution::listen_to_signals()?;
     let own = Cell::new(None);
     let front_end = opened.front_end.clone();

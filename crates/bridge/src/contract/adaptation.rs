@@ -3,7 +3,7 @@
 use serde_json::Value;
 use windlass_engine::CallRuling;
 
-use super::{BlockEncoding, AgentContract};
+use super::{AgentContract, BlockEncoding};
 use crate::{AgentHookEvent, AgentHookResponse, UnsupportedPart};
 
 impl AgentContract {
@@ -79,7 +79,11 @@ impl AgentContract {
     }
 
     /// Adapts an updated input. An agent that cannot take it must not use the tool with the input that the hook rejected.
-    fn adapt_updated_input(&self, adapted: &mut AgentHookResponse, response: &AgentHookResponse) -> Option<UnsupportedPart> {
+    fn adapt_updated_input(
+        &self,
+        adapted: &mut AgentHookResponse,
+        response: &AgentHookResponse,
+    ) -> Option<UnsupportedPart> {
         let goes_on = self.event == AgentHookEvent::PreToolUse && adapted.ruling != CallRuling::Block;
         let input = response.updated_input.as_ref().filter(|_| goes_on)?;
         if self.updated_input.is_some() {
@@ -125,7 +129,11 @@ impl AgentContract {
         (self.context.is_none() && adapted.context.take().is_some()).then_some(UnsupportedPart::Context)
     }
 
-    fn adapt_updated_output(&self, adapted: &mut AgentHookResponse, response: &AgentHookResponse) -> Option<UnsupportedPart> {
+    fn adapt_updated_output(
+        &self,
+        adapted: &mut AgentHookResponse,
+        response: &AgentHookResponse,
+    ) -> Option<UnsupportedPart> {
         let output = response.updated_output.as_ref().filter(|_| self.event == AgentHookEvent::PostToolUse)?;
         if !self.updated_output {
             return Some(UnsupportedPart::UpdatedOutput);

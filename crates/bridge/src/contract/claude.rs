@@ -4,11 +4,15 @@ use serde_json::{Map, Value, json};
 
 use windlass_engine::CallRuling;
 
-use super::{BlockEncoding, ContextField, AgentContract};
+use super::{AgentContract, BlockEncoding, ContextField};
 use crate::output::insert_if_some;
-use crate::{BridgeAgent, AgentHookOutput, AgentHookResponse, UnsupportedPart};
+use crate::{AgentHookOutput, AgentHookResponse, BridgeAgent, UnsupportedPart};
 
-pub fn encode_output(contract: &AgentContract, response: AgentHookResponse, mut unsupported: Vec<UnsupportedPart>) -> AgentHookOutput {
+pub fn encode_output(
+    contract: &AgentContract,
+    response: AgentHookResponse,
+    mut unsupported: Vec<UnsupportedPart>,
+) -> AgentHookOutput {
     let AgentHookResponse { ruling, reason: why, halt, context, updated_input, updated_output, message } = response;
     let AgentContract { agent, event, .. } = *contract;
     let (mut answer, mut specific) = (Map::new(), Map::new());

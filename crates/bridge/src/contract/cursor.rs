@@ -7,7 +7,11 @@ use windlass_engine::CallRuling;
 use crate::output::insert_if_some;
 use crate::{AgentHookEvent, AgentHookOutput, AgentHookResponse, UnsupportedPart};
 
-pub fn encode_output(event: AgentHookEvent, response: AgentHookResponse, unsupported: Vec<UnsupportedPart>) -> AgentHookOutput {
+pub fn encode_output(
+    event: AgentHookEvent,
+    response: AgentHookResponse,
+    unsupported: Vec<UnsupportedPart>,
+) -> AgentHookOutput {
     let AgentHookResponse { ruling, reason: why, halt, context, updated_input, mut message, .. } = response;
     let mut answer = Map::new();
     match (event, ruling) {

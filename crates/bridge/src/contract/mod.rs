@@ -11,7 +11,7 @@ pub mod cursor;
 #[cfg(test)]
 mod tests;
 
-use crate::{BridgeAgent, AgentHookEvent};
+use crate::{AgentHookEvent, BridgeAgent};
 
 /// A row of the table: what an agent supports at an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,9 +90,10 @@ fn block_encoding(agent: BridgeAgent, event: AgentHookEvent) -> BlockEncoding {
         (AgentHookEvent::UserPromptSubmit, BridgeAgent::Cursor) => BlockEncoding::JsonOnly,
         (AgentHookEvent::UserPromptSubmit, _) => BlockEncoding::ExitCodeAndJson,
         (AgentHookEvent::PreToolUse, _) => BlockEncoding::ToolJson,
-        (AgentHookEvent::PostToolUse, BridgeAgent::Claude | BridgeAgent::Codex | BridgeAgent::Gemini | BridgeAgent::Copilot) => {
-            BlockEncoding::JsonOnly
-        }
+        (
+            AgentHookEvent::PostToolUse,
+            BridgeAgent::Claude | BridgeAgent::Codex | BridgeAgent::Gemini | BridgeAgent::Copilot,
+        ) => BlockEncoding::JsonOnly,
         (AgentHookEvent::PostToolUse, BridgeAgent::Qwen | BridgeAgent::Cursor) => BlockEncoding::Context,
         (AgentHookEvent::PostToolUse, BridgeAgent::Goose) => BlockEncoding::Unsupported,
         (

@@ -207,7 +207,12 @@ fn unsupported_parts_are_described() {
     let input = "goose cannot be given another input for a tool: it is not used, and the reason says what is wanted";
     check(BridgeAgent::Goose, AgentHookEvent::PreToolUse, &updated(), &[input]);
     check(BridgeAgent::Claude, AgentHookEvent::PreToolUse, &updated(), &[]);
-    check(BridgeAgent::Kimi, AgentHookEvent::SessionStart, &told(), &["Kimi Code cannot be told anything at this point"]);
+    check(
+        BridgeAgent::Kimi,
+        AgentHookEvent::SessionStart,
+        &told(),
+        &["Kimi Code cannot be told anything at this point"],
+    );
     check(BridgeAgent::Copilot, AgentHookEvent::Stop, &halt(), &[]);
     check(BridgeAgent::Codex, AgentHookEvent::PreToolUse, &halt(), &["Codex cannot be made to end at this point"]);
     let held = "goose cannot be held back at this point: it goes on all the same";
@@ -218,8 +223,11 @@ fn unsupported_parts_are_described() {
 #[test]
 fn unsupported_input_change_blocks_the_tool() {
     for ruling in [CallRuling::Pass, CallRuling::Allow, CallRuling::Ask] {
-        let words =
-            AgentHookOutput::new(BridgeAgent::Qwen, AgentHookEvent::PreToolUse, &AgentHookResponse { ruling, ..updated() });
+        let words = AgentHookOutput::new(
+            BridgeAgent::Qwen,
+            AgentHookEvent::PreToolUse,
+            &AgentHookResponse { ruling, ..updated() },
+        );
         assert!(blocks(&words) && words.stdout.contains(r#"{\"command\":\"ls\"}"#), "{words:?}");
     }
 }

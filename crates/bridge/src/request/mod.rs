@@ -19,7 +19,7 @@ use windlass_engine::{BridgeCall, BridgeCaller};
 
 pub use tool::AgentTool;
 
-use crate::{BridgeAgent, AgentHookEvent};
+use crate::{AgentHookEvent, BridgeAgent};
 
 /// A call of an agent's hook system at one event of a conversation.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,7 +50,11 @@ pub enum AgentHookRequestError {
 
 impl AgentHookRequest {
     /// Parses the payload of an agent.
-    pub fn parse_payload(agent: BridgeAgent, event: AgentHookEvent, bytes: &[u8]) -> Result<Self, AgentHookRequestError> {
+    pub fn parse_payload(
+        agent: BridgeAgent,
+        event: AgentHookEvent,
+        bytes: &[u8],
+    ) -> Result<Self, AgentHookRequestError> {
         Ok(Self::from_payload(agent, event, parse_object(bytes)?))
     }
 

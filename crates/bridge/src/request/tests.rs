@@ -189,7 +189,8 @@ fn recorded_payloads_identify_their_agent() {
 #[test]
 fn environment_identifies_agent_of_unclear_payload() {
     let check = |set: &[&str], agent| {
-        let call = AgentHookRequest::parse_unnamed_payload(AgentHookEvent::Stop, b"{}", |name| set.contains(&name)).unwrap();
+        let call =
+            AgentHookRequest::parse_unnamed_payload(AgentHookEvent::Stop, b"{}", |name| set.contains(&name)).unwrap();
         assert_eq!(call.agent, agent, "{set:?}");
     };
     check(&[], BridgeAgent::Claude);
@@ -209,7 +210,8 @@ fn only_payloads_that_are_not_objects_are_refused() {
     check(b" \n", "standard input is empty; an agent's hook system writes a JSON object there");
     check(b"[1]", "standard input is no JSON object: invalid type: sequence, expected a map at line 1 column 0");
     check(b"{", "standard input is no JSON object: EOF while parsing an object at line 1 column 1");
-    let read = |bytes: &[u8]| AgentHookRequest::parse_payload(BridgeAgent::Codex, AgentHookEvent::PreToolUse, bytes).unwrap();
+    let read =
+        |bytes: &[u8]| AgentHookRequest::parse_payload(BridgeAgent::Codex, AgentHookEvent::PreToolUse, bytes).unwrap();
     assert_eq!(read(b"\xef\xbb\xbf{\"session_id\": 7}").conversation.as_deref(), Some("7"));
     assert_eq!(read(b"{\"session_id\": \"a\xffb\"}").conversation.as_deref(), Some("a\u{fffd}b"));
     let odd = read(
@@ -221,7 +223,9 @@ fn only_payloads_that_are_not_objects_are_refused() {
 #[test]
 fn claude_code_payload_is_unchanged() {
     let said = json!({"session_id": "s", "cwd": "/p", "tool_name": "Task", "tool_input": {"path": "a"}, "prompt": "x"});
-    let call = AgentHookRequest::parse_payload(BridgeAgent::Claude, AgentHookEvent::PreToolUse, said.to_string().as_bytes()).unwrap();
+    let call =
+        AgentHookRequest::parse_payload(BridgeAgent::Claude, AgentHookEvent::PreToolUse, said.to_string().as_bytes())
+            .unwrap();
     let mut expected = said.clone();
     expected["agent_tool_name"] = json!("Task");
     assert_eq!(Value::Object(call.payload), expected);
@@ -231,7 +235,8 @@ fn claude_code_payload_is_unchanged() {
 fn updated_input_returns_under_own_keys() {
     let check = |agent, said: Value, wanted: Value, expected: Value| {
         let said = json!({"cwd": "/p", "tool_name": said["name"], "tool_input": said["input"]});
-        let call = AgentHookRequest::parse_payload(agent, AgentHookEvent::PreToolUse, said.to_string().as_bytes()).unwrap();
+        let call =
+            AgentHookRequest::parse_payload(agent, AgentHookEvent::PreToolUse, said.to_string().as_bytes()).unwrap();
         let wanted = wanted.as_object().unwrap().clone();
         assert_eq!(Value::Object(call.tool.unwrap().instead(wanted).unwrap()), expected);
     };
@@ -273,10 +278,11 @@ fn updated_input_returns_under_own_keys() {
 #[test]
 fn unchanged_input_is_not_an_update() {
     let said = json!({"cwd": "/p", "tool_name": "edit", "tool_input": {"path": "a", "before": "x", "after": "y"}});
-    let tool = AgentHookRequest::parse_payload(BridgeAgent::Goose, AgentHookEvent::PreToolUse, said.to_string().as_bytes())
-        .unwrap()
-        .tool
-        .unwrap();
+    let tool =
+        AgentHookRequest::parse_payload(BridgeAgent::Goose, AgentHookEvent::PreToolUse, said.to_string().as_bytes())
+            .unwrap()
+            .tool
+            .unwrap();
     assert_eq!(tool.instead(tool.input.clone()), None);
     assert!(tool.to_own_input(Map::from_iter([("new_string".to_owned(), json!("z"))])).is_some());
 }
@@ -288,7 +294,8 @@ fn values_beside_deep_ones_are_read() {
         let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         let tool = format!("{{\"command\": \"rm -rf /\", \"more\": {deep}}}");
         let text = Value::String(tool.clone()).to_string();
-        for (agent, input) in [(BridgeAgent::Claude, &tool), (BridgeAgent::Codex, &tool), (BridgeAgent::Cursor, &text)] {
+        for (agent, input) in [(BridgeAgent::Claude, &tool), (BridgeAgent::Codex, &tool), (BridgeAgent::Cursor, &text)]
+        {
             let said = format!("{{\"session_id\": \"s\", \"tool_name\": \"Bash\", \"tool_input\": {input}}}");
             let call = AgentHookRequest::parse_payload(agent, AgentHookEvent::PreToolUse, said.as_bytes()).unwrap();
             assert_eq!(call.tool.unwrap().input["command"], "rm -rf /", "{agent} {depth}");
@@ -304,7 +311,8 @@ fn subagent_has_its_own_conversation() {
     let check = |agent, more: Value, expected: Value| {
         let mut said = json!({"conversation_id": "c", "loop_count": 0});
         said.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let call = AgentHookRequest::parse_payload(agent, AgentHookEvent::SubagentStop, said.to_string().as_bytes()).unwrap();
+        let call =
+            AgentHookRequest::parse_payload(agent, AgentHookEvent::SubagentStop, said.to_string().as_bytes()).unwrap();
         assert_eq!(call.payload.get("agent_id").cloned().unwrap_or_default(), expected);
     };
     check(BridgeAgent::Cursor, json!({"subagent_type": "explore"}), json!("explore"));
@@ -324,8 +332,12 @@ fn subagent_has_its_own_conversation() {
 #[test]
 fn patch_request_covers_all_files() {
     let check = |said: Value, names: &[&str], files: &[&str]| {
-        let call =
-            AgentHookRequest::parse_payload(BridgeAgent::Codex, AgentHookEvent::PreToolUse, said.to_string().as_bytes()).unwrap();
+        let call = AgentHookRequest::parse_payload(
+            BridgeAgent::Codex,
+            AgentHookEvent::PreToolUse,
+            said.to_string().as_bytes(),
+        )
+        .unwrap();
         let tool = call.tool.clone().unwrap();
         let seen: Vec<&str> = std::iter::once(&tool.name).chain(&tool.also_acts_as).map(String::as_str).collect();
         assert_eq!(seen, names, "{said}");
@@ -348,7 +360,8 @@ fn patch_request_covers_all_files() {
     // Other fields beside the patch do not count.
     let other = json!({"patch": patch, "file_path": "harmless", "path": "harmless", "file_paths": ["harmless"]});
     let call = tool("apply_patch", other).to_string();
-    let call = AgentHookRequest::parse_payload(BridgeAgent::Copilot, AgentHookEvent::PreToolUse, call.as_bytes()).unwrap();
+    let call =
+        AgentHookRequest::parse_payload(BridgeAgent::Copilot, AgentHookEvent::PreToolUse, call.as_bytes()).unwrap();
     assert_eq!(call.for_each_file().len(), 3);
 
     let shell = format!("apply_patch <<'EOF'\n{patch}\nEOF\n");
@@ -364,7 +377,8 @@ fn patch_request_covers_all_files() {
     check(tool("Bash", json!({"command": one})), &["Bash", "Edit"], &["/p/a"]);
     for command in ["ls", "grep apply_patch .", "cat <<'EOF'\n*** Update File: a\nEOF"] {
         let call = tool("Bash", json!({"command": command})).to_string();
-        let call = AgentHookRequest::parse_payload(BridgeAgent::Codex, AgentHookEvent::PreToolUse, call.as_bytes()).unwrap();
+        let call =
+            AgentHookRequest::parse_payload(BridgeAgent::Codex, AgentHookEvent::PreToolUse, call.as_bytes()).unwrap();
         assert_eq!((call.tool.clone().unwrap().also.len(), call.for_each_file().len()), (0, 1), "{command}");
     }
 }
@@ -372,7 +386,8 @@ fn patch_request_covers_all_files() {
 #[test]
 fn tool_names_map_to_claude_code_names() {
     let check = |agent, said: Value, name: &str, file: Option<&str>| {
-        let call = AgentHookRequest::parse_payload(agent, AgentHookEvent::PreToolUse, said.to_string().as_bytes()).unwrap();
+        let call =
+            AgentHookRequest::parse_payload(agent, AgentHookEvent::PreToolUse, said.to_string().as_bytes()).unwrap();
         let tool = call.tool.unwrap();
         assert_eq!(tool.name, name);
         assert_eq!(tool.input.get("file_path").and_then(Value::as_str), file);
@@ -386,7 +401,12 @@ fn tool_names_map_to_claude_code_names() {
     let from_server =
         json!({"tool_name": "mcp_a_b_c", "mcp_context": {"server_name": "a_b", "tool_name": "c"}, "tool_input": {}});
     check(BridgeAgent::Gemini, from_server, "mcp__a_b__c", None);
-    check(BridgeAgent::Cursor, json!({"tool_name": "Delete", "tool_input": "{\"file_path\": \"/x\"}"}), "Delete", Some("/x"));
+    check(
+        BridgeAgent::Cursor,
+        json!({"tool_name": "Delete", "tool_input": "{\"file_path\": \"/x\"}"}),
+        "Delete",
+        Some("/x"),
+    );
 }
 
 #[test]
@@ -418,7 +438,12 @@ fn matcher_subjects_are_tool_names_or_the_matched_field() {
     check(BridgeAgent::Claude, AgentHookEvent::SessionStart, json!({"source": "compact", "reason": "x"}), &["compact"]);
     check(BridgeAgent::Claude, AgentHookEvent::SessionEnd, json!({"reason": "logout"}), &["logout"]);
     check(BridgeAgent::Claude, AgentHookEvent::PreCompact, json!({"trigger": "manual"}), &["manual"]);
-    check(BridgeAgent::Claude, AgentHookEvent::Notification, json!({"notification_type": "idle_prompt"}), &["idle_prompt"]);
+    check(
+        BridgeAgent::Claude,
+        AgentHookEvent::Notification,
+        json!({"notification_type": "idle_prompt"}),
+        &["idle_prompt"],
+    );
     check(BridgeAgent::Claude, AgentHookEvent::SubagentStop, json!({"agent_type": "Explore"}), &["Explore"]);
     check(BridgeAgent::Claude, AgentHookEvent::SessionStart, json!({"source": 7}), &[]);
     check(BridgeAgent::Claude, AgentHookEvent::Stop, json!({"reason": "end_turn", "agent_type": "Explore"}), &[]);

@@ -51,7 +51,10 @@ type NameAliases = (&'static str, &'static [&'static str]);
 const INPUT_KEYS: &[(&str, &[NameAliases])] = &[
     ("Bash", &[("command", &["cmd"])]),
     ("Write", &[("file_path", PATH_KEYS), ("content", &["file_text", "contents"])]),
-    ("Edit", &[("file_path", PATH_KEYS), ("old_string", &["old_str", "before"]), ("new_string", &["new_str", "after"])]),
+    (
+        "Edit",
+        &[("file_path", PATH_KEYS), ("old_string", &["old_str", "before"]), ("new_string", &["new_str", "after"])],
+    ),
     ("Read", &[("file_path", PATH_KEYS)]),
     ("LS", &[("path", &["dir_path"])]),
     ("Grep", &[("path", &["dir_path"])]),
@@ -114,7 +117,8 @@ impl AgentTool {
             _ => None,
         };
         let Some(patch) = patch else { return };
-        let directory = patch.directory.map_or(directory.map(str::to_owned), |inner| Some(absolute_path(&inner, directory)));
+        let directory =
+            patch.directory.map_or(directory.map(str::to_owned), |inner| Some(absolute_path(&inner, directory)));
         let files: Vec<Value> =
             patch.files.iter().map(|file| Value::String(absolute_path(file, directory.as_deref()))).collect();
         let also = [("Edit", true), ("Write", patch.writes)].into_iter().filter(|(name, is)| *is && *name != self.name);

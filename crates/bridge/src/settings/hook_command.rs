@@ -1,9 +1,10 @@
 //! The hook command in an agent's settings, and its recognition.
 
-use crate::{BridgeAgent, AgentHookEvent};
+use crate::{AgentHookEvent, BridgeAgent};
 
 /// For agents that treat any failure as a block: only exit code 2 blocks, any other prints a warning and passes.
-const FAILURE_GUARD: &str = " || { [ $? = 2 ] && exit 2; echo 'windlass did not answer; going on without its hooks' >&2; }";
+const FAILURE_GUARD: &str =
+    " || { [ $? = 2 ] && exit 2; echo 'windlass did not answer; going on without its hooks' >&2; }";
 
 /// The path of this program, as settings name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +58,10 @@ mod tests {
                 for moment in AgentHookEvent::ALL {
                     let written = format_hook_command(&program, *agent, *moment, 600);
                     assert!(is_windlass_command(&written, *agent), "{written}");
-                    assert!(BridgeAgent::ALL.iter().all(|other| other == agent || !is_windlass_command(&written, *other)), "{written}");
+                    assert!(
+                        BridgeAgent::ALL.iter().all(|other| other == agent || !is_windlass_command(&written, *other)),
+                        "{written}"
+                    );
                 }
             }
         }

@@ -49,7 +49,10 @@ fn string_member(object: &CstObject, name: &str) -> Option<String> {
 /// Returns the command of a Windlass hook.
 fn find_our_command(hook: &CstNode, agent: BridgeAgent) -> Option<String> {
     let hook = hook.as_object()?;
-    ["command", "bash"].iter().find_map(|name| string_member(&hook, name)).filter(|text| hook_command::is_windlass_command(text, agent))
+    ["command", "bash"]
+        .iter()
+        .find_map(|name| string_member(&hook, name))
+        .filter(|text| hook_command::is_windlass_command(text, agent))
 }
 
 /// Returns a new entry for an event's list. It has no matcher, so it applies to everything.

@@ -23,7 +23,9 @@ use std::fmt::Display;
 use crate::BridgeAgent;
 pub use hook_command::ProgramPath;
 use settings_layout::HookEntry;
-pub use settings_layout::{SettingsScope, SettingsFile, SettingsPurpose, settings_event_name, settings_files, agents_sharing_file};
+pub use settings_layout::{
+    SettingsFile, SettingsPurpose, SettingsScope, agents_sharing_file, settings_event_name, settings_files,
+};
 
 /// The name of Windlass's MCP server.
 const SERVER_NAME: &str = "windlass";
@@ -69,7 +71,12 @@ impl SettingsFile {
     }
 
     /// Returns the text with Windlass's hooks, and with its MCP server if `server` is set.
-    pub fn add_entries(&self, text: Option<&str>, program: &ProgramPath, server: bool) -> Result<String, SettingsError> {
+    pub fn add_entries(
+        &self,
+        text: Option<&str>,
+        program: &ProgramPath,
+        server: bool,
+    ) -> Result<String, SettingsError> {
         let text = text.unwrap_or_default();
         let mut document = self.parse_document(text)?;
         if self.has_hooks() {
@@ -105,7 +112,8 @@ impl SettingsFile {
     }
 
     pub fn has_our_server(&self, text: &str) -> bool {
-        self.has_servers() && self.parse_document(text).and_then(|mut document| document.remove_server()).unwrap_or(false)
+        self.has_servers()
+            && self.parse_document(text).and_then(|mut document| document.remove_server()).unwrap_or(false)
     }
 }
 

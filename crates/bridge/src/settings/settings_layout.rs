@@ -3,7 +3,7 @@
 //! `docs/install.md` lists the versions that this was tried with.
 
 use super::hook_command::{self, ProgramPath};
-use crate::{BridgeAgent, AgentHookEvent};
+use crate::{AgentHookEvent, BridgeAgent};
 
 /// The scope of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

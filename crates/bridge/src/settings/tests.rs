@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::{BridgeAgent, AgentHookEvent};
+use crate::{AgentHookEvent, BridgeAgent};
 
 fn program(path: &str) -> ProgramPath {
     ProgramPath { path: path.to_owned(), word: path.to_owned() }
@@ -12,7 +12,10 @@ fn program(path: &str) -> ProgramPath {
 
 fn every_file() -> Vec<SettingsFile> {
     let scopes = [SettingsScope::Project, SettingsScope::User];
-    BridgeAgent::ALL.iter().flat_map(|agent| scopes.into_iter().flat_map(|scope| settings_files(*agent, scope))).collect()
+    BridgeAgent::ALL
+        .iter()
+        .flat_map(|agent| scopes.into_iter().flat_map(|scope| settings_files(*agent, scope)))
+        .collect()
 }
 
 /// Reads JSON with comments independently of the edits.
@@ -100,7 +103,8 @@ fn new_file_has_every_event_of_the_agent() {
         let text = file.add_entries(None, &program("windlass"), false).unwrap();
         let value: Value = serde_json::from_str(&text).unwrap();
         let events = value["hooks"].as_object().unwrap();
-        let expected: Vec<_> = AgentHookEvent::ALL.iter().filter_map(|moment| settings_event_name(file.agent, *moment)).collect();
+        let expected: Vec<_> =
+            AgentHookEvent::ALL.iter().filter_map(|moment| settings_event_name(file.agent, *moment)).collect();
         assert!(expected.len() >= 6 && events.len() == expected.len(), "{text}");
         assert!(expected.iter().all(|event| events[*event].as_array().unwrap().len() == 1), "{text}");
         assert!(!text.contains("matcher"));

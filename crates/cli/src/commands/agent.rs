@@ -6,10 +6,10 @@ use std::{fs, io};
 use windlass_agents::acp::server::{self, ScriptSetting};
 use windlass_app::context::CommandContext;
 use windlass_app::project::Project;
-use windlass_app::{FailureCode, Failure, agents, environment, execution, runner_settings};
+use windlass_app::{Failure, FailureCode, agents, environment, execution, runner_settings};
 use windlass_process::OwnerLock;
 
-use crate::output::{Output, EarlyExit};
+use crate::output::{EarlyExit, Output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -29,12 +29,15 @@ pub fn run_scripted_agent(context: &CommandContext, args: Args, out: &mut Output
     let nonce = execution::random_u128()?;
     let place = AgentOwnerDirectory::new(nonce)?;
     let launcher = runner_settings::supervisor_launcher()?;
-    let setting = ScriptSetting { roster: &place.roster, environment: environment::full_environment(), launcher: &launcher };
+    let setting =
+        ScriptSetting { roster: &place.roster, environment: environment::full_environment(), launcher: &launcher };
     let played = server::serve(script, &setting, nonce, io::stdin(), &mut io::stdout().lock());
     match played {
         // The client has closed the pipe.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
-        played => Ok(played.map_err(|error| Failure::new(FailureCode::System, "cannot play the script").with_cause(error))?),
+        played => {
+            Ok(played.map_err(|error| Failure::new(FailureCode::System, "cannot play the script").with_cause(error))?)
+        }
     }
 }
 

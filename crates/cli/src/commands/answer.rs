@@ -7,7 +7,7 @@ use windlass_app::answers::{AnswerReport, AnswerRequest, submit_answer};
 use windlass_app::context::{CommandContext, OpenedProject};
 use windlass_app::next_step;
 use windlass_app::resume_command::ResumeCommand;
-use windlass_engine::{EventRecord, TaskResolution, Session, TaskState, TaskId};
+use windlass_engine::{EventRecord, Session, TaskId, TaskResolution, TaskState};
 
 use super::input::read_text;
 use super::task::details;
@@ -78,12 +78,19 @@ fn show_answered_task(opened: &OpenedProject, id: TaskId, records: &[EventRecord
         out.print_line(out.paint(Tone::Faint, format_args!("its work is on its branch: {next}")))?;
     }
     if matches!(task.state, State::Ready | State::NeedsContinuation) {
-        out.print_line(out.paint(Tone::Faint, ResumeCommand::for_task(opened, id)?.describe_in_sentence("goes on with it")))?;
+        out.print_line(
+            out.paint(Tone::Faint, ResumeCommand::for_task(opened, id)?.describe_in_sentence("goes on with it")),
+        )?;
     }
     Ok(())
 }
 
-fn show_answered_session(opened: &OpenedProject, session: &Session, answer: TaskResolution, out: &mut Output) -> CommandResult {
+fn show_answered_session(
+    opened: &OpenedProject,
+    session: &Session,
+    answer: TaskResolution,
+    out: &mut Output,
+) -> CommandResult {
     let name = &session.name;
     if out.is_json() {
         return out.print_json(&serde_json::json!({"session": name, "answer": answer.name()}));

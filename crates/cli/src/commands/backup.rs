@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use windlass_app::context::CommandContext;
-use windlass_app::{FailureCode, Failure, hints};
+use windlass_app::{Failure, FailureCode, hints};
 
 use crate::output::{CommandResult, Output, Tone};
 

@@ -2,9 +2,9 @@
 
 use std::io::{self, BufRead, IsTerminal};
 
-use windlass_app::{FailureCode, Failure};
+use windlass_app::{Failure, FailureCode};
 
-use crate::output::{Output, EarlyExit};
+use crate::output::{EarlyExit, Output};
 
 /// Returns whether a person is at the terminal and can be asked.
 pub fn can_ask_person(out: &Output) -> bool {
@@ -16,9 +16,8 @@ pub fn ask_yes_or_no(question: &str, out: &mut Output) -> Result<bool, EarlyExit
     out.print_line(format_args!("{question} [y/N]"))?;
     out.flush()?;
     let mut answer = String::new();
-    io::stdin()
-        .lock()
-        .read_line(&mut answer)
-        .map_err(|error| EarlyExit::from(Failure::new(FailureCode::System, "cannot read the answer").with_cause(error)))?;
+    io::stdin().lock().read_line(&mut answer).map_err(|error| {
+        EarlyExit::from(Failure::new(FailureCode::System, "cannot read the answer").with_cause(error))
+    })?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }

@@ -7,10 +7,10 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command};
 use windlass_app::context::CommandContext;
 use windlass_app::hints;
-use windlass_engine::{Event, EventType, FactType, EventRecord, Seq, TaskId};
+use windlass_engine::{Event, EventRecord, EventType, FactType, Seq, TaskId};
 use windlass_store::{EventFilter, Store};
 
-use crate::output::{CommandResult, Output, EarlyExit};
+use crate::output::{CommandResult, EarlyExit, Output};
 use crate::{show, usage};
 
 /// The number of events read at a time.

@@ -7,7 +7,9 @@
 use serde_json::json;
 use windlass_app::context::CommandContext;
 use windlass_app::person::require_person;
-use windlass_app::project_setup::{FoundRepository, ProjectReport, find_existing_project, prepare_project, trust_new_project};
+use windlass_app::project_setup::{
+    FoundRepository, ProjectReport, find_existing_project, prepare_project, trust_new_project,
+};
 use windlass_app::{Failure, environment, hints, project, store_records, trust};
 use windlass_store::{Lifetime, SqliteStore, StoreError};
 use windlass_text as text;

@@ -3,13 +3,13 @@
 use serde_json::json;
 use windlass_app::context::CommandContext;
 use windlass_app::tool_host::{ProjectToolHost, to_tool_error};
-use windlass_app::{FailureCode, Failure, environment, execution};
-use windlass_mcp::{AddressError, AgentDriverKind, BoundAddress, ToolServer, StopHandle as End, AccessToken};
+use windlass_app::{Failure, FailureCode, environment, execution};
+use windlass_mcp::{AccessToken, AddressError, AgentDriverKind, BoundAddress, StopHandle as End, ToolServer};
 use windlass_process::{RunControl, signals};
 use windlass_store::Lifetime;
 use windlass_tools::{ToolRouter, tool_catalogue};
 
-use crate::output::{MessageWriter, Output, EarlyExit};
+use crate::output::{EarlyExit, MessageWriter, Output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -37,13 +37,17 @@ pub fn run_mcp_server(context: &CommandContext, args: Args, out: &mut Output) ->
         }
     })
     .map_err(|error| Failure::new(FailureCode::System, "cannot listen to signals").with_cause(error))?;
-    let open = move || Ok(ToolRouter::new(ProjectToolHost::new(context.open_project_for(Lifetime::Service).map_err(to_tool_error)?)));
-    let driven = if environment::run_variable().is_some() { AgentDriverKind::ByWindlass } else { AgentDriverKind::ByItself };
+    let open = move || {
+        Ok(ToolRouter::new(ProjectToolHost::new(context.open_project_for(Lifetime::Service).map_err(to_tool_error)?)))
+    };
+    let driven =
+        if environment::run_variable().is_some() { AgentDriverKind::ByWindlass } else { AgentDriverKind::ByItself };
     let server = ToolServer::new(tool_catalogue(), open, end).driven(driven);
     let served = match args.http {
         Some(address) => serve_over_http(server, &address, out)?,
         None if out.is_json() => {
-            let failure = Failure::new(FailureCode::Usage, "the tools speak a protocol of their own; they have no --json");
+            let failure =
+                Failure::new(FailureCode::Usage, "the tools speak a protocol of their own; they have no --json");
             return Err(failure.with_hint("with --http, --json says where to connect").into());
         }
         None => server.serve_stdio(),
@@ -94,8 +98,7 @@ fn address_failure(error: &AddressError) -> Failure {
         }
         AddressError::NotLoopback(_) => Failure::from_error(FailureCode::Usage, error)
             .with_hint("listen at 127.0.0.1; `ssh -L PORT:127.0.0.1:PORT HOST` brings it to another machine"),
-        AddressError::Taken { .. } => {
-            Failure::from_error(FailureCode::System, error).with_hint("give another port, or none: --http alone finds a free one")
-        }
+        AddressError::Taken { .. } => Failure::from_error(FailureCode::System, error)
+            .with_hint("give another port, or none: --http alone finds a free one"),
     }
 }

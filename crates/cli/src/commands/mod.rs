@@ -33,11 +33,11 @@ use std::sync::Arc;
 use clap::Subcommand;
 use windlass_app::context::CommandContext;
 use windlass_app::person::require_person;
-use windlass_app::{FailureCode, Failure, environment};
+use windlass_app::{Failure, FailureCode, environment};
 
 use crate::args::CliInvocation;
 use crate::front_end::TerminalFrontEnd;
-use crate::output::{Output, EarlyExit};
+use crate::output::{EarlyExit, Output};
 
 // `defer` builds the arguments of a command only when that command is used.
 #[derive(Debug, Subcommand)]

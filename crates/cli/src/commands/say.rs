@@ -6,8 +6,8 @@ use serde_json::json;
 use windlass_app::caller::CallerContext;
 use windlass_app::context::{CommandContext, OpenedProject};
 use windlass_app::person::ConcernedSessions;
-use windlass_app::{FailureCode, Failure, execution, hints};
-use windlass_engine::{Authority, Command, Event, Session, SessionName, MessageAuthor};
+use windlass_app::{Failure, FailureCode, execution, hints};
+use windlass_engine::{Authority, Command, Event, MessageAuthor, Session, SessionName};
 use windlass_text as text;
 
 use super::input::read_text;
@@ -54,7 +54,9 @@ pub fn run_say(context: &CommandContext, args: Args, out: &mut Output) -> Comman
     }
     let by = match queued.voice {
         MessageAuthor::Person => String::new(),
-        MessageAuthor::Hook | MessageAuthor::Agent | MessageAuthor::Windlass => format!(", as a message of {}", text::line(&queued.source)),
+        MessageAuthor::Hook | MessageAuthor::Agent | MessageAuthor::Windlass => {
+            format!(", as a message of {}", text::line(&queued.source))
+        }
     };
     let when = if alive { "with its next prompt" } else { "when the session is run again" };
     let name = out.paint(Tone::Strong, &session.name).to_string();
@@ -63,7 +65,8 @@ pub fn run_say(context: &CommandContext, args: Args, out: &mut Output) -> Comman
 
 /// Returns the only running session or, if none is running, the only unfinished one.
 fn find_only_session(opened: &OpenedProject) -> Result<Session, Failure> {
-    let sessions = opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
+    let sessions =
+        opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
     let open = sessions.into_iter().filter(|session| session.ending_kind().is_none());
     let (running, left): (Vec<Session>, Vec<Session>) = open.partition(|session| opened.is_session_running(session));
     let mut found = if running.is_empty() { left } else { running };

@@ -9,9 +9,9 @@ use windlass_app::session_view::SessionView;
 use windlass_app::trust::{self, TrustState};
 use windlass_app::typed_step::NextStep;
 use windlass_app::unchecked_work::{count_completed_tasks, describe_unchecked_work, find_skipped_check};
-use windlass_app::{Failure, environment, hints, unreadable_files, store_records};
+use windlass_app::{Failure, environment, hints, store_records, unreadable_files};
 use windlass_config::Config;
-use windlass_engine::{SessionEndKind, Session, TaskState, Task, NextAction};
+use windlass_engine::{NextAction, Session, SessionEndKind, Task, TaskState};
 use windlass_store::{StoreSnapshot, TaskFilter};
 use windlass_text as text;
 
@@ -54,14 +54,19 @@ pub fn run_status(context: &CommandContext, _: Args, out: &mut Output) -> Comman
     let effects = snapshot.pending_effects().map_err(hints::store_failure)?;
     let sessions = snapshot.all_sessions().map_err(hints::store_failure)?;
     let unchecked = find_last_ended(&sessions).filter(|session| session.unchecked > 0).cloned();
-    let sessions: Vec<SessionView> = select_open_sessions(sessions).map(|session| SessionView::from_session(&opened, session)).collect();
-    let sessions: Vec<OpenSession> =
-        sessions.into_iter().map(|seen| OpenSession::with_next_step(&opened, &snapshot, seen)).collect::<Result<_, Failure>>()?;
+    let sessions: Vec<SessionView> =
+        select_open_sessions(sessions).map(|session| SessionView::from_session(&opened, session)).collect();
+    let sessions: Vec<OpenSession> = sessions
+        .into_iter()
+        .map(|seen| OpenSession::with_next_step(&opened, &snapshot, seen))
+        .collect::<Result<_, Failure>>()?;
     let events = opened.store.head().map_err(hints::store_failure)?;
     let changes = list_open_changes(&opened)?;
     if out.is_json() {
-        let tasks: serde_json::Map<_, _> =
-            TaskState::ALL.iter().map(|state| (state.name().to_owned(), json!(count_in_state(&counts, *state)))).collect();
+        let tasks: serde_json::Map<_, _> = TaskState::ALL
+            .iter()
+            .map(|state| (state.name().to_owned(), json!(count_in_state(&counts, *state))))
+            .collect();
         return out.print_json(&json!({
             "project": opened.project.root.to_string_lossy(),
             "trust": read_trust_state(&opened).ok().map(TrustState::state_name),
@@ -144,7 +149,11 @@ struct OpenSession {
 }
 
 impl OpenSession {
-    fn with_next_step(opened: &OpenedProject, snapshot: &StoreSnapshot<'_>, seen: SessionView) -> Result<Self, Failure> {
+    fn with_next_step(
+        opened: &OpenedProject,
+        snapshot: &StoreSnapshot<'_>,
+        seen: SessionView,
+    ) -> Result<Self, Failure> {
         let (waits_for, next) = (seen.describe_awaited(snapshot)?, seen.list_next_steps(opened)?.into_iter().next());
         Ok(Self { seen, waits_for, next })
     }
@@ -201,7 +210,12 @@ fn count_in_state(counts: &[(TaskState, u64)], state: TaskState) -> u64 {
 }
 
 /// Prints some tasks of a kind, and the command that shows the others.
-fn print_task_section(opened: &OpenedProject, (title, tasks): (&str, &[Task]), (total, all): (u64, &str), out: &mut Output) -> CommandResult {
+fn print_task_section(
+    opened: &OpenedProject,
+    (title, tasks): (&str, &[Task]),
+    (total, all): (u64, &str),
+    out: &mut Output,
+) -> CommandResult {
     if tasks.is_empty() {
         return Ok(());
     }

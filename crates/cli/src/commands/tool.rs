@@ -6,9 +6,9 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use windlass_app::context::CommandContext;
 use windlass_app::tool_host::ProjectToolHost;
-use windlass_app::{FailureCode, Failure, execution};
+use windlass_app::{Failure, FailureCode, execution};
 use windlass_text as text;
-use windlass_tools::{ToolEffect, FieldPresence, ToolDefinition, ToolRouter, tool_catalogue, find_tool};
+use windlass_tools::{FieldPresence, ToolDefinition, ToolEffect, ToolRouter, find_tool, tool_catalogue};
 
 use super::input::read_text;
 use crate::output::{CommandResult, Output, Tone};
@@ -105,7 +105,8 @@ fn call_tool(context: &CommandContext, name: &str, arguments: &str) -> Result<Va
             .with_cause(error)
             .with_hint(format!("`windlass tool show {name}` shows an example"))
     })?;
-    let opened = if tool.effect == ToolEffect::ReadOnly { context.open_project_to_read()? } else { context.open_project()? };
+    let opened =
+        if tool.effect == ToolEffect::ReadOnly { context.open_project_to_read()? } else { context.open_project()? };
     let (control, received) = execution::listen_to_signals()?;
     let answer = ToolRouter::new(ProjectToolHost::new(opened)).call_tool(name, arguments, &control);
     answer.map_err(|error| {

@@ -1,11 +1,13 @@
 //! Facts that agents register for their own work, in words: stop hooks, series of iterations, checkpoints.
 
-use windlass_engine::{CheckpointId, Event, SeriesGuard, HookId, Promise, Seq, IterationSeries, SeriesId, payload};
+use windlass_engine::{CheckpointId, Event, HookId, IterationSeries, Promise, Seq, SeriesGuard, SeriesId, payload};
 
 /// Summarizes such an event; returns `None` for any other.
 pub fn summarize_drive_event(seq: Seq, event: &Event) -> Option<String> {
     Some(match event {
-        Event::HookRegistered(registered) => format_stop_hook(HookId(seq.0), registered.hook.name(), registered.enabled),
+        Event::HookRegistered(registered) => {
+            format_stop_hook(HookId(seq.0), registered.hook.name(), registered.enabled)
+        }
         Event::HooksCleared(cleared) => {
             let ids: Vec<String> = cleared.hooks.iter().map(HookId::to_string).collect();
             format!("{}: {}", many(ids.len(), "hook", "hooks"), ids.join(", "))

@@ -1,11 +1,12 @@
 //! An event as a line: its position, time, subject, type, and a summary.
 
 use windlass_engine::{
-    GateDecision, SessionEndKind, Event, GateAnswer, AfterIteration, EventSubject, ConversationStart, Promise, TurnPurpose, EventRecord, RunId, Timestamp,
+    AfterIteration, ConversationStart, Event, EventRecord, EventSubject, GateAnswer, GateDecision, Promise, RunId,
+    SessionEndKind, Timestamp, TurnPurpose,
 };
 use windlass_text as text;
 
-use super::{bridge, drive, format_local_time, pipeline, format_short_moment, workflow};
+use super::{bridge, drive, format_local_time, format_short_moment, pipeline, workflow};
 use crate::output::{CommandResult, Output, Tone};
 
 /// With fewer columns beside the head, the text begins in the next row.
@@ -107,14 +108,18 @@ fn summarize_session_event(event: &Event) -> String {
             GateDecision::Ask => "a person is asked".to_owned(),
             GateDecision::Next(AfterIteration::Continue | AfterIteration::TakeUp) => "another iteration".to_owned(),
             GateDecision::Next(AfterIteration::GiveUp(reason)) => format!("left for the next run: {reason}"),
-            GateDecision::Next(AfterIteration::Close(closing)) => format_ending(closing.ending, closing.reason.as_deref()),
+            GateDecision::Next(AfterIteration::Close(closing)) => {
+                format_ending(closing.ending, closing.reason.as_deref())
+            }
         },
         Event::GateAnswered(answered) => describe_gate_answer(answered.answer).to_owned(),
         Event::IterationPostponed(postponed) => format!("until {}: {}", moment(postponed.until), postponed.error),
         Event::DeliveryFailed(failed) => failed.error.clone(),
         Event::MessageAdded(said) => format!("{}: {}", said.source, said.text),
         Event::FeedbackQueued(queued) => format!("{}: {}", queued.source, queued.text),
-        Event::FeedbackDelivered(delivered) => format_feedback_count(u32::try_from(delivered.feedback.len()).unwrap_or(u32::MAX)),
+        Event::FeedbackDelivered(delivered) => {
+            format_feedback_count(u32::try_from(delivered.feedback.len()).unwrap_or(u32::MAX))
+        }
         _ => String::new(),
     }
 }
@@ -163,7 +168,9 @@ pub fn format_event_rows(record: &EventRecord, tone: Tone, what: &str, indent: u
     let below = columns.saturating_sub(indent).max(MIN_TEXT_COLUMNS);
     // A column of a few letters is hard to read.
     let rows = match columns.saturating_sub(used) {
-        room @ ..MIN_TEXT_COLUMNS if text::display_width(what) > room => [vec![String::new()], text::wrap_to_width(what, below, below)].concat(),
+        room @ ..MIN_TEXT_COLUMNS if text::display_width(what) > room => {
+            [vec![String::new()], text::wrap_to_width(what, below, below)].concat()
+        }
         room => text::wrap_to_width(what, room, below),
     };
     let row = |(number, row): (usize, &String)| match number {

@@ -9,13 +9,17 @@ pub mod workflow;
 use windlass_app::hook_runs::HookRunOutcome;
 use windlass_app::project::Project;
 use windlass_app::session_view::SessionView;
-use windlass_engine::{SessionEndKind, Event, HookOutcome, EventSubject, EventRecord, TaskState, Task, TaskId, Timestamp, NextAction};
+use windlass_engine::{
+    Event, EventRecord, EventSubject, HookOutcome, NextAction, SessionEndKind, Task, TaskId, TaskState, Timestamp,
+};
 use windlass_text as text;
 
 use crate::output::{CommandResult, MessageWriter, Output, Tone};
 
-pub use event_line::{describe_gate_answer, print_event, format_event_rows, format_feedback_count, find_retry_moment, summarize_event};
-pub use windlass_app::time_format::{describe_lease_holder, format_millis, format_local_time, format_time_between};
+pub use event_line::{
+    describe_gate_answer, find_retry_moment, format_event_rows, format_feedback_count, print_event, summarize_event,
+};
+pub use windlass_app::time_format::{describe_lease_holder, format_local_time, format_millis, format_time_between};
 
 /// The longest text that is shown, wrapped at the width of the terminal.
 pub const MAX_SHOWN_TEXT: usize = 1000;
@@ -93,10 +97,14 @@ fn print_event_consequences(subject: Option<EventSubject>, records: &[EventRecor
             Event::HookError(error) => {
                 messages.print_warning(&format!("hook `{}` failed: {}", error.hook_name, error.error));
             }
-            Event::ActionError(error) => messages.print_warning(&format!("{} failed: {}", error.action_type, error.error)),
+            Event::ActionError(error) => {
+                messages.print_warning(&format!("{} failed: {}", error.action_type, error.error))
+            }
             _ if out.is_json() || Some(node) == subject => {}
             Event::TaskReady(_) => out.print_line(format_args!("{} {node} is ready", out.paint(Tone::Good, "→")))?,
-            Event::TaskWaiting(_) => out.print_line(format_args!("{} {node} waits again", out.paint(Tone::Warning, "→")))?,
+            Event::TaskWaiting(_) => {
+                out.print_line(format_args!("{} {node} waits again", out.paint(Tone::Warning, "→")))?
+            }
             Event::TaskBlocked(blocked) => {
                 let reason = text::clean_line(&blocked.reason).into_owned();
                 out.print_line(format_args!("{} {node} is blocked: {reason}", out.paint(Tone::Bad, "→")))?;
@@ -107,7 +115,10 @@ fn print_event_consequences(subject: Option<EventSubject>, records: &[EventRecor
             }
             Event::LeaseExpired(expired) => {
                 let owner = &expired.owner;
-                out.print_line(format_args!("{} the lease of {owner} on {node} ran out", out.paint(Tone::Warning, "→")))?;
+                out.print_line(format_args!(
+                    "{} the lease of {owner} on {node} ran out",
+                    out.paint(Tone::Warning, "→")
+                ))?;
             }
             _ => {}
         }

@@ -1,8 +1,10 @@
 //! The delivery of work through the gates, in words.
 
-use windlass_app::changes::{list_stacked_tasks, describe_work_size};
+use windlass_app::changes::{describe_work_size, list_stacked_tasks};
 use windlass_config::BuiltinHook;
-use windlass_engine::{ChangeRef, Event, DeliveryGate, HookClass, HookEffect, EventRecord, GateRemedy, TaskState, Task, Workspace, payload};
+use windlass_engine::{
+    ChangeRef, DeliveryGate, Event, EventRecord, GateRemedy, HookClass, HookEffect, Task, TaskState, Workspace, payload,
+};
 
 use crate::output::Tone;
 
@@ -88,8 +90,12 @@ pub fn describe_progress(record: &EventRecord) -> Option<(Tone, String)> {
         }
         Event::MergeStarted(_) if has_merge_hook(record) => (Tone::Plain, "merging".to_owned()),
         Event::MergeStarted(_) => (Tone::Plain, "judging".to_owned()),
-        Event::PipelineFailed(failed) if failed.remedy == GateRemedy::Again => (Tone::Plain, format_repeated_gate(failed)),
-        Event::PipelineFailed(failed) if failed.remedy == GateRemedy::Hear => (Tone::Plain, format_feedback_first(failed)),
+        Event::PipelineFailed(failed) if failed.remedy == GateRemedy::Again => {
+            (Tone::Plain, format_repeated_gate(failed))
+        }
+        Event::PipelineFailed(failed) if failed.remedy == GateRemedy::Hear => {
+            (Tone::Plain, format_feedback_first(failed))
+        }
         Event::PipelineFailed(failed) => {
             let (count, most) = (failed.count, failed.most);
             let told = match (failed.remedy, failed.gate) {
@@ -116,7 +122,8 @@ pub fn describe_progress(record: &EventRecord) -> Option<(Tone, String)> {
 
 /// Formats the base that a branch began on.
 fn format_origin(workspace: &Workspace) -> String {
-    list_stacked_tasks(workspace).map_or_else(|| format!("from {}", workspace.base), |below| format!("on top of {below}"))
+    list_stacked_tasks(workspace)
+        .map_or_else(|| format!("from {}", workspace.base), |below| format!("on top of {below}"))
 }
 
 /// Formats a repeated gate: a base that has moved is not a failure.
@@ -145,7 +152,9 @@ pub fn describe_remedy(failed: &payload::PipelineFailed) -> String {
         (GateRemedy::Remediate, _) => format!("the agent is to mend it ({count} of {most})"),
         (GateRemedy::GiveUp, _) => "left for the next run".to_owned(),
         (GateRemedy::Reject, _) => format!("it is to be worked on again ({count} of {most})"),
-        (GateRemedy::Escalate, DeliveryGate::BeforeMerge) if count >= most => format!("a person is asked after {count}"),
+        (GateRemedy::Escalate, DeliveryGate::BeforeMerge) if count >= most => {
+            format!("a person is asked after {count}")
+        }
         (GateRemedy::Escalate, _) => "a person is asked".to_owned(),
         (GateRemedy::Again, _) => "it is judged again, on top of the newest base".to_owned(),
         (GateRemedy::Hear, _) => "the agent hears it first".to_owned(),

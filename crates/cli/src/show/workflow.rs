@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use windlass_config::workflow::WorkflowDefinition;
-use windlass_engine::workflow::{WorkflowStep, StepOperation};
+use windlass_engine::workflow::{StepOperation, WorkflowStep};
 use windlass_engine::{Event, payload};
 use windlass_expr::to_snake_case;
 use windlass_text as text;

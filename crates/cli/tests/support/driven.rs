@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use windlass_agents::acp::{self, AcpConnection, McpServer, HandshakeOutcome, AgentPermissions};
+use windlass_agents::acp::{self, AcpConnection, AgentPermissions, HandshakeOutcome, McpServer};
 use windlass_agents::{TurnBudget, TurnOutcome};
 use windlass_engine::UsdCost;
-use windlass_process::{RunControl, ProgramInvocation, SupervisorLauncher, OwnerLock};
+use windlass_process::{OwnerLock, ProgramInvocation, RunControl, SupervisorLauncher};
 
 use super::{WINDLASS, World};
 
@@ -94,8 +94,11 @@ impl Driven {
     /// meanwhile.
     pub fn prompt(&self, connection: AcpConnection) -> (TurnOutcome, Option<AcpConnection>, String) {
         let mut told = String::new();
-        let attention =
-            acp::TurnContext { roster: &self.roster, budget: &mut generous_deadline(), transcript: &mut |text| told.push_str(text) };
+        let attention = acp::TurnContext {
+            roster: &self.roster,
+            budget: &mut generous_deadline(),
+            transcript: &mut |text| told.push_str(text),
+        };
         let (outcome, connection) = connection.run_turn("Go.", attention);
         (outcome, connection, told)
     }

@@ -157,13 +157,20 @@ struct TextMerge<'a> {
 impl TextMerge<'_> {
     /// Collects insertions for a value of the fragment, whose lines end at `end`, into the value that the text has under `key`
     /// (`None`: the whole text). Returns `None` if the values cannot be merged.
-    fn collect_insertions(&mut self, key: Option<&ConfigNode>, old: &ConfigNode, new: &ConfigNode, end: usize) -> Option<()> {
+    fn collect_insertions(
+        &mut self,
+        key: Option<&ConfigNode>,
+        old: &ConfigNode,
+        new: &ConfigNode,
+        end: usize,
+    ) -> Option<()> {
         let mut lines = String::new();
         let last = match (&old.value, &new.value) {
             (NodeValue::Map(_) | NodeValue::Null, NodeValue::Map(added)) => {
                 let present = if let NodeValue::Map(present) = &old.value { present.as_slice() } else { &[] };
                 for (index, (name, value)) in added.iter().enumerate() {
-                    let end = added.get(index + 1).map_or(end, |(next, _)| find_line_start(self.fragment, next.at.start));
+                    let end =
+                        added.get(index + 1).map_or(end, |(next, _)| find_line_start(self.fragment, next.at.start));
                     match present.iter().find(|(other, _)| is_same_key(other, name)) {
                         Some((name, old)) => self.collect_insertions(Some(name), old, value, end)?,
                         None => lines += self.fragment.get(find_line_start(self.fragment, name.at.start)..end)?,

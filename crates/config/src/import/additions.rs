@@ -8,7 +8,10 @@ use windlass_expr::nearest_name;
 use super::json_fields::find_entry;
 use super::{HookImport, ImportRemark, ImportedAction, ImportedHook, ImportedSetting, ImportedTuning, write_fragment};
 use crate::edit::{self, EditObstacle, HookField};
-use crate::{BuiltinHook, Config, ConfigNode, DEFAULT_PRIORITY, HookKind, HookSpec, NodeValue, RetryLimitSetting, plan, quote_text};
+use crate::{
+    BuiltinHook, Config, ConfigNode, DEFAULT_PRIORITY, HookKind, HookSpec, NodeValue, RetryLimitSetting, plan,
+    quote_text,
+};
 
 /// Hooks and settings to add to a configuration.
 #[derive(Debug, Default)]
@@ -132,8 +135,9 @@ impl ConfigAdditions {
         match setting {
             ImportedSetting::MaxHookRetries(most) => {
                 let limits = tree.and_then(|tree| find_non_null_value(tree, "limits"));
-                let written =
-                    limits.and_then(|limits| find_non_null_value(limits, "max_hook_retries").or(find_non_null_value(limits, "maxHookRetries")));
+                let written = limits.and_then(|limits| {
+                    find_non_null_value(limits, "max_hook_retries").or(find_non_null_value(limits, "maxHookRetries"))
+                });
                 let ours = config.settings.limits.max_hook_retries;
                 match written {
                     None => self.settings.push(setting),
@@ -143,7 +147,9 @@ impl ConfigAdditions {
                     ))),
                 }
             }
-            ImportedSetting::NotStrict => self.add_loosening_setting(setting, config.settings.strict.map(|strict| !strict), config),
+            ImportedSetting::NotStrict => {
+                self.add_loosening_setting(setting, config.settings.strict.map(|strict| !strict), config)
+            }
             ImportedSetting::CompleteAtLimit => {
                 let written = tree.and_then(|tree| find_non_null_value(tree, "on_retry_limit"));
                 let given = written.map(|_| config.settings.on_retry_limit == RetryLimitSetting::Complete);
@@ -187,7 +193,8 @@ fn missing_hook_remark(tuned: &ImportedTuning, config: &Config) -> ImportRemark 
     let name = quote_text(&tuned.name);
     let mut names: Vec<&str> = config.hooks.iter().map(|hook| hook.name.as_str()).collect();
     names.extend(BuiltinHook::all_names());
-    let near = nearest_name(&tuned.name, &names).map(|near| format!(" (there is {})", quoted(near))).unwrap_or_default();
+    let near =
+        nearest_name(&tuned.name, &names).map(|near| format!(" (there is {})", quoted(near))).unwrap_or_default();
     let text = format!(
         "{name}: neither the configuration nor Windlass has a hook with this name{near}, and what it does is not in the file; write it as a `command` with this `name` at its events"
     );

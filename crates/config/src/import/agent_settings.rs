@@ -6,8 +6,10 @@ use std::time::Duration;
 use windlass_bridge::AgentHookEvent;
 use windlass_engine::HookPoint;
 
-use super::json_fields::{self, find_entry, bool_field, key_text, expect_list, expect_object, number_field, text_field, text_list_field};
-use super::{ImportDialect, HookImport, ImportRemark, ImportedAction, ImportedHook, ImportedSetting, command, matcher};
+use super::json_fields::{
+    self, bool_field, expect_list, expect_object, find_entry, key_text, number_field, text_field, text_list_field,
+};
+use super::{HookImport, ImportDialect, ImportRemark, ImportedAction, ImportedHook, ImportedSetting, command, matcher};
 use crate::{ConfigNode, ConfigProblem, NodeValue, plan, quote_text};
 
 /// Keys beside the events in some agents' `hooks`.
@@ -205,7 +207,12 @@ impl<'a> SettingsImporter<'a> {
         Ok(())
     }
 
-    fn build_imported_hook(&self, place: HookPlacement<'_>, hook: &ConfigNode, command: &str) -> Result<ImportedHook, ConfigProblem> {
+    fn build_imported_hook(
+        &self,
+        place: HookPlacement<'_>,
+        hook: &ConfigNode,
+        command: &str,
+    ) -> Result<ImportedHook, ConfigProblem> {
         let from = self.import.from;
         let point = place.moment.point_name().clone();
         let given = text_field(hook, "name")?.filter(|name| is_valid_hook_name(name));
@@ -213,8 +220,9 @@ impl<'a> SettingsImporter<'a> {
         let name = given.map_or_else(|| format!("{}-{}", from.name(), nickname()), str::to_owned);
         let is_off = |called: &str| self.switched_off.contains(called);
         let off = self.all_off || is_off(&name) || is_off(command);
-        let description =
-            text_field(hook, "description")?.or(text_field(hook, "statusMessage")?).filter(|text| !text.trim().is_empty());
+        let description = text_field(hook, "description")?
+            .or(text_field(hook, "statusMessage")?)
+            .filter(|text| !text.trim().is_empty());
         Ok(ImportedHook {
             point,
             line: self.line_number(hook),
@@ -234,7 +242,8 @@ impl<'a> SettingsImporter<'a> {
     fn differing_default_timeout(&self, place: HookPlacement<'_>) -> Option<Duration> {
         let usual = self.import.from.default_timeout();
         // At the end of a session agents wait for nobody, whatever they say elsewhere.
-        let same = usual == plan::default_timeout(place.moment.point_name()) || place.moment == AgentHookEvent::SessionEnd;
+        let same =
+            usual == plan::default_timeout(place.moment.point_name()) || place.moment == AgentHookEvent::SessionEnd;
         (!same).then_some(usual)
     }
 
@@ -246,16 +255,17 @@ impl<'a> SettingsImporter<'a> {
         };
         match unit.to_duration(written).filter(|time| *time <= MAX_TIMEOUT) {
             Some(time) => Ok(Some(time)),
-            None => {
-                Err(ConfigProblem::new("`timeout`: must be longer than 0 and no longer than 7 days").with_range(at.at.clone()))
-            }
+            None => Err(ConfigProblem::new("`timeout`: must be longer than 0 and no longer than 7 days")
+                .with_range(at.at.clone())),
         }
     }
 
     /// Translates the matcher if the event uses one.
     fn translate_group_matcher(&self, place: HookPlacement<'_>) -> Result<Option<String>, String> {
         let (from, moment) = (self.import.from, place.moment);
-        let Some(text) = place.matcher.filter(|text| from.uses_matcher(moment) && !matcher::matches_everything(from, text)) else {
+        let Some(text) =
+            place.matcher.filter(|text| from.uses_matcher(moment) && !matcher::matches_everything(from, text))
+        else {
             return Ok(None);
         };
         let is_tool = matches!(moment, AgentHookEvent::PreToolUse | AgentHookEvent::PostToolUse);
@@ -281,8 +291,9 @@ impl<'a> SettingsImporter<'a> {
                 format!("there is no profile {}, which `activeProfile` names", quoted(name.unwrap_or_default()));
             return Err(ConfigProblem::new(missing).with_range(written.at.clone()));
         };
-        let others =
-            profiles.iter().filter(|(other, profile)| key_text(other) != key_text(name) && find_entry(profile, "hooks").is_some());
+        let others = profiles
+            .iter()
+            .filter(|(other, profile)| key_text(other) != key_text(name) && find_entry(profile, "hooks").is_some());
         for (other, _) in others {
             self.add_left_out(
                 other,
@@ -297,8 +308,10 @@ impl<'a> SettingsImporter<'a> {
     /// Imports codemie's retry limit. In codemie a failing stop hook lets the agent end, and so does a stop hook at its retry limit.
     fn import_codemie_settings(&mut self, tree: &ConfigNode) -> Result<(), ConfigProblem> {
         if let Some((_, written)) = find_entry(tree, "maxHookRetries") {
-            let wrong =
-                || ConfigProblem::new("`maxHookRetries`: expected a whole number, 0 or more").with_range(written.at.clone());
+            let wrong = || {
+                ConfigProblem::new("`maxHookRetries`: expected a whole number, 0 or more")
+                    .with_range(written.at.clone())
+            };
             let retries = match written.value {
                 NodeValue::Null | NodeValue::Integer(0) => {
                     let text =
@@ -369,7 +382,9 @@ fn find_incompatibility(hook: &ConfigNode) -> Result<Option<&'static str>, Confi
     Ok(match command {
         _ if command.trim().is_empty() => Some("its command is empty"),
         _ if command.contains('\0') => Some("no command can have a zero byte"),
-        _ if command::calls_windlass_hook(command) => Some("this is Windlass itself, which runs the hooks of the configuration"),
+        _ if command::calls_windlass_hook(command) => {
+            Some("this is Windlass itself, which runs the hooks of the configuration")
+        }
         _ => None,
     })
 }

@@ -7,8 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::HookRegistry;
 
-use super::json_fields::{find_entry, bool_field, integer_field, key_text, expect_list, expect_object, find_unknown_key, expect_text, text_field, text_list_field};
-use super::{ImportDialect, HookImport, ImportRemark, ImportedAction, ImportedHook, ImportedTuning};
+use super::json_fields::{
+    bool_field, expect_list, expect_object, expect_text, find_entry, find_unknown_key, integer_field, key_text,
+    text_field, text_list_field,
+};
+use super::{HookImport, ImportDialect, ImportRemark, ImportedAction, ImportedHook, ImportedTuning};
 use crate::{BuiltinHook, ConfigNode, ConfigProblem, NodeValue, parse_hook_point, quote_text};
 
 const HOOK_KEYS: &[&str] = &["name", "enabled", "priority", "eventTypes", "metadata", "description"];

@@ -1,6 +1,6 @@
 //! Imported commands, quoted so that Windlass fills in no fields.
 
-use windlass_hooks::{InputChannel, HookScript, ScriptValues};
+use windlass_hooks::{HookScript, InputChannel, ScriptValues};
 
 /// Prefixes of the variables that agents set for their hooks.
 const AGENT_VARIABLES: [&str; 5] = ["CLAUDE_", "CODEMIE_", "CODEX_", "GEMINI_", "QWEN_"];

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use windlass_bridge::{BridgeAgent, AgentHookEvent};
+use windlass_bridge::{AgentHookEvent, BridgeAgent};
 
 use super::json_fields::{self, find_entry};
 use crate::{ConfigNode, ConfigProblem, NodeValue, parse_hook_point};
@@ -115,7 +115,11 @@ impl ImportDialect {
             return usual();
         }
         let shared = ["SessionStart", "SessionEnd", "Notification"].contains(&event);
-        GEMINI_EVENTS.iter().find(|(name, _)| *name == event).map(|(_, moment)| *moment).or_else(|| usual().filter(|_| shared))
+        GEMINI_EVENTS
+            .iter()
+            .find(|(name, _)| *name == event)
+            .map(|(_, moment)| *moment)
+            .or_else(|| usual().filter(|_| shared))
     }
 
     /// Returns whether the model reads the output of a hook at this event.
@@ -184,7 +188,8 @@ pub fn detect_dialect(path: &Path, tree: &ConfigNode) -> Result<ImportDialect, C
     let Some(ConfigNode { value: NodeValue::Map(events), .. }) = hooks else {
         return Err(unknown("there are no `hooks` in this file"));
     };
-    let has = |names: &dyn Fn(&str) -> bool| events.iter().any(|(event, _)| json_fields::key_text(event).is_some_and(names));
+    let has =
+        |names: &dyn Fn(&str) -> bool| events.iter().any(|(event, _)| json_fields::key_text(event).is_some_and(names));
     if has(&|event| GEMINI_EVENTS.iter().any(|(name, _)| *name == event)) {
         return Ok(ImportDialect::Gemini);
     }

@@ -23,9 +23,8 @@ pub fn parse_json(text: &str) -> Result<ConfigNode, ConfigProblem> {
             .with_range(start..start + first_line.len())
     })?;
     let Some(value) = parsed.value else {
-        return Err(
-            ConfigProblem::new("there is nothing in this file").with_suggestion("expected a JSON object: `{…}`".to_owned())
-        );
+        return Err(ConfigProblem::new("there is nothing in this file")
+            .with_suggestion("expected a JSON object: `{…}`".to_owned()));
     };
     build_node(value, text, 0)
 }
@@ -33,15 +32,18 @@ pub fn parse_json(text: &str) -> Result<ConfigNode, ConfigProblem> {
 fn build_node(json: Json<'_>, text: &str, depth: usize) -> Result<ConfigNode, ConfigProblem> {
     let at = json.start()..json.end();
     if depth > MAX_DEPTH {
-        return Err(ConfigProblem::new(format!("nested too deeply: at most {MAX_DEPTH} levels are taken")).with_range(at));
+        return Err(
+            ConfigProblem::new(format!("nested too deeply: at most {MAX_DEPTH} levels are taken")).with_range(at)
+        );
     }
     let value = match json {
         Json::NullKeyword(_) => NodeValue::Null,
         Json::BooleanLit(literal) => NodeValue::Bool(literal.value),
         Json::StringLit(literal) => NodeValue::Text(literal.value.into_owned()),
         Json::NumberLit(literal) => {
-            let number: serde_json::Number = serde_json::from_str(literal.value)
-                .map_err(|_| ConfigProblem::new(format!("{} is no number", quoted(literal.value))).with_range(at.clone()))?;
+            let number: serde_json::Number = serde_json::from_str(literal.value).map_err(|_| {
+                ConfigProblem::new(format!("{} is no number", quoted(literal.value))).with_range(at.clone())
+            })?;
             match (number.as_i64(), number.as_u64(), number.as_f64()) {
                 (Some(number), ..) => NodeValue::Integer(number),
                 (_, Some(number), _) => NodeValue::Unsigned(number),

@@ -83,7 +83,10 @@ pub fn text_list_field<'a>(node: &'a ConfigNode, name: &str) -> Result<Option<Ve
 }
 
 /// Returns the first unknown key.
-pub fn find_unknown_key<'a>(entries: &'a [(ConfigNode, ConfigNode)], known: &[&str]) -> Option<(&'a ConfigNode, &'a str)> {
+pub fn find_unknown_key<'a>(
+    entries: &'a [(ConfigNode, ConfigNode)],
+    known: &[&str],
+) -> Option<(&'a ConfigNode, &'a str)> {
     let mut keys = entries.iter().filter_map(|(node, _)| Some((node, key_text(node)?)));
     keys.find(|(_, name)| !known.contains(name))
 }

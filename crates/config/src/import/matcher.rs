@@ -42,7 +42,9 @@ pub fn translate_matcher(from: ImportDialect, text: &str) -> Result<Option<Strin
 pub fn translate_word_matcher(from: ImportDialect, text: &str) -> Result<Option<String>, String> {
     let is_word = |text: &str| is_name_list(text) && !text.contains([' ', ',', '|']);
     match from {
-        ImportDialect::Gemini if matches_everything(from, text) || is_word(text.trim()) => translate_matcher(ImportDialect::Claude, text.trim()),
+        ImportDialect::Gemini if matches_everything(from, text) || is_word(text.trim()) => {
+            translate_matcher(ImportDialect::Claude, text.trim())
+        }
         ImportDialect::Gemini => {
             Err(format!("its matcher {} is taken for one word there, and would be several here", quoted(text)))
         }
@@ -66,7 +68,13 @@ mod tests {
 
     /// Checks the translation, and some tools that it matches and does not match.
     #[track_caller]
-    fn check_translation(from: ImportDialect, matcher: &str, written: Option<&str>, for_these: &[&str], not_these: &[&str]) {
+    fn check_translation(
+        from: ImportDialect,
+        matcher: &str,
+        written: Option<&str>,
+        for_these: &[&str],
+        not_these: &[&str],
+    ) {
         let found = translate_matcher(from, matcher).unwrap();
         assert_eq!(found.as_deref(), written, "{matcher:?}");
         let ours = ToolMatcher::parse(found.as_deref().unwrap_or_default()).unwrap();
@@ -80,7 +88,13 @@ mod tests {
 
     #[test]
     fn match_all_forms_translate_to_no_matcher() {
-        for from in [ImportDialect::Claude, ImportDialect::Codemie, ImportDialect::Codex, ImportDialect::Gemini, ImportDialect::Qwen] {
+        for from in [
+            ImportDialect::Claude,
+            ImportDialect::Codemie,
+            ImportDialect::Codex,
+            ImportDialect::Gemini,
+            ImportDialect::Qwen,
+        ] {
             for all in ["", "*", " "] {
                 check_translation(from, all, None, &["Bash", ""], &[]);
             }
@@ -108,7 +122,10 @@ mod tests {
         );
         check_translation(ImportDialect::Codemie, "(Edit)", Some("^(?:(Edit))$"), &["Edit"], &["MultiEdit"]);
         for name in ["Edit.*", "a,b", "a b"] {
-            assert!(translate_matcher(ImportDialect::Codemie, name).unwrap_err().contains("is the name of a tool there"), "{name}");
+            assert!(
+                translate_matcher(ImportDialect::Codemie, name).unwrap_err().contains("is the name of a tool there"),
+                "{name}"
+            );
         }
     }
 
@@ -116,7 +133,13 @@ mod tests {
     fn other_matchers_match_anywhere() {
         check_translation(ImportDialect::Gemini, "write", Some("(?:write)"), &["write_file", "write"], &["read"]);
         check_translation(ImportDialect::Gemini, "write_.*", Some("write_.*"), &["write_file"], &["read"]);
-        check_translation(ImportDialect::Qwen, " read | edit |", Some("(?:read|edit)"), &["read_file", "edit"], &["write", ""]);
+        check_translation(
+            ImportDialect::Qwen,
+            " read | edit |",
+            Some("(?:read|edit)"),
+            &["read_file", "edit"],
+            &["write", ""],
+        );
         check_translation(ImportDialect::Codex, "Bash", Some("Bash"), &["Bash"], &["BashOutput"]);
         check_translation(ImportDialect::Codex, "my-tool", Some("(?:my-tool)"), &["a-my-tool"], &["mytool"]);
         check_translation(ImportDialect::Codex, "^Bash", Some("^Bash"), &["BashOutput"], &["aBash"]);

@@ -12,13 +12,13 @@
 //! Not here: editing the configuration's text (`edit`); showing it, asking, writing (`cli`).
 
 mod additions;
+mod agent_settings;
 mod automation;
 mod command;
 mod dialect;
-mod json_fields;
 pub mod json;
+mod json_fields;
 mod matcher;
-mod agent_settings;
 #[cfg(test)]
 mod tests;
 mod yaml_fragment;

@@ -95,8 +95,10 @@ fn unknown_name_in_template_is_shown() {
       |                     ^^^^^^^
     hint: write it as in `'docs' in task.labels and iteration > 2`; docs/configuration.md has the language
     "#);
-    let prompts =
-        render_problems(&["hooks:\n  stop:\n    - prompt: 'why {{ errors }}'\n", "hooks:\n  stop:\n    - prompt: ''\n"]);
+    let prompts = render_problems(&[
+        "hooks:\n  stop:\n    - prompt: 'why {{ errors }}'\n",
+        "hooks:\n  stop:\n    - prompt: ''\n",
+    ]);
     insta::assert_snapshot!(prompts, @r"
     error: `prompt`: unknown name `errors`
      --> config.yaml:3:23

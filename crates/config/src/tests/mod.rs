@@ -348,7 +348,10 @@ fn yaml_bomb_is_refused_early() {
     for (text, message) in bombs {
         let failed = expect_failure(read_config(&text));
         assert!(failed.to_string().contains(message), "{failed}");
-        assert!(failed.to_string().len() < 1_000 && failed.render_picture(false).is_none_or(|picture| picture.len() < 4_000));
+        assert!(
+            failed.to_string().len() < 1_000
+                && failed.render_picture(false).is_none_or(|picture| picture.len() < 4_000)
+        );
     }
 }
 

@@ -299,11 +299,19 @@ fn completion_by_gate_without_a_stop_hook_is_warned_about() {
     assert_eq!(warned("completion: gate\nhooks: {stop: [run_tests]}\n"), "");
     assert_eq!(warned("completion: promise\n"), "");
     let typed = "completion: gate\nhooks: {stop: [run_tests]}\ntask_types: {docs: {hooks: {stop: []}}}\n";
-    assert!(render_warnings(typed).contains("without a `stop` hook for tasks of the type `docs`"), "{}", render_warnings(typed));
+    assert!(
+        render_warnings(typed).contains("without a `stop` hook for tasks of the type `docs`"),
+        "{}",
+        render_warnings(typed)
+    );
     let rules = "[{type: command, name: tests, config: {command: make test}}]";
     assert_eq!(warned(&format!("completion: gate\nvalidation: {rules}\n")), "");
     let unruled = format!("completion: gate\nvalidation: {rules}\ntask_types: {{docs: {{validation: []}}}}\n");
-    assert!(render_warnings(&unruled).contains("without a `stop` hook for tasks of the type `docs`"), "{}", render_warnings(&unruled));
+    assert!(
+        render_warnings(&unruled).contains("without a `stop` hook for tasks of the type `docs`"),
+        "{}",
+        render_warnings(&unruled)
+    );
 }
 
 #[test]

@@ -54,7 +54,8 @@ fn check_context_paths(node: &ConfigNode) -> Result<(), ConfigProblem> {
             let problem = match (&path.value, entries.len()) {
                 (NodeValue::Text(_), 1) => return Ok(()),
                 (NodeValue::Text(_), _) => ConfigProblem::new("`fromContext` stands alone").with_range(key.at.clone()),
-                _ => ConfigProblem::new("`fromContext` is a path: names with dots between them").with_range(path.at.clone()),
+                _ => ConfigProblem::new("`fromContext` is a path: names with dots between them")
+                    .with_range(path.at.clone()),
             };
             Err(problem.with_suggestion("write `{fromContext: steps.make.data.taskId}`".to_owned()))
         }
@@ -63,7 +64,9 @@ fn check_context_paths(node: &ConfigNode) -> Result<(), ConfigProblem> {
 }
 
 fn not_text_problem(name: &str, node: &ConfigNode) -> ConfigProblem {
-    ConfigProblem::new(format!("`{name}` is text")).with_suggestion(format!("write it as in `{name}: '…'`")).with_range(node.at.clone())
+    ConfigProblem::new(format!("`{name}` is text"))
+        .with_suggestion(format!("write it as in `{name}: '…'`"))
+        .with_range(node.at.clone())
 }
 
 pub fn locate_problem(node: &ConfigNode, source: &str, text: &str, error: ExpressionError) -> ConfigProblem {
@@ -85,7 +88,10 @@ pub fn find_expression_range(source: &str, node: &ConfigNode, expression: &str) 
     let filled = find_text_node(node, |text| find_placeholder(text, expression).is_some());
     let node = filled.or_else(|| find_text_node(node, |text| text.trim() == expression))?;
     // The source may differ from the value, for example with escaped quotes.
-    let start = source.get(node.at.clone()).and_then(|text| find_placeholder(text, expression)).map(|start| node.at.start + start);
+    let start = source
+        .get(node.at.clone())
+        .and_then(|text| find_placeholder(text, expression))
+        .map(|start| node.at.start + start);
     Some(start.map_or(node.at.clone(), |start| start..start + expression.len()))
 }
 
@@ -177,7 +183,8 @@ impl<'n> MapFields<'n> {
 
     /// Returns a required field. `what` and `example` explain it if it is missing.
     pub fn require_field(&self, name: &str, (what, example): (&str, &str)) -> Result<&'n ConfigNode, ConfigProblem> {
-        let missing = || ConfigProblem::new(format!("this needs {what}")).with_suggestion(format!("write `{name}: {example}`"));
+        let missing =
+            || ConfigProblem::new(format!("this needs {what}")).with_suggestion(format!("write `{name}: {example}`"));
         self.get(name).ok_or_else(|| missing().with_range(self.at.clone()))
     }
 
@@ -210,7 +217,9 @@ impl<'n> MapFields<'n> {
         match (value_form(node, self.source)?, &node.value) {
             (ValueForm::Literal, NodeValue::Text(text)) if text.trim().is_empty() => {
                 let instead = format!("write something, as in `{name}: '…'`, or leave it out if it need not be there");
-                Err(ConfigProblem::new(format!("`{name}` is empty")).with_suggestion(instead).with_range(node.at.clone()))
+                Err(ConfigProblem::new(format!("`{name}` is empty"))
+                    .with_suggestion(instead)
+                    .with_range(node.at.clone()))
             }
             (ValueForm::Expression | ValueForm::Text, _) | (_, NodeValue::Text(_)) => Ok(()),
             _ => Err(not_text_problem(name, node)),
@@ -226,7 +235,8 @@ impl<'n> MapFields<'n> {
         let Some(node) = self.get(name) else { return Ok(()) };
         match (&node.value, value_form(node, self.source)?) {
             (NodeValue::List(items), _) => {
-                let written = |item: &&ConfigNode| value_form(item, self.source).is_ok_and(|form| form == ValueForm::Literal);
+                let written =
+                    |item: &&ConfigNode| value_form(item, self.source).is_ok_and(|form| form == ValueForm::Literal);
                 items.iter().filter(written).try_for_each(entry)
             }
             (_, ValueForm::Expression) => Ok(()),
@@ -248,7 +258,9 @@ impl<'n> MapFields<'n> {
             NodeValue::Text(_) => Ok(()),
             _ => {
                 let problem = ConfigProblem::new(format!("an entry of `{name}` is text"));
-                Err(problem.with_suggestion(format!("write each as a text: `{name}: [one, 'two']`")).with_range(item.at.clone()))
+                Err(problem
+                    .with_suggestion(format!("write each as a text: `{name}: [one, 'two']`"))
+                    .with_range(item.at.clone()))
             }
         })
     }

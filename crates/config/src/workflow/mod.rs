@@ -175,7 +175,8 @@ fn default_workflow_id(file: &Path) -> &str {
 
 fn read_definition(file: &Path, text: String) -> Result<WorkflowDefinition, ConfigError> {
     let read = parse_tree(&text, is_json_file(file)).and_then(|tree| {
-        let workflow = parser::read_workflow(&tree, &text, default_workflow_id(file), Digest::of_bytes(text.as_bytes()))?;
+        let workflow =
+            parser::read_workflow(&tree, &text, default_workflow_id(file), Digest::of_bytes(text.as_bytes()))?;
         Ok((workflow, fields::node_to_json(&tree)))
     });
     let (workflow, written) = read.map_err(|problem| ConfigError::from_problem(file, &text, problem))?;

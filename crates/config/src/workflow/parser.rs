@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use windlass_engine::Digest;
-use windlass_engine::workflow::{WorkflowError, StepLocation, StepProgram, WorkflowStep, StepOperation, Workflow};
+use windlass_engine::workflow::{StepLocation, StepOperation, StepProgram, Workflow, WorkflowError, WorkflowStep};
 use windlass_expr::{ValuePattern, parse_predicate, to_snake_case};
 use windlass_hooks::check_argv;
 
-use super::fields::{MapFields, find_expression_range, parse_value_pattern, locate_problem};
+use super::fields::{MapFields, find_expression_range, locate_problem, parse_value_pattern};
 use super::task_steps::{read_create_task, read_update_task};
-use crate::{ConfigNode, ConfigProblem, DurationSetting, LocatedValue, NodeValue, check_timeout, quote_text, deserialize_node};
+use crate::{
+    ConfigNode, ConfigProblem, DurationSetting, LocatedValue, NodeValue, check_timeout, deserialize_node, quote_text,
+};
 
 /// The default timeout of a program.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(5);
@@ -28,14 +30,17 @@ const PARALLEL_KEYS: &[&str] = &["steps", "waitForAll"];
 pub fn read_workflow(node: &ConfigNode, source: &str, stem: &str, digest: Digest) -> Result<Workflow, ConfigProblem> {
     if let NodeValue::List(_) = &node.value {
         let problem = ConfigProblem::new("a workflow is a map of keys and values, and this is a list");
-        return Err(problem.with_suggestion("write `steps:` above it, and the list below that".to_owned()).with_range(node.at.clone()));
+        return Err(problem
+            .with_suggestion("write `steps:` above it, and the list below that".to_owned())
+            .with_range(node.at.clone()));
     }
     let fields = MapFields::with_known_keys(node, source, "a workflow", WORKFLOW_KEYS)?;
     let id = fields.text_field("id")?.unwrap_or(stem).to_owned();
     match fields.get("id") {
         Some(node) => check_id("the id of a workflow", &id).map_err(|problem| problem.with_range(node.at.clone()))?,
-        None => check_id("without an `id` the name of the file is that of the workflow, and an id", &id)
-            .map_err(|problem| problem.with_suggestion("write an `id`".to_owned()).with_range(fields.field_range("id")))?,
+        None => check_id("without an `id` the name of the file is that of the workflow, and an id", &id).map_err(
+            |problem| problem.with_suggestion("write an `id`".to_owned()).with_range(fields.field_range("id")),
+        )?,
     }
     let listed = fields.require_field("steps", ("its `steps`: a list", EXAMPLE_STEPS))?;
     let steps = read_steps(listed, source, false)?;
@@ -123,14 +128,20 @@ fn read_step(node: &ConfigNode, source: &str, within: bool) -> Result<WorkflowSt
             MapFields::with_known_keys(config, source, "a `noop`", &[])?;
             StepOperation::Nothing
         }
-        _ => return Err(ConfigProblem::unknown_name("type of step", kind, STEP_TYPES).with_range(fields.field_range("type"))),
+        _ => {
+            return Err(
+                ConfigProblem::unknown_name("type of step", kind, STEP_TYPES).with_range(fields.field_range("type"))
+            );
+        }
     };
     let next = |name: &str| fields.text_field(name).map(|text| text.map(str::to_owned));
     let (on_success, on_failure) = (next("onSuccess")?, next("onFailure")?);
     if let (true, Some(name)) = (within, ["onSuccess", "onFailure"].into_iter().find(|name| fields.get(name).is_some()))
     {
         let problem = ConfigProblem::new(format!("`{name}` has no place within a `parallel`"));
-        return Err(problem.with_suggestion("write it beside the `type: parallel`".to_owned()).with_range(fields.field_range(name)));
+        return Err(problem
+            .with_suggestion("write it beside the `type: parallel`".to_owned())
+            .with_range(fields.field_range(name)));
     }
     Ok(WorkflowStep { id, operation: what, on_success, on_failure })
 }
@@ -152,7 +163,9 @@ fn read_program(node: &ConfigNode, source: &str) -> Result<StepProgram, ConfigPr
     };
     if matches!(&written.value, NodeValue::Text(text) if is_for_shell(text)) {
         return Err(ConfigProblem::new("no shell looks at a `command`: it is the name of one program")
-            .with_suggestion("write `command: npm` and `args: [test]`, or `command: sh` and `args: [-c, '…']`".to_owned())
+            .with_suggestion(
+                "write `command: npm` and `args: [test]`, or `command: sh` and `args: [-c, '…']`".to_owned(),
+            )
             .with_range(written.at.clone()));
     }
     fields.check_list("args", |item| match &item.value {
@@ -165,19 +178,24 @@ fn read_program(node: &ConfigNode, source: &str) -> Result<StepProgram, ConfigPr
         _ => Ok(()),
     })?;
     let args = match args.map(|node| &node.value) {
-        Some(NodeValue::List(items)) => items.iter().map(|item| parse_value_pattern(item, source)).collect::<Result<_, _>>()?,
+        Some(NodeValue::List(items)) => {
+            items.iter().map(|item| parse_value_pattern(item, source)).collect::<Result<_, _>>()?
+        }
         Some(_) => args.map(|node| parse_value_pattern(node, source)).transpose()?.into_iter().collect(),
         None => Vec::new(),
     };
     check_arguments(written, fields.get("args"), &args)?;
     let store_as = fields.text_field("storeAs")?.map(str::to_owned);
     if let Some(name) = &store_as {
-        check_id("a name to store something as", name).map_err(|problem| problem.with_range(fields.field_range("storeAs")))?;
+        check_id("a name to store something as", name)
+            .map_err(|problem| problem.with_range(fields.field_range("storeAs")))?;
     }
     let capture = fields.bool_field("captureOutput")?.unwrap_or(true);
     if store_as.is_some() && !capture {
         let problem = ConfigProblem::new("`storeAs` has nothing to store: `captureOutput` is false");
-        return Err(problem.with_suggestion("leave one of the two out".to_owned()).with_range(fields.field_range("storeAs")));
+        return Err(problem
+            .with_suggestion("leave one of the two out".to_owned())
+            .with_range(fields.field_range("storeAs")));
     }
     let timeout = fields.get("timeout").map(|node| read_timeout(node, source)).transpose()?;
     Ok(StepProgram {
@@ -192,7 +210,11 @@ fn read_program(node: &ConfigNode, source: &str) -> Result<StepProgram, ConfigPr
 
 /// Refuses values in the arguments of a program that would evaluate them. The runner checks the arguments of a `command` with an
 /// expression when it runs.
-fn check_arguments(command: &ConfigNode, written: Option<&ConfigNode>, args: &[ValuePattern]) -> Result<(), ConfigProblem> {
+fn check_arguments(
+    command: &ConfigNode,
+    written: Option<&ConfigNode>,
+    args: &[ValuePattern],
+) -> Result<(), ConfigProblem> {
     let NodeValue::Text(program) = &command.value else { return Ok(()) };
     if program.contains("${") {
         return Ok(());

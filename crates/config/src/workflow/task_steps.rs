@@ -57,8 +57,9 @@ pub fn read_create_task(node: &ConfigNode, source: &str) -> Result<StepOperation
     if let Some(ConfigNode { value: NodeValue::Text(kind), at }) = fields.get("type")
         && !kind.contains("${")
     {
-        let wrong =
-            |error| ConfigProblem::new(format!("`type`: {error}")).with_suggestion("write it as in `type: bug`".to_owned());
+        let wrong = |error| {
+            ConfigProblem::new(format!("`type`: {error}")).with_suggestion("write it as in `type: bug`".to_owned())
+        };
         kind.parse::<TypeName>().map_err(|error| wrong(error).with_range(at.clone()))?;
     }
     check_no_braces(&fields)?;
@@ -71,7 +72,8 @@ pub fn read_update_task(node: &ConfigNode, source: &str) -> Result<StepOperation
         "taskId",
         ("a `taskId`: `T7`, `${task.id}` or `{fromContext: steps.make.data.taskId}`", "'${task.id}'"),
     )?;
-    let action = fields.require_field("action", (&format!("an `action`: one of {}", CHANGES.join(", ")), "complete"))?;
+    let action =
+        fields.require_field("action", (&format!("an `action`: one of {}", CHANGES.join(", ")), "complete"))?;
     let pattern = fields.combined_pattern()?;
     check_task_or_expression(&fields, "taskId", source)?;
     fields.check_text("action")?;
@@ -84,7 +86,9 @@ pub fn read_update_task(node: &ConfigNode, source: &str) -> Result<StepOperation
     };
     for given in [Some(&fields), inner.as_ref()].into_iter().flatten() {
         ["reason", "result"].into_iter().try_for_each(|name| given.check_text(name))?;
-        ["labels", "artifacts", "requiredKnowledge", "needs"].into_iter().try_for_each(|name| given.check_text_list(name))?;
+        ["labels", "artifacts", "requiredKnowledge", "needs"]
+            .into_iter()
+            .try_for_each(|name| given.check_text_list(name))?;
         check_no_braces(given)?;
     }
     let NodeValue::Text(word) = &action.value else { return Ok(StepOperation::UpdateTask(pattern)) };
@@ -119,7 +123,9 @@ pub fn read_update_task(node: &ConfigNode, source: &str) -> Result<StepOperation
     if let Some(name) = needed.filter(|name| !is_open && !is_given(name)) {
         let value = if name == "reason" { "why" } else { "[one]" };
         let problem = ConfigProblem::new(format!("the action `{word}` needs `{name}`"));
-        return Err(problem.with_suggestion(format!("write `payload: {{{name}: {value}}}`")).with_range(action.at.clone()));
+        return Err(problem
+            .with_suggestion(format!("write `payload: {{{name}: {value}}}`"))
+            .with_range(action.at.clone()));
     }
     Ok(StepOperation::UpdateTask(pattern))
 }

@@ -57,7 +57,11 @@ fn json_file_with_camel_case_names_is_read() {
 fn malformed_file_is_refused_with_hint() {
     check_refused("", "a workflow is a map", "write `id: …`");
     check_refused("- {id: a, type: noop}\n", "and this is a list", "write `steps:` above it");
-    check_refused("id: w\nsteps: [{id: a, type: noop}]\n---\nid: x\n", "a second document starts here", "remove the `---`");
+    check_refused(
+        "id: w\nsteps: [{id: a, type: noop}]\n---\nid: x\n",
+        "a second document starts here",
+        "remove the `---`",
+    );
     check_refused("id: w\n", "this needs its `steps`", "write `steps: [{id: first, type: noop}]`");
     check_refused("id: w\nsteps: {}\n", "`steps` is a list", "- id");
     check_refused("id: w\nsteps: []\n", "from 1 to 200", "write `steps: [{");
@@ -83,7 +87,11 @@ fn invalid_file_name_as_id_is_refused() {
 fn malformed_step_is_refused_with_hint() {
     check_refused(&workflow_of_steps("  - type: noop\n"), "this needs an `id`", "write `id: check`");
     check_refused(&workflow_of_steps("  - id: a\n"), "this needs a `type`", "write `type: execute_command`");
-    check_refused(&workflow_of_steps("  - {id: a, type: create_tsak}\n"), "unknown type of step `create_tsak` [create_tsak]", "create_task");
+    check_refused(
+        &workflow_of_steps("  - {id: a, type: create_tsak}\n"),
+        "unknown type of step `create_tsak` [create_tsak]",
+        "create_task",
+    );
     check_refused(&workflow_of_steps("  - {id: a, type: noop, onsucces: b}\n"), "unknown key `onsucces`", "onSuccess");
     check_refused(
         &workflow_of_steps("  - {id: a, type: noop, onSuccess: b, on_success: c}\n"),
@@ -92,7 +100,11 @@ fn malformed_step_is_refused_with_hint() {
     );
     check_refused(&workflow_of_steps("  - {id: a/b, type: noop}\n"), "letters, digits", "`check-1`");
     check_refused(&workflow_of_steps("  - {id: 1, type: noop}\n"), "`id` is text [1]", "`id: '…'`");
-    check_refused(&workflow_of_steps("  - {id: a, type: noop, onSuccess: [b]}\n"), "`onSuccess` is text [[", "`onSuccess: '…'`");
+    check_refused(
+        &workflow_of_steps("  - {id: a, type: noop, onSuccess: [b]}\n"),
+        "`onSuccess` is text [[",
+        "`onSuccess: '…'`",
+    );
     check_refused(
         &workflow_of_steps("  - {id: a, type: noop, config: {x: 1}}\n"),
         "unknown key `x`",
@@ -130,7 +142,9 @@ fn invalid_step_links_are_refused() {
     check_refused(&workflow_of_steps(both), "names the step `x`, and there is none outside of a `parallel` [x]", "`a`");
     // A way out only by failure does not count: a loop must end without an accident.
     check_refused(
-        &workflow_of_steps("  - {id: a, type: noop, onSuccess: a, onFailure: b}\n  - {id: b, type: noop, onSuccess: a}\n"),
+        &workflow_of_steps(
+            "  - {id: a, type: noop, onSuccess: a, onFailure: b}\n  - {id: b, type: noop, onSuccess: a}\n",
+        ),
         "for ever",
         "",
     );
@@ -190,7 +204,8 @@ fn ids_and_numbers_are_accepted_anywhere() {
         assert!(read.is_ok(), "{config}: {read:?}");
     }
     for path in ["context.task.id", "task", "data.x", "context.session"] {
-        let text = single_step("execute_command", &format!("{{command: sh, args: [-c, 'echo ${{{path}}}'], storeAs: x}}"));
+        let text =
+            single_step("execute_command", &format!("{{command: sh, args: [-c, 'echo ${{{path}}}'], storeAs: x}}"));
         check_refused(&text, "cannot put a value in the arguments of `sh`", "$1");
     }
 }
@@ -231,9 +246,17 @@ fn invalid_step_config_is_refused() {
         "a number as large as 30000 needs a unit [30000]",
         "write `30000ms`",
     );
-    check_refused(&single_step("execute_command", "{command: ls, timeout: 0}"), "longer than 0", "write it as in `timeout: 30s`");
+    check_refused(
+        &single_step("execute_command", "{command: ls, timeout: 0}"),
+        "longer than 0",
+        "write it as in `timeout: 30s`",
+    );
     check_refused(&single_step("execute_command", "{command: ls, timeout: soon}"), "", "30s");
-    check_refused(&single_step("execute_command", "{command: ls, timeout: 200h}"), "must not be longer than 7 days", "168h");
+    check_refused(
+        &single_step("execute_command", "{command: ls, timeout: 200h}"),
+        "must not be longer than 7 days",
+        "168h",
+    );
     check_refused(
         &single_step("execute_command", "{command: ls, captureOutput: yes}"),
         "`true` or `false`",
@@ -244,7 +267,11 @@ fn invalid_step_config_is_refused() {
         "`true` or `false` [1]",
         "write `captureOutput: true`",
     );
-    check_refused(&single_step("execute_command", "{command: ls, captureOutput: false, storeAs: x}"), "nothing to store", "");
+    check_refused(
+        &single_step("execute_command", "{command: ls, captureOutput: false, storeAs: x}"),
+        "nothing to store",
+        "",
+    );
     check_refused(&single_step("execute_command", "{command: ls, storeAs: 'a b'}"), "letters, digits", "");
     check_refused(&single_step("condition", "{}"), "this needs a `predicate`", "write `predicate: task.priority < 2`");
     check_refused(&single_step("condition", "{predicate: true}"), "`predicate` is text [true]", "`predicate: '…'`");
@@ -309,12 +336,28 @@ fn invalid_create_task_is_refused_when_read() {
 #[test]
 fn invalid_update_task_is_refused_when_read() {
     let change = |fields: &str| single_step("update_task", &format!("{{taskId: T1, {fields}}}"));
-    check_refused(&single_step("update_task", "{taskId: 1, action: start}"), "`taskId` is the id of a task [1]", "write `T7`");
-    check_refused(&single_step("update_task", "{taskId: task.id, action: start}"), "is the id of a task [task.id]", "`${task.id}`");
+    check_refused(
+        &single_step("update_task", "{taskId: 1, action: start}"),
+        "`taskId` is the id of a task [1]",
+        "write `T7`",
+    );
+    check_refused(
+        &single_step("update_task", "{taskId: task.id, action: start}"),
+        "is the id of a task [task.id]",
+        "`${task.id}`",
+    );
     check_refused(&change("action: [start]"), "`action` is text", "");
-    check_refused(&change("action: block"), "the action `block` needs `reason` [block]", "write `payload: {reason: why}`");
+    check_refused(
+        &change("action: block"),
+        "the action `block` needs `reason` [block]",
+        "write `payload: {reason: why}`",
+    );
     check_refused(&change("action: add_labels, payload: {}"), "needs `labels`", "write `payload: {labels: [one]}`");
-    check_refused(&change("action: start, payload: {raeson: x}"), "unknown key `raeson` [raeson]", "did you mean `reason`?");
+    check_refused(
+        &change("action: start, payload: {raeson: x}"),
+        "unknown key `raeson` [raeson]",
+        "did you mean `reason`?",
+    );
     check_refused(&change("action: start, payload: [x]"), "is a map of keys and values", "");
     check_refused(&change("action: fail, payload: {reason: 7}"), "`reason` is text [7]", "`reason: '…'`");
     check_refused(&change("action: add_labels, payload: {labels: a}"), "`labels` is a list [a]", "write `[a]`");
@@ -347,21 +390,49 @@ fn invalid_expressions_are_refused_with_hint() {
         "unknown name `steps.later` [steps.later.data]",
         "known here: `steps.a`",
     );
-    check_refused(&single_step("create_task", "{goal: '${data.x}'}"), "unknown name `data.x` [data.x]", "`data` has no fields here");
-    check_refused(&single_step("create_task", "{goal: '${context.steps.nope.data}'}"), "`context.steps.nope`", "`context.steps.a`");
+    check_refused(
+        &single_step("create_task", "{goal: '${data.x}'}"),
+        "unknown name `data.x` [data.x]",
+        "`data` has no fields here",
+    );
+    check_refused(
+        &single_step("create_task", "{goal: '${context.steps.nope.data}'}"),
+        "`context.steps.nope`",
+        "`context.steps.a`",
+    );
     let path = "{goal: {fromContext: steps.nope.data.taskId}}";
-    check_refused(&single_step("create_task", path), "`context.steps.nope` [steps.nope.data.taskId]", "`context.steps.a`");
+    check_refused(
+        &single_step("create_task", path),
+        "`context.steps.nope` [steps.nope.data.taskId]",
+        "`context.steps.a`",
+    );
     let language = "docs/configuration.md has the language";
-    check_refused(&single_step("create_task", "{goal: x, labels: ['${task.labels.map(l => l)}']}"), "unexpected `>` [>]", language);
+    check_refused(
+        &single_step("create_task", "{goal: x, labels: ['${task.labels.map(l => l)}']}"),
+        "unexpected `>` [>]",
+        language,
+    );
     check_refused(&single_step("create_task", "{goal: '${task.id ? 1 : 2}'}"), "unexpected character [?]", language);
     check_refused(&single_step("create_task", "{goal: '${task?.id}'}"), "unexpected character [?]", language);
     check_refused(&single_step("create_task", "{goal: '${{ task.id }}'}"), "[", language);
     parse_workflow(&single_step("create_task", "{goal: x, body: \"${{'a': 1}}\"}"), "w", false).expect("a map");
     parse_workflow(&single_step("create_task", "{goal: '${task.labels.length}'}"), "w", false).expect("a number");
     check_message(&single_step("create_task", "{goal: '${}'}"), "must not be empty", "");
-    check_refused(&single_step("create_task", "{goal: \"${task.id || 'x}\"}"), "has no `}`", "close it, and the texts in it");
-    check_refused(&single_step("condition", "{predicate: task.labels.indexOf('x')}"), "no methods", "`task.labels | length`");
-    check_refused(&single_step("condition", "{predicate: '${iteration} > 2'}"), "is one expression", "write it without `${…}`");
+    check_refused(
+        &single_step("create_task", "{goal: \"${task.id || 'x}\"}"),
+        "has no `}`",
+        "close it, and the texts in it",
+    );
+    check_refused(
+        &single_step("condition", "{predicate: task.labels.indexOf('x')}"),
+        "no methods",
+        "`task.labels | length`",
+    );
+    check_refused(
+        &single_step("condition", "{predicate: '${iteration} > 2'}"),
+        "is one expression",
+        "write it without `${…}`",
+    );
     check_refused(&single_step("condition", "{predicate: '{{ iteration > 2 }}'}"), "without braces", "`iteration > 2`");
     check_refused(
         &single_step("create_task", "{goal: {fromContext: steps.a-b.data.taskId}}"),
@@ -370,7 +441,11 @@ fn invalid_expressions_are_refused_with_hint() {
     );
     check_refused(&single_step("execute_command", "{command: ls, args: ['${nope}']}"), "unknown name `nope`", "");
     check_refused(&single_step("create_task", "{goal: {fromContext: 'a b'}}"), "", "");
-    check_refused(&single_step("create_task", "{goal: {fromContext: task.idd}}"), "`context.task.idd` [task.idd]", "`context.task.id`");
+    check_refused(
+        &single_step("create_task", "{goal: {fromContext: task.idd}}"),
+        "`context.task.idd` [task.idd]",
+        "`context.task.id`",
+    );
     parse_workflow(&single_step("create_task", "{goal: {fromContext: context.steps.a.data.taskId}}"), "w", false)
         .expect("a path");
 }
@@ -416,8 +491,16 @@ fn unknown_field_of_step_result_is_refused() {
             &format!("type: create_task, config: {{goal: \"{goal}\"}}"),
         )
     };
-    check_refused(&ran("${steps.a.succes}"), "unknown name `steps.a.succes` [steps.a.succes]", "mean `steps.a.success`?");
-    check_refused(&ran("${steps.a.data.stdot}"), "unknown name `steps.a.data.stdot` [", "did you mean `steps.a.data.stdout`?");
+    check_refused(
+        &ran("${steps.a.succes}"),
+        "unknown name `steps.a.succes` [steps.a.succes]",
+        "mean `steps.a.success`?",
+    );
+    check_refused(
+        &ran("${steps.a.data.stdot}"),
+        "unknown name `steps.a.data.stdot` [",
+        "did you mean `steps.a.data.stdout`?",
+    );
     check_refused(&ran("${steps.a.data.taskId}"), "", "known here: `steps.a.data.exitCode`, `steps.a.data.stdout`");
     check_refused(&ran("${steps['a'].data['stdot'] || 'none'}"), "`steps.a.data.stdot`", "stdout");
     check_refused(&made("'${steps.a.data.taskid}'"), "`steps.a.data.taskid`", "did you mean `steps.a.data.taskId`?");

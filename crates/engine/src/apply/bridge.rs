@@ -1,7 +1,7 @@
 //! Folds the state that is kept about conversations of agents' own hook systems.
 
-use super::{FoldResult, EventFold};
-use crate::bridge::{CallRuling, BridgeCaller, BridgeConversation};
+use super::{EventFold, FoldResult};
+use crate::bridge::{BridgeCaller, BridgeConversation, CallRuling};
 use crate::log::event::payload;
 use crate::view::RowChange;
 

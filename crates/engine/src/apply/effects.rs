@@ -1,6 +1,6 @@
 //! The outbox: an event creates its effects, and the event that finishes an effect removes it.
 
-use super::{ApplyError, FoldResult, EventFold};
+use super::{ApplyError, EventFold, FoldResult};
 use crate::command::limits::extract_summary_line;
 use crate::effects::hook_batch::HookBatch;
 use crate::effects::hook_outcome::{HookClass, HookOutcome};
@@ -9,12 +9,18 @@ use crate::effects::share::{find_paying_effect, find_sibling_effect};
 use crate::log::event::payload;
 use crate::log::event_type::EventType;
 use crate::log::id::{ConfigDigest, EffectId, OwnerName, SessionName};
-use crate::session::{BlockingHook, SessionPhase, Session, GateVerdict};
+use crate::session::{BlockingHook, GateVerdict, Session, SessionPhase};
 use crate::view::RowChange;
 
 impl EventFold<'_> {
     /// Returns an effect that this event creates.
-    pub(super) fn build_pending_effect(&self, index: u32, kind: EffectKind, config: ConfigDigest, owner: &OwnerName) -> PendingEffect {
+    pub(super) fn build_pending_effect(
+        &self,
+        index: u32,
+        kind: EffectKind,
+        config: ConfigDigest,
+        owner: &OwnerName,
+    ) -> PendingEffect {
         PendingEffect {
             id: EffectId { seq: self.seq, index },
             attempts: u32::from(matches!(kind, EffectKind::Turn { .. })),
@@ -159,7 +165,8 @@ impl EventFold<'_> {
                     && hook.class == HookClass::Gate
                     && session.last_turn == Some(effect.id.seq)
                 {
-                    let mut verdict = GateVerdict::from_stop_hook(finished.outcome, hook.on_failure, finished.unstarted);
+                    let mut verdict =
+                        GateVerdict::from_stop_hook(finished.outcome, hook.on_failure, finished.unstarted);
                     if session.ignores_hook_result(hook, finished.outcome) {
                         // A failure that does not block needs no waiver of a person.
                         if verdict != GateVerdict::Fail || session.terms.strict {

@@ -1,7 +1,7 @@
 //! Folds the events of an agent that runs its own iterations.
 
-use super::{ApplyError, FoldResult, EventFold};
-use crate::evaluation::{CheckpointRef, StopHookRef, IterationJudgement, IterationSeries, FailureStreak};
+use super::{ApplyError, EventFold, FoldResult};
+use crate::evaluation::{CheckpointRef, FailureStreak, IterationJudgement, IterationSeries, StopHookRef};
 use crate::log::event::payload;
 use crate::log::id::{CheckpointId, HookId, SeriesId};
 

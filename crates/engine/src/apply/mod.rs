@@ -14,16 +14,16 @@ mod sessions;
 mod workflow;
 
 use crate::evaluation::EvaluationState;
-use crate::log::event::{EventEnvelope, Event, payload};
+use crate::log::event::{Event, EventEnvelope, payload};
 use crate::log::id::{EdgeId, Epoch, Seq, SessionName, TaskId};
 use crate::session::is_claimable_after_loss;
 use crate::session::usage::AgentUsage;
 use crate::task::graph::{awaited_tasks, waiting_tasks};
-use crate::task::note::{NoteIndex, NoteKind, IterationNoteRef};
+use crate::task::note::{IterationNoteRef, NoteIndex, NoteKind};
 use crate::task::resolution::{PendingAnswer, TaskResolution};
 use crate::task::transitions::TaskTransition;
-use crate::task::{TaskEdge, Lease, ReportRequest, TaskState, TaskTakeover, Task};
-use crate::view::{RowChange, EdgeDirection, StateView};
+use crate::task::{Lease, ReportRequest, Task, TaskEdge, TaskState, TaskTakeover};
+use crate::view::{EdgeDirection, RowChange, StateView};
 
 pub use error::ApplyError;
 
@@ -362,17 +362,21 @@ impl EventFold<'_> {
     }
 
     fn recount_dependencies(&self, task: &Task, count: fn(u32) -> Option<u32>) -> Result<u32, ApplyError> {
-        count(task.open_dependencies)
-            .ok_or_else(|| self.unfit_event_error(format!("{} has {} open dependencies", task.id, task.open_dependencies)))
+        count(task.open_dependencies).ok_or_else(|| {
+            self.unfit_event_error(format!("{} has {} open dependencies", task.id, task.open_dependencies))
+        })
     }
 
     // Edges.
 
     fn fold_edge_added(&self, added: &payload::DependencyAdded) -> FoldResult {
-        let edge = TaskEdge { id: EdgeId(self.seq.0), from_id: added.from_id, to_id: added.to_id, kind: added.edge_type };
+        let edge =
+            TaskEdge { id: EdgeId(self.seq.0), from_id: added.from_id, to_id: added.to_id, kind: added.edge_type };
         let same = |other: &TaskEdge| (other.to_id, other.kind) == (edge.to_id, edge.kind);
         if edge.from_id == edge.to_id || self.view.find_edges(edge.from_id, EdgeDirection::From)?.iter().any(same) {
-            return Err(self.unfit_event_error(format!("{} {} {} cannot be added", edge.from_id, edge.kind, edge.to_id)));
+            return Err(
+                self.unfit_event_error(format!("{} {} {} cannot be added", edge.from_id, edge.kind, edge.to_id))
+            );
         }
         let mut changes = vec![Change::PutEdge(edge)];
         let counts = match edge.waiting_pair() {
@@ -416,7 +420,8 @@ impl EventFold<'_> {
         [edge.from_id, edge.to_id]
             .into_iter()
             .map(|id| {
-                let mut task = if id == self.event_task_id()? { self.require_event_task()? } else { self.require_task(id)? };
+                let mut task =
+                    if id == self.event_task_id()? { self.require_event_task()? } else { self.require_task(id)? };
                 if counts == Some(id) {
                     task.open_dependencies = self.recount_dependencies(&task, count)?;
                 }

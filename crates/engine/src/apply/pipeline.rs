@@ -1,13 +1,16 @@
 //! Work on its way through the gates: each event advances it, or does not fit.
 
-use super::{ApplyError, FoldResult, EventFold, put_task};
-use crate::delivery::{GateFailure, ChangeRef, GateFinding, DeliveryGate, GateHookEnd, DeliveryPipeline, GateRemedy, DeliveryStage, TaskChange, GateFailureKind, SubmittedWork};
+use super::{ApplyError, EventFold, FoldResult, put_task};
+use crate::delivery::{
+    ChangeRef, DeliveryGate, DeliveryPipeline, DeliveryStage, GateFailure, GateFailureKind, GateFinding, GateHookEnd,
+    GateRemedy, SubmittedWork, TaskChange,
+};
 use crate::effects::hook_outcome::HookOutcome;
 use crate::effects::outbox::{EffectKind, PendingEffect};
 use crate::log::event::payload;
 use crate::log::id::RunId;
-use crate::session::{SessionEnd, SessionEndKind, AfterIteration, SessionPhase, Session};
-use crate::task::{TaskState, Task};
+use crate::session::{AfterIteration, Session, SessionEnd, SessionEndKind, SessionPhase};
+use crate::task::{Task, TaskState};
 use crate::view::RowChange;
 
 impl EventFold<'_> {
@@ -35,12 +38,17 @@ impl EventFold<'_> {
         let resumed = self.resumed_closing()?;
         let mut changes = self.change_session(|session| {
             let closing = match &session.phase {
-                SessionPhase::Settled(AfterIteration::Close(closing)) if closing.ending == SessionEndKind::Completed => closing.clone(),
+                SessionPhase::Settled(AfterIteration::Close(closing))
+                    if closing.ending == SessionEndKind::Completed =>
+                {
+                    closing.clone()
+                }
                 _ if session.may_resume_at_gate() => resumed,
                 _ => return None,
             };
             let fits = session.held_epoch().is_some() && session.run_id_for(session.iteration) == started.run;
-            session.phase = self.build_pipeline_phase(&started.run, closing, DeliveryStage::Submitting, started.work.clone());
+            session.phase =
+                self.build_pipeline_phase(&started.run, closing, DeliveryStage::Submitting, started.work.clone());
             if let SessionPhase::Pipeline(pipeline) = &mut session.phase {
                 pipeline.rejudged = std::mem::take(&mut session.rejudged) || started.rejudged;
             }
@@ -67,7 +75,8 @@ impl EventFold<'_> {
             return self.move_task(|_| {});
         };
         // A person may have submitted the task by hand before its gate passed it.
-        let mut changes = if task.state == TaskState::Submitted { self.change_task(|_| {})? } else { self.move_task(|_| {})? };
+        let mut changes =
+            if task.state == TaskState::Submitted { self.change_task(|_| {})? } else { self.move_task(|_| {})? };
         self.change_named_session(&session.name, &mut changes, |session| {
             if let SessionPhase::Pipeline(pipeline) = &mut session.phase {
                 pipeline.stage = DeliveryStage::Submitted;
@@ -81,7 +90,9 @@ impl EventFold<'_> {
         let mut changes = self.move_task(|_| {})?;
         changes.extend(self.change_session(|session| {
             let (closing, work) = match &session.phase {
-                SessionPhase::Pipeline(pipeline) if pipeline.stage == DeliveryStage::Submitted && pipeline.run == started.run => {
+                SessionPhase::Pipeline(pipeline)
+                    if pipeline.stage == DeliveryStage::Submitted && pipeline.run == started.run =>
+                {
                     (pipeline.closing.clone(), pipeline.work.clone())
                 }
                 _ if session.may_resume_at_gate() && started.work.is_some() => (resumed, started.work.clone()),
@@ -95,7 +106,13 @@ impl EventFold<'_> {
         Ok(changes)
     }
 
-    fn build_pipeline_phase(&self, run: &RunId, closing: SessionEnd, stage: DeliveryStage, work: Option<SubmittedWork>) -> SessionPhase {
+    fn build_pipeline_phase(
+        &self,
+        run: &RunId,
+        closing: SessionEnd,
+        stage: DeliveryStage,
+        work: Option<SubmittedWork>,
+    ) -> SessionPhase {
         let (run, at) = (run.clone(), self.seq);
         SessionPhase::Pipeline(Box::new(DeliveryPipeline {
             run,
@@ -122,7 +139,9 @@ impl EventFold<'_> {
                     (pipeline.closing.clone(), pipeline.broken.as_ref().and_then(|broken| broken.feedback.clone()))
                 }
                 // The work was not fit to be submitted.
-                SessionPhase::Settled(AfterIteration::Close(closing)) if is_unfit_submission(session, closing, failed) => {
+                SessionPhase::Settled(AfterIteration::Close(closing))
+                    if is_unfit_submission(session, closing, failed) =>
+                {
                     (closing.clone(), failed.feedback.clone())
                 }
                 _ => return None,
@@ -169,7 +188,10 @@ impl EventFold<'_> {
     pub(super) fn fold_needs_continuation(&self, reason: &str) -> FoldResult {
         let task = self.require_event_task()?;
         let holder = task.lease.as_ref().and_then(|lease| lease.session.as_ref());
-        let session = holder.filter(|name| self.is_decided_by_session(name)).map(|name| self.view.find_session(name)).transpose()?;
+        let session = holder
+            .filter(|name| self.is_decided_by_session(name))
+            .map(|name| self.view.find_session(name))
+            .transpose()?;
         let on_its_way = session.flatten().and_then(|session| session.stalled_work_on_end());
         let stalled = on_its_way.map(|stalled| stalled.with_author_of(&task));
         self.move_task(|task| {
@@ -182,7 +204,9 @@ impl EventFold<'_> {
 
     /// Records the end of a hook at a gate.
     pub(super) fn record_gate_result(session: &mut Session, effect: &PendingEffect, finished: &payload::HookFinished) {
-        let (SessionPhase::Pipeline(pipeline), EffectKind::Hook(hook)) = (&mut session.phase, &effect.kind) else { return };
+        let (SessionPhase::Pipeline(pipeline), EffectKind::Hook(hook)) = (&mut session.phase, &effect.kind) else {
+            return;
+        };
         if pipeline.at != effect.id.seq || DeliveryGate::of_hook_effect(hook).is_none() {
             return;
         }
@@ -206,8 +230,13 @@ impl EventFold<'_> {
             if effect.id.index > 0 || pipeline.stage == DeliveryStage::Merging {
                 let reason = finished.message.clone().unwrap_or_else(|| "the work is on another base now".to_owned());
                 let (hook, why) = (finished.hook.clone(), GateFailureKind::Moved);
-                pipeline.broken =
-                    pipeline.broken.take().or(Some(GateFailure { hook, why, reason, feedback: None, unstarted: false }));
+                pipeline.broken = pipeline.broken.take().or(Some(GateFailure {
+                    hook,
+                    why,
+                    reason,
+                    feedback: None,
+                    unstarted: false,
+                }));
             }
         }
     }

@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use super::{ApplyError, FoldResult, EventFold, put_task};
+use super::{ApplyError, EventFold, FoldResult, put_task};
 use crate::effects::outbox::EffectKind;
 use crate::log::event::{Event, payload};
 use crate::log::id::{EffectId, RunId, SessionName, TaskId};
-use crate::session::turn_failure::TurnFailure;
-use crate::session::promise::{Promise, excerpt_last_words};
-use crate::session::usage::AgentUsage;
-use crate::session::message_author::MessageAuthor;
 use crate::session::guard_state::GuardState;
+use crate::session::message_author::MessageAuthor;
+use crate::session::promise::{Promise, excerpt_last_words};
+use crate::session::turn_failure::TurnFailure;
+use crate::session::usage::AgentUsage;
 use crate::session::{
-    SessionEnd, CompletionMode, GateDecision, SessionEndKind, GateAnswer, TaskHold, AfterIteration, ConversationStart, SessionPhase, FeedbackRef, TurnPurpose, Session, AgentTurn,
-    GateVerdict,
+    AfterIteration, AgentTurn, CompletionMode, ConversationStart, FeedbackRef, GateAnswer, GateDecision, GateVerdict,
+    Session, SessionEnd, SessionEndKind, SessionPhase, TaskHold, TurnPurpose,
 };
-use crate::task::{CompletionClaim, TaskState, Task};
+use crate::task::{CompletionClaim, Task, TaskState};
 use crate::view::RowChange;
 
 const MAX_CAUSE_BYTES: usize = 200;
@@ -217,7 +217,9 @@ impl EventFold<'_> {
             let fits = match (&session.phase, &started.purpose) {
                 (SessionPhase::Preparing(run), TurnPurpose::Work) => *run == started.run,
                 (SessionPhase::Decided(run, GateDecision::SendBack), TurnPurpose::SendBack) => *run == started.run,
-                (SessionPhase::Recovering(run) | SessionPhase::Failed(run), TurnPurpose::Recovery) => *run == started.run,
+                (SessionPhase::Recovering(run) | SessionPhase::Failed(run), TurnPurpose::Recovery) => {
+                    *run == started.run
+                }
                 (SessionPhase::Settled(_), TurnPurpose::Delivery) => {
                     !session.delivered && session.run_id_for(session.iteration) == started.run
                 }
@@ -446,7 +448,9 @@ impl EventFold<'_> {
                     Some(until) => SessionPhase::Postponed(until),
                     None => SessionPhase::Settled(AfterIteration::Continue),
                 },
-                TurnPurpose::UnjudgedDelivery(closing) if interrupted => SessionPhase::Settled(AfterIteration::Close(closing)),
+                TurnPurpose::UnjudgedDelivery(closing) if interrupted => {
+                    SessionPhase::Settled(AfterIteration::Close(closing))
+                }
                 TurnPurpose::UnjudgedDelivery(closing) => SessionPhase::Closing(closing),
                 TurnPurpose::Work | TurnPurpose::SendBack | TurnPurpose::Delivery => return false,
             };
@@ -471,7 +475,9 @@ impl EventFold<'_> {
                 }
             }
             match (&session.phase, queued.voice) {
-                (SessionPhase::Failed(run), MessageAuthor::Hook) if session.watch.is_last_failure(self.envelope.metadata.cause) => {
+                (SessionPhase::Failed(run), MessageAuthor::Hook)
+                    if session.watch.is_last_failure(self.envelope.metadata.cause) =>
+                {
                     session.phase = SessionPhase::Recovering(run.clone());
                 }
                 (SessionPhase::Asking(..), MessageAuthor::Person) => {}
@@ -503,7 +509,8 @@ impl EventFold<'_> {
     }
 
     fn require_session_task(&self, id: TaskId) -> Result<Task, ApplyError> {
-        let task = if self.envelope.node.task_id() == Some(id) { self.require_event_task()? } else { self.require_task(id)? };
+        let task =
+            if self.envelope.node.task_id() == Some(id) { self.require_event_task()? } else { self.require_task(id)? };
         Ok(Task { version: self.seq, ..task })
     }
 

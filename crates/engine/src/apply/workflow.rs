@@ -1,6 +1,6 @@
 //! The progress of a workflow run, which is part of its effect.
 
-use super::{ApplyError, FoldResult, EventFold};
+use super::{ApplyError, EventFold, FoldResult};
 use crate::effects::outbox::PendingEffect;
 use crate::log::event::payload;
 use crate::log::id::EffectId;
@@ -40,7 +40,9 @@ impl EventFold<'_> {
     pub(super) fn fold_workflow_step_finished(&self, finished: &payload::WorkflowStepFinished) -> FoldResult {
         let (effect, mut progress) = self.require_running_workflow(finished.effect)?;
         if progress.next.as_deref() != Some(finished.result.step_id.as_str()) {
-            return Err(self.unfit_event_error(format!("{} is not at the step `{}`", effect.id, finished.result.step_id)));
+            return Err(
+                self.unfit_event_error(format!("{} is not at the step `{}`", effect.id, finished.result.step_id))
+            );
         }
         progress.done.push(self.seq);
         Ok(vec![self.come(effect, Progress { next: finished.next.clone(), under_way: None, attempt: 0, ..progress })])
@@ -57,7 +59,9 @@ impl EventFold<'_> {
     fn require_running_workflow(&self, id: EffectId) -> Result<(PendingEffect, WorkflowProgress), ApplyError> {
         let effect = self.require_effect(id)?;
         let progress = effect.progress.clone().filter(|progress| !progress.ended);
-        progress.map(|progress| (effect, progress)).ok_or_else(|| self.unfit_event_error(format!("{id} is no workflow that runs")))
+        progress
+            .map(|progress| (effect, progress))
+            .ok_or_else(|| self.unfit_event_error(format!("{id} is no workflow that runs")))
     }
 
     fn put_progress(&self, effect: PendingEffect, progress: WorkflowProgress) -> RowChange {

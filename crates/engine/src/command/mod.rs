@@ -7,23 +7,25 @@ use core::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::bridge::{BridgeCall, CallVerdict, BridgeCaller};
-use crate::delivery::{ChangeApproval, ChangeFact, ChangeRef, GateFinding, WorkspaceMode, HookMetadata, SubmissionCheck, Workspace};
+use crate::bridge::{BridgeCall, BridgeCaller, CallVerdict};
+use crate::delivery::{
+    ChangeApproval, ChangeFact, ChangeRef, GateFinding, HookMetadata, SubmissionCheck, Workspace, WorkspaceMode,
+};
 use crate::effects::action::ActionRequest;
 use crate::effects::hook_outcome::HookOutcome;
 use crate::effects::hook_point::HookPoint;
 use crate::evaluation::validation::RuleResult;
-use crate::evaluation::{EvaluationFindings, NewCheckpoint, NewStopHook, NewIterationSeries};
+use crate::evaluation::{EvaluationFindings, NewCheckpoint, NewIterationSeries, NewStopHook};
 use crate::log::id::{Digest, EffectId, Epoch, HookId, OwnerName, RunId, Seq, SeriesId, SessionName, TaskId, TypeName};
 use crate::log::time::Timestamp;
-use crate::session::turn_failure::TurnFailure;
 use crate::session::output_fingerprint::OutputFingerprint;
 use crate::session::promise::Promise;
+use crate::session::turn_failure::TurnFailure;
 use crate::session::usage::AgentUsage;
-use crate::session::{SessionEndKind, GateAnswer, SessionTerms, WorkSource};
+use crate::session::{GateAnswer, SessionEndKind, SessionTerms, WorkSource};
 use crate::task::note::NoteKind;
 use crate::task::resolution::TaskResolution;
-use crate::task::{EdgeKind, TaskPriority, ReportRequest};
+use crate::task::{EdgeKind, ReportRequest, TaskPriority};
 use crate::workflow::StepReport;
 
 /// The right by which a command is given.

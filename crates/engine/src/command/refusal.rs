@@ -75,7 +75,10 @@ pub enum Refusal {
     /// Other commands remain that may succeed.
     #[error("none of what {effect} could do at once succeeds")]
     NoneSucceeds { effect: EffectId },
-    #[error("this project's hooks are not trusted as they are now, and this would run {}", join_with_conjunction(hooks, "and"))]
+    #[error(
+        "this project's hooks are not trusted as they are now, and this would run {}",
+        join_with_conjunction(hooks, "and")
+    )]
     Untrusted { hooks: Vec<String> },
     #[error("a cascade of hooks may make {limit}; the rest is refused")]
     CascadeLimit { limit: String },

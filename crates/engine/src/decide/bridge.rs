@@ -1,8 +1,8 @@
 //! Commands of the bridge: calls of an agent's own hook system, and the answers.
 
 use super::{CauseRef, DecisionContext};
-use crate::bridge::{BridgeCall, CallRuling, CallVerdict, BridgeCaller, BridgeConversation};
-use crate::command::limits::{EngineLimits, check_text_size, check_nonblank_text, extract_summary_line};
+use crate::bridge::{BridgeCall, BridgeCaller, BridgeConversation, CallRuling, CallVerdict};
+use crate::command::limits::{EngineLimits, check_nonblank_text, check_text_size, extract_summary_line};
 use crate::command::refusal::Refusal;
 use crate::effects::hook_point::HookPoint;
 use crate::log::event::{EventSubject, payload};

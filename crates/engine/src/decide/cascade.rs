@@ -8,7 +8,7 @@ use super::{CauseRef, DecisionContext};
 use crate::command::TaskPatch;
 use crate::command::limits::EngineLimits;
 use crate::command::refusal::Refusal;
-use crate::effects::action::{HookAction, ActionRequest, TaskAction, is_stateless_event};
+use crate::effects::action::{ActionRequest, HookAction, TaskAction, is_stateless_event};
 use crate::effects::registry::PureHookError;
 use crate::log::event::{EventSubject, payload};
 use crate::log::event_type::EventType;
@@ -44,7 +44,9 @@ impl DecisionContext<'_, '_> {
     fn reaches_pure_hooks(&self, index: usize) -> bool {
         let record = &self.entries[index].record;
         let is_error = matches!(record.kind(), EventType::HookError | EventType::ActionError);
-        !is_error || (record.envelope.metadata.depth <= EngineLimits::CASCADE_DEPTH && self.budgets[self.entry_budgets[index]].remaining_events() > 0)
+        !is_error
+            || (record.envelope.metadata.depth <= EngineLimits::CASCADE_DEPTH
+                && self.budgets[self.entry_budgets[index]].remaining_events() > 0)
     }
 
     /// Returns the actions that the hooks of an event ask for, in their order. A failing hook is recorded, and the others
@@ -112,8 +114,11 @@ impl DecisionContext<'_, '_> {
                 debug_assert_eq!(self.entries.len(), before, "a refused action leaves nothing behind");
                 let (action_type, payload) = said();
                 self.current_budget().charge_events(1);
-                self.emit_event(EventSubject::System, payload::ActionError { action_type, error: refusal.to_string(), payload })
-                    .map(drop)
+                self.emit_event(
+                    EventSubject::System,
+                    payload::ActionError { action_type, error: refusal.to_string(), payload },
+                )
+                .map(drop)
             }
         }
     }
@@ -155,9 +160,10 @@ impl DecisionContext<'_, '_> {
                 }
                 self.emit_event(*node, event.clone()).map(drop)
             }
-            HookAction::Log { event, .. } => {
-                Err(Refusal::invalid_input("a log action", format!("cannot make a `{}`: that bears state", event.kind())))
-            }
+            HookAction::Log { event, .. } => Err(Refusal::invalid_input(
+                "a log action",
+                format!("cannot make a `{}`: that bears state", event.kind()),
+            )),
         }
     }
 }

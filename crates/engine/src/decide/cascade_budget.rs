@@ -90,7 +90,11 @@ impl CascadeBudget {
 
     /// Returns the share of each of so many hooks.
     fn share_per_hook(&self, hooks: u32) -> u32 {
-        let left = if self.later_stages == 0 { self.remaining_events() } else { self.remaining_events() / self.later_stages.saturating_mul(2) };
+        let left = if self.later_stages == 0 {
+            self.remaining_events()
+        } else {
+            self.remaining_events() / self.later_stages.saturating_mul(2)
+        };
         left / hooks.max(1)
     }
 }

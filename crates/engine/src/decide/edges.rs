@@ -5,7 +5,7 @@ use crate::command::refusal::Refusal;
 use crate::log::event::{EventSubject, payload};
 use crate::log::id::{EdgeId, TaskId};
 use crate::task::graph::find_waiting_cycle;
-use crate::task::{TaskEdge, EdgeKind, TaskState};
+use crate::task::{EdgeKind, TaskEdge, TaskState};
 use crate::view::{EdgeDirection, StateView};
 
 impl DecisionContext<'_, '_> {

@@ -5,7 +5,9 @@ use serde_json::Value;
 use super::cascade_budget::CascadeBudget;
 use super::{CauseRef, DecisionContext};
 use crate::command::HookReport;
-use crate::command::limits::{EngineLimits, check_text_size, check_nonblank_text, check_json_value, extract_summary_line};
+use crate::command::limits::{
+    EngineLimits, check_json_value, check_nonblank_text, check_text_size, extract_summary_line,
+};
 use crate::command::refusal::Refusal;
 use crate::delivery::DeliveryGate;
 use crate::effects::hook_outcome::{HookClass, HookOutcome};
@@ -15,9 +17,9 @@ use crate::effects::share::find_sibling_effect;
 use crate::evaluation::NewCheckpoint;
 use crate::log::event::{Event, EventSubject, payload};
 use crate::log::id::{EffectId, OwnerName, SessionName};
-use crate::session::usage::AgentUsage;
 use crate::session::message_author::MessageAuthor;
-use crate::session::{SessionEndKind, Session, GateVerdict};
+use crate::session::usage::AgentUsage;
+use crate::session::{GateVerdict, Session, SessionEndKind};
 use crate::view::StateView;
 
 impl DecisionContext<'_, '_> {
@@ -120,7 +122,10 @@ impl DecisionContext<'_, '_> {
                 Some(message) => format!("`{hook}` asks for a person: {message}"),
                 None => format!("`{hook}` asks for a person"),
             });
-            self.emit_effect_event(effect, payload::SessionStopping { ending: SessionEndKind::Escalated, reason, commits: vec![] })?;
+            self.emit_effect_event(
+                effect,
+                payload::SessionStopping { ending: SessionEndKind::Escalated, reason, commits: vec![] },
+            )?;
         }
         self.decide_next_steps(&session.name)
     }
@@ -136,7 +141,12 @@ impl DecisionContext<'_, '_> {
     }
 
     /// Emits an event of a session about the node of the effect.
-    fn emit_for_session(&mut self, effect: &PendingEffect, session: &Session, event: impl Into<Event>) -> Result<(), Refusal> {
+    fn emit_for_session(
+        &mut self,
+        effect: &PendingEffect,
+        session: &Session,
+        event: impl Into<Event>,
+    ) -> Result<(), Refusal> {
         let node = effect.task.map_or(EventSubject::System, EventSubject::Task);
         let iteration =
             if effect.session.is_some() { effect.iteration } else { Some(session.iteration).filter(|n| *n > 0) };
@@ -155,12 +165,16 @@ impl DecisionContext<'_, '_> {
         check_effect_owner(&effect, dead)?;
         match effect.recovery_action() {
             RecoveryAction::EndIteration => self.recover_turn(&effect, owner),
-            _ if self.is_for_ending_session(&effect)? || self.is_hook_needless(&effect)? => self.interrupt_hook(&effect),
+            _ if self.is_for_ending_session(&effect)? || self.is_hook_needless(&effect)? => {
+                self.interrupt_hook(&effect)
+            }
             _ if self.must_wait_for_person(&effect)? => self.end_hook(&effect, &HookOutcome::Skip.into()),
             RecoveryAction::Record(_) => self.interrupt_hook(&effect),
-            RecoveryAction::Run | RecoveryAction::RunAgain | RecoveryAction::Continue | RecoveryAction::CheckThenRun | RecoveryAction::SendAgain => {
-                self.start_hook_attempt(&effect, owner, effect.resting.as_deref())
-            }
+            RecoveryAction::Run
+            | RecoveryAction::RunAgain
+            | RecoveryAction::Continue
+            | RecoveryAction::CheckThenRun
+            | RecoveryAction::SendAgain => self.start_hook_attempt(&effect, owner, effect.resting.as_deref()),
         }
     }
 
@@ -194,8 +208,11 @@ impl DecisionContext<'_, '_> {
         let stops = |session: &Session| {
             asks_for_person(effect, report.outcome) && session.ending_kind().is_none() && session.stopping.is_none()
         };
-        self.stopping_session =
-            self.find_listening_session(effect)?.filter(|_| effect.session.is_some()).filter(stops).map(|session| session.name);
+        self.stopping_session = self
+            .find_listening_session(effect)?
+            .filter(|_| effect.session.is_some())
+            .filter(stops)
+            .map(|session| session.name);
         self.finish_hook(effect, report)?;
         self.continue_session_after(effect, report)
     }
@@ -215,7 +232,12 @@ impl DecisionContext<'_, '_> {
         self.draft.find_effect(id)?.ok_or(Refusal::UnknownEffect(id))
     }
 
-    fn start_hook_attempt(&mut self, effect: &PendingEffect, owner: &OwnerName, after: Option<&str>) -> Result<(), Refusal> {
+    fn start_hook_attempt(
+        &mut self,
+        effect: &PendingEffect,
+        owner: &OwnerName,
+        after: Option<&str>,
+    ) -> Result<(), Refusal> {
         let hook = require_hook_name(effect)?;
         self.begin_budget(CascadeBudget::for_hook_start(effect));
         self.set_effect_cause(effect);
@@ -244,7 +266,8 @@ impl DecisionContext<'_, '_> {
         let is_last = find_sibling_effect(&self.draft, effect.id)?.is_none();
         self.begin_budget(CascadeBudget::for_hook_end(effect));
         self.set_effect_cause(effect);
-        let heard = self.find_listening_session(effect)?.is_some_and(|session| is_feedback_heard(&session, effect, report));
+        let heard =
+            self.find_listening_session(effect)?.is_some_and(|session| is_feedback_heard(&session, effect, report));
         let feedback = report.feedback.clone().filter(|_| !heard);
         let failure = build_failure_event(&hook, effect.id, report);
         let (id, wanted) = (effect.id, actions.clone());
@@ -292,7 +315,12 @@ impl DecisionContext<'_, '_> {
     }
 
     /// Creates the checkpoint that a hook asks for with `continue`. A failure to create it is an error of the hook.
-    fn create_hook_checkpoint(&mut self, effect: &PendingEffect, report: &HookReport, data: &Value) -> Result<(), Refusal> {
+    fn create_hook_checkpoint(
+        &mut self,
+        effect: &PendingEffect,
+        report: &HookReport,
+        data: &Value,
+    ) -> Result<(), Refusal> {
         let session = effect.session.as_ref().map(|name| self.draft.find_session(name)).transpose()?.flatten();
         let Some(task) = effect.task.or(session.and_then(|session| session.task)) else { return Ok(()) };
         let mut new = NewCheckpoint::from_hook_data(data);
@@ -303,7 +331,10 @@ impl DecisionContext<'_, '_> {
             Err(refusal) => {
                 let (hook_name, error) = (require_hook_name(effect)?, format!("checkpointData: {refusal}"));
                 let original_event = report.event.clone().unwrap_or_default();
-                self.emit_effect_event(effect, payload::HookError { hook_name, error, original_event, effect: Some(effect.id) })
+                self.emit_effect_event(
+                    effect,
+                    payload::HookError { hook_name, error, original_event, effect: Some(effect.id) },
+                )
             }
         }
     }
@@ -316,7 +347,8 @@ fn is_feedback_heard(session: &Session, effect: &PendingEffect, report: &HookRep
     let outcome = report.outcome;
     let is_broken_gate = report.unstarted && hook.class == HookClass::Gate;
     // A gate's objection is told later, when it is known who has to fix the work.
-    let judged = DeliveryGate::of_hook_effect(hook).is_some() && !matches!(outcome, HookOutcome::Success | HookOutcome::Skip);
+    let judged =
+        DeliveryGate::of_hook_effect(hook).is_some() && !matches!(outcome, HookOutcome::Success | HookOutcome::Skip);
     let unheard = hook.class == HookClass::Bridge || judged || session.ignores_hook_result(hook, outcome);
     session.ending_kind().is_none() && outcome != HookOutcome::Escalate && !is_broken_gate && !unheard
 }

@@ -7,14 +7,17 @@ use crate::command::limits::EngineLimits;
 use crate::command::refusal::Refusal;
 use crate::evaluation::ruling::RuleAction;
 use crate::evaluation::validation::RuleResult;
-use crate::evaluation::{EvaluationPurpose, HookDecision, StopHookRef, EvaluationFindings, NewCheckpoint, NewStopHook, NewIterationSeries, IterationSeries, SeriesSignal};
+use crate::evaluation::{
+    EvaluationFindings, EvaluationPurpose, HookDecision, IterationSeries, NewCheckpoint, NewIterationSeries,
+    NewStopHook, SeriesSignal, StopHookRef,
+};
 use crate::log::event::{EventSubject, payload};
 use crate::log::event_type::EventType;
 use crate::log::id::{CheckpointId, HookId, Seq, SeriesId, SessionName, TaskId};
 use crate::session::promise::Promise;
-use crate::session::{SessionEnd, GateDecision, SessionEndKind, AfterIteration, Session};
+use crate::session::{AfterIteration, GateDecision, Session, SessionEnd, SessionEndKind};
 use crate::task::transitions::TaskTransition;
-use crate::task::{TaskState, Task};
+use crate::task::{Task, TaskState};
 use crate::view::StateView;
 
 /// The reasons that a person finds on a blocked task.
@@ -59,8 +62,8 @@ impl DecisionContext<'_, '_> {
     fn require_own_hook(&self, id: TaskId, hook: HookId) -> Result<StopHookRef, Refusal> {
         let task = self.require_task(id)?;
         let found = task.drive.hooks.iter().copied().find(|known| known.id == hook);
-        let found =
-            found.ok_or_else(|| Refusal::invalid_input("the stop hook", format!("{hook} is not registered for {id}")))?;
+        let found = found
+            .ok_or_else(|| Refusal::invalid_input("the stop hook", format!("{hook} is not registered for {id}")))?;
         match found.inside || !self.is_inside_session() {
             true => Ok(found),
             false => Err(Refusal::NoPerson { what: "take away or switch stop hooks that others have registered" }),
@@ -95,7 +98,12 @@ impl DecisionContext<'_, '_> {
         .map(drop)
     }
 
-    pub(super) fn judge_series(&mut self, id: TaskId, series: SeriesId, judging: &EvaluationFindings) -> Result<(), Refusal> {
+    pub(super) fn judge_series(
+        &mut self,
+        id: TaskId,
+        series: SeriesId,
+        judging: &EvaluationFindings,
+    ) -> Result<(), Refusal> {
         judging.check_limits()?;
         let task = self.require_task(id)?;
         let live = require_live_series(&task, series)?;
@@ -156,7 +164,9 @@ impl DecisionContext<'_, '_> {
     /// Advances the series of a session's task together with the loop: a judged iteration is over, an interrupted one is taken
     /// up.
     pub(super) fn advance_series_with_loop(&mut self, session: &Session) -> Result<(), Refusal> {
-        let is_over = |series: &IterationSeries| series.judged_by_loop && series.remaining_iterations() > 0 && !session.continues_interrupted_iteration();
+        let is_over = |series: &IterationSeries| {
+            series.judged_by_loop && series.remaining_iterations() > 0 && !session.continues_interrupted_iteration()
+        };
         let Some(series) = self.find_session_series(session)?.filter(is_over) else { return Ok(()) };
         let (series, iteration) = (series.id, series.iteration + 1);
         self.emit_session_event(session, payload::SeriesAdvanced { series, iteration })
@@ -197,7 +207,12 @@ impl DecisionContext<'_, '_> {
         }
     }
 
-    fn record_validation(&mut self, id: TaskId, series: &IterationSeries, judging: &EvaluationFindings) -> Result<(), Refusal> {
+    fn record_validation(
+        &mut self,
+        id: TaskId,
+        series: &IterationSeries,
+        judging: &EvaluationFindings,
+    ) -> Result<(), Refusal> {
         let verdict = series.judge_iteration(judging);
         let kept = |output: &String| {
             let from = output.len().saturating_sub(EngineLimits::STORED_OUTPUT_BYTES);
@@ -241,7 +256,8 @@ impl DecisionContext<'_, '_> {
                 "is at its maximum of {most} iterations: {id} needs a person now, unless it is done"
             ));
         }
-        self.emit_event(EventSubject::Task(id), payload::SeriesAdvanced { series, iteration: live.iteration + 1 }).map(drop)
+        self.emit_event(EventSubject::Task(id), payload::SeriesAdvanced { series, iteration: live.iteration + 1 })
+            .map(drop)
     }
 
     /// Ends a series without an evaluation: a listed promise is accepted as it is, unless the series is strict.
@@ -258,7 +274,10 @@ impl DecisionContext<'_, '_> {
         }
         // A series that was started from outside the turn keeps its rules until the work is accepted.
         if live.inside || self.turn.is_none() {
-            self.emit_event(EventSubject::Task(id), payload::SeriesEnded { series, iteration: live.iteration, promise })?;
+            self.emit_event(
+                EventSubject::Task(id),
+                payload::SeriesEnded { series, iteration: live.iteration, promise },
+            )?;
         }
         match promise {
             Promise::Complete => self.complete_task(id, None, &[]),

@@ -16,13 +16,13 @@ use crate::apply::apply;
 use crate::bridge::BridgeCall;
 use crate::command::limits::EngineLimits;
 use crate::command::refusal::Refusal;
+use crate::effects::event_context::EventContext;
 use crate::effects::hook_batch::{HookBatch, HookEffect};
 use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::effects::hook_point::HookPoint;
-use crate::effects::event_context::EventContext;
 use crate::evaluation::{REGISTERED_HOOKS_NAME, VALIDATION_RULES_NAME};
 use crate::log::config_text::ConfigText;
-use crate::log::event::{EventEnvelope, Event, EventSubject, payload};
+use crate::log::event::{Event, EventEnvelope, EventSubject, payload};
 use crate::log::event_type::EventType;
 use crate::log::id::{Digest, OwnerName, TypeName};
 use crate::session::Session;
@@ -128,7 +128,8 @@ pub fn hooks_for_call(call: &BridgeCall, planned: Vec<PlannedHook>) -> Vec<Plann
     let envelope = EventEnvelope::with_default_metadata(call.build_called_event().into());
     let situation = EventContext { call: Some(call), ..EventContext::from_envelope(&envelope) };
     let agent = Some(call.caller.agent.as_str());
-    let is_meant = |planned: &PlannedHook| planned.scope.includes_work(None, agent, false) && planned.matches_call(call);
+    let is_meant =
+        |planned: &PlannedHook| planned.scope.includes_work(None, agent, false) && planned.matches_call(call);
     let asks = |when: &Condition| ["retries", "event", "project_dir"].iter().any(|name| when.uses_name(name));
     let mut runs = false;
     let answered = |planned: PlannedHook| {
@@ -153,7 +154,11 @@ impl From<HookEffect> for PlannedHook {
 
 impl HookPlan {
     /// Returns a plan with these hooks for every task and every agent.
-    pub fn for_all_tasks(config: &str, owner: OwnerName, hooks: impl IntoIterator<Item = (EventType, Vec<HookEffect>)>) -> Self {
+    pub fn for_all_tasks(
+        config: &str,
+        owner: OwnerName,
+        hooks: impl IntoIterator<Item = (EventType, Vec<HookEffect>)>,
+    ) -> Self {
         let planned = |hooks: Vec<HookEffect>| hooks.into_iter().map(PlannedHook::from).collect();
         let hooks = hooks.into_iter().map(|(event, hooks)| (event, planned(hooks))).collect();
         let (project, trust, overrides) = (String::new(), ConfigTrust::Yes, BTreeSet::new());
@@ -326,7 +331,8 @@ impl DecisionContext<'_, '_> {
         let Some(effects) = &self.rules.effects else { return Ok(false) };
         let task = session.task.map(|id| self.draft.find_task(id)).transpose()?.flatten();
         let is_meant = |planned: &PlannedHook| {
-            planned.hook.point == HookPoint::Stop && effects.applies_to_task(planned, task.as_ref(), Some(&session.agent))
+            planned.hook.point == HookPoint::Stop
+                && effects.applies_to_task(planned, task.as_ref(), Some(&session.agent))
         };
         let planned = effects.hooks.get(&EventType::TurnFinished).into_iter().flat_map(|planned| planned.iter());
         Ok(planned.into_iter().any(is_meant) || self.first_judge_hook(Some(session), effects)?.is_some())
@@ -393,7 +399,12 @@ impl DecisionContext<'_, '_> {
 
     fn record_config_once(&mut self, digest: Digest, text: &str) -> Result<Digest, Refusal> {
         if !self.draft.has_config(digest)? {
-            self.emit_event_in(EventSubject::System, None, None, payload::ConfigRecorded { digest, text: text.to_owned() }.into())?;
+            self.emit_event_in(
+                EventSubject::System,
+                None,
+                None,
+                payload::ConfigRecorded { digest, text: text.to_owned() }.into(),
+            )?;
         }
         Ok(digest)
     }

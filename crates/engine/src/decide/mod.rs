@@ -7,20 +7,20 @@
 //! - A refused command is dropped whole, with all that it had decided until then.
 //! - The action of a hook is checked before its first event, so a refused action leaves nothing behind in the commit.
 
-mod session_rights;
 mod bridge;
 mod cascade;
+mod cascade_budget;
 mod edges;
 mod effects;
 mod evaluation;
-mod cascade_budget;
 mod hook_selection;
 mod person_commands;
 mod pipeline;
+mod session_rights;
+mod session_tasks;
 mod sessions;
 mod tasks;
 mod turns;
-mod session_tasks;
 mod workflow;
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ use crate::command::refusal::Refusal;
 use crate::command::{Authority, Command, CommandOrigin};
 use crate::effects::outbox::{EffectKind, PendingEffect};
 use crate::effects::registry::HookRegistry;
-use crate::log::event::{EventCause, EventEnvelope, Event, EventMetadata, EventSubject, EventRecord, payload};
+use crate::log::event::{Event, EventCause, EventEnvelope, EventMetadata, EventRecord, EventSubject, payload};
 use crate::log::event_type::EventType;
 use crate::log::id::{Digest, EffectId, RunId, Seq, SessionName, TaskId};
 use crate::session::promise::Promise;
@@ -38,10 +38,12 @@ use crate::task::transitions::TaskTransition;
 use crate::task::types::TaskTypes;
 use crate::task::{Lease, Task};
 use crate::view::draft::Draft;
-use crate::view::{RowChange, ViewResult, DecisionScope, StateView};
+use crate::view::{DecisionScope, RowChange, StateView, ViewResult};
 use bridge::CallAnswer;
 use cascade_budget::{COMMAND_BUDGET, CascadeBudget};
-pub use hook_selection::{HookPlan, HookScope, PlannedHook, ConfigTrust, ValidationScope, WORKFLOW_HOOK_PREFIX, hooks_for_call};
+pub use hook_selection::{
+    ConfigTrust, HookPlan, HookScope, PlannedHook, ValidationScope, WORKFLOW_HOOK_PREFIX, hooks_for_call,
+};
 
 /// A project's configuration, as far as the engine needs it.
 #[derive(Debug, Clone, Default)]
@@ -143,7 +145,12 @@ struct DecisionContext<'v, 'r> {
 }
 
 impl<'v, 'r> DecisionContext<'v, 'r> {
-    fn new(view: &'v dyn StateView, rules: &'r EngineRules, origin: &'r CommandOrigin, via: Option<EffectId>) -> Result<Self, Refusal> {
+    fn new(
+        view: &'v dyn StateView,
+        rules: &'r EngineRules,
+        origin: &'r CommandOrigin,
+        via: Option<EffectId>,
+    ) -> Result<Self, Refusal> {
         let draft = Draft::new(view)?;
         let turn = match &origin.run {
             Some(run) => draft.find_session(&run.session)?.map(|_| run.clone()),
@@ -154,7 +161,8 @@ impl<'v, 'r> DecisionContext<'v, 'r> {
         if let Some(id) = via {
             let runs = |effect: &PendingEffect| effect.attempts > 0 && matches!(effect.kind, EffectKind::Hook(_));
             let effect = draft.find_effect(id)?.filter(runs).ok_or(Refusal::UnknownEffect(id))?;
-            (line, cause, base) = (CascadeBudget::for_command_of_hook(&effect)?, Some(CauseRef::At(id.seq)), effect.depth);
+            (line, cause, base) =
+                (CascadeBudget::for_command_of_hook(&effect)?, Some(CauseRef::At(id.seq)), effect.depth);
             place = effect.session.map(|session| (session, effect.iteration));
         }
         Ok(Self {
@@ -238,7 +246,9 @@ impl<'v, 'r> DecisionContext<'v, 'r> {
             C::PostponeTurn { run, failing, until } => self.postpone_turn(run, failing, *until),
             C::InterruptTurn { run, record, usage } => self.interrupt_turn(run, record.clone(), *usage),
             C::Call(call) => self.record_bridge_call(call),
-            C::AnswerCall { at, caller, point, verdict } => self.record_call_answer(*at, &CallAnswer { caller, point, verdict }),
+            C::AnswerCall { at, caller, point, verdict } => {
+                self.record_call_answer(*at, &CallAnswer { caller, point, verdict })
+            }
             C::BeginEffect { effect, owner } => self.begin_effect(*effect, owner),
             C::RestEffect { effect, owner, error } => self.rest_effect(*effect, owner, error),
             C::RetryEffect { effect, owner, after } => self.retry_effect(*effect, owner, after),
@@ -288,7 +298,9 @@ impl<'v, 'r> DecisionContext<'v, 'r> {
         // `enqueue_hooks` may have recorded the configuration at the position before.
         let seq = self.draft.head_position()?.next();
         envelope.metadata.cause = self.cause.map(|cause| match cause {
-            CauseRef::Entry(index) => EventCause::Back(u32::try_from(self.entries.len() - index).expect("a commit is small")),
+            CauseRef::Entry(index) => {
+                EventCause::Back(u32::try_from(self.entries.len() - index).expect("a commit is small"))
+            }
             CauseRef::At(seq) => EventCause::At(seq),
         });
         let record = EventRecord { seq, envelope };

@@ -6,16 +6,16 @@
 //! - No agent inside a run answers for a person, and no agent ends a session: neither its own nor another.
 
 use super::{CauseRef, DecisionContext};
-use crate::command::limits::{EngineLimits, check_text_size, check_text_list, check_nonblank_text};
+use crate::command::limits::{EngineLimits, check_nonblank_text, check_text_list, check_text_size};
 use crate::command::refusal::Refusal;
 use crate::delivery::ChangeRef;
 use crate::effects::outbox::EffectKind;
 use crate::log::event::{EventSubject, payload};
 use crate::log::id::{SessionName, TaskId};
 use crate::session::message_author::MessageAuthor;
-use crate::session::{SessionEndKind, GateAnswer, TaskHold, SessionPhase, Session};
+use crate::session::{GateAnswer, Session, SessionEndKind, SessionPhase, TaskHold};
 use crate::task::resolution::TaskResolution;
-use crate::task::{TaskState, Task};
+use crate::task::{Task, TaskState};
 use crate::view::StateView;
 
 impl DecisionContext<'_, '_> {
@@ -29,7 +29,10 @@ impl DecisionContext<'_, '_> {
             return Err(Refusal::IllegalSession { name: name.clone(), why: "is about to end" });
         }
         let reason = reason.map(str::to_owned);
-        self.emit_session_event(&session, payload::SessionStopping { ending: SessionEndKind::Cancelled, reason, commits: vec![] })
+        self.emit_session_event(
+            &session,
+            payload::SessionStopping { ending: SessionEndKind::Cancelled, reason, commits: vec![] },
+        )
     }
 
     pub(super) fn send_message(&mut self, name: &SessionName, text: &str) -> Result<(), Refusal> {
@@ -160,7 +163,10 @@ impl DecisionContext<'_, '_> {
     ) -> Result<(), Refusal> {
         let Some(work) = work.filter(|_| answer == TaskResolution::Approve) else { return Ok(()) };
         let texts = [&work.branch, &work.base, &work.url];
-        texts.into_iter().flatten().try_for_each(|text| check_nonblank_text("a change", text, EngineLimits::DELIVERABLE_BYTES))?;
+        texts
+            .into_iter()
+            .flatten()
+            .try_for_each(|text| check_nonblank_text("a change", text, EngineLimits::DELIVERABLE_BYTES))?;
         let open = self.require_task(id)?.change.is_some_and(|change| change.merged.is_none());
         if open { Ok(()) } else { self.emit_event(EventSubject::Task(id), work.clone()).map(drop) }
     }

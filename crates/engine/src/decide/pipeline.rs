@@ -3,17 +3,22 @@
 use super::DecisionContext;
 use super::cascade_budget::CascadeBudget;
 use crate::command::HookReport;
-use crate::command::limits::{EngineLimits, check_text_size, check_text_list, check_nonblank_text, extract_summary_line};
+use crate::command::limits::{
+    EngineLimits, check_nonblank_text, check_text_list, check_text_size, extract_summary_line,
+};
 use crate::command::refusal::Refusal;
 use crate::delivery::{
-    GateFailure, ChangeFact, GateFinding, DeliveryGate, WorkspaceMode, DeliveryPipeline, SubmissionCheck, GateRemedy, GateFailureKind, SubmittedWork, Workspace,
+    ChangeFact, DeliveryGate, DeliveryPipeline, GateFailure, GateFailureKind, GateFinding, GateRemedy, SubmissionCheck,
+    SubmittedWork, Workspace, WorkspaceMode,
 };
 use crate::effects::outbox::PendingEffect;
 use crate::log::event::{EventSubject, payload};
 use crate::log::event_type::EventType;
 use crate::log::id::{Epoch, SessionName, TaskId};
 use crate::session::message_author::MessageAuthor;
-use crate::session::{SessionEnd, SessionEndKind, TaskExit, AfterIteration, SessionPhase, Session, NextAction, WorkSource};
+use crate::session::{
+    AfterIteration, NextAction, Session, SessionEnd, SessionEndKind, SessionPhase, TaskExit, WorkSource,
+};
 use crate::task::Lease;
 use crate::view::StateView;
 
@@ -47,8 +52,14 @@ impl DecisionContext<'_, '_> {
         let GateFinding { source, text } = finding.clone();
         check_nonblank_text("the source", &source, EngineLimits::LABEL_BYTES)?;
         check_nonblank_text("the feedback", &text, EngineLimits::FEEDBACK_BYTES)?;
-        let queued =
-            payload::FeedbackQueued { source, text, reason: None, own: None, passing: false, voice: MessageAuthor::Hook };
+        let queued = payload::FeedbackQueued {
+            source,
+            text,
+            reason: None,
+            own: None,
+            passing: false,
+            voice: MessageAuthor::Hook,
+        };
         self.emit_session_event(session, queued)
     }
 
@@ -78,7 +89,12 @@ impl DecisionContext<'_, '_> {
     }
 
     /// Leaves the task of a session to a person. A session on the graph continues with other tasks, any other session ends.
-    pub(super) fn escalate_task(&mut self, session: &Session, reason: String, commits: &[String]) -> Result<(), Refusal> {
+    pub(super) fn escalate_task(
+        &mut self,
+        session: &Session,
+        reason: String,
+        commits: &[String],
+    ) -> Result<(), Refusal> {
         match session.work {
             WorkSource::Given => {
                 let (ending, reason, commits) = (SessionEndKind::Escalated, Some(reason), commits.to_vec());
@@ -237,9 +253,10 @@ impl DecisionContext<'_, '_> {
     /// Starts the merge. Without hooks at that gate the work is accepted.
     pub(super) fn start_merge(&mut self, session: &Session) -> Result<(), Refusal> {
         match self.has_hooks_at(session, EventType::MergeStarted)? {
-            true => {
-                self.emit_session_event(session, payload::MergeStarted { run: session.run_id_for(session.iteration), work: None })
-            }
+            true => self.emit_session_event(
+                session,
+                payload::MergeStarted { run: session.run_id_for(session.iteration), work: None },
+            ),
             false => self.leave_task(session, TaskExit::Completed),
         }
     }
@@ -272,8 +289,14 @@ impl DecisionContext<'_, '_> {
             GateRemedy::Remediate => {
                 let (source, reason) = (broken.hook.clone(), Some(broken.reason.clone()));
                 let text = feedback.unwrap_or_else(|| broken.reason.clone());
-                let queued =
-                    payload::FeedbackQueued { source, text, reason, own: None, passing: false, voice: MessageAuthor::Hook };
+                let queued = payload::FeedbackQueued {
+                    source,
+                    text,
+                    reason,
+                    own: None,
+                    passing: false,
+                    voice: MessageAuthor::Hook,
+                };
                 self.emit_session_event(session, queued)
             }
             GateRemedy::Reject => {
@@ -292,7 +315,10 @@ impl DecisionContext<'_, '_> {
         match fact {
             ChangeFact::Opened(change) => {
                 let texts = [&change.branch, &change.base, &change.url];
-                texts.into_iter().flatten().try_for_each(|text| check_nonblank_text("a change", text, EngineLimits::DELIVERABLE_BYTES))?;
+                texts
+                    .into_iter()
+                    .flatten()
+                    .try_for_each(|text| check_nonblank_text("a change", text, EngineLimits::DELIVERABLE_BYTES))?;
                 match known.is_some_and(|known| known.at == *change && known.merged.is_none()) {
                     true => Ok(()),
                     false => self.emit_effect_event(effect, change.clone()),
@@ -302,7 +328,9 @@ impl DecisionContext<'_, '_> {
                 check_nonblank_text("a commit", commit, EngineLimits::LABEL_BYTES)?;
                 match known.is_none_or(|known| known.merged.is_some()) {
                     true => Ok(()),
-                    false => self.emit_effect_event(effect, payload::ChangeMerged { commit: commit.clone(), seen: None }),
+                    false => {
+                        self.emit_effect_event(effect, payload::ChangeMerged { commit: commit.clone(), seen: None })
+                    }
                 }
             }
         }

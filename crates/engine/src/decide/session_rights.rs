@@ -54,7 +54,9 @@ impl DecisionContext<'_, '_> {
         match (command, task.lease.as_ref().filter(of_session)) {
             (Command::UpdateTask { .. }, _) if own => refused(),
             (Command::UpdateTask { .. }, Some(lease)) => Err(Refusal::Held { id, lease: Box::new(lease.clone()) }),
-            (Command::UpdateTask { patch, .. }, None) if changes_judging_hooks(patch, &task) => Err(Refusal::Rejudged { id }),
+            (Command::UpdateTask { patch, .. }, None) if changes_judging_hooks(patch, &task) => {
+                Err(Refusal::Rejudged { id })
+            }
             // An agent's completion of a task that its session holds is only a claim.
             (Command::CompleteTask { .. }, None) if own => self.running_turn().and_then(|_| refused()),
             (_, None) if own => refused(),

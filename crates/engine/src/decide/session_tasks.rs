@@ -15,8 +15,8 @@ use crate::delivery::GateFinding;
 use crate::log::event::{Event, EventSubject, payload};
 use crate::log::id::{Epoch, TaskId};
 use crate::session::message_author::MessageAuthor;
-use crate::session::{SessionEnd, SessionEndKind, TaskExit, Session, WorkSource};
-use crate::task::{BlockDetails, TaskState, Task};
+use crate::session::{Session, SessionEnd, SessionEndKind, TaskExit, WorkSource};
+use crate::task::{BlockDetails, Task, TaskState};
 
 impl DecisionContext<'_, '_> {
     /// Assigns its first task to a session that has just started.
@@ -55,12 +55,25 @@ impl DecisionContext<'_, '_> {
         if let Some((source, text)) = task.answer.and_then(|answer| Some((answer.by, answer.text?))) {
             self.emit_event(
                 EventSubject::Task(id),
-                payload::FeedbackQueued { source, text, reason: None, own: None, passing: false, voice: MessageAuthor::Person },
+                payload::FeedbackQueued {
+                    source,
+                    text,
+                    reason: None,
+                    own: None,
+                    passing: false,
+                    voice: MessageAuthor::Person,
+                },
             )?;
         }
         for GateFinding { source, text } in task.findings {
-            let queued =
-                payload::FeedbackQueued { source, text, reason: None, own: None, passing: false, voice: MessageAuthor::Hook };
+            let queued = payload::FeedbackQueued {
+                source,
+                text,
+                reason: None,
+                own: None,
+                passing: false,
+                voice: MessageAuthor::Hook,
+            };
             self.emit_event(EventSubject::Task(id), queued)?;
         }
         Ok(())
@@ -73,15 +86,15 @@ impl DecisionContext<'_, '_> {
             (WorkSource::Graph, _) => {
                 self.expire_due_leases()?;
                 let (agent, left) = (Some(session.agent.as_str()), &session.left);
-                self.rules.types.next_task_for(&self.draft, agent, left, session.grounds).or_else(
-                    |refusal| match refusal {
+                self.rules.types.next_task_for(&self.draft, agent, left, session.grounds).or_else(|refusal| {
+                    match refusal {
                         Refusal::NothingForAgent { .. } => {
                             others = Some(refusal.to_string());
                             Ok(None)
                         }
                         other => Err(other),
-                    },
-                )?
+                    }
+                })?
             }
             (WorkSource::Given, Some(id)) => Some(id).filter(|_| self.can_retake_task(session, id)),
             (WorkSource::Given, None) => None,
@@ -107,7 +120,8 @@ impl DecisionContext<'_, '_> {
         let completed = task.as_ref().is_some_and(|task| task.state == TaskState::Completed && !by_others(task));
         // The session gave the task back by itself; a task that others gave back is among the lost ones.
         let is_back = task.is_some_and(|task| matches!(task.state, State::Created | State::Ready));
-        let is_given_back = |asked: &&SessionEnd| asked.ending == SessionEndKind::Error && is_back && !session.has_lost_task();
+        let is_given_back =
+            |asked: &&SessionEnd| asked.ending == SessionEndKind::Error && is_back && !session.has_lost_task();
         let closing = match session.stopping.as_ref().filter(is_given_back) {
             Some(asked) => asked.clone(),
             None if completed => decided,
@@ -117,7 +131,9 @@ impl DecisionContext<'_, '_> {
     }
 
     fn can_retake_task(&self, session: &Session, id: TaskId) -> bool {
-        let is_fit = |task: &Task| task.state.is_claimable() && self.rules.types.check_agent_allowed(task, &session.agent).is_ok();
+        let is_fit = |task: &Task| {
+            task.state.is_claimable() && self.rules.types.check_agent_allowed(task, &session.agent).is_ok()
+        };
         self.require_task(id).is_ok_and(|task| is_fit(&task))
     }
 
@@ -146,10 +162,13 @@ impl DecisionContext<'_, '_> {
         }
         Ok(match closing.ending {
             _ if lost.is_empty() => closing,
-            SessionEndKind::Completed => SessionEnd { ending: SessionEndKind::Cancelled, reason: Some(lost.join("; ")) },
-            ending => {
-                SessionEnd { ending, reason: Some(closing.reason.into_iter().chain(lost).collect::<Vec<_>>().join("; ")) }
+            SessionEndKind::Completed => {
+                SessionEnd { ending: SessionEndKind::Cancelled, reason: Some(lost.join("; ")) }
             }
+            ending => SessionEnd {
+                ending,
+                reason: Some(closing.reason.into_iter().chain(lost).collect::<Vec<_>>().join("; ")),
+            },
         })
     }
 
@@ -184,7 +203,10 @@ impl DecisionContext<'_, '_> {
         let blocking = session.blocking.iter().map(|blocker| &blocker.hook);
         let hooks = session.overlooked.iter().chain(blocking).cloned().collect();
         let (reason, commits) = (truncate_reason(reason), commits.to_vec());
-        self.emit_event(EventSubject::Task(id), BlockDetails { reason, required_knowledge: vec![], by: None, hooks, commits })?;
+        self.emit_event(
+            EventSubject::Task(id),
+            BlockDetails { reason, required_knowledge: vec![], by: None, hooks, commits },
+        )?;
         self.settle_task_state(id)
     }
 }

@@ -5,11 +5,13 @@ use super::{CauseRef, DecisionContext};
 use crate::command::NewSession;
 use crate::command::limits::{EngineLimits, check_text_size};
 use crate::command::refusal::Refusal;
-use crate::log::event::{Event, EventSubject, EventRecord, payload};
+use crate::log::event::{Event, EventRecord, EventSubject, payload};
 use crate::log::event_type::EventType;
 use crate::log::id::{OwnerName, RunId, SessionName};
 use crate::session::usage::AgentUsage;
-use crate::session::{SessionEnd, GateDecision, SessionEndKind, TurnPurpose, Session, SessionStep, SessionTerms, NextAction};
+use crate::session::{
+    GateDecision, NextAction, Session, SessionEnd, SessionEndKind, SessionStep, SessionTerms, TurnPurpose,
+};
 use crate::task::TaskState;
 use crate::view::StateView;
 
@@ -43,7 +45,12 @@ impl DecisionContext<'_, '_> {
             keeps_feedback: true,
             fresh: *fresh,
         };
-        self.emit_event_in(task.map_or(EventSubject::System, EventSubject::Task), Some(name.clone()), None, started.into())?;
+        self.emit_event_in(
+            task.map_or(EventSubject::System, EventSubject::Task),
+            Some(name.clone()),
+            None,
+            started.into(),
+        )?;
         self.assign_first_task(new)?;
         self.decide_next_steps(name)
     }
@@ -116,15 +123,17 @@ impl DecisionContext<'_, '_> {
             self.session_scope = Some((name.clone(), Some(session.iteration).filter(|iteration| *iteration > 0)));
             match session.next_step_at(Some(self.origin.at)) {
                 SessionStep::Wait(_) => return Ok(()),
-                SessionStep::SkipHook(effect) => match self.draft.find_effect(effect)?.is_some_and(|effect| effect.attempts == 0) {
-                    true => {
-                        let here = (self.cause, self.depth);
-                        self.skip_effect(effect)?;
-                        (self.cause, self.depth) = here;
+                SessionStep::SkipHook(effect) => {
+                    match self.draft.find_effect(effect)?.is_some_and(|effect| effect.attempts == 0) {
+                        true => {
+                            let here = (self.cause, self.depth);
+                            self.skip_effect(effect)?;
+                            (self.cause, self.depth) = here;
+                        }
+                        // Its owner still has to report how it ended.
+                        false => return Ok(()),
                     }
-                    // Its owner still has to report how it ended.
-                    false => return Ok(()),
-                },
+                }
                 SessionStep::StartIteration => {
                     self.advance_series_with_loop(&session)?;
                     let run = session.run_id_for(session.iteration + 1);

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::DecisionContext;
-use crate::command::limits::{EngineLimits, check_text_size, check_labels, check_text_list, check_nonblank_text, check_json_value};
+use crate::command::limits::{
+    EngineLimits, check_json_value, check_labels, check_nonblank_text, check_text_list, check_text_size,
+};
 use crate::command::refusal::Refusal;
 use crate::command::{Authority, DeletionMode, NewTask, TaskPatch};
 use crate::delivery::WorkspaceMode;
@@ -16,18 +18,26 @@ use crate::log::time::Timestamp;
 use crate::task::graph::{awaited_tasks, waiting_tasks};
 use crate::task::note::NoteKind;
 use crate::task::transitions::TaskTransition;
-use crate::task::{BlockDetails, CompletionClaim, EdgeKind, Lease, TaskState, Task};
+use crate::task::{BlockDetails, CompletionClaim, EdgeKind, Lease, Task, TaskState};
 use crate::view::{EdgeDirection, StateView};
 
 impl DecisionContext<'_, '_> {
     pub(super) fn create_task(&mut self, new: &NewTask) -> Result<TaskId, Refusal> {
         check_nonblank_text("the goal", &new.goal, EngineLimits::GOAL_BYTES)?;
         check_text_size("the body", new.body.as_deref().unwrap_or_default(), EngineLimits::BODY_BYTES)?;
-        check_text_list("a deliverable", &new.deliverables, EngineLimits::DELIVERABLE_COUNT, EngineLimits::DELIVERABLE_BYTES)?;
+        check_text_list(
+            "a deliverable",
+            &new.deliverables,
+            EngineLimits::DELIVERABLE_COUNT,
+            EngineLimits::DELIVERABLE_BYTES,
+        )?;
         check_labels(&new.labels)?;
         new.kind.as_ref().map_or(Ok(()), |kind| self.rules.types.check_type_exists(kind))?;
         if new.depends_on.len() > EngineLimits::DEPENDENCY_COUNT {
-            return Err(Refusal::invalid_input("a task", format!("may wait for at most {} others", Limits::DEPENDENCIES)));
+            return Err(Refusal::invalid_input(
+                "a task",
+                format!("may wait for at most {} others", Limits::DEPENDENCIES),
+            ));
         }
         let id = TaskId(self.draft.last_task_id()?.map_or(1, |last| last.0 + 1));
         let mut depends_on: BTreeSet<_> = new.depends_on.iter().copied().collect();
@@ -73,7 +83,12 @@ impl DecisionContext<'_, '_> {
         check_nonblank_text("the goal", patch.goal.as_ref().unwrap_or(&task.goal), EngineLimits::GOAL_BYTES)?;
         check_text_size("the body", patch.body.as_deref().unwrap_or_default(), EngineLimits::BODY_BYTES)?;
         let deliverables = patch.deliverables.as_deref().unwrap_or_default();
-        check_text_list("a deliverable", deliverables, EngineLimits::DELIVERABLE_COUNT, EngineLimits::DELIVERABLE_BYTES)?;
+        check_text_list(
+            "a deliverable",
+            deliverables,
+            EngineLimits::DELIVERABLE_COUNT,
+            EngineLimits::DELIVERABLE_BYTES,
+        )?;
         let labels = labels_after_patch(&task, patch);
         check_labels(&labels)?;
         if let Some(Some(kind)) = &patch.kind
@@ -136,7 +151,10 @@ impl DecisionContext<'_, '_> {
         self.check_lease_holder(&task)?;
         let epoch = Epoch(task.epoch.0 + 1);
         let (owner, until) = (owner.clone(), Some(until));
-        self.emit_event(EventSubject::Task(id), payload::TaskClaimed { owner, epoch, until, session: None, report: false })?;
+        self.emit_event(
+            EventSubject::Task(id),
+            payload::TaskClaimed { owner, epoch, until, session: None, report: false },
+        )?;
         self.emit_event(EventSubject::Task(id), payload::TaskStarted { context: Value::Null }).map(drop)
     }
 
@@ -215,12 +233,19 @@ impl DecisionContext<'_, '_> {
                 self.settle_task_state(id)?;
                 self.require_task(id)
             }
-            (TaskState::Created, _) if !self.is_forced() => Err(Refusal::OpenDependencies { id, open: self.open_dependencies(id)? }),
+            (TaskState::Created, _) if !self.is_forced() => {
+                Err(Refusal::OpenDependencies { id, open: self.open_dependencies(id)? })
+            }
             _ => Ok(task),
         }
     }
 
-    pub(super) fn complete_task(&mut self, id: TaskId, result: Option<&str>, artifacts: &[String]) -> Result<(), Refusal> {
+    pub(super) fn complete_task(
+        &mut self,
+        id: TaskId,
+        result: Option<&str>,
+        artifacts: &[String],
+    ) -> Result<(), Refusal> {
         check_text_size("the result", result.unwrap_or_default(), EngineLimits::RESULT_BYTES)?;
         check_text_list("an artifact", artifacts, EngineLimits::ARTIFACT_COUNT, EngineLimits::ARTIFACT_BYTES)?;
         let (result, artifacts) = (result.map(str::to_owned), artifacts.to_vec());
@@ -234,7 +259,9 @@ impl DecisionContext<'_, '_> {
             match &task.lease {
                 // The session judges its own work.
                 Some(lease) if lease.session.as_ref() == Some(&run.session) => {
-                    return self.emit_event(EventSubject::Task(id), CompletionClaim { run, result, artifacts }).map(drop);
+                    return self
+                        .emit_event(EventSubject::Task(id), CompletionClaim { run, result, artifacts })
+                        .map(drop);
                 }
                 Some(lease) if !self.holds_lease_by_hand(lease) => {
                     return Err(Refusal::Held { id, lease: Box::new(lease.clone()) });
@@ -265,7 +292,12 @@ impl DecisionContext<'_, '_> {
 
     pub(super) fn block_task(&mut self, id: TaskId, reason: &str, needs: &[String]) -> Result<(), Refusal> {
         check_nonblank_text("the reason", reason, EngineLimits::REASON_BYTES)?;
-        check_text_list("a required piece of knowledge", needs, EngineLimits::DELIVERABLE_COUNT, EngineLimits::DELIVERABLE_BYTES)?;
+        check_text_list(
+            "a required piece of knowledge",
+            needs,
+            EngineLimits::DELIVERABLE_COUNT,
+            EngineLimits::DELIVERABLE_BYTES,
+        )?;
         let blocked = BlockDetails {
             reason: reason.to_owned(),
             required_knowledge: needs.to_vec(),
@@ -352,7 +384,8 @@ impl DecisionContext<'_, '_> {
 
     pub(super) fn add_note(&mut self, task: Option<TaskId>, kind: NoteKind, text: &str) -> Result<(), Refusal> {
         check_nonblank_text("the note", text, EngineLimits::NOTE_BYTES)?;
-        let of_session = |name: &SessionName| self.draft.find_session(name).map(|session| session.and_then(|it| it.task));
+        let of_session =
+            |name: &SessionName| self.draft.find_session(name).map(|session| session.and_then(|it| it.task));
         let id = match (task, &self.session_scope) {
             (Some(id), _) => Some(id),
             (None, Some((name, _))) => of_session(name)?,

@@ -3,17 +3,17 @@
 use core::time::Duration;
 
 use super::{CauseRef, DecisionContext};
-use crate::command::limits::{EngineLimits, check_text_size, check_nonblank_text};
+use crate::command::limits::{EngineLimits, check_nonblank_text, check_text_size};
 use crate::command::refusal::Refusal;
 use crate::command::{TurnAnswer, TurnFailureReport};
 use crate::log::event::payload;
 use crate::log::id::{RunId, SessionName};
 use crate::log::time::Timestamp;
-use crate::session::turn_failure::TurnFailure;
-use crate::session::promise::{Promise, excerpt_last_words};
-use crate::session::usage::AgentUsage;
 use crate::session::message_author::MessageAuthor;
-use crate::session::{CompletionMode, ConversationStart, TurnPurpose, Session, AgentTurn, WorkSource};
+use crate::session::promise::{Promise, excerpt_last_words};
+use crate::session::turn_failure::TurnFailure;
+use crate::session::usage::AgentUsage;
+use crate::session::{AgentTurn, CompletionMode, ConversationStart, Session, TurnPurpose, WorkSource};
 
 /// Waits after a rate limit: the shortest one, and the one for an agent that names no time. Both double with every rate
 /// limit in a row.
@@ -45,7 +45,8 @@ impl DecisionContext<'_, '_> {
         check_text_size("the output", &answer.output, EngineLimits::OUTPUT_BYTES)?;
         check_text_size("the record", answer.record.as_deref().unwrap_or_default(), EngineLimits::REASON_BYTES)?;
         let (session, turn) = self.require_reported_turn(run)?;
-        let (run, TurnAnswer { output, promise, uncounted, leaky, record, usage, tree }) = (run.clone(), answer.clone());
+        let (run, TurnAnswer { output, promise, uncounted, leaky, record, usage, tree }) =
+            (run.clone(), answer.clone());
         // A claim by a command counts like one at the end of the output. A tag in the output that the agent is stuck
         // outweighs it.
         let promise = promise.or_else(|| turn.claimed.then_some(Promise::Complete));
@@ -56,7 +57,8 @@ impl DecisionContext<'_, '_> {
         }
         match turn.purpose {
             TurnPurpose::UnjudgedDelivery(_) | TurnPurpose::Recovery => {
-                let plea = promise.and_then(Promise::reason_for_person).filter(|_| turn.purpose == TurnPurpose::Recovery);
+                let plea =
+                    promise.and_then(Promise::reason_for_person).filter(|_| turn.purpose == TurnPurpose::Recovery);
                 let reason = plea.map(|plea| match excerpt_last_words(&output) {
                     Some(words) => format!("{plea}: {words}"),
                     None => plea.to_owned(),
@@ -111,7 +113,12 @@ impl DecisionContext<'_, '_> {
 
     /// Returns when the agent is retried after a failure, if it is. After the first full conversation there is no wait: the
     /// next one is new.
-    fn compute_retry_time(&self, session: &Session, turn: &AgentTurn, failing: &TurnFailureReport) -> Option<Timestamp> {
+    fn compute_retry_time(
+        &self,
+        session: &Session,
+        turn: &AgentTurn,
+        failing: &TurnFailureReport,
+    ) -> Option<Timestamp> {
         let mut failed = session.clone();
         failed.count_failure(self.origin.at);
         failed.watch.add_turn_usage(failing.usage);
@@ -138,7 +145,9 @@ impl DecisionContext<'_, '_> {
             return self.fail_turn(run, failing);
         }
         let wait = match until {
-            Some(until) => until.elapsed_since(self.origin.at).max(double_duration(MIN_POSTPONE_WAIT, session.watch.postponed)),
+            Some(until) => {
+                until.elapsed_since(self.origin.at).max(double_duration(MIN_POSTPONE_WAIT, session.watch.postponed))
+            }
             None => double_duration(DEFAULT_POSTPONE_WAIT, session.watch.postponed).min(MAX_DEFAULT_WAIT),
         };
         let (run, until) = (run.clone(), add_duration(self.origin.at, wait.min(EngineLimits::MAX_AGENT_WAIT)));
@@ -147,7 +156,12 @@ impl DecisionContext<'_, '_> {
         self.decide_next_steps(&session.name)
     }
 
-    pub(super) fn interrupt_turn(&mut self, run: &RunId, record: Option<String>, usage: AgentUsage) -> Result<(), Refusal> {
+    pub(super) fn interrupt_turn(
+        &mut self,
+        run: &RunId,
+        record: Option<String>,
+        usage: AgentUsage,
+    ) -> Result<(), Refusal> {
         check_text_size("the record", record.as_deref().unwrap_or_default(), EngineLimits::REASON_BYTES)?;
         let (session, turn) = self.require_reported_turn(run)?;
         let run = run.clone();

@@ -4,14 +4,17 @@ use serde_json::{Map, Value, json};
 
 use super::DecisionContext;
 use super::cascade_budget::CascadeBudget;
-use crate::command::limits::{EngineLimits, check_text_size, check_nonblank_text, check_json_value};
+use crate::command::limits::{EngineLimits, check_json_value, check_nonblank_text, check_text_size};
 use crate::command::refusal::Refusal;
-use crate::effects::action::{HookAction, ActionRequest};
+use crate::effects::action::{ActionRequest, HookAction};
 use crate::effects::outbox::{EffectKind, PendingEffect};
 use crate::log::event::{Event, EventSubject, payload};
 use crate::log::id::{Digest, EffectId, OwnerName, TaskId};
 use crate::view::StateView;
-use crate::workflow::{BranchOutcome, StepExecution, WorkflowProgress, ParallelOutcome, StepReport, StepResult, SuccessPolicy, check_context_entry};
+use crate::workflow::{
+    BranchOutcome, ParallelOutcome, StepExecution, StepReport, StepResult, SuccessPolicy, WorkflowProgress,
+    check_context_entry,
+};
 
 impl DecisionContext<'_, '_> {
     /// Triggers a workflow. The caller owns its effect.
@@ -27,7 +30,10 @@ impl DecisionContext<'_, '_> {
             check_context_entry(name, value).map_err(|why| Refusal::invalid_input("the context", why))?;
         }
         if self.rules.effects.is_none() {
-            return Err(Refusal::invalid_input("the workflow", format!("`{id}` cannot run: nobody runs anything here")));
+            return Err(Refusal::invalid_input(
+                "the workflow",
+                format!("`{id}` cannot run: nobody runs anything here"),
+            ));
         }
         if let Some(task) = task {
             self.require_task(task)?;
@@ -67,7 +73,12 @@ impl DecisionContext<'_, '_> {
         self.emit_effect_event(&effect, payload::WorkflowStepStarted { effect: id, step: step.to_owned(), attempt })
     }
 
-    pub(super) fn end_workflow_step(&mut self, id: EffectId, owner: &OwnerName, end: &StepReport) -> Result<(), Refusal> {
+    pub(super) fn end_workflow_step(
+        &mut self,
+        id: EffectId,
+        owner: &OwnerName,
+        end: &StepReport,
+    ) -> Result<(), Refusal> {
         check_json_value("what is stored", &end.stored.clone().into())?;
         let (effect, progress) = self.require_current_step(id, owner, &end.step)?;
         self.continue_workflow(&effect, progress.remaining_steps());
@@ -123,7 +134,12 @@ impl DecisionContext<'_, '_> {
     }
 
     /// Returns a running workflow of this owner that is about to do this step.
-    fn require_current_step(&self, id: EffectId, owner: &OwnerName, step: &str) -> Result<(PendingEffect, WorkflowProgress), Refusal> {
+    fn require_current_step(
+        &self,
+        id: EffectId,
+        owner: &OwnerName,
+        step: &str,
+    ) -> Result<(PendingEffect, WorkflowProgress), Refusal> {
         let effect = self.require_begun_effect(id, owner)?;
         match effect.progress.clone() {
             Some(progress) if progress.next.as_deref() == Some(step) => Ok((effect, progress)),
@@ -140,13 +156,19 @@ impl DecisionContext<'_, '_> {
         self.session_scope = effect.session.clone().map(|session| (session, effect.iteration));
     }
 
-    fn perform_step(&mut self, effect: &PendingEffect, end: &StepReport) -> Result<(StepResult, Vec<StepResult>), Refusal> {
+    fn perform_step(
+        &mut self,
+        effect: &PendingEffect,
+        end: &StepReport,
+    ) -> Result<(StepResult, Vec<StepResult>), Refusal> {
         match &end.execution {
             StepExecution::Ended(result) => {
                 check_json_value("what a step came to", &json!(result))?;
                 Ok((result.clone(), Vec::new()))
             }
-            StepExecution::RunAction(request) => Ok((self.perform_step_action(effect, &end.step, request)?, Vec::new())),
+            StepExecution::RunAction(request) => {
+                Ok((self.perform_step_action(effect, &end.step, request)?, Vec::new()))
+            }
             StepExecution::Parallel(several) => self.perform_branches(effect, end, several),
         }
     }
@@ -193,7 +215,12 @@ impl DecisionContext<'_, '_> {
     }
 
     /// Performs the action that a step asks for. A refused action is a failed step and leaves nothing behind.
-    fn perform_step_action(&mut self, effect: &PendingEffect, step: &str, request: &ActionRequest) -> Result<StepResult, Refusal> {
+    fn perform_step_action(
+        &mut self,
+        effect: &PendingEffect,
+        step: &str,
+        request: &ActionRequest,
+    ) -> Result<StepResult, Refusal> {
         let before = self.entries.len();
         self.ended_hook = Some(effect.id);
         let done = request.parse_action().and_then(|action| {
@@ -202,7 +229,9 @@ impl DecisionContext<'_, '_> {
         });
         self.ended_hook = None;
         match done {
-            Ok(action) => Ok(StepResult::succeeded(step, self.action_result_value(before, &action), core::time::Duration::ZERO)),
+            Ok(action) => {
+                Ok(StepResult::succeeded(step, self.action_result_value(before, &action), core::time::Duration::ZERO))
+            }
             Err(refusal) if refusal.is_fatal() => Err(refusal),
             Err(refusal) => {
                 debug_assert_eq!(self.entries.len(), before, "a refused action leaves nothing behind");

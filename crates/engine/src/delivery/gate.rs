@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::limits::extract_summary_line;
 use crate::effects::hook_batch::HookEffect;
-use crate::effects::hook_outcome::{HookClass, HookOutcome, HookFailurePolicy};
+use crate::effects::hook_outcome::{HookClass, HookFailurePolicy, HookOutcome};
 use crate::effects::hook_point::HookPoint;
 use crate::log::id::ConfigDigest;
 use crate::session::GateVerdict;
@@ -119,26 +119,31 @@ impl GateFailure {
     /// the timeout.
     pub fn from_hook_end(hook: &HookEffect, end: &GateHookEnd<'_>) -> Option<Self> {
         let GateHookEnd { outcome, message, feedback, unstarted } = *end;
-        let late = outcome == HookOutcome::TimedOut && DeliveryGate::of_hook_effect(hook) == Some(DeliveryGate::BeforeMerge);
+        let late =
+            outcome == HookOutcome::TimedOut && DeliveryGate::of_hook_effect(hook) == Some(DeliveryGate::BeforeMerge);
         let unstarted = unstarted && outcome != HookOutcome::Block;
         let mute = unstarted || late;
         let why = match (GateVerdict::from_hook_outcome(outcome, hook.on_failure), hook.on_failure) {
             (GateVerdict::Pass, _) | (GateVerdict::Fail, HookFailurePolicy::Ignore) => return None,
             _ if outcome == HookOutcome::Cancelled => GateFailureKind::Failed,
             (GateVerdict::Continue, _)
-                if outcome == HookOutcome::Continue && DeliveryGate::of_hook_effect(hook) == Some(DeliveryGate::BeforeSubmit) =>
+                if outcome == HookOutcome::Continue
+                    && DeliveryGate::of_hook_effect(hook) == Some(DeliveryGate::BeforeSubmit) =>
             {
                 GateFailureKind::Blocked
             }
             (GateVerdict::Continue, _) => GateFailureKind::Moved,
             (GateVerdict::Escalate, _) => GateFailureKind::Escalated,
             (GateVerdict::Block, _) if mute => GateFailureKind::Failed,
-            (GateVerdict::Block, _) if outcome == HookOutcome::Block && hook.class == HookClass::Vcs => GateFailureKind::Conflicts,
+            (GateVerdict::Block, _) if outcome == HookOutcome::Block && hook.class == HookClass::Vcs => {
+                GateFailureKind::Conflicts
+            }
             (GateVerdict::Block, _) if outcome == HookOutcome::Block || feedback.is_some() => GateFailureKind::Blocked,
             (GateVerdict::Block | GateVerdict::Fail, _) => GateFailureKind::Failed,
         };
         let reason = message.map(extract_summary_line).filter(|reason| !reason.is_empty());
-        let reason = reason.unwrap_or_else(|| feedback.map(extract_summary_line).unwrap_or_else(|| "it does not pass".to_owned()));
+        let reason = reason
+            .unwrap_or_else(|| feedback.map(extract_summary_line).unwrap_or_else(|| "it does not pass".to_owned()));
         let feedback = feedback.map(str::to_owned);
         Some(Self { hook: hook.hook.clone(), why, reason, feedback, unstarted })
     }

@@ -24,8 +24,11 @@ use serde::{Deserialize, Serialize};
 use crate::log::id::{RunId, Seq};
 use crate::session::ending::SessionEnd;
 
-pub use change::{ChangeApproval, ChangeFact, ChangeRef, WorkspaceMode, HookMetadata, SubmissionCheck, TaskChange, SubmittedWork, Workspace};
-pub use gate::{GateFailure, GateFinding, DeliveryGate, GateHookEnd, GateRemedy, StalledWork, GateFailureKind};
+pub use change::{
+    ChangeApproval, ChangeFact, ChangeRef, HookMetadata, SubmissionCheck, SubmittedWork, TaskChange, Workspace,
+    WorkspaceMode,
+};
+pub use gate::{DeliveryGate, GateFailure, GateFailureKind, GateFinding, GateHookEnd, GateRemedy, StalledWork};
 
 /// Work on its way through the gates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,10 +5,10 @@ use crate::command::NewTask;
 use crate::command::limits::EngineLimits;
 use crate::effects::action::{HookAction, TaskAction};
 use crate::effects::registry::{PureHook, PureHookError};
-use crate::log::event::{Event, EventSubject, EventRecord, payload};
+use crate::log::event::{Event, EventRecord, EventSubject, payload};
 use crate::log::event_type::EventType;
 use crate::task::graph::waiting_tasks;
-use crate::task::{ReportRequest, TaskState, Task};
+use crate::task::{ReportRequest, Task, TaskState};
 use crate::view::StateView;
 
 type BuiltinResult = Result<Vec<HookAction>, PureHookError>;

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::bridge::BridgeCall;
 use crate::delivery::Workspace;
 use crate::effects::hook_point::HookPoint;
-use crate::log::event::{EventEnvelope, Event, payload};
+use crate::log::event::{Event, EventEnvelope, payload};
 use crate::log::id::TaskId;
 use crate::session::promise::Promise;
-use crate::session::{SessionPhase, Session};
+use crate::session::{Session, SessionPhase};
 use crate::task::Task;
 
 /// An event with the context that its hooks may use.
@@ -57,7 +57,8 @@ impl EventContext<'_> {
     }
 
     fn bare_values(point: Option<&HookPoint>, event: Event, call: Option<&BridgeCall>) -> Value {
-        EventContext { point, call, ..EventContext::from_envelope(&EventEnvelope::with_default_metadata(event)) }.to_values()
+        EventContext { point, call, ..EventContext::from_envelope(&EventEnvelope::with_default_metadata(event)) }
+            .to_values()
     }
 
     pub fn to_values(&self) -> Value {

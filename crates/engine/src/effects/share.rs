@@ -2,7 +2,7 @@
 
 use crate::effects::outbox::{EffectKind, PendingEffect};
 use crate::log::id::{EffectId, Seq};
-use crate::view::{ViewResult, StateView};
+use crate::view::{StateView, ViewResult};
 
 /// Returns the hook whose share an effect uses: the effect itself, or the sibling that has taken its share over.
 pub(crate) fn find_paying_effect(view: &dyn StateView, effect: EffectId) -> ViewResult<Option<PendingEffect>> {

@@ -5,7 +5,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::command::limits::{EngineLimits, check_text_size, check_nonblank_text, check_json_value};
+use crate::command::limits::{EngineLimits, check_json_value, check_nonblank_text, check_text_size};
 use crate::command::refusal::Refusal;
 use crate::log::id::{CheckpointId, SeriesId};
 use crate::log::time::Timestamp;
@@ -96,9 +96,15 @@ impl NewCheckpoint {
             check_nonblank_text("draftType", kind, EngineLimits::LABEL_BYTES)?;
         }
         check_json_value("agentContext", &self.agent_context)?;
-        check_text_size("draftContent", self.draft_content.as_deref().unwrap_or_default(), EngineLimits::ACCEPTED_DRAFT_BYTES)?;
+        check_text_size(
+            "draftContent",
+            self.draft_content.as_deref().unwrap_or_default(),
+            EngineLimits::ACCEPTED_DRAFT_BYTES,
+        )?;
         match self.expires_in {
-            Some(time) if time.is_zero() => Err(Refusal::invalid_input("expiresIn", "is 0; give it in minutes, at least 1")),
+            Some(time) if time.is_zero() => {
+                Err(Refusal::invalid_input("expiresIn", "is 0; give it in minutes, at least 1"))
+            }
             Some(time) if time > EngineLimits::CHECKPOINT_LIFETIME => {
                 Err(Refusal::invalid_input("expiresIn", "is more than a year; give it in minutes, at most 525600"))
             }

@@ -26,11 +26,16 @@ pub mod validation;
 
 use serde::{Deserialize, Serialize};
 
-pub use checkpoint::{CheckpointRef, NewCheckpoint, CheckpointTrigger};
+pub use checkpoint::{CheckpointRef, CheckpointTrigger, NewCheckpoint};
 pub use context::{AgentContext, DetectedPromise};
 pub use rules::{StopRuleText, StopRulesText};
-pub use series::{EvaluationPurpose, SeriesGuard, HookDecision, IterationJudgement, EvaluationFindings, NewIterationSeries, IterationSeries, SeriesSignal, FailureStreak};
-pub use stop_hook::{EvaluationOutcome, StopHookRef, NewStopHook, RegisteredStopHook, StopHook, StopRuling, evaluate_stop_hooks};
+pub use series::{
+    EvaluationFindings, EvaluationPurpose, FailureStreak, HookDecision, IterationJudgement, IterationSeries,
+    NewIterationSeries, SeriesGuard, SeriesSignal,
+};
+pub use stop_hook::{
+    EvaluationOutcome, NewStopHook, RegisteredStopHook, StopHook, StopHookRef, StopRuling, evaluate_stop_hooks,
+};
 
 use crate::log::id::SeriesId;
 use crate::log::time::Timestamp;

@@ -4,7 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_expr::{Condition, ExpressionError, FieldError, ExpressionNames, TextTemplate, find_list_value, read_json};
+use windlass_expr::{
+    Condition, ExpressionError, ExpressionNames, FieldError, TextTemplate, find_list_value, read_json,
+};
 
 use super::checkpoint::NewCheckpoint;
 use super::templates::RuleTemplate as Named;
@@ -64,7 +66,9 @@ impl StopRulesText {
                     ));
                 }
                 let why = |error: FieldError| format!("{} cannot be read: {}", error.path, error.cause);
-                Self::List(read_json(value).map_err(|error| Refusal::invalid_input(RULES_FIELD, why(error).trim_start()))?)
+                Self::List(
+                    read_json(value).map_err(|error| Refusal::invalid_input(RULES_FIELD, why(error).trim_start()))?,
+                )
             }
             Value::String(_) | Value::Object(_) => Self::Template(Named::parse_template(value)?),
             _ => {
@@ -81,11 +85,14 @@ impl StopRulesText {
             Self::List(rules) if rules.is_empty() => {
                 Err(Refusal::invalid_input(RULES_FIELD, "is an empty list; give at least one rule"))
             }
-            Self::List(rules) if rules.len() > EngineLimits::RULES_PER_STOP_HOOK => {
-                Err(Refusal::invalid_input(RULES_FIELD, format!("has {} rules; at most {} are taken", rules.len(), Limits::RULES)))
-            }
+            Self::List(rules) if rules.len() > EngineLimits::RULES_PER_STOP_HOOK => Err(Refusal::invalid_input(
+                RULES_FIELD,
+                format!("has {} rules; at most {} are taken", rules.len(), Limits::RULES),
+            )),
             Self::List(rules) => rules.iter().enumerate().map(|(at, rule)| rule.compile_rule(at)).collect(),
-            Self::Template(named) => named.expand_rules().iter().enumerate().map(|(at, rule)| rule.compile_rule(at)).collect(),
+            Self::Template(named) => {
+                named.expand_rules().iter().enumerate().map(|(at, rule)| rule.compile_rule(at)).collect()
+            }
         }
     }
 }
@@ -105,11 +112,15 @@ impl StopRuleText {
         let condition =
             |field: &str, text: &String| Condition::parse(text, &names).map_err(|error| wrong(field, &error));
         let template = |field: &str, text: &Option<String>| {
-            text.as_ref().map(|text| TextTemplate::parse(text, &names)).transpose().map_err(|error| wrong(field, &error))
+            text.as_ref()
+                .map(|text| TextTemplate::parse(text, &names))
+                .transpose()
+                .map_err(|error| wrong(field, &error))
         };
         if let Some(data) = &self.checkpoint_data {
             let checked = NewCheckpoint::from_hook_data(data).check_limits();
-            checked.map_err(|refusal| Refusal::invalid_input(RULES_FIELD, format!("[{at}].checkpointData: {refusal}")))?;
+            checked
+                .map_err(|refusal| Refusal::invalid_input(RULES_FIELD, format!("[{at}].checkpointData: {refusal}")))?;
         }
         Ok(DecisionRule {
             when: self.when.as_ref().map(|text| condition("when", text)).transpose()?,

@@ -59,7 +59,11 @@ pub enum UndefinedPolicy {
 }
 
 /// Returns the decision of the first rule that holds; `None` if none does.
-pub fn evaluate_rules(rules: &[DecisionRule], context: &Value, undefined: UndefinedPolicy) -> Result<Option<RuleDecision>, EvaluationError> {
+pub fn evaluate_rules(
+    rules: &[DecisionRule],
+    context: &Value,
+    undefined: UndefinedPolicy,
+) -> Result<Option<RuleDecision>, EvaluationError> {
     for rule in rules {
         match rule.conditions_hold(context) {
             Err(fault) if undefined == UndefinedPolicy::Passes && fault.is_undefined() => {}
@@ -165,8 +169,14 @@ mod tests {
         let rules = [
             rule(Some("iteration >= 10"), &[], &[], RuleAction::Escalate),
             DecisionRule {
-                reason: Some(TextTemplate::parse("tests fail in iteration {{ iteration }}", &ExpressionNames::for_rules()).unwrap()),
-                next_prompt: Some(TextTemplate::parse("mend {{ filesModified | join(', ') }}", &ExpressionNames::for_rules()).unwrap()),
+                reason: Some(
+                    TextTemplate::parse("tests fail in iteration {{ iteration }}", &ExpressionNames::for_rules())
+                        .unwrap(),
+                ),
+                next_prompt: Some(
+                    TextTemplate::parse("mend {{ filesModified | join(', ') }}", &ExpressionNames::for_rules())
+                        .unwrap(),
+                ),
                 checkpoint_data: Some(json!({"executionPhase": "midpoint"})),
                 ..rule(Some(failed), &[], &[], RuleAction::Continue)
             },

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::stop_hook::StopRuling;
-use crate::command::limits::{EngineLimits, check_text_size, check_text_list};
+use crate::command::limits::{EngineLimits, check_text_list, check_text_size};
 use crate::command::refusal::Refusal;
 use crate::evaluation::ruling::RuleAction;
 use crate::evaluation::validation::{RuleResult, ValidationRule};
@@ -168,8 +168,17 @@ pub(crate) struct SeriesVerdict {
 
 impl EvaluationFindings {
     pub(crate) fn check_limits(&self) -> Result<(), Refusal> {
-        check_text_list("a modified file", &self.files_modified, EngineLimits::MODIFIED_FILES, EngineLimits::ARTIFACT_BYTES)?;
-        check_text_size("agentOutput", self.agent_output.as_deref().unwrap_or_default(), EngineLimits::ACCEPTED_OUTPUT_BYTES)
+        check_text_list(
+            "a modified file",
+            &self.files_modified,
+            EngineLimits::MODIFIED_FILES,
+            EngineLimits::ARTIFACT_BYTES,
+        )?;
+        check_text_size(
+            "agentOutput",
+            self.agent_output.as_deref().unwrap_or_default(),
+            EngineLimits::ACCEPTED_OUTPUT_BYTES,
+        )
     }
 
     pub fn has_passed(&self) -> bool {

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use super::checkpoint::NewCheckpoint;
 use super::context::AgentContext;
 use super::rules::StopRulesText;
-use crate::command::limits::{EngineLimits, check_nonblank_text, check_json_value};
+use crate::command::limits::{EngineLimits, check_json_value, check_nonblank_text};
 use crate::command::refusal::Refusal;
 use crate::evaluation::ruling::{RuleAction, UndefinedPolicy, evaluate_rules};
 use crate::evaluation::validation::RuleResult;
@@ -60,9 +60,11 @@ impl StopHook {
     /// Returns the hook's decision; `None` if code outside the engine has to decide.
     fn decide_without_program(&self, context: &AgentContext) -> Option<Result<StopRuling, String>> {
         Some(match self {
-            Self::Default => Ok(ruling_by_promises(context).or_else(|| ruling_by_validation(context)).unwrap_or_else(|| {
-                StopRuling::new(RuleAction::Continue, "no promise was made, and there are no validation rules")
-            })),
+            Self::Default => {
+                Ok(ruling_by_promises(context).or_else(|| ruling_by_validation(context)).unwrap_or_else(|| {
+                    StopRuling::new(RuleAction::Continue, "no promise was made, and there are no validation rules")
+                }))
+            }
             Self::Validation => Ok(ruling_by_validation(context)
                 .unwrap_or_else(|| StopRuling::new(RuleAction::Continue, "there are no validation rules"))),
             Self::Promise => Ok(ruling_by_promises(context)
@@ -112,7 +114,8 @@ fn ruling_by_validation(context: &AgentContext) -> Option<StopRuling> {
 
 fn ruling_by_rules(rules: &StopRulesText, context: &AgentContext) -> Result<StopRuling, String> {
     let rules = rules.compile_rules().map_err(|refusal| refusal.to_string())?;
-    let ruling = evaluate_rules(&rules, &context.to_values(), UndefinedPolicy::Fails).map_err(|fault| fault.to_string())?;
+    let ruling =
+        evaluate_rules(&rules, &context.to_values(), UndefinedPolicy::Fails).map_err(|fault| fault.to_string())?;
     Ok(ruling.map_or_else(
         || StopRuling::new(RuleAction::Continue, "none of its rules holds"),
         |ruling| StopRuling {
@@ -164,7 +167,9 @@ impl NewStopHook {
     pub(crate) fn check_limits(&self) -> Result<(), Refusal> {
         match &self.hook {
             StopHook::Command { command } => check_nonblank_text("command", command, EngineLimits::COMMAND_BYTES)?,
-            StopHook::Closure { name } => check_nonblank_text("the name of the closure", name, EngineLimits::LABEL_BYTES)?,
+            StopHook::Closure { name } => {
+                check_nonblank_text("the name of the closure", name, EngineLimits::LABEL_BYTES)?
+            }
             StopHook::Rules { rules } => drop(rules.compile_rules()?),
             StopHook::Default | StopHook::Validation | StopHook::Promise => {}
         }

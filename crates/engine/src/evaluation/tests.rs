@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{AgentContext, StopRulesText, DetectedPromise, StopHook, StopRuling, evaluate_stop_hooks};
+use super::{AgentContext, DetectedPromise, StopHook, StopRulesText, StopRuling, evaluate_stop_hooks};
 use crate::evaluation::RegisteredStopHook;
 use crate::evaluation::ruling::RuleAction;
 use crate::evaluation::validation::RuleResult;
@@ -25,7 +25,10 @@ fn context(promises: &[Promise], results: &[(&str, bool)]) -> AgentContext {
                 broken: false,
             })
             .collect(),
-        completion_promises: promises.iter().map(|it| DetectedPromise::from_promise(*it, Timestamp::from_millis(0))).collect(),
+        completion_promises: promises
+            .iter()
+            .map(|it| DetectedPromise::from_promise(*it, Timestamp::from_millis(0)))
+            .collect(),
         agent_output: None,
         draft_content: None,
         draft_type: None,
@@ -167,7 +170,8 @@ fn rules_combine_conditions_and_render_texts() {
          "checkpointData": {"executionPhase": "midpoint"}},
         {"action": "escalate"},
     ]));
-    let evaluated = evaluate_stop_hooks(&[registered(1, hook.clone(), true)], &context(&[], &[]), &mut |_| unreachable!());
+    let evaluated =
+        evaluate_stop_hooks(&[registered(1, hook.clone(), true)], &context(&[], &[]), &mut |_| unreachable!());
     assert_eq!(
         evaluated.ruling,
         StopRuling {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::log::event::{EventEnvelope, Event, EventMetadata, EventSubject};
+use crate::log::event::{Event, EventEnvelope, EventMetadata, EventSubject};
 use crate::log::event_type::EventType;
 use crate::log::id::SessionName;
 use crate::log::time::Timestamp;
@@ -209,7 +209,8 @@ mod tests {
     /// An event type of a newer version is not damage.
     #[test]
     fn unknown_event_type_is_named_in_error() {
-        let other = String::from_utf8(encode_event(&sample_envelope())).unwrap().replace("task_created", "task_juggled");
+        let other =
+            String::from_utf8(encode_event(&sample_envelope())).unwrap().replace("task_created", "task_juggled");
         let error = decode_event(other.as_bytes()).unwrap_err();
         assert_eq!(error.to_string(), "it is a `task_juggled`, which this version does not know");
     }

@@ -7,9 +7,12 @@
 //!
 //! Not here: the choice of the next task (`decide/session_tasks.rs`, which reads the graph).
 
-use super::{SessionEnd, SessionEndKind, TaskHold, TaskExit, LostTask, AfterIteration, SessionPhase, FeedbackRef, Session, SessionStep, GateVerdict, NextAction, WorkSource};
+use super::{
+    AfterIteration, FeedbackRef, GateVerdict, LostTask, NextAction, Session, SessionEnd, SessionEndKind, SessionPhase,
+    SessionStep, TaskExit, TaskHold, WorkSource,
+};
 use crate::log::id::{Epoch, TaskId};
-use crate::task::{TaskState, TaskConversation};
+use crate::task::{TaskConversation, TaskState};
 
 /// The maximum number of tasks with waived hooks that the end of a session names.
 const MAX_NAMED_WAIVERS: usize = 5;
@@ -55,7 +58,8 @@ impl Session {
         if gone && closing.ending == SessionEndKind::Completed {
             // A person's message was still undelivered, and no iteration was left for it.
             let left = self.task.is_some_and(|id| self.left.contains(&id));
-            let unheard = || SessionEnd::with_reason(SessionEndKind::Limit, "the agent could not hear a person any more");
+            let unheard =
+                || SessionEnd::with_reason(SessionEndKind::Limit, "the agent could not hear a person any more");
             return match &self.stopping {
                 Some(asked) if self.has_left_task_itself() => self.end_or_leave_task(asked),
                 None if left => self.end_or_leave_task(&self.find_exhausted_limit().unwrap_or_else(unheard)),
@@ -112,7 +116,9 @@ impl Session {
             }
             SessionEndKind::Error => TaskExit::Unfinished(reason("the agent could not work")),
             SessionEndKind::Limit => TaskExit::Unfinished(reason("the session came to its limit")),
-            SessionEndKind::Completed => TaskExit::Unfinished(reason("the session was ended before the work was judged")),
+            SessionEndKind::Completed => {
+                TaskExit::Unfinished(reason("the session was ended before the work was judged"))
+            }
         })
     }
 
@@ -122,13 +128,19 @@ impl Session {
         match self.escalated.as_slice() {
             [] if !self.left.is_empty() => {
                 let left: Vec<String> = self.left.iter().map(ToString::to_string).collect();
-                SessionEnd::with_reason(SessionEndKind::Limit, format!("not finished, and left for the next run: {}", left.join(", ")))
+                SessionEnd::with_reason(
+                    SessionEndKind::Limit,
+                    format!("not finished, and left for the next run: {}", left.join(", ")),
+                )
             }
             [] => SessionEnd { ending: SessionEndKind::Completed, reason: None },
             [one] => SessionEnd::with_reason(SessionEndKind::Escalated, format!("{one} needs a person")),
             [some @ .., last] => {
                 let some: Vec<String> = some.iter().map(ToString::to_string).collect();
-                SessionEnd::with_reason(SessionEndKind::Escalated, format!("{} and {last} need a person", some.join(", ")))
+                SessionEnd::with_reason(
+                    SessionEndKind::Escalated,
+                    format!("{} and {last} need a person", some.join(", ")),
+                )
             }
         }
     }
@@ -229,7 +241,8 @@ impl Session {
             SessionPhase::Turn(turn) => std::mem::take(&mut turn.feedback),
             _ => Vec::new(),
         };
-        let mut unheard: Vec<FeedbackRef> = carried.into_iter().map(|piece| FeedbackRef { possibly_seen: true, ..piece }).collect();
+        let mut unheard: Vec<FeedbackRef> =
+            carried.into_iter().map(|piece| FeedbackRef { possibly_seen: true, ..piece }).collect();
         unheard.append(&mut self.pending);
         unheard.retain(|piece| !piece.passing);
         unheard

@@ -1,11 +1,13 @@
 //! The next steps of work that is on its way through the gates.
 
-use super::{SessionEnd, SessionEndKind, TaskHold, SessionPhase, Session, SessionStep, NextAction, WorkSource};
+use super::{NextAction, Session, SessionEnd, SessionEndKind, SessionPhase, SessionStep, TaskHold, WorkSource};
 use crate::command::limits::EngineLimits;
-use crate::delivery::{GateFailure, DeliveryGate, WorkspaceMode, DeliveryPipeline, GateRemedy, DeliveryStage, StalledWork, GateFailureKind};
+use crate::delivery::{
+    DeliveryGate, DeliveryPipeline, DeliveryStage, GateFailure, GateFailureKind, GateRemedy, StalledWork, WorkspaceMode,
+};
 use crate::log::event::payload;
 use crate::log::id::{Seq, TaskId};
-use crate::session::{TaskExit, AfterIteration};
+use crate::session::{AfterIteration, TaskExit};
 
 impl Session {
     /// Submits work that is done. For a report and for work in a worktree, the runner has to find the work first.
@@ -29,7 +31,9 @@ impl Session {
                 let is_escalated = asked.as_ref().is_some_and(|asked| asked.ending == SessionEndKind::Escalated);
                 let objection = pipeline.objection.as_ref().filter(|_| self.finished && !is_escalated);
                 return match objection {
-                    Some(objection) => self.end_or_leave_task(&SessionEnd::with_reason(SessionEndKind::Escalated, objection.clone())),
+                    Some(objection) => {
+                        self.end_or_leave_task(&SessionEnd::with_reason(SessionEndKind::Escalated, objection.clone()))
+                    }
                     None => self.apply_decided_ending(&pipeline.closing),
                 };
             }
@@ -67,9 +71,21 @@ impl Session {
     pub(crate) fn stalled_work_on_end(&self) -> Option<StalledWork> {
         let SessionPhase::Pipeline(pipeline) = &self.phase else { return None };
         let gate = match (pipeline.broken.as_ref().map(|broken| broken.why), pipeline.stage) {
-            (None | Some(GateFailureKind::Failed), DeliveryStage::Submitted | DeliveryStage::Merging) => DeliveryGate::BeforeMerge,
-            (None | Some(GateFailureKind::Failed), DeliveryStage::Submitting) | (Some(GateFailureKind::Moved), _) => DeliveryGate::BeforeSubmit,
-            (Some(GateFailureKind::Blocked | GateFailureKind::Conflicts | GateFailureKind::Escalated | GateFailureKind::Said), _) => return None,
+            (None | Some(GateFailureKind::Failed), DeliveryStage::Submitted | DeliveryStage::Merging) => {
+                DeliveryGate::BeforeMerge
+            }
+            (None | Some(GateFailureKind::Failed), DeliveryStage::Submitting) | (Some(GateFailureKind::Moved), _) => {
+                DeliveryGate::BeforeSubmit
+            }
+            (
+                Some(
+                    GateFailureKind::Blocked
+                    | GateFailureKind::Conflicts
+                    | GateFailureKind::Escalated
+                    | GateFailureKind::Said,
+                ),
+                _,
+            ) => return None,
         };
         self.stalled_work_at(gate)
     }
@@ -122,7 +138,12 @@ impl Session {
     }
 
     /// Returns the remedy for a gate that did not pass, with the number of the attempt and the limit.
-    pub(crate) fn choose_remedy(&self, gate: DeliveryGate, broken: &GateFailure, rejections: u32) -> (GateRemedy, u32, u32) {
+    pub(crate) fn choose_remedy(
+        &self,
+        gate: DeliveryGate,
+        broken: &GateFailure,
+        rejections: u32,
+    ) -> (GateRemedy, u32, u32) {
         let mended = (self.remediations + 1, self.terms.max_remediations);
         let rejected = (rejections + 1, self.terms.max_rejections);
         let mend = match self.remediations < self.terms.max_remediations && self.find_exhausted_limit().is_none() {
@@ -137,7 +158,9 @@ impl Session {
                 (GateRemedy::Again, (self.rechecks + 1, EngineLimits::RECHECKS))
             }
             (_, GateFailureKind::Moved) => (GateRemedy::GiveUp, (self.rechecks, EngineLimits::RECHECKS)),
-            (DeliveryGate::BeforeMerge, GateFailureKind::Blocked) if rejected.0 <= rejected.1 => (GateRemedy::Reject, rejected),
+            (DeliveryGate::BeforeMerge, GateFailureKind::Blocked) if rejected.0 <= rejected.1 => {
+                (GateRemedy::Reject, rejected)
+            }
             (DeliveryGate::BeforeMerge, GateFailureKind::Blocked) => (GateRemedy::Escalate, rejected),
             (DeliveryGate::BeforeSubmit, GateFailureKind::Blocked) | (_, GateFailureKind::Conflicts) => (mend, mended),
         };

@@ -120,7 +120,9 @@ impl GuardState {
         match verdict {
             GateVerdict::Pass => return,
             GateVerdict::Block => self.block = Some(chain_text_digest(self.block, hook)),
-            GateVerdict::Fail | GateVerdict::Continue | GateVerdict::Escalate => self.besides = self.besides.max(verdict),
+            GateVerdict::Fail | GateVerdict::Continue | GateVerdict::Escalate => {
+                self.besides = self.besides.max(verdict)
+            }
         }
         self.findings = Some(chain_text_digest(self.findings, hook));
     }
@@ -130,7 +132,8 @@ impl GuardState {
     pub(crate) fn record_hook_text(&mut self, text: &str, own: Option<OutputFingerprint>, blocks: bool) {
         let chain = |before: Option<Digest>, own: Digest| Some(before.unwrap_or(Digest::ZERO).chain_with(own));
         if blocks {
-            self.block = own.map_or_else(|| Some(chain_text_digest(self.block, text)), |own| chain(self.block, own.exact));
+            self.block =
+                own.map_or_else(|| Some(chain_text_digest(self.block, text)), |own| chain(self.block, own.exact));
         }
         if self.findings.is_some() {
             self.findings = match own {

@@ -18,38 +18,38 @@
 
 mod agent_turn;
 mod assignment;
-pub(crate) mod ending;
-pub(crate) mod turn_failure;
-pub(crate) mod feedback;
-mod guards;
-pub(crate) mod output_fingerprint;
 mod delivery_step;
+pub(crate) mod ending;
+pub(crate) mod feedback;
+pub(crate) mod guard_state;
+mod guards;
+pub(crate) mod message_author;
+pub(crate) mod output_fingerprint;
 pub(crate) mod promise;
 pub(crate) mod prompt;
+mod task_hold;
 mod terms;
+pub(crate) mod turn_failure;
 pub(crate) mod usage;
 pub(crate) mod verdict;
-pub(crate) mod message_author;
-pub(crate) mod guard_state;
-mod task_hold;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use self::promise::Promise;
 use self::guard_state::GuardState;
-use crate::delivery::{WorkspaceMode, DeliveryPipeline, Workspace};
+use self::promise::Promise;
+use crate::delivery::{DeliveryPipeline, Workspace, WorkspaceMode};
 use crate::effects::hook_batch::is_zero;
 use crate::log::id::{ConfigDigest, EffectId, OwnerName, RunId, Seq, SessionName, TaskId};
 use crate::log::time::Timestamp;
-pub use agent_turn::{ConversationStart, TurnPurpose, AgentTurn};
+pub use agent_turn::{AgentTurn, ConversationStart, TurnPurpose};
 pub(crate) use assignment::is_claimable_after_loss;
 pub use ending::{SessionEnd, SessionEndKind};
 pub use feedback::FeedbackRef;
+pub use task_hold::{LostTask, TaskExit, TaskHold, WorkSource};
 pub use terms::{CompletionMode, RetryLimitAction, SessionTerms};
-pub use verdict::{BlockingHook, GateDecision, GateAnswer, AfterIteration, GateVerdict};
-pub use task_hold::{TaskHold, TaskExit, LostTask, WorkSource};
+pub use verdict::{AfterIteration, BlockingHook, GateAnswer, GateDecision, GateVerdict};
 
 /// The state of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -320,8 +320,9 @@ impl Session {
     /// Returns the next step at a point in time.
     pub(crate) fn next_step_at(&self, now: Option<Timestamp>) -> SessionStep {
         if let Some(hook) = self.owed.first() {
-            let skipped =
-                self.stopping.is_some() && self.ending_kind().is_none() || self.may_skip_hook(*hook) || self.may_skip_unstarted_hook(*hook);
+            let skipped = self.stopping.is_some() && self.ending_kind().is_none()
+                || self.may_skip_hook(*hook)
+                || self.may_skip_unstarted_hook(*hook);
             return if skipped { SessionStep::SkipHook(*hook) } else { SessionStep::Wait(NextAction::Hook(*hook)) };
         }
         match (&self.phase, &self.stopping) {
@@ -329,7 +330,10 @@ impl Session {
             (SessionPhase::Ended(_), _) => SessionStep::Wait(NextAction::Nothing),
             (SessionPhase::Closing(closing), _) => SessionStep::End(closing.clone()),
             (
-                SessionPhase::Preparing(run) | SessionPhase::Judging(run, _) | SessionPhase::Decided(run, _) | SessionPhase::Asking(run, ..),
+                SessionPhase::Preparing(run)
+                | SessionPhase::Judging(run, _)
+                | SessionPhase::Decided(run, _)
+                | SessionPhase::Asking(run, ..),
                 Some(_),
             ) => SessionStep::InterruptIteration(run.clone()),
             (SessionPhase::Pipeline(pipeline), _) => self.advance_pipeline(pipeline),
@@ -337,27 +341,41 @@ impl Session {
             // A decision before the request to end stays in force.
             (SessionPhase::Settled(AfterIteration::Close(closing)), _) => self.apply_decided_ending(closing),
             (
-                SessionPhase::Started | SessionPhase::Settled(_) | SessionPhase::Failed(_) | SessionPhase::Recovering(_) | SessionPhase::Postponed(_),
+                SessionPhase::Started
+                | SessionPhase::Settled(_)
+                | SessionPhase::Failed(_)
+                | SessionPhase::Recovering(_)
+                | SessionPhase::Postponed(_),
                 Some(closing),
             ) => self.end_or_leave_task(closing),
             (SessionPhase::Started, None) => self.next_iteration_step(),
             (SessionPhase::Preparing(run), None) => SessionStep::StartTurn(run.clone(), TurnPurpose::Work),
             (SessionPhase::Judging(run, claim), None) => SessionStep::DecideGate(run.clone(), self.judge_turn(*claim)),
-            (SessionPhase::Decided(run, GateDecision::SendBack), None) => SessionStep::StartTurn(run.clone(), TurnPurpose::SendBack),
+            (SessionPhase::Decided(run, GateDecision::SendBack), None) => {
+                SessionStep::StartTurn(run.clone(), TurnPurpose::SendBack)
+            }
             (SessionPhase::Decided(run, GateDecision::Next(_)), None) => SessionStep::CompleteIteration(run.clone()),
             // The session has lost the task, so it neither asks a person about it nor waits.
-            (SessionPhase::Asking(run, ..), None) if self.hold == TaskHold::Left => SessionStep::InterruptIteration(run.clone()),
+            (SessionPhase::Asking(run, ..), None) if self.hold == TaskHold::Left => {
+                SessionStep::InterruptIteration(run.clone())
+            }
             (SessionPhase::Asking(run, claim, Some(answer)), None) => {
                 SessionStep::DecideGate(run.clone(), self.apply_gate_answer(*claim, *answer))
             }
-            (SessionPhase::Asking(_, _, None) | SessionPhase::Decided(_, GateDecision::Ask), None) => SessionStep::Wait(NextAction::Answer),
-            (SessionPhase::Recovering(run), None) if self.may_start_recovery() => SessionStep::StartTurn(run.clone(), TurnPurpose::Recovery),
-            (SessionPhase::Postponed(_) | SessionPhase::Failed(_) | SessionPhase::Recovering(_), None) => match self.wait_deadline() {
-                Some(until) if self.will_iterate_after_wait() && now.is_none_or(|now| now < until) => {
-                    SessionStep::Wait(NextAction::WaitUntil(until))
+            (SessionPhase::Asking(_, _, None) | SessionPhase::Decided(_, GateDecision::Ask), None) => {
+                SessionStep::Wait(NextAction::Answer)
+            }
+            (SessionPhase::Recovering(run), None) if self.may_start_recovery() => {
+                SessionStep::StartTurn(run.clone(), TurnPurpose::Recovery)
+            }
+            (SessionPhase::Postponed(_) | SessionPhase::Failed(_) | SessionPhase::Recovering(_), None) => {
+                match self.wait_deadline() {
+                    Some(until) if self.will_iterate_after_wait() && now.is_none_or(|now| now < until) => {
+                        SessionStep::Wait(NextAction::WaitUntil(until))
+                    }
+                    _ => self.continue_or_end(),
                 }
-                _ => self.continue_or_end(),
-            },
+            }
             (SessionPhase::Settled(AfterIteration::Continue | AfterIteration::TakeUp), None) => self.continue_or_end(),
         }
     }
@@ -404,7 +422,9 @@ impl Session {
         let done = claim == Some(Promise::Complete) || self.terms.completion == CompletionMode::Gate;
         let decision = match self.verdict {
             GateVerdict::Block if self.may_send_back() => GateDecision::SendBack,
-            GateVerdict::Pass | GateVerdict::Fail | GateVerdict::Block if unheard => GateDecision::Next(AfterIteration::Continue),
+            GateVerdict::Pass | GateVerdict::Fail | GateVerdict::Block if unheard => {
+                GateDecision::Next(AfterIteration::Continue)
+            }
             GateVerdict::Block => self.decide_at_retry_limit(claim),
             GateVerdict::Escalate => {
                 let asks = || "a stop hook asks for a person".to_owned();

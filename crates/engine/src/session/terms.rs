@@ -137,7 +137,8 @@ mod tests {
     #[test]
     fn circuit_breaker_needs_a_number_of_failures_and_a_span_of_time() {
         let breaks = |max_failures, failures, seconds| {
-            let terms = SessionTerms { max_failures, failure_span: Duration::from_secs(300), ..SessionTerms::default() };
+            let terms =
+                SessionTerms { max_failures, failure_span: Duration::from_secs(300), ..SessionTerms::default() };
             terms.trips_breaker_after(failures, Duration::from_secs(seconds))
         };
         assert!(breaks(3, 3, 300) && breaks(3, 9, 300));

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::*;
 use crate::command::limits::EngineLimits;
-use crate::effects::hook_outcome::{HookOutcome, HookFailurePolicy};
+use crate::effects::hook_outcome::{HookFailurePolicy, HookOutcome};
 
 pub(crate) fn session(phase: SessionPhase) -> Session {
     Session {
@@ -169,8 +169,10 @@ fn pending_hook_is_awaited_in_every_phase() {
 #[test]
 fn stop_request_ends_session_from_every_phase() {
     let asked = || session_end(SessionEndKind::Cancelled);
-    let steps: Vec<SessionStep> =
-        all_phases().into_iter().map(|phase| Session { stopping: Some(asked()), ..session(phase) }.next_step()).collect();
+    let steps: Vec<SessionStep> = all_phases()
+        .into_iter()
+        .map(|phase| Session { stopping: Some(asked()), ..session(phase) }.next_step())
+        .collect();
     let expected = [
         SessionStep::End(asked()),
         SessionStep::InterruptIteration(run()),
@@ -205,7 +207,8 @@ fn stop_request_skips_all_hooks_but_end_hooks() {
         let over = matches!(phase, Phase::Ended(_));
         let stopping = Some(session_end(SessionEndKind::Cancelled));
         let waiting = Session { owed: vec![effect()], stopping, ..session(phase) };
-        let expected = if over { SessionStep::Wait(NextAction::Hook(effect())) } else { SessionStep::SkipHook(effect()) };
+        let expected =
+            if over { SessionStep::Wait(NextAction::Hook(effect())) } else { SessionStep::SkipHook(effect()) };
         assert_eq!(waiting.step(), expected, "{:?}", waiting.phase);
         assert_eq!(waiting.wanted(), Wanted::Hook(effect()));
     }
@@ -215,7 +218,8 @@ fn stop_request_skips_all_hooks_but_end_hooks() {
 /// although hooks block.
 fn judge_turn_result(claim: Option<Promise>, verdict: GateVerdict, change: impl FnOnce(&mut Session)) -> String {
     let blocks = (verdict == GateVerdict::Block).then(|| blocker("check", None));
-    let mut session = Session { verdict, blocking: Vec::from_iter(blocks), ..session(SessionPhase::Judging(run(), claim)) };
+    let mut session =
+        Session { verdict, blocking: Vec::from_iter(blocks), ..session(SessionPhase::Judging(run(), claim)) };
     change(&mut session);
     match session.next_step() {
         SessionStep::DecideGate(_, GateDecision::SendBack) => "send back".to_owned(),
@@ -236,7 +240,8 @@ fn blocker(hook: &str, most: Option<u32>) -> BlockingHook {
 }
 
 const CLAIMS: [Option<Promise>; 4] = [None, Some(Promise::Complete), Some(Promise::Escalate), Some(Promise::Blocked)];
-const VERDICTS: [GateVerdict; 5] = [GateVerdict::Pass, GateVerdict::Fail, GateVerdict::Continue, GateVerdict::Block, GateVerdict::Escalate];
+const VERDICTS: [GateVerdict; 5] =
+    [GateVerdict::Pass, GateVerdict::Fail, GateVerdict::Continue, GateVerdict::Block, GateVerdict::Escalate];
 
 /// Checks the decisions: one row per claim, one column per verdict.
 #[track_caller]
@@ -361,7 +366,10 @@ fn hook_limit_bounds_the_send_backs_of_that_hook_alone() {
 #[test]
 fn verdict_is_strictest_hook_outcome() {
     use HookOutcome as O;
-    let of = |outcome| [HookFailurePolicy::Ignore, HookFailurePolicy::Block, HookFailurePolicy::Escalate].map(|on| GateVerdict::from_hook_outcome(outcome, on));
+    let of = |outcome| {
+        [HookFailurePolicy::Ignore, HookFailurePolicy::Block, HookFailurePolicy::Escalate]
+            .map(|on| GateVerdict::from_hook_outcome(outcome, on))
+    };
     for outcome in [O::Success, O::Skip] {
         assert_eq!(of(outcome), [Verdict::Pass; 3], "{outcome:?}");
     }
@@ -405,7 +413,9 @@ fn iteration_limit_ignores_interrupted_iterations() {
 #[test]
 fn failure_limit_precedes_iteration_limit() {
     let after = |failures, iteration| {
-        settled_ending(AfterIteration::Continue, |session| (session.failures, session.iteration) = (failures, iteration))
+        settled_ending(AfterIteration::Continue, |session| {
+            (session.failures, session.iteration) = (failures, iteration)
+        })
     };
     assert_eq!(after(1, 1), None);
     assert_eq!(after(2, 2), Some(Ending::Escalated));
@@ -439,8 +449,11 @@ fn failed_iteration_recovers_when_hooks_report() {
 /// A limit of zero allows no failure, but does not turn a successful iteration into one.
 #[test]
 fn first_failure_ends_session_when_none_is_allowed() {
-    let after =
-        |failures| settled_ending(AfterIteration::Continue, |session| (session.failures, session.terms.max_failures) = (failures, 0));
+    let after = |failures| {
+        settled_ending(AfterIteration::Continue, |session| {
+            (session.failures, session.terms.max_failures) = (failures, 0)
+        })
+    };
     assert_eq!(after(0), None);
     assert_eq!(after(1), Some(Ending::Escalated));
 }
@@ -450,7 +463,8 @@ fn delivery_turn_follows_only_passed_work() {
     use SessionEndKind as E;
     for ending in [E::Completed, E::Limit, E::Escalated, E::Cancelled, E::Error] {
         let close = || SessionEnd { ending, reason: Some("so".to_owned()) };
-        let decided = || Session { last_turn: Some(Seq(3)), ..session(SessionPhase::Settled(AfterIteration::Close(close()))) };
+        let decided =
+            || Session { last_turn: Some(Seq(3)), ..session(SessionPhase::Settled(AfterIteration::Close(close()))) };
         let stopped = || Session {
             stopping: Some(close()),
             last_turn: Some(Seq(3)),
@@ -471,11 +485,16 @@ fn delivery_turn_follows_only_passed_work() {
 
 #[test]
 fn delivery_turn_follows_iteration_limit_only() {
-    let pending =
-        || Session { pending: vec![piece()], last_turn: Some(Seq(3)), ..session(SessionPhase::Settled(AfterIteration::Continue)) };
+    let pending = || Session {
+        pending: vec![piece()],
+        last_turn: Some(Seq(3)),
+        ..session(SessionPhase::Settled(AfterIteration::Continue))
+    };
     assert_eq!(pending().step(), Step::StartIteration, "the next iteration will carry it");
     let limit = || Session { iteration: 3, ..pending() };
-    let SessionStep::StartTurn(run, TurnPurpose::Delivery) = limit().next_step() else { panic!("{:?}", limit().step()) };
+    let SessionStep::StartTurn(run, TurnPurpose::Delivery) = limit().next_step() else {
+        panic!("{:?}", limit().step())
+    };
     assert_eq!(run.iteration, 3);
     let SessionStep::End(closing) = (Session { delivered: true, ..limit() }).next_step() else { panic!("it goes on") };
     assert_eq!(ending(&closing), (Ending::Limit, true));
@@ -507,6 +526,8 @@ fn consecutive_interruptions_end_session() {
         ..session(SessionPhase::Settled(AfterIteration::TakeUp))
     };
     assert_eq!(interrupted(Limits::INTERRUPTIONS - 1).step(), Step::StartIteration);
-    let SessionStep::End(closing) = interrupted(EngineLimits::INTERRUPTIONS_IN_A_ROW).next_step() else { panic!("it goes on") };
+    let SessionStep::End(closing) = interrupted(EngineLimits::INTERRUPTIONS_IN_A_ROW).next_step() else {
+        panic!("it goes on")
+    };
     assert_eq!(ending(&closing), (Ending::Error, true));
 }

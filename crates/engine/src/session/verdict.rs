@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::effects::hook_outcome::{HookOutcome, HookFailurePolicy};
+use crate::effects::hook_outcome::{HookFailurePolicy, HookOutcome};
 use crate::session::ending::{SessionEnd, SessionEndKind};
 
 /// The combined verdict of a turn's stop hooks. Mildest first, so that `max` is the strictest.

@@ -6,10 +6,14 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::log::id::TaskId;
-use crate::view::{EdgeDirection, ViewResult, StateView};
+use crate::view::{EdgeDirection, StateView, ViewResult};
 
 /// Returns the distinct tasks at the other end of the waiting edges of a task.
-fn waiting_neighbours(view: &dyn StateView, id: TaskId, pick: fn((TaskId, TaskId)) -> (TaskId, TaskId)) -> ViewResult<Vec<TaskId>> {
+fn waiting_neighbours(
+    view: &dyn StateView,
+    id: TaskId,
+    pick: fn((TaskId, TaskId)) -> (TaskId, TaskId),
+) -> ViewResult<Vec<TaskId>> {
     let mut edges = view.find_edges(id, EdgeDirection::From)?;
     edges.extend(view.find_edges(id, EdgeDirection::To)?);
     let mut found: Vec<_> = edges
@@ -77,7 +81,11 @@ impl SearchFrontier {
 ///
 /// The search grows from both ends at once and stops when either has no task left. So a new task, which no task waits for
 /// yet, costs one look-up in a graph of any size.
-pub(crate) fn find_waiting_cycle(view: &dyn StateView, waiter: TaskId, awaited_one: TaskId) -> ViewResult<Option<Vec<TaskId>>> {
+pub(crate) fn find_waiting_cycle(
+    view: &dyn StateView,
+    waiter: TaskId,
+    awaited_one: TaskId,
+) -> ViewResult<Option<Vec<TaskId>>> {
     let mut below = SearchFrontier::new(awaited_one, awaited_tasks);
     let mut above = SearchFrontier::new(waiter, waiting_tasks);
     loop {

@@ -23,7 +23,7 @@ use crate::log::time::Timestamp;
 use crate::session::FeedbackRef;
 use crate::session::usage::AgentUsage;
 
-pub use edge::{TaskEdge, EdgeKind};
+pub use edge::{EdgeKind, TaskEdge};
 pub use facts::{BlockDetails, CompletionClaim, ReportRequest, TaskConversation};
 pub use lease::{Lease, TaskTakeover};
 pub use priority::TaskPriority;

@@ -5,7 +5,7 @@
 
 use crate::log::event_type::EventType;
 use crate::log::time::Timestamp;
-use crate::task::{TaskState, Task};
+use crate::task::{Task, TaskState};
 
 /// The fields that belong to a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,13 @@ pub const TASK_TRANSITIONS: &[TaskTransition] = &[
     TaskTransition { on: On::TaskSubmitted, from: &[Active], to: Submitted, clears: &[], forced_from: &[] },
     TaskTransition { on: On::MergeStarted, from: &[Active, Submitted], to: Submitted, clears: &[], forced_from: &[] },
     TaskTransition { on: On::PipelineFailed, from: &[Active, Submitted], to: Active, clears: &[], forced_from: &[] },
-    TaskTransition { on: On::TaskRejected, from: &[Active], to: Created, clears: &[Lease, Claim, Stalled], forced_from: &[] },
+    TaskTransition {
+        on: On::TaskRejected,
+        from: &[Active],
+        to: Created,
+        clears: &[Lease, Claim, Stalled],
+        forced_from: &[],
+    },
     TaskTransition {
         on: On::TaskNeedsContinuation,
         from: &[Active, Submitted],
@@ -187,7 +193,8 @@ mod tests {
 
     #[test]
     fn completed_is_left_only_by_deletion_or_override() {
-        let ways: Vec<_> = TASK_TRANSITIONS.iter().filter(|row| row.allows_from(Completed, false)).map(|row| row.on).collect();
+        let ways: Vec<_> =
+            TASK_TRANSITIONS.iter().filter(|row| row.allows_from(Completed, false)).map(|row| row.on).collect();
         assert_eq!(ways, [On::TaskDeleted]);
     }
 }

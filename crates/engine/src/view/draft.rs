@@ -14,9 +14,9 @@ use crate::log::event::{EventEnvelope, EventSubject};
 use crate::log::id::{ConfigDigest, EdgeId, EffectId, Seq, SessionName, TaskId, TypeName};
 use crate::log::time::Timestamp;
 use crate::session::Session;
-use crate::task::{TaskEdge, TaskPriority, Task};
+use crate::task::{Task, TaskEdge, TaskPriority};
 use crate::view::memory::MemoryView;
-use crate::view::{RowChange, EdgeDirection, ViewResult, DecisionScope, StateView};
+use crate::view::{DecisionScope, EdgeDirection, RowChange, StateView, ViewResult};
 
 /// A view, and the changed rows on top of it.
 pub struct Draft<'v> {
@@ -172,15 +172,28 @@ impl StateView for Draft<'_> {
     ) -> ViewResult<Option<(TaskPriority, TaskId)>> {
         let hidden = |(_, id)| self.overlay.task_row(id).is_some();
         let (base, over) = (self.base, &self.overlay);
-        let found =
-            self.next_merged_key(after, |a| base.next_claimable_except(closed, a), |a| over.next_claimable_except(closed, a), hidden)?;
+        let found = self.next_merged_key(
+            after,
+            |a| base.next_claimable_except(closed, a),
+            |a| over.next_claimable_except(closed, a),
+            hidden,
+        )?;
         found.inspect(|(_, id)| self.record_read(DecisionScope::Task(*id)));
         Ok(found)
     }
 
-    fn next_expired_lease(&self, before: Timestamp, after: Option<(Timestamp, TaskId)>) -> ViewResult<Option<(Timestamp, TaskId)>> {
+    fn next_expired_lease(
+        &self,
+        before: Timestamp,
+        after: Option<(Timestamp, TaskId)>,
+    ) -> ViewResult<Option<(Timestamp, TaskId)>> {
         let hidden = |(_, id)| self.overlay.task_row(id).is_some();
-        self.next_merged_key(after, |a| self.base.next_expired_lease(before, a), |a| self.overlay.next_expired_lease(before, a), hidden)
+        self.next_merged_key(
+            after,
+            |a| self.base.next_expired_lease(before, a),
+            |a| self.overlay.next_expired_lease(before, a),
+            hidden,
+        )
     }
 
     fn find_session(&self, name: &SessionName) -> ViewResult<Option<Session>> {
@@ -218,8 +231,12 @@ impl StateView for Draft<'_> {
     fn next_pending_effect(&self, after: Option<EffectId>) -> ViewResult<Option<PendingEffect>> {
         let id = |effect: Option<PendingEffect>| effect.map(|effect| effect.id);
         let hidden = |id| self.dropped_effects.contains(&id);
-        let found =
-            self.next_merged_key(after, |a| self.base.next_pending_effect(a).map(id), |a| self.overlay.next_pending_effect(a).map(id), hidden)?;
+        let found = self.next_merged_key(
+            after,
+            |a| self.base.next_pending_effect(a).map(id),
+            |a| self.overlay.next_pending_effect(a).map(id),
+            hidden,
+        )?;
         found.map_or(Ok(None), |id| self.find_effect(id))
     }
 

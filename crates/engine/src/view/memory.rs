@@ -10,8 +10,8 @@ use crate::log::event::EventRecord;
 use crate::log::id::{ConfigDigest, EdgeId, EffectId, Seq, SessionName, TaskId, TypeName};
 use crate::log::time::Timestamp;
 use crate::session::Session;
-use crate::task::{TaskEdge, TaskPriority, Task};
-use crate::view::{RowChange, EdgeDirection, ViewResult, StateView};
+use crate::task::{Task, TaskEdge, TaskPriority};
+use crate::view::{EdgeDirection, RowChange, StateView, ViewResult};
 
 /// All rows, with the indexes that the look-ups need.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -165,7 +165,11 @@ impl StateView for MemoryView {
         Ok(open.filter_map(|(_, tasks)| first(tasks)).min())
     }
 
-    fn next_expired_lease(&self, before: Timestamp, after: Option<(Timestamp, TaskId)>) -> ViewResult<Option<(Timestamp, TaskId)>> {
+    fn next_expired_lease(
+        &self,
+        before: Timestamp,
+        after: Option<(Timestamp, TaskId)>,
+    ) -> ViewResult<Option<(Timestamp, TaskId)>> {
         let next = self.leases.range((after.map_or(Unbounded, Excluded), Unbounded)).next();
         Ok(next.filter(|(until, _)| *until < before).copied())
     }

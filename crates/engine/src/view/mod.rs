@@ -14,9 +14,9 @@ use crate::effects::outbox::PendingEffect;
 use crate::log::id::{ConfigDigest, EdgeId, EffectId, Seq, SessionName, TaskId, TypeName};
 use crate::log::time::Timestamp;
 use crate::session::Session;
-use crate::task::{TaskEdge, TaskPriority, Task};
+use crate::task::{Task, TaskEdge, TaskPriority};
 
-pub use error::{ViewResult, ViewError};
+pub use error::{ViewError, ViewResult};
 
 /// The end of an edge that a task is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,11 @@ pub trait StateView {
         after: Option<(TaskPriority, TaskId)>,
     ) -> ViewResult<Option<(TaskPriority, TaskId)>>;
     /// Returns the first task whose lease ran out before a timestamp, in order of expiry, after the given one.
-    fn next_expired_lease(&self, before: Timestamp, after: Option<(Timestamp, TaskId)>) -> ViewResult<Option<(Timestamp, TaskId)>>;
+    fn next_expired_lease(
+        &self,
+        before: Timestamp,
+        after: Option<(Timestamp, TaskId)>,
+    ) -> ViewResult<Option<(Timestamp, TaskId)>>;
     fn find_session(&self, name: &SessionName) -> ViewResult<Option<Session>>;
     fn find_effect(&self, id: EffectId) -> ViewResult<Option<PendingEffect>>;
     /// Returns the row of a conversation whose agent calls Windlass.

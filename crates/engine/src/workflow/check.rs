@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use windlass_expr::{ValueExpression, ExpressionNames, suggest_name};
+use windlass_expr::{ExpressionNames, ValueExpression, suggest_name};
 
-use super::{WorkflowStep, StepOperation, Workflow, name_check};
+use super::{StepOperation, Workflow, WorkflowStep, name_check};
 
 /// An error in a workflow, and its step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -79,8 +79,7 @@ impl Workflow {
     fn check_command_sources(&self) -> Result<(), WorkflowError> {
         // In `context`, a stored value replaces a given one.
         let is_stored = |name: &str| {
-            let stores =
-                |step: &WorkflowStep| matches!(&step.what, What::Run(program) if program.store_as.as_deref() == Some(name));
+            let stores = |step: &WorkflowStep| matches!(&step.what, What::Run(program) if program.store_as.as_deref() == Some(name));
             self.all_steps().any(stores)
         };
         let known: Vec<&str> = ExpressionNames::for_workflow().root_names().collect();
@@ -91,7 +90,8 @@ impl Workflow {
         };
         for step in self.all_steps() {
             let StepOperation::Run(program) = &step.operation else { continue };
-            let Some(formula) = program.command.collect_expressions().into_iter().find(|formula| !is_given(formula)) else {
+            let Some(formula) = program.command.collect_expressions().into_iter().find(|formula| !is_given(formula))
+            else {
                 continue;
             };
             let message =
@@ -145,7 +145,9 @@ impl Workflow {
 
     /// Checks that the end can be reached from every step.
     fn check_termination(&self) -> Result<(), WorkflowError> {
-        let may_end = |id: &&str| self.find_step(id).is_some_and(|step| step.outgoing_edges().iter().any(|(_, way)| way.is_none()));
+        let may_end = |id: &&str| {
+            self.find_step(id).is_some_and(|step| step.outgoing_edges().iter().any(|(_, way)| way.is_none()))
+        };
         let ends = |step: &WorkflowStep| self.reachable_from(vec![step]).iter().any(&may_end);
         let Some(step) = self.steps.iter().find(|step| !ends(step)) else { return Ok(()) };
         let message = format!("from `{}` no way leads to the end: its steps go round for ever", step.id);

@@ -22,9 +22,12 @@ use windlass_expr::{ValueExpression, ValuePattern};
 
 use crate::log::id::Digest;
 
-pub use check::{WorkflowError, StepLocation};
+pub use check::{StepLocation, WorkflowError};
 
-pub use progress::{BranchOutcome, StepExecution, StepVariables, WorkflowProgress, ParallelOutcome, StepReport, StepResult, SuccessPolicy, check_context_entry};
+pub use progress::{
+    BranchOutcome, ParallelOutcome, StepExecution, StepReport, StepResult, StepVariables, SuccessPolicy,
+    WorkflowProgress, check_context_entry,
+};
 
 /// The definition of a workflow.
 #[derive(Debug, Clone)]
@@ -116,9 +119,10 @@ impl WorkflowStep {
     fn own_formulas(&self) -> Vec<&ValueExpression> {
         match &self.operation {
             StepOperation::CreateTask(pattern) | StepOperation::UpdateTask(pattern) => pattern.collect_expressions(),
-            StepOperation::Run(program) => {
-                std::iter::once(&program.command).chain(&program.args).flat_map(ValuePattern::collect_expressions).collect()
-            }
+            StepOperation::Run(program) => std::iter::once(&program.command)
+                .chain(&program.args)
+                .flat_map(ValuePattern::collect_expressions)
+                .collect(),
             StepOperation::Choose { predicate, .. } => vec![predicate],
             StepOperation::Parallel { .. } | StepOperation::Nothing => Vec::new(),
         }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_expr::{ValueExpression, join_path, suggest_name};
 
-use super::check::{WorkflowError, StepLocation};
-use super::{WorkflowStep, StepOperation, Workflow};
+use super::check::{StepLocation, WorkflowError};
+use super::{StepOperation, Workflow, WorkflowStep};
 
 /// The paths under which expressions find the results of steps.
 const RESULT_PATHS: [&[&str]; 2] = [&["steps"], &["context", "steps"]];

@@ -168,8 +168,11 @@ impl StepVariables {
         };
         let mut around = all.clone();
         around.extend(given.clone());
-        let own =
-            [("workflow", json!({"id": workflow.id, "name": workflow.name})), ("steps", json!({})), (DATA_NAME, json!({}))];
+        let own = [
+            ("workflow", json!({"id": workflow.id, "name": workflow.name})),
+            ("steps", json!({})),
+            (DATA_NAME, json!({})),
+        ];
         for (name, value) in own {
             around.insert(name.to_owned(), value.clone());
             all.insert(name.to_owned(), value);
@@ -209,8 +212,13 @@ mod tests {
 
     #[test]
     fn stored_data_overrides_given_context_and_hook_values() {
-        let workflow =
-            Workflow { id: "w".to_owned(), name: None, description: None, steps: Vec::new(), digest: Digest::of_bytes(b"w") };
+        let workflow = Workflow {
+            id: "w".to_owned(),
+            name: None,
+            description: None,
+            steps: Vec::new(),
+            digest: Digest::of_bytes(b"w"),
+        };
         let given = json!({"goal": "given", "error": {"code": 3}, "branch_name": "b", "version": 1, "data": {"who": "ann", "version": 0}});
         let values = json!({"goal": "of the hook", "error": "of the hook", "task": {"id": "T1"}});
         let mut known = StepVariables::from_context(&workflow, values, given.as_object().unwrap());

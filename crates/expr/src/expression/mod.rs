@@ -7,11 +7,11 @@ use minijinja::Expression;
 use minijinja::machinery::parse_expr;
 use serde_json::Value;
 
-use crate::bounds::{self, SourceSyntax, MAX_OUTPUT_BYTES};
+use crate::bounds::{self, MAX_OUTPUT_BYTES, SourceSyntax};
 use crate::checker::SyntaxChecker;
 use crate::context::{self, UsedNames};
 use crate::cost::{self, MAX_EVALUATION_WORK};
-use crate::error::{ExpressionError, EvaluationError};
+use crate::error::{EvaluationError, ExpressionError};
 use crate::language::ENVIRONMENT;
 use crate::names::ExpressionNames;
 use crate::{javascript, metering};
@@ -52,7 +52,11 @@ impl ValueExpression {
     }
 
     /// Parses an expression whose errors show the text `written`.
-    pub(crate) fn parse_with_source(text: &str, written: &str, names: &ExpressionNames) -> Result<Self, ExpressionError> {
+    pub(crate) fn parse_with_source(
+        text: &str,
+        written: &str,
+        names: &ExpressionNames,
+    ) -> Result<Self, ExpressionError> {
         if text.trim().is_empty() {
             return Err(ExpressionError::new("an expression must not be empty"));
         }

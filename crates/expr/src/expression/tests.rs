@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use crate::cost::{self, TOO_MUCH_WORK, MAX_EVALUATION_WORK};
+use crate::cost::{self, MAX_EVALUATION_WORK, TOO_MUCH_WORK};
 use crate::language::ENVIRONMENT;
-use crate::tests::{sample_context, hostile_expression};
+use crate::tests::{hostile_expression, sample_context};
 use crate::*;
 
 fn large_context() -> Value {
@@ -70,7 +70,8 @@ fn work_inside_filters_and_tests_is_charged() {
 
 #[test]
 fn index_lookup_is_charged() {
-    let rendered = |text: &str| TextTemplate::parse(text, &ExpressionNames::for_hook()).expect(text).render(&large_context());
+    let rendered =
+        |text: &str| TextTemplate::parse(text, &ExpressionNames::for_hook()).expect(text).render(&large_context());
     let each = |inner: &str| format!("{{% for i in range(5000) %}}{inner}{{% endfor %}}");
     for inner in
         ["{{ output[40000 + i] }}", "{% if output[i:] is string %}{% endif %}", "{% if output == output %}{% endif %}"]

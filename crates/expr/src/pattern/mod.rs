@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-use crate::error::{ExpressionError, EvaluationError};
+use crate::error::{EvaluationError, ExpressionError};
 use crate::expression::{EvaluationBudget, ValueExpression};
 use crate::javascript::quoted_length;
 use crate::names::ExpressionNames;
@@ -88,7 +88,9 @@ impl ValuePattern {
                 let mut text = String::new();
                 for piece in pieces {
                     match piece {
-                        Self::Expression(formula) => text.push_str(&formula.evaluate_to_text(context, left, value_in_text)?),
+                        Self::Expression(formula) => {
+                            text.push_str(&formula.evaluate_to_text(context, left, value_in_text)?)
+                        }
                         piece => text.push_str(piece.leading_text()),
                     }
                 }
@@ -133,7 +135,8 @@ impl ValuePattern {
 
     /// Returns whether the pattern holds free text: more than ids, numbers and the project's directory.
     pub fn has_free_text(&self) -> bool {
-        let is_known = |formula: &ValueExpression| formula.value_paths() == [["project_dir"]] || uses_only_checked_values(formula);
+        let is_known =
+            |formula: &ValueExpression| formula.value_paths() == [["project_dir"]] || uses_only_checked_values(formula);
         self.collect_expressions().into_iter().any(|formula| !is_known(formula))
     }
 
@@ -187,7 +190,9 @@ fn uses_only_checked_values(formula: &ValueExpression) -> bool {
 pub fn parse_predicate(text: &str) -> Result<ValueExpression, ExpressionError> {
     match ValuePattern::parse_text(text, &ExpressionNames::for_workflow())? {
         ValuePattern::Expression(formula) => Ok(formula),
-        ValuePattern::Plain(_) => ValueExpression::parse_with_source(text, text.trim(), &ExpressionNames::for_workflow()),
+        ValuePattern::Plain(_) => {
+            ValueExpression::parse_with_source(text, text.trim(), &ExpressionNames::for_workflow())
+        }
         _ => Err(ExpressionError::new("a predicate is one expression")
             .with_suggestion("write it without `${…}`, as in `task.priority < 2`")),
     }

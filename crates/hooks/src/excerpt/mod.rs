@@ -17,7 +17,7 @@
 
 use std::collections::HashSet;
 
-use crate::line_score::{NumberedFailures, LineScore, weigh};
+use crate::line_score::{LineScore, NumberedFailures, weigh};
 
 /// The longest piece of a line that is kept or dropped as a whole.
 pub(crate) const MAX_PIECE_BYTES: usize = 512;

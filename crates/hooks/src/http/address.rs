@@ -148,7 +148,9 @@ mod tests {
             ("https://hooks.test/\ns3cret", "it cannot be read"),
         ] {
             match WebhookUrl::parse(url) {
-                Err(WebhookError::BadAddress { url: seen, why: said }) => assert_eq!((&*seen, &*said), ("…", why), "{url}"),
+                Err(WebhookError::BadAddress { url: seen, why: said }) => {
+                    assert_eq!((&*seen, &*said), ("…", why), "{url}")
+                }
                 Err(error) => panic!("{url}: {error}"),
                 Ok(address) => panic!("{url}: {address}"),
             }

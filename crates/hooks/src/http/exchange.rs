@@ -11,14 +11,18 @@ use windlass_engine::{HookOutcome, HookReport};
 use windlass_process::ProgramOutcome;
 
 use super::{WebhookOutcome, WebhookRequest, outcome, send_request};
-use crate::{HookRole, SecretMask, RunnableHook, report};
+use crate::{HookRole, RunnableHook, SecretMask, report};
 
 /// The delay after which a cancellation ends the wait.
 const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Sends the request, and waits for its response or for a cancellation. A cancelled request stays on its own thread until
 /// its timeout or until this process ends.
-pub fn send_until_cancelled(request: WebhookRequest, mask: &SecretMask, is_cancelled: impl Fn() -> bool) -> Option<WebhookOutcome> {
+pub fn send_until_cancelled(
+    request: WebhookRequest,
+    mask: &SecretMask,
+    is_cancelled: impl Fn() -> bool,
+) -> Option<WebhookOutcome> {
     let (tell, told) = channel();
     thread::spawn(move || drop(tell.send(send_request(&request))));
     loop {
@@ -31,7 +35,13 @@ pub fn send_until_cancelled(request: WebhookRequest, mask: &SecretMask, is_cance
 }
 
 /// Builds the report of a webhook from its outcome.
-pub fn build_webhook_report(hook: &RunnableHook, role: HookRole, ended: WebhookOutcome, took: Duration, values: &Value) -> HookReport {
+pub fn build_webhook_report(
+    hook: &RunnableHook,
+    role: HookRole,
+    ended: WebhookOutcome,
+    took: Duration,
+    values: &Value,
+) -> HookReport {
     let (outcome, why) = match ended {
         WebhookOutcome::Ok(body) => {
             let ran = ProgramOutcome { took, ..ProgramOutcome::success_with_stdout(body.into_bytes()) };

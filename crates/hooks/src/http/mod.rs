@@ -16,10 +16,10 @@
 //! Not here: the content of a webhook (the caller builds the body), and waiting between attempts (`RetrySchedule`).
 
 mod address;
+mod error;
 mod exchange;
 mod expand;
 mod outcome;
-mod error;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,10 +33,10 @@ use ureq::http::header::{
 use ureq::{Agent, Body, http};
 
 use address::WebhookUrl;
-pub use exchange::{send_until_cancelled, build_webhook_report};
+pub use error::WebhookError;
+pub use exchange::{build_webhook_report, send_until_cancelled};
 pub use expand::{ExpandError, expand_variables};
 pub use outcome::{WebhookOutcome, classify_response};
-pub use error::WebhookError;
 
 /// The largest part of a response body that is kept.
 const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
@@ -152,7 +152,8 @@ fn build_headers(request: &WebhookRequest, address: &WebhookUrl) -> Result<Heade
         headers.insert(AUTHORIZATION, parse_header_value(AUTHORIZATION.as_str(), &authorization)?);
     }
     for (name, value) in &request.headers {
-        let bad = |_| WebhookError::BadHeader { name: name.escape_debug().to_string(), why: "no header has such a name" };
+        let bad =
+            |_| WebhookError::BadHeader { name: name.escape_debug().to_string(), why: "no header has such a name" };
         let known = HeaderName::from_bytes(name.as_bytes()).map_err(bad)?;
         if ![CONTENT_LENGTH, TRANSFER_ENCODING].contains(&known) {
             headers.insert(known, parse_header_value(name, value)?);
@@ -179,5 +180,10 @@ fn read_response(answer: http::Response<Body>) -> Result<WebhookResponse, ureq::
     body.into_reader().take(MAX_RESPONSE_BYTES as u64 + 1).read_to_end(&mut kept)?;
     let cut = kept.len() > MAX_RESPONSE_BYTES;
     kept.truncate(MAX_RESPONSE_BYTES);
-    Ok(WebhookResponse { status: head.status.as_u16(), body: kept, cut, retry_after: outcome::parse_retry_after(&head.headers) })
+    Ok(WebhookResponse {
+        status: head.status.as_u16(),
+        body: kept,
+        cut,
+        retry_after: outcome::parse_retry_after(&head.headers),
+    })
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use ureq::http::StatusCode;
 use ureq::http::header::{HeaderMap, RETRY_AFTER};
 
-use super::{MAX_RESPONSE_BYTES, WebhookResponse, WebhookError};
+use super::{MAX_RESPONSE_BYTES, WebhookError, WebhookResponse};
 use crate::text::clean_output;
 
 /// The longest wait that a server can demand.
@@ -36,7 +36,9 @@ pub fn classify_response(result: &Result<WebhookResponse, WebhookError>) -> Webh
     match result {
         Ok(response) => match response.status {
             200..=299 => WebhookOutcome::Ok(body_text(response)),
-            408 | 425 | 429 | 500..=599 => WebhookOutcome::Retryable { why: describe_refusal(response), after: response.retry_after },
+            408 | 425 | 429 | 500..=599 => {
+                WebhookOutcome::Retryable { why: describe_refusal(response), after: response.retry_after }
+            }
             301 | 302 | 303 | 307 | 308 => {
                 let why = format!(
                     "{}; redirects are not followed: configure the address that it leads to",
@@ -115,7 +117,9 @@ mod tests {
     #[test]
     fn a_refusal_is_quoted() {
         let why = |status, body: &str| match classify_response(&response(status, body)) {
-            WebhookOutcome::Retryable { why, .. } | WebhookOutcome::TimedOut { why } | WebhookOutcome::Failed { why } => why,
+            WebhookOutcome::Retryable { why, .. }
+            | WebhookOutcome::TimedOut { why }
+            | WebhookOutcome::Failed { why } => why,
             WebhookOutcome::Ok(text) => panic!("{text}"),
         };
         assert_eq!(why(404, ""), "the server answered 404 Not Found");

@@ -9,14 +9,14 @@ mod shell;
 use std::time::Duration;
 
 use serde_json::Value;
-use windlass_engine::{HookOutcome, HookReport, EngineLimits, EventContext};
+use windlass_engine::{EngineLimits, EventContext, HookOutcome, HookReport};
 use windlass_process::{CapturedOutput, ProgramExit, ProgramOutcome};
 
-use crate::secret_encodings::encode_secret_value;
 use crate::mask::{MIN_SECRET_BYTES, MaskedStream as MaskStream};
+use crate::secret_encodings::encode_secret_value;
 use crate::{
-    InputChannel, HookRole, SecretMask, PipeOutput, RunnableHook, RunnableKind, HookScript, MaskedDisplayStream, ScriptValues, report, clean_output, excerpt_text,
-    response,
+    HookRole, HookScript, InputChannel, MaskedDisplayStream, PipeOutput, RunnableHook, RunnableKind, ScriptValues,
+    SecretMask, clean_output, excerpt_text, report, response,
 };
 
 pub use shell::shell;
@@ -54,7 +54,11 @@ pub fn mask(bytes: &[u8]) {
     let plain = in_pieces(text, text.len(), (mask.stream(), MaskStream::push, MaskStream::finish));
     values.check(text, &plain);
     let cleaned = clean_output(&String::from_utf8_lossy(&plain));
-    let shown_text = in_pieces(text, text.len(), (mask.open_display_stream(), MaskedDisplayStream::push, MaskedDisplayStream::finish));
+    let shown_text = in_pieces(
+        text,
+        text.len(),
+        (mask.open_display_stream(), MaskedDisplayStream::push, MaskedDisplayStream::finish),
+    );
     match values.0.is_empty() {
         true => assert_eq!(shown_text, text, "nothing to look for"),
         false => values.check(cleaned.as_bytes(), &shown_text),
@@ -66,7 +70,8 @@ pub fn mask(bytes: &[u8]) {
     for size in [1, 3, 7, 64] {
         let streamed = in_pieces(text, size, (mask.stream(), MaskStream::push, MaskStream::finish));
         assert_eq!(shown(&streamed), shown(&plain), "in pieces of {size}");
-        let streamed = in_pieces(text, size, (mask.open_display_stream(), MaskedDisplayStream::push, MaskedDisplayStream::finish));
+        let streamed =
+            in_pieces(text, size, (mask.open_display_stream(), MaskedDisplayStream::push, MaskedDisplayStream::finish));
         assert_eq!(shown(&streamed), shown(&shown_text), "shown in pieces of {size}");
     }
     let named = format!("Mask {{ markers: [{:?}, {:?}], .. }}", values.marker("ONE"), values.marker("TWO"));
@@ -105,7 +110,10 @@ impl Forms {
     fn of(values: [(&'static str, &[u8]); 2]) -> Self {
         let long = values.map(|(name, value)| (name, value.trim_ascii())).into_iter();
         let long = long.filter(|(_, value)| value.len() >= MIN_SECRET_BYTES);
-        Self(long.flat_map(|(name, value)| encode_secret_value(value).into_iter().map(move |form| (name, form))).collect())
+        Self(
+            long.flat_map(|(name, value)| encode_secret_value(value).into_iter().map(move |form| (name, form)))
+                .collect(),
+        )
     }
 
     fn marker(&self, name: &str) -> String {
@@ -170,7 +178,10 @@ pub fn answer_object(bytes: &[u8]) {
             if let (true, Some(object)) = (passed && role.is_gate(), &object) {
                 assert_eq!(no(object), None, "{role:?} lets it pass");
             }
-            assert!(exit == ProgramExit::Code(0) || report.actions.is_empty(), "only who says yes may ask for something");
+            assert!(
+                exit == ProgramExit::Code(0) || report.actions.is_empty(),
+                "only who says yes may ask for something"
+            );
         }
     }
 }
@@ -214,10 +225,14 @@ fn ended(stdout: &str, exit: ProgramExit, role: HookRole) -> HookReport {
         retry: None,
         feedback: None,
     };
-    let captured = CapturedOutput { head: stdout.as_bytes().to_vec(), total: stdout.len() as u64, ..CapturedOutput::default() };
+    let captured =
+        CapturedOutput { head: stdout.as_bytes().to_vec(), total: stdout.len() as u64, ..CapturedOutput::default() };
     let report = answer(&hook, role, &Ok(finished(exit, captured)), &EventContext::empty_values());
     let (message, feedback) = (report.message.as_deref(), report.feedback.as_deref());
-    assert!(message.is_none_or(|message| message.len() <= EngineLimits::REASON_BYTES && clean_output(message) == message), "{message:?}");
+    assert!(
+        message.is_none_or(|message| message.len() <= EngineLimits::REASON_BYTES && clean_output(message) == message),
+        "{message:?}"
+    );
     assert!(feedback.is_none_or(|told| told.len() <= 400 && clean_output(told) == told), "{feedback:?}");
     report
 }
@@ -235,7 +250,13 @@ pub fn script(bytes: &[u8]) {
             assert_eq!(script.text(), text);
             for carrier in [InputChannel::Variable, InputChannel::File] {
                 let (task_content, error) = (carrier, carrier);
-                let filled = script.fill_values(&ScriptValues { session: "s1", iteration: "7", task_id: "T9", task_content, error });
+                let filled = script.fill_values(&ScriptValues {
+                    session: "s1",
+                    iteration: "7",
+                    task_id: "T9",
+                    task_content,
+                    error,
+                });
                 check_filled(&text, &filled, carrier);
             }
         }

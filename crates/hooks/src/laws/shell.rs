@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use tempfile::TempDir;
 
 use super::pieces::{COMMANDS, PAYLOADS, PIECES, runs_a_variable};
-use crate::{InputChannel, HookScript, ScriptValues};
+use crate::{HookScript, InputChannel, ScriptValues};
 
 /// The most pieces in one script.
 const MOST: usize = 40;

@@ -1,6 +1,6 @@
 //! Output that arrives in chunks and is displayed, without terminal control sequences.
 
-use super::{SecretMask, MaskedStream};
+use super::{MaskedStream, SecretMask};
 use crate::text::OutputCleaner;
 
 /// Masks output as it arrives and is displayed. It searches the raw bytes, then the text that cleaning leaves.

@@ -29,13 +29,13 @@ use tempfile::NamedTempFile;
 use windlass_engine::{ChangeFact, HookReport};
 use windlass_process::{CapturedOutput, ProgramOutcome, file};
 
-use crate::secret_encodings::encode_secret_value;
-use crate::http::WebhookResponse;
 use crate::excerpt::parse_missing_mark;
+use crate::http::WebhookResponse;
+use crate::secret_encodings::encode_secret_value;
 use crate::text::{OutputCleaner, clean_output};
 
-use display::SecretSearch;
 pub use display::MaskedDisplayStream;
+use display::SecretSearch;
 
 /// Shorter values occur everywhere: a mask for them would hide the text, not the secret.
 pub const MIN_SECRET_BYTES: usize = 4;

@@ -189,7 +189,9 @@ fn control_sequences_hide_no_secret() {
 
 #[test]
 fn command_texts_are_masked() {
-    use windlass_engine::{Command, SessionEndKind, GateFinding, GateAnswer, NewTask, NoteKind, TaskResolution, TaskPatch, Workspace};
+    use windlass_engine::{
+        Command, GateAnswer, GateFinding, NewTask, NoteKind, SessionEndKind, TaskPatch, TaskResolution, Workspace,
+    };
     let id: windlass_engine::TaskId = "T1".parse().unwrap();
     let commands = |word: &str, owner: &str| {
         let (text, texts) = (format!("a {word}"), vec![word.to_owned()]);

@@ -30,15 +30,18 @@
 //! - Every text of a report is clean and within the engine's bounds.
 
 use serde_json::{Value, json};
-use windlass_engine::{ChangeFact, ChangeRef, HookOutcome, HookPoint, HookReport, EngineLimits, OutputFingerprint, AgentUsage, duration_in_words};
+use windlass_engine::{
+    AgentUsage, ChangeFact, ChangeRef, EngineLimits, HookOutcome, HookPoint, HookReport, OutputFingerprint,
+    duration_in_words,
+};
 use windlass_expr::TextTemplate;
 use windlass_process::{CapturedOutput, ProgramExit, ProgramOutcome, ProgramStartError};
 
-use crate::verdict::{self, ResponseVerdict};
+use crate::excerpt::most_relevant_line;
 use crate::response::{self, HookResponse, HookResponseError};
 use crate::shell_command::ShellCommand;
-use crate::excerpt::most_relevant_line;
 use crate::text::{clean_output, excerpt_text, join_nonempty};
+use crate::verdict::{self, ResponseVerdict};
 use crate::{HookRole, RunnableHook};
 
 /// Note about a program that ended and left processes behind. Windlass cannot end processes of another user, nor those that
@@ -80,7 +83,12 @@ struct HookReading {
 }
 
 /// Builds the report of a run. `values` describe what the hook ran for; its feedback template may name them.
-pub fn answer(hook: &RunnableHook, role: HookRole, ran: &Result<ProgramOutcome, ProgramStartError>, values: &Value) -> HookReport {
+pub fn answer(
+    hook: &RunnableHook,
+    role: HookRole,
+    ran: &Result<ProgramOutcome, ProgramStartError>,
+    values: &Value,
+) -> HookReport {
     assemble_report(hook, role, ran, values, None)
 }
 
@@ -116,7 +124,9 @@ fn assemble_report(
     let point = values["point"].as_str().and_then(|name| name.parse().ok());
     let own = build_feedback(hook, role, &read, point.as_ref());
     let told = match &hook.feedback {
-        Some(template) if !own.is_empty() => render_feedback_template(hook, template, values, &mut read).unwrap_or_else(|| own.clone()),
+        Some(template) if !own.is_empty() => {
+            render_feedback_template(hook, template, values, &mut read).unwrap_or_else(|| own.clone())
+        }
         _ => own.clone(),
     };
     let told = excerpt_text(&told, hook.max_output.min(EngineLimits::FEEDBACK_BYTES));
@@ -161,7 +171,12 @@ fn find_opened_change(said: &HookResponse) -> Option<ChangeFact> {
     (!url.is_empty()).then_some(ChangeFact::Opened(change))
 }
 
-fn interpret_exit(hook: &RunnableHook, role: HookRole, finished: &ProgramOutcome, broken: Option<String>) -> HookReading {
+fn interpret_exit(
+    hook: &RunnableHook,
+    role: HookRole,
+    finished: &ProgramOutcome,
+    broken: Option<String>,
+) -> HookReading {
     let stdout = finished.stdout.to_text_lossy();
     let mut read = match (finished.exit, broken) {
         (_, Some(broken)) => HookReading::from_failure(broken),
@@ -189,12 +204,16 @@ fn interpret_success_output(stdout: &str, role: HookRole) -> HookReading {
     let said = match response::parse_response(stdout) {
         Err(bad) => return HookReading::from_failure(describe_bad_response(&bad)),
         Ok(None) => {
-            let missed = response::explain_near_miss(stdout).map(|why| format!("its output looks like JSON but is not: {why}"));
+            let missed =
+                response::explain_near_miss(stdout).map(|why| format!("its output looks like JSON but is not: {why}"));
             if let (Some(missed), true) = (&missed, role.is_gate()) {
                 // The output may have been meant as a block.
                 return HookReading::from_failure(missed.clone());
             }
-            return HookReading { notes: missed.into_iter().collect(), ..HookReading::with_outcome(HookOutcome::Success) };
+            return HookReading {
+                notes: missed.into_iter().collect(),
+                ..HookReading::with_outcome(HookOutcome::Success)
+            };
         }
         Ok(Some(said)) => said,
     };
@@ -241,7 +260,9 @@ fn interpret_other_exit(hook: &RunnableHook, exit: ProgramExit) -> HookReading {
         ProgramExit::TimedOut | ProgramExit::OutputIdle => {
             HookReading { outcome: HookOutcome::TimedOut, ..HookReading::from_failure(describe_exit(hook, exit)) }
         }
-        ProgramExit::Code(_) | ProgramExit::Signal(_) | ProgramExit::Lost => HookReading::from_failure(describe_exit(hook, exit)),
+        ProgramExit::Code(_) | ProgramExit::Signal(_) | ProgramExit::Lost => {
+            HookReading::from_failure(describe_exit(hook, exit))
+        }
     }
 }
 
@@ -251,7 +272,10 @@ impl HookReading {
     }
 
     fn from_failure(why: String) -> Self {
-        Self { parts: OutputParts { failure: Some(why), ..OutputParts::default() }, ..Self::with_outcome(HookOutcome::Failure) }
+        Self {
+            parts: OutputParts { failure: Some(why), ..OutputParts::default() },
+            ..Self::with_outcome(HookOutcome::Failure)
+        }
     }
 }
 
@@ -313,7 +337,9 @@ fn build_feedback(hook: &RunnableHook, role: HookRole, read: &HookReading, point
         _ => return String::new(),
     };
     match outcome {
-        HookOutcome::Block | HookOutcome::Continue if told.trim().is_empty() => unexplained_block_text(&hook.name, point),
+        HookOutcome::Block | HookOutcome::Continue if told.trim().is_empty() => {
+            unexplained_block_text(&hook.name, point)
+        }
         HookOutcome::Escalate if role.is_gate() && told.trim().is_empty() => {
             format!("`{}` asks for a person, and does not say why.", hook.name)
         }
@@ -333,7 +359,9 @@ pub fn unexplained_block_text(hook: &str, point: Option<&HookPoint>) -> String {
 
 /// Makes the report of any kind of hook fit the engine's rules: clean, not blank, and within bounds.
 pub fn bound_report(mut report: HookReport, hook: &RunnableHook) -> HookReport {
-    let fit = |text: String, most: usize| Some(excerpt_text(&clean_output(&text), most)).filter(|text| !text.trim().is_empty());
+    let fit = |text: String, most: usize| {
+        Some(excerpt_text(&clean_output(&text), most)).filter(|text| !text.trim().is_empty())
+    };
     let most = hook.max_output.min(EngineLimits::FEEDBACK_BYTES);
     let is_cut = report.feedback.as_ref().filter(|told| told.len() > most);
     report.own = report.own.or(is_cut.map(|told| Box::new(OutputFingerprint::from_text(told))));
@@ -345,14 +373,20 @@ pub fn bound_report(mut report: HookReport, hook: &RunnableHook) -> HookReport {
 /// Returns the line of a run's output that best explains its end, shortened. The last line that the run wrote for people
 /// wins, unless other lines score higher.
 pub fn summarize_output(ran: &ProgramOutcome) -> Option<String> {
-    let line = |captured: &CapturedOutput| most_relevant_line(&clean_output(&captured.to_text_lossy())).map(str::to_owned);
+    let line =
+        |captured: &CapturedOutput| most_relevant_line(&clean_output(&captured.to_text_lossy())).map(str::to_owned);
     let spoke = || line(&ran.stdout).filter(|line| ran.exit != ProgramExit::Code(0) && !line.starts_with('{'));
     let line = line(&ran.stderr).or_else(spoke)?;
     Some(line.chars().take(MAX_SUMMARY_LETTERS).collect())
 }
 
 /// Renders the agent's text with the hook's own template. Returns `None` if the template fails.
-fn render_feedback_template(hook: &RunnableHook, template: &TextTemplate, values: &Value, read: &mut HookReading) -> Option<String> {
+fn render_feedback_template(
+    hook: &RunnableHook,
+    template: &TextTemplate,
+    values: &Value,
+    read: &mut HookReading,
+) -> Option<String> {
     let OutputParts { reason, output, stdout, stderr, exit, .. } = &read.parts;
     let retries = values["hook_retries"].as_u64().unwrap_or_default();
     let most = hook.retry.as_ref().map_or_else(|| values["max_retries"].clone(), |retry| json!(retry.max));

@@ -6,7 +6,7 @@ use windlass_engine::ActionRequest;
 use windlass_process::CapturedOutput;
 
 use super::*;
-use crate::{PipeOutput, RunnableKind, HookScript};
+use crate::{HookScript, PipeOutput, RunnableKind};
 
 use HookOutcome::{Block, Cancelled, Continue, Escalate, Failure, Skip, Success, TimedOut};
 use HookRole::{Observer, Pipeline, Stop};
@@ -30,8 +30,11 @@ fn hook(pipes: bool) -> RunnableHook {
 }
 
 fn ran(exit: ProgramExit, stdout: &str, stderr: &str) -> Result<ProgramOutcome, ProgramStartError> {
-    let captured =
-        |text: &str| CapturedOutput { head: text.as_bytes().to_vec(), total: text.len() as u64, ..CapturedOutput::default() };
+    let captured = |text: &str| CapturedOutput {
+        head: text.as_bytes().to_vec(),
+        total: text.len() as u64,
+        ..CapturedOutput::default()
+    };
     let (stdout, stderr) = (captured(stdout), captured(stderr));
     Ok(ProgramOutcome { exit, stdout, stderr, leaky: false, took: Duration::from_millis(7) })
 }
@@ -325,7 +328,8 @@ fn report_names_start_failures_and_leftover_processes() {
 
 #[test]
 fn feedback_template_words_agent_text() {
-    let template = |text: &str| Some(TextTemplate::parse(text, &windlass_expr::ExpressionNames::for_feedback()).unwrap());
+    let template =
+        |text: &str| Some(TextTemplate::parse(text, &windlass_expr::ExpressionNames::for_feedback()).unwrap());
     let told = |text: &str, exit, stdout: &str| {
         let hook = RunnableHook { feedback: template(text), ..hook(false) };
         answer(&hook, Stop, &ran(exit, stdout, "two tests fail"))
@@ -341,7 +345,8 @@ fn feedback_template_words_agent_text() {
 /// The fingerprint covers what the hook wrote, before a template words it and before it is cut.
 #[test]
 fn output_fingerprint_ignores_template_and_cut() {
-    let template = |text: &str| Some(TextTemplate::parse(text, &windlass_expr::ExpressionNames::for_feedback()).unwrap());
+    let template =
+        |text: &str| Some(TextTemplate::parse(text, &windlass_expr::ExpressionNames::for_feedback()).unwrap());
     let own = |text: Option<&str>, stdout: &str| {
         let hook = RunnableHook { feedback: text.and_then(template), ..hook(false) };
         answer(&hook, Stop, &ran(ProgramExit::Code(2), stdout, "Tests failed")).own

@@ -161,7 +161,11 @@ pub fn parse_response(stdout: &str) -> Result<Option<HookResponse>, HookResponse
     }
     // `RawValue` checks without recursion, and so tells nested JSON from text that is no JSON.
     if serde_json::from_str::<&RawValue>(text).is_err() {
-        return if stdout.len() > MAX_RESPONSE_BYTES && is_unfinished_object(text) { Err(HookResponseError::Cut) } else { Ok(None) };
+        return if stdout.len() > MAX_RESPONSE_BYTES && is_unfinished_object(text) {
+            Err(HookResponseError::Cut)
+        } else {
+            Ok(None)
+        };
     }
     if text.len() > MAX_RESPONSE_BYTES {
         return Err(HookResponseError::TooLong { found: text.len() });

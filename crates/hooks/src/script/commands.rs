@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::evaluators::{
-    OptionReach, file_name, is_evaluating_built_in, changes_language, is_code_argument, is_evaluator, is_find_program, is_interpreter, is_project_script, is_shell,
-    is_special_variable, is_evaluating_tool, program_language, option_reach, short_option, option_starts_shell, takes_file_pattern, wrapped_operand_count,
+    OptionReach, changes_language, file_name, is_code_argument, is_evaluating_built_in, is_evaluating_tool,
+    is_evaluator, is_find_program, is_interpreter, is_project_script, is_shell, is_special_variable, option_reach,
+    option_starts_shell, program_language, short_option, takes_file_pattern, wrapped_operand_count,
 };
 use super::refusal::{ScanRefusal, UnsafeReason};
 use super::scanner;
@@ -121,7 +122,9 @@ pub(super) fn check_inline_script(words: &[ShellWord]) -> Result<(), ScanRefusal
     // The word behind the script is "$0".
     let numbers: Vec<usize> = dashed.iter().map(|at| at - 3).collect();
     scanner::check_script(script, &numbers).map_err(|stop| match stop {
-        ScanRefusal::AtMark(_, UnsafeReason::Dash) => ScanRefusal::AtMark(first_dash.unwrap_or(index), UnsafeReason::Dash),
+        ScanRefusal::AtMark(_, UnsafeReason::Dash) => {
+            ScanRefusal::AtMark(first_dash.unwrap_or(index), UnsafeReason::Dash)
+        }
         ScanRefusal::AtMark(_, why) => ScanRefusal::AtMark(index, why),
         lost => lost,
     })
@@ -188,7 +191,10 @@ pub(super) fn check_options(words: &[ShellWord]) -> Result<(), ScanRefusal> {
         };
         let own = reach.filter(|_| option.starts_with('-')).map(|_| option);
         if let (Some(option), Some(index)) = (rest_of.or(value_of).or(own), word.marks.first()) {
-            return Err(ScanRefusal::AtMark(*index, UnsafeReason::Option(file_name(program).to_owned(), option.to_owned())));
+            return Err(ScanRefusal::AtMark(
+                *index,
+                UnsafeReason::Option(file_name(program).to_owned(), option.to_owned()),
+            ));
         }
         rest_of = rest_of.or(Some(option).filter(|_| reach == Some(OptionReach::Rest) && !has_value));
         value_of = own.filter(|_| !has_value);
@@ -197,7 +203,12 @@ pub(super) fn check_options(words: &[ShellWord]) -> Result<(), ScanRefusal> {
 }
 
 /// Checks the command that another one starts. Options before it may hide where it begins.
-fn check_wrapped_command(words: &[ShellWord], before: usize, index: usize, reader: CommandReader) -> Result<(), ScanRefusal> {
+fn check_wrapped_command(
+    words: &[ShellWord],
+    before: usize,
+    index: usize,
+    reader: CommandReader,
+) -> Result<(), ScanRefusal> {
     let name = words[0].program_name().unwrap_or_default();
     let words = &words[1..];
     let unknown = || Err(ScanRefusal::AtMark(index, UnsafeReason::Wrapped(name.to_owned())));
@@ -296,8 +307,9 @@ fn find_input_evaluator(words: &[ShellWord]) -> Result<Option<String>, ScanRefus
         if is_command && changes_language(name) {
             return Err(ScanRefusal::Unsupported("an alias or a declaration, which change what follows"));
         }
-        let runs =
-            is_evaluating_tool(name) || matches!(name, "." | "source") || is_interpreter(name) && reads_code_from_input(&words[index + 1..]);
+        let runs = is_evaluating_tool(name)
+            || matches!(name, "." | "source")
+            || is_interpreter(name) && reads_code_from_input(&words[index + 1..]);
         if is_evaluator(name) || is_command && runs {
             return Ok(Some(name.to_owned()));
         }

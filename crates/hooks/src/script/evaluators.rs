@@ -225,7 +225,9 @@ pub(super) enum OptionReach {
 /// whose author decides what its options mean.
 pub(super) fn option_reach(program: &str, option: &str) -> Option<OptionReach> {
     let name = file_name(program);
-    let listed = |list: &[(&str, &str)]| list.iter().any(|(listed, options)| is_same_program(listed, name) && list_contains(options, option));
+    let listed = |list: &[(&str, &str)]| {
+        list.iter().any(|(listed, options)| is_same_program(listed, name) && list_contains(options, option))
+    };
     let is_named = option.starts_with('-') && !option.starts_with("--no-") && !is_project_script(program);
     let is_usual = !is_project_script(program) && !list_contains(PLAIN_PROGRAMS, name);
     let ends_with = |list: &str| list.split_ascii_whitespace().any(|word| option.ends_with(word));
@@ -257,6 +259,9 @@ pub(super) fn file_name(path: &str) -> &str {
 /// Returns whether a variable has a special meaning. As with options, its last word may name a command.
 pub(super) fn is_special_variable(variable: &str) -> bool {
     let word = variable.rsplit('_').next().unwrap_or_default();
-    let is_command = word.bytes().all(|b| b.is_ascii_uppercase()) && list_contains(COMMAND_WORDS, &word.to_ascii_lowercase());
-    is_command || list_contains(SPECIAL_VARIABLES, variable) || SPECIAL_VARIABLE_PREFIXES.iter().any(|prefix| variable.starts_with(prefix))
+    let is_command =
+        word.bytes().all(|b| b.is_ascii_uppercase()) && list_contains(COMMAND_WORDS, &word.to_ascii_lowercase());
+    is_command
+        || list_contains(SPECIAL_VARIABLES, variable)
+        || SPECIAL_VARIABLE_PREFIXES.iter().any(|prefix| variable.starts_with(prefix))
 }

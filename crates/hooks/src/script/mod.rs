@@ -82,9 +82,13 @@ impl HookScript {
     pub fn parse(text: &str) -> Result<Self, UnsafeTemplate> {
         let marks = template::find_placeholders(text);
         let slots = match marks.iter().find(|mark| mark.name.is_free_text()) {
-            None => marks.into_iter().map(|PlaceholderMark { name, at }| ScriptSlot { name, at, place: PlaceholderContext::Anywhere }).collect(),
+            None => marks
+                .into_iter()
+                .map(|PlaceholderMark { name, at }| ScriptSlot { name, at, place: PlaceholderContext::Anywhere })
+                .collect(),
             Some(first) => {
-                let places = scanner::locate_marks(text, &marks).map_err(|stop| stop.into_unsafe_template(&marks, first))?;
+                let places =
+                    scanner::locate_marks(text, &marks).map_err(|stop| stop.into_unsafe_template(&marks, first))?;
                 let slot = |(PlaceholderMark { name, at }, place)| Some(ScriptSlot { name, at, place: place? });
                 // A mark without a place is in a comment, and stays as it is.
                 marks.into_iter().zip(places).filter_map(slot).collect()

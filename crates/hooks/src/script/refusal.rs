@@ -55,9 +55,11 @@ impl ScanRefusal {
     pub fn into_unsafe_template(self, marks: &[PlaceholderMark], first: &PlaceholderMark) -> UnsafeTemplate {
         let (mark, why, instead) = match self {
             Self::AtMark(index, why) => (&marks[index], why.reason_text(), why.remedy_text(marks[index].name)),
-            Self::Unsupported(what) => {
-                (first, format!("in a command with {what}: only plain commands are followed"), own_script_remedy(first.name))
-            }
+            Self::Unsupported(what) => (
+                first,
+                format!("in a command with {what}: only plain commands are followed"),
+                own_script_remedy(first.name),
+            ),
         };
         UnsafeTemplate { name: mark.name.word(), at: mark.at.clone(), why, instead }
     }

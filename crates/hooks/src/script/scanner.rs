@@ -22,7 +22,10 @@ const SPECIAL_PARAMETERS: &str = "@*#?$!-";
 const UNCLOSED: ScanRefusal = ScanRefusal::Unsupported("something that is not closed");
 
 /// Returns the context of each mark; `None` for marks in comments.
-pub(super) fn locate_marks(text: &str, marks: &[PlaceholderMark]) -> Result<Vec<Option<PlaceholderContext>>, ScanRefusal> {
+pub(super) fn locate_marks(
+    text: &str,
+    marks: &[PlaceholderMark],
+) -> Result<Vec<Option<PlaceholderContext>>, ScanRefusal> {
     let mut scanner = CommandScanner::new(text, marks, None);
     scanner.scan_commands()?;
     Ok(scanner.places)
@@ -31,7 +34,8 @@ pub(super) fn locate_marks(text: &str, marks: &[PlaceholderMark]) -> Result<Vec<
 /// Checks that the script of a shell takes its arguments, which are free text, for text alone. `dashed` holds the numbers
 /// of the arguments that begin with a dash.
 pub(super) fn check_script(script: &str, dashed: &[usize]) -> Result<(), ScanRefusal> {
-    let names_argument = |rest: &str| parameter_name(rest.strip_prefix('{').unwrap_or(rest)).is_some_and(is_script_argument);
+    let names_argument =
+        |rest: &str| parameter_name(rest.strip_prefix('{').unwrap_or(rest)).is_some_and(is_script_argument);
     match script.split('$').skip(1).any(|rest| names_argument(rest) || rest.starts_with("{!")) {
         true => CommandScanner::new(script, &[], Some(dashed)).scan_commands(),
         false => Ok(()),
@@ -83,7 +87,8 @@ struct ScannedCommand {
 
 impl<'a> CommandScanner<'a> {
     fn new(text: &'a str, marks: &'a [PlaceholderMark], dashed: Option<&'a [usize]>) -> Self {
-        let places = marks.iter().map(|mark| (!mark.name.is_free_text()).then_some(PlaceholderContext::Anywhere)).collect();
+        let places =
+            marks.iter().map(|mark| (!mark.name.is_free_text()).then_some(PlaceholderContext::Anywhere)).collect();
         Self { text, at: 0, marks, places, dashed, closers: Vec::new(), substitutions: 0, free: None, piped: None }
     }
 
@@ -315,7 +320,12 @@ impl<'a> CommandScanner<'a> {
         }
     }
 
-    fn record_free_text(&mut self, index: usize, place: PlaceholderContext, word: &mut ShellWord) -> Result<(), ScanRefusal> {
+    fn record_free_text(
+        &mut self,
+        index: usize,
+        place: PlaceholderContext,
+        word: &mut ShellWord,
+    ) -> Result<(), ScanRefusal> {
         if self.substitutions > 0 {
             return Err(ScanRefusal::AtMark(index, UnsafeReason::Substitution));
         }
@@ -377,7 +387,8 @@ impl<'a> CommandScanner<'a> {
     fn scan_escaped_letter(&mut self) -> Result<char, ScanRefusal> {
         self.at += 1;
         self.expect_no_mark(UnsafeReason::AfterBackslash)?;
-        let escaped = self.peek().filter(|c| *c != '\n').ok_or(ScanRefusal::Unsupported("a backslash at the end of a line"))?;
+        let escaped =
+            self.peek().filter(|c| *c != '\n').ok_or(ScanRefusal::Unsupported("a backslash at the end of a line"))?;
         self.at += escaped.len_utf8();
         Ok(escaped)
     }

@@ -19,7 +19,13 @@ pub(super) struct PlaceholderMark {
     pub at: Range<usize>,
 }
 
-const PLACEHOLDER_NAMES: [PlaceholderName; 5] = [PlaceholderName::Session, PlaceholderName::Iteration, PlaceholderName::TaskId, PlaceholderName::TaskContent, PlaceholderName::Error];
+const PLACEHOLDER_NAMES: [PlaceholderName; 5] = [
+    PlaceholderName::Session,
+    PlaceholderName::Iteration,
+    PlaceholderName::TaskId,
+    PlaceholderName::TaskContent,
+    PlaceholderName::Error,
+];
 
 impl PlaceholderName {
     pub fn word(self) -> &'static str {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{InputChannel, HookScript, UnsafeTemplate, ScriptValues};
+use super::{HookScript, InputChannel, ScriptValues, UnsafeTemplate};
 
 const VALUES: ScriptValues<'static> = ScriptValues {
     session: "demo",

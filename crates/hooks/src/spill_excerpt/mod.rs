@@ -18,9 +18,9 @@ use std::mem;
 
 use windlass_process::{CapturedOutput, ProgramOutcome, SpillFile};
 
-use crate::mask::{SecretMask, MaskedDisplayStream, read_chunks};
-use crate::line_score::{NumberedFailures, LineScore, weigh};
 use crate::excerpt::{MAX_PIECE_BYTES, push_missing_mark, split_units};
+use crate::line_score::{LineScore, NumberedFailures, weigh};
+use crate::mask::{MaskedDisplayStream, SecretMask, read_chunks};
 use crate::text::OutputCleaner;
 
 /// The size of the text that is scanned at once.

@@ -26,7 +26,10 @@ fn captured(written: &[u8], ends: (usize, usize), cap: usize, file: &Path) -> Ca
 fn ran(written: &[u8], mask: &SecretMask) -> ProgramOutcome {
     let place = tempfile::tempdir().expect("a directory");
     let stdout = captured(written, (128 * 1024, 128 * 1024), usize::MAX, &place.path().join("run.stdout"));
-    excerpt_run(ProgramOutcome { stdout, exit: ProgramExit::Code(2), ..ProgramOutcome::success_with_stdout(Vec::new()) }, mask)
+    excerpt_run(
+        ProgramOutcome { stdout, exit: ProgramExit::Code(2), ..ProgramOutcome::success_with_stdout(Vec::new()) },
+        mask,
+    )
 }
 
 fn sift_all(written: &[u8], mask: &SecretMask) -> String {
@@ -83,12 +86,18 @@ fn a_line_and_a_secret_may_lie_across_every_edge() {
     for edge in at..at + line.len() {
         for ends in [(edge, 20), (20, written.len() - edge)] {
             let kept = captured(written.as_bytes(), ends, usize::MAX, &place.path().join("run"));
-            let text = excerpt_run(ProgramOutcome { stdout: kept, ..ProgramOutcome::success_with_stdout(Vec::new()) }, &mask).stdout.to_text_lossy();
+            let text =
+                excerpt_run(ProgramOutcome { stdout: kept, ..ProgramOutcome::success_with_stdout(Vec::new()) }, &mask)
+                    .stdout
+                    .to_text_lossy();
             assert!(text.contains("\ntest [secret TOKEN] ... FAILED\n"), "{ends:?}: {text}");
         }
         // The file ends here, and the tail begins later.
         let kept = captured(written.as_bytes(), (20, 60), edge, &place.path().join("run"));
-        let text = excerpt_run(ProgramOutcome { stdout: kept, ..ProgramOutcome::success_with_stdout(Vec::new()) }, &mask).stdout.to_text_lossy();
+        let text =
+            excerpt_run(ProgramOutcome { stdout: kept, ..ProgramOutcome::success_with_stdout(Vec::new()) }, &mask)
+                .stdout
+                .to_text_lossy();
         assert!(!text.replace("[secret TOKEN]", "").contains("hunt"), "{edge}: {text}");
     }
 }
@@ -108,7 +117,10 @@ fn bytes_after_file_end_count_as_missing() {
     let dull = "dull\n".repeat(400);
     let written = format!("{dull}error: one\n{dull}error: two\n{dull}");
     let kept = captured(written.as_bytes(), (10, 10), 3501, &place.path().join("run"));
-    let ran = excerpt_run(ProgramOutcome { stdout: kept, ..ProgramOutcome::success_with_stdout(Vec::new()) }, &SecretMask::default());
+    let ran = excerpt_run(
+        ProgramOutcome { stdout: kept, ..ProgramOutcome::success_with_stdout(Vec::new()) },
+        &SecretMask::default(),
+    );
     let text = ran.stdout.to_text_lossy();
     let start = "dull\n".repeat(104) + "[1475 bytes left out]\ndull\nerror: one\ndull\ndull\n[";
     assert!(text.starts_with(&start), "{text}");
@@ -124,7 +136,10 @@ fn a_file_that_is_another_now_is_not_read() {
     let kept = captured(&b"x\n".repeat(100), (10, 10), usize::MAX, &file);
     for put in ["", "error: not ours\n"] {
         fs::write(&file, put).expect("a file");
-        let ran = excerpt_run(ProgramOutcome { stdout: kept.clone(), ..ProgramOutcome::success_with_stdout(Vec::new()) }, &SecretMask::default());
+        let ran = excerpt_run(
+            ProgramOutcome { stdout: kept.clone(), ..ProgramOutcome::success_with_stdout(Vec::new()) },
+            &SecretMask::default(),
+        );
         assert_eq!(ran.stdout, kept);
     }
 }

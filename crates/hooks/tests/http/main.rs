@@ -7,7 +7,10 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use server::{Answer, Server, says};
-use windlass_hooks::http::{WebhookOutcome, WebhookMethod, WebhookRequest, WebhookResponse, WebhookError, expand_variables, classify_response, send_request};
+use windlass_hooks::http::{
+    WebhookError, WebhookMethod, WebhookOutcome, WebhookRequest, WebhookResponse, classify_response, expand_variables,
+    send_request,
+};
 
 /// Long enough for a busy machine; no test waits for it.
 const PATIENT: Duration = Duration::from_secs(60);
@@ -242,7 +245,9 @@ fn redirects_are_not_followed() {
         let other = Server::saying(DONE);
         let moved = format!("{status} X\r\nLocation: {}\r\nContent-Length: 3\r\n\r\nold", other.url("/s3cret?s3cret"));
         let server = Server::saying(&moved);
-        let WebhookOutcome::Failed { why } = classify_response(&send_request(&request(server.url("/a")))) else { panic!("{status}") };
+        let WebhookOutcome::Failed { why } = classify_response(&send_request(&request(server.url("/a")))) else {
+            panic!("{status}")
+        };
         assert!(why.starts_with(&format!("the server answered {status} ")), "{why}");
         assert!(why.ends_with(": old; redirects are not followed: configure the address that it leads to"), "{why}");
         assert_eq!((server.seen().len(), other.seen().len()), (1, 0));

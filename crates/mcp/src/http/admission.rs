@@ -14,7 +14,7 @@ use hyper::header::{AUTHORIZATION, HOST, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
 use hyper::{Request, StatusCode};
 use subtle::ConstantTimeEq;
 
-use super::{HttpAnswer, ENDPOINT_PATH, answer};
+use super::{ENDPOINT_PATH, HttpAnswer, answer};
 
 /// Minimum and maximum length of a token. A shorter one could be guessed.
 const MIN_TOKEN_LENGTH: usize = 16;

@@ -8,8 +8,8 @@
 //! - Only this machine can connect, and only requests with the token are served.
 //! - No client waits for a slow one: each connection is its own task, and each has time limits.
 
-mod request_body;
 mod admission;
+mod request_body;
 
 use std::convert::Infallible;
 use std::io;
@@ -37,7 +37,7 @@ pub use admission::{AccessToken, AccessTokenError};
 
 use crate::handler::McpHandler;
 use crate::message::{self, ClientMessage, MAX_MESSAGE_BYTES};
-use crate::server::{AgentDriverKind, ToolServer, StopHandle, ToolCaller, build_runtime};
+use crate::server::{AgentDriverKind, StopHandle, ToolCaller, ToolServer, build_runtime};
 
 /// Path of the endpoint.
 pub const ENDPOINT_PATH: &str = "/mcp";
@@ -261,7 +261,9 @@ mod tests {
 
     #[test]
     fn only_loopback_addresses_are_accepted() {
-        let read = |written| parse_loopback_address(written).map(|address| address.to_string()).map_err(|error| error.to_string());
+        let read = |written| {
+            parse_loopback_address(written).map(|address| address.to_string()).map_err(|error| error.to_string())
+        };
         let local = |text: &str| Ok(text.to_owned());
         assert_eq!(read("127.0.0.1:8137"), local("127.0.0.1:8137"));
         assert_eq!(read("127.1.2.3:0"), local("127.1.2.3:0"));

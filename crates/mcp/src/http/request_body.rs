@@ -34,5 +34,8 @@ fn too_large_answer() -> HttpAnswer {
 }
 
 fn incomplete_answer(status: StatusCode, why: &'static str) -> HttpAnswer {
-    protocol_error_answer(status, &ServerJsonRpcMessage::error(ErrorData::new(ErrorCode::INVALID_REQUEST, why, None), None))
+    protocol_error_answer(
+        status,
+        &ServerJsonRpcMessage::error(ErrorData::new(ErrorCode::INVALID_REQUEST, why, None), None),
+    )
 }

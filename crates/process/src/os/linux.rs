@@ -20,14 +20,14 @@ use rustix::process::{
 };
 use signal_hook::consts::SIGCHLD;
 
-use super::termination::{self, HeldProcess, KnownPids};
 use super::orphans::{self, RunScope};
 use super::proc::{self, ProcessSnapshot};
-use super::{TreeEndReport, OrphanSet, ProcessStatus};
+use super::termination::{self, HeldProcess, KnownPids};
+use super::{OrphanSet, ProcessStatus, TreeEndReport};
+use crate::event_loop::ProcessTree;
 use crate::file::read_kernel_file;
 use crate::program::ResolvedProgram;
 use crate::spawn::{is_signal_ignored, set_close_on_exec};
-use crate::event_loop::ProcessTree;
 
 /// Limit for the number of ancestors: a chain that changes during the scan might never end.
 const MAX_ANCESTORS: usize = 1024;
@@ -109,8 +109,10 @@ pub fn can_see_ancestors() -> bool {
 /// time. The leader of its session counts too: no process joins an older session, and the children of an owner have their own.
 pub(crate) fn has_older_ancestor(pid: Pid, start: u64) -> bool {
     // Of two processes of the same tick, the younger has the higher number.
-    let is_older = |process: &ProcessSnapshot| (process.start, process.pid.as_raw_nonzero()) < (start, pid.as_raw_nonzero());
-    let leader = self_and_ancestors().next().and_then(|own| Pid::from_raw(own.session)).and_then(proc::read_own_process);
+    let is_older =
+        |process: &ProcessSnapshot| (process.start, process.pid.as_raw_nonzero()) < (start, pid.as_raw_nonzero());
+    let leader =
+        self_and_ancestors().next().and_then(|own| Pid::from_raw(own.session)).and_then(proc::read_own_process);
     leader.is_some_and(|leader| is_older(&leader))
         || self_and_ancestors().any(|process| is_older(&process) && !proc::adopts_orphans(process.pid))
 }

@@ -4,15 +4,15 @@
 //! group is known, so a process that leaves the group survives, and nothing is swept after a crash.
 
 #[cfg(target_os = "linux")]
-mod termination;
+mod linux;
 #[cfg(target_os = "linux")]
 mod orphans;
-#[cfg(target_os = "linux")]
-mod linux;
 #[cfg(not(target_os = "linux"))]
 mod other;
 #[cfg(target_os = "linux")]
 mod proc;
+#[cfg(target_os = "linux")]
+mod termination;
 
 #[cfg(target_os = "linux")]
 use linux as system;
@@ -20,8 +20,10 @@ use linux as system;
 use other as system;
 
 pub(crate) use system::{
-    DescendantTree, SupervisorProcess, LeaderProcess, LeaderWatch, StoppedProcesses, LoopWaker, count_ancestors_with, read_boot_id, end_lost_run, parent_exit_descriptor, end_left_processes, grow_pipe,
-    has_older_ancestor, descends_from_process, is_below_program, wake_process, own_program_path, prepare_process, process_start_time, clock_ticks_now,
+    DescendantTree, LeaderProcess, LeaderWatch, LoopWaker, StoppedProcesses, SupervisorProcess, clock_ticks_now,
+    count_ancestors_with, descends_from_process, end_left_processes, end_lost_run, grow_pipe, has_older_ancestor,
+    is_below_program, own_program_path, parent_exit_descriptor, prepare_process, process_start_time, read_boot_id,
+    wake_process,
 };
 pub use system::{can_see_ancestors, system_uptime};
 

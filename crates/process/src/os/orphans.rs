@@ -19,14 +19,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process_group, pidfd_open, waitid};
 
 use super::OrphanSet;
-use super::termination::KnownPids;
 use super::proc::{self, ProcessSnapshot};
+use super::termination::KnownPids;
 use crate::program::ResolvedProgram;
 use crate::spawn::spawn_program;
 
 /// Locked for reading while a child is spawned and registered; for writing while orphans are told from children.
 static SPAWN_LOCK: RwLock<()> = RwLock::new(());
-static CHILD_REGISTRY: Mutex<ChildRegistry> = Mutex::new(ChildRegistry { children: Vec::new(), tags: Vec::new(), unclaimed: false });
+static CHILD_REGISTRY: Mutex<ChildRegistry> =
+    Mutex::new(ChildRegistry { children: Vec::new(), tags: Vec::new(), unclaimed: false });
 
 /// The children that this process has started.
 struct ChildRegistry {

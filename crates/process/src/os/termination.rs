@@ -20,7 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid};
 
 use super::proc::{self, ProcessSnapshot};
-use super::{TreeEndReport, ProcessStatus};
+use super::{ProcessStatus, TreeEndReport};
 
 const END_TIMEOUT: Duration = Duration::from_secs(3);
 const TERMINATION_GRACE: Duration = Duration::from_secs(1);

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use windlass_process::{
-    CaptureLimits, RunControl, ProgramOutcome, ProgramInvocation, SupervisorLauncher, ProgramStartError, OwnerLock, ProgramSpec, OutputStream, Supervisor, run_program,
+    CaptureLimits, OutputStream, OwnerLock, ProgramInvocation, ProgramOutcome, ProgramSpec, ProgramStartError,
+    RunControl, Supervisor, SupervisorLauncher, run_program,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +56,11 @@ impl Scene {
         self.observe(spec, &mut |_, _| {})
     }
 
-    pub fn observe(&self, spec: &ProgramSpec, observe: &mut dyn FnMut(OutputStream, &[u8])) -> Result<ProgramOutcome, ProgramStartError> {
+    pub fn observe(
+        &self,
+        spec: &ProgramSpec,
+        observe: &mut dyn FnMut(OutputStream, &[u8]),
+    ) -> Result<ProgramOutcome, ProgramStartError> {
         self.observe_with(spec, &self.control, observe)
     }
 
@@ -109,7 +114,8 @@ pub fn probe() -> &'static str {
 }
 
 pub fn supervisor() -> Supervisor {
-    let launcher = SupervisorLauncher { program: probe().into(), arguments: vec!["supervise".into()], environment: Vec::new() };
+    let launcher =
+        SupervisorLauncher { program: probe().into(), arguments: vec!["supervise".into()], environment: Vec::new() };
     Supervisor::start(&launcher).expect("a supervisor")
 }
 

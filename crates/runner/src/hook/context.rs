@@ -9,7 +9,7 @@
 
 use serde_json::Value;
 use windlass_engine::validation::RuleResult;
-use windlass_engine::{AgentContext, Event, EventType, DecisionRule, Seq, Session};
+use windlass_engine::{AgentContext, DecisionRule, Event, EventType, Seq, Session};
 use windlass_hooks::ruling;
 use windlass_store::{EventFilter, Store as _};
 use windlass_tools::{JudgedWork, agent_context};

@@ -19,7 +19,8 @@ impl EffectRunner<'_> {
     pub(super) fn show_on_desktop(&mut self, run: &HookRun<'_>) -> Result<HookReport, RunError> {
         let (title, words) = (notice::notice_title(&run.values), notice::notice_summary(&run.values));
         let words = self.settings.mask.mask_text(&words).into_owned();
-        let (invocation, settings) = (ProgramInvocation::Argv(notification_command(&format!("Windlass: {title}"), &words)), &self.settings);
+        let (invocation, settings) =
+            (ProgramInvocation::Argv(notification_command(&format!("Windlass: {title}"), &words)), &self.settings);
         let spec = ProgramSpec {
             timeout: Some(NOTIFICATION_TIMEOUT),
             capture: CaptureLimits { head: 1024, tail: 0, spill: None },

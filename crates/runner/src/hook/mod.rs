@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use windlass_bridge::AgentHookRequest;
 use windlass_engine::{
-    Command, BridgeConversation, EffectId, EffectKind, Event, EventType, DeliveryGate, HookClass, HookEffect, HookOutcome, HookPoint,
-    HookReport, PendingEffect, SessionPhase, Promise, REGISTERED_HOOKS_NAME, EventRecord, Session, SessionName, EventContext, Task, VALIDATION_RULES_NAME,
-    StateView, hook_event_data,
+    BridgeConversation, Command, DeliveryGate, EffectId, EffectKind, Event, EventContext, EventRecord, EventType,
+    HookClass, HookEffect, HookOutcome, HookPoint, HookReport, PendingEffect, Promise, REGISTERED_HOOKS_NAME, Session,
+    SessionName, SessionPhase, StateView, Task, VALIDATION_RULES_NAME, hook_event_data,
 };
 use windlass_expr::TextTemplate;
 use windlass_hooks::{
-    HookInput, HookResponse, HookRole, HookInputFiles, PipeOutput, RunnableHook, RunnableKind, HookScript, ShellCommand,
-    build_command_report, bound_report, summarize_output, response,
+    HookInput, HookInputFiles, HookResponse, HookRole, HookScript, PipeOutput, RunnableHook, RunnableKind,
+    ShellCommand, bound_report, build_command_report, response, summarize_output,
 };
 use windlass_process::{CapturedOutput, ProgramExit, ProgramOutcome, ProgramStartError};
 use windlass_store::EventFilter;
@@ -173,7 +173,8 @@ impl EffectRunner<'_> {
             return Ok(self.judge_registered(owed, &subject)?.into());
         }
         let Some(mut hook) = (self.settings.hooks)(&owed.hook) else {
-            let (message, event) = ("the configuration that it comes from has no such hook", subject.event.original_event());
+            let (message, event) =
+                ("the configuration that it comes from has no such hook", subject.event.original_event());
             let report =
                 HookReport { message: Some(message.to_owned()), event: Some(event), ..HookOutcome::Failure.into() };
             return Ok(report.into());

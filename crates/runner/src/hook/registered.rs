@@ -12,12 +12,14 @@ use std::time::Instant;
 
 use windlass_engine::validation::ValidationRule;
 use windlass_engine::{
-    AgentContext, EvaluationPurpose, Command, EvaluationOutcome, Event, HookDecision, HookEffect, HookOutcome, HookReport, EvaluationFindings, EngineLimits,
-    Promise, RegisteredStopHook, RuleAction, Seq, StopHook, Task,
+    AgentContext, Command, EngineLimits, EvaluationFindings, EvaluationOutcome, EvaluationPurpose, Event, HookDecision,
+    HookEffect, HookOutcome, HookReport, Promise, RegisteredStopHook, RuleAction, Seq, StopHook, Task,
 };
 use windlass_process::overlay_environment;
 use windlass_tools::validation::{ValidationCancelled, ValidatorEnv};
-use windlass_tools::{StopHookClosures, EvaluationInputs, ValidationRuleSet, run_stop_hooks, run_rules, newest_notes, registered_hooks};
+use windlass_tools::{
+    EvaluationInputs, StopHookClosures, ValidationRuleSet, newest_notes, registered_hooks, run_rules, run_stop_hooks,
+};
 
 use super::HookSubject;
 use crate::wording;
@@ -25,7 +27,11 @@ use crate::{EffectRunner, RunError};
 
 impl EffectRunner<'_> {
     /// Runs all judges. They judge the work, so a change of a protected file stops them.
-    pub(super) fn judge_registered(&mut self, owed: &HookEffect, subject: &HookSubject) -> Result<HookReport, RunError> {
+    pub(super) fn judge_registered(
+        &mut self,
+        owed: &HookEffect,
+        subject: &HookSubject,
+    ) -> Result<HookReport, RunError> {
         if let Some(report) = self.report_tampering(subject.session.as_ref())? {
             return Ok(report);
         }
@@ -41,8 +47,9 @@ impl EffectRunner<'_> {
             }
         };
         let task = subject.task.as_ref();
-        let known =
-            task.map(|task| registered_hooks(self.store, task).and_then(|hooks| Ok((hooks, newest_notes(self.store, task)?))));
+        let known = task.map(|task| {
+            registered_hooks(self.store, task).and_then(|hooks| Ok((hooks, newest_notes(self.store, task)?)))
+        });
         let (hooks, notes) = match known.transpose() {
             Ok(known) => known.unwrap_or_default(),
             Err(error) => return Ok(failure(error.to_string())),
@@ -63,7 +70,12 @@ impl EffectRunner<'_> {
             launcher: self.settings.launcher.clone(),
             roster: self.roster,
         };
-        let means = EvaluationInputs { notes: &notes, workshop: &workshop, control: &control, closures: &StopHookClosures::default() };
+        let means = EvaluationInputs {
+            notes: &notes,
+            workshop: &workshop,
+            control: &control,
+            closures: &StopHookClosures::default(),
+        };
         let began = Instant::now();
         let Ok(said) = evaluate_all(&rules, &hooks, &mut context, &means) else {
             return Ok(HookOutcome::Cancelled.into());
@@ -92,7 +104,12 @@ impl EffectRunner<'_> {
 }
 
 /// Builds the record of an evaluation. A COMPLETE counts only for a series that accepts it.
-fn evaluation_record(task: &Task, said: &EvaluationOutcome, hooks: &[RegisteredStopHook], context: &AgentContext) -> EvaluationFindings {
+fn evaluation_record(
+    task: &Task,
+    said: &EvaluationOutcome,
+    hooks: &[RegisteredStopHook],
+    context: &AgentContext,
+) -> EvaluationFindings {
     let series = task.drive.series.as_ref();
     let counts = |promise: &Promise| {
         *promise != Promise::Complete || series.is_none_or(|series| series.completion_promises.contains(promise))
@@ -106,7 +123,13 @@ fn evaluation_record(task: &Task, said: &EvaluationOutcome, hooks: &[RegisteredS
         promises: context.completion_promises.iter().map(|seen| seen.kind).filter(counts).collect(),
         decision: said.hook.map(|hook| HookDecision { hook: Some(hook), ruling: said.ruling.clone() }),
         agent_output: context.agent_output.clone(),
-        files_modified: context.files_modified.iter().filter(fits).take(EngineLimits::MODIFIED_FILES).cloned().collect(),
+        files_modified: context
+            .files_modified
+            .iter()
+            .filter(fits)
+            .take(EngineLimits::MODIFIED_FILES)
+            .cloned()
+            .collect(),
     }
 }
 

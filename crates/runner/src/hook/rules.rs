@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use windlass_engine::{HookOutcome, HookReport, DecisionRule, Workspace};
+use windlass_engine::{DecisionRule, HookOutcome, HookReport, Workspace};
 use windlass_hooks::ruling;
 use windlass_process::{ProgramOutcome, ProgramSpec};
 use windlass_vcs::git::{self, BranchName, FileChange, GitClient, GitRepository, has_git_entry};
@@ -68,8 +68,11 @@ impl EffectRunner<'_> {
             let missing = || git::Error::NotARepository { path: root.to_owned() };
             let repository = GitRepository::discover(root)?.ok_or_else(missing)?;
             // Mask before the output is cut: half a secret is a secret, too.
-            let mask = |ran: ProgramOutcome| ProgramOutcome { stderr: self.settings.mask.mask_run(ran.clone()).stderr, ..ran };
-            let run = |spec: &ProgramSpec| self.run_query(&ProgramSpec { timeout: Some(GIT_LIST_TIMEOUT), ..spec.clone() }).map(mask);
+            let mask =
+                |ran: ProgramOutcome| ProgramOutcome { stderr: self.settings.mask.mask_run(ran.clone()).stderr, ..ran };
+            let run = |spec: &ProgramSpec| {
+                self.run_query(&ProgramSpec { timeout: Some(GIT_LIST_TIMEOUT), ..spec.clone() }).map(mask)
+            };
             GitClient::new(repository, &run, &self.settings.environment).list_uncommitted_of_tree(root)
         };
         let files = listed().map_err(|error| error.to_string())?;

@@ -10,13 +10,18 @@ use super::{HookAttempt, HookRun};
 use crate::{EffectRunner, RunError};
 
 impl EffectRunner<'_> {
-    pub(super) fn send_webhook(&mut self, run: &HookRun<'_>, address: &WebhookTemplate) -> Result<HookAttempt, RunError> {
+    pub(super) fn send_webhook(
+        &mut self,
+        run: &HookRun<'_>,
+        address: &WebhookTemplate,
+    ) -> Result<HookAttempt, RunError> {
         let request = match address.request(&self.hook_input(run), run.attempt_timeout(), idempotency_key(run)) {
             Ok(request) => request,
             Err(error) => return Ok(permanent_failure(error.to_string())),
         };
         let began = Instant::now();
-        let Some(ended) = http::send_until_cancelled(request, &self.settings.mask, || self.control.is_cancelled()) else {
+        let Some(ended) = http::send_until_cancelled(request, &self.settings.mask, || self.control.is_cancelled())
+        else {
             return Ok(HookReport::from(HookOutcome::Cancelled).into());
         };
         let ended = match ended {

@@ -108,7 +108,13 @@ impl ProtectedFiles {
             }
         }
         let (ways, short_ways) = (ways.build()?, short_ways.build()?);
-        Ok(Self { patterns: set.build()?, parents: ways, fixed_depth_parents: short_ways, excluded: kept.build()?, mask: SecretMask::default() })
+        Ok(Self {
+            patterns: set.build()?,
+            parents: ways,
+            fixed_depth_parents: short_ways,
+            excluded: kept.build()?,
+            mask: SecretMask::default(),
+        })
     }
 
     /// Returns the set with a mask for secrets in names.
@@ -158,8 +164,8 @@ impl ProtectedFiles {
         let (mut look, mut left) = (String::new(), MAX_TOTAL_SIZE);
         for path in files {
             let name = self.masked_name(path);
-            let (content, size) =
-                digest_file(&root.join(path)).map_err(|reason| ProtectedFilesError::Unreadable { name: name.clone(), reason })?;
+            let (content, size) = digest_file(&root.join(path))
+                .map_err(|reason| ProtectedFilesError::Unreadable { name: name.clone(), reason })?;
             left = left.checked_sub(size).ok_or(ProtectedFilesError::TooManyBytes(MAX_TOTAL_SIZE))?;
             look.extend([&content, " ", &name, "\n"]);
         }
@@ -234,7 +240,10 @@ impl FileSearch<'_> {
     fn follow_link(&mut self, link: PathBuf, is_meant: bool) -> Result<(), ProtectedFilesError> {
         let resolved = file::resolve_within_directory(self.root, &self.root.join(&link));
         if let Some(reason) = resolved.as_ref().err().and_then(UnreadableFile::from_io_error).filter(|_| is_meant) {
-            return Err(ProtectedFilesError::Unreadable { name: self.protected.masked_name(&link), reason: reason.clone() });
+            return Err(ProtectedFilesError::Unreadable {
+                name: self.protected.masked_name(&link),
+                reason: reason.clone(),
+            });
         }
         let target = resolved.ok().and_then(|real| real.strip_prefix(self.root).ok().map(Path::to_owned));
         let is_above = target.as_ref().is_some_and(|target| link.starts_with(target));

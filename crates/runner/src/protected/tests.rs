@@ -40,7 +40,8 @@ fn files_of_windlass_itself_are_not_protected() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, "").unwrap();
     }
-    let look = |pattern: &str| ProtectedFiles::new(&[pattern.to_owned()]).unwrap().take_snapshot(directory.path()).unwrap();
+    let look =
+        |pattern: &str| ProtectedFiles::new(&[pattern.to_owned()]).unwrap().take_snapshot(directory.path()).unwrap();
     let found = |pattern| look(pattern).lines().map(|line| line[65..].to_owned()).collect::<Vec<_>>();
     assert_eq!(found(".windlass/"), [".windlass/config.yaml", ".windlass/workflows/check.sh"]);
     assert_eq!(found("check.sh"), [".windlass/workflows/check.sh"]);
@@ -258,7 +259,8 @@ fn endless_files_are_refused_by_name() {
 #[test]
 fn no_secret_is_in_a_name() {
     let place = tempfile::tempdir().unwrap();
-    let protected = ProtectedFiles::new(&["*.lock".to_owned()]).unwrap().with_mask(SecretMask::new([("KEY", "hunter22")]));
+    let protected =
+        ProtectedFiles::new(&["*.lock".to_owned()]).unwrap().with_mask(SecretMask::new([("KEY", "hunter22")]));
     let empty = protected.take_snapshot(place.path()).unwrap();
     fs::write(place.path().join("a-hunter22.lock"), "a").unwrap();
     let one = protected.take_snapshot(place.path()).unwrap();

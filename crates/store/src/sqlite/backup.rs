@@ -28,7 +28,9 @@ impl SqliteStore {
 
     /// Copies the store over an earlier copy. Only one process may do so at a time: it overwrites the partial copy of a killed process.
     pub(super) fn replace_backup(&self, to: &Path) -> Result<(), StoreError> {
-        self.copy_store(to, PART_SUFFIX, |part| std::fs::rename(part, to).map_err(|error| StoreError::from_io_error(to, error)))
+        self.copy_store(to, PART_SUFFIX, |part| {
+            std::fs::rename(part, to).map_err(|error| StoreError::from_io_error(to, error))
+        })
     }
 
     /// Makes a whole and durable copy beside a path. The caller gives it its name.

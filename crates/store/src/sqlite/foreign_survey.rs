@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rusqlite::OptionalExtension;
-use windlass_engine::{RowChange, Digest, MemoryView, Seq};
+use windlass_engine::{Digest, MemoryView, RowChange, Seq};
 
 use super::rows::ReadTransaction;
 use super::schema::{self, CURRENT_SCHEMA};
@@ -48,8 +48,9 @@ impl SqliteStore {
         if store_file_length(path)? == 0 {
             return Err(StoreError::NotAStore(path.to_owned()));
         }
-        let store =
-            Self::open_read_only(path, StoreAccess::Foreign, |store| schema::check_readable(store, &CURRENT_SCHEMA).map(drop))?;
+        let store = Self::open_read_only(path, StoreAccess::Foreign, |store| {
+            schema::check_readable(store, &CURRENT_SCHEMA).map(drop)
+        })?;
         let rows = store.read_all_rows()?;
         Ok(StoreSurvey { rows, store })
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use rusqlite::types::ValueRef;
-use windlass_engine::{BridgeCaller, RowChange, Digest, MemoryView, EventRecord, Seq};
+use windlass_engine::{BridgeCaller, Digest, EventRecord, MemoryView, RowChange, Seq};
 
 use super::SqliteStore;
 use super::queries::{EVENT_COLUMNS, StoredEvent, misfiled_event_error, read_stored_event};

@@ -9,15 +9,15 @@
 //! the store is made: syncing a file that does not grow costs half.
 
 mod backup;
-mod connection;
 mod commit_watch;
+mod connection;
+mod foreign_survey;
 mod inspect;
 mod queries;
 mod rebuild;
 mod rows;
 mod salvage;
 mod schema;
-mod foreign_survey;
 mod transaction;
 mod wal;
 
@@ -28,18 +28,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
-use windlass_engine::{Command, CommandOrigin, EventRecord, EngineRules, Seq, StateView};
+use windlass_engine::{Command, CommandOrigin, EngineRules, EventRecord, Seq, StateView};
 
 use crate::error::WRITE_TIMEOUT_SECONDS;
-use crate::{AppendOutcome, StoreCommit, ExecuteError, EventFilter, Store, StoreError, failpoint};
+use crate::{AppendOutcome, EventFilter, ExecuteError, Store, StoreCommit, StoreError, failpoint};
 
 pub use backup::rename_new;
-use connection::{open_connection, open_immutable_connection, store_file_length, random_wait_handler, wal_length};
+use connection::{open_connection, open_immutable_connection, random_wait_handler, store_file_length, wal_length};
+pub use foreign_survey::StoreSurvey;
 pub use inspect::{EventProblem, RowMismatch, StoreReport};
 pub use queries::TaskFilter;
 pub use rows::StoreSnapshot;
 pub use salvage::SalvageReport;
-pub use foreign_survey::StoreSurvey;
 pub use transaction::StoreTransaction;
 pub use wal::wal_path as log_path;
 
@@ -103,7 +103,11 @@ struct StoreFiles {
 impl StoreFiles {
     fn read_identities(path: &Path) -> Self {
         let beside = |end| FileIdentity::read_identity(&wal::companion_path(path, end));
-        Self { store: FileIdentity::read_identity(path), log: beside(wal::LOG_SUFFIX), index: beside(wal::INDEX_SUFFIX) }
+        Self {
+            store: FileIdentity::read_identity(path),
+            log: beside(wal::LOG_SUFFIX),
+            index: beside(wal::INDEX_SUFFIX),
+        }
     }
 
     /// Returns whether these are the same files as `now`, and the store file was not cut.
@@ -220,7 +224,9 @@ impl SqliteStore {
         if store_file_length(path)? == 0 {
             return Err(StoreError::NotAStore(path.to_owned()));
         }
-        match Self::open_read_only(path, StoreAccess::Foreign, |store| schema::check_schema(store, &schema::CURRENT_SCHEMA)) {
+        match Self::open_read_only(path, StoreAccess::Foreign, |store| {
+            schema::check_schema(store, &schema::CURRENT_SCHEMA)
+        }) {
             // A store of an older schema would need a migration.
             Err(StoreError::ReadOnly(path)) => Err(StoreError::Foreign(path)),
             opened => opened,
@@ -252,7 +258,8 @@ impl SqliteStore {
             IfMissing::Make(_) => OpenFlags::SQLITE_OPEN_CREATE,
             IfMissing::Refuse => OpenFlags::empty(),
         };
-        let mut store = Self::new(open_connection(path, OpenFlags::SQLITE_OPEN_READ_WRITE | create)?, path, StoreAccess::Write);
+        let mut store =
+            Self::new(open_connection(path, OpenFlags::SQLITE_OPEN_READ_WRITE | create)?, path, StoreAccess::Write);
         // SQLite calls no busy handler when it turns the write-ahead log on.
         let mut may_wait = random_wait_handler(Duration::from_secs(WRITE_TIMEOUT_SECONDS));
         loop {
@@ -319,7 +326,12 @@ impl SqliteStore {
     }
 
     /// Reads the events before a position, or the last ones, that match the filter: newest first, at most `most`.
-    pub fn read_events_back(&self, filter: &EventFilter, before: Option<Seq>, most: usize) -> Result<Vec<EventRecord>, StoreError> {
+    pub fn read_events_back(
+        &self,
+        filter: &EventFilter,
+        before: Option<Seq>,
+        most: usize,
+    ) -> Result<Vec<EventRecord>, StoreError> {
         queries::read_events_back(self, filter, before, most)
     }
 
@@ -421,7 +433,8 @@ impl SqliteStore {
         }
         // Other processes may have written between the two checks. While this transaction is open, they cannot; and meanwhile SQLite
         // returns the length of the log only to another connection.
-        let other = Self::new(open_connection(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, &self.path, StoreAccess::Write);
+        let other =
+            Self::new(open_connection(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, &self.path, StoreAccess::Write);
         schema::run_in_transaction(self, |_| match suspicious(&other)? {
             true => Err(StoreError::LostCommits { path: self.path.clone(), last: queries::read_head(self)? }),
             false => Ok(()),
@@ -483,9 +496,11 @@ impl Store for SqliteStore {
         command: &Command,
         nonce: u128,
     ) -> Result<Vec<EventRecord>, ExecuteError> {
-        self.run_transaction_until_known(|transaction| match transaction.execute_command(rules, origin, command, nonce) {
-            Err(ExecuteError::Store(error)) => Err(error),
-            answer => Ok(answer),
+        self.run_transaction_until_known(|transaction| {
+            match transaction.execute_command(rules, origin, command, nonce) {
+                Err(ExecuteError::Store(error)) => Err(error),
+                answer => Ok(answer),
+            }
         })?
     }
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 use windlass_engine::{
-    ApplyError, CommitId, BridgeConversation, Digest, EdgeDirection, TaskEdge, EventType, PendingEffect, TaskPriority, EventRecord, Seq,
-    Session, TaskState, Task, TaskId, TypeName, StateView, decode_event,
+    ApplyError, BridgeConversation, CommitId, Digest, EdgeDirection, EventRecord, EventType, PendingEffect, Seq,
+    Session, StateView, Task, TaskEdge, TaskId, TaskPriority, TaskState, TypeName, decode_event,
 };
 
 use super::SqliteStore;
-use super::rows::{StoreSnapshot, read_edge, parse_row, read_seq, to_signed};
+use super::rows::{StoreSnapshot, parse_row, read_edge, read_seq, to_signed};
 use crate::{EventFilter, StoreError};
 
 /// An event as the table holds it.
@@ -54,8 +54,11 @@ impl StoredEvent {
         if Digest::of_bytes(&self.body) != self.digest {
             return Err(StoreError::Damaged { path: path(), seq: self.seq });
         }
-        let envelope =
-            decode_event(&self.body).map_err(|source| StoreError::Undecodable { path: path(), seq: self.seq, source })?;
+        let envelope = decode_event(&self.body).map_err(|source| StoreError::Undecodable {
+            path: path(),
+            seq: self.seq,
+            source,
+        })?;
         Ok(EventRecord { seq: self.seq, envelope })
     }
 
@@ -96,7 +99,12 @@ pub(super) fn find_commit_positions(store: &SqliteStore, id: CommitId) -> Result
     })
 }
 
-pub(super) fn read_filtered_events(store: &SqliteStore, filter: &EventFilter, after: Seq, most: usize) -> Result<Vec<EventRecord>, StoreError> {
+pub(super) fn read_filtered_events(
+    store: &SqliteStore,
+    filter: &EventFilter,
+    after: Seq,
+    most: usize,
+) -> Result<Vec<EventRecord>, StoreError> {
     match (filter.task, &filter.session) {
         (Some(task), _) => read_task_history(store, filter, task, after, most),
         (None, Some(_)) => {
@@ -131,7 +139,13 @@ pub(super) fn read_events_back(
 
 /// Scans the log back between two positions. No event of a session is older than its start. A search for a session decodes no event
 /// whose body lacks its name.
-fn scan_log_back(store: &SqliteStore, filter: &EventFilter, after: Seq, before: Seq, most: usize) -> Result<Vec<EventRecord>, StoreError> {
+fn scan_log_back(
+    store: &SqliteStore,
+    filter: &EventFilter,
+    after: Seq,
+    before: Seq,
+    most: usize,
+) -> Result<Vec<EventRecord>, StoreError> {
     const START: &str = EventType::SessionStarted.name();
     let mut names: Vec<&str> = filter.types.iter().map(|kind| kind.name()).collect();
     if filter.session.is_some() && !names.is_empty() {
@@ -193,7 +207,12 @@ fn read_verified_range(store: &SqliteStore, after: Seq, most: usize) -> Result<V
         .collect()
 }
 
-fn read_events_of_types(store: &SqliteStore, filter: &EventFilter, after: Seq, most: usize) -> Result<Vec<EventRecord>, StoreError> {
+fn read_events_of_types(
+    store: &SqliteStore,
+    filter: &EventFilter,
+    after: Seq,
+    most: usize,
+) -> Result<Vec<EventRecord>, StoreError> {
     let marks = vec!["?"; filter.types.len()].join(", ");
     let sql = format!(
         "SELECT {STORED} FROM events WHERE type IN ({marks}) AND seq > {} ORDER BY seq LIMIT {}",
@@ -210,21 +229,29 @@ fn read_events_of_types(store: &SqliteStore, filter: &EventFilter, after: Seq, m
 /// Returns the event at a position.
 pub(super) fn read_event_at(store: &SqliteStore, at: Seq) -> Result<Option<EventRecord>, StoreError> {
     let sql = format!("SELECT {STORED} FROM events WHERE seq = ?");
-    let found: Option<StoredEvent> =
-        store.run_sql(|connection| connection.prepare_cached(&sql)?.query_row([to_signed(at.0)], read_stored_event).optional())?;
+    let found: Option<StoredEvent> = store.run_sql(|connection| {
+        connection.prepare_cached(&sql)?.query_row([to_signed(at.0)], read_stored_event).optional()
+    })?;
     found.map(|event| event.verify_event(store)).transpose()
 }
 
 /// Reads the events of one task, from the youngest back.
-fn read_task_history(store: &SqliteStore, filter: &EventFilter, task: TaskId, after: Seq, most: usize) -> Result<Vec<EventRecord>, StoreError> {
+fn read_task_history(
+    store: &SqliteStore,
+    filter: &EventFilter,
+    task: TaskId,
+    after: Seq,
+    most: usize,
+) -> Result<Vec<EventRecord>, StoreError> {
     let snapshot = store.begin_snapshot()?;
     let row = snapshot.find_task(task).map_err(|error| StoreError::from_view_error(store.path(), error))?;
     let sql = format!("SELECT {STORED} FROM events WHERE seq = ?");
     let mut next = row.map_or(Seq::START, |task| task.last_event);
     let mut found = Vec::new();
     while next > after {
-        let event: Option<StoredEvent> =
-            store.run_sql(|connection| connection.prepare_cached(&sql)?.query_row([to_signed(next.0)], read_stored_event).optional())?;
+        let event: Option<StoredEvent> = store.run_sql(|connection| {
+            connection.prepare_cached(&sql)?.query_row([to_signed(next.0)], read_stored_event).optional()
+        })?;
         let event = event.ok_or_else(|| StoreError::Damaged { path: store.path().to_owned(), seq: next })?;
         let record = event.verify_event(store)?;
         if event.previous >= next || record.envelope.node.task_id() != Some(task) {
@@ -312,7 +339,10 @@ impl StoreSnapshot<'_> {
 
     pub fn all_edges(&self) -> Result<Vec<TaskEdge>, StoreError> {
         self.store.run_sql(|connection| {
-            connection.prepare("SELECT id, from_id, to_id, kind FROM edges ORDER BY id")?.query_map([], read_edge)?.collect()
+            connection
+                .prepare("SELECT id, from_id, to_id, kind FROM edges ORDER BY id")?
+                .query_map([], read_edge)?
+                .collect()
         })
     }
 

@@ -6,7 +6,7 @@
 use std::iter::Peekable;
 
 use rusqlite::{Connection, OptionalExtension, Row};
-use windlass_engine::{RowChange, MemoryView, Task};
+use windlass_engine::{MemoryView, RowChange, Task};
 
 use super::SqliteStore;
 use super::rows::{self, to_signed};
@@ -56,7 +56,10 @@ fn is_task_table_sound(connection: &Connection) -> rusqlite::Result<bool> {
 }
 
 /// Makes the table hold the tasks at the head of `wanted`, which are in the order of their ids.
-fn repair_tasks(connection: &Connection, wanted: &mut Peekable<impl Iterator<Item = RowChange>>) -> rusqlite::Result<()> {
+fn repair_tasks(
+    connection: &Connection,
+    wanted: &mut Peekable<impl Iterator<Item = RowChange>>,
+) -> rusqlite::Result<()> {
     let mut put = Vec::new();
     let mut strangers = Vec::new();
     let mut query = connection.prepare("SELECT id, state, priority, lease_until, row, kind FROM tasks ORDER BY id")?;

@@ -7,8 +7,8 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, para
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windlass_engine::{
-    BridgeCaller, RowChange, ConfigDigest, BridgeConversation, EdgeDirection, TaskEdge, EdgeId, EffectId, ViewResult, PendingEffect, TaskPriority,
-    Seq, Session, SessionName, Task, TaskId, Timestamp, TypeName, StateView, ViewError,
+    BridgeCaller, BridgeConversation, ConfigDigest, EdgeDirection, EdgeId, EffectId, PendingEffect, RowChange, Seq,
+    Session, SessionName, StateView, Task, TaskEdge, TaskId, TaskPriority, Timestamp, TypeName, ViewError, ViewResult,
 };
 
 use super::{SqliteStore, queries};
@@ -172,7 +172,11 @@ impl StateView for StoreSnapshot<'_> {
         Ok(first)
     }
 
-    fn next_expired_lease(&self, before: Timestamp, after: Option<(Timestamp, TaskId)>) -> ViewResult<Option<(Timestamp, TaskId)>> {
+    fn next_expired_lease(
+        &self,
+        before: Timestamp,
+        after: Option<(Timestamp, TaskId)>,
+    ) -> ViewResult<Option<(Timestamp, TaskId)>> {
         let sql = "SELECT lease_until, id FROM tasks WHERE lease_until IS NOT NULL AND lease_until < ?
                    AND (lease_until, id) > (?, ?) ORDER BY lease_until, id LIMIT 1";
         let (until, id) = after.map_or((i64::MIN, 0), |(until, id)| (until.millis(), to_signed(id.0)));
@@ -186,7 +190,11 @@ impl StateView for StoreSnapshot<'_> {
     }
 
     fn find_effect(&self, id: EffectId) -> ViewResult<Option<PendingEffect>> {
-        self.query_one("SELECT row FROM debts WHERE seq = ? AND place = ?", params![to_signed(id.seq.0), id.index], parse_row)
+        self.query_one(
+            "SELECT row FROM debts WHERE seq = ? AND place = ?",
+            params![to_signed(id.seq.0), id.index],
+            parse_row,
+        )
     }
 
     fn find_conversation(&self, caller: &BridgeCaller) -> ViewResult<Option<BridgeConversation>> {
@@ -244,9 +252,10 @@ pub(super) fn apply_change(connection: &Connection, change: &RowChange) -> rusql
             params![to_signed(edge.id.0), to_signed(edge.from_id.0), to_signed(edge.to_id.0), edge.kind.name()],
         ),
         RowChange::DropEdge(id) => run("DELETE FROM edges WHERE id = ?", params![to_signed(id.0)]),
-        RowChange::PutSession(session) => {
-            run("REPLACE INTO sessions (name, row) VALUES (?, ?)", params![session.name.as_str(), serialize_row(session)])
-        }
+        RowChange::PutSession(session) => run(
+            "REPLACE INTO sessions (name, row) VALUES (?, ?)",
+            params![session.name.as_str(), serialize_row(session)],
+        ),
         RowChange::PutEffect(effect) => run(
             "REPLACE INTO debts (seq, place, row) VALUES (?, ?, ?)",
             params![to_signed(effect.id.seq.0), effect.id.index, serialize_row(effect)],

@@ -26,7 +26,10 @@ const MIN_EVENT_SIZE: u64 = 80;
 
 impl SqliteStore {
     /// Passes every sound event to `save`, from a store that may be damaged anywhere.
-    pub fn salvage_events(path: &Path, mut save: impl FnMut(EventRecord) -> Result<(), StoreError>) -> Result<SalvageReport, StoreError> {
+    pub fn salvage_events(
+        path: &Path,
+        mut save: impl FnMut(EventRecord) -> Result<(), StoreError>,
+    ) -> Result<SalvageReport, StoreError> {
         let bytes = store_file_length(path)? + wal_length(path);
         let store = Self::open_read_only(path, StoreAccess::Read, |store| {
             let is_log = "SELECT 1 FROM sqlite_schema WHERE name = 'events' AND type = 'table'";
@@ -44,8 +47,9 @@ impl SqliteStore {
         let mut salvage = SalvageReport { open_end, ..SalvageReport::default() };
         let sql = format!("SELECT {STORED} FROM events WHERE seq = ?");
         for next in 1..=if open_end { furthest } else { known } {
-            let event =
-                store.run_sql(|connection| connection.prepare_cached(&sql)?.query_row([to_signed(next)], read_stored_event).optional());
+            let event = store.run_sql(|connection| {
+                connection.prepare_cached(&sql)?.query_row([to_signed(next)], read_stored_event).optional()
+            });
             match event.map(|event| event.map(|event| event.decode_record(&store))) {
                 Ok(Some(Ok(record))) => {
                     salvage.saved += 1;

@@ -30,7 +30,8 @@ pub(super) struct StoreSchema {
 /// The third has rows of conversations. The fourth finds claimable tasks by their type. The fifth has other rows of tasks: they
 /// hold whose work lies in place. The sixth has other rows of sessions and tasks: they hold whether anything checked the work,
 /// why and until when an agent is left alone after a failure, and the last conversation about a task.
-pub(super) const CURRENT_SCHEMA: StoreSchema = StoreSchema { number: 6, log_changes: &["", "", "", "", ""], log: LOG_TABLE_SQL };
+pub(super) const CURRENT_SCHEMA: StoreSchema =
+    StoreSchema { number: 6, log_changes: &["", "", "", "", ""], log: LOG_TABLE_SQL };
 
 /// The log. `previous` is the event before this one in the history of the same task, so that a history is read without
 /// an index; `nonce` distinguishes commits.
@@ -104,7 +105,11 @@ pub(super) fn check_readable(store: &SqliteStore, schema: &StoreSchema) -> Resul
 }
 
 /// Makes sure that the file is a store of this schema.
-pub(super) fn prepare_schema(store: &mut SqliteStore, schema: &StoreSchema, absent: &mut IfMissing<'_>) -> Result<(), StoreError> {
+pub(super) fn prepare_schema(
+    store: &mut SqliteStore,
+    schema: &StoreSchema,
+    absent: &mut IfMissing<'_>,
+) -> Result<(), StoreError> {
     match store.run_sql(read_version)? {
         (APPLICATION_ID, older) if (1..schema.number).contains(&older) => migrate_schema(store, schema),
         (0, 0) if is_blank(store)? => match absent {
@@ -171,7 +176,8 @@ fn split_statements(text: &str) -> impl Iterator<Item = (String, String)> {
 fn read_schema_objects(store: &SqliteStore) -> Result<Vec<(String, String, String)>, StoreError> {
     store.run_sql(|connection| {
         let mut query = connection.prepare("SELECT name, type, ifnull(sql, '') FROM sqlite_schema")?;
-        let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, normalize_statement(&row.get::<_, String>(2)?))))?;
+        let rows = query
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?, normalize_statement(&row.get::<_, String>(2)?))))?;
         rows.collect()
     })
 }
@@ -187,8 +193,8 @@ fn normalize_statement(statement: &str) -> String {
 
 /// Refuses a file that a newer program has migrated since it was opened.
 pub(super) fn check_not_newer(store: &SqliteStore, schema: &StoreSchema) -> Result<(), StoreError> {
-    let found: u32 =
-        store.run_sql(|connection| connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0)))?;
+    let found: u32 = store
+        .run_sql(|connection| connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0)))?;
     if found <= schema.number {
         return Ok(());
     }
@@ -255,8 +261,11 @@ fn migrate_schema(store: &mut SqliteStore, schema: &StoreSchema) -> Result<(), S
         check_older_schema(store)?;
         // Through a connection of its own, while this one keeps all writers away: the copy holds exactly the data that is migrated next.
         let copy = backup_path(store, from);
-        let before =
-            SqliteStore::new(open_connection(&store.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?, &store.path, StoreAccess::Read);
+        let before = SqliteStore::new(
+            open_connection(&store.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?,
+            &store.path,
+            StoreAccess::Read,
+        );
         before.replace_backup(&copy).map_err(|error| StoreError::Backup { path: copy, source: Box::new(error) })?;
         for change in schema.log_changes.iter().skip(from as usize - 1) {
             store.run_sql(|connection| connection.execute_batch(change))?;
@@ -276,9 +285,13 @@ fn backup_path(store: &SqliteStore, schema: u32) -> PathBuf {
 }
 
 /// Runs `work` in one transaction: all of it takes effect, or nothing.
-pub(super) fn run_in_transaction<T>(store: &SqliteStore, work: impl FnOnce(&SqliteStore) -> Result<T, StoreError>) -> Result<T, StoreError> {
+pub(super) fn run_in_transaction<T>(
+    store: &SqliteStore,
+    work: impl FnOnce(&SqliteStore) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
     store.run_sql(|connection| connection.execute_batch("BEGIN IMMEDIATE"))?;
-    let result = work(store).and_then(|done| store.run_sql(|connection| connection.execute_batch("COMMIT")).map(|()| done));
+    let result =
+        work(store).and_then(|done| store.run_sql(|connection| connection.execute_batch("COMMIT")).map(|()| done));
     if result.is_err() {
         // SQLite may have rolled back by itself already; the first error shows the cause.
         let _ = store.connection.execute_batch("ROLLBACK");
@@ -293,7 +306,7 @@ mod tests {
     use std::process::Command as Program;
 
     use rusqlite::types::Value;
-    use windlass_engine::{Authority, Command, NewTask, CommandOrigin, EngineRules, Timestamp};
+    use windlass_engine::{Authority, Command, CommandOrigin, EngineRules, NewTask, Timestamp};
 
     use super::*;
     use crate::{Lifetime, Store};
@@ -343,7 +356,8 @@ mod tests {
     }
 
     fn opened(path: &Path, schema: &StoreSchema) -> Result<SqliteStore, StoreError> {
-        let mut store = SqliteStore::new(open_connection(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path, StoreAccess::Write);
+        let mut store =
+            SqliteStore::new(open_connection(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path, StoreAccess::Write);
         prepare_schema(&mut store, schema, &mut IfMissing::Refuse).map(|()| store)
     }
 

@@ -4,13 +4,14 @@ use std::io;
 
 use rusqlite::{ErrorCode, params};
 use windlass_engine::{
-    RowChange, Command, CommitId, Digest, Draft, EventEnvelope, CommandOrigin, EventRecord, EngineRules, Seq, decide, encode_event_into,
+    Command, CommandOrigin, CommitId, Digest, Draft, EngineRules, EventEnvelope, EventRecord, RowChange, Seq, decide,
+    encode_event_into,
 };
 
 use super::rows::{self, StoreSnapshot, to_signed};
 use super::{SqliteStore, queries, schema};
 use crate::memory::find_moved_scope;
-use crate::{AppendOutcome, StoreCommit, ExecuteError, EventFilter, StoreError, failpoint};
+use crate::{AppendOutcome, EventFilter, ExecuteError, StoreCommit, StoreError, failpoint};
 
 /// A write transaction. Rolled back when dropped, unless it was committed.
 pub struct StoreTransaction<'s> {
@@ -89,7 +90,9 @@ impl<'s> StoreTransaction<'s> {
         }
         let rows = StoreSnapshot::inside_transaction(self.store, self.head);
         let path = self.store.path();
-        if let Some(scope) = find_moved_scope(&rows, commit).map_err(|error| StoreError::from_view_error(path, error))? {
+        if let Some(scope) =
+            find_moved_scope(&rows, commit).map_err(|error| StoreError::from_view_error(path, error))?
+        {
             return Ok(AppendOutcome::Conflict(scope));
         }
         let (previous, changes) = self.fold_changes(&rows, &commit.events)?;
@@ -106,10 +109,16 @@ impl<'s> StoreTransaction<'s> {
     }
 
     /// Returns the changes of events to the rows; and for each event, the one before it in its task's history.
-    fn fold_changes(&self, rows: &StoreSnapshot<'_>, events: &[EventEnvelope]) -> Result<(Vec<Seq>, Vec<RowChange>), StoreError> {
+    fn fold_changes(
+        &self,
+        rows: &StoreSnapshot<'_>,
+        events: &[EventEnvelope],
+    ) -> Result<(Vec<Seq>, Vec<RowChange>), StoreError> {
         let path = self.store.path();
         let mut draft = Draft::new(rows).map_err(|error| StoreError::from_view_error(path, error))?;
-        let fold = |(seq, envelope)| draft.apply_event(Seq(seq), envelope).map_err(|error| StoreError::from_apply_error(path, error));
+        let fold = |(seq, envelope)| {
+            draft.apply_event(Seq(seq), envelope).map_err(|error| StoreError::from_apply_error(path, error))
+        };
         let previous = (self.head.next().0..).zip(events).map(fold).collect::<Result<_, _>>()?;
         Ok((previous, draft.into_changes()))
     }
@@ -134,8 +143,14 @@ impl<'s> StoreTransaction<'s> {
                 head = head.next();
                 chain = chain.chain_with(digest);
                 let kind = envelope.event.kind().name();
-                let given =
-                    insert.insert(params![kind, to_signed(previous.0), nonce.to_le_bytes(), body, digest.0, chain.0])?;
+                let given = insert.insert(params![
+                    kind,
+                    to_signed(previous.0),
+                    nonce.to_le_bytes(),
+                    body,
+                    digest.0,
+                    chain.0
+                ])?;
                 if given != to_signed(head.0) {
                     return Err(rusqlite::Error::StatementChangedRows(usize::try_from(given).unwrap_or_default()));
                 }
@@ -157,7 +172,10 @@ impl<'s> StoreTransaction<'s> {
     pub(super) fn commit(mut self) -> Result<(), StoreError> {
         let path = self.store.path();
         if self.state == TransactionState::Torn {
-            return Err(StoreError::from_io_error(path, io::Error::other("an earlier write of the same transaction failed")));
+            return Err(StoreError::from_io_error(
+                path,
+                io::Error::other("an earlier write of the same transaction failed"),
+            ));
         }
         let wrote = self.has_written();
         if wrote {

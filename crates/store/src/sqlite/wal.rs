@@ -108,7 +108,8 @@ fn read_big_endian(bytes: &[u8]) -> u32 {
 /// Returns whether the header matches its own checksum. It is shorter than any sector, so a crash cannot tear it.
 fn is_header_sound(header: &[u8; HEADER_SIZE]) -> bool {
     matches!(number(&header[0..4]), BIG_ENDIAN | LITTLE_ENDIAN)
-        && extend_checksum(header, (0, 0), &header[..24]) == (read_big_endian(&header[24..28]), read_big_endian(&header[28..32]))
+        && extend_checksum(header, (0, 0), &header[..24])
+            == (read_big_endian(&header[24..28]), read_big_endian(&header[28..32]))
 }
 
 /// Continues SQLite's checksum. The log's header determines the byte order.
@@ -124,7 +125,7 @@ fn extend_checksum(header: &[u8; HEADER_SIZE], (mut one, mut two): (u32, u32), b
 
 #[cfg(test)]
 mod tests {
-    use windlass_engine::{Authority, Command, NewTask, CommandOrigin, EngineRules, Timestamp};
+    use windlass_engine::{Authority, Command, CommandOrigin, EngineRules, NewTask, Timestamp};
 
     use super::*;
     use crate::{Lifetime, SqliteStore, Store};

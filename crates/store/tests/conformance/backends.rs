@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use windlass_engine::{EventRecord, Seq, StateView};
-use windlass_store::{AppendOutcome, StoreCommit, EventFilter, MemoryStore, SqliteStore, Store, StoreError};
+use windlass_store::{AppendOutcome, EventFilter, MemoryStore, SqliteStore, Store, StoreCommit, StoreError};
 
 use crate::scene::Place;
 

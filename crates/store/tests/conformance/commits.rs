@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use windlass_engine::{
-    Command, CommitId, EdgeKind, SessionEndKind, EventEnvelope, Event, EventSubject, EventRecord, Refusal, DecisionScope, TaskId, payload,
+    Command, CommitId, DecisionScope, EdgeKind, Event, EventEnvelope, EventRecord, EventSubject, Refusal,
+    SessionEndKind, TaskId, payload,
 };
-use windlass_store::{AppendOutcome, StoreCommit, ExecuteError, Store};
+use windlass_store::{AppendOutcome, ExecuteError, Store, StoreCommit};
 
 use crate::backends::{Backend, Contract};
 use crate::scene::{
@@ -172,9 +173,11 @@ pub fn execute_is_decide_and_append<B: Backend>() {
     ];
     for (origin, command) in commands {
         let nonce = nonce();
-        let [one, two] =
-            [own.execute_command(&rules(), &origin, &command, nonce), plain.execute_command(&rules(), &origin, &command, nonce)]
-                .map(|answer: Result<Vec<EventRecord>, _>| answer.map_err(|error| error.to_string()));
+        let [one, two] = [
+            own.execute_command(&rules(), &origin, &command, nonce),
+            plain.execute_command(&rules(), &origin, &command, nonce),
+        ]
+        .map(|answer: Result<Vec<EventRecord>, _>| answer.map_err(|error| error.to_string()));
         assert_eq!(one, two, "{command:?}");
     }
     assert_eq!(everything(&own), everything(&plain));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::thread;
 
-use windlass_engine::{Event, MemoryView, Refusal, TaskId, StateView};
+use windlass_engine::{Event, MemoryView, Refusal, StateView, TaskId};
 use windlass_store::{ExecuteError, Store};
 
 use crate::backends::Backend;

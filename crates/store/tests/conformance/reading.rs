@@ -1,8 +1,8 @@
 //! Reading the log and the state.
 
 use serde_json::json;
-use windlass_engine::{Command, EventType, NewSession, EventRecord, Seq, SessionName, TaskId};
-use windlass_store::{StoreCommit, EventFilter, Store};
+use windlass_engine::{Command, EventRecord, EventType, NewSession, Seq, SessionName, TaskId};
+use windlass_store::{EventFilter, Store, StoreCommit};
 
 use crate::backends::{Backend, OnDisk};
 use crate::scene::{
@@ -70,7 +70,8 @@ pub fn filters_pick_by_type_task_and_session<B: Backend>() {
     let mut store = backend.open();
     let sessions = two_sessions(&mut store);
     let whole = everything(&store);
-    let by_hand = |filter: &EventFilter| whole.iter().filter(|record| filter.matches_record(record)).cloned().collect::<Vec<_>>();
+    let by_hand =
+        |filter: &EventFilter| whole.iter().filter(|record| filter.matches_record(record)).cloned().collect::<Vec<_>>();
     for task in [None, Some(TaskId(2)), Some(TaskId(4)), Some(TaskId(99))] {
         for (types, session) in TYPES.into_iter().flat_map(|types| sessions.iter().map(move |name| (types, name))) {
             let filter = EventFilter { types: types.to_vec(), task, session: session.clone() };

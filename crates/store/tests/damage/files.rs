@@ -147,7 +147,9 @@ fn an_empty_file_is_made_a_store_only_on_request() {
     let place = Place::new();
     fs::write(&place.path, b"").unwrap();
     fs::write(place.wal(), b"perhaps somebody's work").unwrap();
-    for opened in [SqliteStore::open(&place.path, Lifetime::Command), SqliteStore::create(&place.path, Lifetime::Command)] {
+    for opened in
+        [SqliteStore::open(&place.path, Lifetime::Command), SqliteStore::create(&place.path, Lifetime::Command)]
+    {
         assert!(matches!(opened.err(), Some(StoreError::NotAStore(_))));
         assert_eq!(fs::read(place.wal()).unwrap(), b"perhaps somebody's work");
     }
@@ -177,7 +179,9 @@ fn a_newer_schema_is_refused_by_number_and_left_alone() {
     let (place, log) = filled(3);
     let mut before = place.open();
     place.raw().pragma_update(None, "user_version", 99).unwrap();
-    for opened in [SqliteStore::open(&place.path, Lifetime::Command), SqliteStore::create(&place.path, Lifetime::Command)] {
+    for opened in
+        [SqliteStore::open(&place.path, Lifetime::Command), SqliteStore::create(&place.path, Lifetime::Command)]
+    {
         let error = opened.err().unwrap();
         assert!(matches!(error, StoreError::Newer { found: 99, known: 6, .. }), "{error}");
     }
@@ -225,7 +229,8 @@ fn what_is_no_file_beside_a_store_is_refused() {
         let aside = beside.with_extension("aside");
         let was_there = fs::rename(&beside, &aside).is_ok();
         make(&beside);
-        let opened = [SqliteStore::open(&place.path, Lifetime::Command), SqliteStore::create(&place.path, Lifetime::Command)];
+        let opened =
+            [SqliteStore::open(&place.path, Lifetime::Command), SqliteStore::create(&place.path, Lifetime::Command)];
         for refused in opened.map(|opened| opened.map(drop)).into_iter().chain([salvage(&place.path).map(drop)]) {
             let named =
                 |error: &StoreError| matches!(error, StoreError::Linked(at) | StoreError::NoFile(at) if *at == beside);

@@ -108,6 +108,10 @@ fn files_of_a_new_store_are_there_when_they_are_recorded() {
     assert_eq!(seen, [(true, 0)], "the log's file is there, and empty");
     assert!(!place.path.with_file_name("windlass.db-journal").exists());
     let refused =
-        SqliteStore::create_with_record(&Place::new().path, Lifetime::Command, || Err(std::io::ErrorKind::Other.into()));
+        SqliteStore::create_with_record(
+            &Place::new().path,
+            Lifetime::Command,
+            || Err(std::io::ErrorKind::Other.into()),
+        );
     assert!(matches!(refused.map(drop), Err(StoreError::Record { .. })));
 }

@@ -16,7 +16,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use windlass_engine::{EventRecord, Seq};
-use windlass_store::{Lifetime, StoreReport, SalvageReport, SqliteStore, StoreError};
+use windlass_store::{Lifetime, SalvageReport, SqliteStore, StoreError, StoreReport};
 
 use scene::{Place, everything, fill};
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
 use windlass_engine::{
-    TurnAnswer, Authority, Command, NewSession, NewTask, CommandOrigin, OwnerName, EventRecord, HookRegistry, EngineRules, RunId, Seq, TaskId,
-    TaskPatch, SessionTerms, Timestamp,
+    Authority, Command, CommandOrigin, EngineRules, EventRecord, HookRegistry, NewSession, NewTask, OwnerName, RunId,
+    Seq, SessionTerms, TaskId, TaskPatch, Timestamp, TurnAnswer,
 };
 use windlass_store::{EventFilter, Lifetime, SqliteStore, Store};
 
@@ -84,7 +84,10 @@ pub fn run(iteration: u32) -> RunId {
 }
 
 pub fn finish_turn(iteration: u32) -> Command {
-    Command::FinishTurn { run: run(iteration), answer: TurnAnswer { output: "said".to_owned(), ..TurnAnswer::default() } }
+    Command::FinishTurn {
+        run: run(iteration),
+        answer: TurnAnswer { output: "said".to_owned(), ..TurnAnswer::default() },
+    }
 }
 
 pub fn owner_name(name: &str) -> OwnerName {

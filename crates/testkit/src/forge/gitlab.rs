@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Pull, PullStage, Query, Request, ForgeServer, says};
+use super::{ForgeServer, Pull, PullStage, Query, Request, says};
 use crate::provider::http::Response;
 
 pub(super) const ROOT: &str = "/api/v4";

@@ -10,23 +10,23 @@
 
 mod agents;
 mod delivery;
-mod series;
 mod dependencies;
+mod series;
 mod session_tasks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::{
-    ActionRequest, Authority, Command, DeletionMode, EdgeKind, EffectId, Epoch, Event, NewTask, CommandOrigin, TaskPriority, EventRecord,
-    TaskResolution, SessionName, TaskState, TaskId, Timestamp,
+    ActionRequest, Authority, Command, CommandOrigin, DeletionMode, EdgeKind, EffectId, Epoch, Event, EventRecord,
+    NewTask, SessionName, TaskId, TaskPriority, TaskResolution, TaskState, Timestamp,
 };
 
 use crate::effects::{LoggedEffect, read_pending_effects};
-use crate::workflow_steps::read_workflow_progress;
-use crate::sessions::{SessionOracle, read_sessions};
 use crate::hook_actions::requested_actions;
-use series::SeriesRecord;
+use crate::sessions::{SessionOracle, read_sessions};
+use crate::workflow_steps::read_workflow_progress;
 use dependencies::wait;
+use series::SeriesRecord;
 
 /// The phase of a task. Whether a waiting task is ready follows from the other tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +111,8 @@ impl Model {
             };
             let (seq, log) = (finished.effect.seq, &log[..=place]);
             let asked = requested_actions(log, seq);
-            if asked.is_empty() || read_pending_effects(log).iter().any(|(id, due)| id.seq == seq && due.turn.is_none()) {
+            if asked.is_empty() || read_pending_effects(log).iter().any(|(id, due)| id.seq == seq && due.turn.is_none())
+            {
                 continue;
             }
             for action in asked {
@@ -216,7 +217,9 @@ impl Attempt<'_> {
             }
             C::UnblockTask { id } => self.release_task(*id, &[Blocked], &[], Phase::Waiting),
             C::AnswerTask { id, answer, .. } => self.answer(*id, *answer),
-            C::NeedContinuation { id, .. } => self.release_task(*id, &[Active, Submitted], &[], Phase::NeedsContinuation),
+            C::NeedContinuation { id, .. } => {
+                self.release_task(*id, &[Active, Submitted], &[], Phase::NeedsContinuation)
+            }
             C::ReleaseTask { id, .. } => {
                 self.release_task(*id, &[Active, Submitted, NeedsContinuation], &[], Phase::Waiting)
             }
@@ -259,7 +262,9 @@ impl Attempt<'_> {
         let why = String::new;
         match (answer, self.state(id)?) {
             (TaskResolution::Approve, Blocked | NeedsContinuation | Failed) => self.complete(id),
-            (TaskResolution::Reject, Blocked | NeedsContinuation) => self.command(&Command::FailTask { id, reason: why() }),
+            (TaskResolution::Reject, Blocked | NeedsContinuation) => {
+                self.command(&Command::FailTask { id, reason: why() })
+            }
             (_, Blocked) => self.command(&Command::UnblockTask { id }),
             (TaskResolution::Retry, Failed) => self.command(&Command::ReopenTask { id, reason: why() }),
             (TaskResolution::Continue | TaskResolution::Retry, NeedsContinuation) => {
@@ -447,7 +452,8 @@ impl Attempt<'_> {
             }
             C::AdvanceSession { name } => {
                 let session = self.session(name)?;
-                let skips = session.skipped_hook().and_then(|skipped| self.due(skipped)).is_some_and(|due| due.begun == 0);
+                let skips =
+                    session.skipped_hook().and_then(|skipped| self.due(skipped)).is_some_and(|due| due.begun == 0);
                 (skips || session.may_advance(self.origin.at)).then_some(())
             }
             C::AnswerGate { session, .. } => {
@@ -486,7 +492,8 @@ impl Attempt<'_> {
                 (due.owner == *owner && come.next.is_some() && !come.is_under_way).then_some(())
             }
             C::EndStep { effect, owner, .. } | C::AbandonWorkflow { effect, owner, .. } => {
-                (self.due(*effect)?.owner == *owner && read_workflow_progress(self.log, *effect).next.is_some()).then_some(())
+                (self.due(*effect)?.owner == *owner && read_workflow_progress(self.log, *effect).next.is_some())
+                    .then_some(())
             }
             C::RecoverEffect { effect, dead, owner } => {
                 let due = self.due(*effect)?;

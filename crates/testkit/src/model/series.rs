@@ -1,6 +1,8 @@
 //! The expected outcome of commands of self-driving agents.
 
-use windlass_engine::{EvaluationPurpose, Authority, Command, EvaluationFindings, NewIterationSeries, Promise, RuleAction, TaskId};
+use windlass_engine::{
+    Authority, Command, EvaluationFindings, EvaluationPurpose, NewIterationSeries, Promise, RuleAction, TaskId,
+};
 
 use super::{Attempt, Model, Phase};
 use windlass_engine::TaskState::{

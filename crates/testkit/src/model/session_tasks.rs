@@ -3,7 +3,9 @@
 //! The log says that a session claims or leaves a task, and the session oracle checks whether it may. This module computes
 //! the outcome for the graph, and which task is the next one.
 
-use windlass_engine::{Command, Epoch, Event, WorkspaceMode, CommandOrigin, EventRecord, SessionName, TaskId, Timestamp, WorkSource};
+use windlass_engine::{
+    Command, CommandOrigin, Epoch, Event, EventRecord, SessionName, TaskId, Timestamp, WorkSource, WorkspaceMode,
+};
 
 use super::{Attempt, Model, Phase};
 use crate::sessions::{SessionOracle, read_sessions};
@@ -65,7 +67,8 @@ impl Model {
                 let completed = std::mem::take(completed);
                 Attempt { model: self, origin, log, hook: true, completed }.review();
                 let next = self.next_for(log, name, id);
-                let in_place = read_sessions(log).get(name).is_some_and(|session| session.grounds == WorkspaceMode::InPlace);
+                let in_place =
+                    read_sessions(log).get(name).is_some_and(|session| session.grounds == WorkspaceMode::InPlace);
                 let node = self.tasks.get_mut(&next).expect("it can be claimed");
                 node.epoch += 1;
                 node.in_place = in_place;

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::dialect::{CACHED, Dialect, End, FRESH, Question, Reply, Tool, ProviderError, WRITTEN, is_answer, list, text_of};
+use super::dialect::{
+    CACHED, Dialect, End, FRESH, ProviderError, Question, Reply, Tool, WRITTEN, is_answer, list, text_of,
+};
 use super::http::Event;
 
 pub struct Messages;

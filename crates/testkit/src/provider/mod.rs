@@ -29,7 +29,7 @@ pub use dialect::{CACHED, FRESH, TITLE, WRITTEN};
 pub use http::Request;
 pub use script::{CUT, Failure, Mishap, NOTHING_LEFT, REFUSED, Step, Use};
 
-use dialect::{Call, Dialect, End, Question, Reply, ProviderError};
+use dialect::{Call, Dialect, End, ProviderError, Question, Reply};
 use http::Response;
 use script::Play;
 
@@ -215,7 +215,9 @@ enum Turn {
 fn play_step(question: &Question, step: Step) -> Turn {
     let calls = |call: Option<Call>| match call {
         Some(call) => Turn::Says(String::new(), Some(call), End::Done),
-        None => Turn::Fails(ProviderError { status: 400, retry_after: None, message: "no tool for this step is offered" }),
+        None => {
+            Turn::Fails(ProviderError { status: 400, retry_after: None, message: "no tool for this step is offered" })
+        }
     };
     match step {
         Step::Say(text) => Turn::Says(text, None, End::Done),

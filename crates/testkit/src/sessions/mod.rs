@@ -3,25 +3,26 @@
 //! The engine moves a session from phase to phase and keeps two lists of feedback. This module keeps nothing that it can
 //! compute: feedback is pending if it was queued and is neither delivered nor in the current turn.
 
+mod pending_feedback;
 mod rows;
 mod send_backs;
 mod stalled_work;
-mod pending_feedback;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use windlass_engine::{
-    SessionEnd, CompletionMode, GateDecision, EffectId, SessionEndKind, Epoch, Event, EventType, TurnFailure, StateField, GateAnswer, WorkspaceMode, TaskHold,
-    EngineLimits, TaskTransition, AfterIteration, RetryLimitAction, ConversationStart, OwnerName, FeedbackRef, Promise, TurnPurpose, EventRecord, GateRemedy, RunId, Seq,
-    SessionName, TaskState, TaskId, SessionTerms, Timestamp, AgentUsage, GateVerdict, MessageAuthor, WorkSource, payload,
+    AfterIteration, AgentUsage, CompletionMode, ConversationStart, EffectId, EngineLimits, Epoch, Event, EventRecord,
+    EventType, FeedbackRef, GateAnswer, GateDecision, GateRemedy, GateVerdict, MessageAuthor, OwnerName, Promise,
+    RetryLimitAction, RunId, Seq, SessionEnd, SessionEndKind, SessionName, SessionTerms, StateField, TaskHold, TaskId,
+    TaskState, TaskTransition, Timestamp, TurnFailure, TurnPurpose, WorkSource, WorkspaceMode, payload,
 };
 
 use crate::effects::{ends_a_turn, owed_by};
-use crate::gates::{GateContext, DeliveryProgress};
+use crate::gates::{DeliveryProgress, GateContext};
+use pending_feedback::PendingFeedback;
 use send_backs::SendBacks;
 use stalled_work::StalledWork;
-use pending_feedback::PendingFeedback;
 
 pub use rows::find_violations;
 
@@ -105,7 +106,9 @@ pub fn read_sessions(log: &[EventRecord]) -> BTreeMap<SessionName, SessionOracle
 }
 
 /// Returns the sessions, the stalled work, and the feedback that waits with tasks.
-fn read_sessions_and_tasks(log: &[EventRecord]) -> (BTreeMap<SessionName, SessionOracle>, StalledWork, PendingFeedback) {
+fn read_sessions_and_tasks(
+    log: &[EventRecord],
+) -> (BTreeMap<SessionName, SessionOracle>, StalledWork, PendingFeedback) {
     let (mut sessions, mut stalls, mut unheard): (BTreeMap<SessionName, SessionOracle>, _, _) =
         (BTreeMap::new(), StalledWork::default(), PendingFeedback::default());
     for record in log {
@@ -318,7 +321,8 @@ impl SessionOracle {
                 }
             }
             Event::IterationCompleted(_) => {
-                (self.failures, self.passage.done) = (Vec::new(), self.closing_verdict(SessionEndKind::Completed).is_some());
+                (self.failures, self.passage.done) =
+                    (Vec::new(), self.closing_verdict(SessionEndKind::Completed).is_some());
             }
             _ => {}
         }
@@ -369,10 +373,13 @@ impl SessionOracle {
         if record.kind() == EventType::ChangeMerged && record.envelope.node.task_id() == self.task && self.holds() {
             self.passage.merge();
         }
-        if let Some(row) = TaskTransition::for_event_type(record.kind()).filter(|_| record.envelope.node.task_id() == self.task) {
+        if let Some(row) =
+            TaskTransition::for_event_type(record.kind()).filter(|_| record.envelope.node.task_id() == self.task)
+        {
             self.completed = row.to == TaskState::Completed;
         }
-        let leaves = TaskTransition::for_event_type(record.kind()).is_some_and(|row| row.clears.contains(&StateField::Lease));
+        let leaves =
+            TaskTransition::for_event_type(record.kind()).is_some_and(|row| row.clears.contains(&StateField::Lease));
         if leaves && matches!(self.hold, Hold::Held(_)) && record.envelope.node.task_id() == self.task {
             let itself = record.envelope.session.as_ref() == Some(name) && self.completes(record);
             self.finished = itself && record.kind() == EventType::TaskCompleted;
@@ -442,7 +449,8 @@ impl SessionOracle {
                     TaskHold::Left => false,
                 };
                 // Feedback of a person in the last iteration allows one more.
-                let left = self.iteration == 0 || counted < self.terms.max_iterations || self.has_pending_person_feedback();
+                let left =
+                    self.iteration == 0 || counted < self.terms.max_iterations || self.has_pending_person_feedback();
                 next && awake && at_work && self.turn.is_none() && left
             }
             Event::TurnStarted(started) => {
@@ -514,7 +522,12 @@ impl SessionOracle {
             }
     }
 
-    fn gate_context<'a>(&'a self, record: &EventRecord, name: &SessionName, stalls: &'a StalledWork) -> GateContext<'a> {
+    fn gate_context<'a>(
+        &'a self,
+        record: &EventRecord,
+        name: &SessionName,
+        stalls: &'a StalledWork,
+    ) -> GateContext<'a> {
         let task = self.task.and_then(|task| Some((task, stalls.find_stalled(task)?)));
         GateContext {
             stalled: task.map(|(task, stalled)| (stalled, stalls.is_submitted(task, name))),
@@ -542,7 +555,9 @@ impl SessionOracle {
     /// Returns the verdict of the gate that closed the work with this ending.
     fn closing_verdict(&self, ending: SessionEndKind) -> Option<GateVerdict> {
         match &self.gate {
-            Some((verdict, GateDecision::Next(AfterIteration::Close(closing)))) if closing.ending == ending => Some(*verdict),
+            Some((verdict, GateDecision::Next(AfterIteration::Close(closing)))) if closing.ending == ending => {
+                Some(*verdict)
+            }
             _ => None,
         }
     }
@@ -569,17 +584,23 @@ impl SessionOracle {
         match ending {
             _ if self.finished && self.passage.is_objected() => ending == SessionEndKind::Escalated,
             _ if self.stopping.as_ref().is_some_and(|asked| asked.ending == ending) => true,
-            SessionEndKind::Completed if graph => self.escalated.is_empty() && self.left.is_empty() && self.lost.is_empty(),
+            SessionEndKind::Completed if graph => {
+                self.escalated.is_empty() && self.left.is_empty() && self.lost.is_empty()
+            }
             SessionEndKind::Completed => self.has_passed() && (!left || self.finished || self.completed),
             SessionEndKind::Escalated => {
                 let failed_so = self.passage.remedy == Some(GateRemedy::Escalate);
-                let decided =
-                    if graph { !self.escalated.is_empty() } else { self.closing_verdict(ending).is_some() || failed_so };
+                let decided = if graph {
+                    !self.escalated.is_empty()
+                } else {
+                    self.closing_verdict(ending).is_some() || failed_so
+                };
                 // A session cannot continue with a broken agent, whether or not its task still exists.
                 decided || self.is_broken() || self.postponements >= EngineLimits::POSTPONEMENTS_IN_A_ROW
             }
             SessionEndKind::Limit => {
-                let given_up = if graph { !self.left.is_empty() } else { self.passage.remedy == Some(GateRemedy::GiveUp) };
+                let given_up =
+                    if graph { !self.left.is_empty() } else { self.passage.remedy == Some(GateRemedy::GiveUp) };
                 let counted = self.iteration - self.interrupted;
                 given_up || counted >= self.terms.max_iterations || self.may_be_used_up(now)
             }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use windlass_engine::{Event, TaskHold, FeedbackRef, EventRecord, Seq, TaskId, GateVerdict, MessageAuthor};
+use windlass_engine::{Event, EventRecord, FeedbackRef, GateVerdict, MessageAuthor, Seq, TaskHold, TaskId};
 
 use super::SessionOracle;
 
@@ -39,7 +39,10 @@ impl PendingFeedback {
             }
             (Event::FeedbackQueued(queued), None) => {
                 let person = queued.voice == MessageAuthor::Person;
-                self.keep_feedback(node, vec![Piece { at: record.seq, possibly_seen: false, person, passing: queued.passing }]);
+                self.keep_feedback(
+                    node,
+                    vec![Piece { at: record.seq, possibly_seen: false, person, passing: queued.passing }],
+                );
             }
             (Event::TaskDeleted(_), _) => drop(node.and_then(|task| self.by_task.remove(&task))),
             _ => {}

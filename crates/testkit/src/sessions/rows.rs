@@ -1,8 +1,8 @@
 //! Comparison of the session rows with the log.
 
 use windlass_engine::{
-    EffectId, EffectKind, SessionEndKind, Epoch, TaskHold, AfterIteration, OwnerName, SessionPhase, TurnPurpose, EventRecord, Session, StalledWork, SessionStep, Task,
-    TaskId,
+    AfterIteration, EffectId, EffectKind, Epoch, EventRecord, OwnerName, Session, SessionEndKind, SessionPhase,
+    SessionStep, StalledWork, Task, TaskHold, TaskId, TurnPurpose,
 };
 
 use super::{SessionOracle, read_sessions_and_tasks};

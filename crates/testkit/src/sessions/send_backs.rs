@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windlass_engine::{GateDecision, Event, GateAnswer, HookOutcome, EventRecord, Seq, MessageAuthor};
+use windlass_engine::{Event, EventRecord, GateAnswer, GateDecision, HookOutcome, MessageAuthor, Seq};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct SendBacks {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use windlass_engine::{
-    CompletionClaim, ConfigDigest, GateDecision, Event, StateField, DeliveryGate, TaskTransition, AfterIteration, EventRecord, GateRemedy, SessionName, StalledWork, TaskId, GateFailureKind,
-    payload,
+    AfterIteration, CompletionClaim, ConfigDigest, DeliveryGate, Event, EventRecord, GateDecision, GateFailureKind,
+    GateRemedy, SessionName, StalledWork, StateField, TaskId, TaskTransition, payload,
 };
 
 use super::SessionOracle;
@@ -28,7 +28,8 @@ impl StalledWork {
     /// Returns whether the work of a task has passed all hooks before its gate, for this session.
     pub fn is_submitted(&self, task: TaskId, session: &SessionName) -> bool {
         let (config, agent) = &self.started[session];
-        let same = |it: &&StalledWork| it.gate == DeliveryGate::BeforeMerge && it.config == *config && it.agent == *agent;
+        let same =
+            |it: &&StalledWork| it.gate == DeliveryGate::BeforeMerge && it.config == *config && it.agent == *agent;
         self.tasks.get(&task).filter(same).is_some()
     }
 
@@ -60,11 +61,16 @@ impl StalledWork {
                     });
                 }
             }
-            Event::PipelineFailed(failed) if failed.remedy != GateRemedy::Again => self.observe_failure(record, task, failed, told),
-            Event::TaskNeedsContinuation(_) => told.into_iter().for_each(|told| self.observe_release(record, task, told)),
+            Event::PipelineFailed(failed) if failed.remedy != GateRemedy::Again => {
+                self.observe_failure(record, task, failed, told)
+            }
+            Event::TaskNeedsContinuation(_) => {
+                told.into_iter().for_each(|told| self.observe_release(record, task, told))
+            }
             _ => {}
         }
-        let clears = |field| TaskTransition::for_event_type(record.kind()).is_some_and(|row| row.clears.contains(&field));
+        let clears =
+            |field| TaskTransition::for_event_type(record.kind()).is_some_and(|row| row.clears.contains(&field));
         if clears(StateField::Stalled) {
             self.tasks.remove(&task);
         }
@@ -73,7 +79,13 @@ impl StalledWork {
         }
     }
 
-    fn observe_failure(&mut self, record: &EventRecord, task: TaskId, failed: &payload::PipelineFailed, told: Option<&SessionOracle>) {
+    fn observe_failure(
+        &mut self,
+        record: &EventRecord,
+        task: TaskId,
+        failed: &payload::PipelineFailed,
+        told: Option<&SessionOracle>,
+    ) {
         let unasked = (failed.why, failed.remedy) == (GateFailureKind::Failed, GateRemedy::GiveUp);
         match told.filter(|told| unasked && told.passage().head().is_some()) {
             Some(told) => self.record_stall(record, task, failed.gate, told),

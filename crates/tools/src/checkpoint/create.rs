@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use windlass_engine::{CheckpointId, Command, Event, EngineLimits, NewCheckpoint, Seq, TaskId, CheckpointTrigger};
+use windlass_engine::{CheckpointId, CheckpointTrigger, Command, EngineLimits, Event, NewCheckpoint, Seq, TaskId};
 
 use super::CheckpointSummary;
 use crate::error::ToolError;
 use crate::host::{ToolCall, ToolHost};
-use crate::schema::{ToolField, FieldKind};
+use crate::schema::{FieldKind, ToolField};
 use crate::task::TASK_ID_FIELD;
-use crate::tool::{ToolEffect, ToolDefinition};
+use crate::tool::{ToolDefinition, ToolEffect};
 
 /// Longest lifetime of a checkpoint in minutes: a year.
 const MAX_LIFETIME_MINUTES: u64 = EngineLimits::CHECKPOINT_LIFETIME.as_secs() / 60;
@@ -29,7 +29,11 @@ pub(crate) const CREATE: ToolDefinition = ToolDefinition {
         ToolField::optional("agentContext", "what you want to find again", FieldKind::Map),
         ToolField::optional("draftContent", "cut at 50 KiB", FieldKind::Text(EngineLimits::ACCEPTED_DRAFT_BYTES)),
         ToolField::optional("draftType", "", FieldKind::Words(EngineLimits::LABEL_BYTES)),
-        ToolField::optional("expiresIn", "minutes; default a week if manual, else a day", FieldKind::Whole(1, MAX_LIFETIME_MINUTES)),
+        ToolField::optional(
+            "expiresIn",
+            "minutes; default a week if manual, else a day",
+            FieldKind::Whole(1, MAX_LIFETIME_MINUTES),
+        ),
     ],
 };
 
@@ -54,7 +58,10 @@ pub(crate) struct CreateCheckpointOutput {
     made: CheckpointSummary,
 }
 
-pub(crate) fn create_checkpoint<G: ToolHost>(call: &mut ToolCall<'_, G>, given: CreateCheckpointInput) -> Result<CreateCheckpointOutput, ToolError> {
+pub(crate) fn create_checkpoint<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: CreateCheckpointInput,
+) -> Result<CreateCheckpointOutput, ToolError> {
     let new = NewCheckpoint {
         trigger: given.trigger,
         execution_phase: given.execution_phase,

@@ -7,7 +7,7 @@ use super::{CheckpointSummary, load_checkpoint};
 use crate::error::ToolError;
 use crate::host::{ToolCall, ToolHost};
 use crate::task::TASK_ID_FIELD;
-use crate::tool::{ToolEffect, ToolDefinition};
+use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const LIST: ToolDefinition = ToolDefinition {
     name: "checkpoint_list",
@@ -31,7 +31,10 @@ pub(crate) struct ListCheckpointsOutput {
     checkpoints: Vec<CheckpointSummary>,
 }
 
-pub(crate) fn list_checkpoints<G: ToolHost>(call: &mut ToolCall<'_, G>, given: ListCheckpointsInput) -> Result<ListCheckpointsOutput, ToolError> {
+pub(crate) fn list_checkpoints<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: ListCheckpointsInput,
+) -> Result<ListCheckpointsOutput, ToolError> {
     let task = call.load_task(given.task_id)?;
     let mut checkpoints = Vec::new();
     for kept in task.drive.live_checkpoints_at(call.host.now()).rev() {

@@ -5,7 +5,7 @@ pub(crate) mod list;
 pub(crate) mod resume;
 
 use serde::Serialize;
-use windlass_engine::{CheckpointId, CheckpointRef, Event, Seq, SeriesId, Timestamp, CheckpointTrigger, payload};
+use windlass_engine::{CheckpointId, CheckpointRef, CheckpointTrigger, Event, Seq, SeriesId, Timestamp, payload};
 use windlass_store::SqliteStore;
 
 use crate::error::ToolError;
@@ -54,7 +54,10 @@ impl CheckpointSummary {
 }
 
 /// Returns the content of a checkpoint, and its time.
-fn load_checkpoint(store: &SqliteStore, kept: &CheckpointRef) -> Result<Option<(Timestamp, payload::CheckpointCreated)>, ToolError> {
+fn load_checkpoint(
+    store: &SqliteStore,
+    kept: &CheckpointRef,
+) -> Result<Option<(Timestamp, payload::CheckpointCreated)>, ToolError> {
     Ok(store.read_event(Seq(kept.id.0))?.and_then(|record| match record.envelope.event {
         Event::CheckpointCreated(made) => Some((record.envelope.timestamp, made)),
         _ => None,

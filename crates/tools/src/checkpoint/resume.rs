@@ -2,22 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_engine::{CheckpointId, IterationSeries, SeriesId, SeriesSignal, TaskState as TaskState, Task, TaskId, Timestamp};
+use windlass_engine::{CheckpointId, IterationSeries, SeriesId, SeriesSignal, Task, TaskId, TaskState, Timestamp};
 
 use super::load_checkpoint;
-use crate::error::{CallerHint, ToolErrorCode, ToolError};
+use crate::error::{CallerHint, ToolError, ToolErrorCode};
 use crate::host::{ToolCall, ToolHost};
 use crate::iteration::{self, SeriesSettings};
-use crate::schema::{ToolField, IdKind, FieldKind};
+use crate::schema::{FieldKind, IdKind, ToolField};
 use crate::task::{TASK_ID_FIELD, first_line};
-use crate::tool::{ToolEffect, ToolDefinition};
+use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const RESUME: ToolDefinition = ToolDefinition {
     name: "checkpoint_resume",
     description: "What a checkpoint saved, how its iterations stand, and how to go on.",
     example: r#"{"taskId": "T3"}"#,
     effect: ToolEffect::ReadOnly,
-    fields: &[TASK_ID_FIELD, ToolField::optional("checkpointId", "default the newest", FieldKind::Id(IdKind::Checkpoint))],
+    fields: &[
+        TASK_ID_FIELD,
+        ToolField::optional("checkpointId", "default the newest", FieldKind::Id(IdKind::Checkpoint)),
+    ],
 };
 
 #[derive(Debug, Deserialize)]
@@ -57,7 +60,10 @@ struct SeriesProgress {
     config: SeriesSettings,
 }
 
-pub(crate) fn resume_checkpoint<G: ToolHost>(call: &mut ToolCall<'_, G>, given: ResumeCheckpointInput) -> Result<ResumeCheckpointOutput, ToolError> {
+pub(crate) fn resume_checkpoint<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: ResumeCheckpointInput,
+) -> Result<ResumeCheckpointOutput, ToolError> {
     let task = call.load_task(given.task_id)?;
     let now = call.host.now();
     let mut kept = task.drive.live_checkpoints_at(now);

@@ -5,9 +5,9 @@ use windlass_engine::{Command, Event, HookId, TaskId};
 
 use crate::error::ToolError;
 use crate::host::{ToolCall, ToolHost};
-use crate::schema::{ToolField, IdKind, FieldKind};
+use crate::schema::{FieldKind, IdKind, ToolField};
 use crate::task::TASK_ID_FIELD;
-use crate::tool::{ToolEffect, ToolDefinition};
+use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const CLEAR: ToolDefinition = ToolDefinition {
     name: "hook_clear",
@@ -31,7 +31,10 @@ pub(crate) struct ClearHooksOutput {
     hooks_cleared: usize,
 }
 
-pub(crate) fn clear_hooks<G: ToolHost>(call: &mut ToolCall<'_, G>, given: ClearHooksInput) -> Result<ClearHooksOutput, ToolError> {
+pub(crate) fn clear_hooks<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: ClearHooksInput,
+) -> Result<ClearHooksOutput, ToolError> {
     let records = call.execute_command(&Command::ClearHooks { task: given.task_id, hook: given.hook_id })?;
     let hooks_cleared = records.iter().map(|record| match &record.envelope.event {
         Event::HooksCleared(cleared) => cleared.hooks.len(),

@@ -12,8 +12,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 use windlass_engine::{AgentContext, HookOutcome, HookReport, RuleAction, StopRuling};
-use windlass_hooks::{HookResponse, HookRole, PipeOutput, RunnableHook, RunnableKind, answer, clean_output, summarize_output, response};
-use windlass_process::{RunControl, ProgramExit, ProgramOutcome, ProgramStartError};
+use windlass_hooks::{
+    HookResponse, HookRole, PipeOutput, RunnableHook, RunnableKind, answer, clean_output, response, summarize_output,
+};
+use windlass_process::{ProgramExit, ProgramOutcome, ProgramStartError, RunControl};
 
 use super::register::command_rule;
 use crate::task;
@@ -39,7 +41,9 @@ pub(crate) fn run_command_hook(
     let ran = match workshop.run_program(order, control) {
         Ok(ran) => Ok(ran),
         Err(ProgramNotRun::NotStarted(error)) => Err(error),
-        Err(error @ (ProgramNotRun::NoDirectory(_) | ProgramNotRun::Outside(_) | ProgramNotRun::Broken(_))) => return Err(error.to_string()),
+        Err(error @ (ProgramNotRun::NoDirectory(_) | ProgramNotRun::Outside(_) | ProgramNotRun::Broken(_))) => {
+            return Err(error.to_string());
+        }
     };
     let last = ran.as_ref().ok().and_then(summarize_output).map(|line| format!(": {line}")).unwrap_or_default();
     interpret_exit(rule.timeout(), &ran).map_err(|error| format!("{error}{last}"))
@@ -48,7 +52,9 @@ pub(crate) fn run_command_hook(
 /// Interprets the exit of a command.
 fn interpret_exit(timeout: Duration, ran: &Result<ProgramOutcome, ProgramStartError>) -> Result<StopRuling, String> {
     let said = match ran {
-        Ok(ran) if ran.exit == ProgramExit::Code(0) => response::parse_response(&ran.stdout.to_text_lossy()).ok().flatten(),
+        Ok(ran) if ran.exit == ProgramExit::Code(0) => {
+            response::parse_response(&ran.stdout.to_text_lossy()).ok().flatten()
+        }
         _ => None,
     };
     let hook = RunnableHook {
@@ -76,8 +82,11 @@ fn ruling_from_report(report: HookReport, said: HookResponse) -> Result<StopRuli
         }
     };
     let feedback = feedback.filter(|_| action == RuleAction::Continue);
-    let reason =
-        said.reason.or(message).or_else(|| feedback.as_deref().map(task::first_line)).map(|reason| clean_output(&reason));
+    let reason = said
+        .reason
+        .or(message)
+        .or_else(|| feedback.as_deref().map(task::first_line))
+        .map(|reason| clean_output(&reason));
     Ok(StopRuling {
         action,
         reason: reason.filter(|reason| !reason.trim().is_empty()).unwrap_or_else(|| usual.to_owned()),

@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use windlass_engine::{EvaluationPurpose, Command, Event, EngineLimits, RuleAction, SeriesId, TaskId};
+use windlass_engine::{Command, EngineLimits, EvaluationPurpose, Event, RuleAction, SeriesId, TaskId};
 
 use crate::error::ToolError;
+use crate::evaluation::{AGENT_OUTPUT_FIELD, EvaluationSubject, FILES_FIELD, evaluate_iteration};
 use crate::host::{ToolCall, ToolHost};
 use crate::iteration::{SERIES_FIELD, find_open_series};
-use crate::evaluation::{FILES_FIELD, EvaluationSubject, AGENT_OUTPUT_FIELD, evaluate_iteration};
-use crate::schema::{ToolField, FieldKind};
-use crate::tool::{ToolEffect, ToolDefinition};
+use crate::schema::{FieldKind, ToolField};
+use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const EVALUATE: ToolDefinition = ToolDefinition {
     name: "hook_evaluate",
@@ -50,7 +50,10 @@ pub(crate) struct EvaluateHooksOutput {
     metadata: Map<String, Value>,
 }
 
-pub(crate) fn evaluate_hooks<G: ToolHost>(call: &mut ToolCall<'_, G>, given: EvaluateHooksInput) -> Result<EvaluateHooksOutput, ToolError> {
+pub(crate) fn evaluate_hooks<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: EvaluateHooksInput,
+) -> Result<EvaluateHooksOutput, ToolError> {
     let live = find_open_series(call.host.store(), given.iteration_id)?;
     let matter = EvaluationSubject {
         agent_output: given.agent_output,

@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use windlass_engine::{HookId, RegisteredStopHook, StopRulesText, StopHook, TaskId};
+use windlass_engine::{HookId, RegisteredStopHook, StopHook, StopRulesText, TaskId};
 
-use super::{typed_metadata, registered_hooks};
+use super::{registered_hooks, typed_metadata};
 use crate::error::ToolError;
 use crate::host::{ToolCall, ToolHost};
 use crate::task::TASK_ID_FIELD;
-use crate::tool::{ToolEffect, ToolDefinition};
+use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const LIST: ToolDefinition = ToolDefinition {
     name: "hook_list",
@@ -68,7 +68,10 @@ fn rules_excerpt(rules: &StopRulesText) -> Value {
     }
 }
 
-pub(crate) fn list_hooks<G: ToolHost>(call: &mut ToolCall<'_, G>, given: ListHooksInput) -> Result<StopHookList, ToolError> {
+pub(crate) fn list_hooks<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: ListHooksInput,
+) -> Result<StopHookList, ToolError> {
     let task = call.load_task(given.task_id)?;
     Ok(StopHookList::new(task.id, registered_hooks(call.host.store(), &task)?))
 }

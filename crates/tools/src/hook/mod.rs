@@ -7,7 +7,7 @@ pub(crate) mod list;
 pub(crate) mod register;
 
 use serde_json::{Map, Value};
-use windlass_engine::{Event, StopHookRef, RegisteredStopHook, Seq, Task};
+use windlass_engine::{Event, RegisteredStopHook, Seq, StopHookRef, Task};
 use windlass_store::SqliteStore;
 
 use crate::error::ToolError;

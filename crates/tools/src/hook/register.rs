@@ -5,14 +5,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use windlass_engine::validation::CommandRule;
-use windlass_engine::{Command, HookId, EngineLimits, NewStopHook, StopRulesText, TaskState, StopHook, TaskId};
+use windlass_engine::{Command, EngineLimits, HookId, NewStopHook, StopHook, StopRulesText, TaskId, TaskState};
 
-use crate::error::{ToolErrorCode, ToolError};
+use crate::error::{ToolError, ToolErrorCode};
 use crate::host::{ToolCall, ToolHost};
 use crate::iteration::closed_task_hint;
-use crate::schema::{ToolField, FieldKind};
+use crate::schema::{FieldKind, ToolField};
 use crate::task::TASK_ID_FIELD;
-use crate::tool::{ToolEffect, ToolDefinition};
+use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const REGISTER: ToolDefinition = ToolDefinition {
     name: "hook_register",
@@ -79,7 +79,10 @@ pub(crate) struct RegisterHookOutput {
     metadata: Map<String, Value>,
 }
 
-pub(crate) fn register_hook<G: ToolHost>(call: &mut ToolCall<'_, G>, given: RegisterHookInput) -> Result<RegisterHookOutput, ToolError> {
+pub(crate) fn register_hook<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: RegisterHookInput,
+) -> Result<RegisterHookOutput, ToolError> {
     let hook = parse_stop_hook(given.hook_type, given.command, given.rules)?;
     if let StopHook::Command { command } = &hook {
         let rule = command_rule(command);
@@ -94,7 +97,8 @@ pub(crate) fn register_hook<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Regi
         let message = format!("no hook can be registered for {}: it is {}", task.id, task.state);
         return Err(ToolError::new(ToolErrorCode::Refused, message).with_hint(hint));
     }
-    let new = NewStopHook { hook, enabled: given.enabled.unwrap_or(true), metadata: given.metadata.unwrap_or_default() };
+    let new =
+        NewStopHook { hook, enabled: given.enabled.unwrap_or(true), metadata: given.metadata.unwrap_or_default() };
     let records = call.execute_command(&Command::RegisterHook { task: given.task_id, new: new.clone() })?;
     let at = records.first().expect("a registration is an event").seq;
     let hook_type = new.hook.name();

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use windlass_engine::{Command, Event, Promise, SeriesId, TaskId, Timestamp};
 
 use super::{OpenSeries, SERIES_FIELD, find_open_series};
-use crate::error::{CallerHint, ToolErrorCode, ToolError};
+use crate::error::{CallerHint, ToolError, ToolErrorCode};
 use crate::host::{ToolCall, ToolHost};
-use crate::schema::{ToolField, FieldKind};
-use crate::tool::{ToolEffect, ToolDefinition};
+use crate::schema::{FieldKind, ToolField};
+use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const COMPLETE: ToolDefinition = ToolDefinition {
     name: "iteration_complete",
@@ -42,7 +42,10 @@ pub(crate) fn parse_promise(text: &str) -> Result<Promise, ToolError> {
     text.parse().map_err(|error: String| ToolError::new(ToolErrorCode::Invalid, error))
 }
 
-pub(crate) fn complete_series<G: ToolHost>(call: &mut ToolCall<'_, G>, given: CompleteSeriesInput) -> Result<CompleteSeriesOutput, ToolError> {
+pub(crate) fn complete_series<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: CompleteSeriesInput,
+) -> Result<CompleteSeriesOutput, ToolError> {
     let promise = parse_promise(&given.completion_promise)?;
     let live = find_open_series(call.host.store(), given.iteration_id)?;
     let (task, series) = (live.task.id, live.series.id);
@@ -65,7 +68,11 @@ pub(crate) fn complete_series<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Co
 }
 
 /// Returns an error with a hint for a promise that the series does not accept.
-fn unlisted_promise_error<G: ToolHost>(call: &ToolCall<'_, G>, live: &OpenSeries, promise: Promise) -> Result<ToolError, ToolError> {
+fn unlisted_promise_error<G: ToolHost>(
+    call: &ToolCall<'_, G>,
+    live: &OpenSeries,
+    promise: Promise,
+) -> Result<ToolError, ToolError> {
     let listed: Vec<&str> = live.series.completion_promises.iter().map(|promise| promise.name()).collect();
     let listed = listed.join(", ");
     let message = format!("{} was not started with {}, but with {listed}", live.series.id, promise.name());

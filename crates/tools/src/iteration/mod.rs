@@ -7,11 +7,11 @@ pub(crate) mod validate;
 
 use serde::Serialize;
 use windlass_engine::validation::ValidationRule;
-use windlass_engine::{Event, Promise, Refusal, Seq, IterationSeries, SeriesId, TaskState, Task, StateView, payload};
+use windlass_engine::{Event, IterationSeries, Promise, Refusal, Seq, SeriesId, StateView, Task, TaskState, payload};
 use windlass_store::SqliteStore;
 
-use crate::error::{CallerHint, ToolErrorCode, ToolError};
-use crate::schema::{ToolField, IdKind, FieldKind};
+use crate::error::{CallerHint, ToolError, ToolErrorCode};
+use crate::schema::{FieldKind, IdKind, ToolField};
 
 pub(crate) use complete::{COMPLETE, complete_series};
 pub(crate) use next::{NEXT, advance_series};
@@ -68,7 +68,9 @@ pub(crate) fn closed_task_hint(task: &Task) -> Option<CallerHint> {
         }
         TaskState::Failed => CallerHint::command(format!("windlass task reopen {}", task.id), "takes it up again"),
         TaskState::Deleted => CallerHint::tool("task_list", "shows the tasks"),
-        TaskState::Blocked => CallerHint::tool("task_update", "with state ready unblocks it, once a person has answered"),
+        TaskState::Blocked => {
+            CallerHint::tool("task_update", "with state ready unblocks it, once a person has answered")
+        }
         _ => return None,
     })
 }

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use windlass_engine::{Command, Event, SeriesId};
 
-use super::{SeriesSettings, SERIES_FIELD, find_open_series};
+use super::{SERIES_FIELD, SeriesSettings, find_open_series};
 use crate::error::ToolError;
 use crate::host::{ToolCall, ToolHost};
-use crate::tool::{ToolEffect, ToolDefinition};
+use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const NEXT: ToolDefinition = ToolDefinition {
     name: "iteration_next",
@@ -31,7 +31,10 @@ pub(crate) struct NextIterationOutput {
     config: SeriesSettings,
 }
 
-pub(crate) fn advance_series<G: ToolHost>(call: &mut ToolCall<'_, G>, given: NextIterationInput) -> Result<NextIterationOutput, ToolError> {
+pub(crate) fn advance_series<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: NextIterationInput,
+) -> Result<NextIterationOutput, ToolError> {
     let live = find_open_series(call.host.store(), given.iteration_id)?;
     let records = call.execute_command(&Command::AdvanceSeries { task: live.task.id, series: live.series.id })?;
     let number = records.iter().find_map(|record| match &record.envelope.event {

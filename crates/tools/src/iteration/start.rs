@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use windlass_engine::validation::{ValidationRuleKind, ValidationRule};
-use windlass_engine::{Command, Event, EngineLimits, NewIterationSeries, Promise, Seq, SeriesId, TaskId, Timestamp};
+use windlass_engine::validation::{ValidationRule, ValidationRuleKind};
+use windlass_engine::{Command, EngineLimits, Event, NewIterationSeries, Promise, Seq, SeriesId, TaskId, Timestamp};
 
 use super::{SeriesSettings, closed_task_hint};
-use crate::error::{ToolErrorCode, ToolError};
+use crate::error::{ToolError, ToolErrorCode};
 use crate::host::{ToolCall, ToolHost};
-use crate::schema::{ToolField, FieldKind};
+use crate::schema::{FieldKind, ToolField};
 use crate::task::TASK_ID_FIELD;
-use crate::tool::{ToolEffect, ToolDefinition};
+use crate::tool::{ToolDefinition, ToolEffect};
 
 /// Default number of failed iterations in a row before a person is asked.
 const DEFAULT_FAILURE_LIMIT: u32 = 3;
@@ -75,7 +75,10 @@ pub(crate) struct StartSeriesOutput {
     created_at: Timestamp,
 }
 
-pub(crate) fn start_series<G: ToolHost>(call: &mut ToolCall<'_, G>, given: StartSeriesInput) -> Result<StartSeriesOutput, ToolError> {
+pub(crate) fn start_series<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: StartSeriesInput,
+) -> Result<StartSeriesOutput, ToolError> {
     let new = NewIterationSeries {
         max_iterations: given.max_iterations,
         promises: given
@@ -109,9 +112,14 @@ pub(crate) fn start_series<G: ToolHost>(call: &mut ToolCall<'_, G>, given: Start
 }
 
 /// Parses the rules, and checks the permission of those that run programs.
-fn parse_permitted_rules<G: ToolHost>(call: &mut ToolCall<'_, G>, given: &Value) -> Result<Vec<ValidationRule>, ToolError> {
-    let rules = ValidationRule::read_rule_list("validationRules", given, call.host.project_directory())
-        .map_err(|wrong| ToolError::new(ToolErrorCode::Invalid, format!("{}: {}; {}", wrong.path, wrong.cause, wrong.remedy)))?;
+fn parse_permitted_rules<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: &Value,
+) -> Result<Vec<ValidationRule>, ToolError> {
+    let rules =
+        ValidationRule::read_rule_list("validationRules", given, call.host.project_directory()).map_err(|wrong| {
+            ToolError::new(ToolErrorCode::Invalid, format!("{}: {}; {}", wrong.path, wrong.cause, wrong.remedy))
+        })?;
     if !rules.iter().any(ValidationRule::runs_program) {
         return Ok(rules);
     }

@@ -2,13 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 use windlass_engine::validation::RuleResult;
-use windlass_engine::{EvaluationPurpose, Command, Event, Promise, RuleAction, DetectedPromise, SeriesId, SeriesSignal, payload};
+use windlass_engine::{
+    Command, DetectedPromise, EvaluationPurpose, Event, Promise, RuleAction, SeriesId, SeriesSignal, payload,
+};
 
 use super::{SERIES_FIELD, find_open_series};
 use crate::error::ToolError;
+use crate::evaluation::{
+    AGENT_OUTPUT_FIELD, EvaluationSubject, FILES_FIELD, evaluate_iteration, explain_uncounted_promise,
+};
 use crate::host::{ToolCall, ToolHost};
-use crate::evaluation::{FILES_FIELD, EvaluationSubject, AGENT_OUTPUT_FIELD, evaluate_iteration, explain_uncounted_promise};
-use crate::tool::{ToolEffect, ToolDefinition};
+use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const VALIDATE: ToolDefinition = ToolDefinition {
     name: "iteration_validate",
@@ -54,7 +58,10 @@ struct ValidationDecision {
     next_prompt: Option<String>,
 }
 
-pub(crate) fn validate_iteration<G: ToolHost>(call: &mut ToolCall<'_, G>, given: ValidateIterationInput) -> Result<ValidateIterationOutput, ToolError> {
+pub(crate) fn validate_iteration<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: ValidateIterationInput,
+) -> Result<ValidateIterationOutput, ToolError> {
     let live = find_open_series(call.host.store(), given.iteration_id)?;
     let unheard = explain_uncounted_promise(&live, given.agent_output.as_deref());
     let matter = EvaluationSubject {
@@ -87,7 +94,10 @@ pub(crate) fn validate_iteration<G: ToolHost>(call: &mut ToolCall<'_, G>, given:
         detected_promise: promises.first().copied(),
         feedback,
         results,
-        completion_promises_detected: promises.into_iter().map(|promise| DetectedPromise::from_promise(promise, at)).collect(),
+        completion_promises_detected: promises
+            .into_iter()
+            .map(|promise| DetectedPromise::from_promise(promise, at))
+            .collect(),
         hook_decision: decision,
         checkpoint_created,
     })

@@ -1,13 +1,13 @@
 //! `task_create`
 
 use serde::Deserialize;
-use windlass_engine::{Command, EngineLimits, NewTask, TaskPriority, ReportRequest, Task, TaskId, TypeName};
+use windlass_engine::{Command, EngineLimits, NewTask, ReportRequest, Task, TaskId, TaskPriority, TypeName};
 
 use super::{DELIVERABLES_KIND, LABELS_KIND, PRIORITY_FIELD};
-use crate::error::{ToolErrorCode, ToolError};
+use crate::error::{ToolError, ToolErrorCode};
 use crate::host::{ToolCall, ToolHost};
-use crate::schema::{ToolField, IdKind, FieldKind};
-use crate::tool::{ToolEffect, ToolDefinition};
+use crate::schema::{FieldKind, IdKind, ToolField};
+use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const CREATE: ToolDefinition = ToolDefinition {
     name: "task_create",
@@ -23,7 +23,11 @@ pub(crate) const CREATE: ToolDefinition = ToolDefinition {
         ToolField::optional("labels", "", LABELS_KIND),
         PRIORITY_FIELD,
         ToolField::optional("type", "", FieldKind::Id(IdKind::Type)),
-        ToolField::optional("dependsOn", "", FieldKind::List(&FieldKind::Id(IdKind::Task), 0, EngineLimits::DEPENDENCY_COUNT)),
+        ToolField::optional(
+            "dependsOn",
+            "",
+            FieldKind::List(&FieldKind::Id(IdKind::Task), 0, EngineLimits::DEPENDENCY_COUNT),
+        ),
         ToolField::optional("parent", "", FieldKind::Id(IdKind::Task)),
         ToolField::optional("report", "ends with a report, no change", FieldKind::Flag),
         ToolField::optional("reviews", "a report about this task's change", FieldKind::Id(IdKind::Task)),
@@ -55,7 +59,10 @@ pub(crate) struct CreateTaskInput {
 
 pub(crate) fn create_task<G: ToolHost>(call: &mut ToolCall<'_, G>, given: CreateTaskInput) -> Result<Task, ToolError> {
     let goal = pick_one_alias(("goal", given.goal), ("title", given.title))?.ok_or_else(|| {
-        ToolError::new(ToolErrorCode::Invalid, "goal: is missing; give a line that says what is to be reached, as goal or title")
+        ToolError::new(
+            ToolErrorCode::Invalid,
+            "goal: is missing; give a line that says what is to be reached, as goal or title",
+        )
     })?;
     let new = NewTask {
         goal,
@@ -79,7 +86,10 @@ fn pick_one_alias(one: (&str, Option<String>), other: (&str, Option<String>)) ->
     match (one.1, other.1) {
         (Some(_), Some(_)) => {
             let (one, other) = (one.0, other.0);
-            Err(ToolError::new(ToolErrorCode::Invalid, format!("{other}: {one} is given too, and they mean the same; give one")))
+            Err(ToolError::new(
+                ToolErrorCode::Invalid,
+                format!("{other}: {one} is given too, and they mean the same; give one"),
+            ))
         }
         (given, same) => Ok(given.or(same)),
     }

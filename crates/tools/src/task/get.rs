@@ -1,13 +1,13 @@
 //! `task_get`
 
 use serde::{Deserialize, Serialize};
-use windlass_engine::{TaskEdge, Event, NoteKind, Refusal, Task, TaskId, Timestamp, StateView};
+use windlass_engine::{Event, NoteKind, Refusal, StateView, Task, TaskEdge, TaskId, Timestamp};
 use windlass_store::SqliteStore;
 
 use super::TASK_ID_FIELD;
 use crate::error::ToolError;
 use crate::host::{ToolCall, ToolHost};
-use crate::tool::{ToolEffect, ToolDefinition};
+use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const GET: ToolDefinition = ToolDefinition {
     name: "task_get",

@@ -1,14 +1,14 @@
 //! `task_list`
 
 use serde::{Deserialize, Serialize};
-use windlass_engine::{TaskState, TaskId};
+use windlass_engine::{TaskId, TaskState};
 use windlass_store::TaskFilter;
 
 use super::TaskSummary;
 use crate::error::ToolError;
 use crate::host::{ToolCall, ToolHost};
-use crate::schema::{ToolField, IdKind, FieldKind};
-use crate::tool::{ToolEffect, ToolDefinition};
+use crate::schema::{FieldKind, IdKind, ToolField};
+use crate::tool::{ToolDefinition, ToolEffect};
 
 /// Default number of tasks in a list.
 const DEFAULT_LIST_LENGTH: usize = 50;
@@ -70,11 +70,16 @@ pub(crate) struct ListTasksOutput {
     next: Option<TaskId>,
 }
 
-pub(crate) fn list_tasks<G: ToolHost>(call: &mut ToolCall<'_, G>, given: ListTasksInput) -> Result<ListTasksOutput, ToolError> {
+pub(crate) fn list_tasks<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    given: ListTasksInput,
+) -> Result<ListTasksOutput, ToolError> {
     let states = match given.state {
         Some(StateSelector::All(AnyState::All)) => Vec::new(),
         Some(StateSelector::One(state)) => vec![state],
-        None => TaskState::ALL.into_iter().filter(|state| !matches!(state, State::Completed | State::Deleted)).collect(),
+        None => {
+            TaskState::ALL.into_iter().filter(|state| !matches!(state, State::Completed | State::Deleted)).collect()
+        }
     };
     let filter =
         TaskFilter { states, labels: given.label.into_iter().collect(), after: given.after, ..TaskFilter::default() };

@@ -7,9 +7,9 @@ pub(crate) mod next;
 pub(crate) mod update;
 
 use serde::Serialize;
-use windlass_engine::{EngineLimits, TaskPriority, TaskState, Task, TaskId, TypeName};
+use windlass_engine::{EngineLimits, Task, TaskId, TaskPriority, TaskState, TypeName};
 
-use crate::schema::{ToolField, IdKind, FieldKind};
+use crate::schema::{FieldKind, IdKind, ToolField};
 
 pub(crate) use create::{CREATE, create_task};
 pub(crate) use get::{GET, get_task};
@@ -21,9 +21,12 @@ pub(crate) use update::{UPDATE, update_task};
 /// ID of a task.
 pub(crate) const TASK_ID_FIELD: ToolField = ToolField::required("taskId", "", FieldKind::Id(IdKind::Task));
 
-const LABELS_KIND: FieldKind = FieldKind::List(&FieldKind::Words(EngineLimits::LABEL_BYTES), 0, EngineLimits::LABEL_COUNT);
-const DELIVERABLES_KIND: FieldKind = FieldKind::List(&FieldKind::Words(EngineLimits::DELIVERABLE_BYTES), 0, EngineLimits::DELIVERABLE_COUNT);
-const PRIORITY_FIELD: ToolField = ToolField::optional("priority", "0 is most urgent; default 2", FieldKind::Whole(0, 4));
+const LABELS_KIND: FieldKind =
+    FieldKind::List(&FieldKind::Words(EngineLimits::LABEL_BYTES), 0, EngineLimits::LABEL_COUNT);
+const DELIVERABLES_KIND: FieldKind =
+    FieldKind::List(&FieldKind::Words(EngineLimits::DELIVERABLE_BYTES), 0, EngineLimits::DELIVERABLE_COUNT);
+const PRIORITY_FIELD: ToolField =
+    ToolField::optional("priority", "0 is most urgent; default 2", FieldKind::Whole(0, 4));
 
 /// Summary of a task.
 #[derive(Debug, Serialize)]

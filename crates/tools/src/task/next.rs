@@ -1,11 +1,11 @@
 //! `task_next`: returns the next ready task.
 
 use serde::{Deserialize, Serialize};
-use windlass_engine::{WorkspaceMode, Refusal, Task, StateView};
+use windlass_engine::{Refusal, StateView, Task, WorkspaceMode};
 
 use crate::error::ToolError;
 use crate::host::{ToolCall, ToolHost};
-use crate::tool::{ToolEffect, ToolDefinition};
+use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const NEXT: ToolDefinition = ToolDefinition {
     name: "task_next",
@@ -27,14 +27,22 @@ pub(crate) enum NextTaskOutput {
     Nothing { id: (), hint: String },
 }
 
-pub(crate) fn find_next_task<G: ToolHost>(call: &mut ToolCall<'_, G>, _: NextTaskInput) -> Result<NextTaskOutput, ToolError> {
+pub(crate) fn find_next_task<G: ToolHost>(
+    call: &mut ToolCall<'_, G>,
+    _: NextTaskInput,
+) -> Result<NextTaskOutput, ToolError> {
     let types = call.host.task_types()?;
     let run = call.host.calling_run()?;
     let snapshot = call.host.store().begin_snapshot()?;
     // A caller without a session gets a task that is open to all.
     let session = run.map(|run| snapshot.find_session(&run.session)).transpose()?.flatten();
     let nothing = |hint: String| Ok(NextTaskOutput::Nothing { id: (), hint });
-    match types.next_task_for(&snapshot, session.as_ref().map(|session| session.agent.as_str()), &[], WorkspaceMode::InPlace) {
+    match types.next_task_for(
+        &snapshot,
+        session.as_ref().map(|session| session.agent.as_str()),
+        &[],
+        WorkspaceMode::InPlace,
+    ) {
         Ok(Some(id)) => match snapshot.find_task(id)? {
             Some(task) => Ok(NextTaskOutput::Task(Box::new(task))),
             None => Err(Refusal::UnknownTask(id).into()),

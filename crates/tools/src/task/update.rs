@@ -4,13 +4,13 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use windlass_engine::{Command, EngineLimits, TaskPriority, Task, TaskId, TaskPatch, TypeName};
+use windlass_engine::{Command, EngineLimits, Task, TaskId, TaskPatch, TaskPriority, TypeName};
 
 use super::{DELIVERABLES_KIND, LABELS_KIND, TASK_ID_FIELD};
-use crate::error::{ToolErrorCode, ToolError};
+use crate::error::{ToolError, ToolErrorCode};
 use crate::host::{ToolCall, ToolHost};
-use crate::schema::{ToolField, IdKind, FieldKind};
-use crate::tool::{ToolEffect, ToolDefinition};
+use crate::schema::{FieldKind, IdKind, ToolField};
+use crate::tool::{ToolDefinition, ToolEffect};
 
 pub(crate) const UPDATE: ToolDefinition = ToolDefinition {
     name: "task_update",

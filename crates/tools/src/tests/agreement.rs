@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::catalogue::tool_catalogue;
-use crate::schema::{ToolField, IdKind, FieldKind, FieldPresence, parse_arguments};
+use crate::schema::{FieldKind, FieldPresence, IdKind, ToolField, parse_arguments};
 use crate::tool::ToolDefinition;
 use crate::{checkpoint, hook, iteration, note, session, task};
 

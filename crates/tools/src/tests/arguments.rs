@@ -20,7 +20,11 @@ fn unknown_tool_error_names_others() {
 #[test]
 fn arguments_that_are_no_object_are_refused() {
     check_error("task_get", json!([1]), "[invalid] arguments: a list is no object; give the fields by name");
-    check_error("task_get", Value::Null, "[invalid] taskId: is missing; give one such as T12, as `task_list` shows them");
+    check_error(
+        "task_get",
+        Value::Null,
+        "[invalid] taskId: is missing; give one such as T12, as `task_list` shows them",
+    );
 }
 
 #[test]
@@ -34,7 +38,11 @@ fn malformed_ids_are_refused() {
         json!({"taskId": 7}),
         "[invalid] taskId: 7 is no task id; give one such as T12, as `task_list` shows them",
     );
-    check_error("task_get", json!({"taskId": "T7"}), "[not_found] there is no task T7\nhint: `task_list` shows the tasks");
+    check_error(
+        "task_get",
+        json!({"taskId": "T7"}),
+        "[not_found] there is no task T7\nhint: `task_list` shows the tasks",
+    );
     assert_eq!(
         desk().fails("task_create", json!({"goal": "a", "dependsOn": ["T1", "x"]})),
         "[invalid] dependsOn[1]: the text `x` is no task id; give one such as T12, as `task_list` shows them"

@@ -39,7 +39,8 @@ fn check_ruling(desk: &mut ToolRouter<TestToolHost>, id: &str, said: &str, expec
 fn registration_returns_all_fields() {
     let mut desk = test_router();
     desk.call_ok("task_create", json!({"goal": "a"}));
-    let made = desk.call_ok("hook_register", json!({"taskId": "T1", "hookType": "default", "metadata": {"why": "safety"}}));
+    let made =
+        desk.call_ok("hook_register", json!({"taskId": "T1", "hookType": "default", "metadata": {"why": "safety"}}));
     assert_eq!(
         made,
         json!({"hookId": "HOOK-3", "taskId": "T1", "hookType": "default", "enabled": true, "metadata": {"why": "safety"}})
@@ -113,7 +114,8 @@ fn invalid_registration_names_the_field() {
 fn evaluation_without_hooks_records_nothing() {
     let (mut desk, id) = router_with_hooks(&[], json!([]));
     let head = desk.host.store.head().unwrap();
-    let answer = desk.call_ok("hook_evaluate", json!({"iterationId": id, "agentOutput": "<promise>COMPLETE</promise>"}));
+    let answer =
+        desk.call_ok("hook_evaluate", json!({"iterationId": id, "agentOutput": "<promise>COMPLETE</promise>"}));
     assert_eq!(
         answer,
         json!({"hookId": "default", "taskId": "T1", "iteration": 1, "action": "continue",
@@ -141,7 +143,8 @@ fn disabled_hook_is_skipped() {
 
 #[test]
 fn promises_decide_if_every_hook_is_disabled() {
-    let (mut desk, id) = router_with_hooks(&[json!({"hookType": "validation", "enabled": false})], output_pattern_rules("all green"));
+    let (mut desk, id) =
+        router_with_hooks(&[json!({"hookType": "validation", "enabled": false})], output_pattern_rules("all green"));
     let judged =
         desk.call_ok("iteration_validate", json!({"iterationId": id, "agentOutput": "<promise>COMPLETE</promise>"}));
     assert_eq!((&judged["completionSignal"], judged.get("hookDecision")), (&json!("COMPLETE"), None));

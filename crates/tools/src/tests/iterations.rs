@@ -107,7 +107,8 @@ fn series_arguments_are_checked_at_start() {
 
 #[test]
 fn a_strict_series_is_complete_when_its_rules_pass() {
-    let (mut desk, id) = router_with_series(json!({"strict": true, "validationRules": [command_rule("tests", "test -e done")]}));
+    let (mut desk, id) =
+        router_with_series(json!({"strict": true, "validationRules": [command_rule("tests", "test -e done")]}));
     let said = json!({"iterationId": id, "agentOutput": "<promise>COMPLETE</promise>"});
     let judged = desk.call_ok("iteration_validate", said.clone());
     assert_eq!(judged["completionSignal"], "CONTINUE");
@@ -217,7 +218,9 @@ fn unknown_and_closed_series_have_distinct_errors() {
     let told = desk.call_error("iteration_next", json!({"iterationId": "IT-1"}));
     assert!(told.starts_with("[not_found] there is no series of iterations IT-1\nhint: `iteration_start`"), "{told}");
     for given in ["IT-../1", "T1", "IT-0", "IT-99999999999999999999", ""] {
-        assert!(desk.call_error("iteration_next", json!({"iterationId": given})).starts_with("[invalid] iterationId: "));
+        assert!(
+            desk.call_error("iteration_next", json!({"iterationId": given})).starts_with("[invalid] iterationId: ")
+        );
     }
     // Another series replaces it.
     desk.call_ok("iteration_start", json!({"taskId": "T1", "maxIterations": 1, "completionPromises": ["COMPLETE"]}));

@@ -13,16 +13,17 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 use windlass_engine::{
-    Authority, Command, NewSession, CommandOrigin, EventRecord, EngineRules, RunId, Session, SessionTerms, Timestamp, TaskTypes, StateView, WorkSource,
+    Authority, Command, CommandOrigin, EngineRules, EventRecord, NewSession, RunId, Session, SessionTerms, StateView,
+    TaskTypes, Timestamp, WorkSource,
 };
 use windlass_hooks::SecretMask;
-use windlass_process::{RunControl, OwnerLock};
+use windlass_process::{OwnerLock, RunControl};
 use windlass_store::{Lifetime, SqliteStore, Store};
 
 use crate::error::ToolError;
 use crate::host::ToolHost;
 use crate::router::ToolRouter;
-use crate::validation::{AgentCommandPermission, ProgramPermission, ExecutionTrust, ValidatorEnv};
+use crate::validation::{AgentCommandPermission, ExecutionTrust, ProgramPermission, ValidatorEnv};
 
 /// A project that permits every program.
 pub(crate) struct TestToolHost {
@@ -143,7 +144,8 @@ impl ToolRouter<TestToolHost> {
             fresh: false,
         });
         self.host.execute_command(&start, &RunControl::new()).unwrap();
-        let session = self.host.store.begin_snapshot().unwrap().find_session(&"main".parse().unwrap()).unwrap().unwrap();
+        let session =
+            self.host.store.begin_snapshot().unwrap().find_session(&"main".parse().unwrap()).unwrap().unwrap();
         self.host.run = session.current_turn().map(|turn| turn.run.clone());
         assert!(self.host.run.is_some(), "{session:?}");
         session

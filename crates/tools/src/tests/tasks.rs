@@ -14,7 +14,8 @@ fn task_is_created_read_updated_and_moved() {
     assert_eq!((&waits["state"], &waits["body"]), (&json!("created"), &json!("1.0")));
     assert_eq!(desk.ok("task_next", json!({}))["id"], "T1");
 
-    let changed = desk.call_ok("task_update", json!({"taskId": "T1", "addLabels": ["urgent"], "removeLabels": ["bug"]}));
+    let changed =
+        desk.call_ok("task_update", json!({"taskId": "T1", "addLabels": ["urgent"], "removeLabels": ["bug"]}));
     assert_eq!(changed["labels"], json!(["urgent"]));
     assert_eq!(desk.ok("task_update", json!({"taskId": "T1", "state": "active"}))["state"], "active");
     let blocked = desk.call_ok("task_update", json!({"taskId": "T1", "state": "blocked", "reason": "which server?"}));
@@ -110,7 +111,8 @@ fn tools_enforce_task_types() {
 fn inside_a_turn_a_note_and_a_claim_are_for_its_task() {
     let mut desk = test_router();
     assert!(
-        desk.call_error("note_add", json!({"text": "x"})).starts_with("[invalid] taskId: is missing, and this is no turn")
+        desk.call_error("note_add", json!({"text": "x"}))
+            .starts_with("[invalid] taskId: is missing, and this is no turn")
     );
     let outside = desk.call_error("session_complete", json!({}));
     assert!(outside.contains("`iteration_complete` ends the iterations that you have started"), "{outside}");

@@ -12,7 +12,8 @@ use super::{RuleFinding, quote_excerpt};
 const MAX_NAMED_PATHS: usize = 10;
 
 pub fn check_files_exist(rule: &FilesRule, directory: &Path) -> RuleFinding {
-    let missing: Vec<String> = rule.paths.iter().filter_map(|path| describe_missing_path(&directory.join(path), path)).collect();
+    let missing: Vec<String> =
+        rule.paths.iter().filter_map(|path| describe_missing_path(&directory.join(path), path)).collect();
     let (count, there) = (rule.paths.len(), rule.paths.len() - missing.len());
     let passed = if rule.all_must_exist() { missing.is_empty() } else { there > 0 };
     if passed {
@@ -22,7 +23,8 @@ pub fn check_files_exist(rule: &FilesRule, directory: &Path) -> RuleFinding {
             false => format!("{there} of {count} paths are there, and one is enough"),
         });
     }
-    let more = if missing.len() > MAX_NAMED_PATHS { format!(" and {} more", missing.len() - NAMED) } else { String::new() };
+    let more =
+        if missing.len() > MAX_NAMED_PATHS { format!(" and {} more", missing.len() - NAMED) } else { String::new() };
     let names = missing.iter().take(MAX_NAMED_PATHS).map(String::as_str).collect::<Vec<_>>().join(", ");
     let wanted = if rule.all_must_exist() { "make what is missing" } else { "make one of them" };
     RuleFinding::failed(format!(

@@ -26,11 +26,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use serde_json::Value;
-use windlass_engine::validation::{ValidationRuleKind, RuleResult, ValidationRule};
+use windlass_engine::validation::{RuleResult, ValidationRule, ValidationRuleKind};
 use windlass_hooks::SecretMask;
-use windlass_process::{RunControl, Environment, SupervisorLauncher, OwnerLock};
+use windlass_process::{Environment, OwnerLock, RunControl, SupervisorLauncher};
 
-pub use permission::{AgentCommandPermission, PermissionRefusal, ProgramPermission, ExecutionTrust};
+pub use permission::{AgentCommandPermission, ExecutionTrust, PermissionRefusal, ProgramPermission};
 pub use rule_program::{ProgramNotRun, ProgramRequest};
 
 /// Maximum number of rules that are checked at the same time.
@@ -132,9 +132,16 @@ pub fn validate_rules(
     all.filter(|_| !control.is_cancelled()).ok_or(ValidationCancelled)
 }
 
-fn check_rule(rule: &ValidationRule, matter: ValidationInput<'_>, workshop: &ValidatorEnv<'_>, control: &RunControl) -> RuleResult {
+fn check_rule(
+    rule: &ValidationRule,
+    matter: ValidationInput<'_>,
+    workshop: &ValidatorEnv<'_>,
+    control: &RunControl,
+) -> RuleResult {
     let finding = match &rule.kind {
-        ValidationRuleKind::Command(_) | ValidationRuleKind::Custom(_) => rule_program::check_program(rule, matter, workshop, control),
+        ValidationRuleKind::Command(_) | ValidationRuleKind::Custom(_) => {
+            rule_program::check_program(rule, matter, workshop, control)
+        }
         ValidationRuleKind::ContentPattern(pattern) => pattern::check_pattern(pattern, matter, &workshop.mask),
         ValidationRuleKind::Coverage(coverage) => coverage::check_coverage(coverage, &workshop.directory),
         ValidationRuleKind::FileExistence(files) => file_existence::check_files_exist(files, &workshop.directory),

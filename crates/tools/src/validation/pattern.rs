@@ -69,9 +69,9 @@ fn check_task_notes(rule: &PatternRule, finder: &PatternFinder<'_>, notes: &[Str
     let left = notes.len() - looked.len();
     match (line, rule.must_match()) {
         (Some(line), true) => RuleFinding::passed(format!("{pattern} is in the task's notes: {line}")),
-        (Some(line), false) => {
-            RuleFinding::failed(format!("{pattern} must not be in the task's notes, and is: {line}. See to what it says"))
-        }
+        (Some(line), false) => RuleFinding::failed(format!(
+            "{pattern} must not be in the task's notes, and is: {line}. See to what it says"
+        )),
         (None, _) if left > 0 => RuleFinding::failed(format!(
             "{pattern} is not in the newest {} notes, and the {left} older ones are too long to be looked at: say it in a new \
              note, or use a rule over `agent_output`",

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use windlass_engine::validation::{CommandRule, ValidationRuleKind, ValidationRule};
+use windlass_engine::validation::{CommandRule, ValidationRule, ValidationRuleKind};
 use windlass_expr::nearest_name;
 
 use super::quote_excerpt;
@@ -66,7 +66,10 @@ impl ProgramPermission {
     }
 
     /// Returns the program of a rule, or `None` for a rule without one.
-    pub fn permitted_program<'a>(&'a self, rule: &'a ValidationRule) -> Result<Option<&'a CommandRule>, PermissionRefusal> {
+    pub fn permitted_program<'a>(
+        &'a self,
+        rule: &'a ValidationRule,
+    ) -> Result<Option<&'a CommandRule>, PermissionRefusal> {
         match &rule.kind {
             ValidationRuleKind::Command(command) => self.permit_supplied_command(command).map(Some),
             ValidationRuleKind::Custom(custom) => self.permit_named_command(&custom.validator_id).map(Some),
@@ -75,7 +78,10 @@ impl ProgramPermission {
     }
 
     /// Permits a command of the agent. A command that equals a configured one counts as the person's.
-    pub fn permit_supplied_command<'a>(&'a self, command: &'a CommandRule) -> Result<&'a CommandRule, PermissionRefusal> {
+    pub fn permit_supplied_command<'a>(
+        &'a self,
+        command: &'a CommandRule,
+    ) -> Result<&'a CommandRule, PermissionRefusal> {
         self.check_trust()?;
         let same = |known: &&CommandRule| {
             known.command.trim() == command.command.trim() && known.working_directory == command.working_directory
@@ -147,7 +153,8 @@ impl ProgramPermission {
 
     fn list_validators(&self) -> String {
         const MAX_LISTED_VALIDATORS: usize = 10;
-        let mut names: Vec<_> = self.validators.keys().take(MAX_LISTED_VALIDATORS).map(|name| quote_excerpt(name)).collect();
+        let mut names: Vec<_> =
+            self.validators.keys().take(MAX_LISTED_VALIDATORS).map(|name| quote_excerpt(name)).collect();
         if self.validators.len() > MAX_LISTED_VALIDATORS {
             names.push(format!("{} more", self.validators.len() - SHOWN));
         }

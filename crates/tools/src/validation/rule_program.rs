@@ -8,9 +8,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 use windlass_engine::duration_in_words;
-use windlass_engine::validation::{CommandRule, ValidationRuleKind, ValidationRule};
+use windlass_engine::validation::{CommandRule, ValidationRule, ValidationRuleKind};
 use windlass_hooks::{ShellCommand, clean_output, excerpt_text};
-use windlass_process::{CaptureLimits, RunControl, ProgramExit, ProgramOutcome, ProgramInvocation, ProgramStartError, ProgramSpec, overlay_environment, run_with_own_supervisor};
+use windlass_process::{
+    CaptureLimits, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, ProgramStartError, RunControl,
+    overlay_environment, run_with_own_supervisor,
+};
 
 use super::{RuleFinding, ValidationInput, ValidatorEnv, quote_excerpt};
 
@@ -53,7 +56,11 @@ impl ValidatorEnv<'_> {
     }
 
     /// Runs a permitted command to its end or its timeout. The returned output is masked.
-    pub fn run_program(&self, order: ProgramRequest<'_>, control: &RunControl) -> Result<ProgramOutcome, ProgramNotRun> {
+    pub fn run_program(
+        &self,
+        order: ProgramRequest<'_>,
+        control: &RunControl,
+    ) -> Result<ProgramOutcome, ProgramNotRun> {
         let below = order.command.working_directory.as_deref().unwrap_or(".");
         let directory = if below == "." { self.directory.clone() } else { self.directory.join(below) };
         if !directory.is_dir() {
@@ -75,8 +82,8 @@ impl ValidatorEnv<'_> {
         };
         let ran = run_with_own_supervisor(self.launcher.as_ref(), &spec, self.roster, control)?;
         let text = &order.command.command;
-        let broken =
-            ShellCommand { text, directory: &spec.directory, environment: &spec.environment }.broken_command_cause(ran.exit);
+        let broken = ShellCommand { text, directory: &spec.directory, environment: &spec.environment }
+            .broken_command_cause(ran.exit);
         if let Some(cause) = broken.filter(|_| !is_success(order.command, ran.exit)) {
             return Err(ProgramNotRun::Broken(cause));
         }
@@ -85,7 +92,12 @@ impl ValidatorEnv<'_> {
     }
 }
 
-pub fn check_program(rule: &ValidationRule, matter: ValidationInput<'_>, workshop: &ValidatorEnv<'_>, control: &RunControl) -> RuleFinding {
+pub fn check_program(
+    rule: &ValidationRule,
+    matter: ValidationInput<'_>,
+    workshop: &ValidatorEnv<'_>,
+    control: &RunControl,
+) -> RuleFinding {
     let command = match workshop.permission.permitted_program(rule) {
         Ok(Some(command)) => command,
         Ok(None) => return RuleFinding::failed("this rule runs no program"),
@@ -148,7 +160,9 @@ fn finding_from_exit(name: &str, command: &CommandRule, ran: &ProgramOutcome) ->
         ProgramExit::Code(code) if is_success(command, ran.exit) => {
             return RuleFinding::passed(format!("{name} ended with exit {code}"));
         }
-        ProgramExit::Code(code) => format!("{name} ended with exit {code}; {} would pass", expected(&command.successes())),
+        ProgramExit::Code(code) => {
+            format!("{name} ended with exit {code}; {} would pass", expected(&command.successes()))
+        }
         ProgramExit::Signal(signal) => format!("{name} was ended by signal {signal}"),
         ProgramExit::TimedOut | ProgramExit::OutputIdle => {
             format!(

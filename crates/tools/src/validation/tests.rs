@@ -31,7 +31,10 @@ impl ValidationScene {
         fs::create_dir(place.path().join("project")).unwrap();
         Self {
             place,
-            environment: overlay_environment(&[], vec![("PATH", "/usr/bin:/bin".into()), ("WINDLASS_RUN", "run-7".into())]),
+            environment: overlay_environment(
+                &[],
+                vec![("PATH", "/usr/bin:/bin".into()), ("WINDLASS_RUN", "run-7".into())],
+            ),
             mask: SecretMask::new([("TOKEN", "s3cr3t-value")]),
             roster,
             permission: ProgramPermission {
@@ -259,8 +262,8 @@ fn validator_gets_the_context_and_command_gets_no_input() {
         "the validator `heard` ended with exit 1; exit 0 would pass. It wrote:\n\
          {\"agentOutput\":\"all done\",\"iteration\":2,\"taskId\":\"T-3\"}\nit T-3 2 []"
     );
-    let (_, message) =
-        scene.check_command(json!({"command": "cat; echo \"$WINDLASS_RULE $WINDLASS_TASK_ID [$WINDLASS_RUN]\"; exit 1"}));
+    let (_, message) = scene
+        .check_command(json!({"command": "cat; echo \"$WINDLASS_RULE $WINDLASS_TASK_ID [$WINDLASS_RUN]\"; exit 1"}));
     assert!(message.ends_with("It wrote:\nit T-3 [run-7]"), "{message}");
 }
 
@@ -293,7 +296,10 @@ fn permission_decides_which_programs_run() {
     assert!(scene.check_one("custom", custom()).0 && ran(&scene));
     assert!(scene.check_command(touch()).0 && ran(&scene), "word for word what a person has written down");
     fs::create_dir(scene.project_directory().join("elsewhere")).unwrap();
-    assert!(!scene.check_command(json!({"command": "touch ran", "workingDirectory": "elsewhere"})).0, "but not elsewhere");
+    assert!(
+        !scene.check_command(json!({"command": "touch ran", "workingDirectory": "elsewhere"})).0,
+        "but not elsewhere"
+    );
     let never = [
         (
             AgentCommandPermission::Deny,

@@ -42,7 +42,13 @@ pub(super) struct ApiResponse {
 pub(super) type ExtraHeaders = &'static [(&'static str, &'static str)];
 
 impl ForgeApi {
-    pub(super) fn new(site: &ForgeProject, token: ForgeToken, proxy: Option<String>, timeout: Duration, extra_headers: ExtraHeaders) -> Self {
+    pub(super) fn new(
+        site: &ForgeProject,
+        token: ForgeToken,
+        proxy: Option<String>,
+        timeout: Duration,
+        extra_headers: ExtraHeaders,
+    ) -> Self {
         Self { address: site.api.clone(), token, proxy, timeout, extra_headers, project: site.project.clone() }
     }
 
@@ -58,7 +64,12 @@ impl ForgeApi {
 
     /// Sends a request. Responses with the same meaning everywhere become errors: a rate limit, a failure of the forge, a
     /// rejected token.
-    pub(super) fn send_request(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<ApiResponse, ForgeError> {
+    pub(super) fn send_request(
+        &self,
+        method: &Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<ApiResponse, ForgeError> {
         let answer = self.exchange_request(method, path, body)?;
         let message = self.error_message(&answer);
         let host = self.host();
@@ -96,13 +107,15 @@ impl ForgeApi {
 
     /// Returns the forge's own reason for an error.
     pub(super) fn error_message(&self, answer: &ApiResponse) -> String {
-        let said = serde_json::from_slice(&answer.body).map(|value: Value| collect_error_texts(&value)).unwrap_or_default();
+        let said =
+            serde_json::from_slice(&answer.body).map(|value: Value| collect_error_texts(&value)).unwrap_or_default();
         let said = text::quote_line(&self.token.mask_text(&said.join("; ")));
         if said.is_empty() { "it does not say why".to_owned() } else { said }
     }
 
     fn exchange_request(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<ApiResponse, ForgeError> {
-        let mut token = HeaderValue::from_str(&self.token.authorization_value()).expect("a token is of letters, digits and signs");
+        let mut token =
+            HeaderValue::from_str(&self.token.authorization_value()).expect("a token is of letters, digits and signs");
         token.set_sensitive(true);
         let url = format!("{}{}{path}", self.address.origin(), self.address.path);
         let request = Request::builder().method(method).uri(url).header(AUTHORIZATION, token);
@@ -187,7 +200,8 @@ fn collect_error_texts(value: &Value) -> Vec<String> {
         Value::Array(values) => values.iter().flat_map(collect_error_texts).collect(),
         Value::Object(fields) => {
             let names = ["message", "error", "error_description", "errors"];
-            let known: Vec<String> = names.iter().filter_map(|name| fields.get(*name)).flat_map(collect_error_texts).collect();
+            let known: Vec<String> =
+                names.iter().filter_map(|name| fields.get(*name)).flat_map(collect_error_texts).collect();
             let coded = || match (fields.get("field"), fields.get("code")) {
                 (Some(field), Some(code)) => vec![format!("{}: {}", words(field).concat(), words(code).concat())],
                 _ => fields.iter().map(|(name, value)| format!("{name}: {}", words(value).join(", "))).collect(),

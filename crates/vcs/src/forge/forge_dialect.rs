@@ -1,7 +1,7 @@
 //! The differences between forges: paths, JSON and words. `ForgeClient` and `ForgeApi` hold the rest.
 
 use super::api::ForgeApi;
-use super::{ForgeChange, ForgeError, MergeObstacle, ForgeMergeMethod, NewChange, ForgeChangeState, text};
+use super::{ForgeChange, ForgeChangeState, ForgeError, ForgeMergeMethod, MergeObstacle, NewChange, text};
 
 /// The number of changes of a branch that are read. The open change is the newest one, unless it was reopened. A change may
 /// have a long text, and no response may be longer than 1 MiB.
@@ -42,7 +42,8 @@ pub(super) struct ForgeChangeView {
 impl ForgeChange {
     /// Validates a change from a forge: its parts become arguments of git, and are shown.
     pub(super) fn validate_fields(self, api: &ForgeApi) -> Result<Self, ForgeError> {
-        let commits = [Some(&self.head), if let ForgeChangeState::Merged { commit } = &self.state { Some(commit) } else { None }];
+        let commits =
+            [Some(&self.head), if let ForgeChangeState::Merged { commit } = &self.state { Some(commit) } else { None }];
         if !commits.into_iter().flatten().all(|commit| text::check_commit(commit).is_ok()) {
             return Err(api.malformed_error("a commit in it is none"));
         }

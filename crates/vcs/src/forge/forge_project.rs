@@ -115,7 +115,12 @@ fn default_api_address(kind: ForgeVendor, host: &str, port: Option<u16>) -> ApiA
     }
 }
 
-fn parse_project_path(kind: ForgeVendor, host: &str, path: &str, api: Option<&ApiAddress>) -> Result<String, ForgeError> {
+fn parse_project_path(
+    kind: ForgeVendor,
+    host: &str,
+    path: &str,
+    api: Option<&ApiAddress>,
+) -> Result<String, ForgeError> {
     let bad = |why| ForgeError::BadProject { host: host.to_owned(), project: redact_path(path), why };
     // A GitLab below a path has the path before every project, but not for ssh.
     let below = api.and_then(|api| api.path.strip_suffix("/api/v4")).unwrap_or_default().trim_matches('/');

@@ -4,11 +4,12 @@ use serde::Deserialize;
 use serde_json::json;
 use ureq::http::Method as Verb;
 
-use super::api::{ForgeApi, ExtraHeaders};
-use super::forge_dialect::{ForgeDialect, ForgeChangeView, MergeResponse, NEWEST_CHANGES};
-use super::{ForgeChange, ForgeError, MergeObstacle, ForgeMergeMethod, NewChange, ForgeChangeState, text};
+use super::api::{ExtraHeaders, ForgeApi};
+use super::forge_dialect::{ForgeChangeView, ForgeDialect, MergeResponse, NEWEST_CHANGES};
+use super::{ForgeChange, ForgeChangeState, ForgeError, ForgeMergeMethod, MergeObstacle, NewChange, text};
 
-pub(super) const EXTRA_HEADERS: ExtraHeaders = &[("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")];
+pub(super) const EXTRA_HEADERS: ExtraHeaders =
+    &[("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")];
 /// The longest title, in letters.
 const MAX_TITLE_LETTERS: usize = 256;
 

@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde_json::json;
 use ureq::http::Method as Verb;
 
-use super::api::{ForgeApi, ExtraHeaders};
-use super::forge_dialect::{ForgeDialect, ForgeChangeView, MergeResponse, NEWEST_CHANGES};
-use super::{ForgeChange, ForgeError, MergeObstacle, ForgeMergeMethod, NewChange, ForgeChangeState, text};
+use super::api::{ExtraHeaders, ForgeApi};
+use super::forge_dialect::{ForgeChangeView, ForgeDialect, MergeResponse, NEWEST_CHANGES};
+use super::{ForgeChange, ForgeChangeState, ForgeError, ForgeMergeMethod, MergeObstacle, NewChange, text};
 
 pub(super) const EXTRA_HEADERS: ExtraHeaders = &[("accept", "application/json")];
 /// The longest title, in letters.
@@ -97,7 +97,10 @@ impl ForgeDialect for GitLabDialect {
         let request: GitLabMergeRequest = self.api.fetch_json(&self.api_path(&format!("/{number}")))?;
         let is_locked = request.state == "locked";
         let status = request.detailed_merge_status.clone().filter(|_| !is_locked);
-        Ok(ForgeChangeView { change: self.convert_merge_request(request)?, mergeable: status.unwrap_or_else(|| "checking".to_owned()) })
+        Ok(ForgeChangeView {
+            change: self.convert_merge_request(request)?,
+            mergeable: status.unwrap_or_else(|| "checking".to_owned()),
+        })
     }
 
     fn create_change(&self, new: &NewChange) -> Result<Option<ForgeChange>, ForgeError> {
@@ -121,7 +124,8 @@ impl ForgeDialect for GitLabDialect {
     }
 
     fn merge_change(&self, number: u64, head: &str, method: ForgeMergeMethod) -> Result<MergeResponse, ForgeError> {
-        let body = json!({"sha": head, "squash": method == ForgeMergeMethod::Squash, "should_remove_source_branch": false});
+        let body =
+            json!({"sha": head, "squash": method == ForgeMergeMethod::Squash, "should_remove_source_branch": false});
         let answer = self.api.send_request(&Verb::PUT, &self.api_path(&format!("/{number}/merge")), Some(&body));
         // The token sufficed for viewing: it only lacks the right to merge.
         let answer = answer.map_err(|error| match error {

@@ -19,15 +19,15 @@
 
 mod address;
 mod api;
-mod forge_dialect;
 mod error;
+mod forge_dialect;
+mod forge_project;
 mod github;
 mod gitlab;
 mod kind;
-mod rate_limit;
 mod proxy;
+mod rate_limit;
 mod remote;
-mod forge_project;
 mod text;
 mod token;
 
@@ -35,12 +35,12 @@ use std::fmt;
 use std::time::Duration;
 
 use api::ForgeApi;
-use forge_dialect::{ForgeDialect, ForgeChangeView, MergeResponse};
+use forge_dialect::{ForgeChangeView, ForgeDialect, MergeResponse};
 use windlass_process::Environment;
 
 pub use error::{ForgeError, RetryAdvice};
-pub use kind::ForgeVendor;
 pub use forge_project::{ForgeOptions, ForgeProject};
+pub use kind::ForgeVendor;
 pub use token::ForgeToken;
 
 /// A pull request, or a merge request.
@@ -149,8 +149,12 @@ impl ForgeClient {
         let proxy = proxy::find_proxy(environment, &site.api);
         let api = |wishes| ForgeApi::new(&site, token, proxy, timeout, wishes);
         let dialect: Box<dyn ForgeDialect> = match site.kind {
-            ForgeVendor::GitHub => Box::new(github::GitHubDialect { api: api(github::EXTRA_HEADERS), project: site.project.clone() }),
-            ForgeVendor::GitLab => Box::new(gitlab::GitLabDialect { api: api(gitlab::EXTRA_HEADERS), project: site.project.clone() }),
+            ForgeVendor::GitHub => {
+                Box::new(github::GitHubDialect { api: api(github::EXTRA_HEADERS), project: site.project.clone() })
+            }
+            ForgeVendor::GitLab => {
+                Box::new(gitlab::GitLabDialect { api: api(gitlab::EXTRA_HEADERS), project: site.project.clone() })
+            }
         };
         Self { site, dialect }
     }
@@ -186,7 +190,12 @@ impl ForgeClient {
     }
 
     /// Merges a change if its newest commit is `head`.
-    pub fn merge_change(&self, number: u64, head: &str, method: ForgeMergeMethod) -> Result<ForgeMergeOutcome, ForgeError> {
+    pub fn merge_change(
+        &self,
+        number: u64,
+        head: &str,
+        method: ForgeMergeMethod,
+    ) -> Result<ForgeMergeOutcome, ForgeError> {
         text::check_commit(head)?;
         if let Some(settled) = final_outcome(&self.dialect.view_change(number)?, head) {
             return Ok(settled);
@@ -209,10 +218,13 @@ impl ForgeClient {
 fn final_outcome(looked: &ForgeChangeView, head: &str) -> Option<ForgeMergeOutcome> {
     let ForgeChange { head: found, state, .. } = &looked.change;
     match state {
-        ForgeChangeState::Merged { commit } => Some(ForgeMergeOutcome::AlreadyMerged { commit: commit.clone(), head: found.clone() }),
-        ForgeChangeState::Closed => {
-            Some(ForgeMergeOutcome::NotMergeable { obstacle: MergeObstacle::Person, why: "the change is closed".to_owned() })
+        ForgeChangeState::Merged { commit } => {
+            Some(ForgeMergeOutcome::AlreadyMerged { commit: commit.clone(), head: found.clone() })
         }
+        ForgeChangeState::Closed => Some(ForgeMergeOutcome::NotMergeable {
+            obstacle: MergeObstacle::Person,
+            why: "the change is closed".to_owned(),
+        }),
         ForgeChangeState::Open if found != head => Some(ForgeMergeOutcome::Stale { head: found.clone() }),
         ForgeChangeState::Open => None,
     }

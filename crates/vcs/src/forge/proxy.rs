@@ -14,7 +14,8 @@ pub(super) fn find_proxy(environment: &Environment, api: &ApiAddress) -> Option<
         names.iter().filter_map(set).map(str::trim).find(|value| !value.is_empty())
     };
     let proxy = value(&PROXY_VARIABLES)?;
-    let is_excepted = value(&NO_PROXY_VARIABLES).is_some_and(|list| list.split(',').any(|rule| rule_covers_api(rule.trim(), api)));
+    let is_excepted =
+        value(&NO_PROXY_VARIABLES).is_some_and(|list| list.split(',').any(|rule| rule_covers_api(rule.trim(), api)));
     (!api.is_loopback() && !is_excepted).then(|| proxy.to_owned())
 }
 

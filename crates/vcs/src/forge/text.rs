@@ -32,7 +32,8 @@ pub(super) fn fit_title(text: &str, most: usize) -> String {
 /// Returns lines that are short enough for every forge.
 pub(super) fn fit_body(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
-    let kept: String = text.chars().filter(|letter| matches!(letter, '\n' | '\t') || is_plain_letter(*letter)).collect();
+    let kept: String =
+        text.chars().filter(|letter| matches!(letter, '\n' | '\t') || is_plain_letter(*letter)).collect();
     cut_body(kept)
 }
 

@@ -10,10 +10,12 @@ use std::ffi::OsString;
 use std::fmt;
 use std::time::Duration;
 
-use windlass_process::{CaptureLimits, Environment, ProgramExit, ProgramOutcome, ProgramInvocation, ProgramStartError, ProgramSpec};
+use windlass_process::{
+    CaptureLimits, Environment, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, ProgramStartError,
+};
 
 use super::error::token_remedy;
-use super::{ForgeError, ForgeVendor, ForgeProject};
+use super::{ForgeError, ForgeProject, ForgeVendor};
 
 const MAX_TOKEN_BYTES: usize = 4096;
 const TOKEN_COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
@@ -98,7 +100,8 @@ fn is_environment_meant(site: &ForgeProject, environment: &Environment) -> bool 
         ForgeVendor::GitHub => &["GH_HOST"],
         ForgeVendor::GitLab => &["GITLAB_HOST", "GITLAB_URI", "GL_HOST"],
     };
-    let named = hosts.iter().find_map(|name| variable_value(environment, name).filter(|value| !value.trim().is_empty()));
+    let named =
+        hosts.iter().find_map(|name| variable_value(environment, name).filter(|value| !value.trim().is_empty()));
     let is_named = named.map(|named| strip_to_host(named).eq_ignore_ascii_case(&site.host));
     match site.kind {
         _ if site.is_named => true,
@@ -141,7 +144,8 @@ fn build_token_command(site: &ForgeProject, environment: &Environment) -> Progra
         ("NO_PROMPT", "true"),
         ("NO_COLOR", "1"),
     ];
-    let is_kept = |name: &OsString| !TOKEN_VARIABLES.iter().chain(quiet.iter().map(|(name, _)| name)).any(|known| name == known);
+    let is_kept =
+        |name: &OsString| !TOKEN_VARIABLES.iter().chain(quiet.iter().map(|(name, _)| name)).any(|known| name == known);
     let mut environment: Environment = environment.iter().filter(|(name, _)| is_kept(name)).cloned().collect();
     environment.extend(quiet.map(|(name, value)| (name.into(), value.into())));
     ProgramSpec {

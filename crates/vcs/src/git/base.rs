@@ -6,7 +6,7 @@
 
 use super::command::GitOutput;
 use super::stderr::strip_credentials;
-use super::{BranchName, GitCommitId, Error, GitClient, RemoteName};
+use super::{BranchName, Error, GitClient, GitCommitId, RemoteName};
 
 /// The number of further attempts for a fetch that collides with another one.
 const MAX_FETCH_RETRIES: usize = 5;
@@ -78,7 +78,10 @@ impl GitClient<'_> {
     }
 
     /// Returns the target of work, by names alone: a local branch, and the branch of a remote that replaces it, if there is one.
-    fn resolve_target(&self, configured: Option<&BranchName>) -> Result<(BranchName, Option<(RemoteName, BranchName)>), Error> {
+    fn resolve_target(
+        &self,
+        configured: Option<&BranchName>,
+    ) -> Result<(BranchName, Option<(RemoteName, BranchName)>), Error> {
         self.repository.refuse_reftable()?;
         let remotes = self.list_remotes()?;
         let usual = match &self.remote {
@@ -139,7 +142,11 @@ impl GitClient<'_> {
             }
             Ok(answer) if answer.said.contains("couldn't find remote ref") => {
                 // A branch that the remote had must not silently become the user's own.
-                return if self.resolve_ref(&tracking)?.is_some() { Err(Error::UnknownBase { branch }) } else { Ok(None) };
+                return if self.resolve_ref(&tracking)?.is_some() {
+                    Err(Error::UnknownBase { branch })
+                } else {
+                    Ok(None)
+                };
             }
             Ok(answer) => answer.said,
             Err(error @ Error::TimedOut { .. }) => error.to_string(),
@@ -155,8 +162,14 @@ impl GitClient<'_> {
 
     /// Fetches one branch and nothing else.
     fn fetch_ref(&self, remote: &RemoteName, refspec: &str) -> Result<GitOutput, Error> {
-        let call = self.build_command(&["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
-        let call = call.with_argument("--no-prune").with_argument("--refmap=").with_argument("--").with_argument(remote).with_argument(refspec);
+        let call =
+            self.build_command(&["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
+        let call = call
+            .with_argument("--no-prune")
+            .with_argument("--refmap=")
+            .with_argument("--")
+            .with_argument(remote)
+            .with_argument(refspec);
         call.over_network()?.run_unchecked()
     }
 
@@ -196,7 +209,11 @@ impl GitClient<'_> {
     }
 
     /// Returns the configured upstream of a local branch.
-    fn upstream_branch(&self, branch: &BranchName, remotes: &[RemoteName]) -> Result<Option<(RemoteName, BranchName)>, Error> {
+    fn upstream_branch(
+        &self,
+        branch: &BranchName,
+        remotes: &[RemoteName],
+    ) -> Result<Option<(RemoteName, BranchName)>, Error> {
         let remote = self.read_setting(&format!("branch.{branch}.remote"))?;
         let Some(remote) = remotes.iter().find(|known| Some(known.as_str()) == remote.as_deref()) else {
             return Ok(None);
@@ -218,7 +235,8 @@ impl GitClient<'_> {
     /// Refuses a sparse checkout of the user's tree.
     pub(super) fn refuse_sparse_checkout(&self) -> Result<(), Error> {
         let is_said = self.read_settings()?.iter().any(|(key, _)| key == "core.sparsecheckout");
-        let is_meant = || self.build_command(&["config", "--type=bool", "--get", "core.sparseCheckout"]).run_unchecked();
+        let is_meant =
+            || self.build_command(&["config", "--type=bool", "--get", "core.sparseCheckout"]).run_unchecked();
         if is_said && is_meant()?.trimmed_text() == "true" {
             Err(Error::Sparse { path: self.repository.root.clone() })
         } else {

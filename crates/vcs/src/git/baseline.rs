@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use windlass_process::file;
 
 use super::repository::{WorktreeHead, read_small_text};
-use super::{GitCommitId, Error, GitClient, Worktree, canonical_path, parse_paths};
+use super::{Error, GitClient, GitCommitId, Worktree, canonical_path, parse_paths};
 
 /// The deepest directory in which submodules are followed.
 const MAX_SUBMODULE_DEPTH: usize = 32;
@@ -65,19 +65,37 @@ impl GitClient<'_> {
     }
 
     /// Returns the wanted files of a commit, and of its submodules that are checked out in a worktree.
-    pub fn baseline_files(&self, worktree: &Path, commit: &GitCommitId, wanted: &dyn Fn(&Path) -> bool) -> Result<Vec<BaselineFile>, Error> {
+    pub fn baseline_files(
+        &self,
+        worktree: &Path,
+        commit: &GitCommitId,
+        wanted: &dyn Fn(&Path) -> bool,
+    ) -> Result<Vec<BaselineFile>, Error> {
         let (worktree, mut kept) = (canonical_path(worktree), Vec::new());
         // The path of a repository in the worktree, the directory in which git reads it, and its commit.
         let mut places = vec![(PathBuf::new(), self.repository.root.clone(), commit.clone())];
         while let Some((below, asked, commit)) = places.pop() {
-            let listed = self.build_command(&["ls-tree", "-r", "-z", "--full-tree"]).with_argument(&commit).in_directory(&asked).run_checked()?;
+            let listed = self
+                .build_command(&["ls-tree", "-r", "-z", "--full-tree"])
+                .with_argument(&commit)
+                .in_directory(&asked)
+                .run_checked()?;
             for (mode, id, path) in listed.split_entries().into_iter().filter_map(parse_tree_entry) {
                 let path = below.join(path);
                 let inside = worktree.join(&path);
                 if mode != "160000" && wanted(&path) {
                     let place = worktree.join(&below);
-                    kept.push(BaselineFile { path, is_link: mode == "120000", is_executable: mode == "100755", id, place });
-                } else if mode == "160000" && path.components().count() < MAX_SUBMODULE_DEPTH && inside.join(".git").exists() {
+                    kept.push(BaselineFile {
+                        path,
+                        is_link: mode == "120000",
+                        is_executable: mode == "100755",
+                        id,
+                        place,
+                    });
+                } else if mode == "160000"
+                    && path.components().count() < MAX_SUBMODULE_DEPTH
+                    && inside.join(".git").exists()
+                {
                     places.push((path, inside, GitCommitId::new(&id)?));
                 }
             }
@@ -97,7 +115,10 @@ impl GitClient<'_> {
                     links.push((file, fs::read_link(&place).map_err(Error::io_error("read", &place))?));
                 }
                 Ok(found)
-                    if !file.is_link && found.is_file() && file.has_same_mode(&found) && file::open_regular_file(&place).is_ok() =>
+                    if !file.is_link
+                        && found.is_file()
+                        && file.has_same_mode(&found)
+                        && file::open_regular_file(&place).is_ok() =>
                 {
                     plain.entry(&file.place).or_default().push(file);
                 }
@@ -119,9 +140,14 @@ impl GitClient<'_> {
     /// Returns the targets of links in the commit.
     fn read_link_targets(&self, links: &[&BaselineFile]) -> Result<Vec<Vec<u8>>, Error> {
         let mut targets = Vec::with_capacity(links.len());
-        for run in links.chunk_by(|one, other| one.place == other.place).flat_map(|run| run.chunks(MAX_LINKS_PER_CALL)) {
+        for run in links.chunk_by(|one, other| one.place == other.place).flat_map(|run| run.chunks(MAX_LINKS_PER_CALL))
+        {
             let ids: String = run.iter().map(|link| format!("{}\n", link.id)).collect();
-            let answer = self.build_command(&["cat-file", "--batch"]).in_directory(&run[0].place).with_stdin(ids).run_checked()?;
+            let answer = self
+                .build_command(&["cat-file", "--batch"])
+                .in_directory(&run[0].place)
+                .with_stdin(ids)
+                .run_checked()?;
             let mut rest = answer.bytes.as_slice();
             for link in run {
                 let unknown = || Error::UnknownCommit { commit: link.id.clone() };
@@ -153,7 +179,8 @@ impl GitClient<'_> {
 
     /// Returns the files that commits change; for a merge, those that differ from all parents.
     pub fn touched_files(&self, commits: &[GitCommitId]) -> Result<BTreeSet<PathBuf>, Error> {
-        let call = self.build_command(&["diff-tree", "--stdin", "-r", "-c", "-z", "--name-only", "--no-renames", "--root"]);
+        let call =
+            self.build_command(&["diff-tree", "--stdin", "-r", "-c", "-z", "--name-only", "--no-renames", "--root"]);
         let listed: String = commits.iter().map(|commit| format!("{commit}\n")).collect();
         let answer = call.with_argument("--no-commit-id").with_stdin(listed).run_checked()?;
         Ok(parse_paths(answer.split_entries()).into_iter().collect())

@@ -16,13 +16,16 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use windlass_process::{CaptureLimits, Environment, ProgramExit, ProgramOutcome, ProgramInvocation, ProgramStartError, ProgramSpec, overlay_environment};
+use windlass_process::{
+    CaptureLimits, Environment, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, ProgramStartError,
+    overlay_environment,
+};
 
 use super::facts::{ConfigEntries, KnownFacts};
 use super::locks;
 use super::names::{GitCommitId, RemoteName};
 use super::refs::RefTarget;
-use super::stderr::{clean_message, classify_failure, is_transient};
+use super::stderr::{classify_failure, clean_message, is_transient};
 use super::{Error, GitRepository, obstacle};
 
 /// The timeout of a call, without and with network access.
@@ -163,7 +166,10 @@ impl<'a> GitClient<'a> {
             RefTarget::Missing => return Ok(None),
             RefTarget::Unclear => {}
         }
-        let answer = self.build_command(&["rev-parse", "--verify", "--quiet"]).with_argument(format!("{full}^{{commit}}")).run_unchecked()?;
+        let answer = self
+            .build_command(&["rev-parse", "--verify", "--quiet"])
+            .with_argument(format!("{full}^{{commit}}"))
+            .run_unchecked()?;
         if answer.code == 0 { GitCommitId::new(&answer.trimmed_text()).map(Some) } else { Ok(None) }
     }
 
@@ -319,12 +325,18 @@ impl GitCommand<'_, '_> {
                     obstacle::check_common_tree(&self.git.repository.common)?;
                     return Err(Error::TimedOut { command: self.command_name(), after: ran.took });
                 }
-                ProgramExit::Signal(number) => return Err(self.ended_error(&format!("it was ended by signal {number}"))),
+                ProgramExit::Signal(number) => {
+                    return Err(self.ended_error(&format!("it was ended by signal {number}")));
+                }
                 ProgramExit::Lost => return Err(self.ended_error("it was lost")),
             };
             let (stdout, stderr) = (ran.stdout, ran.stderr.bytes().into_owned());
-            let answer =
-                || GitOutput { code, cut: stdout.left_out() > 0, bytes: stdout.head.clone(), said: clean_message(&stderr) };
+            let answer = || GitOutput {
+                code,
+                cut: stdout.left_out() > 0,
+                bytes: stdout.head.clone(),
+                said: clean_message(&stderr),
+            };
             if code == 0 && self.bound.is_none() && stdout.left_out() > 0 {
                 return Err(self.ended_error("its answer is too long"));
             }
@@ -366,8 +378,16 @@ impl GitCommand<'_, '_> {
             stdin: self.stdin.clone(),
             timeout: Some(self.timeout),
             grace: TERMINATION_GRACE,
-            capture: CaptureLimits { head: self.bound.unwrap_or(MAX_OUTPUT_BYTES).max(MIN_CAPTURED_BYTES), tail: 0, spill: None },
-            ..ProgramSpec::new(ProgramInvocation::Argv(words), &self.directory, overlay_environment(&self.git.environment, told))
+            capture: CaptureLimits {
+                head: self.bound.unwrap_or(MAX_OUTPUT_BYTES).max(MIN_CAPTURED_BYTES),
+                tail: 0,
+                spill: None,
+            },
+            ..ProgramSpec::new(
+                ProgramInvocation::Argv(words),
+                &self.directory,
+                overlay_environment(&self.git.environment, told),
+            )
         }
     }
 }
@@ -381,7 +401,9 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let common = place.path().join(".git");
         std::fs::create_dir_all(common.join("refs/heads")).unwrap();
-        let late = |_: &ProgramSpec| Ok(ProgramOutcome { exit: ProgramExit::TimedOut, ..ProgramOutcome::success_with_stdout(Vec::new()) });
+        let late = |_: &ProgramSpec| {
+            Ok(ProgramOutcome { exit: ProgramExit::TimedOut, ..ProgramOutcome::success_with_stdout(Vec::new()) })
+        };
         let repository = GitRepository { root: place.path().to_owned(), common: common.clone() };
         let git = GitClient::new(repository, &late, &Environment::default());
         let said = || git.build_command(&["status"]).run_checked().unwrap_err().to_string();
@@ -395,7 +417,8 @@ mod tests {
         let run = |_: &ProgramSpec| -> Result<ProgramOutcome, ProgramStartError> { unreachable!("no call is made") };
         let repository = GitRepository { root: "/nowhere".into(), common: "/nowhere/.git".into() };
         let git = GitClient::new(repository, &run, &Environment::default());
-        let check = |words: &[&str]| modifies_repository(&git.build_command(words).with_setting("user.name=add").build_spec());
+        let check =
+            |words: &[&str]| modifies_repository(&git.build_command(words).with_setting("user.name=add").build_spec());
         for words in [&["add", "--all"][..], &["commit"], &["worktree", "add"], &["push"], &["merge"], &["update-ref"]]
         {
             assert!(check(words), "{words:?}");

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 
 use windlass_process::file;
 
+use super::operation::{operation_in_progress, refuse_unmerged_files};
 use super::repository::{WorktreeEntry, WorktreeHead};
 use super::stderr::is_environment_failure;
-use super::operation::{refuse_unmerged_files, operation_in_progress};
-use super::{BranchName, GitCommitId, Error, GitClient, GitOperation, Worktree, parse_paths};
+use super::{BranchName, Error, GitClient, GitCommitId, GitOperation, Worktree, parse_paths};
 
 /// Larger files are not searched for conflict markers.
 const MAX_SCANNED_BYTES: u64 = 8 * 1024 * 1024;
@@ -48,9 +48,14 @@ impl GitClient<'_> {
         if !has_changes && !entry.admin.join("MERGE_HEAD").exists() {
             return Ok(None);
         }
-        let call = self.build_command(&["commit", "--quiet", "--no-verify", "--allow-empty-message", "--cleanup=verbatim"]);
+        let call =
+            self.build_command(&["commit", "--quiet", "--no-verify", "--allow-empty-message", "--cleanup=verbatim"]);
         // Git accepts no zero byte, and a message may come from any source.
-        call.with_argument("--file=-").with_stdin(message.replace('\0', "")).in_directory(&entry.path).with_identity()?.run_checked()?;
+        call.with_argument("--file=-")
+            .with_stdin(message.replace('\0', ""))
+            .in_directory(&entry.path)
+            .with_identity()?
+            .run_checked()?;
         self.head_commit(&entry).map(Some)
     }
 
@@ -91,14 +96,22 @@ impl GitClient<'_> {
         let strayed = || Error::Strayed { at, branch: branch.clone() };
         let Some(tip) = self.restore_branch_tip(branch)? else { return Err(strayed()) };
         if self.contains_commit(head, &tip)? {
-            self.build_command(&["update-ref"]).with_argument(branch.full_ref()).with_argument(head).in_directory(&entry.path).run_checked()?;
-            self.build_command(&["symbolic-ref", "HEAD"]).with_argument(branch.full_ref()).in_directory(&entry.path).run_checked()?;
+            self.build_command(&["update-ref"])
+                .with_argument(branch.full_ref())
+                .with_argument(head)
+                .in_directory(&entry.path)
+                .run_checked()?;
+            self.build_command(&["symbolic-ref", "HEAD"])
+                .with_argument(branch.full_ref())
+                .in_directory(&entry.path)
+                .run_checked()?;
             return Ok(());
         }
         if !self.contains_commit(&tip, head)? || !self.find_uncommitted(&entry.path, "all")?.is_empty() {
             return Err(strayed());
         }
-        let call = self.build_command(&["checkout", "--quiet", "--no-guess", "--no-overwrite-ignore"]).with_argument(branch);
+        let call =
+            self.build_command(&["checkout", "--quiet", "--no-guess", "--no-overwrite-ignore"]).with_argument(branch);
         call.with_argument("--").in_directory(&entry.path).run_checked().map(drop)
     }
 
@@ -109,7 +122,11 @@ impl GitClient<'_> {
         }
         let Some(start) = self.resolve_ref(&branch.start_ref())? else { return Ok(None) };
         // The empty argument makes git refuse if the branch exists after all.
-        self.build_command(&["update-ref"]).with_argument(branch.full_ref()).with_argument(&start).with_argument("").run_checked()?;
+        self.build_command(&["update-ref"])
+            .with_argument(branch.full_ref())
+            .with_argument(&start)
+            .with_argument("")
+            .run_checked()?;
         Ok(Some(start))
     }
 
@@ -120,7 +137,10 @@ impl GitClient<'_> {
         {
             return Ok(tip);
         }
-        let answer = self.build_command(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).in_directory(&entry.path).run_unchecked()?;
+        let answer = self
+            .build_command(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
+            .in_directory(&entry.path)
+            .run_unchecked()?;
         GitCommitId::new(&answer.trimmed_text()).map_err(|_| Error::UnknownCommit { commit: "HEAD".to_owned() })
     }
 
@@ -138,7 +158,14 @@ impl GitClient<'_> {
     /// Returns the commit of a tree, and each file that differs from it, with new ones, in the format of `--porcelain=v2`.
     /// The tree may not be ours.
     pub fn list_tree_state(&self, tree: &Path) -> Result<Vec<Vec<u8>>, Error> {
-        let call = self.build_command(&["status", "--porcelain=v2", "--branch", "--no-renames", "-z", "--untracked-files=all"]);
+        let call = self.build_command(&[
+            "status",
+            "--porcelain=v2",
+            "--branch",
+            "--no-renames",
+            "-z",
+            "--untracked-files=all",
+        ]);
         let answer = call.in_directory(tree).run_checked()?;
         Ok(answer.split_entries().into_iter().map(<[u8]>::to_vec).collect())
     }
@@ -151,15 +178,23 @@ impl GitClient<'_> {
     /// Returns the same with the state of each file.
     fn read_status(&self, worktree: &Path, untracked: &str) -> Result<Vec<ChangedFile>, Error> {
         let call = self.build_command(&["status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=none"]);
-        let answer = call.with_argument(format!("--untracked-files={untracked}")).in_directory(worktree).run_checked()?;
+        let answer =
+            call.with_argument(format!("--untracked-files={untracked}")).in_directory(worktree).run_checked()?;
         Ok(answer.split_entries().into_iter().filter_map(ChangedFile::parse_entry).collect())
     }
 
     /// Returns whether anything is staged. Refuses a repository inside of the tree: the commit would hold nothing but its
     /// commit id.
     fn check_staged(&self, worktree: &Path) -> Result<bool, Error> {
-        let call =
-            self.build_command(&["diff-index", "--cached", "-z", "--no-renames", "--ignore-submodules=none", "HEAD", "--"]);
+        let call = self.build_command(&[
+            "diff-index",
+            "--cached",
+            "-z",
+            "--no-renames",
+            "--ignore-submodules=none",
+            "HEAD",
+            "--",
+        ]);
         let answer = call.in_directory(worktree).run_checked()?;
         let entries = answer.split_entries();
         let links = entries.chunks_exact(2).filter(|pair| pair[0].starts_with(b":000000 160000")).map(|pair| pair[1]);
@@ -177,10 +212,16 @@ impl GitClient<'_> {
     /// Refuses new conflict markers in uncommitted files.
     fn refuse_conflict_markers(&self, worktree: &Path, files: &[PathBuf]) -> Result<(), Error> {
         let mut marked = Vec::new();
-        for file in files.iter().filter(|file| read(&worktree.join(file)).is_some_and(|text| count_conflict_markers(&text) > 0)) {
+        for file in
+            files.iter().filter(|file| read(&worktree.join(file)).is_some_and(|text| count_conflict_markers(&text) > 0))
+        {
             let mut object = b"HEAD:".to_vec();
             object.extend(file.as_os_str().as_bytes());
-            let before = self.build_command(&["cat-file", "blob"]).with_argument(OsStr::from_bytes(&object)).in_directory(worktree).run_unchecked()?;
+            let before = self
+                .build_command(&["cat-file", "blob"])
+                .with_argument(OsStr::from_bytes(&object))
+                .in_directory(worktree)
+                .run_unchecked()?;
             let now = read(&worktree.join(file)).unwrap_or_default();
             if count_conflict_markers(&now) > if before.code == 0 { count_conflict_markers(&before.bytes) } else { 0 } {
                 marked.push(file.clone());

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::error::list_files;
-use super::{GitCommitId, Error, GitClient};
+use super::{Error, GitClient, GitCommitId};
 
 /// Lines of a file before and after a place where the sides differ.
 const CONTEXT_LINES: usize = 3;
@@ -23,7 +23,10 @@ impl GitClient<'_> {
         base: &str,
         most: usize,
     ) -> Result<String, Error> {
-        let call = self.build_command(&["merge-tree", "--write-tree", "--messages", "--name-only"]).with_argument(ours).with_argument(theirs);
+        let call = self
+            .build_command(&["merge-tree", "--write-tree", "--messages", "--name-only"])
+            .with_argument(ours)
+            .with_argument(theirs);
         let answer = call.with_output_limit(most.max(4096)).run_unchecked()?;
         let said = String::from_utf8_lossy(&answer.bytes).into_owned();
         let Some(tree) = said.lines().next().filter(|_| answer.code == 1) else { return Ok(String::new()) };
@@ -59,7 +62,10 @@ impl GitClient<'_> {
     /// file is too long. A file that is not text has no places.
     fn conflict_places(&self, tree: &GitCommitId, file: &Path) -> Result<Option<String>, Error> {
         let object = [tree.as_str().as_bytes(), b":", file.as_os_str().as_bytes()].concat();
-        let call = self.build_command(&["cat-file", "blob"]).with_argument(OsStr::from_bytes(&object)).with_output_limit(MAX_FILE_BYTES);
+        let call = self
+            .build_command(&["cat-file", "blob"])
+            .with_argument(OsStr::from_bytes(&object))
+            .with_output_limit(MAX_FILE_BYTES);
         let answer = call.run_unchecked()?;
         let is_text = answer.code == 0 && !answer.bytes.contains(&0);
         Ok(match (is_text, answer.cut) {

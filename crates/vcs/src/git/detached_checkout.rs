@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 
 use windlass_process::file;
 
-use super::removal::{remove_worktree_files, remove_directory, remove_path};
 use super::locks::RepositoryLock;
-use super::worktree_setup::{INITIALIZING_REASON, CreationNote, is_free_path, prepare_path};
 use super::plain_repository::SavedIndex;
-use super::repository::{WorktreeEntry, WorktreeHead, MAX_SMALL_FILE_BYTES};
-use super::{GitCommitId, Error, GitClient};
+use super::removal::{remove_directory, remove_path, remove_worktree_files};
+use super::repository::{MAX_SMALL_FILE_BYTES, WorktreeEntry, WorktreeHead};
+use super::worktree_setup::{CreationNote, INITIALIZING_REASON, is_free_path, prepare_path};
+use super::{Error, GitClient, GitCommitId};
 
 /// Name prefixes of the directories of detached checkouts. Directories of tasks have other names.
 const DIRECTORY_PREFIXES: [&str; 2] = ["review-", "gate-"];
@@ -55,7 +55,8 @@ struct FreshState {
 
 impl FreshState {
     fn read_from_entry(entry: WorktreeEntry, index: SavedIndex, has_submodules: bool) -> Result<Self, Error> {
-        let read = |path: PathBuf| file::read_bounded(&path, MAX_SMALL_FILE_BYTES).map_err(Error::io_error("read", path));
+        let read =
+            |path: PathBuf| file::read_bounded(&path, MAX_SMALL_FILE_BYTES).map_err(Error::io_error("read", path));
         let admin_files = ADMIN_FILES.iter().map(|name| Ok((*name, read(entry.admin.join(name))?)));
         let admin_files = admin_files.collect::<Result<_, Error>>()?;
         let pointer = read(entry.path.join(".git"))?;
@@ -78,7 +79,12 @@ impl FreshState {
 
 impl GitClient<'_> {
     /// Checks a commit out at a path, and removes an earlier checkout there first.
-    pub fn check_out(&self, path: &Path, commit: &GitCommitId, access: CheckoutAccess) -> Result<DetachedCheckout, Error> {
+    pub fn check_out(
+        &self,
+        path: &Path,
+        commit: &GitCommitId,
+        access: CheckoutAccess,
+    ) -> Result<DetachedCheckout, Error> {
         let path = prepare_path(path)?;
         let used = self.repository.lock_checkout_use(&path)?;
         let fresh = self.make_checkout(&path, commit, access)?;
@@ -129,7 +135,13 @@ impl GitClient<'_> {
         Ok(())
     }
 
-    fn restore_files(&self, path: &Path, commit: &GitCommitId, fresh: &mut FreshState, kept: &[String]) -> Result<(), Error> {
+    fn restore_files(
+        &self,
+        path: &Path,
+        commit: &GitCommitId,
+        fresh: &mut FreshState,
+        kept: &[String],
+    ) -> Result<(), Error> {
         let _held = self.repository.lock_worktree(path)?;
         let plain = self.plain_repository(path, commit)?;
         fresh.index = plain.write_files(commit, Some(&fresh.index))?;

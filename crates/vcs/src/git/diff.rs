@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use windlass_engine::Digest;
 
-use super::{BranchName, GitCommitId, Error, GitClient, parse_paths};
+use super::{BranchName, Error, GitClient, GitCommitId, parse_paths};
 
 /// The largest diff that a digest covers.
 const MAX_DIGESTED_BYTES: usize = 64 * 1024 * 1024;
@@ -62,7 +62,11 @@ impl GitClient<'_> {
         let unknown = || Error::UnknownCommit { commit: branch.to_string() };
         let head = self.resolve_ref(&branch.full_ref())?.ok_or_else(unknown)?;
         let merge_base = self.merge_base(base, &head)?;
-        let count = self.build_command(&["rev-list", "--count"]).with_argument(&head).with_argument(format!("^{base}")).run_checked()?;
+        let count = self
+            .build_command(&["rev-list", "--count"])
+            .with_argument(&head)
+            .with_argument(format!("^{base}"))
+            .run_checked()?;
         let commits = count.trimmed_text().parse().unwrap_or(u32::MAX);
         let files = self.changed_files(&merge_base, &head)?;
         Ok(BranchWork { head, merge_base, commits, files })
@@ -70,7 +74,15 @@ impl GitClient<'_> {
 
     /// Returns the files that differ between two commits.
     pub fn changed_files(&self, from: &GitCommitId, to: &GitCommitId) -> Result<Vec<FileChange>, Error> {
-        let call = self.build_command(&["diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv"]);
+        let call = self.build_command(&[
+            "diff-tree",
+            "-r",
+            "-z",
+            "--numstat",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+        ]);
         let answer = call.with_argument(from).with_argument(to).with_argument("--").run_checked()?;
         Ok(answer.split_entries().into_iter().filter_map(FileChange::parse_numstat).collect())
     }
@@ -78,13 +90,25 @@ impl GitClient<'_> {
     /// Returns the subjects of the commits between two, oldest first, up to `most` of the newest.
     pub fn commit_subjects(&self, from: &GitCommitId, to: &GitCommitId, most: usize) -> Result<Vec<String>, Error> {
         let call = self.build_command(&["log", "-z", "--reverse", "--format=%s", "--no-show-signature", "--no-color"]);
-        let answer = call.with_argument(format!("--max-count={most}")).with_argument(to).with_argument(format!("^{from}")).with_argument("--").run_checked()?;
+        let answer = call
+            .with_argument(format!("--max-count={most}"))
+            .with_argument(to)
+            .with_argument(format!("^{from}"))
+            .with_argument("--")
+            .run_checked()?;
         Ok(answer.split_entries().into_iter().map(|entry| String::from_utf8_lossy(entry).into_owned()).collect())
     }
 
     /// Returns the diff between two commits, up to `most` bytes.
     pub fn diff_commits(&self, from: &GitCommitId, to: &GitCommitId, most: usize) -> Result<DiffText, Error> {
-        let answer = self.build_command(&DIFF_ARGUMENTS).with_argument("--unified=3").with_argument(from).with_argument(to).with_argument("--").with_output_limit(most).run_checked()?;
+        let answer = self
+            .build_command(&DIFF_ARGUMENTS)
+            .with_argument("--unified=3")
+            .with_argument(from)
+            .with_argument(to)
+            .with_argument("--")
+            .with_output_limit(most)
+            .run_checked()?;
         let cut = answer.cut || answer.bytes.len() > most;
         let text = String::from_utf8_lossy(&answer.bytes[..answer.bytes.len().min(most)]).into_owned();
         Ok(DiffText { text, cut })
@@ -93,12 +117,25 @@ impl GitClient<'_> {
     /// Returns a digest of the changes between two commits: of the lines, at any position in their files. A rebase without
     /// conflicts keeps it. For a diff that is too long it is a digest of the files instead, which a rebase may change.
     pub fn patch_id(&self, from: &GitCommitId, to: &GitCommitId) -> Result<Digest, Error> {
-        let call = self.build_command(&DIFF_ARGUMENTS).with_argument("--unified=0").with_argument("--binary").with_argument("--full-index");
-        let answer = call.with_argument(from).with_argument(to).with_argument("--").with_output_limit(MAX_DIGESTED_BYTES).run_checked()?;
+        let call = self
+            .build_command(&DIFF_ARGUMENTS)
+            .with_argument("--unified=0")
+            .with_argument("--binary")
+            .with_argument("--full-index");
+        let answer = call
+            .with_argument(from)
+            .with_argument(to)
+            .with_argument("--")
+            .with_output_limit(MAX_DIGESTED_BYTES)
+            .run_checked()?;
         if !answer.cut {
             return Ok(Digest::of_bytes(&normalize_diff(&answer.bytes)));
         }
-        let answer = self.build_command(&["diff-tree", "-r", "-z", "--no-renames"]).with_argument(from).with_argument(to).run_checked()?;
+        let answer = self
+            .build_command(&["diff-tree", "-r", "-z", "--no-renames"])
+            .with_argument(from)
+            .with_argument(to)
+            .run_checked()?;
         Ok(Digest::of_bytes(&answer.bytes))
     }
 }

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::{BaseBranch, GitCommitId, Error, GitClient};
+use super::{BaseBranch, Error, GitClient, GitCommitId};
 
 /// Keys of git's configuration with their values, in the order in which git reads them.
 pub(super) type ConfigEntries = Rc<[(String, String)]>;
@@ -52,7 +52,8 @@ impl GitClient<'_> {
         if facts.commits.borrow().contains(commit) {
             return Ok(true);
         }
-        let call = self.build_command(&["rev-parse", "--verify", "--quiet"]).with_argument(format!("{commit}^{{commit}}"));
+        let call =
+            self.build_command(&["rev-parse", "--verify", "--quiet"]).with_argument(format!("{commit}^{{commit}}"));
         let is_there = call.run_unchecked()?.code == 0;
         if is_there {
             self.known.record_commit(commit);
@@ -65,7 +66,11 @@ impl GitClient<'_> {
         if let Some(tree) = self.known.0.trees.borrow().get(commit) {
             return Ok(tree.clone());
         }
-        let tree = self.build_command(&["rev-parse", "--verify", "--quiet"]).with_argument(format!("{commit}^{{tree}}")).run_checked()?.trimmed_text();
+        let tree = self
+            .build_command(&["rev-parse", "--verify", "--quiet"])
+            .with_argument(format!("{commit}^{{tree}}"))
+            .run_checked()?
+            .trimmed_text();
         self.known.record_tree(commit, &tree);
         Ok(tree)
     }

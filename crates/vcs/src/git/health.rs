@@ -16,7 +16,8 @@ pub struct LinkedWorktree {
 impl GitClient<'_> {
     /// Returns which of these files below a directory the index has.
     pub fn tracked_files(&self, directory: &Path, files: &[&str]) -> Result<Vec<String>, Error> {
-        let call = files.iter().fold(self.build_command(&["ls-files", "-z", "--"]), |call, file| call.with_argument(file));
+        let call =
+            files.iter().fold(self.build_command(&["ls-files", "-z", "--"]), |call, file| call.with_argument(file));
         let listed = call.in_directory(directory).run_checked()?;
         Ok(listed.split_entries().into_iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect())
     }
@@ -27,7 +28,9 @@ impl GitClient<'_> {
         let linked = entries.map(|entry| {
             let path = entry.path.clone();
             let trouble = match &entry.locked {
-                Some(reason) if reason != INITIALIZING_REASON => Some(Error::WorktreeLocked { path, reason: reason.clone() }),
+                Some(reason) if reason != INITIALIZING_REASON => {
+                    Some(Error::WorktreeLocked { path, reason: reason.clone() })
+                }
                 _ if std::fs::symlink_metadata(&path).is_err() => {
                     (!removal::is_removal_pending(&path)).then_some(Error::Vanished { path })
                 }
@@ -41,7 +44,8 @@ impl GitClient<'_> {
 
     /// Returns the local branches with this prefix.
     pub fn branches_under(&self, prefix: &str) -> Result<Vec<BranchName>, Error> {
-        let call = self.build_command(&["for-each-ref", "--format=%(refname)"]).with_argument(format!("refs/heads/{prefix}"));
+        let call =
+            self.build_command(&["for-each-ref", "--format=%(refname)"]).with_argument(format!("refs/heads/{prefix}"));
         Ok(call.run_checked()?.trimmed_text().lines().filter_map(BranchName::from_full_ref).collect())
     }
 }

@@ -7,9 +7,9 @@ use std::path::{Component, Path};
 use super::command::GitOutput;
 use super::diff::{FileChange, normalize_diff};
 use super::names::{BranchName, GitCommitId, RemoteName};
+use super::stderr::{classify_failure, clean_message, is_transient, strip_credentials};
 use super::submodules::SubmoduleEntry;
-use super::stderr::{clean_message, classify_failure, is_transient, strip_credentials};
-use super::{LoggedCommit, quote_path, reflog, baseline};
+use super::{LoggedCommit, baseline, quote_path, reflog};
 
 /// The longest message of git that is passed on, with the mark of a cut.
 const SAID: usize = 2000 + '…'.len_utf8();

@@ -120,7 +120,8 @@ pub(super) fn clear_shared_lock(lock: &Path, repository: &GitRepository) -> bool
     let Some(found) = FoundLock::inspect_lock(lock) else { return false };
     let Some(age) = held.elapsed_since(found.made).filter(|age| *age >= MIN_STALE_AGE) else { return false };
     // Git processes of ours that wait for the lock started after it was made.
-    holder(lock, &work_directories(lock, repository), age).is_none() && found.remove_if_same(lock).is_ok_and(|removed| removed)
+    holder(lock, &work_directories(lock, repository), age).is_none()
+        && found.remove_if_same(lock).is_ok_and(|removed| removed)
 }
 
 /// The identity of a lock file, which tells it from a later one at the same path.

@@ -1,7 +1,7 @@
 //! The log for people, from local commits: nothing is fetched.
 
 use super::command::GitCommand;
-use super::{BranchName, GitCommitId, Error, GitClient};
+use super::{BranchName, Error, GitClient, GitCommitId};
 
 /// A listed commit. Names and subjects are hostile.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,8 @@ impl GitClient<'_> {
 
     /// Builds a call whose output [`LoggedCommit::read`] parses.
     pub(super) fn log_command(&self) -> GitCommand<'_, '_> {
-        let call = self.build_command(&["log", "-z", "--no-decorate", "--no-notes", "--no-mailmap", "--no-show-signature"]);
+        let call =
+            self.build_command(&["log", "-z", "--no-decorate", "--no-notes", "--no-mailmap", "--no-show-signature"]);
         call.with_argument("--format=tformat:%H%n%an%n%at%n%s")
     }
 

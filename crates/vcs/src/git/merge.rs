@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use super::error::list_files;
 use super::operation::operation_in_progress;
-use super::{BaseBranch, BranchName, GitCommitId, Error, GitClient};
+use super::{BaseBranch, BranchName, Error, GitClient, GitCommitId};
 use crate::forge::ForgeMergeMethod;
 
 /// The method of a merge, and the message of its commit.
@@ -86,7 +86,12 @@ impl GitClient<'_> {
     }
 
     /// Returns the commit that brought a branch into a base.
-    pub fn find_merge_commit(&self, base: &BaseBranch, head: &GitCommitId, method: ForgeMergeMethod) -> Result<Option<GitCommitId>, Error> {
+    pub fn find_merge_commit(
+        &self,
+        base: &BaseBranch,
+        head: &GitCommitId,
+        method: ForgeMergeMethod,
+    ) -> Result<Option<GitCommitId>, Error> {
         if self.contains_commit(&base.commit, head)? {
             return self.find_bringing_merge(&base.commit, head).map(Some);
         }
@@ -108,7 +113,12 @@ impl GitClient<'_> {
         Ok(is_it.then_some(commit))
     }
 
-    fn merge_locally(&self, base: &BaseBranch, commit: GitCommitId, place: Option<PathBuf>) -> Result<GitCommitId, Error> {
+    fn merge_locally(
+        &self,
+        base: &BaseBranch,
+        commit: GitCommitId,
+        place: Option<PathBuf>,
+    ) -> Result<GitCommitId, Error> {
         let moved = || Error::Moved { branch: base.branch.clone() };
         if self.resolve_ref(&base.branch.full_ref())?.as_ref() != Some(&base.commit) {
             return Err(moved());
@@ -126,13 +136,18 @@ impl GitClient<'_> {
     }
 
     /// Returns the clean tree that has to be updated, if the branch is checked out.
-    fn require_clean_checkout(&self, branch: &BranchName, if_checked_out: IfCheckedOut) -> Result<Option<PathBuf>, Error> {
+    fn require_clean_checkout(
+        &self,
+        branch: &BranchName,
+        if_checked_out: IfCheckedOut,
+    ) -> Result<Option<PathBuf>, Error> {
         let Some(path) = self.repository.checkout_path(branch) else { return Ok(None) };
         if if_checked_out == IfCheckedOut::Refuse {
             return Err(Error::CheckedOut { branch: branch.clone(), path });
         }
         // Admin files of the main worktree are in the common directory.
-        let admin = self.repository.worktree_entry(&path).map_or_else(|| self.repository.common.clone(), |entry| entry.admin);
+        let admin =
+            self.repository.worktree_entry(&path).map_or_else(|| self.repository.common.clone(), |entry| entry.admin);
         if let Some(operation) = operation_in_progress(&admin) {
             return Err(Error::Unfinished { operation, files: Vec::new() });
         }
@@ -156,7 +171,14 @@ impl GitClient<'_> {
 
     /// Returns the merge that brought a commit into a base.
     fn find_bringing_merge(&self, base: &GitCommitId, head: &GitCommitId) -> Result<GitCommitId, Error> {
-        let call = self.build_command(&["rev-list", "--first-parent", "--ancestry-path", "--merges", "--parents", "--reverse"]);
+        let call = self.build_command(&[
+            "rev-list",
+            "--first-parent",
+            "--ancestry-path",
+            "--merges",
+            "--parents",
+            "--reverse",
+        ]);
         let listed = call.with_argument(base).with_argument(format!("^{head}")).run_checked()?.trimmed_text();
         let mut merges = listed.lines().map(|line| line.split(' ').collect::<Vec<_>>());
         let brought = merges.clone().find(|ids| ids.iter().skip(2).any(|parent| *parent == head.as_str()));

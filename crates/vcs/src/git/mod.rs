@@ -15,17 +15,16 @@
 //!
 //! Not here: when any of it happens, and the names of branches and paths.
 
-mod command;
 mod base;
-mod worktree_teardown;
+mod baseline;
+mod command;
 mod commit;
 mod conflict;
 mod detached_checkout;
 mod diff;
-mod removal;
 mod error;
-mod health;
 mod facts;
+mod health;
 #[cfg(any(test, fuzzing))]
 pub mod laws;
 mod locks;
@@ -33,42 +32,43 @@ mod log;
 mod merge;
 mod names;
 mod obstacle;
-mod worktree_setup;
+mod operation;
 mod plain_repository;
 mod push;
 mod rebase;
 mod reflog;
 mod refs;
+mod remote_branch;
+mod removal;
 mod replay;
 mod repository;
-mod remote_branch;
-mod baseline;
-mod submodules;
 mod stderr;
-mod operation;
+mod submodules;
+mod worktree_setup;
+mod worktree_teardown;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub use command::{GitClient, RunProgram, modifies_repository};
 pub use base::BaseBranch;
-pub use worktree_teardown::{BranchDisposal, WorktreeCloseOutcome};
+pub use baseline::BaselineFile;
+pub use command::{GitClient, RunProgram, modifies_repository};
 pub use detached_checkout::{CheckoutAccess, DetachedCheckout};
-pub use diff::{DiffText, FileChange, BranchWork};
-pub use removal::strip_removal_prefix;
-pub use error::{Error, LockHolder, GitOperation, quote_path};
-pub use health::LinkedWorktree;
+pub use diff::{BranchWork, DiffText, FileChange};
+pub use error::{Error, GitOperation, LockHolder, quote_path};
 pub use facts::KnownFacts;
+pub use health::LinkedWorktree;
 pub use log::LoggedCommit;
-pub use merge::{IfCheckedOut, MergeOutcome, UncleanTree, MergePlan};
+pub use merge::{IfCheckedOut, MergeOutcome, MergePlan, UncleanTree};
 pub use names::{BranchName, GitCommitId, RemoteName};
-pub use obstacle::{find_directory_obstacles, find_common_obstacles};
-pub use worktree_setup::{ExistingBranch, OpenedWorktree, WorktreeRequest};
+pub use obstacle::{find_common_obstacles, find_directory_obstacles};
 pub use push::PushOutcome;
 pub use rebase::BranchRebaseOutcome;
-pub use repository::{GitRepository, has_git_entry};
 pub use remote_branch::RemoteBranch;
-pub use baseline::BaselineFile;
+pub use removal::strip_removal_prefix;
+pub use repository::{GitRepository, has_git_entry};
+pub use worktree_setup::{ExistingBranch, OpenedWorktree, WorktreeRequest};
+pub use worktree_teardown::{BranchDisposal, WorktreeCloseOutcome};
 
 use locks::RepositoryLock;
 use repository::{WorktreeEntry, WorktreeHead};
@@ -129,7 +129,10 @@ impl GitClient<'_> {
     }
 
     fn finish_move(&self, entry: &WorktreeEntry, to: &GitCommitId) -> Result<(), Error> {
-        self.build_command(&["reset", "--hard", "--quiet", "--no-recurse-submodules"]).with_argument(to).in_directory(&entry.path).run_checked()?;
+        self.build_command(&["reset", "--hard", "--quiet", "--no-recurse-submodules"])
+            .with_argument(to)
+            .in_directory(&entry.path)
+            .run_checked()?;
         self.check_out_submodules(&entry.path)?;
         delete_file(&entry.admin.join(MOVE_NOTE))
     }

@@ -40,13 +40,19 @@ impl GitClient<'_> {
     pub(super) fn stage_everything(&self, worktree: &Path) -> Result<(), Error> {
         // Git gets a minimum of time for this, even if the session has little left.
         obstacle::check_tree(worktree)?;
-        self.build_command(&["add", "--all"]).with_setting("advice.addEmbeddedRepo=false").in_directory(worktree).run_checked()?;
+        self.build_command(&["add", "--all"])
+            .with_setting("advice.addEmbeddedRepo=false")
+            .in_directory(worktree)
+            .run_checked()?;
         Ok(())
     }
 
     /// Returns the files that the index has in several versions.
     fn unmerged_files(&self, worktree: &Path) -> Result<Vec<PathBuf>, Error> {
-        let listed = self.build_command(&["diff-files", "-z", "--name-only", "--diff-filter=U"]).in_directory(worktree).run_checked()?;
+        let listed = self
+            .build_command(&["diff-files", "-z", "--name-only", "--diff-filter=U"])
+            .in_directory(worktree)
+            .run_checked()?;
         Ok(parse_paths(listed.split_entries()))
     }
 }

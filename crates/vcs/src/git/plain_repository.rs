@@ -17,7 +17,7 @@ use windlass_process::file;
 
 use super::command::GitCommand;
 use super::removal::remove_path;
-use super::{GitCommitId, Error, GitClient, canonical_path, parse_paths};
+use super::{Error, GitClient, GitCommitId, canonical_path, parse_paths};
 
 /// The largest index: some millions of files.
 const MAX_INDEX_BYTES: u64 = 1 << 30;
@@ -42,7 +42,8 @@ pub(super) struct SavedIndex {
 impl SavedIndex {
     fn read_from(path: &Path) -> Result<Self, Error> {
         let bytes = file::read_bounded(path, MAX_INDEX_BYTES).map_err(Error::io_error("read", path))?;
-        let written = fs::metadata(path).and_then(|found| found.modified()).map_err(Error::io_error("look at", path))?;
+        let written =
+            fs::metadata(path).and_then(|found| found.modified()).map_err(Error::io_error("look at", path))?;
         Ok(Self { bytes, written })
     }
 
@@ -65,7 +66,11 @@ pub(super) struct PlainRepository<'g, 'a> {
 
 impl<'a> GitClient<'a> {
     /// Creates a repository that writes and lists the files of a worktree.
-    pub(super) fn plain_repository<'g>(&'g self, worktree: &Path, commit: &GitCommitId) -> Result<PlainRepository<'g, 'a>, Error> {
+    pub(super) fn plain_repository<'g>(
+        &'g self,
+        worktree: &Path,
+        commit: &GitCommitId,
+    ) -> Result<PlainRepository<'g, 'a>, Error> {
         let directory = tempfile::Builder::new().prefix("windlass-").tempdir();
         let directory = directory.map_err(Error::io_error("make", std::env::temp_dir()))?;
         let format = match commit.as_str().len() {
@@ -92,7 +97,8 @@ impl<'a> GitClient<'a> {
         plain.build_command(&["read-tree"]).with_argument(commit).run_checked()?;
         let call = plain.build_command(&["ls-files", "--others", "--directory", "--no-empty-directory", "-z"]);
         let answer = call.run_checked()?;
-        let mut beside: Vec<PathBuf> = parse_paths(answer.split_entries()).iter().map(|path| path.components().collect()).collect();
+        let mut beside: Vec<PathBuf> =
+            parse_paths(answer.split_entries()).iter().map(|path| path.components().collect()).collect();
         let listing = plain.list_index()?;
         beside.extend(listing.hidden_git_entries(worktree));
         let has_files =
@@ -124,7 +130,8 @@ impl IndexListing {
 
 impl<'a> PlainRepository<'_, 'a> {
     fn build_command(&self, words: &[&str]) -> GitCommand<'_, 'a> {
-        let call = FIXED_SETTINGS.iter().fold(self.git.build_command(words), |call, setting| call.with_setting(setting));
+        let call =
+            FIXED_SETTINGS.iter().fold(self.git.build_command(words), |call, setting| call.with_setting(setting));
         let call = call.with_variable("GIT_DIR", self.directory.path()).with_variable("GIT_WORK_TREE", &self.worktree);
         call.in_directory(&self.worktree)
     }
@@ -133,7 +140,8 @@ impl<'a> PlainRepository<'_, 'a> {
     pub fn write_files(&self, commit: &GitCommitId, before: Option<&SavedIndex>) -> Result<SavedIndex, Error> {
         let index = self.directory.path().join("index");
         before.map_or(Ok(()), |before| before.write_to(&index))?;
-        let mut call = self.build_command(&["reset", "--hard", "--quiet", "--no-recurse-submodules"]).with_argument(commit);
+        let mut call =
+            self.build_command(&["reset", "--hard", "--quiet", "--no-recurse-submodules"]).with_argument(commit);
         // Large files that git stores elsewhere (LFS) are in the person's repository, unless the person set another place.
         let large = self.git.repository.common.join("lfs");
         if large.is_dir() && self.build_command(&["config", "--get", "lfs.storage"]).run_unchecked()?.code != 0 {

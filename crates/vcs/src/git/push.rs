@@ -1,7 +1,7 @@
 //! Pushes a branch if the remote's branch is at the expected commit.
 
 use super::stderr::clean_message;
-use super::{BranchName, GitCommitId, Error, GitClient, RemoteName};
+use super::{BranchName, Error, GitClient, GitCommitId, RemoteName};
 
 /// The outcome of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,13 +22,20 @@ impl GitClient<'_> {
     ) -> Result<PushOutcome, Error> {
         match self.push_with_lease(remote, branch, commit, expected) {
             // Another process of ours was faster.
-            Err(Error::Moved { .. }) if self.remote_tip(remote, branch)?.as_ref() == Some(commit) => Ok(PushOutcome::Already),
+            Err(Error::Moved { .. }) if self.remote_tip(remote, branch)?.as_ref() == Some(commit) => {
+                Ok(PushOutcome::Already)
+            }
             sent => sent,
         }
     }
 
     /// Deletes a remote's branch, if it is at the expected commit. A missing branch is not an error.
-    pub fn delete_remote_branch(&self, remote: &RemoteName, branch: &BranchName, expected: &GitCommitId) -> Result<PushOutcome, Error> {
+    pub fn delete_remote_branch(
+        &self,
+        remote: &RemoteName,
+        branch: &BranchName,
+        expected: &GitCommitId,
+    ) -> Result<PushOutcome, Error> {
         match self.push_refspec(remote, branch, &format!(":{}", branch.full()), Some(expected)) {
             // Another process of ours was faster.
             Err(Error::Moved { .. }) if self.remote_tip(remote, branch)?.is_none() => Ok(PushOutcome::Already),
@@ -39,7 +46,8 @@ impl GitClient<'_> {
     /// Returns the current tip of a remote's branch.
     pub fn remote_tip(&self, remote: &RemoteName, branch: &BranchName) -> Result<Option<GitCommitId>, Error> {
         let full = branch.full_ref();
-        let call = self.build_command(&["ls-remote", "--quiet", "--refs", "--"]).with_argument(remote).with_argument(&full);
+        let call =
+            self.build_command(&["ls-remote", "--quiet", "--refs", "--"]).with_argument(remote).with_argument(&full);
         let unreachable = |said| Error::Unreachable { remote: remote.clone(), said };
         let answer = match call.over_network()?.run_unchecked() {
             Err(Error::NotARepository { .. }) => return Err(unreachable("there is no repository".to_owned())),
@@ -74,7 +82,8 @@ impl GitClient<'_> {
     ) -> Result<PushOutcome, Error> {
         let full = branch.full_ref();
         let lease = format!("--force-with-lease={full}:{}", expected.map_or("", Commit::as_str));
-        let call = self.build_command(&["push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no"]);
+        let call =
+            self.build_command(&["push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no"]);
         let call = call.with_argument(lease).with_argument("--").with_argument(remote).with_argument(refspec);
         let answer = match call.over_network()?.run_unchecked() {
             Err(Error::NotARepository { .. }) => {

@@ -8,9 +8,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::repository::{WorktreeEntry, WorktreeHead};
 use super::operation::refuse_operation;
-use super::{GitCommitId, Error, GitClient, RepositoryLock, Worktree, canonical_path, parse_paths};
+use super::repository::{WorktreeEntry, WorktreeHead};
+use super::{Error, GitClient, GitCommitId, RepositoryLock, Worktree, canonical_path, parse_paths};
 
 /// The outcome of a rebase.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,12 @@ impl GitClient<'_> {
 
     /// Rebases only the commits after `start`, if the branch descends from it: earlier commits are other work, which the
     /// base has in its own form.
-    pub fn rebase_after(&self, worktree: &Worktree, start: Option<&GitCommitId>, onto: &GitCommitId) -> Result<BranchRebaseOutcome, Error> {
+    pub fn rebase_after(
+        &self,
+        worktree: &Worktree,
+        start: Option<&GitCommitId>,
+        onto: &GitCommitId,
+    ) -> Result<BranchRebaseOutcome, Error> {
         let MovableWorktree { entry, head, _held } = self.enter_movable_worktree(worktree)?;
         if self.contains_commit(&head, &self.require_commit(onto)?)? {
             return Ok(BranchRebaseOutcome::UpToDate);
@@ -101,7 +106,10 @@ impl GitClient<'_> {
         if !self.find_blocking_files(&entry, &head, &start)?.is_empty() {
             return Ok(None);
         }
-        self.build_command(&["update-ref"]).with_argument(worktree.branch.start_ref()).with_argument(&start).run_checked()?;
+        self.build_command(&["update-ref"])
+            .with_argument(worktree.branch.start_ref())
+            .with_argument(&start)
+            .run_checked()?;
         if head != start {
             self.move_worktree(&entry, &head, &start)?;
         }
@@ -160,8 +168,12 @@ impl GitClient<'_> {
         head: &GitCommitId,
         onto: &GitCommitId,
     ) -> Result<Result<GitCommitId, BranchRebaseOutcome>, Error> {
-        let merges = self.build_command(&["rev-list", "--merges", "--max-count=1"]).with_argument(head).with_argument(format!("^{onto}"));
-        let merges = start.into_iter().fold(merges, |merges, start| merges.with_argument(format!("^{start}"))).run_checked()?;
+        let merges = self
+            .build_command(&["rev-list", "--merges", "--max-count=1"])
+            .with_argument(head)
+            .with_argument(format!("^{onto}"));
+        let merges =
+            start.into_iter().fold(merges, |merges, start| merges.with_argument(format!("^{start}"))).run_checked()?;
         let onto_short = onto.short_id();
         if !merges.bytes.is_empty() {
             return Ok(match self.merge_trees(&worktree.path, head, onto)? {
@@ -195,7 +207,12 @@ impl GitClient<'_> {
     }
 
     /// Returns the untracked files that a move from one commit to another would overwrite.
-    fn find_blocking_files(&self, entry: &WorktreeEntry, from: &GitCommitId, to: &GitCommitId) -> Result<Vec<PathBuf>, Error> {
+    fn find_blocking_files(
+        &self,
+        entry: &WorktreeEntry,
+        from: &GitCommitId,
+        to: &GitCommitId,
+    ) -> Result<Vec<PathBuf>, Error> {
         let named = |filter: &str| {
             let call = self.build_command(&["diff-tree", "-r", "-z", "--name-only", "--no-renames", filter]);
             Ok::<_, Error>(parse_paths(call.with_argument(from).with_argument(to).run_checked()?.split_entries()))

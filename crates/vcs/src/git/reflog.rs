@@ -13,7 +13,7 @@ use std::path::Path;
 use windlass_process::file;
 
 use super::repository::WorktreeHead;
-use super::{BranchName, GitCommitId, Error, GitClient, LoggedCommit, Worktree, canonical_path};
+use super::{BranchName, Error, GitClient, GitCommitId, LoggedCommit, Worktree, canonical_path};
 
 /// The longest reflog that is read.
 const MAX_REFLOG_BYTES: u64 = 64 * 1024 * 1024;
@@ -29,11 +29,22 @@ pub(super) struct ReflogEntry {
 
 impl GitClient<'_> {
     /// Returns the commits that were made in a worktree, and that `within` has and `since` has not, newest first.
-    pub fn commits_made_in(&self, worktree: &Worktree, since: &GitCommitId, within: &GitCommitId) -> Result<Vec<LoggedCommit>, Error> {
+    pub fn commits_made_in(
+        &self,
+        worktree: &Worktree,
+        since: &GitCommitId,
+        within: &GitCommitId,
+    ) -> Result<Vec<LoggedCommit>, Error> {
         if since == within {
             return Ok(Vec::new());
         }
-        let arrived = self.build_command(&["rev-list"]).with_argument(within).with_argument(format!("^{since}")).with_argument("--").run_checked()?.trimmed_text();
+        let arrived = self
+            .build_command(&["rev-list"])
+            .with_argument(within)
+            .with_argument(format!("^{since}"))
+            .with_argument("--")
+            .run_checked()?
+            .trimmed_text();
         if arrived.is_empty() {
             return Ok(Vec::new());
         }
@@ -51,9 +62,16 @@ impl GitClient<'_> {
     ) -> Result<BTreeMap<String, Vec<LoggedCommit>>, Error> {
         let noted = self.read_worktree_reflog(worktree, since)?;
         let mut left = find_left_tips(&noted, &worktree.branch);
-        match self.repository.worktree_entry(&canonical_path(&worktree.path)).map(|entry| entry.read_head()).transpose()? {
+        match self
+            .repository
+            .worktree_entry(&canonical_path(&worktree.path))
+            .map(|entry| entry.read_head())
+            .transpose()?
+        {
             Some(WorktreeHead::Detached(head)) => left.push(head),
-            Some(WorktreeHead::Branch(branch)) if branch != worktree.branch => left.extend(self.resolve_ref(&branch.full_ref())?),
+            Some(WorktreeHead::Branch(branch)) if branch != worktree.branch => {
+                left.extend(self.resolve_ref(&branch.full_ref())?)
+            }
             _ => {}
         }
         let mut beside: BTreeMap<String, Vec<LoggedCommit>> = BTreeMap::new();
@@ -68,7 +86,11 @@ impl GitClient<'_> {
         let mut commits = String::new();
         for end in left.iter().filter(|end| is_apart(end)) {
             if !self.has_all_changes(within, end)? {
-                let call = self.build_command(&["rev-list"]).with_argument(end).with_argument(format!("^{within}")).with_argument(format!("^{since}"));
+                let call = self
+                    .build_command(&["rev-list"])
+                    .with_argument(end)
+                    .with_argument(format!("^{within}"))
+                    .with_argument(format!("^{since}"));
                 commits.push_str(&call.with_argument("--").run_checked()?.trimmed_text());
                 commits.push('\n');
             }
@@ -89,20 +111,26 @@ impl GitClient<'_> {
         noted.iter().for_each(|noted| ways.entry(noted.to.as_str()).or_default().push(&noted.how));
         let there: Vec<&str> = listed.lines().filter(|commit| ways.contains_key(commit)).collect();
         let mut made = self.log_commits(&there)?;
-        let is_made = |logged: &LoggedCommit| ways[logged.commit.as_str()].iter().any(|how| is_made_here(how, &logged.subject));
+        let is_made =
+            |logged: &LoggedCommit| ways[logged.commit.as_str()].iter().any(|how| is_made_here(how, &logged.subject));
         made.retain(is_made);
         Ok(made)
     }
 
     /// Returns the branch or place that has a commit made beside the branch of a worktree.
     fn find_place_beside(&self, worktree: &Worktree, commit: &GitCommitId) -> Result<String, Error> {
-        let call =
-            self.build_command(&["for-each-ref", "--format=%(refname)", "--count=1"]).with_argument(format!("--contains={commit}"));
+        let call = self
+            .build_command(&["for-each-ref", "--format=%(refname)", "--count=1"])
+            .with_argument(format!("--contains={commit}"));
         let name = call.with_argument("refs/heads/").run_checked()?.trimmed_text();
         if !name.is_empty() {
             return Ok(name.trim_start_matches("refs/heads/").to_owned());
         }
-        let head = self.repository.worktree_entry(&canonical_path(&worktree.path)).map(|entry| entry.read_head()).transpose()?;
+        let head = self
+            .repository
+            .worktree_entry(&canonical_path(&worktree.path))
+            .map(|entry| entry.read_head())
+            .transpose()?;
         let place = match head {
             Some(WorktreeHead::Detached(head)) if self.contains_commit(&head, commit)? => "HEAD",
             _ => "no branch",
@@ -115,7 +143,8 @@ impl GitClient<'_> {
         let path = canonical_path(&worktree.path);
         let unclear = |why| Error::Unnoted { path: path.clone(), why };
         let entry = self.repository.worktree_entry(&path).ok_or_else(|| Error::Vanished { path: path.clone() })?;
-        let mut here = read_reflog(&entry.admin.join("logs/HEAD")).ok_or_else(|| unclear("its reflog cannot be read"))?;
+        let mut here =
+            read_reflog(&entry.admin.join("logs/HEAD")).ok_or_else(|| unclear("its reflog cannot be read"))?;
         let (Some(first), Some(last)) = (here.first(), here.last()) else {
             return Err(unclear("its reflog is empty"));
         };
@@ -150,7 +179,12 @@ impl GitClient<'_> {
             return Ok(Vec::new());
         }
         let listed: String = commits.iter().map(|commit| format!("{commit}\n")).collect();
-        let answer = self.log_command().with_argument("--no-walk=unsorted").with_argument("--stdin").with_stdin(listed).run_checked()?;
+        let answer = self
+            .log_command()
+            .with_argument("--no-walk=unsorted")
+            .with_argument("--stdin")
+            .with_stdin(listed)
+            .run_checked()?;
         Ok(answer.split_entries().into_iter().filter_map(LoggedCommit::parse_entry).collect())
     }
 }
@@ -238,7 +272,8 @@ mod tests {
     #[test]
     fn reflog_with_gap_gives_no_answer() {
         let id = |digit: &str| digit.repeat(40);
-        let line = |from: &str, to: &str| parse_reflog_line(&format!("{} {} A <a@b> 1 +0000\tcommit: x", id(from), id(to)));
+        let line =
+            |from: &str, to: &str| parse_reflog_line(&format!("{} {} A <a@b> 1 +0000\tcommit: x", id(from), id(to)));
         let all = |lines: &[(&str, &str)]| lines.iter().map(|(from, to)| line(from, to)).collect::<Option<Vec<_>>>();
         assert!(is_gapless(&all(&[("0", "1"), ("1", "2")]).unwrap()));
         assert!(is_gapless(&all(&[("1", "2")]).unwrap()));

@@ -31,7 +31,9 @@ impl GitRepository {
         // While git packs a ref, the packed list has it before its own file disappears.
         let own = self.common.join(full);
         match fs::symlink_metadata(&own) {
-            Ok(found) if !found.is_dir() => read_small_text(&own).map_or(RefTarget::Unclear, |text| parse_target(&text)),
+            Ok(found) if !found.is_dir() => {
+                read_small_text(&own).map_or(RefTarget::Unclear, |text| parse_target(&text))
+            }
             _ => find_packed_ref(&self.common.join("packed-refs"), full),
         }
     }

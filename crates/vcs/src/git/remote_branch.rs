@@ -3,7 +3,7 @@
 //! Invariant: Windlass overwrites or deletes nothing that did not come from here. A ref holds our last push, and the reflog
 //! every tip of a branch of ours. That a commit is known locally proves nothing, because any fetch may have brought it.
 
-use super::{BranchName, GitCommitId, Error, GitClient, PushOutcome, RemoteName};
+use super::{BranchName, Error, GitClient, GitCommitId, PushOutcome, RemoteName};
 
 /// The number of reflog entries that are searched for earlier tips.
 const MAX_REFLOG_PLACES: usize = 200;
@@ -27,7 +27,10 @@ impl GitClient<'_> {
             sent => sent?,
         };
         if before.as_ref() != Some(commit) {
-            self.build_command(&["update-ref"]).with_argument(shared.branch.pushed_ref()).with_argument(commit).run_checked()?;
+            self.build_command(&["update-ref"])
+                .with_argument(shared.branch.pushed_ref())
+                .with_argument(commit)
+                .run_checked()?;
         }
         Ok(pushed)
     }
@@ -76,7 +79,12 @@ impl GitClient<'_> {
 
     pub(super) fn forget_pushed_ref(&self, branch: &BranchName) -> Result<(), Error> {
         match self.resolve_ref(&branch.pushed_ref())? {
-            Some(pushed) => self.build_command(&["update-ref", "-d"]).with_argument(branch.pushed_ref()).with_argument(pushed).run_checked().map(drop),
+            Some(pushed) => self
+                .build_command(&["update-ref", "-d"])
+                .with_argument(branch.pushed_ref())
+                .with_argument(pushed)
+                .run_checked()
+                .map(drop),
             None => Ok(()),
         }
     }
@@ -102,6 +110,11 @@ impl GitClient<'_> {
         let before = if before.code == 0 { before.trimmed_text() } else { String::new() };
         let places = before.lines().chain([tip.as_str()]).map(|place| format!("^{place}"));
         let call = self.build_command(&["rev-list", "--max-count=1", "--ignore-missing"]).with_argument(commit);
-        Ok(places.fold(call, |call, place| call.with_argument(place)).with_argument("--").run_checked()?.trimmed_text().is_empty())
+        Ok(places
+            .fold(call, |call, place| call.with_argument(place))
+            .with_argument("--")
+            .run_checked()?
+            .trimmed_text()
+            .is_empty())
     }
 }

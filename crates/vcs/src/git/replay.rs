@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::{GitCommitId, Error, GitClient, parse_paths};
+use super::{Error, GitClient, GitCommitId, parse_paths};
 
 /// A commit that could not be replayed.
 pub(super) struct ReplayConflict {
@@ -56,8 +56,13 @@ impl GitClient<'_> {
         onto: &GitCommitId,
     ) -> Result<Result<GitCommitId, Box<ReplayConflict>>, Error> {
         let list = self.build_command(&["rev-list", "--reverse", "--topo-order", "--no-merges", "--parents"]);
-        let list = list.with_argument("--cherry-pick").with_argument("--right-only").with_argument(format!("{onto}...{head}"));
-        let list = start.into_iter().fold(list, |list, start| list.with_argument(format!("^{start}"))).run_checked()?.trimmed_text();
+        let list =
+            list.with_argument("--cherry-pick").with_argument("--right-only").with_argument(format!("{onto}...{head}"));
+        let list = start
+            .into_iter()
+            .fold(list, |list, start| list.with_argument(format!("^{start}")))
+            .run_checked()?
+            .trimmed_text();
         let (mut tip, mut tree) = (onto.clone(), self.tree_id(onto)?);
         for line in list.lines() {
             let mut ids = line.split(' ').map(GitCommitId::new);
@@ -80,8 +85,15 @@ impl GitClient<'_> {
 
     /// Makes a commit of a tree with the author and the message of another, both as UTF-8.
     fn copy_commit(&self, tree: &str, parent: &GitCommitId, commit: &GitCommitId) -> Result<GitCommitId, Error> {
-        let told = self.build_command(&["log", "-1", "--date=raw", "--format=%an%x00%ae%x00@%ad%x00%B", "--no-mailmap"]);
-        let told = told.with_argument("--no-show-signature").with_argument("--encoding=UTF-8").with_argument(commit).with_argument("--").run_checked()?.bytes;
+        let told =
+            self.build_command(&["log", "-1", "--date=raw", "--format=%an%x00%ae%x00@%ad%x00%B", "--no-mailmap"]);
+        let told = told
+            .with_argument("--no-show-signature")
+            .with_argument("--encoding=UTF-8")
+            .with_argument(commit)
+            .with_argument("--")
+            .run_checked()?
+            .bytes;
         let mut parts = told.splitn(4, |byte| *byte == 0);
         let mut next = || parts.next().unwrap_or_default();
         let (name, email, date, message) = (next(), next(), next(), next());
@@ -94,6 +106,9 @@ impl GitClient<'_> {
             call = author.fold(call, |call, (key, value)| call.with_variable(key, OsStr::from_bytes(value)));
         }
         // The log adds a line end behind the message.
-        call.with_argument("-F").with_argument("-").with_stdin(message.strip_suffix(b"\n").unwrap_or(message)).run_for_commit()
+        call.with_argument("-F")
+            .with_argument("-")
+            .with_stdin(message.strip_suffix(b"\n").unwrap_or(message))
+            .run_for_commit()
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use windlass_process::file;
 
-use super::{BranchName, GitCommitId, Error};
+use super::{BranchName, Error, GitCommitId};
 
 /// The largest small file of git's that is read.
 pub(super) const MAX_SMALL_FILE_BYTES: u64 = 64 * 1024;

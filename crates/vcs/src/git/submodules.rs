@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::{GitCommitId, Error, GitClient};
+use super::{Error, GitClient, GitCommitId};
 
 /// The deepest nesting of submodules.
 const MAX_SUBMODULE_DEPTH: usize = 4;
@@ -24,7 +24,11 @@ impl GitClient<'_> {
     /// Checks out the submodules of the worktree's commit that the main worktree has.
     pub(super) fn check_out_submodules(&self, worktree: &Path) -> Result<(), Error> {
         let modules = self.repository.common.join("modules");
-        if modules.is_dir() { self.check_out_nested_submodules(worktree, &modules, MAX_SUBMODULE_DEPTH) } else { Ok(()) }
+        if modules.is_dir() {
+            self.check_out_nested_submodules(worktree, &modules, MAX_SUBMODULE_DEPTH)
+        } else {
+            Ok(())
+        }
     }
 
     fn check_out_nested_submodules(&self, worktree: &Path, modules: &Path, depth: usize) -> Result<(), Error> {
@@ -33,7 +37,9 @@ impl GitClient<'_> {
         }
         for SubmoduleEntry { name, path } in self.list_submodules(worktree)? {
             let kept = modules.join(&name);
-            let Some(commit) = self.gitlink_commit(worktree, &path)?.filter(|_| kept.join("HEAD").is_file()) else { continue };
+            let Some(commit) = self.gitlink_commit(worktree, &path)?.filter(|_| kept.join("HEAD").is_file()) else {
+                continue;
+            };
             let place = worktree.join(&path);
             let failed = |error| match error {
                 Error::Failed { said, .. } => Error::Submodule { path: path.clone(), said },
@@ -59,20 +65,29 @@ impl GitClient<'_> {
     fn update_submodule(&self, worktree: &Path, path: &Path, name: &OsStr, kept: &Path) -> Result<(), Error> {
         let key = |field: &str| [b"submodule.", name.as_bytes(), field.as_bytes()].concat();
         let address = [&key(".url="), kept.as_os_str().as_bytes()].concat();
-        let call = self.build_command(&["submodule", "--quiet", "update", "--checkout", "--force", "--"]).with_argument(path);
+        let call =
+            self.build_command(&["submodule", "--quiet", "update", "--checkout", "--force", "--"]).with_argument(path);
         let call = call.with_setting(OsStr::from_bytes(&address)).with_setting(OsStr::from_bytes(&key(".active=true")));
-        let call = call.with_setting(OsStr::from_bytes(&key(".update=checkout"))).with_setting("protocol.file.allow=always");
+        let call =
+            call.with_setting(OsStr::from_bytes(&key(".update=checkout"))).with_setting("protocol.file.allow=always");
         call.in_directory(worktree).run_checked().map(|_| ())
     }
 
     /// Fetches a commit from the main repository's copy, if it is not there.
     fn fetch_submodule_commit(&self, place: &Path, kept: &Path, commit: &GitCommitId) -> Result<(), Error> {
-        if self.build_command(&["cat-file", "-e"]).with_argument(commit).in_directory(place).run_unchecked()?.code == 0 {
+        if self.build_command(&["cat-file", "-e"]).with_argument(commit).in_directory(place).run_unchecked()?.code == 0
+        {
             return Ok(());
         }
-        let call = self.build_command(&["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
+        let call =
+            self.build_command(&["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
         let any = "--upload-pack=git -c uploadpack.allowAnySHA1InWant=true upload-pack";
-        let call = call.with_argument(any).with_argument("--").with_argument(kept).with_argument(commit).with_setting("protocol.file.allow=always");
+        let call = call
+            .with_argument(any)
+            .with_argument("--")
+            .with_argument(kept)
+            .with_argument(commit)
+            .with_setting("protocol.file.allow=always");
         call.in_directory(place).run_checked().map(|_| ())
     }
 
@@ -87,7 +102,9 @@ impl GitClient<'_> {
         }
         for SubmoduleEntry { name, path } in self.list_submodules(worktree)? {
             let (place, kept) = (worktree.join(&path), modules.join(&name));
-            let Some(commit) = self.gitlink_commit(worktree, &path)?.filter(|_| place.join(".git").exists()) else { continue };
+            let Some(commit) = self.gitlink_commit(worktree, &path)?.filter(|_| place.join(".git").exists()) else {
+                continue;
+            };
             if !self.keep_submodule_commit(&place, &kept, &commit)? {
                 return Err(Error::Unkept { path });
             }
@@ -100,17 +117,27 @@ impl GitClient<'_> {
     /// own remote must have the commit. Returns whether the commit is safe.
     fn keep_submodule_commit(&self, place: &Path, kept: &Path, commit: &GitCommitId) -> Result<bool, Error> {
         if !kept.join("HEAD").is_file() {
-            let own = self.build_command(&["rev-list", "--max-count=1"]).with_argument(commit).with_argument("--not").with_argument("--remotes");
+            let own = self
+                .build_command(&["rev-list", "--max-count=1"])
+                .with_argument(commit)
+                .with_argument("--not")
+                .with_argument("--remotes");
             return own.in_directory(place).run_checked().map(|own| own.trimmed_text().is_empty());
         }
-        let within =
-            |words: &[&str]| words.iter().fold(self.build_command(&["--git-dir"]).with_argument(kept), |call, word| call.with_argument(word));
+        let within = |words: &[&str]| {
+            words
+                .iter()
+                .fold(self.build_command(&["--git-dir"]).with_argument(kept), |call, word| call.with_argument(word))
+        };
         if within(&["cat-file", "-e"]).with_argument(commit).run_unchecked()?.code == 0 {
             return Ok(true);
         }
         let any = "--upload-pack=git -c uploadpack.allowAnySHA1InWant=true upload-pack";
         let call = within(&["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", any]);
-        let call = call.with_argument("--").with_argument(place).with_argument(format!("{commit}:refs/windlass/kept/{commit}"));
+        let call = call
+            .with_argument("--")
+            .with_argument(place)
+            .with_argument(format!("{commit}:refs/windlass/kept/{commit}"));
         call.with_setting("protocol.file.allow=always").run_checked().map(|_| true)
     }
 
@@ -122,14 +149,19 @@ impl GitClient<'_> {
     }
 
     fn list_submodules(&self, worktree: &Path) -> Result<Vec<SubmoduleEntry>, Error> {
-        let call = self.build_command(&["config", "-z", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$"]);
+        let call =
+            self.build_command(&["config", "-z", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$"]);
         let answer = call.in_directory(worktree).run_unchecked()?;
         Ok(answer.split_entries().into_iter().filter_map(SubmoduleEntry::parse_entry).collect())
     }
 
     /// Returns the commit of a submodule in the index.
     fn gitlink_commit(&self, worktree: &Path, path: &Path) -> Result<Option<GitCommitId>, Error> {
-        let listed = self.build_command(&["ls-files", "-z", "--stage", "--"]).with_argument(path).in_directory(worktree).run_checked()?;
+        let listed = self
+            .build_command(&["ls-files", "-z", "--stage", "--"])
+            .with_argument(path)
+            .in_directory(worktree)
+            .run_checked()?;
         let text = String::from_utf8_lossy(&listed.bytes);
         let id = text.strip_prefix("160000 ").and_then(|rest| rest.split(' ').next());
         id.map(GitCommitId::new).transpose()
@@ -137,11 +169,17 @@ impl GitClient<'_> {
 
     /// Sets the address of the submodule's real remote, which would otherwise be our copy.
     fn copy_remote_address(&self, place: &Path, kept: &Path) -> Result<(), Error> {
-        let address =
-            self.build_command(&["config", "--file"]).with_argument(kept.join("config")).with_argument("--get").with_argument("remote.origin.url");
+        let address = self
+            .build_command(&["config", "--file"])
+            .with_argument(kept.join("config"))
+            .with_argument("--get")
+            .with_argument("remote.origin.url");
         let address = address.run_unchecked()?;
         if address.code == 0 {
-            self.build_command(&["config", "remote.origin.url"]).with_argument(address.trimmed_text()).in_directory(place).run_checked()?;
+            self.build_command(&["config", "remote.origin.url"])
+                .with_argument(address.trimmed_text())
+                .in_directory(place)
+                .run_checked()?;
         }
         Ok(())
     }

@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 
 use windlass_process::file;
 
-use super::removal::{remove_worktree_files, remove_directory};
-use super::repository::{WorktreeEntry, MAX_SMALL_FILE_BYTES, read_git_pointer};
-use super::{BranchName, GitCommitId, Error, GitClient, Worktree};
+use super::removal::{remove_directory, remove_worktree_files};
+use super::repository::{MAX_SMALL_FILE_BYTES, WorktreeEntry, read_git_pointer};
+use super::{BranchName, Error, GitClient, GitCommitId, Worktree};
 
 /// The lock reason that git itself sets while it creates a worktree.
 pub(super) const INITIALIZING_REASON: &str = "initializing";
@@ -69,7 +69,10 @@ impl GitClient<'_> {
         let start = match (tip, mark) {
             (Some(_), Some(mark)) => mark,
             (Some(tip), None) => {
-                self.build_command(&["update-ref"]).with_argument(branch.start_ref()).with_argument(&tip).run_checked()?;
+                self.build_command(&["update-ref"])
+                    .with_argument(branch.start_ref())
+                    .with_argument(&tip)
+                    .run_checked()?;
                 tip
             }
             (None, _) => {
@@ -91,7 +94,12 @@ impl GitClient<'_> {
     }
 
     /// Returns the worktree at a path, if it is usable as it is. Removes the traces of a vanished or half-made one.
-    fn find_existing_entry(&self, branch: &BranchName, path: &Path, making: &CreationNote) -> Result<Option<WorktreeEntry>, Error> {
+    fn find_existing_entry(
+        &self,
+        branch: &BranchName,
+        path: &Path,
+        making: &CreationNote,
+    ) -> Result<Option<WorktreeEntry>, Error> {
         while let Some(entry) = self.repository.worktree_entry(path) {
             if let Some(entry) = repair_entry(entry, making)? {
                 return Ok(Some(entry));
@@ -105,7 +113,8 @@ impl GitClient<'_> {
                 return Err(Error::CheckedOut { branch: branch.clone(), path: entry.path.clone() });
             }
             // The whole project was moved, and the worktree with it.
-            let moved = read_git_pointer(&path.join(".git")).is_some_and(|back| back.file_name() == entry.admin.file_name());
+            let moved =
+                read_git_pointer(&path.join(".git")).is_some_and(|back| back.file_name() == entry.admin.file_name());
             if moved {
                 link_worktree(&entry.admin, path)?;
                 return Ok(Some(WorktreeEntry { path: path.to_owned(), ..entry.clone() }));
@@ -142,7 +151,9 @@ impl GitClient<'_> {
         let making = CreationNote::for_path(self, path);
         making.write_note()?;
         self.add_empty_worktree(path, &["--"], branch.as_str())?;
-        self.build_command(&["reset", "--hard", "--quiet", "--no-recurse-submodules"]).in_directory(path).run_checked()?;
+        self.build_command(&["reset", "--hard", "--quiet", "--no-recurse-submodules"])
+            .in_directory(path)
+            .run_checked()?;
         self.check_out_submodules(path)?;
         making.remove_note()
     }
@@ -151,7 +162,13 @@ impl GitClient<'_> {
     pub(super) fn add_empty_worktree(&self, path: &Path, options: &[&str], what: &str) -> Result<(), Error> {
         let _held = self.repository.lock_creation()?;
         let call = self.build_command(&["worktree", "add", "--quiet", "--no-checkout"]);
-        options.iter().fold(call, |call, option| call.with_argument(option)).with_argument(path).with_argument(what).run_checked().map(drop)
+        options
+            .iter()
+            .fold(call, |call, option| call.with_argument(option))
+            .with_argument(path)
+            .with_argument(what)
+            .run_checked()
+            .map(drop)
     }
 
     /// Undoes a failed creation as far as possible. Ignores errors, because the first one is returned.
@@ -168,7 +185,9 @@ impl GitClient<'_> {
     pub(super) fn remove_unfinished(&self, path: &Path) {
         let making = CreationNote::for_path(self, path);
         let known = self.repository.worktree_entry(path).filter(|_| making.is_in_progress());
-        if known.as_ref().map_or(Ok(()), remove_worktree_files).and_then(|()| making.remove_leftover()).is_ok() && making.is_in_progress() {
+        if known.as_ref().map_or(Ok(()), remove_worktree_files).and_then(|()| making.remove_leftover()).is_ok()
+            && making.is_in_progress()
+        {
             let _ = making.remove_note();
         }
     }
@@ -225,7 +244,8 @@ impl CreationNote {
     }
 
     fn is_in_progress(&self) -> bool {
-        file::read_bounded(&self.note, MAX_SMALL_FILE_BYTES).is_ok_and(|noted| noted == self.path.as_os_str().as_bytes())
+        file::read_bounded(&self.note, MAX_SMALL_FILE_BYTES)
+            .is_ok_and(|noted| noted == self.path.as_os_str().as_bytes())
     }
 }
 
@@ -233,7 +253,9 @@ impl CreationNote {
 fn repair_entry(mut entry: WorktreeEntry, making: &CreationNote) -> Result<Option<WorktreeEntry>, Error> {
     let is_whole = entry.is_linked_back();
     let is_half_made = match entry.locked.take() {
-        Some(reason) if reason != INITIALIZING_REASON => return Err(Error::WorktreeLocked { path: entry.path, reason }),
+        Some(reason) if reason != INITIALIZING_REASON => {
+            return Err(Error::WorktreeLocked { path: entry.path, reason });
+        }
         _ if making.is_in_progress() => true,
         Some(_) if entry.admin.join("index").exists() => {
             super::delete_file(&entry.admin.join("locked"))?;

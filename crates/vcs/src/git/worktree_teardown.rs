@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::removal::remove_worktree_files;
-use super::worktree_setup::INITIALIZING_REASON;
-use super::repository::{WorktreeEntry, WorktreeHead};
 use super::operation::refuse_operation;
-use super::{BranchName, GitCommitId, Error, GitClient, Worktree, canonical_path};
+use super::removal::remove_worktree_files;
+use super::repository::{WorktreeEntry, WorktreeHead};
+use super::worktree_setup::INITIALIZING_REASON;
+use super::{BranchName, Error, GitClient, GitCommitId, Worktree, canonical_path};
 
 /// The treatment of the branch after the directory is removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,11 @@ impl GitClient<'_> {
         let _held = self.repository.lock_worktree(&path)?;
         let is_there = fs::symlink_metadata(&path).is_ok();
         let Some(entry) = self.repository.worktree_entry(&path) else {
-            return if is_there { Err(Error::Occupied { path }) } else { self.delete_branch_refs(&worktree.branch, branch) };
+            return if is_there {
+                Err(Error::Occupied { path })
+            } else {
+                self.delete_branch_refs(&worktree.branch, branch)
+            };
         };
         let is_whole = entry.is_linked_back();
         match &entry.locked {
@@ -60,7 +64,10 @@ impl GitClient<'_> {
     /// Refuses to remove commits that no branch has, and unfinished operations.
     fn refuse_unsaved_commits(&self, entry: &WorktreeEntry, branch: &BranchName) -> Result<(), Error> {
         refuse_operation(entry)?;
-        let (WorktreeHead::Detached(head), Some(tip)) = (entry.read_head()?, self.resolve_ref(&branch.full_ref())?) else { return Ok(()) };
+        let (WorktreeHead::Detached(head), Some(tip)) = (entry.read_head()?, self.resolve_ref(&branch.full_ref())?)
+        else {
+            return Ok(());
+        };
         if self.contains_commit(&tip, &head)? {
             return Ok(());
         }
@@ -81,7 +88,12 @@ impl GitClient<'_> {
 
     /// Refuses to delete a branch whose tip is not in the merged commit, was not pushed to be merged, and is on no other
     /// branch. `remote_name` is the branch's name on remotes.
-    pub fn refuse_unmerged_branch(&self, branch: &BranchName, remote_name: &BranchName, merged: &GitCommitId) -> Result<(), Error> {
+    pub fn refuse_unmerged_branch(
+        &self,
+        branch: &BranchName,
+        remote_name: &BranchName,
+        merged: &GitCommitId,
+    ) -> Result<(), Error> {
         let Some(tip) = self.resolve_ref(&branch.full_ref())? else { return Ok(()) };
         if self.resolve_ref(&remote_name.pushed_ref())?.as_ref() == Some(&tip) {
             return Ok(());
@@ -102,7 +114,12 @@ impl GitClient<'_> {
 
     /// Returns whether a forge has merged all of a branch: the tip, or a commit on top of it; or the base contains all of
     /// it by now.
-    pub fn is_fully_merged(&self, branch: &BranchName, merged_head: &GitCommitId, base: &GitCommitId) -> Result<bool, Error> {
+    pub fn is_fully_merged(
+        &self,
+        branch: &BranchName,
+        merged_head: &GitCommitId,
+        base: &GitCommitId,
+    ) -> Result<bool, Error> {
         let Some(tip) = self.resolve_ref(&branch.full_ref())? else { return Ok(true) };
         Ok(tip == *merged_head
             || self.has_commit(merged_head)? && self.contains_commit(merged_head, &tip)?
@@ -112,7 +129,8 @@ impl GitClient<'_> {
     /// Returns whether a branch other than these two, local or remote, contains a commit. The remote side of a branch of
     /// ours does not count.
     fn is_on_other_branch(&self, own: [&BranchName; 2], commit: &GitCommitId) -> Result<bool, Error> {
-        let call = self.build_command(&["for-each-ref", "--format=%(refname)"]).with_argument(format!("--contains={commit}"));
+        let call =
+            self.build_command(&["for-each-ref", "--format=%(refname)"]).with_argument(format!("--contains={commit}"));
         let names = call.with_argument("refs/heads/").with_argument("refs/remotes/").run_checked()?.trimmed_text();
         let is_of = |name: &str, branch: &BranchName| {
             name == branch.full_ref() || name.starts_with("refs/remotes/") && name.ends_with(&format!("/{branch}"))
@@ -124,7 +142,8 @@ impl GitClient<'_> {
         if *after == BranchDisposal::Keep {
             return Ok(WorktreeCloseOutcome::Removed);
         }
-        let [tip, pushed, mark] = [branch.full_ref(), branch.pushed_ref(), branch.start_ref()].map(|full| self.resolve_ref(&full));
+        let [tip, pushed, mark] =
+            [branch.full_ref(), branch.pushed_ref(), branch.start_ref()].map(|full| self.resolve_ref(&full));
         let (tip, pushed, mark) = (tip?, pushed?.filter(|_| *after == BranchDisposal::Delete), mark?);
         if let Some(tip) = &tip {
             if mark.is_none() {

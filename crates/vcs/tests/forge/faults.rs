@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use windlass_process::Environment;
 use windlass_testkit::forge::{self as testkit, Fault, Flavour, GitBackend, PullStage, TOKEN, commit};
-use windlass_vcs::forge::{ForgeClient, ForgeError, RetryAdvice, ForgeOptions, ForgeProject};
+use windlass_vcs::forge::{ForgeClient, ForgeError, ForgeOptions, ForgeProject, RetryAdvice};
 
 use crate::{BOTH, BRANCH, Scene, new, site, token};
 
@@ -159,7 +159,8 @@ fn a_wrong_token_is_told_apart() {
         let project = "o/r";
         let server = testkit::Forge::start(flavour, project, GitBackend::default()).expect("a free port");
         let site = site(&server, flavour, project);
-        let forge = ForgeClient::new(site.clone(), token(&site, "old"), &Environment::new(), ForgeClient::DEFAULT_TIMEOUT);
+        let forge =
+            ForgeClient::new(site.clone(), token(&site, "old"), &Environment::new(), ForgeClient::DEFAULT_TIMEOUT);
         let error = forge.open_change(&new()).unwrap_err();
         assert!(matches!(error, ForgeError::Unauthorized { .. }), "{error}");
         assert!(error.hint().contains("make a new one"));

@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use windlass_process::Environment;
 use windlass_testkit::forge::{self as testkit, Fault, Flavour, GitBackend, PullStage, TOKEN, commit};
-use windlass_vcs::forge::{ForgeChange, ForgeClient, ForgeError, ForgeVendor, NewChange, ForgeOptions, ForgeProject, ForgeChangeState, ForgeToken};
+use windlass_vcs::forge::{
+    ForgeChange, ForgeChangeState, ForgeClient, ForgeError, ForgeOptions, ForgeProject, ForgeToken, ForgeVendor,
+    NewChange,
+};
 
 const BOTH: [Flavour; 2] = [Flavour::GitHub, Flavour::GitLab];
 const BRANCH: &str = "windlass/t7-fix";
@@ -149,8 +152,10 @@ fn changes_of_forks_are_not_ours() {
 #[test]
 fn merged_or_closed_change_is_not_reopened() {
     for flavour in BOTH {
-        for (stage, state) in [(merged("m"), ForgeChangeState::Merged { commit: commit("m") }), (PullStage::Closed, ForgeChangeState::Closed)]
-        {
+        for (stage, state) in [
+            (merged("m"), ForgeChangeState::Merged { commit: commit("m") }),
+            (PullStage::Closed, ForgeChangeState::Closed),
+        ] {
             let Scene { server, forge } = &Scene::new(flavour);
             server.put(BRANCH, "main", stage);
             assert_eq!(forge.open(&new()).unwrap().state, state);

@@ -1,7 +1,9 @@
 //! Merging: the commit that the caller names, or nothing.
 
 use windlass_testkit::forge::{Fault, Flavour, PullStage, Refusal, commit};
-use windlass_vcs::forge::{ForgeClient, ForgeError, MergeObstacle, ForgeMergeOutcome, ForgeMergeMethod, RetryAdvice, ForgeChangeState};
+use windlass_vcs::forge::{
+    ForgeChangeState, ForgeClient, ForgeError, ForgeMergeMethod, ForgeMergeOutcome, MergeObstacle, RetryAdvice,
+};
 
 use crate::{BOTH, BRANCH, Scene, merged, new};
 

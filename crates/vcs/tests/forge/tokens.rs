@@ -5,7 +5,10 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use windlass_process::{RunControl, Environment, ProgramExit, ProgramOutcome, ProgramInvocation, ProgramStartError, OwnerLock, ProgramSpec, run_program};
+use windlass_process::{
+    Environment, OwnerLock, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, ProgramStartError, RunControl,
+    run_program,
+};
 use windlass_vcs::forge::{ForgeError, ForgeOptions, ForgeProject, ForgeToken};
 
 fn site(remote: &str, api: Option<&str>) -> ForgeProject {
@@ -119,7 +122,10 @@ fn malformed_token_is_not_sent() {
         Token::find(&github, &environment(&[]), |_| Ok(Finished::said(long))),
         Err(ForgeError::BadToken { .. })
     ));
-    let failed = ProgramOutcome { exit: ProgramExit::Code(1), ..ProgramOutcome::success_with_stdout(b"no oauth token".to_vec()) };
+    let failed = ProgramOutcome {
+        exit: ProgramExit::Code(1),
+        ..ProgramOutcome::success_with_stdout(b"no oauth token".to_vec())
+    };
     assert!(matches!(Token::find(&github, &environment(&[]), |_| Ok(failed)), Err(ForgeError::NoToken { .. })));
     let empty = ProgramOutcome::success_with_stdout(b"\n".to_vec());
     assert!(matches!(Token::find(&github, &environment(&[]), |_| Ok(empty)), Err(ForgeError::NoToken { .. })));

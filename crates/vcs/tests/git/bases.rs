@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use windlass_vcs::git::{Error, RemoteName, GitRepository};
+use windlass_vcs::git::{Error, GitRepository, RemoteName};
 
 use crate::scene::{Scene, branch};
 

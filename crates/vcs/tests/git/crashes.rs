@@ -6,8 +6,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use windlass_process::{ProgramExit, ProgramOutcome, ProgramInvocation, ProgramSpec};
-use windlass_vcs::git::{BranchDisposal, WorktreeCloseOutcome, Error, ExistingBranch, GitClient, BranchRebaseOutcome, GitRepository, WorktreeRequest};
+use windlass_process::{ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec};
+use windlass_vcs::git::{
+    BranchDisposal, BranchRebaseOutcome, Error, ExistingBranch, GitClient, GitRepository, WorktreeCloseOutcome,
+    WorktreeRequest,
+};
 
 use crate::scene::{Scene, branch, read, write};
 
@@ -16,7 +19,10 @@ fn until<T>(scene: &Scene, calls: usize, act: impl FnOnce(&GitClient<'_>) -> T) 
     let left = std::cell::Cell::new(calls);
     let run = |spec: &ProgramSpec| {
         if left.get() == 0 {
-            return Ok(ProgramOutcome { exit: ProgramExit::Cancelled, ..ProgramOutcome::success_with_stdout(Vec::new()) });
+            return Ok(ProgramOutcome {
+                exit: ProgramExit::Cancelled,
+                ..ProgramOutcome::success_with_stdout(Vec::new())
+            });
         }
         left.set(left.get() - 1);
         scene.run(spec)
@@ -33,7 +39,8 @@ fn interrupted_open_continues_after_any_call() {
         let (name, path) = (branch("windlass/t1"), scene.place("t1"));
         let wanted = WorktreeRequest { branch: &name, path: &path, start: &start, existing: ExistingBranch::IfOurs };
         let first = until(&scene, calls, |git| git.open_worktree(wanted));
-        let second = scene.with(|git| git.open_worktree(wanted)).unwrap_or_else(|error| panic!("after {calls}: {error}"));
+        let second =
+            scene.with(|git| git.open_worktree(wanted)).unwrap_or_else(|error| panic!("after {calls}: {error}"));
         assert_eq!(second.reused, first.is_ok(), "after {calls}");
         assert_eq!(scene.git(&path, &["status", "--porcelain", "--branch"]), "## windlass/t1");
     }
@@ -108,7 +115,8 @@ fn git_may_be_killed_while_it_makes_a_worktree() {
             GitClient::new(repository(), &run, &scene.environment()).open_worktree(wanted).map(|_| ())
         }));
         assert_eq!(killed.is_err(), making.exists(), "after {after} ms");
-        let opened = scene.with(|git| git.open_worktree(wanted)).unwrap_or_else(|error| panic!("after {after} ms: {error}"));
+        let opened =
+            scene.with(|git| git.open_worktree(wanted)).unwrap_or_else(|error| panic!("after {after} ms: {error}"));
         assert_eq!(opened.reused, killed.is_ok());
         assert_eq!(scene.git(&path, &["status", "--porcelain", "--branch"]), format!("## windlass/{name}"));
         assert!(!making.exists());

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use windlass_process::ProgramSpec;
-use windlass_vcs::git::{GitClient, KnownFacts, RemoteName, GitRepository};
+use windlass_vcs::git::{GitClient, GitRepository, KnownFacts, RemoteName};
 
 use crate::scene::Scene;
 

@@ -4,7 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use windlass_vcs::forge::ForgeMergeMethod;
-use windlass_vcs::git::{BaseBranch, BranchDisposal, WorktreeCloseOutcome, GitCommitId, Error, IfCheckedOut, MergeOutcome, GitOperation, MergePlan};
+use windlass_vcs::git::{
+    BaseBranch, BranchDisposal, Error, GitCommitId, GitOperation, IfCheckedOut, MergeOutcome, MergePlan,
+    WorktreeCloseOutcome,
+};
 
 use crate::scene::{Scene, read, write};
 
@@ -23,7 +26,8 @@ fn branch_is_merged_whole_where_its_tip_is_in_what_was_merged() {
     let scene = Scene::with_remote();
     let base = scene.base().commit;
     let (worktree, first) = scene.work("t1", "b", "1");
-    let is_whole = |merged: &GitCommitId| scene.with(|git| git.is_fully_merged(&worktree.branch, merged, &base)).unwrap();
+    let is_whole =
+        |merged: &GitCommitId| scene.with(|git| git.is_fully_merged(&worktree.branch, merged, &base)).unwrap();
     assert!(is_whole(&first));
     write(&worktree.path, "b", "2");
     let second = scene.commit(&worktree.path, "more");
@@ -217,7 +221,8 @@ fn a_squash_is_one_commit_on_top_and_a_rebase_none() {
         let head = scene.commit(&worktree.path, "more");
         let seen = scene.base();
         let way = MergePlan { method, message: "All of it" };
-        let merge = |base: &BaseBranch| scene.with(|git| git.merge_into_base(base, &head, way, IfCheckedOut::Refuse)).unwrap();
+        let merge =
+            |base: &BaseBranch| scene.with(|git| git.merge_into_base(base, &head, way, IfCheckedOut::Refuse)).unwrap();
         let MergeOutcome::Now { commit } = merge(&seen) else { panic!("now") };
         assert_eq!(scene.commit_at(&scene.path("remote.git"), "main"), commit);
         let said = scene.git(&scene.root, &["log", "-1", "--format=%P %s", commit.as_str()]);

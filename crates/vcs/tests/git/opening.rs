@@ -3,7 +3,9 @@
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use windlass_process::{CapturedOutput, RunControl, ProgramExit, ProgramOutcome, ProgramInvocation, OwnerLock, ProgramSpec, run_program};
+use windlass_process::{
+    CapturedOutput, OwnerLock, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, RunControl, run_program,
+};
 use windlass_vcs::git::{Error, ExistingBranch, GitClient, GitRepository, WorktreeRequest};
 
 use crate::scene::{Scene, branch, read, write};
@@ -41,7 +43,8 @@ fn branches_that_are_not_ours_are_refused_by_name() {
     scene.git(&scene.root, &["branch", "deep"]);
     let below = branch("deep/er");
     let (path, existing) = (scene.place("t3"), ExistingBranch::IfOurs);
-    let error = scene.with(|git| git.open_worktree(WorktreeRequest { branch: &below, path: &path, start: &start, existing }));
+    let error =
+        scene.with(|git| git.open_worktree(WorktreeRequest { branch: &below, path: &path, start: &start, existing }));
     assert!(matches!(&error, Err(Error::BranchTaken { branch }) if branch.as_str() == "deep"), "{error:?}");
     assert_eq!(scene.git(&scene.root, &["for-each-ref", "refs/windlass/start/deep"]), "");
 }
@@ -185,14 +188,24 @@ fn disk_full_and_unknown_commit_are_named_errors() {
     let open = |command: &str, code, said: &str| {
         let run = |spec: &ProgramSpec| match &spec.invocation {
             ProgramInvocation::Argv(words) if words.contains(&command.into()) => {
-                let stderr = CapturedOutput { head: said.into(), total: said.len() as u64, ..CapturedOutput::default() };
-                Ok(ProgramOutcome { exit: ProgramExit::Code(code), stderr, ..ProgramOutcome::success_with_stdout(Vec::new()) })
+                let stderr =
+                    CapturedOutput { head: said.into(), total: said.len() as u64, ..CapturedOutput::default() };
+                Ok(ProgramOutcome {
+                    exit: ProgramExit::Code(code),
+                    stderr,
+                    ..ProgramOutcome::success_with_stdout(Vec::new())
+                })
             }
             _ => scene.run(spec),
         };
         let git = GitClient::new(GitRepository::discover(&scene.root).unwrap().unwrap(), &run, &scene.environment());
         let (branch, path, start) = (branch("windlass/both"), scene.place("both"), [one.clone(), two.clone()]);
-        git.open_worktree(WorktreeRequest { branch: &branch, path: &path, start: &start, existing: ExistingBranch::IfOurs })
+        git.open_worktree(WorktreeRequest {
+            branch: &branch,
+            path: &path,
+            start: &start,
+            existing: ExistingBranch::IfOurs,
+        })
     };
     let full = open("reset", 128, "error: unable to write file a: No space left on device\n");
     assert!(matches!(full, Err(Error::DiskFull { .. })), "{full:?}");
@@ -242,7 +255,12 @@ fn many_worktrees_open_concurrently() {
         let git = GitClient::new(GitRepository::discover(&root).unwrap().unwrap(), &run, &environment);
         let path = root.join(".windlass/worktrees").join(&name);
         let branch = branch(&format!("windlass/{name}"));
-        let opened = git.open_worktree(WorktreeRequest { branch: &branch, path: &path, start: &start, existing: ExistingBranch::IfOurs });
+        let opened = git.open_worktree(WorktreeRequest {
+            branch: &branch,
+            path: &path,
+            start: &start,
+            existing: ExistingBranch::IfOurs,
+        });
         let opened = opened.unwrap_or_else(|error| panic!("{name}: {error}"));
         write(&path, "own", &name);
         git.commit_all(&opened.worktree, &name).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -273,7 +291,14 @@ fn the_same_worktree_is_made_once() {
             let run = |spec: &ProgramSpec| run_program(spec, &roster, &control, &mut |_, _| {});
             let git = GitClient::new(GitRepository::discover(&root).unwrap().unwrap(), &run, &environment);
             let (branch, path) = (branch("windlass/t1"), root.join(".windlass/worktrees/t1"));
-            git.open_worktree(WorktreeRequest { branch: &branch, path: &path, start: &start, existing: ExistingBranch::IfOurs }).unwrap().reused
+            git.open_worktree(WorktreeRequest {
+                branch: &branch,
+                path: &path,
+                start: &start,
+                existing: ExistingBranch::IfOurs,
+            })
+            .unwrap()
+            .reused
         };
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).filter(|reused| !reused).count()

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use windlass_vcs::git::{BranchName, Error, PushOutcome, RemoteName, RemoteBranch};
+use windlass_vcs::git::{BranchName, Error, PushOutcome, RemoteBranch, RemoteName};
 
 use crate::scene::{Scene, write};
 
@@ -60,7 +60,8 @@ fn foreign_push_is_neither_overwritten_nor_deleted() {
     let scene = Scene::with_remote();
     let (worktree, first) = scene.work("t1", "b", "1");
     let origin = RemoteName::new("origin").unwrap();
-    let shared = RemoteBranch { remote: origin.clone(), branch: worktree.branch.clone(), local: worktree.branch.clone() };
+    let shared =
+        RemoteBranch { remote: origin.clone(), branch: worktree.branch.clone(), local: worktree.branch.clone() };
     let share = |commit| scene.with(|git| git.publish_branch(&shared, commit));
     assert_eq!(share(&first).unwrap(), Pushed::Now);
     let full = shared.branch.full_ref();
@@ -90,7 +91,8 @@ fn remote_branch_with_a_commit_that_is_not_merged_is_kept() {
     let scene = Scene::with_remote();
     let (worktree, first) = scene.work("t1", "b", "1");
     let origin = RemoteName::new("origin").unwrap();
-    let shared = RemoteBranch { remote: origin.clone(), branch: worktree.branch.clone(), local: worktree.branch.clone() };
+    let shared =
+        RemoteBranch { remote: origin.clone(), branch: worktree.branch.clone(), local: worktree.branch.clone() };
     scene.with(|git| git.publish_branch(&shared, &first)).unwrap();
     // The agent pushes another commit by itself, and removes it from its branch.
     write(&worktree.path, "b", "2");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use windlass_vcs::git::{GitCommitId, Error, BranchRebaseOutcome, Worktree};
+use windlass_vcs::git::{BranchRebaseOutcome, Error, GitCommitId, Worktree};
 
 use crate::scene::{Scene, read, write};
 
@@ -22,7 +22,9 @@ fn replayed_commits_keep_author_and_message() {
     let id = |from, to| scene.with(|git| git.patch_id(from, to)).unwrap();
     let patch = id(&before, &old);
     write(&worktree.path, "new", "untracked");
-    let BranchRebaseOutcome::Done { head } = scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap() else { panic!("it moves") };
+    let BranchRebaseOutcome::Done { head } = scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap() else {
+        panic!("it moves")
+    };
     assert_eq!(scene.head(&worktree.path), head);
     assert_eq!(scene.commit_at(&scene.root, "windlass/t1~2"), base);
     assert_eq!(read(&worktree.path, "a"), "ONE\ntwo\nthree\nfour\nFIVE\n");
@@ -47,7 +49,8 @@ fn a_conflict_leaves_every_byte_as_it_was() {
     scene.git(&scene.root, &["add", "--force", "x.log"]);
     let base = scene.commit(&scene.root, "the base moves");
     let index = fs::read(scene.root.join(".git/worktrees/t1/index")).unwrap();
-    let BranchRebaseOutcome::Conflict { files, why } = scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap() else {
+    let BranchRebaseOutcome::Conflict { files, why } = scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap()
+    else {
         panic!("they conflict")
     };
     assert_eq!(files, [PathBuf::from("a")]);
@@ -68,7 +71,9 @@ fn files_that_git_does_not_know_are_never_overwritten() {
         scene.write(place, "theirs");
         scene.git(&scene.root, &["add", "--force", place]);
         let base = scene.commit(&scene.root, "the base has it too");
-        let BranchRebaseOutcome::Conflict { files, .. } = scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap() else {
+        let BranchRebaseOutcome::Conflict { files, .. } =
+            scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap()
+        else {
             panic!("{place} is in the way")
         };
         assert_eq!(files, [PathBuf::from(place)]);
@@ -117,7 +122,9 @@ fn rebase_keeps_resolved_merges() {
     scene.with(|git| git.commit_all(&worktree, "resolved")).unwrap();
     scene.write("b", "more");
     let base = scene.commit(&scene.root, "the base moves again");
-    let BranchRebaseOutcome::Done { head } = scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap() else { panic!("no conflict") };
+    let BranchRebaseOutcome::Done { head } = scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap() else {
+        panic!("no conflict")
+    };
     assert_eq!((read(&worktree.path, "a"), read(&worktree.path, "b")), ("both\n".into(), "more".into()));
     assert_eq!(scene.commit_at(&scene.root, &format!("{head}^2")), base);
 }
@@ -237,7 +244,8 @@ fn conflict_names_the_files_of_every_commit() {
     scene.write("a", "theirs\n");
     scene.write("b", "theirs\n");
     let base = scene.commit(&scene.root, "the base moves");
-    let BranchRebaseOutcome::Conflict { files, why } = scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap() else {
+    let BranchRebaseOutcome::Conflict { files, why } = scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap()
+    else {
         panic!("they conflict")
     };
     assert_eq!(files, [PathBuf::from("a"), PathBuf::from("b")]);
@@ -253,7 +261,8 @@ fn conflict_between_commits_alone_says_that_a_merge_has_none() {
     scene.commit(&worktree.path, "there");
     scene.write("a", "the same\n");
     let base = scene.commit(&scene.root, "the base moves");
-    let BranchRebaseOutcome::Conflict { files, why } = scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap() else {
+    let BranchRebaseOutcome::Conflict { files, why } = scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap()
+    else {
         panic!("the first commit conflicts")
     };
     assert_eq!(files, [PathBuf::from("a")]);

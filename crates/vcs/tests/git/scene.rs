@@ -8,9 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use windlass_process::{
-    CaptureLimits, RunControl, Environment, ProgramExit, ProgramOutcome, ProgramInvocation, ProgramStartError, OwnerLock, ProgramSpec, overlay_environment, run_program,
+    CaptureLimits, Environment, OwnerLock, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec,
+    ProgramStartError, RunControl, overlay_environment, run_program,
 };
-use windlass_vcs::git::{BaseBranch, BranchName, GitCommitId, Error, ExistingBranch, GitClient, OpenedWorktree, RemoteName, GitRepository, WorktreeRequest, Worktree};
+use windlass_vcs::git::{
+    BaseBranch, BranchName, Error, ExistingBranch, GitClient, GitCommitId, GitRepository, OpenedWorktree, RemoteName,
+    Worktree, WorktreeRequest,
+};
 
 /// User settings that none of our calls may notice.
 const HOSTILE: &str = r#"
@@ -229,7 +233,9 @@ impl Scene {
     pub fn try_open(&self, name: &str, start: &[GitCommitId]) -> Result<OpenedWorktree, Error> {
         let branch = branch(&format!("windlass/{name}"));
         let path = self.place(name);
-        self.with(|git| git.open_worktree(WorktreeRequest { branch: &branch, path: &path, start, existing: ExistingBranch::IfOurs }))
+        self.with(|git| {
+            git.open_worktree(WorktreeRequest { branch: &branch, path: &path, start, existing: ExistingBranch::IfOurs })
+        })
     }
 
     /// Opens a worktree of the base.

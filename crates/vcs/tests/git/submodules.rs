@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use windlass_vcs::git::{BranchDisposal, Error, BranchRebaseOutcome};
+use windlass_vcs::git::{BranchDisposal, BranchRebaseOutcome, Error};
 
 use crate::scene::{Scene, read, write};
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use windlass_vcs::forge::ForgeMergeMethod;
-use windlass_vcs::git::{BranchDisposal, CheckoutAccess, IfCheckedOut, RemoteName, MergePlan};
+use windlass_vcs::git::{BranchDisposal, CheckoutAccess, IfCheckedOut, MergePlan, RemoteName};
 
 use crate::scene::{Scene, write};
 

@@ -10,14 +10,14 @@
 
 use serde_json::{Value, json};
 
-use super::protocol_error::{ProtocolError, quote_line_start};
-use super::usage_meter::UsageMeter;
-use super::methods::{CANCEL, PROMPT, REQUEST_PERMISSION, SESSION_UPDATE};
-use super::permissions::{ToolPermission, AgentPermissions};
-use super::final_message::{TrailingMessage, FinalMessage};
-use super::tool_use::{ToolUseChange, ToolUse, ToolUseTracker};
-use super::json_rpc::{BoundedLineBuffer, JsonRpcMessage, NO_SUCH_METHOD, JsonRpcError};
 use super::client_request::ClientRequest;
+use super::final_message::{FinalMessage, TrailingMessage};
+use super::json_rpc::{BoundedLineBuffer, JsonRpcError, JsonRpcMessage, NO_SUCH_METHOD};
+use super::methods::{CANCEL, PROMPT, REQUEST_PERMISSION, SESSION_UPDATE};
+use super::permissions::{AgentPermissions, ToolPermission};
+use super::protocol_error::{ProtocolError, quote_line_start};
+use super::tool_use::{ToolUse, ToolUseChange, ToolUseTracker};
+use super::usage_meter::UsageMeter;
 use crate::headless::trim_line;
 
 /// The most bytes that an agent may send between our request and its answer.
@@ -259,7 +259,11 @@ impl AcpClient {
 
 fn read_plan_steps(entries: &Value) -> Vec<(String, String)> {
     let entries = entries.as_array().map(Vec::as_slice).unwrap_or_default();
-    entries.iter().take(MAX_PLAN_STEPS).map(|entry| (truncate_plan_text(&entry["content"]), truncate_plan_text(&entry["status"]))).collect()
+    entries
+        .iter()
+        .take(MAX_PLAN_STEPS)
+        .map(|entry| (truncate_plan_text(&entry["content"]), truncate_plan_text(&entry["status"])))
+        .collect()
 }
 
 fn truncate_plan_text(value: &Value) -> String {

@@ -56,7 +56,8 @@ fn turn_yields_its_chunks_tool_uses_and_answer() {
         line(&json!({"jsonrpc": "2.0", "id": 1, "result": {"stopReason": "end_turn"}})),
     ];
     // The result must not depend on how the bytes are cut.
-    let said: Vec<AcpEvent> = script.concat().chunks(7).flat_map(|piece| talk.receive_bytes(piece).expect("no breach")).collect();
+    let said: Vec<AcpEvent> =
+        script.concat().chunks(7).flat_map(|piece| talk.receive_bytes(piece).expect("no breach")).collect();
     let text = |text: &str| AcpEvent::Text(text.to_owned());
     let end = AcpEvent::Answer(Ok(json!({"stopReason": "end_turn"})));
     let tool = |status| ToolUse { title: "ls".to_owned(), kind: ToolKind::Other, status };

@@ -12,8 +12,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
-use super::json_rpc::{INVALID_PARAMS, RESOURCE_NOT_FOUND, REQUEST_REFUSED, JsonRpcError};
 use super::client_request::{ReadFileRequest, WriteFileRequest};
+use super::json_rpc::{INVALID_PARAMS, JsonRpcError, REQUEST_REFUSED, RESOURCE_NOT_FOUND};
 
 /// The most bytes in one answer.
 const MAX_READ_BYTES: u64 = 8 * 1024 * 1024;
@@ -64,7 +64,9 @@ impl WorkspaceFiles {
         let fail = |error: io::Error| io_failure_response("write", &wanted.path, &error);
         let path = self.resolve_write_path(&wanted.path)?;
         let before = match fs::symlink_metadata(&path) {
-            Ok(found) if !found.is_file() => return Err(refusal_response("write", &wanted.path, "there is something else")),
+            Ok(found) if !found.is_file() => {
+                return Err(refusal_response("write", &wanted.path, "there is something else"));
+            }
             Ok(found) => Some(found.permissions()),
             Err(_) => None,
         };
@@ -93,7 +95,8 @@ impl WorkspaceFiles {
         let path = if rest.as_os_str().is_empty() { there } else { there.join(rest) };
         self.check_path_inside("write", wanted, &path)?;
         let inside = path.strip_prefix(&self.directory).unwrap_or(&path);
-        let is_kept = |part: Component<'_>| PROTECTED_DIRECTORIES.iter().any(|kept| part.as_os_str().eq_ignore_ascii_case(kept));
+        let is_kept =
+            |part: Component<'_>| PROTECTED_DIRECTORIES.iter().any(|kept| part.as_os_str().eq_ignore_ascii_case(kept));
         if inside.components().any(is_kept) {
             return Err(refusal_response("write", wanted, "what is there is not for agents"));
         }

@@ -25,12 +25,16 @@ impl FilesFixture {
 
     fn read(&self, name: &str, line: Option<u64>, limit: Option<u64>) -> Result<String, String> {
         let wanted = ReadFileRequest { path: self.path(name), line, limit };
-        self.files.read_requested_lines(&wanted).map_err(|refused| refused.message.replace(&*self.whole.path().to_string_lossy(), ""))
+        self.files
+            .read_requested_lines(&wanted)
+            .map_err(|refused| refused.message.replace(&*self.whole.path().to_string_lossy(), ""))
     }
 
     fn write(&self, name: &str) -> Result<(), String> {
         let wanted = WriteFileRequest { path: self.path(name), content: "new".to_owned() };
-        self.files.write_requested_file(&wanted).map_err(|refused| refused.message.replace(&*self.whole.path().to_string_lossy(), ""))
+        self.files
+            .write_requested_file(&wanted)
+            .map_err(|refused| refused.message.replace(&*self.whole.path().to_string_lossy(), ""))
     }
 }
 

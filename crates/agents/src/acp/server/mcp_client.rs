@@ -9,11 +9,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use windlass_process::{CaptureLimits, RunControl, ProcessEvent, ProgramInvocation, InteractiveProcess, ProgramSpec};
+use windlass_process::{CaptureLimits, InteractiveProcess, ProcessEvent, ProgramInvocation, ProgramSpec, RunControl};
 
 use super::player::ScriptSetting;
+use crate::acp::json_rpc::{BoundedLineBuffer, JsonRpcError, JsonRpcMessage, NO_SUCH_METHOD};
 use crate::acp::mcp_server::McpServer;
-use crate::acp::json_rpc::{BoundedLineBuffer, JsonRpcMessage, NO_SUCH_METHOD, JsonRpcError};
 
 /// The protocol revision of this client.
 const PROTOCOL_REVISION: &str = "2025-11-25";
@@ -87,7 +87,8 @@ impl McpClient {
             capture: CaptureLimits { head: MAX_CAPTURED_STDERR, tail: MAX_CAPTURED_STDERR, spill: None },
             ..ProgramSpec::new(ProgramInvocation::Argv(words.collect()), directory, environment)
         };
-        let live = InteractiveProcess::start(setting.launcher, &spec, setting.roster).map_err(|error| error.to_string())?;
+        let live =
+            InteractiveProcess::start(setting.launcher, &spec, setting.roster).map_err(|error| error.to_string())?;
         let mut client = Self { live, lines: BoundedLineBuffer::default(), asked: 0 };
         let greeting = json!({
             "protocolVersion": PROTOCOL_REVISION,
@@ -104,7 +105,12 @@ impl McpClient {
     }
 
     /// Sends a request and waits for the answer. Requests of the server are refused meanwhile.
-    fn send_request(&mut self, method: &str, params: Value, control: &RunControl) -> Result<Result<Value, JsonRpcError>, String> {
+    fn send_request(
+        &mut self,
+        method: &str,
+        params: Value,
+        control: &RunControl,
+    ) -> Result<Result<Value, JsonRpcError>, String> {
         self.asked += 1;
         let id = json!(self.asked);
         let mut attended = self.live.open_session(control).map_err(|error| error.to_string())?;

@@ -25,8 +25,8 @@ use mcp_client::McpClients;
 pub use player::ScriptSetting;
 use player::{PlayOutcome, ScriptPlayer, build_message_chunk, write_session_update};
 
-use super::methods::{CANCEL, INITIALIZE, LOAD_SESSION, NEW_SESSION, PROMPT, RESUME_SESSION, PROTOCOL_VERSION};
-use super::json_rpc::{BoundedLineBuffer, JsonRpcMessage, NO_SUCH_METHOD, REQUEST_REFUSED, JsonRpcError};
+use super::json_rpc::{BoundedLineBuffer, JsonRpcError, JsonRpcMessage, NO_SUCH_METHOD, REQUEST_REFUSED};
+use super::methods::{CANCEL, INITIALIZE, LOAD_SESSION, NEW_SESSION, PROMPT, PROTOCOL_VERSION, RESUME_SESSION};
 use crate::scripted::AgentScript;
 
 /// The client waits for each answer, so only few messages are queued.
@@ -140,12 +140,18 @@ impl ScriptServer<'_> {
 
     fn begin_session(&mut self, params: &Value) -> Result<Value, JsonRpcError> {
         self.set_session_params(params);
-        self.save_memory().map_err(|error| JsonRpcError::new(REQUEST_REFUSED, format!("cannot remember anything: {error}")))?;
+        self.save_memory()
+            .map_err(|error| JsonRpcError::new(REQUEST_REFUSED, format!("cannot remember anything: {error}")))?;
         Ok(json!({"sessionId": self.memory.conversation}))
     }
 
     /// Loads a conversation of an earlier process, and replays it if the method asks for that.
-    fn load_session(&mut self, params: &Value, tells: bool, out: &mut dyn Write) -> io::Result<Result<Value, JsonRpcError>> {
+    fn load_session(
+        &mut self,
+        params: &Value,
+        tells: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<Result<Value, JsonRpcError>> {
         self.set_session_params(params);
         let name = params["sessionId"].as_str().unwrap_or_default();
         let kept = self.memory_file_path().and_then(|path| file::read_bounded(&path, MAX_MEMORY_FILE_SIZE).ok());

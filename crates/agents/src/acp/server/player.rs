@@ -8,12 +8,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_process::{CaptureLimits, RunControl, Environment, ProgramExit, ProgramInvocation, SupervisorLauncher, OwnerLock, ProgramSpec, file, run_program};
+use windlass_process::{
+    CaptureLimits, Environment, OwnerLock, ProgramExit, ProgramInvocation, ProgramSpec, RunControl, SupervisorLauncher,
+    file, run_program,
+};
 
 use super::mcp_client::McpClients;
+use crate::acp::json_rpc::{JsonRpcError, JsonRpcMessage};
 use crate::acp::methods::{REQUEST_PERMISSION, SESSION_UPDATE};
-use crate::acp::json_rpc::{JsonRpcMessage, JsonRpcError};
-use crate::scripted::{ScriptToolCall, ScriptTextChange, ScriptRequest, ScriptStep};
+use crate::scripted::{ScriptRequest, ScriptStep, ScriptTextChange, ScriptToolCall};
 
 /// The most output of a command that is kept.
 const MAX_CAPTURED_OUTPUT: usize = 16 * 1024;
@@ -82,13 +85,17 @@ impl ScriptPlayer<'_> {
         match step {
             ScriptStep::Say(text) => self.say_text(&format!("{text}\n"))?,
             ScriptStep::Promise(claim) => self.say_text(&format!("<promise>{claim}</promise>\n"))?,
-            ScriptStep::Write(file) => return self.edit_file("Write", &file.path, |path| fs::write(path, &file.content)),
+            ScriptStep::Write(file) => {
+                return self.edit_file("Write", &file.path, |path| fs::write(path, &file.content));
+            }
             ScriptStep::Append(file) => {
                 return self.edit_file("Append to", &file.path, |path| {
                     fs::OpenOptions::new().create(true).append(true).open(path)?.write_all(file.content.as_bytes())
                 });
             }
-            ScriptStep::Replace(change) => return self.edit_file("Change", &change.path, |path| replace_file_text(path, change)),
+            ScriptStep::Replace(change) => {
+                return self.edit_file("Change", &change.path, |path| replace_file_text(path, change));
+            }
             ScriptStep::Run(script) => self.run_command(script)?,
             ScriptStep::Wait(span) => drop(self.control.wait_unless_cancelled(span.0)),
             ScriptStep::Ask(title) => return self.request_permission(title),
@@ -148,10 +155,17 @@ impl ScriptPlayer<'_> {
         let spec = ProgramSpec {
             grace: Duration::from_secs(1),
             capture: CaptureLimits { head: MAX_CAPTURED_OUTPUT / 2, tail: MAX_CAPTURED_OUTPUT / 2, spill: None },
-            ..ProgramSpec::new(ProgramInvocation::Shell(script.into()), self.directory, self.setting.environment.clone())
+            ..ProgramSpec::new(
+                ProgramInvocation::Shell(script.into()),
+                self.directory,
+                self.setting.environment.clone(),
+            )
         };
         let (success, output) = match run_program(&spec, self.setting.roster, self.control, &mut |_, _| {}) {
-            Ok(finished) => (finished.exit == ProgramExit::Code(0), finished.stdout.to_text_lossy() + &finished.stderr.to_text_lossy()),
+            Ok(finished) => (
+                finished.exit == ProgramExit::Code(0),
+                finished.stdout.to_text_lossy() + &finished.stderr.to_text_lossy(),
+            ),
             Err(error) => (false, error.to_string()),
         };
         self.end_tool_use(&tool, success, output)

@@ -6,15 +6,21 @@ use std::path::PathBuf;
 
 use insta::assert_snapshot;
 use serde::Deserialize;
-use windlass_engine::{UsdCost, TurnFailure, AgentUsage};
-use windlass_process::{ProgramExit, OutputStream};
+use windlass_engine::{AgentUsage, TurnFailure, UsdCost};
+use windlass_process::{OutputStream, ProgramExit};
 
 use super::*;
 use crate::TurnEnd;
 
 mod command_line;
 
-const ALL: [HeadlessDialect; 5] = [HeadlessDialect::Claude, HeadlessDialect::Codex, HeadlessDialect::Opencode, HeadlessDialect::Gemini, HeadlessDialect::Goose];
+const ALL: [HeadlessDialect; 5] = [
+    HeadlessDialect::Claude,
+    HeadlessDialect::Codex,
+    HeadlessDialect::Opencode,
+    HeadlessDialect::Gemini,
+    HeadlessDialect::Goose,
+];
 
 /// An entry of `recordings/index.yaml`, with the fields that the tests use.
 #[derive(Deserialize)]
@@ -51,7 +57,13 @@ fn exit(code: i32) -> ProgramExit {
 }
 
 /// Reads a stream in pieces. `resumes` says whether a conversation is resumed.
-fn heard(dialect: HeadlessDialect, resumes: bool, stdout: &[u8], stderr: &[u8], exit: ProgramExit) -> (HeadlessTurnReport, Vec<StreamEvent>) {
+fn heard(
+    dialect: HeadlessDialect,
+    resumes: bool,
+    stdout: &[u8],
+    stderr: &[u8],
+    exit: ProgramExit,
+) -> (HeadlessTurnReport, Vec<StreamEvent>) {
     let mut hearing = StreamReader::new(dialect, resumes);
     let mut said: Vec<StreamEvent> = hearing.receive_bytes(OutputStream::Stderr, stderr);
     said.extend(stdout.chunks(4099).flat_map(|piece| hearing.receive_bytes(OutputStream::Stdout, piece)));
@@ -81,7 +93,9 @@ fn shown(ended: &HeadlessTurnEnd) -> String {
         HeadlessTurnEnd::Turn(TurnEnd::Answered(text)) => format!("said: {text}"),
         HeadlessTurnEnd::Turn(TurnEnd::Failed { fault, why }) => format!("{fault:?}: {}", short(why)),
         HeadlessTurnEnd::Turn(TurnEnd::RateLimited { said, reset }) => format!("limited, {reset:?}: {}", short(said)),
-        HeadlessTurnEnd::Turn(TurnEnd::AccessDenied { said, remedy }) => format!("locked: {}; {}", short(said), short(remedy)),
+        HeadlessTurnEnd::Turn(TurnEnd::AccessDenied { said, remedy }) => {
+            format!("locked: {}; {}", short(said), short(remedy))
+        }
         HeadlessTurnEnd::Turn(other) => format!("{other:?}"),
     }
 }
@@ -243,7 +257,8 @@ fn command_lines_are_those_that_were_recorded() {
                 is_conversation_name(word) && (word.len() == 36 || word.starts_with("ses_") || *word == "windlass-1")
             };
             let id = argv.iter().find(is_id).map(String::as_str);
-            let place = if is_new { PromptTarget::NewConversation(id) } else { PromptTarget::Existing(id.expect("an id")) };
+            let place =
+                if is_new { PromptTarget::NewConversation(id) } else { PromptTarget::Existing(id.expect("an id")) };
             let words = build_prompt_script(&agent, dialect, place, None).split(' ').map(str::to_owned).collect();
             assert_eq!(sorted(words), sorted(argv.clone()), "{name} {scenario}");
         }
@@ -336,7 +351,9 @@ fn noise_lines_are_skipped_and_noise_alone_is_garbage() {
         let (good, _) = heard(dialect, false, &noisy, b"", ProgramExit::Code(0));
         assert!(matches!(good.ended, Ended::Turn(TurnEnd::Said(_))), "{dialect:?} {good:?}");
         let (bad, _) = heard(dialect, true, noise.as_bytes(), b"", ProgramExit::Code(0));
-        let HeadlessTurnEnd::Turn(TurnEnd::Failed { fault: TurnFailure::Garbage, why }) = bad.end else { panic!("{dialect:?}") };
+        let HeadlessTurnEnd::Turn(TurnEnd::Failed { fault: TurnFailure::Garbage, why }) = bad.end else {
+            panic!("{dialect:?}")
+        };
         assert!(why.contains("`starting up`"), "{why}");
         let (none, _) = heard(dialect, false, b"", b"", ProgramExit::Code(0));
         assert_eq!(shown(&none.ended), "Garbage: it wrote nothing at all (exit 0)");
@@ -514,7 +531,9 @@ fn claimed_success_is_checked() {
     }
     let limited = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1800000000}}"#;
     let stream = format!("{limited}\n{}", result(r#","is_error":true,"api_error_status":429"#));
-    let ended = |stream: &str| shown(&heard(HeadlessDialect::Claude, false, stream.as_bytes(), b"", ProgramExit::Code(1)).0.end);
+    let ended = |stream: &str| {
+        shown(&heard(HeadlessDialect::Claude, false, stream.as_bytes(), b"", ProgramExit::Code(1)).0.end)
+    };
     assert_eq!(ended(&stream), "limited, Some(At(2027-01-15T08:00:00Z)): Done.");
     assert_eq!(ended(&stream.replace("rejected", "allowed")), "limited, None: Done.", "of another limit");
 }

@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 
 use windlass_agents::Agent;
 use windlass_config::{Config, RoleSettings, plan};
-use windlass_engine::{WorkspaceMode, Session, SessionName, TaskState, Task, TaskId, TypeName, TaskTypes, StateView, NextAction, WorkSource};
+use windlass_engine::{
+    NextAction, Session, SessionName, StateView, Task, TaskId, TaskState, TaskTypes, TypeName, WorkSource,
+    WorkspaceMode,
+};
 use windlass_process::{is_owner_alive, is_this_process};
-use windlass_store::{StoreSnapshot, SqliteStore};
+use windlass_store::{SqliteStore, StoreSnapshot};
 
 use super::super::agent_choice::no_agent_failure;
-use super::super::session_choice::{name_after_task, is_owner_still_alive};
+use super::super::session_choice::{is_owner_still_alive, name_after_task};
 use super::super::workspace_choice::{explain_left_in_place, is_left_in_place};
 use crate::context::{OpenedProject, list_tasks_in_states, visit_tasks_in_states};
 use crate::{Failure, agents, environment, gatekeepers, hints};
@@ -40,7 +43,10 @@ impl<'a> AgentAssignment<'a> {
         let known = listed.filter(|name| agents::resolve_agent(name, &config.settings).is_ok()).cloned().collect();
         let mut assignment = Self { config, types, named, grounds, closed: BTreeSet::new(), known };
         closed.extend(
-            assignment.task_type_roles().filter(|(kind, roles)| assignment.find_missing_agent(kind, roles).is_some()).map(|(kind, _)| kind),
+            assignment
+                .task_type_roles()
+                .filter(|(kind, roles)| assignment.find_missing_agent(kind, roles).is_some())
+                .map(|(kind, _)| kind),
         );
         assignment.closed = closed;
         assignment
@@ -130,7 +136,9 @@ impl<'a> AgentAssignment<'a> {
         let mut lack = None;
         visit_tasks_in_states(store, &[TaskState::Ready, TaskState::NeedsContinuation], |task| {
             let may = self.named.is_none_or(|agent| self.types.check_agent_allowed(&task, agent).is_ok());
-            lack = self.find_missing_agent_for_task(&task).filter(|_| may && task.lease.is_none() && !self.leaves_in_place(&task));
+            lack = self
+                .find_missing_agent_for_task(&task)
+                .filter(|_| may && task.lease.is_none() && !self.leaves_in_place(&task));
             lack.is_none()
         })?;
         Ok(lack)
@@ -164,17 +172,24 @@ impl<'a> AgentAssignment<'a> {
         let mut after = None;
         while let Some(next) = snapshot.next_claimable_except(&self.closed, after).map_err(hints::view_failure)? {
             let task = snapshot.find_task(next.1).map_err(hints::view_failure)?;
-            if free(&next.1) && task.is_some_and(|task| !self.leaves_in_place(&task) && self.choose_agent_name(&task, 0).is_some()) {
+            if free(&next.1)
+                && task.is_some_and(|task| !self.leaves_in_place(&task) && self.choose_agent_name(&task, 0).is_some())
+            {
                 return self.name_task_session(&snapshot, next.1);
             }
             after = Some(next);
         }
         let mut after = None;
-        while let Some(next) = snapshot.next_expired_lease(environment::current_timestamp(), after).map_err(hints::view_failure)? {
+        while let Some(next) =
+            snapshot.next_expired_lease(environment::current_timestamp(), after).map_err(hints::view_failure)?
+        {
             let task = snapshot.find_task(next.1).map_err(hints::view_failure)?;
-            let open =
-                |task: &Task| !self.leaves_in_place(task) && task.kind.as_ref().is_none_or(|kind| !self.closed.contains(kind));
-            if free(&next.1) && task.as_ref().is_some_and(|task| open(task) && self.choose_agent_name(task, 0).is_some()) {
+            let open = |task: &Task| {
+                !self.leaves_in_place(task) && task.kind.as_ref().is_none_or(|kind| !self.closed.contains(kind))
+            };
+            if free(&next.1)
+                && task.as_ref().is_some_and(|task| open(task) && self.choose_agent_name(task, 0).is_some())
+            {
                 return self.name_task_session(&snapshot, next.1);
             }
             after = Some(next);
@@ -182,7 +197,11 @@ impl<'a> AgentAssignment<'a> {
         Ok(None)
     }
 
-    fn name_task_session(&self, snapshot: &StoreSnapshot<'_>, id: TaskId) -> Result<Option<(Task, SessionName)>, Failure> {
+    fn name_task_session(
+        &self,
+        snapshot: &StoreSnapshot<'_>,
+        id: TaskId,
+    ) -> Result<Option<(Task, SessionName)>, Failure> {
         let Some(task) = snapshot.find_task(id).map_err(hints::view_failure)? else { return Ok(None) };
         let base = name_after_task(snapshot, id)?;
         // The task has as many names in use as it had attempts.
@@ -221,8 +240,12 @@ pub fn find_orphaned_sessions(opened: &OpenedProject, grounds: WorkspaceMode) ->
     let leases = tasks.into_iter().filter_map(|task| task.lease).filter(|lease| !is_this_process(lease.owner.as_str()));
     let mut sessions = Vec::new();
     for name in leases.filter_map(|lease| lease.session) {
-        sessions
-            .extend(snapshot.find_session(&name).map_err(hints::view_failure)?.filter(|session| is_for_workers(session, grounds)));
+        sessions.extend(
+            snapshot
+                .find_session(&name)
+                .map_err(hints::view_failure)?
+                .filter(|session| is_for_workers(session, grounds)),
+        );
     }
     sessions.retain(|session| !is_owner_alive(&opened.project.owner_directory(), session.owner.as_str()));
     Ok(sessions)

@@ -8,7 +8,7 @@ use windlass_store::{SqliteStore, Store};
 
 use super::scheduler::SessionScheduler;
 use crate::project::Project;
-use crate::{FailureCode, Failure};
+use crate::{Failure, FailureCode};
 
 /// The longest wait for the log before the thread checks whether the run is over.
 const MAX_LOG_WAIT: Duration = Duration::from_secs(5);

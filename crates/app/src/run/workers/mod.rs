@@ -23,16 +23,16 @@ use std::sync::Arc;
 use std::thread;
 
 use windlass_config::Config;
-use windlass_engine::{WorkspaceMode, Session, Task, WorkSource};
-use windlass_process::{RunControl, HeartbeatThread, OwnerLock};
+use windlass_engine::{Session, Task, WorkSource, WorkspaceMode};
+use windlass_process::{HeartbeatThread, OwnerLock, RunControl};
 use windlass_store::Lifetime;
 
 use self::worker::Worker;
 use super::agent_choice::{check_agent_startable, explain_no_task_for_agent, no_agent_failure};
 use super::cancellation::read_cancellation;
 use super::cleanup::clean_up_tasks;
-use super::run_plan::NothingReady;
 use super::remaining_tasks::RemainingTasks;
+use super::run_plan::NothingReady;
 use super::session_config::{find_effective_config, may_run_agent_programs};
 use super::session_run::{SessionObserver, read_protected_files, warn_of_idle_hooks};
 use super::stale_leases::{expire_stale_leases, start_heartbeat};
@@ -43,7 +43,7 @@ use crate::person::require_person;
 use crate::project::Project;
 use crate::recovery::{RecoveryScope, recover_and_notify};
 use crate::workflows::{self, WorkflowSnapshot};
-use crate::{FailureCode, Failure, FrontEnd, Notice, agents, execution, hints, store_records};
+use crate::{Failure, FailureCode, FrontEnd, Notice, agents, execution, hints, store_records};
 
 pub use self::assignment::AgentAssignment;
 pub use self::scheduler::{RunTotals, SessionScheduler};
@@ -148,10 +148,16 @@ impl<'a> WorkerPool<'a> {
         (count, control): (usize, &RunControl),
     ) -> Result<PoolPlan<'a>, Failure> {
         check_usual_agent(assignment, &opened.project)?;
-        let rosters: Vec<OwnerLock> = (0..count).map(|_| execution::acquire_owner_lock(&opened.project)).collect::<Result<_, _>>()?;
+        let rosters: Vec<OwnerLock> =
+            (0..count).map(|_| execution::acquire_owner_lock(&opened.project)).collect::<Result<_, _>>()?;
         let heart = start_heartbeat(&rosters, &settings.config)?;
         recover_and_notify(opened, control, RecoveryScope::BeforeWork)?;
-        let sessions = opened.store.begin_snapshot().map_err(hints::store_failure)?.all_sessions().map_err(hints::store_failure)?;
+        let sessions = opened
+            .store
+            .begin_snapshot()
+            .map_err(hints::store_failure)?
+            .all_sessions()
+            .map_err(hints::store_failure)?;
         if !settings.grounds.is_in_place() {
             clean_up_tasks(opened, &settings.config, (&rosters[0], control))?;
         }
@@ -181,11 +187,17 @@ impl<'a> WorkerPool<'a> {
     }
 
     /// Runs all workers to the end.
-    pub fn run_workers(&self, place: (&Project, &Arc<dyn FrontEnd>), observer: &dyn WorkerObserver) -> Result<(), Failure> {
+    pub fn run_workers(
+        &self,
+        place: (&Project, &Arc<dyn FrontEnd>),
+        observer: &dyn WorkerObserver,
+    ) -> Result<(), Failure> {
         thread::scope(|scope| {
             let mut workers = Vec::new();
             for (number, roster) in self.rosters.iter().enumerate() {
-                let work = move || self.create_worker(number, self.open_for_worker(place)?, roster, observer).work_until_over();
+                let work = move || {
+                    self.create_worker(number, self.open_for_worker(place)?, roster, observer).work_until_over()
+                };
                 let thread = thread::Builder::new().name(format!("worker {}", number + 1)).spawn_scoped(scope, work);
                 match thread {
                     Ok(thread) => workers.push(thread),
@@ -203,7 +215,8 @@ impl<'a> WorkerPool<'a> {
 
     fn open_for_worker(&self, (project, front_end): (&Project, &Arc<dyn FrontEnd>)) -> Result<OpenedProject, Failure> {
         let (project, trust, front_end) = (project.clone(), self.settings.trust, front_end.clone());
-        let store = store_records::open_store(&project, Lifetime::Service, trust).inspect_err(|_| self.scheduler.close_for_new_jobs())?;
+        let store = store_records::open_store(&project, Lifetime::Service, trust)
+            .inspect_err(|_| self.scheduler.close_for_new_jobs())?;
         Ok(OpenedProject { project, store, trust, front_end })
     }
 
@@ -232,7 +245,8 @@ impl<'a> WorkerPool<'a> {
 pub fn watch_cancelled_sessions(project: &Project, scheduler: &Arc<SessionScheduler>) -> impl Fn() + Send + 'static {
     let (file, scheduler) = (project.store_file(), scheduler.clone());
     move || {
-        let cancelled = scheduler.running_sessions().into_iter().filter(|(name, _)| read_cancellation(&file, name).is_some());
+        let cancelled =
+            scheduler.running_sessions().into_iter().filter(|(name, _)| read_cancellation(&file, name).is_some());
         cancelled.for_each(|(_, control)| control.cancel_own_runs());
     }
 }
@@ -248,7 +262,10 @@ fn check_usual_agent(assignment: &AgentAssignment<'_>, project: &Project) -> Res
 }
 
 /// Returns why workers have nothing to begin with, if that is so.
-fn explain_nothing_ready(opened: &OpenedProject, assignment: &AgentAssignment<'_>) -> Result<Option<NothingReady>, Failure> {
+fn explain_nothing_ready(
+    opened: &OpenedProject,
+    assignment: &AgentAssignment<'_>,
+) -> Result<Option<NothingReady>, Failure> {
     if assignment.find_next_task(&opened.store, &Default::default(), &Default::default())?.is_some() {
         return Ok(None);
     }
@@ -263,6 +280,7 @@ fn explain_nothing_ready(opened: &OpenedProject, assignment: &AgentAssignment<'_
         None => None,
     };
     let reason = others.unwrap_or_else(|| "nothing is ready".to_owned());
-    let remaining = RemainingTasks::find_remaining(opened)?.explain_ready_tasks(|task| assignment.explain_untaken_task(opened, task));
+    let remaining = RemainingTasks::find_remaining(opened)?
+        .explain_ready_tasks(|task| assignment.explain_untaken_task(opened, task));
     Ok(Some(NothingReady { reason, remaining }))
 }

@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use windlass_engine::{OwnerName, Session, SessionName, TaskId, AgentUsage};
+use windlass_engine::{AgentUsage, OwnerName, Session, SessionName, TaskId};
 use windlass_process::RunControl;
 
 /// After this many failed agent starts in a row, the run takes nothing more.

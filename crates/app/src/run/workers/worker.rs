@@ -5,10 +5,10 @@ use std::sync::Arc;
 use windlass_agents::Agent;
 use windlass_config::{Config, plan};
 use windlass_engine::{
-    Command, SessionEndKind, NewSession, RetryLimitAction, OwnerName, Session, SessionName, Task, TaskId, SessionTerms, StateView as _, NextAction,
-    WorkSource,
+    Command, NewSession, NextAction, OwnerName, RetryLimitAction, Session, SessionEndKind, SessionName, SessionTerms,
+    StateView as _, Task, TaskId, WorkSource,
 };
-use windlass_process::{RunControl, OwnerLock, Supervisor};
+use windlass_process::{OwnerLock, RunControl, Supervisor};
 use windlass_runner::{EffectRunner, RunError, Runner, RunnerEnv};
 use windlass_store::ExecuteError;
 
@@ -135,7 +135,8 @@ impl Worker<'_> {
                 NextJob::Nothing(wakes) => wakes,
             };
             let taken = expire_stale_leases(&mut self.opened, &self.settings.config, (self.roster, &self.control))?;
-            if taken > 0 || self.scheduler.offer_sessions(find_orphaned_sessions(&self.opened, self.settings.grounds)?) {
+            if taken > 0 || self.scheduler.offer_sessions(find_orphaned_sessions(&self.opened, self.settings.grounds)?)
+            {
                 continue;
             }
             // Another process may have taken a task meanwhile.
@@ -167,7 +168,8 @@ impl Worker<'_> {
             WorkerJob::Resume(session) => {
                 let Some(agent) = self.assignment.resolve_session_agent(session, self.opened.trust)? else {
                     let said = format!("session `{}` was started with `{}`", session.name, session.agent);
-                    let again = ResumeCommand::for_session(&self.opened, session).describe_in_sentence("goes on with it");
+                    let again =
+                        ResumeCommand::for_session(&self.opened, session).describe_in_sentence("goes on with it");
                     self.opened.front_end.show_notice(Notice::Note(&format!("{said}; {again}")));
                     return Ok(None);
                 };
@@ -178,7 +180,13 @@ impl Worker<'_> {
         Ok(Some(PreparedJob { job, agent, config, begin, tally }))
     }
 
-    fn start_session_command(&self, task: &Task, name: &SessionName, agent: &Agent, owner: OwnerName) -> Result<Command, Failure> {
+    fn start_session_command(
+        &self,
+        task: &Task,
+        name: &SessionName,
+        agent: &Agent,
+        owner: OwnerName,
+    ) -> Result<Command, Failure> {
         let config = self.assignment.config;
         let terms = plan::session_terms(config, self.settings.max_iterations);
         // A question would block a worker, and the task with it.
@@ -210,8 +218,12 @@ impl Worker<'_> {
         let owner = execution::owner_name(self.roster);
         let gatekeepers = gatekeepers::resolve_gatekeepers(&config, &agent, &self.opened.project.root)?.0;
         let workflows = (&config, &self.settings.workflows);
-        let settings =
-            session_runner_settings(&self.opened, workflows, &owner, (&name, gatekeepers, self.settings.serves_agents))?;
+        let settings = session_runner_settings(
+            &self.opened,
+            workflows,
+            &owner,
+            (&name, gatekeepers, self.settings.serves_agents),
+        )?;
         let earlier_turns = tally.turns;
         let task = job.task_id().map(|id| self.opened.require_task(id)).transpose()?;
         let mut observer = self.observer.observe_session(self.number, &job.describe_session(task.as_ref()));
@@ -228,7 +240,8 @@ impl Worker<'_> {
         let allowance = runner_settings::turn_allowance(&config, &agent);
         let supervisor = self.supervisor.take();
         let dispatch = EffectRunner::new(&mut self.opened.store, settings, self.roster, control.clone(), outside);
-        let mut runner = Runner::new(dispatch.map_err(hints::run_failure)?.with_supervisor(supervisor), agent, allowance);
+        let mut runner =
+            Runner::new(dispatch.map_err(hints::run_failure)?.with_supervisor(supervisor), agent, allowance);
         if let Err(error) = runner.begin_session(&session_origin(&owner, self.settings.inside.via), &begin) {
             self.supervisor = runner.into_supervisor();
             return if self.is_job_stale(&job, &error)? { Ok(None) } else { Err(hints::run_failure(error)) };
@@ -250,14 +263,16 @@ impl Worker<'_> {
     }
 
     fn build_result(&self, session: &Session, tally: &SessionTally, killed: bool) -> Result<SessionResult, Failure> {
-        let failed =
-            session.ending_kind() == Some(SessionEndKind::Error) && !session.task.is_some_and(|id| session.left.contains(&id));
+        let failed = session.ending_kind() == Some(SessionEndKind::Error)
+            && !session.task.is_some_and(|id| session.left.contains(&id));
         let not_started = match (failed, session.task) {
             (true, Some(id)) => {
                 Some(self.opened.require_task(id)?.reason.unwrap_or_else(|| "the agent could not work".to_owned()))
             }
             // A stop hook that is broken for one task is broken for the next one.
-            (false, Some(id)) if session.broken_gate => self.opened.require_task(id)?.blocked.map(|blocked| blocked.reason),
+            (false, Some(id)) if session.broken_gate => {
+                self.opened.require_task(id)?.blocked.map(|blocked| blocked.reason)
+            }
             // The same holds for a gatekeeper that could not be started.
             (false, Some(id)) if session.left.contains(&id) => {
                 let task = self.opened.require_task(id)?;
@@ -269,7 +284,8 @@ impl Worker<'_> {
         let mut people = session.escalated.clone();
         // A session that asks keeps its task until a person answers.
         people.extend(session.task.filter(|_| session.next_action() == NextAction::Answer));
-        let lost = session.lost.iter().map(|lost| Ok((lost.task, lost.describe_loss(&self.opened.require_task(lost.task)?))));
+        let lost =
+            session.lost.iter().map(|lost| Ok((lost.task, lost.describe_loss(&self.opened.require_task(lost.task)?))));
         let lost = lost.collect::<Result<_, Failure>>()?;
         Ok(SessionResult {
             task: session.task,
@@ -325,7 +341,8 @@ impl Worker<'_> {
 /// Returns the task that a session has completed although a hook asks for a person, with the reason.
 fn find_objection(session: &Session, tally: &SessionTally) -> Option<(TaskId, String)> {
     // If tasks of the graph are blocked, the reason is about them.
-    let is_objected = session.ending_kind() == Some(SessionEndKind::Escalated) && session.finished && session.escalated.is_empty();
+    let is_objected =
+        session.ending_kind() == Some(SessionEndKind::Escalated) && session.finished && session.escalated.is_empty();
     let reason = tally.ending_reason.clone().unwrap_or_else(|| "a person is needed".to_owned());
     session.task.filter(|_| is_objected).map(|task| (task, reason))
 }

@@ -3,7 +3,7 @@
 use windlass_app::changes::{ChangeRecord, ChangeState, list_changes, mark_landed_changes, with_git};
 use windlass_app::context::{CommandContext, OpenedProject};
 use windlass_app::{Failure, environment, execution};
-use windlass_engine::{TaskState, Task};
+use windlass_engine::{Task, TaskState};
 use windlass_text as text;
 use windlass_vcs::forge;
 
@@ -34,7 +34,9 @@ pub fn run_change_list(context: &CommandContext, args: &Args, out: &mut Output) 
         // A change stays listed as open when git cannot tell its state.
         match with_git(&opened.project, &control, |git| mark_landed_changes(git, &mut changes)) {
             Ok(_) => {}
-            Err(failure) => MessageWriter::new().print_warning(&format!("cannot tell which of them are merged: {failure}")),
+            Err(failure) => {
+                MessageWriter::new().print_warning(&format!("cannot tell which of them are merged: {failure}"))
+            }
         }
     }
     if args.refresh {
@@ -67,7 +69,11 @@ fn show_change_entry(change: &ChangeRecord, (ids, states): (usize, usize), out: 
     match (&change.forge_state, &change.change.merged) {
         (Some(Err(why)), _) => MessageWriter::new().print_warning(&format!("{}: {why}", change.task.id)),
         (_, None) if change.external_merge.is_some() => {
-            let how = change.external_merge.as_ref().map(|landed| text::clean_line(&landed.how).into_owned()).unwrap_or_default();
+            let how = change
+                .external_merge
+                .as_ref()
+                .map(|landed| text::clean_line(&landed.how).into_owned())
+                .unwrap_or_default();
             let told = format!("{how}; {}", noted_by(&change.task));
             out.print_line(format_args!("  {}", out.paint(Tone::Faint, told)))?;
         }

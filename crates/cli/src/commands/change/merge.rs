@@ -56,13 +56,17 @@ fn show_merge_report(
         }));
     }
     let id = out.paint(Tone::Strong, task.id).to_string();
-    let Some(seal) = seal else { return out.print_line(format_args!("{id}  is merged already, as {}", shorten_commit_id(&commit))) };
+    let Some(seal) = seal else {
+        return out.print_line(format_args!("{id}  is merged already, as {}", shorten_commit_id(&commit)));
+    };
     let (passed, unasked) = (seal.checks.join(", "), seal.unasked.join(", "));
     match (seal.rebased, passed.is_empty()) {
         (true, true) if checks == MergeChecks::Skip => {
             out.print_line("rebased onto the newest base; nothing was checked there")?
         }
-        (true, true) if !unasked.is_empty() => out.print_line("rebased onto the newest base; no check can run there")?,
+        (true, true) if !unasked.is_empty() => {
+            out.print_line("rebased onto the newest base; no check can run there")?
+        }
         (true, true) => out.print_line("rebased onto the newest base; there are no checks")?,
         (true, false) => {
             out.print_line(format_args!("rebased onto the newest base, where {} passed", text::clean_line(&passed)))?

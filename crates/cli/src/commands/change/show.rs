@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use serde_json::json;
 use windlass_app::changes::{ChangeRecord, mark_landed_changes, with_git};
 use windlass_app::context::{CommandContext, OpenedProject};
-use windlass_app::{FailureCode, Failure, environment, execution, hints};
+use windlass_app::{Failure, FailureCode, environment, execution, hints};
 use windlass_engine::{TaskId, Timestamp};
 use windlass_process::{PagerOutcome, TerminalPager};
 use windlass_runner::stacked_branches::{self, LowerTask};
 use windlass_text as text;
-use windlass_vcs::git::{BranchName, GitCommitId, DiffText, Error, FileChange, GitClient, LoggedCommit};
+use windlass_vcs::git::{BranchName, DiffText, Error, FileChange, GitClient, GitCommitId, LoggedCommit};
 
 use super::change_state_tone;
 use crate::output::{CommandResult, Output, Tone};
@@ -97,10 +97,15 @@ fn read_change_view(git: &GitClient<'_>, below: &[LowerTask], change: &ChangeRec
 }
 
 /// Returns the first (exclusive) and the last commit of a change.
-fn find_change_range(git: &GitClient<'_>, below: &[LowerTask], change: &ChangeRecord) -> Result<(GitCommitId, GitCommitId), Error> {
+fn find_change_range(
+    git: &GitClient<'_>,
+    below: &[LowerTask],
+    change: &ChangeRecord,
+) -> Result<(GitCommitId, GitCommitId), Error> {
     let unknown = |commit: &str| Error::UnknownCommit { commit: commit.to_owned() };
     let own = find_own_tip(git, change)?;
-    let one = change.external_merge.as_ref().filter(|landed| landed.is_single_commit).map(|landed| landed.commit.as_str());
+    let one =
+        change.external_merge.as_ref().filter(|landed| landed.is_single_commit).map(|landed| landed.commit.as_str());
     let is_own = |merged: &&str| own.as_ref().is_some_and(|own| own.as_str() == *merged);
     if let Some(merged) = change.change.merged.as_deref().or(one).filter(|merged| !is_own(merged)) {
         let to = GitCommitId::new(merged)?;
@@ -115,7 +120,8 @@ fn find_change_range(git: &GitClient<'_>, below: &[LowerTask], change: &ChangeRe
         let from = from.map_or_else(|| git.merge_base(&GitCommitId::new(&workspace.start)?, &tip), Ok)?;
         return Ok((from, tip));
     }
-    let newest = git.last_seen_base(&BranchName::new(change.base_name())?)?.ok_or_else(|| unknown(change.base_name()))?;
+    let newest =
+        git.last_seen_base(&BranchName::new(change.base_name())?)?.ok_or_else(|| unknown(change.base_name()))?;
     let base = match &change.task.workspace {
         Some(workspace) => stacked_branches::own_work_base(git, workspace, below, &newest)?,
         None => newest,
@@ -137,7 +143,12 @@ fn render_change_page(change: &ChangeRecord, seen: &ChangeView, stat: bool, out:
     written.map_err(|error| Failure::new(FailureCode::System, "cannot put the page together").with_cause(error))
 }
 
-fn write_change_page(change: &ChangeRecord, seen: &ChangeView, stat: bool, out: &Output) -> Result<String, std::fmt::Error> {
+fn write_change_page(
+    change: &ChangeRecord,
+    seen: &ChangeView,
+    stat: bool,
+    out: &Output,
+) -> Result<String, std::fmt::Error> {
     let mut page = String::new();
     let (tone, word) = (change_state_tone(change.change_state()), change.change_state().name());
     let (id, word) = (out.paint(Tone::Strong, change.task.id), out.paint(tone, word));
@@ -180,7 +191,8 @@ fn write_change_page(change: &ChangeRecord, seen: &ChangeView, stat: bool, out: 
 
 /// Writes a line per file with its counts, and the totals.
 fn write_diff_stat(page: &mut String, files: &[FileChange], out: &Output) -> std::fmt::Result {
-    let names: Vec<String> = files.iter().map(|file| text::clean_line(&file.path.to_string_lossy()).into_owned()).collect();
+    let names: Vec<String> =
+        files.iter().map(|file| text::clean_line(&file.path.to_string_lossy()).into_owned()).collect();
     let width = names.iter().map(|name| text::display_width(name)).max().unwrap_or(0);
     let most = files.iter().map(|file| file.added + file.removed).max().unwrap_or(0);
     for (file, name) in files.iter().zip(&names) {

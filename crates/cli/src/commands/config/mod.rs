@@ -141,7 +141,8 @@ fn print_config_summary(config: &Config, out: &mut Output) -> CommandResult {
     let file = config.file().to_string_lossy();
     let note = if config.has_file() { "" } else { " (no such file: every setting has its default)" };
     out.print_line(format_args!("{}  {}{note}", out.paint(Tone::Good, "ok"), text::clean_line(&file)))?;
-    let points: Vec<_> = config.count_hooks_by_point().into_iter().map(|(point, count)| format!("{count} at {point}")).collect();
+    let points: Vec<_> =
+        config.count_hooks_by_point().into_iter().map(|(point, count)| format!("{count} at {point}")).collect();
     let task_types: Vec<_> = config.task_types().map(|(name, _)| text::clean_line(name).into_owned()).collect();
     let agents: Vec<_> = config.settings.agents.keys().map(|name| text::clean_line(name).into_owned()).collect();
     for (label, items) in [("hooks", points), ("task types", task_types), ("agents", agents)] {

@@ -8,7 +8,7 @@ use std::io;
 
 use windlass_app::atomic_file::{self, FileReaders};
 use windlass_app::project::Project;
-use windlass_app::{FailureCode, Failure, project_setup};
+use windlass_app::{Failure, FailureCode, project_setup};
 use windlass_config as config;
 use windlass_config::{Config, ConfigSource};
 use windlass_process::file;
@@ -16,8 +16,9 @@ use windlass_process::file;
 /// Replaces the configuration atomically, provided that the file still has the content of `config`.
 pub fn replace_config_file(project: &Project, config: &Config, text: &str) -> Result<(), Failure> {
     let file = project.config_file();
-    let cannot =
-        |error: io::Error| Failure::new(FailureCode::System, format!("cannot write `{}`", file.display())).with_cause(error);
+    let cannot = |error: io::Error| {
+        Failure::new(FailureCode::System, format!("cannot write `{}`", file.display())).with_cause(error)
+    };
     let changed = || {
         Failure::new(FailureCode::Refused, format!("`{}` was changed meanwhile", file.display()))
             .with_hint("look at it, and try again")

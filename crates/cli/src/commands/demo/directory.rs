@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use windlass_app::{FailureCode, Failure, environment, execution};
-use windlass_process::{CaptureLimits, RunControl, Environment, ProgramExit, ProgramInvocation, OwnerLock, ProgramSpec, run_program};
+use windlass_app::{Failure, FailureCode, environment, execution};
+use windlass_process::{
+    CaptureLimits, Environment, OwnerLock, ProgramExit, ProgramInvocation, ProgramSpec, RunControl, run_program,
+};
 
 /// The time that programs have to end when the tour is interrupted.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
@@ -55,12 +57,18 @@ impl DemoDirectory {
 
     pub fn write_project_file(&self, name: &str, content: &str) -> Result<(), Failure> {
         let path = self.project.join(name);
-        fs::write(&path, content)
-            .map_err(|error| Failure::new(FailureCode::System, format!("cannot write `{}`", path.display())).with_cause(error))
+        fs::write(&path, content).map_err(|error| {
+            Failure::new(FailureCode::System, format!("cannot write `{}`", path.display())).with_cause(error)
+        })
     }
 
     /// Runs a shell command until it ends or the control cancels it. `see` gets the output as it arrives.
-    pub fn run_shell_command(&self, script: &str, control: &RunControl, see: &mut dyn FnMut(&[u8])) -> Result<ProgramExit, Failure> {
+    pub fn run_shell_command(
+        &self,
+        script: &str,
+        control: &RunControl,
+        see: &mut dyn FnMut(&[u8]),
+    ) -> Result<ProgramExit, Failure> {
         // One pipe for both streams keeps the order of the output.
         let invocation = ProgramInvocation::Shell(format!("exec 2>&1\n{script}").into());
         let spec = ProgramSpec {
@@ -78,7 +86,8 @@ impl DemoDirectory {
 fn build_tour_environment(root: &Path) -> Environment {
     let foreign =
         |name: &OsString| name.to_str().is_some_and(|name| name.starts_with("WINDLASS_") || name.starts_with("GIT_"));
-    let mut all: Environment = environment::inherited_environment().into_iter().filter(|(name, _)| !foreign(name)).collect();
+    let mut all: Environment =
+        environment::inherited_environment().into_iter().filter(|(name, _)| !foreign(name)).collect();
     let path = all.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone()).unwrap_or_default();
     let paths = [root.join("bin")].into_iter().chain(std::env::split_paths(&path));
     let path = std::env::join_paths(paths).unwrap_or(path);

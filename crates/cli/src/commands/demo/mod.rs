@@ -7,13 +7,13 @@ mod tour;
 
 use std::time::Duration;
 
-use windlass_app::{FailureCode, Failure, execution};
-use windlass_process::{RunControl, ProgramExit};
+use windlass_app::{Failure, FailureCode, execution};
+use windlass_process::{ProgramExit, RunControl};
 use windlass_text as text;
 
 use self::directory::DemoDirectory;
-use self::tour::{PROJECT_FILES, NEXT_COMMANDS, INIT_COMMAND, GIT_SETUP_COMMAND, TourStep, TOUR_STOPS};
-use crate::output::{CommandResult, MessageWriter, Output, EarlyExit, Tone};
+use self::tour::{GIT_SETUP_COMMAND, INIT_COMMAND, NEXT_COMMANDS, PROJECT_FILES, TOUR_STOPS, TourStep};
+use crate::output::{CommandResult, EarlyExit, MessageWriter, Output, Tone};
 
 /// The time to read a sentence, on a terminal.
 const READING_PAUSE: Duration = Duration::from_millis(500);
@@ -94,7 +94,9 @@ impl DemoTour<'_> {
     fn run_tour_step(&mut self, step: &TourStep) -> CommandResult {
         match step {
             TourStep::Shell(command) => self.run_shown_command(command, command),
-            TourStep::KilledShell(command) => self.run_shown_command(command, &format!("echo $$ > .windlass/demo.pid; exec {command}")),
+            TourStep::KilledShell(command) => {
+                self.run_shown_command(command, &format!("echo $$ > .windlass/demo.pid; exec {command}"))
+            }
             TourStep::Show(file) => self.run_shown_command(&format!("cat {file}"), &format!("cat {file}")),
         }
     }

@@ -32,7 +32,10 @@ pub const TOUR_STOPS: &[TourStop] = &[
          The agent itself is played by a script, and speaks the same protocol as real ones.",
         &[TourStep::Show(".windlass/config.yaml")],
     ),
-    ("A configuration can run programs, so a person has to trust it first.", &[TourStep::Shell("windlass trust --yes")]),
+    (
+        "A configuration can run programs, so a person has to trust it first.",
+        &[TourStep::Shell("windlass trust --yes")],
+    ),
     (
         "Work can be planned: the second task waits for the first.",
         &[

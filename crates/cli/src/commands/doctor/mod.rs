@@ -10,13 +10,13 @@ use windlass_app::context::CommandContext;
 use windlass_app::health::{HealthCheck, check_agents, check_project, check_work};
 use windlass_app::project::Project;
 use windlass_app::resume_command::ResumeCommand;
-use windlass_app::{FailureCode, Failure, execution, hints, recovery};
+use windlass_app::{Failure, FailureCode, execution, hints, recovery};
 use windlass_engine::{Session, TaskId};
 use windlass_runner::WorktreeRemoval;
 use windlass_text as text;
 
 use crate::commands::install;
-use crate::output::{CommandResult, MessageWriter, Output, EarlyExit, Tone};
+use crate::output::{CommandResult, EarlyExit, MessageWriter, Output, Tone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -63,7 +63,8 @@ pub fn run_doctor(context: &CommandContext, args: Args, out: &mut Output) -> Res
     checks.extend(check_installed_agents(&project));
     checks.extend(check_work(context, &project, &control));
     if let Some(signal) = received.first_signal() {
-        let failure = Failure::new(FailureCode::Interrupted(hints::SIGINT_NUMBER), "ended before everything was checked");
+        let failure =
+            Failure::new(FailureCode::Interrupted(hints::SIGINT_NUMBER), "ended before everything was checked");
         return Err(failure.with_signal(Some(signal)).into());
     }
     drop(received);
@@ -98,7 +99,8 @@ fn settle_unfinished_work(context: &CommandContext, out: &mut Output) -> Result<
     let recovery::RecoveryReport { hooks: settled, sessions, untrusted } =
         done.map_err(|failure| failure.with_signal(received.first_signal()))?;
     let in_use = execution::worktrees_in_use(&opened)?;
-    let swept = execution::run_git_work(&mut opened, |dispatch| dispatch.sweep_worktrees(&in_use).map_err(hints::run_failure))?;
+    let swept =
+        execution::run_git_work(&mut opened, |dispatch| dispatch.sweep_worktrees(&in_use).map_err(hints::run_failure))?;
     print_removed_worktrees(&swept, out)?;
     if untrusted > 0 {
         let of_it = if untrusted == 1 { "1 hook or session" } else { &format!("{untrusted} hooks or sessions") };

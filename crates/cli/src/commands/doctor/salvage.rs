@@ -11,10 +11,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 use windlass_app::health::count_events;
 use windlass_app::project::Project;
-use windlass_app::{FailureCode, Failure, atomic_file, execution, hints, store_records};
-use windlass_engine::{ApplyError, EventCause, CommitId, EventEnvelope, Seq, decode_event};
+use windlass_app::{Failure, FailureCode, atomic_file, execution, hints, store_records};
+use windlass_engine::{ApplyError, CommitId, EventCause, EventEnvelope, Seq, decode_event};
 use windlass_process::file;
-use windlass_store::{AppendOutcome, StoreCommit, SqliteStore, StoreError, StoreTransaction};
+use windlass_store::{AppendOutcome, SqliteStore, StoreCommit, StoreError, StoreTransaction};
 use windlass_text as text;
 
 use crate::output::{CommandResult, Output, Tone};
@@ -45,16 +45,24 @@ pub fn export_sound_events(project: &Project, file: &Path, out: &mut Output) -> 
         StoreError::Io { path, source } if path == file => fail(source),
         error @ StoreError::Corrupt { .. } => {
             // The usual hint is `doctor --export`, which has just failed.
-            hints::store_failure(error).with_hint("no event can be read: restore a backup, as `windlass backup --help` shows")
+            hints::store_failure(error)
+                .with_hint("no event can be read: restore a backup, as `windlass backup --help` shows")
         }
         error => hints::store_failure(error),
     })?;
-    to.into_inner().map_err(io::IntoInnerError::into_error).and_then(atomic_file::UnpublishedFile::publish_file).map_err(fail)?;
+    to.into_inner()
+        .map_err(io::IntoInnerError::into_error)
+        .and_then(atomic_file::UnpublishedFile::publish_file)
+        .map_err(fail)?;
     if out.is_json() {
         let (file, saved, lost) = (file.to_string_lossy(), salvage.saved, salvage.lost);
         return out.print_json(&json!({"file": file, "saved": saved, "lost": lost, "openEnd": salvage.open_end}));
     }
-    out.print_line(format_args!("{} saved to {}", count_events(salvage.saved), text::clean_line(&file.display().to_string())))?;
+    out.print_line(format_args!(
+        "{} saved to {}",
+        count_events(salvage.saved),
+        text::clean_line(&file.display().to_string())
+    ))?;
     for (first, last) in salvage.lost {
         let which = if first == last { format!("event {first}") } else { format!("events {first} to {last}") };
         out.print_line(format_args!("{} {which}", out.paint(Tone::Bad, "lost")))?;
@@ -68,8 +76,9 @@ pub fn export_sound_events(project: &Project, file: &Path, out: &mut Output) -> 
 
 /// Fills an empty store with saved events: with all of them or none.
 pub fn restore_saved_events((project, trust): (&Project, bool), file: &Path, out: &mut Output) -> CommandResult {
-    let from = file::open_named_file(file)
-        .map_err(|error| Failure::new(FailureCode::System, format!("cannot read {}", file.display())).with_cause(error))?;
+    let from = file::open_named_file(file).map_err(|error| {
+        Failure::new(FailureCode::System, format!("cannot read {}", file.display())).with_cause(error)
+    })?;
     // Events from a file are data until a person has trusted the store.
     let (mut store, record) = store_records::disown_store(project, trust)?;
     let nonce = execution::random_u128()?;
@@ -95,7 +104,11 @@ pub fn restore_saved_events((project, trust): (&Project, bool), file: &Path, out
     if out.is_json() {
         return out.print_json(&json!({"file": file.to_string_lossy(), "restored": restored, "trusted": false}));
     }
-    out.print_line(format_args!("{} restored from {}", count_events(restored), text::clean_line(&file.display().to_string())))?;
+    out.print_line(format_args!(
+        "{} restored from {}",
+        count_events(restored),
+        text::clean_line(&file.display().to_string())
+    ))?;
     out.print_line("They come from a file: `windlass trust` shows what they hold, and asks, before any of it is used.")
 }
 
@@ -111,7 +124,11 @@ impl From<Failure> for RestoreError {
 }
 
 /// Appends each saved event in a commit of its own, so that an error can name the event that does not fit.
-fn append_saved_events(transaction: &mut StoreTransaction<'_>, saved: &mut SavedEventReader<'_>, nonce: u128) -> Result<u64, RestoreError> {
+fn append_saved_events(
+    transaction: &mut StoreTransaction<'_>,
+    saved: &mut SavedEventReader<'_>,
+    nonce: u128,
+) -> Result<u64, RestoreError> {
     if transaction.head() != Seq::START {
         let failure = Failure::new(FailureCode::Refused, "the store has events already");
         return Err(failure
@@ -207,7 +224,8 @@ impl<'f> SavedEventReader<'f> {
     }
 
     fn contradiction_failure(&self, why: &str) -> Failure {
-        let failure = self.line_failure(&format!("(event {}) contradicts the events before it", self.seq)).with_cause(why);
+        let failure =
+            self.line_failure(&format!("(event {}) contradicts the events before it", self.seq)).with_cause(why);
         match self.line - 1 {
             0 => failure.with_hint("nothing was restored"),
             before => failure.with_hint(format!(

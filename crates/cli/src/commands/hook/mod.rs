@@ -15,15 +15,15 @@ use std::time::Duration;
 use windlass_app::bridge_calls::answer_hook_request;
 use windlass_app::context::CommandContext;
 use windlass_app::project::{self, Project};
-use windlass_app::{FailureCode, Failure, environment};
-use windlass_bridge::{BridgeAgent, AgentHookEvent, AgentHookOutput, AgentHookRequest, AgentHookResponse};
+use windlass_app::{Failure, FailureCode, environment};
+use windlass_bridge::{AgentHookEvent, AgentHookOutput, AgentHookRequest, AgentHookResponse, BridgeAgent};
 use windlass_config::parse_hook_point;
 use windlass_engine::CallRuling;
 use windlass_text as text;
 
 use self::answer_timer::AnswerTimer;
 use crate::commands::install::installations;
-use crate::output::{Output, EarlyExit};
+use crate::output::{EarlyExit, Output};
 use crate::usage;
 
 /// The longest accepted payload. Tools may answer with whole files.
@@ -124,8 +124,9 @@ fn answer_each_file(context: &CommandContext, request: AgentHookRequest, clock: 
     let mut response = AgentHookResponse::default();
     for request in request.split_by_file() {
         let answered = answer_single_request(context, request, clock.remaining_time());
-        response =
-            response.merge_responses(answered.unwrap_or_else(|failure| AgentHookResponse::with_message(clock.failure_message(&failure))));
+        response = response.merge_responses(
+            answered.unwrap_or_else(|failure| AgentHookResponse::with_message(clock.failure_message(&failure))),
+        );
         // The call is blocked as a whole, so the other files need no answer.
         if event == AgentHookEvent::PreToolUse && response.ruling == CallRuling::Block {
             break;
@@ -181,7 +182,8 @@ fn find_agent_project(context: &CommandContext, directory: &Path) -> Result<Opti
 
 /// Returns whether Copilot makes this call through an entry for Claude Code although it has entries of its own.
 fn is_called_twice(request: &AgentHookRequest, project: &Project) -> bool {
-    let is_copilot = || BridgeAgent::identify_caller(&request.payload, environment::is_variable_set) == BridgeAgent::Copilot;
+    let is_copilot =
+        || BridgeAgent::identify_caller(&request.payload, environment::is_variable_set) == BridgeAgent::Copilot;
     request.agent == BridgeAgent::Claude && is_copilot() && installations::has_copilot_hooks(project)
 }
 

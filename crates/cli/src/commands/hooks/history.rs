@@ -64,7 +64,8 @@ pub fn run_hooks_history(context: &CommandContext, args: Args, out: &mut Output)
     if let Some(name) = &args.session {
         opened.require_session(name)?;
     }
-    let caller = args.conversation.as_deref().map(|name| conversations::require_conversation(&opened, name)).transpose()?;
+    let caller =
+        args.conversation.as_deref().map(|name| conversations::require_conversation(&opened, name)).transpose()?;
     let mut causes = RunCauses::new(&opened.store);
     let mut wanted = |run: &HookRunRecord| {
         let named = args.hook.is_none() || args.hook == run.hook;
@@ -111,7 +112,12 @@ fn format_run_event(run: &HookRunRecord, cause: Option<&RunCause>) -> String {
 }
 
 /// Prints one row for each run; the columns are hook, point, event, outcome, duration and message.
-fn print_run_table(runs: &[HookRunRecord], causes: &mut RunCauses<'_>, records: &Path, out: &mut Output) -> CommandResult {
+fn print_run_table(
+    runs: &[HookRunRecord],
+    causes: &mut RunCauses<'_>,
+    records: &Path,
+    out: &mut Output,
+) -> CommandResult {
     // A pipe has room for whole names.
     let name = out.columns().map_or(usize::MAX, |_| MAX_NAME_COLUMNS);
     let mut rows: Vec<[String; 5]> = Vec::new();
@@ -120,7 +126,13 @@ fn print_run_table(runs: &[HookRunRecord], causes: &mut RunCauses<'_>, records: 
         let point = cause.and_then(|cause| cause.find_hook_point(run)).unwrap_or_default();
         let took = run.took.map(show::format_millis).unwrap_or_default();
         let outcome = show::describe_run_outcome(run.outcome).1.to_owned();
-        rows.push([text::fit_to_width(&run.title(), name), text::fit_to_width(&point, name), format_run_event(run, cause), outcome, took]);
+        rows.push([
+            text::fit_to_width(&run.title(), name),
+            text::fit_to_width(&point, name),
+            format_run_event(run, cause),
+            outcome,
+            took,
+        ]);
     }
     let width = |column: usize| rows.iter().map(|row| text::display_width(&row[column])).max().unwrap_or(0);
     let [hooks, points, events, outcomes] = std::array::from_fn(width);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use windlass_app::context::CommandContext;
-use windlass_app::{FailureCode, Failure};
+use windlass_app::{Failure, FailureCode};
 use windlass_config::Config;
 use windlass_config::listing::{HookListing, WorkSubject, list_planned_hooks};
 use windlass_engine::{EventType, HookPoint, HookScope, TaskId};
@@ -70,7 +70,8 @@ pub(super) fn check_known_name(name: Option<String>, what: &str, names: &[&str])
     if names.contains(&name.as_str()) {
         return Ok(Some(name));
     }
-    let failure = Failure::new(FailureCode::NotFound, format!("the configuration has no {what} `{}`", text::line(&name)));
+    let failure =
+        Failure::new(FailureCode::NotFound, format!("the configuration has no {what} `{}`", text::line(&name)));
     Err(match (nearest_name(&name, names), names) {
         (Some(near), _) => failure.with_hint(format!("did you mean `{near}`?")),
         (None, []) => failure.with_hint(format!("it has no {what}s at all")),

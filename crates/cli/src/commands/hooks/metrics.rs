@@ -43,7 +43,8 @@ pub fn run_hooks_metrics(context: &CommandContext, args: &Args, out: &mut Output
         let ago = i64::try_from(ago.as_millis()).unwrap_or(i64::MAX);
         environment::current_timestamp().add_millis(-ago)
     });
-    let caller = args.conversation.as_deref().map(|name| conversations::require_conversation(&opened, name)).transpose()?;
+    let caller =
+        args.conversation.as_deref().map(|name| conversations::require_conversation(&opened, name)).transpose()?;
     let mut causes = RunCauses::new(&opened.store);
     let mut wanted = |run: &HookRunRecord| {
         let named = args.hook.is_none() || args.hook == run.hook;
@@ -125,15 +126,21 @@ fn print_metrics_table(hooks: &BTreeMap<String, HookMetrics>, total: &HookMetric
     let rows: Vec<[String; 8]> = tallies.iter().map(|tally| metrics_cells(tally)).collect();
     let widths: [usize; 8] = std::array::from_fn(|column| {
         let longest = rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-        longest.max(COLUMN_TITLES[column].len()).max(if column < FIRST_DURATION_COLUMN { 0 } else { MIN_DURATION_COLUMNS })
+        longest.max(COLUMN_TITLES[column].len()).max(if column < FIRST_DURATION_COLUMN {
+            0
+        } else {
+            MIN_DURATION_COLUMNS
+        })
     });
     let aligned = |cells: &[&str]| {
         let cells = cells.iter().zip(widths).map(|(cell, width)| format!("  {cell:>width$}"));
         cells.collect::<String>()
     };
     let numbers = widths.iter().map(|width| width + 2).sum::<usize>();
-    let name = out.columns().map_or(MAX_NAME_COLUMNS, |columns| columns.saturating_sub(numbers).clamp(8, MAX_NAME_COLUMNS));
-    let names: Vec<String> = hooks.keys().map(|hook| text::fit_to_width(hook, name)).chain(["total".to_owned()]).collect();
+    let name =
+        out.columns().map_or(MAX_NAME_COLUMNS, |columns| columns.saturating_sub(numbers).clamp(8, MAX_NAME_COLUMNS));
+    let names: Vec<String> =
+        hooks.keys().map(|hook| text::fit_to_width(hook, name)).chain(["total".to_owned()]).collect();
     let width = names.iter().map(|name| text::display_width(name)).max().unwrap_or(0);
     let has_room = out.columns().is_none_or(|columns| width + numbers + LAST_RUN_COLUMNS <= columns);
     let head = format!("{}{}  last run", text::pad("hook", width), aligned(&TITLES));

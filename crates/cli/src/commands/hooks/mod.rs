@@ -4,11 +4,11 @@
 mod history;
 mod list;
 mod metrics;
-mod trial_input;
-mod stop_hooks;
 mod show;
+mod stop_hooks;
 mod switch;
 mod trial;
+mod trial_input;
 
 use clap::Subcommand;
 use windlass_app::context::CommandContext;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use windlass_app::context::CommandContext;
-use windlass_app::{FailureCode, Failure};
+use windlass_app::{Failure, FailureCode};
 use windlass_config::listing::{ListedHook, WorkSubject, list_planned_hooks};
 use windlass_config::{BuiltinHook, Config, plan};
 use windlass_engine::HookPoint;
@@ -31,7 +31,11 @@ pub fn run_hooks_show(context: &CommandContext, args: &Args, out: &mut Output) -
     let width = found.keys().map(String::len).max().unwrap_or(0);
     for (name, value) in found.iter().filter(|(_, value)| !value.is_null()) {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        out.print_line(format_args!("{}  {}", out.paint(Tone::Name, text::pad_to_width(name, width)), text::clean_line(&value)))?;
+        out.print_line(format_args!(
+            "{}  {}",
+            out.paint(Tone::Name, text::pad_to_width(name, width)),
+            text::clean_line(&value)
+        ))?;
     }
     Ok(())
 }
@@ -39,7 +43,8 @@ pub fn run_hooks_show(context: &CommandContext, args: &Args, out: &mut Output) -
 fn find_hook_fields(config: &Config, name: &str) -> Result<Map<String, Value>, Failure> {
     if let Some(hook) = config.hooks.iter().find(|hook| hook.name == name) {
         let mut fields = describe_hook_fields((&hook.point, &ListedHook::Configured(hook)), hook.describe_place());
-        let briefs: Map<_, _> = hook.review_briefs().map(|name| (name.to_owned(), config.review_brief(name).into())).collect();
+        let briefs: Map<_, _> =
+            hook.review_briefs().map(|name| (name.to_owned(), config.review_brief(name).into())).collect();
         if !briefs.is_empty() {
             fields.insert("briefs".to_owned(), briefs.into());
         }

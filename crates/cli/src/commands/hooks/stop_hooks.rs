@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use windlass_app::context::CommandContext;
-use windlass_app::{FailureCode, Failure, hints};
+use windlass_app::{Failure, FailureCode, hints};
 use windlass_engine::{Authority, Command, HookId, Seq, TaskId};
 use windlass_text as text;
 use windlass_tools::{StopHookList, registered_hooks};
@@ -19,7 +19,8 @@ pub fn switch_stop_hook(context: &CommandContext, hook: HookId, enabled: bool, o
             .with_hint("`windlass hooks list --task ID` shows those of a task")
     };
     let task = registered.and_then(|record| record.envelope.node.task_id()).ok_or_else(unknown)?;
-    let before = opened.require_task(task)?.drive.hooks.iter().find(|known| known.id == hook).map(|known| known.enabled);
+    let before =
+        opened.require_task(task)?.drive.hooks.iter().find(|known| known.id == hook).map(|known| known.enabled);
     opened.execute_command(&Command::SwitchHook { task, hook, enabled }, Authority::Person)?;
     let before = before.ok_or_else(unknown)?;
     if out.is_json() {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use windlass_app::context::CommandContext;
 use windlass_app::hook_switch::{SwitchableHook, refuse_agent_caller};
 use windlass_app::trust::{self, TrustState};
-use windlass_app::{FailureCode, Failure};
+use windlass_app::{Failure, FailureCode};
 use windlass_config::Config;
 use windlass_engine::HookId;
 use windlass_text as text;
@@ -52,11 +52,13 @@ pub fn run_hooks_switch(context: &CommandContext, which: &Args, on: bool, out: &
     refuse_agent_caller(context, &project)?;
     let config = Config::load(&project.root)?;
     let hook = SwitchableHook::find_by_name(&config, &which.name, on)?;
-    let mut told = SwitchReport { config: &config, name: hook.name(&config), on, change: None, written: false, trust: None };
+    let mut told =
+        SwitchReport { config: &config, name: hook.name(&config), on, change: None, written: false, trust: None };
     if hook.is_enabled(&config) == on {
         return told.print_report(out);
     }
-    let edited = hook.edit_config(&config, on).map_err(|obstacle| hook.explain_edit_obstacle(&config, on, &obstacle))?;
+    let edited =
+        hook.edit_config(&config, on).map_err(|obstacle| hook.explain_edit_obstacle(&config, on, &obstacle))?;
     told.change = Some(TextDifference::between(config.text(), edited.text()));
     if !which.dry_run {
         rewrite::replace_config_file(&project, &config, edited.text())?;

@@ -6,7 +6,7 @@ use serde_json::json;
 use windlass_app::context::CommandContext;
 use windlass_app::hook_trial::{HookTrial, HookTrialRunner};
 use windlass_app::trust::{self, TrustState};
-use windlass_app::{FailureCode, Failure, execution, hints};
+use windlass_app::{Failure, FailureCode, execution, hints};
 use windlass_bridge::BridgeAgent;
 use windlass_config::listing::{ListedHook, WorkSubject, list_hooks_at};
 use windlass_config::{Config, HookSpec, plan};
@@ -84,9 +84,11 @@ pub fn run_hooks_test(context: &CommandContext, args: Args, out: &mut Output) ->
         ListedHook::Configured(hook) if args.hook.as_ref().is_none_or(|name| *name == hook.name) => Some(*hook),
         _ => None,
     });
-    let written: Vec<&HookSpec> = written.filter(|hook| plan::runnable_hook(hook).is_some() && hook.is_enabled()).collect();
+    let written: Vec<&HookSpec> =
+        written.filter(|hook| plan::runnable_hook(hook).is_some() && hook.is_enabled()).collect();
     if written.is_empty() {
-        let failure = Failure::new(FailureCode::NotFound, format!("nothing that could be tried runs at {}", args.point));
+        let failure =
+            Failure::new(FailureCode::NotFound, format!("nothing that could be tried runs at {}", args.point));
         let usual = planned.rows.iter().find(|row| matches!(row, ListedHook::Default { worktrees: true }));
         let failure = match usual {
             Some(row) => failure.with_cause(format!(
@@ -117,7 +119,12 @@ fn interrupted_failure() -> Failure {
         .with_cause("nothing of a trial is recorded")
 }
 
-fn show_hook_trial(trial: &HookTrial<'_>, point: &HookPoint, runner: &HookTrialRunner<'_>, out: &mut Output) -> CommandResult {
+fn show_hook_trial(
+    trial: &HookTrial<'_>,
+    point: &HookPoint,
+    runner: &HookTrialRunner<'_>,
+    out: &mut Output,
+) -> CommandResult {
     if out.is_json() {
         return out.print_json(&json!({
             "hook": trial.hook.name,
@@ -153,11 +160,16 @@ fn show_hook_trial(trial: &HookTrial<'_>, point: &HookPoint, runner: &HookTrialR
             }
             Err(fault) => format!("cannot be answered: {fault}; it would not run"),
         };
-        out.print_line(format_args!("  when         {}  {}", text::clean_line(&when.value), out.paint(Tone::Faint, holds)))?;
+        out.print_line(format_args!(
+            "  when         {}  {}",
+            text::clean_line(&when.value),
+            out.paint(Tone::Faint, holds)
+        ))?;
     }
     if let Some(command) = &trial.command {
         out.print_line(format_args!("  runs         {}", text::clean_line(command)))?;
-        let (payload, room) = (trial.payload.to_string(), out.columns().map(|columns| columns.saturating_sub(VALUE_COLUMN)));
+        let (payload, room) =
+            (trial.payload.to_string(), out.columns().map(|columns| columns.saturating_sub(VALUE_COLUMN)));
         let payload = text::fit_to_width(&payload, room.unwrap_or(usize::MAX));
         out.print_line(format_args!("  payload      {}", out.paint(Tone::Faint, payload)))?;
     }
@@ -166,7 +178,10 @@ fn show_hook_trial(trial: &HookTrial<'_>, point: &HookPoint, runner: &HookTrialR
         out.print_line(format_args!("  {}", out.paint(Tone::Faint, format!("{name}={value}"))))?;
     }
     let hint = |out: &mut Output| {
-        trial.exit_code_hint().into_iter().try_for_each(|hint| out.print_line(format_args!("  hint         {}", text::clean_line(&hint))))
+        trial
+            .exit_code_hint()
+            .into_iter()
+            .try_for_each(|hint| out.print_line(format_args!("  hint         {}", text::clean_line(&hint))))
     };
     let Some(report) = &trial.report else { return hint(out) };
     let outcome = serde_json::to_value(report.outcome).ok().and_then(|word| word.as_str().map(str::to_owned));

@@ -6,9 +6,9 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use windlass_app::{FailureCode, Failure};
-use windlass_bridge::{BridgeAgent, AgentHookEvent, AgentHookRequest};
-use windlass_engine::{EventType, HookPoint, ParseIdError, SessionName, EventContext, TaskId};
+use windlass_app::{Failure, FailureCode};
+use windlass_bridge::{AgentHookEvent, AgentHookRequest, BridgeAgent};
+use windlass_engine::{EventContext, EventType, HookPoint, ParseIdError, SessionName, TaskId};
 
 use crate::commands::input::read_bytes;
 
@@ -28,7 +28,11 @@ const AGENT_PAYLOAD_FIELDS: [&str; 4] = ["session_id", "conversation_id", "sessi
 
 /// Builds the input of a trial. It is a call of an agent if the point knows only calls, if `agent` is given or if the payload
 /// looks like one; else it is an event of the loop.
-pub fn build_trial_input(payload: Option<&Path>, point: &HookPoint, agent: Option<BridgeAgent>) -> Result<TrialInput, Failure> {
+pub fn build_trial_input(
+    payload: Option<&Path>,
+    point: &HookPoint,
+    agent: Option<BridgeAgent>,
+) -> Result<TrialInput, Failure> {
     let event = AgentHookEvent::from_point(point);
     if let (Some(agent), None) = (agent, event) {
         let points: Vec<_> = AgentHookEvent::ALL.iter().map(|event| event.point_name().name()).collect();
@@ -58,7 +62,8 @@ fn payload_failure(path: &Path, cause: impl Into<String>) -> Failure {
 }
 
 fn read_payload_file(path: &Path) -> Result<Value, Failure> {
-    let bytes = read_bytes(path, MAX_PAYLOAD_BYTES, "a payload for a trial can be shorter: leave out what no hook reads")?;
+    let bytes =
+        read_bytes(path, MAX_PAYLOAD_BYTES, "a payload for a trial can be shorter: leave out what no hook reads")?;
     let given: Value = serde_json::from_slice(&bytes).map_err(|error| payload_failure(path, error.to_string()))?;
     if !given.is_object() {
         return Err(payload_failure(path, "it is not a JSON object").with_hint("write it as {\"iteration\": 1, …}"));

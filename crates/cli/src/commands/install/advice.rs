@@ -35,7 +35,10 @@ pub fn list_next_steps(target: &InstallTarget, program: &ProgramPath, is_new: bo
         BridgeAgent::Claude => Some(BridgeAgent::Copilot),
         _ => None,
     };
-    if of_project && other.is_some_and(|other| installations::has_installed_hooks(other, SettingsScope::Project, project.as_ref())) {
+    if of_project
+        && other
+            .is_some_and(|other| installations::has_installed_hooks(other, SettingsScope::Project, project.as_ref()))
+    {
         steps.push("Copilot reads the hooks of Claude Code too: it calls twice here, and is answered once".to_owned());
     }
     if server && !of_project {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use windlass_app::project::Project;
 use windlass_bridge::BridgeAgent;
-use windlass_bridge::settings::{self, SettingsScope, SettingsFile};
+use windlass_bridge::settings::{self, SettingsFile, SettingsScope};
 
 use super::settings_location::SettingsLocation;
 
@@ -15,11 +15,17 @@ pub fn has_installed_hooks(agent: BridgeAgent, scope: SettingsScope, project: Op
 
 /// Returns whether Copilot has hooks of its own in either scope. It also calls the hooks of Claude Code.
 pub fn has_copilot_hooks(project: &Project) -> bool {
-    [SettingsScope::Project, SettingsScope::User].into_iter().any(|scope| has_installed_hooks(BridgeAgent::Copilot, scope, Some(project)))
+    [SettingsScope::Project, SettingsScope::User]
+        .into_iter()
+        .any(|scope| has_installed_hooks(BridgeAgent::Copilot, scope, Some(project)))
 }
 
 /// Finds a file through which the agent calls Windlass in the other scope, unless both scopes share that file.
-pub fn find_other_scope_install(agent: BridgeAgent, scope: SettingsScope, project: Option<&Project>) -> Option<(SettingsScope, PathBuf)> {
+pub fn find_other_scope_install(
+    agent: BridgeAgent,
+    scope: SettingsScope,
+    project: Option<&Project>,
+) -> Option<(SettingsScope, PathBuf)> {
     let other = match scope {
         SettingsScope::Project => SettingsScope::User,
         SettingsScope::User => SettingsScope::Project,
@@ -42,7 +48,11 @@ fn find_hooked_files(agent: BridgeAgent, scope: SettingsScope, project: Option<&
 }
 
 /// Returns the files that hold the hooks of an agent.
-fn locate_hook_files(agent: BridgeAgent, scope: SettingsScope, project: Option<&Project>) -> impl Iterator<Item = (SettingsFile, SettingsLocation)> {
+fn locate_hook_files(
+    agent: BridgeAgent,
+    scope: SettingsScope,
+    project: Option<&Project>,
+) -> impl Iterator<Item = (SettingsFile, SettingsLocation)> {
     let files = settings::settings_files(agent, scope).into_iter().filter(|file| file.has_hooks());
     files.filter_map(move |file| Some((file, SettingsLocation::locate(&file, scope, project).ok()?)))
 }

@@ -12,25 +12,25 @@
 //! Not here: the text of the entries (`bridge::settings`).
 
 mod advice;
+pub mod installations;
+mod program;
 mod settings_change;
 mod settings_location;
-mod program;
 mod settings_record;
-pub mod installations;
 pub mod uninstall;
 
-use settings_change::SettingsChange;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
+use settings_change::SettingsChange;
 use windlass_app::context::CommandContext;
 use windlass_app::project::Project;
-use windlass_app::{FailureCode, Failure};
-use windlass_bridge::settings::{self, SettingsScope, SettingsFile};
-use windlass_bridge::{BridgeAgent, AgentHookEvent};
+use windlass_app::{Failure, FailureCode};
+use windlass_bridge::settings::{self, SettingsFile, SettingsScope};
+use windlass_bridge::{AgentHookEvent, BridgeAgent};
 use windlass_text as text;
 
 use crate::commands::confirmation;
-use crate::output::{CommandResult, Output, EarlyExit, Tone};
+use crate::output::{CommandResult, EarlyExit, Output, Tone};
 use crate::usage;
 
 #[derive(Debug, clap::Args)]
@@ -127,7 +127,9 @@ pub fn run_install(context: &CommandContext, args: &Args, out: &mut Output) -> C
     let plan = |server: bool| -> Result<Vec<SettingsChange>, Failure> {
         let wanted = target.files.iter().filter(|file| server || file.has_hooks());
         let project = target.project.as_ref();
-        wanted.map(|file| SettingsChange::plan_installation(file, target.scope, project, &named.program, server)).collect()
+        wanted
+            .map(|file| SettingsChange::plan_installation(file, target.scope, project, &named.program, server))
+            .collect()
     };
     let mut changes = plan(args.mcp)?;
     args.consent.check_changes_writable(&changes)?;
@@ -142,17 +144,23 @@ pub fn run_install(context: &CommandContext, args: &Args, out: &mut Output) -> C
     }
     let title = args.agent.title();
     if !out.is_json() && !changes.iter().all(SettingsChange::is_unchanged) {
-        out.print_line(format_args!("{title} will call `{}`: {}", text::clean_line(&named.program.word), text::clean_line(&named.why)))?;
+        out.print_line(format_args!(
+            "{title} will call `{}`: {}",
+            text::clean_line(&named.program.word),
+            text::clean_line(&named.why)
+        ))?;
         out.print_line("")?;
     }
     let done = confirm_and_write(&changes, args.consent, is_silent, out)?;
     let next = if done == InstallOutcome::Shown {
         Vec::new()
     } else {
-        let server = changes.iter().any(|change| change.new.as_deref().is_some_and(|text| has_mcp_server(&target, text)));
+        let server =
+            changes.iter().any(|change| change.new.as_deref().is_some_and(|text| has_mcp_server(&target, text)));
         advice::list_next_steps(&target, &named.program, done == InstallOutcome::Written, server)
     };
-    let moments = AgentHookEvent::ALL.iter().filter(|moment| settings::settings_event_name(args.agent, **moment).is_some());
+    let moments =
+        AgentHookEvent::ALL.iter().filter(|moment| settings::settings_event_name(args.agent, **moment).is_some());
     let moments: Vec<_> = moments.map(|moment| moment.point_name().name()).collect();
     if out.is_json() {
         let more = json!({"program": named.program.word, "why": named.why, "moments": moments, "next": next});
@@ -192,7 +200,12 @@ enum InstallOutcome {
 }
 
 /// Shows the changes, asks, and writes them.
-fn confirm_and_write(changes: &[SettingsChange], consent: WriteConsent, is_silent: bool, out: &mut Output) -> Result<InstallOutcome, EarlyExit> {
+fn confirm_and_write(
+    changes: &[SettingsChange],
+    consent: WriteConsent,
+    is_silent: bool,
+    out: &mut Output,
+) -> Result<InstallOutcome, EarlyExit> {
     if changes.iter().all(SettingsChange::is_unchanged) {
         return Ok(InstallOutcome::Nothing);
     }
@@ -216,7 +229,12 @@ fn confirm_and_write(changes: &[SettingsChange], consent: WriteConsent, is_silen
     Ok(InstallOutcome::Written)
 }
 
-fn build_install_report(target: &InstallTarget, changes: &[SettingsChange], outcome: InstallOutcome, more: &Value) -> Value {
+fn build_install_report(
+    target: &InstallTarget,
+    changes: &[SettingsChange],
+    outcome: InstallOutcome,
+    more: &Value,
+) -> Value {
     let file = |change: &SettingsChange| {
         let diff: Vec<_> = change.diff_lines().into_iter().map(|(_, row)| row).collect();
         json!({"path": change.place.path.to_string_lossy(), "change": change.change_kind(), "diff": diff})

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use windlass_app::project::quote_shell_word;
-use windlass_app::{FailureCode, Failure, agents, environment};
+use windlass_app::{Failure, FailureCode, agents, environment};
 use windlass_bridge::settings::ProgramPath;
 
 /// The program as it is written into settings, and the reason for its form.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use similar::{ChangeTag, TextDiff};
 use windlass_app::project::Project;
-use windlass_app::{FailureCode, Failure};
-use windlass_bridge::settings::{self, ProgramPath, SettingsScope, SettingsError, SettingsFile};
+use windlass_app::{Failure, FailureCode};
+use windlass_bridge::settings::{self, ProgramPath, SettingsError, SettingsFile, SettingsScope};
 use windlass_text as text;
 
 use super::settings_location::SettingsLocation;
@@ -148,7 +148,11 @@ impl SettingsChange {
             "deleted" => "  deleted",
             _ => "",
         };
-        out.print_line(format_args!("{}{}", out.paint(Tone::Strong, text::clean_line(&path)), out.paint(Tone::Faint, note)))?;
+        out.print_line(format_args!(
+            "{}{}",
+            out.paint(Tone::Strong, text::clean_line(&path)),
+            out.paint(Tone::Faint, note)
+        ))?;
         if self.place.real != self.place.path {
             let real = self.place.real.to_string_lossy();
             out.print_line(out.paint(Tone::Faint, format_args!("  which is {}", text::clean_line(&real))))?;

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 use windlass_app::atomic_file::{self, FileReaders};
 use windlass_app::project::Project;
-use windlass_app::{FailureCode, Failure, environment};
-use windlass_bridge::settings::{SettingsScope, SettingsFile};
+use windlass_app::{Failure, FailureCode, environment};
+use windlass_bridge::settings::{SettingsFile, SettingsScope};
 use windlass_process::file;
 
 /// Claude Code keeps all its state in one settings file, which grows to a few megabytes in a year.

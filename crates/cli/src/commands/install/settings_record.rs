@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use windlass_app::atomic_file::{self, FileReaders};
-use windlass_app::{FailureCode, Failure, environment};
+use windlass_app::{Failure, FailureCode, environment};
 use windlass_engine::Digest;
 use windlass_process::file;
 
@@ -73,7 +73,9 @@ pub fn store_record(file: &Path, record: &SettingsRecord) -> Result<(), Failure>
     atomic_file::make_directories(&directory, 0o700)
         .and_then(|()| fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)))
         .and_then(|()| atomic_file::replace_file(&to, text.as_bytes(), FileReaders::Owner))
-        .map_err(|error| Failure::new(FailureCode::System, format!("cannot write `{}`", to.display())).with_cause(error))
+        .map_err(|error| {
+            Failure::new(FailureCode::System, format!("cannot write `{}`", to.display())).with_cause(error)
+        })
 }
 
 pub fn remove_record(file: &Path) -> Result<(), Failure> {

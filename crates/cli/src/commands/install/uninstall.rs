@@ -4,10 +4,12 @@ use serde_json::json;
 use windlass_app::Failure;
 use windlass_app::context::CommandContext;
 use windlass_bridge::BridgeAgent;
-use windlass_bridge::settings::{self, SettingsScope, SettingsFile};
+use windlass_bridge::settings::{self, SettingsFile, SettingsScope};
 
 use super::settings_change::SettingsChange;
-use super::{WriteConsent, InstallOutcome, InstallTarget, build_install_report, scope_parser, confirm_and_write, installations};
+use super::{
+    InstallOutcome, InstallTarget, WriteConsent, build_install_report, confirm_and_write, installations, scope_parser,
+};
 use crate::commands::confirmation;
 use crate::output::{CommandResult, Output, Tone};
 use crate::usage;
@@ -42,7 +44,9 @@ pub fn run_uninstall(context: &CommandContext, args: &Args, out: &mut Output) ->
     let title = args.agent.title();
     match done {
         InstallOutcome::Shown => out.print_line("Nothing was written: this is what it would be."),
-        InstallOutcome::Nothing => out.print_line(format_args!("{title} has nothing of ours in its settings. Nothing was changed.")),
+        InstallOutcome::Nothing => {
+            out.print_line(format_args!("{title} has nothing of ours in its settings. Nothing was changed."))
+        }
         InstallOutcome::Written => {
             let good = out.paint(Tone::Good, "uninstalled");
             out.print_line(format_args!("{good}: {title} does not call Windlass any more"))
@@ -52,8 +56,14 @@ pub fn run_uninstall(context: &CommandContext, args: &Args, out: &mut Output) ->
 
 fn plan_removals(target: &InstallTarget) -> Result<Vec<SettingsChange>, Failure> {
     let removing = |server: bool| {
-        let change = |file: &SettingsFile| SettingsChange::plan_removal(file, target.scope, target.project.as_ref(), server);
-        target.files.iter().filter(|file| !is_used_by_other_agent(target, file)).map(change).collect::<Result<Vec<_>, _>>()
+        let change =
+            |file: &SettingsFile| SettingsChange::plan_removal(file, target.scope, target.project.as_ref(), server);
+        target
+            .files
+            .iter()
+            .filter(|file| !is_used_by_other_agent(target, file))
+            .map(change)
+            .collect::<Result<Vec<_>, _>>()
     };
     let changes = removing(false)?;
     // If any file has a record, a server of our name in a file without one is the person's own.

@@ -1,7 +1,7 @@
 //! `windlass note add`: adds a note to a task.
 
 use windlass_app::context::CommandContext;
-use windlass_app::{FailureCode, Failure};
+use windlass_app::{Failure, FailureCode};
 use windlass_engine::{Authority, Command, NoteKind, TaskId};
 
 use super::find_session_task;
@@ -40,5 +40,9 @@ pub fn run_note_add(context: &CommandContext, args: Args, out: &mut Output) -> C
     if out.is_json() {
         return out.print_json(record);
     }
-    out.print_line(format_args!("{}  {}", record.envelope.node, windlass_text::clean_line(&show::summarize_event(record))))
+    out.print_line(format_args!(
+        "{}  {}",
+        record.envelope.node,
+        windlass_text::clean_line(&show::summarize_event(record))
+    ))
 }

@@ -2,7 +2,7 @@
 
 use windlass_app::context::CommandContext;
 use windlass_app::hints;
-use windlass_engine::{Event, EventType, NoteKind, EventRecord, Seq, TaskId};
+use windlass_engine::{Event, EventRecord, EventType, NoteKind, Seq, TaskId};
 use windlass_store::{EventFilter, Store};
 use windlass_text as text;
 

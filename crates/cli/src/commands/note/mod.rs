@@ -7,7 +7,7 @@ use clap::Subcommand;
 use windlass_app::caller::CallerContext;
 use windlass_app::context::{CommandContext, OpenedProject};
 use windlass_app::{Failure, hints};
-use windlass_engine::{NoteKind, TaskId, StateView};
+use windlass_engine::{NoteKind, StateView, TaskId};
 
 use crate::output::{CommandResult, Output};
 use crate::usage;

@@ -22,7 +22,7 @@ use windlass_app::context::{CommandContext, OpenedProject};
 use windlass_app::run::{
     NothingReady, PlannedSession, RunPlan, RunRequest, SessionReport, open_project_to_run, plan_run,
 };
-use windlass_app::{FailureCode, Failure, SUPERVISE_ARGUMENT};
+use windlass_app::{Failure, FailureCode, SUPERVISE_ARGUMENT};
 use windlass_engine::{SessionEndKind, SessionName, TaskId};
 use windlass_process::RunControl;
 use windlass_text as text;
@@ -32,7 +32,7 @@ use self::live::LiveView;
 use self::progress::ProgressPrinter;
 use self::signals::SignalListener;
 use self::summary::EndedSession;
-use crate::output::{CommandResult, Output, EarlyExit};
+use crate::output::{CommandResult, EarlyExit, Output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -192,7 +192,13 @@ impl SessionConsole {
     }
 
     /// Shows the summary of a session.
-    fn show_end(&mut self, opened: &OpenedProject, planned: &PlannedSession<'_>, report: SessionReport, out: &mut Output) {
+    fn show_end(
+        &mut self,
+        opened: &OpenedProject,
+        planned: &PlannedSession<'_>,
+        report: SessionReport,
+        out: &mut Output,
+    ) {
         // The live view removes its rows before anything else is written.
         drop(self.live.take());
         let ended = EndedSession {
@@ -242,7 +248,10 @@ fn show_nothing_ready(nothing: &NothingReady, out: &mut Output) -> CommandResult
         (true, true) => out.print_line("every task is completed"),
         (false, _) => {
             out.print_line(text::clean_line(&nothing.reason))?;
-            remaining.describe_lines().iter().try_for_each(|line| out.print_line(format_args!("  left: {}", text::clean_line(line))))
+            remaining
+                .describe_lines()
+                .iter()
+                .try_for_each(|line| out.print_line(format_args!("  left: {}", text::clean_line(line))))
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Notices about the stop gate and about waiting.
 
-use windlass_engine::{GateDecision, SessionEndKind, AfterIteration, RetryLimitAction, EventRecord, Timestamp, GateVerdict, payload};
+use windlass_engine::{
+    AfterIteration, EventRecord, GateDecision, GateVerdict, RetryLimitAction, SessionEndKind, Timestamp, payload,
+};
 
 use crate::show;
 
@@ -11,7 +13,9 @@ pub fn format_gate_notice(decided: &payload::GateDecided, at_limit: RetryLimitAc
     match &decided.decision {
         GateDecision::SendBack => Some(format!("[Hook retry {}/{most}: {reason}]", decided.retries)),
         GateDecision::Ask => Some(format!("[Warning: {}. A person is asked.]", limit(decided, reason))),
-        GateDecision::Next(AfterIteration::Close(closing)) if decided.verdict == GateVerdict::Block && closing.reason.is_some() => {
+        GateDecision::Next(AfterIteration::Close(closing))
+            if decided.verdict == GateVerdict::Block && closing.reason.is_some() =>
+        {
             let then = match closing.ending {
                 // A person has let it pass and needs no warning.
                 SessionEndKind::Completed if at_limit != RetryLimitAction::Complete => return None,
@@ -23,7 +27,8 @@ pub fn format_gate_notice(decided: &payload::GateDecided, at_limit: RetryLimitAc
         }
         // The agent continues for another reason.
         GateDecision::Next(AfterIteration::Continue)
-            if decided.verdict == GateVerdict::Block && decided.max_retries.is_some_and(|most| decided.retries >= most) =>
+            if decided.verdict == GateVerdict::Block
+                && decided.max_retries.is_some_and(|most| decided.retries >= most) =>
         {
             Some(format!("[Warning: {}. The work is not done.]", limit(decided, reason)))
         }

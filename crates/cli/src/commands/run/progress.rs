@@ -2,7 +2,8 @@
 
 use windlass_app::run::SessionObserver;
 use windlass_engine::{
-    SessionEndKind, Event, HookOutcome, HookPoint, RetryLimitAction, Promise, TurnPurpose, EventRecord, WorkSource, last_line_without_claim, payload,
+    Event, EventRecord, HookOutcome, HookPoint, Promise, RetryLimitAction, SessionEndKind, TurnPurpose, WorkSource,
+    last_line_without_claim, payload,
 };
 use windlass_hooks::LEFTOVER_PROCESSES_NOTE;
 use windlass_runner::RunnerEvent;
@@ -53,8 +54,12 @@ impl SessionObserver for ProgressPrinter<'_> {
             RunnerEvent::TaskClaimed(task) if self.work == WorkSource::Graph => {
                 self.print_heading("task", &format!("{}  {}", task.id, task.goal))
             }
-            RunnerEvent::Note(words) if !self.out.is_json() => self.print_detail(Tone::Warning, &format!("note: {words}")),
-            RunnerEvent::Queueing if !self.out.is_json() => self.print_detail(Tone::Plain, show::pipeline::QUEUEING_NOTICE),
+            RunnerEvent::Note(words) if !self.out.is_json() => {
+                self.print_detail(Tone::Warning, &format!("note: {words}"))
+            }
+            RunnerEvent::Queueing if !self.out.is_json() => {
+                self.print_detail(Tone::Plain, show::pipeline::QUEUEING_NOTICE)
+            }
             _ => return,
         };
         if let Err(EarlyExit::Closed | EarlyExit::Failed(_)) = shown.and_then(|()| self.out.flush()) {
@@ -148,14 +153,17 @@ impl<'o> ProgressPrinter<'o> {
             Event::SessionStopping(stopping) => self.show_session_stopping(stopping),
             // The event before it has shown that the session ends.
             Event::IterationInterrupted(_) if self.is_stopping => Ok(()),
-            Event::IterationInterrupted(_) | Event::DeliveryInterrupted(_) => self.print_detail(Tone::Warning, "interrupted"),
+            Event::IterationInterrupted(_) | Event::DeliveryInterrupted(_) => {
+                self.print_detail(Tone::Warning, "interrupted")
+            }
             Event::SessionEnded(ended) => self.show_session_end(record, ended),
             // `RunnerEvent::TakesUp` shows the task with its goal.
             Event::TaskClaimed(_) => Ok(()),
             _ if let Some((tone, what)) = show::pipeline::describe_progress(record) => self.print_detail(tone, &what),
             // The end of its session says so, in the next line.
             Event::TaskCompleted(_) if self.task_label.is_some() && self.work == WorkSource::Given => Ok(()),
-            _ if self.work == WorkSource::Graph || self.task_label.is_some() => match show::describe_task_event(record) {
+            _ if self.work == WorkSource::Graph || self.task_label.is_some() => match show::describe_task_event(record)
+            {
                 Some((tone, what)) => self.print_detail(tone, &what),
                 None => Ok(()),
             },

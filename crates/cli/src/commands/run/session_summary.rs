@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use windlass_app::run::{ChangedFiles, RemainingTasks, SessionTally};
 use windlass_app::unchecked_work::describe_unchecked_work;
-use windlass_engine::{SessionEndKind, Session, TaskId};
+use windlass_engine::{Session, SessionEndKind, TaskId};
 use windlass_text as text;
 
 use crate::output::{CommandResult, Output, Tone};

@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use windlass_app::project::Project;
 use windlass_app::run::read_cancellation;
-use windlass_app::{FailureCode, Failure};
+use windlass_app::{Failure, FailureCode};
 use windlass_engine::SessionName;
 use windlass_process::RunControl;
-use windlass_process::signals::{self, WakeHandler, SignalHandlers, SignalEvent};
+use windlass_process::signals::{self, SignalEvent, SignalHandlers, WakeHandler};
 use windlass_text as text;
 
 use super::live::ViewHandle;
@@ -22,7 +22,11 @@ pub struct SignalListener {
 
 impl SignalListener {
     /// Makes signals drive the control. `wake` runs after each of them.
-    pub fn start(control: &RunControl, view: Option<&ViewHandle>, wake: impl Fn() + Send + 'static) -> Result<Self, Failure> {
+    pub fn start(
+        control: &RunControl,
+        view: Option<&ViewHandle>,
+        wake: impl Fn() + Send + 'static,
+    ) -> Result<Self, Failure> {
         let heard = view.cloned();
         let heed = move |signalled| {
             handle_signal(signalled, heard.as_ref());

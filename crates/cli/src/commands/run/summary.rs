@@ -8,10 +8,10 @@ use windlass_app::Failure;
 use windlass_app::changes::{has_open_change, note_work_without_change};
 use windlass_app::context::OpenedProject;
 use windlass_app::next_step::{answer_gate_step, find_next_step};
-use windlass_app::resume_command::{ResumeCommand, quote_typed_word, format_run_command};
+use windlass_app::resume_command::{ResumeCommand, format_run_command, quote_typed_word};
 use windlass_app::run::{AgentRestrictions, BASE_FILE, ChangedFilesQuery, RemainingTasks, SessionReport};
 use windlass_app::unchecked_work::{count_completed_tasks, find_skipped_check};
-use windlass_engine::{SessionEndKind, Session, SessionName, TaskState, TaskId, NextAction, WorkSource};
+use windlass_engine::{NextAction, Session, SessionEndKind, SessionName, TaskId, TaskState, WorkSource};
 use windlass_process::RunControl;
 use windlass_text as text;
 
@@ -38,7 +38,10 @@ impl EndedSession<'_> {
         }
         if self.was_killed() {
             let session = self.opened.require_session(self.name)?;
-            return self.list_next_commands(&session, None)?.iter().try_for_each(|line| print_labelled_row("next:", line, out));
+            return self
+                .list_next_commands(&session, None)?
+                .iter()
+                .try_for_each(|line| print_labelled_row("next:", line, out));
         }
         let summary = self.build_summary()?;
         if summary.session.next_action() == NextAction::Answer {
@@ -102,7 +105,8 @@ impl EndedSession<'_> {
                 None => vec![why, self.same(session)],
             },
             Some(ending) => {
-                let again = given.map_or_else(|| Ok(self.repeat_command(session)), |task| self.next_command_for(task))?;
+                let again =
+                    given.map_or_else(|| Ok(self.repeat_command(session)), |task| self.next_command_for(task))?;
                 if ending == SessionEndKind::Cancelled { vec![again] } else { vec![why, again] }
             }
         })
@@ -148,7 +152,8 @@ impl EndedSession<'_> {
     fn build_summary(&self) -> Result<SessionSummary, Failure> {
         let records = self.opened.project.record_directory().join(self.name.as_str());
         let session = self.opened.require_session(self.name)?;
-        let left = (session.work == WorkSource::Graph).then(|| RemainingTasks::find_remaining(self.opened)).transpose()?;
+        let left =
+            (session.work == WorkSource::Graph).then(|| RemainingTasks::find_remaining(self.opened)).transpose()?;
         let left = left.map(|left| left.explain_for_agent(self.restrictions, &session.agent));
         let git =
             ChangedFilesQuery { project: &self.opened.project, roster: &self.report.roster, control: self.control };

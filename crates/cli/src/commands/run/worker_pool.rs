@@ -13,7 +13,7 @@ use windlass_app::context::CommandContext;
 use windlass_app::run::SessionObserver;
 use windlass_app::run::workers::{
     AgentAssignment, PoolPlan, PoolProgress, RunTotals, WorkerObserver, WorkerPool, WorkerSession, WorkerSettings,
-    watch_cancelled_sessions, open_project_for_workers,
+    open_project_for_workers, watch_cancelled_sessions,
 };
 use windlass_process::RunControl;
 
@@ -23,7 +23,7 @@ use super::signals::SignalListener;
 use super::worker_output::{LineBatch, WorkerOutput};
 use super::worker_summary::WorkerSummary;
 use super::{Args, show_nothing_ready, start_live_view};
-use crate::output::{Output, Palette, EarlyExit};
+use crate::output::{EarlyExit, Output, Palette};
 
 /// The number of batches that may wait for the output before the workers wait, too.
 const MAX_WAITING_BATCHES: usize = 256;

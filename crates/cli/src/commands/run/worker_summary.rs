@@ -10,7 +10,7 @@ use windlass_app::resume_command::format_run_command;
 use windlass_app::run::workers::{AgentAssignment, RunTotals};
 use windlass_app::run::{describe_holder, is_held_by_idle_session};
 use windlass_app::unchecked_work::describe_unchecked_work;
-use windlass_engine::{TaskState, Task, TaskId};
+use windlass_engine::{Task, TaskId, TaskState};
 use windlass_text as text;
 
 use super::Args;
@@ -41,9 +41,19 @@ impl WorkerSummary<'_> {
         print_table_row("left", Tone::Warning, &self.describe_tasks(left.iter(), describe_left_task), out)?;
         print_table_row("left", Tone::Warning, &self.list_unassigned(), out)?;
         print_table_row("left", Tone::Warning, &self.list_held_tasks(), out)?;
-        print_table_row("left", Tone::Warning, &self.describe_tasks(self.find_blocked_tasks().iter(), describe_blocked_task), out)?;
+        print_table_row(
+            "left",
+            Tone::Warning,
+            &self.describe_tasks(self.find_blocked_tasks().iter(), describe_blocked_task),
+            out,
+        )?;
         print_table_row("taken away", Tone::Warning, &self.list_lost_tasks(), out)?;
-        print_table_row("for a person", Tone::Warning, &self.describe_tasks(people.iter(), describe_blocked_task), out)?;
+        print_table_row(
+            "for a person",
+            Tone::Warning,
+            &self.describe_tasks(people.iter(), describe_blocked_task),
+            out,
+        )?;
         print_table_row("for a person", Tone::Warning, &self.list_objections(), out)?;
         let paused =
             paused.as_ref().map(|why| format!("twice in a row a task could not be worked on or judged: {why}"));
@@ -63,7 +73,11 @@ impl WorkerSummary<'_> {
     }
 
     /// Describes the first tasks with a reason each.
-    fn describe_tasks<'t>(&self, ids: impl ExactSizeIterator<Item = &'t TaskId>, why: fn(&Task) -> String) -> Vec<String> {
+    fn describe_tasks<'t>(
+        &self,
+        ids: impl ExactSizeIterator<Item = &'t TaskId>,
+        why: fn(&Task) -> String,
+    ) -> Vec<String> {
         let one = |id: &TaskId| match self.opened.require_task(*id) {
             Ok(task) => format!("{id}  {}: {}", text::fit(&task.goal, 60), why(&task)),
             Err(_) => id.to_string(),
@@ -99,7 +113,9 @@ impl WorkerSummary<'_> {
     /// Finds tasks whose sessions do not continue by themselves, except those that a person is asked about.
     fn find_held_tasks(&self) -> Vec<Task> {
         let mut held = self.select_tasks(&[TaskState::Active, TaskState::Submitted], Some);
-        held.retain(|task| !self.totals.people.contains(&task.id) && is_held_by_idle_session(self.opened, task).unwrap_or(false));
+        held.retain(|task| {
+            !self.totals.people.contains(&task.id) && is_held_by_idle_session(self.opened, task).unwrap_or(false)
+        });
         held
     }
 

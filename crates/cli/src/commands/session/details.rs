@@ -5,7 +5,7 @@ use windlass_app::context::{CommandContext, OpenedProject};
 use windlass_app::session_view::SessionView;
 use windlass_app::typed_step::NextStep;
 use windlass_app::{Failure, hints};
-use windlass_engine::{CompletionMode, Event, EventType, EventRecord, Session, SessionName, payload};
+use windlass_engine::{CompletionMode, Event, EventRecord, EventType, Session, SessionName, payload};
 use windlass_store::EventFilter;
 use windlass_text as text;
 
@@ -67,7 +67,8 @@ fn print_session_details(shown: &SessionDetails, out: &mut Output) -> CommandRes
     out.print_line(format_args!("{title}  {}", out.paint(tone, words)))?;
     for (label, what) in shown.list_facts() {
         let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(16).max(20));
-        let rows = text::wrap_to_width(&text::fit_to_width(&what, show::MAX_SHOWN_TEXT), room, room).join("\n                ");
+        let rows = text::wrap_to_width(&text::fit_to_width(&what, show::MAX_SHOWN_TEXT), room, room)
+            .join("\n                ");
         out.print_line(format_args!("  {}  {rows}", out.paint(Tone::Faint, text::pad_to_width(label, 12))))?;
     }
     if !shown.pending.is_empty() {

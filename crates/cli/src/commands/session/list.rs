@@ -6,7 +6,7 @@ use serde_json::json;
 use windlass_app::context::{CommandContext, OpenedProject};
 use windlass_app::session_view::SessionView;
 use windlass_app::{Failure, hints};
-use windlass_engine::{EventType, EventRecord, SessionName, WorkSource};
+use windlass_engine::{EventRecord, EventType, SessionName, WorkSource};
 use windlass_store::EventFilter;
 use windlass_text as text;
 

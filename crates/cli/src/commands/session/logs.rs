@@ -11,13 +11,13 @@ use windlass_app::next_step::answer_gate_step;
 use windlass_app::resume_command::ResumeCommand;
 use windlass_app::{hints, runner_settings};
 use windlass_config::Config;
-use windlass_engine::{Event, EventRecord, Seq, SessionName, MessageAuthor, NextAction, WorkSource};
+use windlass_engine::{Event, EventRecord, MessageAuthor, NextAction, Seq, SessionName, WorkSource};
 use windlass_hooks::{SecretMask, clean_output};
 use windlass_process::file;
 use windlass_store::{EventFilter, Store};
 use windlass_text as text;
 
-use crate::output::{CommandResult, MessageWriter, Output, EarlyExit, Tone};
+use crate::output::{CommandResult, EarlyExit, MessageWriter, Output, Tone};
 use crate::show;
 
 /// The interval at which `--follow` checks for a closed output. New events wake it at once.
@@ -74,7 +74,9 @@ pub fn run_session_logs(context: &CommandContext, args: &Args, out: &mut Output)
         for record in &page {
             after = record.seq;
             let entry = build_log_entry(record, &opened.project.record_directory());
-            if let Some(entry) = entry.or_else(|| build_task_entry(record).filter(|_| session.work == WorkSource::Graph)) {
+            if let Some(entry) =
+                entry.or_else(|| build_task_entry(record).filter(|_| session.work == WorkSource::Graph))
+            {
                 show_log_entry(record, &entry.mask_secrets(&mask), out)?;
             }
         }
@@ -134,7 +136,9 @@ fn show_log_entry(record: &EventRecord, entry: &LogEntry, out: &mut Output) -> C
         }
     }
     let lines = entry.text.iter().flat_map(|text| text.trim_end().lines());
-    lines.flat_map(|line| text::wrap_to_width(line, below, below)).try_for_each(|row| out.print_line(format_args!("  | {row}")))
+    lines
+        .flat_map(|line| text::wrap_to_width(line, below, below))
+        .try_for_each(|row| out.print_line(format_args!("  | {row}")))
 }
 
 /// Builds the entry of an event, if it has one.
@@ -152,7 +156,8 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<LogEntry> {
         }
         Event::TurnStarted(_) => entry("agent", Tone::Name, format!("has the word, {}", summary())),
         Event::TurnFinished(finished) => {
-            let text = read_whole_record(finished.record.as_deref(), records).unwrap_or_else(|| finished.output.clone());
+            let text =
+                read_whole_record(finished.record.as_deref(), records).unwrap_or_else(|| finished.output.clone());
             let what = entry("agent", Tone::Name, "said".to_owned());
             LogEntry { text: Some(text), record: finished.record.clone(), ..what }
         }

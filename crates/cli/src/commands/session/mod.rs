@@ -1,9 +1,9 @@
 //! `windlass session …`: the commands about sessions.
 
 mod cancel;
+mod details;
 mod list;
 mod logs;
-mod details;
 
 use clap::Subcommand;
 use windlass_app::context::CommandContext;

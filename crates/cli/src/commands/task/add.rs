@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use windlass_app::context::CommandContext;
-use windlass_engine::{Authority, Command, NewTask, TaskPriority, ReportRequest, TaskId, TypeName};
+use windlass_engine::{Authority, Command, NewTask, ReportRequest, TaskId, TaskPriority, TypeName};
 
 use super::details;
 use crate::commands::input::read_text;

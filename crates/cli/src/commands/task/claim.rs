@@ -56,7 +56,8 @@ pub fn run_task_claim(context: &CommandContext, args: Args, out: &mut Output) ->
 
 /// Returns the user's name, reduced to the characters of an owner name.
 fn default_owner_name() -> OwnerName {
-    let name: String = environment::user_name().chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).collect();
+    let name: String =
+        environment::user_name().chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).collect();
     let name = if name.is_empty() { "somebody".to_owned() } else { name.chars().take(64).collect() };
     name.parse().expect("only the characters of a name are left")
 }

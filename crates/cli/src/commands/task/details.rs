@@ -2,7 +2,7 @@
 
 use windlass_app::context::{CommandContext, OpenedProject};
 use windlass_app::{Failure, environment, hints, next_step};
-use windlass_engine::{EventRecord, Seq, TaskState, Task, TaskId};
+use windlass_engine::{EventRecord, Seq, Task, TaskId, TaskState};
 use windlass_text as text;
 use windlass_tools::TaskDetails;
 
@@ -33,7 +33,9 @@ pub fn run_task_show(context: &CommandContext, args: &Args, out: &mut Output) ->
     let edges = snapshot.edges_of_task(args.id).map_err(hints::store_failure)?;
     show::print_task_line(&task, out)?;
     // The line may have had no room for the whole goal.
-    let narrow = out.columns().is_some_and(|columns| text::display_width(&text::clean_line(&task.goal)) + NON_GOAL_COLUMNS > columns);
+    let narrow = out
+        .columns()
+        .is_some_and(|columns| text::display_width(&text::clean_line(&task.goal)) + NON_GOAL_COLUMNS > columns);
     if narrow || task.goal.contains('\n') {
         out.print_line(format_args!("\n{}", text::clean_lines(&task.goal)))?;
     }
@@ -43,14 +45,25 @@ pub fn run_task_show(context: &CommandContext, args: &Args, out: &mut Output) ->
     let driven = drive_details::collect_drive_details(&opened, &task, environment::current_timestamp())?;
     let next = next_step::find_change_step(&opened, &task)?;
     for (label, value) in list_task_details(&task, driven, next) {
-        out.print_line(format_args!("  {}  {}", out.paint(Tone::Faint, text::pad_to_width(label, 12)), text::clean_line(&value)))?;
+        out.print_line(format_args!(
+            "  {}  {}",
+            out.paint(Tone::Faint, text::pad_to_width(label, 12)),
+            text::clean_line(&value)
+        ))?;
     }
     for note in load_task_notes(&opened, &task)? {
-        out.print_line(format_args!("  {}  {}", out.paint(Tone::Faint, text::pad_to_width("note", 12)), text::clean_line(&note)))?;
+        out.print_line(format_args!(
+            "  {}  {}",
+            out.paint(Tone::Faint, text::pad_to_width("note", 12)),
+            text::clean_line(&note)
+        ))?;
     }
     for edge in &edges {
         let (from, kind, to) = (edge.from_id, edge.kind, edge.to_id);
-        out.print_line(format_args!("  {}  {from} {kind} {to}", out.paint(Tone::Faint, text::pad_to_width("edge", 12))))?;
+        out.print_line(format_args!(
+            "  {}  {from} {kind} {to}",
+            out.paint(Tone::Faint, text::pad_to_width("edge", 12))
+        ))?;
     }
     if let Some(result) = task.result.as_ref().filter(|result| result.contains('\n')) {
         out.print_line(format_args!("  {}\n\n{}", out.paint(Tone::Faint, "result"), text::clean_lines(result)))?;
@@ -60,12 +73,18 @@ pub fn run_task_show(context: &CommandContext, args: &Args, out: &mut Output) ->
 
 /// Loads the notes of the task, oldest first.
 fn load_task_notes(opened: &OpenedProject, task: &Task) -> Result<Vec<String>, Failure> {
-    let note = |at: &Seq| Ok(opened.store.read_event(*at).map_err(hints::store_failure)?.map(|record| show::summarize_event(&record)));
+    let note = |at: &Seq| {
+        Ok(opened.store.read_event(*at).map_err(hints::store_failure)?.map(|record| show::summarize_event(&record)))
+    };
     let notes: Vec<Option<String>> = task.memo.notes.iter().map(note).collect::<Result<_, Failure>>()?;
     Ok(notes.into_iter().flatten().collect())
 }
 
-fn list_task_details(task: &Task, driven: Vec<(&'static str, String)>, next: Option<String>) -> Vec<(&'static str, String)> {
+fn list_task_details(
+    task: &Task,
+    driven: Vec<(&'static str, String)>,
+    next: Option<String>,
+) -> Vec<(&'static str, String)> {
     let now = environment::current_timestamp();
     let ago = |at| format!("{} ({} ago)", show::moment(at), show::span(at, now));
     let mut details = Vec::new();
@@ -124,7 +143,12 @@ pub fn show_command_result(opened: &OpenedProject, records: &[EventRecord], out:
 }
 
 /// Shows a task and the other consequences of a command.
-pub fn show_task_result(opened: &OpenedProject, id: TaskId, records: &[EventRecord], out: &mut Output) -> CommandResult {
+pub fn show_task_result(
+    opened: &OpenedProject,
+    id: TaskId,
+    records: &[EventRecord],
+    out: &mut Output,
+) -> CommandResult {
     let task = opened.require_task(id)?;
     if out.is_json() {
         out.print_json(&task)?

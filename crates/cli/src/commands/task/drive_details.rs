@@ -7,7 +7,11 @@ use windlass_engine::{Event, Seq, Task, Timestamp};
 use crate::show::{self, drive};
 
 /// Collects the registered stop hooks, the present series, and the checkpoints that can be resumed.
-pub fn collect_drive_details(opened: &OpenedProject, task: &Task, now: Timestamp) -> Result<Vec<(&'static str, String)>, Failure> {
+pub fn collect_drive_details(
+    opened: &OpenedProject,
+    task: &Task,
+    now: Timestamp,
+) -> Result<Vec<(&'static str, String)>, Failure> {
     let mut details = Vec::new();
     let mut hooks = Vec::new();
     for hook in &task.drive.hooks {

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use serde_json::json;
 use windlass_app::context::CommandContext;
 use windlass_app::hints;
-use windlass_engine::{TaskEdge, Seq, TaskState, Task, TaskId};
+use windlass_engine::{Seq, Task, TaskEdge, TaskId, TaskState};
 use windlass_store::TaskFilter;
 use windlass_text as text;
 
@@ -41,8 +41,10 @@ pub fn run_task_graph(context: &CommandContext, args: &Args, out: &mut Output) -
     let opened = context.open_project_to_read()?;
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     let hidden = |state: &TaskState| *state == TaskState::Deleted || (args.open && *state == TaskState::Completed);
-    let filter =
-        TaskFilter { states: TaskState::ALL.into_iter().filter(|state| !hidden(state)).collect(), ..TaskFilter::default() };
+    let filter = TaskFilter {
+        states: TaskState::ALL.into_iter().filter(|state| !hidden(state)).collect(),
+        ..TaskFilter::default()
+    };
     let mut tasks = BTreeMap::new();
     snapshot.visit_tasks(&filter, |task| tasks.insert(task.id, task).is_none()).map_err(hints::store_failure)?;
     let mut edges = snapshot.all_edges().map_err(hints::store_failure)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::builder::TypedValueParser;
 use windlass_app::context::CommandContext;
 use windlass_app::{environment, execution, hints};
-use windlass_engine::{WorkspaceMode, Refusal, Seq, TaskState, TaskId};
+use windlass_engine::{Refusal, Seq, TaskId, TaskState, WorkspaceMode};
 use windlass_store::TaskFilter;
 
 use crate::output::{CommandResult, Output, Tone};
@@ -60,9 +60,9 @@ pub fn run_task_list(context: &CommandContext, args: TaskListArgs, out: &mut Out
         (false, false) => args.state,
     };
     let filter = TaskFilter { states, labels: args.label, kind: args.kind, after: args.after };
-    let idle_since = args
-        .idle
-        .map(|idle| environment::current_timestamp().add_millis(i64::try_from(idle.as_millis()).map_or(i64::MIN, |millis| -millis)));
+    let idle_since = args.idle.map(|idle| {
+        environment::current_timestamp().add_millis(i64::try_from(idle.as_millis()).map_or(i64::MIN, |millis| -millis))
+    });
     let mut left = args.limit.unwrap_or(usize::MAX);
     let mut tasks = Vec::new();
     let mut written = Ok(());
@@ -152,8 +152,9 @@ pub fn run_task_next(context: &CommandContext, args: &TaskNextArgs, out: &mut Ou
     let (types, own) = execution::load_task_types(&opened)?;
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     let agent = own.as_deref().or(args.agent.as_deref());
-    let next =
-        types.next_task_for(&snapshot, agent, &[], WorkspaceMode::InPlace).and_then(|next| next.ok_or(Refusal::NothingReady));
+    let next = types
+        .next_task_for(&snapshot, agent, &[], WorkspaceMode::InPlace)
+        .and_then(|next| next.ok_or(Refusal::NothingReady));
     let task = opened.require_task(next.map_err(|refusal| hints::refusal_failure(&refusal))?)?;
     match out.is_json() {
         true => out.print_json(&task),

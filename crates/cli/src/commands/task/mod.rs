@@ -3,12 +3,12 @@
 mod add;
 mod claim;
 mod delete;
+pub mod details;
 pub mod drive_details;
 mod edges;
 mod graph;
 mod list;
 mod transitions;
-pub mod details;
 mod update;
 
 use clap::Subcommand;

@@ -5,14 +5,19 @@ use std::path::PathBuf;
 use serde_json::Value;
 use windlass_app::changes::find_branch_without_change;
 use windlass_app::context::CommandContext;
-use windlass_app::{FailureCode, Failure};
-use windlass_engine::{Command, EventType, EngineLimits};
+use windlass_app::{Failure, FailureCode};
+use windlass_engine::{Command, EngineLimits, EventType};
 
 use super::{TaskSubject, details};
 use crate::commands::input::read_bytes;
 use crate::output::{CommandResult, Output, Tone};
 
-fn run_transition(context: &CommandContext, subject: &TaskSubject, command: &Command, out: &mut Output) -> CommandResult {
+fn run_transition(
+    context: &CommandContext,
+    subject: &TaskSubject,
+    command: &Command,
+    out: &mut Output,
+) -> CommandResult {
     let mut opened = context.open_project()?;
     let records = opened.execute_command(command, subject.authority())?;
     details::show_task_result(&opened, subject.id, &records, out)?;
@@ -45,7 +50,8 @@ pub fn run_task_start(context: &CommandContext, args: StartArgs, out: &mut Outpu
     let given = match &args.context {
         None => Value::Null,
         Some(file) => {
-            let bytes = read_bytes(file, EngineLimits::BODY_BYTES, "give the name of a file instead, which the agent reads")?;
+            let bytes =
+                read_bytes(file, EngineLimits::BODY_BYTES, "give the name of a file instead, which the agent reads")?;
             serde_json::from_slice(&bytes).map_err(|error| {
                 Failure::new(FailureCode::Usage, format!("{} is not JSON", file.display())).with_cause(error)
             })?

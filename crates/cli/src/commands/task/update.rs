@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use windlass_app::context::CommandContext;
-use windlass_app::{FailureCode, Failure};
-use windlass_engine::{Command, TaskPriority, TaskPatch, TypeName};
+use windlass_app::{Failure, FailureCode};
+use windlass_engine::{Command, TaskPatch, TaskPriority, TypeName};
 
 use super::{TaskSubject, details};
 use crate::commands::input::read_text;

@@ -12,7 +12,7 @@ use windlass_app::person::require_person;
 use windlass_app::project::Project;
 use windlass_app::store_records::{self, StoreMarks};
 use windlass_app::trust::{self, TrustState};
-use windlass_app::{FailureCode, Failure, hints, workflows};
+use windlass_app::{Failure, FailureCode, hints, workflows};
 use windlass_config::workflow::{WorkflowDefinition, WorkflowLibrary};
 use windlass_config::{AgentCommandSetting, Config, ConfiguredEffect};
 use windlass_store::{SqliteStore, StoreError};
@@ -189,12 +189,17 @@ fn describe_trust(project: &Project, config: &Config, state: TrustState, out: &m
     for effect in &effects {
         let title = effect.display_title();
         let line = effect.line.map(|line| format!(" (line {line})")).unwrap_or_default();
-        out.print_line(format_args!("  {}{}", out.paint(Tone::Name, text::clean_line(&title)), out.paint(Tone::Faint, line)))?;
+        out.print_line(format_args!(
+            "  {}{}",
+            out.paint(Tone::Name, text::clean_line(&title)),
+            out.paint(Tone::Faint, line)
+        ))?;
         // The text is not cut, because a person has to judge all of it.
         out.print_line(format_args!("      {}", text::clean_line(&effect.what)))?;
     }
     workflows.iter().try_for_each(|workflow| workflow.print_workflow(out))?;
-    let silent: Vec<String> = config.top_level_keys().into_iter().filter(|key| !DESCRIBED_KEYS.contains(&key.as_str())).collect();
+    let silent: Vec<String> =
+        config.top_level_keys().into_iter().filter(|key| !DESCRIBED_KEYS.contains(&key.as_str())).collect();
     if !silent.is_empty() {
         out.print_line(format_args!("It also sets {}.", text::clean_line(&silent.join(", "))))?;
     }
@@ -266,7 +271,12 @@ impl RunnableWorkflow {
 }
 
 /// Shows everything and continues only if a person agrees.
-fn ask_for_trust(project: &Project, (config, state): (&Config, TrustState), store: Option<&ForeignStore>, out: &mut Output) -> CommandResult {
+fn ask_for_trust(
+    project: &Project,
+    (config, state): (&Config, TrustState),
+    store: Option<&ForeignStore>,
+    out: &mut Output,
+) -> CommandResult {
     if !confirmation::can_ask_person(out) {
         return Err(untrusted_failure("there is no terminal to ask on")
             .with_hint("`windlass trust --show` shows what would run, `windlass trust --yes` trusts it")

@@ -16,7 +16,8 @@ use windlass_app::context::OpenedProject;
 use windlass_app::hook_runs::{HookRunOutcome, HookRunRecord, RunCause, RunCauses, collect_runs};
 use windlass_engine::validation::RuleResult;
 use windlass_engine::{
-    GateDecision, Event, EventType, HookClass, AfterIteration, EventSubject, EventRecord, Seq, TaskId, GateVerdict, last_line_without_claim, payload,
+    AfterIteration, Event, EventRecord, EventSubject, EventType, GateDecision, GateVerdict, HookClass, Seq, TaskId,
+    last_line_without_claim, payload,
 };
 
 use crate::output::Tone;
@@ -105,7 +106,8 @@ impl WhyFact {
         let (tone, word) = show::describe_run_outcome(run.outcome);
         let title = run.title();
         // A hook without a name of its own is called after its point.
-        let point = cause.and_then(|cause| cause.find_hook_point(&run)).filter(|point| !title.starts_with(point.as_str()));
+        let point =
+            cause.and_then(|cause| cause.find_hook_point(&run)).filter(|point| !title.starts_with(point.as_str()));
         let place = point.map(|point| format!(" at {point}")).unwrap_or_default();
         let attempt = if run.attempt > 1 { format!(" in attempt {}", run.attempt) } else { String::new() };
         let message = match run.message.as_deref() {
@@ -122,7 +124,9 @@ impl WhyFact {
         );
         let gate = cause.and_then(|cause| cause.find_hook_effect(&run)).filter(|owed| owed.class == HookClass::Gate);
         let verdict = gate.and_then(|owed| match run.outcome {
-            HookRunOutcome::Ended(outcome) => Some(GateVerdict::from_stop_hook(outcome, owed.on_failure, run.unstarted)),
+            HookRunOutcome::Ended(outcome) => {
+                Some(GateVerdict::from_stop_hook(outcome, owed.on_failure, run.unstarted))
+            }
             HookRunOutcome::Error | HookRunOutcome::Running | HookRunOutcome::Left => None,
         });
         Self {
@@ -161,7 +165,10 @@ impl WhyFact {
                 fact.what = format!("{}, so: {}", name_verdict(decided.verdict), fact.what);
                 fact.tone = if decided.verdict == GateVerdict::Pass { Tone::Good } else { Tone::Warning };
                 let is_claimed = turn.iter().any(|fact| fact.record.kind() == EventType::PromiseDetected);
-                if fact.tone == Tone::Good && decided.decision == GateDecision::Next(AfterIteration::Continue) && !is_claimed {
+                if fact.tone == Tone::Good
+                    && decided.decision == GateDecision::Next(AfterIteration::Continue)
+                    && !is_claimed
+                {
                     fact.details.push("the agent has not said that it is done".to_owned());
                 }
             }

@@ -12,8 +12,8 @@ mod subject;
 use std::fmt::Display;
 
 use windlass_app::context::{CommandContext, OpenedProject};
-use windlass_app::{FailureCode, Failure, conversations, hints};
-use windlass_engine::{EventType, HookId, Seq, SeriesId, SessionName, TaskId, StateView};
+use windlass_app::{Failure, FailureCode, conversations, hints};
+use windlass_engine::{EventType, HookId, Seq, SeriesId, SessionName, StateView, TaskId};
 use windlass_text as text;
 
 use self::report::ReportLength;

@@ -10,8 +10,8 @@ use windlass_app::typed_step::NextStep;
 use windlass_app::{Failure, conversations, environment, hints};
 use windlass_bridge::BridgeAgent;
 use windlass_engine::{
-    CallRuling, BridgeCaller, GateDecision, Event, EventType, HookId, HookPoint, TaskTransition, EventRecord, Seq, SeriesId, SessionName, TaskState,
-    Task, TaskId, StateView, awaited_tasks,
+    BridgeCaller, CallRuling, Event, EventRecord, EventType, GateDecision, HookId, HookPoint, Seq, SeriesId,
+    SessionName, StateView, Task, TaskId, TaskState, TaskTransition, awaited_tasks,
 };
 use windlass_store::{EventFilter, Store};
 use windlass_text as text;
@@ -100,7 +100,9 @@ fn report_task(opened: &OpenedProject, id: TaskId) -> Result<WhyReport, Failure>
 
 /// Returns the event that set the state of a task, and its causes, back to a command.
 fn trace_causes(opened: &OpenedProject, id: TaskId, records: &[EventRecord]) -> Result<Vec<String>, Failure> {
-    let sets_state = |record: &&EventRecord| record.kind() == EventType::TaskCreated || TaskTransition::for_event_type(record.kind()).is_some();
+    let sets_state = |record: &&EventRecord| {
+        record.kind() == EventType::TaskCreated || TaskTransition::for_event_type(record.kind()).is_some()
+    };
     let mut lines = Vec::new();
     let mut next = records.iter().rev().find(sets_state).cloned();
     while lines.len() < MAX_CAUSES
@@ -124,7 +126,9 @@ fn list_open_dependencies(opened: &OpenedProject, task: &Task) -> Result<Vec<Str
     let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
     let mut open = Vec::new();
     for other in awaited_tasks(&snapshot, task.id).map_err(hints::view_failure)? {
-        open.extend(snapshot.find_task(other).map_err(hints::view_failure)?.filter(|other| other.state != TaskState::Completed));
+        open.extend(
+            snapshot.find_task(other).map_err(hints::view_failure)?.filter(|other| other.state != TaskState::Completed),
+        );
     }
     let describe = |task: &Task| {
         let why = match (&task.blocked, &task.lease, &task.reason, show::count_open_dependencies(task)) {
@@ -262,7 +266,8 @@ fn report_conversation(opened: &OpenedProject, caller: &BridgeCaller) -> Result<
         let (tone, words) = bridge::describe_answer(answered);
         (tone, format!("at {}: {words}", answered.point))
     });
-    let agent = caller.agent.parse::<BridgeAgent>().map_or_else(|_| caller.agent.clone(), |agent| agent.title().to_owned());
+    let agent =
+        caller.agent.parse::<BridgeAgent>().map_or_else(|_| caller.agent.clone(), |agent| agent.title().to_owned());
     let moment = |call: Option<&&EventRecord>| {
         let envelope = &call?.envelope;
         Some(format!("{}, for {}", show::moment(envelope.timestamp), envelope.metadata.triggered_by))
@@ -293,12 +298,14 @@ fn report_conversation(opened: &OpenedProject, caller: &BridgeCaller) -> Result<
 fn read_conversation(opened: &OpenedProject, caller: &BridgeCaller) -> Result<Vec<EventRecord>, Failure> {
     let mut records = Vec::new();
     let mut calls = BTreeSet::new();
-    conversations::visit_events(opened, &[EventType::BridgeCalled], Seq::START, |record| match &record.envelope.event {
-        Event::BridgeCalled(called) if conversations::is_call_of_conversation(caller, called) => {
-            calls.insert(record.seq);
-            records.push(record);
+    conversations::visit_events(opened, &[EventType::BridgeCalled], Seq::START, |record| {
+        match &record.envelope.event {
+            Event::BridgeCalled(called) if conversations::is_call_of_conversation(caller, called) => {
+                calls.insert(record.seq);
+                records.push(record);
+            }
+            _ => {}
         }
-        _ => {}
     })?;
     let types: Vec<EventType> = RUN_EVENTS.into_iter().chain([EventType::BridgeAnswered]).collect();
     conversations::visit_events(opened, &types, calls.first().copied().unwrap_or(Seq::START), |record| {

@@ -7,7 +7,7 @@ mod show;
 use clap::Subcommand;
 use windlass_app::context::CommandContext;
 use windlass_app::project::Project;
-use windlass_app::{FailureCode, Failure};
+use windlass_app::{Failure, FailureCode};
 use windlass_config::workflow::WorkflowDefinition;
 use windlass_text as text;
 

@@ -165,6 +165,7 @@ fn imported_names_are_made_unique() {
         "hooks:\n  stop:\n    - {name: claude-a, command: other}\n  on_error:\n    - {name: claude-b, command: other}\n    - {name: claude-b-2, command: other}\n",
     );
     let import = import_hooks(Path::new(".claude/settings.json"), TWO, None).unwrap();
-    let names: Vec<String> = ConfigAdditions::from_import(&import, &before).hooks.into_iter().map(|hook| hook.name).collect();
+    let names: Vec<String> =
+        ConfigAdditions::from_import(&import, &before).hooks.into_iter().map(|hook| hook.name).collect();
     assert_eq!(names, ["claude-a-2", "claude-b-3"]);
 }

@@ -4,7 +4,7 @@ mod edits;
 
 use std::path::Path;
 
-use super::{ConfigAdditions, ImportDialect, HookImport, write_fragment, import_hooks};
+use super::{ConfigAdditions, HookImport, ImportDialect, import_hooks, write_fragment};
 use crate::Config;
 
 /// Imports the file of a system.

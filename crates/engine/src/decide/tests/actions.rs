@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::script::{Script, default_rules};
-use crate::decide::{HookPlan, EngineRules, ValidationScope};
+use crate::decide::{EngineRules, HookPlan, ValidationScope};
 use crate::effects::hook_batch::HookEffect;
 use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::effects::hook_point::HookPoint;

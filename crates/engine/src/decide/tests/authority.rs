@@ -1,7 +1,7 @@
 //! Rights to change a task: of persons, lease holders, agents inside a turn, and overrides.
 
-use super::session_loop::hooks;
 use super::script::{Script, check, default_rules};
+use super::session_loop::hooks;
 use crate::log::event_type::EventType;
 use crate::log::id::Epoch;
 use crate::task::TaskState;

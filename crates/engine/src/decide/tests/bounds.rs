@@ -2,7 +2,7 @@
 
 use super::script::{Script, default_rules};
 use crate::command::limits::EngineLimits;
-use crate::decide::{HookPlan, EngineRules};
+use crate::decide::{EngineRules, HookPlan};
 use crate::effects::hook_batch::HookEffect;
 use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::effects::hook_point::HookPoint;
@@ -60,7 +60,8 @@ fn descended(project: &Script) -> usize {
 
 fn errors(project: &Script, kind: EventType) -> Vec<String> {
     let said = |record: &&EventRecord| record.kind() == kind;
-    let text = |record: &EventRecord| serde_json::to_value(record).unwrap()["data"]["error"].as_str().unwrap().to_owned();
+    let text =
+        |record: &EventRecord| serde_json::to_value(record).unwrap()["data"]["error"].as_str().unwrap().to_owned();
     project.log.iter().filter(said).map(text).collect()
 }
 
@@ -228,7 +229,11 @@ fn loop_is_not_starved_by_cascades_of_its_hooks() {
         project.run(&format!("turn-done a.{iteration}"));
         let gates = hooks(&project);
         assert_eq!(gates.len(), 2, "{iteration}");
-        assert!(gates.iter().all(|gate| gate.depth == 1 && gate.share == EngineLimits::CASCADE_EVENTS / 2 && gate.nesting == 0));
+        assert!(
+            gates
+                .iter()
+                .all(|gate| gate.depth == 1 && gate.share == EngineLimits::CASCADE_EVENTS / 2 && gate.nesting == 0)
+        );
     }
     run_all(&mut project, "add more\nadd more", TWO);
     assert_eq!(project.session("a").wanted(), Wanted::Nothing);

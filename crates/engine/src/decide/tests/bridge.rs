@@ -1,13 +1,13 @@
 //! Calls of agents' own hook systems: the hooks that they enqueue, the limit of send-backs, and recovery after a crash.
 
 use serde_json::json;
-use windlass_expr::{Condition, ToolMatcher, ExpressionNames};
+use windlass_expr::{Condition, ExpressionNames, ToolMatcher};
 
 use super::script::{Script, default_rules};
-use crate::bridge::{BridgeCall, CallRuling, CallVerdict, BridgeCaller, ObjectingHook};
+use crate::bridge::{BridgeCall, BridgeCaller, CallRuling, CallVerdict, ObjectingHook};
 use crate::command::refusal::Refusal;
 use crate::command::{Authority, Command, CommandOrigin};
-use crate::decide::{HookPlan, HookScope, PlannedHook, EngineRules, ConfigTrust, decide, hooks_for_call};
+use crate::decide::{ConfigTrust, EngineRules, HookPlan, HookScope, PlannedHook, decide, hooks_for_call};
 use crate::effects::hook_batch::HookEffect;
 use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::effects::outbox::RecoveryAction;
@@ -223,7 +223,10 @@ fn hook_with_its_own_limit_is_let_go_by_that_alone() {
 fn hook_at_its_limit_opens_the_gate_for_no_other() {
     let mut project = project();
     let mut end = |reason: &str, hooks: &[(&str, Option<u32>)]| {
-        let objectors = hooks.iter().map(|(hook, most)| ObjectingHook { hook: (*hook).to_owned(), max_send_backs: *most }).collect();
+        let objectors = hooks
+            .iter()
+            .map(|(hook, most)| ObjectingHook { hook: (*hook).to_owned(), max_send_backs: *most })
+            .collect();
         let (ruling, reason, told) = (CallRuling::Block, Some(reason.to_owned()), None);
         answer(&mut project, "one", CallVerdict { ruling, reason, objectors, max_retries: 3, told }).let_go
     };

@@ -8,7 +8,7 @@ use crate::command::limits::EngineLimits;
 use crate::decide::EngineRules;
 use crate::effects::action::{HookAction, TaskAction};
 use crate::effects::registry::{PureHook, PureHookError};
-use crate::log::event::{Event, EventSubject, EventRecord, payload};
+use crate::log::event::{Event, EventRecord, EventSubject, payload};
 use crate::log::event_type::EventType;
 use crate::log::id::TaskId;
 use crate::view::StateView;

@@ -69,7 +69,9 @@ fn what_was_submitted_is_not_submitted_again() {
 /// Another configuration may have other hooks before this one.
 #[test]
 fn under_another_configuration_it_is_submitted_again() {
-    for (other, gate) in [("config=hooks:{x:[]}", DeliveryGate::BeforeMerge), ("agent=command:false", DeliveryGate::BeforeSubmit)] {
+    for (other, gate) in
+        [("config=hooks:{x:[]}", DeliveryGate::BeforeMerge), ("agent=command:false", DeliveryGate::BeforeSubmit)]
+    {
         let script = format!("{UNASKED}\nsession b task=T1 grounds=worktrees {other}\nworkspace b");
         let mut project = Script::after(hooks(&["tests", "review"]), &script);
         assert_eq!(project.run("work b"), ["T1 submission_started"], "{other}");

@@ -1,14 +1,17 @@
 //! Feedback that is pending when work is called done, and feedback that no turn has received when a session ends.
 
-use super::session_loop::hooks;
 use super::script::{Script, check, check_with, default_rules};
+use super::session_loop::hooks;
 use crate::delivery::WorkspaceMode;
-use crate::log::event::{EventEnvelope, Event, EventMetadata, EventSubject, EventRecord, payload};
+use crate::log::event::{Event, EventEnvelope, EventMetadata, EventRecord, EventSubject, payload};
 use crate::log::id::{ConfigDigest, OwnerName, RunId, Seq, SessionName};
 use crate::log::time::Timestamp;
-use crate::session::usage::AgentUsage;
 use crate::session::message_author::MessageAuthor;
-use crate::session::{SessionEnd, GateDecision, SessionEndKind, AfterIteration, TurnPurpose, SessionTerms, GateVerdict, NextAction, WorkSource};
+use crate::session::usage::AgentUsage;
+use crate::session::{
+    AfterIteration, GateDecision, GateVerdict, NextAction, SessionEnd, SessionEndKind, SessionTerms, TurnPurpose,
+    WorkSource,
+};
 use crate::task::TaskState;
 use crate::view::StateView;
 use crate::view::memory::MemoryView;
@@ -327,11 +330,23 @@ fn log_with_unjudged_delivery_still_folds() {
     ];
     let mut memory = MemoryView::default();
     for (seq, event) in (1..).map(Seq).zip(events) {
-        let metadata =
-            EventMetadata { triggered_by: "w1".to_owned(), cause: None, depth: 0, via: None, forced: false, owes: None };
+        let metadata = EventMetadata {
+            triggered_by: "w1".to_owned(),
+            cause: None,
+            depth: 0,
+            via: None,
+            forced: false,
+            owes: None,
+        };
         let (timestamp, iteration) = (Timestamp::from_millis(0), Some(1));
-        let envelope =
-            EventEnvelope { timestamp, node: EventSubject::System, session: Some(name.clone()), iteration, event, metadata };
+        let envelope = EventEnvelope {
+            timestamp,
+            node: EventSubject::System,
+            session: Some(name.clone()),
+            iteration,
+            event,
+            metadata,
+        };
         memory.apply_event(&EventRecord { seq, envelope }).unwrap();
     }
     assert_eq!(memory.session(&name).unwrap().unwrap().ended(), Some(Ending::Completed));

@@ -2,7 +2,7 @@
 
 use super::script::{Script, check_with, default_rules};
 use crate::command::limits::EngineLimits;
-use crate::decide::{HookPlan, EngineRules};
+use crate::decide::{EngineRules, HookPlan};
 use crate::effects::hook_batch::HookEffect;
 use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::effects::outbox::{EffectKind, RecoveryAction};

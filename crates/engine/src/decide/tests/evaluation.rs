@@ -4,15 +4,16 @@ use core::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::session_loop::hooks;
 use super::script::{Script, default_rules, run_id};
+use super::session_loop::hooks;
 use crate::command::refusal::Refusal;
 use crate::command::{Authority, Command};
 use crate::effects::outbox::EffectKind;
 use crate::evaluation::ruling::RuleAction;
 use crate::evaluation::validation::RuleResult;
 use crate::evaluation::{
-    EvaluationPurpose, SeriesGuard, HookDecision, EvaluationFindings, NewCheckpoint, NewStopHook, NewIterationSeries, SeriesSignal, StopHook, StopRuling, CheckpointTrigger,
+    CheckpointTrigger, EvaluationFindings, EvaluationPurpose, HookDecision, NewCheckpoint, NewIterationSeries,
+    NewStopHook, SeriesGuard, SeriesSignal, StopHook, StopRuling,
 };
 use crate::log::event::{Event, EventRecord, payload};
 use crate::log::event_type::EventType;
@@ -103,7 +104,8 @@ fn series_runs_from_start_to_completion() {
     project.crash();
     let ruling = StopRuling::new(RuleAction::Continue, "not yet");
     let decision = Some(HookDecision { hook: Some(registered), ruling });
-    let judging = EvaluationFindings { hooks: vec![registered], decision, ..judging(1, &[Promise::Complete], &[false]) };
+    let judging =
+        EvaluationFindings { hooks: vec![registered], decision, ..judging(1, &[Promise::Complete], &[false]) };
     let records = project.judge(id, judging).unwrap();
     assert_eq!(kinds(&records), [EventType::HookEvaluated, EventType::ValidationFinished]);
     let finished = told(&records);
@@ -242,7 +244,10 @@ fn the_same_work_with_the_same_failures_is_thrashing() {
     check(|iteration| judging(iteration, &[], &[false]), true);
     check(|iteration| EvaluationFindings { agent_output: None, ..judging(iteration, &[], &[true]) }, false);
     check(
-        |iteration| EvaluationFindings { agent_output: Some("x".repeat(iteration as usize)), ..judging(iteration, &[], &[false]) },
+        |iteration| EvaluationFindings {
+            agent_output: Some("x".repeat(iteration as usize)),
+            ..judging(iteration, &[], &[false])
+        },
         false,
     );
     check(
@@ -375,11 +380,15 @@ fn drafts_are_cut_and_say_so() {
     assert_eq!(made["draftContent"].as_str().map(str::len), Some(50 * 1024));
     assert_eq!(made["draftBytes"], json!(60 * 1024));
     for expires_in in [Duration::ZERO, Duration::from_hours(366 * 24)] {
-        let new = NewCheckpoint { expires_in: Some(expires_in), ..NewCheckpoint::with_trigger(CheckpointTrigger::Manual) };
+        let new =
+            NewCheckpoint { expires_in: Some(expires_in), ..NewCheckpoint::with_trigger(CheckpointTrigger::Manual) };
         let refusal = project.ask(&Command::CreateCheckpoint { task: TASK, new }).unwrap_err().to_string();
         assert!(refusal.starts_with("expiresIn is "), "{refusal}");
     }
-    let new = NewCheckpoint { expires_in: Some(Duration::from_mins(5)), ..NewCheckpoint::with_trigger(CheckpointTrigger::Manual) };
+    let new = NewCheckpoint {
+        expires_in: Some(Duration::from_mins(5)),
+        ..NewCheckpoint::with_trigger(CheckpointTrigger::Manual)
+    };
     project.ask(&Command::CreateCheckpoint { task: TASK, new }).unwrap();
     let last = project.task("T1").drive.checkpoints.pop().unwrap();
     let made_at: Timestamp = project.task("T1").updated_at;

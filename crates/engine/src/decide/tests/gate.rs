@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
-use super::session_loop::hooks;
 use super::script::{Script, check, check_with, default_rules};
+use super::session_loop::hooks;
 use crate::log::event_type::EventType;
 use crate::session::NextAction;
 use crate::session::usage::UsdCost;

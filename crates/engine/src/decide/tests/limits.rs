@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use super::script::{Script, default_rules};
 use crate::command::limits::EngineLimits;
 use crate::command::refusal::Refusal;
-use crate::command::{TurnAnswer, Command, TurnFailureReport, HookReport, NewSession, NewTask, TaskPatch};
-use crate::decide::{HookPlan, EngineRules};
+use crate::command::{Command, HookReport, NewSession, NewTask, TaskPatch, TurnAnswer, TurnFailureReport};
+use crate::decide::{EngineRules, HookPlan};
 use crate::effects::hook_batch::HookEffect;
-use crate::effects::hook_outcome::{HookClass, HookOutcome, HookFailurePolicy};
+use crate::effects::hook_outcome::{HookClass, HookFailurePolicy, HookOutcome};
 use crate::effects::registry::{PureHook, PureHookError};
 use crate::log::encoding::{decode_event, encode_event};
 use crate::log::event::EventRecord;
@@ -96,7 +96,11 @@ fn reasons_are_taken_up_to_limit() {
     check_bound(EngineLimits::REASON_BYTES, |size| Command::FailTask { id, reason: text(size) });
     check_bound(EngineLimits::REASON_BYTES, |size| Command::ReleaseTask { id, reason: text(size) });
     check_bound(EngineLimits::REASON_BYTES, |size| Command::NeedContinuation { id, reason: text(size) });
-    check_bound(EngineLimits::REASON_BYTES, |size| Command::BlockTask { id, reason: text(size), required_knowledge: vec![] });
+    check_bound(EngineLimits::REASON_BYTES, |size| Command::BlockTask {
+        id,
+        reason: text(size),
+        required_knowledge: vec![],
+    });
     for (size, taken) in [(EngineLimits::REASON_BYTES, true), (EngineLimits::REASON_BYTES + 1, false)] {
         let mut project = Script::after(default_rules(), "add one\nfail T1");
         assert_eq!(project.ask(&Command::ReopenTask { id, reason: text(size) }).is_ok(), taken);
@@ -104,8 +108,11 @@ fn reasons_are_taken_up_to_limit() {
         let run = "a.1.0000000000000007".parse().unwrap();
         assert_eq!(project.ask(&Command::FailTurn { run, failing: Failing::of(text(size)) }).is_ok(), taken);
         let mut project = Script::after(default_rules(), "session a");
-        let stop =
-            Command::StopSession { name: "a".parse().unwrap(), ending: SessionEndKind::Cancelled, reason: Some(text(size)) };
+        let stop = Command::StopSession {
+            name: "a".parse().unwrap(),
+            ending: SessionEndKind::Cancelled,
+            reason: Some(text(size)),
+        };
         assert_eq!(project.ask(&stop).is_ok(), taken);
     }
 }
@@ -144,7 +151,9 @@ fn agent_and_hook_texts_are_taken_up_to_limit() {
         owner: "w1".parse().unwrap(),
         report: Box::new(HookReport { message, feedback, ..HookOutcome::Success.into() }),
     };
-    check_in_session(EngineLimits::REASON_BYTES, "session a\nbegin tell", |project, size| finish(project, Some(text(size)), None));
+    check_in_session(EngineLimits::REASON_BYTES, "session a\nbegin tell", |project, size| {
+        finish(project, Some(text(size)), None)
+    });
     check_in_session(EngineLimits::FEEDBACK_BYTES, "session a\nbegin tell", |project, size| {
         finish(project, None, Some(text(size)))
     });

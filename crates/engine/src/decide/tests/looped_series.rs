@@ -1,8 +1,8 @@
 //! A series of iterations on a task that the loop of a session works on.
 
 use super::evaluation::{TASK, at_gate, series};
-use super::session_loop::hooks;
 use super::script::{Script, default_rules};
+use super::session_loop::hooks;
 use crate::command::Command;
 use crate::evaluation::NewIterationSeries;
 use crate::task::TaskState;

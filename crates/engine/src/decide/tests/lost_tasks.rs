@@ -1,8 +1,8 @@
 //! Sessions whose task was taken away from them: the waits that end, and how the sessions end.
 
-use super::session_loop::hooks;
 use super::script::{Script, check, check_with, default_rules};
-use crate::session::{TaskHold, SessionPhase, NextAction};
+use super::session_loop::hooks;
+use crate::session::{NextAction, SessionPhase, TaskHold};
 
 const ASKS: &str = "session a goal=mend retries=0 limit=ask\nturn-done a.1 says=complete\nhook check out=block";
 

@@ -1,9 +1,9 @@
 //! Messages of people to a running session, and how they end it from outside.
 
-use super::session_loop::hooks;
 use super::script::{Script, check, check_with, default_rules};
+use super::session_loop::hooks;
 use crate::command::{Command, TaskPatch};
-use crate::decide::{HookPlan, EngineRules};
+use crate::decide::{EngineRules, HookPlan};
 use crate::effects::hook_batch::HookEffect;
 use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::effects::outbox::EffectKind;

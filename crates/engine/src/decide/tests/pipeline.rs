@@ -2,7 +2,7 @@
 //! after it was submitted and `after` when it is merged.
 
 use super::script::{CONFIG, Script, check_with, default_rules};
-use crate::decide::{HookPlan, HookScope, EngineRules};
+use crate::decide::{EngineRules, HookPlan, HookScope};
 use crate::effects::hook_batch::HookEffect;
 use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::log::event_type::EventType;

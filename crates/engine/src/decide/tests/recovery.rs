@@ -1,14 +1,14 @@
 //! Feedback of hooks when an iteration failed, when they may not send the agent back again, and when they ask for a person.
 
-use super::session_loop::hooks;
 use super::script::{Script, check_with, run_id};
+use super::session_loop::hooks;
 use crate::command::{Command, TurnFailureReport};
 use crate::decide::EngineRules;
 use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::log::event_type::EventType;
 use crate::log::time::Timestamp;
 use crate::session::turn_failure::TurnFailure;
-use crate::session::{SessionEndKind, NextAction};
+use crate::session::{NextAction, SessionEndKind};
 
 #[test]
 fn what_hooks_say_about_a_failure_is_sent_at_once_and_the_answer_is_not_judged() {
@@ -401,7 +401,8 @@ fn hook_after_end_cannot_ask_for_person() {
         Script::after(off_the_gates("bye", HookFailurePolicy::Escalate), "session a\nstop a\nturn-interrupted a.1");
     assert_eq!(project.run("hook bye out=failure").len(), 2);
     assert_eq!(project.session("a").wanted(), Wanted::Nothing);
-    let mut project = Script::after(off_the_gates("ready", HookFailurePolicy::Escalate), "session a\nbegin ready\nstop a");
+    let mut project =
+        Script::after(off_the_gates("ready", HookFailurePolicy::Escalate), "session a\nbegin ready\nstop a");
     assert_eq!(
         project.run("finish ready out=failure"),
         ["system hook_finished ready Failure", "system iteration_interrupted a.1", "system session_ended Cancelled"],
@@ -411,9 +412,11 @@ fn hook_after_end_cannot_ask_for_person() {
 
 #[test]
 fn to_block_off_the_gates_is_an_ordinary_failure() {
-    for (out, on_failure) in
-        [("block", HookFailurePolicy::Ignore), ("failure", HookFailurePolicy::Block), ("continue", HookFailurePolicy::Ignore)]
-    {
+    for (out, on_failure) in [
+        ("block", HookFailurePolicy::Ignore),
+        ("failure", HookFailurePolicy::Block),
+        ("continue", HookFailurePolicy::Ignore),
+    ] {
         let mut project = Script::after(off_the_gates("ready", on_failure), "session a");
         let answered = project.run(&format!("hook ready out={out} tells=stop"));
         assert_eq!(answered[2..], ["system feedback_queued stop from ready", "system turn_started a.1 to work stop"]);
@@ -515,7 +518,8 @@ fn failure_in_last_iteration_with_words_of_a_person_is_retried_after_a_wait() {
 #[test]
 fn full_conversation_is_left_without_a_wait() {
     let mut project = Script::after(hooks(&[]), "session a span=300s");
-    let failing = TurnFailureReport { fault: TurnFailure::OutOfTokens, ..TurnFailureReport::from_error("too much".to_owned()) };
+    let failing =
+        TurnFailureReport { fault: TurnFailure::OutOfTokens, ..TurnFailureReport::from_error("too much".to_owned()) };
     project.ask(&Command::FailTurn { run: run_id("a.1"), failing }).unwrap();
     assert_eq!(project.session("a").turn().unwrap().run, run_id("a.2"));
 }

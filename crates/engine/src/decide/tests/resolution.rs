@@ -1,7 +1,7 @@
 //! The choice of hooks: the project's, those of a task type instead, those of the agent in addition; none without trust.
 
 use super::script::{CONFIG, Script, check_with, default_rules};
-use crate::decide::{HookPlan, HookScope, PlannedHook, EngineRules, ConfigTrust};
+use crate::decide::{ConfigTrust, EngineRules, HookPlan, HookScope, PlannedHook};
 use crate::effects::hook_batch::HookEffect;
 use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::log::event_type::EventType;

@@ -6,12 +6,12 @@
 
 use super::script::{Script, check, check_with, default_rules, run_id};
 use crate::command::{Command, TurnFailureReport};
-use crate::decide::{HookPlan, EngineRules};
+use crate::decide::{EngineRules, HookPlan};
 use crate::effects::hook_batch::HookEffect;
 use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::log::event_type::EventType;
 use crate::session::turn_failure::TurnFailure;
-use crate::session::{SessionStep, NextAction};
+use crate::session::{NextAction, SessionStep};
 
 pub(super) fn hooks(hooks: &[&str]) -> EngineRules {
     let owed = |hook: &str| {

@@ -1,9 +1,9 @@
 //! Sessions that were left or stopped: how a new owner takes one up, and how it ends from every state.
 
-use super::session_loop::hooks;
 use super::script::{Script, check_with, default_rules};
+use super::session_loop::hooks;
 use crate::log::event_type::EventType;
-use crate::session::{SessionStep, NextAction};
+use crate::session::{NextAction, SessionStep};
 
 #[test]
 fn resumption_reruns_gate_and_records_other_hooks_as_interrupted() {

@@ -1,7 +1,7 @@
 //! Sessions and their turns.
 
 use super::script::{Script, check, check_with, default_rules};
-use crate::decide::{HookPlan, EngineRules};
+use crate::decide::{EngineRules, HookPlan};
 use crate::effects::hook_batch::HookEffect;
 use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::log::event_type::EventType;

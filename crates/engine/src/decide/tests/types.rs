@@ -2,7 +2,7 @@
 
 use super::script::{Script, check, check_with, default_rules, run_id};
 use crate::command::{Authority, Command, TaskPatch};
-use crate::decide::{HookPlan, HookScope, PlannedHook, EngineRules};
+use crate::decide::{EngineRules, HookPlan, HookScope, PlannedHook};
 use crate::effects::hook_batch::HookEffect;
 use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::evaluation::NewIterationSeries;
@@ -310,7 +310,8 @@ fn agent_neither_starts_nor_completes_series_on_gated_task() {
     let mut project = Script::after(gated(&GATES[..1]), "add own\nadd gated type=open\nsession a task=T1 agent=ann");
     let task = "T2".parse().unwrap();
     let rules = vec![];
-    let new = NewIterationSeries { max_iterations: 3, promises: vec![Promise::Complete], rules, breaker: 3, strict: false };
+    let new =
+        NewIterationSeries { max_iterations: 3, promises: vec![Promise::Complete], rules, breaker: 3, strict: false };
     let agent = || Some(run_id("a.1"));
     let start = Command::StartSeries { task, new };
     let refusal = project.give(Authority::Person, agent(), &start).unwrap_err();

@@ -1,7 +1,7 @@
 //! The work of sessions: goals that become tasks, named tasks, and tasks that the graph has ready.
 
 use super::script::{Script, check, check_with, default_rules};
-use crate::decide::{HookPlan, EngineRules};
+use crate::decide::{EngineRules, HookPlan};
 use crate::effects::hook_batch::HookEffect;
 use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
 use crate::effects::hook_point::HookPoint;

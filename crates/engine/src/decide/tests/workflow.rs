@@ -8,7 +8,7 @@ use super::script::{Script, default_rules};
 use crate::command::Command;
 use crate::command::limits::EngineLimits;
 use crate::command::refusal::Refusal;
-use crate::decide::{HookPlan, EngineRules, ConfigTrust};
+use crate::decide::{ConfigTrust, EngineRules, HookPlan};
 use crate::effects::action::ActionRequest;
 use crate::effects::hook_batch::HookEffect;
 use crate::effects::hook_outcome::{HookClass, HookFailurePolicy};
@@ -16,7 +16,7 @@ use crate::effects::hook_point::HookPoint;
 use crate::effects::outbox::{PendingEffect, RecoveryAction};
 use crate::log::event_type::EventType;
 use crate::log::id::{Digest, OwnerName};
-use crate::workflow::{BranchOutcome, StepExecution, ParallelOutcome, StepReport, StepResult, SuccessPolicy};
+use crate::workflow::{BranchOutcome, ParallelOutcome, StepExecution, StepReport, StepResult, SuccessPolicy};
 
 fn owner() -> OwnerName {
     "w1".parse().unwrap()
@@ -34,7 +34,14 @@ fn begun() -> Script {
     let (workflow, step) = ("w".to_owned(), "a".to_owned());
     let effect = effect(&project).id;
     project
-        .ask(&Command::StartWorkflow { effect, owner: owner(), workflow, digest: Digest::of_bytes(b"w"), step, steps: 2 })
+        .ask(&Command::StartWorkflow {
+            effect,
+            owner: owner(),
+            workflow,
+            digest: Digest::of_bytes(b"w"),
+            step,
+            steps: 2,
+        })
         .unwrap();
     project
 }
@@ -107,7 +114,8 @@ fn triggered_workflow_is_enqueued() {
 fn a_hook_may_ask_for_one_and_it_is_about_the_hooks_task() {
     let mut rules = rules();
     let (hook, point) = ("one".to_owned(), HookPoint::Event(EventType::TaskStarted));
-    let hook = HookEffect { hook, point, class: HookClass::Other, on_failure: HookFailurePolicy::Ignore, send_backs: None };
+    let hook =
+        HookEffect { hook, point, class: HookClass::Other, on_failure: HookFailurePolicy::Ignore, send_backs: None };
     rules.effects = Some(HookPlan::for_all_tasks("hooks: {}", owner(), [(EventType::TaskStarted, vec![hook])]));
     let mut project = Script::after(rules, "add mend the pump\nstart T1");
     let answered = project.run(r#"hook one asks=execute_workflow:{"workflowId":"w","context":{"a":1}}"#);
@@ -212,7 +220,10 @@ fn several(branches: Vec<BranchOutcome>, wanted: SuccessPolicy) -> StepExecution
 }
 
 fn acts(step: &str, payload: Value) -> BranchOutcome {
-    BranchOutcome::RunAction { step: step.to_owned(), request: ActionRequest { kind: "create_task".to_owned(), payload } }
+    BranchOutcome::RunAction {
+        step: step.to_owned(),
+        request: ActionRequest { kind: "create_task".to_owned(), payload },
+    }
 }
 
 fn within(project: &Script) -> Vec<String> {
@@ -227,13 +238,14 @@ fn within(project: &Script) -> Vec<String> {
 fn several_at_once_succeed_with_all_of_them_or_with_one() {
     let good = || BranchOutcome::Ended(StepResult::succeeded("x", None, Duration::ZERO));
     let wrong = || BranchOutcome::Ended(StepResult::failed("y", "no", Duration::ZERO));
-    let check = |branches: Vec<BranchOutcome>, wanted: SuccessPolicy, next_step: &str, results: &[&str], tasks: usize| {
-        let mut project = begun();
-        let made = end(&mut project, several(branches, wanted)).unwrap();
-        assert_eq!(next(&project).as_deref(), Some(next_step));
-        assert_eq!(within(&project), results, "in the order of the file");
-        assert_eq!(made.iter().filter(|kind| *kind == "task_created").count(), tasks);
-    };
+    let check =
+        |branches: Vec<BranchOutcome>, wanted: SuccessPolicy, next_step: &str, results: &[&str], tasks: usize| {
+            let mut project = begun();
+            let made = end(&mut project, several(branches, wanted)).unwrap();
+            assert_eq!(next(&project).as_deref(), Some(next_step));
+            assert_eq!(within(&project), results, "in the order of the file");
+            assert_eq!(made.iter().filter(|kind| *kind == "task_created").count(), tasks);
+        };
     let more = || acts("z", json!({"goal": "more"}));
     check(vec![wrong(), more(), good()], SuccessPolicy::All, "c", &["\"y\" false", "\"z\" true", "\"x\" true"], 1);
     check(vec![more(), good()], SuccessPolicy::All, "b", &["\"z\" true", "\"x\" true"], 1);
@@ -295,7 +307,8 @@ fn a_step_does_not_move_what_is_held() {
     let mut project = begun();
     project.run("claim T1 by=w9 for=60s");
     let payload = json!({"taskId": "T1", "action": "block", "reason": "why"});
-    let ended = end(&mut project, StepExecution::RunAction(ActionRequest { kind: "update_task".to_owned(), payload })).unwrap();
+    let ended =
+        end(&mut project, StepExecution::RunAction(ActionRequest { kind: "update_task".to_owned(), payload })).unwrap();
     assert_eq!(ended, ["workflow_step_finished"]);
     assert_eq!(next(&project).as_deref(), Some("c"), "it has failed");
 }

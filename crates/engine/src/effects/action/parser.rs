@@ -16,7 +16,7 @@ use crate::command::refusal::Refusal;
 use crate::log::event::{Event, EventSubject, payload};
 use crate::log::event_type::EventType;
 use crate::log::id::{FactType, TaskId, TypeName};
-use crate::task::{TaskPriority, ReportRequest};
+use crate::task::{ReportRequest, TaskPriority};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -138,7 +138,10 @@ fn to_snake_case_fields(fields: &Map<String, Value>) -> Result<Map<String, Value
         let name = to_snake_case(name);
         if named.insert(name.clone(), value.clone()).is_some() {
             let name: String = name.chars().take(40).collect();
-            return Err(Refusal::invalid_input("the action", format!("has the field `{name}` twice, in two spellings")));
+            return Err(Refusal::invalid_input(
+                "the action",
+                format!("has the field `{name}` twice, in two spellings"),
+            ));
         }
     }
     Ok(named)

@@ -46,7 +46,8 @@ impl PureHookError {
 
 /// A function that sees an event and the state after its command, and returns actions. It runs inside a commit: it must be
 /// quick and must have no effects outside.
-pub type PureHookHandler = Arc<dyn Fn(&EventRecord, &dyn StateView) -> Result<Vec<HookAction>, PureHookError> + Send + Sync>;
+pub type PureHookHandler =
+    Arc<dyn Fn(&EventRecord, &dyn StateView) -> Result<Vec<HookAction>, PureHookError> + Send + Sync>;
 
 /// A pure hook.
 #[derive(Clone)]
@@ -132,7 +133,11 @@ impl PureHook {
 
     /// Runs the hook. A panic is a failure of the hook, for programs that use this library and unwind: the closure is theirs. The
     /// release build of `windlass` aborts on a panic.
-    pub(crate) fn run_handler(&self, record: &EventRecord, view: &dyn StateView) -> Result<Vec<HookAction>, PureHookError> {
+    pub(crate) fn run_handler(
+        &self,
+        record: &EventRecord,
+        view: &dyn StateView,
+    ) -> Result<Vec<HookAction>, PureHookError> {
         catch_unwind(AssertUnwindSafe(|| (self.handler)(record, view))).unwrap_or_else(|panic| {
             let said = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
             Err(PureHookError::Failed(format!("it panicked: {}", said.unwrap_or("without a word"))))

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_expr::read_json;
 
-use super::{CommandRule, FilesRule, PatternRule, ValidationRuleKind, ValidationRule};
+use super::{CommandRule, FilesRule, PatternRule, ValidationRule, ValidationRuleKind};
 
 /// Bytes of a path.
 const MAX_PATH_BYTES: usize = 4 * 1024;
@@ -76,7 +76,12 @@ impl RuleLocation<'_> {
         ValidationRuleError { path: format!("{}{dot}{below}", self.path), cause: cause.into(), remedy: remedy.into() }
     }
 
-    fn read_object<T: DeserializeOwned>(&self, below: &str, given: &Value, remedy: &str) -> Result<T, ValidationRuleError> {
+    fn read_object<T: DeserializeOwned>(
+        &self,
+        below: &str,
+        given: &Value,
+        remedy: &str,
+    ) -> Result<T, ValidationRuleError> {
         let given = match given {
             Value::Object(fields) => fields
                 .iter()
@@ -143,7 +148,12 @@ impl RuleLocation<'_> {
                     let remedy = format!("give milliseconds from 1 to {most}; 60000 is the default");
                     return Err(self.rule_error("config.timeout", "it is out of bounds", remedy));
                 }
-                self.check_entry_count("config.successExitCodes", rule.success_exit_codes.len(), 0, CommandRule::MAX_EXIT_CODES)?;
+                self.check_entry_count(
+                    "config.successExitCodes",
+                    rule.success_exit_codes.len(),
+                    0,
+                    CommandRule::MAX_EXIT_CODES,
+                )?;
                 if let Some(directory) = &mut rule.working_directory {
                     *directory = self.check_project_path("config.workingDirectory", directory)?;
                 }
@@ -154,7 +164,11 @@ impl RuleLocation<'_> {
                 if flags.len() > 8 || !flags.chars().all(|flag| PatternRule::KNOWN_FLAGS.contains(flag)) {
                     let remedy = "give some of `i` (any case), `m` (`^` and `$` at every line), `s` (`.` is any character), \
                                   `x` (spaces and `#` comments do not count); `d`, `g`, `u` and `v` change nothing";
-                    return Err(self.rule_error("config.flags", "it names a flag that is not known, or one twice", remedy));
+                    return Err(self.rule_error(
+                        "config.flags",
+                        "it names a flag that is not known, or one twice",
+                        remedy,
+                    ));
                 }
                 rule.build_regex().map_err(|error| {
                     let remedy = "write it without look-around and back references, with few repetitions, and escape what \
@@ -162,19 +176,29 @@ impl RuleLocation<'_> {
                     self.rule_error("config.pattern", format!("this regular expression cannot be used: {error}"), remedy)
                 })?;
             }
-            ValidationRuleKind::Coverage(rule) => rule.report_path = self.check_project_path("config.reportPath", &rule.report_path)?,
+            ValidationRuleKind::Coverage(rule) => {
+                rule.report_path = self.check_project_path("config.reportPath", &rule.report_path)?
+            }
             ValidationRuleKind::FileExistence(rule) => {
                 self.check_entry_count("config.paths", rule.paths.len(), 1, FilesRule::MAX_PATHS)?;
                 for (at, path) in rule.paths.iter_mut().enumerate() {
                     *path = self.check_project_path(&format!("config.paths[{at}]"), path)?;
                 }
             }
-            ValidationRuleKind::Custom(rule) => self.check_text_field("config.validatorId", &rule.validator_id, ValidationRule::MAX_NAME_BYTES)?,
+            ValidationRuleKind::Custom(rule) => {
+                self.check_text_field("config.validatorId", &rule.validator_id, ValidationRule::MAX_NAME_BYTES)?
+            }
         }
         Ok(())
     }
 
-    fn check_entry_count(&self, below: &str, found: usize, least: usize, most: usize) -> Result<(), ValidationRuleError> {
+    fn check_entry_count(
+        &self,
+        below: &str,
+        found: usize,
+        least: usize,
+        most: usize,
+    ) -> Result<(), ValidationRuleError> {
         match (least..=most).contains(&found) {
             true => Ok(()),
             false => Err(self.rule_error(below, format!("it has {found} entries"), format!("give {least} to {most}"))),
@@ -184,7 +208,9 @@ impl RuleLocation<'_> {
     /// Checks that a text is not blank, not too long, and fit to be passed to a program.
     fn check_text_field(&self, below: &str, text: &str, most: usize) -> Result<(), ValidationRuleError> {
         match text {
-            _ if text.trim().is_empty() => Err(self.rule_error(below, "it is empty", "give a text, or leave the rule out")),
+            _ if text.trim().is_empty() => {
+                Err(self.rule_error(below, "it is empty", "give a text, or leave the rule out"))
+            }
             _ if text.len() > most => {
                 Err(self.rule_error(below, format!("it has {} bytes", text.len()), format!("give at most {most}")))
             }

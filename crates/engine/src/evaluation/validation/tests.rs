@@ -190,7 +190,9 @@ fn a_wrong_report_or_list_of_files_is_refused() {
 fn flags_mean_what_they_mean_in_javascript() {
     let check = |pattern: &str, flags: &str, text: &str, found: bool| {
         let config = json!({"pattern": pattern, "target": "agent_output", "flags": flags});
-        let ValidationRuleKind::ContentPattern(rule) = check_kept("content_pattern", &config).kind else { panic!("no pattern") };
+        let ValidationRuleKind::ContentPattern(rule) = check_kept("content_pattern", &config).kind else {
+            panic!("no pattern")
+        };
         assert_eq!(rule.regex().unwrap().is_match(text), found, "{pattern:?} {flags:?} {text:?}");
     };
     check("done", "", "DONE", false);

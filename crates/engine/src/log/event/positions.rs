@@ -1,6 +1,6 @@
 //! The single list of the positions that an event names, besides its own.
 
-use super::{EventCause, EventEnvelope, Event};
+use super::{Event, EventCause, EventEnvelope};
 use crate::log::id::{EdgeId, EffectId, HookId, Seq, SeriesId};
 
 /// An id that contains the position of the event that created it.

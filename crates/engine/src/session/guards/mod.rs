@@ -18,8 +18,8 @@ use crate::log::time::{Timestamp, duration_in_words};
 use crate::session::promise::Promise;
 use crate::session::usage::GroupedDigits;
 use crate::session::{
-    BlockingHook, SessionEnd, GateDecision, SessionEndKind, GateAnswer, TaskHold, AfterIteration, RetryLimitAction, SessionPhase, TurnPurpose, Session, SessionStep, GateVerdict,
-    WorkSource,
+    AfterIteration, BlockingHook, GateAnswer, GateDecision, GateVerdict, RetryLimitAction, Session, SessionEnd,
+    SessionEndKind, SessionPhase, SessionStep, TaskHold, TurnPurpose, WorkSource,
 };
 
 fn close_session(ending: SessionEndKind, reason: impl Into<String>) -> GateDecision {
@@ -71,7 +71,9 @@ impl Session {
     pub(crate) fn apply_gate_answer(&self, claim: Option<Promise>, answer: GateAnswer) -> GateDecision {
         match answer {
             GateAnswer::Continue => GateDecision::SendBack,
-            GateAnswer::Abort => close_session(SessionEndKind::Escalated, format!("{}, and a person ended it", self.still_blocked())),
+            GateAnswer::Abort => {
+                close_session(SessionEndKind::Escalated, format!("{}, and a person ended it", self.still_blocked()))
+            }
             // The answer approves the work as it was claimed, even if it comes with a message.
             GateAnswer::Ignore => {
                 self.judge_without_blockers(claim, format!("{}, and a person let it pass", self.still_blocked()))
@@ -135,7 +137,8 @@ impl Session {
     /// Returns whether the same hooks block with the same texts too often in a row. Under `on_retry_limit: complete`
     /// the session uses all of its send-backs instead.
     fn repeats_same_block(&self) -> bool {
-        self.terms.on_retry_limit != RetryLimitAction::Complete && self.watch.same_block_count() >= EngineLimits::SAME_BLOCKS_IN_A_ROW
+        self.terms.on_retry_limit != RetryLimitAction::Complete
+            && self.watch.same_block_count() >= EngineLimits::SAME_BLOCKS_IN_A_ROW
     }
 
     /// Returns whether a blocking hook may send the agent back.
@@ -145,7 +148,8 @@ impl Session {
 
     /// Returns how often the blocking hooks may still send the agent back. Each has its own count.
     fn remaining_send_backs(&self) -> u32 {
-        let left = |blocker: &BlockingHook| self.max_send_backs_of(blocker).saturating_sub(self.send_back_count(blocker));
+        let left =
+            |blocker: &BlockingHook| self.max_send_backs_of(blocker).saturating_sub(self.send_back_count(blocker));
         self.blocking.iter().map(left).max().unwrap_or(0)
     }
 
@@ -303,7 +307,10 @@ impl Session {
             return end(SessionEndKind::Escalated, format!("circuit breaker: {failures}{cause}"));
         }
         if self.interrupted_in_a_row >= EngineLimits::INTERRUPTIONS_IN_A_ROW {
-            return end(SessionEndKind::Error, format!("{} iterations were interrupted in a row", self.interrupted_in_a_row));
+            return end(
+                SessionEndKind::Error,
+                format!("{} iterations were interrupted in a row", self.interrupted_in_a_row),
+            );
         }
         if self.exceeds_postponements() {
             return end(

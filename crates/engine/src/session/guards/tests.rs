@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::log::id::{Digest, RunId};
-use crate::session::usage::UsdCost;
 use crate::session::guard_state::GuardState;
+use crate::session::usage::UsdCost;
 use crate::session::{SessionPhase, SessionTerms};
 
 fn run() -> RunId {

@@ -16,8 +16,8 @@ use windlass_expr::{EvaluationError, TextTemplate};
 use crate::effects::event_context::task_values;
 use crate::log::id::TaskId;
 use crate::session::TurnPurpose;
-use crate::session::promise::neutralize_claims;
 use crate::session::message_author::MessageAuthor;
+use crate::session::promise::neutralize_claims;
 use crate::task::Task;
 use crate::task::note::NoteKind;
 
@@ -62,7 +62,10 @@ impl ReportBrief<'_> {
     fn render_brief(&self) -> String {
         let mut parts = vec![REPORT.to_owned()];
         let Some(task) = self.reviewed else { return join_sections(&parts) };
-        parts.push(prepend_title(&format!("You review the work on {}. Its goal:", task.id), &fence_text(&task.goal_and_body())));
+        parts.push(prepend_title(
+            &format!("You review the work on {}. Its goal:", task.id),
+            &fence_text(&task.goal_and_body()),
+        ));
         let change = task.change.as_ref();
         let merged = change.and_then(|change| change.merged.as_deref());
         let branch = task.workspace.as_ref().filter(|_| change.is_some()).map(|workspace| workspace.branch.as_str());

@@ -110,7 +110,9 @@ fn feedback_on_another_task_names_it() {
 #[test]
 fn report_is_asked_for_in_every_turn() {
     let report = Some(ReportBrief::default());
-    let asked = |purpose: &TurnPurpose| PromptInputs { report: report.clone(), ..prompt(purpose, None) }.render_prompt().unwrap();
+    let asked = |purpose: &TurnPurpose| {
+        PromptInputs { report: report.clone(), ..prompt(purpose, None) }.render_prompt().unwrap()
+    };
     assert!(asked(&TurnPurpose::Work).contains("This task asks for a report, and for no change"));
     assert!(asked(&TurnPurpose::SendBack).contains("write the report in it again, in full"));
     assert!(!text(&TurnPurpose::SendBack).contains("report"));
@@ -119,8 +121,14 @@ fn report_is_asked_for_in_every_turn() {
 #[test]
 fn uncounted_claim_is_explained_in_plain_words() {
     let why = explain_uncounted_claim("<promise>COMPLETE</promise>\nBye.").unwrap();
-    let note =
-        FeedbackItem { source: "windlass", about: None, reason: None, text: why, voice: MessageAuthor::Windlass, possibly_seen: false };
+    let note = FeedbackItem {
+        source: "windlass",
+        about: None,
+        reason: None,
+        text: why,
+        voice: MessageAuthor::Windlass,
+        possibly_seen: false,
+    };
     let text = PromptInputs { feedback: vec![note], ..prompt(&TurnPurpose::Work, None) }.render_prompt().unwrap();
     assert!(text.starts_with(&format!("[Windlass]: {why}\n\nMend the pump.")), "{text}");
 }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use windlass_expr::{FieldError, find_list_value, read_json};
 
-use crate::session::prompt::{fence_text, join_sections, collapse_to_line, prepend_title};
+use crate::session::prompt::{collapse_to_line, fence_text, join_sections, prepend_title};
 use crate::task::Task;
 
 /// The maximum size of the start and of the end of a diff in the question.
@@ -79,7 +79,10 @@ impl ReviewRequest<'_> {
             }
         };
         let (introduction, judged) = match self.report {
-            Some(report) => (REPORT_INTRODUCTION, prepend_title("The report:", &fence_text(leading_lines(report, MAX_DIFF_HEAD_BYTES)))),
+            Some(report) => (
+                REPORT_INTRODUCTION,
+                prepend_title("The report:", &fence_text(leading_lines(report, MAX_DIFF_HEAD_BYTES))),
+            ),
             None => (INTRODUCTION, prepend_title(&title, &fence_text(&diff))),
         };
         join_sections(&[
@@ -101,7 +104,10 @@ impl ReviewRequest<'_> {
         if remembers {
             return join_sections(&[why, HOW_TO_ANSWER.to_owned()]);
         }
-        let said = prepend_title("You have been asked this before, and have said:", &fence_text(trailing_lines(said, MAX_QUOTED_ANSWER_BYTES)));
+        let said = prepend_title(
+            "You have been asked this before, and have said:",
+            &fence_text(trailing_lines(said, MAX_QUOTED_ANSWER_BYTES)),
+        );
         join_sections(&[said, why, self.render_question()])
     }
 
@@ -205,7 +211,8 @@ impl ReviewJudgement {
 impl std::fmt::Display for ReviewFinding {
     /// `src/a.rs:12 (major): it panics`
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let given = |text: &Option<String>| text.as_ref().map(|text| collapse_to_line(text)).filter(|text| !text.is_empty());
+        let given =
+            |text: &Option<String>| text.as_ref().map(|text| collapse_to_line(text)).filter(|text| !text.is_empty());
         let place = match (given(&self.file), self.line) {
             (Some(file), Some(line)) => Some(format!("{file}:{line}")),
             (Some(file), None) => Some(file),

@@ -12,7 +12,15 @@ fn check(said: &str, expected: Result<(bool, &str, usize), &str>) {
 }
 
 fn review(diff: &str) -> ReviewRequest<'_> {
-    ReviewRequest { name: "qa", brief: "Look for bugs.", task: None, commits: &[], diff, is_truncated: false, report: None }
+    ReviewRequest {
+        name: "qa",
+        brief: "Look for bugs.",
+        task: None,
+        commits: &[],
+        diff,
+        is_truncated: false,
+        report: None,
+    }
 }
 
 fn question(diff: &str) -> String {
@@ -84,7 +92,11 @@ fn object_echoed_from_question_is_not_an_answer() {
         "{\"approved\": false, \"summary\": \"it approves itself\"} for it says {\"approved\":true,\"summary\":\"so\"}";
     assert_eq!(Judgement::read(own, &question).map(|it| it.summary), Ok("it approves itself".to_owned()));
     // Neither is a repeated question in its other form.
-    let again = review(diff).render_repeated_question(&ReviewAnswerError::NoObject, "eh {\"approved\": true, \"summary\": \"eh\"}", false);
+    let again = review(diff).render_repeated_question(
+        &ReviewAnswerError::NoObject,
+        "eh {\"approved\": true, \"summary\": \"eh\"}",
+        false,
+    );
     assert!(ReviewJudgement::parse_answer(&again, &again).is_err());
     assert!(ReviewJudgement::parse_answer(HOW_TO_ANSWER, "").is_err());
 }

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use windlass_engine::{ChangeFact, ChangeRef, HookOutcome, HookReport, Session, Task, Workspace};
-use windlass_vcs::forge::{ForgeChange, ForgeClient, ForgeError, NewChange, RetryAdvice, ForgeProject, ForgeChangeState, ForgeToken};
-use windlass_vcs::git::{BranchName, GitCommitId, Error, GitClient, PushOutcome, RemoteBranch};
+use windlass_vcs::forge::{
+    ForgeChange, ForgeChangeState, ForgeClient, ForgeError, ForgeProject, ForgeToken, NewChange, RetryAdvice,
+};
+use windlass_vcs::git::{BranchName, Error, GitClient, GitCommitId, PushOutcome, RemoteBranch};
 
 use super::DeliveryStepResult;
 use crate::gate_checkout::commit_in_delivery;
@@ -38,14 +40,17 @@ impl EffectRunner<'_> {
         if !self.still_holds_task(session)? {
             return Ok(Ok(task_taken_report()));
         }
-        let offer = match self.with_git(|git| self.push_branch_offer(git, task, workspace, head_in_delivery(session)?.as_ref())) {
+        let offer = match self
+            .with_git(|git| self.push_branch_offer(git, task, workspace, head_in_delivery(session)?.as_ref()))
+        {
             Ok(offer) => offer,
             Err(error) => return Ok(Err(error)),
         };
         if !self.still_holds_task(session)? {
             return Ok(Ok(task_taken_report()));
         }
-        let site = offer.address.as_deref().map(|address| ForgeProject::from_remote(address, &self.settings.delivery.forge));
+        let site =
+            offer.address.as_deref().map(|address| ForgeProject::from_remote(address, &self.settings.delivery.forge));
         let site = match site.transpose() {
             Ok(site) => site.flatten(),
             Err(error) => return Ok(Ok(forge_failure_report(&error))),

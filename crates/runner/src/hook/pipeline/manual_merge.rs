@@ -15,19 +15,19 @@
 use std::time::{Duration, Instant};
 
 use windlass_engine::{
-    GateFailure, ChangeFact, ConfigDigest, EffectId, EffectKind, EventType, HookClass, GateHookEnd, HookOutcome, HookReport,
-    PendingEffect, PlannedHook, TaskState as TaskState, Task, StateView as _, GateFailureKind, Workspace,
+    ChangeFact, ConfigDigest, EffectId, EffectKind, EventType, GateFailure, GateFailureKind, GateHookEnd, HookClass,
+    HookOutcome, HookReport, PendingEffect, PlannedHook, StateView as _, Task, TaskState, Workspace,
 };
 use windlass_expr::Condition;
 use windlass_hooks::{DeliveryStep, RunnableKind};
-use windlass_vcs::forge::{ForgeChange, ForgeError, ForgeProject, ForgeChangeState};
-use windlass_vcs::git::{BaseBranch, BranchName, GitCommitId, Error, IfCheckedOut, MergeOutcome, BranchRebaseOutcome};
+use windlass_vcs::forge::{ForgeChange, ForgeChangeState, ForgeError, ForgeProject};
+use windlass_vcs::git::{BaseBranch, BranchName, BranchRebaseOutcome, Error, GitCommitId, IfCheckedOut, MergeOutcome};
 
 use super::HookSubject;
 use super::merge::MergeCandidate;
 use crate::external_merges::{ExternalMerge, find_external_merge, scattered_merge};
 use crate::hook::TRIAL_INDEX;
-use crate::stacked_branches::{own_work_start, first_unmerged, own_work_base};
+use crate::stacked_branches::{first_unmerged, own_work_base, own_work_start};
 use crate::wording::list_file_names;
 use crate::workspace::commit_message;
 use crate::workspace_problem::{WorkspaceProblem, describe_causes};
@@ -161,7 +161,10 @@ fn refuse_reset_branch(wish: &ManualMergeRequest<'_>, base: &BaseBranch) -> Manu
     let cause = format!("{branch} has nothing that {} has not, and what was submitted is not there", base.shown());
     let submitted = wish.submitted.unwrap_or("COMMIT");
     let place = format!(".windlass/worktrees/{}", wish.workspace.name);
-    refused_outcome(cause, format!("`git -C {place} reset --hard {submitted}` puts the branch back to what was submitted"))
+    refused_outcome(
+        cause,
+        format!("`git -C {place} reset --hard {submitted}` puts the branch back to what was submitted"),
+    )
 }
 
 impl MergeSeal {
@@ -193,7 +196,10 @@ impl EffectRunner<'_> {
             Ok(true) => {}
             Ok(false) => return Ok(ManualMergeOutcome::Cancelled),
             Err(why) => {
-                return Ok(refused_outcome(why, "wait until it is merged; if its process was stopped, continue or end it"));
+                return Ok(refused_outcome(
+                    why,
+                    "wait until it is merged; if its process was stopped, continue or end it",
+                ));
             }
         }
         let now = self.load_task(task.id)?;
@@ -202,7 +208,8 @@ impl EffectRunner<'_> {
                 Ok(ManualMergeOutcome::Already)
             }
             Some(now) if now.state == task.state && now.workspace == task.workspace => {
-                let wish = ManualMergeRequest { task: &now, workspace: &workspace, checks, submitted: submitted.as_deref() };
+                let wish =
+                    ManualMergeRequest { task: &now, workspace: &workspace, checks, submitted: submitted.as_deref() };
                 match self.merge_with_lock(&wish) {
                     Ok(seal) => Ok(ManualMergeOutcome::Merged(seal)),
                     Err(MergeInterruption::Outcome(told))
@@ -250,11 +257,23 @@ impl EffectRunner<'_> {
             false => self.check_rebased_work(wish, &base, &head)?,
         };
         let (commit, already) = self.merge_ready_commit(wish, &base, &head)?;
-        Ok(MergeSeal { commit, base: base.display_name(), was_merged: already, seen: None, rebased, checks: passed, unasked })
+        Ok(MergeSeal {
+            commit,
+            base: base.display_name(),
+            was_merged: already,
+            seen: None,
+            rebased,
+            checks: passed,
+            unasked,
+        })
     }
 
     /// Rebases the work onto a base if it is not on top of it. Returns its last commit, and whether it has moved.
-    fn rebase_by_hand(&self, wish: &ManualMergeRequest<'_>, base: &BaseBranch) -> Result<(GitCommitId, bool), MergeInterruption> {
+    fn rebase_by_hand(
+        &self,
+        wish: &ManualMergeRequest<'_>,
+        base: &BaseBranch,
+    ) -> Result<(GitCommitId, bool), MergeInterruption> {
         self.with_git(|git| {
             let branch = BranchName::new(&wish.workspace.branch)?;
             let own = git.branch_tip(&branch)?.ok_or_else(|| Error::UnknownCommit { commit: branch.to_string() })?;
@@ -273,7 +292,11 @@ impl EffectRunner<'_> {
             let tip = git.branch_tip(&branch)?.unwrap_or_else(|| own.clone());
             // The base already had all of it.
             if tip == base.commit {
-                return Err(ManualMergeOutcome::Merged(MergeSeal::from_external_merge(base, scattered_merge(base, &own))).into());
+                return Err(ManualMergeOutcome::Merged(MergeSeal::from_external_merge(
+                    base,
+                    scattered_merge(base, &own),
+                ))
+                .into());
             }
             Ok((tip, moved))
         })
@@ -283,15 +306,23 @@ impl EffectRunner<'_> {
     fn refuse_unmerged_stack(&self, workspace: &Workspace, base: &BaseBranch) -> Result<(), MergeInterruption> {
         let below = self.load_lower_tasks(workspace)?;
         self.with_git(|git| match first_unmerged(git, workspace, &below, &base.commit)? {
-            Some(below) => Err(refused_outcome(below.describe_state(), below.merge_hint(workspace, &base.display_name())).into()),
+            Some(below) => {
+                Err(refused_outcome(below.describe_state(), below.merge_hint(workspace, &base.display_name())).into())
+            }
             None => Ok(()),
         })
     }
 
     /// Merges work on top of the newest base. Returns its commit in the base, and whether it was there already.
-    fn merge_ready_commit(&mut self, wish: &ManualMergeRequest<'_>, base: &BaseBranch, head: &GitCommitId) -> Result<(String, bool), MergeInterruption> {
+    fn merge_ready_commit(
+        &mut self,
+        wish: &ManualMergeRequest<'_>,
+        base: &BaseBranch,
+        head: &GitCommitId,
+    ) -> Result<(String, bool), MergeInterruption> {
         let moved = || refused_outcome("the base or the branch has moved meanwhile", "ask again");
-        let offer = match self.with_git(|git| self.push_branch_offer(git, Some(wish.task), wish.workspace, Some(head))) {
+        let offer = match self.with_git(|git| self.push_branch_offer(git, Some(wish.task), wish.workspace, Some(head)))
+        {
             Err(Error::Moved { .. }) => return Err(moved().into()),
             offer => offer?,
         };
@@ -333,7 +364,12 @@ impl EffectRunner<'_> {
     }
 
     /// Runs the checks of the work that are no steps of git, in a fresh checkout of the commit to merge.
-    fn check_rebased_work(&mut self, wish: &ManualMergeRequest<'_>, base: &BaseBranch, head: &GitCommitId) -> Result<CheckReport, MergeInterruption> {
+    fn check_rebased_work(
+        &mut self,
+        wish: &ManualMergeRequest<'_>,
+        base: &BaseBranch,
+        head: &GitCommitId,
+    ) -> Result<CheckReport, MergeInterruption> {
         if wish.checks == MergeChecks::Skip {
             return Ok(CheckReport::default());
         }
@@ -358,7 +394,10 @@ impl EffectRunner<'_> {
             }
             let report = self.run_hook(&effect)?.report;
             let (message, feedback, unstarted) = (Some(""), report.feedback.as_deref(), report.unstarted);
-            match GateFailure::from_hook_end(&planned.hook, &GateHookEnd { outcome: report.outcome, message, feedback, unstarted }) {
+            match GateFailure::from_hook_end(
+                &planned.hook,
+                &GateHookEnd { outcome: report.outcome, message, feedback, unstarted },
+            ) {
                 _ if report.outcome == HookOutcome::Cancelled => return Err(ManualMergeOutcome::Cancelled.into()),
                 None if report.outcome == HookOutcome::Skip => {}
                 None => passed.push(name),
@@ -415,7 +454,9 @@ impl EffectRunner<'_> {
         PendingEffect {
             id: EffectId { seq: opened, index: TRIAL_INDEX },
             kind: EffectKind::Hook(planned.hook.clone()),
-            config: ConfigDigest::of_bytes(self.settings.rules.effects.as_ref().map_or(&[], |rules| rules.config.as_bytes())),
+            config: ConfigDigest::of_bytes(
+                self.settings.rules.effects.as_ref().map_or(&[], |rules| rules.config.as_bytes()),
+            ),
             owner: self.owner.clone(),
             attempts: 1,
             depth: 0,
@@ -474,20 +515,26 @@ impl EffectRunner<'_> {
         });
         let address = match address {
             Ok(address) => address,
-            Err(error) => return task.change.as_ref()?.at.number.map(|_| Err(WorkspaceProblem::from_git_error(&error))),
+            Err(error) => {
+                return task.change.as_ref()?.at.number.map(|_| Err(WorkspaceProblem::from_git_error(&error)));
+            }
         };
         let words = |error: &ForgeError| WorkspaceProblem { cause: describe_causes(error), hint: Some(error.hint()) };
         match self.change_location(task, address.as_deref()) {
             Ok(None) => None,
             Err(error) => Some(Err(words(&error))),
-            Ok(Some((site, number))) => {
-                Some(self.connect_forge(site).and_then(|forge| forge.view_change(number)).map_err(|error| words(&error)))
-            }
+            Ok(Some((site, number))) => Some(
+                self.connect_forge(site).and_then(|forge| forge.view_change(number)).map_err(|error| words(&error)),
+            ),
         }
     }
 
     /// Returns the forge and the number of a task's change.
-    pub(super) fn change_location(&self, task: &Task, address: Option<&str>) -> Result<Option<(ForgeProject, u64)>, ForgeError> {
+    pub(super) fn change_location(
+        &self,
+        task: &Task,
+        address: Option<&str>,
+    ) -> Result<Option<(ForgeProject, u64)>, ForgeError> {
         let number = task.change.as_ref().and_then(|change| change.at.number);
         let (Some(address), Some(number)) = (address, number) else { return Ok(None) };
         Ok(ForgeProject::from_remote(address, &self.settings.delivery.forge)?.map(|site| (site, number)))

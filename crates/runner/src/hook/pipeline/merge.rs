@@ -13,8 +13,10 @@ use std::time::{Duration, Instant};
 use windlass_engine::{ChangeFact, HookOutcome, HookReport, Session, Task, Workspace, duration_in_words};
 use windlass_hooks::clean_output;
 use windlass_process::file;
-use windlass_vcs::forge::{ForgeChange, MergeObstacle, ForgeMergeOutcome, ForgeMergeMethod, ForgeProject, ForgeChangeState};
-use windlass_vcs::git::{BaseBranch, BranchName, GitCommitId, Error, GitClient, IfCheckedOut, MergeOutcome, MergePlan};
+use windlass_vcs::forge::{
+    ForgeChange, ForgeChangeState, ForgeMergeMethod, ForgeMergeOutcome, ForgeProject, MergeObstacle,
+};
+use windlass_vcs::git::{BaseBranch, BranchName, Error, GitClient, GitCommitId, IfCheckedOut, MergeOutcome, MergePlan};
 
 use super::change::{forge_failure_report, head_in_delivery, task_taken_report};
 use super::{DeliveryStepResult, RebaseOutcome};
@@ -113,10 +115,15 @@ impl EffectRunner<'_> {
     ) -> Result<Option<HookReport>, Error> {
         let number = run.subject.task.as_ref().and_then(|task| task.change.as_ref()?.at.number);
         if let Some(number) = number {
-            let address = |git: &GitClient<'_>| base.remote.as_ref().map(|remote| git.remote_address(remote)).transpose();
+            let address =
+                |git: &GitClient<'_>| base.remote.as_ref().map(|remote| git.remote_address(remote)).transpose();
             let remote = self.with_git(address)?;
-            let site = remote.map(|remote| ForgeProject::from_remote(&remote, &self.settings.delivery.forge)).transpose();
-            let forge = match site.map(Option::flatten).and_then(|site| site.map(|site| self.connect_forge(site)).transpose()) {
+            let site =
+                remote.map(|remote| ForgeProject::from_remote(&remote, &self.settings.delivery.forge)).transpose();
+            let forge = match site
+                .map(Option::flatten)
+                .and_then(|site| site.map(|site| self.connect_forge(site)).transpose())
+            {
                 Ok(forge) => forge,
                 Err(error) => return Ok(Some(forge_failure_report(&error))),
             };
@@ -212,7 +219,9 @@ impl EffectRunner<'_> {
     fn merge_candidate(&mut self, run: &HookRun<'_>, ready: &MergeCandidate) -> DeliveryStepResult {
         let place = run.subject.task.as_ref().map(|task| self.change_location(task, ready.address.as_deref()));
         match place.transpose().map(Option::flatten) {
-            Ok(Some((site, number))) => Ok(self.merge_on_forge(Instant::now() + run.attempt_timeout(), site, number, ready)),
+            Ok(Some((site, number))) => {
+                Ok(self.merge_on_forge(Instant::now() + run.attempt_timeout(), site, number, ready))
+            }
             Ok(None) => self.merge_by_git(run, ready),
             Err(error) => Ok(forge_failure_report(&error)),
         }
@@ -265,7 +274,13 @@ impl EffectRunner<'_> {
     }
 
     /// Merges a change on its forge, and waits for its checks until the deadline.
-    pub(super) fn merge_on_forge(&mut self, until: Instant, site: ForgeProject, number: u64, ready: &MergeCandidate) -> HookReport {
+    pub(super) fn merge_on_forge(
+        &mut self,
+        until: Instant,
+        site: ForgeProject,
+        number: u64,
+        ready: &MergeCandidate,
+    ) -> HookReport {
         let forge = match self.connect_forge(site) {
             Ok(forge) => forge,
             Err(error) => return forge_failure_report(&error),
@@ -281,14 +296,21 @@ impl EffectRunner<'_> {
                 // The next attempt finds out whether that is all of the work.
                 Ok(ForgeMergeOutcome::AlreadyMerged { head: found, .. }) => {
                     let found = found.get(..10).unwrap_or(&found).to_owned();
-                    return report_with_message(HookOutcome::Again, format!("#{number} was merged meanwhile, at {found}"));
+                    return report_with_message(
+                        HookOutcome::Again,
+                        format!("#{number} was merged meanwhile, at {found}"),
+                    );
                 }
-                Ok(ForgeMergeOutcome::Stale { .. }) => return report_with_message(HookOutcome::Again, "the change has moved meanwhile"),
+                Ok(ForgeMergeOutcome::Stale { .. }) => {
+                    return report_with_message(HookOutcome::Again, "the change has moved meanwhile");
+                }
                 Ok(ForgeMergeOutcome::NotMergeable { obstacle: MergeObstacle::Behind, why }) => {
                     return report_with_message(HookOutcome::Again, why);
                 }
                 Ok(ForgeMergeOutcome::NotMergeable { obstacle: MergeObstacle::Pending, why }) => why,
-                Ok(ForgeMergeOutcome::NotMergeable { why, .. }) => return report_with_message(HookOutcome::Escalate, why),
+                Ok(ForgeMergeOutcome::NotMergeable { why, .. }) => {
+                    return report_with_message(HookOutcome::Escalate, why);
+                }
                 Err(error) => return forge_failure_report(&error),
             };
             if Instant::now() + FORGE_CHECKS_POLL_INTERVAL > until {

@@ -12,13 +12,13 @@ mod run_tests;
 
 use windlass_engine::{HookOutcome, HookReport, Session, Workspace};
 use windlass_hooks::{DeliveryStep, clean_output};
-use windlass_vcs::git::{BranchName, Error, GitClient, BranchRebaseOutcome};
+use windlass_vcs::git::{BranchName, BranchRebaseOutcome, Error, GitClient};
 
 pub use manual_merge::{ManualMergeOutcome, MergeChecks, MergeSeal};
 
 use super::{HookAttempt, HookRun, HookSubject};
 use crate::refresh::conflict_feedback;
-use crate::stacked_branches::{LowerTask, own_work_start, first_unmerged};
+use crate::stacked_branches::{LowerTask, first_unmerged, own_work_start};
 use crate::wording::report_with_message;
 use crate::workspace_problem::explain_git_error;
 use crate::{EffectRunner, RunError};
@@ -27,7 +27,11 @@ use crate::{EffectRunner, RunError};
 pub(super) type DeliveryStepResult = Result<HookReport, Error>;
 
 impl EffectRunner<'_> {
-    pub(super) fn run_delivery_step(&mut self, run: &HookRun<'_>, step: &DeliveryStep) -> Result<HookAttempt, RunError> {
+    pub(super) fn run_delivery_step(
+        &mut self,
+        run: &HookRun<'_>,
+        step: &DeliveryStep,
+    ) -> Result<HookAttempt, RunError> {
         let Some((session, workspace)) = session_and_worktree(run) else {
             return match step {
                 DeliveryStep::RunTests => self.run_tests_step(run),
@@ -97,16 +101,24 @@ impl EffectRunner<'_> {
                 return Ok(report_with_message(HookOutcome::Skip, below.describe_state()));
             }
             self.rebase_work_onto(git, workspace, &base).map(|brought| match brought {
-                RebaseOutcome::UpToDate => report_with_message(HookOutcome::Skip, format!("it is on top of {} already", base.branch)),
-                RebaseOutcome::Rebased => {
-                    report_with_message(HookOutcome::Success, format!("rebased onto {} ({})", base.branch, base.commit.short()))
+                RebaseOutcome::UpToDate => {
+                    report_with_message(HookOutcome::Skip, format!("it is on top of {} already", base.branch))
                 }
+                RebaseOutcome::Rebased => report_with_message(
+                    HookOutcome::Success,
+                    format!("rebased onto {} ({})", base.branch, base.commit.short()),
+                ),
                 RebaseOutcome::Conflict(conflict) => *conflict,
             })
         })
     }
 
-    fn rebase_work_onto(&self, git: &GitClient<'_>, workspace: &Workspace, base: &windlass_vcs::git::BaseBranch) -> Result<RebaseOutcome, Error> {
+    fn rebase_work_onto(
+        &self,
+        git: &GitClient<'_>,
+        workspace: &Workspace,
+        base: &windlass_vcs::git::BaseBranch,
+    ) -> Result<RebaseOutcome, Error> {
         let worktree = self.task_worktree(workspace)?;
         Ok(match git.rebase_after(&worktree, own_work_start(workspace)?.as_ref(), &base.commit)? {
             BranchRebaseOutcome::UpToDate => RebaseOutcome::UpToDate,
@@ -114,7 +126,10 @@ impl EffectRunner<'_> {
             BranchRebaseOutcome::Conflict { files, why } => {
                 let feedback = conflict_feedback(git, &worktree, base, &files, &why)?;
                 let message = format!("conflicts with {} in {}", base.shown(), count(files.len()));
-                RebaseOutcome::Conflict(Box::new(HookReport { feedback: Some(feedback), ..report_with_message(HookOutcome::Block, message) }))
+                RebaseOutcome::Conflict(Box::new(HookReport {
+                    feedback: Some(feedback),
+                    ..report_with_message(HookOutcome::Block, message)
+                }))
             }
         })
     }

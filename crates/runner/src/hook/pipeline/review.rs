@@ -18,10 +18,11 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use windlass_agents::TurnEnd;
 use windlass_engine::{
-    ChangeApproval, Digest, HookOutcome, HookReport, ReviewJudgement, ReviewRequest, Session, Task, ReviewAnswerError, AgentUsage, Workspace, duration_in_words,
+    AgentUsage, ChangeApproval, Digest, HookOutcome, HookReport, ReviewAnswerError, ReviewJudgement, ReviewRequest,
+    Session, Task, Workspace, duration_in_words,
 };
 use windlass_hooks::{clean_output, excerpt_text};
-use windlass_vcs::git::{BranchName, CheckoutAccess, GitCommitId, DiffText, GitClient};
+use windlass_vcs::git::{BranchName, CheckoutAccess, DiffText, GitClient, GitCommitId};
 
 use super::DeliveryStepResult;
 use crate::consultation::AgentConsultation;
@@ -117,7 +118,14 @@ impl EffectRunner<'_> {
         let before = before.filter(|before| before.patch == patch).map(|before| before.briefs).unwrap_or_default();
         let approved = ChangeApproval { patch, briefs: before };
         let (told, reviews) = (Vec::new(), Vec::new());
-        let mut sum = ReviewProgress { approved, told, reviews, used: AgentUsage::default(), record: None, began: Instant::now() };
+        let mut sum = ReviewProgress {
+            approved,
+            told,
+            reviews,
+            used: AgentUsage::default(),
+            record: None,
+            began: Instant::now(),
+        };
         for (index, brief) in briefs.iter().enumerate() {
             if sum.approved.briefs.contains(brief) {
                 sum.told.push(format!("{brief}: approved before, and the same since"));
@@ -152,18 +160,24 @@ impl EffectRunner<'_> {
     }
 
     /// Lets one gatekeeper judge by one brief. Returns the report of the hook if the review ends with it.
-    fn ask_gatekeeper(&mut self, asking: &ReviewQuestion<'_>, sum: &mut ReviewProgress) -> Result<Option<HookReport>, RunError> {
+    fn ask_gatekeeper(
+        &mut self,
+        asking: &ReviewQuestion<'_>,
+        sum: &mut ReviewProgress,
+    ) -> Result<Option<HookReport>, RunError> {
         let brief = asking.brief;
         let gatekeepers = &self.settings.delivery.gatekeepers;
         // An agent that has only resumed a stalled review has not done the work.
-        let author = asking.reviewed_task().and_then(|task| task.stalled.as_ref()).map(|stalled| stalled.agent.as_str());
+        let author =
+            asking.reviewed_task().and_then(|task| task.stalled.as_ref()).map(|stalled| stalled.agent.as_str());
         let author = author.unwrap_or(&asking.session.agent);
         let Some(agent) = gatekeepers.pick_gatekeeper(asking.reviewed_task(), author, asking.index).cloned() else {
             let said =
                 format!("no gatekeeper may judge it ({brief}); name an agent under `agents.gatekeeper` of its type");
             return Ok(Some(report_with_message(HookOutcome::Failure, said)));
         };
-        let (text, silence) = (gatekeepers.brief_text(brief).to_owned(), gatekeepers.idle_timeout.filter(|_| agent.streams_output()));
+        let (text, silence) =
+            (gatekeepers.brief_text(brief).to_owned(), gatekeepers.idle_timeout.filter(|_| agent.streams_output()));
         let path = self.review_checkout_path(asking);
         let checkout = match self.with_git(|git| git.check_out(&path, &asking.case.head, CheckoutAccess::Read)) {
             Ok(checkout) => checkout,
@@ -208,7 +222,8 @@ impl EffectRunner<'_> {
 
     /// Returns the checkout path of a gatekeeper.
     fn review_checkout_path(&self, asking: &ReviewQuestion<'_>) -> PathBuf {
-        let task = asking.reviewed_task().map_or_else(|| "work".to_owned(), |task| task.id.to_string().to_ascii_lowercase());
+        let task =
+            asking.reviewed_task().map_or_else(|| "work".to_owned(), |task| task.id.to_string().to_ascii_lowercase());
         self.settings.delivery.checkouts.join(format!("review-{task}"))
     }
 
@@ -258,7 +273,10 @@ fn unanswered_report(agent: &str, brief: &str, end: TurnEnd, run: &HookRun<'_>) 
         TurnEnd::Cancelled => HookOutcome::Cancelled.into(),
         TurnEnd::TimedOut => {
             let time = duration_in_words(run.hook.timeout);
-            report_with_message(HookOutcome::TimedOut, because(&format!("it took longer than {time}; `timeout` gives it more")))
+            report_with_message(
+                HookOutcome::TimedOut,
+                because(&format!("it took longer than {time}; `timeout` gives it more")),
+            )
         }
         TurnEnd::AccessDenied { said, remedy } => {
             let said = because(&format!("{said}; {remedy}"));

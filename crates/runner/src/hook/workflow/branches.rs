@@ -11,12 +11,14 @@ use std::time::Duration;
 
 use serde_json::Map;
 use windlass_engine::ActionRequest;
-use windlass_engine::workflow::{BranchOutcome, StepExecution, StepProgram, ParallelOutcome, WorkflowStep, StepResult, SuccessPolicy, StepOperation};
+use windlass_engine::workflow::{
+    BranchOutcome, ParallelOutcome, StepExecution, StepOperation, StepProgram, StepResult, SuccessPolicy, WorkflowStep,
+};
 use windlass_expr::EvaluationBudget;
 use windlass_process::run_with_own_supervisor;
 
 use super::program::{PreparedProgram, program_result, run_side_by_side, stored_value};
-use super::{StepRun, ExecutedStep, interrupted_result};
+use super::{ExecutedStep, StepRun, interrupted_result};
 use crate::EffectRunner;
 
 impl EffectRunner<'_> {
@@ -24,7 +26,8 @@ impl EffectRunner<'_> {
     pub(super) fn try_without_program(&self, doing: &StepRun<'_>) -> Option<ExecutedStep> {
         let StepOperation::Parallel { steps, wait_for_all: false } = &doing.step.operation else { return None };
         let mut left = EvaluationBudget::default();
-        let branches: Vec<BranchOutcome> = steps.iter().filter_map(|step| branch_without_program(doing, step, &mut left)).collect();
+        let branches: Vec<BranchOutcome> =
+            steps.iter().filter_map(|step| branch_without_program(doing, step, &mut left)).collect();
         if branches.is_empty() && !steps.is_empty() {
             return None;
         }
@@ -40,17 +43,21 @@ impl EffectRunner<'_> {
         let mut programs: Vec<(usize, &WorkflowStep, &StepProgram, PreparedProgram)> = Vec::new();
         for (place, step) in steps.iter().enumerate() {
             match &step.operation {
-                StepOperation::Run(program) if !doing.is_program_lost(program) => match self.prepare_program(doing, step, program, &mut left) {
-                    Ok(prepared) => programs.push((place, step, program, prepared)),
-                    Err(result) => branches.push((place, BranchOutcome::Ended(result))),
-                },
+                StepOperation::Run(program) if !doing.is_program_lost(program) => {
+                    match self.prepare_program(doing, step, program, &mut left) {
+                        Ok(prepared) => programs.push((place, step, program, prepared)),
+                        Err(result) => branches.push((place, BranchOutcome::Ended(result))),
+                    }
+                }
                 _ => branches.extend(branch_without_program(doing, step, &mut left).map(|branch| (place, branch))),
             }
         }
         let control = self.control.with_own_cancel();
         let specs: Vec<_> = programs.iter().map(|(.., prepared)| &prepared.spec).collect();
         let launcher = self.settings.launcher.as_ref();
-        let ran = run_side_by_side(&specs, &control, all, |spec, control| run_with_own_supervisor(launcher, spec, self.roster, control));
+        let ran = run_side_by_side(&specs, &control, all, |spec, control| {
+            run_with_own_supervisor(launcher, spec, self.roster, control)
+        });
         self.known.forget_changeable_facts();
         let mut left_behind = Map::new();
         for ((place, step, program, prepared), ran) in programs.iter().zip(ran) {
@@ -67,16 +74,24 @@ impl EffectRunner<'_> {
 }
 
 /// Returns the result of a branch that runs no program.
-fn branch_without_program(doing: &StepRun<'_>, step: &WorkflowStep, left: &mut EvaluationBudget) -> Option<BranchOutcome> {
+fn branch_without_program(
+    doing: &StepRun<'_>,
+    step: &WorkflowStep,
+    left: &mut EvaluationBudget,
+) -> Option<BranchOutcome> {
     match &step.operation {
-        StepOperation::CreateTask(pattern) | StepOperation::UpdateTask(pattern) => Some(match pattern.fill_within_budget(doing.context, left) {
-            Ok(payload) => {
-                let request = ActionRequest { kind: step.kind_name().to_owned(), payload };
-                BranchOutcome::RunAction { step: step.id.clone(), request }
-            }
-            Err(fault) => BranchOutcome::Ended(StepResult::failed(&step.id, fault.to_string(), Duration::ZERO)),
-        }),
-        StepOperation::Run(program) => doing.is_program_lost(program).then(|| BranchOutcome::Ended(interrupted_result(step))),
+        StepOperation::CreateTask(pattern) | StepOperation::UpdateTask(pattern) => {
+            Some(match pattern.fill_within_budget(doing.context, left) {
+                Ok(payload) => {
+                    let request = ActionRequest { kind: step.kind_name().to_owned(), payload };
+                    BranchOutcome::RunAction { step: step.id.clone(), request }
+                }
+                Err(fault) => BranchOutcome::Ended(StepResult::failed(&step.id, fault.to_string(), Duration::ZERO)),
+            })
+        }
+        StepOperation::Run(program) => {
+            doing.is_program_lost(program).then(|| BranchOutcome::Ended(interrupted_result(step)))
+        }
         StepOperation::Choose { .. } | StepOperation::Parallel { .. } | StepOperation::Nothing => {
             Some(BranchOutcome::Ended(StepResult::succeeded(&step.id, None, Duration::ZERO)))
         }

@@ -13,9 +13,13 @@ mod verdict;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use windlass_engine::workflow::{StepExecution, StepVariables, StepProgram, WorkflowProgress, WorkflowStep, StepReport, StepResult, StepOperation, Workflow};
+use windlass_engine::workflow::{
+    StepExecution, StepOperation, StepProgram, StepReport, StepResult, StepVariables, Workflow, WorkflowProgress,
+    WorkflowStep,
+};
 use windlass_engine::{
-    ActionRequest, EventCause, Command, EventEnvelope, Event, HookReport, EngineLimits, EventRecord, Refusal, StateView, duration_in_words,
+    ActionRequest, Command, EngineLimits, Event, EventCause, EventEnvelope, EventRecord, HookReport, Refusal,
+    StateView, duration_in_words,
 };
 use windlass_expr::{EvaluationBudget, EvaluationError};
 use windlass_hooks::WorkflowRequest;
@@ -121,7 +125,9 @@ impl EffectRunner<'_> {
         let (owner, effect) = (self.owner.clone(), run.effect);
         match self.load_progress(run)? {
             None => {
-                let Some(first) = workflow.steps.first() else { return Ok(failed_attempt(format!("`{id}` has no steps"))) };
+                let Some(first) = workflow.steps.first() else {
+                    return Ok(failed_attempt(format!("`{id}` has no steps")));
+                };
                 let (step, digest) = (first.id.clone(), workflow.digest);
                 let steps = u32::try_from(workflow.steps.len()).unwrap_or(u32::MAX);
                 let workflow = workflow.id.clone();
@@ -144,7 +150,9 @@ impl EffectRunner<'_> {
         let (run, effect, owner) = (flow.run, flow.run.effect, self.owner.clone());
         let mut ending = WorkflowEnding::Regular;
         loop {
-            let Some(progress) = self.load_progress(run)? else { return Ok(failed_attempt("it has not begun".to_owned())) };
+            let Some(progress) = self.load_progress(run)? else {
+                return Ok(failed_attempt("it has not begun".to_owned()));
+            };
             let is_cancelled = self.control.is_cancelled();
             let Some(step) = &progress.next else {
                 // A program that was cancelled with the workflow has failed for no other reason.
@@ -263,18 +271,31 @@ impl EffectRunner<'_> {
     fn execute_step(&mut self, doing: &StepRun<'_>) -> Result<ExecutedStep, RunError> {
         let StepRun { step, context, .. } = doing;
         Ok(match &step.operation {
-            StepOperation::Nothing => ExecutedStep::from_result(step, StepResult::succeeded(&step.id, None, Duration::ZERO)),
-            StepOperation::CreateTask(pattern) => ExecutedStep::from_action(step, "create_task", pattern.fill_values(context)),
-            StepOperation::UpdateTask(pattern) => ExecutedStep::from_action(step, "update_task", pattern.fill_values(context)),
+            StepOperation::Nothing => {
+                ExecutedStep::from_result(step, StepResult::succeeded(&step.id, None, Duration::ZERO))
+            }
+            StepOperation::CreateTask(pattern) => {
+                ExecutedStep::from_action(step, "create_task", pattern.fill_values(context))
+            }
+            StepOperation::UpdateTask(pattern) => {
+                ExecutedStep::from_action(step, "update_task", pattern.fill_values(context))
+            }
             StepOperation::Choose { predicate, on_true, on_false } => match predicate.is_satisfied(context) {
-                Err(fault) => ExecutedStep::from_result(step, StepResult::failed(&step.id, fault.to_string(), Duration::ZERO)),
+                Err(fault) => {
+                    ExecutedStep::from_result(step, StepResult::failed(&step.id, fault.to_string(), Duration::ZERO))
+                }
                 Ok(holds) => {
                     let way = if holds { on_true } else { on_false };
                     let result = StepResult::succeeded(&step.id, Some(json!({"result": holds})), Duration::ZERO);
-                    ExecutedStep { on_success: way.clone().or(step.on_success.clone()), ..ExecutedStep::from_result(step, result) }
+                    ExecutedStep {
+                        on_success: way.clone().or(step.on_success.clone()),
+                        ..ExecutedStep::from_result(step, result)
+                    }
                 }
             },
-            StepOperation::Run(program) if doing.is_program_lost(program) => ExecutedStep::from_result(step, interrupted_result(step)),
+            StepOperation::Run(program) if doing.is_program_lost(program) => {
+                ExecutedStep::from_result(step, interrupted_result(step))
+            }
             StepOperation::Run(program) => {
                 let result = match self.prepare_program(doing, step, program, &mut EvaluationBudget::default()) {
                     Ok(PreparedProgram { spec, papers: _papers, limit }) => {
@@ -293,7 +314,11 @@ impl EffectRunner<'_> {
 
 /// Returns the context of a workflow: from the command or action that triggers it, and from the hook that begins it. Neither an
 /// action nor free text can name a program.
-fn workflow_context(run: &HookRun<'_>, asked: &WorkflowRequest, workflow: &Workflow) -> Result<Map<String, Value>, String> {
+fn workflow_context(
+    run: &HookRun<'_>,
+    asked: &WorkflowRequest,
+    workflow: &Workflow,
+) -> Result<Map<String, Value>, String> {
     let EventEnvelope { event, metadata, .. } = &run.subject.event.envelope;
     let mut given = match event {
         Event::WorkflowTriggered(triggered) => triggered.context.clone(),

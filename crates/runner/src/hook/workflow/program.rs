@@ -6,10 +6,16 @@ use std::time::{Duration, Instant};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use windlass_engine::duration_in_words;
-use windlass_engine::workflow::{StepProgram, WorkflowStep, StepResult};
+use windlass_engine::workflow::{StepProgram, StepResult, WorkflowStep};
 use windlass_expr::{EvaluationBudget, ValuePattern};
-use windlass_hooks::{FilledWord, HookInputFiles, UnsafeArgument, WordOrigin, check_argv, check_filled_words, clean_output, excerpt_text, summarize_output};
-use windlass_process::{CapturedOutput, RunControl, ProgramExit, ProgramOutcome, ProgramInvocation, ProgramStartError, ProgramSpec, running_program_path};
+use windlass_hooks::{
+    FilledWord, HookInputFiles, UnsafeArgument, WordOrigin, check_argv, check_filled_words, clean_output, excerpt_text,
+    summarize_output,
+};
+use windlass_process::{
+    CapturedOutput, ProgramExit, ProgramInvocation, ProgramOutcome, ProgramSpec, ProgramStartError, RunControl,
+    running_program_path,
+};
 
 use super::super::MIN_ATTEMPT_TIMEOUT;
 use super::{StepRun, WorkflowRun};
@@ -61,14 +67,19 @@ impl EffectRunner<'_> {
 const OWN_PROGRAM_NAME: &str = "windlass";
 
 /// Evaluates the program and its arguments, which share one allowance.
-fn evaluate_arguments(program: &StepProgram, context: &Value, left: &mut EvaluationBudget) -> Result<Vec<String>, String> {
+fn evaluate_arguments(
+    program: &StepProgram,
+    context: &Value,
+    left: &mut EvaluationBudget,
+) -> Result<Vec<String>, String> {
     let word = |value: Value| match value {
         Value::String(text) if text.contains('\0') => Err("a word of the command contains a NUL byte".to_owned()),
         Value::String(text) => Ok(text),
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
         other => Err(format!("`{other}` is no word of a command")),
     };
-    let mut fill = |pattern: &ValuePattern| pattern.fill_within_budget(context, left).map_err(|fault| fault.to_string());
+    let mut fill =
+        |pattern: &ValuePattern| pattern.fill_within_budget(context, left).map_err(|fault| fault.to_string());
     let refusal = |refused: UnsafeArgument| format!("{refused}; {}", refused.instead);
     let mut words = vec![FilledWord { text: word(fill(&program.command)?)?, origin: WordOrigin::Author }];
     check_argv(&words[0].text, &program.args).map_err(refusal)?;
@@ -92,8 +103,9 @@ fn evaluate_arguments(program: &StepProgram, context: &Value, left: &mut Evaluat
 
 /// Returns the path of the running program if it is Windlass: `PATH` may have another version.
 fn own_program_path() -> Option<String> {
-    let file =
-        running_program_path().ok().filter(|file| file.file_name().is_some_and(|name| name == OWN_PROGRAM_NAME) && file.exists())?;
+    let file = running_program_path()
+        .ok()
+        .filter(|file| file.file_name().is_some_and(|name| name == OWN_PROGRAM_NAME) && file.exists())?;
     file.into_os_string().into_string().ok()
 }
 
@@ -137,7 +149,8 @@ pub(super) fn program_result(
         Ok(ran) => read(ran),
         Err(error) => return StepResult::failed(&step.id, clean_output(&describe_causes(&error)), Duration::ZERO),
     };
-    let (took, why) = (ran.took, |how: String| summarize_output(&ran).map_or(how.clone(), |line| format!("{how}: {line}")));
+    let (took, why) =
+        (ran.took, |how: String| summarize_output(&ran).map_or(how.clone(), |line| format!("{how}: {line}")));
     // A text that is too long is cut to its most telling lines.
     let printed = |captured: &CapturedOutput| excerpt_text(&clean_output(&captured.to_text_lossy()), MAX_STORED_OUTPUT);
     let code = if let ProgramExit::Code(code) = ran.exit { Some(code) } else { None };
@@ -155,7 +168,9 @@ pub(super) fn program_result(
         ProgramExit::Code(0) => StepResult::succeeded(&step.id, None, took),
         ProgramExit::Code(code) => StepResult::failed(&step.id, why(format!("exit {code}")), took),
         ProgramExit::Signal(number) => StepResult::failed(&step.id, why(format!("ended by signal {number}")), took),
-        ProgramExit::TimedOut | ProgramExit::OutputIdle => StepResult::failed(&step.id, why(format!("timed out after {limit}")), took),
+        ProgramExit::TimedOut | ProgramExit::OutputIdle => {
+            StepResult::failed(&step.id, why(format!("timed out after {limit}")), took)
+        }
         ProgramExit::Cancelled => StepResult::failed(&step.id, "called off", took),
         ProgramExit::Lost => StepResult::failed(&step.id, "it was lost", took),
     };

@@ -13,7 +13,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use windlass_engine::workflow::{WorkflowProgress, StepResult};
+use windlass_engine::workflow::{StepResult, WorkflowProgress};
 use windlass_engine::{Event, HookOutcome, HookReport, payload};
 
 use super::super::{HookAttempt, HookRun};
@@ -53,7 +53,10 @@ impl EffectRunner<'_> {
         Ok(HookAttempt { retry_after: Some(Duration::ZERO), ..report.into() })
     }
 
-    fn last_finished_step(&self, progress: &WorkflowProgress) -> Result<Option<payload::WorkflowStepFinished>, RunError> {
+    fn last_finished_step(
+        &self,
+        progress: &WorkflowProgress,
+    ) -> Result<Option<payload::WorkflowStepFinished>, RunError> {
         let Some(last) = progress.done.last() else { return Ok(None) };
         Ok(match self.load_event(*last)?.envelope.event {
             Event::WorkflowStepFinished(step) => Some(step),

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use windlass_engine::validation::CoveragePercent;
 
-use super::{ReportError, percent_of, checked_percent};
+use super::{ReportError, checked_percent, percent_of};
 
 pub fn parse_json_report(text: &str) -> Result<CoveragePercent, ReportError> {
     let text = text.trim_start_matches('\u{feff}');
@@ -49,7 +49,10 @@ fn parse_coverage_py(totals: &Value) -> Result<CoveragePercent, ReportError> {
         return Err(ReportError::NoLines);
     }
     let percent = totals["percent_covered"].as_f64();
-    percent.map_or_else(|| Err(ReportError::Format("its `totals.percent_covered` is not a number".to_owned())), checked_percent)
+    percent.map_or_else(
+        || Err(ReportError::Format("its `totals.percent_covered` is not a number".to_owned())),
+        checked_percent,
+    )
 }
 
 fn parse_llvm_export(data: &[Value]) -> Result<CoveragePercent, ReportError> {

@@ -13,7 +13,7 @@ mod tests;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use windlass_engine::validation::{CoverageFormat, CoverageRule, CoveragePercent};
+use windlass_engine::validation::{CoverageFormat, CoveragePercent, CoverageRule};
 use windlass_process::file::{self, UnreadableFile};
 
 use super::{RuleFinding, quote_excerpt};
@@ -104,7 +104,8 @@ fn percent_of(covered: u64, lines: u64) -> Result<CoveragePercent, ReportError> 
         return Err(ReportError::NoLines);
     }
     let percent = covered as f64 / lines as f64 * 100.0;
-    CoveragePercent::new(percent).ok_or_else(|| ReportError::Format(format!("{covered} of {lines} lines cannot be covered")))
+    CoveragePercent::new(percent)
+        .ok_or_else(|| ReportError::Format(format!("{covered} of {lines} lines cannot be covered")))
 }
 
 /// Checks a percentage from a report.

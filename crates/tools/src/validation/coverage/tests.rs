@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
-use windlass_engine::validation::{CoverageFormat, CoverageRule, CoveragePercent};
+use windlass_engine::validation::{CoverageFormat, CoveragePercent, CoverageRule};
 
 use super::*;
 
@@ -50,7 +50,10 @@ fn lcov_sums_its_files() {
 
 #[test]
 fn json_is_read_as_the_tools_write_it() {
-    check_covered(json::parse_json_report(r#"{"total":{"lines":{"total":8,"covered":7,"skipped":0,"pct":87.5}}}"#), 87.5);
+    check_covered(
+        json::parse_json_report(r#"{"total":{"lines":{"total":8,"covered":7,"skipped":0,"pct":87.5}}}"#),
+        87.5,
+    );
     let python = r#"{"meta":{},"files":{},"totals":{"covered_lines":2,"num_statements":3,"percent_covered":66.5}}"#;
     check_covered(json::parse_json_report(python), 66.5);
     let llvm =
@@ -76,7 +79,10 @@ fn json_report_without_lines_does_not_pass() {
     }
     check_fault(json::parse_json_report("not json"), "it is not JSON: expected");
     check_fault(json::parse_json_report(r#"{"total":{"lines":{"pct":NaN}}}"#), "it is not JSON: expected value");
-    check_fault(json::parse_json_report(r#"{"total":{"lines":{"pct":"NaN"}}}"#), "its `total.lines.pct` is not a number");
+    check_fault(
+        json::parse_json_report(r#"{"total":{"lines":{"pct":"NaN"}}}"#),
+        "its `total.lines.pct` is not a number",
+    );
     check_fault(json::parse_json_report(r#"{"total":{"lines":{"pct":120}}}"#), "120 is not a percentage");
     check_fault(json::parse_json_report(r#"{"totals":{"percent_covered":"80"}}"#), "is not a number");
     for other in ["[]", "3", "{}", r#"{"a":1}"#, r#"{"total":3}"#, r#"{"a":{"statementMap":{"0":{}},"s":{}}}"#] {
@@ -99,7 +105,10 @@ fn cobertura_is_read_from_its_root() {
     check_fault(cobertura::parse_cobertura(&report("<coverage line-rate=\"75\">")), "is not a number from 0 to 1");
     check_fault(cobertura::parse_cobertura(&report("<coverage line-rate=\"most\">")), "is not a number");
     check_fault(cobertura::parse_cobertura(&report("<coverage generated=\"1\">")), "has no `line-rate`");
-    check_fault(cobertura::parse_cobertura("<coverage line-rate=\"1\" lines-valid=\"3\"><packa"), "it ends in the middle");
+    check_fault(
+        cobertura::parse_cobertura("<coverage line-rate=\"1\" lines-valid=\"3\"><packa"),
+        "it ends in the middle",
+    );
     for other in
         ["", "{}", "<", "<!--", "<?xml", "<!DOCTYPE [", "<report name=\"jacoco\">", "<!-- <coverage line-rate=\"1\"/>"]
     {

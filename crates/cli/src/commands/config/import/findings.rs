@@ -3,17 +3,17 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use windlass_app::{FailureCode, Failure};
+use windlass_app::{Failure, FailureCode};
 use windlass_config::Config;
 use windlass_config::edit::{EditObstacle, HookField};
 use windlass_config::import::{
-    self, ConfigAdditions, ImportDialect, HookChange, HookImport, ImportRemark, ImportedAction, ImportedHook, ImportedSetting,
-    ImportedTuning,
+    self, ConfigAdditions, HookChange, HookImport, ImportDialect, ImportRemark, ImportedAction, ImportedHook,
+    ImportedSetting, ImportedTuning,
 };
 use windlass_text as text;
 
 use crate::commands::confirmation;
-use crate::output::{CommandResult, MessageWriter, Output, EarlyExit, Tone};
+use crate::output::{CommandResult, EarlyExit, MessageWriter, Output, Tone};
 
 /// The hooks of a foreign file, and the additions to the configuration that they lead to.
 pub struct ImportFindings<'a> {
@@ -102,9 +102,9 @@ impl ImportFindings<'_> {
         if !notes.is_empty() {
             out.print_line("")?;
         }
-        notes
-            .iter()
-            .try_for_each(|note| out.print_line(format_args!("{}: {}", out.paint(Tone::Faint, "note"), text::clean_line(note))))?;
+        notes.iter().try_for_each(|note| {
+            out.print_line(format_args!("{}: {}", out.paint(Tone::Faint, "note"), text::clean_line(note)))
+        })?;
         Ok(())
     }
 
@@ -178,7 +178,11 @@ impl ImportFindings<'_> {
             count => Some(format!("{count} hooks")),
         };
         if let Some(hooks) = hooks {
-            out.print_line(format_args!("{} in {}: {hooks}", out.paint(Tone::Good, "changed"), text::clean_line(&file)))?;
+            out.print_line(format_args!(
+                "{} in {}: {hooks}",
+                out.paint(Tone::Good, "changed"),
+                text::clean_line(&file)
+            ))?;
         }
         let file = self.file.to_string_lossy();
         if let Some(agent) = self.import.from.bridge_agent() {

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use windlass_app::context::CommandContext;
-use windlass_app::{FailureCode, Failure};
+use windlass_app::{Failure, FailureCode};
 use windlass_config as config;
-use windlass_config::import::{self, ConfigAdditions, ImportDialect, HookImport};
+use windlass_config::import::{self, ConfigAdditions, HookImport, ImportDialect};
 use windlass_config::{Config, ConfigError};
 
 use self::findings::ImportFindings;
@@ -90,7 +90,9 @@ fn read_hook_import(file: &Path, from: Option<ImportDialect>) -> Result<HookImpo
             FailureCode::Config,
             format!("{}: hooks are read from JSON, and this is TOML", file.display()),
         )
-        .with_hint("Codex also reads `hooks.json` beside its `config.toml`; write them there, or write the hooks by hand"));
+        .with_hint(
+            "Codex also reads `hooks.json` beside its `config.toml`; write them there, or write the hooks by hand",
+        ));
     }
     let text = config::read_text(file)?;
     import::import_hooks(file, &text, from).map_err(|problem| ConfigError::from_problem(file, &text, problem).into())

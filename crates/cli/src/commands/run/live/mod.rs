@@ -14,10 +14,10 @@
 //! Not here: events in words (`progress`), the content of the rows (`area`), bytes for the terminal (`terminal`).
 
 mod area;
-mod worker_board;
 mod tail;
 mod terminal;
 mod updates;
+mod worker_board;
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
@@ -223,7 +223,13 @@ impl ViewState {
     fn render_rows(&self, palette: Palette) -> Vec<TerminalRow> {
         match self.seats.is_empty() {
             true => self.area.render_rows(Instant::now(), terminal::terminal_size(), palette),
-            false => worker_board::render_board(&self.area, &self.seats, self.totals, (Instant::now(), terminal::terminal_size()), palette),
+            false => worker_board::render_board(
+                &self.area,
+                &self.seats,
+                self.totals,
+                (Instant::now(), terminal::terminal_size()),
+                palette,
+            ),
         }
     }
 

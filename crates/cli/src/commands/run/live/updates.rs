@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use windlass_engine::{Event, TurnPurpose, EventRecord, payload};
+use windlass_engine::{Event, EventRecord, TurnPurpose, payload};
 use windlass_runner::RunnerEvent;
 
 use super::ViewHandle;
@@ -18,7 +18,9 @@ pub fn update_view(view: &ViewHandle, told: RunnerEvent<'_>) {
         RunnerEvent::Waiting(time) => view.update_areas(|area| area.begin_waiting(at, time)),
         RunnerEvent::Notice(words) => view.show_notice(words),
         // Only one worker merges at a time.
-        RunnerEvent::Queueing => view.update_areas(|area| area.begin_activity(at, "merge", show::pipeline::QUEUEING_NOTICE)),
+        RunnerEvent::Queueing => {
+            view.update_areas(|area| area.begin_activity(at, "merge", show::pipeline::QUEUEING_NOTICE))
+        }
         RunnerEvent::Note(_) => {}
         RunnerEvent::Prompting => view.update_areas(|area| area.begin_activity(at, AGENT_LABEL, "works")),
         RunnerEvent::TaskClaimed(task) => view.update_areas(|area| area.set_task(task)),

@@ -26,10 +26,15 @@ pub fn render_board(
     let left = if left == 0 { String::new() } else { format!(" · {left} left") };
     let totals = format!("{at_work} at work · {done} done{left} · {ready} ready");
     let mut rows = vec![all.over_all(&totals, at, width, palette)];
-    rows.extend(all.end_hint().map(|quicker| TerminalRow::new(palette, &[(Tone::Warning, &text::fit_to_width(quicker, width))])));
+    rows.extend(
+        all.end_hint()
+            .map(|quicker| TerminalRow::new(palette, &[(Tone::Warning, &text::fit_to_width(quicker, width))])),
+    );
     let room = height.saturating_sub(rows.len());
     let shown = if seats.len() > room { room.saturating_sub(1) } else { seats.len() };
-    rows.extend(seats.iter().take(shown).zip(1..).map(|(seat, number)| seat.render_worker_row(number, at, width, palette)));
+    rows.extend(
+        seats.iter().take(shown).zip(1..).map(|(seat, number)| seat.render_worker_row(number, at, width, palette)),
+    );
     if shown < seats.len() {
         let more = text::fit_to_width(&format!("    and {} more", seats.len() - shown), width);
         rows.push(TerminalRow::new(palette, &[(Tone::Faint, &more)]));

@@ -4,7 +4,7 @@ mod prompts;
 mod recorded_configs;
 
 use serde_json::{Value, json};
-use windlass_engine::{RowChange, EffectKind, Event, PendingEffect, Seq, Session, StopHook, Task};
+use windlass_engine::{EffectKind, Event, PendingEffect, RowChange, Seq, Session, StopHook, Task};
 use windlass_store::{StoreError, StoreSurvey};
 use windlass_text as text;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use windlass_engine::{RowChange, Event, FeedbackRef, Seq, Session, TaskState, Task, TaskId};
+use windlass_engine::{Event, FeedbackRef, RowChange, Seq, Session, Task, TaskId, TaskState};
 use windlass_store::{StoreError, StoreSurvey};
 
 use super::StoreHolding;
@@ -13,7 +13,8 @@ const MAX_SHOWN_TASKS: usize = 20;
 
 /// Lists every text, uncut.
 pub fn list_prompt_texts(survey: &StoreSurvey) -> Result<Vec<StoreHolding>, StoreError> {
-    let tasks = || survey.rows.iter().filter_map(|row| if let RowChange::PutTask(task) = row { Some(task) } else { None });
+    let tasks =
+        || survey.rows.iter().filter_map(|row| if let RowChange::PutTask(task) = row { Some(task) } else { None });
     let is_open = |task: &Task| !matches!(task.state, State::Completed | State::Deleted);
     let open = tasks().filter(|task| is_open(task)).count();
     let mut texts = PromptTexts { survey, holdings: Vec::new() };
@@ -80,7 +81,11 @@ impl PromptTexts<'_> {
         self.add_feedback(owner, session.pending.iter())
     }
 
-    fn add_feedback<'p>(&mut self, owner: &str, pieces: impl Iterator<Item = &'p FeedbackRef>) -> Result<(), StoreError> {
+    fn add_feedback<'p>(
+        &mut self,
+        owner: &str,
+        pieces: impl Iterator<Item = &'p FeedbackRef>,
+    ) -> Result<(), StoreError> {
         pieces.map(|piece| piece.at).try_for_each(|at| self.add_event(owner, "feedback", at))
     }
 

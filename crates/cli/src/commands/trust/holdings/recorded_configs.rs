@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use windlass_config::{AgentCommandSetting, Config};
-use windlass_engine::{RowChange, ConfigDigest};
+use windlass_engine::{ConfigDigest, RowChange};
 
 use super::StoreHolding;
 use crate::commands::trust::{DESCRIBED_KEYS, allowed_agent_commands};
@@ -20,7 +20,10 @@ pub fn list_recorded_configs(rows: &[RowChange]) -> Vec<StoreHolding> {
     };
     let in_use = find_config_users(rows).into_iter().filter_map(|(digest, users)| Some((users, text_of(digest)?)));
     // An empty text stands for a project without a configuration.
-    in_use.filter(|(_, text)| !text.is_empty()).flat_map(|(users, text)| describe_recorded_config(&users.join(", "), text)).collect()
+    in_use
+        .filter(|(_, text)| !text.is_empty())
+        .flat_map(|(users, text)| describe_recorded_config(&users.join(", "), text))
+        .collect()
 }
 
 /// Returns the configurations that are in use, each with the open sessions and pending hooks that use it.
@@ -58,7 +61,8 @@ fn describe_recorded_config(users: &str, text: &str) -> Vec<StoreHolding> {
     if allowed_agent_commands(&config) == AgentCommandSetting::Allow && !is_told {
         holdings.push(holding(format!("of {users}: agent_commands"), "allow, as nothing else is said".to_owned()));
     }
-    let silent: Vec<String> = config.top_level_keys().into_iter().filter(|key| !DESCRIBED_KEYS.contains(&key.as_str())).collect();
+    let silent: Vec<String> =
+        config.top_level_keys().into_iter().filter(|key| !DESCRIBED_KEYS.contains(&key.as_str())).collect();
     if !silent.is_empty() {
         holdings.push(holding(format!("of {users}: other keys"), silent.join(", ")));
     }

@@ -23,7 +23,8 @@ use serde_json::Value;
 
 use crate::command::refusal::Refusal;
 use crate::command::{
-    TurnAnswer, Authority, Command, DeletionMode, TurnFailureReport, HookReport, NewSession, NewTask, CommandOrigin, TaskPatch,
+    Authority, Command, CommandOrigin, DeletionMode, HookReport, NewSession, NewTask, TaskPatch, TurnAnswer,
+    TurnFailureReport,
 };
 use crate::decide::{EngineRules, decide};
 use crate::effects::action::ActionRequest;
@@ -35,8 +36,8 @@ use crate::log::event::{Event, EventRecord};
 use crate::log::event_type::EventType;
 use crate::log::id::{Digest, EffectId, Epoch, OwnerName, RunId, Seq, SessionName, TaskId};
 use crate::log::time::Timestamp;
-use crate::session::usage::{UsdCost, AgentUsage};
-use crate::session::{GateDecision, SessionEndKind, GateAnswer, AfterIteration, TurnPurpose, Session, SessionTerms};
+use crate::session::usage::{AgentUsage, UsdCost};
+use crate::session::{AfterIteration, GateAnswer, GateDecision, Session, SessionEndKind, SessionTerms, TurnPurpose};
 use crate::task::{ReportRequest, Task};
 use crate::view::StateView;
 use crate::view::memory::MemoryView;
@@ -522,7 +523,9 @@ impl Script {
                 let next = match &decided.decision {
                     GateDecision::SendBack => format!("send back {}", decided.retries),
                     GateDecision::Ask => "ask".to_owned(),
-                    GateDecision::Next(AfterIteration::Close(closing)) => reasoned(closing.ending, closing.reason.as_deref()),
+                    GateDecision::Next(AfterIteration::Close(closing)) => {
+                        reasoned(closing.ending, closing.reason.as_deref())
+                    }
                     GateDecision::Next(next) => format!("{next:?}"),
                 };
                 format!("{:?}: {next}", decided.verdict)

@@ -4,26 +4,28 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::bridge::CallRuling;
-use crate::delivery::{ChangeApproval, DeliveryGate, WorkspaceMode, HookMetadata, GateRemedy, GateFailureKind, SubmittedWork, Workspace};
+use crate::delivery::{
+    ChangeApproval, DeliveryGate, GateFailureKind, GateRemedy, HookMetadata, SubmittedWork, Workspace, WorkspaceMode,
+};
 use crate::effects::action::ActionRequest;
 use crate::effects::hook_outcome::HookOutcome;
 use crate::effects::hook_point::HookPoint;
 use crate::evaluation::ruling::RuleAction;
 use crate::evaluation::validation::{RuleResult, ValidationRule};
-use crate::evaluation::{SeriesGuard, SeriesSignal, StopHook, CheckpointTrigger};
+use crate::evaluation::{CheckpointTrigger, SeriesGuard, SeriesSignal, StopHook};
 use crate::log::id::{
     ConfigDigest, Digest, EdgeId, EffectId, Epoch, FactType, HookId, OwnerName, RunId, Seq, SeriesId, SessionName,
     TaskId, TypeName,
 };
 use crate::log::time::Timestamp;
+use crate::session::message_author::MessageAuthor;
 use crate::session::output_fingerprint::OutputFingerprint;
 use crate::session::promise::Promise;
 use crate::session::usage::AgentUsage;
-use crate::session::message_author::MessageAuthor;
 use crate::session::{SessionEndKind, SessionTerms, WorkSource};
 use crate::task::note::NoteKind;
 use crate::task::resolution::TaskResolution;
-use crate::task::{BlockDetails, CompletionClaim, EdgeKind, TaskPriority, ReportRequest, TaskState};
+use crate::task::{BlockDetails, CompletionClaim, EdgeKind, ReportRequest, TaskPriority, TaskState};
 
 pub use crate::delivery::ChangeRef as ChangeOpened;
 

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::log::id::{Digest, OwnerName, RunId};
 use crate::log::time::Timestamp;
-use crate::session::turn_failure::TurnFailure;
 use crate::session::promise::Promise;
+use crate::session::turn_failure::TurnFailure;
 use crate::session::usage::AgentUsage;
-use crate::session::{GateDecision, GateAnswer, ConversationStart, TurnPurpose, GateVerdict};
+use crate::session::{ConversationStart, GateAnswer, GateDecision, GateVerdict, TurnPurpose};
 
 payloads! {
     IterationStarted {

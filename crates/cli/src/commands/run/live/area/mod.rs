@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use windlass_engine::{Task, AgentUsage};
+use windlass_engine::{AgentUsage, Task};
 use windlass_process::OutputStream;
 use windlass_text as text;
 
@@ -97,7 +97,12 @@ impl StatusArea {
 
     /// Begins an activity, and drops the output of the previous one.
     pub fn begin_activity(&mut self, at: Instant, who: &str, does: &str) {
-        self.now = Some(CurrentActivity { actor: who.to_owned(), action: does.to_owned(), since: self.elapsed(at), until: None });
+        self.now = Some(CurrentActivity {
+            actor: who.to_owned(),
+            action: does.to_owned(),
+            since: self.elapsed(at),
+            until: None,
+        });
         self.tail = OutputTail::default();
     }
 
@@ -168,7 +173,10 @@ impl StatusArea {
         let number = text::fit_to_width(&format!("{number:>2}  "), width);
         let room = width.saturating_sub(text::display_width(&number));
         if self.session.is_empty() {
-            return TerminalRow::new(palette, &[(Tone::Faint, &number), (Tone::Faint, &text::fit_to_width("waits for a task", room))]);
+            return TerminalRow::new(
+                palette,
+                &[(Tone::Faint, &number), (Tone::Faint, &text::fit_to_width("waits for a task", room))],
+            );
         }
         let elapsed = self.elapsed(at);
         let now = self.now.as_ref().map(|now| format!("{} {}", now.who, now.does));
@@ -183,7 +191,10 @@ impl StatusArea {
         let left = room.saturating_sub(text::display_width(&state) + 2);
         let what = text::pad_to_width(&text::fit_to_width(what.trim(), left), left);
         let gap = if left == 0 { "" } else { "  " };
-        TerminalRow::new(palette, &[(Tone::Faint, &number), (Tone::Plain, &what), (Tone::Plain, gap), (Tone::Name, &state)])
+        TerminalRow::new(
+            palette,
+            &[(Tone::Faint, &number), (Tone::Plain, &what), (Tone::Plain, gap), (Tone::Name, &state)],
+        )
     }
 
     /// Renders the row above those of several workers.

@@ -11,7 +11,10 @@ fn area() -> (StatusArea, Instant) {
     area.session = "fix-the-login-3757e17e".to_owned();
     (area.iteration, area.max_iterations, area.sent_back) = (2, 25, (1, 5));
     area.begin_activity(began + 70 * SECOND, "the agent", "works, with one piece of feedback");
-    area.append_output(OutputStream::Stdout, "first\n漢字漢字漢字漢字漢字漢字 and more\n\x1b[31mred\u{202e}".as_bytes());
+    area.append_output(
+        OutputStream::Stdout,
+        "first\n漢字漢字漢字漢字漢字漢字 and more\n\x1b[31mred\u{202e}".as_bytes(),
+    );
     (area, began)
 }
 
