@@ -216,7 +216,7 @@ fn resolve_program_path(home: &Path, command: &str) -> String {
     let relative = program.contains('/') && !program.starts_with('/') && program.chars().all(plain);
     let place = home.join(program.strip_prefix("./").unwrap_or(program));
     match place.to_str().filter(|_| relative) {
-        Some(place) => format!("{}{rest}", quoted(place)),
+        Some(place) => format!("{}{rest}", quote_shell_word(place)),
         None => command.to_owned(),
     }
 }
@@ -289,7 +289,7 @@ mod tests {
         let mut agent: Agent = "acp:goose acp".parse().unwrap();
         agent.setup.args = ["--with-builtin", "developer", "a b", "it's $HOME", ""].map(str::to_owned).into();
         let expected = r"goose acp --with-builtin developer 'a b' 'it'\''s $HOME' ''";
-        assert_eq!(agent.invocation(Path::new("windlass")), Invocation::Shell(expected.into()));
+        assert_eq!(agent.build_invocation(Path::new("windlass")), ProgramInvocation::Shell(expected.into()));
     }
 
     #[test]
@@ -297,13 +297,13 @@ mod tests {
         let agent: Agent = "acp:goose acp".parse().unwrap();
         let failed = |why: &str| agent.classify_turn_end(TurnEnd::from_failure(TurnFailure::Failed, why));
         let limited = failed("the agent failed: 429 Too Many Requests, retry after 90 seconds");
-        assert!(matches!(limited, TurnEnd::Limited { reset: Some(_), .. }), "{limited:?}");
+        assert!(matches!(limited, TurnEnd::RateLimited { reset: Some(_), .. }), "{limited:?}");
         let locked = agent
             .classify_turn_end(TurnEnd::Broken("the agent refused `session/new`: Authentication required".to_owned()));
-        assert!(matches!(locked, TurnEnd::Locked { .. }), "{locked:?}");
+        assert!(matches!(locked, TurnEnd::AccessDenied { .. }), "{locked:?}");
         let luck = "the agent failed: out of luck";
-        assert_eq!(failed(luck), TurnEnd::failed(Fault::Failed, luck));
+        assert_eq!(failed(luck), TurnEnd::from_failure(TurnFailure::Failed, luck));
         let answer = || TurnEnd::Answered("I have raised the rate limit to 429 requests.".to_owned());
-        assert_eq!(agent.understood(answer()), answer());
+        assert_eq!(agent.classify_turn_end(answer()), answer());
     }
 }

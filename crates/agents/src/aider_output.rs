@@ -99,7 +99,7 @@ mod tests {
         check(&format!("I begin.\n{TOKENS}{more}"), "said: I begin.");
         check(&format!("COMPLETE\n{TOKENS}litellm.py\n\nNot yet.\n{TOKENS}{more}"), "said: litellm.py\n\nNot yet.");
         check("It was cut", "said: It was cut");
-        assert_eq!(heard("Done.\nTokens: 1 sent, 2 received.\n"), None, "any program may say so");
+        assert_eq!(read_aider_output("Done.\nTokens: 1 sent, 2 received.\n"), None, "any program may say so");
     }
 
     #[test]

@@ -119,7 +119,7 @@ mod tests {
         let (stdout, stderr) = (captured(stdout), captured(stderr));
         let agent = Agent::with_default_setup("agent", AgentKind::Command("agent".to_owned()));
         let finished = ProgramOutcome { exit, stdout, stderr, leaky: false, took: Duration::ZERO };
-        assert_eq!(agent.answer(&finished), expected);
+        assert_eq!(agent.classify_finished_run(&finished), expected);
     }
 
     #[test]

@@ -45,7 +45,7 @@ fn check_stream_case(bytes: &[u8], way: usize) {
     let (whole, words) = read_stream(dialect, resumes, bytes, bytes.len().max(1), exit);
     let (pieces, others) = read_stream(dialect, resumes, bytes, 5, exit);
     assert_eq!(whole, pieces, "{dialect:?}");
-    assert_eq!(told(&words), told(&others), "{dialect:?}");
+    assert_eq!(format_events(&words), format_events(&others), "{dialect:?}");
     let named = words.iter().filter_map(|word| match word {
         Word::Conversation(name) => Some(name),
         Word::Text(_) => None,
@@ -117,9 +117,9 @@ fn format_events(words: &[Word]) -> String {
 pub fn acp(bytes: &[u8]) {
     let lines = run_client(bytes.split_inclusive(|byte| *byte == b'\n'));
     // Never two lines at once: a protocol error drops the events that came with it, except an answer.
-    assert_eq!(lines, talked(bytes.chunks(1)), "however it is cut");
+    assert_eq!(lines, run_client(bytes.chunks(1)), "however it is cut");
     let whole = run_client(std::iter::once(bytes));
-    let is_answer = |said: &AcpEvent| matches!(said, Said::Answer(_));
+    let is_answer = |said: &AcpEvent| matches!(said, AcpEvent::Answer(_));
     let answers = lines.said.iter().filter(|said| is_answer(said)).count();
     assert!(answers <= 1, "one question, {answers} answers");
     if lines.broken {
@@ -144,7 +144,7 @@ pub fn acp(bytes: &[u8]) {
         ids.sort_by_key(Value::to_string);
         ids
     };
-    assert_eq!(sorted(answered), sorted(questions(bytes)), "every question is answered once");
+    assert_eq!(sorted(answered), sorted(list_request_ids(bytes)), "every question is answered once");
 }
 
 /// Returns the ids of an agent's requests.

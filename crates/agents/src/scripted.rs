@@ -207,15 +207,16 @@ turns:
     fn every_step_kind_parses() {
         let script = AgentScript::parse_script(ALL).expect("it is right");
         assert_eq!(script.turns[0].steps.len(), 20);
-        assert_eq!(script.turns[0].steps[6], Step::Wait(Span(Duration::from_millis(20))));
-        assert_eq!(script.turns[0].steps[15], Step::Hang);
+        assert_eq!(script.turns[0].steps[6], ScriptStep::Wait(ScriptDelay(Duration::from_millis(20))));
+        assert_eq!(script.turns[0].steps[15], ScriptStep::Hang);
         assert_eq!(script.turns[1].times, 1);
     }
 
     #[test]
     fn first_matching_turn_with_plays_left_is_chosen() {
         let script = AgentScript::parse_script(ALL).expect("it is right");
-        let check = |prompt, played: &[u32], expected| assert_eq!(script.turn(prompt, played), expected, "{prompt}");
+        let check =
+            |prompt, played: &[u32], expected| assert_eq!(script.find_next_turn(prompt, played), expected, "{prompt}");
         check("red", &[], Some(0));
         check("red", &[7, 1], Some(0));
         check("red and blue", &[], Some(1));

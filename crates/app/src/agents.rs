@@ -202,12 +202,12 @@ mod tests {
             servers: vec![],
             tool_server_program: find_tool_server_program(),
         };
-        assert_eq!(resolve("codex", &settings).unwrap().setup, setup);
+        assert_eq!(resolve_agent("codex", &settings).unwrap().setup, setup);
         let settings = self::settings("agents: {kimi: {permissions: {execute: deny}}, qwen: {permissions: read-only}}");
         let permissions = |name| resolve_agent(name, &settings).unwrap().setup.permissions;
         let allowed = |name| ToolKind::ALL.map(|(_, kind)| permissions(name).allows_tool_kind(kind));
         assert_eq!(allowed("kimi"), ToolKind::ALL.map(|(_, kind)| kind != ToolKind::Execute));
-        assert_eq!(permissions("qwen"), Permissions::read_only());
+        assert_eq!(permissions("qwen"), AgentPermissions::read_only());
         let settings = self::settings("agents: {claude: {tools: false}, goose: {tools: true}, kimi: {model: m}}");
         let has_tools = |name| resolve_agent(name, &settings).unwrap().setup.tool_server_program.is_some();
         assert_eq!(["claude", "goose", "kimi", "codex", "acp:x"].map(has_tools), [false, true, true, true, true]);
@@ -222,6 +222,6 @@ mod tests {
         fs::write(bin.path().join("claude"), "").unwrap();
         fs::set_permissions(bin.path().join("claude"), fs::Permissions::from_mode(0o755)).unwrap();
         fs::create_dir(bin.path().join("goose")).unwrap();
-        assert_eq!(installed(&[bin.path().to_owned()]), ["claude"]);
+        assert_eq!(list_installed_agents(&[bin.path().to_owned()]), ["claude"]);
     }
 }

@@ -105,13 +105,13 @@ fn find_subject(opened: &OpenedProject, name: &str) -> Result<AnswerSubject, Fai
         Err(_) => {
             let failure = Failure::new(
                 FailureCode::NotFound,
-                format!("`{}` is neither a task nor a session", text::fit(name, 60)),
+                format!("`{}` is neither a task nor a session", text::fit_to_width(name, 60)),
             );
             return Err(failure
                 .with_hint(hints::suggest_session(name, &snapshot.all_sessions().map_err(hints::store_failure)?)));
         }
     };
-    if matches!(session.phase, Phase::Asking(_, _, None)) {
+    if matches!(session.phase, SessionPhase::Asking(_, _, None)) {
         return Ok(AnswerSubject::Session(Box::new(session)));
     }
     let id = session.task.ok_or_else(|| {

@@ -197,7 +197,7 @@ mod tests {
         assert_eq!((fs::read(&file).unwrap().as_slice(), mode(&file)), (&b"two"[..], 0o640));
         replace_file(&file, b"three", FileReaders::Owner).unwrap();
         assert_eq!((fs::read(&file).unwrap().as_slice(), mode(&file)), (&b"three"[..], 0o600));
-        assert_eq!(names(parent(&file)), ["file"]);
+        assert_eq!(names(parent_directory(&file)), ["file"]);
     }
 
     #[test]

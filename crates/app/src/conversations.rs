@@ -56,7 +56,8 @@ pub fn find_conversation(opened: &OpenedProject, name: &str) -> Result<Option<Br
 
 /// Returns the conversation with this id or prefix; an unknown one is a failure.
 pub fn require_conversation(opened: &OpenedProject, name: &str) -> Result<BridgeCaller, Failure> {
-    let none = || Failure::new(FailureCode::NotFound, format!("there is no conversation `{}`", text::fit(name, 60)));
+    let none =
+        || Failure::new(FailureCode::NotFound, format!("there is no conversation `{}`", text::fit_to_width(name, 60)));
     find_conversation(opened, name)?.ok_or_else(|| none().with_hint(CONVERSATION_ID_HINT))
 }
 
@@ -126,14 +127,14 @@ fn require_single_match(name: &str, meant: &[&BridgeCaller]) -> Result<BridgeCal
         .map(|caller| text::clean_line(&list_caller_names(caller)[3]).into_owned());
     let named: Vec<String> = named.collect();
     let more = if meant.len() > MAX_NAMED_CONVERSATIONS { ", …" } else { "" };
-    let message = format!("`{}` may be any of {} conversations", text::fit(name, 60), meant.len());
+    let message = format!("`{}` may be any of {} conversations", text::fit_to_width(name, 60), meant.len());
     Err(Failure::new(FailureCode::Usage, message).with_hint(format!("name one: {}{more}", named.join(", "))))
 }
 
 /// Returns a prefix long enough to find a conversation by; for a subagent, of both parts of its id.
 pub fn shorten_conversation_id(conversation: &str) -> String {
     match conversation.rsplit_once('/') {
-        Some((whole, part)) => format!("{}/{}", beginning(whole), beginning(part)),
+        Some((whole, part)) => format!("{}/{}", shorten_id_part(whole), shorten_id_part(part)),
         None => shorten_id_part(conversation),
     }
 }

@@ -265,9 +265,9 @@ mod tests {
     #[test]
     fn steady_clock_goes_by_the_time_that_has_passed() {
         let clock = SteadyClock { started_at: Timestamp::from_millis(5_000), uptime: Duration::from_secs(70) };
-        assert_eq!(clock.at(Duration::from_secs(70)).millis(), 5_000);
-        assert_eq!(clock.at(Duration::from_millis(71_250)).millis(), 6_250);
-        assert_eq!(clock.at(Duration::ZERO).millis(), 5_000);
+        assert_eq!(clock.timestamp_at(Duration::from_secs(70)).millis(), 5_000);
+        assert_eq!(clock.timestamp_at(Duration::from_millis(71_250)).millis(), 6_250);
+        assert_eq!(clock.timestamp_at(Duration::ZERO).millis(), 5_000);
         assert!(steady_timestamp() <= steady_timestamp());
     }
 }

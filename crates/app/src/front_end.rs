@@ -21,10 +21,10 @@ pub enum Notice<'a> {
 impl Display for Notice<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Note(text) => write!(f, "note: {}", text::line(text)),
-            Self::NoteOnce(text) => write!(f, "note: {}", text::line(text)),
-            Self::Warning(text) => write!(f, "warning: {}", text::line(text)),
-            Self::Failure(failure) => write!(f, "error: {}", text::line(&failure.message)),
+            Self::Note(text) => write!(f, "note: {}", text::clean_line(text)),
+            Self::NoteOnce(text) => write!(f, "note: {}", text::clean_line(text)),
+            Self::Warning(text) => write!(f, "warning: {}", text::clean_line(text)),
+            Self::Failure(failure) => write!(f, "error: {}", text::clean_line(&failure.message)),
         }
     }
 }

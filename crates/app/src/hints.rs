@@ -22,7 +22,7 @@ pub const UNTRUSTED_NOTE: &str = "not trusted now: see `windlass trust`, or say 
 
 pub fn execute_failure(error: ExecuteError) -> Failure {
     match error {
-        ExecuteError::Refused(refusal) => self::refusal_failure(&refusal),
+        ExecuteError::Refused(refusal) => refusal_failure(&refusal),
         ExecuteError::Store(error) => store_failure(error),
     }
 }
@@ -84,7 +84,7 @@ pub fn refusal_failure(refusal: &Refusal) -> Failure {
         }
         Refusal::Held { id, lease } if is_inside_run() => failure.with_hint(format!(
             "leave it to {}; `windlass note add --task {id} TEXT` tells it what you know",
-            lease.holder()
+            lease.holder_name()
         )),
         Refusal::Held { lease, .. } => failure.with_hint(match &lease.session {
             Some(_) => "the session judges its own work; --force does it over its head, and is recorded".to_owned(),

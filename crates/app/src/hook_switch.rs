@@ -120,7 +120,11 @@ impl SwitchableHook {
         let name = self.name(config);
         let failure = Failure::new(
             FailureCode::Config,
-            format!("cannot switch `{}` {} in `{file}`: {obstacle}", text::line(&name), if on { "on" } else { "off" }),
+            format!(
+                "cannot switch `{}` {} in `{file}`: {obstacle}",
+                text::clean_line(&name),
+                if on { "on" } else { "off" }
+            ),
         );
         let by_hand = match (self.builtin_to_add(), obstacle) {
             (_, EditObstacle::Invalid(_)) => "what it names has to change first".to_owned(),
@@ -152,8 +156,8 @@ fn uses_builtin(hook: &HookSpec, builtin: BuiltinHook) -> bool {
 fn ambiguous_builtin_failure(config: &Config, builtin: BuiltinHook, using: &[usize], usual: bool) -> Failure {
     let file = config.file().display();
     let written = using.iter().map(|index| &config.hooks[*index]);
-    let written = written.map(|hook| format!("`{}` ({file}:{})", text::line(&hook.name), hook.line));
-    let places: Vec<String> = written.chain(usual.then(|| format!("`{}`", plan::USUAL))).collect();
+    let written = written.map(|hook| format!("`{}` ({file}:{})", text::clean_line(&hook.name), hook.line));
+    let places: Vec<String> = written.chain(usual.then(|| format!("`{}`", plan::DEFAULT_SUBMIT_HOOK))).collect();
     Failure::new(FailureCode::Usage, format!("several hooks use `{builtin}`"))
         .with_hint(format!("say which one: {}", places.join(", ")))
 }
@@ -166,9 +170,9 @@ fn unknown_hook_failure(config: &Config, name: &str) -> Failure {
     // A built-in hook is named `place:built-in`; a person may type the place alone.
     let placed = format!("{name}:");
     let near = names.iter().find(|other| other.starts_with(&placed)).copied().or_else(|| nearest_name(name, &names));
-    let failure = Failure::new(FailureCode::NotFound, format!("there is no hook `{}`", text::line(name)));
+    let failure = Failure::new(FailureCode::NotFound, format!("there is no hook `{}`", text::clean_line(name)));
     failure.with_hint(match near {
-        Some(near) => format!("did you mean `{}`?", text::line(near)),
+        Some(near) => format!("did you mean `{}`?", text::clean_line(near)),
         None => hook_list_hint(name),
     })
 }

@@ -44,7 +44,7 @@ pub fn find_own_step(opened: &OpenedProject, task: &Task) -> Result<Option<NextS
 
 /// Returns the next command for a change that waits for a person.
 pub fn find_change_step(opened: &OpenedProject, task: &Task) -> Result<Option<String>, Failure> {
-    let waits = has_open_change(task) && matches!(task.state, State::Completed | State::Blocked);
+    let waits = has_open_change(task) && matches!(task.state, TaskState::Completed | TaskState::Blocked);
     let step = if waits { find_next_step(opened, task.id)? } else { None };
     Ok(step.map(|step| step.shell_line()))
 }
@@ -116,7 +116,7 @@ fn find_task_route(opened: &OpenedProject, task: &Task) -> Result<TaskRoute, Fai
 /// Returns the dependency whose end has blocked a task, while it can still be reopened.
 fn find_blocker(opened: &OpenedProject, task: &Task) -> Result<Option<TaskId>, Failure> {
     let Some(by) = task.blocked.as_ref().and_then(|blocked| blocked.by) else { return Ok(None) };
-    let is_over = matches!(opened.task(by)?.state, State::Deleted | State::Completed);
+    let is_over = matches!(opened.require_task(by)?.state, TaskState::Deleted | TaskState::Completed);
     Ok(if is_over { None } else { Some(by) })
 }
 

@@ -163,9 +163,10 @@ pub fn find_project(explicit: Option<&Path>, variable: Option<PathBuf>, cwd: &Pa
     }
     match find_enclosing_project(cwd)? {
         Some(project) => Ok(project),
-        None => {
-            Err(no_project_failure(&format!("`{}` and its parents have no `{DIRECTORY}` directory", cwd.display())))
-        }
+        None => Err(no_project_failure(&format!(
+            "`{}` and its parents have no `{PROJECT_DIRECTORY}` directory",
+            cwd.display()
+        ))),
     }
 }
 
@@ -175,7 +176,7 @@ pub fn project_flag_if_needed(named: &Path) -> Option<String> {
     let there = Project::open_at(&cwd.join(named)).ok()??;
     let here = find_project(None, environment::project_variable(), &cwd).ok();
     here.is_none_or(|here| here.root != there.root)
-        .then(|| format!("--project {}", shell_word(&named.to_string_lossy())))
+        .then(|| format!("--project {}", quote_shell_word(&named.to_string_lossy())))
 }
 
 /// Returns the directory in which an agent's work lies: the worktree around `directory` if it belongs to the project, else the
@@ -201,7 +202,7 @@ pub fn find_enclosing_project(cwd: &Path) -> Result<Option<Project>, Failure> {
 
 /// Returns the directory for a new project: the root of the git repository around `cwd`, else `cwd`.
 pub fn choose_new_project_root(cwd: &Path) -> PathBuf {
-    let is_in_repository = matches!(Repository::find(cwd), Ok(Some(_)));
+    let is_in_repository = matches!(GitRepository::discover(cwd), Ok(Some(_)));
     let root = cwd.ancestors().find(|directory| has_git_entry(directory)).filter(|_| is_in_repository);
     root.unwrap_or(cwd).to_owned()
 }
@@ -219,8 +220,9 @@ fn open_named_project(by: &str, root: &Path) -> Result<Project, Failure> {
     match Project::open_at(root)? {
         Some(project) => Ok(project),
         None => {
-            let cause = format!("{by} names `{}`, which has no `{DIRECTORY}` directory", root.display());
-            let hint = format!("`windlass init --project {}` makes one there", shell_word(&root.to_string_lossy()));
+            let cause = format!("{by} names `{}`, which has no `{PROJECT_DIRECTORY}` directory", root.display());
+            let hint =
+                format!("`windlass init --project {}` makes one there", quote_shell_word(&root.to_string_lossy()));
             Err(no_project_failure(&cause).with_hint(hint))
         }
     }
@@ -322,7 +324,7 @@ mod tests {
         assert_eq!(tree.find("a"), Some(tree.path("a")));
         assert_eq!(tree.find("a/b/c"), Some(tree.path("a/b")));
         let failure = find_project(None, None, &tree.path("x")).unwrap_err();
-        assert_eq!(failure.code, Code::NoProject);
+        assert_eq!(failure.code, FailureCode::NoProject);
         assert_eq!(failure.hint.as_deref(), Some("`windlass init` makes one here"));
     }
 
@@ -335,8 +337,8 @@ mod tests {
         assert_eq!(found(Some("../b"), Some("c")).unwrap(), tree.path("b"));
         assert_eq!(found(None, Some("c")).unwrap(), tree.path("c"));
         assert_eq!(found(None, None).unwrap(), tree.path("a"));
-        assert_eq!(found(Some("../d"), None).unwrap_err().code, Code::NoProject);
-        assert_eq!(found(Some("../missing"), None).unwrap_err().code, Code::NoProject);
+        assert_eq!(found(Some("../d"), None).unwrap_err().code, FailureCode::NoProject);
+        assert_eq!(found(Some("../missing"), None).unwrap_err().code, FailureCode::NoProject);
     }
 
     #[test]
@@ -417,6 +419,6 @@ mod tests {
         let tree = Tree::new(&[("real/.windlass/", ""), ("real/sub/", "")]);
         std::os::unix::fs::symlink(tree.path("real"), tree.path("link")).unwrap();
         assert_eq!(tree.find("link"), Some(tree.path("real")));
-        assert_eq!(find(Some(Path::new("link")), None, &tree.path("")).unwrap().root, tree.path("real"));
+        assert_eq!(find_project(Some(Path::new("link")), None, &tree.path("")).unwrap().root, tree.path("real"));
     }
 }

@@ -82,7 +82,7 @@ impl ResumeCommand {
 
     /// Returns a sentence with the command as its subject.
     pub fn describe_in_sentence(&self, does: &str) -> String {
-        let but = if self.untrusted { format!("; {}", hints::UNTRUSTED) } else { String::new() };
+        let but = if self.untrusted { format!("; {}", hints::UNTRUSTED_NOTE) } else { String::new() };
         format!("`{}` {does}{but}", self.command)
     }
 }
@@ -106,7 +106,8 @@ fn lacks_needed_trust(opened: &OpenedProject, config: &Config, resumed: Option<&
 
 /// Returns `windlass run` with its target, and the agent and `--trust` if needed.
 pub fn format_run_command(what: &str, agent: Option<&str>, trust: bool) -> String {
-    let agent = agent.map(|agent| format!(" --agent {}", quoted(agent).unwrap_or_else(|| UNKNOWN_AGENT.to_owned())));
+    let agent =
+        agent.map(|agent| format!(" --agent {}", quote_typed_word(agent).unwrap_or_else(|| UNKNOWN_AGENT.to_owned())));
     let trust = if trust { " --trust" } else { "" };
     format!("windlass run{what}{}{trust}", agent.unwrap_or_default())
 }
@@ -129,7 +130,8 @@ mod tests {
 
     #[test]
     fn words_are_quoted_for_a_shell() {
-        let check = |word: &str, expected: Option<&str>| assert_eq!(quoted(word).as_deref(), expected, "{word}");
+        let check =
+            |word: &str, expected: Option<&str>| assert_eq!(quote_typed_word(word).as_deref(), expected, "{word}");
         check("login", Some("login"));
         check("Fix the login", Some("'Fix the login'"));
         check("don't; rm -rf $HOME", Some(r"'don'\''t; rm -rf $HOME'"));

@@ -43,9 +43,11 @@ impl SessionView {
             NextAction::Decision => Some("its process, to go on".to_owned()),
             NextAction::Answer => Some("a person: stop hooks block, and may not send the agent back again".to_owned()),
             NextAction::WaitUntil(until) if !session.is_rate_limited() => {
-                Some(format!("the next try after a failure, at {}", times::moment(until)))
+                Some(format!("the next try after a failure, at {}", time_format::format_local_time(until)))
             }
-            NextAction::WaitUntil(until) => Some(format!("the agent's rate limit to end, at {}", times::moment(until))),
+            NextAction::WaitUntil(until) => {
+                Some(format!("the agent's rate limit to end, at {}", time_format::format_local_time(until)))
+            }
             NextAction::Turn(_) if session.current_turn().is_some_and(|turn| turn.purpose == TurnPurpose::Delivery) => {
                 Some("the agent, which hears what is pending".to_owned())
             }
@@ -65,7 +67,7 @@ impl SessionView {
     pub fn list_next_steps(&self, opened: &OpenedProject) -> Result<Vec<NextStep>, Failure> {
         let name = &self.session.name;
         if self.session.next_action() == NextAction::Answer {
-            return Ok(vec![answer_gate(opened, name)]);
+            return Ok(vec![answer_gate_step(opened, name)]);
         }
         if !self.session.is_over() && self.alive {
             return Ok(vec![
@@ -77,7 +79,7 @@ impl SessionView {
         let why = NextStep::new(format!("windlass why {name}"), "see who decided what");
         Ok(match (self.session.is_over(), &self.session.stopping, self.session.ending_kind()) {
             (false, None, None) => vec![
-                ResumeCommand::for_session(opened, &self.session).step("go on with it"),
+                ResumeCommand::for_session(opened, &self.session).to_next_step("go on with it"),
                 NextStep::new(format!("windlass session cancel {name}"), "have it ended"),
             ],
             (false, ..) => vec![NextStep::new("windlass doctor --settle", "do what is left of its end")],
@@ -100,6 +102,6 @@ impl SessionView {
 /// Returns the next command for a task that a session has left, if a person can act on it now.
 fn find_step_for_left_task(opened: &OpenedProject, id: TaskId) -> Result<Option<NextStep>, Failure> {
     let task = opened.require_task(id)?;
-    let is_over = matches!(task.state, State::Completed | State::Deleted);
+    let is_over = matches!(task.state, TaskState::Completed | TaskState::Deleted);
     if is_over || task.lease.is_some() { Ok(None) } else { find_next_step(opened, id) }
 }

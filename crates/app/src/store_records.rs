@@ -115,7 +115,7 @@ pub fn open_store_to_read(
 ) -> Result<(SqliteStore, Option<Failure>), Failure> {
     match open_store(project, lifetime, trust) {
         Ok(store) => Ok((store, None)),
-        Err(failure) if matches!(failure.code, Code::Trust | Code::System) => {
+        Err(failure) if matches!(failure.code, FailureCode::Trust | FailureCode::System) => {
             SqliteStore::open_foreign(&project.store_file())
                 .map(|store| (store, Some(failure)))
                 .map_err(hints::store_failure)
@@ -228,7 +228,7 @@ impl StoreRecordDirectory {
     }
 
     fn record_file(&self, project: &Project) -> PathBuf {
-        self.directory.join(format!("{}.json", Digest::of(project.root.as_os_str().as_bytes())))
+        self.directory.join(format!("{}.json", Digest::of_bytes(project.root.as_os_str().as_bytes())))
     }
 
     fn read_record(&self, project: &Project) -> Option<StoreRecord> {

@@ -26,10 +26,10 @@ pub fn format_time_between(from: Timestamp, to: Timestamp) -> String {
 pub fn describe_lease_holder(lease: &Lease, now: Timestamp) -> String {
     let left = match lease.until {
         None => String::new(),
-        Some(until) if until > now => format!(", for {} more", span(now, until)),
-        Some(until) => format!(", ran out {} ago", span(until, now)),
+        Some(until) if until > now => format!(", for {} more", format_time_between(now, until)),
+        Some(until) => format!(", ran out {} ago", format_time_between(until, now)),
     };
-    format!("{} (epoch {}){left}", lease.holder(), lease.epoch)
+    format!("{} (epoch {}){left}", lease.holder_name(), lease.epoch)
 }
 
 /// Returns a duration, such as `1.5 s`.

@@ -169,7 +169,7 @@ impl TrustDecisions {
     }
 
     fn record_file(&self, project: &Project) -> PathBuf {
-        self.directory.join(format!("{}.json", Digest::of(project.root.as_os_str().as_bytes())))
+        self.directory.join(format!("{}.json", Digest::of_bytes(project.root.as_os_str().as_bytes())))
     }
 
     fn find_state(&self, project: &Project, config: &Config) -> Result<TrustState, Failure> {
@@ -254,20 +254,20 @@ mod tests {
     #[test]
     fn trust_holds_until_config_or_workflow_changes() {
         let setting = Setting::new();
-        assert_eq!(setting.state(), Trust::Never);
+        assert_eq!(setting.state(), TrustState::Never);
         setting.grant();
-        assert_eq!(setting.state(), Trust::Trusted);
+        assert_eq!(setting.state(), TrustState::Trusted);
 
         setting.write("config.yaml", "hooks: {stop: [{command: rm -rf .}]}\n");
-        assert_eq!(setting.state(), Trust::Changed);
+        assert_eq!(setting.state(), TrustState::Changed);
         setting.grant();
         setting.write("workflows/w.json", "{}");
-        assert_eq!(setting.state(), Trust::Changed);
+        assert_eq!(setting.state(), TrustState::Changed);
         setting.grant();
-        assert_eq!(setting.state(), Trust::Trusted);
+        assert_eq!(setting.state(), TrustState::Trusted);
 
         assert!(setting.decisions.remove_record(&setting.project).unwrap());
-        assert_eq!(setting.state(), Trust::Never);
+        assert_eq!(setting.state(), TrustState::Never);
         assert!(!setting.decisions.remove_record(&setting.project).unwrap());
     }
 
@@ -277,7 +277,7 @@ mod tests {
         let seen = Config::load(&setting.project.root).unwrap();
         setting.write("config.yaml", "hooks: {stop: [{command: something else}]}\n");
         setting.decisions.record_trust(&setting.project, seen.trust_digest().unwrap()).unwrap();
-        assert_eq!(setting.state(), Trust::Changed);
+        assert_eq!(setting.state(), TrustState::Changed);
     }
 
     #[test]
@@ -287,11 +287,11 @@ mod tests {
         let file = setting.decisions.record_file(&setting.project);
         for text in ["", "{", "{}", "[]", "{\"version\":2,\"project\":\"\",\"digest\":\"\"}"] {
             fs::write(&file, text).unwrap();
-            assert_eq!(setting.state(), Trust::Never, "{text}");
+            assert_eq!(setting.state(), TrustState::Never, "{text}");
         }
         fs::remove_file(&file).unwrap();
         fs::create_dir(&file).unwrap();
-        assert_eq!(setting.state(), Trust::Never);
+        assert_eq!(setting.state(), TrustState::Never);
     }
 
     #[test]
@@ -302,7 +302,7 @@ mod tests {
         fs::rename(&setting.project.root, &copy).unwrap();
         let moved = Project::open_at(&copy).unwrap().unwrap();
         let config = Config::load(&moved.root).unwrap();
-        assert_eq!(setting.decisions.state(&moved, &config).unwrap(), Trust::Never);
+        assert_eq!(setting.decisions.find_state(&moved, &config).unwrap(), TrustState::Never);
     }
 
     #[test]
@@ -327,6 +327,9 @@ mod tests {
             .unwrap_err();
         assert!(failure.message.starts_with("cannot record the decision in"), "{failure}");
         assert!(failure.hint.is_some_and(|hint| hint.contains("WINDLASS_STATE_DIR")), "a person can act on the hint");
-        assert_eq!(Decisions::under(&file).state(&setting.project, &config).unwrap(), Trust::Never);
+        assert_eq!(
+            TrustDecisions::in_state_directory(&file).find_state(&setting.project, &config).unwrap(),
+            TrustState::Never
+        );
     }
 }

@@ -57,8 +57,9 @@ pub fn find_skipped_check(store: &SqliteStore, session: &Session) -> Result<Opti
             Event::HookFinished(finished)
                 if finished.outcome == HookOutcome::Skip && checks.contains(&finished.effect) =>
             {
-                let why = finished.message.as_ref().map(|why| format!(": {}", text::fit(why, MAX_REASON)));
-                skipped = Some(format!("`{}` was skipped{}", text::line(&finished.hook), why.unwrap_or_default()));
+                let why = finished.message.as_ref().map(|why| format!(": {}", text::fit_to_width(why, MAX_REASON)));
+                skipped =
+                    Some(format!("`{}` was skipped{}", text::clean_line(&finished.hook), why.unwrap_or_default()));
             }
             _ => {}
         }

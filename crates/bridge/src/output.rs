@@ -60,7 +60,7 @@ impl AgentHookOutput {
     /// Describes for the user what the agent does not support, one line for each part.
     pub fn describe_unsupported(&self, agent: BridgeAgent, event: AgentHookEvent) -> Vec<String> {
         let title = agent.title();
-        self.unsupported.iter().filter_map(|part| Some(format!("{title} {}", part.told(event)?))).collect()
+        self.unsupported.iter().filter_map(|part| Some(format!("{title} {}", part.describe_effect(event)?))).collect()
     }
 
     /// Returns an output with a JSON answer. An empty object becomes empty output.

@@ -76,9 +76,9 @@ mod tests {
             ..AgentHookResponse::with_message(message.to_owned())
         };
         let (no, fine) = (|why| (CallRuling::Block, why), (CallRuling::Allow, "fine"));
-        assert_eq!(reply(fine, "a").and(reply(no("b"), "a")), reply(no("b"), "a"));
-        assert_eq!(reply(no("a"), "a").and(reply(fine, "b")), reply(no("a"), "a\n\nb"));
-        assert_eq!(reply(no("a"), "").and(reply(no("b"), "")).reason, "a\n\nb");
-        assert_eq!(reply(no("a"), "").and(reply(no("a"), "")).reason, "a");
+        assert_eq!(reply(fine, "a").merge_responses(reply(no("b"), "a")), reply(no("b"), "a"));
+        assert_eq!(reply(no("a"), "a").merge_responses(reply(fine, "b")), reply(no("a"), "a\n\nb"));
+        assert_eq!(reply(no("a"), "").merge_responses(reply(no("b"), "")).reason, "a\n\nb");
+        assert_eq!(reply(no("a"), "").merge_responses(reply(no("a"), "")).reason, "a");
     }
 }

@@ -181,7 +181,7 @@ impl Output {
     /// Prints an object for programs. Control characters are escaped, so that the line does no harm on a terminal either.
     pub fn print_json(&mut self, object: &impl Serialize) -> CommandResult {
         let text = serde_json::to_string(object).expect("what we print has string keys");
-        Ok(writeln!(self.to, "{}", text::json(&text))?)
+        Ok(writeln!(self.to, "{}", text::clean_json(&text))?)
     }
 
     /// Prints the same object for people, one field per line.
@@ -234,7 +234,7 @@ impl MessageWriter {
     }
 
     pub fn print_plain(&mut self, message: &str) {
-        let _ = writeln!(self.to, "{}", text::line(message));
+        let _ = writeln!(self.to, "{}", text::clean_line(message));
     }
 
     fn print_labelled(&mut self, tone: Tone, label: &str, message: &str) {

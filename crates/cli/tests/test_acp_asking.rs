@@ -42,7 +42,7 @@ ask c terminal/{method} '{{"terminalId":"terminal-1"}}'; answer c
 answer b; case $line in *'{told}'*) end Done.;; *) end Wrong.;; esac
 "#
         );
-        assert_eq!(turned(&Driven::new(&[]), &script).0, TurnEnd::Said("Done.".to_owned()), "{method}");
+        assert_eq!(turned(&Driven::new(&[]), &script).0, TurnEnd::Answered("Done.".to_owned()), "{method}");
     }
 }
 
@@ -60,7 +60,7 @@ ask c terminal/output '{"terminalId":"terminal-70"}'; answer c
 case $line in *exitStatus*) end Done.;; esac
 "#;
     let (end, _) = turned(&Driven::new(&[]), script);
-    assert_eq!(end, TurnEnd::Said("Done.".to_owned()));
+    assert_eq!(end, TurnEnd::Answered("Done.".to_owned()));
 }
 
 #[test]
@@ -77,7 +77,7 @@ sleep 60
 "#;
     let (end, told) = turned(&driven, script);
     let why = "the agent broke the protocol: it asks for more than it reads: 64 MiB of answers wait for it";
-    assert_eq!(end, TurnEnd::failed(Fault::Breach, why), "{told}");
+    assert_eq!(end, TurnEnd::from_failure(TurnFailure::Breach, why), "{told}");
 }
 
 /// What an agent asks for together with the end of its turn comes after that: a gate may be judging what is there.
@@ -100,7 +100,7 @@ read -r line; words Two.; say '"id":4,"result":{"stopReason":"end_turn"}'; cat >
     let opened = driven.open_with(ProgramInvocation::Shell("sh wild.sh".into()), &With::default());
     let mut connection = driven.prompt(opened.connection).1.expect("it is good for another prompt");
     assert!(driven.is_ready(&mut connection));
-    assert_eq!(driven.prompt(connection).0.end, TurnEnd::Said("Two.".to_owned()));
+    assert_eq!(driven.prompt(connection).0.end, TurnEnd::Answered("Two.".to_owned()));
     assert!(!driven.world.path("written").exists());
 }
 

@@ -39,7 +39,7 @@ fn servers_of_tools_are_handed_over_however_the_conversation_is_opened() {
     for (capabilities, before, method) in cases {
         let driven = Driven::new(&[greeting(&capabilities), begun(json!({}))]);
         let opened = driven.open(&With { servers: vec![server.clone()], before, ..With::default() });
-        assert_eq!((opened.connection.conversation(), opened.anew), ("one", None));
+        assert_eq!((opened.connection.conversation(), opened.restarted_because), ("one", None));
         let [(asked, params)] = &driven.asked()[..] else { panic!("one question") };
         assert_eq!((asked.as_str(), &params["mcpServers"]), (method, &handed));
         assert_eq!(params["cwd"], driven.world.directory.to_str().unwrap());
@@ -75,7 +75,7 @@ fn server_over_http_is_handed_with_its_token_and_ends_with_the_agent() {
     for (before, method) in [(None, "session/new"), (Some("one"), "session/load")] {
         let driven = Driven::new(&[greeting_over_http(json!({"loadSession": true})), begun(json!({}))]);
         let opened = driven.open(&With { servers: servers.clone(), before, ..With::default() });
-        assert_eq!((&opened.anew, &opened.notices[..]), (&None, &[][..]));
+        assert_eq!((&opened.restarted_because, &opened.notices[..]), (&None, &[][..]));
         let [(asked, params)] = &driven.asked()[..] else { panic!("one question") };
         assert_eq!((asked.as_str(), &params["mcpServers"]), (method, &handed));
         let started = std::fs::read_to_string(driven.world.path("started")).unwrap();

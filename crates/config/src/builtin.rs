@@ -85,8 +85,8 @@ mod tests {
     #[test]
     fn names_are_read_back() {
         for builtin in BuiltinHook::ALL {
-            assert_eq!(Builtin::parse(builtin.name()), Some(*builtin));
+            assert_eq!(BuiltinHook::parse(builtin.name()), Some(*builtin));
         }
-        assert_eq!(Builtin::parse("create-pr"), None);
+        assert_eq!(BuiltinHook::parse("create-pr"), None);
     }
 }

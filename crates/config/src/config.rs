@@ -118,7 +118,7 @@ impl Config {
     /// Turns the error of a missing prompt file into one at the setting that names it.
     fn missing_prompt_error(&self, error: ConfigError) -> ConfigError {
         let Some(name) = self.settings.prompt_file.as_ref().filter(|_| error.is_missing_file()) else { return error };
-        let problem = ConfigProblem::new(format!("there is no file {}", quoted(&name.value)))
+        let problem = ConfigProblem::new(format!("there is no file {}", quote_text(&name.value)))
             .with_suggestion("write it, or name another one: the path begins beside this file".to_owned())
             .with_range(name.at.clone());
         ConfigError::from_problem(self.file(), self.text(), problem)

@@ -46,13 +46,13 @@ impl ConfigProblem {
 
     /// Reports an unknown name.
     pub fn unknown_name(what: &str, name: &str, known: &[&str]) -> Self {
-        Self::new(format!("unknown {what} {}", quoted(name))).with_suggestion(suggest_known_name(name, known))
+        Self::new(format!("unknown {what} {}", quote_text(name))).with_suggestion(suggest_known_name(name, known))
     }
 }
 
 /// Quotes text of the file in a message.
 pub fn quote_text(text: &str) -> String {
-    format!("`{}`", text::fit(text, 60))
+    format!("`{}`", text::fit_to_width(text, 60))
 }
 
 /// Suggests the nearest known name, or all of them if there are few.
@@ -202,11 +202,11 @@ mod tests {
     #[test]
     fn suggestions_are_made_only_when_near() {
         let known: Vec<_> = (0..20).map(|n| ["pre_iteration", "post_iteration", "stop"][n % 3]).collect();
-        assert_eq!(suggestion("pre_iterations", &known), Some("did you mean `pre_iteration`?".into()));
-        assert_eq!(suggestion("Pre-Iteration", &known), Some("did you mean `pre_iteration`?".into()));
-        assert_eq!(suggestion("deploy", &known), None);
-        assert_eq!(suggestion("deploy", &["stop"]), Some("known here: `stop`".into()));
-        assert_eq!(suggestion(&"x".repeat(1_000_000), &known), None);
+        assert_eq!(suggest_known_name("pre_iterations", &known), Some("did you mean `pre_iteration`?".into()));
+        assert_eq!(suggest_known_name("Pre-Iteration", &known), Some("did you mean `pre_iteration`?".into()));
+        assert_eq!(suggest_known_name("deploy", &known), None);
+        assert_eq!(suggest_known_name("deploy", &["stop"]), Some("known here: `stop`".into()));
+        assert_eq!(suggest_known_name(&"x".repeat(1_000_000), &known), None);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub fn check_hook_limits(entry: &HookSettings, source: &str) -> Result<(), Confi
     entry.max_output.as_ref().map_or(Ok(()), check_max_output)?;
     let Some(retry) = &entry.retry else { return Ok(()) };
     if let Some(max) = retry.max.as_ref().filter(|max| max.value > MAX_RETRIES) {
-        return Err(ConfigProblem::new(format!("`max`: a hook is tried again at most {RETRIES} times"))
+        return Err(ConfigProblem::new(format!("`max`: a hook is tried again at most {MAX_RETRIES} times"))
             .with_range(max.at.clone()));
     }
     match retry.backoff.as_ref().filter(|backoff| backoff.duration() > MAX_BACKOFF) {
@@ -50,8 +50,7 @@ pub fn check_timeout(timeout: &LocatedValue<DurationSetting>, source: &str) -> R
 fn check_max_output(most: &LocatedValue<u64>) -> Result<(), ConfigProblem> {
     match (1..=MAX_OUTPUT_BYTES).contains(&most.value) {
         true => Ok(()),
-        false => {
-            Err(ConfigProblem::new(format!("`max_output`: expected 1 to {OUTPUT} bytes")).with_range(most.at.clone()))
-        }
+        false => Err(ConfigProblem::new(format!("`max_output`: expected 1 to {MAX_OUTPUT_BYTES} bytes"))
+            .with_range(most.at.clone())),
     }
 }

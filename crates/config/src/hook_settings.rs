@@ -34,12 +34,12 @@ pub struct HookSettings {
     #[schemars(schema_with = "builtin_name")]
     pub r#use: Option<String>,
     /// Rules that decide: complete, continue or escalate.
-    #[schemars(with = "Option<Vec<Brief<Rule>>>")]
+    #[schemars(with = "Option<Vec<WordOrMap<RuleSettings>>>")]
     pub rules: Option<Vec<LocatedValue<WordOrMap<RuleSettings>>>>,
     /// A template that is sent to the agent.
     pub prompt: Option<LocatedValue<String>>,
     /// A request to send: its address, or a map.
-    #[schemars(with = "Option<Brief<Request>>")]
+    #[schemars(with = "Option<WordOrMap<RequestSettings>>")]
     pub http: Option<LocatedValue<WordOrMap<RequestSettings>>>,
     /// The id of a workflow under `.windlass/workflows/`.
     pub workflow: Option<LocatedValue<String>>,

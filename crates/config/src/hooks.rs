@@ -122,7 +122,7 @@ impl HookSpec {
     pub fn exit_hint(&self) -> Option<(String, String)> {
         let HookKind::Command(script) = &self.kind else { return None };
         let text = script.text().trim();
-        let counts = matches!(self.entry.on_failure, None | Some(super::entry::OnFailure::Ignore));
+        let counts = matches!(self.entry.on_failure, None | Some(super::hook_settings::FailureSetting::Ignore));
         let stops = self.all_points().any(HookPoint::is_stop);
         (stops && counts && is_single_program(text)).then(|| {
             let message =
@@ -283,7 +283,7 @@ impl HookCollector<'_> {
             return Err(ConfigProblem::new(format!("no hook can have the name `{name}`: Windlass uses it")));
         }
         match self.names.insert(name.to_owned(), line) {
-            Some(first) => Err(ConfigProblem::new(format!("two hooks have the name {}", quoted(name)))
+            Some(first) => Err(ConfigProblem::new(format!("two hooks have the name {}", quote_text(name)))
                 .with_suggestion(format!("the first one is on line {first}; give each its own name"))),
             None => Ok(()),
         }
@@ -339,7 +339,7 @@ fn parse_point_key(written: &LocatedValue<String>) -> Result<HookPoint, ConfigPr
     }
     parse_hook_point(written).ok_or_else(|| {
         let problem = match written.contains('.') {
-            true => ConfigProblem::new(format!("{} is no type of event of your own", quoted(written)))
+            true => ConfigProblem::new(format!("{} is no type of event of your own", quote_text(written)))
                 .with_suggestion("write it in lower case with a namespace: `review.passed`".to_owned()),
             false => {
                 let names = hook_point_names();
@@ -431,7 +431,7 @@ fn take_hook_kind(entry: &mut HookSettings, expressions: ExpressionCompiler<'_>)
         }
         _ => {
             let meant = entry.name.as_ref().and_then(|name| BuiltinHook::parse(name));
-            let usual = || format!("add one of `{}`", KINDS.join("`, `"));
+            let usual = || format!("add one of `{}`", HOOK_KIND_KEYS.join("`, `"));
             let hint = meant.map_or_else(usual, |builtin| format!("write `use: {builtin}`"));
             Err(ConfigProblem::new("this hook does not say what it runs").with_suggestion(hint))
         }
@@ -467,7 +467,7 @@ fn check_review_names(names: Vec<String>) -> Result<Vec<String>, ConfigProblem> 
     names.iter().try_for_each(|name| check_name("a review", name, MAX_REVIEW_NAME))?;
     let twice = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name));
     match twice {
-        Some((_, name)) => Err(ConfigProblem::new(format!("`gatekeeper` names {} twice", quoted(name)))),
+        Some((_, name)) => Err(ConfigProblem::new(format!("`gatekeeper` names {} twice", quote_text(name)))),
         None => Ok(names),
     }
 }

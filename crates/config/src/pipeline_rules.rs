@@ -95,7 +95,7 @@ impl<'a> TaskTypeHooks<'a> {
         if let Some(late) = merge[index + 1..].iter().find(needs_change) {
             return Err(ConfigProblem::new(format!(
                 "{} runs after `merge_pr`, when the change is merged",
-                quoted(&late.name)
+                quote_text(&late.name)
             ))
             .with_suggestion("let it run before `merge_pr`".to_owned())
             .with_range(late.at.clone()));
@@ -182,7 +182,7 @@ fn find_unknown_agents(settings: &Settings) -> impl Iterator<Item = ConfigProble
         let near =
             suggest_known_name(name, &known_agent_names(settings)).filter(|hint| hint.starts_with("did you mean"));
         let hint = near.unwrap_or_else(|| "say under `agents` how it is started".to_owned());
-        ConfigProblem::new(format!("{} is no agent that is known here", quoted(name)))
+        ConfigProblem::new(format!("{} is no agent that is known here", quote_text(name)))
             .with_suggestion(hint)
             .with_range(name.at.clone())
     })
@@ -192,7 +192,8 @@ fn find_unknown_agents(settings: &Settings) -> impl Iterator<Item = ConfigProble
 fn find_unused_briefs(settings: &Settings, hooks: &[HookSpec]) -> impl Iterator<Item = ConfigProblem> {
     let asked: BTreeSet<&str> = hooks.iter().flat_map(HookSpec::review_briefs).collect();
     settings.briefs.iter().filter(move |(name, _)| !asked.contains(name.as_str())).map(|(name, text)| {
-        ConfigProblem::new(format!("no `gatekeeper` asks for the brief {}", quoted(name))).with_range(text.at.clone())
+        ConfigProblem::new(format!("no `gatekeeper` asks for the brief {}", quote_text(name)))
+            .with_range(text.at.clone())
     })
 }
 

@@ -214,7 +214,7 @@ pub fn plan_hooks(config: &Config) -> BTreeMap<EventType, Vec<PlannedHook>> {
     for hook in hooks {
         for point in hook.all_points() {
             for event in point.event_types() {
-                planned.entry(event).or_default().push(self::plan_hook(hook, point, event));
+                planned.entry(event).or_default().push(plan_hook(hook, point, event));
             }
         }
     }
@@ -223,7 +223,7 @@ pub fn plan_hooks(config: &Config) -> BTreeMap<EventType, Vec<PlannedHook>> {
 
 /// Returns whether some event makes this hook pending.
 fn is_planned(hook: &HookSpec) -> bool {
-    let runs = !matches!(hook.kind, HookKind::Builtin(builtin) if step(builtin).is_none());
+    let runs = !matches!(hook.kind, HookKind::Builtin(builtin) if delivery_step(builtin).is_none());
     hook.is_enabled() && runs && hook.all_points().any(HookPoint::is_reachable)
 }
 

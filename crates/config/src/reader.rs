@@ -63,7 +63,7 @@ impl de::Error for ConfigProblem {
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         let expected = expected.to_string();
-        Self::new(format!("expected {}, found {}", plain(&expected), describe(found)))
+        Self::new(format!("expected {}, found {}", plain_type_name(&expected), describe_found(found)))
             .with_suggestion(suggest_remedy(found, &expected).map(str::to_owned))
     }
 
@@ -122,7 +122,7 @@ fn plain_type_name(expected: &str) -> &str {
 
 fn describe_found(found: Unexpected<'_>) -> String {
     match found {
-        Unexpected::Str(value) => format!("the text {}", quoted(value)),
+        Unexpected::Str(value) => format!("the text {}", quote_text(value)),
         Unexpected::Unit | Unexpected::Option => "nothing".to_owned(),
         Unexpected::Seq => "a list".to_owned(),
         Unexpected::Map => "a map".to_owned(),
@@ -404,7 +404,7 @@ impl<'de> MapAccess<'de> for MapEntryAccess<'de> {
         value.locate_problem(seed.deserialize(value)).map_err(|problem| {
             match self.reader.child_node(key).scalar_text() {
                 Some(key) if problem.at.as_ref() == Some(&value.node.at) => {
-                    ConfigProblem { message: format!("{}: {}", quoted(key), problem.message), ..problem }
+                    ConfigProblem { message: format!("{}: {}", quote_text(key), problem.message), ..problem }
                 }
                 _ => problem,
             }

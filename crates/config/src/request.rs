@@ -19,7 +19,7 @@ pub fn check_request(http: LocatedValue<WordOrMap<RequestSettings>>) -> Result<R
         WordOrMap::Full(request) => request,
     };
     if !request.url.starts_with("https://") && !request.url.starts_with("http://") {
-        return Err(ConfigProblem::new(format!("{} is not an address of the web", quoted(&request.url)))
+        return Err(ConfigProblem::new(format!("{} is not an address of the web", quote_text(&request.url)))
             .with_suggestion("an address starts with `https://` or `http://`".to_owned())
             .with_range(request.url.at.clone()));
     }
@@ -31,7 +31,7 @@ pub fn check_request(http: LocatedValue<WordOrMap<RequestSettings>>) -> Result<R
 fn check_method(written: &LocatedValue<String>) -> Result<(), ConfigProblem> {
     match KNOWN_METHODS.contains(&written.as_str()) {
         true => Ok(()),
-        false => Err(ConfigProblem::new(format!("unknown method {}", quoted(written)))
+        false => Err(ConfigProblem::new(format!("unknown method {}", quote_text(written)))
             .with_suggestion(suggest_known_name(written, KNOWN_METHODS))
             .with_range(written.at.clone())),
     }
@@ -41,14 +41,14 @@ fn check_header(name: &LocatedValue<String>, value: &LocatedValue<String>) -> Re
     // The token characters of HTTP.
     let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     if name.is_empty() || !name.chars().all(token) {
-        return Err(ConfigProblem::new(format!("{} is not the name of a header", quoted(name)))
+        return Err(ConfigProblem::new(format!("{} is not the name of a header", quote_text(name)))
             .with_suggestion("a name is letters, digits and `-`".to_owned())
             .with_range(name.at.clone()));
     }
     match value.contains(|c: char| c.is_control() && c != '\t') {
         true => Err(ConfigProblem::new(format!(
             "the header {} has a line break or another control character",
-            quoted(name)
+            quote_text(name)
         ))
         .with_suggestion("a header is one line".to_owned())
         .with_range(value.at.clone())),

@@ -358,7 +358,7 @@ pub struct NoticeSettings {
     pub command: Option<LocatedValue<String>>,
     /// A request to send: its address, or a map.
     #[serde(default)]
-    #[schemars(with = "Option<Brief<Request>>")]
+    #[schemars(with = "Option<WordOrMap<RequestSettings>>")]
     pub http: Option<LocatedValue<WordOrMap<RequestSettings>>>,
     /// A notice on the desktop, or in the terminal; nothing where there is neither.
     #[serde(default)]

@@ -38,11 +38,13 @@ fn check_scripts(settings: &Settings) -> Result<(), ConfigProblem> {
     let set_up = set_up.filter_map(|agent| Some((agent.command.as_deref()?, &agent.at)));
     match named.chain(set_up).find(|(file, _)| !is_inside_directory(file)) {
         None => Ok(()),
-        Some((file, at)) => Err(ConfigProblem::new(format!("the script {} lies outside the project", quoted(file)))
-            .with_suggestion(
-                "write a path from the project's directory on; `--agent scripted:FILE` takes any file".to_owned(),
-            )
-            .with_range(at.clone())),
+        Some((file, at)) => {
+            Err(ConfigProblem::new(format!("the script {} lies outside the project", quote_text(file)))
+                .with_suggestion(
+                    "write a path from the project's directory on; `--agent scripted:FILE` takes any file".to_owned(),
+                )
+                .with_range(at.clone()))
+        }
     }
 }
 
@@ -76,7 +78,7 @@ pub fn known_agent_names(settings: &Settings) -> Vec<&str> {
 
 fn check_brief(name: &str, text: &LocatedValue<String>) -> Result<(), ConfigProblem> {
     let said = match text.trim().is_empty() {
-        true => Err(ConfigProblem::new(format!("the brief {} is empty", quoted(name)))),
+        true => Err(ConfigProblem::new(format!("the brief {} is empty", quote_text(name)))),
         false => check_name("a review", name, MAX_REVIEW_NAME),
     };
     said.map_err(|problem| problem.with_range(text.at.clone()))
@@ -87,7 +89,7 @@ fn check_git_name(key: &str, name: &LocatedValue<String>) -> Result<(), ConfigPr
     let odd = |letter: char| letter.is_whitespace() || letter.is_control() || "~^:?*[\\".contains(letter);
     let wrong = name.is_empty() || name.starts_with('-') || name.contains(odd) || name.contains("..");
     match wrong {
-        true => Err(ConfigProblem::new(format!("`{key}`: {} is no name that git takes", quoted(name)))
+        true => Err(ConfigProblem::new(format!("`{key}`: {} is no name that git takes", quote_text(name)))
             .with_range(name.at.clone())),
         false => Ok(()),
     }
@@ -97,7 +99,7 @@ fn check_git_name(key: &str, name: &LocatedValue<String>) -> Result<(), ConfigPr
 fn check_base_branch(name: &LocatedValue<String>) -> Result<(), ConfigProblem> {
     match BranchName::new(name) {
         Ok(_) => Ok(()),
-        Err(_) => Err(ConfigProblem::new(format!("`base_branch`: {} is no name of a branch", quoted(name)))
+        Err(_) => Err(ConfigProblem::new(format!("`base_branch`: {} is no name of a branch", quote_text(name)))
             .with_suggestion("write the branch's own name, such as `main`".to_owned())
             .with_range(name.at.clone())),
     }
@@ -125,7 +127,7 @@ fn check_agents(settings: &Settings) -> Result<(), ConfigProblem> {
         let known = KnownAgent::find_by_name(name);
         let (speaks_acp, is_command) = match agent.driver {
             Some(driver) => (driver == DriverKind::Acp, driver == DriverKind::Command),
-            None => (matches!(known, Some(Known::Acp(_))), matches!(known, None | Some(Known::Command(_)))),
+            None => (matches!(known, Some(KnownAgent::Acp(_))), matches!(known, None | Some(KnownAgent::Command(_)))),
         };
         let restricted =
             agent.permissions.as_ref().is_some_and(|permissions| *permissions != AgentPermissions::default());
@@ -152,7 +154,8 @@ fn check_agents(settings: &Settings) -> Result<(), ConfigProblem> {
             ),
             _ => continue,
         };
-        let problem = ConfigProblem::new(format!("the agent {} {wrong}", quoted(name))).with_range(agent.at.clone());
+        let problem =
+            ConfigProblem::new(format!("the agent {} {wrong}", quote_text(name))).with_range(agent.at.clone());
         return Err(match remedy {
             Some(remedy) => problem.with_suggestion(remedy.to_owned()),
             None => problem,
@@ -164,9 +167,9 @@ fn check_agents(settings: &Settings) -> Result<(), ConfigProblem> {
 /// Returns whether an agent can receive Windlass's own tools.
 fn accepts_tools(driver: Option<DriverKind>, known: Option<KnownAgent>) -> bool {
     match (driver, known) {
-        (Some(driver), _) => !matches!(driver, Driver::Command | Driver::Gemini),
+        (Some(driver), _) => !matches!(driver, DriverKind::Command | DriverKind::Gemini),
         (None, Some(KnownAgent::Headless(dialect))) => dialect.takes_tools(),
-        (None, known) => matches!(known, Some(Known::Acp(_))),
+        (None, known) => matches!(known, Some(KnownAgent::Acp(_))),
     }
 }
 

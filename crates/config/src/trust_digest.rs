@@ -43,7 +43,7 @@ fn walk_directory(
 ) -> Result<(), ConfigError> {
     let failed = |error| ConfigError::for_file(directory, "cannot be read").with_cause(error);
     if depth == 0 {
-        let message = format!("is nested too deeply: at most {DEPTH} levels are taken");
+        let message = format!("is nested too deeply: at most {MAX_DIRECTORY_DEPTH} levels are taken");
         return Err(ConfigError::for_file(directory, message)
             .with_suggestion("move it further up, or remove the link that leads back"));
     }
@@ -61,7 +61,7 @@ fn walk_directory(
         if path.is_dir() && file::resolve_within_directory(project, &path).is_ok() {
             walk_directory(project, &path, &format!("{name}/"), depth - 1, found)?;
         } else if found.len() == MAX_WORKFLOW_FILES {
-            let message = format!("has too many files: at most {FILES} are taken");
+            let message = format!("has too many files: at most {MAX_WORKFLOW_FILES} are taken");
             return Err(ConfigError::for_file(directory, message).with_suggestion("move what is no workflow elsewhere"));
         } else {
             // No file has the zero digest, so a file that becomes readable changes the digest.
@@ -105,13 +105,13 @@ mod tests {
     #[test]
     fn names_and_bytes_count() {
         let base = digest_of_files(&[("a.json", "{}"), ("b/c.json", "[]")]);
-        assert_eq!(base, digest_of(&[("b/c.json", "[]"), ("a.json", "{}")]));
-        assert_ne!(base, digest_of(&[("a.json", "{} "), ("b/c.json", "[]")]));
-        assert_ne!(base, digest_of(&[("a.json", "{}"), ("b.json", "[]")]));
-        assert_ne!(base, digest_of(&[("a.json", "{}")]));
+        assert_eq!(base, digest_of_files(&[("b/c.json", "[]"), ("a.json", "{}")]));
+        assert_ne!(base, digest_of_files(&[("a.json", "{} "), ("b/c.json", "[]")]));
+        assert_ne!(base, digest_of_files(&[("a.json", "{}"), ("b.json", "[]")]));
+        assert_ne!(base, digest_of_files(&[("a.json", "{}")]));
         let empty = || Some(Digest::of_bytes(b""));
-        assert_ne!(digest(None, None, &[]), digest(empty(), None, &[]));
-        assert_ne!(digest(None, empty(), &[]), digest(empty(), None, &[]));
+        assert_ne!(combine_digests(None, None, &[]), combine_digests(empty(), None, &[]));
+        assert_ne!(combine_digests(None, empty(), &[]), combine_digests(empty(), None, &[]));
         let with_prompt =
             |prompt: Option<&str>| combine_digests(empty(), prompt.map(|text| Digest::of_bytes(text.as_bytes())), &[]);
         assert_ne!(with_prompt(None), with_prompt(Some("a")));

@@ -41,7 +41,8 @@ pub fn check_validators(validators: &ValidatorMap, source: &str) -> Result<(), C
 
 fn check_validator(name: &str, written: &WordOrMap<ValidatorSettings>, source: &str) -> Result<(), ConfigProblem> {
     let wrong = |wrong: &str, remedy: &str| {
-        Err(ConfigProblem::new(format!("the validator {} {wrong}", quoted(name))).with_suggestion(remedy.to_owned()))
+        Err(ConfigProblem::new(format!("the validator {} {wrong}", quote_text(name)))
+            .with_suggestion(remedy.to_owned()))
     };
     let validator = full_settings(written);
     if name.trim().is_empty() || name.len() > ValidationRule::MAX_NAME_BYTES || name.contains(char::is_control) {

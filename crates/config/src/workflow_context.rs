@@ -49,7 +49,7 @@ pub fn parse_workflow_context(
             expression_compiler::locate_expression_problem(source, value.at.clone(), &wrong.text, wrong.error)
         })?;
         // The runner checks values of expressions when it evaluates them.
-        let known = if matches!(pattern, Pattern::Whole(_)) { &Value::Null } else { &value.value };
+        let known = if matches!(pattern, ValuePattern::Expression(_)) { &Value::Null } else { &value.value };
         let checked = check_context_entry(name, known);
         checked.map_err(|why| ConfigProblem::new(format!("`context` {why}")).with_range(value.at.clone()))?;
         Ok((name.clone(), pattern))

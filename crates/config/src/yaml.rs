@@ -218,7 +218,7 @@ impl OpenNode {
             value if self.keys.insert(format!("{value:?}")) => Ok(key),
             value => {
                 let name = if let NodeValue::Text(name) = value {
-                    format!("the key {}", quoted(name))
+                    format!("the key {}", quote_text(name))
                 } else {
                     "this key".to_owned()
                 };
@@ -284,14 +284,16 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        assert_eq!(written(&parse(text).unwrap()), expected, "{text}");
+        assert_eq!(describe_node(&parse_yaml(text).unwrap()), expected, "{text}");
     }
 
     fn describe_node(node: &ConfigNode) -> String {
         match &node.value {
-            NodeValue::List(items) => format!("[{}]", items.iter().map(written).collect::<Vec<_>>().join(" ")),
+            NodeValue::List(items) => format!("[{}]", items.iter().map(describe_node).collect::<Vec<_>>().join(" ")),
             NodeValue::Map(entries) => {
-                let entry = |(key, value): &(ConfigNode, ConfigNode)| format!("{}={}", written(key), written(value));
+                let entry = |(key, value): &(ConfigNode, ConfigNode)| {
+                    format!("{}={}", describe_node(key), describe_node(value))
+                };
                 format!("{{{}}}", entries.iter().map(entry).collect::<Vec<_>>().join(" "))
             }
             value => format!("{value:?}"),
@@ -327,8 +329,8 @@ mod tests {
         let base = "[&a {x: 1, y: 1}, {<<: *a, y: 2}, {y: 3, <<: [*a, {z: 4}]}]";
         let merged = parse_yaml(base).unwrap();
         let NodeValue::List(maps) = &merged.value else { panic!("{merged:?}") };
-        assert_eq!(written(&maps[1]), "{Text(\"y\")=Integer(2) Text(\"x\")=Integer(1)}");
-        assert_eq!(written(&maps[2]), "{Text(\"y\")=Integer(3) Text(\"x\")=Integer(1) Text(\"z\")=Integer(4)}");
+        assert_eq!(describe_node(&maps[1]), "{Text(\"y\")=Integer(2) Text(\"x\")=Integer(1)}");
+        assert_eq!(describe_node(&maps[2]), "{Text(\"y\")=Integer(3) Text(\"x\")=Integer(1) Text(\"z\")=Integer(4)}");
         assert_eq!(&base[maps[1].at.start..][..1], "{", "a map begins where it is written");
     }
 

@@ -132,6 +132,6 @@ mod tests {
         "#);
         let filled =
             render_problems(&["hooks:\n  stop:\n    - command: {{error}} > x\n", "test_command: [ -f x ] && y\n"]);
-        assert_eq!(filled.matches(super::QUOTES).count(), 2, "{filled}");
+        assert_eq!(filled.matches(super::QUOTES_HINT).count(), 2, "{filled}");
     }
 }

@@ -102,7 +102,7 @@ impl ObjectingHook {
             (&self.hook, if self.max_send_backs.is_some() { "its `retry.max`" } else { "`max_hook_retries`" });
         match self.max_send_backs.unwrap_or(usual) {
             0 => format!("`{hook}` may not send the agent back ({whose} is 0)"),
-            most => format!("`{hook}` has sent the agent back {} ({whose})", often(most)),
+            most => format!("`{hook}` has sent the agent back {} ({whose})", count_in_words(most)),
         }
     }
 }
@@ -151,7 +151,7 @@ impl BridgeConversation {
         }
         let repeats = self.words == reason_digest(verdict.reason.as_deref().unwrap_or_default());
         (repeats && self.same + 1 >= EngineLimits::SAME_BLOCKS_IN_A_ROW)
-            .then(|| format!("the same words {} times in a row", Limits::SAME_BLOCKS))
+            .then(|| format!("the same words {} times in a row", EngineLimits::SAME_BLOCKS_IN_A_ROW))
     }
 
     /// Returns whether a prompt repeats the reason of the last send-back: some agents report that reason as a prompt.

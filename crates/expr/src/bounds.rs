@@ -33,7 +33,7 @@ pub enum SourceSyntax {
 /// Refuses a text that is too long, has too many parts, or does not tokenize.
 pub fn check_bounds(text: &str, form: SourceSyntax) -> Result<(), ExpressionError> {
     if text.len() > MAX_TEXT_BYTES {
-        return Err(ExpressionError::new(format!("has {} bytes; at most {TEXT} are taken", text.len())));
+        return Err(ExpressionError::new(format!("has {} bytes; at most {MAX_TEXT_BYTES} are taken", text.len())));
     }
     let (mut tokens, mut subscripts, mut statements) = (0, 0, 0);
     for token in tokenize(text, form == SourceSyntax::Expression, Default::default()) {
@@ -45,11 +45,11 @@ pub fn check_bounds(text: &str, form: SourceSyntax) -> Result<(), ExpressionErro
         subscripts += usize::from(matches!(token, Token::BracketOpen));
         statements += usize::from(matches!(token, Token::BlockStart));
         let message = if tokens > MAX_EXPRESSION_TOKENS {
-            format!("too intricate: an expression has at most {TOKENS} names, values and signs")
+            format!("too intricate: an expression has at most {MAX_EXPRESSION_TOKENS} names, values and signs")
         } else if subscripts > MAX_SUBSCRIPTS {
-            format!("too intricate: an expression has at most {SUBSCRIPTS} square brackets")
+            format!("too intricate: an expression has at most {MAX_SUBSCRIPTS} square brackets")
         } else if statements > MAX_TEMPLATE_STATEMENTS {
-            format!("too intricate: a template has at most {STATEMENTS} statements")
+            format!("too intricate: a template has at most {MAX_TEMPLATE_STATEMENTS} statements")
         } else {
             continue;
         };

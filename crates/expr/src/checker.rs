@@ -189,7 +189,7 @@ impl<'n, 'a> SyntaxChecker<'n, 'a> {
             (true, _) => &it.right,
             (false, true) => &it.left,
             (false, false) => {
-                let message = format!("one side of `*` must be a number, at most {FACTOR}");
+                let message = format!("one side of `*` must be a number, at most {MAX_FACTOR}");
                 return Err(ExpressionError::new(message).with_range(span_range(it.span())));
             }
         };
@@ -246,7 +246,8 @@ impl<'n, 'a> SyntaxChecker<'n, 'a> {
                 Err(problem.with_suggestion(format!("the only function is `range`; {FILTER_HINT}")))
             }
             Expr::GetAttr(method) => {
-                let problem = ExpressionError::new(format!("values have no methods: `{}`", cut(method.name, 60)));
+                let problem =
+                    ExpressionError::new(format!("values have no methods: `{}`", truncate_line(method.name, 60)));
                 Err(problem.with_range(at).with_suggestion(FILTER_HINT))
             }
             _ => Err(ExpressionError::new("only functions can be called").with_range(at)),
@@ -297,7 +298,7 @@ fn name_range(name: &str, at: Range<usize>) -> Range<usize> {
 }
 
 fn unknown_name_error(what: &str, name: &str, at: Range<usize>) -> ExpressionError {
-    ExpressionError::new(format!("unknown {what} `{}`", cut(name, 60))).with_range(at)
+    ExpressionError::new(format!("unknown {what} `{}`", truncate_line(name, 60))).with_range(at)
 }
 
 fn absent_statement_error(statement: &str, at: Range<usize>) -> ExpressionError {

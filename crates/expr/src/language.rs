@@ -26,7 +26,7 @@ macro_rules! known {
         pub const $names: &[&str] = &[$($name),*];
 
         fn $add(environment: &mut Environment<'_>) {
-            $(environment.$method($name, paid($cost, Value::from_function($function)));)*
+            $(environment.$method($name, metered_function($cost, Value::from_function($function)));)*
         }
     };
 }
@@ -139,7 +139,7 @@ fn invalid_operation(message: impl Into<Cow<'static, str>>) -> Error {
 
 fn check_output_length(length: usize) -> Result<(), Error> {
     match length > MAX_OUTPUT_BYTES {
-        true => Err(invalid_operation(format!("the result of a filter is longer than {OUTPUT} bytes"))),
+        true => Err(invalid_operation(format!("the result of a filter is longer than {MAX_OUTPUT_BYTES} bytes"))),
         false => Ok(()),
     }
 }
@@ -218,6 +218,6 @@ fn integer_range(first: i64, second: Option<i64>) -> Result<Value, Error> {
             Ok(list)
         }
         Some(Err(_)) => Ok(Value::from_iter::<[i64; 0]>([])),
-        _ => Err(invalid_operation(format!("a range has at most {RANGE} elements"))),
+        _ => Err(invalid_operation(format!("a range has at most {MAX_RANGE_ELEMENTS} elements"))),
     }
 }

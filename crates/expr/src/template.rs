@@ -65,7 +65,7 @@ impl TextTemplate {
         match cost::evaluate_within(&mut { MAX_EVALUATION_WORK }, render) {
             Ok(()) => {}
             Err(_) if page.is_full => {
-                return Err(EvaluationError::new(text, format!("its result is longer than {OUTPUT} bytes")));
+                return Err(EvaluationError::new(text, format!("its result is longer than {MAX_OUTPUT_BYTES} bytes")));
             }
             Err(error) => return Err(EvaluationError::from_minijinja_error(text, &error)),
         }

@@ -83,16 +83,16 @@ impl<'a> HookInput<'a> {
     pub fn environment_variables(&self, papers: &HookInputFiles) -> Vec<(&'static str, OsString)> {
         let short = |path: &str| Some(self.text_at(path)).filter(|text| fits_variable(text)).unwrap_or_default();
         let mut told: Vec<(&str, OsString)> = vec![
-            ("WINDLASS_SESSION", self.text("/session").into()),
-            ("WINDLASS_ITERATION", self.iteration().into()),
+            ("WINDLASS_SESSION", self.text_at("/session").into()),
+            ("WINDLASS_ITERATION", self.iteration_text().into()),
             ("WINDLASS_GOAL", short("/goal").into()),
-            ("WINDLASS_ENDING", self.text("/event/data/ending").into()),
+            ("WINDLASS_ENDING", self.text_at("/event/data/ending").into()),
             ("WINDLASS_REASON", short("/event/data/reason").into()),
-            ("WINDLASS_TASK_ID", self.text("/task_id").into()),
-            ("WINDLASS_TASK_TYPE", self.text("/task/type").into()),
-            ("WINDLASS_EVENT", self.text("/event/type").into()),
-            ("WINDLASS_POINT", self.text("/point").into()),
-            ("WINDLASS_HOOK", self.text("/hook").into()),
+            ("WINDLASS_TASK_ID", self.text_at("/task_id").into()),
+            ("WINDLASS_TASK_TYPE", self.text_at("/task/type").into()),
+            ("WINDLASS_EVENT", self.text_at("/event/type").into()),
+            ("WINDLASS_POINT", self.text_at("/point").into()),
+            ("WINDLASS_HOOK", self.text_at("/hook").into()),
             // A hook is no turn: its calls of `windlass` are not claims of the agent.
             ("WINDLASS_RUN", OsString::new()),
             ("WINDLASS_DEBT", self.effect.map(|effect| effect.to_string()).unwrap_or_default().into()),

@@ -44,7 +44,7 @@ pub use input::HookInput;
 pub use input_files::{HookInputFiles, TextInput};
 pub use mask::{MaskedDisplayStream, SecretMask};
 pub use report::{
-    LEFTOVER_PROCESSES_NOTE, OutputParts, answer, bound_report, build_command_report, summarize_output,
+    LEFTOVER_PROCESSES_NOTE, OutputParts, bound_report, build_command_report, build_report, summarize_output,
     unexplained_block_text,
 };
 pub use response::{HookResponse, HookResponseError};

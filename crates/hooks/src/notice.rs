@@ -32,7 +32,7 @@ pub fn notice_summary(values: &Value) -> String {
 /// Returns the whole notice. Chat services read the field `text`.
 pub fn notice_payload(values: &Value, project: &Path) -> Value {
     json!({
-        "text": format!("{}: {}", title(values), words(values)),
+        "text": format!("{}: {}", notice_title(values), notice_summary(values)),
         "session": text_at(values, "/session"),
         "ending": text_at(values, "/event/data/ending"),
         "reason": text_at(values, "/event/data/reason"),
@@ -93,6 +93,6 @@ mod tests {
             Some("5 iterations are the limit"),
             "Ended without completion: pump (5 iterations are the limit)",
         );
-        check("error", &"x".repeat(500), None, &format!("Failed: {}…", "x".repeat(SAID)));
+        check("error", &"x".repeat(500), None, &format!("Failed: {}…", "x".repeat(MAX_LINE_LETTERS)));
     }
 }

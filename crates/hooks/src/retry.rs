@@ -58,8 +58,8 @@ mod tests {
     #[test]
     fn jitter_reaches_both_ends() {
         let retry = RetrySchedule { max: 1, backoff: Duration::from_secs(3), jitter: true };
-        assert_eq!(retry.wait(1, 0), Some(Duration::from_millis(1500)));
-        assert_eq!(retry.wait(1, u64::MAX), Some(Duration::from_secs(3)));
+        assert_eq!(retry.wait_after_attempts(1, 0), Some(Duration::from_millis(1500)));
+        assert_eq!(retry.wait_after_attempts(1, u64::MAX), Some(Duration::from_secs(3)));
     }
 
     fn backoffs() -> impl Strategy<Value = Duration> {

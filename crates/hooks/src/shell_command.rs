@@ -45,7 +45,7 @@ impl ShellCommand<'_> {
         let script = self.find_missing_script()?;
         let place = match Path::new(script).is_absolute() {
             true => String::new(),
-            false => format!(" in {}", clean(&self.directory.to_string_lossy())),
+            false => format!(" in {}", clean_output(&self.directory.to_string_lossy())),
         };
         Some(format!("`{script}` does not exist{place}"))
     }

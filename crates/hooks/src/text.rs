@@ -139,22 +139,22 @@ mod tests {
 
     #[test]
     fn only_text_is_left() {
-        assert_eq!(clean("\x1b[1;31mred\x1b[0m\r\nnext\ttab\x07"), "red\nnext\ttab");
-        assert_eq!(clean("\x1b]0;title\x07a\x1b]8;;url\x1b\\b\x1bMc\0d\u{9b}e"), "abcde");
-        assert_eq!(clean("10%\r20%\r"), "10%\n20%\n");
-        assert_eq!(clean("\x1b["), "");
+        assert_eq!(clean_output("\x1b[1;31mred\x1b[0m\r\nnext\ttab\x07"), "red\nnext\ttab");
+        assert_eq!(clean_output("\x1b]0;title\x07a\x1b]8;;url\x1b\\b\x1bMc\0d\u{9b}e"), "abcde");
+        assert_eq!(clean_output("10%\r20%\r"), "10%\n20%\n");
+        assert_eq!(clean_output("\x1b["), "");
         for begins in [']', 'P', '^', '_', 'X'] {
-            assert_eq!(clean(&format!("a\x1b{begins}q;secret words\x1b\\b")), "ab", "{begins}");
+            assert_eq!(clean_output(&format!("a\x1b{begins}q;secret words\x1b\\b")), "ab", "{begins}");
         }
     }
 
     #[test]
     fn what_is_not_closed_swallows_no_text() {
-        assert_eq!(clean("\x1b]0;title\nall of it"), "\nall of it");
-        assert_eq!(clean("\x1b[31\nred"), "\nred");
-        assert_eq!(clean("\x1b[31\u{e9}t\u{e9}"), "\u{e9}t\u{e9}");
-        assert_eq!(clean("bold\x1b(B\x1b[m off"), "bold off");
-        assert_eq!(clean("\x1b\nx"), "\nx");
+        assert_eq!(clean_output("\x1b]0;title\nall of it"), "\nall of it");
+        assert_eq!(clean_output("\x1b[31\nred"), "\nred");
+        assert_eq!(clean_output("\x1b[31\u{e9}t\u{e9}"), "\u{e9}t\u{e9}");
+        assert_eq!(clean_output("bold\x1b(B\x1b[m off"), "bold off");
+        assert_eq!(clean_output("\x1b\nx"), "\nx");
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
             for size in 1..bytes.len() {
                 let mut cleaner = OutputCleaner::default();
                 let pieces: String = bytes.chunks(size).map(|piece| cleaner.push(piece)).collect();
-                assert_eq!(pieces + &cleaner.finish(), clean(&String::from_utf8_lossy(bytes)), "{size}");
+                assert_eq!(pieces + &cleaner.finish(), clean_output(&String::from_utf8_lossy(bytes)), "{size}");
             }
         }
     }

@@ -103,22 +103,25 @@ mod tests {
     #[test]
     fn stream_is_split_into_lines() {
         let whole = |length| (LineRead::Whole, length);
-        assert_eq!(lines(b""), []);
-        assert_eq!(lines(b"a\nbcd\n\n"), [whole(2), whole(4), whole(1)]);
-        assert_eq!(lines(b"a\nlast"), [whole(2), whole(4)]);
+        assert_eq!(read_all_lines(b""), []);
+        assert_eq!(read_all_lines(b"a\nbcd\n\n"), [whole(2), whole(4), whole(1)]);
+        assert_eq!(read_all_lines(b"a\nlast"), [whole(2), whole(4)]);
     }
 
     #[test]
     fn line_that_is_too_long_is_reported_once_and_skipped() {
         for excess in [1, 2, LINE_BUFFER_CAPACITY, MAX_MESSAGE_BYTES] {
-            let mut input = vec![b'x'; LONGEST + excess];
+            let mut input = vec![b'x'; MAX_MESSAGE_BYTES + excess];
             input.extend(b"\nnext\n");
-            assert_eq!(lines(&input), [(Line::TooLong, 0), (Line::Whole, 5)], "{excess}");
+            assert_eq!(read_all_lines(&input), [(LineRead::TooLong, 0), (LineRead::Whole, 5)], "{excess}");
         }
-        let mut input = vec![b'x'; LONGEST];
-        assert_eq!(lines(&input), [(Line::Whole, LONGEST)]);
+        let mut input = vec![b'x'; MAX_MESSAGE_BYTES];
+        assert_eq!(read_all_lines(&input), [(LineRead::Whole, MAX_MESSAGE_BYTES)]);
         input.extend(b"\n\nx");
-        assert_eq!(lines(&input), [(Line::Whole, LONGEST + 1), (Line::Whole, 1), (Line::Whole, 1)]);
-        assert_eq!(lines(&vec![b'x'; 3 * LONGEST]), [(Line::TooLong, 0)]);
+        assert_eq!(
+            read_all_lines(&input),
+            [(LineRead::Whole, MAX_MESSAGE_BYTES + 1), (LineRead::Whole, 1), (LineRead::Whole, 1)]
+        );
+        assert_eq!(read_all_lines(&vec![b'x'; 3 * MAX_MESSAGE_BYTES]), [(LineRead::TooLong, 0)]);
     }
 }

@@ -121,7 +121,8 @@ impl<D: ToolCaller> ServerHandler for McpHandler<D> {
         request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let message = format!("there is no prompt `{}`; there are none, only tools: tools/list", shown(&request.name));
+        let message =
+            format!("there is no prompt `{}`; there are none, only tools: tools/list", excerpt_name(&request.name));
         Err(ErrorData::invalid_params(message, None))
     }
 
@@ -161,7 +162,10 @@ impl<D: ToolCaller> ServerHandler for McpHandler<D> {
 impl<D> McpHandler<D> {
     fn unknown_tool_error(&self, name: &str) -> ErrorData {
         let names: Vec<_> = self.tools.iter().map(|tool| tool.name).collect();
-        ErrorData::invalid_params(format!("there is no tool `{}`; there are {}", shown(name), names.join(", ")), None)
+        ErrorData::invalid_params(
+            format!("there is no tool `{}`; there are {}", excerpt_name(name), names.join(", ")),
+            None,
+        )
     }
 }
 
@@ -192,7 +196,7 @@ fn error_text(error: &ToolError) -> String {
 }
 
 fn unknown_method_error(name: &str) -> ErrorData {
-    let message = format!("there is no method `{}` here; there are tools: tools/list, tools/call", shown(name));
+    let message = format!("there is no method `{}` here; there are tools: tools/list, tools/call", excerpt_name(name));
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }
 

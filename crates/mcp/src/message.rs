@@ -146,7 +146,7 @@ fn read_id_only(text: &str) -> Option<RequestId> {
 
 fn refuse_params(id: RequestId, method: &str) -> ClientMessage {
     let shape = if method == "tools/call" { r#": write `{"name": "…", "arguments": {…}}`"# } else { "" };
-    let message = format!("the params of `{}` are not what it takes{shape}", shown(method));
+    let message = format!("the params of `{}` are not what it takes{shape}", excerpt_name(method));
     refuse_message(Some(id), ErrorCode::INVALID_PARAMS, message)
 }
 
@@ -170,13 +170,14 @@ fn refuse_message(id: Option<RequestId>, code: ErrorCode, message: impl Into<Cow
 
 /// Returns the error for a request whose ID is in use. The error has no ID, since that would answer the other request.
 pub fn id_in_use_error(id: &RequestId) -> ServerJsonRpcMessage {
-    let message = format!("a request with the id `{}` is not answered yet; give each its own", shown(&id.to_string()));
+    let message =
+        format!("a request with the id `{}` is not answered yet; give each its own", excerpt_name(&id.to_string()));
     ServerJsonRpcMessage::error(ErrorData::new(ErrorCode::INVALID_REQUEST, message, None), None)
 }
 
 /// Returns the error for a message that is too long. Its ID is not read.
 pub fn too_long_error() -> ServerJsonRpcMessage {
-    let message = format!("the message is longer than {} MiB", LONGEST / 1024 / 1024);
+    let message = format!("the message is longer than {} MiB", MAX_MESSAGE_BYTES / 1024 / 1024);
     ServerJsonRpcMessage::error(ErrorData::new(ErrorCode::INVALID_REQUEST, message, None), None)
 }
 
@@ -212,7 +213,7 @@ mod tests {
 
     #[track_caller]
     fn check_message(message: impl AsRef<[u8]>, expected: &str) {
-        assert_eq!(heard(message), expected);
+        assert_eq!(describe_message(message), expected);
     }
 
     #[test]
@@ -313,7 +314,7 @@ mod tests {
 
     #[test]
     fn names_in_errors_are_cut_and_escaped() {
-        assert_eq!(shown("a\u{1b}[31m\n"), "a\\u{1b}[31m\\n");
-        assert_eq!(shown(&"x".repeat(1000)).chars().count(), SHOWN + 1);
+        assert_eq!(excerpt_name("a\u{1b}[31m\n"), "a\\u{1b}[31m\\n");
+        assert_eq!(excerpt_name(&"x".repeat(1000)).chars().count(), MAX_NAME_CHARS + 1);
     }
 }

@@ -131,8 +131,8 @@ impl StdioTransport {
         if self.next_permit.is_none() {
             self.next_permit = Some(self.permits.clone().acquire_owned().await.ok()?);
         }
-        match self.lines.next().await {
-            LineRead::Whole => Some(message::parse_message(self.lines.line())),
+        match self.lines.read_line().await {
+            LineRead::Whole => Some(message::parse_message(self.lines.current_line())),
             LineRead::TooLong => Some(ClientMessage::Refused(message::too_long_error())),
             LineRead::End => None,
         }

@@ -170,7 +170,7 @@ fn server_negotiates_every_revision() {
             assert!(hello["result"]["instructions"].as_str().unwrap().lines().count() <= 7);
             client.send_line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
             assert_eq!(
-                client.ask(request(1, "ping", json!({}))).await,
+                client.send_and_receive(request_line(1, "ping", json!({}))).await,
                 json!({"jsonrpc": "2.0", "id": 1, "result": {}})
             );
             let tools = client.send_and_receive(request_line(2, "tools/list", json!({}))).await;
@@ -204,14 +204,17 @@ fn server_answers_revision_without_handshake() {
         // A client with incomplete metadata is refused for every method.
         let mut bare = with_modern_metadata(json!({"name": "echo"}));
         bare["_meta"].as_object_mut().unwrap().remove("io.modelcontextprotocol/clientCapabilities");
-        assert_eq!(client.ask(request(3, "tools/call", bare)).await["error"]["code"], -32602);
+        assert_eq!(client.send_and_receive(request_line(3, "tools/call", bare)).await["error"]["code"], -32602);
         let wrong = with_modern_metadata(json!({}));
         let wrong = wrong.to_string().replace("2026-07-28", "2099-01-01");
         let refused =
             client.send_and_receive(request_line(4, "tools/list", serde_json::from_str(&wrong).unwrap())).await;
         assert_eq!(refused["error"]["code"], -32022, "{refused}");
         // A client that has found the server this way may still use the handshake.
-        assert_eq!(client.ask(initialize("2025-11-25")).await["result"]["protocolVersion"], "2025-11-25");
+        assert_eq!(
+            client.send_and_receive(initialize_line("2025-11-25")).await["result"]["protocolVersion"],
+            "2025-11-25"
+        );
         client.close_and_wait().await;
     });
 }
@@ -228,7 +231,7 @@ fn answers_have_text_and_structured_content() {
             "structuredContent": answer,
             "isError": false,
         });
-        assert_eq!(client.next().await["result"], result);
+        assert_eq!(client.next_answer().await["result"], result);
         client.call_tool(2, "fail").await;
         let error = json!({"code": "not_found", "message": "there is no T9", "causes": [], "hint": "`task_list` shows the tasks"});
         let result = json!({
@@ -236,7 +239,7 @@ fn answers_have_text_and_structured_content() {
             "structuredContent": {"error": error},
             "isError": true,
         });
-        assert_eq!(client.next().await["result"], result);
+        assert_eq!(client.next_answer().await["result"], result);
         let listed = client.send_and_receive(request_line(3, "tools/list", json!({}))).await["result"]["tools"].take();
         assert_eq!(listed[0]["annotations"], json!({"readOnlyHint": true}));
         assert_eq!(listed[1]["annotations"], Value::Null);
@@ -252,7 +255,10 @@ fn wrong_request_is_a_protocol_error() {
         let unknown = client.send_and_receive(request_line(1, "tools/call", json!({"name": "ech\u{7}o"}))).await;
         assert_eq!(unknown["error"]["code"], -32602);
         assert_eq!(unknown["error"]["message"], "there is no tool `ech\\u{7}o`; there are echo, wait, fail, panic");
-        assert_eq!(client.ask(request(2, "prompts/list", json!({}))).await["result"]["prompts"], json!([]));
+        assert_eq!(
+            client.send_and_receive(request_line(2, "prompts/list", json!({}))).await["result"]["prompts"],
+            json!([])
+        );
         let unknown = client.send_and_receive(request_line(2, "prompts/get", json!({"name": "a\u{7}"}))).await;
         assert_eq!(unknown["error"]["code"], -32602);
         let told = "there is no prompt `a\\u{7}`; there are none, only tools: tools/list";
@@ -263,13 +269,16 @@ fn wrong_request_is_a_protocol_error() {
             let told = format!("there is no method `{method}` here; there are tools: tools/list, tools/call");
             assert_eq!((&error["code"], &error["message"]), (&json!(-32601), &json!(told)));
         }
-        assert_eq!(client.ask(request(3, "initialize", json!({}))).await["error"]["code"], -32602);
-        assert_eq!(client.ask("{broken").await["error"]["code"], -32700);
-        assert_eq!(client.ask("[]").await["error"]["code"], -32600);
-        assert_eq!(client.ask(b"\xff\xfe").await["error"]["code"], -32700);
-        assert_eq!(client.ask(vec![b'x'; 100_000_000]).await["error"]["message"], "the message is longer than 4 MiB");
+        assert_eq!(client.send_and_receive(request_line(3, "initialize", json!({}))).await["error"]["code"], -32602);
+        assert_eq!(client.send_and_receive("{broken").await["error"]["code"], -32700);
+        assert_eq!(client.send_and_receive("[]").await["error"]["code"], -32600);
+        assert_eq!(client.send_and_receive(b"\xff\xfe").await["error"]["code"], -32700);
+        assert_eq!(
+            client.send_and_receive(vec![b'x'; 100_000_000]).await["error"]["message"],
+            "the message is longer than 4 MiB"
+        );
         client.call_tool(4, "echo").await;
-        assert_eq!(client.next().await["id"], 4);
+        assert_eq!(client.next_answer().await["id"], 4);
         client.close_and_wait().await;
     });
 }
@@ -287,7 +296,7 @@ fn id_in_use_is_refused() {
         let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
         client.send_line(cancelled.to_string()).await;
         client.call_tool(1, "echo").await;
-        assert_eq!(client.next().await["id"], 1);
+        assert_eq!(client.next_answer().await["id"], 1);
         client.close_and_wait().await;
     });
 }
@@ -304,7 +313,7 @@ fn panic_fails_one_call_and_not_the_server() {
             "the call failed by a defect of Windlass"
         );
         client.call_tool(2, "echo").await;
-        assert_eq!(client.next().await["id"], 2);
+        assert_eq!(client.next_answer().await["id"], 2);
         client.close_and_wait().await;
     });
 }
@@ -315,11 +324,11 @@ fn cancelled_call_ends_its_program_while_others_are_answered() {
         let mut client = TestClient::new();
         client.call_tool(1, "wait").await;
         client.call_tool(2, "echo").await;
-        assert_eq!(client.next().await["id"], 2);
-        assert_eq!(client.ask(request(3, "ping", json!({}))).await["id"], 3);
+        assert_eq!(client.next_answer().await["id"], 2);
+        assert_eq!(client.send_and_receive(request_line(3, "ping", json!({}))).await["id"], 3);
         client.send_line(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#).await;
         client.call_tool(4, "echo").await;
-        assert_eq!(client.next().await["id"], 4);
+        assert_eq!(client.next_answer().await["id"], 4);
         // The server ends only after its programs, and the cancelled call got no answer.
         client.close_and_wait().await;
     });
@@ -334,10 +343,10 @@ fn number_of_threaded_calls_is_bounded() {
             client.call_tool(id, "wait").await;
         }
         // The last call waits for its turn, and other requests do not wait for it.
-        assert_eq!(client.ask(request(99, "ping", json!({}))).await["id"], 99);
+        assert_eq!(client.send_and_receive(request_line(99, "ping", json!({}))).await["id"], 99);
         client.control.cancel_runs();
         for _ in 0..=many {
-            assert_eq!(client.next().await["result"]["structuredContent"]["error"]["code"], "interrupted");
+            assert_eq!(client.next_answer().await["result"]["structuredContent"]["error"]["code"], "interrupted");
         }
         client.close_and_wait().await;
     });
@@ -348,7 +357,7 @@ fn stopped_server_answers_calls_in_progress() {
     run_async(async {
         let mut client = TestClient::new();
         client.call_tool(1, "wait").await;
-        assert_eq!(client.ask(request(2, "ping", json!({}))).await["id"], 2);
+        assert_eq!(client.send_and_receive(request_line(2, "ping", json!({}))).await["id"], 2);
         client.control.cancel_runs();
         client.stop.stop_server();
         client.server.await.unwrap();

@@ -70,7 +70,7 @@ impl CapturedOutput {
             if !bytes.is_empty() && !bytes.ends_with(b"\n") {
                 bytes.push(b'\n');
             }
-            bytes.extend(format!("[{} bytes left out]\n", self.left_out()).into_bytes());
+            bytes.extend(format!("[{} bytes left out]\n", self.omitted_byte_count()).into_bytes());
         }
         bytes.extend(&self.tail);
         Cow::Owned(bytes)
@@ -219,7 +219,7 @@ mod tests {
             keeper.push(chunk.as_bytes());
         }
         let captured = keeper.finish_capture();
-        assert_eq!(captured.text(), expected);
+        assert_eq!(captured.to_text_lossy(), expected);
         assert_eq!(captured.total as usize, chunks.concat().len());
     }
 
@@ -251,7 +251,7 @@ mod tests {
             keeper.push(b"jk");
             let spilled = keeper.finish_capture().spilled.expect("too much for memory");
             assert_eq!(std::fs::read_to_string(&path).expect("the file"), expected);
-            assert_eq!(spilled, Spilled { path, kept: expected.len() as u64, error: None });
+            assert_eq!(spilled, SpillFile { path, kept: expected.len() as u64, error: None });
         }
     }
 
@@ -302,7 +302,7 @@ mod tests {
         let mut keeper = OutputCapture::new(&CaptureLimits { head: 1, tail: 1, spill }, OutputStream::Stdout);
         keeper.push(b"abc");
         let spilled = keeper.finish_capture().spilled.expect("too much for memory");
-        assert_eq!(spilled, Spilled { path: path("run.stdout-4"), kept: 3, error: None });
+        assert_eq!(spilled, SpillFile { path: path("run.stdout-4"), kept: 3, error: None });
         assert_eq!(std::fs::read(path("precious")).expect("it is there"), b"precious");
         assert!(!path("nowhere").exists());
         let mode = std::fs::metadata(&spilled.path).expect("it is there").permissions().mode();

@@ -41,7 +41,7 @@ impl UnreadableFile {
     pub fn describe_cause(&self) -> String {
         match self {
             Self::NotRegular(kind) => format!("is {kind}, not a file"),
-            Self::TooLarge(most) => format!("is larger than {}", size(*most)),
+            Self::TooLarge(most) => format!("is larger than {}", format_size(*most)),
             Self::Outside(target) => format!("leads out of the project, to `{}`", target.display()),
         }
     }
@@ -66,7 +66,7 @@ impl UnreadableFile {
 
 impl fmt::Display for UnreadableFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "it {}: {}", self.cause(), self.remedy())
+        write!(f, "it {}: {}", self.describe_cause(), self.remedy_hint())
     }
 }
 
@@ -216,17 +216,20 @@ mod tests {
         let kinds = [("fifo", "a fifo"), ("socket", "a socket"), ("zero", "a device")];
         for (name, kind) in kinds {
             let expected = format!("it is {kind}, not a file: remove it, or put a file in its place");
-            assert_eq!(refusal(read(&path(name), 9)), expected);
-            assert_eq!(refusal(read_start(&path(name), 9)), expected);
-            assert_eq!(obstacle(&path(name)).map(|found| found.cause()), Some(format!("is {kind}, not a file")));
-            assert_eq!(obstacle_besides_links(&path(name)).is_some(), name != "zero");
+            assert_eq!(refusal(read_bounded(&path(name), 9)), expected);
+            assert_eq!(refusal(read_file_start(&path(name), 9)), expected);
+            assert_eq!(
+                find_obstacle(&path(name)).map(|found| found.describe_cause()),
+                Some(format!("is {kind}, not a file"))
+            );
+            assert_eq!(find_obstacle_besides_links(&path(name)).is_some(), name != "zero");
         }
         assert!(read_bounded(&path("circle"), 9).is_err());
         assert_eq!(
-            refusal(read(&path("sparse"), 1 << 20)),
+            refusal(read_bounded(&path("sparse"), 1 << 20)),
             "it is larger than 1 MiB: make it smaller, or move it away"
         );
-        assert_eq!(read_start(&path("sparse"), 9).expect("its start"), [0; 9]);
+        assert_eq!(read_file_start(&path("sparse"), 9).expect("its start"), [0; 9]);
     }
 
     #[test]
@@ -234,12 +237,12 @@ mod tests {
         let (_held, root) = directory();
         let file = root.join("file");
         fs::write(&file, "four").expect("written");
-        assert_eq!(read(&file, 4).expect("its bytes"), b"four");
-        assert_eq!(refusal(read(&file, 3)), "it is larger than 3 bytes: make it smaller, or move it away");
-        assert_eq!(read_start(&file, 3).expect("its start"), b"fou");
-        assert_eq!(read_text(&file, 4).as_deref(), Some("four"));
-        assert_eq!(read(&root.join("missing"), 4).expect_err("none").kind(), io::ErrorKind::NotFound);
-        assert_eq!(obstacle(&file), None);
+        assert_eq!(read_bounded(&file, 4).expect("its bytes"), b"four");
+        assert_eq!(refusal(read_bounded(&file, 3)), "it is larger than 3 bytes: make it smaller, or move it away");
+        assert_eq!(read_file_start(&file, 3).expect("its start"), b"fou");
+        assert_eq!(read_text_file(&file, 4).as_deref(), Some("four"));
+        assert_eq!(read_bounded(&root.join("missing"), 4).expect_err("none").kind(), io::ErrorKind::NotFound);
+        assert_eq!(find_obstacle(&file), None);
     }
 
     #[test]
@@ -255,7 +258,7 @@ mod tests {
         symlink("project", root.join("linked")).expect("a link");
         let read = |name: &str| read_within_directory(&project, &project.join(name), 99);
         assert_eq!(read("inside").expect("read"), b"mine");
-        assert_eq!(read_within(&root.join("linked"), &root.join("linked/file"), 99).expect("read"), b"mine");
+        assert_eq!(read_within_directory(&root.join("linked"), &root.join("linked/file"), 99).expect("read"), b"mine");
         for name in ["outside", "up/secret", "../secret"] {
             let target = root.join("secret");
             let expected =

@@ -92,7 +92,7 @@ pub fn heartbeat_age(directory: &Path, name: &str) -> Option<Duration> {
 }
 
 fn format_heartbeat_line(at: Duration) -> String {
-    format!("{MARK}{:0DIGITS$}\n", at.as_millis())
+    format!("{HEARTBEAT_PREFIX}{:0HEARTBEAT_DIGITS$}\n", at.as_millis())
 }
 
 fn parse_heartbeat_line(line: &str) -> Option<Duration> {
@@ -115,9 +115,15 @@ mod tests {
     fn heartbeat_line_has_fixed_length() {
         for seconds in [0, 1, 86_400 * 365 * 1000] {
             let at = Duration::from_secs(seconds);
-            assert_eq!((line(at).len(), read(&line(at))), (MARK.len() + DIGITS + 1, Some(at)));
+            assert_eq!(
+                (format_heartbeat_line(at).len(), parse_heartbeat_line(&format_heartbeat_line(at))),
+                (HEARTBEAT_PREFIX.len() + HEARTBEAT_DIGITS + 1, Some(at))
+            );
         }
-        assert_eq!((read("beat 12"), read("77 1 2 here\n"), read("beat x\n")), (None, None, None));
+        assert_eq!(
+            (parse_heartbeat_line("beat 12"), parse_heartbeat_line("77 1 2 here\n"), parse_heartbeat_line("beat x\n")),
+            (None, None, None)
+        );
     }
 
     #[test]
@@ -125,8 +131,9 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let roster = OwnerLock::acquire(directory.path(), 7).expect("an owner");
         let then = heartbeat_age(directory.path(), roster.name()).expect("it has a pulse from its beginning");
-        let heart = HeartbeatThread::start(vec![roster.pulse().expect("its own file")], Duration::from_millis(1))
-            .expect("a thread");
+        let heart =
+            HeartbeatThread::start(vec![roster.open_heartbeat().expect("its own file")], Duration::from_millis(1))
+                .expect("a thread");
         // After a beat, the age is shorter than the first age plus the time that has passed.
         let began = std::time::Instant::now();
         loop {
@@ -138,6 +145,6 @@ mod tests {
             thread::yield_now();
         }
         drop(heart);
-        assert_eq!(silence(directory.path(), "run-1-2-0123456789abcdef"), None);
+        assert_eq!(heartbeat_age(directory.path(), "run-1-2-0123456789abcdef"), None);
     }
 }

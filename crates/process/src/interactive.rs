@@ -188,7 +188,7 @@ impl InteractiveProcess {
             self.stdout.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN)),
             self.stderr.as_ref().map(|pipe| (pipe.as_fd(), PollFlags::IN)),
             input.map(|pipe| (pipe.as_fd(), PollFlags::OUT)),
-            (!gone).then(|| (self.tree.descriptor(), PollFlags::IN)),
+            (!gone).then(|| (self.tree.leader_descriptor(), PollFlags::IN)),
             word.map(|word| (word, PollFlags::IN)),
         ];
         all.extend(beside.iter().flat_map(BackgroundProcess::poll_requests));

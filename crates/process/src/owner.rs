@@ -111,7 +111,7 @@ impl OwnerLock {
     /// identifies it as well.
     pub(crate) fn record_leader(&self, leader: Pid, then: u64) {
         let Some(boot) = &self.boot else { return };
-        let line = format!("{} {then} {} {boot}\n", leader.as_raw_nonzero(), os::ticks());
+        let line = format!("{} {then} {} {boot}\n", leader.as_raw_nonzero(), os::clock_ticks_now());
         let _ = (&self.file).write_all(line.as_bytes());
     }
 }
@@ -245,16 +245,16 @@ mod tests {
     #[test]
     fn without_a_boot_there_are_no_leaders() {
         let list = "77 1 2 \n77 1 2 here\n77 8 9 here\n78 3 4 there\n";
-        assert_eq!(leaders(list, None), HashMap::new());
+        assert_eq!(parse_leaders(list, None), HashMap::new());
         let pid = Pid::from_raw(77).expect("a number");
-        assert_eq!(leaders(list, Some("here")), HashMap::from([(pid, vec![1..=2, 8..=9])]));
+        assert_eq!(parse_leaders(list, Some("here")), HashMap::from([(pid, vec![1..=2, 8..=9])]));
     }
 
     #[test]
     fn a_leader_that_any_process_would_fit_is_none() {
         let minute = 60 * clock_ticks_per_second();
         assert!(parse_leader_line(&format!("77 5 {} here", 5 + minute), "here").is_some());
-        assert_eq!(leader(&format!("77 5 {} here", 6 + minute), "here"), None);
-        assert_eq!(leader(&format!("77 0 {} here", u64::MAX), "here"), None);
+        assert_eq!(parse_leader_line(&format!("77 5 {} here", 6 + minute), "here"), None);
+        assert_eq!(parse_leader_line(&format!("77 0 {} here", u64::MAX), "here"), None);
     }
 }

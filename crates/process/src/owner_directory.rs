@@ -140,8 +140,8 @@ mod tests {
         let pid = Pid::from_raw(i32::MAX).expect("a number");
         let longest = format_owner_name(pid, u64::MAX, u64::MAX);
         assert!(longest.len() <= 64, "{longest}");
-        assert_eq!(process(&longest), Some((pid, u64::MAX)));
-        assert_eq!(name(pid, 7, 0xab), "run-2147483647-7-00000000000000ab");
+        assert_eq!(parse_owner_name(&longest), Some((pid, u64::MAX)));
+        assert_eq!(format_owner_name(pid, 7, 0xab), "run-2147483647-7-00000000000000ab");
     }
 
     #[test]
@@ -149,12 +149,12 @@ mod tests {
         let nonce = "0123456789abcdef";
         assert!(parse_owner_name(&format!("run-1-2-{nonce}")).is_some());
         for name in ["", "run-", "run-1-2", "README", ".", "..", "run-1-2-", "run-1-2-ab", "run-1-2-0123456789abcdeF"] {
-            assert_eq!(process(name), None, "{name}");
+            assert_eq!(parse_owner_name(name), None, "{name}");
         }
         for start in ["run-0-2", "run--1-2", "run-+1-2", "run-01-2", "run-1-", "run-1-2-3", "run-1- 2", "x/run-1-2"] {
-            assert_eq!(process(&format!("{start}-{nonce}")), None, "{start}");
+            assert_eq!(parse_owner_name(&format!("{start}-{nonce}")), None, "{start}");
         }
-        assert_eq!(process(&format!("run-1-2-{nonce}/../x")), None);
+        assert_eq!(parse_owner_name(&format!("run-1-2-{nonce}/../x")), None);
     }
 
     #[test]

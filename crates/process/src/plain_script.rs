@@ -50,7 +50,7 @@ mod tests {
     #[track_caller]
     fn check(script: &str, expected: Option<&[&str]>) {
         let expected = expected.map(|words| words.iter().map(OsString::from).collect());
-        assert_eq!(words(OsStr::new(script)), expected, "{script}");
+        assert_eq!(split_literal_words(OsStr::new(script)), expected, "{script}");
     }
 
     #[test]

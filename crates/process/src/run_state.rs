@@ -165,9 +165,9 @@ mod tests {
     fn check(script: &[(u32, RunObservations, RunAction)], interference: Option<RunInterruption>, start: Instant) {
         let mut course = RunStateMachine::new(start, Some(10 * SECOND), None, 2 * SECOND);
         for (at, facts, expected) in script {
-            assert_eq!(course.step(*facts, start + *at * SECOND), *expected, "after {at} s: {facts:?}");
+            assert_eq!(course.next_action(*facts, start + *at * SECOND), *expected, "after {at} s: {facts:?}");
         }
-        assert_eq!(course.interference(), interference);
+        assert_eq!(course.interruption(), interference);
     }
 
     #[test]
@@ -200,10 +200,10 @@ mod tests {
         let mut course = RunStateMachine::new(start, Some(10 * SECOND), None, 2 * SECOND);
         course.pause_deadlines(start + 4 * SECOND);
         course.pause_deadlines(start + 5 * SECOND);
-        assert_eq!(course.step(RUNNING, start + 100 * SECOND), Step::Wait(None));
+        assert_eq!(course.next_action(RUNNING, start + 100 * SECOND), RunAction::Wait(None));
         course.resume_deadlines(start + 104 * SECOND);
-        assert_eq!(course.step(RUNNING, start + 109 * SECOND), Step::Wait(Some(start + 110 * SECOND)));
-        assert_eq!(course.step(RUNNING, start + 110 * SECOND), Step::Terminate);
+        assert_eq!(course.next_action(RUNNING, start + 109 * SECOND), RunAction::Wait(Some(start + 110 * SECOND)));
+        assert_eq!(course.next_action(RUNNING, start + 110 * SECOND), RunAction::Terminate);
     }
 
     #[test]
@@ -211,16 +211,16 @@ mod tests {
         let start = Instant::now();
         let at = |seconds: u32| start + seconds * SECOND;
         let mut course = RunStateMachine::new(start, Some(10 * SECOND), Some(4 * SECOND), 2 * SECOND);
-        assert_eq!(course.step(RUNNING, at(0)), Step::Wait(Some(at(4))));
+        assert_eq!(course.next_action(RUNNING, at(0)), RunAction::Wait(Some(at(4))));
         course.record_output(at(3));
-        assert_eq!(course.step(RUNNING, at(4)), Step::Wait(Some(at(7))));
+        assert_eq!(course.next_action(RUNNING, at(4)), RunAction::Wait(Some(at(7))));
         course.pause_deadlines(at(5));
         course.resume_deadlines(at(6));
-        assert_eq!(course.step(RUNNING, at(7)), Step::Wait(Some(at(8))));
-        assert_eq!(course.step(RUNNING, at(8)), Step::Terminate);
-        assert_eq!(course.interference(), Some(Interference::Silent));
+        assert_eq!(course.next_action(RUNNING, at(7)), RunAction::Wait(Some(at(8))));
+        assert_eq!(course.next_action(RUNNING, at(8)), RunAction::Terminate);
+        assert_eq!(course.interruption(), Some(RunInterruption::OutputIdle));
         let mut course = RunStateMachine::new(start, Some(3 * SECOND), Some(4 * SECOND), 2 * SECOND);
-        assert_eq!(course.step(RUNNING, at(3)), Step::Terminate);
-        assert_eq!(course.interference(), Some(Interference::TimedOut));
+        assert_eq!(course.next_action(RUNNING, at(3)), RunAction::Terminate);
+        assert_eq!(course.interruption(), Some(RunInterruption::TimedOut));
     }
 }

@@ -175,6 +175,6 @@ mod tests {
         let received = install_handlers(&control, |_| {}).expect("handlers");
         signal_hook::low_level::raise(SIGTERM).expect("a signal");
         assert!(!control.wait_unless_cancelled(Duration::from_secs(20)), "the signal was not heard");
-        assert_eq!(received.first(), Some(SIGTERM));
+        assert_eq!(received.first_signal(), Some(SIGTERM));
     }
 }

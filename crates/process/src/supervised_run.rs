@@ -30,7 +30,7 @@ use crate::os::{self, LeaderWatch, ProcessStatus, SupervisorProcess};
 use crate::program::{ResolvedProgram, environment_entry, to_c_string};
 use crate::run::RunStart;
 use crate::wire::{self, SupervisorReport};
-use crate::{OutputStream, OwnerLock, ProgramOutcome, ProgramSpec, ProgramStartError, RunControl, run};
+use crate::{OutputStream, OwnerLock, ProgramOutcome, ProgramSpec, ProgramStartError, RunControl, run_program};
 
 /// How long a supervisor may take to stop or end its tree. Its own bounds are tighter.
 const SUPERVISOR_TIMEOUT: Duration = Duration::from_secs(10);
@@ -166,7 +166,7 @@ impl SupervisorLink {
         let (socket, theirs) = UnixStream::pair()?;
         socket.set_read_timeout(Some(SUPERVISOR_TIMEOUT))?;
         socket.set_write_timeout(Some(SUPERVISOR_TIMEOUT))?;
-        let mut arguments = vec![c_string(NAME.into())?];
+        let mut arguments = vec![to_c_string(SUPERVISOR_NAME.into())?];
         for argument in &launcher.arguments {
             arguments.push(to_c_string(argument.clone())?);
         }
@@ -365,7 +365,7 @@ impl<L: Borrow<SupervisorLink>> ProcessTree for SupervisedTree<L> {
         let mut others = 0;
         if self.exited.is_none_or(|(_, others_left)| others_left) {
             let report = match self.send_tree_order(wire::END_ORDER) {
-                true => self.await_report_matching(|report| matches!(report, Report::Ended(_))),
+                true => self.await_report_matching(|report| matches!(report, SupervisorReport::Ended(_))),
                 false => None,
             };
             match report {

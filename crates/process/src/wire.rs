@@ -239,7 +239,7 @@ mod tests {
             panic!("another order")
         };
         assert_eq!(arrived, program);
-        assert!(matches!(receive_order(&theirs), Ok(Some(Order::Terminate))));
+        assert!(matches!(receive_order(&theirs), Ok(Some(SupervisorOrder::Terminate))));
         assert!(matches!(receive_order(&theirs), Ok(None)), "then nothing more");
     }
 
@@ -257,7 +257,7 @@ mod tests {
             SupervisorReport::Ended(50),
         ] {
             report.send_report(&ours).expect("sent");
-            assert_eq!(Report::receive(&theirs).expect("whole"), report);
+            assert_eq!(SupervisorReport::receive_report(&theirs).expect("whole"), report);
         }
     }
 

@@ -6,10 +6,10 @@ use crate::common::{PATH, check};
 fn child_has_no_terminal() {
     check(|scene| {
         let finished = scene.run(&scene.shell("if (: </dev/tty) 2>/dev/null; then echo one; else echo none; fi"));
-        assert_eq!(finished.stdout.text(), "none\n");
+        assert_eq!(finished.stdout.to_text_lossy(), "none\n");
         let finished =
             scene.run(&scene.shell("ps -o pid=,pgid=,sid= -p $$ | { read a b c; [ $a = $b ] && [ $b = $c ]; }"));
-        assert_eq!(finished.exit, windlass_process::Exit::Code(0), "it leads its group and its session");
+        assert_eq!(finished.exit, windlass_process::ProgramExit::Code(0), "it leads its group and its session");
     });
 }
 
@@ -34,7 +34,7 @@ fn no_descriptor_of_ours_is_inherited() {
     check(|scene| {
         let ours: Vec<_> = (0..10).map(|_| std::fs::File::open("/proc/self/stat").expect("a file")).collect();
         let script = "i=0; while [ $i -lt 64 ]; do [ -e /proc/$$/fd/$i ] && echo $i; i=$((i+1)); done";
-        assert_eq!(scene.run(&scene.shell(script)).stdout.text(), "0\n1\n2\n", "beside {ours:?}");
+        assert_eq!(scene.run(&scene.shell(script)).stdout.to_text_lossy(), "0\n1\n2\n", "beside {ours:?}");
     });
 }
 

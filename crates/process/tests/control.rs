@@ -40,7 +40,10 @@ fn cancel_sends_sigterm_first() {
     check(|scene| {
         let spec = scene.shell("trap 'echo tidied; exit 0' TERM; echo ready; sleep 1000 >/dev/null 2>&1 & wait");
         let finished = beside(scene, &spec, || scene.control.cancel_runs());
-        assert_eq!((finished.exit, finished.stdout.text().as_str()), (Exit::Cancelled, "ready\ntidied\n"));
+        assert_eq!(
+            (finished.exit, finished.stdout.to_text_lossy().as_str()),
+            (ProgramExit::Cancelled, "ready\ntidied\n")
+        );
         assert_eq!(tagged(scene.roster.name()), [0; 0]);
     });
 }
@@ -52,7 +55,7 @@ fn a_run_can_be_called_off_by_itself() {
         let apart = scene.control.ignoring_cancel().with_own_cancel();
         let spec = scene.shell("echo ready; sleep 1000");
         let finished = scene.observe_with(&spec, &apart, &mut |_, _| apart.cancel_own_runs()).expect("it starts");
-        assert_eq!((finished.exit, finished.stdout.text().as_str()), (Exit::Cancelled, "ready\n"));
+        assert_eq!((finished.exit, finished.stdout.to_text_lossy().as_str()), (ProgramExit::Cancelled, "ready\n"));
         scene.control.cancel_own_runs();
         assert!(!scene.control.is_cancelled() && apart.is_cancelled());
     });
@@ -67,7 +70,7 @@ fn kill_skips_grace_period() {
             scene.control.cancel_runs();
             scene.control.kill_runs();
         });
-        assert_eq!(finished.exit, Exit::Cancelled);
+        assert_eq!(finished.exit, ProgramExit::Cancelled);
         assert!(began.elapsed() < Duration::from_secs(5), "without the grace of twenty seconds");
         assert!(!scene.path("survived").exists());
     });
@@ -79,15 +82,15 @@ fn a_cancelled_control_starts_nothing_but_resolute_work() {
         scene.control.cancel_runs();
         assert!(scene.control.is_cancelled());
         let spec = scene.shell("echo $$ >started");
-        assert_eq!(scene.run(&spec).exit, Exit::Cancelled);
+        assert_eq!(scene.run(&spec).exit, ProgramExit::Cancelled);
         assert!(!scene.path("started").exists());
         let control = scene.control.ignoring_cancel();
         let finished =
             windlass_process::run_program(&spec, &scene.roster, &control, &mut |_, _| {}).expect("it starts");
-        assert_eq!(finished.exit, Exit::Code(0));
+        assert_eq!(finished.exit, ProgramExit::Code(0));
         control.kill_runs();
         let finished = windlass_process::run_program(&spec, &scene.roster, &control, &mut |_, _| {}).expect("no error");
-        assert_eq!(finished.exit, Exit::Cancelled);
+        assert_eq!(finished.exit, ProgramExit::Cancelled);
     });
 }
 
@@ -111,7 +114,7 @@ fn a_pause_stops_the_whole_tree_and_the_deadline() {
             until("it runs again", || pids.iter().all(|pid| state(*pid) == Some('S')));
             std::fs::write(&fifo, "on\n").expect("the other end reads");
         });
-        assert_eq!(finished.exit, Exit::Code(6));
+        assert_eq!(finished.exit, ProgramExit::Code(6));
         assert!(is_gone(scene.number_in("hidden")));
     });
 }
@@ -124,7 +127,10 @@ fn a_pause_does_not_outlive_a_cancel() {
             scene.control.pause_runs();
             scene.control.cancel_runs();
         });
-        assert_eq!((finished.exit, finished.stdout.text().as_str()), (Exit::Cancelled, "ready\ntidied\n"));
+        assert_eq!(
+            (finished.exit, finished.stdout.to_text_lossy().as_str()),
+            (ProgramExit::Cancelled, "ready\ntidied\n")
+        );
     });
 }
 
@@ -142,7 +148,7 @@ fn what_has_not_begun_waits_for_the_end_of_a_pause() {
             until("it waits", || std::fs::read_to_string(&stat).expect("it is there").contains(") S "));
             std::fs::write(scene.path("resumed"), "").expect("a file");
             scene.control.resume_runs();
-            assert_eq!(run.join().expect("no panic").exit, Exit::Code(0));
+            assert_eq!(run.join().expect("no panic").exit, ProgramExit::Code(0));
         });
     });
 }

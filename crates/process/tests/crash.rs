@@ -108,7 +108,7 @@ fn what_a_dead_owner_left_is_swept_by_the_next() {
         kill_process(Pid::from_raw(pid).expect("a number"), Signal::KILL).expect("it is the test's own");
     }
     assert_eq!(tagged(&owner.name), [0; 0]);
-    assert_eq!(sweep(&scene.path("owners")).expect("it can be read"), []);
+    assert_eq!(sweep_dead_owners(&scene.path("owners")).expect("it can be read"), []);
 }
 
 /// A stopped supervisor does not see that its owner is dead.
@@ -205,13 +205,13 @@ fn a_supervisor_that_dies_loses_the_run_and_nothing_else() {
             kill_process(pid, Signal::KILL).expect("it is there");
         }
     });
-    assert_eq!(finished.expect("it started").exit, Exit::Lost);
+    assert_eq!(finished.expect("it started").exit, ProgramExit::Lost);
     assert_eq!(tagged(scene.roster.name()), [0; 0]);
     for pid in numbers.lines().map(|line| line.parse().expect("a number")) {
         assert!(is_dead(pid), "{pid}");
     }
     let finished = supervisor.run_program(&scene.shell("exit 3"), &scene.roster, &scene.control, &mut |_, _| {});
-    assert_eq!(finished.expect("a new one is there").exit, Exit::Code(3));
+    assert_eq!(finished.expect("a new one is there").exit, ProgramExit::Code(3));
 }
 
 #[test]
@@ -219,6 +219,6 @@ fn a_supervisor_heeds_sigterm_only() {
     let scene = Scene::new(Way::Supervised);
     let script = "kill -INT $PPID; kill -HUP $PPID; echo ready; sleep 0.05; kill -TERM $PPID; sleep 1000";
     let finished = scene.run(&scene.shell(script));
-    assert_eq!((finished.exit, finished.stdout.text().as_str()), (Exit::Lost, "ready\n"));
+    assert_eq!((finished.exit, finished.stdout.to_text_lossy().as_str()), (ProgramExit::Lost, "ready\n"));
     assert_eq!(tagged(scene.roster.name()), [0; 0]);
 }

@@ -38,7 +38,7 @@ fn interactive_process_answers_until_input_closes() {
         assert_eq!(answer(&mut live, &scene, format!("{number}\n").as_bytes()), format!("got {number}\n"));
     }
     let left = live.end_gracefully();
-    assert_eq!(left.exit, Exit::Code(3));
+    assert_eq!(left.exit, ProgramExit::Code(3));
     assert!(left.stderr.to_text_lossy().ends_with("err 19\n"), "{}", left.stderr.to_text_lossy());
 }
 
@@ -51,7 +51,7 @@ fn program_that_ends_while_no_caller_attends_to_it_has_ended() {
     assert!(!live.has_ended());
     live.open_session(&scene.control).expect("a listener").send_input(b"go\n");
     until("it has ended", || live.has_ended());
-    assert_eq!(live.end().exit, Exit::Code(3));
+    assert_eq!(live.end_gracefully().exit, ProgramExit::Code(3));
 }
 
 #[test]
@@ -73,11 +73,11 @@ fn program_ends_have_distinct_events() {
         drop(attended);
         (heard, live.end_gracefully().exit)
     };
-    assert_eq!(hear("exit 7", None), (Heard::Over, Exit::Code(7)));
-    assert_eq!(hear("kill -9 $$", None), (Heard::Over, Exit::Signal(9)));
+    assert_eq!(hear("exit 7", None), (ProcessEvent::OutputEnded, ProgramExit::Code(7)));
+    assert_eq!(hear("kill -9 $$", None), (ProcessEvent::OutputEnded, ProgramExit::Signal(9)));
     // A descendant holds the output, and does not count.
-    assert_eq!(hear("sleep 60 & exit 7", None), (Heard::Over, Exit::Code(7)));
-    assert_eq!(hear("cat", Some(Instant::now())), (Heard::Late, Exit::Code(0)));
+    assert_eq!(hear("sleep 60 & exit 7", None), (ProcessEvent::OutputEnded, ProgramExit::Code(7)));
+    assert_eq!(hear("cat", Some(Instant::now())), (ProcessEvent::DeadlinePassed, ProgramExit::Code(0)));
 }
 
 /// A program that never stops writing gets no more time than any other.
@@ -87,9 +87,9 @@ fn deadline_passes_although_output_is_pending() {
     let mut live = start(&scene, "echo here; echo $$ > leader; exec sleep 60");
     scene.number_in("leader");
     let mut attended = live.open_session(&scene.control).expect("a listener");
-    assert_eq!(attended.hear(&mut Some(Instant::now())), Heard::Late);
-    assert_eq!(attended.hear_now(), Heard::Said(b"here\n".to_vec()));
-    assert_eq!(attended.hear_now(), Heard::Late);
+    assert_eq!(attended.next_event(&mut Some(Instant::now())), ProcessEvent::DeadlinePassed);
+    assert_eq!(attended.poll_event(), ProcessEvent::Output(b"here\n".to_vec()));
+    assert_eq!(attended.poll_event(), ProcessEvent::DeadlinePassed);
 }
 
 #[test]
@@ -130,9 +130,9 @@ fn session_reports_cancel_and_kill() {
         control.resume_runs();
         until("it goes on", || !stands_still(pid));
         control.cancel_runs();
-        assert_eq!(heard.recv(), Ok(Heard::Cancelled));
+        assert_eq!(heard.recv(), Ok(ProcessEvent::Cancelled));
         control.kill_runs();
-        assert_eq!(heard.recv(), Ok(Heard::Killed));
+        assert_eq!(heard.recv(), Ok(ProcessEvent::Killed));
     });
 }
 
@@ -153,7 +153,7 @@ fn program_that_is_left_stopped_stands_still_with_what_it_has_started_until_it_i
         assert_eq!(answer(&mut live, &scene, format!("{number}\n").as_bytes()), format!("got {number}\n"));
     }
     live.suspend_tree();
-    assert_eq!(live.end().exit, Exit::Code(0));
+    assert_eq!(live.end_gracefully().exit, ProgramExit::Code(0));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn beside(scene: &Scene, script: &str, most: usize) -> BackgroundProcess {
 /// Waits until one of the background processes has ended.
 fn await_end(live: &mut InteractiveProcess, scene: &Scene, beside: &mut [BackgroundProcess]) {
     let mut attended = live.open_session(&scene.control).expect("a listener");
-    assert_eq!(attended.hear_beside(&mut far(), beside), Heard::Beside);
+    assert_eq!(attended.next_event_with_background(&mut far(), beside), ProcessEvent::BackgroundEnded);
 }
 
 #[test]
@@ -182,12 +182,12 @@ fn session_serves_background_processes() {
     let mut all =
         [beside(&scene, "echo out; echo err >&2; exit 3", 100), beside(&scene, "echo $$ > leader; exec sleep 60", 100)];
     await_end(&mut live, &scene, &mut all);
-    assert_eq!((all[0].exit(), all[0].output()), (Some(Exit::Code(3)), (b"out\nerr\n".to_vec(), false)));
+    assert_eq!((all[0].exit(), all[0].output()), (Some(ProgramExit::Code(3)), (b"out\nerr\n".to_vec(), false)));
     assert_eq!(all[1].exit(), None);
     assert_eq!(answer(&mut live, &scene, b"me\n"), "got me\n");
     let pid = scene.number_in("leader");
     all[1].end_tree();
-    assert_eq!(all[1].exit(), Some(Exit::Signal(9)));
+    assert_eq!(all[1].exit(), Some(ProgramExit::Signal(9)));
     assert!(is_gone(pid));
 }
 
@@ -221,6 +221,6 @@ fn a_pause_stops_what_runs_beside_it_and_moves_the_silence() {
         control.resume_runs();
         until("it goes on", || !stands_still(pid));
         control.kill_runs();
-        assert_eq!(listening.join().expect("no panic"), (Heard::Killed, true));
+        assert_eq!(listening.join().expect("no panic"), (ProcessEvent::Killed, true));
     });
 }

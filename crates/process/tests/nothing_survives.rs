@@ -26,7 +26,11 @@ fn after_a_success() {
     check(|scene| {
         for script in hideouts() {
             let finished = scene.run(&scene.shell(&format!("{script}; echo done")));
-            assert_eq!((finished.exit, finished.stdout.text().as_str()), (Exit::Code(0), "done\n"), "{script}");
+            assert_eq!(
+                (finished.exit, finished.stdout.to_text_lossy().as_str()),
+                (ProgramExit::Code(0), "done\n"),
+                "{script}"
+            );
             assert!(finished.leaky, "{script}");
             assert!(is_gone(scene.number_in("hidden")), "{script}");
             std::fs::remove_file(scene.path("hidden")).expect("it was written");
@@ -43,7 +47,7 @@ fn after_a_timeout() {
         spec.timeout = Some(Duration::from_millis(500));
         spec.grace = Duration::from_millis(10);
         let finished = scene.run(&spec);
-        assert_eq!(finished.exit, Exit::TimedOut);
+        assert_eq!(finished.exit, ProgramExit::TimedOut);
         let text = finished.stdout.to_text_lossy();
         let hidden: Vec<i32> = text.lines().map(|line| line.parse().expect("a number")).collect();
         assert_eq!(hidden.len(), 5);
@@ -56,7 +60,7 @@ fn after_a_timeout() {
 fn a_child_that_holds_the_output_does_not_hold_us() {
     check(|scene| {
         let finished = scene.run(&scene.shell("echo $$; sleep 1000 & echo $! >hidden; exit 5"));
-        assert_eq!((finished.exit, finished.leaky), (Exit::Code(5), true));
+        assert_eq!((finished.exit, finished.leaky), (ProgramExit::Code(5), true));
         assert!(finished.took < Duration::from_millis(500), "{:?}", finished.took);
         assert!(is_gone(scene.number_in("hidden")));
     });
@@ -66,7 +70,7 @@ fn a_child_that_holds_the_output_does_not_hold_us() {
 fn a_child_that_is_about_to_end_is_waited_for() {
     check(|scene| {
         let finished = scene.run(&scene.shell("(sleep 0.01; echo late) & echo early"));
-        assert_eq!((finished.exit, finished.stdout.text().as_str()), (Exit::Code(0), "early\nlate\n"));
+        assert_eq!((finished.exit, finished.stdout.to_text_lossy().as_str()), (ProgramExit::Code(0), "early\nlate\n"));
         // On a busy machine it may take longer than we wait.
         assert!(!finished.leaky || finished.took > Duration::from_millis(100), "{:?}", finished.took);
     });
@@ -94,7 +98,7 @@ fn growing_tree_is_ended_at_timeout() {
         let mut spec = scene.shell("exec sh grow 4");
         spec.timeout = Some(Duration::from_millis(40));
         spec.grace = Duration::ZERO;
-        assert_eq!(scene.run(&spec).exit, Exit::TimedOut);
+        assert_eq!(scene.run(&spec).exit, ProgramExit::TimedOut);
         assert_eq!(tagged(scene.roster.name()), [0; 0]);
     });
 }
@@ -109,12 +113,12 @@ fn a_run_does_not_end_what_another_one_left_before_its_time() {
         let hidden = scene.number_in("hidden");
         for _ in 0..5 {
             let finished = scene.run(&scene.shell("(setsid sleep 1000 >/dev/null 2>&1 &); setsid true"));
-            assert_eq!(finished.exit, Exit::Code(0));
+            assert_eq!(finished.exit, ProgramExit::Code(0));
             assert!(!crate::common::is_dead(hidden), "it belongs to a run that is under way");
         }
         assert_eq!(tagged(scene.roster.name()).len(), 2, "the long run and what it hides; nothing of the others");
         std::fs::write(&fifo, "over\n").expect("the other end reads");
-        assert_eq!(long.join().expect("no panic").stdout.text(), "over\n");
+        assert_eq!(long.join().expect("no panic").stdout.to_text_lossy(), "over\n");
         assert!(is_gone(hidden));
     });
     assert_eq!(tagged(scene.roster.name()), [0; 0]);
@@ -130,7 +134,7 @@ fn unclaimed_orphans_end_with_last_run() {
         scene.number_in("long");
         scene.run(&scene.shell(&format!("(env -i PATH=\"$PATH\" setsid {BE} &) ; {UNTIL_HIDDEN}")));
         std::fs::write(&fifo, "over\n").expect("the other end reads");
-        assert_eq!(long.join().expect("no panic").exit, Exit::Code(0));
+        assert_eq!(long.join().expect("no panic").exit, ProgramExit::Code(0));
     });
     assert!(is_gone(scene.number_in("hidden")));
 }

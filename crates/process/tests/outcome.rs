@@ -28,12 +28,15 @@ fn exit_codes_and_signals_are_told_apart() {
 fn output_and_arguments_come_through() {
     check(|scene| {
         let finished = scene.run(&scene.shell("echo out; echo err >&2"));
-        assert_eq!((finished.stdout.text(), finished.stderr.text()), ("out\n".into(), "err\n".into()));
+        assert_eq!(
+            (finished.stdout.to_text_lossy(), finished.stderr.to_text_lossy()),
+            ("out\n".into(), "err\n".into())
+        );
         let finished = scene.run(&scene.argv(&["printf", "%s|", "a b", "", "$HOME"]));
-        assert_eq!(finished.stdout.text(), "a b||$HOME|");
+        assert_eq!(finished.stdout.to_text_lossy(), "a b||$HOME|");
         let finished = scene.run(&scene.shell("pwd -P"));
         let directory = scene.directory.path().canonicalize().expect("it is there");
-        assert_eq!(finished.stdout.text().trim_end(), directory.to_str().expect("plain"));
+        assert_eq!(finished.stdout.to_text_lossy().trim_end(), directory.to_str().expect("plain"));
     });
 }
 
@@ -53,12 +56,12 @@ fn a_script_of_words_alone_does_as_the_shell_would() {
             (finished.exit, finished.stdout.to_text_lossy())
         };
         let here = scene.directory.path().display().to_string();
-        assert_eq!(told("./bare 1"), (Exit::Code(4), "bare 1\n".to_owned()), "the shell takes it for its own");
-        assert_eq!(told("./headed 2"), (Exit::Signal(9), format!("headed 2 {here}\n")));
-        assert_eq!(told("env -i sh -c pwd"), (Exit::Code(0), format!("{here}\n")));
-        assert_eq!(told("nowhere-to-be-found").0, Exit::Code(127));
-        assert_eq!(told("./nowhere").0, Exit::Code(127));
-        assert_eq!(told("/").0, Exit::Code(126));
+        assert_eq!(told("./bare 1"), (ProgramExit::Code(4), "bare 1\n".to_owned()), "the shell takes it for its own");
+        assert_eq!(told("./headed 2"), (ProgramExit::Signal(9), format!("headed 2 {here}\n")));
+        assert_eq!(told("env -i sh -c pwd"), (ProgramExit::Code(0), format!("{here}\n")));
+        assert_eq!(told("nowhere-to-be-found").0, ProgramExit::Code(127));
+        assert_eq!(told("./nowhere").0, ProgramExit::Code(127));
+        assert_eq!(told("/").0, ProgramExit::Code(126));
     });
 }
 
@@ -69,9 +72,9 @@ fn one_supervisor_does_many_runs() {
     for code in 0..5 {
         let spec = scene.shell(&format!("sleep 100 & exit {code}"));
         let finished = supervisor.run_program(&spec, &scene.roster, &scene.control, &mut |_, _| {}).expect("it starts");
-        assert_eq!((finished.exit, finished.leaky), (Exit::Code(code), true));
+        assert_eq!((finished.exit, finished.leaky), (ProgramExit::Code(code), true));
         let missing = supervisor.run_program(&scene.argv(&["nowhere"]), &scene.roster, &scene.control, &mut |_, _| {});
-        assert!(matches!(missing, Err(NotStarted::NotFound { .. })));
+        assert!(matches!(missing, Err(ProgramStartError::NotFound { .. })));
     }
 }
 
@@ -123,7 +126,7 @@ fn a_program_of_the_path_that_cannot_be_executed_is_not_missing() {
         assert_eq!(refusal(scene, &spec).0, "NotExecutable");
         std::fs::set_permissions(scene.path("tool"), std::fs::Permissions::from_mode(0o755)).expect("allowed");
         std::fs::write(scene.path("tool"), "#!/bin/sh\nexit 7\n").expect("a file");
-        assert_eq!(scene.run(&spec).exit, Exit::Code(7), "found in the child's directory");
+        assert_eq!(scene.run(&spec).exit, ProgramExit::Code(7), "found in the child's directory");
     });
 }
 
@@ -149,8 +152,8 @@ fn a_timeout_ends_even_what_ignores_sigterm_and_keeps_the_output() {
         spec.timeout = Some(Duration::from_millis(200));
         spec.grace = Duration::from_millis(100);
         let finished = scene.run(&spec);
-        assert_eq!((finished.exit, finished.leaky), (Exit::TimedOut, false));
-        assert_eq!(finished.stdout.text(), "partial\n");
+        assert_eq!((finished.exit, finished.leaky), (ProgramExit::TimedOut, false));
+        assert_eq!(finished.stdout.to_text_lossy(), "partial\n");
         assert!(finished.took >= Duration::from_millis(300), "{:?}: the grace was given", finished.took);
         assert!(finished.took < Duration::from_millis(1300), "{:?}", finished.took);
         assert_eq!(crate::common::tagged(scene.roster.name()), [0; 0]);
@@ -163,8 +166,8 @@ fn program_may_clean_up_after_sigterm() {
         let mut spec = scene.shell("trap 'echo tidied; exit 0' TERM; echo ready; sleep 1000 >/dev/null 2>&1 & wait");
         spec.timeout = Some(Duration::from_millis(200));
         let finished = scene.run(&spec);
-        assert_eq!(finished.exit, Exit::TimedOut);
-        assert_eq!(finished.stdout.text(), "ready\ntidied\n");
+        assert_eq!(finished.exit, ProgramExit::TimedOut);
+        assert_eq!(finished.stdout.to_text_lossy(), "ready\ntidied\n");
         assert!(finished.took < Duration::from_secs(5), "{:?}: the grace was not needed", finished.took);
     });
 }
@@ -175,6 +178,6 @@ fn a_stopped_program_hears_sigterm() {
         let mut spec = scene.shell("trap 'echo heard; exit 0' TERM; kill -STOP $$; sleep 1000");
         spec.timeout = Some(Duration::from_millis(200));
         let finished = scene.run(&spec);
-        assert_eq!((finished.exit, finished.stdout.text()), (Exit::TimedOut, "heard\n".to_owned()));
+        assert_eq!((finished.exit, finished.stdout.to_text_lossy()), (ProgramExit::TimedOut, "heard\n".to_owned()));
     });
 }

@@ -20,8 +20,8 @@ fn much_output_needs_little_memory() {
         const BYTES: u64 = 200_000_000;
         let before = peak();
         let finished = scene.run(&scene.shell(&format!("head -c {BYTES} /dev/zero; echo end")));
-        assert_eq!((finished.exit, finished.stdout.total), (Exit::Code(0), BYTES + 4));
-        assert_eq!(finished.stdout.left_out(), BYTES + 4 - 128 * 1024);
+        assert_eq!((finished.exit, finished.stdout.total), (ProgramExit::Code(0), BYTES + 4));
+        assert_eq!(finished.stdout.omitted_byte_count(), BYTES + 4 - 128 * 1024);
         assert!(finished.stdout.tail.ends_with(b"\0end\n"));
         assert!(peak() - before < 8 * 1024, "{} KiB more", peak() - before);
     });
@@ -31,8 +31,8 @@ fn much_output_needs_little_memory() {
 fn bytes_are_kept_as_they_are() {
     check(|scene| {
         let finished = scene.run(&scene.shell(r"printf 'a\000\377\376b\r\n'; printf '\000\001' >&2"));
-        assert_eq!(&*finished.stdout.bytes(), b"a\0\xff\xfeb\r\n");
-        assert_eq!(&*finished.stderr.bytes(), b"\0\x01");
+        assert_eq!(&*finished.stdout.to_bytes(), b"a\0\xff\xfeb\r\n");
+        assert_eq!(&*finished.stderr.to_bytes(), b"\0\x01");
     });
 }
 
@@ -48,7 +48,7 @@ fn what_memory_cannot_hold_goes_to_a_file_up_to_its_cap() {
         let text = std::fs::read_to_string(&spilled.path).expect("the file");
         assert!(text.starts_with("line 0\nline 1\nline 2\n"), "{text}");
         assert_eq!((text.len(), spilled.kept, &spilled.error), (1000, 1000, &None));
-        assert_eq!(finished.stdout.text(), "line 0\nlin\n[4370 bytes left out]\n\nline 499\n");
+        assert_eq!(finished.stdout.to_text_lossy(), "line 0\nlin\n[4370 bytes left out]\n\nline 499\n");
         assert_eq!(finished.stderr.spilled, None);
         assert!(!scene.path("run.stderr").exists());
     });
@@ -62,7 +62,7 @@ fn a_file_that_cannot_be_written_does_not_fail_the_run() {
         spec.capture =
             CaptureLimits { head: 1, tail: 1, spill: Some(SpillTarget { path: scene.path("file/where"), cap: 1000 }) };
         let finished = scene.run(&spec);
-        assert_eq!(finished.exit, Exit::Code(0));
+        assert_eq!(finished.exit, ProgramExit::Code(0));
         assert!(finished.stdout.spilled.expect("it was tried").error.is_some());
     });
 }
@@ -74,7 +74,7 @@ fn input_larger_than_a_pipe_flows_while_output_does() {
         spec.stdin = (0..3_000_000_u32).map(|number| number.to_le_bytes()[0] ^ number.to_le_bytes()[1]).collect();
         spec.capture.head = 4_000_000;
         let finished = scene.run(&spec);
-        assert_eq!(finished.exit, Exit::Code(0));
+        assert_eq!(finished.exit, ProgramExit::Code(0));
         assert!(*finished.stdout.to_bytes() == spec.stdin, "what went in came out");
     });
 }
@@ -86,7 +86,7 @@ fn a_program_need_not_read_its_input() {
         {
             let mut spec = scene.shell(script);
             spec.stdin = vec![b'x'; 1_000_000];
-            assert_eq!(scene.run(&spec).exit, Exit::Code(4), "{script}");
+            assert_eq!(scene.run(&spec).exit, ProgramExit::Code(4), "{script}");
         }
     });
 }
@@ -97,7 +97,7 @@ fn input_has_an_end() {
         for input in ["", "short"] {
             let mut spec = scene.argv(&["cat"]);
             spec.stdin = input.into();
-            assert_eq!(scene.run(&spec).stdout.text(), input);
+            assert_eq!(scene.run(&spec).stdout.to_text_lossy(), input);
         }
     });
 }
@@ -123,7 +123,7 @@ fn a_child_that_takes_its_own_output_away_does_not_hold_us() {
             let mut spec = scene.shell("cat </proc/self/fd/1 >/dev/null & sleep 0.03; echo x; sleep 1000");
             spec.timeout = Some(Duration::from_millis(100));
             spec.grace = Duration::from_millis(10);
-            assert_eq!(scene.run(&spec).exit, Exit::TimedOut);
+            assert_eq!(scene.run(&spec).exit, ProgramExit::TimedOut);
         }
     });
 }
@@ -148,8 +148,8 @@ fn a_stranger_who_floods_one_stream_hides_neither_the_end_nor_the_other_stream()
                 scene.control.kill_runs();
             });
             let finished = finished.expect("it starts");
-            assert_eq!((finished.exit, finished.leaky), (Exit::Cancelled, true));
-            assert_eq!(finished.stderr.text(), "error\n");
+            assert_eq!((finished.exit, finished.leaky), (ProgramExit::Cancelled, true));
+            assert_eq!(finished.stderr.to_text_lossy(), "error\n");
             assert!(finished.took < Duration::from_secs(5), "{:?}", finished.took);
         });
     });
@@ -161,7 +161,7 @@ fn a_flood_does_not_hide_the_deadline() {
         let mut spec = scene.shell("exec cat /dev/zero");
         spec.timeout = Some(Duration::from_millis(100));
         let finished = scene.run(&spec);
-        assert_eq!(finished.exit, Exit::TimedOut);
+        assert_eq!(finished.exit, ProgramExit::TimedOut);
         assert!(finished.took < Duration::from_secs(2), "{:?}", finished.took);
     });
 }

@@ -98,7 +98,7 @@ fn owner(directory: &Path, way: &str, script: &str) -> ExitCode {
     };
     let exit = finished.expect("it starts").exit;
     let mut output = std::io::stdout();
-    writeln!(output, "{exit:?} {:?}", received.first()).expect("the other end reads");
+    writeln!(output, "{exit:?} {:?}", received.first_signal()).expect("the other end reads");
     if way == "waiting" {
         drop(received);
         writeln!(output, "waiting").expect("the other end reads");

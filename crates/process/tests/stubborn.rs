@@ -29,7 +29,7 @@ fn supervisor_that_dies_before_answer_loses_run() {
         &scene,
         &format!("head -c 5 >/dev/null; env {tag} setsid sleep 1000 >/dev/null & echo begun >>begun; exit 1"),
     );
-    assert_eq!(run(&mut supervisor, &scene, "true"), Exit::Lost);
+    assert_eq!(run(&mut supervisor, &scene, "true"), ProgramExit::Lost);
     assert_eq!(std::fs::read_to_string(scene.path("begun")).expect("a file"), "begun\n", "not a second time");
     assert_eq!(tagged(scene.roster.name()), [0; 0]);
 }
@@ -38,11 +38,11 @@ fn supervisor_that_dies_before_answer_loses_run() {
 fn supervisor_that_died_between_runs_is_replaced() {
     let scene = Scene::new(Way::Supervised);
     let mut supervisor = supervisor();
-    assert_eq!(run(&mut supervisor, &scene, "echo $PPID >supervisor"), Exit::Code(0));
+    assert_eq!(run(&mut supervisor, &scene, "echo $PPID >supervisor"), ProgramExit::Code(0));
     let pid = scene.number_in("supervisor");
     kill_process(Pid::from_raw(pid).expect("a number"), Signal::KILL).expect("it is there");
     until("it is dead", || is_dead(pid));
-    assert_eq!(run(&mut supervisor, &scene, "exit 3"), Exit::Code(3));
+    assert_eq!(run(&mut supervisor, &scene, "exit 3"), ProgramExit::Code(3));
 }
 
 /// Its program may stop it and end: then the supervisor does not report that end by itself.
@@ -51,9 +51,9 @@ fn one_that_was_stopped_before_its_program_ended_is_woken() {
     let scene = Scene::new(Way::Supervised);
     let mut supervisor = supervisor();
     let began = Instant::now();
-    assert_eq!(run(&mut supervisor, &scene, "kill -STOP $PPID; exit 3"), Exit::Code(3));
+    assert_eq!(run(&mut supervisor, &scene, "kill -STOP $PPID; exit 3"), ProgramExit::Code(3));
     let leaving = "setsid sleep 1000 & echo $! >left; kill -STOP $PPID; exit 4";
-    assert_eq!(run(&mut supervisor, &scene, leaving), Exit::Code(4));
+    assert_eq!(run(&mut supervisor, &scene, leaving), ProgramExit::Code(4));
     assert!(is_dead(scene.number_in("left")));
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
@@ -63,7 +63,7 @@ fn supervisor_stopped_repeatedly_is_given_up() {
     let scene = Scene::new(Way::Supervised);
     let mut supervisor = fake(&scene, "while :; do kill -STOP $$; done");
     let began = Instant::now();
-    assert_eq!(run(&mut supervisor, &scene, "true"), Exit::Lost);
+    assert_eq!(run(&mut supervisor, &scene, "true"), ProgramExit::Lost);
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
 
@@ -78,7 +78,7 @@ fn unresponsive_supervisor_does_not_delay_cancel() {
             scene.control.cancel_runs();
         });
         let exit = run(&mut supervisor, &scene, "true");
-        assert_eq!(exit, Exit::Cancelled);
+        assert_eq!(exit, ProgramExit::Cancelled);
     });
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
@@ -90,9 +90,9 @@ fn stopped_supervisor_is_woken_at_timeout() {
     spec.timeout = Some(Duration::from_millis(500));
     let mut supervisor = supervisor();
     let finished = supervisor.run_program(&spec, &scene.roster, &scene.control, &mut |_, _| {}).expect("it starts");
-    assert_eq!((finished.exit, finished.stdout.text().as_str()), (Exit::TimedOut, "tidied\n"));
+    assert_eq!((finished.exit, finished.stdout.to_text_lossy().as_str()), (ProgramExit::TimedOut, "tidied\n"));
     assert!(finished.took < Duration::from_secs(5), "{:?}: the grace was not needed", finished.took);
-    assert_eq!(run(&mut supervisor, &scene, "exit 3"), Exit::Code(3), "it is still good");
+    assert_eq!(run(&mut supervisor, &scene, "exit 3"), ProgramExit::Code(3), "it is still good");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn what_traces_its_supervisor_is_ended_all_the_same() {
         check_ended("trap '' TERM HUP INT CONT", &format!("exec {} trace", probe()), Duration::from_secs(20));
     // Where the system forbids tracing a parent, the supervisor was never held.
     assert!([0, -1].contains(&scene.number_in("traced")));
-    assert_eq!(run(&mut supervisor, &scene, "exit 3"), Exit::Code(3), "there is another one");
+    assert_eq!(run(&mut supervisor, &scene, "exit 3"), ProgramExit::Code(3), "there is another one");
 }
 
 /// Checks that a program that hides another one and then does this to its supervisor is ended with it, within that time.
@@ -122,7 +122,7 @@ fn check_ended(trap: &str, then: &str, within: Duration) -> (Scene, Supervisor) 
     let began = Instant::now();
     let mut supervisor = supervisor();
     let finished = supervisor.run_program(&spec, &scene.roster, &scene.control, &mut |_, _| {}).expect("it starts");
-    assert_eq!(finished.exit, Exit::TimedOut);
+    assert_eq!(finished.exit, ProgramExit::TimedOut);
     assert!(began.elapsed() < within, "{:?}", began.elapsed());
     assert_eq!(tagged(scene.roster.name()), [0; 0]);
     assert!(is_dead(scene.number_in("hidden")));
@@ -133,5 +133,5 @@ fn check_ended(trap: &str, then: &str, within: Duration) -> (Scene, Supervisor) 
 fn supervisor_process_is_named_windlass() {
     let scene = Scene::new(Way::Supervised);
     let finished = scene.run(&scene.shell("tr '\\0' '\\n' </proc/$PPID/cmdline"));
-    assert_eq!(finished.stdout.text(), "windlass\nsupervise\n");
+    assert_eq!(finished.stdout.to_text_lossy(), "windlass\nsupervise\n");
 }

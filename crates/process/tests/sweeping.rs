@@ -44,12 +44,12 @@ fn an_owner_is_alive_until_it_is_dropped() {
     assert_eq!(roster.name(), name);
     assert!(is_owner_alive(directory.path(), &name));
     assert!(!is_owner_alive(directory.path(), &dead(0xabc)), "the same number at another time");
-    assert_eq!(sweep(directory.path()).expect("it can be read"), []);
+    assert_eq!(sweep_dead_owners(directory.path()).expect("it can be read"), []);
     assert!(OwnerLock::acquire(directory.path(), 0xabc).is_err(), "there is one already");
     drop(roster);
     assert!(!directory.path().join(&name).exists());
     OwnerLock::acquire(directory.path(), 0xabc).expect("the name is free again");
-    assert_eq!(sweep(&directory.path().join("nowhere")).expect("nothing to do"), []);
+    assert_eq!(sweep_dead_owners(&directory.path().join("nowhere")).expect("nothing to do"), []);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn what_is_no_file_of_an_owner_is_left_alone() {
     std::os::unix::fs::symlink(path("precious"), path(&name(3))).expect("a link");
     std::fs::hard_link(path("precious"), path(&name(4))).expect("a second name");
     let count = || std::fs::read_dir(directory.path()).expect("it is there").count();
-    assert_eq!((sweep(directory.path()).expect("it can be read"), count()), (vec![], 8));
+    assert_eq!((sweep_dead_owners(directory.path()).expect("it can be read"), count()), (vec![], 8));
     for nonce in 1..=4 {
         assert!(!is_owner_alive(directory.path(), &name(nonce)));
     }

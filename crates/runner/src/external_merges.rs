@@ -84,7 +84,7 @@ impl EffectRunner<'_> {
     /// Records accepted changes as merged if the newest base has them.
     pub fn record_external_merges(&mut self, in_use: &[String]) -> Result<(), RunError> {
         let worktrees = &self.settings.delivery.worktrees;
-        if !worktrees.is_dir() || !matches!(self.repository(), Ok(Some(_))) || !self.takes_merge_lock() {
+        if !worktrees.is_dir() || !matches!(self.find_repository(), Ok(Some(_))) || !self.takes_merge_lock() {
             return Ok(());
         }
         let noted = match self.with_git(|git| git.list_branches()) {
@@ -110,7 +110,7 @@ impl EffectRunner<'_> {
     }
 
     fn report_unknown_merges(&mut self, error: &Error) {
-        let words = format!("cannot tell which changes are merged: {}", explained(error));
+        let words = format!("cannot tell which changes are merged: {}", explain_git_error(error));
         (self.env.observe)(RunnerEvent::Note(&words));
     }
 

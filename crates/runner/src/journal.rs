@@ -210,7 +210,7 @@ impl EffectRunner<'_> {
     /// Records the output of a program in a file, unless it is the answer itself.
     fn record_printed_output(&self, file: &Path, printed: &ProgramOutcome, end: &TurnEnd) -> Option<String> {
         let (stdout, stderr) = (printed.stdout.to_text_lossy(), printed.stderr.to_text_lossy());
-        if matches!(end, TurnEnd::Said(said) if *said == stdout) {
+        if matches!(end, TurnEnd::Answered(said) if *said == stdout) {
             return None;
         }
         let mut record = TurnRecord::new(&self.settings.mask, with_extension(file, "turn"));

@@ -152,7 +152,7 @@ impl<'a> Runner<'a> {
             self.effects.deadline = left.and_then(|left| Instant::now().checked_add(left));
             self.remove_merged_worktrees(&session)?;
             // A session without anything to merge releases the merge lock.
-            if !matches!(session.phase, Phase::Pipeline(_)) && session.next_action() != NextAction::Work {
+            if !matches!(session.phase, SessionPhase::Pipeline(_)) && session.next_action() != NextAction::Work {
                 self.effects.merging = None;
                 self.effects.remove_gate_checkout();
             }
@@ -288,5 +288,5 @@ impl<'a> Runner<'a> {
 
 /// Returns whether a hook is skipped that has not begun.
 fn is_hook_skipped(session: &Session, effect: EffectId) -> bool {
-    matches!(session.step(), Step::SkipHook(skipped) if skipped == effect)
+    matches!(session.next_step(), SessionStep::SkipHook(skipped) if skipped == effect)
 }

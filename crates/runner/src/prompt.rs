@@ -184,9 +184,9 @@ mod tests {
 
     #[test]
     fn excerpt_starts_at_line_break() {
-        assert_eq!(end_of("one\ntwo\n"), "one\ntwo");
+        assert_eq!(last_lines("one\ntwo\n"), "one\ntwo");
         let long = format!("{}\nlast é line", "x".repeat(500));
-        assert_eq!(end_of(&long), "last é line");
-        assert_eq!(end_of(&"é".repeat(300)).chars().count(), 200);
+        assert_eq!(last_lines(&long), "last é line");
+        assert_eq!(last_lines(&"é".repeat(300)).chars().count(), 200);
     }
 }

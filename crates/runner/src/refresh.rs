@@ -159,7 +159,7 @@ impl EffectRunner<'_> {
             let shown = base.display_name();
             match git.rebase_after(&worktree, stacked_branches::own_work_start(workspace)?.as_ref(), &base.commit) {
                 Ok(BranchRebaseOutcome::Done { .. }) => {
-                    let said = format!("the worktree is brought onto {shown} ({})", base.commit.short());
+                    let said = format!("the worktree is brought onto {shown} ({})", base.commit.short_id());
                     Ok(RefreshOutcome::Moved(said))
                 }
                 // The end of the run offers the way on, since the hook may run by now.
@@ -182,7 +182,7 @@ impl EffectRunner<'_> {
         ((base, stack), below): ((&BaseBranch, &WorkStack), &[LowerTask]),
     ) -> Result<RefreshOutcome, Error> {
         let worktree = &self.task_worktree(workspace)?;
-        let shown = || format!("the worktree is brought onto {} ({})", base.shown(), base.commit.short());
+        let shown = || format!("the worktree is brought onto {} ({})", base.display_name(), base.commit.short_id());
         let is_stacked = !workspace.stacked_on.is_empty() || !stack.open_tasks().is_empty();
         let is_report = task.report.is_some();
         if (is_stacked || is_report) && is_untouched(git, worktree, workspace, (base, below))? {
@@ -214,7 +214,7 @@ impl EffectRunner<'_> {
             BranchRebaseOutcome::Done { .. } => RefreshOutcome::Moved(shown()),
             BranchRebaseOutcome::Conflict { files, why } => {
                 let BaseConflict { why, feedback } = self.describe_conflict(git, worktree, base, (&files, why))?;
-                let said = format!("the work conflicts with {}: {why}; the agent is told", base.shown());
+                let said = format!("the work conflicts with {}: {why}; the agent is told", base.display_name());
                 RefreshOutcome::Conflict { said, feedback }
             }
         })
@@ -264,6 +264,6 @@ pub(crate) fn conflict_feedback(
          Nothing was changed. Bring the work onto `{shown}` yourself (`git rebase {shown}` or \
          `git merge {shown}` in this directory), resolve the conflicts in these files so that both changes \
          are kept, run the tests, and commit.",
-        base.commit.short(),
+        base.commit.short_id(),
     ))
 }

@@ -57,7 +57,8 @@ impl Runner<'_> {
         };
         let is_moved = matches!(moved, RefreshOutcome::Moved(_));
         // A hook whose block was overruled would only block the work again.
-        let is_let_pass = matches!(&session.phase, Phase::Settled(Next::Close(closing)) if closing.reason.is_some());
+        let is_let_pass =
+            matches!(&session.phase, SessionPhase::Settled(AfterIteration::Close(closing)) if closing.reason.is_some());
         let is_compared = !session.resumes && !is_let_pass && self.has_judges_of_turns(Some(&task));
         // Before the commit, since the digest of the files changes with it.
         let is_changed = is_compared && self.has_changed_since_turn(session)?;
@@ -78,7 +79,7 @@ impl Runner<'_> {
                 match found.conflict {
                     None if is_lost => removed_branch_feedback(workspace),
                     Some(BaseConflict { why, feedback }) => {
-                        let reason = format!("the work still conflicts with {}: {why}", found.base.shown());
+                        let reason = format!("the work still conflicts with {}: {why}", found.base.display_name());
                         SubmissionCheck::Unfit { hook: CONFLICT_FEEDBACK_SOURCE.to_owned(), reason, feedback }
                     }
                     None => {
@@ -87,8 +88,11 @@ impl Runner<'_> {
                         let work = SubmittedWork { head: head.to_string(), commits: found.work.commit_count(), files };
                         let changed = is_changed.then(|| "files have changed while they judged".to_owned());
                         if let Some(beside) = &found.beside_commit.clone().or(changed) {
-                            let note =
-                                format!("{}: stop hooks judge {} in a fresh checkout: {beside}", task.id, head.short());
+                            let note = format!(
+                                "{}: stop hooks judge {} in a fresh checkout: {beside}",
+                                task.id,
+                                head.short_id()
+                            );
                             (self.effects.env.observe)(crate::RunnerEvent::Note(&note));
                         }
                         let is_judged = !is_moved && !is_changed && found.beside_commit.is_none();
@@ -157,7 +161,11 @@ impl Runner<'_> {
             let count = usize::try_from(work.commits).unwrap_or(usize::MAX);
             if count > 0 {
                 let commits = git.read_log(&start, &work.head, MAX_NAMED_ITEMS)?;
-                left.push(format!("committed on {}: {}", worktree.branch, name_some(&commits, count, name_commit)));
+                left.push(format!(
+                    "committed on {}: {}",
+                    worktree.branch,
+                    list_first_names(&commits, count, describe_commit)
+                ));
             }
             left.extend(
                 list_stray_commits(git, &worktree, &start, &work.head)
@@ -185,7 +193,7 @@ impl Runner<'_> {
             EventFilter { types: vec![EventType::FeedbackQueued], task: Some(task.id), ..EventFilter::default() };
         let queued = self.effects.store.read_events_back(&filter, None, usize::MAX)?;
         let is_conflict =
-            |event: &Event| matches!(event, Event::FeedbackQueued(queued) if queued.source == CONFLICT_SOURCE);
+            |event: &Event| matches!(event, Event::FeedbackQueued(queued) if queued.source == CONFLICT_FEEDBACK_SOURCE);
         Ok(queued.iter().any(|record| is_conflict(&record.envelope.event)))
     }
 
@@ -214,7 +222,9 @@ impl Runner<'_> {
             let beside_commit =
                 match is_compared.then(|| self.effects.describe_uncommitted_files(workspace, &work.head)) {
                     Some(Err(_)) if self.effects.control.is_cancelled() => None,
-                    Some(Err(error)) => Some(format!("the worktree cannot be compared with it: {}", explained(&error))),
+                    Some(Err(error)) => {
+                        Some(format!("the worktree cannot be compared with it: {}", explain_git_error(&error)))
+                    }
                     Some(Ok(beside)) => beside,
                     None => None,
                 };
@@ -237,7 +247,7 @@ impl Runner<'_> {
 
     /// Warns if work in place has changed while the stop hooks judged it and let it pass.
     pub(crate) fn warn_of_change_during_gate(&mut self, records: &[EventRecord]) -> Result<(), RunError> {
-        let passes = |record: &&EventRecord| matches!(&record.envelope.event, Event::GateDecided(decided) if decided.verdict == Verdict::Pass);
+        let passes = |record: &&EventRecord| matches!(&record.envelope.event, Event::GateDecided(decided) if decided.verdict == GateVerdict::Pass);
         let Some(name) = records.iter().find(passes).and_then(|record| record.envelope.session.clone()) else {
             return Ok(());
         };
@@ -279,7 +289,7 @@ impl Runner<'_> {
                 let reason = format!(
                     "nobody can tell whether {base} has work of this task that nobody has judged: {why}. Look at what \
                      {base} has got up to {}; `windlass answer {id} continue` goes on with it as it is",
-                    at.short()
+                    at.short_id()
                 );
                 return Ok(Some(PersonNotice { reason, commits: vec![at.to_string()] }));
             }
@@ -291,11 +301,11 @@ impl Runner<'_> {
         }
         let named = |logged: &LoggedCommit| {
             let (subject, author) = (logged.subject.escape_debug(), logged.author.escape_debug());
-            format!("{} ({subject}, by {author})", logged.commit.short())
+            format!("{} ({subject}, by {author})", logged.commit.short_id())
         };
         let mut commits: Vec<String> = past_us.iter().take(MAX_NAMED_ITEMS).map(named).collect();
         if past_us.len() > MAX_NAMED_ITEMS {
-            commits.push(format!("{} more", past_us.len() - NAMED));
+            commits.push(format!("{} more", past_us.len() - MAX_NAMED_ITEMS));
         }
         let reason = format!(
             "{base} has work of this task that nobody has judged, and windlass has not merged it: {}. `windlass answer {id} \
@@ -346,8 +356,8 @@ fn describe_stray_commits(task: &Task, beside: &Result<Vec<String>, String>) -> 
     let id = task.id;
     match beside {
         Ok(beside) if beside.is_empty() => None,
-        Ok(beside) => Some(format!("{id}: the agent left {WHAT}: {}", beside.join("; "))),
-        Err(why) => Some(format!("{id}: cannot tell whether the agent left {WHAT}: {why}")),
+        Ok(beside) => Some(format!("{id}: the agent left {STRAY_COMMITS}: {}", beside.join("; "))),
+        Err(why) => Some(format!("{id}: cannot tell whether the agent left {STRAY_COMMITS}: {why}")),
     }
 }
 
@@ -367,7 +377,7 @@ fn list_stray_commits(
 }
 
 fn describe_commit(logged: &LoggedCommit) -> String {
-    format!("{} ({})", logged.commit.short(), logged.subject.escape_debug())
+    format!("{} ({})", logged.commit.short_id(), logged.subject.escape_debug())
 }
 
 /// Returns a final message without the completion tag at its end.
@@ -387,11 +397,11 @@ mod tests {
 
     #[test]
     fn strip_completion_tag_drops_only_the_final_tag() {
-        assert_eq!(without_claim("All is well.\n\n**<promise>COMPLETE</promise>**\n"), "All is well.");
-        assert_eq!(without_claim("All is well. <promise>Complete</promise>."), "All is well.");
-        assert_eq!(without_claim("<promise>COMPLETE</promise>"), "");
+        assert_eq!(strip_completion_tag("All is well.\n\n**<promise>COMPLETE</promise>**\n"), "All is well.");
+        assert_eq!(strip_completion_tag("All is well. <promise>Complete</promise>."), "All is well.");
+        assert_eq!(strip_completion_tag("<promise>COMPLETE</promise>"), "");
         assert_eq!(
-            without_claim("Say <promise>COMPLETE</promise>\nwhen done."),
+            strip_completion_tag("Say <promise>COMPLETE</promise>\nwhen done."),
             "Say <promise>COMPLETE</promise>\nwhen done."
         );
     }

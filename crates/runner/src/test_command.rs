@@ -55,14 +55,14 @@ fn read_project_file(root: &Path, name: &str) -> Option<String> {
 mod tests {
     use std::fs;
 
-    use super::tests;
+    use super::detect_test_command;
 
     fn check_detected_command(files: &[(&str, &str)], expected: Option<&str>) {
         let root = tempfile::tempdir().unwrap();
         for (name, text) in files {
             fs::write(root.path().join(name), text).unwrap();
         }
-        assert_eq!(tests(root.path()), expected, "{files:?}");
+        assert_eq!(detect_test_command(root.path()), expected, "{files:?}");
     }
 
     #[test]

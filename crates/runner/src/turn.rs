@@ -158,7 +158,7 @@ impl Runner<'_> {
                 return self.commit_command(&interrupt_command(turn, record, usage)).map(drop);
             }
             TurnEnd::TimedOut => {
-                (TurnFailure::TimedOut, format!("timed out after {}", in_words(time.unwrap_or_default())))
+                (TurnFailure::TimedOut, format!("timed out after {}", duration_in_words(time.unwrap_or_default())))
             }
             TurnEnd::Failed { fault, why } => (fault, fit(&why)),
             TurnEnd::NoConversation(error) => (TurnFailure::Failed, fit(&error)),
@@ -258,8 +258,8 @@ impl Runner<'_> {
             ("WINDLASS_ITERATION", session.iteration.to_string().into()),
             ("WINDLASS_TASK_ID", session.task.map(|id| id.to_string()).unwrap_or_default().into()),
             ("WINDLASS_RUN", turn.run.to_string().into()),
-            ("WINDLASS_PROJECT_DIR", self.dispatch.settings.project.clone().into()),
-            ("WINDLASS_TRUSTED", self.trusted().into()),
+            ("WINDLASS_PROJECT_DIR", self.effects.settings.project.clone().into()),
+            ("WINDLASS_TRUSTED", self.trusted_variable().into()),
         ];
         overlay_environment(&self.agent.build_environment(&self.effects.settings.environment), told)
     }

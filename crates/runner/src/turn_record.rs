@@ -72,7 +72,8 @@ impl<'m> TurnRecord<'m> {
         self.is_over = file.write_all(fits).is_err();
         if fits.len() < bytes.len() {
             self.is_over = true;
-            let _ = file.write_all(format!("\n[more than {} MiB: the rest is left out]\n", MOST >> 20).as_bytes());
+            let _ = file
+                .write_all(format!("\n[more than {} MiB: the rest is left out]\n", MAX_RECORD_BYTES >> 20).as_bytes());
         }
     }
 }
@@ -95,12 +96,12 @@ mod tests {
         for _ in 0..65 {
             record.write_masked(&piece);
         }
-        assert_eq!(record.finish().1, Some(path.clone()));
+        assert_eq!(record.finish_record().1, Some(path.clone()));
         let text = std::fs::read(&path).expect("the file");
         assert!(text.len() < (MAX_RECORD_BYTES as usize) + 100 && text.ends_with(b"left out]\n"), "{}", text.len());
-        assert_eq!(TurnRecord::new(&mask, "/nowhere/at/all".into()).finish().1, None);
+        assert_eq!(TurnRecord::new(&mask, "/nowhere/at/all".into()).finish_record().1, None);
         let mut lost = TurnRecord::new(&mask, "/nowhere/at/all".into());
         lost.write_masked(b"x");
-        assert_eq!(lost.finish().1, None);
+        assert_eq!(lost.finish_record().1, None);
     }
 }

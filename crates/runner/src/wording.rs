@@ -18,7 +18,7 @@ pub(crate) fn report_with_message(outcome: HookOutcome, message: impl Into<Strin
 /// Lists file names, one on each line. The names are not trusted.
 pub(crate) fn list_file_names(files: impl Iterator<Item = impl Display>) -> String {
     let mut names: Vec<String> =
-        files.map(|file| format!("- {}\n", clean(&file.to_string()).replace('\n', " "))).collect();
+        files.map(|file| format!("- {}\n", clean_output(&file.to_string()).replace('\n', " "))).collect();
     let more = names.len().saturating_sub(MAX_LISTED_FILES);
     names.truncate(MAX_LISTED_FILES);
     if more > 0 {
@@ -31,7 +31,7 @@ pub(crate) fn list_file_names(files: impl Iterator<Item = impl Display>) -> Stri
 pub(crate) fn list_first_names<T>(things: &[T], count: usize, name: impl Fn(&T) -> String) -> String {
     let mut names: Vec<String> = things.iter().take(MAX_NAMED_ITEMS).map(name).collect();
     if count > MAX_NAMED_ITEMS {
-        names.push(format!("{} more", count - NAMED));
+        names.push(format!("{} more", count - MAX_NAMED_ITEMS));
     }
     names.join(", ")
 }

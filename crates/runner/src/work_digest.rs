@@ -143,10 +143,10 @@ mod tests {
         write(".windlass/x", "one");
         let first = digest_entries(root, &said);
         write(".windlass/x", "two");
-        assert_eq!(digest(root, &said), first);
+        assert_eq!(digest_entries(root, &said), first);
         write("a", "two");
-        assert_ne!(digest(root, &said), first);
-        assert_ne!(digest(root, &said[1..2]), digest(root, &said[..2]));
+        assert_ne!(digest_entries(root, &said), first);
+        assert_ne!(digest_entries(root, &said[1..2]), digest_entries(root, &said[..2]));
     }
 
     #[test]
@@ -160,10 +160,13 @@ mod tests {
         let late = |_: &ProgramSpec| {
             Ok(ProgramOutcome { exit: ProgramExit::TimedOut, ..ProgramOutcome::success_with_stdout(Vec::new()) })
         };
-        assert_eq!(looker.look(&below, &Vec::new(), &late), None);
-        assert_eq!(looker.look(&below, &Vec::new(), &|_| panic!("it looks again")), None);
+        assert_eq!(looker.digest_changes(&below, &Vec::new(), &late), None);
+        assert_eq!(looker.digest_changes(&below, &Vec::new(), &|_| panic!("it looks again")), None);
         let elsewhere = tempfile::tempdir().unwrap();
         fs::create_dir(elsewhere.path().join(".git")).unwrap();
-        assert_eq!(Looker::default().look(elsewhere.path(), &Vec::new(), &|_| panic!("there is no git")), None);
+        assert_eq!(
+            WorkDigester::default().digest_changes(elsewhere.path(), &Vec::new(), &|_| panic!("there is no git")),
+            None
+        );
     }
 }

@@ -95,7 +95,7 @@ impl EffectRunner<'_> {
             Ok(stays)
         })?;
         if let Some(error) = stays {
-            let words = format!("the branch {} stays on the remote: {}", worktree.branch, explained(&error));
+            let words = format!("the branch {} stays on the remote: {}", worktree.branch, explain_git_error(&error));
             (self.env.observe)(RunnerEvent::Note(&words));
         }
         Ok(())
@@ -118,7 +118,7 @@ impl EffectRunner<'_> {
     /// stay. Returns the removed ones, and those that stay with the reason.
     pub fn sweep_worktrees(&mut self, in_use: &[String]) -> Result<Vec<WorktreeRemoval>, RunError> {
         let worktrees = self.settings.delivery.worktrees.clone();
-        if !worktrees.is_dir() || !matches!(self.repository(), Ok(Some(_))) {
+        if !worktrees.is_dir() || !matches!(self.find_repository(), Ok(Some(_))) {
             return Ok(Vec::new());
         }
         self.sweep_checkouts();
@@ -196,7 +196,7 @@ impl Runner<'_> {
         if task.former.contains(workspace)
             && let Err(error) = self.effects.remove_lost_worktree(&task, workspace)
         {
-            let said = format!("what was done in {} stays there: {}", workspace.name, explained(&error));
+            let said = format!("what was done in {} stays there: {}", workspace.name, explain_git_error(&error));
             (self.effects.env.observe)(RunnerEvent::Note(&said));
         }
         Ok(())

@@ -43,7 +43,7 @@ pub fn verdict() -> impl Strategy<Value = CallVerdict> {
     (ruling, reason, option::of(0..4_u32), 0..5_u32).prop_map(|(ruling, reason, most, max_retries)| CallVerdict {
         ruling,
         reason,
-        objectors: vec![Objector { hook: "check".to_owned(), most }],
+        objectors: vec![ObjectingHook { hook: "check".to_owned(), max_send_backs: most }],
         max_retries,
         told: None,
     })

@@ -195,7 +195,8 @@ impl DeliveryProgress {
             }
             GateRemedy::Hear => failed.why == GateFailureKind::Said,
             GateRemedy::GiveUp => {
-                !(matches!(failed.why, Why::Escalated | Why::Said) || merging && failed.why == GateFailureKind::Blocked)
+                !(matches!(failed.why, GateFailureKind::Escalated | GateFailureKind::Said)
+                    || merging && failed.why == GateFailureKind::Blocked)
             }
         };
         told && bounded

@@ -9,8 +9,8 @@
 use windlass_engine::{
     ActionRequest, AgentUsage, Authority, BridgeCaller, CallVerdict, ChangeFact, Command, CommandOrigin, Digest,
     EdgeDirection, EdgeKind, EffectId, EffectKind, Epoch, GateAnswer, HookOutcome, HookPoint, HookReport, NextAction,
-    OwnerName, PendingEffect, Promise, RunId, SessionEndKind, SessionName, SessionStep as Decision, StateView,
-    SubmissionCheck, TaskId, Timestamp, TurnAnswer, TurnFailure, TurnFailureReport, UsdCost, ViewResult,
+    OwnerName, PendingEffect, Promise, RunId, SessionEndKind, SessionName, SessionStep, StateView, SubmissionCheck,
+    TaskId, Timestamp, TurnAnswer, TurnFailure, TurnFailureReport, UsdCost, ViewResult,
 };
 
 use crate::delivery::workspace;
@@ -323,7 +323,7 @@ fn next_session_command(view: &dyn StateView, name: &SessionName, answer: &Outsi
 
 /// Returns whether the loop would skip its next hook.
 fn is_skipped(view: &dyn StateView, name: &SessionName) -> ViewResult<bool> {
-    Ok(view.find_session(name)?.is_some_and(|session| matches!(session.step(), Decision::SkipHook(_))))
+    Ok(view.find_session(name)?.is_some_and(|session| matches!(session.next_step(), SessionStep::SkipHook(_))))
 }
 
 pub(crate) fn stop(name: SessionName, ending: SessionEndKind) -> Command {

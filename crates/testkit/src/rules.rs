@@ -24,22 +24,22 @@ pub fn rules_of_gates() -> EngineRules {
         (
             EventType::SubmissionStarted,
             vec![
-                owed("tests", "before_submit", HookClass::Gate, OnFailure::Block),
-                owed("mild", "before_submit", HookClass::Idempotent, OnFailure::Ignore),
-                owed("pr", "before_submit", HookClass::Vcs, OnFailure::Block),
+                owed("tests", "before_submit", HookClass::Gate, HookFailurePolicy::Block),
+                owed("mild", "before_submit", HookClass::Idempotent, HookFailurePolicy::Ignore),
+                owed("pr", "before_submit", HookClass::Vcs, HookFailurePolicy::Block),
             ],
         ),
-        (EventType::TaskSubmitted, vec![owed("told", "after_submit", HookClass::Other, OnFailure::Ignore)]),
+        (EventType::TaskSubmitted, vec![owed("told", "after_submit", HookClass::Other, HookFailurePolicy::Ignore)]),
         (
             EventType::MergeStarted,
             vec![
-                owed("review", "before_merge", HookClass::Gate, OnFailure::Block),
-                owed("merge", "before_merge", HookClass::Vcs, OnFailure::Block),
-                owed("last", "before_merge", HookClass::Other, OnFailure::Escalate),
+                owed("review", "before_merge", HookClass::Gate, HookFailurePolicy::Block),
+                owed("merge", "before_merge", HookClass::Vcs, HookFailurePolicy::Block),
+                owed("last", "before_merge", HookClass::Other, HookFailurePolicy::Escalate),
             ],
         ),
-        (EventType::ChangeMerged, vec![owed("after", "after_merge", HookClass::Other, OnFailure::Escalate)]),
-        (EventType::PipelineFailed, vec![owed("sigh", "pipeline_failed", HookClass::Other, OnFailure::Ignore)]),
+        (EventType::ChangeMerged, vec![owed("after", "after_merge", HookClass::Other, HookFailurePolicy::Escalate)]),
+        (EventType::PipelineFailed, vec![owed("sigh", "pipeline_failed", HookClass::Other, HookFailurePolicy::Ignore)]),
     ];
     let effects = HookPlan::for_all_tasks("hooks: {stop: []}", "w1".parse().expect("an owner's name"), hooks);
     EngineRules { registry: HookRegistry::with_builtins(), effects: Some(effects), ..EngineRules::default() }
@@ -55,9 +55,9 @@ fn demanding_hook() -> PureHook {
     PureHook::new("demands", [EventType::TaskUpdated], |record, _| {
         let Some(task) = record.envelope.node.task_id() else { return Ok(vec![]) };
         Ok(vec![
-            Action::UpdateTask { task, action: TaskAction::Ready { after: None } },
-            Action::Log { node: Node::Task(task), event: Event::TaskCompleted(no_result()) },
-            Action::CreateTask(NewTask {
+            HookAction::UpdateTask { task, action: TaskAction::Ready { after: None } },
+            HookAction::Log { node: EventSubject::Task(task), event: Event::TaskCompleted(no_result()) },
+            HookAction::CreateTask(NewTask {
                 depends_on: vec![TaskId(999)],
                 goal: "never".to_owned(),
                 ..NewTask::default()
@@ -84,31 +84,40 @@ fn owed(hook: &str, point: &str, class: HookClass, on_failure: HookFailurePolicy
 /// agents adds a hook. Finished work passes one gate, with a second hook for worktrees, and tasks of type `bug` pass a second gate.
 fn effects() -> HookPlan {
     let hooks = [
-        (EventType::TaskCompleted, vec![owed("gate", "on_task_complete", HookClass::Gate, OnFailure::Block)]),
+        (EventType::TaskCompleted, vec![owed("gate", "on_task_complete", HookClass::Gate, HookFailurePolicy::Block)]),
         (
             EventType::TaskStarted,
             vec![
-                owed("push", "task_started", HookClass::Vcs, OnFailure::Ignore),
-                owed("tell", "task_started", HookClass::Webhook, OnFailure::Ignore),
-                owed("log", "task_started", HookClass::Other, OnFailure::Escalate),
+                owed("push", "task_started", HookClass::Vcs, HookFailurePolicy::Ignore),
+                owed("tell", "task_started", HookClass::Webhook, HookFailurePolicy::Ignore),
+                owed("log", "task_started", HookClass::Other, HookFailurePolicy::Escalate),
             ],
         ),
-        (EventType::IterationStarted, vec![owed("sweep", "pre_iteration", HookClass::Idempotent, OnFailure::Ignore)]),
+        (
+            EventType::IterationStarted,
+            vec![owed("sweep", "pre_iteration", HookClass::Idempotent, HookFailurePolicy::Ignore)],
+        ),
         (
             EventType::TurnFinished,
             vec![
-                HookEffect { send_backs: Some(1), ..owed("check", "stop", HookClass::Gate, OnFailure::Ignore) },
-                owed("lint", "stop", HookClass::Gate, OnFailure::Escalate),
+                HookEffect { send_backs: Some(1), ..owed("check", "stop", HookClass::Gate, HookFailurePolicy::Ignore) },
+                owed("lint", "stop", HookClass::Gate, HookFailurePolicy::Escalate),
             ],
         ),
-        (EventType::IterationCompleted, vec![owed("note", "post_iteration", HookClass::Other, OnFailure::Ignore)]),
-        (EventType::IterationFailed, vec![owed("rue", "on_error", HookClass::Idempotent, OnFailure::Ignore)]),
-        (EventType::IterationInterrupted, vec![owed("mourn", "on_error", HookClass::Other, OnFailure::Ignore)]),
-        (EventType::SubmissionStarted, vec![owed("tests", "before_submit", HookClass::Gate, OnFailure::Block)]),
-        (EventType::ChangeMerged, vec![owed("after", "after_merge", HookClass::Other, OnFailure::Escalate)]),
-        (EventType::BridgeCalled, vec![owed("bridged", "stop", HookClass::Bridge, OnFailure::Ignore)]),
-        (EventType::SessionEnded, vec![owed("bye", "session_end", HookClass::Other, OnFailure::Ignore)]),
-        (EventType::ConfigRecorded, vec![owed("trust", "config_recorded", HookClass::Other, OnFailure::Ignore)]),
+        (
+            EventType::IterationCompleted,
+            vec![owed("note", "post_iteration", HookClass::Other, HookFailurePolicy::Ignore)],
+        ),
+        (EventType::IterationFailed, vec![owed("rue", "on_error", HookClass::Idempotent, HookFailurePolicy::Ignore)]),
+        (EventType::IterationInterrupted, vec![owed("mourn", "on_error", HookClass::Other, HookFailurePolicy::Ignore)]),
+        (EventType::SubmissionStarted, vec![owed("tests", "before_submit", HookClass::Gate, HookFailurePolicy::Block)]),
+        (EventType::ChangeMerged, vec![owed("after", "after_merge", HookClass::Other, HookFailurePolicy::Escalate)]),
+        (EventType::BridgeCalled, vec![owed("bridged", "stop", HookClass::Bridge, HookFailurePolicy::Ignore)]),
+        (EventType::SessionEnded, vec![owed("bye", "session_end", HookClass::Other, HookFailurePolicy::Ignore)]),
+        (
+            EventType::ConfigRecorded,
+            vec![owed("trust", "config_recorded", HookClass::Other, HookFailurePolicy::Ignore)],
+        ),
     ];
     let owner = "w1".parse().expect("an owner's name");
     let mut effects = HookPlan::for_all_tasks("hooks: {stop: []}", owner, hooks);

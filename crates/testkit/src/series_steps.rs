@@ -100,7 +100,7 @@ pub fn driving() -> impl Strategy<Value = SeriesStep> {
     );
     let action = select(vec![RuleAction::Complete, RuleAction::Continue, RuleAction::Continue, RuleAction::Escalate]);
     let data = option::weighted(0.3, Just(json!({"executionPhase": "midpoint"})));
-    let asked = select(vec![Asked::Validation, Asked::Hooks]);
+    let asked = select(vec![EvaluationPurpose::Validation, EvaluationPurpose::Hooks]);
     let finding = (asked, promises(), any::<bool>(), action, data).prop_map(
         |(asked, promises, passed, action, checkpoint_data)| SeriesFinding {
             asked,
@@ -118,6 +118,6 @@ pub fn driving() -> impl Strategy<Value = SeriesStep> {
         4 => finding.prop_map(SeriesStep::Judge),
         3 => Just(SeriesStep::Advance),
         3 => select(Promise::ALL.to_vec()).prop_map(SeriesStep::Complete),
-        1 => select(vec![Trigger::Manual, Trigger::Error]).prop_map(SeriesStep::Checkpoint),
+        1 => select(vec![CheckpointTrigger::Manual, CheckpointTrigger::Error]).prop_map(SeriesStep::Checkpoint),
     ]
 }

@@ -191,32 +191,32 @@ fn about_a_task() -> impl Strategy<Value = StepAction> {
     use Command as C;
     let why = || "because".to_owned();
     prop_oneof![
-        2 => (priority(), option::of(labels()), labels(), labels(), task()).prop_map(|(priority, labels, add_labels, remove_labels, id)| Ask::Plain(C::UpdateTask {
+        2 => (priority(), option::of(labels()), labels(), labels(), task()).prop_map(|(priority, labels, add_labels, remove_labels, id)| StepAction::Plain(C::UpdateTask {
             id,
             patch: TaskPatch { priority: Some(priority), labels, add_labels, remove_labels, ..TaskPatch::default() },
         })),
         5 => (option::of(task()), worker(), -5..120_i64)
-            .prop_map(|(id, owner, lease)| Ask::Claim { id, owner, lease }),
-        3 => task().prop_map(|id| Ask::Plain(C::StartTask { id, context: json!({"why": ["asked", 1.5]}) })),
-        2 => task().prop_map(|id| Ask::Plain(C::SubmitTask { id })),
+            .prop_map(|(id, owner, lease)| StepAction::Claim { id, owner, lease }),
+        3 => task().prop_map(|id| StepAction::Plain(C::StartTask { id, context: json!({"why": ["asked", 1.5]}) })),
+        2 => task().prop_map(|id| StepAction::Plain(C::SubmitTask { id })),
         7 => (task(), option::of(Just("done".to_owned()))).prop_map(|(id, result)| {
-            Ask::Plain(C::CompleteTask { id, result, artifacts: vec![] })
+            StepAction::Plain(C::CompleteTask { id, result, artifacts: vec![] })
         }),
-        2 => task().prop_map(move |id| Ask::Plain(C::BlockTask { id, reason: why(), required_knowledge: vec![] })),
-        2 => task().prop_map(|id| Ask::Plain(C::UnblockTask { id })),
-        3 => (task(), select(Resolution::ALL.to_vec()), option::of(Just("so be it".to_owned()))).prop_map(
-            |(id, answer, text)| Ask::Plain(C::AnswerTask { id, answer, text, ignores: vec![], work: None }),
+        2 => task().prop_map(move |id| StepAction::Plain(C::BlockTask { id, reason: why(), required_knowledge: vec![] })),
+        2 => task().prop_map(|id| StepAction::Plain(C::UnblockTask { id })),
+        3 => (task(), select(TaskResolution::ALL.to_vec()), option::of(Just("so be it".to_owned()))).prop_map(
+            |(id, answer, text)| StepAction::Plain(C::AnswerTask { id, answer, text, ignores: vec![], work: None }),
         ),
-        1 => task().prop_map(move |id| Ask::Plain(C::NeedContinuation { id, reason: why() })),
-        1 => task().prop_map(move |id| Ask::Plain(C::ReleaseTask { id, reason: why() })),
-        3 => task().prop_map(move |id| Ask::Plain(C::FailTask { id, reason: why() })),
-        3 => task().prop_map(move |id| Ask::Plain(C::ReopenTask { id, reason: why() })),
+        1 => task().prop_map(move |id| StepAction::Plain(C::NeedContinuation { id, reason: why() })),
+        1 => task().prop_map(move |id| StepAction::Plain(C::ReleaseTask { id, reason: why() })),
+        3 => task().prop_map(move |id| StepAction::Plain(C::FailTask { id, reason: why() })),
+        3 => task().prop_map(move |id| StepAction::Plain(C::ReopenTask { id, reason: why() })),
         1 => (option::of(task()), select(NoteKind::ALL.to_vec()))
-            .prop_map(|(task, kind)| Ask::Plain(C::AddNote { task, kind, text: "look".to_owned() })),
-        1 => (task(), any::<bool>()).prop_map(|(id, late)| Ask::Expire { id, late }),
-        1 => task().prop_map(|id| Ask::Plain(C::RecordMerge { id, commit: "def".to_owned(), seen: None })),
-        2 => (task(), select(vec![Deletion::Alone, Deletion::Cascade, Deletion::BlockDependents]))
-            .prop_map(|(id, deletion)| Ask::Plain(C::DeleteTask { id, deletion })),
+            .prop_map(|(task, kind)| StepAction::Plain(C::AddNote { task, kind, text: "look".to_owned() })),
+        1 => (task(), any::<bool>()).prop_map(|(id, late)| StepAction::Expire { id, late }),
+        1 => task().prop_map(|id| StepAction::Plain(C::RecordMerge { id, commit: "def".to_owned(), seen: None })),
+        2 => (task(), select(vec![DeletionMode::Alone, DeletionMode::Cascade, DeletionMode::BlockDependents]))
+            .prop_map(|(id, deletion)| StepAction::Plain(C::DeleteTask { id, deletion })),
     ]
 }
 
@@ -386,22 +386,22 @@ fn about_sessions() -> impl Strategy<Value = StepAction> {
     prop_oneof![
         2 => start_session(),
         2 => about_gates(),
-        24 => (session(), answer()).prop_map(|(name, answer)| Ask::GoOn(name, answer)),
-        1 => (session(), ending).prop_map(|(name, ending)| Ask::Plain(stop(name, ending))),
-        1 => session().prop_map(|name| Ask::Plain(Command::CancelSession { name, reason: None })),
-        1 => session().prop_map(|name| Ask::Plain(Command::AdvanceSession { name })),
+        24 => (session(), answer()).prop_map(|(name, answer)| StepAction::GoOn(name, answer)),
+        1 => (session(), ending).prop_map(|(name, ending)| StepAction::Plain(stop(name, ending))),
+        1 => session().prop_map(|name| StepAction::Plain(Command::CancelSession { name, reason: None })),
+        1 => session().prop_map(|name| StepAction::Plain(Command::AdvanceSession { name })),
         2 => session().prop_map(say),
         1 => (session(), worker(), option::of(1..4_u32))
-            .prop_map(|(name, owner, max_iterations)| Ask::Resume { name, owner, max_iterations }),
-        1 => (turn(), 0..2_u8, any::<bool>()).prop_map(|(turn, number, anew)| Ask::OpenConversation(turn, number, anew)),
-        3 => (turn(), promise()).prop_map(|(turn, promise)| Ask::FinishTurn(turn, promise)),
-        2 => session().prop_map(Ask::SayDone),
-        3 => turn().prop_map(Ask::FailTurn),
-        2 => (turn(), option::weighted(0.8, -50..400_i64)).prop_map(|(turn, wait)| Ask::PostponeTurn(turn, wait)),
-        1 => session().prop_map(|name| Ask::Plain(Command::AdvanceSession { name })),
+            .prop_map(|(name, owner, max_iterations)| StepAction::Resume { name, owner, max_iterations }),
+        1 => (turn(), 0..2_u8, any::<bool>()).prop_map(|(turn, number, anew)| StepAction::OpenConversation(turn, number, anew)),
+        3 => (turn(), promise()).prop_map(|(turn, promise)| StepAction::FinishTurn(turn, promise)),
+        2 => session().prop_map(StepAction::SayDone),
+        3 => turn().prop_map(StepAction::FailTurn),
+        2 => (turn(), option::weighted(0.8, -50..400_i64)).prop_map(|(turn, wait)| StepAction::PostponeTurn(turn, wait)),
+        1 => session().prop_map(|name| StepAction::Plain(Command::AdvanceSession { name })),
         1 => (session(), gate_answer())
-            .prop_map(|(session, answer)| Ask::Plain(Command::AnswerGate { session, answer, text: None })),
-        3 => turn().prop_map(Ask::InterruptTurn),
+            .prop_map(|(session, answer)| StepAction::Plain(Command::AnswerGate { session, answer, text: None })),
+        3 => turn().prop_map(StepAction::InterruptTurn),
     ]
 }
 

@@ -39,7 +39,7 @@ impl TaskHistory {
 
 /// Returns the kept state of every task, with the violations on the way.
 pub fn read_task_histories(log: &[EventRecord]) -> BTreeMap<TaskId, TaskHistory> {
-    let (mut tasks, mut hearing) = (BTreeMap::<TaskId, TaskHistory>::new(), SessionTerms::default());
+    let (mut tasks, mut hearing) = (BTreeMap::<TaskId, TaskHistory>::new(), SessionTermsOracle::default());
     for record in log {
         hearing.observe(record);
         if let Some(task) = record.envelope.node.task_id() {
@@ -55,23 +55,27 @@ pub fn read_task_histories(log: &[EventRecord]) -> BTreeMap<TaskId, TaskHistory>
 
 /// The terms of each session.
 #[derive(Default)]
-struct SessionTerms {
-    terms: BTreeMap<SessionName, SessionTerms>,
+struct SessionTermsOracle {
+    session_terms: BTreeMap<SessionName, SessionTerms>,
 }
 
-impl SessionTerms {
+impl SessionTermsOracle {
     fn observe(&mut self, record: &EventRecord) {
         let session = record.envelope.session.clone();
         match (&record.envelope.event, session) {
-            (Event::SessionStarted(started), Some(name)) => drop(self.terms.insert(name, started.terms.clone())),
-            (Event::SessionResumed(resumed), Some(name)) => drop(self.terms.insert(name, resumed.terms.clone())),
+            (Event::SessionStarted(started), Some(name)) => {
+                drop(self.session_terms.insert(name, started.terms.clone()))
+            }
+            (Event::SessionResumed(resumed), Some(name)) => {
+                drop(self.session_terms.insert(name, resumed.terms.clone()))
+            }
             _ => {}
         }
     }
 }
 
 impl TaskHistory {
-    fn observe(&mut self, record: &EventRecord, hearing: &SessionTerms) {
+    fn observe(&mut self, record: &EventRecord, hearing: &SessionTermsOracle) {
         // A hook that rejected the work and passes it now withdraws its rejection.
         if let Event::HookFinished(finished) = &record.envelope.event
             && finished.outcome == HookOutcome::Success
@@ -97,7 +101,8 @@ impl TaskHistory {
             },
             Event::PipelineFailed(failed) => self.observe_failure(record, failed),
             Event::TaskRejected(_) => {
-                let most = record.envelope.session.as_ref().map_or(0, |name| hearing.terms[name].max_rejections);
+                let most =
+                    record.envelope.session.as_ref().map_or(0, |name| hearing.session_terms[name].max_rejections);
                 if self.rejections > most {
                     self.wrong.push(format!("{}: rejected {} times, of {most}", record.seq, self.rejections));
                 }
@@ -138,7 +143,7 @@ impl TaskHistory {
         if failed.remedy == GateRemedy::Hear {
             self.untold = None;
         }
-        if !matches!(failed.remedy, Remedy::Again | Remedy::Hear) {
+        if !matches!(failed.remedy, GateRemedy::Again | GateRemedy::Hear) {
             let finding = self.finding(failed);
             match failed.remedy {
                 GateRemedy::Remediate => self.untold = Some(VecDeque::from([finding])),

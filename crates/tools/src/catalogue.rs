@@ -40,6 +40,7 @@ pub fn find_tool(name: &str) -> Result<&'static ToolDefinition, ToolError> {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("there are {}", names.join(", ")),
         };
-        ToolError::new(ToolErrorCode::UnknownTool, format!("there is no tool `{}`", shown::text(name))).with_hint(hint)
+        ToolError::new(ToolErrorCode::UnknownTool, format!("there is no tool `{}`", text_excerpt::excerpt_text(name)))
+            .with_hint(hint)
     })
 }

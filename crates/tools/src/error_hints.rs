@@ -55,7 +55,7 @@ impl From<Refusal> for ToolError {
                 None => error,
             },
             Refusal::Held { lease, .. } => {
-                error.with_hint(format!("leave it to {}, or take another task", lease.holder()))
+                error.with_hint(format!("leave it to {}, or take another task", lease.holder_name()))
             }
             Refusal::Untrusted { .. } => {
                 error.with_hint(CallerHint::command("windlass trust", "shows what would run and asks"))

@@ -88,7 +88,11 @@ impl<G: ToolHost> ToolCall<'_, G> {
             done => return done,
         };
         let task = self.load_task(task)?;
-        Err(if self.holds_task(&task)? { ToolError { hints: vec![self.stuck(&task)?], ..error } } else { error })
+        Err(if self.holds_task(&task)? {
+            ToolError { hints: vec![self.stuck_task_hint(&task)?], ..error }
+        } else {
+            error
+        })
     }
 
     /// Returns a hint for a task that only a person can help with.

@@ -58,6 +58,6 @@ mod tests {
 
     #[test]
     fn note_kind_names_cover_every_kind() {
-        assert_eq!(KINDS, NoteKind::ALL.map(NoteKind::name));
+        assert_eq!(NOTE_KIND_NAMES, NoteKind::ALL.map(NoteKind::name));
     }
 }

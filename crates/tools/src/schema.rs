@@ -163,9 +163,11 @@ pub(crate) fn parse_arguments<T: DeserializeOwned>(tool: &ToolDefinition, argume
     let mut mistakes = ArgumentErrors(Vec::new());
     match &mut given {
         Value::Object(object) => mistakes.check_object("", tool.fields, object),
-        other => {
-            mistakes.push_error("arguments", format!("{} is no object", shown::value(other)), "give the fields by name")
-        }
+        other => mistakes.push_error(
+            "arguments",
+            format!("{} is no object", text_excerpt::describe_value(other)),
+            "give the fields by name",
+        ),
     }
     if !mistakes.0.is_empty() {
         return Err(ToolError::new(ToolErrorCode::Invalid, mistakes.0.join("\n")));
@@ -213,7 +215,7 @@ impl ArgumentErrors {
             (FieldKind::Flag, Value::Bool(_)) | (FieldKind::Map, Value::Object(_)) | (FieldKind::Own(_), _) => {}
             (FieldKind::Promise, Value::String(text)) if text.parse::<Promise>().is_ok() => {}
             (FieldKind::Text(most) | FieldKind::Words(most), Value::String(text)) => {
-                if let Some(fault) = find_text_error(text, *most, matches!(kind, Kind::Words(_))) {
+                if let Some(fault) = find_text_error(text, *most, matches!(kind, FieldKind::Words(_))) {
                     self.push_error(path, fault.0, fault.1);
                 }
             }
@@ -224,7 +226,11 @@ impl ArgumentErrors {
                 None if number.as_f64().is_none_or(|number| number.fract() != 0.0) => {
                     self.push_type_error(path, kind, given)
                 }
-                _ => self.push_error(path, format!("{} is out of bounds", shown::value(given)), kind.remedy()),
+                _ => self.push_error(
+                    path,
+                    format!("{} is out of bounds", text_excerpt::describe_value(given)),
+                    kind.remedy(),
+                ),
             },
             (FieldKind::List(_, least, most), Value::Array(items)) if !(*least..=*most).contains(&items.len()) => {
                 let remedy = if items.is_empty() { kind.remedy() } else { format!("give at most {most}") };
@@ -241,9 +247,9 @@ impl ArgumentErrors {
     }
 
     fn push_type_error(&mut self, path: &str, kind: &FieldKind, given: &Value) {
-        let quoted = matches!((kind, given), (Kind::Whole(..) | Kind::Flag, Value::String(_)));
+        let quoted = matches!((kind, given), (FieldKind::Whole(..) | FieldKind::Flag, Value::String(_)));
         let remedy = format!("{}{}", kind.remedy(), if quoted { ", without quotes" } else { "" });
-        self.push_error(path, format!("{} is no {}", shown::value(given), kind.what()), remedy);
+        self.push_error(path, format!("{} is no {}", text_excerpt::describe_value(given), kind.noun()), remedy);
     }
 }
 

@@ -30,7 +30,7 @@ pub fn describe_value(given: &Value) -> String {
         Value::Null => "null".to_owned(),
         Value::Bool(flag) => flag.to_string(),
         Value::Number(number) => excerpt_text(&number.to_string()),
-        Value::String(given) => format!("the text `{}`", text(given)),
+        Value::String(given) => format!("the text `{}`", excerpt_text(given)),
         Value::Array(_) => "a list".to_owned(),
         Value::Object(_) => "an object".to_owned(),
     }
@@ -42,9 +42,9 @@ mod tests {
 
     #[test]
     fn excerpt_escapes_hidden_characters_and_is_short() {
-        assert_eq!(text("a\u{1b}[31mb\nc\u{202e}d`e\u{301}"), "a\\u{1b}[31mb\\u{a}c\\u{202e}d'e\\u{301}");
-        assert_eq!(text("grün"), "grün");
-        assert_eq!(text(&"x".repeat(1000)).chars().count(), LONG + 1);
-        assert_eq!(value(&Value::from("../T1")), "the text `../T1`");
+        assert_eq!(excerpt_text("a\u{1b}[31mb\nc\u{202e}d`e\u{301}"), "a\\u{1b}[31mb\\u{a}c\\u{202e}d'e\\u{301}");
+        assert_eq!(excerpt_text("grün"), "grün");
+        assert_eq!(excerpt_text(&"x".repeat(1000)).chars().count(), MAX_EXCERPT_CHARS + 1);
+        assert_eq!(describe_value(&Value::from("../T1")), "the text `../T1`");
     }
 }

@@ -14,7 +14,7 @@ pub fn label_urgent() -> PureHook {
         if u8::from(created.priority) > 0 {
             return Ok(vec![]);
         }
-        Ok(vec![Action::UpdateTask { task, action: TaskAction::AddLabels(vec!["urgent".to_owned()]) }])
+        Ok(vec![HookAction::UpdateTask { task, action: TaskAction::AddLabels(vec!["urgent".to_owned()]) }])
     })
     .priority(30)
     .description("labels what is most urgent")
@@ -26,7 +26,7 @@ pub fn announce_releases() -> PureHook {
         let Some(id) = record.envelope.node.task_id() else { return Ok(vec![]) };
         // The view answers questions about the present state. A failure of the store itself is passed on with `?`.
         let Some(task) = view.find_task(id)?.filter(|task| task.has_label("release")) else { return Ok(vec![]) };
-        Ok(vec![Action::CreateTask(NewTask {
+        Ok(vec![HookAction::CreateTask(NewTask {
             goal: format!("Announce: {}", task.goal),
             priority: task.priority,
             parent: Some(id),

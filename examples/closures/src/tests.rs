@@ -76,7 +76,7 @@ fn a_release_is_followed_up() {
     assert_eq!(kinds(&events), ["task_completed", "task_created", "dependency_added", "task_ready"]);
     let Event::TaskCreated(created) = &events[1].envelope.event else { panic!("{events:?}") };
     assert_eq!((created.goal.as_str(), u8::from(created.priority)), ("Announce: Release 1.0", 1));
-    assert_eq!(events[1].cause(), Some(events[0].seq));
+    assert_eq!(events[1].cause_position(), Some(events[0].seq));
     assert_eq!(kinds(&scene.complete(2, None)), ["task_completed"], "the announcement is no release");
 }
 
@@ -131,11 +131,11 @@ fn a_closure_that_panics_has_only_failed() {
 #[test]
 fn a_closure_that_feeds_itself_comes_to_an_end() {
     let breeds = PureHook::new("breeds", [EventType::TaskCreated], |_, _| {
-        Ok(vec![Action::CreateTask(NewTask { goal: "another".to_owned(), ..NewTask::default() })])
+        Ok(vec![HookAction::CreateTask(NewTask { goal: "another".to_owned(), ..NewTask::default() })])
     });
     let events = Scene::with(breeds).add("one", &[], 2);
     let count = |kind| events.iter().filter(|record| record.kind() == kind).count();
-    assert_eq!(count(EventType::TaskCreated), 1 + usize::from(Limits::DEPTH));
+    assert_eq!(count(EventType::TaskCreated), 1 + usize::from(EngineLimits::CASCADE_DEPTH));
     assert_eq!(count(EventType::ActionError), 1);
 }
 
@@ -146,7 +146,7 @@ fn what_was_done_is_there_when_the_store_is_opened_again() {
     let events = tour(&mut project).unwrap();
     drop(project);
     let project = Project::open(directory.path(), HookRegistry::default()).unwrap();
-    assert_eq!(project.store.read(&Filter::default(), Seq::START, usize::MAX).unwrap(), events);
+    assert_eq!(project.store.read_events(&EventFilter::default(), Seq::START, usize::MAX).unwrap(), events);
 }
 
 #[test]

@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn client_requests_parse_from_protocol_params() {
         let check = |method: &str, params: Value, expected: ClientRequest| {
-            assert_eq!(Wish::of(method, &params), Some(Ok(expected)), "{method}");
+            assert_eq!(ClientRequest::from_request(method, &params), Some(Ok(expected)), "{method}");
         };
         check("fs/read_text_file", json!({"sessionId": "s", "path": "/a", "line": 3, "limit": null, "_meta": {}}), {
             ClientRequest::Read(ReadFileRequest { path: "/a".into(), line: Some(3), limit: None })
@@ -109,7 +109,7 @@ mod tests {
         check("fs/write_text_file", json!({"sessionId": "s", "path": "/a", "content": "x"}), {
             ClientRequest::Write(WriteFileRequest { path: "/a".into(), content: "x".to_owned() })
         });
-        let env = vec![Variable { name: "A".to_owned(), value: "1".to_owned() }];
+        let env = vec![EnvironmentVariable { name: "A".to_owned(), value: "1".to_owned() }];
         let (command, args) = ("ls".to_owned(), vec!["-l".to_owned()]);
         let created = json!({"command": "ls", "args": ["-l"], "env": [{"name": "A", "value": "1"}],
             "cwd": "/b", "outputByteLimit": 10});
@@ -141,7 +141,7 @@ mod tests {
     fn invalid_params_are_refused_and_unknown_methods_ignored() {
         let refused =
             ClientRequest::from_request("terminal/create", &json!({"args": 3})).expect("known").expect_err("bad");
-        assert_eq!(refused.code, INVALID);
-        assert_eq!(Wish::of("fs/made_up", &Value::Null), None);
+        assert_eq!(refused.code, INVALID_PARAMS);
+        assert_eq!(ClientRequest::from_request("fs/made_up", &Value::Null), None);
     }
 }

@@ -169,7 +169,9 @@ impl ClientServices {
         };
         let told = match &answer {
             Ok(_) => told,
-            Err(refused) => format!("{told}: {}", &refused.message[..refused.message.floor_char_boundary(TOLD)]),
+            Err(refused) => {
+                format!("{told}: {}", &refused.message[..refused.message.floor_char_boundary(MAX_REPORTED_LENGTH)])
+            }
         };
         ServiceResponse { answer: Some(answer), told: Some(told) }
     }
@@ -179,7 +181,7 @@ impl ClientServices {
             let Some(over) = self.programs.iter().position(|program| program.exit().is_some()) else {
                 return Err(JsonRpcError::new(
                     REQUEST_REFUSED,
-                    format!("there are {TERMINALS} terminals already: release some"),
+                    format!("there are {MAX_TERMINALS} terminals already: release some"),
                 ));
             };
             self.remove_terminal(over);

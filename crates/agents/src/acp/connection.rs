@@ -80,7 +80,7 @@ impl AcpConnection {
         let (end, usage) = match answer {
             Ok(answer) => (self.read_stop_reason(&answer), self.channel.client.meter.finish_turn(&answer)),
             Err(RequestFailure::Refused(refused)) => {
-                let why = format!("the agent failed: {}", words(&refused));
+                let why = format!("the agent failed: {}", describe_rpc_error(&refused));
                 (TurnEnd::from_failure(Kind::Failed, why), self.channel.client.meter.finish_turn(&Value::Null))
             }
             Err(fault) => {

@@ -99,7 +99,7 @@ impl<'a> AcpDriver<'a> {
 
     /// Returns what the end of a turn means. Some agents report a failure in a separate message after the model's.
     fn classify_turn_end(&self, end: TurnEnd, aside: Option<String>) -> TurnEnd {
-        let aside = aside.filter(|_| matches!(end, TurnEnd::Said(_)));
+        let aside = aside.filter(|_| matches!(end, TurnEnd::Answered(_)));
         match aside.map(|aside| self.agent.classify_turn_end(TurnEnd::Answered(aside))) {
             None | Some(TurnEnd::Answered(_)) => self.agent.classify_turn_end(end),
             Some(trouble) => trouble,

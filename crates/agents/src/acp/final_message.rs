@@ -118,7 +118,7 @@ mod tests {
                 text => speech.push_text(text),
             }
         }
-        assert_eq!(speech.finish(), expected);
+        assert_eq!(speech.into_text(), expected);
     }
 
     #[test]
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(aside(&[(None, "a"), (None, "b")]), None);
         assert_eq!(aside(&[(Some("1"), "a"), (Some("1"), "b")]), None);
         assert_eq!(aside(&[(Some("1"), "a"), (None, "b"), (None, "c")]).as_deref(), Some("bc"));
-        assert_eq!(aside(&[(Some("1"), "a"), (Some("2"), &"b".repeat(ASIDE * 2))]), None);
+        assert_eq!(aside(&[(Some("1"), "a"), (Some("2"), &"b".repeat(MAX_TRAILING_MESSAGE * 2))]), None);
     }
 
     #[test]
@@ -156,7 +156,10 @@ mod tests {
         assert!(text.starts_with("é0 é1 ") && text.ends_with(" é99999 ") && text.contains(" bytes left out]\n"));
         check(&[&"é".repeat(MAX_MESSAGE_HEAD + MAX_MESSAGE_TAIL), "!"], &{
             let (head, tail) = ("é".repeat(MAX_MESSAGE_HEAD / 2), "é".repeat(MAX_MESSAGE_TAIL / 2 - 1) + "!");
-            format!("{head}\n[{} bytes left out]\n{tail}", 2 * (HEAD + TAIL) + 1 - head.len() - tail.len())
+            format!(
+                "{head}\n[{} bytes left out]\n{tail}",
+                2 * (MAX_MESSAGE_HEAD + MAX_MESSAGE_TAIL) + 1 - head.len() - tail.len()
+            )
         });
     }
 }

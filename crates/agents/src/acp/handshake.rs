@@ -63,7 +63,7 @@ impl AcpConnection {
                 half.complete_handshake(before, &answer, start, budget)
             }
             Err(RequestFailure::Refused(refused)) => {
-                let why = format!("the agent would not take the one before up: {}", words(&refused));
+                let why = format!("the agent would not take the one before up: {}", describe_rpc_error(&refused));
                 half.begin_conversation(start, budget, Some(why))
             }
             // The agent may have crashed because of this conversation, so a new process begins another one.
@@ -119,8 +119,9 @@ impl PendingConnection {
                 Ok((half, greeted["agentCapabilities"].take()))
             }
             other => {
-                let why =
-                    format!("the agent speaks version {other} of the protocol, and only {VERSION} is spoken here");
+                let why = format!(
+                    "the agent speaks version {other} of the protocol, and only {PROTOCOL_VERSION} is spoken here"
+                );
                 half.line.live.end_gracefully();
                 Err(TurnEnd::Broken(why))
             }
@@ -204,7 +205,8 @@ impl PendingConnection {
             Some((model, ModelChoice::Ask { method, params })) => match self.ask_agent(method, params, start, budget) {
                 Ok(_) => {}
                 Err(RequestFailure::Refused(refused)) => {
-                    notices.push(format!("the agent would not use the model `{model}`: {}", words(&refused)));
+                    notices
+                        .push(format!("the agent would not use the model `{model}`: {}", describe_rpc_error(&refused)));
                 }
                 Err(fault) => return Err(self.into_turn_end(method, fault)),
             },
@@ -247,21 +249,26 @@ impl PendingConnection {
     pub fn end_with_failure(self, method: &str, fault: RequestFailure) -> Result<String, TurnEnd> {
         let AcpChannel { live, client: talk, .. } = self.line;
         let noise = talk.first_noise_line().map(|noise| format!("; it wrote {noise}")).unwrap_or_default();
-        let may_leave = matches!(fault, Fault::Over | Fault::Refused(_));
+        let may_leave = matches!(fault, RequestFailure::AgentExited | RequestFailure::Refused(_));
         let left = if may_leave { live.end_gracefully() } else { live.kill_tree() };
         let last = describe_last_stderr_line(&left);
         Ok(match fault {
             RequestFailure::AgentExited => {
-                format!("the agent ended before it answered `{method}` ({}){last}{noise}", exit(left.exit))
+                format!("the agent ended before it answered `{method}` ({}){last}{noise}", describe_exit(left.exit))
             }
             RequestFailure::AnswerOverdue => {
-                format!("the agent did not answer `{method}` within {} s{last}{noise}", PATIENCE.as_secs())
+                format!(
+                    "the agent did not answer `{method}` within {} s{last}{noise}",
+                    OPENING_ANSWER_TIMEOUT.as_secs()
+                )
             }
             RequestFailure::Breach(breach) => format!("the agent broke the protocol: {breach}"),
             RequestFailure::Refused(refused) if refused.code == LOGIN_REQUIRED => {
                 describe_login(&self.logins, &refused)
             }
-            RequestFailure::Refused(refused) => format!("the agent refused `{method}`: {}", words(&refused)),
+            RequestFailure::Refused(refused) => {
+                format!("the agent refused `{method}`: {}", describe_rpc_error(&refused))
+            }
             RequestFailure::Interrupted(TurnInterruption::Silent) => format!("the agent said nothing any more{last}"),
             RequestFailure::Interrupted(TurnInterruption::TimedOut) => return Err(TurnEnd::TimedOut),
             RequestFailure::Interrupted(TurnInterruption::Cancelled) => return Err(TurnEnd::Cancelled),
@@ -275,7 +282,10 @@ fn describe_login(ways: &[String], refused: &JsonRpcError) -> String {
         [] => String::new(),
         ways => format!("; it offers: {}", ways.join(", ")),
     };
-    format!("the agent wants a login first: start it by hand and log in, or give it a key ({}{ways})", words(refused))
+    format!(
+        "the agent wants a login first: start it by hand and log in, or give it a key ({}{ways})",
+        describe_rpc_error(refused)
+    )
 }
 
 fn describe_exit(exit: ProgramExit) -> String {

@@ -107,7 +107,10 @@ fn read_first_line(live: &mut InteractiveProcess, budget: &mut TurnBudget) -> Re
             ProcessEvent::BackgroundEnded => {}
             ProcessEvent::OutputEnded => return Err(failed("it ended before it listened")),
             ProcessEvent::DeadlinePassed => {
-                return Err(failed(&format!("it does not say within {} s where it listens", PATIENCE.as_secs())));
+                return Err(failed(&format!(
+                    "it does not say within {} s where it listens",
+                    OPENING_ANSWER_TIMEOUT.as_secs()
+                )));
             }
             ProcessEvent::Cancelled | ProcessEvent::Killed => return Err(TurnEnd::Cancelled),
         }

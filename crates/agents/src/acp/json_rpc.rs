@@ -176,7 +176,7 @@ mod tests {
         ] {
             let line = message.to_line();
             assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
-            assert_eq!(Message::parse(&line), Ok(message));
+            assert_eq!(JsonRpcMessage::parse_line(&line), Ok(message));
         }
     }
 

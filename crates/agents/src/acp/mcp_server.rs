@@ -75,13 +75,13 @@ mod tests {
                 "agentInfo": {"name": name},
                 "agentCapabilities": {"mcpCapabilities": {"http": http, "sse": true}},
             });
-            assert_eq!(ServerTransport::of_agent(&greeting), expected, "{greeting}");
+            assert_eq!(ServerTransport::for_agent(&greeting), expected, "{greeting}");
         };
         check(Some("Copilot"), json!(true), ServerTransport::Http);
         check(Some("Copilot"), json!(false), ServerTransport::Stdio);
         check(Some("Copilot"), Value::Null, ServerTransport::Stdio);
         check(Some("goose"), json!(true), ServerTransport::Stdio);
         check(None, json!(true), ServerTransport::Stdio);
-        assert_eq!(ServerTransport::of_agent(&json!({"protocolVersion": 1})), ServerTransport::Stdio);
+        assert_eq!(ServerTransport::for_agent(&json!({"protocolVersion": 1})), ServerTransport::Stdio);
     }
 }

@@ -89,18 +89,20 @@ mod tests {
             method: "session/set_config_option",
             params: json!({"sessionId": "s", "configId": "m", "value": value}),
         };
-        assert_eq!(choose("small-1", "s", &option("big-1", &flat)), ask("small-1"));
-        assert_eq!(choose("Small", "s", &option("big-1", &flat)), ask("small-1"));
-        assert_eq!(choose("small-1", "s", &option("big-1", &groups)), ask("small-1"));
-        assert_eq!(choose("big-1", "s", &option("big-1", &flat)), Choice::Made);
+        assert_eq!(choose_model("small-1", "s", &option("big-1", &flat)), ask("small-1"));
+        assert_eq!(choose_model("Small", "s", &option("big-1", &flat)), ask("small-1"));
+        assert_eq!(choose_model("small-1", "s", &option("big-1", &groups)), ask("small-1"));
+        assert_eq!(choose_model("big-1", "s", &option("big-1", &flat)), ModelChoice::AlreadyCurrent);
         let impossible = |why: &str| ModelChoice::Impossible(why.to_owned());
         let other = impossible("the agent has no model `huge`: it offers `big-1`, `small-1`");
-        assert_eq!(choose("huge", "s", &option("big-1", &groups)), other);
+        assert_eq!(choose_model("huge", "s", &option("big-1", &groups)), other);
         let models =
             json!({"models": {"currentModelId": "a", "availableModels": [{"modelId": "a"}, {"modelId": "b"}]}});
         let set = ModelChoice::Ask { method: "session/set_model", params: json!({"sessionId": "s", "modelId": "b"}) };
-        assert_eq!(choose("b", "s", &models), set);
-        assert_eq!(choose("a", "s", &models), Choice::Made);
-        assert!(matches!(choose("a", "s", &Value::Null), Choice::Impossible(why) if why.contains("offers no choice")));
+        assert_eq!(choose_model("b", "s", &models), set);
+        assert_eq!(choose_model("a", "s", &models), ModelChoice::AlreadyCurrent);
+        assert!(
+            matches!(choose_model("a", "s", &Value::Null), ModelChoice::Impossible(why) if why.contains("offers no choice"))
+        );
     }
 }

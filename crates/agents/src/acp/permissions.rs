@@ -155,7 +155,7 @@ mod tests {
         let check = |text: &str, expected: &[(ToolKind, ToolPermission)]| {
             let permissions = read(text).expect(text);
             for (kind, permission) in expected {
-                assert_eq!(permissions.of(*kind), *permission, "{text}: {kind:?}");
+                assert_eq!(permissions.for_tool_kind(*kind), *permission, "{text}: {kind:?}");
             }
         };
         check("allow", &[(Execute, Allow), (Other, Allow)]);
@@ -167,7 +167,7 @@ mod tests {
         check("{default: allow, execute: deny, fetch: deny}", &[(Execute, Deny), (Fetch, Deny), (Edit, Allow)]);
         check("{default: deny, read: allow}", &[(Read, Allow), (Other, Deny)]);
         check("{}", &[(Execute, Allow)]);
-        assert_eq!(Permissions::default(), Permissions::all(Allow));
+        assert_eq!(AgentPermissions::default(), AgentPermissions::uniform(Allow));
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn tool_kind_names_round_trip() {
         for (name, kind) in ToolKind::ALL {
-            assert_eq!((ToolKind::named(name), kind.name()), (Some(kind), name));
+            assert_eq!((ToolKind::from_name(name), kind.name()), (Some(kind), name));
         }
     }
 }

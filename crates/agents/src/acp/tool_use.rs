@@ -115,7 +115,7 @@ mod tests {
     fn tool_use_is_reported_at_its_start_and_end() {
         let mut tools = ToolUseTracker::default();
         let tool = |title: &str, kind, status| ToolUse { title: title.to_owned(), kind, status };
-        let mut check = |call: Value, expected| assert_eq!(tools.heed(&call), expected, "{call}");
+        let mut check = |call: Value, expected| assert_eq!(tools.apply_update(&call), expected, "{call}");
         let began = ToolUseChange::Began(tool("Run", ToolKind::Execute, ToolUseStatus::Pending));
         check(json!({"toolCallId": "1", "title": "Run", "kind": "execute"}), Some(began));
         check(json!({"toolCallId": "1", "title": "Run ls", "status": "in_progress"}), None);
@@ -124,10 +124,10 @@ mod tests {
         check(json!({"toolCallId": "1", "status": "completed"}), None);
         let at_once = ToolUseChange::Ended(tool("Read a", ToolKind::Other, ToolUseStatus::Completed));
         check(json!({"toolCallId": "2", "title": "Read a", "kind": "novel", "status": "completed"}), Some(at_once));
-        assert_eq!(tools.used(), 2);
-        assert_eq!(tools.asked(&json!({"toolCallId": "1"})).kind, ToolKind::Execute);
-        assert_eq!(tools.asked(&json!({"toolCallId": "1", "kind": "edit"})).kind, ToolKind::Edit);
-        assert_eq!(tools.asked(&json!({"toolCallId": "9"})), Tool::default());
+        assert_eq!(tools.used_count(), 2);
+        assert_eq!(tools.find_asked_tool(&json!({"toolCallId": "1"})).kind, ToolKind::Execute);
+        assert_eq!(tools.find_asked_tool(&json!({"toolCallId": "1", "kind": "edit"})).kind, ToolKind::Edit);
+        assert_eq!(tools.find_asked_tool(&json!({"toolCallId": "9"})), ToolUse::default());
     }
 
     #[test]
@@ -136,7 +136,7 @@ mod tests {
         for number in 0..10_000 {
             tools.apply_update(&json!({"toolCallId": number.to_string(), "title": "x".repeat(MAX_TITLE_LENGTH * 2)}));
         }
-        assert_eq!((tools.known.len(), tools.used()), (KNOWN, 10_000));
+        assert_eq!((tools.known.len(), tools.used_count()), (MAX_TRACKED_TOOL_USES, 10_000));
         assert!(tools.known.iter().all(|(_, tool)| tool.title.len() == MAX_TITLE_LENGTH));
     }
 }

@@ -40,7 +40,7 @@ fn describe_event(said: &AcpEvent) -> Option<String> {
         AcpEvent::Tool(ToolUseChange::Began(tool)) => describe_tool_use(tool),
         AcpEvent::Tool(ToolUseChange::Ended(tool)) => {
             let end = if tool.status == ToolUseStatus::Failed { "failed" } else { "completed" };
-            format!("{}: {end}", named(tool))
+            format!("{}: {end}", describe_tool_use(tool))
         }
         AcpEvent::PermissionAnswered { tool, permission, answer } => {
             let answer = match (answer, permission) {
@@ -48,7 +48,7 @@ fn describe_event(said: &AcpEvent) -> Option<String> {
                 (Some(option), ToolPermission::Deny) => format!("denied ({option})"),
                 (None, _) => "cancelled".to_owned(),
             };
-            format!("asks for permission, {}: {answer}", named(tool))
+            format!("asks for permission, {}: {answer}", describe_tool_use(tool))
         }
         AcpEvent::Plan(steps) => {
             let lines: String = steps.iter().map(|(step, status)| format!("\n  {status}: {step}")).collect();

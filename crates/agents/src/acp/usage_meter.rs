@@ -107,7 +107,7 @@ mod tests {
                 &json!({"_meta": {"usage": {"inputTokens": 5, "outputTokens": 6, "totalTokens": 11}}}),
             );
         }
-        assert_eq!(meter.turn(&json!({"stopReason": "end_turn"})).tokens(), 22);
+        assert_eq!(meter.finish_turn(&json!({"stopReason": "end_turn"})).total_tokens(), 22);
         meter.begin_turn();
         assert!(meter.finish_turn(&Value::Null).is_nothing());
     }
@@ -143,13 +143,13 @@ mod tests {
         heed(&mut meter, 0.5, "USD");
         heed(&mut meter, 70.0, "JPY");
         meter.update_total_cost(&json!({"used": 3}));
-        assert_eq!(cost(&mut meter), Some(Cost(500_000)));
+        assert_eq!(cost(&mut meter), Some(UsdCost(500_000)));
         meter.begin_turn();
         assert_eq!(cost(&mut meter), None);
         heed(&mut meter, 0.75, "USD");
-        assert_eq!(cost(&mut meter), Some(Cost(250_000)));
+        assert_eq!(cost(&mut meter), Some(UsdCost(250_000)));
         meter.begin_turn();
         heed(&mut meter, 0.1, "USD");
-        assert_eq!(cost(&mut meter), Some(Cost(100_000)), "it began anew");
+        assert_eq!(cost(&mut meter), Some(UsdCost(100_000)), "it began anew");
     }
 }

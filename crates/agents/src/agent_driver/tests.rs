@@ -71,7 +71,7 @@ fn prompt(driver: AgentKind, script: &str) -> (TurnEnd, String) {
 #[test]
 fn command_agent_remembers_nothing() {
     let (end, notes) = prompt(AgentKind::Command("cat; echo; sh agent.sh".to_owned()), "echo Done.");
-    assert_eq!((end, &*notes), (TurnEnd::Said("Go.\nDone.\n".to_owned()), "prompt, remembers: false"));
+    assert_eq!((end, &*notes), (TurnEnd::Answered("Go.\nDone.\n".to_owned()), "prompt, remembers: false"));
 }
 
 #[test]
@@ -83,7 +83,7 @@ echo '{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"D
 echo '{"type":"turn.completed"}'
 "#;
     let (end, notes) = prompt(AgentKind::Headless(HeadlessDialect::Codex), script);
-    assert_eq!(end, TurnEnd::Said("Done.".to_owned()));
+    assert_eq!(end, TurnEnd::Answered("Done.".to_owned()));
     insta::assert_snapshot!(notes, @r"
     prompt, remembers: true
     prompt, remembers: false

@@ -165,8 +165,9 @@ struct FailurePatterns {
 static FAILURE_ANSWER_REGEX: LazyLock<Regex> = LazyLock::new(|| Regex::new(FAILURE_ANSWER_PATTERN).expect("a pattern"));
 
 static RATE_LIMIT_ANSWER_REGEX: LazyLock<Regex> = LazyLock::new(|| {
-    let pattern =
-        format!("^{BETWEEN}({BEFORE}{BETWEEN})*{TOO_OFTEN}{BETWEEN}(({BEFORE}|{TOO_OFTEN}|{AFTER}){BETWEEN})*$");
+    let pattern = format!(
+        "^{SEPARATOR_PATTERN}({BEFORE_RATE_LIMIT_PATTERN}{SEPARATOR_PATTERN})*{RATE_LIMIT_PATTERN}{SEPARATOR_PATTERN}(({BEFORE_RATE_LIMIT_PATTERN}|{RATE_LIMIT_PATTERN}|{AFTER_RATE_LIMIT_PATTERN}){SEPARATOR_PATTERN})*$"
+    );
     RegexBuilder::new(&pattern).case_insensitive(true).build().expect("a pattern")
 });
 

@@ -19,14 +19,20 @@ fn read(trouble: Option<AgentFailure>) -> String {
         Some(AgentFailure::RootRefused { .. }) => "root".to_owned(),
         Some(AgentFailure::Failed { fault, .. }) => format!("{fault:?}"),
         Some(AgentFailure::RateLimited { reset: None, .. }) => "limited".to_owned(),
-        Some(AgentFailure::RateLimited { reset: Some(reset), .. }) => format!("limited until {}", reset.moment(now())),
+        Some(AgentFailure::RateLimited { reset: Some(reset), .. }) => {
+            format!("limited until {}", reset.resolve_moment(now()))
+        }
     }
 }
 
 #[track_caller]
 fn check(stderr: &str, expected: &str) {
-    assert_eq!(read(of_failure("I was about to mend the pump.\n", stderr)), expected, "on stderr: {stderr}");
-    assert_eq!(read(of_failure(stderr, "")), expected, "on stdout: {stderr}");
+    assert_eq!(
+        read(classify_failed_output("I was about to mend the pump.\n", stderr)),
+        expected,
+        "on stderr: {stderr}"
+    );
+    assert_eq!(read(classify_failed_output(stderr, "")), expected, "on stdout: {stderr}");
 }
 
 #[test]
@@ -154,7 +160,10 @@ fn unknown_failures_are_not_classified() {
     // Only the last lines report a failure; earlier text is about the work.
     let work = "I added a test for 429 Too Many Requests\nand for 401 Unauthorized\n";
     let more = "and mended it\n".repeat(20);
-    assert_eq!(read(of_failure(&format!("{work}{more}"), &format!("{work}{more}no route to host"))), "nothing");
+    assert_eq!(
+        read(classify_failed_output(&format!("{work}{more}"), &format!("{work}{more}no route to host"))),
+        "nothing"
+    );
 }
 
 #[test]
@@ -208,12 +217,12 @@ fn copilot_rate_limit_over_acp_is_told_from_a_used_up_quota() {
             "limited",
         ),
     ] {
-        assert_eq!(read(instead_of_an_answer(said)), expected, "{said}");
+        assert_eq!(read(classify_failure_answer(said)), expected, "{said}");
     }
     // Not recorded: written from the description of a limit that Copilot does not retry.
     let described = "Error: 429 Rate limit reached for stub in organization org-x on requests per min (RPM): Limit 3, \
                      Used 3, Requested 1. Please try again in 20s.";
-    assert_eq!(read(instead_of_an_answer(described)), "limited until 2026-01-17T10:00:20Z");
+    assert_eq!(read(classify_failure_answer(described)), "limited until 2026-01-17T10:00:20Z");
 }
 
 #[test]
@@ -252,8 +261,8 @@ fn failure_answers_are_told_from_real_answers() {
     assert_eq!(copilot("No response was returned. Send your message again to retry."), "Empty");
     let resumed =
         "Warning: 1 tool call(s) had no recorded result at resume. Verify the current state before continuing.";
-    assert_eq!(without_warnings(&format!("{resumed}All of it.\n\nYes.")), "All of it.\n\nYes.");
-    assert_eq!(without_warnings(resumed), "");
+    assert_eq!(strip_leading_warnings(&format!("{resumed}All of it.\n\nYes.")), "All of it.\n\nYes.");
+    assert_eq!(strip_leading_warnings(resumed), "");
     for text in [
         "",
         "Warning: ",
@@ -323,13 +332,13 @@ fn access_denied_remedy_depends_on_the_command() {
     assert!(find_access_remedy("claude -p --verbose", true).contains("/login"));
     assert!(find_access_remedy("env X=1 /usr/local/bin/codex exec -", true).contains("codex login"));
     assert!(find_access_remedy("claude -p", false).contains("pay for what `claude` uses"));
-    assert_eq!(remedy("./my-agent.sh", true), "log the agent in, or set its API key");
+    assert_eq!(find_access_remedy("./my-agent.sh", true), "log the agent in, or set its API key");
 }
 
 #[test]
 fn reset_moment_is_bounded_by_a_week() {
     let late = RateLimitReset::After(Duration::MAX).resolve_moment(now());
     assert_eq!(late.to_string(), "2026-01-24T10:00:00Z");
-    assert_eq!(Reset::At(Timestamp::MAX).moment(now()), late);
-    assert_eq!(Reset::At(Timestamp::MIN).moment(now()), now());
+    assert_eq!(RateLimitReset::At(Timestamp::MAX).resolve_moment(now()), late);
+    assert_eq!(RateLimitReset::At(Timestamp::MIN).resolve_moment(now()), now());
 }

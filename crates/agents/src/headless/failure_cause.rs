@@ -72,9 +72,10 @@ pub(super) fn failure_from_status(status: u64, words: &str, retry: Option<Durati
             };
             AgentFailure::RateLimited { said, reset: retry.map(RateLimitReset::After).or(read) }
         }
-        (401 | 403, known) => {
-            AgentFailure::AccessDenied { said, paid: !matches!(known, Some(Trouble::Locked { paid: false, .. })) }
-        }
+        (401 | 403, known) => AgentFailure::AccessDenied {
+            said,
+            paid: !matches!(known, Some(AgentFailure::AccessDenied { paid: false, .. })),
+        },
         (402, _) => AgentFailure::AccessDenied { said, paid: false },
         (408 | 500..=599, _) => AgentFailure::Failed { said, fault: TurnFailure::Outage },
         (413, _) => AgentFailure::Failed { said, fault: TurnFailure::OutOfTokens },

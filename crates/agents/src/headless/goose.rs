@@ -37,8 +37,9 @@ pub(super) fn read_event(account: &mut TurnAccumulator, event: &Value) -> bool {
         Some("message") => read_message(account, &event["message"]),
         Some("error") => {
             let words = event["error"].as_str().unwrap_or("it failed, and does not say why");
-            let is_general = |trouble: &AgentFailure| matches!(trouble, Trouble::Failed { fault: Fault::Failed, .. });
-            if !matches!(&account.close, Some(Close::Failed(trouble)) if !is_general(trouble)) {
+            let is_general =
+                |trouble: &AgentFailure| matches!(trouble, AgentFailure::Failed { fault: TurnFailure::Failed, .. });
+            if !matches!(&account.end, Some(StreamEnd::Failed(trouble)) if !is_general(trouble)) {
                 account.record_failure(failure_cause::failure_from_message(words));
             }
         }

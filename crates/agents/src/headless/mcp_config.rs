@@ -42,7 +42,7 @@ pub(super) fn add_mcp_environment(dialect: HeadlessDialect, server: &McpServer, 
     }
     let before = around.iter().find(|(name, _)| name == OPENCODE_CONFIG_VARIABLE).map(|(_, value)| value);
     match merge_opencode_config(before, server) {
-        Some(content) => overlay_environment(&around, vec![(OPENCODE, content.into())]),
+        Some(content) => overlay_environment(&around, vec![(OPENCODE_CONFIG_VARIABLE, content.into())]),
         None => around,
     }
 }
@@ -58,7 +58,7 @@ fn format_codex_config(server: &McpServer) -> String {
     let McpServer { name, command, args, env, .. } = server;
     let env: Vec<String> = env.iter().map(|(name, value)| format!("{} = {}", json!(name), json!(value))).collect();
     format!(
-        "mcp_servers.{name}={{command = {}, args = {}, env = {{{}}}, tool_timeout_sec = {CODEX_SECONDS}}}",
+        "mcp_servers.{name}={{command = {}, args = {}, env = {{{}}}, tool_timeout_sec = {CODEX_TOOL_TIMEOUT_SECONDS}}}",
         json!(command),
         json!(args),
         env.join(", ")
@@ -109,18 +109,19 @@ mod tests {
     fn mcp_server_is_passed_in_each_agents_form() {
         let told = |dialect| build_mcp_arguments(dialect, &server());
         let claude = r#"{"mcpServers":{"windlass":{"args":["--project","/home/ann/\"shop\"","mcp"],"command":"/opt/my tools/windlass","env":{"WINDLASS_RUN":"s/1/ab"}}}}"#;
-        assert_eq!(told(Dialect::Claude), ["--mcp-config", claude]);
+        assert_eq!(told(HeadlessDialect::Claude), ["--mcp-config", claude]);
         let codex = r#"mcp_servers.windlass={command = "/opt/my tools/windlass", args = ["--project","/home/ann/\"shop\"","mcp"], env = {"WINDLASS_RUN" = "s/1/ab"}, tool_timeout_sec = 1800}"#;
-        assert_eq!(told(Dialect::Codex), ["-c", codex]);
+        assert_eq!(told(HeadlessDialect::Codex), ["-c", codex]);
         let goose = r#"WINDLASS_RUN=s/1/ab '/opt/my tools/windlass' --project '/home/ann/"shop"' mcp"#;
-        assert_eq!(told(Dialect::Goose), ["--with-extension", goose]);
+        assert_eq!(told(HeadlessDialect::Goose), ["--with-extension", goose]);
         assert!(told(HeadlessDialect::Gemini).is_empty() && told(HeadlessDialect::Opencode).is_empty());
     }
 
     #[test]
     fn opencode_config_of_the_user_is_kept() {
         let after = |before: Option<&str>| {
-            let around = before.map(|before| vec![(OPENCODE.into(), before.into())]).unwrap_or_default();
+            let around =
+                before.map(|before| vec![(OPENCODE_CONFIG_VARIABLE.into(), before.into())]).unwrap_or_default();
             let after = add_mcp_environment(HeadlessDialect::Opencode, &server(), around);
             after
                 .iter()
@@ -142,6 +143,6 @@ mod tests {
         for theirs in [r#"{"mcp":{"windlass":{"enabled":false}}}"#, "// not JSON", "[]", r#"{"mcp": 3}"#] {
             assert_eq!(after(Some(theirs)).as_deref(), Some(theirs));
         }
-        assert_eq!(environment(Dialect::Claude, &server(), Vec::new()), Vec::new());
+        assert_eq!(add_mcp_environment(HeadlessDialect::Claude, &server(), Vec::new()), Vec::new());
     }
 }

@@ -144,7 +144,7 @@ impl StreamReader {
 
     fn determine_end(&mut self, exit: ProgramExit) -> HeadlessTurnEnd {
         if self.flooded {
-            let why = format!("it wrote a line of more than {} MiB", LINE >> 20);
+            let why = format!("it wrote a line of more than {} MiB", MAX_LINE_LENGTH >> 20);
             return HeadlessTurnEnd::Turn(TurnEnd::from_failure(TurnFailure::Garbage, why));
         }
         match self.account.end.take() {
@@ -194,7 +194,7 @@ impl StreamReader {
             ProgramExit::Signal(signal) => format!("ended by signal {signal}"),
         };
         let complaints = String::from_utf8_lossy(&self.stderr_tail);
-        if matches!(exit, Exit::Code(126 | 127)) && !self.has_known_event && self.first_unknown_line.is_none() {
+        if matches!(exit, ProgramExit::Code(126 | 127)) && !self.has_known_event && self.first_unknown_line.is_none() {
             return HeadlessTurnEnd::Turn(TurnEnd::Broken(self.append_last_complaint("the program cannot be started")));
         }
         let noise = self.first_unknown_line.as_deref().unwrap_or_default();
@@ -216,7 +216,7 @@ impl StreamReader {
             ),
             (false, Some(noise), _) => turn(
                 TurnFailure::Garbage,
-                format!("it wrote nothing that `{}` writes ({end}), but `{noise}`", self.dialect.program()),
+                format!("it wrote nothing that `{}` writes ({end}), but `{noise}`", self.dialect.program_name()),
             ),
             (false, None, ProgramExit::Code(0)) => {
                 turn(TurnFailure::Garbage, self.append_last_complaint("it wrote nothing at all (exit 0)"))

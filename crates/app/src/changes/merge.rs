@@ -83,7 +83,8 @@ fn check_task_state(opened: &OpenedProject, task: &Task) -> Result<(), Failure> 
             .with_cause(why)
             .with_hint(hint))
     };
-    if let Some(lease) = task.lease.as_ref().filter(|_| matches!(task.state, State::Active | State::Submitted)) {
+    if let Some(lease) = task.lease.as_ref().filter(|_| matches!(task.state, TaskState::Active | TaskState::Submitted))
+    {
         let hint = match &lease.session {
             Some(session)
                 if opened.require_session(session).is_ok_and(|session| opened.is_session_running(&session)) =>
@@ -92,11 +93,11 @@ fn check_task_state(opened: &OpenedProject, task: &Task) -> Result<(), Failure> 
             }
             Some(session) => {
                 let again = ResumeCommand::for_session(opened, &opened.require_session(session)?);
-                format!("its process has died: {}", again.in_sentence("goes on with it"))
+                format!("its process has died: {}", again.describe_in_sentence("goes on with it"))
             }
             None => format!("wait for its holder; `windlass task release {id} --force` takes it away, and is recorded"),
         };
-        return refused(format!("it is being worked on by {}", lease.holder()), hint);
+        return refused(format!("it is being worked on by {}", lease.holder_name()), hint);
     }
     match task.state {
         TaskState::Completed | TaskState::Blocked => Ok(()),

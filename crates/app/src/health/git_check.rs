@@ -31,7 +31,9 @@ pub fn check_git(opened: &OpenedProject, control: &RunControl) -> Vec<HealthChec
     let repository = match GitRepository::discover(&opened.project.root) {
         Ok(Some(repository)) => repository,
         Ok(None) => return Vec::new(),
-        Err(error) => return vec![wrong("git", String::new(), vec![error.to_string()], error.hint().as_deref())],
+        Err(error) => {
+            return vec![failed_check("git", String::new(), vec![error.to_string()], error.hint().as_deref())];
+        }
     };
     let Ok(roster) = execution::acquire_owner_lock(&opened.project) else { return Vec::new() };
     let delivery = runner_settings::delivery_settings(&opened.project, &config);
@@ -54,7 +56,7 @@ impl GitInspection<'_> {
         let remote = self.delivery.remote.as_deref().and_then(|name| RemoteName::new(name).ok());
         let git = GitClient::new(repository, &start, &environment).with_remote(remote);
         let base = delivers.then(|| self.find_base(&git));
-        let mut checks = vec![self.account(&git, base.as_ref())];
+        let mut checks = vec![self.check_base_and_branches(&git, base.as_ref())];
         if let Some(Ok(base)) = &base {
             checks.extend(self.check_forge_access(&git, base));
         }
@@ -72,7 +74,7 @@ impl GitInspection<'_> {
         let mut note = Vec::new();
         let (mut problems, mut hints) = (Vec::new(), Vec::new());
         match base {
-            Some(Ok(base)) => note.push(format!("the base is {}", base.shown())),
+            Some(Ok(base)) => note.push(format!("the base is {}", base.display_name())),
             Some(Err(error)) => {
                 problems.push(error.to_string());
                 hints.extend(error.hint().map(Cow::into_owned));
@@ -142,7 +144,7 @@ impl GitInspection<'_> {
                     let hint = trouble.as_ref().and_then(Error::hint).map(Cow::into_owned).unwrap_or_else(|| {
                         format!(
                             "look whether anything in it is needed, then `git worktree remove {}`, or move it away; `git worktree prune` forgets what is gone",
-                            quoted(&linked.path)
+                            quote_path(&linked.path)
                         )
                     });
                     let why = trouble.as_ref().map(|error| format!(": {error}")).unwrap_or_default();

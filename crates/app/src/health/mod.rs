@@ -66,7 +66,7 @@ fn check_config(project: &Project) -> HealthCheck {
                 1 => "1 hook that runs something".to_owned(),
                 hooks => format!("{hooks} hooks that run something"),
             };
-            let note = format!("{hooks}; trust: {}", state.name());
+            let note = format!("{hooks}; trust: {}", state.state_name());
             HealthCheck { what, problems: vec![], note, hint: None }
         }
         Err(failure) => HealthCheck {

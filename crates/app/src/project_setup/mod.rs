@@ -111,7 +111,7 @@ pub fn find_existing_project(root: &Path) -> Result<Option<Project>, Failure> {
 /// Writes the directory under a temporary name, then renames it. Returns false if another process was faster.
 fn write_project_directory(project: &Project, configuration: Option<&str>) -> io::Result<bool> {
     remove_dead_leftovers(&project.root);
-    let beside = project.root.join(format!("{DIRECTORY}.{}.new", std::process::id()));
+    let beside = project.root.join(format!("{PROJECT_DIRECTORY}.{}.new", std::process::id()));
     fs::create_dir(&beside)?;
     let moved = configuration
         .map_or(Ok(()), |configuration| {
@@ -119,8 +119,11 @@ fn write_project_directory(project: &Project, configuration: Option<&str>) -> io
         })
         .and_then(|()| {
             // Without a configuration, git ignores the whole directory.
-            let ignored =
-                if configuration.is_some() { GITIGNORE_TEXT.to_owned() } else { format!("{IGNORED}.gitignore\n") };
+            let ignored = if configuration.is_some() {
+                GITIGNORE_TEXT.to_owned()
+            } else {
+                format!("{GITIGNORE_TEXT}.gitignore\n")
+            };
             atomic_file::write_into_new_directory(&beside.join(".gitignore"), ignored.as_bytes())
         })
         .and_then(|()| atomic_file::sync_directory(&beside))

@@ -58,7 +58,7 @@ impl OfferedCommands {
             ResumeCommand::for_conflict(opened, id)?.describe_in_sentence("has an agent resolve them that may");
         let merge = match find_unclean_tree(opened, &opened.require_task(id)?) {
             Some(tree) => format!("in {}, {}, then `windlass change merge {id}`", tree.path.display(), tree.remedy),
-            None => format!("`{}`", merge_step(opened, id).command),
+            None => format!("`{}`", merge_change_step(opened, id).command),
         };
         Ok(Self { merge, resolve })
     }
@@ -73,7 +73,7 @@ pub fn reopen_conflicting_task(
 ) -> Result<bool, Failure> {
     let Some(task) = runner.load_task(id).map_err(hints::run_failure)? else { return Ok(false) };
     // The comparison with the base may have found it merged.
-    if matches!(task.state, State::Completed | State::Blocked) && !has_open_change(&task) {
+    if matches!(task.state, TaskState::Completed | TaskState::Blocked) && !has_open_change(&task) {
         return Err(no_open_change_failure(id));
     }
     match runner.compare_with_base(&task).map_err(hints::run_failure)?.map_err(hints::git_failure)? {

@@ -19,7 +19,7 @@ pub fn join_task_ids(ids: &[TaskId]) -> String {
     const MAX_NAMED_TASKS: usize = 5;
     let mut words: Vec<String> = ids.iter().take(MAX_NAMED_TASKS).map(ToString::to_string).collect();
     if ids.len() > MAX_NAMED_TASKS {
-        words.push(format!("{} more", ids.len() - NAMED));
+        words.push(format!("{} more", ids.len() - MAX_NAMED_TASKS));
     }
     match words.split_last() {
         Some((last, [])) => last.clone(),

@@ -40,8 +40,8 @@ impl RemainingTasks {
     pub fn find_remaining(opened: &OpenedProject) -> Result<Self, Failure> {
         let snapshot = opened.store.begin_snapshot().map_err(hints::store_failure)?;
         let counts = snapshot.count_tasks_by_state().map_err(hints::store_failure)?;
-        let open = |state: TaskState| !matches!(state, State::Completed | State::Deleted);
-        let stuck = |state: TaskState| matches!(state, State::Blocked | State::Failed);
+        let open = |state: TaskState| !matches!(state, TaskState::Completed | TaskState::Deleted);
+        let stuck = |state: TaskState| matches!(state, TaskState::Blocked | TaskState::Failed);
         let all: u64 = counts.iter().filter(|(state, _)| open(*state)).map(|(_, count)| count).sum();
         let mut needs_a_person = counts.iter().any(|(state, count)| stuck(*state) && *count > 0);
         let mut found = Vec::new();
@@ -56,7 +56,9 @@ impl RemainingTasks {
         let mut tasks = Vec::new();
         for task in found {
             let why = match task.state {
-                TaskState::Created => format!("waits for {}", list_ids(&find_open_dependencies(&snapshot, &task)?)),
+                TaskState::Created => {
+                    format!("waits for {}", join_task_ids(&find_open_dependencies(&snapshot, &task)?))
+                }
                 _ => explain_task_state(opened, &task)?,
             };
             tasks.push((task, why));

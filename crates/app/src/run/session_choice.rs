@@ -150,7 +150,8 @@ pub fn find_left_task(
     request: &RunRequest,
     target: RunTarget<'_>,
 ) -> Result<Option<TaskId>, Failure> {
-    let waits = |task: &Task| matches!(task.state, State::Ready | State::NeedsContinuation) && task.lease.is_none();
+    let waits =
+        |task: &Task| matches!(task.state, TaskState::Ready | TaskState::NeedsContinuation) && task.lease.is_none();
     Ok(find_last_task_of_goal(store, request, target)?.filter(waits).map(|task| task.id))
 }
 
@@ -231,7 +232,7 @@ fn find_unused_name(base: &str, sessions: &[Session]) -> SessionName {
 /// Returns a readable name that differs for different goals.
 fn session_name_base(goal: &str) -> String {
     let digest = Digest::of_bytes(goal.as_bytes()).to_string();
-    format!("{}{}", slug(goal), &digest[..8])
+    format!("{}{}", slugify_goal(goal), &digest[..8])
 }
 
 /// Returns a name from the task's id and goal.
@@ -274,7 +275,7 @@ mod tests {
     #[test]
     fn session_name_is_slug_and_digest_of_goal() {
         assert!(session_name_base("Fix the login!").starts_with("fix-the-login-"));
-        assert_ne!(base("Fix the login!"), base("Fix the login?"));
+        assert_ne!(session_name_base("Fix the login!"), session_name_base("Fix the login?"));
         assert!(session_name_base("直す").len() == 8);
         let long = session_name_base(&"verylongword ".repeat(9));
         assert!(long.len() <= 48 && long.parse::<SessionName>().is_ok(), "{long}");

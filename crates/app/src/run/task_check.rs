@@ -28,9 +28,9 @@ pub fn check_task_workable(opened: &OpenedProject, id: TaskId) -> Result<(), Fai
     };
     let why = match (&task.blocked, &task.lease, &task.reason) {
         (Some(blocked), ..) => format!(": {}", blocked.reason),
-        (None, Some(lease), _) => format!(", held by {}", holder(lease, now)),
+        (None, Some(lease), _) => format!(", held by {}", describe_lease_holder(lease, now)),
         (None, None, Some(reason)) => format!(": {reason}"),
-        (None, None, None) if !open.is_empty() => format!(", and waits for {}", list_ids(&open)),
+        (None, None, None) if !open.is_empty() => format!(", and waits for {}", join_task_ids(&open)),
         _ => String::new(),
     };
     let failure = Failure::new(FailureCode::Refused, format!("cannot work on {id}: it is {}{why}", task.state));
@@ -65,5 +65,5 @@ pub fn is_held_by_idle_session(opened: &OpenedProject, task: &Task) -> Result<bo
 pub fn describe_holder(opened: &OpenedProject, task: &Task, lease: &Lease) -> Result<String, Failure> {
     let step = if is_held_by_idle_session(opened, task)? { find_own_step(opened, task)? } else { None };
     let leads_on = step.map(|step| format!("; `{}` leads on", step.command)).unwrap_or_default();
-    Ok(format!("held by {}{leads_on}", lease.holder()))
+    Ok(format!("held by {}{leads_on}", lease.holder_name()))
 }

@@ -73,7 +73,7 @@ fn refuse_inside_worktree(
         return Ok(());
     }
     let by_person =
-        |again: ResumeCommand| format!("leave it to a person: {}", again.in_sentence("goes on with it there"));
+        |again: ResumeCommand| format!("leave it to a person: {}", again.describe_in_sentence("goes on with it there"));
     let hint = match (target, resumed) {
         (RunTarget::Goal(goal), _) => {
             let goal =

@@ -215,7 +215,9 @@ impl ToolHost for ProjectToolHost {
         if records.iter().any(|record| record.envelope.metadata.owes.is_some()) {
             // The command is committed, so it succeeds even if its hooks fail.
             match self.run_pending_hooks(control) {
-                Err(failure) if matches!(failure.code, Code::Interrupted(_)) => return Err(to_tool_error(failure)),
+                Err(failure) if matches!(failure.code, FailureCode::Interrupted(_)) => {
+                    return Err(to_tool_error(failure));
+                }
                 Err(failure) => self.opened.front_end.show_notice(Notice::Failure(&failure)),
                 Ok(()) => {}
             }

@@ -55,16 +55,16 @@ fn pending_hooks_run_and_config_change_applies_to_next_call() {
     let place = TestProject::new(&config_with_mark("one"));
     let mut ground = place.tool_host(true);
     create_task(&mut ground).unwrap();
-    assert_eq!(place.marks(), "one\n");
+    assert_eq!(place.read_marks(), "one\n");
     // The new text has the same length, and changes within the same clock tick.
     place.configure(&config_with_mark("two"));
     create_task(&mut ground).unwrap();
-    assert_eq!(place.marks(), "one\ntwo\n");
+    assert_eq!(place.read_marks(), "one\ntwo\n");
     place.configure("");
     create_task(&mut ground).unwrap();
-    assert_eq!(place.marks(), "one\ntwo\n");
+    assert_eq!(place.read_marks(), "one\ntwo\n");
     place.configure("hoks: {}");
-    assert_eq!(add(&mut ground).unwrap_err().code, tools::Code::Config);
+    assert_eq!(create_task(&mut ground).unwrap_err().code, tools::ToolErrorCode::Config);
 }
 
 #[test]
@@ -78,16 +78,16 @@ fn unchanged_config_is_parsed_once() {
     // Once its last change is old enough, the file is not even read again.
     ground.recent = Duration::ZERO;
     let stamp = ground.stat_config_file();
-    assert!(matches!(stamp, Source::File(_)), "{stamp:?}");
+    assert!(matches!(stamp, CachedConfigSource::File(_)), "{stamp:?}");
     create_task(&mut ground).unwrap();
-    assert_eq!(ground.kept.as_ref().unwrap().source, stamp);
+    assert_eq!(ground.cached.as_ref().unwrap().source, stamp);
     place.configure(&config_with_mark("other"));
-    assert_ne!(ground.look_at_file(), stamp);
+    assert_ne!(ground.stat_config_file(), stamp);
     create_task(&mut ground).unwrap();
     assert!(!Arc::ptr_eq(&first, &cached_config(&ground)));
     fs::remove_file(place.0.path().join(".windlass/config.yaml")).unwrap();
     create_task(&mut ground).unwrap();
-    assert_eq!(place.marks(), "one\none\none\nother\n");
+    assert_eq!(place.read_marks(), "one\none\none\nother\n");
 }
 
 #[test]
@@ -95,9 +95,9 @@ fn only_command_with_pending_hook_needs_trust() {
     let place = TestProject::new(&config_with_mark("one"));
     let mut ground = place.tool_host(false);
     let refused = create_task(&mut ground).unwrap_err();
-    assert_eq!(refused.code, tools::Code::Trust);
+    assert_eq!(refused.code, tools::ToolErrorCode::Trust);
     assert_eq!(ground.store().head().unwrap().0, 0);
-    assert_eq!(place.marks(), "");
+    assert_eq!(place.read_marks(), "");
     place.configure("hooks: {task_completed: [{name: mark, command: 'echo >> marks'}]}\n");
     create_task(&mut ground).unwrap();
     assert_eq!(ground.store().head().unwrap().0, 2);

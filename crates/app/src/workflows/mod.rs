@@ -60,7 +60,7 @@ pub fn find_workflow(project: Option<&Project>, id: &str) -> Result<WorkflowDefi
         Ok(unusable) => Err(unusable.into()),
         Err(library) => {
             let mut failure =
-                Failure::new(FailureCode::NotFound, format!("there is no workflow `{}`", text::fit(id, 60)));
+                Failure::new(FailureCode::NotFound, format!("there is no workflow `{}`", text::fit_to_width(id, 60)));
             let files = library.unusable.iter().map(describe_reason);
             failure.causes.extend(files.map(|reason| format!("a file that cannot be used: {reason}")));
             let ids: Vec<&str> = library.definitions.iter().map(|known| known.workflow.id.as_str()).collect();
@@ -96,7 +96,7 @@ pub fn check_workflow_hooks(project: &Project, config: &Config) -> Result<(), Fa
         library = match take_unusable(library, id) {
             Ok(unusable) => {
                 let place = format!("{}:{}", config.file().display(), hook.line);
-                let named = format!("the hook `{}` runs the workflow {}", text::line(&hook.name), quoted(id));
+                let named = format!("the hook `{}` runs the workflow {}", text::clean_line(&hook.name), quote_text(id));
                 return Err(Failure::from(unusable).with_cause(format!("{named}: {place}")));
             }
             Err(library) => library,
@@ -104,7 +104,8 @@ pub fn check_workflow_hooks(project: &Project, config: &Config) -> Result<(), Fa
         let ids: Vec<&str> = library.workflow_ids().collect();
         let near = nearest_name(id, &ids).map(|near| format!("did you mean `{near}`?"));
         let usual = "`windlass workflow list` names them; `enabled: false` keeps the hook off until there is one";
-        let message = format!("the hook {} runs the workflow {}, and there is none", quoted(&hook.name), quoted(id));
+        let message =
+            format!("the hook {} runs the workflow {}, and there is none", quote_text(&hook.name), quote_text(id));
         let problem =
             ConfigProblem::new(message).with_suggestion(near.unwrap_or(usual.to_owned())).with_range(id.at.clone());
         return Err(ConfigError::from_problem(config.file(), config.text(), problem).into());
@@ -118,8 +119,10 @@ fn check_program_arguments(config: &Config, hook: &HookSpec, workflow: &Workflow
     let free = hook.context.iter().find(|(name, pattern)| programs.contains(name.as_str()) && pattern.has_free_text());
     let Some((name, _)) = free else { return Ok(()) };
     let written = hook.entry.context.as_ref().and_then(|context| context.get(name));
-    let message =
-        format!("`{name}` names a program of the workflow {}: the text would choose what runs", quoted(&workflow.id));
+    let message = format!(
+        "`{name}` names a program of the workflow {}: the text would choose what runs",
+        quote_text(&workflow.id)
+    );
     let problem = ConfigProblem::new(message).with_suggestion("write the program as plain text".to_owned());
     let problem = if let Some(written) = written { problem.with_range(written.at.clone()) } else { problem };
     Err(ConfigError::from_problem(config.file(), config.text(), problem).into())

@@ -64,9 +64,10 @@ fn explain_workflow_failure(records: &[EventRecord], error: &str) -> Failure {
         _ => None,
     });
     match last_step {
-        Some(step) if step.error.as_ref().is_some_and(|why| error.contains(why.as_str())) => {
-            Failure::new(FailureCode::Refused, format!("the workflow has failed at `{}`", text::line(&step.step_id)))
-        }
+        Some(step) if step.error.as_ref().is_some_and(|why| error.contains(why.as_str())) => Failure::new(
+            FailureCode::Refused,
+            format!("the workflow has failed at `{}`", text::clean_line(&step.step_id)),
+        ),
         _ => Failure::new(FailureCode::Refused, "the workflow has failed").with_cause(text::clean_line(error)),
     }
 }

@@ -64,7 +64,7 @@ pub enum ContextField {
 impl AgentContract {
     pub fn new(agent: BridgeAgent, event: AgentHookEvent) -> Self {
         let is_tool = event == AgentHookEvent::PreToolUse;
-        let asks = is_tool && matches!(agent, Agent::Claude | Agent::Qwen | Agent::Copilot);
+        let asks = is_tool && matches!(agent, BridgeAgent::Claude | BridgeAgent::Qwen | BridgeAgent::Copilot);
         Self {
             agent,
             event,
@@ -130,11 +130,20 @@ fn supports_halt(agent: BridgeAgent, event: AgentHookEvent) -> bool {
     match event {
         AgentHookEvent::SessionStart => agent == BridgeAgent::Codex,
         AgentHookEvent::UserPromptSubmit => {
-            matches!(agent, Agent::Claude | Agent::Codex | Agent::Gemini | Agent::Qwen | Agent::Cursor)
+            matches!(
+                agent,
+                BridgeAgent::Claude
+                    | BridgeAgent::Codex
+                    | BridgeAgent::Gemini
+                    | BridgeAgent::Qwen
+                    | BridgeAgent::Cursor
+            )
         }
-        AgentHookEvent::PreToolUse | AgentHookEvent::PostToolUse => matches!(agent, Agent::Claude | Agent::Gemini),
+        AgentHookEvent::PreToolUse | AgentHookEvent::PostToolUse => {
+            matches!(agent, BridgeAgent::Claude | BridgeAgent::Gemini)
+        }
         AgentHookEvent::Stop | AgentHookEvent::SubagentStop => {
-            matches!(agent, Agent::Claude | Agent::Codex | Agent::Gemini)
+            matches!(agent, BridgeAgent::Claude | BridgeAgent::Codex | BridgeAgent::Gemini)
         }
         AgentHookEvent::Notification | AgentHookEvent::PreCompact | AgentHookEvent::SessionEnd => false,
     }

@@ -202,7 +202,7 @@ fn events_that_cannot_block_are_worded_for_every_agent() {
 #[test]
 fn unsupported_parts_are_described() {
     let check = |agent, event, reply: &AgentHookResponse, expected: &[&str]| {
-        assert_eq!(AgentHookOutput::new(agent, event, reply).left_out(agent, event), expected);
+        assert_eq!(AgentHookOutput::new(agent, event, reply).describe_unsupported(agent, event), expected);
     };
     let input = "goose cannot be given another input for a tool: it is not used, and the reason says what is wanted";
     check(BridgeAgent::Goose, AgentHookEvent::PreToolUse, &updated(), &[input]);
@@ -266,8 +266,11 @@ fn updated_output_is_for_claude_code_only() {
         r#"{"hookSpecificOutput":{"hookEventName":"PostToolUse","updatedToolOutput":{"stdout":"masked"}}}"#
     );
     let other = AgentHookOutput::new(BridgeAgent::Gemini, AgentHookEvent::PostToolUse, &reply);
-    assert_eq!((other.stdout.as_str(), other.unsupported), ("", vec![Unsupported::UpdatedOutput]));
-    assert_eq!(AgentHookOutput::new(Agent::Claude, AgentHookEvent::PreToolUse, &reply), AgentHookOutput::default());
+    assert_eq!((other.stdout.as_str(), other.unsupported), ("", vec![UnsupportedPart::UpdatedOutput]));
+    assert_eq!(
+        AgentHookOutput::new(BridgeAgent::Claude, AgentHookEvent::PreToolUse, &reply),
+        AgentHookOutput::default()
+    );
 }
 
 fn text() -> impl Strategy<Value = String> {

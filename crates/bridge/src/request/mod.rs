@@ -183,7 +183,7 @@ impl AgentHookRequest {
         match self.event {
             AgentHookEvent::Stop | AgentHookEvent::SubagentStop => self.is_sent_back == Some(false),
             // Gemini CLI reports the feedback of stop hooks here too. The engine remembers the feedback and tells them apart.
-            AgentHookEvent::UserPromptSubmit => matches!(self.agent, Agent::Goose | Agent::Gemini),
+            AgentHookEvent::UserPromptSubmit => matches!(self.agent, BridgeAgent::Goose | BridgeAgent::Gemini),
             _ => false,
         }
     }

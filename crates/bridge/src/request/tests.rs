@@ -32,10 +32,10 @@ fn every_recording_has_claude_codes_words() {
     for (agent, event, name, bytes) in recordings() {
         let call = AgentHookRequest::parse_payload(agent, event, &bytes).unwrap();
         assert!(call.conversation.is_some(), "{agent} {name}");
-        assert_eq!(call.payload["hook_event_name"], event.claude_name(), "{agent} {name}");
+        assert_eq!(call.payload["hook_event_name"], event.claude_event_name(), "{agent} {name}");
         assert_eq!(call.payload["session_id"], json!(call.conversation), "{agent} {name}");
         if event == AgentHookEvent::Stop {
-            assert_eq!(call.is_sent_back == Some(true), name == "stop.sent_back" && agent != Agent::Goose);
+            assert_eq!(call.is_sent_back == Some(true), name == "stop.sent_back" && agent != BridgeAgent::Goose);
         }
         if call.tool.as_ref().is_some_and(|tool| ["Write", "Edit", "Read"].contains(&tool.name.as_str())) {
             assert_eq!(call.payload["tool_input"]["file_path"], "/home/dev/project/a.txt", "{agent} {name}");
@@ -238,7 +238,7 @@ fn updated_input_returns_under_own_keys() {
         let call =
             AgentHookRequest::parse_payload(agent, AgentHookEvent::PreToolUse, said.to_string().as_bytes()).unwrap();
         let wanted = wanted.as_object().unwrap().clone();
-        assert_eq!(Value::Object(call.tool.unwrap().instead(wanted).unwrap()), expected);
+        assert_eq!(Value::Object(call.tool.unwrap().to_own_input(wanted).unwrap()), expected);
     };
     // The input that the hook got, with one change.
     check(
@@ -283,7 +283,7 @@ fn unchanged_input_is_not_an_update() {
             .unwrap()
             .tool
             .unwrap();
-    assert_eq!(tool.instead(tool.input.clone()), None);
+    assert_eq!(tool.to_own_input(tool.input.clone()), None);
     assert!(tool.to_own_input(Map::from_iter([("new_string".to_owned(), json!("z"))])).is_some());
 }
 
@@ -362,7 +362,7 @@ fn patch_request_covers_all_files() {
     let call = tool("apply_patch", other).to_string();
     let call =
         AgentHookRequest::parse_payload(BridgeAgent::Copilot, AgentHookEvent::PreToolUse, call.as_bytes()).unwrap();
-    assert_eq!(call.for_each_file().len(), 3);
+    assert_eq!(call.split_by_file().len(), 3);
 
     let shell = format!("apply_patch <<'EOF'\n{patch}\nEOF\n");
     let names = ["Bash", "Edit", "Write"];
@@ -379,7 +379,7 @@ fn patch_request_covers_all_files() {
         let call = tool("Bash", json!({"command": command})).to_string();
         let call =
             AgentHookRequest::parse_payload(BridgeAgent::Codex, AgentHookEvent::PreToolUse, call.as_bytes()).unwrap();
-        assert_eq!((call.tool.clone().unwrap().also.len(), call.for_each_file().len()), (0, 1), "{command}");
+        assert_eq!((call.tool.clone().unwrap().also_acts_as.len(), call.split_by_file().len()), (0, 1), "{command}");
     }
 }
 
@@ -414,15 +414,15 @@ fn stop_hook_feedback_is_not_a_fresh_start() {
     for (agent, event, name, bytes) in recordings() {
         let call = AgentHookRequest::parse_payload(agent, event, &bytes).unwrap();
         let sent_back = name.contains("sent_back");
-        let tells = !matches!(agent, Agent::Goose | Agent::Gemini);
+        let tells = !matches!(agent, BridgeAgent::Goose | BridgeAgent::Gemini);
         match event {
-            AgentHookEvent::Stop if tells => assert_eq!(call.begins_anew(), !sent_back, "{agent} {name}"),
+            AgentHookEvent::Stop if tells => assert_eq!(call.is_fresh_start(), !sent_back, "{agent} {name}"),
             AgentHookEvent::UserPromptSubmit if agent == BridgeAgent::Gemini => {}
             _ if sent_back => assert!(!call.is_fresh_start(), "{agent} {name}"),
             _ => {}
         }
         let is_own = agent == BridgeAgent::Qwen && name.starts_with("user_prompt_submit.");
-        assert_eq!(call.is_own_prompt(), is_own, "{agent} {name}");
+        assert_eq!(call.is_continuation_prompt(), is_own, "{agent} {name}");
     }
 }
 
@@ -430,7 +430,7 @@ fn stop_hook_feedback_is_not_a_fresh_start() {
 fn matcher_subjects_are_tool_names_or_the_matched_field() {
     let check = |agent: BridgeAgent, event: AgentHookEvent, said: Value, expected: &[&str]| {
         let call = AgentHookRequest::parse_payload(agent, event, said.to_string().as_bytes()).unwrap();
-        assert_eq!(call.matched(), expected, "{said}");
+        assert_eq!(call.matcher_subjects(), expected, "{said}");
     };
     let bash = json!({"tool_name": "run_shell_command", "source": "startup"});
     check(BridgeAgent::Gemini, AgentHookEvent::PreToolUse, bash, &["Bash", "run_shell_command"]);

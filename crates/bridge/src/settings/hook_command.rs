@@ -23,13 +23,13 @@ pub fn format_hook_command(program: &ProgramPath, agent: BridgeAgent, moment: Ag
         60..600 => 5,
         _ => 10,
     };
-    format!("{} hook {} --as {agent} --within {}s{guard}", program.word, moment.point(), seconds - rest)
+    format!("{} hook {} --as {agent} --within {}s{guard}", program.word, moment.point_name(), seconds - rest)
 }
 
 /// Returns whether a hook that cannot be started blocks the action: Copilot denies a tool for any failure, and Gemini CLI
 /// drops a prompt, a tool and the end of a turn for every exit code above 1.
 fn treats_failure_as_block(agent: BridgeAgent) -> bool {
-    matches!(agent, Agent::Copilot | Agent::Gemini)
+    matches!(agent, BridgeAgent::Copilot | BridgeAgent::Gemini)
 }
 
 /// Returns whether a command is only a call of `windlass hook` for this agent, as `format_hook_command` or a user writes it. A

@@ -74,7 +74,7 @@ fn is_our_server(server: &CstObject) -> bool {
 impl SettingsDocument for CstRootNode {
     fn add_hooks(&mut self, agent: BridgeAgent, hooks: &[HookEntry]) -> Result<(), SettingsError> {
         let root = root_object(self)?;
-        if matches!(agent, Agent::Copilot | Agent::Cursor) && root.get("version").is_none() {
+        if matches!(agent, BridgeAgent::Copilot | BridgeAgent::Cursor) && root.get("version").is_none() {
             root.append("version", json!(1));
         }
         let events = find_or_create_object(&root, "hooks")?;

@@ -77,33 +77,33 @@ pub fn settings_files(agent: BridgeAgent, scope: SettingsScope) -> Vec<SettingsF
             vec![file(".claude", "settings.json", Hooks), file("", ".mcp.json", Servers)]
         }
         (BridgeAgent::Claude, SettingsScope::User) => vec![
-            file(".claude", "settings.json", Hooks).moved_by("CLAUDE_CONFIG_DIR"),
-            file("", ".claude.json", Servers).moved_by("CLAUDE_CONFIG_DIR"),
+            file(".claude", "settings.json", Hooks).with_folder_variable("CLAUDE_CONFIG_DIR"),
+            file("", ".claude.json", Servers).with_folder_variable("CLAUDE_CONFIG_DIR"),
         ],
         (BridgeAgent::Codex, SettingsScope::Project) => {
             vec![file(".codex", "hooks.json", Hooks), file(".codex", "config.toml", Servers)]
         }
         (BridgeAgent::Codex, SettingsScope::User) => vec![
-            file(".codex", "hooks.json", Hooks).moved_by("CODEX_HOME"),
-            file(".codex", "config.toml", Servers).moved_by("CODEX_HOME"),
+            file(".codex", "hooks.json", Hooks).with_folder_variable("CODEX_HOME"),
+            file(".codex", "config.toml", Servers).with_folder_variable("CODEX_HOME"),
         ],
         (BridgeAgent::Gemini, _) => vec![file(".gemini", "settings.json", Both)],
         (BridgeAgent::Qwen, _) => vec![file(".qwen", "settings.json", Both)],
         (BridgeAgent::Copilot, SettingsScope::Project) => {
-            vec![file(".github", "hooks/windlass.json", Hooks).own(), file("", ".mcp.json", Servers)]
+            vec![file(".github", "hooks/windlass.json", Hooks).with_exclusive_owner(), file("", ".mcp.json", Servers)]
         }
         (BridgeAgent::Copilot, SettingsScope::User) => vec![
-            file(".copilot", "hooks/windlass.json", Hooks).own().moved_by("COPILOT_HOME"),
-            file(".copilot", "mcp-config.json", Servers).moved_by("COPILOT_HOME"),
+            file(".copilot", "hooks/windlass.json", Hooks).with_exclusive_owner().with_folder_variable("COPILOT_HOME"),
+            file(".copilot", "mcp-config.json", Servers).with_folder_variable("COPILOT_HOME"),
         ],
         (BridgeAgent::Goose, _) => vec![
-            file(".agents", "plugins/windlass/hooks/hooks.json", Hooks).own(),
-            file(".agents", "plugins/windlass/.mcp.json", Servers).own(),
+            file(".agents", "plugins/windlass/hooks/hooks.json", Hooks).with_exclusive_owner(),
+            file(".agents", "plugins/windlass/.mcp.json", Servers).with_exclusive_owner(),
         ],
         (BridgeAgent::Kimi, SettingsScope::Project) => Vec::new(),
         (BridgeAgent::Kimi, SettingsScope::User) => vec![
-            file(".kimi-code", "config.toml", Hooks).moved_by("KIMI_CODE_HOME"),
-            file(".kimi-code", "mcp.json", Servers).moved_by("KIMI_CODE_HOME"),
+            file(".kimi-code", "config.toml", Hooks).with_folder_variable("KIMI_CODE_HOME"),
+            file(".kimi-code", "mcp.json", Servers).with_folder_variable("KIMI_CODE_HOME"),
         ],
         (BridgeAgent::Cursor, _) => vec![file(".cursor", "hooks.json", Hooks), file(".cursor", "mcp.json", Servers)],
     }
@@ -138,7 +138,7 @@ pub fn build_hook_entries(agent: BridgeAgent, program: &ProgramPath) -> Vec<Hook
             event: settings_event_name(agent, *moment)?,
             command: hook_command::format_hook_command(program, agent, *moment, seconds),
             // Qwen Code reads values from 1000 on as milliseconds.
-            timeout: if matches!(agent, Agent::Gemini | Agent::Qwen) { seconds * 1000 } else { seconds },
+            timeout: if matches!(agent, BridgeAgent::Gemini | BridgeAgent::Qwen) { seconds * 1000 } else { seconds },
         })
     };
     AgentHookEvent::ALL.iter().filter_map(entry).collect()

@@ -77,7 +77,7 @@ fn show_answered_task(opened: &OpenedProject, id: TaskId, records: &[EventRecord
     {
         out.print_line(out.paint(Tone::Faint, format_args!("its work is on its branch: {next}")))?;
     }
-    if matches!(task.state, State::Ready | State::NeedsContinuation) {
+    if matches!(task.state, TaskState::Ready | TaskState::NeedsContinuation) {
         out.print_line(
             out.paint(Tone::Faint, ResumeCommand::for_task(opened, id)?.describe_in_sentence("goes on with it")),
         )?;

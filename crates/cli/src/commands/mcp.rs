@@ -42,7 +42,7 @@ pub fn run_mcp_server(context: &CommandContext, args: Args, out: &mut Output) ->
     };
     let driven =
         if environment::run_variable().is_some() { AgentDriverKind::ByWindlass } else { AgentDriverKind::ByItself };
-    let server = ToolServer::new(tool_catalogue(), open, end).driven(driven);
+    let server = ToolServer::new(tool_catalogue(), open, end).with_driver(driven);
     let served = match args.http {
         Some(address) => serve_over_http(server, &address, out)?,
         None if out.is_json() => {
@@ -81,7 +81,7 @@ fn load_or_create_token() -> Result<(AccessToken, String, bool), Failure> {
     let is_ours = given.is_none();
     let text = match given {
         Some(given) => given,
-        None => format!("{:032x}", execution::random()?),
+        None => format!("{:032x}", execution::random_u128()?),
     };
     let token = AccessToken::new(&text).map_err(|error| {
         Failure::new(FailureCode::Usage, "WINDLASS_MCP_TOKEN is no token")

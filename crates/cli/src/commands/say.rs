@@ -55,7 +55,7 @@ pub fn run_say(context: &CommandContext, args: Args, out: &mut Output) -> Comman
     let by = match queued.voice {
         MessageAuthor::Person => String::new(),
         MessageAuthor::Hook | MessageAuthor::Agent | MessageAuthor::Windlass => {
-            format!(", as a message of {}", text::line(&queued.source))
+            format!(", as a message of {}", text::clean_line(&queued.source))
         }
     };
     let when = if alive { "with its next prompt" } else { "when the session is run again" };

@@ -89,7 +89,7 @@ pub fn run_status(context: &CommandContext, _: Args, out: &mut Output) -> Comman
     let line: Vec<String> = counts
         .iter()
         .filter(|(state, _)| *state != TaskState::Deleted)
-        .map(|(state, count)| format!("{count} {}", out.paint(show::tone(*state), state)))
+        .map(|(state, count)| format!("{count} {}", out.paint(show::state_tone(*state), state)))
         .collect();
     let line =
         if line.is_empty() { "none yet; `windlass task add GOAL` makes one".to_owned() } else { line.join(", ") };
@@ -245,7 +245,9 @@ fn print_task_section(
 fn collect_task_notes(opened: &OpenedProject, task: &Task) -> Vec<String> {
     let standing = match (&task.blocked, &task.lease, &task.reason) {
         (Some(blocked), ..) => Some(blocked.reason.clone()),
-        (None, Some(lease), _) => Some(format!("held by {}", show::holder(lease, environment::now()))),
+        (None, Some(lease), _) => {
+            Some(format!("held by {}", show::describe_lease_holder(lease, environment::current_timestamp())))
+        }
         (None, None, reason) => reason.clone(),
     };
     // The row of a session shows its series.

@@ -10,13 +10,13 @@ use crate::output::Tone;
 pub fn summarize_bridge_event(event: &Event) -> Option<String> {
     Some(match event {
         Event::BridgeCalled(called) => {
-            format!("{} at {}", caller(&called.agent, &called.conversation), about(called))
+            format!("{} at {}", format_caller(&called.agent, &called.conversation), format_call(called))
         }
         Event::BridgeAnswered(answered) => {
             let why = answered.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
             let told = answered.told.as_ref().map(|told| format!("; told: {told}")).unwrap_or_default();
             let caller = format_caller(&answered.agent, &answered.conversation);
-            format!("{caller} at {}: {}{why}{told}", answered.point, outcome(answered).1)
+            format!("{caller} at {}: {}{why}{told}", answered.point, describe_answer(answered).1)
         }
         _ => return None,
     })
@@ -46,7 +46,7 @@ pub fn describe_answer(answered: &payload::BridgeAnswered) -> (Tone, String) {
 
 /// Formats the agent and the short id of its conversation.
 pub fn format_caller(agent: &str, conversation: &str) -> String {
-    format!("{} {}", text::line(agent), conversations::short_id(conversation))
+    format!("{} {}", text::clean_line(agent), conversations::shorten_conversation_id(conversation))
 }
 
 #[cfg(test)]
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn long_ids_are_shortened() {
-        let check = |id: &str, expected: &str| assert_eq!(conversations::short_id(id), expected);
+        let check = |id: &str, expected: &str| assert_eq!(conversations::shorten_conversation_id(id), expected);
         check("0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11", "0b7c2f6e-43d1");
         check("20261115_1", "20261115_1");
         check("0b7c2f6e-43d1-4d4e-9a52-0d3c9a5f5a11/a81fd", "0b7c2f6e-43d1/a81fd");

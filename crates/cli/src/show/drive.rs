@@ -10,7 +10,7 @@ pub fn summarize_drive_event(seq: Seq, event: &Event) -> Option<String> {
         }
         Event::HooksCleared(cleared) => {
             let ids: Vec<String> = cleared.hooks.iter().map(HookId::to_string).collect();
-            format!("{}: {}", many(ids.len(), "hook", "hooks"), ids.join(", "))
+            format!("{}: {}", format_count(ids.len(), "hook", "hooks"), ids.join(", "))
         }
         Event::HookSwitched(switched) => {
             let on = if switched.enabled { "is asked again" } else { "is not asked any more" };
@@ -21,8 +21,8 @@ pub fn summarize_drive_event(seq: Seq, event: &Event) -> Option<String> {
             let place = if evaluated.series.is_none() { " at the gate" } else { "" };
             format!("{by}{}{place}: {}", evaluated.action.name(), evaluated.reason)
         }
-        Event::SeriesStarted(started) => self::format_series_start(SeriesId(seq.0), started),
-        Event::ValidationFinished(finished) => self::format_validation(finished),
+        Event::SeriesStarted(started) => format_series_start(SeriesId(seq.0), started),
+        Event::ValidationFinished(finished) => format_validation(finished),
         Event::SeriesAdvanced(advanced) => format!("iteration {} of {}", advanced.iteration, advanced.series),
         Event::SeriesEnded(ended) => {
             let after = format_count(ended.iteration as usize, "iteration", "iterations");
@@ -42,10 +42,10 @@ fn format_series_start(id: SeriesId, started: &payload::SeriesStarted) -> String
     let most = format_count(started.max_iterations as usize, "iteration", "iterations");
     let rules = match started.validation_rules.len() {
         0 => String::new(),
-        rules => format!(", {}", many(rules, "rule", "rules")),
+        rules => format!(", {}", format_count(rules, "rule", "rules")),
     };
     let strict = if started.strict { ", strict" } else { "" };
-    format!("{id}, up to {most}, until {}{rules}{strict}", promises(&started.completion_promises))
+    format!("{id}, up to {most}, until {}{rules}{strict}", format_promises(&started.completion_promises))
 }
 
 fn format_validation(finished: &payload::ValidationFinished) -> String {
@@ -58,7 +58,7 @@ fn format_validation(finished: &payload::ValidationFinished) -> String {
         (all, failed) => format!(", {failed} of {all} rules failed"),
     };
     let by = match (finished.hook, finished.guard) {
-        (_, Some(guard)) => format!(", stopped by {}", self::guard(guard)),
+        (_, Some(guard)) => format!(", stopped by {}", describe_guard(guard)),
         (Some(hook), None) => format!(", {hook} decided"),
         (None, None) => String::new(),
     };

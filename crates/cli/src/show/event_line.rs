@@ -53,7 +53,7 @@ pub fn summarize_event(record: &EventRecord) -> String {
             format!("{} {}{why}", hook.hook, outcome.as_str().unwrap_or_default().replace('_', " "))
         }
         Event::IterationFailed(failed) => match find_retry_moment(record) {
-            Some(until) => format!("{}; tried again at {}", failed.error, moment(until)),
+            Some(until) => format!("{}; tried again at {}", failed.error, format_local_time(until)),
             None => failed.error.clone(),
         },
         event => {
@@ -84,7 +84,7 @@ fn summarize_session_event(event: &Event) -> String {
             };
             match started.feedback {
                 0 => purpose.to_owned(),
-                pieces => format!("{purpose}, with {}", self::pieces(pieces)),
+                pieces => format!("{purpose}, with {}", format_feedback_count(pieces)),
             }
         }
         Event::ConversationOpened(opened) => match (opened.opening, &opened.reason) {
@@ -113,7 +113,9 @@ fn summarize_session_event(event: &Event) -> String {
             }
         },
         Event::GateAnswered(answered) => describe_gate_answer(answered.answer).to_owned(),
-        Event::IterationPostponed(postponed) => format!("until {}: {}", moment(postponed.until), postponed.error),
+        Event::IterationPostponed(postponed) => {
+            format!("until {}: {}", format_local_time(postponed.until), postponed.error)
+        }
         Event::DeliveryFailed(failed) => failed.error.clone(),
         Event::MessageAdded(said) => format!("{}: {}", said.source, said.text),
         Event::FeedbackQueued(queued) => format!("{}: {}", queued.source, queued.text),
@@ -158,7 +160,7 @@ fn first_nonblank_line(output: &str) -> String {
 pub fn print_event(record: &EventRecord, out: &mut Output) -> CommandResult {
     let (head, used) = format_event_head(record, out);
     let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(used));
-    out.print_line(format!("{head}{}", text::fit(&summary(record), room)).trim_end())
+    out.print_line(format!("{head}{}", text::fit_to_width(&summarize_event(record), room)).trim_end())
 }
 
 /// Formats an event with a text as rows. The text wraps at `indent`.
@@ -187,15 +189,15 @@ fn format_event_head(record: &EventRecord, out: &Output) -> (String, usize) {
         EventSubject::Task(id) => id.to_string(),
     };
     let depth = usize::from(record.envelope.metadata.depth);
-    let kind = format!("{}{}", "  ".repeat(depth.min(4)), record.envelope.event.type_name());
+    let kind = format!("{}{}", "  ".repeat(depth.min(4)), record.envelope.event.shown_type_name());
     let at = format_short_moment(record.envelope.timestamp, out);
     let used = 6 + 2 + at.len() + 2 + 6 + 1 + text::display_width(&kind).max(24) + 2;
     let head = format!(
         "{}  {}  {} {}  ",
         out.paint(Tone::Faint, format_args!("{:>6}", record.seq.0)),
         out.paint(Tone::Faint, &at),
-        out.paint(Tone::Strong, text::pad(&node, 6)),
-        out.paint(Tone::Name, text::pad(&kind, 24)),
+        out.paint(Tone::Strong, text::pad_to_width(&node, 6)),
+        out.paint(Tone::Name, text::pad_to_width(&kind, 24)),
     );
     (head, used)
 }

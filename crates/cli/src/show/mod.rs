@@ -54,7 +54,7 @@ pub fn print_task_table(tasks: &[Task], out: &mut Output) -> CommandResult {
         let line = format!(
             "{}  {}  {}  ",
             out.paint(Tone::Strong, id),
-            out.paint(tone(task.state), state),
+            out.paint(state_tone(task.state), state),
             out.paint(Tone::Faint, format_args!("P{}", task.priority))
         );
         let used = ids + states + 8;
@@ -62,7 +62,7 @@ pub fn print_task_table(tasks: &[Task], out: &mut Output) -> CommandResult {
             0 => String::new(),
             open => format!(" (waits for {open})"),
         };
-        let labels: String = task.labels.iter().map(|label| format!(" #{}", text::line(label))).collect();
+        let labels: String = task.labels.iter().map(|label| format!(" #{}", text::clean_line(label))).collect();
         let room = out.columns().map_or(usize::MAX, |columns| columns.saturating_sub(used + waits.len()).max(20));
         let goal = text::fit_to_width(&task.goal, room);
         let left = room.saturating_sub(text::display_width(&goal));

@@ -16,12 +16,12 @@ pub fn summarize_pipeline_event(event: &Event) -> Option<String> {
     Some(match event {
         Event::WorkspaceOpened(opened) => {
             let again = if opened.reused { ", again" } else { "" };
-            format!("{} {}{again}", opened.workspace.branch, origin(&opened.workspace))
+            format!("{} {}{again}", opened.workspace.branch, format_origin(&opened.workspace))
         }
         Event::SubmissionStarted(started) => started.work.as_ref().map(describe_work_size).unwrap_or_default(),
         Event::PipelineFailed(failed) if failed.remedy == GateRemedy::Again => format_repeated_gate(failed),
         Event::PipelineFailed(failed) if failed.remedy == GateRemedy::Hear => format_feedback_first(failed),
-        Event::PipelineFailed(failed) => format!("{}: {}; {}", failed.hook, failed.reason, follows(failed)),
+        Event::PipelineFailed(failed) => format!("{}: {}; {}", failed.hook, failed.reason, describe_remedy(failed)),
         Event::TaskRejected(rejected) => format!("by {}: {}", rejected.by, rejected.reason),
         Event::ChangeOpened(change) => format_change_location(change),
         Event::ChangeMerged(merged) => {
@@ -55,7 +55,7 @@ pub fn list_pipeline_details(task: &Task, next: Option<String>) -> Vec<(&'static
     }
     if let Some(change) = &task.change {
         let stands = merged.map_or_else(|| "open".to_owned(), |commit| format!("merged as {commit}"));
-        lines.push(("change", format!("{}, {stands}", place(&change.at))));
+        lines.push(("change", format!("{}, {stands}", format_change_location(&change.at))));
     }
     lines.extend(next.map(|next| ("next", next)));
     if task.rejections > 0 {
@@ -82,10 +82,10 @@ pub fn describe_progress(record: &EventRecord) -> Option<(Tone, String)> {
             (Tone::Faint, format!("in its worktree again, on {}", opened.workspace.branch))
         }
         Event::WorkspaceOpened(opened) => {
-            (Tone::Faint, format!("in a worktree, on {} {}", opened.workspace.branch, origin(&opened.workspace)))
+            (Tone::Faint, format!("in a worktree, on {} {}", opened.workspace.branch, format_origin(&opened.workspace)))
         }
         Event::SubmissionStarted(started) => {
-            let size = started.work.as_ref().map(|work| format!(": {}", size(work))).unwrap_or_default();
+            let size = started.work.as_ref().map(|work| format!(": {}", describe_work_size(work))).unwrap_or_default();
             (Tone::Plain, format!("submitting{size}"))
         }
         Event::MergeStarted(_) if has_merge_hook(record) => (Tone::Plain, "merging".to_owned()),
@@ -109,7 +109,7 @@ pub fn describe_progress(record: &EventRecord) -> Option<(Tone, String)> {
             };
             (Tone::Warning, told)
         }
-        Event::ChangeOpened(change) => (Tone::Name, format!("its change: {}", place(change))),
+        Event::ChangeOpened(change) => (Tone::Name, format!("its change: {}", format_change_location(change))),
         // The merge is not of this session, and was shown when it was seen.
         Event::ChangeMerged(merged) if merged.seen.is_some() => return None,
         Event::ChangeMerged(merged) => {

@@ -15,7 +15,9 @@ pub fn summarize_workflow_event(event: &Event) -> Option<String> {
         Event::WorkflowStepStarted(started) if started.attempt > 1 => format!("{}, once more", started.step),
         Event::WorkflowStepStarted(started) => started.step.clone(),
         Event::WorkflowStepFinished(finished) => format_step_result(finished),
-        Event::WorkflowCompleted(completed) => format!("{}: {}", completed.workflow_id, count(completed.steps)),
+        Event::WorkflowCompleted(completed) => {
+            format!("{}: {}", completed.workflow_id, format_step_count(completed.steps))
+        }
         Event::WorkflowFailed(failed) => format!("{}: {}", failed.workflow_id, failed.error),
         _ => return None,
     })
@@ -25,7 +27,7 @@ fn format_step_result(finished: &payload::WorkflowStepFinished) -> String {
     let result = &finished.result;
     let next = finished.next.as_ref().map(|next| format!(" → {next}")).unwrap_or_default();
     match &result.error {
-        Some(error) => format!("{} failed: {}{next}", result.step_id, text::fit(error, 200)),
+        Some(error) => format!("{} failed: {}{next}", result.step_id, text::fit_to_width(error, 200)),
         None => format!("{} ok{next}", result.step_id),
     }
 }
@@ -55,7 +57,7 @@ pub fn build_step_rows(defined: &WorkflowDefinition) -> Vec<StepRow> {
 
 fn add_step_row(step: &WorkflowStep, written: &Value, depth: usize, rows: &mut Vec<StepRow>) {
     let config = find_field(written, "config");
-    let what = format!("{}{}", step.kind(), leads(step));
+    let what = format!("{}{}", step.kind_name(), format_next_steps(step));
     rows.push(StepRow { depth, id: step.id.clone(), what, does: list_step_actions(step, config) });
     for (step, written) in step.nested_steps().iter().zip(nested_steps(config)) {
         add_step_row(step, written, depth + 1, rows);
@@ -102,9 +104,11 @@ fn find_field<'v>(written: &'v Value, name: &str) -> &'v Value {
 fn list_step_actions(step: &WorkflowStep, config: &Value) -> Vec<String> {
     let empty = Map::new();
     let fields = config.as_object().unwrap_or(&empty);
-    let is_told = |key: &str| matches!(snake_case(key).as_str(), "command" | "args" | "steps" | "on_true" | "on_false");
-    let rest = fields.iter().filter(|(key, _)| !is_told(key)).map(|(key, value)| format!("{key}: {}", plain(value)));
-    let program = matches!(step.what, What::Run(_)).then(|| {
+    let is_told =
+        |key: &str| matches!(to_snake_case(key).as_str(), "command" | "args" | "steps" | "on_true" | "on_false");
+    let rest =
+        fields.iter().filter(|(key, _)| !is_told(key)).map(|(key, value)| format!("{key}: {}", format_value(value)));
+    let program = matches!(step.operation, StepOperation::Run(_)).then(|| {
         let args = match find_field(config, "args") {
             Value::Null => &[][..],
             Value::Array(args) => args,

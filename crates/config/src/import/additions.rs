@@ -93,7 +93,7 @@ impl ConfigAdditions {
             return;
         };
         if *names_events {
-            let text = format!("{} runs where the configuration says, whatever `eventTypes` says", quoted(name));
+            let text = format!("{} runs where the configuration says, whatever `eventTypes` says", quote_text(name));
             self.notes.push(ImportRemark::at_line(*line, text));
         }
         // The registry defines the order of its own hooks.
@@ -194,7 +194,7 @@ fn missing_hook_remark(tuned: &ImportedTuning, config: &Config) -> ImportRemark 
     let mut names: Vec<&str> = config.hooks.iter().map(|hook| hook.name.as_str()).collect();
     names.extend(BuiltinHook::all_names());
     let near =
-        nearest_name(&tuned.name, &names).map(|near| format!(" (there is {})", quoted(near))).unwrap_or_default();
+        nearest_name(&tuned.name, &names).map(|near| format!(" (there is {})", quote_text(near))).unwrap_or_default();
     let text = format!(
         "{name}: neither the configuration nor Windlass has a hook with this name{near}, and what it does is not in the file; write it as a `command` with this `name` at its events"
     );

@@ -105,10 +105,10 @@ impl<'a> SettingsImporter<'a> {
         for section in ["hooks", "hooksConfig"] {
             let Some((_, settings)) = find_entry(tree, section) else { continue };
             expect_object(settings, &format!("`{section}`"))?;
-            if matches!(entry(settings, "enabled"), Some((_, ConfigNode { value: NodeValue::Bool(false), .. }))) {
+            if matches!(find_entry(settings, "enabled"), Some((_, ConfigNode { value: NodeValue::Bool(false), .. }))) {
                 self.all_off = true;
             }
-            if matches!(entry(settings, "disabled"), Some((_, ConfigNode { value: NodeValue::List(_), .. }))) {
+            if matches!(find_entry(settings, "disabled"), Some((_, ConfigNode { value: NodeValue::List(_), .. }))) {
                 let names = text_list_field(settings, "disabled")?.unwrap_or_default();
                 self.switched_off.extend(names.into_iter().map(str::to_owned));
             }
@@ -168,7 +168,10 @@ impl<'a> SettingsImporter<'a> {
             let why = match kind {
                 "http" => "hooks of the type `http` are not taken over; write it as `http:` by hand".to_owned(),
                 _ => {
-                    format!("hooks of the type {} have no counterpart here; a `command` can do the same", quoted(kind))
+                    format!(
+                        "hooks of the type {} have no counterpart here; a `command` can do the same",
+                        quote_text(kind)
+                    )
                 }
             };
             self.add_left_out(hook, place.event, why);
@@ -178,7 +181,7 @@ impl<'a> SettingsImporter<'a> {
         let Some(command) = text_field(hook, "command")? else {
             return Err(ConfigProblem::new("this hook has no `command`").with_range(hook.at.start..hook.at.start + 1));
         };
-        let title = format!("{} {}", place.event, quoted(command));
+        let title = format!("{} {}", place.event, quote_text(command));
         if let Some((node, name)) = json_fields::find_unknown_key(entries, HOOK_KEYS) {
             self.add_left_out(node, &title, describe_unknown_key(name));
             return Ok(());
@@ -273,7 +276,7 @@ impl<'a> SettingsImporter<'a> {
         if !is_tool && (moment.matched_field().is_none() || from == ImportDialect::Codemie) {
             return Err(format!(
                 "its matcher {} would choose by something that there is not at this point; have the command look at what comes on its standard input",
-                quoted(text)
+                quote_text(text)
             ));
         }
         if is_tool { matcher::translate_matcher(from, text) } else { matcher::translate_word_matcher(from, text) }
@@ -288,7 +291,7 @@ impl<'a> SettingsImporter<'a> {
         let found = profiles.iter().find(|(found, _)| key_text(found) == name);
         let Some((name, profile)) = found else {
             let missing =
-                format!("there is no profile {}, which `activeProfile` names", quoted(name.unwrap_or_default()));
+                format!("there is no profile {}, which `activeProfile` names", quote_text(name.unwrap_or_default()));
             return Err(ConfigProblem::new(missing).with_range(written.at.clone()));
         };
         let others = profiles
@@ -297,11 +300,14 @@ impl<'a> SettingsImporter<'a> {
         for (other, _) in others {
             self.add_left_out(
                 other,
-                &format!("the profile {}", quoted(key(other).unwrap_or_default())),
+                &format!("the profile {}", quote_text(key_text(other).unwrap_or_default())),
                 "it is not active",
             );
         }
-        self.add_note(name, format!("the hooks are those of the profile {}", quoted(key(name).unwrap_or_default())));
+        self.add_note(
+            name,
+            format!("the hooks are those of the profile {}", quote_text(key_text(name).unwrap_or_default())),
+        );
         expect_object(profile, "a profile").map(|_| profile)
     }
 
@@ -314,8 +320,9 @@ impl<'a> SettingsImporter<'a> {
             };
             let retries = match written.value {
                 NodeValue::Null | NodeValue::Integer(0) => {
-                    let text =
-                        format!("`maxHookRetries`: codemie takes {CODEMIE_RETRIES} where nothing or 0 is written");
+                    let text = format!(
+                        "`maxHookRetries`: codemie takes {CODEMIE_DEFAULT_RETRIES} where nothing or 0 is written"
+                    );
                     self.add_note(written, text);
                     CODEMIE_DEFAULT_RETRIES
                 }
@@ -341,8 +348,7 @@ impl<'a> SettingsImporter<'a> {
         if from == ImportDialect::Gemini && !self.import.hooks.is_empty() {
             notes.push("Gemini CLI takes every exit from 2 on for a block; here only 2 is one".to_owned());
         }
-        let sets_variables =
-            matches!(entry(tree, "env"), Some((_, ConfigNode { value: NodeValue::Map(set), .. })) if !set.is_empty());
+        let sets_variables = matches!(find_entry(tree, "env"), Some((_, ConfigNode { value: NodeValue::Map(set), .. })) if !set.is_empty());
         if sets_variables && !self.import.hooks.is_empty() {
             notes.push(format!("the variables under `env` of this file are set by {} alone", from.title()));
         }
@@ -351,7 +357,10 @@ impl<'a> SettingsImporter<'a> {
 }
 
 fn describe_unknown_key(name: &str) -> String {
-    format!("what {} means is not known here; take it out if the hook can do without, and import again", quoted(name))
+    format!(
+        "what {} means is not known here; take it out if the hook can do without, and import again",
+        quote_text(name)
+    )
 }
 
 /// Returns whether a hook can have this name here.

@@ -29,7 +29,7 @@ pub fn import_automation(tree: &ConfigNode, source: &str) -> Result<HookImport, 
     if let Some((_, ConfigNode { value: NodeValue::Text(version), at })) = find_entry(tree, "version")
         && version != "1.0"
     {
-        return Err(ConfigProblem::new(format!("the version {} of this format is not known", quoted(version)))
+        return Err(ConfigProblem::new(format!("the version {} of this format is not known", quote_text(version)))
             .with_suggestion("only 1.0 is".to_owned())
             .with_range(at.clone()));
     }
@@ -46,10 +46,10 @@ pub fn import_automation(tree: &ConfigNode, source: &str) -> Result<HookImport, 
             return Err(ConfigProblem::new("this hook has no `name`").with_range(hook.at.start..hook.at.start + 1));
         };
         if let Some((_, name)) = find_unknown_key(entries, HOOK_KEYS) {
-            import.notes.push(ImportRemark::at_line(line, format!("{} has no meaning here", quoted(name))));
+            import.notes.push(ImportRemark::at_line(line, format!("{} has no meaning here", quote_text(name))));
         }
         if !names.insert(name) {
-            return Err(ConfigProblem::new(format!("the hook {} is given twice", quoted(name)))
+            return Err(ConfigProblem::new(format!("the hook {} is given twice", quote_text(name)))
                 .with_suggestion("keep one of them".to_owned())
                 .with_range(hook.at.start..hook.at.start + 1));
         }
@@ -66,7 +66,7 @@ pub fn import_automation(tree: &ConfigNode, source: &str) -> Result<HookImport, 
         if wished != own {
             import.notes.push(ImportRemark::at_line(
                 line,
-                format!("{} runs at {}, whatever `eventTypes` says", quoted(name), own.join(", ")),
+                format!("{} runs at {}, whatever `eventTypes` says", quote_text(name), own.join(", ")),
             ));
         }
         let point = own

@@ -12,7 +12,7 @@ pub fn protect_command(command: &str) -> String {
     if !has_template_fields(command) {
         return command.to_owned();
     }
-    format!("exec sh -c {}", quoted(command))
+    format!("exec sh -c {}", quote_for_shell(command))
 }
 
 /// Quotes text as one shell word without two adjacent opening braces.
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn names_of_ours_are_left_alone() {
         let check = |command: &str, expected: &str| {
-            assert_eq!(untouched(command), expected, "{command}");
+            assert_eq!(protect_command(command), expected, "{command}");
             assert!(!has_template_fields(&protect_command(command)), "{command}");
         };
         check("./check.sh --all", "./check.sh --all");
@@ -94,9 +94,9 @@ mod tests {
 
     #[test]
     fn variable_of_another_agent_is_found_but_not_the_shared_one() {
-        assert_eq!(foreign_variable("\"$CLAUDE_PROJECT_DIR\"/x.sh"), None);
-        assert_eq!(foreign_variable("${CLAUDE_PLUGIN_ROOT}/x.sh"), Some("CLAUDE_PLUGIN_ROOT"));
-        assert_eq!(foreign_variable("$HOME/x $GEMINI_PROJECT_DIR"), Some("GEMINI_PROJECT_DIR"));
+        assert_eq!(find_foreign_variable("\"$CLAUDE_PROJECT_DIR\"/x.sh"), None);
+        assert_eq!(find_foreign_variable("${CLAUDE_PLUGIN_ROOT}/x.sh"), Some("CLAUDE_PLUGIN_ROOT"));
+        assert_eq!(find_foreign_variable("$HOME/x $GEMINI_PROJECT_DIR"), Some("GEMINI_PROJECT_DIR"));
     }
 
     #[test]
@@ -116,7 +116,8 @@ mod tests {
 
     #[test]
     fn hook_is_called_after_its_script_or_program() {
-        let check = |command: &str, name: Option<&str>| assert_eq!(nickname(command).as_deref(), name, "{command}");
+        let check =
+            |command: &str, name: Option<&str>| assert_eq!(derive_hook_name(command).as_deref(), name, "{command}");
         check("./.codemie/run-tests.sh", Some("run-tests"));
         check("\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/check.py --x", Some("check"));
         check("npm test", Some("npm"));

@@ -213,7 +213,11 @@ mod tests {
     #[test]
     fn files_are_known_by_their_content_and_their_place() {
         let check = |path: &str, text: &str, expected: ImportDialect| {
-            assert_eq!(recognise(Path::new(path), &json::parse(text).unwrap()), Ok(expected), "{path} {text}");
+            assert_eq!(
+                detect_dialect(Path::new(path), &json::parse_json(text).unwrap()),
+                Ok(expected),
+                "{path} {text}"
+            );
         };
         let stop = r#"{"hooks": {"Stop": []}}"#;
         check(".claude/settings.json", stop, ImportDialect::Claude);
@@ -239,7 +243,7 @@ mod tests {
     #[test]
     fn numbers_have_the_units_of_their_agent() {
         let check = |unit: TimeoutUnit, number: f64, millis: u64| {
-            assert_eq!(unit.of(number), Some(Duration::from_millis(millis)), "{unit:?} {number}");
+            assert_eq!(unit.to_duration(number), Some(Duration::from_millis(millis)), "{unit:?} {number}");
         };
         check(TimeoutUnit::Seconds, 30.0, 30_000);
         check(TimeoutUnit::Seconds, 0.5, 500);
@@ -248,7 +252,7 @@ mod tests {
         check(TimeoutUnit::Either, 999.0, 999_000);
         check(TimeoutUnit::Either, 1000.0, 1000);
         for none in [0.0, -1.0, f64::INFINITY, 1e300] {
-            assert_eq!(Unit::Seconds.of(none), None);
+            assert_eq!(TimeoutUnit::Seconds.to_duration(none), None);
         }
     }
 }

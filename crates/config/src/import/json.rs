@@ -42,7 +42,7 @@ fn build_node(json: Json<'_>, text: &str, depth: usize) -> Result<ConfigNode, Co
         Json::StringLit(literal) => NodeValue::Text(literal.value.into_owned()),
         Json::NumberLit(literal) => {
             let number: serde_json::Number = serde_json::from_str(literal.value).map_err(|_| {
-                ConfigProblem::new(format!("{} is no number", quoted(literal.value))).with_range(at.clone())
+                ConfigProblem::new(format!("{} is no number", quote_text(literal.value))).with_range(at.clone())
             })?;
             match (number.as_i64(), number.as_u64(), number.as_f64()) {
                 (Some(number), ..) => NodeValue::Integer(number),
@@ -60,7 +60,7 @@ fn build_node(json: Json<'_>, text: &str, depth: usize) -> Result<ConfigNode, Co
                 let same = |(other, _): &&(ConfigNode, ConfigNode)| matches!(&other.value, NodeValue::Text(other) if *other == name);
                 if let Some((first, _)) = entries.iter().find(same) {
                     let line = text[..first.at.start].matches('\n').count() + 1;
-                    return Err(ConfigProblem::new(format!("the key {} is given twice", quoted(&name)))
+                    return Err(ConfigProblem::new(format!("the key {} is given twice", quote_text(&name)))
                         .with_suggestion(format!("the first one is on line {line}; keep one of them"))
                         .with_range(at));
                 }
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn comments_and_trailing_commas_are_skipped() {
         let check = |text: &str, plain: &str| {
-            assert_eq!(parse(text).expect("it is JSON"), crate::tree(plain).expect("it is YAML"), "{text}");
+            assert_eq!(parse_json(text).expect("it is JSON"), crate::tree(plain).expect("it is YAML"), "{text}");
         };
         check(r#" {"a": [1, -2.5, "x"], "b": null} "#, "{a: [1, -2.5, x], b: null}");
         check("// first\n{ /* a */ \"a\" /* b */ : /**/ true, // end\n}", "a: true");
@@ -102,7 +102,10 @@ mod tests {
         check("[0x1]", "`0x1` is no number", "0x1");
         assert!(parse_json(r#"["\ud83d"]"#).is_err());
         let deep = "[".repeat(100) + &"]".repeat(100);
-        assert_eq!(parse(&deep).expect_err("it is deep").message, "nested too deeply: at most 64 levels are taken");
+        assert_eq!(
+            parse_json(&deep).expect_err("it is deep").message,
+            "nested too deeply: at most 64 levels are taken"
+        );
         assert!(parse_json(&"[".repeat(100_000)).is_err());
     }
 }

@@ -98,7 +98,7 @@ fn wrong_type_problem(node: &ConfigNode, what: &str, expected: &str) -> ConfigPr
         NodeValue::Integer(value) => format!("`{value}`"),
         NodeValue::Unsigned(value) => format!("`{value}`"),
         NodeValue::Float(value) => format!("`{value}`"),
-        NodeValue::Text(text) => format!("the text {}", quoted(text)),
+        NodeValue::Text(text) => format!("the text {}", quote_text(text)),
         NodeValue::List(_) => "a list".to_owned(),
         NodeValue::Map(_) => "an object".to_owned(),
     };

@@ -20,7 +20,7 @@ pub fn translate_matcher(from: ImportDialect, text: &str) -> Result<Option<Strin
         // A list of names means the same in codemie.
         ImportDialect::Codemie if is_list_there("_-|") => text.to_owned(),
         ImportDialect::Codemie if text.contains(['|', '[', ']', '{', '}', '(', ')']) => format!("^(?:{text})$"),
-        ImportDialect::Codemie => return Err(format!("its matcher {} is the name of a tool there", quoted(text))),
+        ImportDialect::Codemie => return Err(format!("its matcher {} is the name of a tool there", quote_text(text))),
         ImportDialect::Codex if is_list_there("_|") => text.to_owned(),
         // Qwen Code ignores blanks around names, and empty names.
         ImportDialect::Qwen if is_name_list(text) => {
@@ -32,9 +32,10 @@ pub fn translate_matcher(from: ImportDialect, text: &str) -> Result<Option<Strin
     };
     // JavaScript reads these anchors as letters.
     if [r"\A", r"\z"].iter().any(|anchor| written.contains(anchor)) {
-        return Err(format!("its matcher {} has `\\A` or `\\z`, which are anchors here alone", quoted(text)));
+        return Err(format!("its matcher {} has `\\A` or `\\z`, which are anchors here alone", quote_text(text)));
     }
-    ToolMatcher::parse(&written).map_err(|error| format!("its matcher {} cannot be used: {error}", quoted(text)))?;
+    ToolMatcher::parse(&written)
+        .map_err(|error| format!("its matcher {} cannot be used: {error}", quote_text(text)))?;
     Ok(Some(written))
 }
 
@@ -46,7 +47,7 @@ pub fn translate_word_matcher(from: ImportDialect, text: &str) -> Result<Option<
             translate_matcher(ImportDialect::Claude, text.trim())
         }
         ImportDialect::Gemini => {
-            Err(format!("its matcher {} is taken for one word there, and would be several here", quoted(text)))
+            Err(format!("its matcher {} is taken for one word there, and would be several here", quote_text(text)))
         }
         _ => translate_matcher(from, text),
     }

@@ -45,7 +45,10 @@ fn write_hook(hook: &ImportedHook) -> String {
     field("enabled", hook.enabled.map(|enabled| enabled.to_string()));
     field("description", hook.description.as_deref().map(write_scalar));
     if !hook.metadata.is_empty() {
-        let pairs = hook.metadata.iter().map(|(name, value)| format!("\n        {}: {}", scalar(name), scalar(value)));
+        let pairs = hook
+            .metadata
+            .iter()
+            .map(|(name, value)| format!("\n        {}: {}", write_scalar(name), write_scalar(value)));
         fields.push(format!("metadata:{}", pairs.collect::<String>()));
     }
     format!("    - {}\n", fields.join("\n      "))
@@ -170,7 +173,7 @@ mod tests {
             "if true; then\n  echo 'x: y'\nfi",
         ] {
             let command = write_block_scalar(text).unwrap_or_else(|| write_scalar(text));
-            let yaml = format!("hooks:\n    - command: {command}\n      {}: 1\n", scalar(text));
+            let yaml = format!("hooks:\n    - command: {command}\n      {}: 1\n", write_scalar(text));
             let tree = crate::tree(&yaml).unwrap_or_else(|problem| panic!("{text:?}: {problem}\n{yaml}"));
             let NodeValue::Map(top) = &tree.value else { panic!() };
             let NodeValue::List(list) = &top[0].1.value else { panic!("{yaml}") };
@@ -186,9 +189,9 @@ mod tests {
 
     #[test]
     fn times_have_their_unit() {
-        assert_eq!(span(Duration::from_secs(30)), "30s");
-        assert_eq!(span(Duration::from_millis(500)), "500ms");
-        assert_eq!(span(Duration::from_millis(1500)), "1500ms");
-        assert_eq!(span(Duration::from_secs_f64(0.0001)), "1ms");
+        assert_eq!(write_duration(Duration::from_secs(30)), "30s");
+        assert_eq!(write_duration(Duration::from_millis(500)), "500ms");
+        assert_eq!(write_duration(Duration::from_millis(1500)), "1500ms");
+        assert_eq!(write_duration(Duration::from_secs_f64(0.0001)), "1ms");
     }
 }

@@ -118,7 +118,7 @@ fn session_hooks_load() {
 fn task_types_load() {
     let config = parse_config(TYPES);
     assert_eq!(
-        names(&config),
+        hook_names(&config),
         [
             "before_submit[0]:rebase_on_main",
             "before_submit[1]:create_pr",
@@ -168,7 +168,7 @@ hooks:
     assert_eq!(hook.entry.priority, Some(-5));
     assert!(hook.matcher.matches_tool("Write") && !hook.matcher.matches_tool("Bash"));
     let context = serde_json::json!({"task": {"labels": ["agent"]}, "output": "no"});
-    assert_eq!(hook.when.as_ref().unwrap().holds(&context), Ok(true));
+    assert_eq!(hook.when.as_ref().unwrap().is_satisfied(&context), Ok(true));
     assert_eq!(hook.feedback.as_ref().unwrap().render(&context).as_deref(), Ok("it said no"));
     assert_eq!(hook.entry.metadata["tags"], serde_json::json!(["a", null]));
     assert_eq!(hook.entry.retry.as_ref().unwrap().max.as_ref().map(|max| max.value), Some(3));
@@ -224,7 +224,7 @@ validators:
 ";
     let shown = |config: &Config| {
         let effects = config.list_effects().into_iter();
-        let shown = effects.map(|it| format!("{} ({:?}): {}", it.title(), it.line, it.what));
+        let shown = effects.map(|it| format!("{} ({:?}): {}", it.display_title(), it.line, it.what));
         shown.collect::<Vec<_>>().join("\n")
     };
     let any = parse_config(text);
@@ -233,16 +233,20 @@ validators:
     validators tests (Some(5)): npm test (in packages/web)
     agent_commands allow (None): any command that an agent supplies
     ");
-    assert_eq!(any.agent_commands(), AgentCommands::Allow);
+    assert_eq!(any.agent_command_policy(), AgentCommandSetting::Allow);
     let validators = any.validator_commands();
     let [(_, lint), (_, tests)] = &validators.iter().collect::<Vec<_>>()[..] else { panic!("two of them") };
-    assert_eq!((lint.timeout(), lint.successes()), (Duration::from_secs(60), vec![0]));
-    assert_eq!((tests.timeout(), tests.successes()), (Duration::from_secs(600), vec![0, 5]));
+    assert_eq!((lint.timeout(), lint.success_codes()), (Duration::from_secs(60), vec![0]));
+    assert_eq!((tests.timeout(), tests.success_codes()), (Duration::from_secs(600), vec![0, 5]));
     assert_eq!(tests.working_directory.as_deref(), Some("packages/web"));
     let unsaid = |text: &str| parse_config(text).agent_command_policy();
-    assert_eq!(unsaid(""), AgentCommands::Allow);
-    assert_eq!(unsaid("validators: {lint: make lint}"), AgentCommands::Named, "whoever writes them down means those");
-    assert_eq!(shown(&config(&text.replace("allow", "deny"))), "", "none of them is run");
+    assert_eq!(unsaid(""), AgentCommandSetting::Allow);
+    assert_eq!(
+        unsaid("validators: {lint: make lint}"),
+        AgentCommandSetting::Named,
+        "whoever writes them down means those"
+    );
+    assert_eq!(shown(&parse_config(&text.replace("allow", "deny"))), "", "none of them is run");
 }
 
 /// Every setting with a path refuses paths that lead out of the project.
@@ -297,9 +301,9 @@ fn empty_file_is_a_configuration() {
     for text in
         ["", "\n", "# only a comment\n", "---\n", "hooks:\nlimits:\nprotected:\nagent:\n", "\u{feff}version: 1\n"]
     {
-        assert_eq!(config(text).hooks.len(), 0, "{text:?}");
+        assert_eq!(parse_config(text).hooks.len(), 0, "{text:?}");
     }
-    assert_eq!(config("version: 1\r\nhooks:\r\n  stop:\r\n    - command: a\r\n").hooks[0].line, 4);
+    assert_eq!(parse_config("version: 1\r\nhooks:\r\n  stop:\r\n    - command: a\r\n").hooks[0].line, 4);
 }
 
 #[test]
@@ -377,7 +381,7 @@ fn the_schema_knows_what_the_reader_knows() {
     for kind in hook_settings::HOOK_KIND_KEYS {
         assert!(entry["properties"].get(kind).is_some(), "{kind}");
     }
-    assert_eq!(entry["oneOf"].as_array().map(Vec::len), Some(entry::KINDS.len()));
+    assert_eq!(entry["oneOf"].as_array().map(Vec::len), Some(hook_settings::HOOK_KIND_KEYS.len()));
     assert_eq!(entry["additionalProperties"], false);
     assert_eq!(schema["$defs"]["Limits"]["properties"]["maxHookRetries"]["default"], 5);
     let stop = &schema["$defs"]["Hooks"]["properties"]["stop"];

@@ -167,13 +167,13 @@ fn a_pipeline_that_may_pass_is_not_refused() {
         // An agent's hook may open the change.
         "hooks: {before_submit: [run_tests], before_merge: [merge_pr]}\nagents: {x: {command: x, hooks: {before_submit: [create_pr]}}}\n".to_owned(),
     ] {
-        assert_eq!(warned(&text), "", "{text}");
+        assert_eq!(render_warnings(&text), "", "{text}");
     }
 }
 
 #[test]
 fn unknown_agents_and_unread_briefs_are_warned_about() {
-    let check = |text: &str, expected: &str| assert_eq!(warned(text), expected, "{text}");
+    let check = |text: &str, expected: &str| assert_eq!(render_warnings(text), expected, "{text}");
     check(
         "briefs:\n  qua: text\n  qa: text\nhooks:\n  before_merge:\n    - gatekeeper: [qa]\n",
         "2:8: no `gatekeeper` asks for the brief `qua`",
@@ -295,9 +295,9 @@ fn invalid_forge_settings_are_shown() {
 fn completion_by_gate_without_a_stop_hook_is_warned_about() {
     let warning = "1:13: `completion: gate` without a `stop` hook: work counts as complete when a turn ends, and nothing checks \
                    it (add `stop: [run_tests]` under `hooks`)";
-    assert_eq!(warned("completion: gate\n"), warning);
-    assert_eq!(warned("completion: gate\nhooks: {stop: [run_tests]}\n"), "");
-    assert_eq!(warned("completion: promise\n"), "");
+    assert_eq!(render_warnings("completion: gate\n"), warning);
+    assert_eq!(render_warnings("completion: gate\nhooks: {stop: [run_tests]}\n"), "");
+    assert_eq!(render_warnings("completion: promise\n"), "");
     let typed = "completion: gate\nhooks: {stop: [run_tests]}\ntask_types: {docs: {hooks: {stop: []}}}\n";
     assert!(
         render_warnings(typed).contains("without a `stop` hook for tasks of the type `docs`"),
@@ -305,7 +305,7 @@ fn completion_by_gate_without_a_stop_hook_is_warned_about() {
         render_warnings(typed)
     );
     let rules = "[{type: command, name: tests, config: {command: make test}}]";
-    assert_eq!(warned(&format!("completion: gate\nvalidation: {rules}\n")), "");
+    assert_eq!(render_warnings(&format!("completion: gate\nvalidation: {rules}\n")), "");
     let unruled = format!("completion: gate\nvalidation: {rules}\ntask_types: {{docs: {{validation: []}}}}\n");
     assert!(
         render_warnings(&unruled).contains("without a `stop` hook for tasks of the type `docs`"),
@@ -335,7 +335,7 @@ fn stop_hook_that_is_one_program_is_warned_about() {
     ] {
         assert_eq!(warned_at(entry), "", "{entry}");
     }
-    assert_eq!(warned("hooks:\n  post_iteration:\n    - command: pytest\n"), "");
+    assert_eq!(render_warnings("hooks:\n  post_iteration:\n    - command: pytest\n"), "");
 }
 
 #[test]
@@ -349,7 +349,7 @@ fn hook_with_the_name_of_a_built_in_is_refused() {
       |             ^^^^^^^^^
     hint: write `use: run_tests` for that hook, or another name
     ");
-    assert_eq!(warned("hooks:\n  stop:\n    - {use: run_tests, name: run_tests}\n"), "");
+    assert_eq!(render_warnings("hooks:\n  stop:\n    - {use: run_tests, name: run_tests}\n"), "");
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn check_context_paths(node: &ConfigNode) -> Result<(), ConfigProblem> {
     match &node.value {
         NodeValue::List(items) => items.iter().try_for_each(check_context_paths),
         NodeValue::Map(entries) => {
-            let is_it = |(key, _): &&(ConfigNode, ConfigNode)| matches!(&key.value, NodeValue::Text(name) if snake_case(name) == "from_context");
+            let is_it = |(key, _): &&(ConfigNode, ConfigNode)| matches!(&key.value, NodeValue::Text(name) if to_snake_case(name) == "from_context");
             let Some((key, path)) = entries.iter().find(is_it) else {
                 return entries.iter().try_for_each(|(_, value)| check_context_paths(value));
             };

@@ -119,7 +119,7 @@ impl WorkflowLibrary {
             let others = duplicates.iter().filter(|other| other.workflow.id == *id && other.file != duplicate.file);
             let others = others.filter_map(|other| Some(other.file.as_ref()?.display().to_string()));
             let others: Vec<String> = others.collect();
-            let problem = ConfigProblem::new(format!("the id {} is that of {} too", quoted(id), others.join(", ")))
+            let problem = ConfigProblem::new(format!("the id {} is that of {} too", quote_text(id), others.join(", ")))
                 .with_suggestion("give each its own".to_owned());
             let file = duplicate.file.clone().unwrap_or_default();
             let reason = UnusableReason::Invalid(ConfigError::from_problem(&file, &duplicate.text, problem));

@@ -96,10 +96,10 @@ fn read_steps(listed: &ConfigNode, source: &str, within: bool) -> Result<Vec<Wor
     };
     if items.is_empty() || items.len() > MAX_STEPS {
         let instead = match items.is_empty() {
-            true => format!("write `steps: {FIRST}`"),
+            true => format!("write `steps: {EXAMPLE_STEPS}`"),
             false => "let what is more be a workflow of its own".to_owned(),
         };
-        let problem = ConfigProblem::new(format!("`steps` has from 1 to {STEPS} entries"));
+        let problem = ConfigProblem::new(format!("`steps` has from 1 to {MAX_STEPS} entries"));
         return Err(problem.with_suggestion(instead).with_range(listed.at.clone()));
     }
     items.iter().map(|item| read_step(item, source, within)).collect()
@@ -109,7 +109,8 @@ fn read_step(node: &ConfigNode, source: &str, within: bool) -> Result<WorkflowSt
     let fields = MapFields::with_known_keys(node, source, "a step", STEP_KEYS)?;
     let id = fields.require_text("id", ("an `id`, so that others can lead to it", "check"))?.to_owned();
     check_id("the id of a step", &id).map_err(|problem| problem.with_range(fields.field_range("id")))?;
-    let kind = fields.require_text("type", (&format!("a `type`: one of {}", TYPES.join(", ")), "execute_command"))?;
+    let kind =
+        fields.require_text("type", (&format!("a `type`: one of {}", STEP_TYPES.join(", ")), "execute_command"))?;
     let empty = ConfigNode { at: node.at.clone(), value: NodeValue::Map(Vec::new()) };
     let config = fields.get("config").unwrap_or(&empty);
     let what = match to_snake_case(kind).as_str() {
@@ -264,6 +265,6 @@ fn check_id(what: &str, id: &str) -> Result<(), ConfigProblem> {
         return Ok(());
     }
     let problem =
-        ConfigProblem::new(format!("{what} has letters, digits, `-`, `_` and `.`, at most 64: not {}", quoted(id)));
+        ConfigProblem::new(format!("{what} has letters, digits, `-`, `_` and `.`, at most 64: not {}", quote_text(id)));
     Err(problem.with_suggestion("write one such as `check-1`".to_owned()))
 }

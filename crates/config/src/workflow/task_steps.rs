@@ -73,7 +73,7 @@ pub fn read_update_task(node: &ConfigNode, source: &str) -> Result<StepOperation
         ("a `taskId`: `T7`, `${task.id}` or `{fromContext: steps.make.data.taskId}`", "'${task.id}'"),
     )?;
     let action =
-        fields.require_field("action", (&format!("an `action`: one of {}", CHANGES.join(", ")), "complete"))?;
+        fields.require_field("action", (&format!("an `action`: one of {}", TASK_ACTIONS.join(", ")), "complete"))?;
     let pattern = fields.combined_pattern()?;
     check_task_or_expression(&fields, "taskId", source)?;
     fields.check_text("action")?;

@@ -29,7 +29,7 @@ impl EventFold<'_> {
             return Err(self.unfit_event_error(format!("the agent was sent back {} times before", before.retries)));
         }
         let after = before.record_send_back(hooks, reason.as_deref().unwrap_or_default(), self.seq);
-        Ok(vec![Change::PutConversation(Box::new(after))])
+        Ok(vec![RowChange::PutConversation(Box::new(after))])
     }
 
     fn forget_conversation(&self, caller: BridgeCaller) -> FoldResult {

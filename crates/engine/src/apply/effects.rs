@@ -118,10 +118,10 @@ impl EventFold<'_> {
         if started.attempt != effect.attempts + 1 {
             return Err(self.unfit_event_error(format!("{} was begun {} times", effect.id, effect.attempts)));
         }
-        Ok(vec![Change::PutEffect(Box::new(PendingEffect {
+        Ok(vec![RowChange::PutEffect(Box::new(PendingEffect {
             attempts: started.attempt,
             owner: started.owner.clone(),
-            share: effect.share.saturating_sub(self.given()),
+            share: effect.share.saturating_sub(self.granted_events()),
             // A retry after a failure starts the workflow from its beginning.
             progress: effect.progress.filter(|_| started.after.is_none()),
             resting: None,
@@ -137,12 +137,12 @@ impl EventFold<'_> {
         }
         let share = effect.share.saturating_sub(self.granted_events());
         let resting = Some(retrying.error.clone());
-        Ok(vec![Change::PutEffect(Box::new(PendingEffect { resting, share, version: self.seq, ..effect }))])
+        Ok(vec![RowChange::PutEffect(Box::new(PendingEffect { resting, share, version: self.seq, ..effect }))])
     }
 
     pub(super) fn fold_hook_finished(&self, finished: &payload::HookFinished) -> FoldResult {
         let effect = self.require_effect(finished.effect)?;
-        let mut changes = vec![Change::DropEffect(effect.id)];
+        let mut changes = vec![RowChange::DropEffect(effect.id)];
         if let Some(mut next) = find_sibling_effect(self.view, effect.id)? {
             next.carried = [&next.carried[..], &effect.carried, &finished.actions].concat();
             // The hook's actions, which the next hook carries, may use the rest of its share.

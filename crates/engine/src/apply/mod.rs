@@ -48,7 +48,7 @@ impl EventFold<'_> {
     fn fold_changes(&self) -> FoldResult {
         let mut changes = self.fold_event()?;
         if let Some(id) = self.envelope.node.task_id()
-            && !changes.iter().any(|change| matches!(change, Change::PutTask(task) if task.id == id))
+            && !changes.iter().any(|change| matches!(change, RowChange::PutTask(task) if task.id == id))
         {
             changes.push(put_task(self.require_event_task()?));
         }
@@ -100,7 +100,7 @@ impl EventFold<'_> {
             | Event::HookError(_)
             | Event::ActionError(_) => Ok(Vec::new()),
             Event::ConfigRecorded(config) => {
-                Ok(vec![Change::PutConfig { digest: config.digest, text: config.text.clone() }])
+                Ok(vec![RowChange::PutConfig { digest: config.digest, text: config.text.clone() }])
             }
             Event::SessionStarted(started) => self.fold_session_started(started),
             Event::SessionResumed(resumed) => self.fold_session_resumed(resumed),
@@ -155,7 +155,7 @@ impl EventFold<'_> {
         }
         let at = self.envelope.timestamp;
         let created = created.clone();
-        Ok(vec![put(Task {
+        Ok(vec![put_task(Task {
             id,
             goal: created.goal,
             body: created.body,
@@ -164,7 +164,7 @@ impl EventFold<'_> {
             priority: created.priority,
             kind: created.kind,
             report: created.report,
-            state: State::Created,
+            state: TaskState::Created,
             open_dependencies: 0,
             result: None,
             artifacts: Vec::new(),
@@ -186,9 +186,9 @@ impl EventFold<'_> {
             approved: None,
             stalled: None,
             in_place: false,
-            memo: Memo::default(),
-            used: Usage::default(),
-            drive: Drive::default(),
+            memo: NoteIndex::default(),
+            used: AgentUsage::default(),
+            drive: EvaluationState::default(),
             epoch: Epoch(0),
             created_at: at,
             updated_at: at,
@@ -313,7 +313,7 @@ impl EventFold<'_> {
             let (by, text) = (self.envelope.metadata.triggered_by.clone(), answered.text.clone());
             let said = PendingAnswer { by, text, ignores: answered.ignores.clone() };
             task.stalled = None;
-            let goes_on = !matches!(answered.answer, Resolution::Approve | Resolution::Reject);
+            let goes_on = !matches!(answered.answer, TaskResolution::Approve | TaskResolution::Reject);
             task.answer = Some(said).filter(|said| goes_on && (said.text.is_some() || !said.ignores.is_empty()));
         })
     }
@@ -378,7 +378,7 @@ impl EventFold<'_> {
                 self.unfit_event_error(format!("{} {} {} cannot be added", edge.from_id, edge.kind, edge.to_id))
             );
         }
-        let mut changes = vec![Change::PutEdge(edge)];
+        let mut changes = vec![RowChange::PutEdge(edge)];
         let counts = match edge.waiting_pair() {
             Some((waiter, target)) => {
                 let open = self.require_task(target)?.state != TaskState::Completed;
@@ -395,7 +395,7 @@ impl EventFold<'_> {
         let Some(edge) = edges.into_iter().find(|edge| edge.id == id) else {
             return Err(self.unfit_event_error(format!("there is no edge {id}")));
         };
-        let mut changes = vec![Change::DropEdge(id)];
+        let mut changes = vec![RowChange::DropEdge(id)];
         let counts = match edge.waiting_pair() {
             Some((waiter, target)) => {
                 let open = self.require_task(target)?.state != TaskState::Completed;
@@ -450,7 +450,7 @@ impl EventFold<'_> {
     fn change_task(&self, change: impl FnOnce(&mut Task)) -> FoldResult {
         let mut task = self.require_event_task()?;
         change(&mut task);
-        Ok(vec![put(task)])
+        Ok(vec![put_task(task)])
     }
 
     /// Moves the task of this event along the table of transitions.
@@ -463,14 +463,14 @@ impl EventFold<'_> {
         let held = task.lease.as_ref().and_then(|lease| Some((lease.session.clone()?, lease.epoch)));
         row.apply_to_task(&mut task, self.envelope.timestamp);
         change(&mut task);
-        let Some((name, epoch)) = held.filter(|_| task.lease.is_none()) else { return Ok(vec![put(task)]) };
+        let Some((name, epoch)) = held.filter(|_| task.lease.is_none()) else { return Ok(vec![put_task(task)]) };
         let itself = self.is_decided_by_session(&name);
         let (id, state) = (task.id, task.state);
         if !itself && is_claimable_after_loss(state) {
             task.taken = Some(TaskTakeover { from: name.clone(), epoch, by: None });
         }
         task.conversation = self.view.find_session(&name)?.and_then(|session| session.resumable_conversation());
-        let mut changes = vec![put(task)];
+        let mut changes = vec![put_task(task)];
         let mut unheard = Vec::new();
         self.change_named_session(&name, &mut changes, |session| unheard = session.release_task(id, state, itself))?;
         if let Some(RowChange::PutTask(task)) = changes.first_mut() {

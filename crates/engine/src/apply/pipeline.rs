@@ -163,7 +163,7 @@ impl EventFold<'_> {
         })?;
         // A finding stays until an agent has worked with it, because a turn that receives it may fail. A hook that could not
         // be started has no finding for an agent.
-        let is_for_agent = !matches!(failed.remedy, Remedy::Again | Remedy::Hear) && !unstarted;
+        let is_for_agent = !matches!(failed.remedy, GateRemedy::Again | GateRemedy::Hear) && !unstarted;
         let kept = is_for_agent && stalled.is_none() && !queued;
         let rejected = failed.gate == DeliveryGate::BeforeMerge && failed.why == GateFailureKind::Blocked;
         changes.extend(self.move_task(|task| {
@@ -274,7 +274,7 @@ impl EventFold<'_> {
         task.change = Some(TaskChange { merged: Some(merged.commit.clone()), ..change });
         // A person may have merged the change while the session was at its gate.
         let holder = task.lease.as_ref().and_then(|lease| lease.session.clone());
-        let mut changes: Vec<RowChange> = vec![put(task)];
+        let mut changes: Vec<RowChange> = vec![put_task(task)];
         if let Some(name) = holder {
             self.change_named_session(&name, &mut changes, |session| {
                 if let SessionPhase::Pipeline(pipeline) = &mut session.phase {
@@ -301,6 +301,6 @@ fn is_unfit_submission(session: &Session, closing: &SessionEnd, failed: &payload
 fn describe_gate_failure(failed: &payload::PipelineFailed) -> String {
     match failed.hook.as_str() {
         "no_changes" => "no_changes: nothing was committed beyond the base".to_owned(),
-        hook => format!("{}: `{hook}`: {}", failed.gate.point(), failed.reason),
+        hook => format!("{}: `{hook}`: {}", failed.gate.hook_point(), failed.reason),
     }
 }

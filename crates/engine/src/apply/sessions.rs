@@ -26,12 +26,12 @@ impl EventFold<'_> {
         if self.view.find_session(name)?.is_some() {
             return Err(self.unfit_event_error(format!("session `{name}` exists")));
         }
-        Ok(vec![Change::PutSession(Box::new(Session {
+        Ok(vec![RowChange::PutSession(Box::new(Session {
             name: name.clone(),
             config: started.config,
             protected: started.protected,
-            task: self.envelope.node.task(),
-            hold: Hold::Never,
+            task: self.envelope.node.task_id(),
+            hold: TaskHold::Never,
             finished: false,
             work: started.work,
             grounds: started.grounds,
@@ -51,9 +51,9 @@ impl EventFold<'_> {
             terms: started.terms.clone(),
             nonce: started.nonce,
             fresh: started.fresh,
-            nesting: self.nesting()?,
+            nesting: self.nesting_depth()?,
             owner: started.owner.clone(),
-            phase: Phase::Started,
+            phase: SessionPhase::Started,
             owed: Vec::new(),
             iteration: 0,
             iterations_before: 0,
@@ -62,7 +62,7 @@ impl EventFold<'_> {
             failures: 0,
             retries: 0,
             sent_back: BTreeMap::new(),
-            verdict: Verdict::Pass,
+            verdict: GateVerdict::Pass,
             asking: None,
             broken_gate: false,
             blocking: Vec::new(),
@@ -77,7 +77,7 @@ impl EventFold<'_> {
             keeps_feedback: started.keeps_feedback,
             conversation: None,
             stopping: None,
-            watch: Watch { at: Some(self.envelope.timestamp), ..Watch::default() },
+            watch: GuardState { at: Some(self.envelope.timestamp), ..GuardState::default() },
             version: self.seq,
         }))])
     }
@@ -158,7 +158,7 @@ impl EventFold<'_> {
     pub(super) fn fold_session_ended(&self, ending: SessionEndKind) -> FoldResult {
         let (mut worked_on, mut unsaid, mut unheard) = (None, Vec::<FeedbackRef>::new(), Vec::new());
         let mut changes = self.change_session(|session| {
-            let between = is_between_iterations(session) || matches!(session.phase, Phase::Closing(_));
+            let between = is_between_iterations(session) || matches!(session.phase, SessionPhase::Closing(_));
             let free = session.held_epoch().is_none();
             session.phase = SessionPhase::Ended(ending);
             worked_on = session.task;
@@ -313,9 +313,9 @@ impl EventFold<'_> {
             if !decided.decision.asks_for_person() {
                 session.overlooked.clear();
             }
-            let completes = matches!(&decided.decision, Decision::Next(Next::Close(closing)) if closing.ending == Ending::Completed);
+            let completes = matches!(&decided.decision, GateDecision::Next(AfterIteration::Close(closing)) if closing.ending == SessionEndKind::Completed);
             let done = claim == Some(Promise::Complete) || session.terms.completion == CompletionMode::Gate;
-            let let_pass = matches!(session.phase, Phase::Asking(_, _, Some(GateAnswer::Ignore)));
+            let let_pass = matches!(session.phase, SessionPhase::Asking(_, _, Some(GateAnswer::Ignore)));
             match completes && !session.delivered {
                 true if let_pass => session.ignores.extend(session.blocking.iter().map(|blocker| blocker.hook.clone())),
                 true => {}
@@ -467,7 +467,7 @@ impl EventFold<'_> {
         }
         self.change_session(|session| {
             session.pending.push(piece);
-            if matches!(session.phase, Phase::Judging(..)) {
+            if matches!(session.phase, SessionPhase::Judging(..)) {
                 let blocker = session.blocking.last_mut().filter(|blocker| blocker.hook == queued.source);
                 session.watch.record_hook_text(&queued.text, queued.own, blocker.is_some());
                 if let Some(blocker) = blocker.filter(|blocker| blocker.reason.is_none()) {
@@ -554,7 +554,7 @@ impl EventFold<'_> {
         change(&mut session).ok_or_else(|| self.unfit_event_error(format!("session `{name}` is {phase:?}")))?;
         self.record_loop_activity(&mut session);
         session.version = self.seq;
-        Ok(vec![Change::PutSession(Box::new(session))])
+        Ok(vec![RowChange::PutSession(Box::new(session))])
     }
 
     /// Records that the session's runner was active. Events of others, such as an agent's claim, do not count.

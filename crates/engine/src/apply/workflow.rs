@@ -24,7 +24,7 @@ impl EventFold<'_> {
             ended: false,
             failed: None,
         };
-        Ok(vec![self.come(effect, progress)])
+        Ok(vec![self.put_progress(effect, progress)])
     }
 
     pub(super) fn fold_workflow_step_started(&self, started: &payload::WorkflowStepStarted) -> FoldResult {
@@ -34,7 +34,7 @@ impl EventFold<'_> {
         if progress.next != under_way || progress.is_step_running(attempt) || attempt > effect.attempts {
             return Err(self.unfit_event_error(format!("{} is not at the step `{}`", effect.id, started.step)));
         }
-        Ok(vec![self.come(effect, Progress { under_way, attempt, ..progress })])
+        Ok(vec![self.put_progress(effect, WorkflowProgress { under_way, attempt, ..progress })])
     }
 
     pub(super) fn fold_workflow_step_finished(&self, finished: &payload::WorkflowStepFinished) -> FoldResult {
@@ -45,15 +45,19 @@ impl EventFold<'_> {
             );
         }
         progress.done.push(self.seq);
-        Ok(vec![self.come(effect, Progress { next: finished.next.clone(), under_way: None, attempt: 0, ..progress })])
+        Ok(vec![self.put_progress(
+            effect,
+            WorkflowProgress { next: finished.next.clone(), under_way: None, attempt: 0, ..progress },
+        )])
     }
 
     pub(super) fn fold_workflow_ended(&self, id: EffectId, failed: Option<&str>) -> FoldResult {
         let (effect, progress) = self.require_running_workflow(id)?;
         let failed = failed.map(str::to_owned);
-        Ok(vec![
-            self.come(effect, Progress { next: None, under_way: None, attempt: 0, ended: true, failed, ..progress }),
-        ])
+        Ok(vec![self.put_progress(
+            effect,
+            WorkflowProgress { next: None, under_way: None, attempt: 0, ended: true, failed, ..progress },
+        )])
     }
 
     fn require_running_workflow(&self, id: EffectId) -> Result<(PendingEffect, WorkflowProgress), ApplyError> {

@@ -96,10 +96,10 @@ pub fn check_text_size(what: &'static str, text: &str, most: usize) -> Result<()
 /// Checks the size and the depth of a JSON value.
 pub fn check_json_value(what: &'static str, value: &Value) -> Result<(), Refusal> {
     if is_nested_deeper(value, EngineLimits::VALUE_DEPTH) {
-        return Err(Refusal::invalid_input(what, format!("is nested more than {} deep", Limits::NESTING)));
+        return Err(Refusal::invalid_input(what, format!("is nested more than {} deep", EngineLimits::VALUE_DEPTH)));
     }
     if value.to_string().len() > EngineLimits::CONTEXT_BYTES {
-        return Err(Refusal::invalid_input(what, format!("has more than {} bytes", Limits::CONTEXT)));
+        return Err(Refusal::invalid_input(what, format!("has more than {} bytes", EngineLimits::CONTEXT_BYTES)));
     }
     Ok(())
 }

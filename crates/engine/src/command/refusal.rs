@@ -50,8 +50,8 @@ pub enum Refusal {
     #[error("nothing is ready")]
     NothingReady,
     #[error("there is no type `{kind}`; {}", match near {
-        Some(near) => format!("did you mean `{near}`? There are {}", list(known, "and")),
-        None => format!("there are {}", list(known, "and")),
+        Some(near) => format!("did you mean `{near}`? There are {}", join_with_conjunction(known, "and")),
+        None => format!("there are {}", join_with_conjunction(known, "and")),
     })]
     UnknownType { kind: TypeName, near: Option<String>, known: Vec<TypeName> },
     #[error("{id} is of the type `{kind}`, on which `{agent}` may not work; {}", describe_allowed_agents(allowed))]
@@ -130,7 +130,7 @@ fn verb_of_event(event: EventType) -> &'static str {
 fn describe_allowed_states(from: &[TaskState]) -> String {
     match from.len() {
         0 | 6.. => String::new(),
-        _ => format!(", and that is possible only from {}", list(from, "or")),
+        _ => format!(", and that is possible only from {}", join_with_conjunction(from, "or")),
     }
 }
 
@@ -138,7 +138,10 @@ fn describe_allowed_agents(allowed: &[String]) -> String {
     match allowed {
         [] => "nobody may: its list of implementers is empty".to_owned(),
         allowed => {
-            format!("only {} may", list(&allowed.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>(), "and"))
+            format!(
+                "only {} may",
+                join_with_conjunction(&allowed.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>(), "and")
+            )
         }
     }
 }
@@ -147,7 +150,7 @@ fn join_with_conjunction<T: ToString>(items: &[T], conjunction: &str) -> String 
     const MAX_LISTED_ITEMS: usize = 5;
     let mut words: Vec<String> = items.iter().take(MAX_LISTED_ITEMS).map(ToString::to_string).collect();
     if items.len() > MAX_LISTED_ITEMS {
-        words.push(format!("{} more", items.len() - SHOWN));
+        words.push(format!("{} more", items.len() - MAX_LISTED_ITEMS));
     }
     match words.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} {conjunction} {last}", rest.join(", ")),

@@ -126,14 +126,14 @@ impl DecisionContext<'_, '_> {
     /// Performs an action if the budget allows it. The charge comes before that of the hooks which the action enqueues.
     pub(super) fn perform_within_bounds(&mut self, action: &HookAction) -> Result<(), Refusal> {
         if self.depth > EngineLimits::CASCADE_DEPTH {
-            return Err(Refusal::CascadeLimit { limit: format!("{} steps", Limits::DEPTH) });
+            return Err(Refusal::CascadeLimit { limit: format!("{} steps", EngineLimits::CASCADE_DEPTH) });
         }
         if !action.counts_towards_limit() {
             return self.perform_action(action);
         }
         let needed = action.events_needed();
         if usize::try_from(self.current_budget().remaining_events()).is_ok_and(|left| left < needed) {
-            return Err(Refusal::CascadeLimit { limit: format!("{} events", Limits::EVENTS) });
+            return Err(Refusal::CascadeLimit { limit: format!("{} events", EngineLimits::CASCADE_EVENTS) });
         }
         let before = self.entries.len();
         self.current_budget().charge_events(needed);

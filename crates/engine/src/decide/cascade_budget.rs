@@ -65,7 +65,9 @@ impl CascadeBudget {
     /// Returns the budget of a command from inside a hook.
     pub(super) fn for_command_of_hook(effect: &PendingEffect) -> Result<Self, Refusal> {
         if effect.nesting >= EngineLimits::NESTED_CALLS {
-            return Err(Refusal::CascadeLimit { limit: format!("{} calls within each other", Limits::NESTED) });
+            return Err(Refusal::CascadeLimit {
+                limit: format!("{} calls within each other", EngineLimits::NESTED_CALLS),
+            });
         }
         Ok(Self { max_events: effect.share, used_events: 0, nesting: effect.nesting + 1, later_stages: 1 })
     }
@@ -118,7 +120,7 @@ impl DecisionContext<'_, '_> {
         let events = self.entry_budgets.iter().filter(|line| **line == COMMAND_BUDGET).count();
         let line = &mut self.budgets[COMMAND_BUDGET];
         if usize::try_from(line.remaining_events()).is_ok_and(|left| left < events) {
-            return Err(Refusal::CascadeLimit { limit: format!("{} events", Limits::EVENTS) });
+            return Err(Refusal::CascadeLimit { limit: format!("{} events", EngineLimits::CASCADE_EVENTS) });
         }
         line.charge_events(events);
         Ok(())
@@ -126,7 +128,7 @@ impl DecisionContext<'_, '_> {
 
     /// Allocates a share to every hook that this commit enqueues. Only now is their number known.
     pub(super) fn allocate_shares(&mut self) -> Result<(), Refusal> {
-        let mut owed = vec![0; self.lines.len()];
+        let mut owed = vec![0; self.budgets.len()];
         for (entry, line) in self.entries.iter().zip(&self.entry_budgets) {
             let hooks = entry.record.envelope.metadata.owes.as_ref().map_or(0, |owes| owes.hooks.len());
             owed[*line] += u32::try_from(hooks).expect("a configuration is small");

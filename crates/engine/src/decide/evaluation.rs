@@ -156,7 +156,7 @@ impl DecisionContext<'_, '_> {
         let series = self.find_session_series(session)?;
         let tripped = series.and_then(|series| Some((series.current_tripped_guard()?, series)));
         Ok(tripped.map_or(decision, |(guard, series)| {
-            let reason = Some(format!("{} ends here, {}", series.id, series.explained(guard)));
+            let reason = Some(format!("{} ends here, {}", series.id, series.explain_guard(guard)));
             GateDecision::Next(AfterIteration::Close(SessionEnd { ending: SessionEndKind::Escalated, reason }))
         }))
     }

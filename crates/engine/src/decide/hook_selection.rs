@@ -351,9 +351,9 @@ impl DecisionContext<'_, '_> {
         let left = usize::try_from(self.current_budget().remaining_events()).unwrap_or(usize::MAX);
         let limit = match self.depth {
             0 => return None,
-            depth if depth >= EngineLimits::CASCADE_DEPTH => format!("{} steps", Limits::DEPTH),
+            depth if depth >= EngineLimits::CASCADE_DEPTH => format!("{} steps", EngineLimits::CASCADE_DEPTH),
             _ if left >= hooks.len() => return None,
-            _ => format!("{} events", Limits::EVENTS),
+            _ => format!("{} events", EngineLimits::CASCADE_EVENTS),
         };
         Some(Refusal::CascadeLimit { limit })
     }
@@ -466,7 +466,7 @@ pub const WORKFLOW_HOOK_PREFIX: &str = "workflow: ";
 fn workflow_effect(event: &Event) -> Option<HookEffect> {
     let Event::WorkflowTriggered(triggered) = event else { return None };
     Some(HookEffect {
-        hook: format!("{WORKFLOW}{}", triggered.workflow_id),
+        hook: format!("{WORKFLOW_HOOK_PREFIX}{}", triggered.workflow_id),
         point: HookPoint::Event(EventType::WorkflowTriggered),
         class: HookClass::Workflow,
         on_failure: HookFailurePolicy::Ignore,

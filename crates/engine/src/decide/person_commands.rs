@@ -80,7 +80,7 @@ impl DecisionContext<'_, '_> {
         let Some(name) = task.lease.as_ref().and_then(|lease| lease.session.clone()).filter(|_| person) else {
             return Ok(());
         };
-        let mut text = format!("The task was changed while you worked on it. It is now:\n\n{}", task.content());
+        let mut text = format!("The task was changed while you worked on it. It is now:\n\n{}", task.goal_and_body());
         for deliverable in &task.deliverables {
             text.push_str(&format!("\n- {deliverable}"));
         }
@@ -174,13 +174,14 @@ impl DecisionContext<'_, '_> {
     /// Returns the session that holds a task and asks a person about it.
     fn find_asking_session(&self, task: &Task) -> Result<Option<Session>, Refusal> {
         let Some(name) = task.lease.as_ref().and_then(|lease| lease.session.as_ref()) else { return Ok(None) };
-        let asks = |session: &Session| matches!(session.phase, Phase::Asking(_, _, None)) && session.stopping.is_none();
+        let asks =
+            |session: &Session| matches!(session.phase, SessionPhase::Asking(_, _, None)) && session.stopping.is_none();
         Ok(self.draft.find_session(name)?.filter(asks))
     }
 
     /// Fails the task that a session asks about. The session has nothing left to do, and its owner ends it.
     fn reject_held_task(&mut self, session: &Session, id: TaskId, text: Option<&str>) -> Result<(), Refusal> {
-        let reason = text.map_or_else(|| format!("a person says {}", Resolution::Reject), str::to_owned);
+        let reason = text.map_or_else(|| format!("a person says {}", TaskResolution::Reject), str::to_owned);
         let answered =
             payload::TaskAnswered { answer: TaskResolution::Reject, text: text.map(str::to_owned), ignores: vec![] };
         self.emit_event(EventSubject::Task(id), answered)?;

@@ -131,7 +131,7 @@ impl DecisionContext<'_, '_> {
         let broken = match readied {
             SubmissionCheck::Work(work) | SubmissionCheck::Unjudged(work) if work.commits > 0 => {
                 let (run, remediations) = (session.run_id_for(session.iteration), session.remediations);
-                let (work, rejudged) = (Some(work.clone()), matches!(readied, Readied::Unjudged(_)));
+                let (work, rejudged) = (Some(work.clone()), matches!(readied, SubmissionCheck::Unjudged(_)));
                 self.emit_session_event(&session, payload::SubmissionStarted { run, work, remediations, rejudged })?;
                 return self.decide_next_steps(name);
             }
@@ -196,7 +196,7 @@ impl DecisionContext<'_, '_> {
             SubmissionCheck::Unjudged(work) => Some(work).filter(|work| work.commits > 0),
             SubmissionCheck::Report(_) | SubmissionCheck::Unfit { .. } => None,
         };
-        let is_unjudged = matches!(readied, Readied::Unjudged(_));
+        let is_unjudged = matches!(readied, SubmissionCheck::Unjudged(_));
         let is_judged = stalled.as_ref().is_some_and(|stalled| stalled.matches_session_hooks(session)) && !is_unjudged;
         let run = session.run_id_for(session.iteration);
         match (work.cloned(), stalled) {
@@ -226,7 +226,7 @@ impl DecisionContext<'_, '_> {
             (_, false) => self.leave_task(session, TaskExit::Completed),
             (Some(asked), true) => session.task_exit_for(asked).map_or(Ok(()), |leave| self.leave_task(session, leave)),
             (None, true) => {
-                debug_assert_eq!(session.phase, Phase::Settled(Next::Close(closing.clone())));
+                debug_assert_eq!(session.phase, SessionPhase::Settled(AfterIteration::Close(closing.clone())));
                 let (run, remediations) = (session.run_id_for(session.iteration), session.remediations);
                 self.emit_session_event(
                     session,
@@ -282,7 +282,7 @@ impl DecisionContext<'_, '_> {
         let GateFailure { hook, why, reason, feedback, .. } = broken.clone();
         let run = session.run_id_for(session.iteration);
         // The event of a hook's end has its feedback.
-        let unsaid = feedback.clone().filter(|_| !matches!(session.phase, Phase::Pipeline(_)));
+        let unsaid = feedback.clone().filter(|_| !matches!(session.phase, SessionPhase::Pipeline(_)));
         let failed = payload::PipelineFailed { run, gate, hook, why, reason, feedback: unsaid, remedy, count, most };
         self.emit_session_event(session, failed)?;
         match remedy {

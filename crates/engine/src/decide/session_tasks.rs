@@ -119,7 +119,7 @@ impl DecisionContext<'_, '_> {
         let by_others = |task: &Task| session.lost.iter().any(|lost| lost.task == task.id && lost.epoch < task.epoch);
         let completed = task.as_ref().is_some_and(|task| task.state == TaskState::Completed && !by_others(task));
         // The session gave the task back by itself; a task that others gave back is among the lost ones.
-        let is_back = task.is_some_and(|task| matches!(task.state, State::Created | State::Ready));
+        let is_back = task.is_some_and(|task| matches!(task.state, TaskState::Created | TaskState::Ready));
         let is_given_back =
             |asked: &&SessionEnd| asked.ending == SessionEndKind::Error && is_back && !session.has_lost_task();
         let closing = match session.stopping.as_ref().filter(is_given_back) {
@@ -220,7 +220,7 @@ fn truncate_reason(mut reason: String) -> String {
 fn describe_lost_task(session: &Session, task: &Task) -> String {
     match (session.lost.iter().find(|lost| lost.task == task.id), &task.lease) {
         (Some(lost), _) => lost.describe_loss(task),
-        (None, Some(lease)) => format!("{} was taken by {} (epoch {})", task.id, lease.holder(), lease.epoch),
+        (None, Some(lease)) => format!("{} was taken by {} (epoch {})", task.id, lease.holder_name(), lease.epoch),
         (None, None) => format!("{} is {} now, and not by this session", task.id, task.state),
     }
 }

@@ -36,7 +36,7 @@ impl DecisionContext<'_, '_> {
         if new.depends_on.len() > EngineLimits::DEPENDENCY_COUNT {
             return Err(Refusal::invalid_input(
                 "a task",
-                format!("may wait for at most {} others", Limits::DEPENDENCIES),
+                format!("may wait for at most {} others", EngineLimits::DEPENDENCY_COUNT),
             ));
         }
         let id = TaskId(self.draft.last_task_id()?.map_or(1, |last| last.0 + 1));

@@ -88,7 +88,9 @@ impl DecisionContext<'_, '_> {
         let too_many = way.is_some() && steps >= EngineLimits::WORKFLOW_STEPS;
         let next = way.clone().filter(|_| !too_many);
         let failed = match (&next, result.success) {
-            _ if too_many => Some(format!("{} steps are the limit, and it had not ended", Limits::STEPS)),
+            _ if too_many => {
+                Some(format!("{} steps are the limit, and it had not ended", EngineLimits::WORKFLOW_STEPS))
+            }
             (None, false) => {
                 Some(format!("`{}`: {}", end.step, result.error.as_deref().unwrap_or("the step has failed")))
             }
@@ -96,7 +98,7 @@ impl DecisionContext<'_, '_> {
         };
         let is_last = next.is_none();
         // Among parallel steps, the successful ones have stored values even if others failed.
-        let is_kept = result.success || matches!(end.did, Did::Several(_));
+        let is_kept = result.success || matches!(end.execution, StepExecution::Parallel(_));
         let stored = if is_kept { end.stored.clone() } else { Map::new() };
         self.continue_workflow(&effect, progress.remaining_steps());
         self.emit_effect_event(&effect, payload::WorkflowStepFinished { effect: id, result, within, stored, next })?;
@@ -180,7 +182,7 @@ impl DecisionContext<'_, '_> {
         several: &ParallelOutcome,
     ) -> Result<(StepResult, Vec<StepResult>), Refusal> {
         let ParallelOutcome { branches, wanted } = several;
-        let is_good = |branch: &BranchOutcome| matches!(branch, Branch::Ended(result) if result.success);
+        let is_good = |branch: &BranchOutcome| matches!(branch, BranchOutcome::Ended(result) if result.success);
         let mut is_enough = *wanted != SuccessPolicy::All && branches.iter().any(is_good);
         let mut within = Vec::new();
         for branch in branches {

@@ -43,10 +43,10 @@ fn create_review_task(record: &EventRecord, view: &dyn StateView) -> BuiltinResu
     let Some(task) = find_agent_task(record, view)?.filter(|task| !task.has_label("review")) else { return Ok(vec![]) };
     let mut goal = format!("Review: {}", task.goal);
     goal.truncate(goal.floor_char_boundary(EngineLimits::GOAL_BYTES));
-    Ok(vec![Action::CreateTask(NewTask {
+    Ok(vec![HookAction::CreateTask(NewTask {
         goal,
         deliverables: vec!["Review completed".to_owned(), "Feedback provided".to_owned()],
-        labels: ["review".to_owned()].into_iter().chain(task.labels).take(Limits::LABELS).collect(),
+        labels: ["review".to_owned()].into_iter().chain(task.labels).take(EngineLimits::LABEL_COUNT).collect(),
         priority: task.priority,
         parent: Some(task.id),
         report: Some(ReportRequest { reviews: Some(task.id), by_type: false }),
@@ -81,7 +81,7 @@ fn track_agent_task(record: &EventRecord, view: &dyn StateView) -> BuiltinResult
         priority: task.priority,
         deliverables: task.deliverables,
     };
-    Ok(vec![Action::Log { node: Node::Task(task.id), event: metrics.into() }])
+    Ok(vec![HookAction::Log { node: EventSubject::Task(task.id), event: metrics.into() }])
 }
 
 /// Labels, and the words that suggest them.
@@ -110,5 +110,5 @@ fn suggest_labels(record: &EventRecord, _: &dyn StateView) -> BuiltinResult {
     }
     let (labels, keywords) = found.into_iter().map(|(label, word)| (label.to_owned(), word.to_owned())).unzip();
     let suggestion = payload::AutoLabelSuggestion { labels, keywords };
-    Ok(vec![Action::Log { node: record.envelope.node, event: suggestion.into() }])
+    Ok(vec![HookAction::Log { node: record.envelope.node, event: suggestion.into() }])
 }

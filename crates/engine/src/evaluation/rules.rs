@@ -73,7 +73,10 @@ impl StopRulesText {
             Value::String(_) | Value::Object(_) => Self::Template(Named::parse_template(value)?),
             _ => {
                 let forms = "a list of rules, or the name of a template";
-                return Err(Refusal::invalid_input(RULES_FIELD, format!("has to be {forms} ({})", Named::names())));
+                return Err(Refusal::invalid_input(
+                    RULES_FIELD,
+                    format!("has to be {forms} ({})", Named::joined_names()),
+                ));
             }
         };
         read.compile_rules().map(|_| read)
@@ -87,7 +90,7 @@ impl StopRulesText {
             }
             Self::List(rules) if rules.len() > EngineLimits::RULES_PER_STOP_HOOK => Err(Refusal::invalid_input(
                 RULES_FIELD,
-                format!("has {} rules; at most {} are taken", rules.len(), Limits::RULES),
+                format!("has {} rules; at most {} are taken", rules.len(), EngineLimits::RULES_PER_STOP_HOOK),
             )),
             Self::List(rules) => rules.iter().enumerate().map(|(at, rule)| rule.compile_rule(at)).collect(),
             Self::Template(named) => {

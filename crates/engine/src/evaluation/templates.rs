@@ -67,7 +67,7 @@ impl RuleTemplate {
             object => object.clone(),
         };
         if object.get("template").is_none() {
-            let forms = format!("need an `action` each, in a list, or a `template`: {}", Self::names());
+            let forms = format!("need an `action` each, in a list, or a `template`: {}", Self::joined_names());
             return Err(Refusal::invalid_input("rules", forms));
         }
         let read: Self = read_json(&object)
@@ -107,38 +107,42 @@ impl RuleTemplate {
     pub fn expand_rules(&self) -> Vec<StopRuleText> {
         match self {
             Self::Tdd { rule } => vec![
-                RuleText::new(Some(passes(rule)), RuleAction::Complete, "the tests pass"),
-                RuleText {
+                StopRuleText::new(Some(passed_condition(rule)), RuleAction::Complete, "the tests pass"),
+                StopRuleText {
                     next_prompt: Some(format!("Give iteration_start a validation rule `{rule}` that runs the tests.")),
-                    ..RuleText::new(Some(is_missing(rule)), RuleAction::Continue, &format!("there is no rule `{rule}`"))
+                    ..StopRuleText::new(
+                        Some(missing_condition(rule)),
+                        RuleAction::Continue,
+                        &format!("there is no rule `{rule}`"),
+                    )
                 },
-                RuleText {
+                StopRuleText {
                     next_prompt: Some("Mend the tests that fail, and run them again.".to_owned()),
-                    ..RuleText::new(None, RuleAction::Continue, "the tests do not pass yet")
+                    ..StopRuleText::new(None, RuleAction::Continue, "the tests do not pass yet")
                 },
             ],
             Self::SecurityRemediation { rules, max_iterations } => vec![
-                RuleText {
-                    all_of: rules.iter().map(|rule| passes(rule)).collect(),
-                    ..RuleText::new(None, RuleAction::Complete, "every finding is dealt with")
+                StopRuleText {
+                    all_of: rules.iter().map(|rule| passed_condition(rule)).collect(),
+                    ..StopRuleText::new(None, RuleAction::Complete, "every finding is dealt with")
                 },
-                RuleText::new(
+                StopRuleText::new(
                     Some(format!("iteration >= {max_iterations}")),
                     RuleAction::Escalate,
                     "findings are left after {{ iteration }} iterations: a person has to look",
                 ),
-                RuleText::new(None, RuleAction::Continue, "findings are left"),
+                StopRuleText::new(None, RuleAction::Continue, "findings are left"),
             ],
             Self::CheckpointEvery { every } => vec![
-                RuleText {
+                StopRuleText {
                     checkpoint_data: Some(json!({"executionPhase": "iterating"})),
-                    ..RuleText::new(
+                    ..StopRuleText::new(
                         Some(format!("iteration % {every} == 0")),
                         RuleAction::Continue,
                         "a checkpoint at iteration {{ iteration }}",
                     )
                 },
-                RuleText::new(None, RuleAction::Continue, "the work goes on"),
+                StopRuleText::new(None, RuleAction::Continue, "the work goes on"),
             ],
         }
     }

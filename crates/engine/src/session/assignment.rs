@@ -102,7 +102,8 @@ impl Session {
     /// Returns how the session leaves its task when it ends in this way. Only the gates complete a task.
     pub(crate) fn task_exit_for(&self, closing: &SessionEnd) -> Option<TaskExit> {
         self.held_epoch()?;
-        let decided = matches!(&self.phase, Phase::Settled(Next::Close(decided)) if decided == closing);
+        let decided =
+            matches!(&self.phase, SessionPhase::Settled(AfterIteration::Close(decided)) if decided == closing);
         let reason = |usual: &str| closing.reason.clone().unwrap_or_else(|| usual.to_owned());
         Some(match closing.ending {
             SessionEndKind::Escalated => TaskExit::Blocked(match self.plea.as_ref().filter(|_| decided) {
@@ -251,5 +252,5 @@ impl Session {
 
 /// Returns whether another session can work on a task that is in this state after it was taken from a session.
 pub(crate) fn is_claimable_after_loss(state: TaskState) -> bool {
-    matches!(state, State::Created | State::NeedsContinuation)
+    matches!(state, TaskState::Created | TaskState::NeedsContinuation)
 }

@@ -57,7 +57,10 @@ impl Session {
 
     /// Returns whether the session has had no iteration on a task whose work was judged done before.
     pub(crate) fn may_resume_at_gate(&self) -> bool {
-        let idle = matches!(self.phase, Phase::Started | Phase::Settled(Next::Continue) | Phase::Postponed(_));
+        let idle = matches!(
+            self.phase,
+            SessionPhase::Started | SessionPhase::Settled(AfterIteration::Continue) | SessionPhase::Postponed(_)
+        );
         self.resumes && idle && self.held_epoch().is_some() && self.workspace.is_some()
     }
 

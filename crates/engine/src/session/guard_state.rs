@@ -29,13 +29,13 @@ pub struct GuardState {
     #[serde(with = "millis")]
     pub lasted: Duration,
     /// The usage of all turns.
-    #[serde(skip_serializing_if = "Usage::is_nothing")]
+    #[serde(skip_serializing_if = "AgentUsage::is_nothing")]
     pub used: AgentUsage,
     /// The usage of the turns in the present conversation: some agents report only this total.
-    #[serde(skip_serializing_if = "Usage::is_nothing")]
+    #[serde(skip_serializing_if = "AgentUsage::is_nothing")]
     pub used_in_conversation: AgentUsage,
     /// The usage of the turns in the present iteration.
-    #[serde(skip_serializing_if = "Usage::is_nothing")]
+    #[serde(skip_serializing_if = "AgentUsage::is_nothing")]
     pub used_in_iteration: AgentUsage,
     /// The number of rate limits in a row.
     pub postponed: u32,
@@ -93,7 +93,7 @@ impl GuardState {
 
     /// Returns whether a cause is the last failure.
     pub(crate) fn is_last_failure(&self, cause: Option<EventCause>) -> bool {
-        matches!(cause, Some(Cause::At(seq)) if self.failure == Some(seq))
+        matches!(cause, Some(EventCause::At(seq)) if self.failure == Some(seq))
     }
 
     /// Adds the usage of a finished turn.

@@ -91,14 +91,14 @@ pub struct Session {
     /// The present task, or the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    #[serde(default, skip_serializing_if = "Hold::is_never")]
+    #[serde(default, skip_serializing_if = "TaskHold::is_never")]
     pub hold: TaskHold,
     /// Whether the session itself completed the last task that it held.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub finished: bool,
-    #[serde(default, skip_serializing_if = "Work::is_given")]
+    #[serde(default, skip_serializing_if = "WorkSource::is_given")]
     pub work: WorkSource,
-    #[serde(default, skip_serializing_if = "Grounds::is_in_place")]
+    #[serde(default, skip_serializing_if = "WorkspaceMode::is_in_place")]
     pub grounds: WorkspaceMode,
     /// The worktree of its task, once it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -58,7 +58,7 @@ impl LostTask {
         let (id, state) = (task.id, task.state);
         let taker = task.taken.as_ref().and_then(|taken| taken.by.clone());
         let said = match (&task.lease, taker) {
-            (Some(lease), _) => format!("{id} was taken by {} (epoch {})", lease.holder(), lease.epoch),
+            (Some(lease), _) => format!("{id} was taken by {} (epoch {})", lease.holder_name(), lease.epoch),
             (None, Some(by)) if self.epoch < task.epoch => {
                 format!("{id} was taken by {by} (epoch {}), and is {state} now", task.epoch)
             }

@@ -93,8 +93,8 @@ impl core::fmt::Display for AgentUsage {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match (self.total_tokens(), self.cost) {
             (0, Some(cost)) => cost.fmt(f),
-            (tokens, Some(cost)) => write!(f, "{} tokens, {cost}", Grouped(tokens)),
-            (tokens, None) => write!(f, "{} tokens", Grouped(tokens)),
+            (tokens, Some(cost)) => write!(f, "{} tokens, {cost}", GroupedDigits(tokens)),
+            (tokens, None) => write!(f, "{} tokens", GroupedDigits(tokens)),
         }
     }
 }

@@ -44,7 +44,7 @@ pub struct TaskConversation {
     /// The agent's own name for the conversation.
     pub name: String,
     /// The usage of the conversation: some agents report only this total.
-    #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+    #[serde(default, skip_serializing_if = "AgentUsage::is_nothing")]
     pub used: AgentUsage,
 }
 

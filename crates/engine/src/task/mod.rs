@@ -108,13 +108,13 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalled: Option<StalledWork>,
     /// The notes about the task.
-    #[serde(default, skip_serializing_if = "Memo::is_empty")]
+    #[serde(default, skip_serializing_if = "NoteIndex::is_empty")]
     pub memo: NoteIndex,
     /// The usage of all turns on the task, as far as agents report it.
-    #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+    #[serde(default, skip_serializing_if = "AgentUsage::is_nothing")]
     pub used: AgentUsage,
     /// The state of an agent that drives itself: stop hooks, series and checkpoints.
-    #[serde(default, skip_serializing_if = "Drive::is_empty")]
+    #[serde(default, skip_serializing_if = "EvaluationState::is_empty")]
     pub drive: EvaluationState,
     /// The last epoch that was assigned.
     pub epoch: Epoch,

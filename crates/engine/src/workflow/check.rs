@@ -79,7 +79,7 @@ impl Workflow {
     fn check_command_sources(&self) -> Result<(), WorkflowError> {
         // In `context`, a stored value replaces a given one.
         let is_stored = |name: &str| {
-            let stores = |step: &WorkflowStep| matches!(&step.what, What::Run(program) if program.store_as.as_deref() == Some(name));
+            let stores = |step: &WorkflowStep| matches!(&step.operation, StepOperation::Run(program) if program.store_as.as_deref() == Some(name));
             self.all_steps().any(stores)
         };
         let known: Vec<&str> = ExpressionNames::for_workflow().root_names().collect();

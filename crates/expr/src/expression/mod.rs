@@ -105,7 +105,7 @@ impl ValueExpression {
     }
 
     fn value_too_long_error(&self) -> EvaluationError {
-        EvaluationError::new(&self.0.text, format!("its value has more than {OUTPUT} bytes"))
+        EvaluationError::new(&self.0.text, format!("its value has more than {MAX_OUTPUT_BYTES} bytes"))
     }
 
     /// Returns the names used directly below a path: for `steps.a.data` the name `a` is below `steps`.

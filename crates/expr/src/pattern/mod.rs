@@ -143,7 +143,7 @@ impl ValuePattern {
     /// Returns whether the text begins with a literal, an id or a number.
     pub fn starts_with_checked_text(&self) -> bool {
         match self {
-            Self::Text(pieces) => pieces.first().is_none_or(|piece| piece.checked().is_some()),
+            Self::Text(pieces) => pieces.first().is_none_or(|piece| piece.checked_text().is_some()),
             other => other.checked_text().is_some(),
         }
     }

@@ -8,14 +8,14 @@ use super::*;
 
 #[test]
 fn long_text_keeps_its_ends() {
-    assert_eq!(cut("short", 5), "short");
+    assert_eq!(excerpt_text("short", 5), "short");
     let lines: String = (0..100).map(|number| format!("line {number}\n")).collect();
-    assert_eq!(cut(&lines, 60), "line 0\nline 1\n[752 bytes left out]\nline 97\nline 98\nline 99\n");
+    assert_eq!(excerpt_text(&lines, 60), "line 0\nline 1\n[752 bytes left out]\nline 97\nline 98\nline 99\n");
     let twice = lines.replace("line 50\n", "[1000 bytes left out]\n");
-    assert_eq!(cut(&twice, 60), "line 0\nline 1\nline 2\n[1745 bytes left out]\nline 98\nline 99\n");
+    assert_eq!(excerpt_text(&twice, 60), "line 0\nline 1\nline 2\n[1745 bytes left out]\nline 98\nline 99\n");
     let after = lines.clone() + "[1000 bytes left out]\n";
     assert!(excerpt_text(&after, 100).ends_with("line 99\n[1000 bytes left out]\n"), "{}", excerpt_text(&after, 100));
-    assert_eq!(cut("\u{e4}\u{e4}\u{e4}", 3), "\u{e4}");
+    assert_eq!(excerpt_text("\u{e4}\u{e4}\u{e4}", 3), "\u{e4}");
     let line = "x".repeat(500);
     assert!(excerpt_text(&line, 100).starts_with("xxx") && excerpt_text(&line, 100).ends_with("xxx"));
 }
@@ -31,12 +31,15 @@ fn relevant_line_is_kept_with_neighbours() {
 
 #[test]
 fn most_relevant_line_replaces_last_without_score() {
-    assert_eq!(one_line("\n \n"), None);
-    assert_eq!(one_line("checking\n  the pump leaks \n\n"), Some("the pump leaks"));
-    assert_eq!(one_line("error: no oil\n  test_pump ... FAILED\nran 9 tests\n"), Some("test_pump ... FAILED"));
-    assert_eq!(one_line("error: no oil\nerror: no pump\nnever mind"), Some("error: no pump"));
-    assert_eq!(one_line("test_pump ... FAILED\nerror: test failed"), Some("error: test failed"));
-    assert_eq!(one_line("src/pump.rs:3\ngo and look"), Some("go and look"));
+    assert_eq!(most_relevant_line("\n \n"), None);
+    assert_eq!(most_relevant_line("checking\n  the pump leaks \n\n"), Some("the pump leaks"));
+    assert_eq!(
+        most_relevant_line("error: no oil\n  test_pump ... FAILED\nran 9 tests\n"),
+        Some("test_pump ... FAILED")
+    );
+    assert_eq!(most_relevant_line("error: no oil\nerror: no pump\nnever mind"), Some("error: no pump"));
+    assert_eq!(most_relevant_line("test_pump ... FAILED\nerror: test failed"), Some("error: test failed"));
+    assert_eq!(most_relevant_line("src/pump.rs:3\ngo and look"), Some("go and look"));
 }
 
 /// Checks that an excerpt of long output keeps these lines.
@@ -228,7 +231,7 @@ fn linkers_crashes_and_runners_score() {
 #[test]
 fn zero_failures_do_not_score() {
     let lines: String = (0..200).map(|number| format!("suite {number}: 10 passed, 0 failed\n")).collect();
-    assert_eq!(cut(&lines, 400).matches("left out").count(), 1);
+    assert_eq!(excerpt_text(&lines, 400).matches("left out").count(), 1);
 }
 
 /// The limit is generous, because a machine may be busy. Quadratic code takes minutes.

@@ -50,7 +50,7 @@ impl WebhookUrl {
     /// Returns the address without its credentials: they travel in a header.
     pub(super) fn request_uri(&self) -> Result<Uri, WebhookError> {
         let query = self.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
-        let url = format!("{}://{}{}{query}", self.scheme(), self.host_and_port(), self.path);
+        let url = format!("{}://{}{}{query}", self.scheme_name(), self.host_and_port(), self.path);
         url.parse().map_err(|_| WebhookError::BadAddress { url: self.to_string(), why: "it cannot be read".to_owned() })
     }
 
@@ -83,7 +83,7 @@ impl Display for WebhookUrl {
             Some(None | Some((_, ""))) => "***@".to_owned(),
             Some(Some((user, _))) => format!("{user}:***@"),
         };
-        write!(f, "{}://{who}{}", self.scheme(), self.host_and_port())?;
+        write!(f, "{}://{who}{}", self.scheme_name(), self.host_and_port())?;
         match self.path[1..].split_once('/') {
             // The parser took a password with a slash in it for the path.
             _ if self.path.contains('@') => f.write_str("/…")?,
@@ -166,7 +166,7 @@ mod tests {
             ("https://ann@hooks.test/", Some("Basic YW5uOg==")),
         ] {
             let address = WebhookUrl::parse(url).expect("it can be read");
-            assert_eq!(address.authorization().as_deref(), header, "{url}");
+            assert_eq!(address.authorization_header().as_deref(), header, "{url}");
             assert!(!address.request_uri().expect("it can be read").to_string().contains('@'));
         }
     }

@@ -42,7 +42,7 @@ impl WebhookError {
 
     /// Returns whether the same request may succeed later.
     pub(super) fn is_transient(&self) -> bool {
-        matches!(self, Self::TimedOut { .. } | Self::Broken { .. } | Self::Malformed { .. })
+        matches!(self, Self::TimedOut { .. } | Self::ConnectionFailed { .. } | Self::Malformed { .. })
     }
 
     /// Returns the client's error as ours. The client's own texts may hold addresses, so only those of other layers are kept.

@@ -10,8 +10,9 @@ use serde_json::Value;
 use windlass_engine::{HookOutcome, HookReport};
 use windlass_process::ProgramOutcome;
 
-use super::{WebhookOutcome, WebhookRequest, outcome, send_request};
-use crate::{HookRole, RunnableHook, SecretMask, report};
+use super::{WebhookOutcome, WebhookRequest, classify_response, send_request};
+use crate::report::build_report;
+use crate::{HookRole, RunnableHook, SecretMask};
 
 /// The delay after which a cancellation ends the wait.
 const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -45,7 +46,7 @@ pub fn build_webhook_report(
     let (outcome, why) = match ended {
         WebhookOutcome::Ok(body) => {
             let ran = ProgramOutcome { took, ..ProgramOutcome::success_with_stdout(body.into_bytes()) };
-            return answer(hook, role, &Ok(ran), values);
+            return build_report(hook, role, &Ok(ran), values);
         }
         WebhookOutcome::TimedOut { why } => (HookOutcome::TimedOut, why),
         WebhookOutcome::Retryable { why, .. } | WebhookOutcome::Failed { why } => (HookOutcome::Failure, why),

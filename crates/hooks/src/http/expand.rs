@@ -74,7 +74,7 @@ mod tests {
                 .map(|(name, value)| (name.into(), value.into()))
                 .into();
         environment.push(("BYTES".into(), OsString::from_vec(vec![0xff])));
-        assert_eq!(expand(text, &environment), expected.map(str::to_owned), "{text}");
+        assert_eq!(expand_variables(text, &environment), expected.map(str::to_owned), "{text}");
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub fn classify_response(result: &Result<WebhookResponse, WebhookError>) -> Webh
             301 | 302 | 303 | 307 | 308 => {
                 let why = format!(
                     "{}; redirects are not followed: configure the address that it leads to",
-                    refused(response)
+                    describe_refusal(response)
                 );
                 WebhookOutcome::Failed { why }
             }
@@ -56,7 +56,7 @@ pub fn classify_response(result: &Result<WebhookResponse, WebhookError>) -> Webh
 
 fn body_text(response: &WebhookResponse) -> String {
     let text = String::from_utf8_lossy(&response.body);
-    let left_out = format!("\n[more than {} MiB: the rest is left out]\n", KEPT / 1024 / 1024);
+    let left_out = format!("\n[more than {} MiB: the rest is left out]\n", MAX_RESPONSE_BYTES / 1024 / 1024);
     if response.cut { text.into_owned() + &left_out } else { text.into_owned() }
 }
 
@@ -66,7 +66,8 @@ fn describe_refusal(response: &WebhookResponse) -> String {
     let name = name.map(|name| format!(" {name}")).unwrap_or_default();
     let body = clean_output(&String::from_utf8_lossy(&response.body));
     let line = body.lines().map(str::trim).find(|line| !line.is_empty());
-    let quoted = line.map(|line| format!(": {}", line.chars().take(QUOTED).collect::<String>())).unwrap_or_default();
+    let quoted =
+        line.map(|line| format!(": {}", line.chars().take(MAX_QUOTED_LETTERS).collect::<String>())).unwrap_or_default();
     format!("the server answered {}{name}{quoted}", response.status)
 }
 
@@ -103,14 +104,17 @@ mod tests {
     #[test]
     fn statuses_map_to_outcomes_as_in_table() {
         for status in [200, 201, 204, 299] {
-            assert_eq!(meaning(&response(status, "fine")), Ended::Ok("fine".to_owned()), "{status}");
+            assert_eq!(classify_response(&response(status, "fine")), WebhookOutcome::Ok("fine".to_owned()), "{status}");
         }
         for status in [408, 425, 429, 500, 502, 503, 504, 599] {
             let ended = classify_response(&response(status, ""));
-            assert!(matches!(ended, Ended::Again { after: Some(after), .. } if after.as_secs() == 7), "{status}");
+            assert!(
+                matches!(ended, WebhookOutcome::Retryable { after: Some(after), .. } if after.as_secs() == 7),
+                "{status}"
+            );
         }
         for status in [300, 304, 400, 401, 403, 404, 409, 410, 422, 451, 600] {
-            assert!(matches!(meaning(&response(status, "")), Ended::Failed { .. }), "{status}");
+            assert!(matches!(classify_response(&response(status, "")), WebhookOutcome::Failed { .. }), "{status}");
         }
     }
 
@@ -125,15 +129,15 @@ mod tests {
         assert_eq!(why(404, ""), "the server answered 404 Not Found");
         assert_eq!(why(599, " \n"), "the server answered 599");
         assert_eq!(why(503, "\n \x1b[31mlater\x1b[0m \nmore"), "the server answered 503 Service Unavailable: later");
-        assert_eq!(why(500, &"ä".repeat(1000)).chars().filter(|letter| *letter == 'ä').count(), QUOTED);
+        assert_eq!(why(500, &"ä".repeat(1000)).chars().filter(|letter| *letter == 'ä').count(), MAX_QUOTED_LETTERS);
     }
 
     #[test]
     fn cut_body_ends_with_notice() {
         let response = WebhookResponse { status: 200, body: b"{\xff".to_vec(), cut: true, retry_after: None };
         assert_eq!(
-            meaning(&Ok(response)),
-            Ended::Ok("{\u{fffd}\n[more than 1 MiB: the rest is left out]\n".to_owned())
+            classify_response(&Ok(response)),
+            WebhookOutcome::Ok("{\u{fffd}\n[more than 1 MiB: the rest is left out]\n".to_owned())
         );
     }
 
@@ -143,12 +147,12 @@ mod tests {
         let ended = classify_response(&Err(WebhookError::ConnectionFailed { host: "hooks.test".to_owned(), source }));
         let why = "cannot complete the request to hooks.test: no such name; check the host and the port, the network, and \
                    that the server is running";
-        assert_eq!(ended, Ended::Again { why: why.to_owned(), after: None });
+        assert_eq!(ended, WebhookOutcome::Retryable { why: why.to_owned(), after: None });
     }
 
     #[test]
     fn retry_after_header_is_read_and_bounded() {
-        assert_eq!(retry_after(&HeaderMap::new()), None);
+        assert_eq!(parse_retry_after(&HeaderMap::new()), None);
         for (given, expected) in [
             ("0", Some(0)),
             (" 17 ", Some(17)),
@@ -160,7 +164,7 @@ mod tests {
             ("Sun, 06 Nov 1994 08:49:37 GMT", None),
         ] {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(given))]);
-            assert_eq!(retry_after(&headers).map(|wait| wait.as_secs()), expected, "{given}");
+            assert_eq!(parse_retry_after(&headers).map(|wait| wait.as_secs()), expected, "{given}");
         }
     }
 }

@@ -30,7 +30,7 @@ pub fn clean_text(bytes: &[u8]) {
     let cleaned = clean_output(&text);
     let obeyed = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
     assert!(!cleaned.contains(obeyed), "{cleaned:?}");
-    assert_eq!(clean(&cleaned), cleaned, "cleaning twice is cleaning once");
+    assert_eq!(clean_output(&cleaned), cleaned, "cleaning twice is cleaning once");
     if !text.contains(obeyed) {
         assert_eq!(cleaned, text, "what is clean stays as it is");
     }
@@ -227,7 +227,7 @@ fn ended(stdout: &str, exit: ProgramExit, role: HookRole) -> HookReport {
     };
     let captured =
         CapturedOutput { head: stdout.as_bytes().to_vec(), total: stdout.len() as u64, ..CapturedOutput::default() };
-    let report = answer(&hook, role, &Ok(finished(exit, captured)), &EventContext::empty_values());
+    let report = build_report(&hook, role, &Ok(finished(exit, captured)), &EventContext::empty_values());
     let (message, feedback) = (report.message.as_deref(), report.feedback.as_deref());
     assert!(
         message.is_none_or(|message| message.len() <= EngineLimits::REASON_BYTES && clean_output(message) == message),

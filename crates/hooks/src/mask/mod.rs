@@ -394,7 +394,7 @@ impl fmt::Debug for MaskedStream<'_> {
 
 /// Reads to the end, or until `take` returns false.
 pub(crate) fn read_chunks(input: &mut impl Read, mut take: impl FnMut(&[u8]) -> io::Result<bool>) -> io::Result<()> {
-    let mut buffer = vec![0; CHUNK];
+    let mut buffer = vec![0; READ_CHUNK_BYTES];
     loop {
         match input.read(&mut buffer) {
             Ok(0) => return Ok(()),

@@ -83,7 +83,7 @@ struct HookReading {
 }
 
 /// Builds the report of a run. `values` describe what the hook ran for; its feedback template may name them.
-pub fn answer(
+pub fn build_report(
     hook: &RunnableHook,
     role: HookRole,
     ran: &Result<ProgramOutcome, ProgramStartError>,
@@ -283,7 +283,9 @@ fn describe_exit(hook: &RunnableHook, exit: ProgramExit) -> String {
     match exit {
         ProgramExit::Code(code) => format!("exit {code}"),
         ProgramExit::Signal(signal) => format!("ended by signal {signal}"),
-        ProgramExit::TimedOut | ProgramExit::OutputIdle => format!("timed out after {}", in_words(hook.timeout)),
+        ProgramExit::TimedOut | ProgramExit::OutputIdle => {
+            format!("timed out after {}", duration_in_words(hook.timeout))
+        }
         ProgramExit::Cancelled => "cancelled".to_owned(),
         ProgramExit::Lost => "it was lost with its supervisor".to_owned(),
     }
@@ -297,8 +299,11 @@ fn describe_bad_response(bad: &HookResponseError) -> String {
 fn collect_side_notes(said: &HookResponse) -> impl Iterator<Item = String> {
     let system = said.system_message.as_deref().map(verdict::clean_and_trim).filter(|text| !text.is_empty());
     let fields = said.unknown_fields();
-    let named: Vec<String> =
-        fields.iter().take(MAX_NAMED_FIELDS).map(|field| format!("`{}`", cut(&clean(field), FIELD))).collect();
+    let named: Vec<String> = fields
+        .iter()
+        .take(MAX_NAMED_FIELDS)
+        .map(|field| format!("`{}`", excerpt_text(&clean_output(field), MAX_FIELD_NAME_BYTES)))
+        .collect();
     let more = fields.len().checked_sub(MAX_NAMED_FIELDS + 1).map(|more| format!(" and {} more", more + 1));
     let unknown = format!("its answer has unknown fields: {}{}", named.join(", "), more.unwrap_or_default());
     [system, Some(unknown).filter(|_| !named.is_empty())].into_iter().flatten()

@@ -41,7 +41,7 @@ fn ran(exit: ProgramExit, stdout: &str, stderr: &str) -> Result<ProgramOutcome, 
 
 /// Builds the report of a hook that runs without a subject.
 fn answer(hook: &RunnableHook, role: HookRole, ran: &Result<ProgramOutcome, ProgramStartError>) -> HookReport {
-    super::answer(hook, role, ran, &windlass_engine::EventContext::empty_values())
+    super::build_report(hook, role, ran, &windlass_engine::EventContext::empty_values())
 }
 
 /// An outcome, the message for people, the feedback for the agent; an empty text is none.
@@ -319,9 +319,12 @@ fn report_names_start_failures_and_leftover_processes() {
     }
     let leaky = |exit| ran(exit, "", "").map(|finished| ProgramOutcome { leaky: true, ..finished });
     let message = |exit| answer(&hook(false), Stop, &leaky(exit)).message;
-    assert_eq!(message(Exit::Code(0)).as_deref(), Some("it left processes behind; those that could be were ended"));
     assert_eq!(
-        message(Exit::Code(1)).as_deref(),
+        message(ProgramExit::Code(0)).as_deref(),
+        Some("it left processes behind; those that could be were ended")
+    );
+    assert_eq!(
+        message(ProgramExit::Code(1)).as_deref(),
         Some("exit 1; it left processes behind; those that could be were ended")
     );
 }
@@ -363,7 +366,7 @@ fn output_fingerprint_ignores_template_and_cut() {
     assert_eq!(own(None, &long("one")), own(None, &long("one")));
     assert_ne!(own(None, &long("one")), own(None, &long("two")), "where it is cut");
     let report = HookReport { feedback: Some(long("one")), ..Block.into() };
-    assert_eq!(fitting(report, &hook(false)).own, Some(Box::new(OwnWords::of(&long("one")))));
+    assert_eq!(bound_report(report, &hook(false)).own, Some(Box::new(OutputFingerprint::from_text(&long("one")))));
 }
 
 #[test]
@@ -371,7 +374,7 @@ fn output_piped_on_failure_is_told_only_then() {
     let linter = RunnableHook { pipes: Some(PipeOutput::OnFailure), ..hook(false) };
     let told = |role, exit, stdout| answer(&linter, role, &ran(exit, stdout, "")).feedback;
     for role in ROLES {
-        assert_eq!(told(role, Exit::Code(0), "all good\n"), None, "{role:?}");
+        assert_eq!(told(role, ProgramExit::Code(0), "all good\n"), None, "{role:?}");
         let red = told(role, ProgramExit::Code(1), "1 warning\n").unwrap_or_default();
         assert!(red.starts_with("1 warning"), "{role:?}: {red}");
     }

@@ -143,9 +143,9 @@ pub enum HookResponseError {
     Unreadable(FieldError),
     #[error("{yes} and {no} contradict each other; say one of them")]
     Contradiction { yes: String, no: String },
-    #[error("it has {0} actions; at most {ACTIONS} are taken")]
+    #[error("it has {0} actions; at most {MAX_ACTIONS} are taken")]
     TooManyActions(usize),
-    #[error("it has {found} bytes; at most {ANSWER} are taken")]
+    #[error("it has {found} bytes; at most {MAX_RESPONSE_BYTES} are taken")]
     TooLong { found: usize },
     #[error("it is longer than what is kept of it; at most {MAX_RESPONSE_BYTES} bytes are taken")]
     Cut,
@@ -201,7 +201,7 @@ pub fn parse_response(stdout: &str) -> Result<Option<HookResponse>, HookResponse
             Err(HookResponseError::Unreadable(FieldError { path: format!("actions[{at}].{field}"), cause }))
         };
         if action.kind.trim().is_empty() || action.kind.len() > EngineLimits::LABEL_BYTES {
-            return wrong("type", format!("expected a name of at most {} bytes", Limits::LABEL));
+            return wrong("type", format!("expected a name of at most {} bytes", EngineLimits::LABEL_BYTES));
         }
         match action.payload {
             Value::Object(_) => {}

@@ -11,21 +11,23 @@ fn said(stdout: &str) -> HookResponse {
 #[test]
 fn output_without_object_is_text() {
     for text in ["", " \n", "ok", "[1]", "\"{}\"", "3", "null", "true", "{", "{]", "{} {}", "{}x", "x{}", "{'a': 1}"] {
-        assert_eq!(parse(text), Ok(None), "{text}");
+        assert_eq!(parse_response(text), Ok(None), "{text}");
     }
 }
 
 #[test]
 fn an_object_that_was_not_kept_whole_is_no_text() {
-    let cut = |object: &str| format!("{}\n[9 bytes left out]\n{}", &object[..ANSWER / 2], &object[ANSWER / 2 + 9..]);
-    let long = format!("{{\"decision\": \"block\", \"reason\": \"{}\"}}", "x".repeat(ANSWER));
-    assert_eq!(parse(&cut(&long)), Err(HookResponseError::Cut));
-    assert_eq!(parse(&cut(&format!("  \n{long}\n"))), Err(HookResponseError::Cut));
+    let cut = |object: &str| {
+        format!("{}\n[9 bytes left out]\n{}", &object[..MAX_RESPONSE_BYTES / 2], &object[MAX_RESPONSE_BYTES / 2 + 9..])
+    };
+    let long = format!("{{\"decision\": \"block\", \"reason\": \"{}\"}}", "x".repeat(MAX_RESPONSE_BYTES));
+    assert_eq!(parse_response(&cut(&long)), Err(HookResponseError::Cut));
+    assert_eq!(parse_response(&cut(&format!("  \n{long}\n"))), Err(HookResponseError::Cut));
     let deep = "{\"a\":[".repeat(MAX_RESPONSE_BYTES / 4) + &"]}".repeat(MAX_RESPONSE_BYTES / 4);
-    assert_eq!(parse(&cut(&deep)), Err(HookResponseError::Cut));
+    assert_eq!(parse_response(&cut(&deep)), Err(HookResponseError::Cut));
     // Lines of JSON, and text that resembles it.
-    assert_eq!(parse(&cut(&"{\"decision\": \"block\"}\n".repeat(ANSWER / 10))), Ok(None));
-    assert_eq!(parse(&cut(&"{ make: x }\n".repeat(ANSWER / 10))), Ok(None));
+    assert_eq!(parse_response(&cut(&"{\"decision\": \"block\"}\n".repeat(MAX_RESPONSE_BYTES / 10))), Ok(None));
+    assert_eq!(parse_response(&cut(&"{ make: x }\n".repeat(MAX_RESPONSE_BYTES / 10))), Ok(None));
 }
 
 /// The object is valid JSON but too deep to read.
@@ -41,18 +43,18 @@ fn an_object_that_cannot_be_read_is_no_text() {
 
 #[test]
 fn a_mark_before_the_text_is_not_part_of_it() {
-    assert_eq!(said("\u{feff}\n{\"decision\": \"block\"}").decision, Some(Decision::Block));
+    assert_eq!(said("\u{feff}\n{\"decision\": \"block\"}").decision, Some(ResponseDecision::Block));
 }
 
 #[test]
 fn broken_json_is_reported_as_near_miss() {
-    assert_eq!(near_miss("{}"), None);
-    assert_eq!(near_miss("make: {x"), None);
-    assert_eq!(near_miss("{'a': 1}").as_deref(), Some("key must be a string at line 1 column 2"));
-    assert_eq!(near_miss("{\"a\": 1,}\n").as_deref(), Some("trailing comma at line 1 column 9"));
-    assert_eq!(near_miss("{\"decision\": \"block\"}\ndone").as_deref(), Some("something else follows it"));
+    assert_eq!(explain_near_miss("{}"), None);
+    assert_eq!(explain_near_miss("make: {x"), None);
+    assert_eq!(explain_near_miss("{'a': 1}").as_deref(), Some("key must be a string at line 1 column 2"));
+    assert_eq!(explain_near_miss("{\"a\": 1,}\n").as_deref(), Some("trailing comma at line 1 column 9"));
+    assert_eq!(explain_near_miss("{\"decision\": \"block\"}\ndone").as_deref(), Some("something else follows it"));
     assert!(explain_near_miss("{\"decision\": \"block\"").is_some_and(|why| why.starts_with("EOF while parsing")));
-    assert_eq!(near_miss("{\"type\": \"suite\"}\n{\"type\": \"test\"}"), None, "what many programs write");
+    assert_eq!(explain_near_miss("{\"type\": \"suite\"}\n{\"type\": \"test\"}"), None, "what many programs write");
 }
 
 #[test]
@@ -207,10 +209,10 @@ fn a_wrong_word_or_type_is_a_bad_answer() {
 #[test]
 fn actions_have_bounds() {
     let many = |count: usize| json!({"actions": vec![json!({"type": "log"}); count]}).to_string();
-    assert_eq!(said(&many(ACTIONS)).actions.len(), ACTIONS);
+    assert_eq!(said(&many(MAX_ACTIONS)).actions.len(), MAX_ACTIONS);
     bad(&many(MAX_ACTIONS + 1), "it has 65 actions; at most 64 are taken");
     let named = |length: usize| json!({"actions": [{"type": "x".repeat(length)}]}).to_string();
-    assert_eq!(said(&named(Limits::LABEL)).actions.len(), 1);
+    assert_eq!(said(&named(EngineLimits::LABEL_BYTES)).actions.len(), 1);
     bad(&named(EngineLimits::LABEL_BYTES + 1), "`actions[0].type`: expected a name of at most 256 bytes");
 }
 

@@ -145,5 +145,5 @@ impl UnsafeReason {
 }
 
 fn own_script_remedy(name: PlaceholderName) -> String {
-    format!("put the command in a script of its own, which reads \"${}\"", name.variable())
+    format!("put the command in a script of its own, which reads \"${}\"", name.variable_name())
 }

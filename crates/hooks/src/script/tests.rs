@@ -16,7 +16,7 @@ const VALUES: ScriptValues<'static> = ScriptValues {
 fn check(text: &str, expected: &str) {
     let script = HookScript::parse(text).unwrap_or_else(|refused| panic!("{text}\n{refused}"));
     assert_eq!(script.text(), text);
-    assert_eq!(script.fill(&VALUES), expected.replace('§', "${WINDLASS_ERROR}"), "{text}");
+    assert_eq!(script.fill_values(&VALUES), expected.replace('§', "${WINDLASS_ERROR}"), "{text}");
 }
 
 /// Checks that the last placeholder is refused, with these words in the reason.

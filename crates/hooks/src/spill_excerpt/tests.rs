@@ -59,7 +59,7 @@ fn relevant_lines_are_found_in_memory_gap() {
     assert!(
         told.starts_with("  compiling part 0 of") && told.ends_with("part 3999 of the yard, which takes a while\n")
     );
-    assert_eq!(gist(&ran).as_deref(), Some(TELLING[2]), "people are told as well");
+    assert_eq!(summarize_output(&ran).as_deref(), Some(TELLING[2]), "people are told as well");
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn the_request_arrives_whole() {
     let server = Server::saying(DONE);
     let response = send_request(&request(server.url("/hook?a=b"))).expect("an answer");
     assert_eq!(response, whole(200, "done"));
-    assert_eq!(meaning(&Ok(response)), Ended::Ok("done".to_owned()));
+    assert_eq!(classify_response(&Ok(response)), WebhookOutcome::Ok("done".to_owned()));
     let address = server.address;
     let seen = server.seen();
     let [seen] = seen.as_slice() else { panic!("{seen:?}") };
@@ -84,7 +84,7 @@ fn methods_are_sent_by_their_names() {
         assert!(seen.starts_with(&format!("{} / ", name.to_ascii_lowercase())), "{seen}");
         assert_eq!(seen.ends_with(r#"{"a":1}"#), body, "{seen}");
     }
-    assert_eq!(Method::named("CONNECT"), None);
+    assert_eq!(WebhookMethod::parse_name("CONNECT"), None);
 }
 
 #[test]
@@ -115,10 +115,13 @@ fn every_try_carries_the_same_key() {
     ]);
     let request = request(server.url("/"));
     let why = "the server answered 503 Service Unavailable: later".to_owned();
-    assert_eq!(meaning(&send(&request)), Ended::Again { why, after: Some(Duration::from_secs(2)) });
+    assert_eq!(
+        classify_response(&send_request(&request)),
+        WebhookOutcome::Retryable { why, after: Some(Duration::from_secs(2)) }
+    );
     let why = "the server answered 429 Too Many Requests".to_owned();
-    assert_eq!(meaning(&send(&request)), Ended::Again { why, after: None });
-    assert_eq!(meaning(&send(&request)), Ended::Ok("done".to_owned()));
+    assert_eq!(classify_response(&send_request(&request)), WebhookOutcome::Retryable { why, after: None });
+    assert_eq!(classify_response(&send_request(&request)), WebhookOutcome::Ok("done".to_owned()));
     let seen = server.seen();
     assert_eq!(seen.len(), 3);
     assert!(seen.iter().all(|seen| seen.contains("idempotency-key: key-1\r\n")), "{seen:?}");
@@ -133,7 +136,7 @@ fn values_of_the_environment_reach_the_server_and_no_message() {
     let request = WebhookRequest { headers: headers(&[("Authorization", &bearer)]), ..request(url) };
     assert!(!format!("{request:?}").contains("s3cret"), "{request:?}");
     let ended = classify_response(&send_request(&request));
-    assert_eq!(ended, Ended::Failed { why: "the server answered 403 Forbidden".to_owned() });
+    assert_eq!(ended, WebhookOutcome::Failed { why: "the server answered 403 Forbidden".to_owned() });
     let seen = server.seen().concat();
     assert!(seen.starts_with("post /hook?t=s3cret ") && seen.contains("authorization: bearer s3cret\r\n"), "{seen}");
 }
@@ -148,7 +151,7 @@ fn answers_of_every_shape_are_read() {
         ("418 I'm a teapot\r\nContent-Length: 3\r\n\r\npot", whole(418, "pot")),
     ] {
         let server = Server::saying(answer);
-        assert_eq!(send(&request(server.url("/"))).expect("an answer"), expected);
+        assert_eq!(send_request(&request(server.url("/"))).expect("an answer"), expected);
         assert_eq!(server.seen().len(), 1);
     }
 }
@@ -172,9 +175,9 @@ fn servers_that_do_not_answer_are_not_waited_for() {
         let began = Instant::now();
         let (error, text) = failure(&WebhookRequest { timeout: SHORT, ..request(server.url("/a?b")) });
         assert!(began.elapsed() < 50 * SHORT, "it took {:?}", began.elapsed());
-        assert!(matches!(error, Unsent::TimedOut { after: SHORT, .. }), "{error:?}");
+        assert!(matches!(error, WebhookError::TimedOut { after: SHORT, .. }), "{error:?}");
         assert_eq!(text, "cannot get an answer from http://127.0.0.1:PORT/a?…: timed out after 200ms");
-        assert!(matches!(meaning(&Err(error)), Ended::TimedOut { .. }));
+        assert!(matches!(classify_response(&Err(error)), WebhookOutcome::TimedOut { .. }));
         drop(server.seen());
     }
 }
@@ -192,9 +195,9 @@ fn a_host_that_cannot_be_reached_is_tried_again() {
     let unknown = format!("{}.test", "x".repeat(64));
     for host in [UNUSED_ADDRESS, &unknown] {
         let error = send_request(&request(format!("http://ann:s3cret@{host}/"))).expect_err("no server listens there");
-        assert!(matches!(error, Unsent::Broken { .. }) && error.source().is_some(), "{error:?}");
+        assert!(matches!(error, WebhookError::ConnectionFailed { .. }) && error.source().is_some(), "{error:?}");
         assert_eq!(error.to_string(), format!("cannot complete the request to {host}"));
-        assert!(matches!(meaning(&Err(error)), Ended::Again { .. }));
+        assert!(matches!(classify_response(&Err(error)), WebhookOutcome::Retryable { .. }));
     }
 }
 
@@ -202,10 +205,10 @@ fn a_host_that_cannot_be_reached_is_tried_again() {
 fn a_plain_server_cannot_speak_https() {
     let server = Server::new(vec![Answer::Interrupts("HTTP/1.1 400 Bad Request\r\n\r\n")]);
     let (error, text) = failure(&request(server.url("/").replace("http", "https")));
-    assert!(matches!(error, Unsent::Tls { .. }) && error.source().is_some(), "{error:?}");
+    assert!(matches!(error, WebhookError::Tls { .. }) && error.source().is_some(), "{error:?}");
     assert_eq!(text, "cannot agree with 127.0.0.1:PORT on a secure connection");
     assert!(error.hint().starts_with("check that the port speaks https"), "{}", error.hint());
-    assert!(matches!(meaning(&Err(error)), Ended::Failed { .. }));
+    assert!(matches!(classify_response(&Err(error)), WebhookOutcome::Failed { .. }));
     assert_eq!(server.seen().len(), 1);
 }
 
@@ -220,9 +223,9 @@ fn what_is_not_http_is_malformed() {
     ] {
         let server = Server::new(vec![Answer::Says(answer.into())]);
         let (error, text) = failure(&request(server.url("/")));
-        assert!(matches!(error, Unsent::Malformed { .. }), "{error:?}");
+        assert!(matches!(error, WebhookError::Malformed { .. }), "{error:?}");
         assert!(text.starts_with("cannot read the answer of http://127.0.0.1:PORT/: "), "{text}");
-        assert!(matches!(meaning(&Err(error)), Ended::Again { .. }));
+        assert!(matches!(classify_response(&Err(error)), WebhookOutcome::Retryable { .. }));
         drop(server.seen());
     }
 }
@@ -232,9 +235,9 @@ fn an_answer_that_breaks_off_is_none() {
     for answer in ["", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"] {
         let server = Server::new(vec![Answer::Says(answer.into())]);
         let (error, text) = failure(&request(server.url("/")));
-        assert!(matches!(error, Unsent::Broken { .. }), "{error:?}");
+        assert!(matches!(error, WebhookError::ConnectionFailed { .. }), "{error:?}");
         assert_eq!(text, "cannot complete the request to 127.0.0.1:PORT");
-        assert!(matches!(meaning(&Err(error)), Ended::Again { .. }));
+        assert!(matches!(classify_response(&Err(error)), WebhookOutcome::Retryable { .. }));
         assert_eq!(server.seen().len(), 1);
     }
 }
@@ -271,7 +274,7 @@ fn unusable_requests_are_not_sent() {
     ] {
         let error = send_request(&bad).expect_err("it cannot be sent");
         assert_eq!(error.to_string(), text);
-        assert!(matches!(meaning(&Err(error)), Ended::Failed { .. }));
+        assert!(matches!(classify_response(&Err(error)), WebhookOutcome::Failed { .. }));
     }
     assert_eq!(server.seen(), Vec::<String>::new());
 }
@@ -282,7 +285,7 @@ fn a_proxy_of_the_environment_is_not_used() {
     #[expect(clippy::disallowed_methods, reason = "the variables must not be those of the other tests")]
     let mut test = std::process::Command::new(this);
     for name in ["ALL_PROXY", "HTTP_PROXY", "http_proxy"] {
-        test.env(name, format!("http://{NOBODY}"));
+        test.env(name, format!("http://{UNUSED_ADDRESS}"));
     }
     let output = test.args(["--exact", "the_request_arrives_whole"]).output().expect("it starts");
     let told = String::from_utf8_lossy(&output.stdout);

@@ -118,7 +118,7 @@ mod tests {
         if let Some(header) = header {
             request = request.header("authorization", header);
         }
-        assert_eq!(admit(&request.body(()).unwrap(), &Token::new(TOKEN).unwrap()), expected);
+        assert_eq!(admit_request(&request.body(()).unwrap(), &AccessToken::new(TOKEN).unwrap()), expected);
     }
 
     #[test]
@@ -157,7 +157,7 @@ mod tests {
             [("origin", "http://localhost"), ("origin", "http://evil.test")],
             [("host", "http://localhost"), ("origin", "http://localhost")],
         ] {
-            assert_eq!(admitted(&headers), Err(Refused::AmbiguousHost), "{headers:?}");
+            assert_eq!(admitted(&headers), Err(AdmissionError::AmbiguousHost), "{headers:?}");
         }
     }
 
@@ -169,6 +169,6 @@ mod tests {
         }
         assert!(AccessToken::new(&"x".repeat(256)).is_ok());
         assert!(AccessToken::new(&"x".repeat(257)).is_err());
-        assert_eq!(format!("{:?}", Token::new(TOKEN).unwrap()), "Token");
+        assert_eq!(format!("{:?}", AccessToken::new(TOKEN).unwrap()), "Token");
     }
 }

@@ -91,7 +91,7 @@ impl BoundAddress {
 
     /// Returns the URL for clients.
     pub fn url(&self) -> String {
-        format!("http://{}{PATH}", self.address)
+        format!("http://{}{ENDPOINT_PATH}", self.address)
     }
 }
 
@@ -255,8 +255,8 @@ mod tests {
 
     #[test]
     fn session_of_driven_agent_has_no_idle_timeout() {
-        assert_eq!(session_config(Driven::ByWindlass).keep_alive, None);
-        assert_eq!(session_config(Driven::ByItself).keep_alive, Some(MAX_IDLE));
+        assert_eq!(session_config(AgentDriverKind::ByWindlass).keep_alive, None);
+        assert_eq!(session_config(AgentDriverKind::ByItself).keep_alive, Some(SESSION_IDLE_TIMEOUT));
     }
 
     #[test]

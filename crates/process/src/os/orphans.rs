@@ -222,7 +222,7 @@ mod tests {
         for (tag, expected) in
             [("me.1", true), ("me.120", true), ("me", false), ("me.", false), ("me.1.2", false), ("me2.1", false)]
         {
-            assert_eq!(is_of(tag, "me"), expected, "{tag}");
+            assert_eq!(is_tag_of_owner(tag, "me"), expected, "{tag}");
         }
     }
 

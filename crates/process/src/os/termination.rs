@@ -78,7 +78,7 @@ pub(super) fn stop_selected(choice: ProcessSelector<'_>) -> Vec<HeldProcess> {
         }
         let before = held.len();
         for process in found.into_iter().filter_map(HeldProcess::hold_process) {
-            process.signal(Signal::STOP);
+            process.send_signal(Signal::STOP);
             known.insert(process.process.pid.as_raw_nonzero().get());
             held.push(process);
         }

@@ -78,7 +78,7 @@ impl EffectRunner<'_> {
         let files = listed().map_err(|error| error.to_string())?;
         let names: Vec<String> = files.iter().map(|file| file.to_string_lossy().into_owned()).collect();
         match names.iter().map(String::len).sum::<usize>() > MAX_FILE_NAME_BYTES {
-            true => Err(format!("git names more than {} KiB of them", MAX_NAMES / 1024)),
+            true => Err(format!("git names more than {} KiB of them", MAX_FILE_NAME_BYTES / 1024)),
             false => Ok(names),
         }
     }

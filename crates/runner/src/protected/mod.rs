@@ -176,7 +176,7 @@ impl ProtectedFiles {
     pub(crate) fn snapshot_parent_links(&self, root: &Path, links: &BTreeSet<PathBuf>) -> String {
         let line = |link: &PathBuf| {
             let target = fs::read_link(root.join(link)).ok()?;
-            Some(format!("{}{WAY} {}\n", digest_of_target(&target), self.name(link)))
+            Some(format!("{}{PARENT_LINK_SUFFIX} {}\n", digest_link_target(&target), self.masked_name(link)))
         };
         links.iter().filter_map(line).collect()
     }
@@ -301,7 +301,7 @@ pub(crate) fn digest_file(path: &Path) -> Result<(String, u64), UnreadableFile> 
         let content = file::read_bounded(path, MAX_FILE_SIZE)?;
         let is_executable = found.permissions().mode() & 0o100 != 0;
         let mode = if is_executable { EXECUTABLE_SUFFIX } else { "" };
-        Ok((format!("{}{mode}", Digest::of(&content)), content.len() as u64))
+        Ok((format!("{}{mode}", Digest::of_bytes(&content)), content.len() as u64))
     };
     read().or_else(|error| match UnreadableFile::from_io_error(&error) {
         Some(reason) => Err(reason.clone()),

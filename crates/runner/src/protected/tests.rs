@@ -61,7 +61,7 @@ fn check_search_is_bounded(pattern: &str, whole: bool) {
     fs::write(directory.path().join("gates/a.sh"), "").unwrap();
     let protected = ProtectedFiles::new(&[pattern.to_owned()]).unwrap();
     let found = protected.find_files_bounded(8, directory.path());
-    assert_eq!(found.err(), (!whole).then_some(ProtectedError::TooManyEntries(8)), "{pattern}");
+    assert_eq!(found.err(), (!whole).then_some(ProtectedFilesError::TooManyEntries(8)), "{pattern}");
     assert!(protected.find_files_bounded(16, directory.path()).is_ok(), "{pattern}");
 }
 
@@ -81,18 +81,18 @@ fn search_accepts_exactly_the_maximum_of_entries() {
     ["a", "b", "c"].iter().for_each(|name| fs::write(directory.path().join(name), name).unwrap());
     let protected = ProtectedFiles::new(&["a".to_owned()]).unwrap();
     assert!(protected.find_files_bounded(3, directory.path()).is_ok());
-    assert_eq!(protected.find_at_most(2, directory.path()).err(), Some(ProtectedError::TooManyEntries(2)));
+    assert_eq!(protected.find_files_bounded(2, directory.path()).err(), Some(ProtectedFilesError::TooManyEntries(2)));
 }
 
 #[test]
 fn difference_names_changed_added_and_removed_files() {
-    assert_eq!(difference("1 a\n2 b\n", "1 a\n2 b\n"), None);
-    assert_eq!(difference("1 a\n2 b\n", "3 a\n4 c c\n").as_deref(), Some("a, b, c c"));
+    assert_eq!(describe_difference("1 a\n2 b\n", "1 a\n2 b\n"), None);
+    assert_eq!(describe_difference("1 a\n2 b\n", "3 a\n4 c c\n").as_deref(), Some("a, b, c c"));
     let many: String = (0..9).map(|n| format!("{n} f{n}\n")).collect();
-    assert_eq!(difference("", &many).as_deref(), Some("f0, f1, f2, f3, f4 and 4 more"));
+    assert_eq!(describe_difference("", &many).as_deref(), Some("f0, f1, f2, f3, f4 and 4 more"));
     // A file `a` with a line break in its name, and a second line like that of `b`.
-    assert_eq!(difference("1 a\n2 b\n", "1 a\n1 a\n2 b\n3 b\n").as_deref(), Some("b"));
-    assert_eq!(difference("1 a\n", "1 a\n1 a\n").as_deref(), Some("files whose names are alike"));
+    assert_eq!(describe_difference("1 a\n2 b\n", "1 a\n1 a\n2 b\n3 b\n").as_deref(), Some("b"));
+    assert_eq!(describe_difference("1 a\n", "1 a\n1 a\n").as_deref(), Some("files whose names are alike"));
 }
 
 /// Another target is a change even with the same content.
@@ -109,7 +109,7 @@ fn link_with_another_target_is_a_change() {
         std::os::unix::fs::symlink(target, &link).unwrap();
         protected.take_snapshot(place.path()).unwrap()
     });
-    assert_eq!(difference(&looks[0], &looks[1]).as_deref(), Some("check.sh, one, two"));
+    assert_eq!(describe_difference(&looks[0], &looks[1]).as_deref(), Some("check.sh, one, two"));
 }
 
 /// A project with protected links, and the reported changes after each edit.
@@ -163,7 +163,7 @@ fn attributes_above_protected_files_are_protected() {
     let linked = ["gates/linked.sh", "real/deep/.gitattributes", "real/deep/a"];
     assert_eq!(found("gates/*.sh"), [&[".gitattributes", "gates/.gitattributes"], &linked[..]].concat());
     assert!(found("a.sh").contains(&"gates/deep/.gitattributes".to_owned()));
-    assert_eq!(Protected::new(&[]).unwrap().look(place.path()).unwrap(), "");
+    assert_eq!(ProtectedFiles::new(&[]).unwrap().take_snapshot(place.path()).unwrap(), "");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn link_out_of_the_project_is_refused() {
     let protected = ProtectedFiles::new(&["linked".to_owned()]).unwrap();
     let target = root.join("secret").display().to_string();
     let expected = format!("`linked` leads out of the project, to `{target}`: put the file itself into the project");
-    assert_eq!(protected.look(&root.join("project")).unwrap_err().to_string(), expected);
+    assert_eq!(protected.take_snapshot(&root.join("project")).unwrap_err().to_string(), expected);
 }
 
 /// Creates a project with a file `g1/a.sh` and the link `gates` to its directory.
@@ -211,11 +211,11 @@ fn link_that_comes_or_goes_is_no_change_by_itself() {
     let before = protected.take_snapshot(&root).unwrap();
     std::os::unix::fs::symlink("../elsewhere", root.join("more")).unwrap();
     let now = protected.take_snapshot(&root).unwrap();
-    assert_eq!((difference(&before, &now), difference(&now, &before)), (None, None));
+    assert_eq!((describe_difference(&before, &now), describe_difference(&now, &before)), (None, None));
     fs::remove_file(root.join("gates")).unwrap();
     fs::create_dir(root.join("gates")).unwrap();
     fs::write(root.join("gates/a.sh"), "").unwrap();
-    assert_eq!(difference(&before, &protected.look(&root).unwrap()).as_deref(), Some("gates/a.sh"));
+    assert_eq!(describe_difference(&before, &protected.take_snapshot(&root).unwrap()).as_deref(), Some("gates/a.sh"));
 }
 
 /// For example the link of a build tool to its cache.
@@ -238,8 +238,8 @@ fn mode_of_a_file_counts() {
         fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
         protected.take_snapshot(place.path()).unwrap()
     });
-    assert_eq!(difference(&looks[0], &looks[1]).as_deref(), Some("check.sh"));
-    assert_eq!(difference(&looks[0], &looks[2]), None);
+    assert_eq!(describe_difference(&looks[0], &looks[1]).as_deref(), Some("check.sh"));
+    assert_eq!(describe_difference(&looks[0], &looks[2]), None);
 }
 
 #[test]
@@ -264,10 +264,13 @@ fn no_secret_is_in_a_name() {
     let empty = protected.take_snapshot(place.path()).unwrap();
     fs::write(place.path().join("a-hunter22.lock"), "a").unwrap();
     let one = protected.take_snapshot(place.path()).unwrap();
-    assert_eq!(difference(&empty, &one).as_deref(), Some("a-[secret KEY].lock"));
+    assert_eq!(describe_difference(&empty, &one).as_deref(), Some("a-[secret KEY].lock"));
     fs::write(place.path().join("a-hun\x1b[1mter22.lock"), "a").unwrap();
     let two = protected.take_snapshot(place.path()).unwrap();
-    assert_eq!(difference(&one, &two).as_deref(), Some("files whose names are alike"));
+    assert_eq!(describe_difference(&one, &two).as_deref(), Some("files whose names are alike"));
     fs::write(place.path().join("a-hunter22.lock"), "b").unwrap();
-    assert_eq!(difference(&two, &protected.look(place.path()).unwrap()).as_deref(), Some("a-[secret KEY].lock"));
+    assert_eq!(
+        describe_difference(&two, &protected.take_snapshot(place.path()).unwrap()).as_deref(),
+        Some("a-[secret KEY].lock")
+    );
 }

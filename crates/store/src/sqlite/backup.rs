@@ -65,7 +65,7 @@ const PART_SUFFIX: &str = ".part";
 /// Returns such a suffix that no other copy uses.
 fn unique_part_suffix() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    format!(".{}-{}{PART}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+    format!(".{}-{}{PART_SUFFIX}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Returns the path of an unfinished copy.

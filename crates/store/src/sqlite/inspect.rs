@@ -73,7 +73,7 @@ impl SqliteStore {
 
     fn check_pages(&self) -> Result<Vec<String>, StoreError> {
         let found: Result<Vec<String>, StoreError> = self.run_sql(|connection| {
-            let mut query = connection.prepare(&format!("PRAGMA integrity_check({LISTED})"))?;
+            let mut query = connection.prepare(&format!("PRAGMA integrity_check({MAX_LISTED_PROBLEMS})"))?;
             query.query_map([], |row| row.get(0))?.collect()
         });
         match found {
@@ -91,7 +91,8 @@ impl SqliteStore {
         mut wrong: impl FnMut(Seq, StoreError) -> Result<(), StoreError>,
     ) -> Result<u64, StoreError> {
         let fail = |error| StoreError::from_sqlite_error(&self.path, error);
-        let mut query = self.connection.prepare(&format!("SELECT {STORED} FROM events ORDER BY seq")).map_err(fail)?;
+        let mut query =
+            self.connection.prepare(&format!("SELECT {EVENT_COLUMNS} FROM events ORDER BY seq")).map_err(fail)?;
         let mut rows = query.query([]).map_err(fail)?;
         let (mut count, mut last, mut before) = (0, Seq::START, Digest::ZERO);
         let (mut whole, mut astray) = (true, false);
@@ -217,7 +218,7 @@ fn expected_row_text(change: RowChange) -> (String, String) {
             let lease = task.lease.as_ref().and_then(|lease| lease.until);
             let lease = lease.map(|until| until.millis().to_string()).unwrap_or_default();
             let kind = rows::task_kind_text(&task);
-            let content = format!("{} {} {kind} {lease} {}", task.state, task.priority, rows::write(&task));
+            let content = format!("{} {} {kind} {lease} {}", task.state, task.priority, rows::serialize_row(&task));
             (format!("tasks {}", task.id.0), content)
         }
         RowChange::PutEdge(edge) => {

@@ -112,7 +112,7 @@ impl StoreFiles {
 
     /// Returns whether these are the same files as `now`, and the store file was not cut.
     fn are_same_files(&self, now: &Self) -> bool {
-        let same = |known: Option<FileIdentity>, now| known.is_none_or(|known| known.is_still(now));
+        let same = |known: Option<FileIdentity>, now| known.is_none_or(|known| known.is_same_file(now));
         same(self.store, now.store)
             && same(self.log, now.log)
             && same(self.index, now.index)
@@ -191,7 +191,7 @@ impl SqliteStore {
             Ok(_) => open_connection(path, OpenFlags::SQLITE_OPEN_READ_ONLY).is_ok_and(|connection| {
                 let store = Self::new(connection, path, StoreAccess::Read);
                 // Commits in the log must be kept.
-                schema::is_blank(&store).unwrap_or(false) && matches!(store.log_frames(), Ok(0))
+                schema::is_blank(&store).unwrap_or(false) && matches!(store.count_log_frames(), Ok(0))
             }),
             Err(_) => false,
         }

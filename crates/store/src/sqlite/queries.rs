@@ -156,7 +156,7 @@ fn scan_log_back(
         several => format!("AND type IN ({})", vec!["?"; several].join(", ")),
     };
     let named = if filter.session.is_some() { "AND instr(body, ?)" } else { "" };
-    let sql = format!("SELECT {STORED} FROM events WHERE seq > ? AND seq < ? {named} {kinds} ORDER BY seq DESC");
+    let sql = format!("SELECT {EVENT_COLUMNS} FROM events WHERE seq > ? AND seq < ? {named} {kinds} ORDER BY seq DESC");
     let needle = filter.session.as_ref().map(|session| Value::Blob(format!(r#""session":"{session}""#).into_bytes()));
     let values = [Value::Integer(to_signed(after.0)), Value::Integer(to_signed(before.0))].into_iter().chain(needle);
     let values = values.chain(names.into_iter().map(|name| Value::Text(name.to_owned())));
@@ -191,7 +191,7 @@ fn read_verified_range(store: &SqliteStore, after: Seq, most: usize) -> Result<V
     };
     let mut before = store.run_sql(chain)?.map_or(Digest::ZERO, Digest);
     // Limited here: SQLite plans a query anew for every value of a limit.
-    let sql = format!("SELECT {STORED} FROM events WHERE seq > ? ORDER BY seq");
+    let sql = format!("SELECT {EVENT_COLUMNS} FROM events WHERE seq > ? ORDER BY seq");
     let found: Vec<StoredEvent> = store.run_sql(|connection| {
         let mut query = connection.prepare_cached(&sql)?;
         query.query_map([to_signed(after.0)], read_stored_event)?.take(most).collect()
@@ -215,9 +215,9 @@ fn read_events_of_types(
 ) -> Result<Vec<EventRecord>, StoreError> {
     let marks = vec!["?"; filter.types.len()].join(", ");
     let sql = format!(
-        "SELECT {STORED} FROM events WHERE type IN ({marks}) AND seq > {} ORDER BY seq LIMIT {}",
-        signed(after.0),
-        signed(most as u64)
+        "SELECT {EVENT_COLUMNS} FROM events WHERE type IN ({marks}) AND seq > {} ORDER BY seq LIMIT {}",
+        to_signed(after.0),
+        to_signed(most as u64)
     );
     let found: Vec<StoredEvent> = store.run_sql(|connection| {
         let names = filter.types.iter().map(|kind| kind.name());
@@ -228,7 +228,7 @@ fn read_events_of_types(
 
 /// Returns the event at a position.
 pub(super) fn read_event_at(store: &SqliteStore, at: Seq) -> Result<Option<EventRecord>, StoreError> {
-    let sql = format!("SELECT {STORED} FROM events WHERE seq = ?");
+    let sql = format!("SELECT {EVENT_COLUMNS} FROM events WHERE seq = ?");
     let found: Option<StoredEvent> = store.run_sql(|connection| {
         connection.prepare_cached(&sql)?.query_row([to_signed(at.0)], read_stored_event).optional()
     })?;
@@ -245,7 +245,7 @@ fn read_task_history(
 ) -> Result<Vec<EventRecord>, StoreError> {
     let snapshot = store.begin_snapshot()?;
     let row = snapshot.find_task(task).map_err(|error| StoreError::from_view_error(store.path(), error))?;
-    let sql = format!("SELECT {STORED} FROM events WHERE seq = ?");
+    let sql = format!("SELECT {EVENT_COLUMNS} FROM events WHERE seq = ?");
     let mut next = row.map_or(Seq::START, |task| task.last_event);
     let mut found = Vec::new();
     while next > after {

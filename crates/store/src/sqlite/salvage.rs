@@ -45,7 +45,7 @@ impl SqliteStore {
         let furthest = bytes / MIN_EVENT_SIZE;
         let (known, open_end) = store.find_log_end(furthest);
         let mut salvage = SalvageReport { open_end, ..SalvageReport::default() };
-        let sql = format!("SELECT {STORED} FROM events WHERE seq = ?");
+        let sql = format!("SELECT {EVENT_COLUMNS} FROM events WHERE seq = ?");
         for next in 1..=if open_end { furthest } else { known } {
             let event = store.run_sql(|connection| {
                 connection.prepare_cached(&sql)?.query_row([to_signed(next)], read_stored_event).optional()

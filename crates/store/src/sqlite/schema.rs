@@ -242,7 +242,7 @@ fn create_tables(store: &mut SqliteStore, record: &mut dyn FnMut() -> io::Result
 /// Writes enough once that the write-ahead log never has to grow for ordinary commits.
 fn preallocate_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(&format!(
-        "CREATE TABLE growth (filler BLOB); INSERT INTO growth VALUES (zeroblob({GROWN_BYTES})); DROP TABLE growth;"
+        "CREATE TABLE growth (filler BLOB); INSERT INTO growth VALUES (zeroblob({PREALLOCATED_LOG_BYTES})); DROP TABLE growth;"
     ))
 }
 

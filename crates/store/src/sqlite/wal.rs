@@ -107,7 +107,7 @@ fn read_big_endian(bytes: &[u8]) -> u32 {
 
 /// Returns whether the header matches its own checksum. It is shorter than any sector, so a crash cannot tear it.
 fn is_header_sound(header: &[u8; HEADER_SIZE]) -> bool {
-    matches!(number(&header[0..4]), BIG_ENDIAN | LITTLE_ENDIAN)
+    matches!(read_big_endian(&header[0..4]), BIG_ENDIAN_MAGIC | LITTLE_ENDIAN_MAGIC)
         && extend_checksum(header, (0, 0), &header[..24])
             == (read_big_endian(&header[24..28]), read_big_endian(&header[28..32]))
 }

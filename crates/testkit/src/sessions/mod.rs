@@ -22,7 +22,7 @@ use crate::effects::{ends_a_turn, owed_by};
 use crate::gates::{DeliveryProgress, GateContext};
 use pending_feedback::PendingFeedback;
 use send_backs::SendBacks;
-use stalled_work::StalledWork;
+use stalled_work::StalledWorkOracle;
 
 pub use rows::find_violations;
 
@@ -108,9 +108,9 @@ pub fn read_sessions(log: &[EventRecord]) -> BTreeMap<SessionName, SessionOracle
 /// Returns the sessions, the stalled work, and the feedback that waits with tasks.
 fn read_sessions_and_tasks(
     log: &[EventRecord],
-) -> (BTreeMap<SessionName, SessionOracle>, StalledWork, PendingFeedback) {
+) -> (BTreeMap<SessionName, SessionOracle>, StalledWorkOracle, PendingFeedback) {
     let (mut sessions, mut stalls, mut unheard): (BTreeMap<SessionName, SessionOracle>, _, _) =
-        (BTreeMap::new(), StalledWork::default(), PendingFeedback::default());
+        (BTreeMap::new(), StalledWorkOracle::default(), PendingFeedback::default());
     for record in log {
         if let Event::HookFinished(finished) = &record.envelope.event {
             sessions
@@ -132,11 +132,11 @@ fn read_sessions_and_tasks(
         }
         // An event that takes a task away from a session need not name the session.
         for (name, told) in &mut sessions {
-            let held = matches!(told.hold, Hold::Held(_));
+            let held = matches!(told.hold, TaskHold::Held(_));
             let left = told.lose_task(name, record);
             unheard.keep_feedback(told.task, left);
             if let Some(task) = told.task.filter(|_| held && told.hold == TaskHold::Left) {
-                stalls.conversations.insert(task, told.last_conversation());
+                stalls.check_conversations.insert(task, told.last_conversation());
             }
         }
     }
@@ -213,7 +213,7 @@ impl SessionOracle {
     }
 
     pub fn holds(&self) -> bool {
-        matches!(self.hold, Hold::Held(_))
+        matches!(self.hold, TaskHold::Held(_))
     }
 
     pub fn is_in_worktrees(&self) -> bool {
@@ -266,7 +266,7 @@ impl SessionOracle {
         self.waits_for.is_empty() && self.turn.is_none() && waits
     }
 
-    fn observe(&mut self, record: &EventRecord, name: &SessionName, stalls: &StalledWork) {
+    fn observe(&mut self, record: &EventRecord, name: &SessionName, stalls: &StalledWorkOracle) {
         self.check_event(record, name, stalls);
         self.send_backs.observe(record, self.takes_up, self.asking.is_some());
         self.observe_guards(record);
@@ -283,7 +283,8 @@ impl SessionOracle {
             Event::TaskClaimed(claimed) if claimed.session == record.envelope.session => {
                 let task = record.envelope.node.task_id().expect("a task is claimed");
                 self.take_task(task, claimed.epoch);
-                let last = stalls.conversations.get(&task).filter(|(agent, _)| *agent == self.agent && !self.fresh);
+                let last =
+                    stalls.check_conversations.get(&task).filter(|(agent, _)| *agent == self.agent && !self.fresh);
                 if self.conversation.is_none() {
                     self.conversation = last.and_then(|(_, conversation)| conversation.clone());
                 }
@@ -380,13 +381,13 @@ impl SessionOracle {
         }
         let leaves =
             TaskTransition::for_event_type(record.kind()).is_some_and(|row| row.clears.contains(&StateField::Lease));
-        if leaves && matches!(self.hold, Hold::Held(_)) && record.envelope.node.task_id() == self.task {
+        if leaves && matches!(self.hold, TaskHold::Held(_)) && record.envelope.node.task_id() == self.task {
             let itself = record.envelope.session.as_ref() == Some(name) && self.completes(record);
             self.finished = itself && record.kind() == EventType::TaskCompleted;
             self.hold = TaskHold::Left;
             self.left.extend(self.task.filter(|_| itself && record.kind() == EventType::TaskNeedsContinuation));
             self.escalated.extend(self.task.filter(|_| record.kind() == EventType::TaskBlocked));
-            let open = |row: &TaskTransition| matches!(row.to, State::Created | State::NeedsContinuation);
+            let open = |row: &TaskTransition| matches!(row.to, TaskState::Created | TaskState::NeedsContinuation);
             let lost = !itself && TaskTransition::for_event_type(record.kind()).is_some_and(open);
             self.lost.extend(self.task.filter(|_| lost));
             return self.leave_feedback();
@@ -437,7 +438,7 @@ impl SessionOracle {
     }
 
     /// Checks whether the event may follow the events so far.
-    fn check_event(&mut self, record: &EventRecord, name: &SessionName, stalls: &StalledWork) {
+    fn check_event(&mut self, record: &EventRecord, name: &SessionName, stalls: &StalledWorkOracle) {
         let counted = self.iteration - self.interrupted;
         let fits = match &record.envelope.event {
             Event::IterationStarted(started) => {
@@ -481,10 +482,10 @@ impl SessionOracle {
             Event::SessionEnded(ended) => {
                 self.turn.is_none()
                     && self.may_end(ended.ending, record.envelope.timestamp)
-                    && !matches!(self.hold, Hold::Held(_))
+                    && !matches!(self.hold, TaskHold::Held(_))
             }
             Event::TaskClaimed(claimed) if claimed.session == record.envelope.session => {
-                self.turn.is_none() && claimed.owner == self.owner && !matches!(self.hold, Hold::Held(_))
+                self.turn.is_none() && claimed.owner == self.owner && !matches!(self.hold, TaskHold::Held(_))
             }
             Event::TaskCompleted(_) if self.completes(record) => {
                 self.has_passed() && self.passage.is_accepted(self.is_in_worktrees(), self.is_held_back())
@@ -526,7 +527,7 @@ impl SessionOracle {
         &'a self,
         record: &EventRecord,
         name: &SessionName,
-        stalls: &'a StalledWork,
+        stalls: &'a StalledWorkOracle,
     ) -> GateContext<'a> {
         let task = self.task.and_then(|task| Some((task, stalls.find_stalled(task)?)));
         GateContext {
@@ -549,7 +550,7 @@ impl SessionOracle {
     fn completes(&self, record: &EventRecord) -> bool {
         let metadata = &record.envelope.metadata;
         let own = record.envelope.session.is_some() && metadata.depth == 0 && !metadata.forced;
-        own && matches!(self.hold, Hold::Held(_)) && record.envelope.node.task_id() == self.task
+        own && matches!(self.hold, TaskHold::Held(_)) && record.envelope.node.task_id() == self.task
     }
 
     /// Returns the verdict of the gate that closed the work with this ending.

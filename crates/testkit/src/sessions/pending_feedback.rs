@@ -41,7 +41,7 @@ impl PendingFeedback {
                 let person = queued.voice == MessageAuthor::Person;
                 self.keep_feedback(
                     node,
-                    vec![Piece { at: record.seq, possibly_seen: false, person, passing: queued.passing }],
+                    vec![FeedbackRef { at: record.seq, possibly_seen: false, person, passing: queued.passing }],
                 );
             }
             (Event::TaskDeleted(_), _) => drop(node.and_then(|task| self.by_task.remove(&task))),
@@ -97,7 +97,7 @@ impl SessionOracle {
         let at_limit = counted >= self.terms.max_iterations && !self.has_pending_person_feedback();
         let due = self.passage.done && self.has_passed() && !self.is_held_back() || at_limit;
         let has_work = self.holds() || self.hold == TaskHold::Never;
-        let is_waived = matches!(self.gate, Some((Verdict::Block, _))) && !self.has_pending_person_feedback();
+        let is_waived = matches!(self.gate, Some((GateVerdict::Block, _))) && !self.has_pending_person_feedback();
         let may_go_on = !is_waived && !self.is_spent() && !self.is_broken() && self.stopping.is_none();
         due && has_work && may_go_on && self.has_worked && !self.has_delivered && !self.pending().is_empty()
     }

@@ -17,11 +17,16 @@ pub fn find_violations(rows: &Rows, log: &[EventRecord]) -> Vec<String> {
         |task: &Task| task.stalled.clone().map(|stalled| StalledWork { checked: false, rejudged: false, ..stalled });
     let stalled = rows.tasks.iter().filter(|task| known(task).as_ref() != stalls.find_stalled(task.id));
     wrong.extend(stalled.map(|task| {
-        format!("{}: the row goes on at {:?}, the log at {:?}", task.id, task.stalled, stalls.of(task.id))
+        format!("{}: the row goes on at {:?}, the log at {:?}", task.id, task.stalled, stalls.find_stalled(task.id))
     }));
     let kept = rows.tasks.iter().filter(|task| task.unheard != unheard.feedback_of_task(task.id));
     wrong.extend(kept.map(|task| {
-        format!("{}: the row keeps {:?} for later, the log {:?}", task.id, task.unheard, unheard.of(task.id))
+        format!(
+            "{}: the row keeps {:?} for later, the log {:?}",
+            task.id,
+            task.unheard,
+            unheard.feedback_of_task(task.id)
+        )
     }));
     if !rows.sessions.iter().map(|session| &session.name).eq(told.keys()) {
         wrong.push(format!("the log tells of {:?}", told.keys()));
@@ -58,7 +63,7 @@ fn check_row(session: &Session, told: &SessionOracle, wrong: &mut Vec<String>) {
         (session.task, session.hold, session.work, &session.escalated, &session.left, &lost),
         (session.grounds, &session.workspace, session.resumes, session.remediations, session.rechecks),
         session.done_at,
-        matches!(session.phase, Phase::Pipeline(_)),
+        matches!(session.phase, SessionPhase::Pipeline(_)),
     );
     let (pending, carried) = (told.pending(), told.carried());
     let said = (
@@ -97,7 +102,8 @@ fn check_lease(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
 
 /// Returns whether a person has sent feedback about work on its way.
 fn is_held_back(session: &Session) -> bool {
-    let on_its_way = matches!(session.phase, Phase::Pipeline(_) | Phase::Settled(Next::Close(_)));
+    let on_its_way =
+        matches!(session.phase, SessionPhase::Pipeline(_) | SessionPhase::Settled(AfterIteration::Close(_)));
     let said = session.pending.iter().any(|piece| piece.person && Some(piece.at) > session.done_at);
     session.held_epoch().is_some() && said && (on_its_way || session.resumes)
 }
@@ -118,17 +124,18 @@ fn check_rest(session: &Session, rows: &Rows, wrong: &mut Vec<String>) {
         // The runner still has to decide about requests of others.
         SessionStep::SkipHook(effect) => begun(effect) || is_cancelled(session) || session.hold == TaskHold::Left,
         // The answer of a person is for the runner to act on.
-        SessionStep::DecideGate(..) => matches!(session.phase, Phase::Asking(_, _, Some(_))),
+        SessionStep::DecideGate(..) => matches!(session.phase, SessionPhase::Asking(_, _, Some(_))),
         // The loss of the task is for the runner to act on.
         _ if is_cancelled(session) || session.hold == TaskHold::Left => {
-            let waits = !session.grounds.is_in_place() && matches!(session.phase, Phase::Started | Phase::Settled(_));
-            waits || session.wait_deadline().is_some() || matches!(session.phase, Phase::Asking(..))
+            let waits = !session.grounds.is_in_place()
+                && matches!(session.phase, SessionPhase::Started | SessionPhase::Settled(_));
+            waits || session.wait_deadline().is_some() || matches!(session.phase, SessionPhase::Asking(..))
         }
         // The time limit is for the runner to act on, if it passes during hooks of others.
         _ => session.wait_deadline().is_some() && is_out_of_time(session),
     };
     if !rests {
-        wrong.push(format!("{} does not rest: {:?} in {session:?}", session.name, session.step()));
+        wrong.push(format!("{} does not rest: {:?} in {session:?}", session.name, session.next_step()));
     }
     if let Some(lost) = session.owed.iter().find(|id| !rows.effects.iter().any(|effect| effect.id == **id)) {
         wrong.push(format!("{} waits for {lost}, which is no effect", session.name));

@@ -11,16 +11,16 @@ use super::SessionOracle;
 
 /// The tasks whose work resumes at a gate.
 #[derive(Default)]
-pub struct StalledWork {
+pub struct StalledWorkOracle {
     tasks: BTreeMap<TaskId, StalledWork>,
     /// The configuration and the agent of each session.
     started: BTreeMap<SessionName, (ConfigDigest, String)>,
-    claims: BTreeMap<TaskId, CompletionClaim>,
+    claimed_promise: BTreeMap<TaskId, CompletionClaim>,
     /// The agent of the last session that left a task, and its conversation if it can be continued.
-    pub conversations: BTreeMap<TaskId, (String, Option<String>)>,
+    pub check_conversations: BTreeMap<TaskId, (String, Option<String>)>,
 }
 
-impl StalledWork {
+impl StalledWorkOracle {
     pub fn find_stalled(&self, task: TaskId) -> Option<&StalledWork> {
         self.tasks.get(&task)
     }
@@ -40,7 +40,7 @@ impl StalledWork {
         }
         let Some(task) = record.envelope.node.task_id() else { return };
         match &record.envelope.event {
-            Event::CompletionClaimed(claim) => drop(self.claims.insert(task, claim.clone())),
+            Event::CompletionClaimed(claim) => drop(self.claimed_promise.insert(task, claim.clone())),
             Event::TaskUpdated(patch) => {
                 let text = patch.goal.is_some() || patch.body.is_some() || patch.deliverables.is_some();
                 if text || patch.kind.is_some() {
@@ -75,7 +75,7 @@ impl StalledWork {
             self.tasks.remove(&task);
         }
         if clears(StateField::Claim) {
-            self.claims.remove(&task);
+            self.claimed_promise.remove(&task);
         }
     }
 
@@ -111,7 +111,7 @@ impl StalledWork {
                 let gate = if before.agent == agent { gate } else { DeliveryGate::BeforeSubmit };
                 (gate, before.agent, before.claim, before.waived)
             }
-            None => (gate, agent, self.claims.get(&task).cloned(), waiver(told)),
+            None => (gate, agent, self.claimed_promise.get(&task).cloned(), waiver(told)),
         };
         self.tasks.insert(
             task,

@@ -13,7 +13,8 @@ use std::time::Duration;
 use serde_json::Value;
 use windlass_engine::{AgentContext, HookOutcome, HookReport, RuleAction, StopRuling};
 use windlass_hooks::{
-    HookResponse, HookRole, PipeOutput, RunnableHook, RunnableKind, answer, clean_output, response, summarize_output,
+    HookResponse, HookRole, PipeOutput, RunnableHook, RunnableKind, build_report, clean_output, response,
+    summarize_output,
 };
 use windlass_process::{ProgramExit, ProgramOutcome, ProgramStartError, RunControl};
 
@@ -66,7 +67,7 @@ fn interpret_exit(timeout: Duration, ran: &Result<ProgramOutcome, ProgramStartEr
         retry: None,
         feedback: None,
     };
-    ruling_from_report(answer(&hook, HookRole::Stop, ran, &Value::Null), said.unwrap_or_default())
+    ruling_from_report(build_report(&hook, HookRole::Stop, ran, &Value::Null), said.unwrap_or_default())
 }
 
 fn ruling_from_report(report: HookReport, said: HookResponse) -> Result<StopRuling, String> {

@@ -77,9 +77,10 @@ pub(crate) fn list_tasks<G: ToolHost>(
     let states = match given.state {
         Some(StateSelector::All(AnyState::All)) => Vec::new(),
         Some(StateSelector::One(state)) => vec![state],
-        None => {
-            TaskState::ALL.into_iter().filter(|state| !matches!(state, State::Completed | State::Deleted)).collect()
-        }
+        None => TaskState::ALL
+            .into_iter()
+            .filter(|state| !matches!(state, TaskState::Completed | TaskState::Deleted))
+            .collect(),
     };
     let filter =
         TaskFilter { states, labels: given.label.into_iter().collect(), after: given.after, ..TaskFilter::default() };
@@ -103,6 +104,6 @@ mod tests {
     #[test]
     fn state_names_cover_every_state() {
         let names = TaskState::ALL.map(TaskState::name);
-        assert_eq!(STATES, [&names[..], &["all"]].concat());
+        assert_eq!(STATE_NAMES, [&names[..], &["all"]].concat());
     }
 }

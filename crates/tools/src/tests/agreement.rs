@@ -27,7 +27,7 @@ fn example_value(kind: &FieldKind) -> Value {
         FieldKind::OneOf(names) => json!(names[0]),
         FieldKind::Whole(from, _) => json!(from),
         FieldKind::Flag => json!(true),
-        FieldKind::List(of, least, _) => Value::Array(vec![example(of); (*least).max(1)]),
+        FieldKind::List(of, least, _) => Value::Array(vec![example_value(of); (*least).max(1)]),
         FieldKind::Object(fields) => Value::Object(example_object(fields)),
         FieldKind::Map => json!({"a": 1}),
     }
@@ -49,7 +49,7 @@ fn known_fields<T: DeserializeOwned>() -> BTreeSet<String> {
 fn check_agreement<T: DeserializeOwned>(tool: &ToolDefinition) -> &'static str {
     let name = tool.name;
     let names: BTreeSet<String> = tool.fields.iter().map(|field| field.name.to_owned()).collect();
-    assert_eq!(names, known::<T>(), "{name}");
+    assert_eq!(names, known_fields::<T>(), "{name}");
     let example = serde_json::from_str(tool.example).unwrap();
     assert!(parse_arguments::<T>(tool, example).is_ok(), "{name} takes its own example");
     let whole = example_object(tool.fields);
@@ -58,8 +58,8 @@ fn check_agreement<T: DeserializeOwned>(tool: &ToolDefinition) -> &'static str {
         let mut less = whole.clone();
         less.remove(field.name);
         let bare = T::deserialize(Value::Object(less.clone()));
-        assert_eq!(bare.is_ok(), field.need == Need::Optional, "{name} without {}", field.name);
-        assert_eq!(read::<T>(tool, Value::Object(less)).is_ok(), field.need == Need::Optional);
+        assert_eq!(bare.is_ok(), field.need == FieldPresence::Optional, "{name} without {}", field.name);
+        assert_eq!(parse_arguments::<T>(tool, Value::Object(less)).is_ok(), field.need == FieldPresence::Optional);
         if let FieldKind::OneOf(words) = field.kind {
             for word in words {
                 let mut other = whole.clone();
@@ -111,5 +111,5 @@ fn schemas_use_common_keywords() {
     assert_eq!(schema["type"], "object");
     assert_eq!(schema["properties"]["priority"]["maximum"], 4);
     assert_eq!(schema["properties"]["dependsOn"]["items"]["pattern"], r"^T\d+$");
-    assert_eq!(task::GET.schema()["required"], json!(["taskId"]));
+    assert_eq!(task::GET.input_schema()["required"], json!(["taskId"]));
 }

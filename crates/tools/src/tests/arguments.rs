@@ -7,7 +7,7 @@ use super::test_router;
 
 #[track_caller]
 fn check_error(tool: &str, arguments: Value, expected: &str) {
-    assert_eq!(desk().fails(tool, arguments), expected);
+    assert_eq!(test_router().call_error(tool, arguments), expected);
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn malformed_ids_are_refused() {
         "[not_found] there is no task T7\nhint: `task_list` shows the tasks",
     );
     assert_eq!(
-        desk().fails("task_create", json!({"goal": "a", "dependsOn": ["T1", "x"]})),
+        test_router().call_error("task_create", json!({"goal": "a", "dependsOn": ["T1", "x"]})),
         "[invalid] dependsOn[1]: the text `x` is no task id; give one such as T12, as `task_list` shows them"
     );
 }
@@ -78,7 +78,7 @@ fn argument_errors_are_reported_up_to_a_bound() {
     gaol: there is no such field; did you mean goal?
     ");
     let many: serde_json::Map<String, Value> = (0..1000).map(|n| (format!("field{n}"), json!(n))).collect();
-    assert_eq!(desk().fails("task_next", Value::Object(many)).lines().count(), 5);
+    assert_eq!(test_router().call_error("task_next", Value::Object(many)).lines().count(), 5);
 }
 
 #[test]
@@ -119,7 +119,7 @@ mod any {
     use windlass_process::RunControl;
 
     use super::*;
-    use crate::catalogue;
+    use crate::tool_catalogue;
 
     fn arbitrary_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![

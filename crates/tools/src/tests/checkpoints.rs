@@ -66,14 +66,14 @@ fn instructions_follow_task_state_and_last_signal() {
     assert_eq!(after(complete), "IT-4 is at iteration 1 of 5, judged COMPLETE: call iteration_complete.");
     desk.call_ok("task_update", json!({"taskId": "T1", "state": "blocked", "reason": "which login?"}));
     assert_eq!(
-        told(&mut desk),
+        resume_instructions(&mut desk),
         "Do not go on yet with T1 (blocked): a \
          A person has to answer first; then `task_update` with state ready unblocks it."
     );
     desk.call_ok("task_update", json!({"taskId": "T1", "state": "ready"}));
     let series = desk.call_ok("iteration_start", start)["iterationId"].clone();
     desk.call_ok("iteration_complete", json!({"iterationId": series, "completionPromise": "COMPLETE"}));
-    assert_eq!(told(&mut desk), "It is over with T1 (completed): a There is nothing left to do.");
+    assert_eq!(resume_instructions(&mut desk), "It is over with T1 (completed): a There is nothing left to do.");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn checkpoint_list_has_the_newest_five() {
         (vec![&json!(7), &json!(6), &json!(5), &json!(4), &json!(3)], &json!(5))
     );
     let oldest = listed["checkpoints"][4]["id"].as_str().unwrap();
-    assert_eq!(desk.ok("checkpoint_resume", json!({"taskId": "T1", "checkpointId": oldest}))["executionStep"], 3);
+    assert_eq!(desk.call_ok("checkpoint_resume", json!({"taskId": "T1", "checkpointId": oldest}))["executionStep"], 3);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn checkpoints_expire() {
     let first = desk.call_ok("checkpoint_create", json!({"taskId": "T1", "trigger": "manual", "expiresIn": 10}));
     desk.call_ok("checkpoint_create", json!({"taskId": "T1", "trigger": "error"}));
     desk.host.now += 11 * MINUTE;
-    assert_eq!(desk.ok("checkpoint_list", json!({"taskId": "T1"}))["checkpointCount"], 1);
+    assert_eq!(desk.call_ok("checkpoint_list", json!({"taskId": "T1"}))["checkpointCount"], 1);
     let told = desk.call_error("checkpoint_resume", json!({"taskId": "T1", "checkpointId": first["id"]}));
     assert!(told.contains(" that is kept\nhint: `checkpoint_list` shows"), "{told}");
     desk.host.now += 24 * 60 * MINUTE;

@@ -47,15 +47,15 @@ fn registration_returns_all_fields() {
     );
     desk.call_ok("hook_register", json!({"taskId": "T1", "hookType": "promise", "enabled": false}));
     assert_eq!(
-        desk.ok("hook_list", json!({"taskId": "T1"})),
+        desk.call_ok("hook_list", json!({"taskId": "T1"})),
         json!({"taskId": "T1", "hookCount": 2, "hooks": [
             {"id": "HOOK-3", "enabled": true, "metadata": {"type": "default", "why": "safety"}},
             {"id": "HOOK-4", "enabled": false, "metadata": {"type": "promise"}},
         ]})
     );
-    assert_eq!(desk.ok("hook_clear", json!({"taskId": "T1"})), json!({"taskId": "T1", "hooksCleared": 2}));
-    assert_eq!(desk.ok("hook_clear", json!({"taskId": "T1"}))["hooksCleared"], 0);
-    assert_eq!(desk.ok("hook_list", json!({"taskId": "T1"}))["hooks"], json!([]));
+    assert_eq!(desk.call_ok("hook_clear", json!({"taskId": "T1"})), json!({"taskId": "T1", "hooksCleared": 2}));
+    assert_eq!(desk.call_ok("hook_clear", json!({"taskId": "T1"}))["hooksCleared"], 0);
+    assert_eq!(desk.call_ok("hook_list", json!({"taskId": "T1"}))["hooks"], json!([]));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn evaluation_without_hooks_records_nothing() {
                "reason": "No hooks registered for this task", "nextPrompt": null, "checkpointCreated": false,
                "metadata": {}})
     );
-    assert_eq!(desk.ground.store.head().unwrap(), head);
+    assert_eq!(desk.host.store.head().unwrap(), head);
 }
 
 #[test]

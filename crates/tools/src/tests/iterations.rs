@@ -38,7 +38,7 @@ fn series_runs_from_start_to_completion() {
     assert_eq!(started["config"]["circuitBreakerThreshold"], 3);
     assert_eq!(started["config"]["strict"], false);
     assert_eq!(started["config"]["validationRules"][0]["config"]["command"], "test -e done");
-    assert_eq!(desk.ok("task_get", json!({"taskId": "T1"}))["state"], "active");
+    assert_eq!(desk.call_ok("task_get", json!({"taskId": "T1"}))["state"], "active");
 
     let first = desk.call_ok("iteration_validate", json!({"iterationId": id, "agentOutput": "I have begun."}));
     assert_eq!((&first["completionSignal"], &first["validationPassed"]), (&json!("CONTINUE"), &json!(false)));
@@ -56,7 +56,7 @@ fn series_runs_from_start_to_completion() {
     assert_eq!(second["completionPromisesDetected"][0]["content"], "<promise>COMPLETE</promise>");
     let done = desk.call_ok("iteration_complete", json!({"iterationId": id, "completionPromise": "COMPLETE"}));
     assert_eq!((&done["taskId"], &done["totalIterations"]), (&json!("T1"), &json!(2)));
-    assert_eq!(desk.ok("task_get", json!({"taskId": "T1"}))["state"], "completed");
+    assert_eq!(desk.call_ok("task_get", json!({"taskId": "T1"}))["state"], "completed");
     let told = desk.call_error("iteration_next", json!({"iterationId": id}));
     assert!(told.contains("is over; T1 is completed\nhint: `task_create` makes another task"), "{told}");
 }
@@ -115,7 +115,7 @@ fn a_strict_series_is_complete_when_its_rules_pass() {
     let complete = json!({"iterationId": id, "completionPromise": "COMPLETE"});
     assert!(desk.call_error("iteration_complete", complete.clone()).contains("is strict"));
     std::fs::write(desk.host.directory.path().join("done"), "").unwrap();
-    assert_eq!(desk.ok("iteration_validate", said)["completionSignal"], "COMPLETE");
+    assert_eq!(desk.call_ok("iteration_validate", said)["completionSignal"], "COMPLETE");
     desk.call_ok("iteration_complete", complete);
 }
 
@@ -145,12 +145,12 @@ fn uncounted_promise_is_explained() {
     let unlisted = "COMPLETE does not count: the series was started with BLOCKED, ESCALATE";
     assert_eq!(feedback("<promise>COMPLETE</promise>"), json!([unlisted]));
     let shown = "I write `<promise>COMPLETE</promise>` when I am done.";
-    assert_eq!(feedback(shown), json!([explain_uncounted(shown).unwrap()]));
+    assert_eq!(feedback(shown), json!([explain_uncounted_claim(shown).unwrap()]));
     assert_eq!(feedback("<promise>DONE</promise>"), json!([]));
     assert_eq!(feedback("<promise>BLOCKED</promise>"), json!([]));
     assert_eq!(feedback("more to do"), json!([]));
     let said = json!({"iterationId": id, "agentOutput": "<promise>COMPLETE</promise>"});
-    assert_eq!(desk.ok("iteration_validate", said)["completionSignal"], "CONTINUE");
+    assert_eq!(desk.call_ok("iteration_validate", said)["completionSignal"], "CONTINUE");
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn blocked_promise_blocks_the_task() {
     );
     let done = desk.call_ok("iteration_complete", json!({"iterationId": id, "completionPromise": "BLOCKED"}));
     assert_eq!(done["completionPromise"], "BLOCKED");
-    assert_eq!(desk.ok("task_get", json!({"taskId": "T1"}))["state"], "blocked");
+    assert_eq!(desk.call_ok("task_get", json!({"taskId": "T1"}))["state"], "blocked");
     let answer = "hint: `task_update` with state ready unblocks it, once a person has answered";
     let told = desk.call_error("iteration_next", json!({"iterationId": id}));
     assert_eq!(told, format!("[refused] IT-4 is over; T1 is blocked\n{answer}"));
@@ -238,7 +238,7 @@ fn cancelled_call_records_nothing() {
         desk.call_tool("iteration_validate", json!({"iterationId": id}), &control)
     });
     assert_eq!(called_off.unwrap_err().code.name(), "interrupted");
-    assert_eq!(desk.ground.store.head().unwrap(), before);
+    assert_eq!(desk.host.store.head().unwrap(), before);
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn inside_a_turn_completing_is_a_claim() {
     let id = desk.call_ok("iteration_start", given)["iterationId"].clone();
     let done = desk.call_ok("iteration_complete", json!({"iterationId": id, "completionPromise": "COMPLETE"}));
     assert_eq!(done["next"], "recorded as a claim: end your turn, and the gates judge it");
-    assert_eq!(desk.ok("task_get", json!({"taskId": "T1"}))["state"], "active");
+    assert_eq!(desk.call_ok("task_get", json!({"taskId": "T1"}))["state"], "active");
 }
 
 #[test]

@@ -120,7 +120,7 @@ impl ToolRouter<TestToolHost> {
     pub(crate) fn call_error(&mut self, tool: &str, arguments: Value) -> String {
         let before = self.host.store.head().unwrap();
         let error = self.call_tool(tool, arguments, &RunControl::new()).expect_err("it has to fail");
-        assert_eq!(self.ground.store.head().unwrap(), before, "a call that failed has changed something");
+        assert_eq!(self.host.store.head().unwrap(), before, "a call that failed has changed something");
         let causes = error.causes.iter().map(|cause| format!("\ncaused by: {cause}")).collect::<String>();
         let hint = error.word_hints(ToString::to_string).map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
         format!("[{}] {error}{causes}{hint}", error.code.name())

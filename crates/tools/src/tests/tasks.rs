@@ -12,15 +12,15 @@ fn task_is_created_read_updated_and_moved() {
     assert_eq!((&made["id"], &made["state"], &made["priority"]), (&json!("T1"), &json!("ready"), &json!(0)));
     let waits = desk.call_ok("task_create", json!({"goal": "Release", "dependsOn": ["T1"], "description": "1.0"}));
     assert_eq!((&waits["state"], &waits["body"]), (&json!("created"), &json!("1.0")));
-    assert_eq!(desk.ok("task_next", json!({}))["id"], "T1");
+    assert_eq!(desk.call_ok("task_next", json!({}))["id"], "T1");
 
     let changed =
         desk.call_ok("task_update", json!({"taskId": "T1", "addLabels": ["urgent"], "removeLabels": ["bug"]}));
     assert_eq!(changed["labels"], json!(["urgent"]));
-    assert_eq!(desk.ok("task_update", json!({"taskId": "T1", "state": "active"}))["state"], "active");
+    assert_eq!(desk.call_ok("task_update", json!({"taskId": "T1", "state": "active"}))["state"], "active");
     let blocked = desk.call_ok("task_update", json!({"taskId": "T1", "state": "blocked", "reason": "which server?"}));
     assert_eq!(blocked["blocked"]["reason"], "which server?");
-    assert_eq!(desk.ok("task_update", json!({"taskId": "T1", "state": "ready"}))["state"], "ready");
+    assert_eq!(desk.call_ok("task_update", json!({"taskId": "T1", "state": "ready"}))["state"], "ready");
 
     desk.call_ok("note_add", json!({"taskId": "T1", "text": "the parser is generated", "kind": "tip"}));
     let whole = desk.call_ok("task_get", json!({"taskId": "T1"}));
@@ -34,7 +34,7 @@ fn refused_update_names_cause_and_hint() {
     let mut desk = test_router();
     desk.call_ok("task_create", json!({"goal": "a"}));
     desk.call_ok("task_create", json!({"goal": "b", "dependsOn": ["T1"]}));
-    let mut check = |arguments: Value, expected: &str| assert_eq!(desk.fails("task_update", arguments), expected);
+    let mut check = |arguments: Value, expected: &str| assert_eq!(desk.call_error("task_update", arguments), expected);
     check(json!({"taskId": "T2", "state": "active"}), "[refused] T2 waits for T1\nhint: T1 has to be completed first");
     check(
         json!({"taskId": "T1", "state": "ready"}),
@@ -70,9 +70,9 @@ fn task_list_is_paged() {
     );
     let rest = desk.call_ok("task_list", json!({"after": first["next"], "label": "x"}));
     assert_eq!((rest["tasks"].as_array().unwrap().len(), &rest["next"]), (3, &Value::Null));
-    assert_eq!(desk.ok("task_list", json!({"limit": 5}))["next"], Value::Null);
-    assert_eq!(desk.ok("task_list", json!({"state": "blocked"}))["tasks"], json!([]));
-    assert_eq!(desk.ok("task_list", json!({"state": "all"}))["tasks"].as_array().unwrap().len(), 5);
+    assert_eq!(desk.call_ok("task_list", json!({"limit": 5}))["next"], Value::Null);
+    assert_eq!(desk.call_ok("task_list", json!({"state": "blocked"}))["tasks"], json!([]));
+    assert_eq!(desk.call_ok("task_list", json!({"state": "all"}))["tasks"].as_array().unwrap().len(), 5);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn tools_enforce_task_types() {
     let types = [("product", own), ("infra", Some(["ann".to_owned()].into())), ("open", None)];
     desk.host.types = TaskTypes::new(types.map(|(name, allowed)| (name.parse().unwrap(), allowed)));
     assert_eq!(
-        desk.fails("task_create", json!({"goal": "a", "type": "prodct"})),
+        desk.call_error("task_create", json!({"goal": "a", "type": "prodct"})),
         "[invalid] there is no type `prodct`; did you mean `product`? There are infra, open and product"
     );
     desk.call_ok("task_create", json!({"goal": "a", "type": "infra", "priority": 0}));
@@ -97,11 +97,11 @@ fn tools_enforce_task_types() {
     assert_eq!(refused, "[invalid] there is no type `legal`; there are infra, open and product");
     // Outside a session the caller is unknown.
     let nothing = "nothing is ready that is open to all; T1 is of the type `infra`, and only `ann` may";
-    assert_eq!(desk.ok("task_next", json!({})), json!({"id": null, "hint": nothing}));
+    assert_eq!(desk.call_ok("task_next", json!({})), json!({"id": null, "hint": nothing}));
     desk.enter_turn("Fix the login");
-    assert_eq!(desk.ok("task_next", json!({}))["id"], "T2");
+    assert_eq!(desk.call_ok("task_next", json!({}))["id"], "T2");
     assert_eq!(
-        desk.fails("task_update", json!({"taskId": "T1", "state": "active"})),
+        desk.call_error("task_update", json!({"taskId": "T1", "state": "active"})),
         "[refused] T1 is of the type `infra`, on which `command:true` may not work; only `ann` may\n\
          hint: `task_next` names one that you may work on"
     );
@@ -117,7 +117,7 @@ fn inside_a_turn_a_note_and_a_claim_are_for_its_task() {
     let outside = desk.call_error("session_complete", json!({}));
     assert!(outside.contains("`iteration_complete` ends the iterations that you have started"), "{outside}");
     desk.enter_turn("Fix the login");
-    assert_eq!(desk.ok("note_add", json!({"text": "x"}))["taskId"], "T1");
+    assert_eq!(desk.call_ok("note_add", json!({"text": "x"}))["taskId"], "T1");
     let claimed = desk.call_ok("session_complete", json!({"result": "it works", "artifacts": ["src/login.rs"]}));
     assert_eq!((&claimed["session"], &claimed["taskId"]), (&json!("main"), &json!("T1")));
     let task = desk.call_ok("task_get", json!({"taskId": "T1"}));

@@ -18,13 +18,16 @@ pub fn check_files_exist(rule: &FilesRule, directory: &Path) -> RuleFinding {
     let passed = if rule.all_must_exist() { missing.is_empty() } else { there > 0 };
     if passed {
         return RuleFinding::passed(match missing.is_empty() {
-            true if count == 1 => format!("{} is there", quoted(&rule.paths[0])),
+            true if count == 1 => format!("{} is there", quote_excerpt(&rule.paths[0])),
             true => format!("all {count} paths are there"),
             false => format!("{there} of {count} paths are there, and one is enough"),
         });
     }
-    let more =
-        if missing.len() > MAX_NAMED_PATHS { format!(" and {} more", missing.len() - NAMED) } else { String::new() };
+    let more = if missing.len() > MAX_NAMED_PATHS {
+        format!(" and {} more", missing.len() - MAX_NAMED_PATHS)
+    } else {
+        String::new()
+    };
     let names = missing.iter().take(MAX_NAMED_PATHS).map(String::as_str).collect::<Vec<_>>().join(", ");
     let wanted = if rule.all_must_exist() { "make what is missing" } else { "make one of them" };
     RuleFinding::failed(format!(
@@ -39,8 +42,8 @@ fn describe_missing_path(file: &Path, path: &str) -> Option<String> {
     let error = fs::metadata(file).err()?;
     let is_link = fs::symlink_metadata(file).is_ok();
     Some(match error.kind() {
-        ErrorKind::NotFound if is_link => format!("{} (a link to nothing)", quoted(path)),
+        ErrorKind::NotFound if is_link => format!("{} (a link to nothing)", quote_excerpt(path)),
         ErrorKind::NotFound => quote_excerpt(path),
-        _ => format!("{} ({error})", quoted(path)),
+        _ => format!("{} ({error})", quote_excerpt(path)),
     })
 }

@@ -35,7 +35,7 @@ fn check_agent_output(rule: &PatternRule, finder: &PatternFinder<'_>, output: Op
     };
     if output.len() > MAX_SEARCHED_BYTES {
         return RuleFinding::failed(format!(
-            "the agent's output has {} bytes, and at most {MOST} are looked at: give the part that matters as `agentOutput`",
+            "the agent's output has {} bytes, and at most {MAX_SEARCHED_BYTES} are looked at: give the part that matters as `agentOutput`",
             output.len()
         ));
     }
@@ -99,6 +99,6 @@ impl PatternFinder<'_> {
         let before = &text[..at];
         let start = before.rfind('\n').map_or(0, |end| end + 1);
         let line = text[start..].lines().next().unwrap_or_default();
-        Some(format!("line {}: {}", before.matches('\n').count() + 1, quoted(&self.mask.text(line))))
+        Some(format!("line {}: {}", before.matches('\n').count() + 1, quote_excerpt(&self.mask.mask_text(line))))
     }
 }

@@ -93,14 +93,14 @@ impl ProgramPermission {
                 format!(
                     "{} may not be run: this project runs only commands that its configuration names \
                      (`agent_commands: named`)",
-                    quoted(&command.command)
+                    quote_excerpt(&command.command)
                 ),
                 match self.validators.is_empty() {
                     true => "ask a person to add it under `validators:`, or to set `agent_commands: allow`".to_owned(),
                     false => format!(
                         "use one of {}: by its name in a rule of `type: custom`, or its command word for word; or ask a \
                          person to add this one under `validators:`",
-                        self.names()
+                        self.list_validators()
                     ),
                 },
             )),
@@ -120,10 +120,10 @@ impl ProgramPermission {
                 _ if known.is_empty() => {
                     "the configuration has none: ask a person to add one under `validators:`".to_owned()
                 }
-                Some(meant) => format!("did you mean `{meant}`? known are {}", self.names()),
-                None => format!("known are {}", self.names()),
+                Some(meant) => format!("did you mean `{meant}`? known are {}", self.list_validators()),
+                None => format!("known are {}", self.list_validators()),
             };
-            PermissionRefusal::new(format!("there is no validator {}", quoted(name)), remedy)
+            PermissionRefusal::new(format!("there is no validator {}", quote_excerpt(name)), remedy)
         })
     }
 
@@ -156,7 +156,7 @@ impl ProgramPermission {
         let mut names: Vec<_> =
             self.validators.keys().take(MAX_LISTED_VALIDATORS).map(|name| quote_excerpt(name)).collect();
         if self.validators.len() > MAX_LISTED_VALIDATORS {
-            names.push(format!("{} more", self.validators.len() - SHOWN));
+            names.push(format!("{} more", self.validators.len() - MAX_LISTED_VALIDATORS));
         }
         names.join(", ")
     }

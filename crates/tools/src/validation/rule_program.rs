@@ -104,7 +104,7 @@ pub fn check_program(
         Err(refused) => return RuleFinding::failed(format!("{refused}: {}", refused.remedy)),
     };
     let name = match &rule.kind {
-        ValidationRuleKind::Custom(custom) => format!("the validator {}", quoted(&custom.validator_id)),
+        ValidationRuleKind::Custom(custom) => format!("the validator {}", quote_excerpt(&custom.validator_id)),
         _ => quote_excerpt(&command.command),
     };
     let order = ProgramRequest { command, told: rule_variables(rule, matter), input: validator_input(rule, matter) };
@@ -134,7 +134,7 @@ fn rule_variables(rule: &ValidationRule, matter: ValidationInput<'_>) -> Vec<(&'
         ("WINDLASS_TASK_ID", text("taskId")),
         ("WINDLASS_ITERATION", text("iteration")),
     ];
-    if matches!(rule.kind, RuleKind::Custom(_)) {
+    if matches!(rule.kind, ValidationRuleKind::Custom(_)) {
         told.push(("WINDLASS_RUN", OsString::new()));
     }
     told
@@ -150,7 +150,7 @@ fn validator_input(rule: &ValidationRule, matter: ValidationInput<'_>) -> Vec<u8
 
 /// Returns whether an exit counts as success for a command.
 fn is_success(command: &CommandRule, exit: ProgramExit) -> bool {
-    matches!(exit, Exit::Code(code) if u8::try_from(code).is_ok_and(|code| command.successes().contains(&code)))
+    matches!(exit, ProgramExit::Code(code) if u8::try_from(code).is_ok_and(|code| command.success_codes().contains(&code)))
 }
 
 /// Converts the exit into a result. The message has no measured values, so that the same failure has the same text.
@@ -161,7 +161,7 @@ fn finding_from_exit(name: &str, command: &CommandRule, ran: &ProgramOutcome) ->
             return RuleFinding::passed(format!("{name} ended with exit {code}"));
         }
         ProgramExit::Code(code) => {
-            format!("{name} ended with exit {code}; {} would pass", expected(&command.successes()))
+            format!("{name} ended with exit {code}; {} would pass", expected_exit_codes(&command.success_codes()))
         }
         ProgramExit::Signal(signal) => format!("{name} was ended by signal {signal}"),
         ProgramExit::TimedOut | ProgramExit::OutputIdle => {

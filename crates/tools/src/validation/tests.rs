@@ -122,14 +122,16 @@ fn command_that_names_a_missing_script_is_broken() {
     let results = scene.validate(&rules).unwrap();
     assert_eq!(results.iter().map(|result| result.broken).collect::<Vec<_>>(), [true, true, false, false]);
     assert_eq!(results.iter().map(|result| result.passed).collect::<Vec<_>>(), [false, false, true, false]);
-    let told = format!("the rule is broken: `gone.sh` does not exist in {}", scene.project().display());
+    let told = format!("the rule is broken: `gone.sh` does not exist in {}", scene.project_directory().display());
     assert!(results[0].message.starts_with(&told), "{results:?}");
 }
 
 #[test]
 fn a_command_passes_by_its_exit() {
     let scene = ValidationScene::new();
-    let check = |config: Value, passed: bool, message: &str| assert_eq!(scene.command(config), told(passed, message));
+    let check = |config: Value, passed: bool, message: &str| {
+        assert_eq!(scene.check_command(config), expected_result(passed, message))
+    };
     check(json!({"command": "true"}), true, "`true` ended with exit 0");
     check(json!({"command": "exit 3"}), false, "`exit 3` ended with exit 3; exit 0 would pass. It wrote nothing");
     check(json!({"command": "exit 3", "expectedExitCode": 3}), true, "`exit 3` ended with exit 3");
@@ -154,7 +156,7 @@ fn command_runs_in_its_working_directory() {
     assert!(!run(json!({"command": "test -e mark"})).0);
     assert_eq!(
         run(json!({"command": "true", "workingDirectory": "packages/b"})),
-        told(
+        expected_result(
             false,
             "`true` was not run: there is no directory `packages/b` in the project; make it, or correct `workingDirectory`"
         )
@@ -224,7 +226,7 @@ fn five_rules_run_at_once_and_results_are_in_order() {
     // Never more than five at once.
     fs::create_dir(scene.project_directory().join("marks")).unwrap();
     let counts = "mkdir marks/$$; set -- marks/*; rmdir marks/$$; [ $# -le 5 ]".to_owned();
-    let results = scene.validate(&command_rules(vec![counts; ValidationRule::MOST])).unwrap();
+    let results = scene.validate(&command_rules(vec![counts; ValidationRule::MAX_RULES])).unwrap();
     assert!(results.iter().all(|result| result.passed), "{results:?}");
 }
 
@@ -241,10 +243,10 @@ fn cancelled_validation_has_no_results() {
             control.cancel_runs();
         });
         let rules = command_rules(["echo >begun; sleep 1000".to_owned(), "true".to_owned()]);
-        assert_eq!(scene.validate(&rules), Err(Cancelled));
+        assert_eq!(scene.validate(&rules), Err(ValidationCancelled));
     });
-    assert_eq!(scene.validate(&commands(["true".to_owned()])), Err(Cancelled), "it stays called off");
-    assert_eq!(scene.validate(&json!([])), Err(Cancelled));
+    assert_eq!(scene.validate(&command_rules(["true".to_owned()])), Err(ValidationCancelled), "it stays called off");
+    assert_eq!(scene.validate(&json!([])), Err(ValidationCancelled));
 }
 
 #[test]
@@ -276,18 +278,18 @@ fn permission_decides_which_programs_run() {
     scene.permission.agent_commands = AgentCommandPermission::Named;
     let refused = "`touch ran` may not be run: this project runs only commands that its configuration names (`agent_commands: \
                    named`): ask a person to add it under `validators:`, or to set `agent_commands: allow`";
-    assert_eq!(scene.command(touch()), told(false, refused));
+    assert_eq!(scene.check_command(touch()), expected_result(false, refused));
     assert_eq!(
-        scene.one("custom", custom()),
-        told(
+        scene.check_one("custom", custom()),
+        expected_result(
             false,
             "there is no validator `mark`: the configuration has none: ask a person to add one under `validators:`"
         )
     );
     scene.add_validator("marks", "touch  ran");
     assert_eq!(
-        scene.one("custom", custom()),
-        told(false, "there is no validator `mark`: did you mean `marks`? known are `marks`")
+        scene.check_one("custom", custom()),
+        expected_result(false, "there is no validator `mark`: did you mean `marks`? known are `marks`")
     );
     let (passed, message) = scene.check_command(touch());
     assert!(!passed && message.ends_with("use one of `marks`: by its name in a rule of `type: custom`, or its command word for word; or ask a person to add this one under `validators:`"), "{message}");
@@ -319,8 +321,8 @@ fn permission_decides_which_programs_run() {
     ];
     for (agent_commands, standing, message) in never {
         (scene.permission.agent_commands, scene.permission.trust) = (agent_commands, standing);
-        assert_eq!(scene.command(touch()), told(false, message));
-        assert_eq!(scene.one("custom", custom()), told(false, message));
+        assert_eq!(scene.check_command(touch()), expected_result(false, message));
+        assert_eq!(scene.check_one("custom", custom()), expected_result(false, message));
         assert!(!ran(&scene));
     }
 }
@@ -330,11 +332,15 @@ fn patterns_are_looked_for_in_the_output() {
     let mut scene = ValidationScene::new();
     let pattern = |pattern: &str, must: bool| json!({"pattern": pattern, "target": "agent_output", "mustMatch": must});
     let none = "there is no agent output to look at: give it as `agentOutput`";
-    assert_eq!(scene.one("content_pattern", pattern("a", true)), told(false, none));
-    assert_eq!(scene.one("content_pattern", pattern("a", false)), told(false, none), "nothing was checked");
+    assert_eq!(scene.check_one("content_pattern", pattern("a", true)), expected_result(false, none));
+    assert_eq!(
+        scene.check_one("content_pattern", pattern("a", false)),
+        expected_result(false, none),
+        "nothing was checked"
+    );
     scene.agent_output = Some("one\n  12   tests passed\nthree".to_owned());
     let check = |given: Value, passed: bool, message: &str| {
-        assert_eq!(scene.one("content_pattern", given), told(passed, message));
+        assert_eq!(scene.check_one("content_pattern", given), expected_result(passed, message));
     };
     let line = "in line 2: `12 tests passed`";
     check(pattern(r"\d+ +tests", true), true, &format!("`\\d+ +tests` is in the agent's output, {line}"));
@@ -364,13 +370,13 @@ fn patterns_are_looked_for_in_the_notes() {
     let look = |scene: &ValidationScene, given: Value| scene.check_one("content_pattern", given);
     assert_eq!(
         look(&scene, pattern("seen", true)),
-        told(false, "`seen` is not in the task's notes, because there are none: add one with `note_add`")
+        expected_result(false, "`seen` is not in the task's notes, because there are none: add one with `note_add`")
     );
     assert!(look(&scene, pattern("seen", false)).0);
     scene.notes = vec!["I have seen it".to_owned(), "and written\nit down".to_owned()];
     assert_eq!(
         look(&scene, pattern("seen", true)),
-        told(true, "`seen` is in the task's notes: line 1: `I have seen it`")
+        expected_result(true, "`seen` is in the task's notes: line 1: `I have seen it`")
     );
     assert!(!look(&scene, pattern("down", false)).0);
     assert!(!look(&scene, pattern("seen it.*and", true)).0, "each note is a text of its own");
@@ -398,7 +404,7 @@ fn files_that_are_missing_are_named() {
     fs::create_dir(scene.project_directory().join("d")).unwrap();
     std::os::unix::fs::symlink("nowhere", scene.project_directory().join("link")).unwrap();
     let check = |config: Value, passed: bool, message: &str| {
-        assert_eq!(scene.one("file_existence", config), told(passed, message));
+        assert_eq!(scene.check_one("file_existence", config), expected_result(passed, message));
     };
     let rest = "Paths are relative to the project's directory: make what is missing, or correct the rule's `paths`";
     check(json!({"paths": ["a"]}), true, "`a` is there");

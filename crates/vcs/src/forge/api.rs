@@ -203,8 +203,13 @@ fn collect_error_texts(value: &Value) -> Vec<String> {
             let known: Vec<String> =
                 names.iter().filter_map(|name| fields.get(*name)).flat_map(collect_error_texts).collect();
             let coded = || match (fields.get("field"), fields.get("code")) {
-                (Some(field), Some(code)) => vec![format!("{}: {}", words(field).concat(), words(code).concat())],
-                _ => fields.iter().map(|(name, value)| format!("{name}: {}", words(value).join(", "))).collect(),
+                (Some(field), Some(code)) => {
+                    vec![format!("{}: {}", collect_error_texts(field).concat(), collect_error_texts(code).concat())]
+                }
+                _ => fields
+                    .iter()
+                    .map(|(name, value)| format!("{name}: {}", collect_error_texts(value).join(", ")))
+                    .collect(),
             };
             if known.is_empty() { coded() } else { known }
         }

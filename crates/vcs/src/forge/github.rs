@@ -87,7 +87,7 @@ impl ForgeDialect for GitHubDialect {
         let owner = self.project.split('/').next().unwrap_or_default();
         let head = format!("{owner}:{branch}");
         let (head, base) = (text::encode_component(&head), text::encode_component(base));
-        let query = format!("?head={head}&base={base}&state=all&sort=created&direction=desc&per_page={NEWEST}");
+        let query = format!("?head={head}&base={base}&state=all&sort=created&direction=desc&per_page={NEWEST_CHANGES}");
         let pulls: Vec<PullRequest> = self.api.fetch_json(&self.api_path(&query))?;
         pulls.into_iter().filter(PullRequest::is_from_project).map(|pull| self.convert_pull_request(pull)).collect()
     }

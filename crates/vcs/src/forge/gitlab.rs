@@ -48,7 +48,7 @@ impl GitLabMergeRequest {
 
 impl GitLabDialect {
     fn api_path(&self, rest: &str) -> String {
-        format!("/projects/{}/merge_requests{rest}", text::encoded(&self.project))
+        format!("/projects/{}/merge_requests{rest}", text::encode_component(&self.project))
     }
 
     fn convert_merge_request(&self, request: GitLabMergeRequest) -> Result<ForgeChange, ForgeError> {
@@ -82,7 +82,7 @@ impl ForgeDialect for GitLabDialect {
         let mut found = Vec::new();
         // Requests from forks with branches of the same name do not count, and must not hide ours.
         for page in 1..=MAX_PAGES {
-            let query = format!("?{which}&order_by=created_at&sort=desc&per_page={NEWEST}&page={page}");
+            let query = format!("?{which}&order_by=created_at&sort=desc&per_page={NEWEST_CHANGES}&page={page}");
             let requests: Vec<GitLabMergeRequest> = self.api.fetch_json(&self.api_path(&query))?;
             let is_last = requests.len() < NEWEST_CHANGES;
             found.extend(requests.into_iter().filter(GitLabMergeRequest::is_from_project));

@@ -125,7 +125,7 @@ impl GitClient<'_> {
     /// Fetches a branch of a remote, and returns its tip. Returns `None` if the remote never had such a branch.
     fn fetch_remote_base(&self, remote: RemoteName, branch: BranchName) -> Result<Option<BaseBranch>, Error> {
         let tracking = remote.tracking_ref(&branch);
-        let refspec = format!("+{}:{tracking}", branch.full());
+        let refspec = format!("+{}:{tracking}", branch.full_ref());
         let mut answer = self.fetch_ref(&remote, &refspec);
         // Another process fetched the same ref at the same moment.
         for _ in 0..MAX_FETCH_RETRIES {

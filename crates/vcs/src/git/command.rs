@@ -330,21 +330,21 @@ impl GitCommand<'_, '_> {
                 }
                 ProgramExit::Lost => return Err(self.ended_error("it was lost")),
             };
-            let (stdout, stderr) = (ran.stdout, ran.stderr.bytes().into_owned());
+            let (stdout, stderr) = (ran.stdout, ran.stderr.to_bytes().into_owned());
             let answer = || GitOutput {
                 code,
-                cut: stdout.left_out() > 0,
+                cut: stdout.omitted_byte_count() > 0,
                 bytes: stdout.head.clone(),
                 said: clean_message(&stderr),
             };
-            if code == 0 && self.bound.is_none() && stdout.left_out() > 0 {
+            if code == 0 && self.bound.is_none() && stdout.omitted_byte_count() > 0 {
                 return Err(self.ended_error("its answer is too long"));
             }
             if code == 0 {
                 return Ok(answer());
             }
             let error = classify_failure(self.command_name(), &self.directory, &stderr);
-            if matches!(&error, Error::Locked { path, .. } if locks::clear_shared(path, &self.git.repository)) {
+            if matches!(&error, Error::Locked { path, .. } if locks::clear_shared_lock(path, &self.git.repository)) {
                 continue;
             }
             match pauses.next().filter(|_| is_transient(&error)) {

@@ -174,13 +174,13 @@ impl Error {
     fn named_hint(&self) -> Option<String> {
         Some(match self {
             Self::ForeignOwner { path } => {
-                format!("if you trust it: `git config --global --add safe.directory {}`", quoted(path))
+                format!("if you trust it: `git config --global --add safe.directory {}`", quote_path(path))
             }
             Self::WorktreeLocked { path, .. } => {
-                format!("`git worktree unlock {}`, if whoever locked it agrees", quoted(path))
+                format!("`git worktree unlock {}`, if whoever locked it agrees", quote_path(path))
             }
             Self::Vanished { path } => {
-                format!("`windlass run` makes {} anew from its branch", quoted(path))
+                format!("`windlass run` makes {} anew from its branch", quote_path(path))
             }
             Self::Occupied { path } => {
                 let path = quote_path(path);
@@ -190,7 +190,7 @@ impl Error {
                 format!("`git branch -m {branch} OTHER` gives it another name, `git branch -D {branch}` removes it")
             }
             Self::CheckedOut { path, .. } => {
-                format!("`git -C {} switch OTHER` checks out another branch there", quoted(path))
+                format!("`git -C {} switch OTHER` checks out another branch there", quote_path(path))
             }
             Self::Unmerged { branch, worktree } => {
                 let path = worktree.as_deref().map(quote_path);
@@ -262,7 +262,7 @@ fn describe_reason(reason: &str) -> String {
 }
 
 fn describe_conflict_files(files: &[PathBuf]) -> String {
-    if files.is_empty() { String::new() } else { format!(" (conflicts in {})", listed(files)) }
+    if files.is_empty() { String::new() } else { format!(" (conflicts in {})", list_files(files)) }
 }
 
 /// Returns the first few files, with escaped names.

@@ -83,7 +83,7 @@ impl GitClient<'_> {
     /// Returns the commit where two histories parted.
     pub fn merge_base(&self, one: &GitCommitId, other: &GitCommitId) -> Result<GitCommitId, Error> {
         self.find_merge_base(one, other)?.ok_or_else(|| {
-            let said = format!("{} and {} have nothing in common", one.short(), other.short());
+            let said = format!("{} and {} have nothing in common", one.short_id(), other.short_id());
             Error::Failed { command: "merge-base".to_owned(), said }
         })
     }

@@ -161,7 +161,7 @@ impl GitClient<'_> {
         let remedy = match self.require_clean_checkout(branch, IfCheckedOut::FastForward) {
             Ok(_) => return Ok(None),
             Err(Error::Dirty { files, .. }) => {
-                format!("commit or stash {}, or switch that tree to another branch", listed(&files))
+                format!("commit or stash {}, or switch that tree to another branch", list_files(&files))
             }
             Err(Error::Unfinished { operation, .. }) => format!("finish or abort {operation}"),
             Err(error) => return Err(error),

@@ -36,7 +36,7 @@ impl GitClient<'_> {
         branch: &BranchName,
         expected: &GitCommitId,
     ) -> Result<PushOutcome, Error> {
-        match self.push_refspec(remote, branch, &format!(":{}", branch.full()), Some(expected)) {
+        match self.push_refspec(remote, branch, &format!(":{}", branch.full_ref()), Some(expected)) {
             // Another process of ours was faster.
             Err(Error::Moved { .. }) if self.remote_tip(remote, branch)?.is_none() => Ok(PushOutcome::Already),
             sent => sent,
@@ -70,7 +70,7 @@ impl GitClient<'_> {
         commit: &GitCommitId,
         expected: Option<&GitCommitId>,
     ) -> Result<PushOutcome, Error> {
-        self.push_refspec(remote, branch, &format!("{commit}:{}", branch.full()), expected)
+        self.push_refspec(remote, branch, &format!("{commit}:{}", branch.full_ref()), expected)
     }
 
     fn push_refspec(
@@ -81,7 +81,7 @@ impl GitClient<'_> {
         expected: Option<&GitCommitId>,
     ) -> Result<PushOutcome, Error> {
         let full = branch.full_ref();
-        let lease = format!("--force-with-lease={full}:{}", expected.map_or("", Commit::as_str));
+        let lease = format!("--force-with-lease={full}:{}", expected.map_or("", GitCommitId::as_str));
         let call =
             self.build_command(&["push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no"]);
         let call = call.with_argument(lease).with_argument("--").with_argument(remote).with_argument(refspec);

@@ -192,7 +192,7 @@ impl GitClient<'_> {
             Ok(new) => Ok(Ok(new)),
             Err(_) if self.has_all_changes(onto, head)? => Ok(Ok(onto.clone())),
             Err(clash) => {
-                let mut why = format!("the commit {} and {onto_short} change the same lines", clash.commit.short());
+                let mut why = format!("the commit {} and {onto_short} change the same lines", clash.commit.short_id());
                 let mut files = clash.files;
                 // Later commits may conflict, too. A merge shows all conflicts of the result.
                 match self.merge_trees(&worktree.path, head, onto)? {

@@ -105,7 +105,9 @@ impl GitClient<'_> {
         if !self.has_commit(commit)? {
             return Ok(false);
         }
-        let before = self.build_command(&["rev-list", "--walk-reflogs"]).with_argument(format!("--max-count={PLACES}"));
+        let before = self
+            .build_command(&["rev-list", "--walk-reflogs"])
+            .with_argument(format!("--max-count={MAX_REFLOG_PLACES}"));
         let before = before.with_argument(branch.full_ref()).with_argument("--").run_unchecked()?;
         let before = if before.code == 0 { before.trimmed_text() } else { String::new() };
         let places = before.lines().chain([tip.as_str()]).map(|place| format!("^{place}"));

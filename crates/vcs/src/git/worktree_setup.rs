@@ -132,8 +132,8 @@ impl GitClient<'_> {
     fn create_branch(&self, branch: &BranchName, start: &GitCommitId) -> Result<(), Error> {
         let steps = format!(
             "start\nupdate {} {start}\ncommit\nstart\ncreate {} {start}\ncommit\n",
-            branch.mark(),
-            branch.full()
+            branch.start_ref(),
+            branch.full_ref()
         );
         match self.build_command(&["update-ref", "--stdin"]).with_stdin(steps).run_checked() {
             // `windlass` is a branch, so `windlass/x` cannot be one, or the other way round.
@@ -209,9 +209,9 @@ impl GitClient<'_> {
                 continue;
             }
             let tree = self.merge_trees(&self.repository.root, &together, &other)?.map_err(|files| {
-                Error::Conflict { files, between: format!("{} and {}", together.short(), other.short()) }
+                Error::Conflict { files, between: format!("{} and {}", together.short_id(), other.short_id()) }
             })?;
-            let message = format!("Merge {} to start from both\n", other.short());
+            let message = format!("Merge {} to start from both\n", other.short_id());
             together = self.commit_tree(&tree, &[&together, &other], message)?;
         }
         Ok(together)

@@ -23,8 +23,8 @@ fn lost_answer_is_found_by_next_attempt() {
             let scene = Scene::new(flavour);
             scene.server.fault("POST", fault);
             let error = scene.forge.open_change(&new()).unwrap_err();
-            assert_eq!(error.retry(), Retry::After(None), "{error}");
-            assert_eq!(scene.forge.open(&new()).unwrap().number, 1);
+            assert_eq!(error.retry_advice(), RetryAdvice::After(None), "{error}");
+            assert_eq!(scene.forge.open_change(&new()).unwrap().number, 1);
             assert_eq!((scene.server.pulls().len(), scene.count("POST")), (1, 1));
         }
     }
@@ -35,7 +35,7 @@ fn lost_race_returns_change_of_winner() {
     for flavour in BOTH {
         let scene = Scene::new(flavour);
         scene.server.fault("POST", Fault::Race);
-        assert_eq!(scene.forge.open(&new()).unwrap().number, 1);
+        assert_eq!(scene.forge.open_change(&new()).unwrap().number, 1);
         assert_eq!(scene.server.pulls().len(), 1);
     }
 }
@@ -46,12 +46,12 @@ fn outdated_list_opens_no_second_change() {
         let scene = Scene::new(flavour);
         scene.server.put(BRANCH, "main", PullStage::Open);
         scene.server.fault("GET", says(200, &[], "[]"));
-        assert_eq!(scene.forge.open(&new()).unwrap().number, 1, "seen the second time");
+        assert_eq!(scene.forge.open_change(&new()).unwrap().number, 1, "seen the second time");
         scene.server.fault("GET", says(200, &[], "[]"));
         scene.server.fault("GET", says(200, &[], "[]"));
         let error = scene.forge.open_change(&new()).unwrap_err();
         assert!(matches!(error, ForgeError::Hidden { .. }), "{error}");
-        assert_eq!(error.retry(), Retry::After(None));
+        assert_eq!(error.retry_advice(), RetryAdvice::After(None));
         assert_eq!(scene.server.pulls().len(), 1);
     }
 }
@@ -75,10 +75,10 @@ fn rate_limit_tells_when_to_retry() {
             let scene = Scene::new(flavour);
             scene.server.fault("GET", fault.clone());
             let error = scene.forge.open_change(&new()).unwrap_err();
-            assert_eq!(error.retry(), expected, "{error}");
+            assert_eq!(error.retry_advice(), expected, "{error}");
             assert!(!error.hint().is_empty());
             assert_eq!(scene.server.pulls().len(), 0);
-            assert_eq!(scene.forge.open(&new()).unwrap().number, 1);
+            assert_eq!(scene.forge.open_change(&new()).unwrap().number, 1);
         }
     }
 }
@@ -88,13 +88,13 @@ fn malformed_answers_are_errors() {
     for flavour in BOTH {
         let scene = Scene::new(flavour);
         scene.server.fault("GET", Fault::Huge);
-        assert!(matches!(scene.forge.look(1), Err(ForgeError::TooLong { .. })));
+        assert!(matches!(scene.forge.view_change(1), Err(ForgeError::TooLong { .. })));
         for fault in [Fault::Garbage, says(200, &[], "{}"), says(200, &[], "[[]]"), says(200, &[], "")] {
             scene.server.fault("GET", fault);
-            assert!(matches!(scene.forge.find(BRANCH, "main"), Err(ForgeError::Malformed { .. })));
+            assert!(matches!(scene.forge.find_change(BRANCH, "main"), Err(ForgeError::Malformed { .. })));
         }
         scene.server.fault("GET", Fault::Mute);
-        assert!(matches!(scene.forge.look(1), Err(ForgeError::Unreached { .. } | ForgeError::Malformed { .. })));
+        assert!(matches!(scene.forge.view_change(1), Err(ForgeError::Unreached { .. } | ForgeError::Malformed { .. })));
     }
 }
 
@@ -106,7 +106,7 @@ fn slow_forge_times_out() {
             scene.server.fault("GET", fault);
             let error = scene.forge.view_change(1).unwrap_err();
             assert!(matches!(error, ForgeError::TimedOut { .. }), "{error}");
-            assert_eq!(error.retry(), Retry::After(None));
+            assert_eq!(error.retry_advice(), RetryAdvice::After(None));
         }
     }
 }
@@ -118,7 +118,7 @@ fn unreachable_forge_may_be_retried() {
     drop(server);
     let error = forge.view_change(1).unwrap_err();
     assert!(matches!(error, ForgeError::Unreached { .. }), "{error}");
-    assert_eq!(error.retry(), Retry::After(None));
+    assert_eq!(error.retry_advice(), RetryAdvice::After(None));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn no_redirect_is_followed() {
             scene.server.fault(method, says(status, &[("Location", &format!("{}/x", eve.api()))], ""));
             let error = scene.forge.open_change(&new()).unwrap_err();
             assert!(matches!(error, ForgeError::Redirected { .. }), "{error}");
-            assert_eq!(error.retry(), Retry::Never);
+            assert_eq!(error.retry_advice(), RetryAdvice::Never);
         }
         assert!(eve.requests().is_empty());
         assert_eq!(scene.server.pulls().len(), 0);
@@ -174,7 +174,7 @@ fn a_proxy_of_the_environment_is_not_used_for_this_machine() {
     let site = site(&server, Flavour::GitHub, "o/r");
     let environment = vec![("https_proxy".into(), "http://127.0.0.1:1".into())];
     let forge = ForgeClient::new(site.clone(), token(&site, TOKEN), &environment, ForgeClient::DEFAULT_TIMEOUT);
-    assert_eq!(forge.open(&new()).unwrap().head, commit(BRANCH));
+    assert_eq!(forge.open_change(&new()).unwrap().head, commit(BRANCH));
 }
 
 #[test]
@@ -205,6 +205,6 @@ fn a_proxy_sees_a_host_and_no_token() {
     for proxy in ["socks5://127.0.0.1:1", "::", "ftp://x"] {
         let environment = vec![("https_proxy".into(), proxy.into())];
         let forge = ForgeClient::new(site.clone(), token(&site, TOKEN), &environment, ForgeClient::DEFAULT_TIMEOUT);
-        assert!(matches!(forge.look(1), Err(ForgeError::BadProxy { .. })), "{proxy}");
+        assert!(matches!(forge.view_change(1), Err(ForgeError::BadProxy { .. })), "{proxy}");
     }
 }

@@ -81,25 +81,25 @@ fn number(found: Option<ForgeChange>) -> Option<u64> {
 fn a_change_is_opened_once() {
     for flavour in BOTH {
         let Scene { server, forge } = &Scene::new(flavour);
-        assert_eq!(forge.find(BRANCH, "main").unwrap(), None);
+        assert_eq!(forge.find_change(BRANCH, "main").unwrap(), None);
         let change = forge.open_change(&new()).unwrap();
         let place = if flavour == Flavour::GitHub { "o/r/pull/1" } else { "a/b/c.d/-/merge_requests/1" };
         let host = server.api().split("/api").next().unwrap().to_owned();
         assert_eq!(
             change,
-            Change {
+            ForgeChange {
                 number: 1,
                 url: format!("{host}/{place}"),
                 branch: BRANCH.to_owned(),
                 base: "main".to_owned(),
                 head: commit(BRANCH),
-                state: State::Open,
+                state: ForgeChangeState::Open,
             }
         );
-        assert_eq!(forge.open(&new()).unwrap(), change);
-        assert_eq!(forge.find(BRANCH, "main").unwrap().as_ref(), Some(&change));
-        assert_eq!(forge.look(1).unwrap(), change);
-        assert_eq!(forge.find(BRANCH, "next").unwrap(), None, "another base");
+        assert_eq!(forge.open_change(&new()).unwrap(), change);
+        assert_eq!(forge.find_change(BRANCH, "main").unwrap().as_ref(), Some(&change));
+        assert_eq!(forge.view_change(1).unwrap(), change);
+        assert_eq!(forge.find_change(BRANCH, "next").unwrap(), None, "another base");
         assert_eq!(server.pulls().len(), 1);
     }
 }
@@ -133,9 +133,9 @@ fn open_change_is_found_among_the_newest_and_the_newest_one_otherwise() {
         for _ in 0..5 {
             server.put(BRANCH, "main", PullStage::Closed);
         }
-        assert_eq!(number(forge.find(BRANCH, "main").unwrap()), Some(open));
+        assert_eq!(number(forge.find_change(BRANCH, "main").unwrap()), Some(open));
         server.edit(open, |pull| pull.stage = PullStage::Closed);
-        assert_eq!(number(forge.find(BRANCH, "main").unwrap()), Some(31), "the newest otherwise");
+        assert_eq!(number(forge.find_change(BRANCH, "main").unwrap()), Some(31), "the newest otherwise");
     }
 }
 
@@ -145,7 +145,7 @@ fn changes_of_forks_are_not_ours() {
         let Scene { server, forge } = &Scene::new(flavour);
         let theirs = server.put(BRANCH, "main", PullStage::Closed);
         server.edit(theirs, |pull| pull.is_from_fork = true);
-        assert_eq!(forge.find(BRANCH, "main").unwrap(), None);
+        assert_eq!(forge.find_change(BRANCH, "main").unwrap(), None);
     }
 }
 
@@ -158,8 +158,8 @@ fn merged_or_closed_change_is_not_reopened() {
         ] {
             let Scene { server, forge } = &Scene::new(flavour);
             server.put(BRANCH, "main", stage);
-            assert_eq!(forge.open(&new()).unwrap().state, state);
-            assert_eq!(forge.look(1).unwrap().state, state);
+            assert_eq!(forge.open_change(&new()).unwrap().state, state);
+            assert_eq!(forge.view_change(1).unwrap().state, state);
             assert_eq!(server.pulls().len(), 1);
         }
     }
@@ -172,7 +172,7 @@ fn new_work_on_an_old_branch_is_a_new_change() {
         let old = server.put(BRANCH, "main", merged("m"));
         server.edit(old, |pull| pull.head = commit("old work"));
         let change = forge.open_change(&new()).unwrap();
-        assert_eq!((change.number, change.state), (2, State::Open));
+        assert_eq!((change.number, change.state), (2, ForgeChangeState::Open));
     }
 }
 
@@ -195,17 +195,17 @@ fn hostile_names_never_reach_a_forge() {
     for flavour in BOTH {
         let scene = Scene::new(flavour);
         for name in ["--force", "a b", "a\nb", "", "a..b"] {
-            assert!(matches!(scene.forge.find(name, "main"), Err(ForgeError::BadBranch { .. })));
-            assert!(matches!(scene.forge.find("x", name), Err(ForgeError::BadBranch { .. })));
+            assert!(matches!(scene.forge.find_change(name, "main"), Err(ForgeError::BadBranch { .. })));
+            assert!(matches!(scene.forge.find_change("x", name), Err(ForgeError::BadBranch { .. })));
         }
         assert!(matches!(
-            scene.forge.open(&NewChange { head: "HEAD".to_owned(), ..new() }),
+            scene.forge.open_change(&NewChange { head: "HEAD".to_owned(), ..new() }),
             Err(ForgeError::BadCommit { .. })
         ));
         assert!(scene.server.requests().is_empty());
         let strange = "ü/a&b=c#d%2e+e";
         scene.forge.open_change(&NewChange { branch: strange.to_owned(), ..new() }).unwrap();
-        assert_eq!(number(scene.forge.find(strange, "main").unwrap()), Some(1));
+        assert_eq!(number(scene.forge.find_change(strange, "main").unwrap()), Some(1));
     }
 }
 

@@ -18,9 +18,12 @@ fn named_commit_is_merged_once() {
         scene.forge.open_change(&new()).unwrap();
         let got = commit(&format!("squash {}", commit(BRANCH)));
         let first = scene.forge.merge_change(1, &commit(BRANCH), ForgeMergeMethod::Squash).unwrap();
-        assert_eq!(first, Merging::Merged { commit: got.clone() });
-        assert_eq!(scene.forge.look(1).unwrap().state, State::Merged { commit: got.clone() });
-        assert_eq!(merge(&scene.forge).unwrap(), Merging::AlreadyMerged { commit: got, head: commit(BRANCH) });
+        assert_eq!(first, ForgeMergeOutcome::Merged { commit: got.clone() });
+        assert_eq!(scene.forge.view_change(1).unwrap().state, ForgeChangeState::Merged { commit: got.clone() });
+        assert_eq!(
+            merge(&scene.forge).unwrap(),
+            ForgeMergeOutcome::AlreadyMerged { commit: got, head: commit(BRANCH) }
+        );
         assert_eq!(scene.count("PUT"), 1);
     }
 }
@@ -49,7 +52,7 @@ fn a_closed_change_is_not_merged() {
         let scene = Scene::new(flavour);
         scene.server.put(BRANCH, "main", PullStage::Closed);
         let seen = merge(&scene.forge).unwrap();
-        assert!(matches!(seen, Merging::NotMergeable { obstacle: MergeObstacle::Person, .. }), "{seen:?}");
+        assert!(matches!(seen, ForgeMergeOutcome::NotMergeable { obstacle: MergeObstacle::Person, .. }), "{seen:?}");
         assert_eq!(scene.count("PUT"), 0);
     }
 }
@@ -62,7 +65,10 @@ fn change_merged_concurrently_is_already_merged() {
         // The server merges our own request first: we get the answer to the second one.
         scene.server.fault("PUT", Fault::Race);
         let got = commit(&format!("merge {}", commit(BRANCH)));
-        assert_eq!(merge(&scene.forge).unwrap(), Merging::AlreadyMerged { commit: got, head: commit(BRANCH) });
+        assert_eq!(
+            merge(&scene.forge).unwrap(),
+            ForgeMergeOutcome::AlreadyMerged { commit: got, head: commit(BRANCH) }
+        );
     }
 }
 
@@ -73,8 +79,8 @@ fn merge_with_lost_answer_is_found_again() {
             let scene = Scene::new(flavour);
             scene.forge.open_change(&new()).unwrap();
             scene.server.fault("PUT", fault);
-            assert_eq!(merge(&scene.forge).unwrap_err().retry(), Retry::After(None));
-            assert!(matches!(merge(&scene.forge).unwrap(), Merging::AlreadyMerged { .. }));
+            assert_eq!(merge(&scene.forge).unwrap_err().retry_advice(), RetryAdvice::After(None));
+            assert!(matches!(merge(&scene.forge).unwrap(), ForgeMergeOutcome::AlreadyMerged { .. }));
             assert_eq!(scene.count("PUT"), 1);
         }
     }
@@ -155,6 +161,6 @@ fn missing_merge_right_is_forbidden() {
         scene.server.edit(1, |pull| pull.refusal = Some(refusal));
         let error = merge(&scene.forge).unwrap_err();
         assert!(matches!(error, ForgeError::Forbidden { .. }), "{error}");
-        assert_eq!(error.retry(), Retry::Never);
+        assert_eq!(error.retry_advice(), RetryAdvice::Never);
     }
 }

@@ -119,16 +119,22 @@ fn malformed_token_is_not_sent() {
     }
     let long = vec![b'a'; 5000];
     assert!(matches!(
-        Token::find(&github, &environment(&[]), |_| Ok(Finished::said(long))),
+        ForgeToken::find_token(&github, &environment(&[]), |_| Ok(ProgramOutcome::success_with_stdout(long))),
         Err(ForgeError::BadToken { .. })
     ));
     let failed = ProgramOutcome {
         exit: ProgramExit::Code(1),
         ..ProgramOutcome::success_with_stdout(b"no oauth token".to_vec())
     };
-    assert!(matches!(Token::find(&github, &environment(&[]), |_| Ok(failed)), Err(ForgeError::NoToken { .. })));
+    assert!(matches!(
+        ForgeToken::find_token(&github, &environment(&[]), |_| Ok(failed)),
+        Err(ForgeError::NoToken { .. })
+    ));
     let empty = ProgramOutcome::success_with_stdout(b"\n".to_vec());
-    assert!(matches!(Token::find(&github, &environment(&[]), |_| Ok(empty)), Err(ForgeError::NoToken { .. })));
+    assert!(matches!(
+        ForgeToken::find_token(&github, &environment(&[]), |_| Ok(empty)),
+        Err(ForgeError::NoToken { .. })
+    ));
 }
 
 #[test]

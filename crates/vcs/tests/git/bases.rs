@@ -18,10 +18,10 @@ fn a_repository_is_found_by_its_files() {
     assert_eq!(found(&worktree.path).as_ref(), Some(&main));
     assert_eq!(found(&scene.path("home")), None);
     scene.git(&scene.root, &["init", "--quiet", "--bare", scene.path("bare.git").to_str().unwrap()]);
-    assert!(matches!(Repository::find(&scene.path("bare.git")), Err(Error::Bare { .. })));
+    assert!(matches!(GitRepository::discover(&scene.path("bare.git")), Err(Error::Bare { .. })));
     fs::create_dir(scene.path("broken")).unwrap();
     fs::write(scene.path("broken/.git"), "gitdir: /nowhere\n").unwrap();
-    assert!(matches!(Repository::find(&scene.path("broken")), Err(Error::NotARepository { .. })));
+    assert!(matches!(GitRepository::discover(&scene.path("broken")), Err(Error::NotARepository { .. })));
 }
 
 #[test]
@@ -46,14 +46,14 @@ fn base_without_common_name_is_checked_out_branch_or_refused() {
     scene.git(&scene.root, &["branch", "-m", "main", "odd"]);
     assert_eq!(scene.base().branch, branch("odd"));
     scene.git(&scene.root, &["checkout", "--quiet", "--detach"]);
-    assert!(matches!(scene.with(|git| git.base(None)), Err(Error::NoBase { .. })));
-    assert!(matches!(scene.with(|git| git.base(Some(&branch("gone")))), Err(Error::UnknownBase { .. })));
+    assert!(matches!(scene.with(|git| git.fetch_base(None)), Err(Error::NoBase { .. })));
+    assert!(matches!(scene.with(|git| git.fetch_base(Some(&branch("gone")))), Err(Error::UnknownBase { .. })));
 }
 
 #[test]
 fn repository_without_commits_has_no_base() {
     let scene = Scene::empty();
-    assert!(matches!(scene.with(|git| git.base(None)), Err(Error::NoCommits { .. })));
+    assert!(matches!(scene.with(|git| git.fetch_base(None)), Err(Error::NoCommits { .. })));
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_branch_that_the_remote_had_does_not_become_the_users_own() {
     let scene = Scene::with_remote();
     scene.base();
     scene.git(&scene.path("remote.git"), &["branch", "-m", "main", "renamed"]);
-    assert!(matches!(scene.with(|git| git.base(None)), Err(Error::UnknownBase { .. })));
+    assert!(matches!(scene.with(|git| git.fetch_base(None)), Err(Error::UnknownBase { .. })));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn unreachable_remote_gives_last_known_base() {
     assert_eq!(base.commit, known);
     assert!(base.stale.is_some(), "{base:?}");
     scene.git(&scene.root, &["update-ref", "-d", "refs/remotes/origin/main"]);
-    assert!(matches!(scene.with(|git| git.base(None)), Err(Error::Unreachable { .. })));
+    assert!(matches!(scene.with(|git| git.fetch_base(None)), Err(Error::Unreachable { .. })));
 }
 
 #[test]
@@ -126,5 +126,5 @@ fn credentials_in_addresses_are_never_told() {
 fn a_cancelled_call_is_its_own_error() {
     let scene = Scene::new();
     scene.control.cancel_runs();
-    assert!(matches!(scene.with(|git| git.base(None)), Err(Error::Cancelled { .. })));
+    assert!(matches!(scene.with(|git| git.fetch_base(None)), Err(Error::Cancelled { .. })));
 }

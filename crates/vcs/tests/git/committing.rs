@@ -126,7 +126,7 @@ fn bisect_is_left_to_the_agent() {
     fs::remove_dir_all(scene.root.join(".git/hooks")).unwrap();
     scene.git(&worktree.path, &["bisect", "start"]);
     let error = commit(&scene, &worktree).expect_err("a bisect");
-    assert!(matches!(error, Error::Unfinished { operation: Operation::Bisect, .. }), "{error}");
+    assert!(matches!(error, Error::Unfinished { operation: GitOperation::Bisect, .. }), "{error}");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn branch_renamed_by_an_agent_is_made_again_with_its_work() {
     assert_eq!(scene.commit_at(&scene.root, "windlass/t1"), done);
     assert_eq!(scene.commit_at(&scene.root, "windlass/t1~1"), theirs);
     assert_eq!(scene.git(&worktree.path, &["branch", "--show-current"]), "windlass/t1");
-    assert_eq!(scene.with(|git| git.made_in(&worktree, &start, &done)).unwrap().len(), 2);
+    assert_eq!(scene.with(|git| git.commits_made_in(&worktree, &start, &done)).unwrap().len(), 2);
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn git_may_be_killed_while_it_makes_a_worktree() {
         let run = |spec: &ProgramSpec| {
             let mut spec = spec.clone();
             let makes = |words: &[OsString]| ["add", "reset"].iter().any(|word| words.contains(&word.into()));
-            if matches!(&spec.invocation, Invocation::Argv(words) if makes(words)) {
+            if matches!(&spec.invocation, ProgramInvocation::Argv(words) if makes(words)) {
                 (spec.timeout, spec.grace) = (Some(Duration::from_millis(after)), Duration::ZERO);
             }
             scene.run(&spec)
@@ -109,7 +109,7 @@ fn git_may_be_killed_while_it_makes_a_worktree() {
         let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let run = |spec: &ProgramSpec| {
                 let ran = run(spec);
-                let was_killed = matches!(&ran, Ok(ran) if ran.exit == Exit::TimedOut);
+                let was_killed = matches!(&ran, Ok(ran) if ran.exit == ProgramExit::TimedOut);
                 if was_killed { std::panic::resume_unwind(Box::new("killed")) } else { ran }
             };
             GitClient::new(repository(), &run, &scene.environment()).open_worktree(wanted).map(|_| ())
@@ -146,7 +146,10 @@ fn interrupted_rebase_continues_after_any_call() {
         let first = until(&scene, calls, |git| git.rebase_worktree(&worktree, &base));
         scene.try_open("t1", &[]).unwrap();
         let second = scene.with(|git| git.rebase_worktree(&worktree, &base));
-        assert!(matches!(second, Ok(Rebased::Done { .. } | Rebased::UpToDate)), "after {calls}: {first:?}, {second:?}");
+        assert!(
+            matches!(second, Ok(BranchRebaseOutcome::Done { .. } | BranchRebaseOutcome::UpToDate)),
+            "after {calls}: {first:?}, {second:?}"
+        );
         assert_eq!(scene.git(&worktree.path, &["status", "--porcelain"]), "?? new", "after {calls}");
         assert_eq!(scene.commit_at(&scene.root, "windlass/t1~1"), base);
     }
@@ -189,7 +192,7 @@ fn git_may_be_killed_while_it_moves_a_tree() {
         let base = scene.commit(&scene.root, "the base moves");
         let run = |spec: &ProgramSpec| {
             let mut spec = spec.clone();
-            if matches!(&spec.invocation, Invocation::Argv(words) if words.contains(&"reset".into())) {
+            if matches!(&spec.invocation, ProgramInvocation::Argv(words) if words.contains(&"reset".into())) {
                 (spec.timeout, spec.grace) = (Some(Duration::from_millis(after)), Duration::ZERO);
             }
             scene.run(&spec)
@@ -349,5 +352,8 @@ fn what_is_left_of_a_removal_is_no_worktree() {
     assert!(scene.with(|git| git.close_worktree(&worktree, &BranchDisposal::Keep)).is_err());
     assert_eq!(scene.git(&worktree.path, &["status", "--porcelain"]), "", "it is whole");
     fs::remove_file(&going).unwrap();
-    assert_eq!(scene.with(|git| git.close(&worktree, &BranchAfter::Kept)).unwrap(), Closed::Gone);
+    assert_eq!(
+        scene.with(|git| git.close_worktree(&worktree, &BranchDisposal::Keep)).unwrap(),
+        WorktreeCloseOutcome::Removed
+    );
 }

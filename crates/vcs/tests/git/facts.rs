@@ -44,6 +44,6 @@ fn configuration_is_read_again_after_it_was_forgotten() {
     assert_eq!(count_calls(&scene, &known, ask), 0);
     scene.git(&scene.root, &["remote", "set-url", "origin", "https://example.com/moved.git"]);
     known.forget_changeable_facts();
-    let check = |git: &GitClient<'_>| assert_eq!(git.address(&origin).unwrap(), "https://example.com/moved.git");
+    let check = |git: &GitClient<'_>| assert_eq!(git.remote_address(&origin).unwrap(), "https://example.com/moved.git");
     assert_eq!(count_calls(&scene, &known, check), 1);
 }

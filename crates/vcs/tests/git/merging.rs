@@ -51,7 +51,7 @@ fn with_a_remote_it_is_pushed_and_nothing_local_moves() {
     );
     assert_eq!(scene.head(&scene.root), before);
     // After a crash that lost the outcome, the next call finds the merge.
-    assert_eq!(merge(&scene, &head, IfCheckedOut::Refuse).unwrap(), Merged::Already { commit });
+    assert_eq!(merge(&scene, &head, IfCheckedOut::Refuse).unwrap(), MergeOutcome::Already { commit });
     assert!(!scene.was_hooked());
 }
 
@@ -100,9 +100,9 @@ fn without_a_remote_a_branch_that_is_checked_out_is_refused() {
     assert!(matches!(late, Err(Error::Moved { .. })), "{late:?}");
     let into = BranchDisposal::DeleteIfContained(commit);
     let closed = scene.with(|git| git.close_worktree(&worktree, &into)).unwrap();
-    assert_eq!(closed, Closed::Gone);
+    assert_eq!(closed, WorktreeCloseOutcome::Removed);
     assert!(!Path::new(&worktree.path).exists());
-    assert_eq!(scene.with(|git| git.branches()).unwrap().len(), 1);
+    assert_eq!(scene.with(|git| git.list_branches()).unwrap().len(), 1);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn tree_in_bisect_is_not_fast_forwarded() {
     fs::remove_dir_all(scene.root.join(".git/hooks")).unwrap();
     scene.git(&scene.root, &["bisect", "start"]);
     let error = merge(&scene, &head, IfCheckedOut::FastForward).expect_err("a bisect");
-    assert!(matches!(error, Error::Unfinished { operation: Operation::Bisect, .. }), "{error}");
+    assert!(matches!(error, Error::Unfinished { operation: GitOperation::Bisect, .. }), "{error}");
     assert!(!scene.root.join("b").exists());
     scene.git(&scene.root, &["bisect", "reset"]);
     merge(&scene, &head, IfCheckedOut::FastForward).unwrap();
@@ -150,22 +150,22 @@ fn close_removes_only_own_clean_worktrees() {
     let close = |branch: &BranchDisposal| scene.with(|git| git.close_worktree(&worktree, branch));
     write(&worktree.path, "new", "unsaved");
     let dirty = close(&BranchDisposal::Delete).unwrap();
-    assert_eq!(dirty, Closed::Dirty { files: vec!["new".into()] });
+    assert_eq!(dirty, WorktreeCloseOutcome::Dirty { files: vec!["new".into()] });
     assert_eq!(read(&worktree.path, "new"), "unsaved");
     fs::remove_file(worktree.path.join("new")).unwrap();
     let unmerged = BranchDisposal::DeleteIfContained(base);
-    assert_eq!(close(&unmerged).unwrap(), Closed::BranchKept);
+    assert_eq!(close(&unmerged).unwrap(), WorktreeCloseOutcome::BranchKept);
     assert!(!worktree.path.exists());
     scene.git(&scene.root, &["checkout", "--quiet", "windlass/t1"]);
-    assert!(matches!(close(&BranchAfter::Gone), Err(Error::CheckedOut { .. })), "a person looks at it");
+    assert!(matches!(close(&BranchDisposal::Delete), Err(Error::CheckedOut { .. })), "a person looks at it");
     scene.git(&scene.root, &["checkout", "--quiet", "main"]);
-    assert_eq!(close(&BranchAfter::Gone).unwrap(), Closed::Gone);
+    assert_eq!(close(&BranchDisposal::Delete).unwrap(), WorktreeCloseOutcome::Removed);
     assert_eq!(scene.git(&scene.root, &["for-each-ref", "--format=%(refname)"]), "refs/heads/main");
-    assert_eq!(close(&BranchAfter::Gone).unwrap(), Closed::Gone, "twice is no trouble");
+    assert_eq!(close(&BranchDisposal::Delete).unwrap(), WorktreeCloseOutcome::Removed, "twice is no trouble");
     scene.git(&scene.root, &["branch", "windlass/t1"]);
-    assert!(matches!(close(&BranchAfter::Gone), Err(Error::BranchTaken { .. })));
+    assert!(matches!(close(&BranchDisposal::Delete), Err(Error::BranchTaken { .. })));
     write(&worktree.path, "new", "foreign");
-    assert!(matches!(close(&BranchAfter::Kept), Err(Error::Occupied { .. })));
+    assert!(matches!(close(&BranchDisposal::Keep), Err(Error::Occupied { .. })));
     assert_eq!(read(&worktree.path, "new"), "foreign");
 }
 
@@ -179,7 +179,7 @@ fn close_keeps_commits_without_branch() {
     let close = || scene.with(|git| git.close_worktree(&worktree, &BranchDisposal::Delete));
     assert!(matches!(close(), Err(Error::Strayed { .. })));
     assert_eq!(scene.with(|git| git.commit_all(&worktree, "nothing")).unwrap(), None);
-    assert_eq!(close().unwrap(), Closed::Gone);
+    assert_eq!(close().unwrap(), WorktreeCloseOutcome::Removed);
 }
 
 /// Some people work only in worktrees of a bare repository.
@@ -232,10 +232,10 @@ fn a_squash_is_one_commit_on_top_and_a_rebase_none() {
         }
         assert_eq!(scene.git(&scene.root, &["diff", "--stat", commit.as_str(), head.as_str()]), "");
         // After a crash that lost the outcome, and later merges of others.
-        assert_eq!(merge(&scene.base()), Merged::Already { commit: commit.clone() });
+        assert_eq!(merge(&scene.base()), MergeOutcome::Already { commit: commit.clone() });
         let (_, next) = scene.work("t2", "c", "1");
         scene.with(|git| git.merge_into_base(&scene.base(), &next, way, IfCheckedOut::Refuse)).unwrap();
-        assert_eq!(merge(&scene.base()), Merged::Already { commit });
+        assert_eq!(merge(&scene.base()), MergeOutcome::Already { commit });
     }
 }
 

@@ -18,7 +18,7 @@ fn what_we_take_git_takes() {
     assert!(taken.len() > 50, "{}", taken.len());
     for name in taken {
         let (exit, _, _) = scene.try_git(&scene.root, &["check-ref-format", "--branch", name.as_str()]);
-        assert_eq!(exit, Exit::Code(0), "{name}");
+        assert_eq!(exit, ProgramExit::Code(0), "{name}");
     }
 }
 
@@ -36,7 +36,7 @@ fn odd_names_are_names_and_nothing_else() {
         let opened = scene.with(|git| git.open_worktree(wanted)).unwrap_or_else(|error| panic!("{name}: {error}"));
         write(&path, "b", "1");
         scene.with(|git| git.commit_all(&opened.worktree, "work")).unwrap().expect("work");
-        assert_eq!(scene.with(|git| git.tip(&name)).unwrap(), Some(scene.head(&path)));
+        assert_eq!(scene.with(|git| git.branch_tip(&name)).unwrap(), Some(scene.head(&path)));
     }
     assert!(!scene.root.join("x").exists());
 }
@@ -57,5 +57,5 @@ fn the_branch_is_what_is_meant() {
     scene.git(&opened.worktree.path, &["checkout", "--quiet", "--detach", start.as_str()]);
     scene.with(|git| git.commit_all(&opened.worktree, "nothing")).unwrap();
     assert_eq!(scene.git(&opened.worktree.path, &["branch", "--show-current"]), "windlass/t1");
-    assert_eq!(scene.with(|git| git.work(&opened.worktree.branch, &start)).unwrap().head, done);
+    assert_eq!(scene.with(|git| git.read_branch_work(&opened.worktree.branch, &start)).unwrap().head, done);
 }

@@ -212,7 +212,7 @@ fn disk_full_and_unknown_commit_are_named_errors() {
     let old = open("merge-tree", 129, "usage: git merge-tree <base-tree> <branch1> <branch2>\n");
     assert!(matches!(old, Err(Error::TooOld { .. })), "{old:?}");
     assert!(!scene.place("both").exists());
-    assert_eq!(scene.with(|git| git.branches()).unwrap().len(), 2);
+    assert_eq!(scene.with(|git| git.list_branches()).unwrap().len(), 2);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn a_repository_whose_refs_are_no_files_is_named() {
     scene.git(&place, &["init", "--quiet", "--ref-format=reftable"]);
     let run = |spec: &ProgramSpec| scene.run(spec);
     let git = GitClient::new(GitRepository::discover(&place).unwrap().unwrap(), &run, &scene.environment());
-    assert!(matches!(git.base(None), Err(Error::Reftable { .. })));
+    assert!(matches!(git.fetch_base(None), Err(Error::Reftable { .. })));
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn foreign_repository_is_refused_by_name() {
     };
     let repository = GitRepository::discover(&scene.root).unwrap().unwrap();
     let git = GitClient::new(repository, &run, &scene.environment());
-    assert!(matches!(git.base(None), Err(Error::ForeignOwner { .. })));
+    assert!(matches!(git.fetch_base(None), Err(Error::ForeignOwner { .. })));
 }
 
 /// Eight at once, each with its own control and owner, like separate processes.

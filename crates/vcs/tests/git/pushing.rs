@@ -14,24 +14,24 @@ fn a_branch_is_pushed_once_and_only_onto_what_was_expected() {
     let (worktree, first) = scene.work("t1", "b", "1");
     let push = |commit, expected| scene.with(|git| git.push_branch(&origin, &worktree.branch, commit, expected));
     let there = || scene.with(|git| git.remote_tip(&origin, &worktree.branch)).unwrap();
-    let other = format!("{first}:refs/x/{}", worktree.branch.full());
+    let other = format!("{first}:refs/x/{}", worktree.branch.full_ref());
     scene.git(&scene.root, &["push", "--quiet", "origin", &other]);
     assert_eq!(there(), None, "another ref ends with the same words");
     scene.git(&worktree.path, &["tag", "-m", "one", "v1"]);
-    assert_eq!(push(&first, None).unwrap(), Pushed::Now);
+    assert_eq!(push(&first, None).unwrap(), PushOutcome::Now);
     assert_eq!(scene.git(&scene.path("remote.git"), &["tag"]), "");
-    assert_eq!(push(&first, None).unwrap(), Pushed::Already, "after a crash");
+    assert_eq!(push(&first, None).unwrap(), PushOutcome::Already, "after a crash");
     // An amended commit: no descendant of the first one.
     scene.git(&worktree.path, &["commit", "--quiet", "--amend", "-m", "again"]);
     let second = scene.head(&worktree.path);
     assert!(matches!(push(&second, None), Err(Error::Moved { .. })));
-    assert_eq!(push(&second, Some(&first)).unwrap(), Pushed::Now);
+    assert_eq!(push(&second, Some(&first)).unwrap(), PushOutcome::Now);
     assert_eq!(there().as_ref(), Some(&second));
     assert!(matches!(push(&first, Some(&first)), Err(Error::Moved { .. })));
     let away = |expected| scene.with(|git| git.delete_remote_branch(&origin, &worktree.branch, expected));
     assert!(matches!(away(&first), Err(Error::Moved { .. })));
-    assert_eq!(away(&second).unwrap(), Pushed::Now);
-    assert_eq!(away(&second).unwrap(), Pushed::Already);
+    assert_eq!(away(&second).unwrap(), PushOutcome::Now);
+    assert_eq!(away(&second).unwrap(), PushOutcome::Already);
     assert_eq!(there(), None);
     let config = fs::read_to_string(scene.root.join(".git/config")).unwrap();
     assert!(!config.contains("windlass"), "{config}");
@@ -63,7 +63,7 @@ fn foreign_push_is_neither_overwritten_nor_deleted() {
     let shared =
         RemoteBranch { remote: origin.clone(), branch: worktree.branch.clone(), local: worktree.branch.clone() };
     let share = |commit| scene.with(|git| git.publish_branch(&shared, commit));
-    assert_eq!(share(&first).unwrap(), Pushed::Now);
+    assert_eq!(share(&first).unwrap(), PushOutcome::Now);
     let full = shared.branch.full_ref();
     // A colleague continues the branch, and every clone has fetched that.
     scene.git(&scene.root, &["checkout", "--quiet", "--detach", first.as_str()]);
@@ -75,13 +75,13 @@ fn foreign_push_is_neither_overwritten_nor_deleted() {
     let second = scene.head(&worktree.path);
     let error = share(&second).expect_err("theirs");
     assert!(matches!(error, Error::Foreign { .. }), "{error:?}");
-    assert!(matches!(scene.with(|git| git.unshare(&shared)), Err(Error::Foreign { .. })));
-    assert_eq!(scene.with(|git| git.on_remote(&origin, &shared.branch)).unwrap(), Some(theirs.clone()));
+    assert!(matches!(scene.with(|git| git.unpublish_branch(&shared)), Err(Error::Foreign { .. })));
+    assert_eq!(scene.with(|git| git.remote_tip(&origin, &shared.branch)).unwrap(), Some(theirs.clone()));
     // A commit that is in our work may be rewritten with it.
     scene.git(&worktree.path, &["merge", "--quiet", "--no-verify", "--no-ff", "-m", "both", theirs.as_str()]);
     scene.git(&worktree.path, &["reset", "--quiet", "--hard", second.as_str()]);
-    assert_eq!(share(&second).unwrap(), Pushed::Now);
-    assert_eq!(scene.with(|git| git.unshare(&shared)).unwrap(), Pushed::Now);
+    assert_eq!(share(&second).unwrap(), PushOutcome::Now);
+    assert_eq!(scene.with(|git| git.unpublish_branch(&shared)).unwrap(), PushOutcome::Now);
     assert_eq!(scene.git(&scene.root, &["for-each-ref", "refs/windlass/pushed/"]), "");
 }
 
@@ -97,10 +97,13 @@ fn remote_branch_with_a_commit_that_is_not_merged_is_kept() {
     // The agent pushes another commit by itself, and removes it from its branch.
     write(&worktree.path, "b", "2");
     let later = scene.commit(&worktree.path, "later");
-    scene.git(&worktree.path, &["push", "--quiet", "--no-verify", "origin", &format!("HEAD:{}", shared.branch.full())]);
+    scene.git(
+        &worktree.path,
+        &["push", "--quiet", "--no-verify", "origin", &format!("HEAD:{}", shared.branch.full_ref())],
+    );
     scene.git(&worktree.path, &["reset", "--quiet", "--hard", first.as_str()]);
-    assert!(matches!(scene.with(|git| git.unshare(&shared)), Err(Error::Foreign { .. })));
-    assert_eq!(scene.with(|git| git.on_remote(&origin, &shared.branch)).unwrap(), Some(later));
+    assert!(matches!(scene.with(|git| git.unpublish_branch(&shared)), Err(Error::Foreign { .. })));
+    assert_eq!(scene.with(|git| git.remote_tip(&origin, &shared.branch)).unwrap(), Some(later));
 }
 
 /// The branch of an earlier attempt has another name on the remote than here.
@@ -116,7 +119,7 @@ fn commit_that_is_only_on_the_own_remote_branch_is_not_merged() {
     refuse().expect("what was pushed to be merged counts as merged");
     write(&worktree.path, "b", "2");
     scene.commit(&worktree.path, "later");
-    scene.git(&worktree.path, &["push", "--quiet", "--no-verify", "origin", &format!("HEAD:{}", known.full())]);
+    scene.git(&worktree.path, &["push", "--quiet", "--no-verify", "origin", &format!("HEAD:{}", known.full_ref())]);
     assert!(matches!(refuse(), Err(Error::Unmerged { .. })));
 }
 
@@ -127,11 +130,11 @@ fn branch_that_the_remote_has_lost_is_pushed_again_and_is_no_trouble_to_remove()
     let remote = RemoteName::new("origin").unwrap();
     let shared = RemoteBranch { remote, branch: worktree.branch.clone(), local: worktree.branch.clone() };
     let lose = || scene.git(&scene.path("remote.git"), &["update-ref", "-d", &shared.branch.full_ref()]);
-    assert_eq!(scene.with(|git| git.share(&shared, &first)).unwrap(), Pushed::Now);
-    assert_eq!(scene.with(|git| git.share(&shared, &first)).unwrap(), Pushed::Already);
+    assert_eq!(scene.with(|git| git.publish_branch(&shared, &first)).unwrap(), PushOutcome::Now);
+    assert_eq!(scene.with(|git| git.publish_branch(&shared, &first)).unwrap(), PushOutcome::Already);
     lose();
-    assert_eq!(scene.with(|git| git.share(&shared, &first)).unwrap(), Pushed::Now);
+    assert_eq!(scene.with(|git| git.publish_branch(&shared, &first)).unwrap(), PushOutcome::Now);
     lose();
-    assert_eq!(scene.with(|git| git.unshare(&shared)).unwrap(), Pushed::Already);
+    assert_eq!(scene.with(|git| git.unpublish_branch(&shared)).unwrap(), PushOutcome::Already);
     assert_eq!(scene.git(&scene.root, &["for-each-ref", "refs/windlass/pushed/"]), "");
 }

@@ -34,7 +34,7 @@ fn replayed_commits_keep_author_and_message() {
     assert_eq!(id(&base, &head), patch, "a rebase without conflicts changes no patch");
     write(&worktree.path, "b", "c");
     assert_ne!(id(&base, &scene.commit(&worktree.path, "third")), patch);
-    assert_eq!(scene.with(|git| git.rebase(&worktree, &base)).unwrap(), Rebased::UpToDate);
+    assert_eq!(scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap(), BranchRebaseOutcome::UpToDate);
     assert!(!scene.was_hooked());
 }
 
@@ -93,7 +93,10 @@ fn a_file_may_become_a_directory_and_back() {
     scene.write("d", "now a file");
     scene.write("f/y", "now a directory");
     let base = scene.commit(&scene.root, "swapped");
-    assert!(matches!(scene.with(|git| git.rebase(&worktree, &base)).unwrap(), Rebased::Done { .. }));
+    assert!(matches!(
+        scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap(),
+        BranchRebaseOutcome::Done { .. }
+    ));
     assert_eq!(
         (read(&worktree.path, "d"), read(&worktree.path, "f/y")),
         ("now a file".into(), "now a directory".into())
@@ -107,7 +110,10 @@ fn rebase_skips_changes_in_base() {
     scene.commit(&scene.root, "apart");
     scene.git(&scene.root, &["cherry-pick", commit.as_str()]);
     let base = scene.head(&scene.root);
-    assert_eq!(scene.with(|git| git.rebase(&worktree, &base)).unwrap(), Rebased::Done { head: base });
+    assert_eq!(
+        scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap(),
+        BranchRebaseOutcome::Done { head: base }
+    );
 }
 
 #[test]
@@ -135,9 +141,9 @@ fn uncommitted_work_is_refused() {
     let (worktree, _) = scene.work("t1", "b", "1");
     let base = scene.commit(&scene.root, "the base moves");
     write(&worktree.path, "b", "2");
-    assert!(matches!(scene.with(|git| git.rebase(&worktree, &base)), Err(Error::Dirty { .. })));
+    assert!(matches!(scene.with(|git| git.rebase_worktree(&worktree, &base)), Err(Error::Dirty { .. })));
     scene.git(&worktree.path, &["checkout", "--quiet", "--detach"]);
-    assert!(matches!(scene.with(|git| git.rebase(&worktree, &base)), Err(Error::Strayed { .. })));
+    assert!(matches!(scene.with(|git| git.rebase_worktree(&worktree, &base)), Err(Error::Strayed { .. })));
 }
 
 /// Two commits of `t1`, the second in conflict with the first, and a task on top of them.
@@ -168,7 +174,7 @@ fn work_below_that_was_done_again_or_squashed_is_not_done_again() {
         scene.write("b", "3");
         let base = scene.commit(&scene.root, "and goes on");
         let brought = scene.with(|git| git.rebase_after(&above, Some(&start), &base)).unwrap();
-        assert!(matches!(brought, Rebased::Done { .. }), "{brought:?}");
+        assert!(matches!(brought, BranchRebaseOutcome::Done { .. }), "{brought:?}");
         assert_eq!(scene.commit_at(&scene.root, "windlass/t2~1"), base);
         assert_eq!((read(&above.path, "b"), read(&above.path, "c")), ("3".into(), "own".into()));
     }
@@ -181,7 +187,7 @@ fn squashed_work_does_not_conflict_with_itself() {
     scene.git(&scene.root, &["merge", "--quiet", "--squash", "windlass/t1"]);
     let base = scene.commit(&scene.root, "squashed");
     assert!(scene.with(|git| git.has_all_changes(&base, &git.branch_tip(&below.branch)?.unwrap())).unwrap());
-    assert_eq!(scene.with(|git| git.rebase(&below, &base)).unwrap(), Rebased::Done { head: base });
+    assert_eq!(scene.with(|git| git.rebase_worktree(&below, &base)).unwrap(), BranchRebaseOutcome::Done { head: base });
 }
 
 #[test]
@@ -191,7 +197,7 @@ fn commits_that_change_nothing_are_no_work() {
     scene.git(&worktree.path, &["commit", "--quiet", "--allow-empty", "-m", "nothing"]);
     let base = scene.base().commit;
     let work = scene.with(|git| git.read_branch_work(&worktree.branch, &base)).unwrap();
-    assert_eq!((work.commits, work.done()), (1, 0));
+    assert_eq!((work.commits, work.commit_count()), (1, 0));
 }
 
 #[test]
@@ -200,11 +206,14 @@ fn restart_moves_branch_tree_and_mark_to_the_new_start() {
     let worktree = scene.open("t1");
     scene.write("new", "here");
     let base = scene.commit(&scene.root, "the base moves");
-    assert_eq!(scene.with(|git| git.restart(&worktree, std::slice::from_ref(&base))).unwrap(), Some(base.clone()));
+    assert_eq!(
+        scene.with(|git| git.restart_branch(&worktree, std::slice::from_ref(&base))).unwrap(),
+        Some(base.clone())
+    );
     assert_eq!((scene.head(&worktree.path), read(&worktree.path, "new")), (base.clone(), "here".into()));
     assert_eq!(scene.try_open("t1", &[]).unwrap().start, base);
     write(&worktree.path, "new", "changed");
-    assert!(matches!(scene.with(|git| git.restart(&worktree, &[base])), Err(Error::Dirty { .. })));
+    assert!(matches!(scene.with(|git| git.restart_branch(&worktree, &[base])), Err(Error::Dirty { .. })));
 }
 
 #[test]
@@ -249,7 +258,7 @@ fn conflict_names_the_files_of_every_commit() {
         panic!("they conflict")
     };
     assert_eq!(files, [PathBuf::from("a"), PathBuf::from("b")]);
-    assert_eq!(why, format!("the commit {} and {} change the same lines", first.short(), base.short()));
+    assert_eq!(why, format!("the commit {} and {} change the same lines", first.short_id(), base.short_id()));
 }
 
 #[test]

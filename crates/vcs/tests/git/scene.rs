@@ -173,7 +173,7 @@ impl Scene {
     /// Runs git as a person or an agent does, without the hostile configuration. It must succeed.
     pub fn git(&self, directory: &Path, words: &[&str]) -> String {
         let (code, out, err) = self.try_git(directory, words);
-        assert_eq!(code, Exit::Code(0), "git {words:?} in {}: {err}", directory.display());
+        assert_eq!(code, ProgramExit::Code(0), "git {words:?} in {}: {err}", directory.display());
         out
     }
 

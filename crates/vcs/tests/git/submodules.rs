@@ -58,7 +58,7 @@ fn submodules_follow_a_rebase() {
     let newer = scene.commit(&lib, "newer");
     let base = scene.commit(&scene.root, "a newer submodule");
     let rebased = scene.with(|git| git.rebase_worktree(&worktree, &base)).unwrap();
-    assert!(matches!(rebased, Rebased::Done { .. }));
+    assert!(matches!(rebased, BranchRebaseOutcome::Done { .. }));
     assert_eq!(scene.head(&worktree.path.join("lib")), newer);
     assert_eq!(scene.with(|git| git.commit_all(&worktree, "nothing")).unwrap(), None);
 }

@@ -148,7 +148,7 @@ impl AcpClient {
         let mut said = Vec::new();
         match self.read_messages(&mut said) {
             // An answer that came before the error counts.
-            Err(breach) if !said.iter().any(|said| matches!(said, Said::Answer(_))) => Err(breach),
+            Err(breach) if !said.iter().any(|said| matches!(said, AcpEvent::Answer(_))) => Err(breach),
             _ => Ok(said),
         }
     }

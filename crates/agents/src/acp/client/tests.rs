@@ -29,7 +29,7 @@ fn prompted_with(permissions: AgentPermissions) -> AcpClient {
     let mut talk = AcpClient::new(permissions);
     talk.set_conversation("s");
     talk.send_request("session/prompt", json!({}));
-    assert_eq!(talk.take_out(), b"{\"id\":1,\"jsonrpc\":\"2.0\",\"method\":\"session/prompt\",\"params\":{}}\n");
+    assert_eq!(talk.take_outgoing(), b"{\"id\":1,\"jsonrpc\":\"2.0\",\"method\":\"session/prompt\",\"params\":{}}\n");
     talk
 }
 
@@ -64,12 +64,12 @@ fn turn_yields_its_chunks_tool_uses_and_answer() {
     let began = AcpEvent::Tool(ToolUseChange::Began(tool(ToolUseStatus::Pending)));
     let ended = AcpEvent::Tool(ToolUseChange::Ended(tool(ToolUseStatus::Completed)));
     assert_eq!(said, [text("I look."), began, text("Do"), ended, text("ne"), text("."), end]);
-    assert_eq!(talk.tools.used(), 1);
-    assert_eq!(talk.take_speech(), "Done.");
+    assert_eq!(talk.tools.used_count(), 1);
+    assert_eq!(talk.take_final_message(), "Done.");
     assert!(talk.take_outgoing().is_empty());
-    assert_eq!(talk.hear(&chunk("s", "more")), Ok(vec![]), "the turn is over");
+    assert_eq!(talk.receive_bytes(&chunk("s", "more")), Ok(vec![]), "the turn is over");
     talk.send_request("session/prompt", json!({}));
-    assert_eq!(talk.take_speech(), "");
+    assert_eq!(talk.take_final_message(), "");
 }
 
 #[test]
@@ -80,8 +80,8 @@ fn output_after_answer_counts_until_final_message_is_taken() {
     assert!(talk.is_turn_empty());
     talk.receive_bytes(&chunk("s", "Done.")).expect("no breach");
     assert!(!talk.is_turn_empty());
-    assert_eq!(talk.take_speech(), "Done.");
-    assert_eq!(talk.hear(&chunk("s", "More.")), Ok(vec![]));
+    assert_eq!(talk.take_final_message(), "Done.");
+    assert_eq!(talk.receive_bytes(&chunk("s", "More.")), Ok(vec![]));
     let mut talk = prompted(ToolPermission::Allow);
     let said = talk.receive_bytes(&[chunk("s", "Done."), answer(), answer(), b"{oops\n".to_vec()].concat());
     assert_eq!(said.map(|said| said.len()), Ok(2), "the answer stands, whatever is behind it");
@@ -120,7 +120,7 @@ fn permission_option_is_chosen_by_kind_not_position() {
         let answer = options.iter().find(|option| option["optionId"] == expected["optionId"]);
         let answer = answer.and_then(|option| option["kind"].as_str()).map(str::to_owned);
         let asked = AcpEvent::PermissionAnswered { tool: ToolUse::default(), permission, answer };
-        assert_eq!(talk.hear(&line(&request)), Ok(vec![asked]));
+        assert_eq!(talk.receive_bytes(&line(&request)), Ok(vec![asked]));
         assert_eq!(out(&mut talk), json!({"jsonrpc": "2.0", "id": "q", "result": {"outcome": expected}}));
     }
 }
@@ -151,11 +151,11 @@ fn client_request_is_left_to_the_caller_to_answer() {
     let mut talk = prompted(ToolPermission::Allow);
     let request = |method: &str, params: Value| line(&json!({"id": 4, "method": method, "params": params}));
     let said = talk.receive_bytes(&request("terminal/output", json!({"terminalId": "t"})));
-    assert_eq!(said, Ok(vec![Said::Wish { id: json!(4), wish: Wish::Output("t".to_owned()) }]));
+    assert_eq!(said, Ok(vec![AcpEvent::Request { id: json!(4), wish: ClientRequest::Output("t".to_owned()) }]));
     assert!(talk.take_outgoing().is_empty());
     talk.send_response(json!(4), Ok(json!({"output": ""})));
     assert_eq!(out(&mut talk)["result"]["output"], "");
-    assert_eq!(talk.hear(&request("fs/read_text_file", json!({}))), Ok(vec![]));
+    assert_eq!(talk.receive_bytes(&request("fs/read_text_file", json!({}))), Ok(vec![]));
     assert_eq!(out(&mut talk)["error"]["code"], -32602);
 }
 
@@ -169,12 +169,12 @@ fn unknown_updates_are_ignored() {
         json!({"sessionUpdate": "available_commands_update", "availableCommands": "none"}),
         json!([]),
     ] {
-        assert_eq!(talk.hear(&update("s", &strange)), Ok(vec![]), "{strange}");
+        assert_eq!(talk.receive_bytes(&update("s", &strange)), Ok(vec![]), "{strange}");
     }
     let plan = json!({"sessionUpdate": "plan", "entries": [{"content": "Look", "status": "completed"}, 3]});
     let steps = vec![("Look".to_owned(), "completed".to_owned()), (String::new(), String::new())];
-    assert_eq!(talk.hear(&update("s", &plan)), Ok(vec![Said::Plan(steps)]));
-    assert_eq!(talk.take_speech(), "");
+    assert_eq!(talk.receive_bytes(&update("s", &plan)), Ok(vec![AcpEvent::Plan(steps)]));
+    assert_eq!(talk.take_final_message(), "");
 }
 
 #[test]
@@ -182,21 +182,21 @@ fn text_cut_inside_a_character_is_accepted() {
     let mut talk = prompted(ToolPermission::Allow);
     let cut = String::from_utf8(chunk("s", "CUT")).expect("text").replace("CUT", "half \\ud83d");
     let raw = [&chunk("s", " raw ")[..60], b"\xff", &chunk("s", " raw ")[60..]].concat();
-    assert_eq!(talk.hear(cut.as_bytes()), Ok(vec![Said::Text("half \u{fffd}".to_owned())]));
+    assert_eq!(talk.receive_bytes(cut.as_bytes()), Ok(vec![AcpEvent::Text("half \u{fffd}".to_owned())]));
     talk.receive_bytes(&raw).expect("no breach");
     talk.receive_bytes(&[b"\xef\xbb\xbf", &chunk("s", " marked")[..]].concat()).expect("no breach");
     assert!(talk.take_final_message().ends_with(" marked"));
-    assert_eq!(talk.first_noise(), None);
+    assert_eq!(talk.first_noise_line(), None);
 }
 
 #[test]
 fn unknown_request_is_refused_and_turn_continues() {
     let mut talk = prompted(ToolPermission::Allow);
     for method in ["elicitation/create", "fs/made_up", "_qwen/made_up", "initialize"] {
-        assert_eq!(talk.hear(&line(&json!({"jsonrpc": "2.0", "id": 7, "method": method}))), Ok(vec![]));
+        assert_eq!(talk.receive_bytes(&line(&json!({"jsonrpc": "2.0", "id": 7, "method": method}))), Ok(vec![]));
         assert_eq!(out(&mut talk)["error"]["code"], NO_SUCH_METHOD);
     }
-    assert_eq!(talk.hear(&line(&json!({"jsonrpc": "2.0", "method": "$/made_up"}))), Ok(vec![]));
+    assert_eq!(talk.receive_bytes(&line(&json!({"jsonrpc": "2.0", "method": "$/made_up"}))), Ok(vec![]));
     assert!(talk.open.is_some());
 }
 
@@ -209,15 +209,15 @@ fn protocol_errors_name_their_cause() {
         (answer(Value::Null), "it answered a question that nobody asked (id null)"),
         (b"{\"jsonrpc\": oops\n".to_vec(), "it sent a line that is not JSON (expected value): `{\"jsonrpc\": oops`"),
         (b"{\"x\":1}\n".to_vec(), "it sent a line that is no message of JSON-RPC: `{\"x\":1}`"),
-        (vec![b'x'; crate::acp::LINE + 1], "it sent a line of more than 16 MiB"),
+        (vec![b'x'; crate::acp::MAX_LINE_LENGTH + 1], "it sent a line of more than 16 MiB"),
     ];
     for (bytes, expected) in cases {
         let breach = prompted(ToolPermission::Allow).receive_bytes(&bytes).expect_err(expected);
         assert_eq!(breach.to_string(), expected);
     }
     let mut talk = prompted(ToolPermission::Allow);
-    assert_eq!(talk.hear(&b"starting up\n".repeat(64)), Ok(vec![]));
-    assert_eq!(talk.first_noise(), Some("`starting up`"));
+    assert_eq!(talk.receive_bytes(&b"starting up\n".repeat(64)), Ok(vec![]));
+    assert_eq!(talk.first_noise_line(), Some("`starting up`"));
     let breach = talk.receive_bytes(b"hello\n").expect_err("too much noise");
     assert!(breach.to_string().ends_with("such as: `starting up`"), "{breach}");
 }
@@ -241,5 +241,5 @@ fn cost_of_another_conversation_is_not_counted() {
     talk.send_request(PROMPT, json!({}));
     talk.receive_bytes(&cost("other", 9.0)).expect("no breach");
     talk.receive_bytes(&cost("s", 1.5)).expect("no breach");
-    assert_eq!(talk.meter.turn(&json!({})).cost, Some(windlass_engine::Cost(500_000)));
+    assert_eq!(talk.meter.finish_turn(&json!({})).cost, Some(windlass_engine::UsdCost(500_000)));
 }

@@ -53,7 +53,7 @@ impl WorkspaceFiles {
         }
         let bytes = read_bounded_lines(&mut lines, wanted.limit).map_err(fail)?;
         let Some(bytes) = bytes else {
-            let why = format!("it has more than {} MiB: ask for some of its lines", CONTENT / (1024 * 1024));
+            let why = format!("it has more than {} MiB: ask for some of its lines", MAX_READ_BYTES / (1024 * 1024));
             return Err(refusal_response("read", &wanted.path, &why));
         };
         String::from_utf8(bytes).map_err(|_| refusal_response("read", &wanted.path, "it is no text"))

@@ -57,7 +57,7 @@ fn refused_read_names_the_reason() {
     let place = FilesFixture::new();
     symlink("../secret", place.path("link")).expect("a link");
     fs::write(place.path("bytes"), [0xff, 0xfe]).expect("a file");
-    fs::write(place.path("long"), vec![b'x'; CONTENT as usize + 1]).expect("a file");
+    fs::write(place.path("long"), vec![b'x'; MAX_READ_BYTES as usize + 1]).expect("a file");
     let outside = "it is outside of `/shop`";
     assert_eq!(place.read("../secret", None, None), Err(format!("cannot read `/shop/../secret`: {outside}")));
     assert_eq!(place.read("link", None, None), Err(format!("cannot read `/shop/link`: {outside}")));
@@ -134,6 +134,6 @@ fn protected_or_outside_path_is_not_written() {
 #[test]
 fn reading_stops_at_the_answer_limit() {
     let mut lines = BufReader::new(io::repeat(b'x').take(3 * MAX_READ_BYTES));
-    assert_eq!(some_lines(&mut lines, None).unwrap(), None);
+    assert_eq!(read_bounded_lines(&mut lines, None).unwrap(), None);
     assert!(lines.get_ref().limit() > MAX_READ_BYTES);
 }

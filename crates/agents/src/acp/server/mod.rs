@@ -72,7 +72,7 @@ fn forward_messages(mut input: impl Read, messages: &SyncSender<JsonRpcMessage>,
                 Ok(JsonRpcMessage::Notice { method, .. }) if method == CANCEL => turn().cancel_runs(),
                 Ok(message) => {
                     // The control is replaced before the prompt is forwarded, so that a cancellation right after it is not lost.
-                    if matches!(&message, Message::Request { method, .. } if method == PROMPT) {
+                    if matches!(&message, JsonRpcMessage::Request { method, .. } if method == PROMPT) {
                         *turn() = RunControl::new();
                     }
                     if messages.send(message).is_err() {

@@ -11,7 +11,7 @@ fn read_only_agents_get_read_only_options() {
         let crate::AgentKind::Headless(dialect) = agent.kind else { panic!("{name}") };
         agent.setup.args = args.iter().map(|word| (*word).to_owned()).collect();
         agent.setup.access = AgentAccess::ReadOnly;
-        assert_eq!(script(&agent, dialect, Place::New(None), None), expected);
+        assert_eq!(build_prompt_script(&agent, dialect, PromptTarget::NewConversation(None), None), expected);
     };
     check(
         "claude",
@@ -94,7 +94,7 @@ fn user_arguments_override_default_options() {
         let crate::AgentKind::Headless(dialect) = agent.kind else { panic!("{name}") };
         agent.setup.args = args.iter().map(|word| (*word).to_owned()).collect();
         agent.setup.model = Some("m 1".to_owned());
-        assert_eq!(script(&agent, dialect, place, None), expected);
+        assert_eq!(build_prompt_script(&agent, dialect, place, None), expected);
     };
     check(
         "claude",
@@ -137,6 +137,6 @@ fn user_arguments_override_default_options() {
     );
     let around = vec![("GOOSE_MODE".into(), "approve".into())];
     let goose: Agent = "goose".parse().expect("a known one");
-    assert_eq!(goose.environment(&around), around);
-    assert_eq!(goose.environment(&Vec::new()), [("GOOSE_MODE".into(), "auto".into())]);
+    assert_eq!(goose.build_environment(&around), around);
+    assert_eq!(goose.build_environment(&Vec::new()), [("GOOSE_MODE".into(), "auto".into())]);
 }

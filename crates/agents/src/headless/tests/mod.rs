@@ -119,7 +119,7 @@ fn table() -> String {
             };
             let whole = if heard.usage_scope == UsageScope::Conversation { " of all" } else { "" };
             let named = if conversation(&said).is_some() { "named" } else { "-" };
-            table += &format!("{agent} {scenario} | {used}{whole} | {named} | {}\n", shown(&heard.ended));
+            table += &format!("{agent} {scenario} | {used}{whole} | {named} | {}\n", shown(&heard.end));
         }
     }
     table
@@ -214,7 +214,7 @@ fn usage_of_older_claude_versions_is_counted_once() {
     let used = |input: u64, cost: u64| AgentUsage { input, cost: Some(UsdCost(cost)), ..AgentUsage::default() };
     let check = |stream: &str, before: AgentUsage, expected: AgentUsage| {
         let (heard, _) = heard(HeadlessDialect::Claude, true, stream.as_bytes(), b"", ProgramExit::Code(0));
-        assert_eq!(heard.used(before), expected, "{stream}");
+        assert_eq!(heard.usage_since(before), expected, "{stream}");
     };
     let before = used(100, 30_000);
     check(&result(&main(50), &all(150, 0.04)), AgentUsage::default(), used(150, 40_000));
@@ -267,8 +267,14 @@ fn command_lines_are_those_that_were_recorded() {
 
 #[test]
 fn conversation_names_are_valid_or_ignored() {
-    assert_eq!(Dialect::Claude.name(0).as_deref(), Some("00000000-0000-4000-8000-000000000000"));
-    assert_eq!(Dialect::Gemini.name(u128::MAX).as_deref(), Some("ffffffff-ffff-4fff-bfff-ffffffffffff"));
+    assert_eq!(
+        HeadlessDialect::Claude.new_conversation_name(0).as_deref(),
+        Some("00000000-0000-4000-8000-000000000000")
+    );
+    assert_eq!(
+        HeadlessDialect::Gemini.new_conversation_name(u128::MAX).as_deref(),
+        Some("ffffffff-ffff-4fff-bfff-ffffffffffff")
+    );
     for dialect in ALL {
         assert!(dialect.new_conversation_name(7).is_none_or(|name| is_conversation_name(&name)));
     }
@@ -286,7 +292,7 @@ fn only_first_conversation_name_is_reported() {
     let started = |number: u32| format!("{{\"type\":\"thread.started\",\"thread_id\":\"t{number}\"}}\n");
     let stream: String = (0..100).map(started).collect();
     let (_, said) = heard(HeadlessDialect::Codex, false, stream.as_bytes(), b"", ProgramExit::Code(0));
-    assert_eq!(said, [Said::Conversation("t0".to_owned())]);
+    assert_eq!(said, [StreamEvent::Conversation("t0".to_owned())]);
 }
 
 /// After some work, a message that looks like a lost conversation must not repeat the turn.
@@ -296,8 +302,8 @@ fn conversation_with_output_is_not_lost() {
         "{\"type\":\"item.completed\",\"item\":{\"id\":\"1\",\"type\":\"agent_message\",\"text\":\"I look.\"}}\n";
     let failed = r#"{"type":"turn.failed","error":{"message":"the session of the tool server was not found"}}"#;
     let ended = |stream: &str| heard(HeadlessDialect::Codex, true, stream.as_bytes(), b"", ProgramExit::Code(1)).0.end;
-    assert!(matches!(ended(failed), Ended::Gone(_)));
-    assert!(matches!(ended(&format!("{began}{failed}")), Ended::Turn(TurnEnd::Failed { .. })));
+    assert!(matches!(ended(failed), HeadlessTurnEnd::ConversationLost(_)));
+    assert!(matches!(ended(&format!("{began}{failed}")), HeadlessTurnEnd::Turn(TurnEnd::Failed { .. })));
 }
 
 /// Observers see the agent's text and actions, line by line.
@@ -333,7 +339,7 @@ fn truncated_stream_is_a_failure() {
         }
         let (heard, _) = heard(dialect, false, whole.trim_ascii_end(), b"", ProgramExit::Signal(9));
         let said = TurnEnd::Answered("I have mended notes.txt. <promise>COMPLETE</promise>".to_owned());
-        assert_eq!(heard.ended, Ended::Turn(said), "{dialect:?}: what was said to the end stands");
+        assert_eq!(heard.end, HeadlessTurnEnd::Turn(said), "{dialect:?}: what was said to the end stands");
     }
 }
 
@@ -349,14 +355,14 @@ fn noise_lines_are_skipped_and_noise_alone_is_garbage() {
             noisy.extend_from_slice(b"\xff\xfe noise\n");
         }
         let (good, _) = heard(dialect, false, &noisy, b"", ProgramExit::Code(0));
-        assert!(matches!(good.ended, Ended::Turn(TurnEnd::Said(_))), "{dialect:?} {good:?}");
+        assert!(matches!(good.end, HeadlessTurnEnd::Turn(TurnEnd::Answered(_))), "{dialect:?} {good:?}");
         let (bad, _) = heard(dialect, true, noise.as_bytes(), b"", ProgramExit::Code(0));
         let HeadlessTurnEnd::Turn(TurnEnd::Failed { fault: TurnFailure::Garbage, why }) = bad.end else {
             panic!("{dialect:?}")
         };
         assert!(why.contains("`starting up`"), "{why}");
         let (none, _) = heard(dialect, false, b"", b"", ProgramExit::Code(0));
-        assert_eq!(shown(&none.ended), "Garbage: it wrote nothing at all (exit 0)");
+        assert_eq!(shown(&none.end), "Garbage: it wrote nothing at all (exit 0)");
     }
 }
 
@@ -370,14 +376,14 @@ fn endless_line_is_bounded() {
     });
     assert_eq!(lasted.count(), 16);
     hearing.receive_bytes(OutputStream::Stdout, &recording(HeadlessDialect::Claude, "ok", "jsonl"));
-    assert_eq!(shown(&hearing.end(Exit::Cancelled).ended), "Garbage: it wrote a line of more than 16 MiB");
+    assert_eq!(shown(&hearing.finish_turn(ProgramExit::Cancelled).end), "Garbage: it wrote a line of more than 16 MiB");
 }
 
 #[test]
 fn stderr_keeps_its_last_lines() {
     let complaints = format!("error: of old\n{}", "more\n".repeat(4000));
     let (heard, _) = heard(HeadlessDialect::Claude, false, b"", complaints.as_bytes(), ProgramExit::Code(1));
-    assert_eq!(shown(&heard.ended), "Failed: exit 1: more");
+    assert_eq!(shown(&heard.end), "Failed: exit 1: more");
 }
 
 /// Replaces every value of every event by one of another type: the reader neither panics nor invents an answer.
@@ -428,7 +434,7 @@ fn only_the_agents_last_message_is_its_answer() {
     let check = |dialect, lines: &[String], expected: &str| {
         let text = lines.join("\n");
         let (heard, _) = heard(dialect, false, text.as_bytes(), b"", ProgramExit::Code(0));
-        assert_eq!(heard.ended, Ended::Turn(TurnEnd::Said(expected.to_owned())), "{dialect:?}");
+        assert_eq!(heard.end, HeadlessTurnEnd::Turn(TurnEnd::Answered(expected.to_owned())), "{dialect:?}");
     };
     let gemini = |kind: &str, more: &str| format!(r#"{{"type":"{kind}",{more}}}"#);
     check(
@@ -483,7 +489,7 @@ fn only_the_agents_last_message_is_its_answer() {
 fn answers_survive_unusual_streams() {
     let check = |dialect, text: &str, named: bool| {
         let (heard, said) = heard(dialect, false, text.as_bytes(), b"", ProgramExit::Code(0));
-        assert_eq!(heard.ended, Ended::Turn(TurnEnd::Said("Done.".to_owned())), "{text}");
+        assert_eq!(heard.end, HeadlessTurnEnd::Turn(TurnEnd::Answered("Done.".to_owned())), "{text}");
         assert_eq!(conversation(&said).is_some(), named, "{text}");
     };
     let run = |event: &str, id: &str| {
@@ -527,7 +533,7 @@ fn claimed_success_is_checked() {
         (r#","is_error":true,"api_error_status":429"#, "limited, None: Done."),
     ] {
         let (heard, _) = heard(HeadlessDialect::Claude, false, result(more).as_bytes(), b"", ProgramExit::Code(0));
-        assert_eq!(shown(&heard.ended), expected, "{more}");
+        assert_eq!(shown(&heard.end), expected, "{more}");
     }
     let limited = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1800000000}}"#;
     let stream = format!("{limited}\n{}", result(r#","is_error":true,"api_error_status":429"#));
@@ -543,7 +549,7 @@ fn restarted_turn_is_not_finished() {
     let said = r#"{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"Done."}}"#;
     let stream = format!("{said}\n{{\"type\":\"turn.completed\"}}\n{{\"type\":\"turn.started\"}}");
     let (heard, _) = heard(HeadlessDialect::Codex, false, stream.as_bytes(), b"", ProgramExit::Code(1));
-    assert_eq!(shown(&heard.ended), "Crashed: it ended in the middle of its turn (exit 1)");
+    assert_eq!(shown(&heard.end), "Crashed: it ended in the middle of its turn (exit 1)");
 }
 
 #[test]
@@ -552,22 +558,22 @@ fn missing_program_differs_from_failing_program() {
         shown(&heard(HeadlessDialect::Codex, true, stdout.as_bytes(), stderr.as_bytes(), exit).0.end)
     };
     assert_eq!(
-        ended(Exit::Code(127), "", "sh: 1: codex: not found"),
+        ended(ProgramExit::Code(127), "", "sh: 1: codex: not found"),
         "Broken(\"the program cannot be started: sh: 1: codex: not found\")"
     );
     assert_eq!(
-        ended(Exit::Code(1), "", "error: unexpected argument '--json'"),
+        ended(ProgramExit::Code(1), "", "error: unexpected argument '--json'"),
         "Failed: exit 1: error: unexpected argument '--json'"
     );
     assert_eq!(
-        ended(Exit::Code(1), "", "Not logged in"),
+        ended(ProgramExit::Code(1), "", "Not logged in"),
         "locked: Not logged in; run `codex login`, or set OPENAI_API_KEY"
     );
     assert_eq!(
-        ended(Exit::Code(1), "Please log in first\n", ""),
+        ended(ProgramExit::Code(1), "Please log in first\n", ""),
         "locked: Please log in first; run `codex login`, or set OPENAI_API_KEY"
     );
-    assert_eq!(ended(Exit::Silent, "", ""), "Silent: it wrote nothing for too long");
-    assert_eq!(ended(Exit::TimedOut, "", ""), "TimedOut");
-    assert_eq!(ended(Exit::Cancelled, "", ""), "Cancelled");
+    assert_eq!(ended(ProgramExit::OutputIdle, "", ""), "Silent: it wrote nothing for too long");
+    assert_eq!(ended(ProgramExit::TimedOut, "", ""), "TimedOut");
+    assert_eq!(ended(ProgramExit::Cancelled, "", ""), "Cancelled");
 }

@@ -345,7 +345,7 @@ mod tests {
         );
         scheduler.finish_session(&name(), result(2, Some("not let in")));
         assert_eq!(take(&scheduler, &[1, 2, 3]), None);
-        assert_eq!(scheduler.totals().paused.as_deref(), Some("not let in"));
+        assert_eq!(scheduler.copy_totals().paused.as_deref(), Some("not let in"));
     }
 
     #[test]

@@ -58,7 +58,7 @@ fn show_change_entry(change: &ChangeRecord, (ids, states): (usize, usize), out: 
     let id = text::pad_to_width(&change.task.id.to_string(), ids);
     let (tone, word) = (change_state_tone(change.change_state()), change.change_state().name());
     let below = change.describe_stack_base().map(|below| format!(" on top of {below}")).unwrap_or_default();
-    let way = format!("{} → {}{below}", text::line(change.branch()), text::line(change.base()));
+    let way = format!("{} → {}{below}", text::clean_line(change.branch_name()), text::clean_line(change.base_name()));
     let size = change.describe_size().map(|size| format!("  {size}")).unwrap_or_default();
     let age = show::format_time_between(change.opened_at, environment::current_timestamp());
     let (id, word) = (out.paint(Tone::Strong, id), out.paint(tone, text::pad_to_width(word, states)));
@@ -74,7 +74,7 @@ fn show_change_entry(change: &ChangeRecord, (ids, states): (usize, usize), out: 
                 .as_ref()
                 .map(|landed| text::clean_line(&landed.how).into_owned())
                 .unwrap_or_default();
-            let told = format!("{how}; {}", noted_by(&change.task));
+            let told = format!("{how}; {}", explain_merge_recording(&change.task));
             out.print_line(format_args!("  {}", out.paint(Tone::Faint, told)))?;
         }
         (Some(Ok(ChangeState::Merged)), None) => {

@@ -48,7 +48,7 @@ fn show_merge_report(
             "id": task.id,
             "merged": commit,
             "base": known.base_name(),
-            "already": seal.is_none_or(|seal| seal.already),
+            "already": seal.is_none_or(|seal| seal.was_merged),
             "rebased": seal.is_some_and(|seal| seal.rebased),
             "checks": seal.map(|seal| seal.checks.clone()).unwrap_or_default(),
             "unasked": seal.map(|seal| seal.unasked.clone()).unwrap_or_default(),

@@ -152,27 +152,32 @@ fn write_change_page(
     let mut page = String::new();
     let (tone, word) = (change_state_tone(change.change_state()), change.change_state().name());
     let (id, word) = (out.paint(Tone::Strong, change.task.id), out.paint(tone, word));
-    writeln!(page, "{id}  {word}  {} → {}", text::line(change.branch()), text::line(change.base()))?;
-    writeln!(page, "  {}", text::line(&change.task.goal))?;
+    writeln!(
+        page,
+        "{id}  {word}  {} → {}",
+        text::clean_line(change.branch_name()),
+        text::clean_line(change.base_name())
+    )?;
+    writeln!(page, "  {}", text::clean_line(&change.task.goal))?;
     if let Some(below) = change.describe_stack_base() {
         writeln!(page, "  {}", out.paint(Tone::Faint, format_args!("on top of {below}")))?;
     }
     if let Some(url) = &change.change.at.url {
-        writeln!(page, "  {}", out.paint(Tone::Name, text::line(url)))?;
+        writeln!(page, "  {}", out.paint(Tone::Name, text::clean_line(url)))?;
     }
     let opened = show::format_local_time(change.opened_at);
     writeln!(page, "  {}", out.paint(Tone::Faint, format_args!("opened {opened}")))?;
     if let Some(merged) = change.merge_commit() {
         let how = change.external_merge_evidence().map(|how| format!(": {how}")).unwrap_or_default();
         let told = format!("merged as {merged}{how}");
-        writeln!(page, "  {}", out.paint(Tone::Faint, text::line(&told)))?;
+        writeln!(page, "  {}", out.paint(Tone::Faint, text::clean_line(&told)))?;
     }
     writeln!(page)?;
     for commit in &seen.commits {
         let at = show::format_local_time(Timestamp::from_millis(commit.at.saturating_mul(1000)));
         let id = out.paint(Tone::Warning, commit.commit.short_id());
-        let about = out.paint(Tone::Faint, format!("({}, {at})", text::line(&commit.author)));
-        writeln!(page, "{id} {} {about}", text::line(&commit.subject))?;
+        let about = out.paint(Tone::Faint, format!("({}, {at})", text::clean_line(&commit.author)));
+        writeln!(page, "{id} {} {about}", text::clean_line(&commit.subject))?;
     }
     writeln!(page)?;
     write_diff_stat(&mut page, &seen.files, out)?;
@@ -181,7 +186,7 @@ fn write_change_page(
         seen.diff
             .text
             .lines()
-            .try_for_each(|line| writeln!(page, "{}", out.paint(tone_of(line), text::lines(line))))?;
+            .try_for_each(|line| writeln!(page, "{}", out.paint(diff_line_tone(line), text::clean_lines(line))))?;
         if seen.diff.cut {
             writeln!(page, "{}", out.paint(Tone::Warning, "there is more of it than is shown"))?;
         }
@@ -202,7 +207,7 @@ fn write_diff_stat(page: &mut String, files: &[FileChange], out: &Output) -> std
         let (added, removed) = (out.paint(Tone::Good, added), out.paint(Tone::Bad, removed));
         let lines = file.added + file.removed;
         let signs = if lines > 0 { format!(" {added}{removed}") } else { String::new() };
-        writeln!(page, " {} | {lines}{signs}", text::pad(name, width))?;
+        writeln!(page, " {} | {lines}{signs}", text::pad_to_width(name, width))?;
     }
     let (added, removed): (u64, u64) =
         files.iter().fold((0, 0), |(added, removed), file| (added + file.added, removed + file.removed));

@@ -150,7 +150,7 @@ fn print_removed_worktrees(swept: &[WorktreeRemoval], out: &mut Output) -> Comma
 
 fn print_health_check(check: &HealthCheck, out: &mut Output) -> CommandResult {
     let mark = if check.problems.is_empty() { out.paint(Tone::Good, "ok   ") } else { out.paint(Tone::Bad, "wrong") };
-    let line = format!("{mark}  {}  {}", text::pad(check.what, 13), text::line(&check.note));
+    let line = format!("{mark}  {}  {}", text::pad_to_width(check.what, 13), text::clean_line(&check.note));
     out.print_line(line.trim_end())?;
     for problem in &check.problems {
         out.print_line(format_args!("       {}", text::clean_line(problem)))?;

@@ -97,7 +97,7 @@ fn parse_agent_hook_event(name: &str) -> Result<AgentHookEvent, Failure> {
     point.and_then(|point| AgentHookEvent::from_point(&point)).ok_or_else(|| {
         let points: Vec<_> = AgentHookEvent::ALL.iter().map(|event| event.point_name().name()).collect();
         let near = windlass_expr::nearest_name(name, &points).map(|near| format!("did you mean `{near}`? "));
-        Failure::new(FailureCode::Usage, format!("no agent calls at `{}`", text::line(name))).with_hint(format!(
+        Failure::new(FailureCode::Usage, format!("no agent calls at `{}`", text::clean_line(name))).with_hint(format!(
             "{}the points are {}",
             near.unwrap_or_default(),
             points.join(", ")
@@ -115,7 +115,10 @@ fn read_payload() -> Result<Vec<u8>, Failure> {
         return Ok(bytes);
     }
     io::copy(&mut input, &mut io::sink()).map_err(fail)?;
-    Err(Failure::new(FailureCode::Usage, format!("the agent says more than {} MiB at once", LONGEST / 1024 / 1024)))
+    Err(Failure::new(
+        FailureCode::Usage,
+        format!("the agent says more than {} MiB at once", MAX_PAYLOAD_BYTES / 1024 / 1024),
+    ))
 }
 
 /// Answers a request for every file that it concerns, so that no file of a patch escapes the hooks.

@@ -145,18 +145,18 @@ fn print_run_table(
         let room = out.columns().map_or(MAX_PIPED_MESSAGE, |columns| columns.saturating_sub(others + events + 2));
         let again = if run.attempt > 1 { format!(" (attempt {})", run.attempt) } else { String::new() };
         let message = format!("{}{again}", run.message.as_deref().unwrap_or_default());
-        let output = run
-            .find_output_file(records)
-            .map(|(file, exists)| format!("  output {}{}", text::line(&file), if exists { "" } else { " (gone)" }));
+        let output = run.find_output_file(records).map(|(file, exists)| {
+            format!("  output {}{}", text::clean_line(&file), if exists { "" } else { " (gone)" })
+        });
         let line = format!(
             "{}  {}  {}  {}  {}  {}  {}{}",
             out.paint(Tone::Faint, at),
-            out.paint(Tone::Strong, text::pad(hook, hooks)),
-            out.paint(Tone::Name, text::pad(point, points)),
-            text::pad(&text::fit(event, events), events),
-            out.paint(show::run_outcome(run.outcome).0, text::pad(outcome, outcomes)),
+            out.paint(Tone::Strong, text::pad_to_width(hook, hooks)),
+            out.paint(Tone::Name, text::pad_to_width(point, points)),
+            text::pad_to_width(&text::fit_to_width(event, events), events),
+            out.paint(show::describe_run_outcome(run.outcome).0, text::pad_to_width(outcome, outcomes)),
             out.paint(Tone::Faint, format!("{took:>tooks$}")),
-            text::fit(message.trim_start(), room),
+            text::fit_to_width(message.trim_start(), room),
             out.paint(Tone::Faint, output.unwrap_or_default()),
         );
         out.print_line(line.trim_end())?;

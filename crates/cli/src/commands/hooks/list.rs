@@ -71,7 +71,7 @@ pub(super) fn check_known_name(name: Option<String>, what: &str, names: &[&str])
         return Ok(Some(name));
     }
     let failure =
-        Failure::new(FailureCode::NotFound, format!("the configuration has no {what} `{}`", text::line(&name)));
+        Failure::new(FailureCode::NotFound, format!("the configuration has no {what} `{}`", text::clean_line(&name)));
     Err(match (nearest_name(&name, names), names) {
         (Some(near), _) => failure.with_hint(format!("did you mean `{near}`?")),
         (None, []) => failure.with_hint(format!("it has no {what}s at all")),
@@ -98,7 +98,8 @@ fn show_hook_listing(planned: &HookListing<'_>, out: &mut Output) -> CommandResu
     out.print_line(format_args!("{}{}", out.paint(Tone::Name, planned.point.name()), out.paint(Tone::Faint, gate)))?;
     let width = planned.rows.iter().map(|row| text::clean_line(row.name()).chars().count()).max().unwrap_or(0).min(32);
     for row in &planned.rows {
-        let (name, place) = (text::pad_to_width(&text::clean_line(row.name()), width), format!("({})", row.place()));
+        let (name, place) =
+            (text::pad_to_width(&text::clean_line(row.name()), width), format!("({})", row.describe_place()));
         let (what, place) = (text::clean_line(&row.describe_effect()).into_owned(), out.paint(Tone::Faint, place));
         let priority = row.priority().map(|priority| priority.to_string()).unwrap_or_default();
         out.print_line(format_args!("  {priority:>4}  {name}  {what}  {place}"))?;

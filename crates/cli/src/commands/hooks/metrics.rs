@@ -143,7 +143,7 @@ fn print_metrics_table(hooks: &BTreeMap<String, HookMetrics>, total: &HookMetric
         hooks.keys().map(|hook| text::fit_to_width(hook, name)).chain(["total".to_owned()]).collect();
     let width = names.iter().map(|name| text::display_width(name)).max().unwrap_or(0);
     let has_room = out.columns().is_none_or(|columns| width + numbers + LAST_RUN_COLUMNS <= columns);
-    let head = format!("{}{}  last run", text::pad("hook", width), aligned(&TITLES));
+    let head = format!("{}{}  last run", text::pad_to_width("hook", width), aligned(&COLUMN_TITLES));
     out.print_line(out.paint(Tone::Faint, if has_room { &head } else { head.trim_end_matches("  last run") }))?;
     for ((name, tally), row) in names.iter().zip(&tallies).zip(&rows) {
         let last = tally.last.filter(|_| has_room).map(show::format_local_time).unwrap_or_default();
@@ -163,7 +163,7 @@ mod tests {
     fn percentages_of_runs_are_rounded() {
         let mut tally = HookMetrics::default();
         (tally.success, tally.block) = (1, 2);
-        assert_eq!(cells(&tally)[..3], ["3", "33%", "67%"]);
-        assert_eq!(cells(&HookMetrics::default())[..2], ["0", ""]);
+        assert_eq!(metrics_cells(&tally)[..3], ["3", "33%", "67%"]);
+        assert_eq!(metrics_cells(&HookMetrics::default())[..2], ["0", ""]);
     }
 }

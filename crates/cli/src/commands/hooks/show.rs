@@ -66,7 +66,7 @@ fn find_hook_fields(config: &Config, name: &str) -> Result<Map<String, Value>, F
         Some((point, row)) => Ok(describe_hook_fields((point, row), points.join(", "))),
         None => {
             let names: Vec<&str> = config.hooks.iter().map(|hook| hook.name.as_str()).collect();
-            let failure = Failure::new(FailureCode::NotFound, format!("there is no hook `{}`", text::line(name)));
+            let failure = Failure::new(FailureCode::NotFound, format!("there is no hook `{}`", text::clean_line(name)));
             Err(failure.with_hint(match nearest_name(name, &names) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => windlass_app::hook_switch::hook_list_hint(name),

@@ -46,7 +46,7 @@ pub fn list_stop_hooks(context: &CommandContext, task: TaskId, out: &mut Output)
         let off = if hook.enabled { "" } else { "  (disabled)" };
         let about = match hook.metadata.is_empty() {
             true => String::new(),
-            false => format!("  {}", text::line(&Value::Object(hook.metadata).to_string())),
+            false => format!("  {}", text::clean_line(&Value::Object(hook.metadata).to_string())),
         };
         let id = out.paint(Tone::Strong, hook.id).to_string();
         out.print_line(format_args!("{id}  {}{off}{}", hook.hook.name(), out.paint(Tone::Faint, about)))?;

@@ -93,7 +93,8 @@ impl TextDifference {
     fn show_difference(&self, out: &mut Output) -> CommandResult {
         let show = |sign: &str, tone, lines: &[String], out: &mut Output| {
             lines.iter().enumerate().try_for_each(|(index, line)| {
-                let line = out.paint(tone, format!("{sign} {}", text::line(line)).trim_end().to_owned()).to_string();
+                let line =
+                    out.paint(tone, format!("{sign} {}", text::clean_line(line)).trim_end().to_owned()).to_string();
                 out.print_line(format_args!("{:>5} {line}", self.line + index))
             })
         };

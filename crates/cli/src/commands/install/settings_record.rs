@@ -54,7 +54,7 @@ fn records_directory() -> Option<PathBuf> {
 }
 
 fn record_file_path(directory: &Path, file: &Path) -> PathBuf {
-    directory.join(format!("{}.json", Digest::of(file.as_os_str().as_bytes())))
+    directory.join(format!("{}.json", Digest::of_bytes(file.as_os_str().as_bytes())))
 }
 
 pub fn find_record(file: &Path) -> Option<SettingsRecord> {

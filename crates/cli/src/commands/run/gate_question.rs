@@ -53,7 +53,7 @@ impl GatePrompt for TerminalPrompt<'_> {
 }
 
 fn show_question(session: &Session) {
-    MessageWriter::new().print_question(&format!("{}. What now?", session.still_blocked()));
+    MessageWriter::new().print_question(&format!("{}. What now?", session.describe_block_state()));
     for choice in [
         "  continue     send it back, and count anew",
         "  ignore-hook  let it pass, this time",

@@ -12,7 +12,7 @@ pub fn format_gate_notice(decided: &payload::GateDecided, at_limit: RetryLimitAc
     let most = decided.max_retries.unwrap_or(decided.retries);
     match &decided.decision {
         GateDecision::SendBack => Some(format!("[Hook retry {}/{most}: {reason}]", decided.retries)),
-        GateDecision::Ask => Some(format!("[Warning: {}. A person is asked.]", limit(decided, reason))),
+        GateDecision::Ask => Some(format!("[Warning: {}. A person is asked.]", describe_retry_limit(decided, reason))),
         GateDecision::Next(AfterIteration::Close(closing))
             if decided.verdict == GateVerdict::Block && closing.reason.is_some() =>
         {
@@ -23,14 +23,14 @@ pub fn format_gate_notice(decided: &payload::GateDecided, at_limit: RetryLimitAc
                 SessionEndKind::Limit => "The session ends at its limit.",
                 SessionEndKind::Escalated | SessionEndKind::Cancelled | SessionEndKind::Error => "A person is needed.",
             };
-            Some(format!("[Warning: {}. {then}]", limit(decided, reason)))
+            Some(format!("[Warning: {}. {then}]", describe_retry_limit(decided, reason)))
         }
         // The agent continues for another reason.
         GateDecision::Next(AfterIteration::Continue)
             if decided.verdict == GateVerdict::Block
                 && decided.max_retries.is_some_and(|most| decided.retries >= most) =>
         {
-            Some(format!("[Warning: {}. The work is not done.]", limit(decided, reason)))
+            Some(format!("[Warning: {}. The work is not done.]", describe_retry_limit(decided, reason)))
         }
         GateDecision::Next(_) => None,
     }
@@ -52,14 +52,14 @@ fn describe_retry_limit(decided: &payload::GateDecided, reason: &str) -> String 
 /// Describes how long the agent waits, and why.
 pub fn format_wait_notice(postponed: &payload::IterationPostponed, now: Timestamp) -> String {
     let long = format_time_until(postponed.until, now);
-    format!("rate limited: {}; waiting for {long}, until {}", postponed.error, show::moment(postponed.until))
+    format!("rate limited: {}; waiting for {long}, until {}", postponed.error, show::format_local_time(postponed.until))
 }
 
 /// Describes when a failed agent is tried again, unless that is at once.
 pub fn format_retry_notice(record: &EventRecord) -> Option<String> {
     let until = show::find_retry_moment(record)?;
     let long = format_time_until(until, record.envelope.timestamp);
-    Some(format!("waiting for {long}, until {}, before the agent is tried again", show::moment(until)))
+    Some(format!("waiting for {long}, until {}, before the agent is tried again", show::format_local_time(until)))
 }
 
 fn format_time_until(moment: Timestamp, now: Timestamp) -> String {

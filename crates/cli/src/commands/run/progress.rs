@@ -135,7 +135,7 @@ impl<'o> ProgressPrinter<'o> {
             },
             Event::GateAnswered(answered) => {
                 let by = &record.envelope.metadata.triggered_by;
-                self.print_detail(Tone::Plain, &format!("{by} answers {}", show::answer(answered.answer)))
+                self.print_detail(Tone::Plain, &format!("{by} answers {}", show::describe_gate_answer(answered.answer)))
             }
             Event::IterationPostponed(postponed) => {
                 let notice = notices::format_wait_notice(postponed, record.envelope.timestamp);
@@ -211,7 +211,7 @@ impl<'o> ProgressPrinter<'o> {
             TurnPurpose::Delivery | TurnPurpose::UnjudgedDelivery(_) => "final delivery of",
             TurnPurpose::Work | TurnPurpose::SendBack => "the agent gets",
         };
-        self.print_detail(Tone::Faint, &format!("{what} {}", show::pieces(started.feedback)))
+        self.print_detail(Tone::Faint, &format!("{what} {}", show::format_feedback_count(started.feedback)))
     }
 
     fn show_hook_result(&mut self, finished: &payload::HookFinished) -> CommandResult {
@@ -221,7 +221,7 @@ impl<'o> ProgressPrinter<'o> {
         let why = finished.message.as_deref().unwrap_or_default();
         let colon = if word.is_empty() || why.is_empty() { "" } else { ": " };
         let is_told = self.view.is_some() && !word.is_empty();
-        let took = finished.duration_ms.filter(|_| is_told).map(|took| format!(" ({})", show::millis(took)));
+        let took = finished.duration_ms.filter(|_| is_told).map(|took| format!(" ({})", show::format_millis(took)));
         self.print_detail(tone, &format!("{} {word}{}{colon}{why}", finished.hook, took.unwrap_or_default()))
     }
 

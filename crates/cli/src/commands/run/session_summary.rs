@@ -59,7 +59,7 @@ impl SessionSummary {
 
     pub fn show_table(&self, next: &[String], columns: usize, out: &mut Output) -> CommandResult {
         out.print_line("")?;
-        let mut rows: Vec<(&str, Tone, Vec<String>)> = vec![("took", Tone::Plain, vec![self.time()])];
+        let mut rows: Vec<(&str, Tone, Vec<String>)> = vec![("took", Tone::Plain, vec![self.format_times()])];
         rows.push(("used", Tone::Plain, self.format_usage()));
         rows.push(("blocked by", Tone::Warning, self.list_blocking_hooks()));
         rows.push(("changed", Tone::Plain, self.list_changed_files()));
@@ -73,7 +73,7 @@ impl SessionSummary {
             let room = columns - TABLE_INDENT;
             let rows = lines.iter().flat_map(|line| match tone {
                 // The terminal wraps commands, so that they can be copied as a whole.
-                Tone::Name => vec![text::line(line).into_owned()],
+                Tone::Name => vec![text::clean_line(line).into_owned()],
                 _ => text::wrap_to_width(&text::fit_to_width(line, show::MAX_SHOWN_TEXT), room, room),
             });
             for (number, row) in rows.enumerate() {
@@ -142,7 +142,7 @@ impl SessionSummary {
         let unheard = self.session.pending.len() + self.unheard_feedback;
         if unheard > 0 {
             let pieces = u32::try_from(unheard).unwrap_or(u32::MAX);
-            left.push(format!("{} that the agent has not heard", show::pieces(pieces)));
+            left.push(format!("{} that the agent has not heard", show::format_feedback_count(pieces)));
         }
         left.extend(self.remaining_tasks.iter().flat_map(RemainingTasks::describe_lines));
         left

@@ -74,7 +74,7 @@ fn watch_for_cancellation(
             && !control.is_cancelled()
         {
             control.cancel_runs();
-            let why = closing.reason.map(|why| format!(" ({})", text::line(&why))).unwrap_or_default();
+            let why = closing.reason.map(|why| format!(" ({})", text::clean_line(&why))).unwrap_or_default();
             if let Some(view) = &view {
                 view.update_areas(|area| area.begin_ending(Instant::now(), "Ctrl-C twice ends everything now"));
             }

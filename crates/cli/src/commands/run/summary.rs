@@ -85,24 +85,27 @@ impl EndedSession<'_> {
         let counted = session.iteration.saturating_sub(session.interrupted);
         Ok(match session.ending_kind() {
             None if self.was_killed() && session.stopping.is_some() => {
-                vec![format!("{}  # ends it in order; once more goes on with its work", self.same(session))]
+                vec![format!("{}  # ends it in order; once more goes on with its work", self.repeat_command(session))]
             }
-            _ if self.was_killed() => vec![format!("{}  # goes on with it", self.same(session))],
+            _ if self.was_killed() => vec![format!("{}  # goes on with it", self.repeat_command(session))],
             None if session.next_action() == NextAction::Answer => {
-                vec![answer_gate(self.opened, &session.name).line_with("or ignore-hook, reject"), why]
+                vec![
+                    answer_gate_step(self.opened, &session.name).shell_line_with_comment("or ignore-hook, reject"),
+                    why,
+                ]
             }
-            None => vec![self.same(session)],
+            None => vec![self.repeat_command(session)],
             Some(SessionEndKind::Completed) => match stuck {
-                Some(task) => vec![self.step(task)?, format!("windlass why {task}")],
+                Some(task) => vec![self.next_command_for(task)?, format!("windlass why {task}")],
                 None => vec![why],
             },
             Some(SessionEndKind::Limit) if counted >= session.terms.max_iterations => {
-                vec![self.with_more_iterations(session, given)?, why]
+                vec![self.command_with_more_iterations(session, given)?, why]
             }
             // In a run over the graph, the last task need not be the one that waits.
             Some(SessionEndKind::Escalated) => match given.or(stuck) {
-                Some(task) => vec![self.step(task)?, why],
-                None => vec![why, self.same(session)],
+                Some(task) => vec![self.next_command_for(task)?, why],
+                None => vec![why, self.repeat_command(session)],
             },
             Some(ending) => {
                 let again =
@@ -132,7 +135,9 @@ impl EndedSession<'_> {
     /// Returns the command that continues the session, or the work on the graph.
     fn repeat_command(&self, session: &Session) -> String {
         let what = match (session.work, &session.goal, session.task) {
-            (WorkSource::Given, Some(goal), _) => format!(" {}", quoted(goal).unwrap_or_else(|| "GOAL".to_owned())),
+            (WorkSource::Given, Some(goal), _) => {
+                format!(" {}", quote_typed_word(goal).unwrap_or_else(|| "GOAL".to_owned()))
+            }
             (WorkSource::Given, None, Some(task)) => format!(" --task {task}"),
             (WorkSource::Graph, ..) | (WorkSource::Given, None, None) => String::new(),
         };

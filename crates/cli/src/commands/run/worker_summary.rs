@@ -79,7 +79,7 @@ impl WorkerSummary<'_> {
         why: fn(&Task) -> String,
     ) -> Vec<String> {
         let one = |id: &TaskId| match self.opened.require_task(*id) {
-            Ok(task) => format!("{id}  {}: {}", text::fit(&task.goal, 60), why(&task)),
+            Ok(task) => format!("{id}  {}: {}", text::fit_to_width(&task.goal, 60), why(&task)),
             Err(_) => id.to_string(),
         };
         first_lines(ids.len(), ids.map(one), "; `windlass task list` shows them")
@@ -106,7 +106,7 @@ impl WorkerSummary<'_> {
 
     fn list_unassigned(&self) -> Vec<String> {
         let unassigned_tasks = self.find_unassigned_tasks();
-        let one = |(task, why): &(Task, String)| format!("{}  {}: {why}", task.id, text::fit(&task.goal, 60));
+        let one = |(task, why): &(Task, String)| format!("{}  {}: {why}", task.id, text::fit_to_width(&task.goal, 60));
         first_lines(unassigned_tasks.len(), unassigned_tasks.iter().map(one), " that this run may not take")
     }
 
@@ -130,7 +130,7 @@ impl WorkerSummary<'_> {
         let one = |task: &Task| {
             let lease = task.lease.as_ref().map(|lease| describe_holder(self.opened, task, lease));
             let why = lease.and_then(Result::ok).unwrap_or_else(|| task.state.to_string());
-            format!("{}  {}: {why}", task.id, text::fit(&task.goal, 60))
+            format!("{}  {}: {why}", task.id, text::fit_to_width(&task.goal, 60))
         };
         first_lines(held.len(), held.iter().map(one), " that sessions hold; `windlass status` shows them")
     }
@@ -143,7 +143,7 @@ impl WorkerSummary<'_> {
     /// Lists the completed tasks for which a hook asks for a person, with its reason.
     fn list_objections(&self) -> Vec<String> {
         let one = |(id, why): (&TaskId, &String)| match self.opened.require_task(*id) {
-            Ok(task) => format!("{id}  {}: {why}", text::fit(&task.goal, 60)),
+            Ok(task) => format!("{id}  {}: {why}", text::fit_to_width(&task.goal, 60)),
             Err(_) => format!("{id}  {why}"),
         };
         let objections = &self.totals.objections;
@@ -165,7 +165,7 @@ impl WorkerSummary<'_> {
         let objections = self.totals.objections.keys().take(MAX_NAMED_TASKS).map(|id| format!("windlass why {id}"));
         let open = self.next_change_command();
         let again = (!left.is_empty() || paused.is_some() || *killed).then(|| match paused {
-            Some(_) => format!("{}  # when that is mended; no task has lost anything", self.again()),
+            Some(_) => format!("{}  # when that is mended; no task has lost anything", self.repeat_command()),
             None => self.repeat_command(),
         });
         let lost = self.totals.lost.keys().next().map(|id| format!("windlass why {id}"));
@@ -258,7 +258,7 @@ fn print_table_row(label: &str, tone: Tone, lines: &[String], out: &mut Output) 
         let room = columns.saturating_sub(TABLE_INDENT + 2).max(20);
         let rows = match tone {
             // The terminal wraps commands, so that they can be copied as a whole.
-            Tone::Name => vec![text::line(line).into_owned()],
+            Tone::Name => vec![text::clean_line(line).into_owned()],
             _ => text::wrap_to_width(&text::fit_to_width(line, show::MAX_SHOWN_TEXT), room, room),
         };
         for (broken, row) in rows.iter().enumerate() {

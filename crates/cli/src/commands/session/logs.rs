@@ -97,7 +97,7 @@ pub fn run_session_logs(context: &CommandContext, args: &Args, out: &mut Output)
                 }
                 _ => {
                     let again = ResumeCommand::for_session(&opened, &session).describe_in_sentence("goes on with it");
-                    format!("nobody runs it now: {}", mask.text(&again))
+                    format!("nobody runs it now: {}", mask.mask_text(&again))
                 }
             });
         }
@@ -175,7 +175,7 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<LogEntry> {
         Event::GateDecided(_) => entry("gate", Tone::Plain, summary()),
         Event::GateAnswered(answered) => {
             let by = &record.envelope.metadata.triggered_by;
-            entry(by, Tone::Plain, format!("answers {}", show::answer(answered.answer)))
+            entry(by, Tone::Plain, format!("answers {}", show::describe_gate_answer(answered.answer)))
         }
         Event::IterationPostponed(_) => {
             entry("agent", Tone::Warning, format!("rate limited, left alone {}", summary()))
@@ -199,7 +199,7 @@ fn build_log_entry(record: &EventRecord, records: &Path) -> Option<LogEntry> {
         }
         Event::BridgeCalled(called) => {
             let caller = show::bridge::format_caller(&called.agent, &called.conversation);
-            entry(&caller, Tone::Plain, format!("calls at {}", show::bridge::about(called)))
+            entry(&caller, Tone::Plain, format!("calls at {}", show::bridge::format_call(called)))
         }
         Event::BridgeAnswered(answered) => {
             let caller = show::bridge::format_caller(&answered.agent, &answered.conversation);

@@ -50,7 +50,7 @@ pub fn run_task_claim(context: &CommandContext, args: Args, out: &mut Output) ->
         return Ok(());
     }
     let (owner, epoch) = (&claimed.owner, claimed.epoch);
-    let until = claimed.until.map(|until| format!(" until {}", show::moment(until))).unwrap_or_default();
+    let until = claimed.until.map(|until| format!(" until {}", show::format_local_time(until))).unwrap_or_default();
     out.print_line(out.paint(Tone::Faint, format_args!("held by {owner}{until}; its holder says --epoch {epoch}")))
 }
 

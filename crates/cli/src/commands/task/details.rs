@@ -86,7 +86,7 @@ fn list_task_details(
     next: Option<String>,
 ) -> Vec<(&'static str, String)> {
     let now = environment::current_timestamp();
-    let ago = |at| format!("{} ({} ago)", show::moment(at), show::span(at, now));
+    let ago = |at| format!("{} ({} ago)", show::format_local_time(at), show::format_time_between(at, now));
     let mut details = Vec::new();
     details.extend(task.kind.as_ref().map(|kind| ("type", kind.to_string())));
     if let Some(report) = &task.report {

@@ -26,7 +26,7 @@ pub fn collect_drive_details(
     for kept in task.drive.live_checkpoints_at(now) {
         if let Some((at, Event::CheckpointCreated(made))) = read_event_at(opened, kept.id.0)? {
             let ago = show::format_time_between(at, now);
-            details.push(("checkpoint", format!("{}, {ago} ago", drive::checkpoint(kept.id, &made))));
+            details.push(("checkpoint", format!("{}, {ago} ago", drive::format_checkpoint(kept.id, &made))));
         }
     }
     Ok(details)

@@ -128,7 +128,7 @@ impl TaskGraph {
         let mut roots: VecDeque<TaskId> = self.tasks.keys().filter(|id| !waiting.contains(id)).copied().collect();
         let mut drawn = BTreeSet::new();
         while let Some(root) = roots.pop_front() {
-            let mut next = vec![Branch::root(root)];
+            let mut next = vec![TreeBranch::root(root)];
             while let Some(branch) = next.pop() {
                 let children = below.get(&branch.id);
                 let part = match (drawn.contains(&branch.id), children) {

@@ -54,9 +54,10 @@ pub fn run_task_list(context: &CommandContext, args: TaskListArgs, out: &mut Out
         || !(args.state.is_empty() && args.label.is_empty() && args.kind.is_none());
     let states = match (args.all, args.state.is_empty()) {
         (true, _) => Vec::new(),
-        (false, true) => {
-            TaskState::ALL.into_iter().filter(|state| !matches!(state, State::Completed | State::Deleted)).collect()
-        }
+        (false, true) => TaskState::ALL
+            .into_iter()
+            .filter(|state| !matches!(state, TaskState::Completed | TaskState::Deleted))
+            .collect(),
         (false, false) => args.state,
     };
     let filter = TaskFilter { states, labels: args.label, kind: args.kind, after: args.after };

@@ -115,7 +115,7 @@ impl WhyFact {
             Some(message) => format!("{word}{attempt}: {message}"),
             None => format!("{word}{attempt}"),
         };
-        let took = run.took.map(|took| format!(" ({})", show::millis(took))).unwrap_or_default();
+        let took = run.took.map(|took| format!(" ({})", show::format_millis(took))).unwrap_or_default();
         let mut details: Vec<String> =
             run.actions.iter().map(|action| format!("asks for {}: {}", action.kind, action.payload)).collect();
         details.extend(
@@ -149,7 +149,7 @@ impl WhyFact {
         match &fact.record.envelope.event {
             Event::TurnFinished(payload::TurnFinished { output, .. })
             | Event::DeliveryFinished(payload::DeliveryFinished { output, .. }) => {
-                fact.what = format!("agent: {}", last_line(output).unwrap_or_default());
+                fact.what = format!("agent: {}", last_line_without_claim(output).unwrap_or_default());
             }
             Event::BridgeAnswered(answered) => {
                 let (tone, outcome) = bridge::describe_answer(answered);
@@ -162,7 +162,7 @@ impl WhyFact {
                 let judges = turn.iter().rev().filter(|fact| fact.verdict == Some(decided.verdict));
                 let judges: Vec<String> = judges.filter_map(|fact| Some(fact.run.as_ref()?.title())).collect();
                 fact.by = Some(judges.join(", ")).filter(|judges| !judges.is_empty());
-                fact.what = format!("{}, so: {}", name_verdict(decided.verdict), fact.what);
+                fact.what = format!("{}, so: {}", verdict_name(decided.verdict), fact.what);
                 fact.tone = if decided.verdict == GateVerdict::Pass { Tone::Good } else { Tone::Warning };
                 let is_claimed = turn.iter().any(|fact| fact.record.kind() == EventType::PromiseDetected);
                 if fact.tone == Tone::Good
@@ -207,7 +207,7 @@ impl WhyFact {
     pub fn format_line(&self, own: TaskId) -> String {
         let node = self.record.envelope.node;
         let node = if node == EventSubject::Task(own) { String::new() } else { format!(" {node}") };
-        format!("{}{node} {} {}", self.record.seq, self.record.envelope.event.type_name(), self.sentence())
+        format!("{}{node} {} {}", self.record.seq, self.record.envelope.event.shown_type_name(), self.full_sentence())
     }
 
     /// Returns the event as `windlass events --json` prints it, with the description.
@@ -237,7 +237,7 @@ fn collect_evidence(event: &Event) -> Vec<String> {
         }
         Event::ValidationFinished(finished) => {
             let promises = (!finished.promises.is_empty())
-                .then(|| format!("the agent promises {}", drive::promises(&finished.promises)));
+                .then(|| format!("the agent promises {}", drive::format_promises(&finished.promises)));
             // The results of rules have the same text.
             let is_known = |line: &&String| {
                 finished.results.iter().any(|rule| **line == format!("{}: {}", rule.rule_name, rule.message))

@@ -93,7 +93,7 @@ fn find_subject(opened: &OpenedProject, name: &str) -> Result<WhySubject, Failur
     let shown = text::fit_to_width(name, MAX_NAME_COLUMNS);
     let hint = match hints::suggest_session(name, &sessions) {
         near if near.ends_with('?') => near,
-        known => format!("{known}; tasks are named like T12; {}", conversations::HOW_TO_FIND),
+        known => format!("{known}; tasks are named like T12; {}", conversations::CONVERSATION_ID_HINT),
     };
     let message = format!("`{shown}` is no task, session, conversation, stop hook or series of iterations");
     Err(Failure::new(FailureCode::NotFound, message).with_hint(hint))

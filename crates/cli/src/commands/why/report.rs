@@ -81,7 +81,7 @@ impl WhyReport {
     }
 
     fn render_head(&self, is_full: bool, out: &Output) -> Vec<String> {
-        let title = format!("{} {}", self.kind, text::line(&self.name));
+        let title = format!("{} {}", self.kind, text::clean_line(&self.name));
         let (tone, standing) = &self.standing;
         let mut rows = render_text(standing, text::display_width(&title) + 2, 2, is_full, out);
         rows.iter_mut().for_each(|row| *row = format!("  {}", out.paint(*tone, &*row)));
@@ -140,7 +140,7 @@ fn render_label(label: &str, what: &str, is_full: bool, out: &Output) -> Vec<Str
     let rows = render_text(what, 16, 16, is_full, out).into_iter().enumerate();
     rows.map(|(number, row)| {
         let label = if number == 0 { label } else { "" };
-        format!("  {}  {row}", out.paint(Tone::Faint, text::pad(label, 12)))
+        format!("  {}  {row}", out.paint(Tone::Faint, text::pad_to_width(label, 12)))
     })
     .collect()
 }

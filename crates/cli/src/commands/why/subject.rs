@@ -133,12 +133,12 @@ fn list_open_dependencies(opened: &OpenedProject, task: &Task) -> Result<Vec<Str
     let describe = |task: &Task| {
         let why = match (&task.blocked, &task.lease, &task.reason, show::count_open_dependencies(task)) {
             (Some(blocked), ..) => format!(": {}", blocked.reason),
-            (None, Some(lease), ..) => format!(": held by {}", lease.holder()),
+            (None, Some(lease), ..) => format!(": held by {}", lease.holder_name()),
             (None, None, Some(reason), _) => format!(": {reason}"),
             (None, None, None, 0) => String::new(),
             (None, None, None, open) => format!(": waits for {open}"),
         };
-        format!("{} ({}{why})  {}", task.id, task.state, text::fit(&task.goal, 60))
+        format!("{} ({}{why})  {}", task.id, task.state, text::fit_to_width(&task.goal, 60))
     };
     Ok(open.iter().map(describe).collect())
 }
@@ -162,7 +162,7 @@ fn report_session(opened: &OpenedProject, name: &SessionName) -> Result<WhyRepor
         }
         false => format!("{words} in iteration {}", session.iteration),
     };
-    let is_sent_back = |record: &&EventRecord| matches!(&record.envelope.event, Event::GateDecided(decided) if decided.decision == Decision::SendBack);
+    let is_sent_back = |record: &&EventRecord| matches!(&record.envelope.event, Event::GateDecided(decided) if decided.decision == GateDecision::SendBack);
     let times = |count: usize| (count > 0).then(|| format_times(count));
     let unheard: Vec<String> = find_unheard(&records).iter().map(Seq::to_string).collect();
     let about = [
@@ -270,7 +270,7 @@ fn report_conversation(opened: &OpenedProject, caller: &BridgeCaller) -> Result<
         caller.agent.parse::<BridgeAgent>().map_or_else(|_| caller.agent.clone(), |agent| agent.title().to_owned());
     let moment = |call: Option<&&EventRecord>| {
         let envelope = &call?.envelope;
-        Some(format!("{}, for {}", show::moment(envelope.timestamp), envelope.metadata.triggered_by))
+        Some(format!("{}, for {}", show::format_local_time(envelope.timestamp), envelope.metadata.triggered_by))
     };
     let times = |count: usize| (count > 0).then(|| format_times(count));
     let is_sent_back = |point: &HookPoint, ruling| point.sends_back() && ruling == CallRuling::Block;

@@ -87,7 +87,7 @@ fn show_step_event(record: &EventRecord, took: Duration, out: &mut Output) -> Co
         }
         let word = if result.success { out.paint(Tone::Good, "ok") } else { out.paint(Tone::Bad, "failed") };
         let said = match (&result.error, &result.data) {
-            (Some(error), _) => format!(": {}", text::line(error)),
+            (Some(error), _) => format!(": {}", text::clean_line(error)),
             (None, Some(data)) if data["taskId"].is_string() => {
                 format!(": {}", data["taskId"].as_str().unwrap_or_default())
             }

@@ -34,7 +34,7 @@ pub fn run_workflow_show(context: &CommandContext, args: &Args, out: &mut Output
             "steps": show::workflow::steps_to_json(&defined), "text": defined.text,
         }));
     }
-    let name = workflow.name.as_deref().map(|name| format!("  {}", text::line(name))).unwrap_or_default();
+    let name = workflow.name.as_deref().map(|name| format!("  {}", text::clean_line(name))).unwrap_or_default();
     out.print_line(format_args!("{}{name}", out.paint(Tone::Strong, &workflow.id)))?;
     if let Some(description) = &workflow.description {
         out.print_line(format_args!("  {}", text::clean_line(description.trim())))?;

@@ -191,7 +191,7 @@ fn nothing_is_lost_with_a_directory_that_others_have_made() {
     let commands: &[&[&str]] = &[&["init"], &["task", "add", "First"]];
     let recording = Recording::after(vec![Op::Make(directory)], &world, commands, None);
     assert!(!recording.log.is_empty());
-    assert_eq!(recording.wrong(&recording.told().collect::<Vec<_>>()), [""; 0]);
+    assert_eq!(recording.wrong(&recording.acknowledged_moments().collect::<Vec<_>>()), [""; 0]);
 }
 
 /// What a person has decided and what was written for others: on the disk when the command that says so returns.

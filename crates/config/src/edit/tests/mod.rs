@@ -26,7 +26,7 @@ fn check_toggle(text: &str, name: &str, old: &str, new: &str) {
     let edited = toggle_hook(text, name).unwrap_or_else(|obstacle| panic!("{obstacle}\n{text}"));
     assert_eq!(edited, text.replacen(old, new, 1), "\n{edited}");
     let back = toggle_hook(&edited, name).expect("the field is there");
-    assert_eq!(switch(&back, name), Ok(edited));
+    assert_eq!(toggle_hook(&back, name), Ok(edited));
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn text_that_cannot_be_edited_is_refused() {
         ("hooks:\n  stop:\n    - command: x\n      enabled: &no false\n    - {command: y, enabled: *no}\n", "stop[1]"),
         ("hooks:\n  stop:\n    - enabled:   # soon\n      command: x\n", "stop[0]"),
     ] {
-        assert_eq!(switch(text, name), Err(EditObstacle::Layout), "{text}");
+        assert_eq!(toggle_hook(text, name), Err(EditObstacle::Layout), "{text}");
     }
     let text = "hooks:\n  before_submit:\n    - create_pr\n  before_merge:\n    - merge_pr\n";
     let obstacle = toggle_hook(text, "before_submit[0]:create_pr").expect_err("nothing is left to merge");

@@ -99,7 +99,7 @@ impl Hook {
     /// Returns the lines of an entry after its dash.
     fn block_lines(&self) -> Vec<String> {
         if self.is_word || self.in_braces {
-            return vec![self.braces()];
+            return vec![self.flow_text()];
         }
         let mut noise = self.noise.iter().cycle();
         let mut lines = Vec::new();

@@ -29,7 +29,7 @@ fn apply_import(text: &str) -> String {
 
 #[track_caller]
 fn check_added(text: &str, expected: &str) {
-    assert_eq!(added(text), expected, "\n{}", added(text));
+    assert_eq!(apply_import(text), expected, "\n{}", apply_import(text));
 }
 
 const STOP: &str = "- name: claude-a\n  command: ./a.sh\n";
@@ -41,7 +41,7 @@ fn indent_lines(indent: usize, lines: &str) -> String {
 }
 
 fn both_hooks_text() -> String {
-    format!("hooks:\n  stop:\n{}  notification:\n{}", by(4, STOP), by(4, NOTIFICATION))
+    format!("hooks:\n  stop:\n{}  notification:\n{}", indent_lines(4, STOP), indent_lines(4, NOTIFICATION))
 }
 
 #[test]
@@ -56,27 +56,33 @@ fn import_into_file_without_hooks_appends_section() {
 
 #[test]
 fn import_extends_present_points_and_adds_others() {
-    let new = format!("  notification:\n{}", by(4, NOTIFICATION));
+    let new = format!("  notification:\n{}", indent_lines(4, NOTIFICATION));
     check_added(
         "hooks:\n  stop:\n    - command: ./own.sh # mine\n\n# next\nagent: claude\n",
-        &format!("hooks:\n  stop:\n    - command: ./own.sh # mine\n{}{new}\n# next\nagent: claude\n", by(4, STOP)),
+        &format!(
+            "hooks:\n  stop:\n    - command: ./own.sh # mine\n{}{new}\n# next\nagent: claude\n",
+            indent_lines(4, STOP)
+        ),
     );
     // Another spelling of the point, and dashes without indentation.
     check_added(
         "hooks:\n  Stop:\n  - command: ./own.sh\n    timeout: 3\n",
-        &format!("hooks:\n  Stop:\n  - command: ./own.sh\n    timeout: 3\n{}{new}", by(2, STOP)),
+        &format!("hooks:\n  Stop:\n  - command: ./own.sh\n    timeout: 3\n{}{new}", indent_lines(2, STOP)),
     );
     // The last point is another one, with a block scalar whose lines look like YAML.
     let text = "hooks:\n    on_error:\n        - command: |\n            a\n            # b\n          timeout: 3\n        # the end\n";
-    check_added(text, &format!("{text}    stop:\n{}    notification:\n{}", by(6, STOP), by(6, NOTIFICATION)));
+    check_added(
+        text,
+        &format!("{text}    stop:\n{}    notification:\n{}", indent_lines(6, STOP), indent_lines(6, NOTIFICATION)),
+    );
     check_added(
         "hooks:\n  #stop:\n  #  - command: x\n\nagent: claude\n",
-        &format!("hooks:\n  stop:\n{}{new}  #stop:\n  #  - command: x\n\nagent: claude\n", by(4, STOP)),
+        &format!("hooks:\n  stop:\n{}{new}  #stop:\n  #  - command: x\n\nagent: claude\n", indent_lines(4, STOP)),
     );
     // No newline at the end of the file.
     check_added(
         "hooks:\n  stop:\n    - command: ./own.sh",
-        format!("hooks:\n  stop:\n    - command: ./own.sh\n{}{new}", by(4, STOP)).trim_end(),
+        format!("hooks:\n  stop:\n    - command: ./own.sh\n{}{new}", indent_lines(4, STOP)).trim_end(),
     );
 }
 
@@ -84,9 +90,9 @@ fn import_extends_present_points_and_adds_others() {
 #[test]
 fn lines_of_last_point_stay_with_it() {
     let text = "hooks:\n  notification:\n    - command: ./own.sh\n";
-    let expected = format!("{text}{}  stop:\n{}", by(4, NOTIFICATION), by(4, STOP));
+    let expected = format!("{text}{}  stop:\n{}", indent_lines(4, NOTIFICATION), indent_lines(4, STOP));
     check_added(text, &expected);
-    check_added("  agent: claude\n", &format!("  agent: claude\n\n{}", by(2, &both())));
+    check_added("  agent: claude\n", &format!("  agent: claude\n\n{}", indent_lines(2, &both_hooks_text())));
 }
 
 #[test]

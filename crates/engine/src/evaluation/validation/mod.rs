@@ -153,7 +153,7 @@ impl ValidationRule {
 
     /// Returns whether checking the rule starts a program.
     pub fn runs_program(&self) -> bool {
-        matches!(self.kind, RuleKind::Command(_) | RuleKind::Custom(_))
+        matches!(self.kind, ValidationRuleKind::Command(_) | ValidationRuleKind::Custom(_))
     }
 }
 

@@ -43,7 +43,7 @@ impl ValidationRule {
             _ => return Err(list.rule_error("", "it is not a list", "give a list of rules, `[{type, name, config}]`")),
         };
         if items.len() > Self::MAX_RULES {
-            let cause = format!("it has {} rules; at most {} are taken", items.len(), Self::MOST);
+            let cause = format!("it has {} rules; at most {} are taken", items.len(), Self::MAX_RULES);
             return Err(list.rule_error("", cause, "join some of them in one `command` rule that runs a script"));
         }
         let mut names = BTreeSet::new();
@@ -132,7 +132,7 @@ impl RuleLocation<'_> {
                 "give `{validatorId}`: a name under `validators:` in the project's configuration",
             )?),
             _ => {
-                let remedy = format!("it is one of {}", RuleKind::NAMES.join(", "));
+                let remedy = format!("it is one of {}", ValidationRuleKind::NAMES.join(", "));
                 return Err(self.rule_error("type", format!("no rule has the type `{name}`"), remedy));
             }
         })

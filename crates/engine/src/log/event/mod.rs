@@ -47,7 +47,7 @@ macro_rules! events {
             /// Returns the field names of the payload of an event type; `None` where only a value has them.
             pub(crate) fn payload_fields(kind: EventType) -> Option<&'static [&'static str]> {
                 match kind {
-                    $(EventType::$variant => fields::names_of::<payload::$variant>(),)+
+                    $(EventType::$variant => field_names::struct_field_names::<payload::$variant>(),)+
                 }
             }
 

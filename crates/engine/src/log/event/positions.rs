@@ -11,12 +11,12 @@ trait PositionalId: Copy {
 
 macro_rules! named {
     ($($name:ident),+) => {$(
-        impl Named for $name {
-            fn at(self) -> Seq {
+        impl PositionalId for $name {
+            fn position(self) -> Seq {
                 Seq(self.0)
             }
 
-            fn moved(self, to: Seq) -> Self {
+            fn at_position(self, to: Seq) -> Self {
                 Self(to.0)
             }
         }

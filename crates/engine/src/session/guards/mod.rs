@@ -38,7 +38,11 @@ impl Session {
     /// Decides what happens when all blocking stop hooks have reached their limit of send-backs.
     pub(crate) fn decide_at_retry_limit(&self, claim: Option<Promise>) -> GateDecision {
         let why = match self.repeats_same_block() && self.remaining_send_backs() > 0 {
-            true => format!("{} {} times in a row with the same words", self.blockers(), Limits::SAME_BLOCKS),
+            true => format!(
+                "{} {} times in a row with the same words",
+                self.describe_blocking_hooks(),
+                EngineLimits::SAME_BLOCKS_IN_A_ROW
+            ),
             false => self.describe_block_state(),
         };
         match self.terms.on_retry_limit {
@@ -71,12 +75,13 @@ impl Session {
     pub(crate) fn apply_gate_answer(&self, claim: Option<Promise>, answer: GateAnswer) -> GateDecision {
         match answer {
             GateAnswer::Continue => GateDecision::SendBack,
-            GateAnswer::Abort => {
-                close_session(SessionEndKind::Escalated, format!("{}, and a person ended it", self.still_blocked()))
-            }
+            GateAnswer::Abort => close_session(
+                SessionEndKind::Escalated,
+                format!("{}, and a person ended it", self.describe_block_state()),
+            ),
             // The answer approves the work as it was claimed, even if it comes with a message.
             GateAnswer::Ignore => {
-                self.judge_without_blockers(claim, format!("{}, and a person let it pass", self.still_blocked()))
+                self.judge_without_blockers(claim, format!("{}, and a person let it pass", self.describe_block_state()))
             }
         }
     }
@@ -122,7 +127,7 @@ impl Session {
             0 => format!("{who}, and may not send the agent back"),
             sent => {
                 let (names, verb) = who.rsplit_once(' ').unwrap_or(("", who));
-                format!("{names} still {verb} after sending the agent back {}", times(sent))
+                format!("{names} still {verb} after sending the agent back {}", count_in_words(sent))
             }
         };
         match self.blocking.as_slice() {
@@ -194,7 +199,8 @@ impl Session {
     /// Returns whether a person has asked to ignore the result of this stop hook. A hook that asks for a person or for
     /// more work still counts: the person was not asked about that.
     pub(crate) fn ignores_hook_result(&self, hook: &HookEffect, outcome: HookOutcome) -> bool {
-        let keeps = matches!(Verdict::of(outcome, hook.on_failure), Verdict::Block | Verdict::Fail);
+        let keeps =
+            matches!(GateVerdict::from_hook_outcome(outcome, hook.on_failure), GateVerdict::Block | GateVerdict::Fail);
         keeps && hook.class == HookClass::Gate && self.ignores.contains(&hook.hook)
     }
 
@@ -243,7 +249,7 @@ impl Session {
 
     /// Explains the end of a session whose wall time is used up.
     pub fn describe_wall_time_end(&self) -> String {
-        format!("the wall time of {} is used up", in_words(self.terms.wall_time.unwrap_or_default()))
+        format!("the wall time of {} is used up", duration_in_words(self.terms.wall_time.unwrap_or_default()))
     }
 
     /// Names the budget that is used up.
@@ -280,7 +286,7 @@ impl Session {
     /// or by a person's answer, gets one only for a person's message.
     pub(crate) fn may_deliver_feedback(&self) -> bool {
         let has_work = (self.held_epoch().is_some() || self.hold == TaskHold::Never) && !self.lacks_workspace();
-        let has_ended = matches!(self.phase, Phase::Settled(_)) && self.last_turn.is_some();
+        let has_ended = matches!(self.phase, SessionPhase::Settled(_)) && self.last_turn.is_some();
         let is_waived = self.verdict == GateVerdict::Block && !self.has_unheard_person();
         let is_due = !self.pending.is_empty() && !self.delivered && !is_waived;
         is_due && has_ended && has_work && self.find_tripped_guard().is_none()
@@ -342,7 +348,7 @@ impl Session {
         self.wait_deadline().filter(|until| self.exceeds_wall_time(*until)).map(|_| {
             let awaited =
                 if self.is_rate_limited() { "the agent's rate limit ends" } else { "the agent is tried again" };
-            format!("{}, before {awaited}", self.out_of_time())
+            format!("{}, before {awaited}", self.describe_wall_time_end())
         })
     }
 

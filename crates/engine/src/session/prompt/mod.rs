@@ -60,7 +60,7 @@ pub struct ReportBrief<'a> {
 
 impl ReportBrief<'_> {
     fn render_brief(&self) -> String {
-        let mut parts = vec![REPORT.to_owned()];
+        let mut parts = vec![REPORT_INSTRUCTIONS.to_owned()];
         let Some(task) = self.reviewed else { return join_sections(&parts) };
         parts.push(prepend_title(
             &format!("You review the work on {}. Its goal:", task.id),
@@ -71,14 +71,14 @@ impl ReportBrief<'_> {
         let branch = task.workspace.as_ref().filter(|_| change.is_some()).map(|workspace| workspace.branch.as_str());
         parts.push(match (merged, branch, self.base) {
             (Some(commit), ..) => {
-                format!("Its change is merged: `git show -m --first-parent {}` shows it.", one_line(commit))
+                format!("Its change is merged: `git show -m --first-parent {}` shows it.", collapse_to_line(commit))
             }
             (None, Some(branch), Some(base)) => format!(
                 "Its change is the branch `{}`, which is checked out in this directory: `git diff {}...HEAD` shows it.",
-                one_line(branch),
-                one_line(base)
+                collapse_to_line(branch),
+                collapse_to_line(base)
             ),
-            (None, Some(branch), None) => format!("Its change is the branch `{}`.", one_line(branch)),
+            (None, Some(branch), None) => format!("Its change is the branch `{}`.", collapse_to_line(branch)),
             (None, None, _) => "It has no change of its own.".to_owned(),
         });
         let result = task.result.as_deref().map(fence_text).unwrap_or_default();
@@ -121,12 +121,13 @@ impl FeedbackItem<'_> {
         let seen = if self.possibly_seen { " (you may have seen this before)" } else { "" };
         let about = self.about.map(|task| format!(" (about {task})")).unwrap_or_default();
         let source = collapse_to_line(self.source) + &about;
-        let reason = self.reason.map(|reason| format!(": {}", one_line(&without_claims(reason)))).unwrap_or_default();
+        let reason =
+            self.reason.map(|reason| format!(": {}", collapse_to_line(&neutralize_claims(reason)))).unwrap_or_default();
         match self.voice {
-            MessageAuthor::Hook => format!("[Hook feedback]: {source}{reason}{seen}\n{}", fenced(self.text)),
-            MessageAuthor::Agent => format!("[Message, not from a person] {source}{seen}:\n{}", fenced(self.text)),
-            MessageAuthor::Person => format!("[Message from {source}]{seen}:\n{}", without_claims(self.text)),
-            MessageAuthor::Windlass => format!("[Windlass]{about}{seen}: {}", without_claims(self.text)),
+            MessageAuthor::Hook => format!("[Hook feedback]: {source}{reason}{seen}\n{}", fence_text(self.text)),
+            MessageAuthor::Agent => format!("[Message, not from a person] {source}{seen}:\n{}", fence_text(self.text)),
+            MessageAuthor::Person => format!("[Message from {source}]{seen}:\n{}", neutralize_claims(self.text)),
+            MessageAuthor::Windlass => format!("[Windlass]{about}{seen}: {}", neutralize_claims(self.text)),
         }
     }
 }
@@ -235,7 +236,7 @@ impl PromptInputs<'_> {
 
     fn list_deliverables(&self) -> String {
         let deliverables = self.task.map(|task| task.deliverables.as_slice()).unwrap_or_default();
-        deliverables.iter().map(|deliverable| format!("- {}\n", one_line(deliverable))).collect()
+        deliverables.iter().map(|deliverable| format!("- {}\n", collapse_to_line(deliverable))).collect()
     }
 
     fn render_notes(&self) -> String {

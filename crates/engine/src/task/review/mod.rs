@@ -69,7 +69,7 @@ impl ReviewRequest<'_> {
         let task = self.task.map(|task| fence_text(&task.goal_and_body())).unwrap_or_default();
         let deliverables: String = self.task.map(list_deliverables).unwrap_or_default();
         let listed = if deliverables.is_empty() { String::new() } else { fence_text(&deliverables) };
-        let commits: String = self.commits.iter().map(|commit| format!("{}\n", one_line(commit))).collect();
+        let commits: String = self.commits.iter().map(|commit| format!("{}\n", collapse_to_line(commit))).collect();
         let commits = if commits.is_empty() { String::new() } else { fence_text(&commits) };
         let (diff, left_out) = self.excerpt_diff();
         let title = match left_out {
@@ -87,7 +87,7 @@ impl ReviewRequest<'_> {
         };
         join_sections(&[
             introduction.to_owned(),
-            format!("Your brief (`{}`):\n{}", one_line(self.name), self.brief.trim()),
+            format!("Your brief (`{}`):\n{}", collapse_to_line(self.name), self.brief.trim()),
             prepend_title("The task that the change was made for:", &task),
             prepend_title("What was to be there at the end:", &listed),
             prepend_title("What its commits say, oldest first:", &commits),
@@ -127,7 +127,7 @@ impl ReviewRequest<'_> {
 }
 
 fn list_deliverables(task: &Task) -> String {
-    task.deliverables.iter().map(|deliverable| format!("- {}\n", one_line(deliverable))).collect()
+    task.deliverables.iter().map(|deliverable| format!("- {}\n", collapse_to_line(deliverable))).collect()
 }
 
 /// Returns the beginning of a text, cut at a line end if it has one.
@@ -197,7 +197,8 @@ impl ReviewJudgement {
 
     /// Returns the feedback for the author of the change.
     pub fn render_feedback(&self, brief: &str) -> String {
-        let mut told = format!("The change was not approved (`{}`): {}\n", one_line(brief), self.summary.trim());
+        let mut told =
+            format!("The change was not approved (`{}`): {}\n", collapse_to_line(brief), self.summary.trim());
         for finding in self.findings.iter().take(MAX_FINDINGS) {
             let _ = write!(told, "\n- {finding}");
         }

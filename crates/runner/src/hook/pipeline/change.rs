@@ -74,7 +74,7 @@ impl EffectRunner<'_> {
         let known = task.and_then(|task| task.change.as_ref()).filter(|change| change.merged.is_none());
         let known = known.and_then(|change| change.at.number);
         let opened = self.retry_forge_call(|| match known.map(|number| forge.view_change(number)).transpose()? {
-            Some(change) if matches!(change.state, State::Open | State::Closed) => Ok(change),
+            Some(change) if matches!(change.state, ForgeChangeState::Open | ForgeChangeState::Closed) => Ok(change),
             _ => forge.open_change(&new),
         });
         Ok(Ok(opened.map_or_else(|error| forge_failure_report(&error), |change| opened_change_report(&offer, &change))))
@@ -152,7 +152,7 @@ pub(super) fn task_taken_report() -> HookReport {
 }
 
 pub(super) fn forge_failure_report(error: &ForgeError) -> HookReport {
-    report_with_message(HookOutcome::Failure, format!("{}; {}", with_causes(error), error.hint()))
+    report_with_message(HookOutcome::Failure, format!("{}; {}", describe_causes(error), error.hint()))
 }
 
 /// Reports a change that only the log and the branch know.

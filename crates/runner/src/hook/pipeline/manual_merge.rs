@@ -158,7 +158,8 @@ impl From<Error> for MergeInterruption {
 /// Refuses a branch that a person has reset to the base.
 fn refuse_reset_branch(wish: &ManualMergeRequest<'_>, base: &BaseBranch) -> ManualMergeOutcome {
     let branch = &wish.workspace.branch;
-    let cause = format!("{branch} has nothing that {} has not, and what was submitted is not there", base.shown());
+    let cause =
+        format!("{branch} has nothing that {} has not, and what was submitted is not there", base.display_name());
     let submitted = wish.submitted.unwrap_or("COMMIT");
     let place = format!(".windlass/worktrees/{}", wish.workspace.name);
     refused_outcome(
@@ -502,7 +503,7 @@ impl EffectRunner<'_> {
         };
         let hint = format!(
             "`{take_up}` has the next run open another change for them; `git -C {place} reset --hard {}` gives them up",
-            base.shown()
+            base.display_name()
         );
         Err(refused_outcome(left_out, hint).into())
     }

@@ -159,8 +159,9 @@ impl EffectRunner<'_> {
         self.with_git(|git| {
             let (branch, head) = (BranchName::new(&workspace.branch)?, GitCommitId::new(&change.head)?);
             let is_whole = git.is_fully_merged(&branch, &head, &base.commit)?;
-            let words =
-                || format!("#{} was merged at {}, without the last commits of {branch}", change.number, head.short());
+            let words = || {
+                format!("#{} was merged at {}, without the last commits of {branch}", change.number, head.short_id())
+            };
             Ok((!is_whole).then(words))
         })
     }
@@ -182,7 +183,7 @@ impl EffectRunner<'_> {
                 return no(HookOutcome::Failure, format!("nobody can tell where {} is now: {why}", base.branch));
             }
             if let Some(below) = first_unmerged(git, workspace, below, &base.commit)? {
-                let said = format!("{}; {}", below.in_words(), below.hint(workspace, &base.shown()));
+                let said = format!("{}; {}", below.describe_state(), below.merge_hint(workspace, &base.display_name()));
                 return no(HookOutcome::Escalate, said);
             }
             let branch = BranchName::new(&workspace.branch)?;
@@ -195,7 +196,7 @@ impl EffectRunner<'_> {
                     return Ok(Err(Box::new(merged_report(landed.commit.to_string(), &landed.how))));
                 }
                 (RebaseOutcome::Rebased, _) => {
-                    let said = format!("{} has moved; on top of {} now", base.branch, base.commit.short());
+                    let said = format!("{} has moved; on top of {} now", base.branch, base.commit.short_id());
                     return no(HookOutcome::Again, said);
                 }
                 (RebaseOutcome::Conflict(conflict), _) => return Ok(Err(conflict)),
@@ -253,7 +254,7 @@ impl EffectRunner<'_> {
             }
             // The server objects to the branch, which the agent cannot mend.
             Err(Error::Rejected { remote, branch, why }) => {
-                let said = format!("{remote} does not let {branch} be changed: {}", clean(&why));
+                let said = format!("{remote} does not let {branch} be changed: {}", clean_output(&why));
                 Ok(report_with_message(HookOutcome::Escalate, said))
             }
             Err(error) => Err(error),

@@ -75,12 +75,12 @@ impl EffectRunner<'_> {
             }
             // The server has looked at the work, and its reason is for the agent.
             Error::Rejected { remote, branch, why } => {
-                let message = format!("{remote} does not take {branch}: {}", clean(why));
+                let message = format!("{remote} does not take {branch}: {}", clean_output(why));
                 let feedback = format!(
                     "The server {remote} does not take the work: it refuses the branch {branch}.\n\nIt says:\n{}\n\n\
                      Mend what it names, and commit. Where it is about something in an earlier commit of this branch, \
                      take it out of that commit too.",
-                    clean(why)
+                    clean_output(why)
                 );
                 HookReport { feedback: Some(feedback), ..report_with_message(HookOutcome::Block, message) }
             }
@@ -106,7 +106,7 @@ impl EffectRunner<'_> {
                 }
                 RebaseOutcome::Rebased => report_with_message(
                     HookOutcome::Success,
-                    format!("rebased onto {} ({})", base.branch, base.commit.short()),
+                    format!("rebased onto {} ({})", base.branch, base.commit.short_id()),
                 ),
                 RebaseOutcome::Conflict(conflict) => *conflict,
             })
@@ -125,7 +125,7 @@ impl EffectRunner<'_> {
             BranchRebaseOutcome::Done { .. } => RebaseOutcome::Rebased,
             BranchRebaseOutcome::Conflict { files, why } => {
                 let feedback = conflict_feedback(git, &worktree, base, &files, &why)?;
-                let message = format!("conflicts with {} in {}", base.shown(), count(files.len()));
+                let message = format!("conflicts with {} in {}", base.display_name(), count_files(files.len()));
                 RebaseOutcome::Conflict(Box::new(HookReport {
                     feedback: Some(feedback),
                     ..report_with_message(HookOutcome::Block, message)

@@ -164,7 +164,7 @@ impl EffectRunner<'_> {
                 Some(_) if is_cancelled => "it was cancelled".to_owned(),
                 Some(_) if Instant::now() > flow.until => {
                     ending = WorkflowEnding::TimedOut;
-                    format!("it had not ended after {}, which is its `timeout`", in_words(run.hook.timeout))
+                    format!("it had not ended after {}, which is its `timeout`", duration_in_words(run.hook.timeout))
                 }
                 Some(step) => {
                     self.read_new_results(&mut memory, &progress)?;

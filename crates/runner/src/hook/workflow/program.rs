@@ -52,7 +52,7 @@ impl EffectRunner<'_> {
         let papers = HookInputFiles::for_run(&place, &input);
         let time = program.timeout.min(until.saturating_duration_since(Instant::now())).max(MIN_ATTEMPT_TIMEOUT);
         let limit = match time < program.timeout {
-            true => format!("{}, with all of the workflow", in_words(run.hook.timeout)),
+            true => format!("{}, with all of the workflow", duration_in_words(run.hook.timeout)),
             false => duration_in_words(program.timeout),
         };
         let invocation = ProgramInvocation::Argv(words.into_iter().map(Into::into).collect());
@@ -125,7 +125,7 @@ pub(super) fn run_side_by_side(
             .map(|spec| {
                 scope.spawn(move || {
                     let ran = run(spec, control);
-                    if !all && matches!(&ran, Ok(finished) if finished.exit == Exit::Code(0)) {
+                    if !all && matches!(&ran, Ok(finished) if finished.exit == ProgramExit::Code(0)) {
                         control.cancel_own_runs();
                     }
                     ran
@@ -162,7 +162,8 @@ pub(super) fn program_result(
     let is_cut = total > MAX_STORED_OUTPUT as u64 && begins_as_json(&ran.stdout.to_text_lossy());
     let result = match ran.exit {
         ProgramExit::Code(0) if program.store_as.is_some() && is_cut => {
-            let why = format!("it printed {total} bytes of JSON, and {KEPT} are the most that can be stored");
+            let why =
+                format!("it printed {total} bytes of JSON, and {MAX_STORED_OUTPUT} are the most that can be stored");
             StepResult::failed(&step.id, why, took)
         }
         ProgramExit::Code(0) => StepResult::succeeded(&step.id, None, took),

@@ -83,9 +83,9 @@ fn read_report(path: &Path) -> Result<String, String> {
             "is a directory: name the file in it as `reportPath`".to_owned()
         }
         (Some(UnreadableFile::TooLarge(_)), _) => {
-            format!("is larger than {} MiB: make one with totals only, or of fewer files", MOST >> 20)
+            format!("is larger than {} MiB: make one with totals only, or of fewer files", MAX_REPORT_BYTES >> 20)
         }
-        (Some(other), _) => format!("{}: correct `reportPath`", other.cause()),
+        (Some(other), _) => format!("{}: correct `reportPath`", other.describe_cause()),
         (None, ErrorKind::NotFound) => {
             "is not there: run the tests with coverage first, or correct `reportPath`, which is relative to the project's \
              directory"

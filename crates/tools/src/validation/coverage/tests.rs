@@ -37,8 +37,8 @@ fn lcov_sums_its_files() {
     check_covered(lcov::parse_lcov(LCOV), 50.0);
     check_covered(lcov::parse_lcov("SF:a\r\nLF:4\r\nLH:3\r\nend_of_record\r\n"), 75.0);
     check_covered(lcov::parse_lcov("SF:a\nDA:1,0\nDA:2,7,abc\nDA:3,1e3\nDA:4,-1\nend_of_record\n"), 50.0);
-    assert_eq!(lcov::covered("SF:a\nLF:0\nLH:0\nend_of_record\n"), Err(Fault::NoLines));
-    assert_eq!(lcov::covered("SF:a\nend_of_record\n"), Err(Fault::NoLines));
+    assert_eq!(lcov::parse_lcov("SF:a\nLF:0\nLH:0\nend_of_record\n"), Err(ReportError::NoLines));
+    assert_eq!(lcov::parse_lcov("SF:a\nend_of_record\n"), Err(ReportError::NoLines));
     check_fault(lcov::parse_lcov("hello\n"), "it has no `SF:` lines");
     check_fault(lcov::parse_lcov("SF:a\nLF:ten\n"), "its line 2 is not understood");
     check_fault(lcov::parse_lcov("SF:a\nLF:NaN\nLH:NaN\n"), "its line 2 is not understood");
@@ -75,7 +75,7 @@ fn json_report_without_lines_does_not_pass() {
         r#"{"data":[]}"#,
         r#"{"/a.js":{"statementMap":{},"s":{}}}"#,
     ] {
-        assert_eq!(json::covered(empty), Err(Fault::NoLines), "{empty}");
+        assert_eq!(json::parse_json_report(empty), Err(ReportError::NoLines), "{empty}");
     }
     check_fault(json::parse_json_report("not json"), "it is not JSON: expected");
     check_fault(json::parse_json_report(r#"{"total":{"lines":{"pct":NaN}}}"#), "it is not JSON: expected value");
@@ -99,8 +99,8 @@ fn cobertura_is_read_from_its_root() {
                 <!-- <coverage line-rate=\"1\"> -->\n<coverage  branch-rate = \"1\"\n  line-rate = '0.5' \
                 lines-valid=\"10\" version=\"a>b\">";
     check_covered(cobertura::parse_cobertura(&report(full)), 50.0);
-    assert_eq!(cobertura::covered("<coverage line-rate=\"1\" lines-valid=\"0\"/>"), Err(Fault::NoLines));
-    assert_eq!(cobertura::covered("<coverage line-rate=\"1\"></coverage>"), Err(Fault::NoLines));
+    assert_eq!(cobertura::parse_cobertura("<coverage line-rate=\"1\" lines-valid=\"0\"/>"), Err(ReportError::NoLines));
+    assert_eq!(cobertura::parse_cobertura("<coverage line-rate=\"1\"></coverage>"), Err(ReportError::NoLines));
     check_fault(cobertura::parse_cobertura(&report("<coverage line-rate=\"NaN\">")), "is not a number from 0 to 1");
     check_fault(cobertura::parse_cobertura(&report("<coverage line-rate=\"75\">")), "is not a number from 0 to 1");
     check_fault(cobertura::parse_cobertura(&report("<coverage line-rate=\"most\">")), "is not a number");
@@ -129,7 +129,7 @@ fn cobertura_rate_is_read_only_from_the_root() {
         format!("<!-->{good}</coverage>"),
         poor.replace("<coverage", "<coverages"),
     ] {
-        assert!(matches!(cobertura::covered(&other), Err(Fault::Format(_))), "{other}");
+        assert!(matches!(cobertura::parse_cobertura(&other), Err(ReportError::Format(_))), "{other}");
     }
     check_covered(cobertura::parse_cobertura(&format!("<!DOCTYPE coverage SYSTEM '>{good}'>{poor}")), 10.0);
     check_covered(cobertura::parse_cobertura(&poor.replace("lines", "note=' line-rate=\"0.99\"' lines")), 10.0);
@@ -190,7 +190,7 @@ fn coverage_passes_exactly_at_its_minimum() {
     let report = place.path().join("lcov.info");
     fs::write(&report, LCOV).unwrap();
     let check = |least: f64, passed: bool, message: &str| {
-        assert_eq!(looked(CoverageFormat::Lcov, least, &report), (passed, message.to_owned()));
+        assert_eq!(check_report(CoverageFormat::Lcov, least, &report), (passed, message.to_owned()));
     };
     check(50.0, true, "50% of the lines are covered; 50% are wanted");
     check(0.0, true, "50% of the lines are covered; 0% are wanted");

@@ -30,7 +30,7 @@ impl ImportFindings<'_> {
         let from = self.import.from;
         match from {
             ImportDialect::Automation => format!("{file}: {}", from.title()),
-            _ => format!("{file}: hooks of {}; a `timeout` there is in {}", from.title(), from.unit().title()),
+            _ => format!("{file}: hooks of {}; a `timeout` there is in {}", from.title(), from.timeout_unit().title()),
         }
     }
 
@@ -52,13 +52,13 @@ impl ImportFindings<'_> {
         let mut messages = MessageWriter::new();
         messages.print_note(&self.format_heading());
         for remark in self.collect_left_out() {
-            messages.print_warning(&format!("left out: {}", placed(remark)));
+            messages.print_warning(&format!("left out: {}", format_remark(remark)));
         }
         for remark in self.iter_remarks() {
             messages.print_note(&format_remark(remark));
         }
         for change in &self.additions.changes {
-            messages.print_note(&format!("line {}: would be changed: {}", change.line, changed(change)));
+            messages.print_note(&format!("line {}: would be changed: {}", change.line, describe_hook_change(change)));
         }
         if self.additions.is_empty() {
             messages.print_note(&self.describe_unchanged_config());

@@ -105,7 +105,7 @@ mod tests {
         for piece in pieces {
             tail.append_output(OutputStream::Stdout, piece.as_bytes());
         }
-        assert_eq!(tail.lines(width), expected, "{pieces:?}");
+        assert_eq!(tail.last_lines(width), expected, "{pieces:?}");
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
             tail.append_output(OutputStream::Stdout, &[b'x'; 1000]);
         }
         assert!(tail.open[0].len() <= 2 * MAX_OPEN_LINE_BYTES);
-        assert_eq!(tail.lines(4), ["…xxx"]);
+        assert_eq!(tail.last_lines(4), ["…xxx"]);
     }
 
     #[test]
@@ -148,6 +148,6 @@ mod tests {
         tail.append_output(OutputStream::Stdout, b"to be ");
         tail.append_output(OutputStream::Stderr, b"warning\n");
         tail.append_output(OutputStream::Stdout, b"continued\n");
-        assert_eq!(tail.lines(40), ["warning", "to be continued"]);
+        assert_eq!(tail.last_lines(40), ["warning", "to be continued"]);
     }
 }

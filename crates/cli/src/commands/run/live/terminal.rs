@@ -79,7 +79,7 @@ impl LiveTerminal {
 
     /// Builds the bytes of a frame.
     fn build_frame(&self, lines: &[String], rows: &[TerminalRow], size: (usize, usize)) -> String {
-        let mut frame = format!("{BEGIN}\r");
+        let mut frame = format!("{BEGIN_SYNCHRONIZED}\r");
         // Otherwise each row overwrites one, and no row has to be blank in between.
         if !lines.is_empty() || rows.len() != self.rows.len() || size != self.size {
             frame.push_str(CLEAR_BELOW);

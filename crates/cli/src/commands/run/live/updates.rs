@@ -73,6 +73,6 @@ fn describe_turn(started: &payload::TurnStarted) -> String {
     };
     match started.feedback {
         0 => what.to_owned(),
-        pieces => format!("{what}, with {}", show::pieces(pieces)),
+        pieces => format!("{what}, with {}", show::format_feedback_count(pieces)),
     }
 }

@@ -25,7 +25,7 @@ pub fn render_board(
     let at_work = seats.iter().filter(|seat| !seat.session.is_empty()).count();
     let left = if left == 0 { String::new() } else { format!(" · {left} left") };
     let totals = format!("{at_work} at work · {done} done{left} · {ready} ready");
-    let mut rows = vec![all.over_all(&totals, at, width, palette)];
+    let mut rows = vec![all.render_totals_row(&totals, at, width, palette)];
     rows.extend(
         all.end_hint()
             .map(|quicker| TerminalRow::new(palette, &[(Tone::Warning, &text::fit_to_width(quicker, width))])),

@@ -24,7 +24,7 @@ impl StoreHolding {
     }
 
     pub fn print_holding(&self, out: &mut Output) -> CommandResult {
-        let title = format!("{} {}", self.kind, text::line(&self.about));
+        let title = format!("{} {}", self.kind, text::clean_line(&self.about));
         out.print_line(format_args!("  {}", out.paint(Tone::Name, title)))?;
         // The text is not cut, because a person has to judge all of it.
         out.print_line(format_args!("      {}", text::clean_line(&self.what)))

@@ -15,7 +15,7 @@ const MAX_SHOWN_TASKS: usize = 20;
 pub fn list_prompt_texts(survey: &StoreSurvey) -> Result<Vec<StoreHolding>, StoreError> {
     let tasks =
         || survey.rows.iter().filter_map(|row| if let RowChange::PutTask(task) = row { Some(task) } else { None });
-    let is_open = |task: &Task| !matches!(task.state, State::Completed | State::Deleted);
+    let is_open = |task: &Task| !matches!(task.state, TaskState::Completed | TaskState::Deleted);
     let open = tasks().filter(|task| is_open(task)).count();
     let mut texts = PromptTexts { survey, holdings: Vec::new() };
     if open > MAX_SHOWN_TASKS {

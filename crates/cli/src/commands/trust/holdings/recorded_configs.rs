@@ -56,8 +56,10 @@ fn describe_recorded_config(users: &str, text: &str) -> Vec<StoreHolding> {
     };
     let effects = config.list_effects();
     let is_told = effects.iter().any(|effect| effect.place == "agent_commands");
-    let mut holdings: Vec<StoreHolding> =
-        effects.iter().map(|effect| holding(format!("of {users}: {}", effect.title()), effect.what.clone())).collect();
+    let mut holdings: Vec<StoreHolding> = effects
+        .iter()
+        .map(|effect| holding(format!("of {users}: {}", effect.display_title()), effect.what.clone()))
+        .collect();
     if allowed_agent_commands(&config) == AgentCommandSetting::Allow && !is_told {
         holdings.push(holding(format!("of {users}: agent_commands"), "allow, as nothing else is said".to_owned()));
     }

@@ -244,10 +244,10 @@ payloads! {
         protected: Option<ConfigDigest>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         goal: Option<String>,
-        #[serde(default, skip_serializing_if = "Work::is_given")]
+        #[serde(default, skip_serializing_if = "WorkSource::is_given")]
         work: WorkSource,
         /// The place of the work.
-        #[serde(default, skip_serializing_if = "Grounds::is_in_place")]
+        #[serde(default, skip_serializing_if = "WorkspaceMode::is_in_place")]
         grounds: WorkspaceMode,
         agent: String,
         terms: SessionTerms,
@@ -293,7 +293,7 @@ payloads! {
         /// The hook, person or agent that the feedback comes from.
         source: String,
         text: String,
-        #[serde(default, skip_serializing_if = "Voice::is_hook")]
+        #[serde(default, skip_serializing_if = "MessageAuthor::is_hook")]
         voice: MessageAuthor,
         /// A short reason why the hook blocks.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -492,7 +492,7 @@ payloads! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         approved: Option<ChangeApproval>,
         /// The usage of the agents that the hook asked.
-        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+        #[serde(default, skip_serializing_if = "AgentUsage::is_nothing")]
         used: AgentUsage,
         /// The last commit of the work, if the hook has moved it.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -42,7 +42,7 @@ payloads! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         record: Option<String>,
         /// The usage of the turn, if the agent reports it.
-        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+        #[serde(default, skip_serializing_if = "AgentUsage::is_nothing")]
         usage: AgentUsage,
         /// The digest of the changes in the work directory.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,19 +76,19 @@ payloads! {
     IterationCompleted {
         run: RunId,
         /// The usage of all turns of the iteration.
-        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+        #[serde(default, skip_serializing_if = "AgentUsage::is_nothing")]
         used: AgentUsage,
     }
     IterationFailed {
         run: RunId,
         error: String,
         /// The kind of failure, if known.
-        #[serde(default, skip_serializing_if = "Fault::is_unknown")]
+        #[serde(default, skip_serializing_if = "TurnFailure::is_unknown")]
         fault: TurnFailure,
         /// The file with the full output of the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         record: Option<String>,
-        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+        #[serde(default, skip_serializing_if = "AgentUsage::is_nothing")]
         usage: AgentUsage,
         /// The agent left processes behind. Windlass ended those that it could.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -102,7 +102,7 @@ payloads! {
         /// The file with the agent's output up to the interruption.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         record: Option<String>,
-        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+        #[serde(default, skip_serializing_if = "AgentUsage::is_nothing")]
         usage: AgentUsage,
     }
     /// The agent is rate limited. Another iteration continues this one, not before `until`.
@@ -112,14 +112,14 @@ payloads! {
         until: Timestamp,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         record: Option<String>,
-        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+        #[serde(default, skip_serializing_if = "AgentUsage::is_nothing")]
         usage: AgentUsage,
     }
     /// The agent has received the feedback that was pending at the end.
     DeliveryFinished {
         run: RunId,
         output: String,
-        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+        #[serde(default, skip_serializing_if = "AgentUsage::is_nothing")]
         usage: AgentUsage,
         /// The agent left processes behind. Windlass ended those that it could.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -128,9 +128,9 @@ payloads! {
     DeliveryFailed {
         run: RunId,
         error: String,
-        #[serde(default, skip_serializing_if = "Fault::is_unknown")]
+        #[serde(default, skip_serializing_if = "TurnFailure::is_unknown")]
         fault: TurnFailure,
-        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+        #[serde(default, skip_serializing_if = "AgentUsage::is_nothing")]
         usage: AgentUsage,
         /// The agent left processes behind. Windlass ended those that it could.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]

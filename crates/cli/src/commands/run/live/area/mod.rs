@@ -151,7 +151,7 @@ impl StatusArea {
             return Vec::new();
         }
         let elapsed = self.elapsed(at);
-        let mut rows = vec![self.head(elapsed, width, palette)];
+        let mut rows = vec![self.render_heading(elapsed, width, palette)];
         if width < MIN_DETAIL_COLUMNS {
             rows.truncate(height);
             return rows;
@@ -179,15 +179,15 @@ impl StatusArea {
             );
         }
         let elapsed = self.elapsed(at);
-        let now = self.now.as_ref().map(|now| format!("{} {}", now.who, now.does));
+        let now = self.now.as_ref().map(|now| format!("{} {}", now.actor, now.action));
         // The time of the activity, or of the session while there is none.
         let time = self.now.as_ref().map_or_else(|| format_clock(elapsed), |now| now.format_time(elapsed));
-        let iteration = (self.iteration > 1).then(|| format!("iteration {}/{}", self.iteration, self.most));
+        let iteration = (self.iteration > 1).then(|| format!("iteration {}/{}", self.iteration, self.max_iterations));
         let parts = [now, iteration, Some(time)];
         let state = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
         // The activity gets at most two thirds of the row, and the task the rest.
         let state = text::fit_to_width(&state, room * 2 / 3);
-        let what = format!("{} {}", self.task.as_deref().unwrap_or_default(), text::line(&self.goal));
+        let what = format!("{} {}", self.task.as_deref().unwrap_or_default(), text::clean_line(&self.goal));
         let left = room.saturating_sub(text::display_width(&state) + 2);
         let what = text::pad_to_width(&text::fit_to_width(what.trim(), left), left);
         let gap = if left == 0 { "" } else { "  " };
@@ -200,7 +200,7 @@ impl StatusArea {
     /// Renders the row above those of several workers.
     pub(super) fn render_totals_row(&self, totals: &str, at: Instant, width: usize, palette: Palette) -> TerminalRow {
         let ending = if self.end_hint.is_some() { "ending · " } else { "" };
-        let shown = text::fit_to_width(&format!("{ending}{totals} · {}", clock(self.elapsed(at))), width);
+        let shown = text::fit_to_width(&format!("{ending}{totals} · {}", format_clock(self.elapsed(at))), width);
         let rest = width.saturating_sub(text::display_width(&shown) + 4);
         match rest {
             0..2 => TerminalRow::new(palette, &[(Tone::Strong, &shown)]),
@@ -218,14 +218,14 @@ impl StatusArea {
 
     /// Renders the heading: the most important parts first. A part without room is left out.
     fn render_heading(&self, elapsed: Duration, width: usize, palette: Palette) -> TerminalRow {
-        let left = self.time.map(|time| format!("{} left", clock(remaining(time, elapsed))));
+        let left = self.time.map(|time| format!("{} left", format_clock(whole_seconds_between(time, elapsed))));
         let sent_back = match self.sent_back {
             (0, _) => None,
             (times, most) => Some(format!("sent back {times}/{most}")),
         };
         let iteration = match self.iteration {
             0 => "starting".to_owned(),
-            number => format!("iteration {number}/{}", self.most),
+            number => format!("iteration {number}/{}", self.max_iterations),
         };
         let parts = [
             self.end_hint.map(|_| "ending".to_owned()),
@@ -268,7 +268,7 @@ impl CurrentActivity {
         let time = self.format_time(elapsed);
         let indent = if width >= MIN_ORNAMENT_COLUMNS { "  " } else { "" };
         let room = width.saturating_sub(text::display_width(indent) + text::display_width(&time) + 1);
-        let what = text::fit_to_width(&format!("{} {}", self.who, self.does), room);
+        let what = text::fit_to_width(&format!("{} {}", self.actor, self.action), room);
         let time = text::fit_to_width(&format!(" {time}"), width);
         TerminalRow::new(palette, &[(Tone::Plain, indent), (Tone::Name, &what), (Tone::Faint, &time)])
     }
