@@ -16,7 +16,7 @@ use crate::mask::{MIN_SECRET_BYTES, MaskedStream as MaskStream};
 use crate::secret_encodings::encode_secret_value;
 use crate::{
     HookRole, HookScript, InputChannel, MaskedDisplayStream, PipeOutput, RunnableHook, RunnableKind, ScriptValues,
-    SecretMask, clean_output, excerpt_text, report, response,
+    SecretMask, build_report, clean_output, excerpt_text, response,
 };
 
 pub use shell::shell;

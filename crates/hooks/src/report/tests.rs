@@ -41,7 +41,7 @@ fn ran(exit: ProgramExit, stdout: &str, stderr: &str) -> Result<ProgramOutcome, 
 
 /// Builds the report of a hook that runs without a subject.
 fn answer(hook: &RunnableHook, role: HookRole, ran: &Result<ProgramOutcome, ProgramStartError>) -> HookReport {
-    super::build_report(hook, role, ran, &windlass_engine::EventContext::empty_values())
+    build_report(hook, role, ran, &windlass_engine::EventContext::empty_values())
 }
 
 /// An outcome, the message for people, the feedback for the agent; an empty text is none.
