@@ -10,7 +10,7 @@ use windlass_process::{Control, Invocation, Launcher, Roster};
 
 use super::{WINDLASS, World};
 
-/// Notes what it is asked, and answers with what is in `initialize.json`, `session_new.json` and so on, or with nothing.
+/// Records the requests, and answers with the content of `initialize.json`, `session_new.json` and so on, or with nothing.
 const AGENT: &str = r#"
 while read -r line; do
   echo "$line" >> asked
@@ -33,14 +33,14 @@ impl World {
     }
 }
 
-/// An agent that is driven from here.
+/// An agent without a runner.
 pub struct Driven {
     pub world: World,
     roster: Roster,
     launcher: Launcher,
 }
 
-/// What an agent is opened with.
+/// The parameters with which an agent is opened.
 #[derive(Default)]
 pub struct With<'a> {
     pub servers: Vec<McpServer>,
@@ -90,8 +90,7 @@ impl Driven {
         self.open_with(Invocation::Shell("sh agent.sh".into()), with)
     }
 
-    /// Has it work on a prompt. Returns what came of it, the connection if it can be prompted again, and what was told
-    /// meanwhile.
+    /// Prompts the agent. Returns the outcome, the connection if it can be prompted again, and the output meanwhile.
     pub fn prompt(&self, connection: Connection) -> (TurnOutcome, Option<Connection>, String) {
         let mut told = String::new();
         let attention =
@@ -105,7 +104,7 @@ impl Driven {
         connection.is_ready(&Control::new(), &self.roster)
     }
 
-    /// What it was asked, but for the greeting: the method, and with what.
+    /// The requests without the greeting: methods and parameters.
     pub fn asked(&self) -> Vec<(String, Value)> {
         let text = std::fs::read_to_string(self.world.path("asked")).unwrap();
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -113,7 +112,7 @@ impl Driven {
     }
 }
 
-/// Long enough for anything that does not wait for ever.
+/// A generous limit for everything that ends at all.
 fn far() -> TurnBudget {
     TurnBudget::new(Some(Duration::from_secs(60)), None, Control::new())
 }
