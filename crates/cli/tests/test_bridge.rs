@@ -481,7 +481,7 @@ fn under_a_run_its_session_judges_and_the_tools_are_still_watched() {
 ";
     let world = driven(config, "stop", &json!({"session_id": "inner", "stop_hook_active": false}));
     assert_eq!(fs::read_to_string(world.path("answer")).unwrap(), "0\n");
-    assert_eq!(fs::read_to_string(world.path("gates")).unwrap(), "x\n", "the session has asked, and nobody else");
+    assert_eq!(fs::read_to_string(world.path("gates")).unwrap(), "x\n", "only the session has asked");
     assert!(world.data_of("bridge_called").is_empty());
     let world = driven(config, "pre_tool_use", &json!({"session_id": "inner", "tool_name": "Bash", "tool_input": {}}));
     assert!(fs::read_to_string(world.path("answer")).unwrap().contains("\"deny\""));

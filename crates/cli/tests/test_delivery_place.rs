@@ -17,7 +17,7 @@ fn what_was_begun_in_place_goes_on_in_place() {
     let left = "what is ready is left alone\n  left: T1  ready  Do it here: begun in place; `windlass run --task T1 --agent command:agent --trust` goes on with it there\n";
     for words in [&[][..], &["--workers", "2"]] {
         let ran = run(words);
-        assert_eq!((ran.code, ran.stdout.as_str()), (0, left), "nobody works in a person's own tree unasked: {ran}");
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, left), "no agent works in a person's own tree unasked: {ran}");
     }
     repo.add("In a worktree");
     assert!(run(&[]).stdout.contains("in a worktree, on windlass/t2-in-a-worktree from main"));

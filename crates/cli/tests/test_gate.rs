@@ -282,7 +282,7 @@ fn a_person_at_the_terminal_is_asked() {
     let config = format!("limits: {{max_hook_retries: 1}}\non_retry_limit: ask\n{NEVER}");
     let asked = |typed: &str| {
         let world = world(&config, DONE);
-        assert_eq!(world.run(RUN).code, 4, "without a terminal nobody is asked");
+        assert_eq!(world.run(RUN).code, 4, "without a terminal no person is asked");
         let (shown, code) = answer(&mut world.command(RUN), 120, typed);
         assert!(shown.contains("`check` still blocks after sending the agent back once. What now?"), "{shown}");
         (world, shown, code)

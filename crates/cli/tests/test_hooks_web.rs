@@ -82,7 +82,7 @@ fn servers_that_refuse_or_lead_astray() {
     check(says(FINE, "{\"status\": 7}"), "timeout: 10s", "failure", "bad answer: `status`: invalid type: integer `7`");
     check(says(FINE, "[1, 2]"), "timeout: 10s", "success", "");
     check(says(FINE, "\u{1b}[2J\0"), "timeout: 10s", "success", "");
-    assert!(elsewhere.is_idle(), "nobody is sent to another server");
+    assert!(elsewhere.is_idle(), "no redirect is followed");
 }
 
 #[test]

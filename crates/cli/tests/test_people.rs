@@ -577,7 +577,7 @@ fn a_question_can_be_followed_and_answered() {
       waits for a person: stop hooks block, and may not send the agent back again
       windlass answer mend-the-pump-e01275de continue
     "#);
-    assert!(!world.ok(&["doctor"]).contains("interrupted"), "whoever asks has been heard");
+    assert!(!world.ok(&["doctor"]).contains("interrupted"), "a session that asks is not interrupted");
     let mut follow = world.command(&["session", "logs", NAME, "--follow"]);
     let mut follower = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut told = BufReader::new(follower.stdout.take().unwrap()).lines().map(Result::unwrap);
@@ -614,7 +614,7 @@ fn a_wait_and_a_dead_runner_are_shown() {
     assert!(shown.contains("iteration 1, left: its process has died; the same command goes on with it\n"), "{shown}");
     assert!(world.ok(&["doctor"]).contains(&format!("interrupted: {NAME}")));
     world.ok(&["task", "release", "T1", "--force"]);
-    assert!(!world.ok(&["doctor"]).contains("interrupted"), "its task is somebody else's");
+    assert!(!world.ok(&["doctor"]).contains("interrupted"), "its task has another holder");
 }
 
 /// Text that was too long for the log is in a record, and is read only from there.

@@ -146,7 +146,7 @@ fn what_a_session_did() {
         let _ = std::fs::remove_file(world.path(".windlass").join(file));
     }
     assert_eq!(world.json(&["doctor", "--restore", "kept.jsonl"])["restored"], kept.len());
-    // What a person has looked at is believed.
+    // A store that a person has reviewed counts.
     assert_eq!(world.run(&["trust", "--yes"]).code, 0);
     let delivered = world.lines(&["events", "--type", "feedback_delivered"]);
     assert_eq!((&delivered[0]["seq"], &delivered[0]["data"]["feedback"]), (&json!(15), &json!([12])));

@@ -102,7 +102,7 @@ fn whoever_is_killed_leaves_nothing_undone_and_nothing_done_twice() {
     let ran = world.run(&["run", "--workers", "4"]);
     assert_eq!(ran.code, 0, "{ran}");
     assert_all_merged_once(&world, tasks);
-    assert!(kills > 0, "nobody was killed");
+    assert!(kills > 0, "no worker was killed");
     if is_long {
         println!("workers killed: {kills} kills");
     }
@@ -266,7 +266,7 @@ fn gatekeepers_that_cannot_be_started_pause_the_run() {
     took: <took> 2 turns
     next: windlass run --workers 1  # when that is mended; no task has lost anything
     ");
-    assert_eq!(world.data_of("turn_finished").len(), 2, "nobody works while nobody can judge");
+    assert_eq!(world.data_of("turn_finished").len(), 2, "no agent works while no gatekeeper can judge");
     world.write(".windlass/config.yaml", config(r#"echo "{\"approved\": true, \"summary\": \"Fine.\"}""#));
     world.ok(&["trust", "--yes"]);
     let ran = world.run(&["run", "--workers", "1"]);

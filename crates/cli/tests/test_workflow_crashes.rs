@@ -164,5 +164,5 @@ fn what_nobody_has_trusted_is_not_gone_on_with() {
     let ran = world.run(&words);
     assert!(!world.path("went-on").exists(), "{ran}");
     world.ok(&["--trust", "doctor", "--settle"]);
-    assert!(world.path("went-on").exists(), "somebody has said so");
+    assert!(world.path("went-on").exists(), "a person has said so");
 }

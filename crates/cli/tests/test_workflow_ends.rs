@@ -253,7 +253,7 @@ fn steps_are_told_as_they_end_and_signals_are_heard() {
         kill_process(Pid::from_child(&child), signal).unwrap();
         let ended = child.wait_with_output().unwrap();
         assert_eq!(ended.status.code(), Some(code), "{}", String::from_utf8_lossy(&ended.stderr));
-        assert_eq!(goals(&world), Vec::<String>::new(), "nobody has said what follows that");
+        assert_eq!(goals(&world), Vec::<String>::new(), "an interrupted workflow runs no further step");
     }
 }
 

@@ -191,7 +191,7 @@ impl Story {
                 }
             }
         }
-        faults.extend(markers.into_iter().map(|marker| Fault::new(Kind::Feedback, format!("nobody said {marker}"))));
+        faults.extend(markers.into_iter().map(|marker| Fault::new(Kind::Feedback, format!("no event said {marker}"))));
         faults
     }
 

@@ -21,7 +21,7 @@ const SHELF: &[(&str, &str)] = &[
     ("forks when it is asked to end", "trap '$LONG & $LONG &' TERM; while :; do sleep 0.01; done"),
     ("leaves a daemon", "setsid sh -c '$LONG &' >/dev/null 2>&1 </dev/null"),
     ("leaves a daemon without a name", "env -i PATH=\"$PATH\" setsid sh -c \"$LONG &\" >/dev/null 2>&1 </dev/null"),
-    ("leaves somebody with its output", "$LONG & echo left"),
+    ("leaves a child with its output", "$LONG & echo left"),
     ("leaves many", "i=0; while [ $i -lt 60 ]; do $LONG & i=$((i+1)); done; $LONG"),
     ("goes on in the next generation", "gen() { sh -c '(sleep 0.01; sh \"$0\") & exit' \"$0\"; }; (gen) & exit 0"),
     ("stops", "kill -STOP $$"),
@@ -34,7 +34,7 @@ const SHELF: &[(&str, &str)] = &[
     ("answers too much", "printf '%0100000d' 0 | tr 0 '['"),
     ("closes everything", "exec <&- >&- 2>&-; $LONG"),
     ("holds the store", "exec 9<>.windlass/windlass.db; $LONG"),
-    ("waits for nobody", "mkfifo pipe.$$; (cat pipe.$$) & rm pipe.$$; cat"),
+    ("waits for a writer that never comes", "mkfifo pipe.$$; (cat pipe.$$) & rm pipe.$$; cat"),
 ];
 
 /// The programs end by themselves, after this time.

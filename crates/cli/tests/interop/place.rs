@@ -49,7 +49,7 @@ pub fn alone(test: &str, real: &Real) -> bool {
     false
 }
 
-/// Where an agent works.
+/// The place of an agent: its home, project and model.
 pub struct Place {
     /// The files of its home, by path.
     settings: Vec<String>,

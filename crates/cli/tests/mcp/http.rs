@@ -26,7 +26,7 @@ impl Site {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let ready: Value = serde_json::from_str(&line).unwrap();
-        assert_eq!(ready["token"], Value::Null, "one that was given is nobody's to see");
+        assert_eq!(ready["token"], Value::Null, "a token that was given is not printed");
         let url = ready["url"].as_str().unwrap().to_owned();
         let host = url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
         Self { child, url, host }
@@ -253,7 +253,7 @@ fn it_says_where_it_cannot_listen_and_where_it_does() {
         assert_eq!(child.wait().unwrap().code(), Some(0));
         line
     };
-    assert!(said(TOKEN).ends_with("/mcp\n"), "one that was given is nobody's to see");
+    assert!(said(TOKEN).ends_with("/mcp\n"), "a token that was given is not printed");
     let line = said("");
     let (before, token) = line.trim_end().rsplit_once('/').unwrap();
     assert!(before.starts_with("serving at http://127.0.0.1:") && before.ends_with("/mcp"), "{line}");

@@ -197,7 +197,7 @@ impl<'a> Call<'a> {
                 let told = |argument: &Argument| {
                     argument.path.as_deref().is_some_and(about) || argument.name().as_deref().is_some_and(about)
                 };
-                assert!(!self.arguments.iter().any(told), "nobody has told what `{other}` does to a disk");
+                assert!(!self.arguments.iter().any(told), "the effect of `{other}` on a disk is unknown");
                 None
             }
         }
